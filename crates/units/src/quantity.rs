@@ -1,0 +1,61 @@
+//! Reading "number unit", the notation that all quantities share.
+
+use core::fmt;
+
+/// Why a text is not a quantity of the wanted kind. Its message teaches the units that are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseQuantityError {
+    text: String,
+    wanted: &'static str,
+    known_units: &'static [&'static str],
+}
+
+impl fmt::Display for ParseQuantityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} is not {}: write a number and one of the units {}, as in \"{}\"",
+            self.text,
+            self.wanted,
+            self.known_units.join(", "),
+            match self.wanted {
+                "a duration" => "100 ms",
+                "a data rate" => "3 Mbit/s",
+                _ => "64 kB",
+            }
+        )
+    }
+}
+
+impl core::error::Error for ParseQuantityError {}
+
+/// Splits `text` into a non-negative finite number and a unit and returns `number * scale(unit)`,
+/// rounded to the nearest integer. A bare `0` needs no unit.
+pub(crate) fn parse(
+    text: &str,
+    wanted: &'static str,
+    known_units: &'static [&'static str],
+    scale: fn(&str) -> Option<f64>,
+) -> Result<u64, ParseQuantityError> {
+    let error = || ParseQuantityError { text: text.to_owned(), wanted, known_units };
+    let trimmed = text.trim();
+    let unit_at = trimmed
+        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
+        .unwrap_or(trimmed.len());
+    let (number, unit) = trimmed.split_at(unit_at);
+    let number: f64 = number.replace('_', "").parse().map_err(|_| error())?;
+    let unit = unit.trim();
+    if unit.is_empty() && number == 0.0 {
+        return Ok(0);
+    }
+    let value = number * scale(unit).ok_or_else(error)?;
+    // 2^63 bounds every quantity so that sums of two cannot overflow.
+    if value.is_finite() && value < 9.2e18 { Ok((value + 0.5) as u64) } else { Err(error()) }
+}
+
+/// Writes `value` with at most three decimals and without trailing zeros.
+pub(crate) fn write_trimmed(f: &mut fmt::Formatter<'_>, value: f64, unit: &str) -> fmt::Result {
+    let text = format!("{value:.3}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    f.pad(&format!("{text} {unit}"))
+}
