@@ -1,0 +1,177 @@
+//! What a session is set up with.
+
+use anabranch_units::{DataRate, Duration};
+
+use crate::congestion::{FeedbackSchedule, UnknownController};
+use crate::recovery::LossDetection;
+use crate::scheduler::UnknownScheduler;
+
+/// The set-up of an endpoint. Both ends may differ in everything but `overhead_bytes`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Name of every path's congestion controller, from [`crate::congestion::CONTROLLERS`].
+    pub controller: String,
+    /// Name of the packet scheduler, from [`crate::scheduler::SCHEDULERS`].
+    pub scheduler: String,
+    /// The rate below which no controller goes.
+    pub min_rate: DataRate,
+    /// The rate that a path starts with.
+    pub initial_rate: DataRate,
+    /// The rate of the controller `fixed`.
+    pub fixed_rate: DataRate,
+    /// When packets count as lost.
+    pub loss_detection: LossDetection,
+    /// When useless bytes are sent.
+    pub padding: PaddingPolicy,
+    /// When the peer shall report, if not as the controller asks.
+    pub feedback: Option<FeedbackSchedule>,
+    /// Bytes that the driver and the network add to each datagram: IP, UDP, packet protection.
+    pub overhead_bytes: u32,
+    /// The most payload bytes in a fragment. With the headers it must fit the smallest path's
+    /// largest packet.
+    pub fragment_bytes: u16,
+    /// The media session.
+    pub media: MediaConfig,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            controller: "delay-bbr".to_owned(),
+            scheduler: "min-cost".to_owned(),
+            min_rate: DataRate::from_kilobits_per_second(50),
+            initial_rate: DataRate::from_kilobits_per_second(300),
+            fixed_rate: DataRate::from_megabits_per_second(1),
+            loss_detection: LossDetection::default(),
+            padding: PaddingPolicy::default(),
+            feedback: None,
+            // IPv4 and UDP; the packet protection's bytes are its driver's to add.
+            overhead_bytes: 28,
+            // Seven packets of MPEG-TS.
+            fragment_bytes: 1316,
+            media: MediaConfig::default(),
+        }
+    }
+}
+
+/// The set-up of the media session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MediaConfig {
+    /// From a frame's capture until the sender gives it up; key frames have none (Zhang & Lei §4.2:
+    /// 500 ms).
+    pub deadline: Duration,
+    /// How long the receiver waits for the rest of a frame that is not a key frame.
+    pub reassembly_wait: Duration,
+    /// The encoder's share of the paths' estimated bandwidth, 0 to 1.
+    pub target_fraction: f64,
+    /// What the source can produce.
+    pub source: SourceLimits,
+}
+
+impl Default for MediaConfig {
+    fn default() -> Self {
+        MediaConfig {
+            deadline: Duration::from_millis(500),
+            reassembly_wait: Duration::from_millis(500),
+            target_fraction: 0.8,
+            source: SourceLimits::Fixed,
+        }
+    }
+}
+
+/// Whether the source follows the target bitrate, and how far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceLimits {
+    /// It produces what it produces.
+    Fixed,
+    /// It follows the target between these rates.
+    Adaptive {
+        /// The least that it can produce.
+        min: DataRate,
+        /// The most that it is useful to produce.
+        max: DataRate,
+    },
+}
+
+/// When useless bytes fill what media leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PaddingPolicy {
+    /// Never.
+    Never,
+    /// While a controller probes, if more bandwidth would be of use: for an adaptive source below its
+    /// maximum.
+    #[default]
+    WhileProbing,
+    /// Always, as Zhang & Lei §4.1 have it: the session is greedy from its first frame on.
+    Always,
+}
+
+impl PaddingPolicy {
+    /// All policies by the name that scenario files use.
+    pub const NAMES: [(&'static str, PaddingPolicy); 3] = [
+        ("never", PaddingPolicy::Never),
+        ("while-probing", PaddingPolicy::WhileProbing),
+        ("always", PaddingPolicy::Always),
+    ];
+}
+
+/// Why a [`Config`] cannot work.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ConfigError {
+    /// There is no such controller.
+    #[error(transparent)]
+    Controller(#[from] UnknownController),
+    /// There is no such scheduler.
+    #[error(transparent)]
+    Scheduler(#[from] UnknownScheduler),
+    /// A fragment must carry something and fit a datagram.
+    #[error("fragments of {bytes} bytes: allowed are 64 to 9000")]
+    FragmentBytes {
+        /// What was asked for.
+        bytes: u16,
+    },
+    /// The encoder's share must be above zero and at most one.
+    #[error("a target fraction of {fraction}: it must be above 0 and at most 1")]
+    TargetFraction {
+        /// What was asked for.
+        fraction: f64,
+    },
+    /// A rate is zero.
+    #[error("{name} is zero")]
+    ZeroRate {
+        /// Which rate.
+        name: &'static str,
+    },
+    /// A minimum lies above its maximum.
+    #[error("the source's minimum {min} lies above its maximum {max}")]
+    SourceLimits {
+        /// The minimum.
+        min: DataRate,
+        /// The maximum.
+        max: DataRate,
+    },
+}
+
+impl Config {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        if !(64..=9000).contains(&self.fragment_bytes) {
+            return Err(ConfigError::FragmentBytes { bytes: self.fragment_bytes });
+        }
+        let fraction = self.media.target_fraction;
+        if !(fraction > 0.0 && fraction <= 1.0) {
+            return Err(ConfigError::TargetFraction { fraction });
+        }
+        for (name, rate) in [("the minimum rate", self.min_rate), ("the initial rate", self.initial_rate)]
+        {
+            if rate.is_zero() {
+                return Err(ConfigError::ZeroRate { name });
+            }
+        }
+        match self.media.source {
+            SourceLimits::Adaptive { min, max } if min > max => {
+                Err(ConfigError::SourceLimits { min, max })
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,3 @@
+pub(super) use super::fixed::build as build_default;
+pub(super) use super::fixed::build as build_text;
+pub(super) use super::fixed::build as build_v5;

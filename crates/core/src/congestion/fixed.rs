@@ -1,0 +1,45 @@
+//! `fixed`: a constant rate, deaf to the network. Not for networks that others use: it exists as the
+//! control of experiments, which must fail with it.
+
+use anabranch_units::{DataRate, Instant};
+
+use super::{CongestionController, ControlParameters, ControllerConfig, Feedback, Timeout};
+use crate::path_view::PathView;
+use crate::session_view::SessionView;
+
+#[derive(Debug)]
+struct Fixed {
+    rate: DataRate,
+}
+
+pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
+    Box::new(Fixed { rate: config.fixed_rate.max(config.min_rate) })
+}
+
+impl CongestionController for Fixed {
+    fn on_feedback(
+        &mut self,
+        _now: Instant,
+        _feedback: &Feedback<'_>,
+        _session: &SessionView,
+        _paths: &[PathView],
+    ) {
+    }
+
+    fn on_timeout(&mut self, _now: Instant, _cause: Timeout) {}
+
+    fn control(&self) -> ControlParameters {
+        ControlParameters {
+            congestion_window: None,
+            pacing_rate: Some(self.rate),
+            target_rate: self.rate,
+            padding_rate: DataRate::ZERO,
+            burst_bytes: 0,
+            is_usable: true,
+        }
+    }
+
+    fn state(&self) -> &'static str {
+        "Fixed"
+    }
+}

@@ -1,0 +1,163 @@
+//! What everybody may know of a path: its name, its state and one read model.
+
+use core::fmt;
+
+use anabranch_units::{DataRate, Duration};
+
+/// Names one path of a session, the same at both ends. Paths are numbered from zero in the order in
+/// which they are added; numbers are not used again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathId(pub u8);
+
+impl PathId {
+    /// How many paths a session may have in its life.
+    pub const LIMIT: usize = 32;
+
+    /// The path's number, for indexing.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for PathId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A set of paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PathSet(u32);
+
+impl PathSet {
+    /// No path.
+    pub const EMPTY: PathSet = PathSet(0);
+
+    /// The set of this one path.
+    pub const fn only(path: PathId) -> Self {
+        PathSet(1 << path.0)
+    }
+
+    /// Adds a path.
+    pub const fn insert(&mut self, path: PathId) {
+        self.0 |= 1 << path.0;
+    }
+
+    /// Takes a path out.
+    pub const fn remove(&mut self, path: PathId) {
+        self.0 &= !(1 << path.0);
+    }
+
+    /// Whether the path is in the set.
+    pub const fn contains(self, path: PathId) -> bool {
+        self.0 & (1 << path.0) != 0
+    }
+
+    /// Whether no path is in the set.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// How many paths are in the set.
+    pub const fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// The paths in ascending order.
+    pub fn iter(self) -> impl Iterator<Item = PathId> {
+        (0..PathId::LIMIT as u8).map(PathId).filter(move |path| self.contains(*path))
+    }
+}
+
+impl FromIterator<PathId> for PathSet {
+    fn from_iter<I: IntoIterator<Item = PathId>>(paths: I) -> Self {
+        let mut set = PathSet::EMPTY;
+        paths.into_iter().for_each(|path| set.insert(path));
+        set
+    }
+}
+
+/// How much a path is trusted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PathState {
+    /// Carries data.
+    #[default]
+    Active,
+    /// Silent for one probe timeout with packets outstanding: their copies go elsewhere.
+    Suspect,
+    /// Silent for max(3 SRTT, 200 ms) with packets outstanding: carries only path challenges.
+    Out,
+    /// Taken out of the session by the driver.
+    Removed,
+}
+
+impl PathState {
+    /// Whether anything but a path challenge may be sent.
+    pub const fn is_usable(self) -> bool {
+        matches!(self, PathState::Active | PathState::Suspect)
+    }
+}
+
+/// The one read model of a path, for schedulers, coupled controllers, the dashboard and reports.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PathView {
+    /// Which path.
+    pub id: PathId,
+    /// How much it is trusted.
+    pub state: PathState,
+    /// Smoothed round-trip time (RFC 6298 §2); `None` before the first sample.
+    pub smoothed_rtt: Option<Duration>,
+    /// The newest round-trip time sample.
+    pub latest_rtt: Option<Duration>,
+    /// Mean deviation of the round-trip time (RFC 6298 §2).
+    pub rtt_variation: Duration,
+    /// The least round-trip time seen.
+    pub min_rtt: Option<Duration>,
+    /// Bytes on the wire sent, not acknowledged and not declared lost.
+    pub bytes_in_flight: u64,
+    /// Bytes on the wire bound to this path that wait for its pacer or window.
+    pub queued_bytes: u64,
+    /// The controller's window in bytes, if it has one.
+    pub congestion_window: Option<u64>,
+    /// The controller's pacing rate, if it paces.
+    pub pacing_rate: Option<DataRate>,
+    /// The controller's estimate of the rate that the path carries for this session.
+    pub bandwidth: DataRate,
+    /// Bytes that the path may take now without waiting; also for controllers without a window.
+    pub sendable_bytes: u64,
+    /// Lost / sent packets, smoothed over about a hundred packets, 0 to 1.
+    pub loss_ratio: f64,
+    /// The user's preference: traffic shares follow it where the scheduler can choose freely.
+    pub weight: f64,
+    /// Whether the user pays by volume.
+    pub is_metered: bool,
+}
+
+impl PathView {
+    /// The round-trip time that a cost is computed with before the first sample (ALGORITHMS §4: an
+    /// unknown round-trip time counts as 100 ms).
+    pub const UNKNOWN_RTT: Duration = Duration::from_millis(100);
+
+    /// The rate at which queued bytes leave: the pacing rate, else the window per round trip, else the
+    /// bandwidth estimate. Never zero.
+    pub fn drain_rate(&self) -> DataRate {
+        let rtt = self.smoothed_rtt.unwrap_or(Self::UNKNOWN_RTT);
+        self.pacing_rate
+            .or_else(|| self.congestion_window.map(|window| DataRate::from_bytes_per(window, rtt)))
+            .unwrap_or(self.bandwidth)
+            .max(DataRate::from_bits_per_second(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_set_holds_what_was_put_in() {
+        let mut set: PathSet = [PathId(3), PathId(0), PathId(31)].into_iter().collect();
+        set.remove(PathId(0));
+        assert_eq!(set.iter().collect::<Vec<_>>(), [PathId(3), PathId(31)]);
+        assert_eq!((set.len(), set.is_empty()), (2, false));
+    }
+}

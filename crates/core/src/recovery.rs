@@ -1,0 +1,200 @@
+//! Recovery: what was sent, what arrived, what is lost, and how fast the path delivered it.
+//!
+//! One place digests feedback for all controllers, so that none tracks packets again. Everything here
+//! is per path: packet numbers and round-trip times of different paths are never compared.
+
+mod delivery_rate;
+mod loss;
+mod rtt;
+mod sent_packets;
+
+use anabranch_units::{Duration, Instant};
+
+use crate::wire::FeedbackReport;
+
+pub use delivery_rate::{DeliverySnapshot, RateSample};
+pub use loss::LossDetection;
+pub use rtt::RttEstimator;
+pub use sent_packets::{AckedPacket, PacketContent, SentPacket};
+
+use delivery_rate::DeliveryRate;
+use sent_packets::{Acknowledged, SentPackets};
+
+/// The sending side of one path's reliability.
+#[derive(Debug)]
+pub(crate) struct Recovery {
+    sent: SentPackets,
+    rtt: RttEstimator,
+    delivery: DeliveryRate,
+    loss_detection: LossDetection,
+    loss_timer: Option<Instant>,
+    last_acked_at: Instant,
+    max_feedback_delay: Duration,
+}
+
+/// What one report or timeout has changed. Its vectors are used again and again.
+#[derive(Debug, Default)]
+pub(crate) struct Digest {
+    pub(crate) acked: Vec<AckedPacket>,
+    pub(crate) lost: Vec<SentPacket>,
+    pub(crate) spurious: Vec<AckedPacket>,
+    pub(crate) delivery: Option<RateSample>,
+    pub(crate) prior_bytes_in_flight: u64,
+    pub(crate) is_app_limited: bool,
+    pub(crate) ce_count: u64,
+}
+
+impl Digest {
+    fn restart(&mut self, prior_bytes_in_flight: u64) {
+        self.acked.clear();
+        self.lost.clear();
+        self.spurious.clear();
+        self.delivery = None;
+        self.prior_bytes_in_flight = prior_bytes_in_flight;
+        self.is_app_limited = false;
+        self.ce_count = 0;
+    }
+}
+
+impl Recovery {
+    pub(crate) fn new(loss_detection: LossDetection, now: Instant) -> Self {
+        Recovery {
+            sent: SentPackets::default(),
+            rtt: RttEstimator::default(),
+            delivery: DeliveryRate::new(now),
+            loss_detection,
+            loss_timer: None,
+            last_acked_at: now,
+            max_feedback_delay: Duration::ZERO,
+        }
+    }
+
+    /// How long the receiver may hold a report back, which a probe timeout has to allow for.
+    pub(crate) fn set_max_feedback_delay(&mut self, delay: Duration) {
+        self.max_feedback_delay = delay;
+    }
+
+    pub(crate) fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    pub(crate) fn bytes_in_flight(&self) -> u64 {
+        self.sent.bytes_in_flight()
+    }
+
+    pub(crate) fn delivered_bytes(&self) -> u64 {
+        self.delivery.delivered_bytes()
+    }
+
+    pub(crate) fn next_packet_number(&self) -> u64 {
+        self.sent.next_packet_number()
+    }
+
+    pub(crate) fn outstanding(&self) -> impl Iterator<Item = &SentPacket> {
+        self.sent.outstanding()
+    }
+
+    /// Records a packet that leaves now.
+    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u32, content: PacketContent) -> SentPacket {
+        let delivery = self.delivery.on_sent(now, bytes, self.sent.bytes_in_flight());
+        self.sent.push(now, bytes, content, delivery)
+    }
+
+    /// The sender has nothing more to send now, though path and controller would allow it: samples of
+    /// what is in flight say little about the path (draft-ietf-ccwg-bbr §4.1.2.4).
+    pub(crate) fn mark_app_limited(&mut self) {
+        self.delivery.mark_app_limited(self.sent.bytes_in_flight());
+    }
+
+    /// Digests a report. `is_same_path` says whether it came back on the path that it is about; only
+    /// then does its arrival give round-trip times. Returns whether it told anything new.
+    pub(crate) fn on_report(
+        &mut self,
+        now: Instant,
+        report: &FeedbackReport,
+        is_same_path: bool,
+        digest: &mut Digest,
+    ) -> bool {
+        digest.restart(self.sent.bytes_in_flight());
+        self.sent.acknowledge(report, &mut |acknowledged: Acknowledged| {
+            let rtt = is_same_path
+                .then(|| acknowledged.held_back)
+                .flatten()
+                .map(|held_back| now.saturating_since(acknowledged.packet.sent_at + held_back));
+            let acked = AckedPacket {
+                sent: acknowledged.packet,
+                received_at: acknowledged.received_at,
+                rtt,
+                delivered_bytes: self.delivery.on_acked(&acknowledged.packet),
+            };
+            digest.acked.push(acked);
+            if acknowledged.was_lost {
+                digest.spurious.push(acked);
+            }
+        });
+        let Some(newest) = digest.acked.last() else { return false };
+        self.last_acked_at = now;
+        digest.is_app_limited = newest.sent.delivery.is_app_limited;
+        if let Some(rtt) = newest.rtt {
+            self.rtt.on_sample(now, rtt);
+        }
+        digest.delivery = self.delivery.sample(now, &newest.sent, self.rtt.min_rtt());
+        digest.ce_count = self.sent.newly_ce_marked(report.ce_count);
+        self.detect_losses(now, digest);
+        self.sent.forget_settled(now, self.lost_memory());
+        true
+    }
+
+    /// When [`Recovery::on_loss_timeout`] is due.
+    pub(crate) fn loss_timer(&self) -> Option<Instant> {
+        self.loss_timer
+    }
+
+    /// Declares lost what the time threshold says. Returns whether anything was.
+    pub(crate) fn on_loss_timeout(&mut self, now: Instant, digest: &mut Digest) -> bool {
+        digest.restart(self.sent.bytes_in_flight());
+        self.detect_losses(now, digest);
+        !digest.lost.is_empty()
+    }
+
+    /// Takes everything out of flight: the path is out. What arrives late after all counts as
+    /// spurious.
+    pub(crate) fn on_silence(&mut self, digest: &mut Digest) {
+        digest.restart(self.sent.bytes_in_flight());
+        self.sent.declare_all_lost(|packet| digest.lost.push(*packet));
+        self.on_lost(digest);
+    }
+
+    /// Since when nothing has been heard though something is outstanding.
+    pub(crate) fn silent_since(&self) -> Option<Instant> {
+        let oldest = self.sent.oldest_outstanding()?;
+        Some(oldest.sent_at.max(self.last_acked_at))
+    }
+
+    /// The path has answered, by whatever means.
+    pub(crate) fn on_heard(&mut self, now: Instant) {
+        self.last_acked_at = now;
+    }
+
+    /// SRTT + 4 RTTVAR + the receiver's delay (RFC 9002 §6.2.1).
+    pub(crate) fn probe_timeout(&self) -> Duration {
+        self.rtt.probe_timeout() + self.max_feedback_delay
+    }
+
+    fn detect_losses(&mut self, now: Instant, digest: &mut Digest) {
+        self.loss_timer = self.sent.declare_losses(now, self.loss_detection, &self.rtt, |packet| {
+            digest.lost.push(*packet);
+        });
+        self.on_lost(digest);
+    }
+
+    fn on_lost(&mut self, digest: &Digest) {
+        let lost_bytes = digest.lost.iter().map(|packet| u64::from(packet.bytes)).sum();
+        self.delivery.on_lost(lost_bytes);
+    }
+
+    /// How long a lost packet is remembered in case it arrives after all.
+    fn lost_memory(&self) -> Duration {
+        (self.rtt.smoothed() * 3).max(Duration::from_millis(200))
+    }
+}

@@ -1,0 +1,155 @@
+//! Delivery-rate estimation (draft-ietf-ccwg-bbr §4.1), and the form of Zhang & Lei's eq. 13.
+
+use anabranch_units::{DataRate, Duration, Instant};
+
+use super::sent_packets::SentPacket;
+
+/// What was known when a packet left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeliverySnapshot {
+    /// `P.delivered`: bytes delivered by then.
+    pub delivered_bytes: u64,
+    /// `P.delivered_time`: when the last of them was acknowledged.
+    pub delivered_at: Instant,
+    /// `P.first_send_time`: when the packet last acknowledged by then was sent.
+    pub first_sent_at: Instant,
+    /// Bytes sent, this packet included.
+    pub sent_bytes: u64,
+    /// Bytes sent up to the packet last acknowledged by then, that one included.
+    pub sent_bytes_at_last_acked: u64,
+    /// `P.lost`: bytes declared lost by then.
+    pub lost_bytes: u64,
+    /// Whether the sender had too little to send.
+    pub is_app_limited: bool,
+}
+
+/// How fast the path delivered between a packet's sending and its acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateSample {
+    /// Delivered bytes over the longer of the send and the acknowledgement interval.
+    pub delivery_rate: DataRate,
+    /// Zhang & Lei eq. 13: min(Δsent/Δsent time, Δacked/Δack time), since the packet that was the
+    /// last one acknowledged when this one left.
+    pub min_of_send_and_ack_rate: DataRate,
+    /// Bytes delivered in the interval.
+    pub delivered_bytes: u64,
+    /// `P.delivered` of the packet: for counting rounds.
+    pub prior_delivered_bytes: u64,
+    /// The longer of the two intervals.
+    pub interval: Duration,
+    /// Whether the interval is no shorter than the least round-trip time; shorter ones overestimate.
+    pub is_full_round: bool,
+    /// Whether the sender had too little to send when the packet left.
+    pub is_app_limited: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct DeliveryRate {
+    delivered_bytes: u64,
+    delivered_at: Instant,
+    first_sent_at: Instant,
+    sent_bytes: u64,
+    sent_bytes_at_last_acked: u64,
+    lost_bytes: u64,
+    /// Delivered bytes until which samples are application-limited.
+    app_limited_until: Option<u64>,
+    has_acked: bool,
+}
+
+impl DeliveryRate {
+    pub(super) fn new(now: Instant) -> Self {
+        DeliveryRate {
+            delivered_bytes: 0,
+            delivered_at: now,
+            first_sent_at: now,
+            sent_bytes: 0,
+            sent_bytes_at_last_acked: 0,
+            lost_bytes: 0,
+            app_limited_until: None,
+            has_acked: false,
+        }
+    }
+
+    pub(super) fn delivered_bytes(&self) -> u64 {
+        self.delivered_bytes
+    }
+
+    /// The snapshot for a packet that leaves now, `bytes_in_flight` being what flies without it.
+    pub(super) fn on_sent(
+        &mut self,
+        now: Instant,
+        bytes: u32,
+        bytes_in_flight: u64,
+    ) -> DeliverySnapshot {
+        self.sent_bytes += u64::from(bytes);
+        if bytes_in_flight == 0 {
+            self.first_sent_at = now;
+            self.delivered_at = now;
+            self.sent_bytes_at_last_acked = self.sent_bytes;
+        }
+        DeliverySnapshot {
+            delivered_bytes: self.delivered_bytes,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            sent_bytes: self.sent_bytes,
+            sent_bytes_at_last_acked: self.sent_bytes_at_last_acked,
+            lost_bytes: self.lost_bytes,
+            is_app_limited: self.app_limited_until.is_some(),
+        }
+    }
+
+    /// Counts a packet as delivered and returns all bytes delivered so far.
+    pub(super) fn on_acked(&mut self, packet: &SentPacket) -> u64 {
+        self.delivered_bytes += u64::from(packet.bytes);
+        if self.app_limited_until.is_some_and(|until| self.delivered_bytes > until) {
+            self.app_limited_until = None;
+        }
+        self.delivered_bytes
+    }
+
+    pub(super) fn on_lost(&mut self, lost_bytes: u64) {
+        self.lost_bytes += lost_bytes;
+    }
+
+    pub(super) fn mark_app_limited(&mut self, bytes_in_flight: u64) {
+        self.app_limited_until = Some((self.delivered_bytes + bytes_in_flight).max(1));
+    }
+
+    /// The sample of a report whose newest packet is `packet`; call it after the packets of the
+    /// report have been counted. `None` for the first report and where no time has passed.
+    pub(super) fn sample(
+        &mut self,
+        now: Instant,
+        packet: &SentPacket,
+        min_rtt: Option<Duration>,
+    ) -> Option<RateSample> {
+        let prior = &packet.delivery;
+        let is_first = !self.has_acked || prior.delivered_bytes == 0;
+        self.has_acked = true;
+        self.delivered_at = now;
+        // A packet that arrives late must not turn the clock of sending back.
+        if packet.delivery.sent_bytes > self.sent_bytes_at_last_acked {
+            self.first_sent_at = packet.sent_at;
+            self.sent_bytes_at_last_acked = packet.delivery.sent_bytes;
+        }
+        let send_interval = packet.sent_at.saturating_since(prior.first_sent_at);
+        let ack_interval = now.saturating_since(prior.delivered_at);
+        if is_first || ack_interval.is_zero() {
+            return None;
+        }
+        let delivered_bytes = self.delivered_bytes - prior.delivered_bytes;
+        let sent_bytes = prior.sent_bytes - prior.sent_bytes_at_last_acked;
+        let ack_rate = DataRate::from_bytes_per(delivered_bytes, ack_interval);
+        let send_rate = DataRate::from_bytes_per(sent_bytes, send_interval);
+        let interval = send_interval.max(ack_interval);
+        Some(RateSample {
+            delivery_rate: DataRate::from_bytes_per(delivered_bytes, interval),
+            min_of_send_and_ack_rate: send_rate.min(ack_rate),
+            delivered_bytes,
+            prior_delivered_bytes: prior.delivered_bytes,
+            interval,
+            is_full_round: min_rtt.is_none_or(|min_rtt| interval >= min_rtt),
+            is_app_limited: prior.is_app_limited,
+        })
+    }
+}

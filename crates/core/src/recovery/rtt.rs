@@ -1,0 +1,121 @@
+//! Round-trip time estimation (RFC 6298 §2, RFC 9002 §5).
+
+use anabranch_units::{Duration, Instant};
+
+/// A path's round-trip time: latest, least, smoothed and its variation.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RttEstimator {
+    latest: Option<Duration>,
+    min: Option<Duration>,
+    smoothed: Duration,
+    variation: Duration,
+    sampled_at: Instant,
+}
+
+impl RttEstimator {
+    /// What stands for the round-trip time before the first sample (RFC 9002 §6.2.2).
+    pub const INITIAL: Duration = Duration::from_millis(333);
+
+    /// Timers cannot be finer than this (RFC 9002 §6.1.2).
+    pub const GRANULARITY: Duration = Duration::from_millis(1);
+
+    /// Takes a sample: the variation first, with the old smoothed value (RFC 6298 §2.3).
+    pub fn on_sample(&mut self, now: Instant, rtt: Duration) {
+        if self.latest.is_none() {
+            self.smoothed = rtt;
+            self.variation = rtt / 2;
+        } else {
+            self.variation = (self.variation * 3 + self.smoothed.abs_diff(rtt)) / 4;
+            self.smoothed = (self.smoothed * 7 + rtt) / 8;
+        }
+        self.latest = Some(rtt);
+        self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
+        self.sampled_at = now;
+    }
+
+    /// Whether there has been a sample.
+    pub fn has_sample(&self) -> bool {
+        self.latest.is_some()
+    }
+
+    /// The newest sample.
+    pub fn latest(&self) -> Option<Duration> {
+        self.latest
+    }
+
+    /// When the newest sample was taken; the origin before the first one.
+    pub fn sampled_at(&self) -> Instant {
+        self.sampled_at
+    }
+
+    /// The least sample.
+    pub fn min_rtt(&self) -> Option<Duration> {
+        self.min
+    }
+
+    /// The smoothed round-trip time; [`RttEstimator::INITIAL`] before the first sample.
+    pub fn smoothed(&self) -> Duration {
+        if self.has_sample() { self.smoothed } else { Self::INITIAL }
+    }
+
+    /// The mean deviation; half of [`RttEstimator::INITIAL`] before the first sample.
+    pub fn variation(&self) -> Duration {
+        if self.has_sample() { self.variation } else { Self::INITIAL / 2 }
+    }
+
+    /// SRTT + max(4 RTTVAR, granularity) (RFC 9002 §6.2.1).
+    pub fn probe_timeout(&self) -> Duration {
+        self.smoothed() + (self.variation() * 4).max(Self::GRANULARITY)
+    }
+
+    /// How long after its sending a packet is lost if later ones have arrived: 9/8 of the larger of
+    /// smoothed and latest (RFC 9002 §6.1.2).
+    pub fn time_threshold(&self) -> Duration {
+        let rtt = self.smoothed().max(self.latest.unwrap_or(Duration::ZERO));
+        (rtt * 9 / 8).max(Self::GRANULARITY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(samples: impl IntoIterator<Item = u64>) -> RttEstimator {
+        let mut rtt = RttEstimator::default();
+        for millis in samples {
+            rtt.on_sample(Instant::ZERO, Duration::from_millis(millis));
+        }
+        rtt
+    }
+
+    #[test]
+    fn rfc6298_2_2_first_sample() {
+        let rtt = after([100]);
+        assert_eq!(rtt.smoothed(), Duration::from_millis(100));
+        assert_eq!(rtt.variation(), Duration::from_millis(50));
+        assert_eq!(rtt.probe_timeout(), Duration::from_millis(300));
+    }
+
+    #[test]
+    fn rfc6298_2_3_variation_uses_the_old_smoothed_value() {
+        let rtt = after([100, 200]);
+        assert_eq!(rtt.variation(), Duration::from_micros(62_500));
+        assert_eq!(rtt.smoothed(), Duration::from_micros(112_500));
+    }
+
+    #[test]
+    fn constant_rtt_converges_and_a_step_is_followed_within_23_samples() {
+        let constant = after([80; 40]);
+        assert_eq!(constant.smoothed(), Duration::from_millis(80));
+        let stepped = after([80; 40].into_iter().chain([160; 23]));
+        assert!(stepped.smoothed() > Duration::from_millis(152), "{:?}", stepped.smoothed());
+        assert_eq!(stepped.min_rtt(), Some(Duration::from_millis(80)));
+    }
+
+    #[test]
+    fn before_any_sample_the_initial_value_stands_in() {
+        let rtt = RttEstimator::default();
+        assert_eq!(rtt.smoothed(), RttEstimator::INITIAL);
+        assert_eq!((rtt.latest(), rtt.min_rtt()), (None, None));
+    }
+}

@@ -1,0 +1,258 @@
+//! The packets of one path that have been sent and are not settled yet.
+
+use std::collections::VecDeque;
+
+use anabranch_units::{Duration, Instant};
+
+use super::delivery_rate::DeliverySnapshot;
+use super::loss::{LossDetection, Verdict};
+use super::rtt::RttEstimator;
+use crate::media::FrameId;
+use crate::wire::FeedbackReport;
+
+/// A packet as it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentPacket {
+    /// Its number on its path, from zero without holes.
+    pub packet_number: u64,
+    /// When it left.
+    pub sent_at: Instant,
+    /// Its bytes on the wire.
+    pub bytes: u32,
+    /// Bytes in flight on the path, this packet included.
+    pub bytes_in_flight: u64,
+    /// What was known of the path's delivery then.
+    pub delivery: DeliverySnapshot,
+    /// What it carries.
+    pub content: PacketContent,
+}
+
+/// What a tracked packet carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketContent {
+    /// A fragment of a frame.
+    Fragment {
+        /// The frame.
+        frame: FrameId,
+        /// Which fragment of it, from zero.
+        fragment: u16,
+    },
+    /// Useless bytes that probe for bandwidth; never sent again.
+    Padding,
+    /// A path challenge.
+    Challenge,
+}
+
+/// A packet that has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckedPacket {
+    /// As it was sent.
+    pub sent: SentPacket,
+    /// When it arrived, by the peer's clock, to the microsecond: good for differences only. `None`
+    /// if the report that told it got lost.
+    pub received_at: Option<Instant>,
+    /// Its round-trip time without the time that the receiver held the report back; `None` when
+    /// [`AckedPacket::received_at`] is, or when the report came back on another path.
+    pub rtt: Option<Duration>,
+    /// All bytes delivered on the path, this packet and those before it included.
+    pub delivered_bytes: u64,
+}
+
+/// A packet that a report acknowledges for the first time.
+pub(super) struct Acknowledged {
+    pub(super) packet: SentPacket,
+    pub(super) received_at: Option<Instant>,
+    /// From the packet's arrival until the report was made.
+    pub(super) held_back: Option<Duration>,
+    pub(super) was_lost: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Outstanding,
+    Acked,
+    Lost,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct SentPackets {
+    /// Packets `first..next_packet_number`, each with its fate.
+    packets: VecDeque<(SentPacket, Fate)>,
+    first: u64,
+    /// Numbers up to the largest acknowledged one that are not acknowledged, ascending. Short, because
+    /// settled ones are forgotten: so a report costs what is new in it, not what it repeats.
+    holes: Vec<u64>,
+    /// One more than the largest acknowledged number; zero before the first.
+    acked_until: u64,
+    bytes_in_flight: u64,
+    ce_count: u64,
+}
+
+impl SentPackets {
+    pub(super) fn bytes_in_flight(&self) -> u64 {
+        self.bytes_in_flight
+    }
+
+    pub(super) fn next_packet_number(&self) -> u64 {
+        self.first + self.packets.len() as u64
+    }
+
+    pub(super) fn push(
+        &mut self,
+        now: Instant,
+        bytes: u32,
+        content: PacketContent,
+        delivery: DeliverySnapshot,
+    ) -> SentPacket {
+        self.bytes_in_flight += u64::from(bytes);
+        let packet = SentPacket {
+            packet_number: self.next_packet_number(),
+            sent_at: now,
+            bytes,
+            bytes_in_flight: self.bytes_in_flight,
+            delivery,
+            content,
+        };
+        self.packets.push_back((packet, Fate::Outstanding));
+        packet
+    }
+
+    pub(super) fn outstanding(&self) -> impl Iterator<Item = &SentPacket> {
+        self.packets
+            .iter()
+            .filter(|(_, fate)| *fate == Fate::Outstanding)
+            .map(|(packet, _)| packet)
+    }
+
+    pub(super) fn oldest_outstanding(&self) -> Option<&SentPacket> {
+        let in_hole = self.holes.iter().find_map(|number| {
+            let (packet, fate) = &self.packets[(number - self.first) as usize];
+            (*fate == Fate::Outstanding).then_some(packet)
+        });
+        // Past the largest acknowledged number, only silence can have declared packets lost, and
+        // that declares all of them.
+        in_hole.or_else(|| {
+            let beyond = self.acked_until.saturating_sub(self.first) as usize;
+            self.packets.range(beyond..).find(|(_, fate)| *fate == Fate::Outstanding).map(|(p, _)| p)
+        })
+    }
+
+    /// Settles what `report` acknowledges for the first time, in the order of packet numbers.
+    /// Numbers never sent are ignored: a peer that makes them up gains nothing.
+    pub(super) fn acknowledge(
+        &mut self,
+        report: &FeedbackReport,
+        on_acked: &mut impl FnMut(Acknowledged),
+    ) {
+        let Some(last_sent) = self.next_packet_number().checked_sub(1) else { return };
+        let mut holes = core::mem::take(&mut self.holes);
+        holes.retain(|&number| {
+            !report.contains(number) || {
+                self.settle(number, report, on_acked);
+                false
+            }
+        });
+        for number in self.acked_until.max(self.first)..=report.largest().min(last_sent) {
+            if report.contains(number) {
+                self.settle(number, report, on_acked);
+                self.acked_until = number + 1;
+            } else {
+                holes.push(number);
+            }
+        }
+        // Holes above the largest number that really was acknowledged are none.
+        while holes.last().is_some_and(|&number| number >= self.acked_until) {
+            holes.pop();
+        }
+        self.holes = holes;
+    }
+
+    fn settle(
+        &mut self,
+        number: u64,
+        report: &FeedbackReport,
+        on_acked: &mut impl FnMut(Acknowledged),
+    ) {
+        let (packet, fate) = &mut self.packets[(number - self.first) as usize];
+        let was_lost = match fate {
+            Fate::Outstanding => {
+                self.bytes_in_flight -= u64::from(packet.bytes);
+                false
+            }
+            Fate::Lost => true,
+            Fate::Acked => return,
+        };
+        *fate = Fate::Acked;
+        let held_back = report.held_back(number);
+        on_acked(Acknowledged {
+            packet: *packet,
+            received_at: held_back.map(|held_back| report.reported_at().saturating_sub(held_back)),
+            held_back,
+            was_lost,
+        });
+    }
+
+    /// Declares losses by `rule` among the holes, and returns when the next one would be.
+    pub(super) fn declare_losses(
+        &mut self,
+        now: Instant,
+        rule: LossDetection,
+        rtt: &RttEstimator,
+        mut on_lost: impl FnMut(&SentPacket),
+    ) -> Option<Instant> {
+        let largest_acked = self.acked_until.checked_sub(1)?;
+        let mut next_at = None;
+        for &number in &self.holes {
+            let (packet, fate) = &mut self.packets[(number - self.first) as usize];
+            if *fate != Fate::Outstanding {
+                continue;
+            }
+            match rule.judge(now, packet, largest_acked, rtt) {
+                Verdict::Lost => {
+                    *fate = Fate::Lost;
+                    self.bytes_in_flight -= u64::from(packet.bytes);
+                    on_lost(packet);
+                }
+                Verdict::LostAt(at) => {
+                    next_at = Some(next_at.map_or(at, |next: Instant| next.min(at)));
+                }
+            }
+        }
+        next_at
+    }
+
+    pub(super) fn declare_all_lost(&mut self, mut on_lost: impl FnMut(&SentPacket)) {
+        for (packet, fate) in &mut self.packets {
+            if *fate == Fate::Outstanding {
+                *fate = Fate::Lost;
+                self.bytes_in_flight -= u64::from(packet.bytes);
+                on_lost(packet);
+            }
+        }
+    }
+
+    /// Forgets packets from the front: acknowledged ones, and lost ones sent more than `memory` ago.
+    pub(super) fn forget_settled(&mut self, now: Instant, memory: Duration) {
+        while let Some((packet, fate)) = self.packets.front() {
+            let is_settled = match fate {
+                Fate::Outstanding => false,
+                Fate::Acked => true,
+                Fate::Lost => packet.sent_at + memory < now,
+            };
+            if !is_settled {
+                break;
+            }
+            self.packets.pop_front();
+            self.first += 1;
+        }
+        let forgotten = self.holes.partition_point(|&number| number < self.first);
+        self.holes.drain(..forgotten);
+    }
+
+    /// How many more packets than before the peer has counted as marked Congestion Experienced.
+    pub(super) fn newly_ce_marked(&mut self, ce_count: u64) -> u64 {
+        let newly = ce_count.saturating_sub(self.ce_count);
+        self.ce_count = self.ce_count.max(ce_count);
+        newly
+    }
+}

@@ -1,0 +1,203 @@
+//! Packet scheduling: which packet takes which path.
+//!
+//! One trait carries early binding (to a path's own queue as a packet arrives), late binding (hold it
+//! until a path is [`PathView::sendable_bytes`]), reordering and duplication. Most schedulers are one
+//! cost per path: they implement [`PathCost`] and are schedulers by way of [`ByPathCost`]. To add
+//! one: one file in `scheduler/`, one line in [`SCHEDULERS`].
+
+mod min_cost;
+mod path_cost;
+mod round_robin;
+#[cfg(test)]
+mod contract;
+#[cfg(test)]
+mod testing;
+mod wrr;
+
+use core::fmt::Debug;
+
+use anabranch_units::Instant;
+
+use crate::congestion::known_names;
+use crate::media::FrameId;
+use crate::path_view::{PathId, PathSet, PathView};
+use crate::session_view::SessionView;
+
+pub use path_cost::{ByPathCost, PathCost, transfer_cost};
+
+/// Binds packets to paths.
+pub trait Scheduler: Debug + Send {
+    /// Binds packets of the queue, any of them and in any order, to paths: one path, several
+    /// (duplicates), or none yet (hold: no assignment). A packet is assigned at most once a call,
+    /// and never to a path whose state is not usable. Packets that stay are offered again at the
+    /// next frame, report, path event or [`Scheduler::wake_at`].
+    fn schedule(
+        &mut self,
+        now: Instant,
+        queue: &SendQueue<'_>,
+        session: &SessionView,
+        paths: &[PathView],
+        out: &mut Vec<Assignment>,
+    );
+
+    /// Something has happened that the scheduler may learn from.
+    fn on_event(&mut self, _now: Instant, _event: &SchedulerEvent) {}
+
+    /// When the scheduler wants to be asked again though nothing has happened.
+    fn wake_at(&self) -> Option<Instant> {
+        None
+    }
+}
+
+/// The packets that wait to be bound, oldest first, retransmissions before sources.
+#[derive(Clone, Copy, Debug)]
+pub struct SendQueue<'a> {
+    packets: &'a [PacketView],
+}
+
+impl<'a> SendQueue<'a> {
+    /// A queue of these packets.
+    pub fn new(packets: &'a [PacketView]) -> Self {
+        SendQueue { packets }
+    }
+
+    /// How many packets wait.
+    pub fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// Whether no packet waits.
+    pub fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    /// The packet at `index`, which is also the index that an [`Assignment`] names.
+    pub fn packet(&self, index: usize) -> Option<&'a PacketView> {
+        self.packets.get(index)
+    }
+
+    /// All packets with their indices.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &'a PacketView)> {
+        self.packets.iter().enumerate()
+    }
+}
+
+/// What a scheduler may know of a waiting packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketView {
+    /// The frame that it is a fragment of.
+    pub frame: FrameId,
+    /// Which fragment, from zero.
+    pub fragment: u16,
+    /// How many fragments the frame has.
+    pub fragment_count: u16,
+    /// Why it is to be sent.
+    pub kind: PacketKind,
+    /// Whether its frame is a key frame.
+    pub is_key: bool,
+    /// Its bytes on the wire.
+    pub bytes: u32,
+    /// When the frame is worthless; `None` for key frames, which later frames need at any age.
+    pub deadline: Option<Instant>,
+    /// Paths on which a copy is in flight.
+    pub in_flight_on: PathSet,
+    /// Paths to take only when there is no other: a copy was lost there, or is stuck there.
+    pub avoid: PathSet,
+}
+
+/// Why a packet is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketKind {
+    /// For the first time.
+    Source,
+    /// Because another copy was lost or is stuck on a silent path.
+    Retransmission,
+}
+
+/// "Packet `index` of the queue goes to these paths."
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// Index in the [`SendQueue`].
+    pub index: usize,
+    /// Where it goes; more than one path sends copies.
+    pub paths: PathSet,
+}
+
+/// What schedulers are told beside the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchedulerEvent {
+    /// A packet has left.
+    Sent {
+        /// On this path.
+        path: PathId,
+        /// Its bytes on the wire.
+        bytes: u32,
+    },
+    /// A packet has arrived.
+    Acked {
+        /// On this path.
+        path: PathId,
+        /// Its bytes on the wire.
+        bytes: u32,
+    },
+    /// A packet is lost.
+    Lost {
+        /// On this path.
+        path: PathId,
+        /// Its bytes on the wire.
+        bytes: u32,
+    },
+    /// A path has joined, or come back.
+    PathUp(PathId),
+    /// A path is suspect, out or removed.
+    PathDown(PathId),
+}
+
+/// An entry of the registry.
+#[derive(Clone, Copy)]
+pub struct SchedulerEntry {
+    /// The name used in scenario files and on the command line.
+    pub name: &'static str,
+    /// One line on what it is.
+    pub summary: &'static str,
+    build: fn() -> Box<dyn Scheduler>,
+}
+
+/// Every scheduler there is.
+pub const SCHEDULERS: &[SchedulerEntry] = &[
+    SchedulerEntry {
+        name: "min-cost",
+        summary: "the path with the least RTT/2 + queue/rate (Zhang & Lei §4.2; the default)",
+        build: min_cost::build,
+    },
+    SchedulerEntry {
+        name: "round-robin",
+        summary: "one packet per path in turn",
+        build: round_robin::build,
+    },
+    SchedulerEntry {
+        name: "wrr",
+        summary: "shares by bandwidth, interleaved (Zhang & Lei eq. 16)",
+        build: wrr::build,
+    },
+];
+
+/// No scheduler has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no scheduler is called {name:?}; known are {}", known_names(SCHEDULERS.iter().map(|entry| entry.name)))]
+pub struct UnknownScheduler {
+    /// The name asked for.
+    pub name: String,
+}
+
+/// A scheduler by its name in [`SCHEDULERS`].
+///
+/// # Errors
+/// [`UnknownScheduler`], which lists the known names.
+pub fn build(name: &str) -> Result<Box<dyn Scheduler>, UnknownScheduler> {
+    SCHEDULERS
+        .iter()
+        .find(|entry| entry.name == name)
+        .map(|entry| (entry.build)())
+        .ok_or_else(|| UnknownScheduler { name: name.to_owned() })
+}

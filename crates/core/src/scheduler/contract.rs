@@ -1,0 +1,129 @@
+//! What every registered scheduler owes, whatever it optimises: one property model for all.
+
+use anabranch_units::DataRate;
+use proptest::prelude::*;
+
+use super::testing::{Bed, path};
+use super::{PacketKind, PacketView, SCHEDULERS};
+use crate::path_view::{PathId, PathSet, PathState, PathView};
+
+fn any_state() -> impl Strategy<Value = PathState> {
+    prop_oneof![
+        4 => Just(PathState::Active),
+        1 => Just(PathState::Suspect),
+        1 => Just(PathState::Out),
+        1 => Just(PathState::Removed),
+    ]
+}
+
+fn any_paths() -> impl Strategy<Value = Vec<PathView>> {
+    let one = (any_state(), prop::option::of(1_u64..2_000), 0_u64..50, 0_u64..500_000);
+    prop::collection::vec(one, 1..5).prop_map(|paths| {
+        let views = paths.into_iter().enumerate().map(|(id, (state, rtt, rate, queued_bytes))| {
+            let mut view = path(id as u8, rtt.unwrap_or(1), rate);
+            view.state = state;
+            view.queued_bytes = queued_bytes;
+            if rtt.is_none() {
+                (view.smoothed_rtt, view.latest_rtt, view.min_rtt) = (None, None, None);
+                view.bandwidth = DataRate::ZERO;
+            }
+            view
+        });
+        views.collect()
+    })
+}
+
+fn any_packets() -> impl Strategy<Value = Vec<PacketView>> {
+    let one = (any::<bool>(), any::<bool>(), 40_u32..1_500, 0_u8..16);
+    prop::collection::vec(one, 1..40).prop_map(|packets| {
+        let fragment_count = packets.len() as u16;
+        let views = packets.into_iter().zip(0..).map(|((again, is_key, bytes, avoid), fragment)| {
+            let kind = if again { PacketKind::Retransmission } else { PacketKind::Source };
+            let avoid: PathSet = (0..4).filter(|bit| avoid >> bit & 1 == 1).map(PathId).collect();
+            PacketView { fragment_count, kind, is_key, avoid, ..Bed::source(fragment, bytes) }
+        });
+        views.collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn contract_binds_each_packet_at_most_once_and_never_to_a_dead_path(
+        paths in any_paths(),
+        frames in prop::collection::vec(any_packets(), 1..6),
+    ) {
+        for entry in SCHEDULERS {
+            let mut bed = Bed::new((entry.build)(), paths.clone());
+            for packets in &frames {
+                let bound = bed.schedule(packets);
+                let mut fragments: Vec<u16> = bound.iter().map(|(p, _)| p.fragment).collect();
+                fragments.sort_unstable();
+                fragments.dedup();
+                prop_assert_eq!(fragments.len(), bound.len(), "{} bound twice", entry.name);
+                for (_, set) in &bound {
+                    prop_assert!(!set.is_empty(), "{} bound to no path", entry.name);
+                    for id in set.iter() {
+                        let state = paths.get(id.index()).map(|path| path.state);
+                        prop_assert!(
+                            state.is_some_and(PathState::is_usable),
+                            "{} bound to {id}, which is {state:?}", entry.name
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn contract_binds_everything_where_a_path_has_room(
+        paths in any_paths(),
+        packets in any_packets(),
+    ) {
+        for entry in SCHEDULERS {
+            let usable = paths.iter().any(|path| path.state.is_usable());
+            let mut bed = Bed::new((entry.build)(), paths.clone());
+            let bound = bed.schedule(&packets);
+            prop_assert_eq!(bound.len(), if usable { packets.len() } else { 0 }, "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn contract_prefers_active_paths_to_suspect_ones(
+        mut paths in any_paths(),
+        packets in any_packets(),
+    ) {
+        paths[0].state = PathState::Active;
+        for entry in SCHEDULERS {
+            let mut bed = Bed::new((entry.build)(), paths.clone());
+            for (_, set) in bed.schedule(&packets) {
+                let all_active = set.iter().all(|id| paths[id.index()].state == PathState::Active);
+                prop_assert!(all_active, "{}", entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn contract_a_single_path_gets_everything(packets in any_packets(), rate in 0_u64..50) {
+        for entry in SCHEDULERS {
+            let mut bed = Bed::new((entry.build)(), vec![path(0, 30, rate)]);
+            prop_assert_eq!(bed.schedule(&packets).len(), packets.len(), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn contract_same_calls_same_answers(paths in any_paths(), packets in any_packets()) {
+        for entry in SCHEDULERS {
+            let run = || Bed::new((entry.build)(), paths.clone()).schedule(&packets);
+            prop_assert_eq!(run(), run(), "{}", entry.name);
+        }
+    }
+}
+
+#[test]
+fn contract_every_name_is_unique_and_an_unknown_one_lists_them() {
+    let error = super::build("nearest").unwrap_err().to_string();
+    for entry in SCHEDULERS {
+        assert!(error.contains(entry.name), "{error}");
+        assert_eq!(SCHEDULERS.iter().filter(|other| other.name == entry.name).count(), 1);
+    }
+}

@@ -1,0 +1,86 @@
+//! `round-robin`: one packet per path in turn.
+//!
+//! Source: the Linux kernel's out-of-tree MPTCP scheduler `mptcp_rr` with `num_segments` 1 and
+//! `cwnd_limited`: a path without room for a packet is passed over, and a packet is held while no
+//! path has room.
+//!
+//! *Deviations*: retransmissions follow the session's rule, the path that delivers first.
+
+use anabranch_units::Instant;
+
+use super::path_cost::candidates;
+use super::{Assignment, PacketKind, Scheduler, SendQueue, transfer_cost};
+use crate::path_view::{PathId, PathSet, PathView};
+use crate::session_view::SessionView;
+
+#[derive(Debug, Default)]
+struct RoundRobin {
+    /// The path after the one that was served last.
+    next: PathId,
+    paths: Vec<PathView>,
+}
+
+pub(super) fn build() -> Box<dyn Scheduler> {
+    Box::new(RoundRobin::default())
+}
+
+impl Scheduler for RoundRobin {
+    fn schedule(
+        &mut self,
+        _now: Instant,
+        queue: &SendQueue<'_>,
+        _session: &SessionView,
+        paths: &[PathView],
+        out: &mut Vec<Assignment>,
+    ) {
+        self.paths.clear();
+        self.paths.extend_from_slice(paths);
+        for (index, packet) in queue.iter() {
+            let bytes = u64::from(packet.bytes);
+            let next = self.next;
+            let chosen = match packet.kind {
+                PacketKind::Retransmission => candidates(packet, &self.paths)
+                    .min_by_key(|path| transfer_cost(path, bytes))
+                    .map(|path| path.id),
+                PacketKind::Source => candidates(packet, &self.paths)
+                    .filter(|path| path.sendable_bytes >= bytes)
+                    .min_by_key(|path| (path.id < next, path.id))
+                    .map(|path| path.id),
+            };
+            let Some(id) = chosen else { continue };
+            if packet.kind == PacketKind::Source {
+                self.next = PathId(id.0 + 1);
+            }
+            let path = &mut self.paths[id.index()];
+            path.sendable_bytes = path.sendable_bytes.saturating_sub(bytes);
+            path.queued_bytes += bytes;
+            out.push(Assignment { index, paths: PathSet::only(id) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::testing::{Bed, path};
+
+    #[test]
+    fn equal_paths_get_equal_counts() {
+        let mut bed = Bed::new(build(), vec![path(0, 40, 4), path(1, 40, 4), path(2, 40, 4)]);
+        for _ in 0..10 {
+            bed.schedule(&Bed::frame(5, 1000));
+        }
+        let counts: Vec<_> = bed.paths.iter().map(|path| path.queued_bytes / 1000).collect();
+        assert!(counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1, "{counts:?}");
+    }
+
+    #[test]
+    fn a_path_without_room_is_passed_over_and_without_any_room_packets_are_held() {
+        let mut bed = Bed::new(build(), vec![path(0, 40, 4), path(1, 40, 4)]);
+        bed.paths[0].sendable_bytes = 2_500;
+        bed.paths[1].sendable_bytes = 1_000;
+        let bound = bed.schedule(&Bed::frame(5, 1000));
+        let paths: Vec<u8> = bound.iter().flat_map(|(_, set)| set.iter()).map(|id| id.0).collect();
+        assert_eq!(paths, [0, 1, 0]);
+    }
+}

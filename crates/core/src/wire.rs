@@ -1,0 +1,231 @@
+//! The datagram codec: pure functions between bytes and frames. `docs/protocol.md` shows the layouts.
+//!
+//! A datagram is *tracked* (it has a packet number and is acknowledged: media, padding, challenges)
+//! or *untracked* (feedback and answers). Then follow frames. Encryption is outside, in `secure`.
+
+mod feedback;
+mod truncated;
+mod varint;
+
+use anabranch_units::{Duration, Instant};
+
+use crate::congestion::FeedbackSchedule;
+use crate::media::{FragmentHeader, FrameId};
+use crate::path_view::PathId;
+use varint::{read, write};
+
+pub use feedback::FeedbackReport;
+pub(crate) use feedback::{MAX_ARRIVALS, MAX_RANGES, OutgoingReport};
+pub(crate) use truncated::expand;
+
+const UNTRACKED: u8 = 0x40;
+const TRACKED: u8 = 0x41;
+
+const PADDING: u8 = 0x00;
+const FRAGMENT: u8 = 0x01;
+const FEEDBACK: u8 = 0x02;
+const FEEDBACK_SCHEDULE: u8 = 0x03;
+const PATH_CHALLENGE: u8 = 0x04;
+const PATH_RESPONSE: u8 = 0x05;
+const PATH_STATUS: u8 = 0x06;
+const CLOSE: u8 = 0x07;
+
+const KEY_FRAME_FLAG: u8 = 0x01;
+const IMMEDIATE_ON_HOLE_FLAG: u8 = 0x01;
+
+/// Kind byte and truncated packet number.
+pub(crate) const TRACKED_HEADER_BYTES: usize = 5;
+/// The most bytes that a fragment adds to its payload: tracked header, type, frame, index, count,
+/// flags, capture time.
+pub(crate) const MAX_FRAGMENT_HEADER_BYTES: usize = TRACKED_HEADER_BYTES + 1 + 8 + 4 + 4 + 1 + 4;
+
+/// Whether the datagram has a packet number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tracking {
+    Untracked,
+    /// The low 32 bits of the packet number.
+    Tracked(u32),
+}
+
+/// What a datagram is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WireFrame<'a> {
+    /// The rest of the datagram is useless.
+    Padding,
+    /// The rest of the datagram is this fragment. The capture time is truncated to 32 bits of
+    /// microseconds.
+    Fragment { header: FragmentHeader, captured_at_micros: u32, payload: &'a [u8] },
+    /// A report about `path`, in the [`FeedbackReport`] given to [`Frames::next`].
+    Feedback { path: PathId },
+    /// When the receiver of this frame shall report about the path that it came on.
+    FeedbackSchedule(FeedbackSchedule),
+    /// "Answer with this token on the path that this came on."
+    PathChallenge(u64),
+    /// The answer.
+    PathResponse(u64),
+    /// Whether the sender of this frame trusts `path`.
+    PathStatus { path: PathId, is_suspect: bool },
+    /// The session is over.
+    Close,
+}
+
+/// Why a datagram, or the rest of it, means nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Malformed;
+
+/// Reads the frames of a datagram one by one.
+#[derive(Debug)]
+pub(crate) struct Frames<'a> {
+    rest: &'a [u8],
+}
+
+/// Reads a datagram's header.
+pub(crate) fn decode(datagram: &[u8]) -> Result<(Tracking, Frames<'_>), Malformed> {
+    let mut rest = datagram;
+    let tracking = match read_u8(&mut rest).ok_or(Malformed)? {
+        UNTRACKED => Tracking::Untracked,
+        TRACKED => Tracking::Tracked(read_u32(&mut rest).ok_or(Malformed)?),
+        _ => return Err(Malformed),
+    };
+    Ok((tracking, Frames { rest }))
+}
+
+impl<'a> Frames<'a> {
+    /// The next frame; `None` at the end. A report's body goes into `report`.
+    pub(crate) fn next(
+        &mut self,
+        report: &mut FeedbackReport,
+    ) -> Option<Result<WireFrame<'a>, Malformed>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let frame = self.read(report).ok_or(Malformed);
+        if frame.is_err() {
+            self.rest = &[];
+        }
+        Some(frame)
+    }
+
+    fn read(&mut self, report: &mut FeedbackReport) -> Option<WireFrame<'a>> {
+        let rest = &mut self.rest;
+        Some(match read_u8(rest)? {
+            PADDING => {
+                *rest = &[];
+                WireFrame::Padding
+            }
+            FRAGMENT => {
+                let frame = FrameId(read(rest)?);
+                let fragment = u16::try_from(read(rest)?).ok()?;
+                let fragment_count = u16::try_from(read(rest)?).ok()?;
+                let is_key = read_u8(rest)? & KEY_FRAME_FLAG != 0;
+                let captured_at_micros = read_u32(rest)?;
+                if fragment >= fragment_count || rest.is_empty() {
+                    return None;
+                }
+                let header = FragmentHeader { frame, fragment, fragment_count, is_key };
+                let payload = core::mem::take(rest);
+                WireFrame::Fragment { header, captured_at_micros, payload }
+            }
+            FEEDBACK => WireFrame::Feedback { path: report.read(rest)? },
+            FEEDBACK_SCHEDULE => WireFrame::FeedbackSchedule(FeedbackSchedule {
+                every_packets: u32::try_from(read(rest)?).ok().filter(|every| *every > 0)?,
+                max_delay: Duration::from_micros(read(rest)?.min(1_000_000)),
+                is_immediate_on_hole: read_u8(rest)? & IMMEDIATE_ON_HOLE_FLAG != 0,
+            }),
+            PATH_CHALLENGE => WireFrame::PathChallenge(read_u64(rest)?),
+            PATH_RESPONSE => WireFrame::PathResponse(read_u64(rest)?),
+            PATH_STATUS => WireFrame::PathStatus {
+                path: read_path(rest)?,
+                is_suspect: match read_u8(rest)? {
+                    0 => false,
+                    1 => true,
+                    _ => return None,
+                },
+            },
+            CLOSE => WireFrame::Close,
+            _ => return None,
+        })
+    }
+}
+
+pub(crate) fn write_tracked_header(packet_number: u64, out: &mut Vec<u8>) {
+    out.push(TRACKED);
+    out.extend_from_slice(&(packet_number as u32).to_le_bytes());
+}
+
+pub(crate) fn write_untracked_header(out: &mut Vec<u8>) {
+    out.push(UNTRACKED);
+}
+
+/// Appends a fragment, which must be the datagram's last frame.
+pub(crate) fn write_fragment(
+    header: FragmentHeader,
+    captured_at: Instant,
+    payload: &[u8],
+    out: &mut Vec<u8>,
+) {
+    out.push(FRAGMENT);
+    write(header.frame.0, out);
+    write(u64::from(header.fragment), out);
+    write(u64::from(header.fragment_count), out);
+    out.push(if header.is_key { KEY_FRAME_FLAG } else { 0 });
+    out.extend_from_slice(&(captured_at.as_micros() as u32).to_le_bytes());
+    out.extend_from_slice(payload);
+}
+
+/// Appends padding of `length` bytes, which must be the datagram's last frame.
+pub(crate) fn write_padding(length: usize, out: &mut Vec<u8>) {
+    out.resize(out.len() + length, PADDING);
+}
+
+pub(crate) fn write_feedback(report: &OutgoingReport<'_>, out: &mut Vec<u8>) {
+    out.push(FEEDBACK);
+    report.write(out);
+}
+
+pub(crate) fn write_feedback_schedule(schedule: &FeedbackSchedule, out: &mut Vec<u8>) {
+    out.push(FEEDBACK_SCHEDULE);
+    write(u64::from(schedule.every_packets), out);
+    write(schedule.max_delay.as_micros(), out);
+    out.push(if schedule.is_immediate_on_hole { IMMEDIATE_ON_HOLE_FLAG } else { 0 });
+}
+
+pub(crate) fn write_path_challenge(token: u64, out: &mut Vec<u8>) {
+    out.push(PATH_CHALLENGE);
+    out.extend_from_slice(&token.to_le_bytes());
+}
+
+pub(crate) fn write_path_response(token: u64, out: &mut Vec<u8>) {
+    out.push(PATH_RESPONSE);
+    out.extend_from_slice(&token.to_le_bytes());
+}
+
+pub(crate) fn write_path_status(path: PathId, is_suspect: bool, out: &mut Vec<u8>) {
+    out.extend_from_slice(&[PATH_STATUS, path.0, u8::from(is_suspect)]);
+}
+
+pub(crate) fn write_close(out: &mut Vec<u8>) {
+    out.push(CLOSE);
+}
+
+fn read_u8(bytes: &mut &[u8]) -> Option<u8> {
+    let (&first, rest) = bytes.split_first()?;
+    *bytes = rest;
+    Some(first)
+}
+
+fn read_u32(bytes: &mut &[u8]) -> Option<u32> {
+    let (head, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(u32::from_le_bytes(*head))
+}
+
+fn read_u64(bytes: &mut &[u8]) -> Option<u64> {
+    let (head, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(u64::from_le_bytes(*head))
+}
+
+fn read_path(bytes: &mut &[u8]) -> Option<PathId> {
+    read_u8(bytes).map(PathId).filter(|path| path.index() < PathId::LIMIT)
+}

@@ -1,0 +1,189 @@
+//! The feedback frame: what arrived on a path, and when, packet by packet.
+//!
+//! Ranges of packet numbers, as in QUIC, repeat what earlier reports said, so that a lost report
+//! costs nothing; arrival times, in microseconds, are told once.
+
+use anabranch_units::{Duration, Instant};
+
+use super::truncated;
+use super::varint::{read, unzigzag, write, zigzag};
+use crate::path_view::PathId;
+
+/// The most ranges of packet numbers in a report.
+pub(crate) const MAX_RANGES: usize = 32;
+/// The most arrival times in a report.
+pub(crate) const MAX_ARRIVALS: usize = 128;
+
+/// A report as it is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OutgoingReport<'a> {
+    pub(crate) path: PathId,
+    /// The receiver's clock when the report is made.
+    pub(crate) reported_at: Instant,
+    /// Packets received that were marked Congestion Experienced, since the start.
+    pub(crate) ce_count: u64,
+    /// Received numbers, inclusive, the highest range first; at least one.
+    pub(crate) ranges: &'a [(u64, u64)],
+    /// When the highest received packets arrived, in descending order of their numbers and without
+    /// holes among the received ones; may be empty.
+    pub(crate) arrivals: &'a [Instant],
+}
+
+/// A report as it is read. Used again and again, so that reading does not allocate.
+#[derive(Clone, Debug, Default)]
+pub struct FeedbackReport {
+    largest: u64,
+    reported_at: Instant,
+    pub(crate) ce_count: u64,
+    /// Received numbers as distances below the largest, inclusive, nearest first.
+    ranges: Vec<(u64, u64)>,
+    /// How long before the report the highest received packets arrived, in microseconds.
+    held_back_micros: Vec<u32>,
+}
+
+impl FeedbackReport {
+    /// The largest received packet number.
+    pub(crate) fn largest(&self) -> u64 {
+        self.largest
+    }
+
+    /// When the report was made, by the receiver's clock.
+    pub(crate) fn reported_at(&self) -> Instant {
+        self.reported_at
+    }
+
+    /// Completes the truncated numbers with what is expected of them: the path's next packet number,
+    /// and the time of its last report.
+    pub(crate) fn expand(&mut self, next_packet_number: u64, last_reported_at: Instant) {
+        self.largest = truncated::expand(self.largest as u32, next_packet_number);
+        let micros = self.reported_at.as_micros() as u32;
+        self.reported_at =
+            Instant::from_micros(truncated::expand(micros, last_reported_at.as_micros()));
+    }
+
+    /// Whether the packet has arrived.
+    pub(crate) fn contains(&self, packet_number: u64) -> bool {
+        let Some(distance) = self.largest.checked_sub(packet_number) else { return false };
+        self.ranges.iter().any(|&(from, to)| (from..=to).contains(&distance))
+    }
+
+    /// How long before the report a packet that it contains arrived, if it tells.
+    pub(crate) fn held_back(&self, packet_number: u64) -> Option<Duration> {
+        let distance = self.largest.checked_sub(packet_number)?;
+        let mut index = 0;
+        for &(from, to) in &self.ranges {
+            if distance <= to {
+                index += distance.checked_sub(from)?;
+                let micros = self.held_back_micros.get(usize::try_from(index).ok()?)?;
+                return Some(Duration::from_micros(u64::from(*micros)));
+            }
+            index += to - from + 1;
+        }
+        None
+    }
+
+    /// Takes the frame's body off the front of `bytes`; `None` if it is malformed.
+    pub(super) fn read(&mut self, bytes: &mut &[u8]) -> Option<PathId> {
+        let path = super::read_path(bytes)?;
+        self.largest = u64::from(super::read_u32(bytes)?);
+        self.reported_at = Instant::from_micros(u64::from(super::read_u32(bytes)?));
+        self.ce_count = read(bytes)?;
+        self.read_ranges(bytes)?;
+        self.read_arrivals(bytes)?;
+        Some(path)
+    }
+
+    fn read_ranges(&mut self, bytes: &mut &[u8]) -> Option<()> {
+        self.ranges.clear();
+        let more_ranges = read(bytes)?;
+        if more_ranges >= MAX_RANGES as u64 {
+            return None;
+        }
+        let mut from = 0;
+        for index in 0..=more_ranges {
+            if index > 0 {
+                // The number after a range's end is missing, or the two would be one range.
+                from += read(bytes)?.checked_add(2)?;
+            }
+            let to = from.checked_add(read(bytes)?).filter(|to| *to < 1 << 62)?;
+            self.ranges.push((from, to));
+            from = to;
+        }
+        Some(())
+    }
+
+    fn read_arrivals(&mut self, bytes: &mut &[u8]) -> Option<()> {
+        self.held_back_micros.clear();
+        let count = read(bytes)?;
+        if count > MAX_ARRIVALS as u64 {
+            return None;
+        }
+        let mut held_back = 0_i64;
+        for _ in 0..count {
+            held_back = held_back.checked_add(unzigzag(read(bytes)?))?.max(0);
+            self.held_back_micros.push(u32::try_from(held_back).unwrap_or(u32::MAX));
+        }
+        Some(())
+    }
+}
+
+impl OutgoingReport<'_> {
+    /// Appends the frame's body.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let (first_range, more_ranges) =
+            self.ranges.split_first().expect("a report of received packets");
+        out.push(self.path.0);
+        out.extend_from_slice(&(first_range.1 as u32).to_le_bytes());
+        out.extend_from_slice(&(self.reported_at.as_micros() as u32).to_le_bytes());
+        write(self.ce_count, out);
+        write(more_ranges.len() as u64, out);
+        write(first_range.1 - first_range.0, out);
+        let mut above = first_range.0;
+        for &(low, high) in more_ranges {
+            write(above - high - 2, out);
+            write(high - low, out);
+            above = low;
+        }
+        write(self.arrivals.len() as u64, out);
+        let mut after = self.reported_at.as_micros();
+        for arrival in self.arrivals {
+            let at = arrival.as_micros();
+            write(zigzag(after as i64 - at as i64), out);
+            after = at;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_tells_ranges_and_arrivals() {
+        let micros = Instant::from_micros;
+        let written = OutgoingReport {
+            path: PathId(1),
+            reported_at: micros(10_000),
+            ce_count: 2,
+            ranges: &[(18, 20), (10, 15), (3, 3)],
+            // 17 and 16 are missing; 18 overtook 19.
+            arrivals: &[micros(9_990), micros(9_000), micros(9_500), micros(7_000)],
+        };
+        let mut bytes = Vec::new();
+        written.write(&mut bytes);
+        let mut report = FeedbackReport::default();
+        let mut rest = &bytes[..];
+        assert_eq!(report.read(&mut rest), Some(PathId(1)));
+        assert!(rest.is_empty());
+        report.expand(21, Instant::ZERO);
+        let received: Vec<u64> = (0..30).filter(|number| report.contains(*number)).collect();
+        assert_eq!(received, [3, 10, 11, 12, 13, 14, 15, 18, 19, 20]);
+        let held_back: Vec<_> = [20, 19, 18, 15, 14, 17]
+            .map(|number| report.held_back(number).map(Duration::as_micros))
+            .into();
+        assert_eq!(held_back, [Some(10), Some(1000), Some(500), Some(3000), None, None]);
+        for length in 0..bytes.len() {
+            assert_eq!(report.read(&mut &bytes[..length]), None, "cut to {length} bytes");
+        }
+    }
+}
