@@ -1,0 +1,380 @@
+//! The handshake: Noise_IK_25519_ChaChaPoly_BLAKE2s (Noise Protocol Framework, revision 34, §7.5).
+//!
+//! ```text
+//! initiation, 109 bytes               response, 57 bytes
+//! byte 0       kind, 1                byte 0      kind, 2
+//! bytes 1–32   initiator's ephemeral  bytes 1–4   receiver's session index
+//! bytes 33–80  initiator's static,    bytes 5–36  responder's ephemeral
+//!              sealed                 bytes 37–56 sealed: the responder's session index
+//! bytes 81–108 sealed: timestamp,
+//!              8 bytes, and the
+//!              initiator's session index
+//! ```
+//!
+//! Integers are big-endian. Both sealed parts carry a 16-byte tag. Only the kinds and the
+//! response's receiver index travel outside of Noise; each must have the one value that the
+//! receiver expects.
+
+use core::fmt;
+use std::collections::BTreeMap;
+
+use snow::HandshakeState;
+use snow::params::NoiseParams;
+use thiserror::Error;
+use zeroize::Zeroize;
+
+use crate::keys::{PublicKey, SecretKey};
+use crate::kind::{Kind, RESPONSE_INDEX_AT};
+use crate::packet::{Agreement, Session};
+
+/// Length of an initiation.
+pub const INITIATION_BYTES: usize = 109;
+/// Length of a response: shorter than what it answers, so that nobody can use a responder to
+/// amplify.
+pub const RESPONSE_BYTES: usize = 57;
+
+const NOISE_PROTOCOL: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
+/// Ends of different protocol versions do not understand each other: their transcripts differ from
+/// the first hash on. Version 1 also fixes AES-256-GCM for what follows.
+const PROLOGUE: &[u8] = b"anabranch 1";
+const TIMESTAMP_BYTES: usize = 8;
+const INDEX_BYTES: usize = 4;
+const INITIATION_PAYLOAD_BYTES: usize = TIMESTAMP_BYTES + INDEX_BYTES;
+const INITIATION_NOISE_AT: usize = 1;
+const RESPONSE_NOISE_AT: usize = RESPONSE_INDEX_AT + INDEX_BYTES;
+
+/// Why a handshake datagram was dropped. None is answered: who may not come in learns nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
+pub enum HandshakeError {
+    /// Not of the kind or length expected here.
+    #[error("not a handshake datagram of the expected kind and length")]
+    Malformed,
+    /// Made for another key or another version of the protocol, or changed on its way.
+    #[error("made for another key or protocol version, or changed on its way")]
+    Forged,
+    /// Authentic, from a key that is not allowed here.
+    #[error("the peer's key is not on the list of allowed keys")]
+    NotAllowed,
+    /// Authentic, but not newer than the newest initiation of the same key: a replay, or a peer
+    /// whose clock went back.
+    #[error("not newer than the peer's last initiation")]
+    Stale,
+    /// A response to another handshake, by its session index.
+    #[error("addressed to another session")]
+    WrongSession,
+    /// A response to a handshake that is over: a duplicate.
+    #[error("the handshake is already complete")]
+    AlreadyComplete,
+}
+
+impl HandshakeError {
+    /// Every kind.
+    pub const ALL: [HandshakeError; 6] = [
+        HandshakeError::Malformed,
+        HandshakeError::Forged,
+        HandshakeError::NotAllowed,
+        HandshakeError::Stale,
+        HandshakeError::WrongSession,
+        HandshakeError::AlreadyComplete,
+    ];
+}
+
+/// The end that opens a session, during the handshake.
+pub struct Initiator {
+    /// `None` once the response has come.
+    noise: Option<HandshakeState>,
+    local_index: u32,
+    initiation: [u8; INITIATION_BYTES],
+}
+
+impl Initiator {
+    /// Starts a handshake from the holder of `local` to the holder of `remote`.
+    ///
+    /// `local_index` names the session at this end, and must be unique among this end's sessions.
+    /// `timestamp_nanos` must be greater for every new handshake that `local` ever starts, over
+    /// restarts too: nanoseconds since 1970 serve. The responder refuses what is not newer than the
+    /// newest it has seen, so a clock that was once far ahead locks its owner out until that time
+    /// has come, or until the responder is restarted.
+    ///
+    /// # Panics
+    /// If the operating system has no randomness to give.
+    pub fn new(
+        local: &SecretKey,
+        remote: &PublicKey,
+        local_index: u32,
+        timestamp_nanos: u64,
+    ) -> Self {
+        let mut noise = builder(local)
+            .remote_public_key(remote.as_bytes())
+            .and_then(snow::Builder::build_initiator)
+            .expect("every field of Noise IK's initiator is set, once");
+        let mut payload = [0; INITIATION_PAYLOAD_BYTES];
+        let (timestamp, index) = payload.split_at_mut(TIMESTAMP_BYTES);
+        timestamp.copy_from_slice(&timestamp_nanos.to_be_bytes());
+        index.copy_from_slice(&local_index.to_be_bytes());
+        let mut initiation = [0; INITIATION_BYTES];
+        initiation[0] = Kind::Initiation as u8;
+        write_message(&mut noise, &payload, &mut initiation[INITIATION_NOISE_AT..]);
+        Initiator {
+            noise: Some(noise),
+            local_index,
+            initiation,
+        }
+    }
+
+    /// The initiation to send, and to send again, the very same, until the response comes: the
+    /// driver decides when. An initiation that was received twice gets the same response twice.
+    pub fn message(&self) -> &[u8; INITIATION_BYTES] {
+        &self.initiation
+    }
+
+    /// The index that the response will be addressed to.
+    pub fn local_index(&self) -> u32 {
+        self.local_index
+    }
+
+    /// Completes the handshake.
+    ///
+    /// # Errors
+    /// Why the datagram is to be dropped. The handshake goes on as if it had not come.
+    pub fn handle_response(&mut self, datagram: &[u8]) -> Result<Session, HandshakeError> {
+        let message = noise_message(datagram, Kind::Response, RESPONSE_NOISE_AT, RESPONSE_BYTES)?;
+        let receiver_index = big_endian_u32(&datagram[RESPONSE_INDEX_AT..RESPONSE_NOISE_AT]);
+        if receiver_index != self.local_index {
+            return Err(HandshakeError::WrongSession);
+        }
+        let noise = self.noise.as_mut().ok_or(HandshakeError::AlreadyComplete)?;
+        let mut payload = [0; INDEX_BYTES];
+        noise
+            .read_message(message, &mut payload)
+            .map_err(|_| HandshakeError::Forged)?;
+        let session = split(noise, self.local_index, u32::from_be_bytes(payload));
+        self.noise = None;
+        Ok(session)
+    }
+}
+
+impl fmt::Debug for Initiator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Initiator")
+            .field("local_index", &self.local_index)
+            .field("is_complete", &self.noise.is_none())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a [`Responder`] makes of an initiation that it accepts.
+#[derive(Debug)]
+pub struct Answer {
+    /// Who is at the other end, authenticated.
+    pub peer: PublicKey,
+    /// The datagram to send back to where the initiation came from.
+    pub response: [u8; RESPONSE_BYTES],
+    /// The new session; `None` if the initiation is a resend of the peer's newest, whose session
+    /// the caller already has. See [`Session::is_confirmed`] for when it may replace an older one.
+    pub session: Option<Session>,
+}
+
+/// The end that waits for sessions. It knows whom it lets in, and of each peer the newest
+/// initiation with its response: its memory is bounded by the number of allowed peers.
+pub struct Responder {
+    local: SecretKey,
+    peers: BTreeMap<PublicKey, Option<Answered>>,
+    refused_counts: [u64; HandshakeError::ALL.len()],
+}
+
+/// A peer's newest initiation.
+struct Answered {
+    timestamp_nanos: u64,
+    initiation: [u8; INITIATION_BYTES],
+    response: [u8; RESPONSE_BYTES],
+}
+
+impl Responder {
+    /// A responder that lets in the holders of the `allowed` keys, and nobody if there are none.
+    pub fn new(local: SecretKey, allowed: impl IntoIterator<Item = PublicKey>) -> Self {
+        let peers = allowed.into_iter().map(|key| (key, None)).collect();
+        Responder {
+            local,
+            peers,
+            refused_counts: [0; HandshakeError::ALL.len()],
+        }
+    }
+
+    /// Answers an initiation. `local_index` is to name the new session at this end and must be
+    /// unique among this end's sessions; a resent initiation does not use it.
+    ///
+    /// # Errors
+    /// Why the datagram is to be dropped without an answer; also counted.
+    pub fn handle_initiation(
+        &mut self,
+        local_index: u32,
+        datagram: &[u8],
+    ) -> Result<Answer, HandshakeError> {
+        // Before any cryptography: resends are cheap to answer, and replays of the newest
+        // initiation too.
+        if let Some(answer) = self.resent(datagram) {
+            return Ok(answer);
+        }
+        let answer = self.answer(local_index, datagram);
+        if let Err(kind) = answer {
+            self.refused_counts[kind as usize] += 1;
+        }
+        answer
+    }
+
+    /// Initiations refused so far for the reason `kind`.
+    pub fn refused_count(&self, kind: HandshakeError) -> u64 {
+        self.refused_counts[kind as usize]
+    }
+
+    fn resent(&self, datagram: &[u8]) -> Option<Answer> {
+        self.peers.iter().find_map(|(peer, answered)| {
+            let answered = answered.as_ref()?;
+            (answered.initiation == datagram).then_some(Answer {
+                peer: *peer,
+                response: answered.response,
+                session: None,
+            })
+        })
+    }
+
+    fn answer(&mut self, local_index: u32, datagram: &[u8]) -> Result<Answer, HandshakeError> {
+        let message = noise_message(
+            datagram,
+            Kind::Initiation,
+            INITIATION_NOISE_AT,
+            INITIATION_BYTES,
+        )?;
+        let mut noise = builder(&self.local)
+            .build_responder()
+            .expect("every field of Noise IK's responder is set, once");
+        let mut payload = [0; INITIATION_PAYLOAD_BYTES];
+        noise
+            .read_message(message, &mut payload)
+            .map_err(|_| HandshakeError::Forged)?;
+        let peer = noise
+            .get_remote_static()
+            .and_then(|key| key.try_into().ok().map(PublicKey::claimed))
+            .ok_or(HandshakeError::NotAllowed)?;
+        let newest = self
+            .peers
+            .get_mut(&peer)
+            .ok_or(HandshakeError::NotAllowed)?;
+        let (timestamp, index) = payload
+            .split_first_chunk()
+            .expect("the payload is longer than its timestamp");
+        let timestamp_nanos = u64::from_be_bytes(*timestamp);
+        if newest
+            .as_ref()
+            .is_some_and(|newest| timestamp_nanos <= newest.timestamp_nanos)
+        {
+            return Err(HandshakeError::Stale);
+        }
+
+        let remote_index = big_endian_u32(index);
+        let mut response = [0; RESPONSE_BYTES];
+        response[0] = Kind::Response as u8;
+        response[RESPONSE_INDEX_AT..RESPONSE_NOISE_AT].copy_from_slice(&remote_index.to_be_bytes());
+        write_message(
+            &mut noise,
+            &local_index.to_be_bytes(),
+            &mut response[RESPONSE_NOISE_AT..],
+        );
+        let mut initiation = [0; INITIATION_BYTES];
+        initiation.copy_from_slice(datagram);
+        *newest = Some(Answered {
+            timestamp_nanos,
+            initiation,
+            response,
+        });
+        Ok(Answer {
+            peer,
+            response,
+            session: Some(split(&mut noise, local_index, remote_index)),
+        })
+    }
+}
+
+impl fmt::Debug for Responder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Responder")
+            .field("allowed", &self.peers.keys().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+pub(crate) fn noise_params() -> NoiseParams {
+    NOISE_PROTOCOL
+        .parse()
+        .expect("snow knows its own name for Noise IK")
+}
+
+fn builder(local: &SecretKey) -> snow::Builder<'_> {
+    snow::Builder::new(noise_params())
+        .local_private_key(local.bytes())
+        .and_then(|builder| builder.prologue(PROLOGUE))
+        .expect("key and prologue are set once")
+}
+
+/// The Noise message of a datagram with the expected kind and length.
+fn noise_message(
+    datagram: &[u8],
+    kind: Kind,
+    from: usize,
+    length_bytes: usize,
+) -> Result<&[u8], HandshakeError> {
+    if datagram.len() == length_bytes && datagram[0] == kind as u8 {
+        Ok(&datagram[from..])
+    } else {
+        Err(HandshakeError::Malformed)
+    }
+}
+
+fn write_message(noise: &mut HandshakeState, payload: &[u8], message: &mut [u8]) {
+    let written_bytes = noise
+        .write_message(payload, message)
+        .expect("the message has its exact length, and the operating system randomness to give");
+    assert_eq!(
+        written_bytes,
+        message.len(),
+        "the layout follows from the Noise pattern"
+    );
+}
+
+/// The session of a finished handshake. Noise's Split() gives the initiator's sending key first
+/// (§5.2).
+///
+/// The raw keys go to another AEAD than the handshake's, for speed. That is sound because snow's
+/// own transport under these keys is never made, and the prologue's version ties the keys to
+/// AES-256-GCM.
+fn split(noise: &mut HandshakeState, local_index: u32, remote_index: u32) -> Session {
+    assert!(
+        noise.is_handshake_finished(),
+        "only a finished handshake has authenticated keys"
+    );
+    let is_initiator = noise.is_initiator();
+    let (mut first, mut second) = noise.dangerously_get_raw_split();
+    let (sealing_key, opening_key) = if is_initiator {
+        (&first, &second)
+    } else {
+        (&second, &first)
+    };
+    let session = Session::new(&Agreement {
+        sealing_key,
+        opening_key,
+        local_index,
+        remote_index,
+        is_confirmed: is_initiator,
+    });
+    first.zeroize();
+    second.zeroize();
+    session
+}
+
+fn big_endian_u32(bytes: &[u8]) -> u32 {
+    u32::from_be_bytes(bytes.try_into().expect("an index is four bytes"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! The kinds of datagrams, and what can be read of them without a key.
+
+/// What a datagram is, by its first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// The first datagram of a handshake: for a [`Responder`](crate::Responder).
+    Initiation = 1,
+    /// Its answer: for the [`Initiator`](crate::Initiator) that [`receiver_index`] names.
+    Response = 2,
+    /// A protected datagram: for the [`Session`](crate::Session) that [`receiver_index`] names.
+    Data = 3,
+}
+
+/// Where the receiver's session index lies in a response.
+pub(crate) const RESPONSE_INDEX_AT: usize = 1;
+/// Where the receiver's session index lies in a protected datagram.
+pub(crate) const DATA_INDEX_AT: usize = 2;
+
+/// The kind that a datagram claims to be; `None` for an unknown or absent first byte. Nothing is
+/// authenticated by this.
+pub fn classify(datagram: &[u8]) -> Option<Kind> {
+    match *datagram.first()? {
+        1 => Some(Kind::Initiation),
+        2 => Some(Kind::Response),
+        3 => Some(Kind::Data),
+        _ => None,
+    }
+}
+
+/// The session index that a response or a protected datagram is addressed to: the one that its
+/// receiver chose. `None` for an initiation, an unknown kind, or a datagram too short to hold one.
+pub fn receiver_index(datagram: &[u8]) -> Option<u32> {
+    let at = match classify(datagram)? {
+        Kind::Initiation => return None,
+        Kind::Response => RESPONSE_INDEX_AT,
+        Kind::Data => DATA_INDEX_AT,
+    };
+    Some(u32::from_be_bytes(*datagram.get(at..)?.first_chunk()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_byte_is_the_kind() {
+        for kind in [Kind::Initiation, Kind::Response, Kind::Data] {
+            assert_eq!(classify(&[kind as u8, 9]), Some(kind));
+        }
+        assert_eq!(classify(&[]), None);
+        assert_eq!(classify(&[0]), None);
+        assert_eq!(classify(&[4]), None);
+    }
+
+    #[test]
+    fn receiver_index_is_big_endian_where_the_kind_has_one() {
+        assert_eq!(receiver_index(&[2, 1, 2, 3, 4]), Some(0x0102_0304));
+        assert_eq!(receiver_index(&[3, 9, 1, 2, 3, 4]), Some(0x0102_0304));
+        assert_eq!(receiver_index(&[1, 1, 2, 3, 4, 5, 6]), None);
+        assert_eq!(receiver_index(&[2, 1, 2, 3]), None);
+        assert_eq!(receiver_index(&[3, 9, 1, 2, 3]), None);
+        assert_eq!(receiver_index(&[]), None);
+    }
+}

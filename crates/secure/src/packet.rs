@@ -1,0 +1,330 @@
+//! Protected datagrams: an established session seals and opens them in place.
+//!
+//! ```text
+//! byte 0      kind, 3
+//! byte 1      path id
+//! bytes 2–5   the receiver's session index, big-endian
+//! bytes 6–9   low 32 bits of the path's counter, big-endian
+//! bytes 10…   ciphertext, as long as the plaintext
+//! last 16     tag
+//! ```
+//!
+//! The AEAD is AES-256-GCM under one key per direction. The first ten bytes are its additional
+//! data. Its nonce is the path id as 32 bits and the path's counter as 64 bits, both big-endian, so
+//! no two datagrams of a key share one: the paths' counters are independent and may be equal.
+//!
+//! # Limits of AES-GCM
+//!
+//! A key's secrecy wears with the blocks it encrypts: an attacker who could tell AES from a random
+//! function gains about s²/2¹²⁹ from s blocks of 16 bytes. With datagrams of 2 KiB that is 2⁻⁴³
+//! after [`MAX_SEALED_COUNT`] = 2³⁶ of them, where sealing stops for good. QUIC's stricter bound of
+//! 2⁻⁵⁷ (RFC 9001 §B.1.1) is reached after some 2²⁸: a driver that wants it makes a new handshake
+//! when [`Session::sealed_count`] gets there, until rekeying inside of a session exists.
+
+use core::fmt;
+
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use thiserror::Error;
+
+use crate::counter;
+use crate::kind::{DATA_INDEX_AT, Kind};
+use crate::replay::{Freshness, ReplayWindow};
+
+/// Bytes in front of a datagram's ciphertext.
+pub const HEADER_BYTES: usize = 10;
+/// Bytes behind a datagram's ciphertext.
+pub const TAG_BYTES: usize = 16;
+/// How much longer than its plaintext a protected datagram is.
+pub const PROTECTION_OVERHEAD_BYTES: usize = HEADER_BYTES + TAG_BYTES;
+/// How many paths a session has: path ids are 0 to one less.
+pub const MAX_PATHS: usize = 32;
+/// How many datagrams a session seals, over all paths, before it refuses. See the limits of AES-GCM
+/// in `docs/protocol-security.md`. No counter comes near 2⁶⁴, so no nonce repeats.
+pub const MAX_SEALED_COUNT: u64 = 1 << 36;
+
+const COUNTER_AT: usize = 6;
+
+/// Why a session will not seal: the caller's mistake, or a key that is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SealError {
+    /// No such path.
+    #[error("path {path_id} is out of range: path ids are 0 to {}", MAX_PATHS - 1)]
+    PathOutOfRange {
+        /// The path asked for.
+        path_id: u8,
+    },
+    /// No room for header and tag around the plaintext.
+    #[error(
+        "a datagram of {datagram_bytes} bytes has no room for header and tag, \
+         {PROTECTION_OVERHEAD_BYTES} bytes together"
+    )]
+    NoRoom {
+        /// Length of the buffer that was to be sealed.
+        datagram_bytes: usize,
+    },
+    /// The key has sealed [`MAX_SEALED_COUNT`] datagrams; only a new handshake helps.
+    #[error("the session's key is used up: make a new handshake")]
+    KeyExhausted,
+}
+
+/// Why an arriving datagram was dropped. Any of these may come of chance or of an attacker; the
+/// kind is for counters. All but `Forged` are found without the key, so what they say of a datagram
+/// is only what it claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
+pub enum Rejected {
+    /// Shorter than header and tag.
+    #[error("too short")]
+    TooShort,
+    /// Not a protected datagram by its first byte.
+    #[error("unknown kind")]
+    UnknownKind,
+    /// Addressed to another session.
+    #[error("wrong session")]
+    WrongSession,
+    /// A path id that is never sealed.
+    #[error("path out of range")]
+    PathOutOfRange,
+    /// Its counter was accepted before on its path.
+    #[error("replayed")]
+    Replayed,
+    /// Its counter trails the path's greatest by more than
+    /// [`REPLAY_WINDOW_DATAGRAMS`](crate::REPLAY_WINDOW_DATAGRAMS), so that nobody knows any more.
+    #[error("too old")]
+    TooOld,
+    /// Not sealed by the peer with this header, or changed since.
+    #[error("forged")]
+    Forged,
+}
+
+impl Rejected {
+    /// Every kind, in the order of [`Session::open`]'s checks.
+    pub const ALL: [Rejected; 7] = [
+        Rejected::TooShort,
+        Rejected::UnknownKind,
+        Rejected::WrongSession,
+        Rejected::PathOutOfRange,
+        Rejected::Replayed,
+        Rejected::TooOld,
+        Rejected::Forged,
+    ];
+}
+
+/// What [`Session::open`] found in a datagram.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Opened<'a> {
+    /// The path that the peer sealed it for, below [`MAX_PATHS`]. Authenticated, unlike the
+    /// addresses that the datagram came with.
+    pub path_id: u8,
+    /// The plaintext, inside the caller's buffer.
+    pub plaintext: &'a mut [u8],
+}
+
+/// An established session: two AEAD keys, one for each direction, and per path a counter and a
+/// replay window. It allocates nothing after its construction; about 10 kB.
+pub struct Session {
+    sealing_key: LessSafeKey,
+    opening_key: LessSafeKey,
+    local_index: u32,
+    remote_index: u32,
+    /// Per path, the counter of the next datagram to be sealed.
+    next_counters: [u64; MAX_PATHS],
+    sealed_count: u64,
+    /// One for each path.
+    windows: Box<[ReplayWindow]>,
+    rejected_counts: [u64; Rejected::ALL.len()],
+    is_confirmed: bool,
+}
+
+/// What a handshake leaves behind for its session.
+pub(crate) struct Agreement<'a> {
+    pub(crate) sealing_key: &'a [u8; 32],
+    pub(crate) opening_key: &'a [u8; 32],
+    pub(crate) local_index: u32,
+    pub(crate) remote_index: u32,
+    /// Whether the peer has proven to hold the keys, as opposed to having sent an initiation once.
+    pub(crate) is_confirmed: bool,
+}
+
+impl Session {
+    pub(crate) fn new(agreement: &Agreement<'_>) -> Self {
+        Session {
+            sealing_key: aead_key(agreement.sealing_key),
+            opening_key: aead_key(agreement.opening_key),
+            local_index: agreement.local_index,
+            remote_index: agreement.remote_index,
+            next_counters: [0; MAX_PATHS],
+            sealed_count: 0,
+            windows: vec![ReplayWindow::default(); MAX_PATHS].into_boxed_slice(),
+            rejected_counts: [0; Rejected::ALL.len()],
+            is_confirmed: agreement.is_confirmed,
+        }
+    }
+
+    /// The index that this end chose: the [`receiver_index`](crate::receiver_index) of what
+    /// arrives.
+    pub fn local_index(&self) -> u32 {
+        self.local_index
+    }
+
+    /// The index that the peer chose: the [`receiver_index`](crate::receiver_index) of what leaves.
+    pub fn remote_index(&self) -> u32 {
+        self.remote_index
+    }
+
+    /// Whether the peer has proven to hold this session's keys. True from the start for the
+    /// initiator; for the responder, once the first datagram opens.
+    ///
+    /// An initiation recorded long ago can make a responder that forgot its past (a restart) answer
+    /// with a session that nobody holds. So while this is false, a responder sends nothing but the
+    /// response, and keeps an earlier session with the same peer.
+    pub fn is_confirmed(&self) -> bool {
+        self.is_confirmed
+    }
+
+    /// Datagrams sealed so far, over all paths; at most [`MAX_SEALED_COUNT`].
+    pub fn sealed_count(&self) -> u64 {
+        self.sealed_count
+    }
+
+    /// Datagrams that [`open`](Self::open) rejected so far for the reason `kind`.
+    pub fn rejected_count(&self, kind: Rejected) -> u64 {
+        self.rejected_counts[kind as usize]
+    }
+
+    /// Seals a datagram in place for the path `path_id`. The plaintext stands between
+    /// [`HEADER_BYTES`] free bytes in front and [`TAG_BYTES`] behind; afterwards all of `datagram`
+    /// is to be sent, once. (Sent twice, the second copy is a replay.)
+    ///
+    /// # Errors
+    /// As [`SealError`] says; `datagram` is then as it was.
+    pub fn seal(&mut self, path_id: u8, datagram: &mut [u8]) -> Result<(), SealError> {
+        let datagram_bytes = datagram.len();
+        let next_counter = self
+            .next_counters
+            .get_mut(usize::from(path_id))
+            .ok_or(SealError::PathOutOfRange { path_id })?;
+        if datagram_bytes < PROTECTION_OVERHEAD_BYTES {
+            return Err(SealError::NoRoom { datagram_bytes });
+        }
+        if self.sealed_count >= MAX_SEALED_COUNT {
+            return Err(SealError::KeyExhausted);
+        }
+        let counter = *next_counter;
+        *next_counter += 1;
+        self.sealed_count += 1;
+
+        let (header, rest) = datagram.split_at_mut(HEADER_BYTES);
+        let (plaintext, tag_room) = rest.split_at_mut(datagram_bytes - PROTECTION_OVERHEAD_BYTES);
+        header.copy_from_slice(&header_bytes(path_id, self.remote_index, counter));
+        let tag = self
+            .sealing_key
+            .seal_in_place_separate_tag(nonce(path_id, counter), Aad::from(&*header), plaintext)
+            .expect("a datagram is far below AES-GCM's limit of 64 GiB");
+        tag_room.copy_from_slice(tag.as_ref());
+        Ok(())
+    }
+
+    /// Appends `plaintext`, sealed for the path `path_id`, to `datagrams`: for building a batch
+    /// from plaintexts that have no room around them, at the price of one copy. Allocates only if
+    /// `datagrams` has no capacity left.
+    ///
+    /// # Errors
+    /// As [`SealError`] says; `datagrams` is then as it was.
+    pub fn seal_append(
+        &mut self,
+        path_id: u8,
+        plaintext: &[u8],
+        datagrams: &mut Vec<u8>,
+    ) -> Result<(), SealError> {
+        let from = datagrams.len();
+        datagrams.extend_from_slice(&[0; HEADER_BYTES]);
+        datagrams.extend_from_slice(plaintext);
+        datagrams.extend_from_slice(&[0; TAG_BYTES]);
+        let sealed = self.seal(path_id, &mut datagrams[from..]);
+        if sealed.is_err() {
+            datagrams.truncate(from);
+        }
+        sealed
+    }
+
+    /// Opens an arrived datagram in place.
+    ///
+    /// # Errors
+    /// [`Rejected`], which is also counted. The datagram is then to be dropped, its bytes may be
+    /// overwritten, and the session is as it was.
+    pub fn open<'a>(&mut self, datagram: &'a mut [u8]) -> Result<Opened<'a>, Rejected> {
+        let opened = self.try_open(datagram);
+        if let Err(kind) = opened {
+            self.rejected_counts[kind as usize] += 1;
+        }
+        opened
+    }
+
+    fn try_open<'a>(&mut self, datagram: &'a mut [u8]) -> Result<Opened<'a>, Rejected> {
+        if datagram.len() < PROTECTION_OVERHEAD_BYTES {
+            return Err(Rejected::TooShort);
+        }
+        let (header, sealed) = datagram
+            .split_first_chunk_mut::<HEADER_BYTES>()
+            .ok_or(Rejected::TooShort)?;
+        let [kind, path_id, index @ .., c0, c1, c2, c3] = *header;
+        if kind != Kind::Data as u8 {
+            return Err(Rejected::UnknownKind);
+        }
+        if u32::from_be_bytes(index) != self.local_index {
+            return Err(Rejected::WrongSession);
+        }
+        let window = self
+            .windows
+            .get_mut(usize::from(path_id))
+            .ok_or(Rejected::PathOutOfRange)?;
+        let truncated = u32::from_be_bytes([c0, c1, c2, c3]);
+        let counter = counter::expand(truncated, window.expected());
+        match window.check(counter) {
+            Freshness::Fresh => {}
+            Freshness::Replayed => return Err(Rejected::Replayed),
+            Freshness::TooOld => return Err(Rejected::TooOld),
+        }
+        let plaintext = self
+            .opening_key
+            .open_in_place(nonce(path_id, counter), Aad::from(&*header), sealed)
+            .map_err(|_| Rejected::Forged)?;
+        window.accept(counter);
+        self.is_confirmed = true;
+        Ok(Opened { path_id, plaintext })
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("local_index", &self.local_index)
+            .field("remote_index", &self.remote_index)
+            .field("sealed_count", &self.sealed_count)
+            .field("is_confirmed", &self.is_confirmed)
+            .finish_non_exhaustive()
+    }
+}
+
+fn aead_key(bytes: &[u8; 32]) -> LessSafeKey {
+    LessSafeKey::new(UnboundKey::new(&AES_256_GCM, bytes).expect("AES-256 takes 32 bytes"))
+}
+
+fn header_bytes(path_id: u8, receiver_index: u32, counter: u64) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[0] = Kind::Data as u8;
+    header[1] = path_id;
+    header[DATA_INDEX_AT..COUNTER_AT].copy_from_slice(&receiver_index.to_be_bytes());
+    header[COUNTER_AT..].copy_from_slice(&(counter as u32).to_be_bytes());
+    header
+}
+
+fn nonce(path_id: u8, counter: u64) -> Nonce {
+    let mut nonce = [0; 12];
+    nonce[3] = path_id;
+    nonce[4..].copy_from_slice(&counter.to_be_bytes());
+    Nonce::assume_unique_for_key(nonce)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,308 @@
+//! Tests of protected datagrams, on two sessions made without a handshake.
+
+use super::*;
+use crate::replay::REPLAY_WINDOW_DATAGRAMS;
+use proptest::prelude::*;
+
+/// Two sessions that are each other's peer.
+fn pair() -> (Session, Session) {
+    let (one, other) = ([1; 32], [2; 32]);
+    let session = |sealing_key, opening_key, local_index, remote_index, is_confirmed| {
+        Session::new(&Agreement {
+            sealing_key,
+            opening_key,
+            local_index,
+            remote_index,
+            is_confirmed,
+        })
+    };
+    (
+        session(&one, &other, 10, 20, true),
+        session(&other, &one, 20, 10, false),
+    )
+}
+
+fn sealed(session: &mut Session, path_id: u8, plaintext: &[u8]) -> Vec<u8> {
+    let mut datagram = Vec::new();
+    session
+        .seal_append(path_id, plaintext, &mut datagram)
+        .unwrap();
+    datagram
+}
+
+/// What `session` makes of a copy of `datagram`.
+fn opened(session: &mut Session, datagram: &[u8]) -> Result<(u8, Vec<u8>), Rejected> {
+    let mut datagram = datagram.to_vec();
+    session
+        .open(&mut datagram)
+        .map(|opened| (opened.path_id, opened.plaintext.to_vec()))
+}
+
+/// Makes the next datagram from `sender` to `receiver` on `path_id` carry `counter`.
+fn skip_to(sender: &mut Session, receiver: &mut Session, path_id: u8, counter: u64) {
+    sender.next_counters[usize::from(path_id)] = counter;
+    receiver.windows[usize::from(path_id)].accept(counter - 1);
+}
+
+#[test]
+fn both_directions_and_every_path() {
+    let (mut ours, mut theirs) = pair();
+    for path_id in 0..MAX_PATHS as u8 {
+        let datagram = sealed(&mut ours, path_id, b"video");
+        assert_eq!(datagram.len(), 5 + PROTECTION_OVERHEAD_BYTES);
+        assert_eq!(
+            opened(&mut theirs, &datagram),
+            Ok((path_id, b"video".to_vec()))
+        );
+        let datagram = sealed(&mut theirs, path_id, b"");
+        assert_eq!(opened(&mut ours, &datagram), Ok((path_id, Vec::new())));
+    }
+}
+
+#[test]
+fn layout_of_the_header() {
+    let (mut ours, mut theirs) = pair();
+    skip_to(&mut ours, &mut theirs, 7, 0x9_0102_0304);
+    let datagram = sealed(&mut ours, 7, b"x");
+    assert_eq!(datagram[..HEADER_BYTES], [3, 7, 0, 0, 0, 20, 1, 2, 3, 4]);
+    assert_eq!(crate::classify(&datagram), Some(Kind::Data));
+    assert_eq!(crate::receiver_index(&datagram), Some(theirs.local_index()));
+    assert_eq!(opened(&mut theirs, &datagram), Ok((7, b"x".to_vec())));
+}
+
+#[test]
+fn known_answer_of_another_aes_256_gcm() {
+    let (mut ours, mut theirs) = pair();
+    skip_to(&mut ours, &mut theirs, 7, 0x9_0102_0304);
+    let datagram = sealed(&mut ours, 7, b"key frame");
+    // By OpenSSL: key 32 × 01, nonce 00000007 0000000901020304, additional data = the header.
+    let hex: String = datagram[HEADER_BYTES..]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    assert_eq!(hex, "88d8a31600c43f60ab7d5aef83850373014b375c2fdddd0f1c");
+}
+
+#[test]
+fn seal_in_place_is_seal_append() {
+    let (mut ours, _) = pair();
+    let (mut twin, _) = pair();
+    let mut datagram = [&[0xee; HEADER_BYTES][..], b"plaintext", &[0xee; TAG_BYTES]].concat();
+    ours.seal(3, &mut datagram).unwrap();
+    assert_eq!(datagram, sealed(&mut twin, 3, b"plaintext"));
+    assert!(!datagram.windows(9).any(|window| window == b"plaintext"));
+}
+
+#[test]
+fn a_batch_shares_one_buffer() {
+    let (mut ours, mut theirs) = pair();
+    let mut batch = Vec::with_capacity(3 * (4 + PROTECTION_OVERHEAD_BYTES));
+    let capacity = batch.capacity();
+    for plaintext in [b"1111", b"2222", b"3333"] {
+        ours.seal_append(0, plaintext, &mut batch).unwrap();
+    }
+    assert_eq!(batch.capacity(), capacity);
+    for (datagram, plaintext) in batch.chunks(30).zip([b"1111", b"2222", b"3333"]) {
+        assert_eq!(opened(&mut theirs, datagram), Ok((0, plaintext.to_vec())));
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_rejected_and_harms_nothing() {
+    let (mut ours, mut theirs) = pair();
+    // High enough that flipped counter bits land before, inside and beyond the window.
+    skip_to(&mut ours, &mut theirs, 1, 5_000);
+    let datagram = sealed(&mut ours, 1, b"key frame");
+    for bit in 0..datagram.len() * 8 {
+        let mut tampered = datagram.clone();
+        tampered[bit / 8] ^= 1 << (bit % 8);
+        let kind = opened(&mut theirs, &tampered).unwrap_err();
+        match bit / 8 {
+            0 => assert_eq!(kind, Rejected::UnknownKind),
+            1 => assert!(matches!(kind, Rejected::Forged | Rejected::PathOutOfRange)),
+            2..6 => assert_eq!(kind, Rejected::WrongSession),
+            6..10 => assert!(matches!(
+                kind,
+                Rejected::Forged | Rejected::TooOld | Rejected::Replayed
+            )),
+            _ => assert_eq!(kind, Rejected::Forged, "byte {}", bit / 8),
+        }
+    }
+    assert!(!theirs.is_confirmed());
+    assert_eq!(
+        opened(&mut theirs, &datagram),
+        Ok((1, b"key frame".to_vec()))
+    );
+    let rejected_count: u64 = Rejected::ALL
+        .map(|kind| theirs.rejected_count(kind))
+        .iter()
+        .sum();
+    assert_eq!(rejected_count, datagram.len() as u64 * 8);
+}
+
+#[test]
+fn truncated_and_lengthened_datagrams() {
+    let (mut ours, mut theirs) = pair();
+    let datagram = sealed(&mut ours, 0, b"0123456789");
+    for length in 0..datagram.len() {
+        let kind = opened(&mut theirs, &datagram[..length]).unwrap_err();
+        let expected = if length < PROTECTION_OVERHEAD_BYTES {
+            Rejected::TooShort
+        } else {
+            Rejected::Forged
+        };
+        assert_eq!(kind, expected);
+    }
+    let longer = [&datagram[..], &[0]].concat();
+    assert_eq!(opened(&mut theirs, &longer), Err(Rejected::Forged));
+    assert_eq!(
+        theirs.rejected_count(Rejected::TooShort),
+        PROTECTION_OVERHEAD_BYTES as u64
+    );
+    assert!(opened(&mut theirs, &datagram).is_ok());
+}
+
+#[test]
+fn replayed_on_one_path_and_not_portable_to_another() {
+    let (mut ours, mut theirs) = pair();
+    let mut datagram = sealed(&mut ours, 0, b"once");
+    assert!(opened(&mut theirs, &datagram).is_ok());
+    assert_eq!(opened(&mut theirs, &datagram), Err(Rejected::Replayed));
+    datagram[1] = 1;
+    assert_eq!(opened(&mut theirs, &datagram), Err(Rejected::Forged));
+}
+
+#[test]
+fn reflected_datagrams_are_rejected() {
+    let (mut ours, _) = pair();
+    let mut datagram = sealed(&mut ours, 0, b"echo");
+    assert_eq!(opened(&mut ours, &datagram), Err(Rejected::WrongSession));
+    datagram[2..6].copy_from_slice(&ours.local_index().to_be_bytes());
+    assert_eq!(opened(&mut ours, &datagram), Err(Rejected::Forged));
+}
+
+#[test]
+fn reordered_within_the_window_and_too_old_beyond() {
+    let (mut ours, mut theirs) = pair();
+    let datagrams: Vec<_> = (0..=REPLAY_WINDOW_DATAGRAMS)
+        .map(|_| sealed(&mut ours, 0, b"in any order"))
+        .collect();
+    let (too_old, rest) = datagrams.split_first().unwrap();
+    for datagram in rest.iter().rev() {
+        assert!(opened(&mut theirs, datagram).is_ok());
+    }
+    assert_eq!(opened(&mut theirs, too_old), Err(Rejected::TooOld));
+    assert_eq!(theirs.rejected_count(Rejected::TooOld), 1);
+}
+
+#[test]
+fn counters_expand_across_2_to_the_32() {
+    let (mut ours, mut theirs) = pair();
+    skip_to(&mut ours, &mut theirs, 2, (1 << 32) - 3);
+    let datagrams: Vec<_> = (0..6).map(|_| sealed(&mut ours, 2, b"wrap")).collect();
+    for at in [0, 4, 1, 5, 2, 3] {
+        assert!(opened(&mut theirs, &datagrams[at]).is_ok(), "datagram {at}");
+    }
+    assert_eq!(theirs.windows[2].expected(), (1 << 32) + 3);
+    assert_eq!(opened(&mut theirs, &datagrams[0]), Err(Rejected::Replayed));
+}
+
+#[test]
+fn same_counter_on_two_paths_is_another_nonce() {
+    let (mut ours, mut theirs) = pair();
+    let (first, second) = (
+        sealed(&mut ours, 0, &[0; 64]),
+        sealed(&mut ours, 1, &[0; 64]),
+    );
+    assert_eq!(
+        first[COUNTER_AT..HEADER_BYTES],
+        second[COUNTER_AT..HEADER_BYTES]
+    );
+    // The plaintexts are zero, so equal nonces would show as equal ciphertexts.
+    assert_ne!(
+        first[HEADER_BYTES..HEADER_BYTES + 64],
+        second[HEADER_BYTES..HEADER_BYTES + 64]
+    );
+    assert!(opened(&mut theirs, &first).is_ok());
+    assert!(opened(&mut theirs, &second).is_ok());
+}
+
+#[test]
+fn whole_counter_is_in_the_nonce() {
+    let of = |path_id, counter| *nonce(path_id, counter).as_ref();
+    assert_ne!(of(0, 1), of(0, 1 + (1 << 32)));
+    assert_eq!(
+        of(0x1f, 0x0102_0304_0506_0708),
+        [0, 0, 0, 0x1f, 1, 2, 3, 4, 5, 6, 7, 8]
+    );
+}
+
+#[test]
+fn sealing_stops_when_the_key_is_used_up() {
+    let (mut ours, _) = pair();
+    ours.sealed_count = MAX_SEALED_COUNT - 1;
+    let mut datagrams = sealed(&mut ours, 0, b"the last");
+    let length = datagrams.len();
+    for path_id in [0, 1] {
+        let refused = ours.seal_append(path_id, b"one too many", &mut datagrams);
+        assert_eq!(refused, Err(SealError::KeyExhausted));
+    }
+    assert_eq!(datagrams.len(), length);
+    assert_eq!(ours.sealed_count(), MAX_SEALED_COUNT);
+}
+
+#[test]
+fn mistakes_of_the_caller_are_named() {
+    let (mut ours, _) = pair();
+    let refused = ours.seal(32, &mut [0; 40]).unwrap_err();
+    assert_eq!(refused, SealError::PathOutOfRange { path_id: 32 });
+    assert_eq!(
+        refused.to_string(),
+        "path 32 is out of range: path ids are 0 to 31"
+    );
+    assert_eq!(
+        ours.seal(0, &mut [0; 25]),
+        Err(SealError::NoRoom { datagram_bytes: 25 })
+    );
+    assert_eq!(ours.sealed_count(), 0);
+}
+
+#[test]
+fn responder_is_confirmed_by_the_first_datagram_that_opens() {
+    let (mut ours, mut theirs) = pair();
+    assert!(ours.is_confirmed() && !theirs.is_confirmed());
+    let datagram = sealed(&mut ours, 0, b"");
+    assert!(opened(&mut theirs, &datagram).is_ok());
+    assert!(theirs.is_confirmed());
+}
+
+#[test]
+fn debug_shows_no_key() {
+    let (ours, _) = pair();
+    let shown = format!("{ours:?}");
+    assert!(
+        shown.starts_with("Session { local_index: 10, remote_index: 20"),
+        "{shown}"
+    );
+    assert!(!shown.contains("[1, 1"), "{shown}");
+}
+
+#[test]
+fn rejections_are_numbered_as_listed() {
+    for (number, kind) in Rejected::ALL.into_iter().enumerate() {
+        assert_eq!(kind as usize, number);
+    }
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_never_open(
+        mut datagram in prop::collection::vec(any::<u8>(), 0..200), is_addressed: bool,
+    ) {
+        let (_, mut theirs) = pair();
+        if is_addressed && datagram.len() >= 6 {
+            datagram[..6].copy_from_slice(&[3, 0, 0, 0, 0, 20]);
+        }
+        prop_assert!(theirs.open(&mut datagram).is_err());
+    }
+}
