@@ -1,1 +1,65 @@
-//! Anabranch link.
+//! Network links as sans-IO elements that compose, one idea per element.
+//!
+//! An [`Element`] is handed packets and the time, and says when it next gives one back. It owns no
+//! clock, so the simulator drives it in virtual time and the emulator in real time, unchanged.
+//!
+//! | element | idea |
+//! |---|---|
+//! | [`Bottleneck`] | serialises at a rate, behind a drop-tail queue |
+//! | [`Delay`] | propagation, of any number of packets at a time |
+//! | [`Loss`] | loses packets at random, before what it wraps |
+//! | [`Outage`] | at times loses everything that is in what it wraps, or comes to it |
+//! | [`Chain`] | one element after another |
+//!
+//! A [`Link`] is the usual composition, built from a [`LinkConfig`]:
+//!
+//! ```text
+//! Outage { Bottleneck → Loss { Delay } }
+//! ```
+//!
+//! A packet that chance loses has thus used its share of the bottleneck, as one corrupted on the
+//! air has. Only the bottleneck's queue is limited; packets in propagation are no part of it.
+//!
+//! ```
+//! use anabranch_link::{LinkConfig, Packet, QueueLimit};
+//! use anabranch_units::{DataRate, Duration, Instant, Seed};
+//!
+//! let config = LinkConfig {
+//!     rate: Some(DataRate::from_megabits_per_second(1)),
+//!     delay: Duration::from_millis(20),
+//!     queue: QueueLimit::Time(Duration::from_millis(200)),
+//!     ..LinkConfig::default()
+//! };
+//! let mut link = config.build(Seed(1))?;
+//! assert!(link.push(Instant::ZERO, Packet::of_size(1250)).is_ok());
+//! // 10 ms to serialise and 20 ms to propagate.
+//! assert_eq!(link.next_at(), Some(Instant::from_millis(30)));
+//! assert!(link.pop(Instant::from_millis(30)).is_some());
+//! # Ok::<(), anabranch_link::LinkConfigError>(())
+//! ```
+
+mod bottleneck;
+mod chain;
+mod config;
+mod delay;
+mod element;
+mod link;
+mod loss;
+mod outage;
+mod packet;
+mod queue;
+mod schedule;
+mod statistics;
+
+pub use bottleneck::Bottleneck;
+pub use chain::Chain;
+pub use config::{LinkConfig, LinkConfigError};
+pub use delay::Delay;
+pub use element::{DropCause, Dropped, Element};
+pub use link::Link;
+pub use loss::{Loss, LossModel};
+pub use outage::Outage;
+pub use packet::{Ecn, Packet};
+pub use queue::{ParseQueueLimitError, QueueLimit};
+pub use schedule::Schedule;
+pub use statistics::{DropCounts, LinkStatistics, QueueStatistics};

@@ -1,0 +1,90 @@
+//! One element after another.
+
+use std::collections::VecDeque;
+
+use anabranch_units::Instant;
+
+use crate::element::{Dropped, Element};
+use crate::packet::Packet;
+
+/// Two elements in a row; chains of chains make longer ones, without dynamic dispatch.
+///
+/// A packet enters the second at the very instant at which it left the first, however late the
+/// driver calls. [`next_at`](Element::next_at) is when a packet leaves the whole, so that a driver
+/// is not woken for what happens in between.
+#[derive(Clone, Debug)]
+pub struct Chain<A, B> {
+    first: A,
+    second: B,
+    /// What the second refused.
+    dropped: VecDeque<Dropped>,
+}
+
+impl<A: Element, B: Element> Chain<A, B> {
+    /// `first`, and behind it `second`.
+    pub fn new(first: A, second: B) -> Self {
+        Chain {
+            first,
+            second,
+            dropped: VecDeque::new(),
+        }
+    }
+
+    /// The element at which packets enter.
+    pub fn first(&self) -> &A {
+        &self.first
+    }
+
+    /// The element at which packets enter, to read what it measures. Packets are not to be pushed
+    /// or popped there.
+    pub fn first_mut(&mut self) -> &mut A {
+        &mut self.first
+    }
+}
+
+impl<A: Element, B: Element> Element for Chain<A, B> {
+    fn push(&mut self, now: Instant, packet: Packet) -> Result<(), Dropped> {
+        self.advance(now);
+        self.first.push(now, packet)
+    }
+
+    fn pop(&mut self, now: Instant) -> Option<Packet> {
+        self.advance(now);
+        self.second.pop(now)
+    }
+
+    fn next_at(&self) -> Option<Instant> {
+        let via_first = self.first.next_at().map(|at| self.second.earliest_exit(at));
+        self.second.next_at().into_iter().chain(via_first).min()
+    }
+
+    fn take_dropped(&mut self) -> Option<Dropped> {
+        let dropped = self
+            .dropped
+            .pop_front()
+            .or_else(|| self.first.take_dropped());
+        dropped.or_else(|| self.second.take_dropped())
+    }
+
+    fn advance(&mut self, now: Instant) {
+        while let Some(at) = self.first.next_at().filter(|at| *at <= now) {
+            if let Some(packet) = self.first.pop(at) {
+                self.dropped.extend(self.second.push(at, packet).err());
+            }
+        }
+        self.second.advance(now);
+    }
+
+    fn flush(&mut self, now: Instant, lost: &mut Vec<Packet>) {
+        self.second.flush(now, lost);
+        self.first.flush(now, lost);
+    }
+
+    fn held_packets(&self) -> usize {
+        self.first.held_packets() + self.second.held_packets()
+    }
+
+    fn earliest_exit(&self, entry: Instant) -> Instant {
+        self.second.earliest_exit(self.first.earliest_exit(entry))
+    }
+}

@@ -1,0 +1,90 @@
+//! The interface that all link elements share.
+
+use anabranch_units::Instant;
+
+use crate::packet::Packet;
+
+/// A part of a network that takes packets in and gives them back later, or loses them.
+///
+/// The driver's loop: [`push`](Element::push) what arrives; at [`next_at`](Element::next_at), or
+/// later, [`pop`](Element::pop) until `None`; after either, [`take_dropped`](Element::take_dropped)
+/// until `None`. No packet vanishes: each that is pushed comes back from exactly one of the three.
+///
+/// Instants never go back from call to call. Being called late changes neither what is lost nor any
+/// later time: an element acts as of the instants at which things were due.
+pub trait Element {
+    /// Takes a packet in at `now`, or drops it on the spot.
+    ///
+    /// # Errors
+    /// The packet itself and why the element refused it.
+    fn push(&mut self, now: Instant, packet: Packet) -> Result<(), Dropped>;
+
+    /// Gives back the next packet that has left by `now`, in the order of leaving.
+    fn pop(&mut self, now: Instant) -> Option<Packet>;
+
+    /// The earliest instant at which a packet may leave or be dropped; `None` if no packet inside
+    /// ever will. It may come to nothing (a packet is lost on its way out), but once `pop` of that
+    /// instant has answered `None`, `next_at` is later. A packet pushed may bring it forward.
+    fn next_at(&self) -> Option<Instant>;
+
+    /// Gives back a packet that was taken in and lost later.
+    fn take_dropped(&mut self) -> Option<Dropped> {
+        None
+    }
+
+    /// Brings the state up to `now` without giving anything back.
+    fn advance(&mut self, _now: Instant) {}
+
+    /// Empties the element at `now` and appends to `lost` everything that was in it. What had left
+    /// before must have been popped.
+    fn flush(&mut self, now: Instant, lost: &mut Vec<Packet>);
+
+    /// How many packets are inside: pushed, not yet popped, not dropped.
+    fn held_packets(&self) -> usize;
+
+    /// No packet that enters at `entry` or later leaves before this instant. It lets a chain sleep
+    /// while a packet only moves from one of its elements to the next.
+    fn earliest_exit(&self, entry: Instant) -> Instant {
+        entry
+    }
+}
+
+/// A packet that was lost, where and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// Why.
+    pub cause: DropCause,
+    /// When.
+    pub at: Instant,
+    /// What.
+    pub packet: Packet,
+}
+
+/// Why a packet was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DropCause {
+    /// The queue had no room for it.
+    QueueFull,
+    /// Chance took it: noise, interference, a loss model.
+    RandomLoss,
+    /// It was on the link, or came to it, while the link was down.
+    Outage,
+}
+
+impl DropCause {
+    /// All causes, in the order of their counters.
+    pub const ALL: [DropCause; 3] = [
+        DropCause::QueueFull,
+        DropCause::RandomLoss,
+        DropCause::Outage,
+    ];
+
+    /// The name that reports use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DropCause::QueueFull => "queue full",
+            DropCause::RandomLoss => "random loss",
+            DropCause::Outage => "outage",
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Times at which a link is down, without notice.
+
+use std::collections::VecDeque;
+
+use anabranch_units::{Duration, Instant};
+
+use crate::element::{DropCause, Dropped, Element};
+use crate::packet::Packet;
+
+/// Takes what it wraps down at times. When an outage starts, everything inside is lost, in the
+/// queue as well as in propagation; what comes while it lasts is lost too; then the link is back,
+/// empty. An outage covers its first instant and not its last: a packet due at the instant of the
+/// start is lost, one that comes at the instant of the end passes.
+#[derive(Clone, Debug)]
+pub struct Outage<E> {
+    /// Start and end, in order, none overlapping another.
+    upcoming: VecDeque<(Instant, Instant)>,
+    down_until: Instant,
+    /// Packets that had left when an outage started and that nobody has popped yet.
+    departed: VecDeque<(Instant, Packet)>,
+    dropped: VecDeque<Dropped>,
+    inner: E,
+}
+
+impl<E: Element> Outage<E> {
+    /// `inner`, down from each of the instants for the span beside it. Outages may stand in any
+    /// order and overlap.
+    pub fn new(outages: &[(Instant, Duration)], inner: E) -> Self {
+        Outage {
+            upcoming: merged(outages),
+            down_until: Instant::ZERO,
+            departed: VecDeque::new(),
+            dropped: VecDeque::new(),
+            inner,
+        }
+    }
+
+    /// Whether the link is down, as of the last call's instant, which was `now`.
+    pub fn is_down(&self, now: Instant) -> bool {
+        now < self.down_until
+    }
+
+    /// What is taken down.
+    pub fn inner(&self) -> &E {
+        &self.inner
+    }
+
+    /// What is taken down, to read what it measures. Packets are not to be pushed or popped there.
+    pub fn inner_mut(&mut self) -> &mut E {
+        &mut self.inner
+    }
+
+    fn start_due_outages(&mut self, now: Instant) {
+        while let Some(&(start_at, end_at)) = self.upcoming.front().filter(|due| due.0 <= now) {
+            self.upcoming.pop_front();
+            self.start_outage(start_at);
+            self.down_until = end_at;
+        }
+    }
+
+    fn start_outage(&mut self, start_at: Instant) {
+        while let Some(left_at) = self.inner.next_at().filter(|at| *at < start_at) {
+            self.departed
+                .extend(self.inner.pop(left_at).map(|packet| (left_at, packet)));
+        }
+        self.inner.advance(start_at);
+        let mut lost = Vec::new();
+        self.inner.flush(start_at, &mut lost);
+        let cause = DropCause::Outage;
+        self.dropped.extend(lost.into_iter().map(|packet| Dropped {
+            cause,
+            at: start_at,
+            packet,
+        }));
+    }
+}
+
+/// The intervals in order, those that overlap or touch made one, empty ones left out.
+fn merged(outages: &[(Instant, Duration)]) -> VecDeque<(Instant, Instant)> {
+    let mut outages: Vec<_> = outages.iter().filter(|(_, span)| !span.is_zero()).collect();
+    outages.sort();
+    let mut merged: VecDeque<(Instant, Instant)> = VecDeque::new();
+    for &&(start_at, span) in &outages {
+        match merged.back_mut() {
+            Some((_, end_at)) if start_at <= *end_at => *end_at = (*end_at).max(start_at + span),
+            _ => merged.push_back((start_at, start_at + span)),
+        }
+    }
+    merged
+}
+
+impl<E: Element> Element for Outage<E> {
+    fn push(&mut self, now: Instant, packet: Packet) -> Result<(), Dropped> {
+        self.start_due_outages(now);
+        if self.is_down(now) {
+            return Err(Dropped {
+                cause: DropCause::Outage,
+                at: now,
+                packet,
+            });
+        }
+        self.inner.push(now, packet)
+    }
+
+    fn pop(&mut self, now: Instant) -> Option<Packet> {
+        self.start_due_outages(now);
+        match self.departed.pop_front() {
+            Some((_, packet)) => Some(packet),
+            None => self.inner.pop(now),
+        }
+    }
+
+    fn next_at(&self) -> Option<Instant> {
+        if let Some((left_at, _)) = self.departed.front() {
+            return Some(*left_at);
+        }
+        if self.inner.held_packets() == 0 {
+            return None;
+        }
+        let outage_at = self.upcoming.front().map(|(start_at, _)| *start_at);
+        self.inner.next_at().into_iter().chain(outage_at).min()
+    }
+
+    fn take_dropped(&mut self) -> Option<Dropped> {
+        self.dropped
+            .pop_front()
+            .or_else(|| self.inner.take_dropped())
+    }
+
+    fn advance(&mut self, now: Instant) {
+        self.start_due_outages(now);
+        self.inner.advance(now);
+    }
+
+    fn flush(&mut self, now: Instant, lost: &mut Vec<Packet>) {
+        self.start_due_outages(now);
+        lost.extend(self.departed.drain(..).map(|(_, packet)| packet));
+        self.inner.flush(now, lost);
+    }
+
+    fn held_packets(&self) -> usize {
+        self.departed.len() + self.inner.held_packets()
+    }
+
+    fn earliest_exit(&self, entry: Instant) -> Instant {
+        self.inner.earliest_exit(entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_outages_are_one() {
+        let at = Instant::from_secs;
+        let span = Duration::from_secs;
+        let outages = [
+            (at(9), span(1)),
+            (at(1), span(3)),
+            (at(2), span(1)),
+            (at(4), span(2)),
+        ];
+        assert_eq!(merged(&outages), [(at(1), at(6)), (at(9), at(10))]);
+        assert_eq!(merged(&[(at(1), Duration::ZERO)]), []);
+    }
+}

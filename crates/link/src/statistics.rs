@@ -1,0 +1,165 @@
+//! What a link counts.
+
+use anabranch_units::{DataRate, Duration, Instant};
+
+use crate::element::DropCause;
+
+/// What happened on a link up to an instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkStatistics {
+    /// When this was read.
+    pub read_at: Instant,
+    /// How long was observed: since the origin, or since the statistics that were subtracted.
+    pub observed: Duration,
+    /// Packets pushed, those dropped at once included.
+    pub offered_packets: u64,
+    /// Bytes on the wire of the packets pushed.
+    pub offered_bytes: u64,
+    /// Packets that came out.
+    pub delivered_packets: u64,
+    /// Bytes on the wire of the packets that came out.
+    pub delivered_bytes: u64,
+    /// Packets lost, by cause.
+    pub dropped: DropCounts,
+    /// Packets inside when this was read. What is offered is delivered, dropped or held.
+    pub held_packets: u64,
+    /// Bytes in the bottleneck's queue when this was read, those of the packet in service included.
+    pub queued_bytes: u64,
+    /// What happened at the bottleneck.
+    pub queue: QueueStatistics,
+}
+
+impl LinkStatistics {
+    /// What happened after `earlier` was read of the same link. Maxima are those of the whole time.
+    pub fn since(&self, earlier: &LinkStatistics) -> LinkStatistics {
+        LinkStatistics {
+            read_at: self.read_at,
+            observed: self.read_at - earlier.read_at,
+            offered_packets: self.offered_packets - earlier.offered_packets,
+            offered_bytes: self.offered_bytes - earlier.offered_bytes,
+            delivered_packets: self.delivered_packets - earlier.delivered_packets,
+            delivered_bytes: self.delivered_bytes - earlier.delivered_bytes,
+            dropped: self.dropped.since(&earlier.dropped),
+            held_packets: self.held_packets,
+            queued_bytes: self.queued_bytes,
+            queue: self.queue.since(&earlier.queue),
+        }
+    }
+
+    /// Share of the observed time in which the bottleneck was sending, in 0..=1.
+    pub fn utilisation(&self) -> f64 {
+        ratio(self.queue.busy.as_secs_f64(), self.observed.as_secs_f64())
+    }
+
+    /// Mean over the observed time of the bytes in the queue, those of the packet in service
+    /// included.
+    pub fn mean_queued_bytes(&self) -> f64 {
+        ratio(
+            self.queue.byte_nanos as f64,
+            self.observed.as_nanos() as f64,
+        )
+    }
+
+    /// Bytes on the wire that came out, over the observed time.
+    pub fn delivered_rate(&self) -> DataRate {
+        match self.observed.is_zero() {
+            true => DataRate::ZERO,
+            false => DataRate::from_bytes_per(self.delivered_bytes, self.observed),
+        }
+    }
+
+    /// Lost packets over offered ones, in 0..=1.
+    pub fn loss_ratio(&self) -> f64 {
+        ratio(self.dropped.total() as f64, self.offered_packets as f64)
+    }
+}
+
+fn ratio(numerator: f64, denominator: f64) -> f64 {
+    if denominator > 0.0 {
+        numerator / denominator
+    } else {
+        0.0
+    }
+}
+
+/// Lost packets by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DropCounts([u64; DropCause::ALL.len()]);
+
+impl DropCounts {
+    /// Packets lost for `cause`.
+    pub fn of(&self, cause: DropCause) -> u64 {
+        self.0[cause as usize]
+    }
+
+    /// Packets lost for any cause.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    pub(crate) fn record(&mut self, cause: DropCause) {
+        self.0[cause as usize] += 1;
+    }
+
+    fn since(&self, earlier: &DropCounts) -> DropCounts {
+        DropCounts(core::array::from_fn(|cause| {
+            self.0[cause] - earlier.0[cause]
+        }))
+    }
+}
+
+/// What happened at a bottleneck up to an instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueStatistics {
+    /// Packets sent in full.
+    pub served_packets: u64,
+    /// Bytes sent of those packets.
+    pub served_bytes: u64,
+    /// Time with a packet in service.
+    pub busy: Duration,
+    /// Integral over time of the bytes queued, in byte · ns.
+    pub byte_nanos: u128,
+    /// Most bytes queued at a time.
+    pub max_queued_bytes: u64,
+    /// Packets whose service has started.
+    pub started_packets: u64,
+    /// Sum of the times from a packet's arrival to its start of service.
+    pub waited: Duration,
+    /// Longest of those times.
+    pub max_wait: Duration,
+}
+
+impl QueueStatistics {
+    /// Mean time from a packet's arrival to its start of service, over packets.
+    pub fn mean_wait(&self) -> Duration {
+        match self.started_packets {
+            0 => Duration::ZERO,
+            count => self.waited / count,
+        }
+    }
+
+    pub(crate) fn record_wait(&mut self, wait: Duration) {
+        self.started_packets += 1;
+        self.waited += wait;
+        self.max_wait = self.max_wait.max(wait);
+    }
+
+    /// A packet was queued for so long, service included: the sum over packets of size times stay
+    /// is the integral of the queue over time.
+    pub(crate) fn record_stay(&mut self, size_bytes: u32, stay: Duration) {
+        self.byte_nanos += u128::from(size_bytes) * u128::from(stay.as_nanos());
+    }
+
+    fn since(&self, earlier: &QueueStatistics) -> QueueStatistics {
+        QueueStatistics {
+            served_packets: self.served_packets - earlier.served_packets,
+            served_bytes: self.served_bytes - earlier.served_bytes,
+            busy: self.busy - earlier.busy,
+            byte_nanos: self.byte_nanos - earlier.byte_nanos,
+            max_queued_bytes: self.max_queued_bytes,
+            started_packets: self.started_packets - earlier.started_packets,
+            waited: self.waited - earlier.waited,
+            max_wait: self.max_wait,
+        }
+    }
+}
