@@ -1,1 +1,36 @@
-//! Anabranch emu.
+//! Emulation: the elements of [`anabranch_link`] in real time, between real sockets.
+//!
+//! A [`Relay`] is a set of links, each a UDP address to send to. What comes there from a client
+//! goes through the link's forward direction to its target; what the target answers comes back
+//! through the reverse direction. It needs no privileges and no network namespaces, and any program
+//! that speaks UDP can be put behind it.
+//!
+//! ```text
+//! client ⇄ listen ── forward: Link ──▶ upstream ⇄ target
+//!                 ◀── reverse: Link ──
+//! ```
+//!
+//! | file | idea |
+//! |---|---|
+//! | `config.rs` | what a relay is made from, and why it may not start |
+//! | `relay.rs` | the handle of a running relay |
+//! | `worker.rs` | the thread that waits for all of a relay's links at once |
+//! | `port.rs` | one link: two sockets and the two directions between them |
+//! | `direction.rs` | one direction: datagrams in, a link, datagrams out |
+//! | `clock.rs` | the only place that reads the clock |
+//!
+//! Times are as exact as the operating system wakes a thread: a datagram leaves no earlier than its
+//! link says, and on an idle machine some tens of microseconds later. The lateness of one does not
+//! move the next, since links reckon with the instants at which things were due.
+
+mod clock;
+mod config;
+mod direction;
+mod port;
+mod relay;
+mod worker;
+
+pub use config::{RelayConfig, RelayError, RelayLink};
+pub use direction::DirectionStatistics;
+pub use port::RelayLinkStatistics;
+pub use relay::Relay;

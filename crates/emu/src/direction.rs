@@ -1,0 +1,133 @@
+//! One direction of a link: datagrams in, a link, datagrams out.
+
+use anabranch_link::{Link, LinkStatistics, Packet};
+use anabranch_units::Instant;
+
+/// Most payload that a direction holds. A real buffer of that size is a misconfiguration, and
+/// without a bound a link without a limit would take all memory.
+const MAX_HELD_BYTES: usize = 64 << 20;
+
+/// Payload allocations kept for later datagrams.
+const MAX_SPARE_COUNT: usize = 1_024;
+
+/// What happened to the datagrams of one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DirectionStatistics {
+    /// On the link. Its instants count from the relay's start or its origin, whichever was earlier.
+    pub link: LinkStatistics,
+    /// Datagrams refused before the link because the relay held 64 MiB already.
+    pub overflow_packets: u64,
+    /// Datagrams that came out of the link and that the operating system did not take.
+    pub unsent_packets: u64,
+}
+
+/// A link with the datagrams on it.
+#[derive(Debug)]
+pub(crate) struct Direction {
+    link: Link,
+    header_bytes: u32,
+    held_bytes: usize,
+    spare_payloads: Vec<Vec<u8>>,
+    overflow_packets: u64,
+    unsent_packets: u64,
+}
+
+impl Direction {
+    /// `header_bytes` are those that IP and UDP add to each datagram on the wire.
+    pub(crate) fn new(link: Link, header_bytes: u32) -> Self {
+        Direction {
+            link,
+            header_bytes,
+            held_bytes: 0,
+            spare_payloads: Vec::new(),
+            overflow_packets: 0,
+            unsent_packets: 0,
+        }
+    }
+
+    /// Takes in a datagram that arrived at `now`.
+    pub(crate) fn receive(&mut self, now: Instant, payload: &[u8]) {
+        if self.held_bytes + payload.len() > MAX_HELD_BYTES {
+            self.overflow_packets += 1;
+            return;
+        }
+        self.held_bytes += payload.len();
+        let mut owned = self.spare_payloads.pop().unwrap_or_default();
+        owned.extend_from_slice(payload);
+        let size_bytes = payload.len() as u32 + self.header_bytes;
+        let packet = Packet {
+            payload: owned,
+            ..Packet::of_size(size_bytes)
+        };
+        if let Err(dropped) = self.link.push(now, packet) {
+            self.recycle(dropped.packet);
+        }
+    }
+
+    /// Hands all that is due by `now` to `send`, which says whether it could send it.
+    pub(crate) fn send_due(&mut self, now: Instant, mut send: impl FnMut(&[u8]) -> bool) {
+        while let Some(packet) = self.link.pop(now) {
+            if !send(&packet.payload) {
+                self.unsent_packets += 1;
+            }
+            self.recycle(packet);
+        }
+        while let Some(dropped) = self.link.take_dropped() {
+            self.recycle(dropped.packet);
+        }
+    }
+
+    fn recycle(&mut self, packet: Packet) {
+        let mut payload = packet.payload;
+        self.held_bytes -= payload.len();
+        if self.spare_payloads.len() < MAX_SPARE_COUNT {
+            payload.clear();
+            self.spare_payloads.push(payload);
+        }
+    }
+
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        self.link.next_at()
+    }
+
+    pub(crate) fn statistics(&mut self, now: Instant) -> DirectionStatistics {
+        DirectionStatistics {
+            link: self.link.statistics(now),
+            overflow_packets: self.overflow_packets,
+            unsent_packets: self.unsent_packets,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_link::LinkConfig;
+    use anabranch_units::{Duration, Seed};
+
+    #[test]
+    fn memory_is_bounded_and_given_back() {
+        let config = LinkConfig {
+            delay: Duration::from_secs(1),
+            ..LinkConfig::default()
+        };
+        let mut direction = Direction::new(config.build(Seed(1)).expect("valid"), 28);
+        let payload = vec![7; 1 << 20];
+        (0..70).for_each(|_| direction.receive(Instant::ZERO, &payload));
+        assert_eq!(direction.statistics(Instant::ZERO).overflow_packets, 6);
+
+        let mut sent_count = 0;
+        direction.send_due(Instant::from_secs(2), |sent| {
+            sent_count += 1;
+            sent == payload && sent_count > 1
+        });
+        assert_eq!((sent_count, direction.held_bytes), (64, 0));
+        direction.receive(Instant::from_secs(2), &payload);
+        let statistics = direction.statistics(Instant::from_secs(2));
+        assert_eq!(
+            (statistics.unsent_packets, statistics.link.held_packets),
+            (1, 1)
+        );
+        assert_eq!(statistics.link.offered_bytes, 65 * ((1 << 20) + 28));
+    }
+}

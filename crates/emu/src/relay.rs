@@ -1,0 +1,88 @@
+//! The handle of a running relay.
+
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::thread;
+
+use crate::clock::Clock;
+use crate::config::{RelayConfig, RelayError};
+use crate::port::{Port, RelayLinkStatistics};
+use crate::worker;
+
+/// Emulated links, running in a thread of their own until this is stopped or dropped.
+///
+/// Links go by their index in [`RelayConfig::links`].
+#[derive(Debug)]
+pub struct Relay {
+    ports: Arc<[Port]>,
+    /// The thread ends when this end of the pair is closed. `None` only while dropping.
+    running: Option<(UnixStream, thread::JoinHandle<()>)>,
+}
+
+impl Relay {
+    /// Opens the sockets and starts the thread. When it returns, all links take datagrams.
+    ///
+    /// # Errors
+    /// An address that cannot be used, or a link that cannot be built; nothing is left running.
+    pub fn start(config: RelayConfig) -> Result<Relay, RelayError> {
+        let (clock, ahead) = Clock::since(config.origin);
+        let ports: Arc<[Port]> = config
+            .links
+            .iter()
+            .map(|link| Port::open(link, clock, ahead))
+            .collect::<Result<_, _>>()?;
+        let (stop, stopped) = UnixStream::pair().map_err(RelayError::Thread)?;
+        let thread = thread::Builder::new()
+            .name("relay".to_owned())
+            .spawn({
+                let ports = Arc::clone(&ports);
+                move || worker::run(&ports, clock, &stopped)
+            })
+            .map_err(RelayError::Thread)?;
+        Ok(Relay {
+            ports,
+            running: Some((stop, thread)),
+        })
+    }
+
+    /// Where the link listens, its port never 0.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn listen_addr(&self, link_index: usize) -> SocketAddr {
+        self.ports[link_index].listen_addr
+    }
+
+    /// What happened on the link up to the present.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn statistics(&self, link_index: usize) -> RelayLinkStatistics {
+        self.ports[link_index].statistics()
+    }
+
+    /// Ends the thread and waits for it. Datagrams on the links are lost.
+    ///
+    /// # Panics
+    /// If the thread did.
+    pub fn stop(mut self) {
+        if let Err(panic) = self.join() {
+            std::panic::resume_unwind(panic);
+        }
+    }
+
+    fn join(&mut self) -> thread::Result<()> {
+        self.running.take().map_or(Ok(()), |(stop, thread)| {
+            drop(stop);
+            thread.join()
+        })
+    }
+}
+
+impl Drop for Relay {
+    /// As [`Relay::stop`], but a panic of the thread goes no further than the message it printed.
+    fn drop(&mut self) {
+        let _ = self.join();
+    }
+}

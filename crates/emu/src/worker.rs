@@ -1,0 +1,51 @@
+//! The thread that runs all links of a relay.
+
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use anabranch_units::Instant;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::clock::Clock;
+use crate::port::{MAX_DATAGRAM_BYTES, Port};
+
+/// Serves the ports until the other end of `stopped` is closed.
+pub(crate) fn run(ports: &Arc<[Port]>, clock: Clock, stopped: &UnixStream) {
+    request_exact_timers();
+    let mut scratch = Box::new([0; MAX_DATAGRAM_BYTES]);
+    let mut awaited = vec![PollFd::new(stopped, PollFlags::IN)];
+    for port in ports.iter() {
+        awaited.push(PollFd::new(&port.listen, PollFlags::IN));
+        awaited.push(PollFd::new(&port.upstream, PollFlags::IN));
+    }
+    loop {
+        let next_at = ports
+            .iter()
+            .filter_map(|port| port.serve(&mut scratch))
+            .min();
+        let timeout = next_at.map(|at| timeout_until(at, clock.now()));
+        match poll(&mut awaited, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => panic!("poll of open sockets failed: {error}"),
+        }
+        if !awaited[0].revents().is_empty() {
+            return;
+        }
+    }
+}
+
+fn timeout_until(at: Instant, now: Instant) -> Timespec {
+    let wait = at.saturating_since(now).to_std();
+    // Every count of seconds that a 64-bit count of nanoseconds holds fits.
+    Timespec {
+        tv_sec: wait.as_secs() as i64,
+        tv_nsec: wait.subsec_nanos().into(),
+    }
+}
+
+/// By default Linux may wake a thread 50 µs late so as to wake several at a time.
+fn request_exact_timers() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
+}

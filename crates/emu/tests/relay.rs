@@ -1,0 +1,287 @@
+//! Relays on loopback, in real time. Nothing may come early; how late it may come is generous,
+//! since the machine may be busy with other things.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::Duration as StdDuration;
+
+use anabranch_emu::{Relay, RelayConfig, RelayError, RelayLink};
+use anabranch_link::{DropCause, LinkConfig, LossModel, QueueLimit};
+use anabranch_units::{DataRate, Duration, Seed};
+
+const GENEROUS: StdDuration = StdDuration::from_millis(50);
+
+fn loopback() -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, 0).into()
+}
+
+fn socket() -> UdpSocket {
+    let socket = UdpSocket::bind(loopback()).expect("a port of loopback");
+    socket
+        .set_read_timeout(Some(StdDuration::from_secs(2)))
+        .expect("a timeout");
+    socket
+}
+
+#[allow(clippy::disallowed_methods, reason = "these tests measure real time")]
+fn now() -> std::time::Instant {
+    std::time::Instant::now()
+}
+
+fn link(target: &UdpSocket, forward: LinkConfig, reverse: LinkConfig) -> RelayLink {
+    let target = target.local_addr().expect("bound");
+    RelayLink {
+        name: "wi-fi".into(),
+        listen: loopback(),
+        target,
+        forward,
+        reverse,
+        seed: Seed(1),
+    }
+}
+
+fn start(links: Vec<RelayLink>) -> Relay {
+    Relay::start(RelayConfig {
+        links,
+        origin: None,
+    })
+    .expect("loopback can be relayed")
+}
+
+fn receive(socket: &UdpSocket) -> (Vec<u8>, SocketAddr) {
+    let mut buffer = [0; 2_000];
+    let (len, from) = socket.recv_from(&mut buffer).expect("a datagram in time");
+    (buffer[..len].to_vec(), from)
+}
+
+fn with_delay(millis: u64) -> LinkConfig {
+    LinkConfig {
+        delay: Duration::from_millis(millis),
+        ..LinkConfig::default()
+    }
+}
+
+/// How long a datagram and its answer take.
+fn round_trip(
+    client: &UdpSocket,
+    target: &UdpSocket,
+    link: SocketAddr,
+) -> (StdDuration, StdDuration) {
+    let sent_at = now();
+    client.send_to(b"frame", link).expect("sent");
+    let (payload, from) = receive(target);
+    let forward = sent_at.elapsed();
+    assert_eq!(payload, b"frame");
+
+    let answered_at = now();
+    target.send_to(b"report", from).expect("sent");
+    assert_eq!(receive(client), (b"report".to_vec(), link));
+    (forward, answered_at.elapsed())
+}
+
+#[test]
+fn each_direction_of_each_link_has_its_own_delay() {
+    let (client, target) = (socket(), socket());
+    let links = [(30, 10), (5, 60)];
+    let configs = links.map(|(there, back)| link(&target, with_delay(there), with_delay(back)));
+    let relay = start(configs.into());
+    for (index, (there, back)) in links.into_iter().enumerate() {
+        assert_ne!(relay.listen_addr(index).port(), 0);
+        let round_trips: Vec<_> = (0..3)
+            .map(|_| round_trip(&client, &target, relay.listen_addr(index)))
+            .collect();
+        let forward = round_trips
+            .iter()
+            .map(|times| times.0)
+            .min()
+            .expect("three");
+        let reverse = round_trips
+            .iter()
+            .map(|times| times.1)
+            .min()
+            .expect("three");
+        // No one of them is early if the quickest is not, nor is the link slow if that is not late.
+        for (measured, millis) in [(forward, there), (reverse, back)] {
+            let delay = StdDuration::from_millis(millis);
+            assert!(
+                measured >= delay && measured < delay + GENEROUS,
+                "{measured:?} for {delay:?}"
+            );
+        }
+        let statistics = relay.statistics(index);
+        assert_eq!(statistics.forward.link.delivered_bytes, 3 * (5 + 28));
+        assert_eq!(statistics.reverse.link.delivered_bytes, 3 * (6 + 28));
+    }
+    relay.stop();
+}
+
+#[test]
+fn the_rate_is_kept_and_what_exceeds_the_queue_is_lost() {
+    let (client, target) = (socket(), socket());
+    let forward = LinkConfig {
+        rate: Some(DataRate::from_megabits_per_second(4)),
+        queue: QueueLimit::Time(Duration::from_secs(1)),
+        ..LinkConfig::default()
+    };
+    let relay = start(vec![link(&target, forward, LinkConfig::default())]);
+    // 500,000 bytes fit, which are 500 datagrams of 972 + 28 bytes and take 1 s; those that leave
+    // while the others arrive make room for a few more.
+    let sent_at = now();
+    for _ in 0..700 {
+        client
+            .send_to(&[0; 972], relay.listen_addr(0))
+            .expect("sent");
+    }
+    (0..500).for_each(|_| drop(receive(&target)));
+    let elapsed = sent_at.elapsed().as_secs_f64();
+    assert!((1.0..1.2).contains(&elapsed), "{elapsed}");
+    let statistics = relay.statistics(0).forward;
+    assert_eq!(statistics.link.offered_packets, 700);
+    let dropped_count = statistics.link.dropped.of(DropCause::QueueFull);
+    assert!((100..=200).contains(&dropped_count), "{dropped_count}");
+    assert!(statistics.link.queue.max_queued_bytes > 499_000);
+}
+
+#[test]
+fn an_outage_counts_from_the_origin_and_the_link_comes_back() {
+    let (client, target) = (socket(), socket());
+    let ms = StdDuration::from_millis;
+    let forward = LinkConfig {
+        delay: Duration::from_millis(200),
+        outages: vec![(
+            anabranch_units::Instant::from_millis(300),
+            Duration::from_millis(300),
+        )],
+        ..LinkConfig::default()
+    };
+    let origin = now() + ms(200);
+    let links = vec![link(&target, forward, LinkConfig::default())];
+    let relay = Relay::start(RelayConfig {
+        links,
+        origin: Some(origin),
+    })
+    .expect("started");
+    let wait_until = |at: std::time::Instant| {
+        let left = at.saturating_duration_since(now()).max(ms(1));
+        let idle = socket();
+        idle.set_read_timeout(Some(left)).expect("a timeout");
+        assert!(idle.recv(&mut [0]).is_err());
+    };
+    // Down from 300 to 600 ms after the origin: "early" leaves before, "lost" is on the way, "late"
+    // comes during it.
+    client
+        .send_to(b"early", relay.listen_addr(0))
+        .expect("sent");
+    assert_eq!(receive(&target).0, b"early");
+    wait_until(origin + ms(200));
+    client.send_to(b"lost", relay.listen_addr(0)).expect("sent");
+    wait_until(origin + ms(450));
+    client.send_to(b"late", relay.listen_addr(0)).expect("sent");
+    wait_until(origin + ms(650));
+    client.send_to(b"back", relay.listen_addr(0)).expect("sent");
+    assert_eq!(receive(&target).0, b"back");
+    assert_eq!(
+        relay
+            .statistics(0)
+            .forward
+            .link
+            .dropped
+            .of(DropCause::Outage),
+        2
+    );
+}
+
+#[test]
+fn a_target_that_nobody_listens_at_is_no_error() {
+    let client = socket();
+    // An address of its own, so that no other test takes the port meanwhile.
+    let target = UdpSocket::bind((Ipv4Addr::new(127, 0, 0, 2), 0)).expect("a port of loopback");
+    let target_addr = target.local_addr().expect("bound");
+    let relay = start(vec![link(
+        &target,
+        LinkConfig::default(),
+        LinkConfig::default(),
+    )]);
+    drop(target);
+    for _ in 0..3 {
+        client
+            .send_to(b"nobody", relay.listen_addr(0))
+            .expect("sent");
+        client
+            .set_read_timeout(Some(StdDuration::from_millis(20)))
+            .expect("a timeout");
+        assert!(
+            matches!(client.recv(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+        );
+    }
+    let target = UdpSocket::bind(target_addr).expect("the port is free again");
+    target
+        .set_read_timeout(Some(StdDuration::from_secs(2)))
+        .expect("a timeout");
+    client
+        .send_to(b"somebody", relay.listen_addr(0))
+        .expect("sent");
+    assert_eq!(receive(&target).0, b"somebody");
+}
+
+#[test]
+fn a_relay_that_is_dropped_frees_its_ports() {
+    let target = socket();
+    let relay = start(vec![link(
+        &target,
+        with_delay(10_000),
+        LinkConfig::default(),
+    )]);
+    let address = relay.listen_addr(0);
+    assert!(UdpSocket::bind(address).is_err());
+    target.send_to(b"held for 10 s", address).expect("sent");
+    drop(relay);
+    assert!(UdpSocket::bind(address).is_ok());
+}
+
+#[test]
+fn what_cannot_start_says_which_link_and_why() {
+    let target = socket();
+    let taken = RelayLink {
+        listen: target.local_addr().expect("bound"),
+        ..link(&target, LinkConfig::default(), LinkConfig::default())
+    };
+    let error = Relay::start(RelayConfig {
+        links: vec![taken],
+        origin: None,
+    })
+    .expect_err("taken");
+    assert!(
+        matches!(
+            error,
+            RelayError::Socket {
+                action: "listen at",
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert!(error.to_string().contains("wi-fi"), "{error}");
+
+    let loss = LossModel::Bernoulli { probability: 2.0 };
+    let reverse = LinkConfig {
+        loss,
+        ..LinkConfig::default()
+    };
+    let links = vec![link(&target, LinkConfig::default(), reverse)];
+    let error = Relay::start(RelayConfig {
+        links,
+        origin: None,
+    })
+    .expect_err("no probability");
+    assert!(
+        matches!(
+            error,
+            RelayError::Link {
+                direction: "reverse",
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
