@@ -1,1 +1,27 @@
-//! Anabranch video.
+//! Video for Anabranch: where frames come from, how they are told apart, and what a viewer sees.
+//!
+//! - [`source`]: frame-size models, for the simulator.
+//! - [`camera`], [`encoder`], [`decoder`]: a real picture through a real H.264 codec whose bitrate
+//!   changes while it runs. The frame number is burnt in ([`burnt_in`]), so that the receiver can
+//!   check that what it decodes is what was sent. Behind the feature `codec`, on by default.
+//! - [`input`], [`mpeg_ts`], [`annex_b`]: stored and streamed video, split at access units.
+//! - [`playback`]: which frames can be displayed, and how long the picture stood still.
+//!
+//! Nothing here knows a clock, a socket or a thread.
+
+pub mod annex_b;
+pub mod burnt_in;
+pub mod camera;
+#[cfg(feature = "codec")]
+pub mod decoder;
+mod digits;
+#[cfg(feature = "codec")]
+pub mod encoder;
+pub mod input;
+pub mod mpeg_ts;
+mod nal;
+#[cfg(feature = "codec")]
+mod openh264_options;
+pub mod picture;
+pub mod playback;
+pub mod source;

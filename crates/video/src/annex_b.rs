@@ -1,0 +1,277 @@
+//! Splitting an H.264 byte stream (ITU-T H.264 annex B) into access units.
+
+use anabranch_units::Duration;
+use h264_reader::nal::sps::SeqParameterSet;
+use h264_reader::nal::{Nal, RefNal};
+
+use crate::nal::{self, h264};
+
+/// An access unit larger than this is handed over in parts, so that memory stays bounded.
+pub const MAX_UNIT_LEN: usize = 4 << 20;
+
+/// Picture interval assumed where nothing else is known: 25 per second.
+const DEFAULT_FRAME_INTERVAL: Duration = Duration::from_millis(40);
+
+/// One access unit: a coded picture with what belongs to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessUnit {
+    /// Its bytes, start codes included.
+    pub annex_b: Vec<u8>,
+    /// Whether it holds an IDR slice, so that decoding can start here.
+    pub is_key: bool,
+}
+
+/// Splits a byte stream that comes in pieces of any size. What was pushed comes out again, byte for
+/// byte, except for bytes in front of the first start code.
+#[derive(Clone, Debug, Default)]
+pub struct AccessUnitSplitter {
+    buffer: Vec<u8>,
+    /// Bytes of `buffer` already searched for start codes.
+    searched_len: usize,
+    is_started: bool,
+    has_slice: bool,
+    is_key: bool,
+    frame_interval: Option<Duration>,
+}
+
+impl AccessUnitSplitter {
+    /// A splitter that waits for a first start code.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the stream's next bytes. Call [`next_unit`](Self::next_unit) until it is empty before
+    /// pushing more, so that only one access unit is held.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next complete access unit; `None` until more bytes are pushed. An access unit is
+    /// complete once the next one starts.
+    pub fn next_unit(&mut self) -> Option<AccessUnit> {
+        // A start code, the NAL unit's header and the first byte of a slice decide.
+        while let Some(at) = self.next_header_position() {
+            self.searched_len = at;
+            let start = self.start_code_position(at);
+            if !self.is_started {
+                self.is_started = true;
+                self.buffer.drain(..start);
+                self.searched_len -= start;
+                self.note(self.searched_len);
+            } else if self.starts_access_unit(at) {
+                let unit = self.take(start);
+                self.note(self.searched_len);
+                return Some(unit);
+            } else {
+                self.note(at);
+            }
+        }
+        // The last two bytes may yet turn out to be a header and what follows it.
+        self.searched_len = self.searched_len.max(self.buffer.len().saturating_sub(2));
+        if !self.is_started {
+            // Only a start code and its header can still be of use.
+            let useless_len = self.buffer.len().saturating_sub(5);
+            self.buffer.drain(..useless_len);
+            self.searched_len = self.searched_len.saturating_sub(useless_len);
+        }
+        (self.buffer.len() > MAX_UNIT_LEN).then(|| self.take(MAX_UNIT_LEN))
+    }
+
+    /// The last access unit, once the stream has ended.
+    pub fn finish(&mut self) -> Option<AccessUnit> {
+        let is_pending = self.is_started && !self.buffer.is_empty();
+        is_pending.then(|| self.take(self.buffer.len()))
+    }
+
+    /// Time from one picture to the next: from the stream's own timing (ITU-T H.264 §E.2.1) once an
+    /// SPS with timing was met, 40 ms before.
+    pub fn frame_interval(&self) -> Duration {
+        self.frame_interval.unwrap_or(DEFAULT_FRAME_INTERVAL)
+    }
+
+    /// Position of the next NAL unit's header that has a byte behind it.
+    fn next_header_position(&self) -> Option<usize> {
+        let from = self.searched_len.saturating_sub(2);
+        nal::header_positions(&self.buffer[from..])
+            .map(|position| from + position)
+            .find(|&position| position > self.searched_len)
+            .filter(|position| position + 1 < self.buffer.len())
+    }
+
+    /// A zero byte in front of the start code belongs to it.
+    fn start_code_position(&self, header_at: usize) -> usize {
+        let start = header_at - 3;
+        if start > 0 && self.buffer[start - 1] == 0 {
+            start - 1
+        } else {
+            start
+        }
+    }
+
+    /// ITU-T H.264 §7.4.1.2.3, without arbitrary slice order: after a slice, a NAL unit that stands
+    /// in front of a picture, or a slice whose first macroblock is the picture's first.
+    fn starts_access_unit(&self, header_at: usize) -> bool {
+        let is_first_slice = || self.buffer[header_at + 1] & 0x80 != 0;
+        self.has_slice
+            && match nal::h264_type(self.buffer[header_at]) {
+                h264::SLICE | h264::SLICE_PARTITION_A | h264::IDR_SLICE => is_first_slice(),
+                h264::SEI | h264::SPS | h264::PPS | h264::ACCESS_UNIT_DELIMITER => true,
+                14..=18 => true,
+                _ => false,
+            }
+    }
+
+    /// Takes note of the NAL unit whose header is at `header_at`.
+    fn note(&mut self, header_at: usize) {
+        match nal::h264_type(self.buffer[header_at]) {
+            h264::IDR_SLICE => (self.has_slice, self.is_key) = (true, true),
+            h264::SLICE | h264::SLICE_PARTITION_A => self.has_slice = true,
+            _ => {}
+        }
+    }
+
+    /// Cuts off the first `len` bytes.
+    fn take(&mut self, len: usize) -> AccessUnit {
+        let rest = self.buffer.split_off(len);
+        let annex_b = core::mem::replace(&mut self.buffer, rest);
+        if self.frame_interval.is_none() && self.is_key {
+            self.frame_interval = frame_interval(&annex_b);
+        }
+        self.searched_len = self.searched_len.saturating_sub(len);
+        self.has_slice = false;
+        AccessUnit {
+            annex_b,
+            is_key: core::mem::take(&mut self.is_key),
+        }
+    }
+}
+
+/// The picture interval that the first SPS in `annex_b` gives: 2 * num_units_in_tick / time_scale
+/// (ITU-T H.264 §E.2.1); `None` without one, or if it is not between 1 ms and 1 s.
+pub fn frame_interval(annex_b: &[u8]) -> Option<Duration> {
+    let header_at = nal::header_positions(annex_b)
+        .find(|&position| nal::h264_type(annex_b[position]) == h264::SPS)?;
+    let unit = &annex_b[header_at..];
+    let len = nal::header_positions(unit)
+        .next()
+        .map_or(unit.len(), |next| next - 3);
+    // Zeros before the next start code are no part of the SPS.
+    let used_len = unit[..len].iter().rposition(|&byte| byte != 0)? + 1;
+    let sps = RefNal::new(&unit[..used_len], &[], true);
+    let sps = SeqParameterSet::from_bits(sps.rbsp_bits()).ok()?;
+    let timing = sps.vui_parameters?.timing_info?;
+    let seconds = 2.0 * f64::from(timing.num_units_in_tick) / f64::from(timing.time_scale);
+    (0.001..=1.0)
+        .contains(&seconds)
+        .then(|| Duration::from_secs_f64(seconds))
+}
+
+/// Whether an access unit, an Annex B byte stream, holds an IDR slice.
+pub fn is_key(annex_b: &[u8]) -> bool {
+    nal::header_positions(annex_b)
+        .any(|position| nal::h264_type(annex_b[position]) == h264::IDR_SLICE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SPS: &[u8] = &[0, 0, 0, 1, 0x67, 0x42, 0xc0, 0x1f];
+    const PPS: &[u8] = &[0, 0, 0, 1, 0x68, 0xce];
+    const IDR: &[u8] = &[0, 0, 0, 1, 0x65, 0x88, 0x84, 0x21];
+    const SECOND_SLICE: &[u8] = &[0, 0, 1, 0x65, 0x48, 0x84];
+    const P_SLICE: &[u8] = &[0, 0, 1, 0x41, 0x9a, 0x02, 0x03];
+    const DELIMITER: &[u8] = &[0, 0, 0, 1, 0x09, 0xf0];
+
+    fn split(stream: &[u8], chunk_len: usize) -> Vec<AccessUnit> {
+        let mut splitter = AccessUnitSplitter::new();
+        let mut units = Vec::new();
+        for chunk in stream.chunks(chunk_len) {
+            splitter.push(chunk);
+            while let Some(unit) = splitter.next_unit() {
+                units.push(unit);
+            }
+        }
+        units.extend(splitter.finish());
+        units
+    }
+
+    #[test]
+    fn access_units_start_at_parameter_sets_delimiters_and_first_slices() {
+        let expected = [
+            [SPS, PPS, IDR, SECOND_SLICE].concat(),
+            P_SLICE.to_vec(),
+            P_SLICE.to_vec(),
+            [DELIMITER, P_SLICE].concat(),
+            [SPS, PPS, IDR].concat(),
+        ];
+        let stream = expected.concat();
+        for chunk_len in 1..=stream.len() {
+            let units = split(&stream, chunk_len);
+            let bytes: Vec<_> = units.iter().map(|unit| unit.annex_b.clone()).collect();
+            assert_eq!(bytes, expected, "{chunk_len}");
+            let keys: Vec<_> = units.iter().map(|unit| unit.is_key).collect();
+            assert_eq!(keys, [true, false, false, false, true]);
+        }
+    }
+
+    #[test]
+    fn the_frame_interval_comes_from_the_sps() {
+        // Constrained Baseline, 640x360, num_units_in_tick 1 and time_scale 60.
+        let sps = [
+            0, 0, 0, 1, 0x67, 0x42, 0xc0, 0x1e, 0xda, 0x02, 0x80, 0xbf, 0xe5, 0xc0, 0x44, 0, 0, 3,
+            0, 4, 0, 0, 3, 0, 0xf0, 0x3c, 0x58, 0xba, 0x80, 0, 0, 0, 1, 0x68, 0xce, 0x0f, 0xc8,
+        ];
+        assert_eq!(frame_interval(&sps).map(Duration::as_micros), Some(33_333));
+        assert_eq!(frame_interval(SPS), None);
+        assert_eq!(frame_interval(P_SLICE), None);
+        let mut splitter = AccessUnitSplitter::new();
+        splitter.push(&[&sps, IDR, P_SLICE].concat());
+        assert_eq!(splitter.frame_interval(), Duration::from_millis(40));
+        assert!(splitter.next_unit().is_some());
+        assert_eq!(splitter.frame_interval().as_micros(), 33_333);
+    }
+
+    #[test]
+    fn a_unit_without_end_is_handed_over_in_parts() {
+        let mut splitter = AccessUnitSplitter::new();
+        splitter.push(IDR);
+        let mut out_len = 0;
+        for _ in 0..20 {
+            splitter.push(&[0xff; 1 << 20]);
+            while let Some(unit) = splitter.next_unit() {
+                assert!(unit.annex_b.len() <= MAX_UNIT_LEN);
+                out_len += unit.annex_b.len();
+            }
+            assert!(splitter.buffer.len() <= MAX_UNIT_LEN);
+        }
+        out_len += splitter.finish().map_or(0, |unit| unit.annex_b.len());
+        assert_eq!(out_len, IDR.len() + (20 << 20));
+    }
+
+    /// Bytes of which many are parts of start codes and of headers that matter.
+    fn byte() -> impl Strategy<Value = u8> {
+        let header = prop_oneof![Just(0x65), Just(0x67), any::<u8>()];
+        prop_oneof![4 => Just(0), 3 => Just(1), 3 => header]
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_come_out_as_they_went_in_whatever_the_pieces(
+            bytes in prop::collection::vec(byte(), 0..400),
+            chunk_len in 1_usize..50,
+        ) {
+            let whole = split(&bytes, bytes.len().max(1));
+            let pieces = split(&bytes, chunk_len);
+            prop_assert_eq!(&whole, &pieces);
+            let out: Vec<u8> = whole.into_iter().flat_map(|unit| unit.annex_b).collect();
+            prop_assert!(bytes.ends_with(&out));
+        }
+
+        #[test]
+        fn no_sps_makes_the_timing_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = frame_interval(&[&[0, 0, 1, 0x67], &bytes[..]].concat());
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The H.264 decoder (OpenH264) that checks what was received: one access unit in, at once one
+//! picture out.
+
+use openh264::OpenH264API;
+use openh264::decoder::{DecodedYUV, Decoder, DecoderConfig, Flush};
+use openh264::formats::YUVSource;
+use thiserror::Error;
+
+/// Why an access unit gave no picture. The decoder stays usable: it recovers at the next key frame.
+#[derive(Debug, Error)]
+pub enum DecodeError {
+    /// The decoder could not be created.
+    #[error("OpenH264's decoder cannot be created: {0}")]
+    Create(openh264::Error),
+    /// The access unit is damaged, or a frame that it refers to is missing; OpenH264's own words.
+    #[error("the access unit cannot be decoded: {0}")]
+    Damaged(openh264::Error),
+}
+
+/// Decodes streams without B frames, such as [`H264Encoder`](crate::encoder::H264Encoder)'s, in
+/// which no picture waits for a later one.
+pub struct H264Decoder {
+    decoder: Decoder,
+}
+
+impl core::fmt::Debug for H264Decoder {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("H264Decoder").finish_non_exhaustive()
+    }
+}
+
+impl H264Decoder {
+    /// A decoder that waits for a key frame.
+    ///
+    /// # Errors
+    /// [`DecodeError::Create`] if OpenH264 cannot be created.
+    pub fn new() -> Result<Self, DecodeError> {
+        // No picture is ever held back, so flushing after each has nothing to find.
+        let config = DecoderConfig::new().flush_after_decode(Flush::NoFlush);
+        Decoder::with_api_config(OpenH264API::from_source(), config)
+            .map(|decoder| H264Decoder { decoder })
+            .map_err(DecodeError::Create)
+    }
+
+    /// Decodes one access unit, an Annex B byte stream; `None` if it holds no picture, or one that
+    /// the decoder cannot show yet.
+    ///
+    /// # Errors
+    /// [`DecodeError::Damaged`] if the bytes are damaged or depend on a frame that never came.
+    pub fn decode(&mut self, annex_b: &[u8]) -> Result<Option<Decoded<'_>>, DecodeError> {
+        // OpenH264 takes an empty unit for the end of the stream.
+        if annex_b.is_empty() {
+            return Ok(None);
+        }
+        let picture = self.decoder.decode(annex_b).map_err(DecodeError::Damaged)?;
+        Ok(picture.map(|picture| Decoded { picture }))
+    }
+}
+
+/// A decoded picture, which the decoder keeps until the next call.
+#[derive(Debug)]
+pub struct Decoded<'a> {
+    picture: DecodedYUV<'a>,
+}
+
+impl Decoded<'_> {
+    /// Width in pixels.
+    pub fn width(&self) -> usize {
+        self.picture.dimensions().0
+    }
+
+    /// Height in pixels.
+    pub fn height(&self) -> usize {
+        self.picture.dimensions().1
+    }
+
+    /// Bytes from one row of luma to the next, at least the width.
+    pub fn luma_stride(&self) -> usize {
+        self.picture.strides().0
+    }
+
+    /// The luma plane, `height` rows of `luma_stride` bytes.
+    pub fn luma(&self) -> &[u8] {
+        self.picture.y()
+    }
+
+    /// The frame number burnt in by the camera, if the picture has one.
+    pub fn burnt_in_number(&self) -> Option<u32> {
+        crate::burnt_in::read(self.luma(), self.luma_stride(), self.width(), self.height())
+    }
+}

@@ -1,0 +1,18 @@
+//! MPEG transport streams (ISO/IEC 13818-1, ITU-T H.222.0): writing one from access units, and
+//! carrying one verbatim, split at the access units of its video.
+
+mod clock;
+mod packet;
+mod pes;
+mod splitter;
+mod tables;
+mod writer;
+
+pub use splitter::{MAX_UNIT_LEN, TransportUnit, TransportUnitSplitter};
+pub use writer::TransportStreamWriter;
+
+/// Length of a transport packet in bytes.
+pub const PACKET_LEN: usize = 188;
+
+/// The first byte of every transport packet.
+pub const SYNC_BYTE: u8 = 0x47;

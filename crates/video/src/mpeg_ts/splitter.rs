@@ -1,0 +1,287 @@
+//! Cutting a transport stream into units of one coded picture each, without changing a byte.
+
+use anabranch_units::Duration;
+
+use super::clock::StreamClock;
+use super::packet::Packet;
+use super::pes::PesHeader;
+use super::tables::{ProgramTables, VideoCodec, VideoStream};
+use super::{PACKET_LEN, SYNC_BYTE};
+use crate::nal::{self, h264};
+
+/// A unit larger than this is handed over in parts, so that memory stays bounded.
+pub const MAX_UNIT_LEN: usize = 4 << 20;
+
+/// Where no video is known, a unit spans this much of the stream's clock (in 1/90,000 s: 40 ms) …
+const SPAN_WITHOUT_VIDEO: u64 = 3_600;
+/// … or this many bytes, whichever comes first.
+const MAX_LEN_WITHOUT_VIDEO: usize = 350 * PACKET_LEN;
+/// Video that pauses does not hold up what goes on beside it for longer than this (500 ms).
+const SPAN_WITH_VIDEO: u64 = 45_000;
+
+/// Consecutive packets of a transport stream, as they came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransportUnit {
+    /// Whole packets: a multiple of [`PACKET_LEN`] bytes.
+    pub bytes: Vec<u8>,
+    /// Whether decoding can start here: a random access point of the video, or one of its IDR
+    /// (HEVC: IRAP) pictures, is inside.
+    pub is_key: bool,
+    /// The unit's time since the first that had one: by the video's decoding timestamps, or by the
+    /// program clock reference where there is no video. Never decreases.
+    pub clock: Option<Duration>,
+}
+
+/// Takes a transport stream in pieces of any size and cuts it in front of each packet in which a
+/// picture starts; tables that stand right in front of it go with it. All units together are the
+/// input, except for bytes skipped where packets did not start with the sync byte.
+#[derive(Clone, Debug, Default)]
+pub struct TransportUnitSplitter {
+    /// Bytes that are no whole packet yet, or not looked at.
+    incoming: Vec<u8>,
+    is_synchronized: bool,
+    has_ended: bool,
+    tables: ProgramTables,
+    video_clock: StreamClock,
+    reference_clock: StreamClock,
+    last_clock: Option<Duration>,
+    unit: Unit,
+    /// Bytes of the current picture's PES packet that are still to come, where its length is known.
+    remaining_pes_len: Option<usize>,
+    /// The last four bytes of video, for start codes that span packets.
+    video_tail: u32,
+    skipped_bytes: u64,
+    sync_loss_count: u64,
+}
+
+/// The unit being filled.
+#[derive(Clone, Debug, Default)]
+struct Unit {
+    bytes: Vec<u8>,
+    /// Where the tables at the end start; `None` if something else is at the end.
+    tables_at: Option<usize>,
+    has_video: bool,
+    is_key: bool,
+    clock: Option<Duration>,
+    /// The first program clock reference in this unit, and the stream's time at it.
+    first_reference: Option<(u64, Duration)>,
+}
+
+impl TransportUnitSplitter {
+    /// A splitter that waits for a first packet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the stream's next bytes. Call [`next_unit`](Self::next_unit) until it is empty before
+    /// pushing more, so that only one unit is held.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.incoming.extend_from_slice(bytes);
+    }
+
+    /// The next complete unit; `None` until more bytes are pushed. A unit is complete with the last
+    /// byte of its picture where the stream tells the picture's length, else when the next starts.
+    pub fn next_unit(&mut self) -> Option<TransportUnit> {
+        let mut at = 0;
+        let complete = loop {
+            if self.remaining_pes_len == Some(0) {
+                self.remaining_pes_len = None;
+                break Some(core::mem::take(&mut self.unit));
+            }
+            at = self.synchronize(at);
+            let packet = self.incoming[at..].first_chunk::<PACKET_LEN>().copied();
+            let Some(packet) = packet.filter(|_| self.is_synchronized) else {
+                break None;
+            };
+            at += PACKET_LEN;
+            if let Some(unit) = self.add(&packet) {
+                break Some(unit);
+            }
+        };
+        self.incoming.drain(..at);
+        complete.map(|unit| self.finished(unit))
+    }
+
+    /// What is left once the stream has ended: call it until it is empty. Bytes after the last
+    /// whole packet are dropped.
+    pub fn finish(&mut self) -> Option<TransportUnit> {
+        self.has_ended = true;
+        self.next_unit().or_else(|| self.flush())
+    }
+
+    /// Hands over the unit being filled before it is complete, for a caller whose input pauses; the
+    /// rest of its picture, if there is one, will be a unit of its own.
+    pub fn flush(&mut self) -> Option<TransportUnit> {
+        self.remaining_pes_len.take_if(|len| *len == 0);
+        let unit = core::mem::take(&mut self.unit);
+        (!unit.bytes.is_empty()).then(|| self.finished(unit))
+    }
+
+    /// Bytes left out because they were in no packet.
+    pub const fn skipped_bytes(&self) -> u64 {
+        self.skipped_bytes
+    }
+
+    /// How often a packet did not start where it should.
+    pub const fn sync_loss_count(&self) -> u64 {
+        self.sync_loss_count
+    }
+
+    /// Position, from `at` on, of the next packet. Where packets follow one another that is `at`;
+    /// else the first sync byte that has another one packet further on.
+    fn synchronize(&mut self, at: usize) -> usize {
+        if self.is_synchronized {
+            if self.incoming.get(at).is_none_or(|&byte| byte == SYNC_BYTE) {
+                return at;
+            }
+            self.is_synchronized = false;
+            self.sync_loss_count += 1;
+        }
+        let mut position = at;
+        while position < self.incoming.len() {
+            let is_sync = self.incoming[position] == SYNC_BYTE;
+            match self.incoming.get(position + PACKET_LEN) {
+                Some(&SYNC_BYTE) if is_sync => self.is_synchronized = true,
+                // The stream's last packet has none behind it.
+                None if is_sync && self.has_ended => {
+                    self.is_synchronized = self.incoming.len() - position == PACKET_LEN;
+                }
+                None if is_sync => break,
+                _ => {}
+            }
+            if self.is_synchronized {
+                break;
+            }
+            position += 1;
+        }
+        self.skipped_bytes += (position - at) as u64;
+        position
+    }
+
+    /// Adds a packet, to a new unit if the one so far ends before it; that one is returned.
+    fn add(&mut self, bytes: &[u8; PACKET_LEN]) -> Option<Unit> {
+        let packet = Packet::new(bytes);
+        let reference = packet.clock_reference().filter(|_| !packet.is_opaque());
+        let complete = self.cut_before(packet, reference);
+        if let Some(reference) = reference {
+            let now = self.reference_clock.advance(reference);
+            self.unit.first_reference.get_or_insert((reference, now));
+        }
+        let is_table = packet.has_table_pid() || self.tables.is_map(packet);
+        let offset = self.unit.bytes.len();
+        self.unit.tables_at = is_table.then(|| self.unit.tables_at.unwrap_or(offset));
+        self.unit.bytes.extend_from_slice(bytes);
+        if !packet.is_opaque() {
+            self.tables.note(packet);
+        }
+        if let Some(video) = self
+            .tables
+            .video()
+            .filter(|video| video.pid == packet.pid())
+        {
+            self.note_video(packet, video);
+        }
+        complete
+    }
+
+    /// Cuts the unit if `packet` belongs to the next one.
+    fn cut_before(&mut self, packet: Packet<'_>, reference: Option<u64>) -> Option<Unit> {
+        let video = self.tables.video();
+        let starts_picture =
+            packet.starts_unit() && video.is_some_and(|video| video.pid == packet.pid());
+        let (max_span, max_len) = match video {
+            Some(_) => (SPAN_WITH_VIDEO, MAX_UNIT_LEN),
+            None => (SPAN_WITHOUT_VIDEO, MAX_LEN_WITHOUT_VIDEO),
+        };
+        let span = match (self.unit.first_reference, reference) {
+            (Some((first, _)), Some(reference)) => reference.wrapping_sub(first) & ((1 << 33) - 1),
+            _ => 0,
+        };
+        if starts_picture && self.unit.has_video {
+            Some(self.unit.split_off_tables())
+        } else if self.unit.bytes.len() + PACKET_LEN > max_len || span >= max_span {
+            Some(core::mem::take(&mut self.unit))
+        } else {
+            None
+        }
+    }
+
+    /// Takes note of a packet of the video, already in the unit.
+    fn note_video(&mut self, packet: Packet<'_>, video: VideoStream) {
+        let unit = &mut self.unit;
+        unit.is_key |= packet.is_random_access();
+        unit.has_video = true;
+        if packet.is_opaque() {
+            return;
+        }
+        let mut payload = packet.payload();
+        if packet.starts_unit() {
+            self.video_tail = u32::MAX;
+            self.remaining_pes_len = None;
+            let Some(header) = PesHeader::read(payload) else {
+                return;
+            };
+            if let Some(timestamp) = header.timestamp {
+                unit.clock = Some(self.video_clock.advance(timestamp));
+            }
+            self.remaining_pes_len = header.packet_len;
+            let header_len = header.header_len.min(payload.len());
+            self.count_pes(header_len);
+            payload = &payload[header_len..];
+        }
+        self.count_pes(payload.len());
+        self.note_start_codes(payload, video.codec);
+    }
+
+    fn count_pes(&mut self, len: usize) {
+        if let Some(remaining) = &mut self.remaining_pes_len {
+            *remaining = remaining.saturating_sub(len);
+        }
+    }
+
+    /// Looks for start codes of pictures that decoding can start from.
+    fn note_start_codes(&mut self, payload: &[u8], codec: VideoCodec) {
+        for &byte in payload {
+            if self.video_tail & 0x00ff_ffff == 1 {
+                self.unit.is_key |= match codec {
+                    VideoCodec::H264 => nal::h264_type(byte) == h264::IDR_SLICE,
+                    // IRAP pictures: BLA, IDR and CRA (ITU-T H.265 table 7-1).
+                    VideoCodec::Hevc => (16..=21).contains(&nal::hevc_type(byte)),
+                    // A sequence header (ITU-T H.262 table 6-1).
+                    VideoCodec::Mpeg2 => byte == 0xb3,
+                    VideoCodec::Other => false,
+                };
+            }
+            self.video_tail = self.video_tail << 8 | u32::from(byte);
+        }
+    }
+
+    /// The unit as the caller gets it. Its clock is its picture's, else that of what it follows.
+    fn finished(&mut self, unit: Unit) -> TransportUnit {
+        let clock = match self.tables.video() {
+            Some(_) => unit.clock,
+            None => unit.first_reference.map(|(_, at)| at),
+        };
+        self.last_clock = self.last_clock.max(clock);
+        TransportUnit {
+            bytes: unit.bytes,
+            is_key: unit.is_key,
+            clock: self.last_clock,
+        }
+    }
+}
+
+impl Unit {
+    /// Leaves the tables at the end to the next unit and returns the rest.
+    fn split_off_tables(&mut self) -> Unit {
+        let mut complete = core::mem::take(self);
+        if let Some(tables_at) = complete.tables_at {
+            self.bytes = complete.bytes.split_off(tables_at);
+            self.tables_at = Some(0);
+        }
+        complete
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+use anabranch_units::{Duration, Seed};
+use proptest::prelude::*;
+
+use super::*;
+use crate::mpeg_ts::TransportStreamWriter;
+
+const IDR: &[u8] = &[0, 0, 0, 1, 0x09, 0xf0, 0, 0, 0, 1, 0x65, 0x88];
+const P_SLICE: &[u8] = &[0, 0, 0, 1, 0x09, 0xf0, 0, 0, 0, 1, 0x41, 0x9a];
+const KEY_FRAME_INTERVAL: usize = 5;
+
+/// Access units of the given sizes in bytes, every fifth a key frame, whose content holds no start
+/// codes.
+fn pictures(sizes: &[usize]) -> Vec<Vec<u8>> {
+    let mut rng = Seed(1).rng();
+    let picture = |(index, &size): (usize, &usize)| {
+        let start = if index % KEY_FRAME_INTERVAL == 0 {
+            IDR
+        } else {
+            P_SLICE
+        };
+        let rest = (start.len()..size).map(|_| rng.below(254) as u8 + 2);
+        start.iter().copied().chain(rest).collect()
+    };
+    sizes.iter().enumerate().map(picture).collect()
+}
+
+fn written(pictures: &[Vec<u8>]) -> Vec<u8> {
+    let mut writer = TransportStreamWriter::new(Vec::new());
+    for (index, picture) in pictures.iter().enumerate() {
+        let at = Duration::from_millis(40) * index as u64;
+        writer
+            .write(picture, at, index % KEY_FRAME_INTERVAL == 0)
+            .unwrap();
+    }
+    writer.into_inner()
+}
+
+fn split(stream: &[u8], chunk_len: usize) -> Vec<TransportUnit> {
+    let mut splitter = TransportUnitSplitter::new();
+    let mut units = Vec::new();
+    for chunk in stream.chunks(chunk_len) {
+        splitter.push(chunk);
+        while let Some(unit) = splitter.next_unit() {
+            units.push(unit);
+        }
+    }
+    while let Some(unit) = splitter.finish() {
+        units.push(unit);
+    }
+    units
+}
+
+fn joined(units: &[TransportUnit]) -> Vec<u8> {
+    units.iter().flat_map(|unit| unit.bytes.clone()).collect()
+}
+
+/// The video's elementary stream in whole packets of the writer.
+fn video_of(bytes: &[u8]) -> Vec<u8> {
+    let mut video = Vec::new();
+    for packet in bytes.chunks(PACKET_LEN) {
+        let packet = Packet::new(packet.try_into().unwrap());
+        if packet.pid() == 0x100 {
+            let payload = packet.payload();
+            let header = PesHeader::read(payload).filter(|_| packet.starts_unit());
+            video.extend(&payload[header.map_or(0, |header| header.header_len)..]);
+        }
+    }
+    video
+}
+
+#[test]
+fn what_the_writer_wrote_comes_back_as_the_same_pictures_keys_and_times() {
+    let pictures = pictures(&[
+        9_000, 12, 161, 162, 163, 345, 346, 347, 70_000, 1_000, 200_000, 500,
+    ]);
+    let stream = written(&pictures);
+    let units = split(&stream, 1_316);
+    assert_eq!(joined(&units), stream);
+    assert_eq!(units.len(), pictures.len());
+    for (index, (unit, picture)) in units.iter().zip(&pictures).enumerate() {
+        assert!(video_of(&unit.bytes) == *picture, "picture {index}");
+        assert_eq!(unit.is_key, index % KEY_FRAME_INTERVAL == 0, "{index}");
+        let at = unit.clock.unwrap();
+        assert!(at.abs_diff(Duration::from_millis(40) * index as u64) < Duration::from_micros(20));
+        if unit.is_key {
+            let first: [u8; PACKET_LEN] = unit.bytes[..PACKET_LEN].try_into().unwrap();
+            assert_eq!(
+                Packet::new(&first).pid(),
+                0,
+                "tables come with the key frame"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_picture_of_known_length_is_handed_over_with_its_last_byte() {
+    let stream = written(&pictures(&[5_000]));
+    let mut splitter = TransportUnitSplitter::new();
+    splitter.push(&stream);
+    assert_eq!(splitter.next_unit().map(|unit| unit.bytes), Some(stream));
+    assert_eq!(splitter.finish(), None);
+}
+
+#[test]
+fn a_picture_flushed_amid_is_continued_in_a_unit_of_its_own() {
+    let stream = written(&pictures(&[100_000, 500]));
+    let (first, rest) = stream.split_at(100 * PACKET_LEN);
+    let mut splitter = TransportUnitSplitter::new();
+    splitter.push(first);
+    assert_eq!(splitter.next_unit(), None);
+    assert_eq!(
+        splitter.flush().map(|unit| unit.bytes).as_deref(),
+        Some(first)
+    );
+    splitter.push(rest);
+    let units: Vec<_> = core::iter::from_fn(|| splitter.next_unit()).collect();
+    assert_eq!(units.len(), 2);
+    assert_eq!(joined(&units), rest);
+}
+
+#[test]
+fn flushing_never_makes_an_empty_unit() {
+    let stream = written(&pictures(&[500, 500]));
+    let mut splitter = TransportUnitSplitter::new();
+    splitter.push(&stream);
+    let first = splitter.next_unit().unwrap();
+    assert_eq!(splitter.flush(), None);
+    let second = splitter.next_unit().unwrap();
+    assert_eq!((splitter.flush(), splitter.next_unit()), (None, None));
+    assert_eq!(joined(&[first, second]), stream);
+}
+
+#[test]
+fn key_frames_are_known_without_the_random_access_indicator() {
+    let mut stream = written(&pictures(&[9_000; 6]));
+    for packet in stream.chunks_mut(PACKET_LEN) {
+        if packet[3] & 0x20 != 0 && packet[4] > 0 {
+            packet[5] &= !0x40;
+        }
+    }
+    let keys: Vec<_> = split(&stream, 1_000)
+        .iter()
+        .map(|unit| unit.is_key)
+        .collect();
+    assert_eq!(keys, [true, false, false, false, false, true]);
+}
+
+#[test]
+fn garbage_between_packets_is_skipped_and_counted() {
+    let stream = written(&pictures(&[9_000; 6]));
+    let (head, tail) = stream.split_at(10 * PACKET_LEN);
+    let garbage = [0x47, 1, 2, 3, 0x47];
+    let mut splitter = TransportUnitSplitter::new();
+    splitter.push(&[&garbage[1..], head, &garbage[1..], tail].concat());
+    let units: Vec<_> = core::iter::from_fn(|| splitter.finish()).collect();
+    assert_eq!(joined(&units), stream);
+    assert_eq!(
+        (splitter.skipped_bytes(), splitter.sync_loss_count()),
+        (8, 1)
+    );
+}
+
+#[test]
+fn a_stream_without_tables_is_cut_every_40_ms_of_its_clock() {
+    let stream: Vec<u8> = written(&pictures(&[9_000; 10]))
+        .chunks(PACKET_LEN)
+        .filter(|packet| packet[1] & 0x1f == 1)
+        .flatten()
+        .copied()
+        .collect();
+    let units = split(&stream, 1_316);
+    assert_eq!(joined(&units), stream);
+    let clocks: Vec<_> = units
+        .iter()
+        .map(|unit| unit.clock.unwrap().as_millis())
+        .collect();
+    assert_eq!(clocks, [0, 40, 80, 120, 160, 200, 240, 280, 320, 360]);
+}
+
+#[test]
+fn a_stream_without_clock_or_an_endless_picture_is_cut_at_a_bound() {
+    let mut packet = [0xff; PACKET_LEN];
+    packet[..4].copy_from_slice(&[SYNC_BYTE, 0x01, 0x00, 0x10]);
+    let units = split(&packet.repeat(1_000), 1_316);
+    assert!(
+        units
+            .iter()
+            .all(|unit| unit.bytes.len() <= MAX_LEN_WITHOUT_VIDEO)
+    );
+    let stream = [written(&pictures(&[70_000])), packet.repeat(60_000)].concat();
+    let units = split(&stream, 1_316);
+    assert!(units.iter().all(|unit| unit.bytes.len() <= MAX_UNIT_LEN));
+    assert_eq!(joined(&units), stream);
+}
+
+proptest! {
+    #[test]
+    fn units_are_the_input_verbatim_whatever_the_pieces(
+        sizes in prop::collection::vec(12_usize..3_000, 1..8),
+        chunk_len in 1_usize..2_000,
+        cut_len in 0_usize..188,
+    ) {
+        let mut stream = written(&pictures(&sizes));
+        let whole = split(&stream, stream.len());
+        prop_assert_eq!(&joined(&whole), &stream);
+        prop_assert_eq!(whole.len(), sizes.len());
+        prop_assert_eq!(split(&stream, chunk_len), whole);
+        let cut = stream.split_off(stream.len() - cut_len);
+        let kept_len = stream.len() / PACKET_LEN * PACKET_LEN;
+        prop_assert_eq!(joined(&split(&stream, chunk_len)), &stream[..kept_len]);
+        drop(cut);
+    }
+
+    #[test]
+    fn damaged_streams_come_out_in_order_and_never_panic(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..200),
+        chunk_len in 1_usize..2_000,
+    ) {
+        let mut stream = written(&pictures(&[2_000, 100, 1_000, 300, 300, 900]));
+        for (at, byte) in changes {
+            let len = stream.len();
+            stream[at.index(len)] = byte;
+        }
+        let units = split(&stream, chunk_len);
+        prop_assert!(units.iter().all(|unit| unit.bytes.len() % PACKET_LEN == 0));
+        prop_assert!(units.is_sorted_by_key(|unit| unit.clock));
+        let mut rest = &stream[..];
+        for packet in joined(&units).chunks(PACKET_LEN) {
+            let found = rest.windows(PACKET_LEN).position(|window| window == packet);
+            prop_assert!(found.is_some());
+            rest = &rest[found.unwrap() + PACKET_LEN..];
+        }
+        prop_assert_eq!(split(&stream, stream.len()), units);
+    }
+
+    #[test]
+    fn random_bytes_never_panic(
+        packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 187), 0..40),
+        chunk_len in 1_usize..500,
+    ) {
+        let stream: Vec<u8> =
+            packets.iter().flat_map(|packet| [&[SYNC_BYTE], &packet[..]].concat()).collect();
+        let units = split(&stream, chunk_len);
+        prop_assert_eq!(joined(&units), stream);
+    }
+}

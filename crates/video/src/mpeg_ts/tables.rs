@@ -1,0 +1,249 @@
+//! Finding the first video stream by the tables PAT and PMT (ITU-T H.222.0 §2.4.4).
+
+use super::packet::{PAT_PID, Packet};
+
+/// A section's greatest length in bytes (§2.4.4.8).
+const MAX_SECTION_LEN: usize = 1_024;
+/// Bytes of a section before what its length field counts.
+const SECTION_START_LEN: usize = 3;
+const CRC_LEN: usize = 4;
+
+const PAT_TABLE_ID: u8 = 0x00;
+const PMT_TABLE_ID: u8 = 0x02;
+
+/// How a video stream is coded, as far as its key frames are recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum VideoCodec {
+    Mpeg2,
+    H264,
+    Hevc,
+    /// Known as video; its key frames are known by the random access indicator alone.
+    Other,
+}
+
+impl VideoCodec {
+    /// From a stream type (§2.4.4.9, table 2-34); `None` for what is no video.
+    const fn from_stream_type(stream_type: u8) -> Option<VideoCodec> {
+        match stream_type {
+            0x01 | 0x02 => Some(VideoCodec::Mpeg2),
+            0x1b => Some(VideoCodec::H264),
+            0x24 => Some(VideoCodec::Hevc),
+            0x10 | 0x33 => Some(VideoCodec::Other),
+            _ => None,
+        }
+    }
+}
+
+/// The video that a stream is split by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct VideoStream {
+    pub(super) pid: u16,
+    pub(super) codec: VideoCodec,
+}
+
+/// Follows the tables as packets go by. Damaged tables change nothing.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ProgramTables {
+    /// PID of the first program's PMT.
+    map_pid: Option<u16>,
+    video: Option<VideoStream>,
+    association: Section,
+    map: Section,
+}
+
+impl ProgramTables {
+    /// The first video stream of the first program, once both tables were met.
+    pub(super) const fn video(&self) -> Option<VideoStream> {
+        self.video
+    }
+
+    /// Whether `packet` carries the PMT.
+    pub(super) fn is_map(&self, packet: Packet<'_>) -> bool {
+        self.map_pid == Some(packet.pid())
+    }
+
+    /// Takes note of a packet, if it carries PAT or PMT.
+    pub(super) fn note(&mut self, packet: Packet<'_>) {
+        if packet.pid() == PAT_PID {
+            if let Some(section) = self.association.push(packet) {
+                self.map_pid = read_association(section).or(self.map_pid);
+            }
+        } else if self.is_map(packet)
+            && let Some(section) = self.map.push(packet)
+            && section.first() == Some(&PMT_TABLE_ID)
+        {
+            self.video = read_map(section);
+        }
+    }
+}
+
+/// The first program's PMT PID from a PAT section (§2.4.4.3).
+fn read_association(section: &[u8]) -> Option<u16> {
+    let [PAT_TABLE_ID, _, _, _, _, _, _, _, programs @ ..] = section else {
+        return None;
+    };
+    // Program 0 is the network's own table.
+    let program = programs
+        .chunks_exact(4)
+        .find(|program| program[..2] != [0, 0])?;
+    Some(pid_of(program[2], program[3]))
+}
+
+/// The first video stream from a PMT section (§2.4.4.8).
+fn read_map(section: &[u8]) -> Option<VideoStream> {
+    let program_descriptors_len = length_of(*section.get(10)?, *section.get(11)?);
+    let mut streams = section.get(12 + program_descriptors_len..)?;
+    while let [stream_type, high, low, len_high, len_low, rest @ ..] = streams {
+        if let Some(codec) = VideoCodec::from_stream_type(*stream_type) {
+            return Some(VideoStream {
+                pid: pid_of(*high, *low),
+                codec,
+            });
+        }
+        streams = rest.get(length_of(*len_high, *len_low)..)?;
+    }
+    None
+}
+
+const fn pid_of(high: u8, low: u8) -> u16 {
+    u16::from_be_bytes([high & 0x1f, low])
+}
+
+fn length_of(high: u8, low: u8) -> usize {
+    usize::from(u16::from_be_bytes([high & 0x0f, low]))
+}
+
+/// A section being put together from the packets of one PID.
+#[derive(Clone, Debug, Default)]
+struct Section {
+    bytes: Vec<u8>,
+    is_open: bool,
+}
+
+impl Section {
+    /// Adds a packet's payload. A section that is complete and whose CRC is right is returned
+    /// without the CRC. Of several sections in one packet the first is read.
+    fn push(&mut self, packet: Packet<'_>) -> Option<&[u8]> {
+        let mut payload = packet.payload();
+        if packet.starts_unit() {
+            let pointer = usize::from(*payload.first()?);
+            payload = payload.get(1 + pointer..)?;
+            self.bytes.clear();
+            self.is_open = true;
+        }
+        if !self.is_open {
+            return None;
+        }
+        self.bytes.extend_from_slice(payload);
+        let &[_, high, low, ..] = &self.bytes[..] else {
+            return None;
+        };
+        let len = SECTION_START_LEN + length_of(high, low);
+        if self.bytes.len() < len && len <= MAX_SECTION_LEN {
+            return None;
+        }
+        self.is_open = false;
+        let section = self.bytes.get(..len)?;
+        // The CRC over a section with its CRC is zero.
+        let is_whole = len >= SECTION_START_LEN + CRC_LEN && crc32(section) == 0;
+        is_whole.then(|| &section[..len - CRC_LEN])
+    }
+}
+
+/// The CRC of H.222.0 annex A: polynomial 0x04c11db7, most significant bit first.
+fn crc32(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(u32::MAX, |crc, &byte| {
+        (0..8).fold(crc ^ u32::from(byte) << 24, |crc, _| {
+            if crc >> 31 != 0 {
+                crc << 1 ^ 0x04c1_1db7
+            } else {
+                crc << 1
+            }
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mpeg_ts::PACKET_LEN;
+
+    /// Packets of `pid` that carry `section`, its length and CRC filled in.
+    fn packets(pid: u16, mut section: Vec<u8>) -> Vec<[u8; PACKET_LEN]> {
+        let len = section.len() - SECTION_START_LEN + CRC_LEN;
+        section[1] = 0xb0 | (len >> 8) as u8;
+        section[2] = len as u8;
+        section.extend(crc32(&section).to_be_bytes());
+        section.insert(0, 0);
+        let chunks = section.chunks(184).enumerate();
+        chunks
+            .map(|(index, chunk)| {
+                let mut packet = [0xff; PACKET_LEN];
+                let start = if index == 0 { 0x40 } else { 0 };
+                packet[..4].copy_from_slice(&[0x47, start | (pid >> 8) as u8, pid as u8, 0x10]);
+                packet[4..4 + chunk.len()].copy_from_slice(chunk);
+                packet
+            })
+            .collect()
+    }
+
+    fn association(map_pid: u16) -> Vec<u8> {
+        let [high, low] = map_pid.to_be_bytes();
+        vec![
+            PAT_TABLE_ID,
+            0,
+            0,
+            0,
+            1,
+            0xc1,
+            0,
+            0,
+            0,
+            0,
+            0xe0,
+            0x10,
+            0,
+            1,
+            0xe0 | high,
+            low,
+        ]
+    }
+
+    /// Audio with a descriptor of `descriptor_len` bytes on PID 0x101, then H.264 on PID 0x102.
+    fn map(descriptor_len: u8) -> Vec<u8> {
+        let mut section = vec![PMT_TABLE_ID, 0, 0, 0, 1, 0xc1, 0, 0, 0xe1, 0x02, 0xf0, 0];
+        section.extend([0x0f, 0xe1, 0x01, 0xf0, descriptor_len]);
+        section.extend(vec![0; usize::from(descriptor_len)]);
+        section.extend([0x1b, 0xe1, 0x02, 0xf0, 0]);
+        section
+    }
+
+    fn video_after(packets: &[[u8; PACKET_LEN]]) -> Option<VideoStream> {
+        let mut tables = ProgramTables::default();
+        packets
+            .iter()
+            .for_each(|packet| tables.note(Packet::new(packet)));
+        tables.video()
+    }
+
+    #[test]
+    fn the_first_video_is_found_also_in_a_map_of_several_packets() {
+        for descriptor_len in [0, 10, 200] {
+            let mut all = packets(PAT_PID, association(0x100));
+            all.extend(packets(0x100, map(descriptor_len)));
+            let expected = VideoStream {
+                pid: 0x102,
+                codec: VideoCodec::H264,
+            };
+            assert_eq!(video_after(&all), Some(expected), "{descriptor_len}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_table_changes_nothing() {
+        let mut all = packets(PAT_PID, association(0x100));
+        all.extend(packets(0x100, map(0)));
+        all[1][25] ^= 1;
+        assert_eq!(video_after(&all), None);
+    }
+}

@@ -1,0 +1,93 @@
+//! The ideal encoder with key frames larger than the others, at the same mean bitrate.
+
+use anabranch_units::{DataRate, Instant};
+
+use super::{FrameShape, FrameSource, Ideal, SourceConfigError};
+
+/// Groups of one key frame and `interval - 1` others. With the ideal frame of `b` bytes, another
+/// frame has `b * interval / (interval - 1 + ratio)` bytes and a key frame `ratio` times that.
+#[derive(Clone, Debug)]
+pub struct Gop {
+    ideal: Ideal,
+    key_frame_interval: u32,
+    key_frame_ratio: f64,
+}
+
+impl Gop {
+    /// Shapes the frames of `ideal`: every `key_frame_interval` frames one has `key_frame_ratio`
+    /// times the size of the others.
+    ///
+    /// # Errors
+    /// If the interval is zero or the ratio not 1 to 1,000.
+    pub fn new(
+        ideal: Ideal,
+        key_frame_interval: u32,
+        key_frame_ratio: f64,
+    ) -> Result<Self, SourceConfigError> {
+        if key_frame_interval == 0 {
+            return Err(SourceConfigError::KeyFrameInterval);
+        }
+        if !(1.0..=1_000.0).contains(&key_frame_ratio) {
+            return Err(SourceConfigError::KeyFrameRatio(key_frame_ratio));
+        }
+        Ok(Gop {
+            ideal,
+            key_frame_interval,
+            key_frame_ratio,
+        })
+    }
+}
+
+impl FrameSource for Gop {
+    fn next_at(&self) -> Option<Instant> {
+        self.ideal.next_at()
+    }
+
+    fn produce(&mut self, now: Instant, target: DataRate) -> FrameShape {
+        let (index, mean_bytes) = self.ideal.advance(now, target);
+        let is_key = index % u64::from(self.key_frame_interval) == 0;
+        let interval = f64::from(self.key_frame_interval);
+        let other_bytes = mean_bytes as f64 * interval / (interval - 1.0 + self.key_frame_ratio);
+        let bytes = if is_key {
+            other_bytes * self.key_frame_ratio
+        } else {
+            other_bytes
+        };
+        FrameShape {
+            bytes: (bytes as u32).max(1),
+            is_key,
+        }
+    }
+
+    fn max_rate(&self) -> Option<DataRate> {
+        self.ideal.max_rate()
+    }
+
+    fn is_adaptive(&self) -> bool {
+        self.ideal.is_adaptive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_frames_have_the_ratio_and_the_mean_is_the_ideal_encoders() {
+        let rate = DataRate::from_megabits_per_second(1);
+        let ideal = Ideal::new(Instant::ZERO, 25, rate, rate).unwrap();
+        let mut source = Gop::new(ideal, 50, 5.0).unwrap();
+        let frames: Vec<FrameShape> = (0..100)
+            .map(|_| {
+                let now = source.next_at().unwrap();
+                source.produce(now, rate)
+            })
+            .collect();
+        let total: u64 = frames.iter().map(|frame| u64::from(frame.bytes)).sum();
+        assert!((499_850..=500_000).contains(&total), "{total}");
+        let keys: Vec<usize> = (0..100).filter(|&index| frames[index].is_key).collect();
+        assert_eq!(keys, [0, 50]);
+        let ratio = f64::from(frames[50].bytes) / f64::from(frames[51].bytes);
+        assert!((ratio - 5.0).abs() < 0.01, "{ratio}");
+    }
+}
