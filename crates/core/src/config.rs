@@ -155,14 +155,18 @@ pub enum ConfigError {
 impl Config {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if !(64..=9000).contains(&self.fragment_bytes) {
-            return Err(ConfigError::FragmentBytes { bytes: self.fragment_bytes });
+            return Err(ConfigError::FragmentBytes {
+                bytes: self.fragment_bytes,
+            });
         }
         let fraction = self.media.target_fraction;
         if !(fraction > 0.0 && fraction <= 1.0) {
             return Err(ConfigError::TargetFraction { fraction });
         }
-        for (name, rate) in [("the minimum rate", self.min_rate), ("the initial rate", self.initial_rate)]
-        {
+        for (name, rate) in [
+            ("the minimum rate", self.min_rate),
+            ("the initial rate", self.initial_rate),
+        ] {
             if rate.is_zero() {
                 return Err(ConfigError::ZeroRate { name });
             }

@@ -5,9 +5,15 @@
 //! media nor streams nor schedulers. To add one: one file in `congestion/`, one line in
 //! [`CONTROLLERS`].
 
+#[cfg(test)]
+mod contract;
 mod delay_bbr;
 mod fixed;
 mod new_reno;
+#[cfg(test)]
+mod scenarios;
+#[cfg(test)]
+mod testing;
 
 use core::fmt::Debug;
 
@@ -235,7 +241,9 @@ pub fn build(
         .iter()
         .find(|entry| entry.name == name)
         .map(|entry| (entry.build)(config))
-        .ok_or_else(|| UnknownController { name: name.to_owned() })
+        .ok_or_else(|| UnknownController {
+            name: name.to_owned(),
+        })
 }
 
 /// "a, b, c", for error messages.

@@ -1,9 +1,20 @@
-//! The transport itself, as a state machine without input or output of its own.
-#![doc = ""]
+//! The transport of Anabranch as a state machine: it is handed the time, datagrams and frames, and
+//! answers with datagrams to send, events, and the moment at which it wants to be called again. It
+//! owns no clock, socket, thread or source of chance, so the simulator, the emulator and real sockets
+//! drive the very same code.
+//!
+//! Start at [`Endpoint`]. Beneath it: [`congestion`] decides how fast each path may send,
+//! [`scheduler`] which packet takes which path, [`recovery`] what arrived and what is lost, and
+//! [`media`] what frames are made of.
 
 mod config;
 pub mod congestion;
+mod counters;
+mod endpoint;
+mod liveness;
 pub mod media;
+mod pacer;
+mod path;
 mod path_view;
 pub mod recovery;
 pub mod scheduler;
@@ -11,5 +22,9 @@ mod session_view;
 mod wire;
 
 pub use config::{Config, ConfigError, MediaConfig, PaddingPolicy, SourceLimits};
+pub use counters::{PathCounters, SessionCounters};
+pub use endpoint::{DatagramMeta, Endpoint, Event, Timer, Transmit};
+pub use media::{Frame, FrameId, ReceivedFrame};
+pub use path::PathOptions;
 pub use path_view::{PathId, PathSet, PathState, PathView};
 pub use session_view::SessionView;

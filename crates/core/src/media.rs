@@ -1,6 +1,23 @@
-//! The media session: frames in, fragments over the paths, frames out.
+//! The media session: frames in, fragments over the paths, frames out in order.
+//!
+//! A frame is cut into fragments, all but the last of the same length. The sender keeps it until it
+//! is acknowledged or worthless, and sends lost fragments again while that is of use; the receiver
+//! puts frames together and gives up those that do not complete in time. Key frames are waited for.
+
+mod reassembly;
+mod send_buffer;
+mod target;
 
 use core::fmt;
+
+use anabranch_units::Instant;
+
+pub(crate) use reassembly::{Outcome, Reassembly, Taken};
+pub(crate) use send_buffer::{SendBuffer, Verdict};
+pub(crate) use target::target_bitrate;
+
+/// The largest frame, in bytes. A key frame of 4K video has about a megabyte.
+pub const MAX_FRAME_BYTES: usize = 8 << 20;
 
 /// Names a frame of a session: consecutive from zero in the order of sending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -10,6 +27,71 @@ impl fmt::Display for FrameId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
+}
+
+/// A frame to be sent: an access unit, or what else is worthless in part.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// Its bytes, 1 to [`MAX_FRAME_BYTES`].
+    pub bytes: &'a [u8],
+    /// Whether decoding can start here. Key frames are never given up for age alone.
+    pub is_key: bool,
+    /// When the picture was taken, by the sender's clock: deadlines and frame delays count from here.
+    pub captured_at: Instant,
+}
+
+/// A frame that has arrived whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceivedFrame {
+    /// Which frame.
+    pub id: FrameId,
+    /// Whether decoding can start here.
+    pub is_key: bool,
+    /// When the picture was taken, by the sender's clock, to the microsecond.
+    pub captured_at: Instant,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// When its first fragment arrived, by the receiver's clock.
+    pub first_at: Instant,
+    /// When its last fragment arrived, by the receiver's clock; it may have waited for earlier
+    /// frames since.
+    pub completed_at: Instant,
+}
+
+/// Why a frame cannot be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendFrameError {
+    /// A frame must have bytes.
+    #[error("the frame is empty")]
+    Empty,
+    /// The frame is larger than [`MAX_FRAME_BYTES`], or than 65,535 fragments.
+    #[error("the frame has {bytes} bytes; the most is {limit}")]
+    TooLarge {
+        /// Its bytes.
+        bytes: usize,
+        /// The most that this session can send.
+        limit: usize,
+    },
+    /// Too many bytes wait already.
+    #[error("{bytes} bytes wait to be sent: the source is faster than all paths together")]
+    Backlogged {
+        /// Bytes kept for sending and sending again.
+        bytes: usize,
+    },
+    /// The session has been closed, by this end or the other.
+    #[error("the session is closed")]
+    Closed,
+}
+
+/// Why a frame was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropReason {
+    /// At the sender: its deadline passed, or would have, before it was sent whole.
+    Late,
+    /// At the receiver: it did not complete in time.
+    Incomplete,
+    /// At the receiver: nothing of it ever arrived.
+    Missing,
 }
 
 /// Which piece of which frame a datagram carries.

@@ -65,7 +65,9 @@ impl PathSet {
 
     /// The paths in ascending order.
     pub fn iter(self) -> impl Iterator<Item = PathId> {
-        (0..PathId::LIMIT as u8).map(PathId).filter(move |path| self.contains(*path))
+        (0..PathId::LIMIT as u8)
+            .map(PathId)
+            .filter(move |path| self.contains(*path))
     }
 }
 
@@ -143,7 +145,10 @@ impl PathView {
     pub fn drain_rate(&self) -> DataRate {
         let rtt = self.smoothed_rtt.unwrap_or(Self::UNKNOWN_RTT);
         self.pacing_rate
-            .or_else(|| self.congestion_window.map(|window| DataRate::from_bytes_per(window, rtt)))
+            .or_else(|| {
+                self.congestion_window
+                    .map(|window| DataRate::from_bytes_per(window, rtt))
+            })
             .unwrap_or(self.bandwidth)
             .max(DataRate::from_bits_per_second(1))
     }

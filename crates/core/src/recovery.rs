@@ -3,6 +3,7 @@
 //! One place digests feedback for all controllers, so that none tracks packets again. Everything here
 //! is per path: packet numbers and round-trip times of different paths are never compared.
 
+mod arrivals;
 mod delivery_rate;
 mod loss;
 mod rtt;
@@ -12,6 +13,7 @@ use anabranch_units::{Duration, Instant};
 
 use crate::wire::FeedbackReport;
 
+pub(crate) use arrivals::Arrivals;
 pub use delivery_rate::{DeliverySnapshot, RateSample};
 pub use loss::LossDetection;
 pub use rtt::RttEstimator;
@@ -95,8 +97,15 @@ impl Recovery {
     }
 
     /// Records a packet that leaves now.
-    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u32, content: PacketContent) -> SentPacket {
-        let delivery = self.delivery.on_sent(now, bytes, self.sent.bytes_in_flight());
+    pub(crate) fn on_sent(
+        &mut self,
+        now: Instant,
+        bytes: u32,
+        content: PacketContent,
+    ) -> SentPacket {
+        let delivery = self
+            .delivery
+            .on_sent(now, bytes, self.sent.bytes_in_flight());
         self.sent.push(now, bytes, content, delivery)
     }
 
@@ -116,23 +125,26 @@ impl Recovery {
         digest: &mut Digest,
     ) -> bool {
         digest.restart(self.sent.bytes_in_flight());
-        self.sent.acknowledge(report, &mut |acknowledged: Acknowledged| {
-            let rtt = is_same_path
-                .then(|| acknowledged.held_back)
-                .flatten()
-                .map(|held_back| now.saturating_since(acknowledged.packet.sent_at + held_back));
-            let acked = AckedPacket {
-                sent: acknowledged.packet,
-                received_at: acknowledged.received_at,
-                rtt,
-                delivered_bytes: self.delivery.on_acked(&acknowledged.packet),
-            };
-            digest.acked.push(acked);
-            if acknowledged.was_lost {
-                digest.spurious.push(acked);
-            }
-        });
-        let Some(newest) = digest.acked.last() else { return false };
+        self.sent
+            .acknowledge(report, &mut |acknowledged: Acknowledged| {
+                let rtt = is_same_path
+                    .then(|| acknowledged.held_back)
+                    .flatten()
+                    .map(|held_back| now.saturating_since(acknowledged.packet.sent_at + held_back));
+                let acked = AckedPacket {
+                    sent: acknowledged.packet,
+                    received_at: acknowledged.received_at,
+                    rtt,
+                    delivered_bytes: self.delivery.on_acked(&acknowledged.packet),
+                };
+                digest.acked.push(acked);
+                if acknowledged.was_lost {
+                    digest.spurious.push(acked);
+                }
+            });
+        let Some(newest) = digest.acked.last() else {
+            return false;
+        };
         self.last_acked_at = now;
         digest.is_app_limited = newest.sent.delivery.is_app_limited;
         if let Some(rtt) = newest.rtt {
@@ -159,10 +171,13 @@ impl Recovery {
 
     /// Takes everything out of flight: the path is out. What arrives late after all counts as
     /// spurious.
-    pub(crate) fn on_silence(&mut self, digest: &mut Digest) {
+    pub(crate) fn on_silence(&mut self, now: Instant, digest: &mut Digest) {
         digest.restart(self.sent.bytes_in_flight());
-        self.sent.declare_all_lost(|packet| digest.lost.push(*packet));
+        self.sent
+            .declare_all_lost(|packet| digest.lost.push(*packet));
+        self.loss_timer = None;
         self.on_lost(digest);
+        self.sent.forget_settled(now, self.lost_memory());
     }
 
     /// Since when nothing has been heard though something is outstanding.
@@ -182,14 +197,20 @@ impl Recovery {
     }
 
     fn detect_losses(&mut self, now: Instant, digest: &mut Digest) {
-        self.loss_timer = self.sent.declare_losses(now, self.loss_detection, &self.rtt, |packet| {
-            digest.lost.push(*packet);
-        });
+        self.loss_timer = self
+            .sent
+            .declare_losses(now, self.loss_detection, &self.rtt, |packet| {
+                digest.lost.push(*packet);
+            });
         self.on_lost(digest);
     }
 
     fn on_lost(&mut self, digest: &Digest) {
-        let lost_bytes = digest.lost.iter().map(|packet| u64::from(packet.bytes)).sum();
+        let lost_bytes = digest
+            .lost
+            .iter()
+            .map(|packet| u64::from(packet.bytes))
+            .sum();
         self.delivery.on_lost(lost_bytes);
     }
 

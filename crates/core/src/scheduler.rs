@@ -5,11 +5,11 @@
 //! cost per path: they implement [`PathCost`] and are schedulers by way of [`ByPathCost`]. To add
 //! one: one file in `scheduler/`, one line in [`SCHEDULERS`].
 
+#[cfg(test)]
+mod contract;
 mod min_cost;
 mod path_cost;
 mod round_robin;
-#[cfg(test)]
-mod contract;
 #[cfg(test)]
 mod testing;
 mod wrr;
@@ -199,5 +199,7 @@ pub fn build(name: &str) -> Result<Box<dyn Scheduler>, UnknownScheduler> {
         .iter()
         .find(|entry| entry.name == name)
         .map(|entry| (entry.build)())
-        .ok_or_else(|| UnknownScheduler { name: name.to_owned() })
+        .ok_or_else(|| UnknownScheduler {
+            name: name.to_owned(),
+        })
 }

@@ -54,7 +54,11 @@ pub(crate) enum WireFrame<'a> {
     Padding,
     /// The rest of the datagram is this fragment. The capture time is truncated to 32 bits of
     /// microseconds.
-    Fragment { header: FragmentHeader, captured_at_micros: u32, payload: &'a [u8] },
+    Fragment {
+        header: FragmentHeader,
+        captured_at_micros: u32,
+        payload: &'a [u8],
+    },
     /// A report about `path`, in the [`FeedbackReport`] given to [`Frames::next`].
     Feedback { path: PathId },
     /// When the receiver of this frame shall report about the path that it came on.
@@ -122,11 +126,22 @@ impl<'a> Frames<'a> {
                 if fragment >= fragment_count || rest.is_empty() {
                     return None;
                 }
-                let header = FragmentHeader { frame, fragment, fragment_count, is_key };
+                let header = FragmentHeader {
+                    frame,
+                    fragment,
+                    fragment_count,
+                    is_key,
+                };
                 let payload = core::mem::take(rest);
-                WireFrame::Fragment { header, captured_at_micros, payload }
+                WireFrame::Fragment {
+                    header,
+                    captured_at_micros,
+                    payload,
+                }
             }
-            FEEDBACK => WireFrame::Feedback { path: report.read(rest)? },
+            FEEDBACK => WireFrame::Feedback {
+                path: report.read(rest)?,
+            },
             FEEDBACK_SCHEDULE => WireFrame::FeedbackSchedule(FeedbackSchedule {
                 every_packets: u32::try_from(read(rest)?).ok().filter(|every| *every > 0)?,
                 max_delay: Duration::from_micros(read(rest)?.min(1_000_000)),
@@ -187,7 +202,11 @@ pub(crate) fn write_feedback_schedule(schedule: &FeedbackSchedule, out: &mut Vec
     out.push(FEEDBACK_SCHEDULE);
     write(u64::from(schedule.every_packets), out);
     write(schedule.max_delay.as_micros(), out);
-    out.push(if schedule.is_immediate_on_hole { IMMEDIATE_ON_HOLE_FLAG } else { 0 });
+    out.push(if schedule.is_immediate_on_hole {
+        IMMEDIATE_ON_HOLE_FLAG
+    } else {
+        0
+    });
 }
 
 pub(crate) fn write_path_challenge(token: u64, out: &mut Vec<u8>) {
@@ -227,5 +246,7 @@ fn read_u64(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 fn read_path(bytes: &mut &[u8]) -> Option<PathId> {
-    read_u8(bytes).map(PathId).filter(|path| path.index() < PathId::LIMIT)
+    read_u8(bytes)
+        .map(PathId)
+        .filter(|path| path.index() < PathId::LIMIT)
 }

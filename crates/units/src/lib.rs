@@ -5,12 +5,14 @@
 //! reports share one notation.
 
 mod bytes;
+mod ecn;
 mod quantity;
 mod rate;
 mod seed;
 mod time;
 
 pub use bytes::ByteCount;
+pub use ecn::Ecn;
 pub use quantity::ParseQuantityError;
 pub use rate::DataRate;
 pub use seed::{Rng, Seed};

@@ -1,3 +1,409 @@
-pub(super) use super::fixed::build as build_default;
-pub(super) use super::fixed::build as build_text;
-pub(super) use super::fixed::build as build_v5;
+//! Delay-BBR (Zhang & Lei, §4.1): BBR with a gentler gain cycle, whose ProbeRTT answers to delay and
+//! drains at three quarters of the bandwidth.
+//!
+//! There are three forms, which share everything here and differ in the decisions of a [`Profile`]:
+//! `delay-bbr` ([`product`]), `delay-bbr-v5` ([`v5`]) and `delay-bbr-text` ([`text`]). None has a
+//! window, and none answers to loss.
+
+mod bandwidth;
+mod delay_signal;
+mod min_rtt;
+mod probe_bw;
+mod probe_rtt;
+mod product;
+mod profile;
+mod startup;
+#[cfg(test)]
+mod tests;
+mod text;
+mod v5;
+
+use anabranch_units::{DataRate, Instant, Rng};
+
+use super::{
+    CongestionController, ControlParameters, ControllerConfig, Feedback, FeedbackSchedule, Timeout,
+};
+use crate::path_view::PathView;
+use crate::recovery::{AckedPacket, RateSample, SentPacket};
+use crate::session_view::SessionView;
+use bandwidth::{BandwidthFilter, RoundCounter};
+use delay_signal::DelaySignal;
+use min_rtt::MinRtt;
+use probe_bw::GainCycle;
+use probe_rtt::ProbeRtt;
+use profile::{AfterSilence, AppLimitedSamples, BandwidthUpdate, MinRateFloor, Profile};
+use startup::FullPipe;
+
+/// The initial window, in bytes per round trip.
+const INITIAL_BYTES: u64 = 10 * 1_000;
+/// Congestion does not end Startup before so many rounds of it have passed.
+const STARTUP_ROUNDS_BEFORE_DELAY_EXIT: u64 = 2;
+
+pub(super) fn build_default(config: &ControllerConfig) -> Box<dyn CongestionController> {
+    Box::new(DelayBbr::new(&product::PROFILE, config))
+}
+
+pub(super) fn build_text(config: &ControllerConfig) -> Box<dyn CongestionController> {
+    Box::new(DelayBbr::new(&text::PROFILE, config))
+}
+
+pub(super) fn build_v5(config: &ControllerConfig) -> Box<dyn CongestionController> {
+    Box::new(DelayBbr::new(&v5::PROFILE, config))
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Mode {
+    Startup,
+    Drain,
+    ProbeBw(GainCycle),
+    ProbeRtt(ProbeRtt),
+}
+
+#[derive(Debug)]
+struct DelayBbr {
+    profile: &'static Profile,
+    config: ControllerConfig,
+    rng: Rng,
+    mode: Mode,
+    min_rtt: MinRtt,
+    signal: DelaySignal,
+    rounds: RoundCounter,
+    bandwidth: BandwidthFilter,
+    full_pipe: FullPipe,
+    /// Rounds that had ended when Startup was entered.
+    startup_began_at_round: u64,
+    /// `last_sent_packet` + 1.
+    next_packet_number: u64,
+    /// One more than the largest packet number acknowledged.
+    acked_until: u64,
+    /// Earlier packets say nothing of the path as it is: it has been silent since.
+    counts_from: u64,
+    bytes_in_flight: u64,
+    /// Whether the path is silent: nothing has been acknowledged since it was declared so.
+    is_silent: bool,
+}
+
+impl DelayBbr {
+    fn new(profile: &'static Profile, config: &ControllerConfig) -> Self {
+        DelayBbr {
+            profile,
+            config: *config,
+            rng: config.seed.derive("gain cycle").rng(),
+            mode: Mode::Startup,
+            min_rtt: MinRtt::default(),
+            signal: DelaySignal::default(),
+            rounds: RoundCounter::default(),
+            bandwidth: BandwidthFilter::default(),
+            full_pipe: FullPipe::default(),
+            startup_began_at_round: 0,
+            next_packet_number: 0,
+            acked_until: 0,
+            counts_from: 0,
+            bytes_in_flight: 0,
+            is_silent: false,
+        }
+    }
+
+    /// Algorithm 2, for one packet. `sample` belongs to `newest`, the newest packet of its report.
+    fn on_acked(
+        &mut self,
+        now: Instant,
+        packet: &AckedPacket,
+        newest: &AckedPacket,
+        sample: Option<&RateSample>,
+    ) {
+        let number = packet.sent.packet_number;
+        if self.is_silent {
+            self.is_silent = false;
+            self.rounds.restart(self.next_packet_number);
+        }
+        self.on_rtt(now, packet);
+        let has_sampled = self.rounds.count > 0;
+        let is_round_end = self.rounds.on_acked(number, self.next_packet_number);
+        if !has_sampled {
+            return;
+        }
+        if is_round_end && self.profile.bandwidth_update == BandwidthUpdate::BeforeAlgorithm2 {
+            self.on_round_end(newest, sample);
+        }
+        self.maybe_enter_or_exit_probe_rtt(now);
+        if is_round_end && self.profile.bandwidth_update == BandwidthUpdate::AfterAlgorithm5 {
+            self.on_round_end(newest, sample);
+        }
+        self.maybe_exit_startup_or_drain(now);
+        if let Mode::ProbeBw(cycle) = &mut self.mode {
+            cycle.advance(now, self.min_rtt.or_initial());
+        }
+    }
+
+    /// Algorithm 3, but for the bytes in flight.
+    fn on_rtt(&mut self, now: Instant, packet: &AckedPacket) {
+        let number = packet.sent.packet_number;
+        let Some(rtt) = packet.rtt.filter(|_| number >= self.counts_from) else { return };
+        self.min_rtt.on_rtt(now, rtt, self.profile.comparison);
+        match &mut self.mode {
+            Mode::ProbeRtt(stay) => stay.on_rtt(now, rtt),
+            // "The SRTT signal is monitored during the ProbeBW phase."
+            Mode::ProbeBw(_) => self.signal.on_rtt(number, rtt, self.profile),
+            Mode::Startup if self.profile.has_startup_delay_exit => {
+                self.signal.on_rtt(number, rtt, self.profile);
+            }
+            Mode::Startup | Mode::Drain => {}
+        }
+    }
+
+    /// One bandwidth sample a round (eq. 13), and whether the pipe is full by it.
+    fn on_round_end(&mut self, newest: &AckedPacket, sample: Option<&RateSample>) {
+        let Some(sample) = sample else { return self.bandwidth.on_round(None) };
+        let rate = sample.min_of_send_and_ack_rate;
+        let says_least_only = sample.is_app_limited
+            && self.profile.app_limited_samples == AppLimitedSamples::OnlyRaise
+            && !self.is_draining_congestion();
+        if says_least_only {
+            self.bandwidth.raise(rate);
+        } else {
+            self.bandwidth.on_round(Some(rate));
+            self.maybe_drop_to(rate, newest);
+        }
+        let is_limited_by_path =
+            !sample.is_app_limited || self.profile.app_limited_samples == AppLimitedSamples::Count;
+        if !self.full_pipe.is_full && is_limited_by_path {
+            self.full_pipe.on_round(self.bandwidth.max());
+        }
+    }
+
+    /// "The receive rate is far below the rate of sending though this has slowed down": capacity has
+    /// gone, and the window need not pass first.
+    fn maybe_drop_to(&mut self, rate: DataRate, newest: &AckedPacket) {
+        let Mode::ProbeRtt(stay) = &mut self.mode else { return };
+        let was_sent_in_it = newest.sent.packet_number >= stay.first_packet;
+        let least = send_rate(&newest.sent).mul_f64(self.profile.capacity_drop_ratio);
+        if was_sent_in_it && stay.is_by_congestion() && rate < least {
+            self.bandwidth.restart(rate);
+            let bdp_bytes = self.bdp_bytes();
+            if let Mode::ProbeRtt(stay) = &mut self.mode {
+                stay.bdp_bytes = bdp_bytes;
+            }
+        }
+    }
+
+    fn is_draining_congestion(&self) -> bool {
+        matches!(&self.mode, Mode::ProbeRtt(stay) if stay.is_by_congestion())
+    }
+
+    /// Algorithm 5.
+    fn maybe_enter_or_exit_probe_rtt(&mut self, now: Instant) {
+        let has_expired = self.min_rtt.has_expired(now);
+        // Algorithm 4, line 4.
+        let is_congested =
+            matches!(self.mode, Mode::ProbeBw(_)) && self.signal.is_congested(self.profile);
+        if !matches!(self.mode, Mode::ProbeRtt(_)) && (has_expired || is_congested) {
+            self.signal.restart(self.next_packet_number);
+            self.mode = Mode::ProbeRtt(ProbeRtt::enter(
+                now,
+                self.next_packet_number,
+                self.bdp_bytes(),
+                self.min_rtt.or_initial(),
+                has_expired,
+            ));
+        }
+        let Mode::ProbeRtt(stay) = self.mode else { return };
+        let Profile { comparison, expiry, .. } = *self.profile;
+        if stay.is_over(now, self.bytes_in_flight, comparison, expiry) {
+            if expiry == profile::Expiry::Raise
+                && let Some((rtt, seen_at)) = stay.renewed_min_rtt(now)
+            {
+                self.min_rtt.replace(rtt, seen_at);
+            }
+            self.enter_probe_bw(now);
+        }
+    }
+
+    /// "When the inflight packets are less than the computed BDP, the state is changed to ProbeBW."
+    fn maybe_exit_startup_or_drain(&mut self, now: Instant) {
+        if matches!(self.mode, Mode::Startup) {
+            let rounds = self.rounds.count - self.startup_began_at_round;
+            self.full_pipe.is_full |= self.profile.has_startup_delay_exit
+                && rounds > STARTUP_ROUNDS_BEFORE_DELAY_EXIT
+                && self.signal.is_congested(self.profile);
+            if self.full_pipe.is_full {
+                self.mode = Mode::Drain;
+            }
+        }
+        if matches!(self.mode, Mode::Drain)
+            && self.profile.comparison.is_below(self.bytes_in_flight, self.bdp_bytes())
+        {
+            self.enter_probe_bw(now);
+        }
+    }
+
+    fn enter_probe_bw(&mut self, now: Instant) {
+        self.mode = Mode::ProbeBw(GainCycle::enter(now, &mut self.rng));
+    }
+
+    /// The path is out: nothing of what was in flight is any longer.
+    fn on_silence(&mut self) {
+        if self.is_silent {
+            return;
+        }
+        self.is_silent = true;
+        self.bytes_in_flight = 0;
+        if self.profile.after_silence == AfterSilence::Resume {
+            return;
+        }
+        let bandwidth = self.bandwidth.max();
+        if !bandwidth.is_zero() {
+            self.bandwidth.restart(bandwidth.mul_f64(0.5));
+        }
+        self.mode = Mode::Startup;
+        self.startup_began_at_round = self.rounds.count;
+        self.full_pipe = FullPipe::default();
+        self.min_rtt = MinRtt::default();
+        self.signal.restart(self.next_packet_number);
+        self.counts_from = self.next_packet_number;
+    }
+
+    fn bdp_bytes(&self) -> u64 {
+        let bdp_bytes = match self.bandwidth.max().bytes_in(self.min_rtt.or_initial()) {
+            0 => INITIAL_BYTES,
+            bytes => bytes,
+        };
+        let floor = self.profile.min_bdp_packets * u64::from(self.config.max_packet_bytes);
+        bdp_bytes.max(floor)
+    }
+
+    fn gain(&self) -> f64 {
+        match &self.mode {
+            Mode::Startup => self.profile.startup_gain,
+            Mode::Drain => 1.0 / self.profile.startup_gain,
+            Mode::ProbeBw(cycle) => cycle.gain(),
+            Mode::ProbeRtt(_) => probe_rtt::GAIN,
+        }
+    }
+
+    fn pacing_rate(&self) -> DataRate {
+        let gain = self.gain();
+        let bandwidth = self.bandwidth.max();
+        let (rate, is_floored) = if self.is_silent {
+            (self.silent_rate(), true)
+        } else if bandwidth.is_zero() {
+            (self.initial_pacing_rate(), false)
+        } else {
+            let is_cruising = matches!(self.mode, Mode::ProbeBw(_)) && gain == 1.0;
+            (bandwidth.mul_f64(gain), is_cruising)
+        };
+        let is_floored = is_floored || self.profile.min_rate_floor == MinRateFloor::Always;
+        let floor = if is_floored { self.config.min_rate } else { DataRate::ZERO };
+        let packet_a_second =
+            DataRate::from_bits_per_second(8 * u64::from(self.config.max_packet_bytes).max(1));
+        rate.max(floor).max(packet_a_second)
+    }
+
+    /// Half the bandwidth, until the path answers.
+    fn silent_rate(&self) -> DataRate {
+        match self.profile.after_silence {
+            AfterSilence::Resume => self.bandwidth.max().mul_f64(0.5),
+            // The filter has been halved already.
+            AfterSilence::Startup => self.bandwidth.max(),
+        }
+    }
+
+    fn initial_pacing_rate(&self) -> DataRate {
+        let window_rate = DataRate::from_bytes_per(INITIAL_BYTES, self.min_rtt.or_initial());
+        match self.profile.min_rate_floor {
+            MinRateFloor::Always => window_rate.max(self.config.initial_rate),
+            MinRateFloor::CruisingOnly if self.min_rtt.value.is_none() => {
+                self.config.min_rate.mul_f64(self.profile.startup_gain)
+            }
+            MinRateFloor::CruisingOnly => window_rate,
+        }
+    }
+
+    fn is_probing(&self) -> bool {
+        !self.is_silent && (self.gain() > 1.0 || !self.full_pipe.is_full)
+    }
+}
+
+impl CongestionController for DelayBbr {
+    /// Algorithm 1.
+    fn on_sent(&mut self, _now: Instant, packet: &SentPacket) {
+        self.next_packet_number = packet.packet_number + 1;
+        self.bytes_in_flight = packet.bytes_in_flight;
+    }
+
+    fn on_feedback(
+        &mut self,
+        now: Instant,
+        feedback: &Feedback<'_>,
+        _session: &SessionView,
+        _paths: &[PathView],
+    ) {
+        let Some(newest) = feedback.acked.last() else {
+            self.bytes_in_flight = feedback.bytes_in_flight;
+            return;
+        };
+        self.bytes_in_flight = feedback.prior_bytes_in_flight;
+        let mut lost = feedback.lost.iter().peekable();
+        let mut spurious = feedback.spurious.iter().peekable();
+        for packet in feedback.acked {
+            let number = packet.sent.packet_number;
+            while let Some(gone) = lost.next_if(|gone| gone.packet_number < number) {
+                self.bytes_in_flight = self.bytes_in_flight.saturating_sub(gone.bytes.into());
+            }
+            // What was declared lost has left flight before.
+            if spurious.next_if(|late| late.sent.packet_number == number).is_none() {
+                self.bytes_in_flight =
+                    self.bytes_in_flight.saturating_sub(packet.sent.bytes.into());
+            }
+            if number >= self.acked_until {
+                self.acked_until = number + 1;
+                self.on_acked(now, packet, newest, feedback.delivery.as_ref());
+            }
+        }
+        self.bytes_in_flight = feedback.bytes_in_flight;
+    }
+
+    fn on_timeout(&mut self, _now: Instant, cause: Timeout) {
+        if cause == Timeout::FeedbackSilence {
+            self.on_silence();
+        }
+    }
+
+    fn control(&self) -> ControlParameters {
+        let bandwidth = self.bandwidth.max();
+        let target_rate = if bandwidth.is_zero() { self.config.initial_rate } else { bandwidth };
+        let pacing_rate = self.pacing_rate();
+        ControlParameters {
+            congestion_window: None,
+            pacing_rate: Some(pacing_rate),
+            target_rate: target_rate.max(self.config.min_rate),
+            padding_rate: if self.is_probing() { pacing_rate } else { DataRate::ZERO },
+            burst_bytes: 0,
+            is_usable: true,
+        }
+    }
+
+    fn feedback_schedule(&self) -> FeedbackSchedule {
+        if self.profile.is_every_packet_reported {
+            FeedbackSchedule::EVERY_PACKET
+        } else {
+            FeedbackSchedule::default()
+        }
+    }
+
+    fn state(&self) -> &'static str {
+        match self.mode {
+            Mode::Startup => "Startup",
+            Mode::Drain => "Drain",
+            Mode::ProbeBw(_) => "ProbeBW",
+            Mode::ProbeRtt(_) => "ProbeRTT",
+        }
+    }
+}
+
+/// The rate at which a packet and those before it were sent, over the interval of its rate sample.
+fn send_rate(packet: &SentPacket) -> DataRate {
+    let delivery = &packet.delivery;
+    let bytes = delivery.sent_bytes - delivery.sent_bytes_at_last_acked;
+    DataRate::from_bytes_per(bytes, packet.sent_at.saturating_since(delivery.first_sent_at))
+}

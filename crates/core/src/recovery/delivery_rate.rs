@@ -101,7 +101,10 @@ impl DeliveryRate {
     /// Counts a packet as delivered and returns all bytes delivered so far.
     pub(super) fn on_acked(&mut self, packet: &SentPacket) -> u64 {
         self.delivered_bytes += u64::from(packet.bytes);
-        if self.app_limited_until.is_some_and(|until| self.delivered_bytes > until) {
+        if self
+            .app_limited_until
+            .is_some_and(|until| self.delivered_bytes > until)
+        {
             self.app_limited_until = None;
         }
         self.delivered_bytes

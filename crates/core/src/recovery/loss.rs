@@ -22,8 +22,10 @@ const PACKET_THRESHOLD: u64 = 3;
 
 impl LossDetection {
     /// All rules by the name that scenario files use.
-    pub const NAMES: [(&'static str, LossDetection); 2] =
-        [("per-packet", LossDetection::PerPacket), ("gap-immediate", LossDetection::GapImmediate)];
+    pub const NAMES: [(&'static str, LossDetection); 2] = [
+        ("per-packet", LossDetection::PerPacket),
+        ("gap-immediate", LossDetection::GapImmediate),
+    ];
 
     /// What becomes of an unacknowledged packet when `largest_acked`, a later one, has arrived.
     pub(super) fn judge(
@@ -39,7 +41,11 @@ impl LossDetection {
             return Verdict::Lost;
         }
         let lost_at = packet.sent_at + rtt.time_threshold();
-        if lost_at <= now { Verdict::Lost } else { Verdict::LostAt(lost_at) }
+        if lost_at <= now {
+            Verdict::Lost
+        } else {
+            Verdict::LostAt(lost_at)
+        }
     }
 }
 

@@ -55,12 +55,20 @@ impl RttEstimator {
 
     /// The smoothed round-trip time; [`RttEstimator::INITIAL`] before the first sample.
     pub fn smoothed(&self) -> Duration {
-        if self.has_sample() { self.smoothed } else { Self::INITIAL }
+        if self.has_sample() {
+            self.smoothed
+        } else {
+            Self::INITIAL
+        }
     }
 
     /// The mean deviation; half of [`RttEstimator::INITIAL`] before the first sample.
     pub fn variation(&self) -> Duration {
-        if self.has_sample() { self.variation } else { Self::INITIAL / 2 }
+        if self.has_sample() {
+            self.variation
+        } else {
+            Self::INITIAL / 2
+        }
     }
 
     /// SRTT + max(4 RTTVAR, granularity) (RFC 9002 §6.2.1).
@@ -108,7 +116,11 @@ mod tests {
         let constant = after([80; 40]);
         assert_eq!(constant.smoothed(), Duration::from_millis(80));
         let stepped = after([80; 40].into_iter().chain([160; 23]));
-        assert!(stepped.smoothed() > Duration::from_millis(152), "{:?}", stepped.smoothed());
+        assert!(
+            stepped.smoothed() > Duration::from_millis(152),
+            "{:?}",
+            stepped.smoothed()
+        );
         assert_eq!(stepped.min_rtt(), Some(Duration::from_millis(80)));
     }
 

@@ -133,7 +133,10 @@ impl SentPackets {
         // that declares all of them.
         in_hole.or_else(|| {
             let beyond = self.acked_until.saturating_sub(self.first) as usize;
-            self.packets.range(beyond..).find(|(_, fate)| *fate == Fate::Outstanding).map(|(p, _)| p)
+            self.packets
+                .range(beyond..)
+                .find(|(_, fate)| *fate == Fate::Outstanding)
+                .map(|(p, _)| p)
         })
     }
 
@@ -144,7 +147,9 @@ impl SentPackets {
         report: &FeedbackReport,
         on_acked: &mut impl FnMut(Acknowledged),
     ) {
-        let Some(last_sent) = self.next_packet_number().checked_sub(1) else { return };
+        let Some(last_sent) = self.next_packet_number().checked_sub(1) else {
+            return;
+        };
         let mut holes = core::mem::take(&mut self.holes);
         holes.retain(|&number| {
             !report.contains(number) || {
@@ -161,7 +166,10 @@ impl SentPackets {
             }
         }
         // Holes above the largest number that really was acknowledged are none.
-        while holes.last().is_some_and(|&number| number >= self.acked_until) {
+        while holes
+            .last()
+            .is_some_and(|&number| number >= self.acked_until)
+        {
             holes.pop();
         }
         self.holes = holes;

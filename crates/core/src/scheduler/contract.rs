@@ -17,18 +17,26 @@ fn any_state() -> impl Strategy<Value = PathState> {
 }
 
 fn any_paths() -> impl Strategy<Value = Vec<PathView>> {
-    let one = (any_state(), prop::option::of(1_u64..2_000), 0_u64..50, 0_u64..500_000);
+    let one = (
+        any_state(),
+        prop::option::of(1_u64..2_000),
+        0_u64..50,
+        0_u64..500_000,
+    );
     prop::collection::vec(one, 1..5).prop_map(|paths| {
-        let views = paths.into_iter().enumerate().map(|(id, (state, rtt, rate, queued_bytes))| {
-            let mut view = path(id as u8, rtt.unwrap_or(1), rate);
-            view.state = state;
-            view.queued_bytes = queued_bytes;
-            if rtt.is_none() {
-                (view.smoothed_rtt, view.latest_rtt, view.min_rtt) = (None, None, None);
-                view.bandwidth = DataRate::ZERO;
-            }
-            view
-        });
+        let views = paths
+            .into_iter()
+            .enumerate()
+            .map(|(id, (state, rtt, rate, queued_bytes))| {
+                let mut view = path(id as u8, rtt.unwrap_or(1), rate);
+                view.state = state;
+                view.queued_bytes = queued_bytes;
+                if rtt.is_none() {
+                    (view.smoothed_rtt, view.latest_rtt, view.min_rtt) = (None, None, None);
+                    view.bandwidth = DataRate::ZERO;
+                }
+                view
+            });
         views.collect()
     })
 }
@@ -37,11 +45,28 @@ fn any_packets() -> impl Strategy<Value = Vec<PacketView>> {
     let one = (any::<bool>(), any::<bool>(), 40_u32..1_500, 0_u8..16);
     prop::collection::vec(one, 1..40).prop_map(|packets| {
         let fragment_count = packets.len() as u16;
-        let views = packets.into_iter().zip(0..).map(|((again, is_key, bytes, avoid), fragment)| {
-            let kind = if again { PacketKind::Retransmission } else { PacketKind::Source };
-            let avoid: PathSet = (0..4).filter(|bit| avoid >> bit & 1 == 1).map(PathId).collect();
-            PacketView { fragment_count, kind, is_key, avoid, ..Bed::source(fragment, bytes) }
-        });
+        let views =
+            packets
+                .into_iter()
+                .zip(0..)
+                .map(|((again, is_key, bytes, avoid), fragment)| {
+                    let kind = if again {
+                        PacketKind::Retransmission
+                    } else {
+                        PacketKind::Source
+                    };
+                    let avoid: PathSet = (0..4)
+                        .filter(|bit| avoid >> bit & 1 == 1)
+                        .map(PathId)
+                        .collect();
+                    PacketView {
+                        fragment_count,
+                        kind,
+                        is_key,
+                        avoid,
+                        ..Bed::source(fragment, bytes)
+                    }
+                });
         views.collect()
     })
 }
@@ -124,6 +149,12 @@ fn contract_every_name_is_unique_and_an_unknown_one_lists_them() {
     let error = super::build("nearest").unwrap_err().to_string();
     for entry in SCHEDULERS {
         assert!(error.contains(entry.name), "{error}");
-        assert_eq!(SCHEDULERS.iter().filter(|other| other.name == entry.name).count(), 1);
+        assert_eq!(
+            SCHEDULERS
+                .iter()
+                .filter(|other| other.name == entry.name)
+                .count(),
+            1
+        );
     }
 }

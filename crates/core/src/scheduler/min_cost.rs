@@ -46,7 +46,11 @@ mod tests {
         let mut bed = Bed::new(build(), vec![path(0, 40, 4), path(1, 100, 3)]);
         let bound = bed.schedule(&Bed::frame(60, 1000));
         assert_eq!(bound.len(), 60);
-        let costs: Vec<_> = bed.paths.iter().map(|path| transfer_cost(path, 0)).collect();
+        let costs: Vec<_> = bed
+            .paths
+            .iter()
+            .map(|path| transfer_cost(path, 0))
+            .collect();
         let one_packet = DataRate::from_megabits_per_second(3).time_for(1000);
         assert!(costs[0].abs_diff(costs[1]) <= one_packet, "{costs:?}");
     }

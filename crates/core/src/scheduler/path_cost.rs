@@ -35,7 +35,10 @@ pub struct ByPathCost<C> {
 impl<C: PathCost> ByPathCost<C> {
     /// The scheduler that `cost` implies.
     pub fn new(cost: C) -> Self {
-        ByPathCost { cost, paths: Vec::new() }
+        ByPathCost {
+            cost,
+            paths: Vec::new(),
+        }
     }
 }
 
@@ -64,7 +67,10 @@ impl<C: PathCost> Scheduler for ByPathCost<C> {
                 self.cost.on_bound(packet, path);
             }
             path.queued_bytes += bytes;
-            out.push(Assignment { index, paths: PathSet::only(id) });
+            out.push(Assignment {
+                index,
+                paths: PathSet::only(id),
+            });
         }
     }
 }
@@ -83,5 +89,7 @@ pub(super) fn candidates<'a>(
         PathState::Out | PathState::Removed => 3,
     };
     let best = paths.iter().map(rank).min().unwrap_or(3);
-    paths.iter().filter(move |path| rank(path) == best && best < 3)
+    paths
+        .iter()
+        .filter(move |path| rank(path) == best && best < 3)
 }

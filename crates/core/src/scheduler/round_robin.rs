@@ -54,7 +54,10 @@ impl Scheduler for RoundRobin {
             let path = &mut self.paths[id.index()];
             path.sendable_bytes = path.sendable_bytes.saturating_sub(bytes);
             path.queued_bytes += bytes;
-            out.push(Assignment { index, paths: PathSet::only(id) });
+            out.push(Assignment {
+                index,
+                paths: PathSet::only(id),
+            });
         }
     }
 }
@@ -66,12 +69,22 @@ mod tests {
 
     #[test]
     fn equal_paths_get_equal_counts() {
-        let mut bed = Bed::new(build(), vec![path(0, 40, 4), path(1, 40, 4), path(2, 40, 4)]);
+        let mut bed = Bed::new(
+            build(),
+            vec![path(0, 40, 4), path(1, 40, 4), path(2, 40, 4)],
+        );
         for _ in 0..10 {
             bed.schedule(&Bed::frame(5, 1000));
         }
-        let counts: Vec<_> = bed.paths.iter().map(|path| path.queued_bytes / 1000).collect();
-        assert!(counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1, "{counts:?}");
+        let counts: Vec<_> = bed
+            .paths
+            .iter()
+            .map(|path| path.queued_bytes / 1000)
+            .collect();
+        assert!(
+            counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1,
+            "{counts:?}"
+        );
     }
 
     #[test]
@@ -80,7 +93,11 @@ mod tests {
         bed.paths[0].sendable_bytes = 2_500;
         bed.paths[1].sendable_bytes = 1_000;
         let bound = bed.schedule(&Bed::frame(5, 1000));
-        let paths: Vec<u8> = bound.iter().flat_map(|(_, set)| set.iter()).map(|id| id.0).collect();
+        let paths: Vec<u8> = bound
+            .iter()
+            .flat_map(|(_, set)| set.iter())
+            .map(|id| id.0)
+            .collect();
         assert_eq!(paths, [0, 1, 0]);
     }
 }

@@ -33,7 +33,11 @@ pub(super) struct Bed {
 
 impl Bed {
     pub(super) fn new(scheduler: Box<dyn Scheduler>, paths: Vec<PathView>) -> Self {
-        Bed { scheduler, paths, next_frame: 0 }
+        Bed {
+            scheduler,
+            paths,
+            next_frame: 0,
+        }
     }
 
     pub(super) fn source(fragment: u16, bytes: u32) -> PacketView {
@@ -53,7 +57,10 @@ impl Bed {
     /// The packets of a frame.
     pub(super) fn frame(fragment_count: u16, bytes: u32) -> Vec<PacketView> {
         (0..fragment_count)
-            .map(|fragment| PacketView { fragment_count, ..Self::source(fragment, bytes) })
+            .map(|fragment| PacketView {
+                fragment_count,
+                ..Self::source(fragment, bytes)
+            })
             .collect()
     }
 
@@ -61,12 +68,15 @@ impl Bed {
     pub(super) fn schedule(&mut self, packets: &[PacketView]) -> Vec<(PacketView, PathSet)> {
         let frame = FrameId(self.next_frame);
         self.next_frame += 1;
-        let packets: Vec<PacketView> =
-            packets.iter().map(|packet| PacketView { frame, ..*packet }).collect();
+        let packets: Vec<PacketView> = packets
+            .iter()
+            .map(|packet| PacketView { frame, ..*packet })
+            .collect();
         let mut out: Vec<Assignment> = Vec::new();
         let queue = SendQueue::new(&packets);
         let session = SessionView::default();
-        self.scheduler.schedule(Instant::ZERO, &queue, &session, &self.paths, &mut out);
+        self.scheduler
+            .schedule(Instant::ZERO, &queue, &session, &self.paths, &mut out);
         out.iter()
             .map(|assignment| {
                 let packet = packets[assignment.index];

@@ -71,7 +71,9 @@ impl Scheduler for WeightedRoundRobin {
             let bytes = u64::from(packet.bytes);
             let usable: Vec<&PathView> = candidates(packet, &self.queued_bytes).collect();
             let fastest = usable.iter().min_by_key(|path| transfer_cost(path, bytes));
-            let Some(fastest) = fastest.map(|path| path.id) else { return };
+            let Some(fastest) = fastest.map(|path| path.id) else {
+                return;
+            };
             let id = match packet.kind {
                 PacketKind::Retransmission => fastest,
                 PacketKind::Source => {
@@ -89,7 +91,10 @@ impl Scheduler for WeightedRoundRobin {
                 }
             };
             self.queued_bytes[id.index()].queued_bytes += bytes;
-            out.push(Assignment { index, paths: PathSet::only(id) });
+            out.push(Assignment {
+                index,
+                paths: PathSet::only(id),
+            });
         }
     }
 }
@@ -113,7 +118,11 @@ mod tests {
     fn packets_of_a_frame_are_interleaved() {
         let mut bed = Bed::new(build(), vec![path(0, 40, 2), path(1, 40, 1)]);
         let bound = bed.schedule(&Bed::frame(6, 1000));
-        let paths: Vec<u8> = bound.iter().flat_map(|(_, set)| set.iter()).map(|id| id.0).collect();
+        let paths: Vec<u8> = bound
+            .iter()
+            .flat_map(|(_, set)| set.iter())
+            .map(|id| id.0)
+            .collect();
         assert_eq!(paths, [0, 0, 0, 1, 0, 1]);
     }
 

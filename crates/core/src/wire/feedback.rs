@@ -63,8 +63,12 @@ impl FeedbackReport {
 
     /// Whether the packet has arrived.
     pub(crate) fn contains(&self, packet_number: u64) -> bool {
-        let Some(distance) = self.largest.checked_sub(packet_number) else { return false };
-        self.ranges.iter().any(|&(from, to)| (from..=to).contains(&distance))
+        let Some(distance) = self.largest.checked_sub(packet_number) else {
+            return false;
+        };
+        self.ranges
+            .iter()
+            .any(|&(from, to)| (from..=to).contains(&distance))
     }
 
     /// How long before the report a packet that it contains arrived, if it tells.
@@ -121,7 +125,8 @@ impl FeedbackReport {
         let mut held_back = 0_i64;
         for _ in 0..count {
             held_back = held_back.checked_add(unzigzag(read(bytes)?))?.max(0);
-            self.held_back_micros.push(u32::try_from(held_back).unwrap_or(u32::MAX));
+            self.held_back_micros
+                .push(u32::try_from(held_back).unwrap_or(u32::MAX));
         }
         Some(())
     }
@@ -130,8 +135,10 @@ impl FeedbackReport {
 impl OutgoingReport<'_> {
     /// Appends the frame's body.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
-        let (first_range, more_ranges) =
-            self.ranges.split_first().expect("a report of received packets");
+        let (first_range, more_ranges) = self
+            .ranges
+            .split_first()
+            .expect("a report of received packets");
         out.push(self.path.0);
         out.extend_from_slice(&(first_range.1 as u32).to_le_bytes());
         out.extend_from_slice(&(self.reported_at.as_micros() as u32).to_le_bytes());
@@ -181,9 +188,16 @@ mod tests {
         let held_back: Vec<_> = [20, 19, 18, 15, 14, 17]
             .map(|number| report.held_back(number).map(Duration::as_micros))
             .into();
-        assert_eq!(held_back, [Some(10), Some(1000), Some(500), Some(3000), None, None]);
+        assert_eq!(
+            held_back,
+            [Some(10), Some(1000), Some(500), Some(3000), None, None]
+        );
         for length in 0..bytes.len() {
-            assert_eq!(report.read(&mut &bytes[..length]), None, "cut to {length} bytes");
+            assert_eq!(
+                report.read(&mut &bytes[..length]),
+                None,
+                "cut to {length} bytes"
+            );
         }
     }
 }

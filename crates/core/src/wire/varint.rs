@@ -24,7 +24,9 @@ pub(super) fn read(bytes: &mut &[u8]) -> Option<u64> {
     let length = 1 << (bytes.first()? >> 6);
     let (encoded, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;
-    let value = encoded.iter().fold(0_u64, |value, &byte| value << 8 | u64::from(byte));
+    let value = encoded
+        .iter()
+        .fold(0_u64, |value, &byte| value << 8 | u64::from(byte));
     Some(value & (MAX >> (62 - (8 * length - 2))))
 }
 
@@ -45,7 +47,10 @@ mod tests {
     #[test]
     fn rfc9000_a_1_sample_encodings() {
         for (value, encoded) in [
-            (151_288_809_941_952_652, &[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c][..]),
+            (
+                151_288_809_941_952_652,
+                &[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c][..],
+            ),
             (494_878_333, &[0x9d, 0x7f, 0x3e, 0x7d]),
             (15_293, &[0x7b, 0xbd]),
             (37, &[0x25]),

@@ -1,0 +1,261 @@
+//! What every registered controller owes, whatever it optimises: one property model for all.
+
+use anabranch_units::{DataRate, Duration, Instant, Seed};
+use proptest::prelude::*;
+
+use super::testing::{Bed, Link, Outcome, PACKET_BYTES, Source};
+use super::{
+    CONTROLLERS, CongestionController, ControlParameters, ControllerConfig, Feedback, Timeout,
+    build,
+};
+use crate::path_view::PathId;
+use crate::recovery::{
+    AckedPacket, DeliverySnapshot, LossDetection, PacketContent, RateSample, RttEstimator,
+    SentPacket,
+};
+use crate::session_view::SessionView;
+
+/// What may happen to a controller; numbers are picked among the packets outstanding.
+#[derive(Clone, Debug)]
+enum Step {
+    Send { bytes: u32 },
+    Wait { micros: u64 },
+    Report { acked: usize, lost: usize, rate_kilobits: u64, is_app_limited: bool, has_rtt: bool },
+    Retransmission,
+    Silence,
+    Own,
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let report = (0_usize..12, 0_usize..4, 0_u64..20_000, any::<bool>(), any::<bool>());
+    prop_oneof![
+        6 => (1_u32..=1_500).prop_map(|bytes| Step::Send { bytes }),
+        4 => (0_u64..400_000).prop_map(|micros| Step::Wait { micros }),
+        6 => report.prop_map(|(acked, lost, rate_kilobits, is_app_limited, has_rtt)| {
+            Step::Report { acked, lost, rate_kilobits, is_app_limited, has_rtt }
+        }),
+        1 => Just(Step::Retransmission),
+        1 => Just(Step::Silence),
+        1 => Just(Step::Own),
+        1 => Just(Step::Wait { micros: 15_000_000 }),
+    ]
+}
+
+/// Plays steps to a controller and keeps the books that recovery would.
+struct Player {
+    controller: Box<dyn CongestionController>,
+    now: Instant,
+    next_packet_number: u64,
+    outstanding: Vec<SentPacket>,
+    rtt: RttEstimator,
+    delivered_bytes: u64,
+    timeout_count: u32,
+}
+
+impl Player {
+    fn new(name: &str, config: &ControllerConfig) -> Self {
+        Player {
+            controller: build(name, config).unwrap(),
+            now: Instant::from_secs(1),
+            next_packet_number: 0,
+            outstanding: Vec::new(),
+            rtt: RttEstimator::default(),
+            delivered_bytes: 0,
+            timeout_count: 0,
+        }
+    }
+
+    fn bytes_in_flight(&self) -> u64 {
+        self.outstanding.iter().map(|packet| u64::from(packet.bytes)).sum()
+    }
+
+    fn play(&mut self, step: &Step) {
+        match *step {
+            Step::Send { bytes } => self.send(bytes),
+            Step::Wait { micros } => self.now += Duration::from_micros(micros),
+            Step::Report { acked, lost, rate_kilobits, is_app_limited, has_rtt } => {
+                let rate = DataRate::from_kilobits_per_second(rate_kilobits);
+                self.report(acked, lost, rate, is_app_limited, has_rtt);
+            }
+            Step::Retransmission => {
+                self.timeout_count += 1;
+                let count = self.timeout_count;
+                self.controller.on_timeout(self.now, Timeout::Retransmission { count });
+            }
+            Step::Silence => {
+                self.outstanding.clear();
+                self.controller.on_timeout(self.now, Timeout::FeedbackSilence);
+            }
+            Step::Own => self.controller.on_timeout(self.now, Timeout::Own),
+        }
+    }
+
+    fn send(&mut self, bytes: u32) {
+        let packet = SentPacket {
+            packet_number: self.next_packet_number,
+            sent_at: self.now,
+            bytes,
+            bytes_in_flight: self.bytes_in_flight() + u64::from(bytes),
+            delivery: DeliverySnapshot::default(),
+            content: PacketContent::Padding,
+        };
+        self.next_packet_number += 1;
+        self.outstanding.push(packet);
+        self.controller.on_sent(self.now, &packet);
+    }
+
+    fn report(
+        &mut self,
+        acked: usize,
+        lost: usize,
+        rate: DataRate,
+        is_app_limited: bool,
+        has_rtt: bool,
+    ) {
+        let prior_bytes_in_flight = self.bytes_in_flight();
+        let lost: Vec<SentPacket> =
+            self.outstanding.drain(..lost.min(self.outstanding.len())).collect();
+        let arrived = self.outstanding.drain(..acked.min(self.outstanding.len()));
+        let mut acked = Vec::new();
+        for sent in arrived {
+            let rtt = self.now - sent.sent_at;
+            self.delivered_bytes += u64::from(sent.bytes);
+            acked.push(AckedPacket {
+                sent,
+                received_at: has_rtt.then_some(self.now),
+                rtt: has_rtt.then_some(rtt),
+                delivered_bytes: self.delivered_bytes,
+            });
+        }
+        if let Some(rtt) = acked.last().and_then(|newest| newest.rtt) {
+            self.rtt.on_sample(self.now, rtt);
+        }
+        if !acked.is_empty() {
+            self.timeout_count = 0;
+        }
+        let sample = RateSample {
+            delivery_rate: rate,
+            min_of_send_and_ack_rate: rate,
+            delivered_bytes: 1,
+            prior_delivered_bytes: 0,
+            interval: Duration::from_millis(1),
+            is_full_round: true,
+            is_app_limited,
+        };
+        let feedback = Feedback {
+            path: PathId(0),
+            acked: &acked,
+            lost: &lost,
+            spurious: &[],
+            rtt: &self.rtt,
+            delivery: (!acked.is_empty()).then_some(sample),
+            prior_bytes_in_flight,
+            bytes_in_flight: self.bytes_in_flight(),
+            delivered_bytes: self.delivered_bytes,
+            is_app_limited,
+            is_window_limited: !is_app_limited,
+            reported_at: self.now,
+            ce_count: 0,
+        };
+        self.controller.on_feedback(self.now, &feedback, &SessionView::default(), &[]);
+    }
+}
+
+/// A window or a rate, and enough of it for a packet per round trip or second.
+fn sends_something(control: &ControlParameters, config: &ControllerConfig) -> bool {
+    let packet_bytes = u64::from(config.max_packet_bytes);
+    let by_window = control.congestion_window.is_none_or(|window| window >= packet_bytes);
+    let a_second = Duration::from_secs(1);
+    let by_rate = control.pacing_rate.is_none_or(|rate| rate.bytes_in(a_second) >= packet_bytes);
+    let is_limited = control.congestion_window.is_some() || control.pacing_rate.is_some();
+    by_window && by_rate && is_limited && !control.target_rate.is_zero()
+}
+
+proptest! {
+    #[test]
+    fn contract_always_sends_something(
+        steps in prop::collection::vec(any_step(), 1..300),
+        seed in any::<u64>(),
+        max_packet_bytes in 200_u32..9_000,
+    ) {
+        let config = ControllerConfig { seed: Seed(seed), max_packet_bytes, ..Default::default() };
+        for entry in CONTROLLERS {
+            let mut player = Player::new(entry.name, &config);
+            for step in &steps {
+                player.play(step);
+                let control = player.controller.control();
+                prop_assert!(sends_something(&control, &config), "{}: {control:?}", entry.name);
+                prop_assert!(player.controller.feedback_schedule().every_packets > 0);
+                prop_assert!(!player.controller.state().is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn contract_same_calls_same_answers(
+        steps in prop::collection::vec(any_step(), 1..200),
+        seed in any::<u64>(),
+    ) {
+        let config = ControllerConfig { seed: Seed(seed), ..Default::default() };
+        for entry in CONTROLLERS {
+            let run = || {
+                let mut player = Player::new(entry.name, &config);
+                let mut answers = Vec::new();
+                for step in &steps {
+                    player.play(step);
+                    answers.push((player.controller.control(), player.controller.state()));
+                }
+                answers
+            };
+            prop_assert_eq!(run(), run(), "{}", entry.name);
+        }
+    }
+}
+
+/// One flow over 3 Mbit/s and 2 × 30 ms that is dead from the 10th to the 14th second.
+fn over_a_blackout(name: &str, seed: u64) -> Outcome {
+    let rate = DataRate::from_megabits_per_second(3);
+    let link = Link::new(rate, Duration::from_millis(30), Duration::from_millis(200))
+        .then(Instant::from_secs(10), DataRate::ZERO)
+        .then(Instant::from_secs(14), rate);
+    let config = ControllerConfig {
+        max_packet_bytes: PACKET_BYTES,
+        seed: Seed(seed),
+        ..ControllerConfig::default()
+    };
+    let controller = build(name, &config).unwrap();
+    let (from, to) = (Instant::ZERO, Instant::from_secs(40));
+    let loss = LossDetection::PerPacket;
+    Bed::new(link).flow(controller, Source::Greedy, loss, from, to).run(to).remove(0)
+}
+
+#[test]
+fn contract_recovers_after_a_blackout() {
+    for entry in CONTROLLERS {
+        for seed in 1..=5 {
+            let outcome = over_a_blackout(entry.name, seed);
+            let (before, after) = (outcome.rate_between(5, 10), outcome.rate_between(25, 40));
+            assert!(
+                after >= before.mul_f64(0.9),
+                "{}, seed {seed}: {before} before, {after} after", entry.name
+            );
+            assert_eq!(outcome.delivered_between(11, 14), 0, "{}", entry.name);
+        }
+    }
+}
+
+#[test]
+fn contract_the_same_seed_gives_the_same_run() {
+    for entry in CONTROLLERS {
+        assert_eq!(over_a_blackout(entry.name, 3), over_a_blackout(entry.name, 3));
+    }
+}
+
+#[test]
+fn contract_every_name_is_unique_and_an_unknown_one_lists_them() {
+    let error = build("vegas", &ControllerConfig::default()).unwrap_err().to_string();
+    for entry in CONTROLLERS {
+        assert!(error.contains(entry.name), "{error}");
+        assert_eq!(CONTROLLERS.iter().filter(|other| other.name == entry.name).count(), 1);
+    }
+}

@@ -1,0 +1,50 @@
+//! The least round-trip time and its expiry: Algorithm 3, lines 4 to 10.
+
+use anabranch_units::{Duration, Instant};
+
+use super::profile::Comparison;
+
+/// `kMinRttExpiry`.
+const EXPIRY: Duration = Duration::from_secs(10);
+/// `kSimilarMinRtt`: up to this multiple a round-trip time confirms the least one.
+const SIMILARITY: f64 = 1.125;
+
+/// The least round-trip time, and when it was last seen or confirmed.
+#[derive(Debug, Default)]
+pub(super) struct MinRtt {
+    pub(super) value: Option<Duration>,
+    confirmed_at: Instant,
+}
+
+impl MinRtt {
+    /// What stands in before the first sample.
+    pub(super) const INITIAL: Duration = Duration::from_millis(200);
+
+    /// The value, or what stands in for it.
+    pub(super) fn or_initial(&self) -> Duration {
+        self.value.unwrap_or(Self::INITIAL)
+    }
+
+    /// A new minimum replaces the value; a similar round-trip time confirms it.
+    pub(super) fn on_rtt(&mut self, now: Instant, rtt: Duration, comparison: Comparison) {
+        match self.value {
+            Some(min) if rtt >= min => {
+                if comparison.is_below(rtt, min.mul_f64(SIMILARITY)) {
+                    self.confirmed_at = now;
+                }
+            }
+            _ => self.replace(rtt, now),
+        }
+    }
+
+    /// Algorithm 2, line 3.
+    pub(super) fn has_expired(&self, now: Instant) -> bool {
+        now.saturating_since(self.confirmed_at) > EXPIRY
+    }
+
+    /// Takes a value, lower or higher, that was seen at that moment.
+    pub(super) fn replace(&mut self, rtt: Duration, seen_at: Instant) {
+        self.value = Some(rtt);
+        self.confirmed_at = seen_at;
+    }
+}

@@ -1,0 +1,101 @@
+//! The decisions in which the three forms of Delay-BBR differ, each under a name.
+
+use anabranch_units::Duration;
+
+/// One form of Delay-BBR. What is not here is common to all forms.
+#[derive(Debug)]
+pub(super) struct Profile {
+    /// α of eq. 12: the weight of the new round-trip time, 0 to 1.
+    pub(super) srtt_weight: f64,
+    /// Smoothed round-trip times are cut to multiples of this.
+    pub(super) srtt_resolution: Duration,
+    /// A smoothed round-trip time less than this above the base is noise.
+    pub(super) congestion_margin: Duration,
+    /// Pacing gain in Startup; Drain has its inverse.
+    pub(super) startup_gain: f64,
+    /// Whether congestion by Algorithm 4 ends Startup too.
+    pub(super) has_startup_delay_exit: bool,
+    /// What counts as equal where text and code differ in it.
+    pub(super) comparison: Comparison,
+    /// Where in the handling of an acknowledgement the bandwidth is updated.
+    pub(super) bandwidth_update: BandwidthUpdate,
+    /// What becomes of the least round-trip time when it has expired.
+    pub(super) expiry: Expiry,
+    /// What samples tell that were taken while the sender had too little to send.
+    pub(super) app_limited_samples: AppLimitedSamples,
+    /// In ProbeRTT for congestion, a round that delivers less than this share of the rate at which it
+    /// was sent replaces the bandwidth estimate; zero: never.
+    pub(super) capacity_drop_ratio: f64,
+    /// The least that counts as the bandwidth-delay product, in packets of the largest size.
+    pub(super) min_bdp_packets: u64,
+    /// The minimum rate's reach.
+    pub(super) min_rate_floor: MinRateFloor,
+    /// Where a path starts again that was silent.
+    pub(super) after_silence: AfterSilence,
+    /// Whether the receiver is to report every packet, or by the default schedule.
+    pub(super) is_every_packet_reported: bool,
+}
+
+/// Whether a value on the boundary belongs to the quiet side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Comparison {
+    /// `<`, as printed.
+    Strict,
+    /// `<=`, as in the code.
+    Inclusive,
+}
+
+impl Comparison {
+    /// Whether `value` is below `bound`.
+    pub(super) fn is_below<T: PartialOrd>(self, value: T, bound: T) -> bool {
+        match self {
+            Comparison::Strict => value < bound,
+            Comparison::Inclusive => value <= bound,
+        }
+    }
+}
+
+/// Where in the handling of an acknowledgement the bandwidth is updated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BandwidthUpdate {
+    /// Before Algorithm 2, as the text has it.
+    BeforeAlgorithm2,
+    /// After Algorithm 5: it enters ProbeRTT with the estimate of the round before.
+    AfterAlgorithm5,
+}
+
+/// What becomes of the least round-trip time when it has expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expiry {
+    /// Nothing: Algorithm 5 as printed.
+    Keep,
+    /// The least one seen in ProbeRTT replaces it; ProbeRTT lasts four round trips at most.
+    Raise,
+}
+
+/// What samples tell that were taken while the sender had too little to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AppLimitedSamples {
+    /// The same as others.
+    Count,
+    /// That the path carries no less, except in ProbeRTT for congestion.
+    OnlyRaise,
+}
+
+/// Where the minimum rate holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MinRateFloor {
+    /// In ProbeBW at gain 1.
+    CruisingOnly,
+    /// Always.
+    Always,
+}
+
+/// Where a path starts again that was silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AfterSilence {
+    /// Where it was, when the first acknowledgement comes.
+    Resume,
+    /// In Startup, at half the bandwidth, with everything about delay learnt anew.
+    Startup,
+}

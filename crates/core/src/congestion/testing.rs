@@ -1,0 +1,460 @@
+//! A bed for controllers under test: flows with their own recovery over one drop-tail bottleneck.
+//!
+//! It is small and exact rather than complete: the way back is never congested, and nothing is
+//! reordered.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use anabranch_units::{DataRate, Duration, Instant};
+
+use super::{CongestionController, Feedback, FeedbackSchedule, Timeout};
+use crate::path_view::PathId;
+use crate::recovery::{Digest, LossDetection, PacketContent, Recovery};
+use crate::session_view::SessionView;
+use crate::wire::{self, FeedbackReport, MAX_ARRIVALS, MAX_RANGES, OutgoingReport};
+
+/// 1000 bytes and their headers.
+pub(super) const PACKET_BYTES: u32 = 1_030;
+const CHALLENGE_BYTES: u32 = 60;
+const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
+const TICK: Duration = Duration::from_millis(10);
+
+/// What all flows share.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    /// From when on which rate; zero: everything is dropped.
+    pub(super) rates: Vec<(Instant, DataRate)>,
+    /// Each way.
+    pub(super) delay: Duration,
+    pub(super) queue_bytes: u64,
+}
+
+impl Link {
+    /// A constant rate, and a queue that holds so much of it.
+    pub(super) fn new(rate: DataRate, delay: Duration, queue: Duration) -> Self {
+        Link { rates: vec![(Instant::ZERO, rate)], delay, queue_bytes: rate.bytes_in(queue) }
+    }
+
+    /// From this moment on another rate.
+    pub(super) fn then(mut self, at: Instant, rate: DataRate) -> Self {
+        self.rates.push((at, rate));
+        self
+    }
+
+    fn rate(&self, now: Instant) -> DataRate {
+        let begun = self.rates.partition_point(|&(at, _)| at <= now);
+        self.rates[begun - 1].1
+    }
+}
+
+/// What a flow has to send.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Source {
+    /// Always something.
+    Greedy,
+    /// Video at 0.8 × the controller's target, up to a most; padding fills what probing asks for.
+    Video { max: DataRate },
+}
+
+/// One flow's outcome.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Outcome {
+    pub(super) sent_count: u64,
+    pub(super) dropped_count: u64,
+    /// Bytes delivered in each tenth of a second.
+    pub(super) delivered_bytes: Vec<u64>,
+    delivered_count: u64,
+    one_way_delays: Duration,
+}
+
+impl Outcome {
+    pub(super) fn mean_one_way_delay(&self) -> Duration {
+        self.one_way_delays / self.delivered_count.max(1)
+    }
+
+    pub(super) fn delivered_between(&self, from_second: usize, to_second: usize) -> u64 {
+        self.delivered_bytes.iter().take(to_second * 10).skip(from_second * 10).sum()
+    }
+
+    /// Mean rate between two seconds of the run.
+    pub(super) fn rate_between(&self, from_second: usize, to_second: usize) -> DataRate {
+        let span = Duration::from_secs((to_second - from_second) as u64);
+        DataRate::from_bytes_per(self.delivered_between(from_second, to_second), span)
+    }
+
+    fn on_delivered(&mut self, now: Instant, packet: Packet) {
+        let slot = (now.as_micros() / 100_000) as usize;
+        if self.delivered_bytes.len() <= slot {
+            self.delivered_bytes.resize(slot + 1, 0);
+        }
+        self.delivered_bytes[slot] += u64::from(packet.bytes);
+        self.delivered_count += 1;
+        self.one_way_delays += now - packet.sent_at;
+    }
+}
+
+/// Jain's fairness index.
+pub(super) fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    sum * sum / (shares.len() as f64 * squares)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Packet {
+    flow: usize,
+    number: u64,
+    bytes: u32,
+    sent_at: Instant,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Wake { flow: usize },
+    Served,
+    Arrived(Packet),
+    ReportDue { flow: usize },
+    Reported { flow: usize, report: Vec<u8> },
+    Tick { flow: usize },
+}
+
+#[derive(Debug)]
+struct Flow {
+    controller: Box<dyn CongestionController>,
+    recovery: Recovery,
+    digest: Digest,
+    source: Source,
+    starts_at: Instant,
+    stops_at: Instant,
+    next_send_at: Instant,
+    next_media_at: Instant,
+    wakes_at: Option<Instant>,
+    is_out: bool,
+    is_window_limited: bool,
+    last_reported_at: Instant,
+    receiver: Receiver,
+    outcome: Outcome,
+}
+
+#[derive(Debug, Default)]
+struct Receiver {
+    ranges: VecDeque<(u64, u64)>,
+    unreported: VecDeque<Instant>,
+    due_at: Option<Instant>,
+}
+
+impl Receiver {
+    /// Whether to report at once.
+    fn on_arrived(&mut self, now: Instant, number: u64, schedule: &FeedbackSchedule) -> bool {
+        let is_hole = match self.ranges.front_mut() {
+            Some((_, high)) if *high + 1 == number => {
+                *high = number;
+                false
+            }
+            first => {
+                let is_hole = first.is_some();
+                self.ranges.push_front((number, number));
+                self.ranges.truncate(MAX_RANGES);
+                is_hole
+            }
+        };
+        self.unreported.push_front(now);
+        self.unreported.truncate(MAX_ARRIVALS);
+        self.unreported.len() >= schedule.every_packets as usize
+            || (is_hole && schedule.is_immediate_on_hole)
+    }
+
+    fn report(&mut self, now: Instant) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        wire::write_untracked_header(&mut bytes);
+        let report = OutgoingReport {
+            path: PathId(0),
+            reported_at: now,
+            ce_count: 0,
+            ranges: self.ranges.make_contiguous(),
+            arrivals: self.unreported.make_contiguous(),
+        };
+        wire::write_feedback(&report, &mut bytes);
+        self.unreported.clear();
+        self.due_at = None;
+        bytes
+    }
+}
+
+/// Flows over a link.
+#[derive(Debug)]
+pub(super) struct Bed {
+    link: Link,
+    /// When receivers report, if not as the controllers ask.
+    feedback: Option<FeedbackSchedule>,
+    flows: Vec<Flow>,
+    events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
+    event_count: u64,
+    queue: VecDeque<Packet>,
+    queued_bytes: u64,
+    is_serving: bool,
+    report: FeedbackReport,
+}
+
+impl Bed {
+    pub(super) fn new(link: Link) -> Self {
+        Bed {
+            link,
+            feedback: None,
+            flows: Vec::new(),
+            events: BinaryHeap::new(),
+            event_count: 0,
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            is_serving: false,
+            report: FeedbackReport::default(),
+        }
+    }
+
+    /// Has all receivers report by this schedule.
+    pub(super) fn feedback(mut self, schedule: FeedbackSchedule) -> Self {
+        self.feedback = Some(schedule);
+        self
+    }
+
+    /// Adds a flow that sends from one moment to the other.
+    pub(super) fn flow(
+        mut self,
+        controller: Box<dyn CongestionController>,
+        source: Source,
+        loss_detection: LossDetection,
+        from: Instant,
+        to: Instant,
+    ) -> Self {
+        let flow = self.flows.len();
+        self.flows.push(Flow {
+            controller,
+            recovery: Recovery::new(loss_detection, from),
+            digest: Digest::default(),
+            source,
+            starts_at: from,
+            stops_at: to,
+            next_send_at: from,
+            next_media_at: from,
+            wakes_at: None,
+            is_out: false,
+            is_window_limited: false,
+            last_reported_at: Instant::ZERO,
+            receiver: Receiver::default(),
+            outcome: Outcome::default(),
+        });
+        self.wake(flow, from);
+        self.at(from, Event::Tick { flow });
+        self
+    }
+
+    /// Runs until that moment, showing every flow's controller after each of its reports.
+    pub(super) fn run_observed(
+        mut self,
+        until: Instant,
+        mut observe: impl FnMut(Instant, usize, &dyn CongestionController),
+    ) -> Vec<Outcome> {
+        while let Some(Reverse((now, _, event))) = self.events.pop() {
+            if now > until {
+                break;
+            }
+            match event {
+                Event::Wake { flow } => {
+                    self.flows[flow].wakes_at = None;
+                    self.send(now, flow);
+                }
+                Event::Served => self.on_served(now),
+                Event::Arrived(packet) => self.on_arrived(now, packet),
+                Event::ReportDue { flow } => self.on_report_due(now, flow),
+                Event::Reported { flow, report } => {
+                    self.on_reported(now, flow, &report);
+                    observe(now, flow, &*self.flows[flow].controller);
+                }
+                Event::Tick { flow } => self.on_tick(now, flow),
+            }
+        }
+        self.flows.into_iter().map(|flow| flow.outcome).collect()
+    }
+
+    pub(super) fn run(self, until: Instant) -> Vec<Outcome> {
+        self.run_observed(until, |_, _, _| {})
+    }
+
+    fn at(&mut self, at: Instant, event: Event) {
+        self.event_count += 1;
+        self.events.push(Reverse((at, self.event_count, event)));
+    }
+
+    fn wake(&mut self, flow: usize, at: Instant) {
+        if self.flows[flow].wakes_at.is_none_or(|wakes_at| at < wakes_at) {
+            self.flows[flow].wakes_at = Some(at);
+            self.at(at, Event::Wake { flow });
+        }
+    }
+
+    fn send(&mut self, now: Instant, index: usize) {
+        loop {
+            let flow = &mut self.flows[index];
+            if now < flow.starts_at || now >= flow.stops_at || flow.is_out {
+                return;
+            }
+            let control = flow.controller.control();
+            if let Some(rate) = control.pacing_rate {
+                assert!(!rate.is_zero(), "{} paces at zero", flow.controller.state());
+                if flow.next_send_at > now {
+                    let at = flow.next_send_at;
+                    return self.wake(index, at);
+                }
+            }
+            let in_flight = flow.recovery.bytes_in_flight();
+            if let Some(window) = control.congestion_window {
+                assert!(window >= u64::from(PACKET_BYTES), "a window of {window} B");
+                flow.is_window_limited = in_flight + u64::from(PACKET_BYTES) > window;
+                if flow.is_window_limited {
+                    return;
+                }
+            }
+            if let Source::Video { max } = flow.source {
+                if flow.next_media_at <= now {
+                    let rate = control.target_rate.mul_f64(0.8).min(max);
+                    flow.next_media_at += rate.time_for(PACKET_BYTES.into());
+                } else if control.padding_rate.is_zero() {
+                    flow.recovery.mark_app_limited();
+                    let at = flow.next_media_at;
+                    return self.wake(index, at);
+                }
+            }
+            if let Some(rate) = control.pacing_rate {
+                flow.next_send_at = now + rate.time_for(PACKET_BYTES.into());
+            }
+            self.put(now, index, PACKET_BYTES);
+        }
+    }
+
+    /// Puts a packet into the bottleneck.
+    fn put(&mut self, now: Instant, index: usize, bytes: u32) {
+        let flow = &mut self.flows[index];
+        let packet = flow.recovery.on_sent(now, bytes, PacketContent::Padding);
+        flow.controller.on_sent(now, &packet);
+        flow.outcome.sent_count += 1;
+        let is_full = self.queued_bytes + u64::from(bytes) > self.link.queue_bytes;
+        if is_full || self.link.rate(now).is_zero() {
+            flow.outcome.dropped_count += 1;
+            return;
+        }
+        let number = packet.packet_number;
+        self.queued_bytes += u64::from(bytes);
+        self.queue.push_back(Packet { flow: index, number, bytes, sent_at: now });
+        self.serve(now);
+    }
+
+    fn serve(&mut self, now: Instant) {
+        if self.is_serving {
+            return;
+        }
+        let Some(head) = self.queue.front() else { return };
+        // A packet caught in the queue by an outage leaves at a trickle.
+        let rate = self.link.rate(now).max(DataRate::from_kilobits_per_second(100));
+        let bytes = head.bytes.into();
+        self.is_serving = true;
+        self.at(now + rate.time_for(bytes), Event::Served);
+    }
+
+    fn on_served(&mut self, now: Instant) {
+        let packet = self.queue.pop_front().expect("a packet in service");
+        self.queued_bytes -= u64::from(packet.bytes);
+        self.is_serving = false;
+        if self.link.rate(now).is_zero() {
+            self.flows[packet.flow].outcome.dropped_count += 1;
+        } else {
+            self.at(now + self.link.delay, Event::Arrived(packet));
+        }
+        self.serve(now);
+    }
+
+    fn on_arrived(&mut self, now: Instant, packet: Packet) {
+        let flow = &mut self.flows[packet.flow];
+        flow.outcome.on_delivered(now, packet);
+        let schedule = self.feedback.unwrap_or_else(|| flow.controller.feedback_schedule());
+        if flow.receiver.on_arrived(now, packet.number, &schedule) {
+            self.report(now, packet.flow);
+        } else if flow.receiver.due_at.is_none() {
+            let at = now + schedule.max_delay;
+            flow.receiver.due_at = Some(at);
+            self.at(at, Event::ReportDue { flow: packet.flow });
+        }
+    }
+
+    fn on_report_due(&mut self, now: Instant, flow: usize) {
+        if self.flows[flow].receiver.due_at.is_some_and(|at| at <= now) {
+            self.report(now, flow);
+        }
+    }
+
+    fn report(&mut self, now: Instant, flow: usize) {
+        let report = self.flows[flow].receiver.report(now);
+        self.at(now + self.link.delay, Event::Reported { flow, report });
+    }
+
+    fn on_reported(&mut self, now: Instant, index: usize, bytes: &[u8]) {
+        let flow = &mut self.flows[index];
+        let (_, mut frames) = wire::decode(bytes).expect("a report");
+        frames.next(&mut self.report).expect("a frame").expect("a well-formed one");
+        self.report.expand(flow.recovery.next_packet_number(), flow.last_reported_at);
+        flow.last_reported_at = self.report.reported_at();
+        if flow.recovery.on_report(now, &self.report, true, &mut flow.digest) {
+            if flow.is_out {
+                flow.is_out = false;
+                flow.next_send_at = now;
+                flow.next_media_at = now;
+            }
+            flow.tell_controller(now);
+        }
+        self.send(now, index);
+    }
+
+    fn on_tick(&mut self, now: Instant, index: usize) {
+        let flow = &mut self.flows[index];
+        if flow.recovery.loss_timer().is_some_and(|at| at <= now)
+            && flow.recovery.on_loss_timeout(now, &mut flow.digest)
+        {
+            flow.tell_controller(now);
+        }
+        let patience = (flow.recovery.rtt().smoothed() * 3).max(Duration::from_millis(200));
+        if flow.recovery.silent_since().is_some_and(|since| since + patience < now) {
+            flow.recovery.on_silence(&mut flow.digest);
+            flow.controller.on_timeout(now, Timeout::FeedbackSilence);
+            flow.is_out = true;
+            flow.next_send_at = now;
+        }
+        if flow.is_out && flow.next_send_at <= now && now < flow.stops_at {
+            flow.next_send_at = now + CHALLENGE_INTERVAL;
+            self.put(now, index, CHALLENGE_BYTES);
+        }
+        self.send(now, index);
+        self.at(now + TICK, Event::Tick { flow: index });
+    }
+}
+
+impl Flow {
+    fn tell_controller(&mut self, now: Instant) {
+        let digest = &self.digest;
+        let feedback = Feedback {
+            path: PathId(0),
+            acked: &digest.acked,
+            lost: &digest.lost,
+            spurious: &digest.spurious,
+            rtt: self.recovery.rtt(),
+            delivery: digest.delivery,
+            prior_bytes_in_flight: digest.prior_bytes_in_flight,
+            bytes_in_flight: self.recovery.bytes_in_flight(),
+            delivered_bytes: self.recovery.delivered_bytes(),
+            is_app_limited: digest.is_app_limited,
+            is_window_limited: self.is_window_limited,
+            reported_at: self.last_reported_at,
+            ce_count: digest.ce_count,
+        };
+        self.controller.on_feedback(now, &feedback, &SessionView::default(), &[]);
+    }
+}

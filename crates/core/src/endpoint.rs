@@ -1,0 +1,424 @@
+//! The transport's state machine and its verbs.
+//!
+//! Whoever drives it repeats: `handle_*` → [`Endpoint::poll_transmit`] until `None` →
+//! [`Endpoint::poll_event`] until `None` → [`Endpoint::poll_timeout`], and waits for a datagram or
+//! that moment. Time never goes back. Nothing that arrives from the network is an error.
+
+mod receive;
+mod timeout;
+mod transmit;
+
+use std::collections::VecDeque;
+
+use anabranch_units::{DataRate, Duration, Ecn, Instant, Rng, Seed};
+
+use crate::config::{Config, ConfigError, SourceLimits};
+use crate::congestion::{self, ControllerConfig};
+use crate::counters::{PathCounters, SessionCounters};
+use crate::media::{
+    self, DropReason, Frame, FrameId, Reassembly, ReceivedFrame, SendBuffer, SendFrameError,
+};
+use crate::path::{Path, PathOptions};
+use crate::path_view::{PathId, PathState, PathView};
+use crate::recovery::Digest;
+use crate::scheduler::{self, Assignment, Scheduler, SchedulerEvent};
+use crate::session_view::SessionView;
+use crate::wire::{self, FeedbackReport};
+
+pub use timeout::Timer;
+
+/// One end of a session: sends and receives frames over all its paths.
+#[derive(Debug)]
+pub struct Endpoint {
+    config: Config,
+    seed: Seed,
+    rng: Rng,
+    paths: Vec<Path>,
+    views: Vec<PathView>,
+    scheduler: Box<dyn Scheduler>,
+    send_buffer: SendBuffer,
+    reassembly: Reassembly,
+    events: VecDeque<Event>,
+    target_bitrate: DataRate,
+    counters: SessionCounters,
+    closing: Closing,
+    /// Whether waiting packets may find a path that they did not find before.
+    is_schedule_due: bool,
+    /// Whether this end has ever sent media: only then does it pad.
+    has_sent_media: bool,
+    /// The path to be served next.
+    next_path: usize,
+    last_captured_at: Instant,
+    scratch: Scratch,
+}
+
+/// Buffers that are used again and again, so that the steady state allocates nothing.
+#[derive(Debug, Default)]
+struct Scratch {
+    digest: Digest,
+    report: FeedbackReport,
+    assignments: Vec<Assignment>,
+    outcomes: Vec<media::Outcome>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closing {
+    Open,
+    /// This end closes: it says so this many times more, next at this moment.
+    Telling {
+        times: u8,
+        next_at: Instant,
+    },
+    Closed,
+}
+
+/// Where a datagram came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatagramMeta {
+    /// The path that it came on.
+    pub path: PathId,
+    /// When it arrived, by this end's clock: no later than the call, and earlier where the kernel
+    /// took the time.
+    pub received_at: Instant,
+    /// Its mark of congestion.
+    pub ecn: Ecn,
+}
+
+/// A datagram to be sent, its bytes having been appended to the caller's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// The path to send it on.
+    pub path: PathId,
+    /// How many bytes were appended.
+    pub size: usize,
+    /// The mark to send it with.
+    pub ecn: Ecn,
+    /// Whether it is a tracked packet (media, padding, challenge) rather than feedback.
+    pub is_tracked: bool,
+}
+
+/// What the application is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A frame has arrived whole; frames come in the order of their numbers.
+    FrameReceived(ReceivedFrame),
+    /// A frame was given up.
+    FrameDropped {
+        /// Which.
+        id: FrameId,
+        /// Where and why.
+        reason: DropReason,
+    },
+    /// The encoder is asked for another bitrate.
+    TargetBitrate(DataRate),
+    /// A path is trusted more or less than before.
+    PathState {
+        /// Which path.
+        path: PathId,
+        /// Its state now.
+        state: PathState,
+    },
+    /// The peer has closed the session.
+    Closed,
+}
+
+impl Endpoint {
+    /// An endpoint without paths. `seed` feeds its random choices; on a real network it must be
+    /// unpredictable.
+    ///
+    /// # Errors
+    /// [`ConfigError`] says what in `config` cannot work.
+    pub fn new(config: Config, seed: Seed, now: Instant) -> Result<Self, ConfigError> {
+        config.check()?;
+        // An unknown name shall be told now, not when the first path is added.
+        congestion::build(&config.controller, &ControllerConfig::default())?;
+        let overhead_bytes = config.overhead_bytes + wire::MAX_FRAGMENT_HEADER_BYTES as u32;
+        let target_bitrate = match config.media.source {
+            SourceLimits::Fixed => DataRate::ZERO,
+            SourceLimits::Adaptive { min, .. } => min,
+        };
+        Ok(Endpoint {
+            seed,
+            rng: seed.derive("endpoint").rng(),
+            paths: Vec::new(),
+            views: Vec::new(),
+            scheduler: scheduler::build(&config.scheduler)?,
+            send_buffer: SendBuffer::new(
+                config.fragment_bytes,
+                overhead_bytes,
+                config.media.deadline,
+            ),
+            reassembly: Reassembly::new(config.media.reassembly_wait),
+            events: VecDeque::new(),
+            target_bitrate,
+            counters: SessionCounters::default(),
+            closing: Closing::Open,
+            is_schedule_due: false,
+            has_sent_media: false,
+            next_path: 0,
+            last_captured_at: now,
+            scratch: Scratch::default(),
+            config,
+        })
+    }
+
+    /// Adds a path, which may carry data at once: its driver vouches that it leads to the peer. Both
+    /// ends must add their paths in the same order. `None` past [`PathId::LIMIT`] paths.
+    pub fn add_path(&mut self, now: Instant, options: PathOptions) -> Option<PathId> {
+        if self.paths.len() == PathId::LIMIT {
+            return None;
+        }
+        let id = PathId(self.paths.len() as u8);
+        let controller = ControllerConfig {
+            min_rate: self.config.min_rate,
+            initial_rate: self.config.initial_rate,
+            fixed_rate: self.config.fixed_rate,
+            max_packet_bytes: self.max_packet_bytes(),
+            seed: self.seed.derive(&format!("path/{id}/controller")),
+        };
+        let controller = congestion::build(&self.config.controller, &controller)
+            .expect("the controller's name was checked when the endpoint was made");
+        self.paths
+            .push(Path::new(id, now, &self.config, options, controller));
+        self.refresh_views(now);
+        self.on_path_changed(now, id);
+        Some(id)
+    }
+
+    /// Takes a path out: what was bound to it or flies on it goes to the others.
+    pub fn remove_path(&mut self, now: Instant, path: PathId) {
+        if self
+            .paths
+            .get(path.index())
+            .is_none_or(|path| path.state() == PathState::Removed)
+        {
+            return;
+        }
+        self.paths[path.index()].liveness.remove();
+        self.take_back(path);
+        self.declare_silent(now, path);
+        self.on_path_changed(now, path);
+    }
+
+    /// Takes a frame in for sending.
+    ///
+    /// # Errors
+    /// [`SendFrameError`]; the frame is then not sent, and the next one takes its number.
+    pub fn send_frame(
+        &mut self,
+        now: Instant,
+        frame: &Frame<'_>,
+    ) -> Result<FrameId, SendFrameError> {
+        if self.closing != Closing::Open {
+            return Err(SendFrameError::Closed);
+        }
+        self.expire_frames(now);
+        let id = self.send_buffer.push(frame)?;
+        self.counters.frames_sent += 1;
+        self.has_sent_media = true;
+        self.is_schedule_due = true;
+        Ok(id)
+    }
+
+    /// The next thing to tell the application.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Ends the session: the peer is told three times over. Frames that still wait are not sent; ask
+    /// [`Endpoint::is_drained`] before.
+    pub fn close(&mut self, now: Instant) {
+        if self.closing == Closing::Open {
+            self.closing = Closing::Telling {
+                times: 3,
+                next_at: now,
+            };
+        }
+    }
+
+    /// Whether this end has told all it has to tell after [`Endpoint::close`], or the peer has closed.
+    pub fn is_closed(&self) -> bool {
+        self.closing == Closing::Closed
+    }
+
+    /// Whether every frame has been acknowledged or given up.
+    pub fn is_drained(&self) -> bool {
+        self.send_buffer.is_empty()
+    }
+
+    /// All paths as they are now; the index is the path's number.
+    pub fn paths(&mut self, now: Instant) -> &[PathView] {
+        self.refresh_views(now);
+        &self.views
+    }
+
+    /// A path's counts; `None` if there is no such path.
+    pub fn path_counters(&self, path: PathId) -> Option<&PathCounters> {
+        self.paths.get(path.index()).map(|path| &path.counters)
+    }
+
+    /// The session's counts.
+    pub fn counters(&self) -> &SessionCounters {
+        &self.counters
+    }
+
+    /// What the encoder is asked to produce.
+    pub fn target_bitrate(&self) -> DataRate {
+        self.target_bitrate
+    }
+
+    /// The phase of a path's controller by its source's own name; `None` if there is no such path.
+    pub fn controller_state(&self, path: PathId) -> Option<&'static str> {
+        self.paths
+            .get(path.index())
+            .map(|path| path.controller.state())
+    }
+
+    fn max_packet_bytes(&self) -> u32 {
+        let headers = wire::MAX_FRAGMENT_HEADER_BYTES as u32;
+        u32::from(self.config.fragment_bytes) + headers + self.config.overhead_bytes
+    }
+
+    fn refresh_views(&mut self, now: Instant) {
+        let max_packet_bytes = u64::from(self.max_packet_bytes());
+        self.views.clear();
+        self.views.extend(
+            self.paths
+                .iter()
+                .map(|path| path.view(max_packet_bytes, now)),
+        );
+    }
+
+    fn session_view(&self) -> SessionView {
+        SessionView {
+            backlog_bytes: self.backlog_bytes(),
+            target_bitrate: self.target_bitrate,
+            deadline: self.config.media.deadline,
+        }
+    }
+
+    fn backlog_bytes(&self) -> u64 {
+        let waiting: u64 = self
+            .send_buffer
+            .waiting()
+            .iter()
+            .map(|p| u64::from(p.bytes))
+            .sum();
+        waiting + self.paths.iter().map(Path::queued_bytes).sum::<u64>()
+    }
+
+    /// Lets the scheduler bind what waits.
+    fn schedule(&mut self, now: Instant) {
+        self.is_schedule_due = false;
+        if self.send_buffer.waiting().is_empty() {
+            return;
+        }
+        self.refresh_views(now);
+        let session = self.session_view();
+        let mut assignments = core::mem::take(&mut self.scratch.assignments);
+        assignments.clear();
+        let waiting = self.send_buffer.waiting();
+        let queue = scheduler::SendQueue::new(waiting);
+        self.scheduler
+            .schedule(now, &queue, &session, &self.views, &mut assignments);
+        for assignment in &assignments {
+            for id in assignment.paths.iter() {
+                self.paths[id.index()].bind(now, waiting[assignment.index]);
+            }
+        }
+        assignments.sort_unstable_by_key(|assignment| assignment.index);
+        let mut bound = assignments.iter().peekable();
+        self.send_buffer
+            .retain_waiting(|index| bound.next_if(|bound| bound.index == index).is_some());
+        self.scratch.assignments = assignments;
+    }
+
+    /// Brings all that is bound to `path` back to where the scheduler finds it.
+    fn take_back(&mut self, path: PathId) {
+        for packet in self.paths[path.index()].unbind_all() {
+            self.send_buffer.take_back(packet);
+        }
+        self.is_schedule_due = true;
+    }
+
+    /// The best active path other than `path`.
+    fn best_other_path(&self, path: PathId) -> Option<PathId> {
+        self.paths
+            .iter()
+            .filter(|other| other.id != path && other.state() == PathState::Active)
+            .min_by_key(|other| other.recovery.rtt().smoothed())
+            .map(|other| other.id)
+    }
+
+    /// When a packet of `bytes` bytes that is not on `avoided` could be there, with two mean
+    /// deviations to spare (ALGORITHMS §5.1: cost(p*) + guard).
+    fn retransmission_arrives_at(&self, now: Instant, avoided: PathId, bytes: u32) -> Instant {
+        let cost = |view: &PathView| {
+            scheduler::transfer_cost(view, u64::from(bytes)) + view.rtt_variation * 2
+        };
+        let usable = |view: &&PathView| view.state.is_usable();
+        let others = self
+            .views
+            .iter()
+            .filter(usable)
+            .filter(|view| view.id != avoided);
+        let own = self
+            .views
+            .iter()
+            .filter(usable)
+            .filter(|view| view.id == avoided);
+        let best = others.map(cost).min().or_else(|| own.map(cost).min());
+        // With no path at all it waits for one: whether that is too late, time will tell.
+        now + best.unwrap_or(Duration::ZERO)
+    }
+
+    fn update_target(&mut self) {
+        let rates = self
+            .paths
+            .iter()
+            .filter(|path| path.state() == PathState::Active && path.control().is_usable)
+            .map(|path| path.control().target_rate);
+        let target = media::target_bitrate(&self.config.media, rates, self.backlog_bytes());
+        let before = self.target_bitrate.bits_per_second();
+        self.target_bitrate = target;
+        // A change of a percent is not worth an encoder's attention.
+        if target.bits_per_second().abs_diff(before) * 100 > before {
+            match self.events.back_mut() {
+                Some(Event::TargetBitrate(last)) => *last = target,
+                _ => self.events.push_back(Event::TargetBitrate(target)),
+            }
+        }
+    }
+
+    /// Whether more bandwidth than is known would be of use.
+    fn is_more_bandwidth_useful(&self) -> bool {
+        match self.config.media.source {
+            SourceLimits::Adaptive { max, .. } => self.target_bitrate < max,
+            SourceLimits::Fixed => false,
+        }
+    }
+
+    fn on_path_changed(&mut self, now: Instant, path: PathId) {
+        let state = self.paths[path.index()].state();
+        let event = match state {
+            PathState::Active => SchedulerEvent::PathUp(path),
+            _ => SchedulerEvent::PathDown(path),
+        };
+        self.scheduler.on_event(now, &event);
+        self.events.push_back(Event::PathState { path, state });
+        self.is_schedule_due = true;
+        self.update_target();
+    }
+
+    fn expire_frames(&mut self, now: Instant) {
+        let events = &mut self.events;
+        let counters = &mut self.counters;
+        self.send_buffer.expire(now, |id| {
+            counters.frames_late += 1;
+            events.push_back(Event::FrameDropped {
+                id,
+                reason: DropReason::Late,
+            });
+        });
+    }
+}

@@ -1,0 +1,261 @@
+//! What a datagram changes.
+
+use anabranch_units::{Duration, Ecn, Instant};
+
+use super::{Closing, DatagramMeta, Endpoint, Event};
+use crate::media::{FragmentHeader, FrameId, Outcome, Taken, Verdict};
+use crate::path_view::{PathId, PathState};
+use crate::recovery::{Digest, PacketContent, SentPacket};
+use crate::scheduler::SchedulerEvent;
+use crate::wire::{self, Tracking, WireFrame};
+
+/// How long a peer's doubt lasts unless it repeats it.
+const DOUBT_LIFETIME: Duration = Duration::from_secs(1);
+
+impl Endpoint {
+    /// Takes in a datagram that the driver has authenticated. Whatever is wrong with it is counted.
+    pub fn handle_datagram(&mut self, now: Instant, meta: DatagramMeta, payload: &[u8]) {
+        let is_known = self
+            .paths
+            .get(meta.path.index())
+            .is_some_and(|path| path.state() != PathState::Removed);
+        if !is_known {
+            self.counters.unknown_path_datagrams += 1;
+            return;
+        }
+        let Ok((tracking, mut frames)) = wire::decode(payload) else {
+            self.counters.malformed_datagrams += 1;
+            return;
+        };
+        let path = &mut self.paths[meta.path.index()];
+        path.last_heard_at = now;
+        path.counters.received_packets += 1;
+        path.counters.received_bytes +=
+            payload.len() as u64 + u64::from(self.config.overhead_bytes);
+        if let Tracking::Tracked(low_bits) = tracking {
+            let packet_number = wire::expand(low_bits, path.arrivals.expected());
+            let is_ce_marked = meta.ecn == Ecn::Ce;
+            if !path
+                .arrivals
+                .on_received(now, packet_number, meta.received_at, is_ce_marked)
+            {
+                path.counters.duplicate_packets += 1;
+                return;
+            }
+        }
+        let mut report = core::mem::take(&mut self.scratch.report);
+        while let Some(frame) = frames.next(&mut report) {
+            match frame {
+                Ok(WireFrame::Feedback { path }) => {
+                    self.on_feedback(now, meta.path, path, &mut report);
+                }
+                Ok(frame) => self.on_wire_frame(now, meta.path, frame),
+                Err(_) => self.counters.malformed_datagrams += 1,
+            }
+        }
+        self.scratch.report = report;
+    }
+
+    fn on_wire_frame(&mut self, now: Instant, on: PathId, frame: WireFrame<'_>) {
+        let path = &mut self.paths[on.index()];
+        match frame {
+            WireFrame::Padding | WireFrame::Feedback { .. } => {}
+            WireFrame::Fragment {
+                header,
+                captured_at_micros,
+                payload,
+            } => {
+                self.on_fragment(now, header, captured_at_micros, payload);
+            }
+            WireFrame::FeedbackSchedule(schedule) => path.arrivals.set_schedule(schedule),
+            WireFrame::PathChallenge(token) => {
+                path.response = Some(token);
+                path.arrivals.report_at_once(now);
+            }
+            WireFrame::PathResponse(token) => {
+                if path
+                    .expected_response
+                    .take_if(|expected| *expected == token)
+                    .is_some()
+                {
+                    path.recovery.on_heard(now);
+                    self.on_path_answer(now, on);
+                }
+            }
+            WireFrame::PathStatus { path, is_suspect } => {
+                if let Some(path) = self.paths.get_mut(path.index()) {
+                    path.doubted_until = if is_suspect {
+                        now + DOUBT_LIFETIME
+                    } else {
+                        Instant::ZERO
+                    };
+                    if is_suspect {
+                        path.arrivals.report_at_once(now);
+                    }
+                }
+            }
+            WireFrame::Close => self.on_close(),
+        }
+    }
+
+    fn on_close(&mut self) {
+        if self.closing == Closing::Closed {
+            return;
+        }
+        self.closing = Closing::Closed;
+        let mut outcomes = core::mem::take(&mut self.scratch.outcomes);
+        self.reassembly.finish(&mut outcomes);
+        self.tell_outcomes(&mut outcomes);
+        self.scratch.outcomes = outcomes;
+        self.events.push_back(Event::Closed);
+    }
+
+    fn on_fragment(
+        &mut self,
+        now: Instant,
+        header: FragmentHeader,
+        captured_at_micros: u32,
+        payload: &[u8],
+    ) {
+        let expected = self.last_captured_at.as_micros();
+        let captured_at = Instant::from_micros(wire::expand(captured_at_micros, expected));
+        let mut outcomes = core::mem::take(&mut self.scratch.outcomes);
+        match self
+            .reassembly
+            .insert(now, header, captured_at, payload, &mut outcomes)
+        {
+            Taken::New => self.last_captured_at = captured_at,
+            Taken::Duplicate => self.counters.duplicate_fragments += 1,
+            Taken::Late => self.counters.late_fragments += 1,
+            Taken::Contradictory => self.counters.contradictory_fragments += 1,
+        }
+        self.tell_outcomes(&mut outcomes);
+        self.scratch.outcomes = outcomes;
+    }
+
+    pub(super) fn tell_outcomes(&mut self, outcomes: &mut Vec<Outcome>) {
+        for outcome in outcomes.drain(..) {
+            self.events.push_back(match outcome {
+                Outcome::Whole(frame) => {
+                    self.counters.frames_received += 1;
+                    self.counters.media_bytes_received += frame.bytes.len() as u64;
+                    Event::FrameReceived(frame)
+                }
+                Outcome::Dropped(id, reason) => {
+                    self.counters.frames_dropped += 1;
+                    Event::FrameDropped { id, reason }
+                }
+            });
+        }
+    }
+
+    /// A report about path `about` has come in on path `on`.
+    fn on_feedback(
+        &mut self,
+        now: Instant,
+        on: PathId,
+        about: PathId,
+        report: &mut wire::FeedbackReport,
+    ) {
+        let Some(path) = self.paths.get_mut(about.index()) else {
+            return;
+        };
+        if path.state() == PathState::Removed {
+            return;
+        }
+        report.expand(path.recovery.next_packet_number(), path.last_reported_at);
+        path.last_reported_at = path.last_reported_at.max(report.reported_at());
+        let mut digest = core::mem::take(&mut self.scratch.digest);
+        if path
+            .recovery
+            .on_report(now, report, on == about, &mut digest)
+        {
+            path.counters.acked_packets += digest.acked.len() as u64;
+            for packet in &digest.acked {
+                self.on_acked(now, about, &packet.sent);
+            }
+            self.on_losses(now, about, &digest);
+            self.tell_controller(now, about, &digest);
+            self.on_path_answer(now, about);
+        }
+        self.scratch.digest = digest;
+    }
+
+    fn on_acked(&mut self, now: Instant, path: PathId, packet: &SentPacket) {
+        if let PacketContent::Fragment { frame, fragment } = packet.content {
+            self.send_buffer.on_acked(frame, fragment, path);
+        }
+        self.scheduler.on_event(
+            now,
+            &SchedulerEvent::Acked {
+                path,
+                bytes: packet.bytes,
+            },
+        );
+        self.is_schedule_due = true;
+    }
+
+    /// Sends again what was lost on `path`, where it is of use.
+    pub(super) fn on_losses(&mut self, now: Instant, path: PathId, digest: &Digest) {
+        if digest.lost.is_empty() {
+            return;
+        }
+        self.refresh_views(now);
+        for packet in &digest.lost {
+            self.scheduler.on_event(
+                now,
+                &SchedulerEvent::Lost {
+                    path,
+                    bytes: packet.bytes,
+                },
+            );
+            self.on_copy_lost(now, path, packet, false);
+        }
+        self.is_schedule_due = true;
+    }
+
+    /// A copy is lost, or stuck on a path in doubt: another one may be worth sending.
+    pub(super) fn on_copy_lost(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        packet: &SentPacket,
+        is_stuck: bool,
+    ) {
+        let PacketContent::Fragment { frame, fragment } = packet.content else {
+            return;
+        };
+        let arrives_at = self.retransmission_arrives_at(now, path, packet.bytes);
+        let verdict = self
+            .send_buffer
+            .on_lost(frame, fragment, path, is_stuck, arrives_at);
+        if verdict == Verdict::GiveUp {
+            self.give_up(frame);
+        }
+    }
+
+    fn give_up(&mut self, frame: FrameId) {
+        self.send_buffer.give_up(frame);
+        self.counters.frames_late += 1;
+        let reason = crate::media::DropReason::Late;
+        self.events
+            .push_back(Event::FrameDropped { id: frame, reason });
+    }
+
+    pub(super) fn tell_controller(&mut self, now: Instant, path: PathId, digest: &Digest) {
+        self.refresh_views(now);
+        let session = self.session_view();
+        let is_schedule_fixed = self.config.feedback.is_some();
+        self.paths[path.index()].on_feedback(now, digest, &session, &self.views, is_schedule_fixed);
+        self.update_target();
+    }
+
+    /// The path has shown that it is alive.
+    fn on_path_answer(&mut self, now: Instant, path: PathId) {
+        if self.paths[path.index()].liveness.on_answer() {
+            self.paths[path.index()].challenge = None;
+            self.paths[path.index()].status_to_tell = Some(false);
+            self.on_path_changed(now, path);
+        }
+    }
+}

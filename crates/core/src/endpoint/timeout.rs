@@ -1,0 +1,167 @@
+//! What time changes.
+
+use anabranch_units::Instant;
+
+use super::{Closing, Endpoint};
+use crate::congestion::Timeout;
+use crate::liveness::Alarm;
+use crate::path_view::{PathId, PathState};
+use crate::recovery::SentPacket;
+
+/// Why an endpoint wants to be called at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timer {
+    /// The pacer lets a packet go.
+    Pacing,
+    /// A packet may count as lost.
+    LossDetection,
+    /// A path has been silent for too long, or is to be challenged.
+    PathSilence,
+    /// A report is due.
+    Feedback,
+    /// A controller asked for it.
+    Controller,
+    /// The scheduler asked for it.
+    Scheduler,
+    /// A frame at the sender becomes worthless.
+    FrameDeadline,
+    /// A frame at the receiver has waited long enough.
+    Reassembly,
+    /// The end is to be told again.
+    Close,
+}
+
+impl Endpoint {
+    /// When to call [`Endpoint::handle_timeout`] and [`Endpoint::poll_transmit`] next, and why. A
+    /// moment that has passed means at once. `None`: only a datagram or the application can change
+    /// anything.
+    pub fn poll_timeout(&self) -> Option<(Instant, Timer)> {
+        let mut next: Option<(Instant, Timer)> = None;
+        let mut consider = |at: Option<Instant>, timer| {
+            if let Some(at) = at
+                && next.is_none_or(|(next_at, _)| at < next_at)
+            {
+                next = Some((at, timer));
+            }
+        };
+        if let Closing::Telling { next_at, .. } = self.closing {
+            consider(Some(next_at), Timer::Close);
+        }
+        for path in &self.paths {
+            consider(path.arrivals.due_at(), Timer::Feedback);
+            if self.closing != Closing::Open || path.state() == PathState::Removed {
+                continue;
+            }
+            if path.has_bound() && path.has_window() {
+                consider(Some(path.ready_at()), Timer::Pacing);
+            }
+            consider(self.padding_due_at(path.id), Timer::Pacing);
+            consider(path.recovery.loss_timer(), Timer::LossDetection);
+            consider(path.liveness.due_at(&path.recovery), Timer::PathSilence);
+            consider(path.controller.next_timeout(), Timer::Controller);
+        }
+        if !self.send_buffer.waiting().is_empty() {
+            consider(self.scheduler.wake_at(), Timer::Scheduler);
+        }
+        consider(self.send_buffer.expires_at(), Timer::FrameDeadline);
+        consider(self.reassembly.expires_at(), Timer::Reassembly);
+        next
+    }
+
+    /// Does what is due. Early or repeated calls have no effect.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.reassembly.expires_at().is_some_and(|at| at <= now) {
+            let mut outcomes = core::mem::take(&mut self.scratch.outcomes);
+            self.reassembly.deliver(now, &mut outcomes);
+            self.tell_outcomes(&mut outcomes);
+            self.scratch.outcomes = outcomes;
+        }
+        if self.closing != Closing::Open {
+            return;
+        }
+        if self.send_buffer.expires_at().is_some_and(|at| at <= now) {
+            self.expire_frames(now);
+        }
+        if self.scheduler.wake_at().is_some_and(|at| at <= now) {
+            self.is_schedule_due = true;
+        }
+        for index in 0..self.paths.len() {
+            self.handle_path_timeout(now, PathId(index as u8));
+        }
+    }
+
+    fn handle_path_timeout(&mut self, now: Instant, id: PathId) {
+        let path = &mut self.paths[id.index()];
+        if path.state() == PathState::Removed {
+            return;
+        }
+        if path.recovery.loss_timer().is_some_and(|at| at <= now) {
+            let mut digest = core::mem::take(&mut self.scratch.digest);
+            if path.recovery.on_loss_timeout(now, &mut digest) {
+                self.on_losses(now, id, &digest);
+                self.tell_controller(now, id, &digest);
+            }
+            self.scratch.digest = digest;
+        }
+        let path = &mut self.paths[id.index()];
+        if path.controller.next_timeout().is_some_and(|at| at <= now) {
+            path.on_timeout(now, Timeout::Own);
+            self.update_target();
+        }
+        let path = &mut self.paths[id.index()];
+        match path.liveness.on_timeout(now, &path.recovery) {
+            Some(Alarm::Suspect) => self.on_suspect(now, id),
+            Some(Alarm::Out) => self.on_out(now, id),
+            Some(Alarm::Challenge) => {
+                self.declare_silent(now, id);
+                self.challenge(id);
+            }
+            None => {}
+        }
+    }
+
+    /// The path is in doubt: what it holds goes elsewhere too, if there is an elsewhere.
+    fn on_suspect(&mut self, now: Instant, id: PathId) {
+        self.challenge(id);
+        if self.best_other_path(id).is_some() {
+            self.take_back(id);
+            self.refresh_views(now);
+            let outstanding: Vec<SentPacket> = self.paths[id.index()]
+                .recovery
+                .outstanding()
+                .copied()
+                .collect();
+            for packet in &outstanding {
+                self.on_copy_lost(now, id, packet, true);
+            }
+        }
+        self.on_path_changed(now, id);
+    }
+
+    fn on_out(&mut self, now: Instant, id: PathId) {
+        self.take_back(id);
+        self.declare_silent(now, id);
+        self.paths[id.index()].on_timeout(now, Timeout::FeedbackSilence);
+        self.challenge(id);
+        self.on_path_changed(now, id);
+    }
+
+    /// Takes all that flies on the path out of flight.
+    pub(super) fn declare_silent(&mut self, now: Instant, id: PathId) {
+        let mut digest = core::mem::take(&mut self.scratch.digest);
+        let path = &mut self.paths[id.index()];
+        path.recovery.on_silence(now, &mut digest);
+        path.counters.lost_packets += digest.lost.len() as u64;
+        self.on_losses(now, id, &digest);
+        self.scratch.digest = digest;
+    }
+
+    /// Asks the path for a sign of life, and tells the peer, by another path, that it is in doubt.
+    fn challenge(&mut self, id: PathId) {
+        let token = self.rng.next_u64();
+        let path = &mut self.paths[id.index()];
+        // One token until it is answered: an answer may take longer than the next challenge.
+        path.challenge = Some(*path.expected_response.get_or_insert(token));
+        path.status_to_tell = Some(true);
+    }
+}

@@ -1,0 +1,236 @@
+//! What leaves, and in which order: answers and feedback, challenges, retransmissions, media, padding.
+
+use anabranch_units::{Duration, Ecn, Instant};
+
+use super::{Closing, Endpoint, Transmit};
+use crate::config::PaddingPolicy;
+use crate::path_view::{PathId, PathState};
+use crate::recovery::PacketContent;
+use crate::scheduler::{PacketKind, SchedulerEvent};
+use crate::wire;
+
+/// How long after the other a close is said again.
+const CLOSE_INTERVAL: Duration = Duration::from_millis(50);
+
+impl Endpoint {
+    /// Appends the next datagram that may leave now to `buf`; `None` if none may. Call it until
+    /// `None`.
+    ///
+    /// One datagram a call: what the driver batches, it seals first, which makes room of its own
+    /// between them (`docs/decisions/0002-one-datagram-a-call.md`).
+    pub fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        if self.is_schedule_due {
+            self.schedule(now);
+        }
+        let start = buf.len();
+        let path_count = self.paths.len();
+        for index in 0..path_count {
+            if let Some(transmit) = self.write_untracked(now, PathId(index as u8), buf) {
+                return Some(transmit);
+            }
+        }
+        for offset in 0..path_count {
+            let index = (self.next_path + offset) % path_count;
+            let path = PathId(index as u8);
+            debug_assert_eq!(buf.len(), start);
+            if let Some(transmit) = self.write_tracked(now, path, buf) {
+                self.next_path = (index + 1) % path_count;
+                return Some(transmit);
+            }
+        }
+        None
+    }
+
+    /// Feedback, answers, the state of paths, and the end: all that has no packet number.
+    fn write_untracked(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Transmit> {
+        let path = &self.paths[id.index()];
+        if path.state() == PathState::Removed {
+            return None;
+        }
+        let has_report = path.arrivals.due_at().is_some_and(|due_at| due_at <= now);
+        let is_closing = self.takes_close(now, id);
+        let status_about = self.status_for(id);
+        let path = &mut self.paths[id.index()];
+        let response = path.response.take();
+        let echo_about = path.report_elsewhere.take();
+        let is_silent = response.is_none() && status_about.is_none() && echo_about.is_none();
+        if !is_closing && !has_report && is_silent {
+            return None;
+        }
+        let start = buf.len();
+        wire::write_untracked_header(buf);
+        if let Some(token) = response {
+            wire::write_path_response(token, buf);
+        }
+        if has_report {
+            self.write_report(now, id, id, buf);
+        }
+        if let Some(about) = echo_about {
+            self.write_report(now, about, id, buf);
+        }
+        if let Some(about) = status_about {
+            let is_suspect = self.paths[about.index()]
+                .status_to_tell
+                .take()
+                .unwrap_or(false);
+            wire::write_path_status(about, is_suspect, buf);
+        }
+        if is_closing {
+            wire::write_close(buf);
+        }
+        let size = buf.len() - start;
+        let counters = &mut self.paths[id.index()].counters;
+        counters.control_packets += 1;
+        counters.control_bytes += size as u64 + u64::from(self.config.overhead_bytes);
+        Some(Transmit {
+            path: id,
+            size,
+            ecn: Ecn::NotEct,
+            is_tracked: false,
+        })
+    }
+
+    /// Writes the report about path `about`. While the peer doubts that path, the next datagram on
+    /// the best other one brings the report too.
+    fn write_report(&mut self, now: Instant, about: PathId, on: PathId, buf: &mut Vec<u8>) {
+        let is_doubted = self.paths[about.index()].doubted_until > now;
+        if let Some(report) = self.paths[about.index()].arrivals.report(now, about) {
+            wire::write_feedback(&report, buf);
+        }
+        if is_doubted && on == about {
+            let other = self
+                .paths
+                .iter_mut()
+                .filter(|other| other.id != about && other.state().is_usable())
+                .max_by_key(|other| other.last_heard_at);
+            if let Some(other) = other {
+                other.report_elsewhere = Some(about);
+            }
+        }
+    }
+
+    /// The path whose state the peer is to be told on path `on`.
+    fn status_for(&self, on: PathId) -> Option<PathId> {
+        let about = self
+            .paths
+            .iter()
+            .find(|path| path.status_to_tell.is_some())?
+            .id;
+        (about != on && self.best_other_path(about) == Some(on)).then_some(about)
+    }
+
+    /// Whether the close is to be said on this path now.
+    fn takes_close(&mut self, now: Instant, path: PathId) -> bool {
+        let Closing::Telling { times, next_at } = self.closing else {
+            return false;
+        };
+        if next_at > now {
+            return false;
+        }
+        // Every path says it; the last one counts the round.
+        let is_last = path.index() + 1 == self.paths.len();
+        if is_last {
+            self.closing = match times {
+                1 => Closing::Closed,
+                _ => Closing::Telling {
+                    times: times - 1,
+                    next_at: now + CLOSE_INTERVAL,
+                },
+            };
+            self.paths
+                .iter_mut()
+                .for_each(|path| path.has_said_close = false);
+            return true;
+        }
+        !core::mem::replace(&mut self.paths[path.index()].has_said_close, true)
+    }
+
+    fn write_tracked(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Transmit> {
+        if self.closing != Closing::Open {
+            return None;
+        }
+        let start = buf.len();
+        let content = self
+            .write_challenge(id, buf)
+            .or_else(|| self.write_media(now, id, buf))
+            .or_else(|| self.write_padding(now, id, buf))?;
+        let size = buf.len() - start;
+        let bytes = size as u32 + self.config.overhead_bytes;
+        let path = &mut self.paths[id.index()];
+        path.on_sent(now, bytes, content);
+        path.counters.sent_packets += 1;
+        path.counters.sent_bytes += u64::from(bytes);
+        if content == PacketContent::Padding {
+            path.counters.padding_packets += 1;
+            path.counters.padding_bytes += u64::from(bytes);
+        }
+        self.scheduler
+            .on_event(now, &SchedulerEvent::Sent { path: id, bytes });
+        Some(Transmit {
+            path: id,
+            size,
+            ecn: Ecn::NotEct,
+            is_tracked: true,
+        })
+    }
+
+    fn write_challenge(&mut self, id: PathId, buf: &mut Vec<u8>) -> Option<PacketContent> {
+        let path = &mut self.paths[id.index()];
+        let token = path.challenge.take()?;
+        path.write_tracked_header(buf);
+        wire::write_path_challenge(token, buf);
+        Some(PacketContent::Challenge)
+    }
+
+    fn write_media(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        buf: &mut Vec<u8>,
+    ) -> Option<PacketContent> {
+        let path = &mut self.paths[id.index()];
+        // What has arrived by another copy or has been given up meanwhile is passed over.
+        loop {
+            let packet = path.pop_bound(now)?;
+            let fragment = self.send_buffer.fragment(packet.frame, packet.fragment);
+            let Some((header, captured_at, payload)) = fragment else {
+                continue;
+            };
+            path.write_tracked_header(buf);
+            wire::write_fragment(header, captured_at, payload, buf);
+            if packet.kind == PacketKind::Retransmission {
+                path.counters.retransmitted_packets += 1;
+                path.counters.retransmitted_bytes += u64::from(packet.bytes);
+            }
+            self.send_buffer.on_sent(packet.frame, packet.fragment, id);
+            let (frame, fragment) = (packet.frame, packet.fragment);
+            return Some(PacketContent::Fragment { frame, fragment });
+        }
+    }
+
+    fn write_padding(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        buf: &mut Vec<u8>,
+    ) -> Option<PacketContent> {
+        let due_at = self.padding_due_at(id)?;
+        if due_at > now {
+            return None;
+        }
+        let path = &mut self.paths[id.index()];
+        path.write_tracked_header(buf);
+        wire::write_padding(usize::from(self.config.fragment_bytes), buf);
+        Some(PacketContent::Padding)
+    }
+
+    /// When padding is due on a path; `None` while none is wanted.
+    pub(super) fn padding_due_at(&self, id: PathId) -> Option<Instant> {
+        if !self.has_sent_media || self.closing != Closing::Open {
+            return None;
+        }
+        let policy = self.config.padding;
+        let is_useful = policy == PaddingPolicy::Always || self.is_more_bandwidth_useful();
+        self.paths[id.index()].padding_due_at(policy, is_useful)
+    }
+}

@@ -1,0 +1,93 @@
+//! Whether a path still answers.
+//!
+//! With packets outstanding, a path is *suspect* after one probe timeout of silence (SRTT + 4 RTTVAR,
+//! RFC 9002 §6.2.1) and *out* after max(3 SRTT, 200 ms). A late acknowledgement undoes both. While it
+//! is not active it is challenged, so that it is found again when it returns.
+
+use anabranch_units::{Duration, Instant};
+
+use crate::path_view::PathState;
+use crate::recovery::Recovery;
+
+/// How often a path that is out is challenged.
+const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A path is not out before this much silence, however short its round-trip time.
+const OUT_AFTER_AT_LEAST: Duration = Duration::from_millis(200);
+
+#[derive(Debug, Default)]
+pub(crate) struct Liveness {
+    state: PathState,
+    challenge_at: Option<Instant>,
+}
+
+/// What has to be done on a timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Alarm {
+    /// The path has become suspect.
+    Suspect,
+    /// The path is out.
+    Out,
+    /// It is time for a challenge.
+    Challenge,
+}
+
+impl Liveness {
+    pub(crate) fn state(&self) -> PathState {
+        self.state
+    }
+
+    /// The path has answered. Returns whether it was in doubt.
+    pub(crate) fn on_answer(&mut self) -> bool {
+        if self.state == PathState::Removed || self.state == PathState::Active {
+            return false;
+        }
+        self.state = PathState::Active;
+        self.challenge_at = None;
+        true
+    }
+
+    pub(crate) fn remove(&mut self) {
+        *self = Liveness {
+            state: PathState::Removed,
+            challenge_at: None,
+        };
+    }
+
+    /// When [`Liveness::on_timeout`] has something to say.
+    pub(crate) fn due_at(&self, recovery: &Recovery) -> Option<Instant> {
+        match self.state {
+            PathState::Active => Some(recovery.silent_since()? + recovery.probe_timeout()),
+            PathState::Suspect => {
+                let silent_since = recovery.silent_since()?;
+                let probe_timeout = recovery.probe_timeout();
+                let out_after = (recovery.rtt().smoothed() * 3).max(OUT_AFTER_AT_LEAST);
+                Some(silent_since + out_after.max(probe_timeout))
+            }
+            PathState::Out => self.challenge_at,
+            PathState::Removed => None,
+        }
+    }
+
+    pub(crate) fn on_timeout(&mut self, now: Instant, recovery: &Recovery) -> Option<Alarm> {
+        if self.due_at(recovery).is_none_or(|due_at| due_at > now) {
+            return None;
+        }
+        match self.state {
+            PathState::Active => {
+                self.state = PathState::Suspect;
+                Some(Alarm::Suspect)
+            }
+            PathState::Suspect => {
+                self.state = PathState::Out;
+                self.challenge_at = Some(now + CHALLENGE_INTERVAL);
+                Some(Alarm::Out)
+            }
+            PathState::Out => {
+                self.challenge_at = Some(now + CHALLENGE_INTERVAL);
+                Some(Alarm::Challenge)
+            }
+            PathState::Removed => None,
+        }
+    }
+}

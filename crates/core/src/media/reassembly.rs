@@ -1,0 +1,388 @@
+//! The receiver's frames, from their first fragment until they are whole or given up.
+
+use std::collections::VecDeque;
+
+use anabranch_units::{Duration, Instant};
+
+use super::{DropReason, FragmentHeader, FrameId, MAX_FRAME_BYTES, ReceivedFrame};
+
+/// How many frames may be open at once; a frame beyond that pushes the oldest out.
+const MAX_OPEN_FRAMES: usize = 512;
+/// How many bytes they may hold.
+const MAX_OPEN_BYTES: usize = 64 << 20;
+
+/// What became of a fragment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It is new.
+    New,
+    /// It had arrived already.
+    Duplicate,
+    /// Its frame has been delivered or given up.
+    Late,
+    /// It contradicts earlier fragments of its frame, or its frame is too large.
+    Contradictory,
+}
+
+/// What leaves the buffer, in the order of frames.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Whole(ReceivedFrame),
+    Dropped(FrameId, DropReason),
+}
+
+#[derive(Debug)]
+enum Slot {
+    /// A later frame has been seen, this one has not.
+    Missing {
+        noticed_at: Instant,
+    },
+    Open(Box<IncomingFrame>),
+    Whole(ReceivedFrame),
+}
+
+#[derive(Debug)]
+struct IncomingFrame {
+    fragment_count: u16,
+    is_key: bool,
+    captured_at: Instant,
+    first_at: Instant,
+    /// The length of every fragment but the last; zero until one of them has arrived.
+    fragment_bytes: usize,
+    bytes: Vec<u8>,
+    /// The last fragment, while where it belongs is unknown.
+    last: Option<Vec<u8>>,
+    has_arrived: Vec<bool>,
+    missing_count: u16,
+}
+
+#[derive(Debug)]
+pub(crate) struct Reassembly {
+    slots: VecDeque<Slot>,
+    first: FrameId,
+    open_bytes: usize,
+    wait: Duration,
+}
+
+impl Reassembly {
+    pub(crate) fn new(wait: Duration) -> Self {
+        Reassembly {
+            slots: VecDeque::new(),
+            first: FrameId(0),
+            open_bytes: 0,
+            wait,
+        }
+    }
+
+    /// Takes a fragment in.
+    pub(crate) fn insert(
+        &mut self,
+        now: Instant,
+        header: FragmentHeader,
+        captured_at: Instant,
+        payload: &[u8],
+        out: &mut Vec<Outcome>,
+    ) -> Taken {
+        let Some(ahead) = header.frame.0.checked_sub(self.first.0) else {
+            return Taken::Late;
+        };
+        if usize::from(header.fragment_count) * payload.len() > MAX_FRAME_BYTES {
+            return Taken::Contradictory;
+        }
+        if ahead >= MAX_OPEN_FRAMES as u64 {
+            let skipped = ahead - (MAX_OPEN_FRAMES as u64 - 1);
+            self.push_out(skipped, out);
+        }
+        let index = (header.frame.0 - self.first.0) as usize;
+        while self.slots.len() <= index {
+            self.slots.push_back(Slot::Missing { noticed_at: now });
+        }
+        let slot = &mut self.slots[index];
+        if let Slot::Missing { .. } = slot {
+            *slot = Slot::Open(Box::new(IncomingFrame::new(now, header, captured_at)));
+        }
+        let Slot::Open(frame) = slot else {
+            return Taken::Duplicate;
+        };
+        let before = frame.bytes.len();
+        let taken = frame.insert(header, payload);
+        self.open_bytes += frame.bytes.len() - before;
+        if frame.missing_count == 0 {
+            self.open_bytes -= frame.bytes.len();
+            *slot = Slot::Whole(ReceivedFrame {
+                id: header.frame,
+                is_key: frame.is_key,
+                captured_at: frame.captured_at,
+                bytes: core::mem::take(&mut frame.bytes),
+                first_at: frame.first_at,
+                completed_at: now,
+            });
+        }
+        while self.open_bytes > MAX_OPEN_BYTES {
+            self.push_out(1, out);
+        }
+        self.deliver(now, out);
+        taken
+    }
+
+    /// When [`Reassembly::deliver`] may have something to give up.
+    pub(crate) fn expires_at(&self) -> Option<Instant> {
+        match self.slots.front()? {
+            Slot::Missing { noticed_at } => Some(*noticed_at + self.wait),
+            Slot::Open(frame) if frame.is_key => None,
+            Slot::Open(frame) => Some(frame.first_at + self.wait),
+            Slot::Whole(_) => Some(Instant::ZERO),
+        }
+    }
+
+    /// Hands out what is whole, in order, and gives up what the order has waited for too long.
+    pub(crate) fn deliver(&mut self, now: Instant, out: &mut Vec<Outcome>) {
+        while let Some(slot) = self.slots.front() {
+            let is_over = match slot {
+                Slot::Whole(_) => true,
+                // Frames after an incomplete key frame cannot be decoded until the next one.
+                Slot::Open(frame) if frame.is_key => self.has_later_whole_key(),
+                Slot::Open(_) | Slot::Missing { .. } => {
+                    self.expires_at().is_some_and(|at| at <= now)
+                }
+            };
+            if !is_over {
+                return;
+            }
+            self.push_out(1, out);
+        }
+    }
+
+    /// The session is over: hands out what is whole and gives up the rest.
+    pub(crate) fn finish(&mut self, out: &mut Vec<Outcome>) {
+        self.push_out(self.slots.len() as u64, out);
+    }
+
+    fn has_later_whole_key(&self) -> bool {
+        self.slots
+            .iter()
+            .skip(1)
+            .any(|slot| matches!(slot, Slot::Whole(frame) if frame.is_key))
+    }
+
+    /// Takes the first `count` frames out, as they are.
+    fn push_out(&mut self, count: u64, out: &mut Vec<Outcome>) {
+        let open = (self.slots.len() as u64).min(count);
+        for slot in self.slots.drain(..open as usize) {
+            out.push(match slot {
+                Slot::Whole(frame) => Outcome::Whole(frame),
+                Slot::Open(frame) => {
+                    self.open_bytes -= frame.bytes.len();
+                    Outcome::Dropped(self.first, DropReason::Incomplete)
+                }
+                Slot::Missing { .. } => Outcome::Dropped(self.first, DropReason::Missing),
+            });
+            self.first.0 += 1;
+        }
+        // Frames of which not even a successor was seen are too many to tell one by one.
+        self.first.0 += count - open;
+    }
+}
+
+impl IncomingFrame {
+    fn new(now: Instant, header: FragmentHeader, captured_at: Instant) -> Self {
+        IncomingFrame {
+            fragment_count: header.fragment_count,
+            is_key: header.is_key,
+            captured_at,
+            first_at: now,
+            fragment_bytes: 0,
+            bytes: Vec::new(),
+            last: None,
+            has_arrived: vec![false; usize::from(header.fragment_count)],
+            missing_count: header.fragment_count,
+        }
+    }
+
+    fn insert(&mut self, header: FragmentHeader, payload: &[u8]) -> Taken {
+        if header.fragment_count != self.fragment_count || header.is_key != self.is_key {
+            return Taken::Contradictory;
+        }
+        let index = usize::from(header.fragment);
+        if self.has_arrived[index] {
+            return Taken::Duplicate;
+        }
+        let is_last = header.fragment + 1 == self.fragment_count;
+        if is_last && self.fragment_count > 1 {
+            if self.fragment_bytes == 0 {
+                self.last = Some(payload.to_vec());
+            } else if !self.place_last(payload) {
+                return Taken::Contradictory;
+            }
+        } else if !self.place(index, payload) {
+            return Taken::Contradictory;
+        }
+        self.has_arrived[index] = true;
+        self.missing_count -= 1;
+        Taken::New
+    }
+
+    /// Copies any fragment but the last to its place.
+    fn place(&mut self, index: usize, payload: &[u8]) -> bool {
+        if self.fragment_bytes == 0 {
+            if self
+                .last
+                .as_ref()
+                .is_some_and(|last| last.len() > payload.len())
+            {
+                return false;
+            }
+            self.fragment_bytes = payload.len();
+            self.bytes
+                .reserve(payload.len() * usize::from(self.fragment_count));
+            self.bytes.resize(
+                payload.len() * (usize::from(self.fragment_count) - 1).max(1),
+                0,
+            );
+            if let Some(last) = self.last.take() {
+                self.bytes.extend_from_slice(&last);
+            }
+        }
+        if payload.len() != self.fragment_bytes {
+            return false;
+        }
+        let start = index * self.fragment_bytes;
+        self.bytes[start..start + payload.len()].copy_from_slice(payload);
+        true
+    }
+
+    fn place_last(&mut self, payload: &[u8]) -> bool {
+        let fits = payload.len() <= self.fragment_bytes;
+        if fits {
+            self.bytes.extend_from_slice(payload);
+        }
+        fits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAIT: Duration = Duration::from_millis(500);
+
+    struct Bed {
+        reassembly: Reassembly,
+        out: Vec<Outcome>,
+    }
+
+    impl Bed {
+        fn new() -> Self {
+            Bed {
+                reassembly: Reassembly::new(WAIT),
+                out: Vec::new(),
+            }
+        }
+
+        fn insert(
+            &mut self,
+            millis: u64,
+            frame: u64,
+            fragment: u16,
+            of: u16,
+            is_key: bool,
+        ) -> Taken {
+            let header = FragmentHeader {
+                frame: FrameId(frame),
+                fragment,
+                fragment_count: of,
+                is_key,
+            };
+            let length = if fragment + 1 == of { 40 } else { 100 };
+            let payload = vec![fragment as u8; length];
+            let now = Instant::from_millis(millis);
+            self.reassembly
+                .insert(now, header, Instant::ZERO, &payload, &mut self.out)
+        }
+
+        fn deliver(&mut self, millis: u64) {
+            self.reassembly
+                .deliver(Instant::from_millis(millis), &mut self.out);
+        }
+
+        /// "3" for a whole frame, "3i" for an incomplete and "3m" for a missing one.
+        fn outcomes(&mut self) -> String {
+            let texts = self.out.drain(..).map(|outcome| match outcome {
+                Outcome::Whole(frame) => frame.id.to_string(),
+                Outcome::Dropped(id, DropReason::Missing) => format!("{id}m"),
+                Outcome::Dropped(id, _) => format!("{id}i"),
+            });
+            texts.collect::<Vec<_>>().join(" ")
+        }
+    }
+
+    #[test]
+    fn fragments_in_any_order_give_the_same_bytes() {
+        let expected: Vec<u8> = [vec![0; 100], vec![1; 100], vec![2; 40]].concat();
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]] {
+            let mut bed = Bed::new();
+            for fragment in order {
+                assert_eq!(bed.insert(1, 0, fragment, 3, true), Taken::New);
+            }
+            let Some(Outcome::Whole(frame)) = bed.out.pop() else {
+                panic!("not whole: {order:?}")
+            };
+            assert_eq!(frame.bytes, expected, "{order:?}");
+        }
+    }
+
+    #[test]
+    fn a_later_frame_waits_for_its_predecessors_or_their_expiry() {
+        let mut bed = Bed::new();
+        bed.insert(0, 0, 0, 2, false);
+        bed.insert(10, 2, 0, 1, false);
+        bed.deliver(499);
+        assert_eq!(bed.outcomes(), "");
+        bed.deliver(500);
+        assert_eq!(bed.outcomes(), "0i", "frame 1 was noticed missing at 10 ms");
+        bed.deliver(510);
+        assert_eq!(bed.outcomes(), "1m 2");
+    }
+
+    #[test]
+    fn a_key_frame_is_waited_for_until_the_next_one_is_whole() {
+        let mut bed = Bed::new();
+        bed.insert(0, 0, 0, 2, true);
+        bed.insert(40, 1, 0, 1, false);
+        bed.deliver(10_000);
+        assert_eq!(
+            (bed.outcomes().as_str(), bed.reassembly.expires_at()),
+            ("", None)
+        );
+        bed.insert(10_000, 2, 0, 1, true);
+        assert_eq!(bed.outcomes(), "0i 1 2");
+    }
+
+    #[test]
+    fn late_double_and_contradictory_fragments_change_nothing() {
+        let mut bed = Bed::new();
+        bed.insert(0, 0, 0, 1, false);
+        assert_eq!(bed.insert(1, 0, 0, 1, false), Taken::Late);
+        bed.insert(2, 1, 0, 3, false);
+        assert_eq!(bed.insert(3, 1, 0, 3, false), Taken::Duplicate);
+        assert_eq!(bed.insert(3, 1, 1, 4, false), Taken::Contradictory);
+        assert_eq!(bed.insert(3, 1, 1, 3, true), Taken::Contradictory);
+        assert_eq!(bed.outcomes(), "0");
+    }
+
+    #[test]
+    fn memory_is_bounded_when_frames_never_complete() {
+        let mut bed = Bed::new();
+        for frame in 0..2_000 {
+            bed.insert(0, frame, 0, 2, true);
+        }
+        assert!(bed.reassembly.slots.len() <= MAX_OPEN_FRAMES);
+        assert_eq!(
+            bed.insert(0, 1 << 40, 0, 1, false),
+            Taken::New,
+            "a leap is survived"
+        );
+        assert!(bed.reassembly.slots.len() <= MAX_OPEN_FRAMES);
+        assert!(bed.reassembly.open_bytes <= MAX_OPEN_BYTES);
+    }
+}

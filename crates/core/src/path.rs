@@ -1,0 +1,366 @@
+//! One path: glue of controller, pacer, recovery, queue and liveness.
+
+use std::collections::VecDeque;
+
+use anabranch_units::{DataRate, Instant};
+
+use crate::config::{Config, PaddingPolicy};
+use crate::congestion::{
+    CongestionController, ControlParameters, Feedback, FeedbackSchedule, Timeout,
+};
+use crate::counters::PathCounters;
+use crate::liveness::Liveness;
+use crate::pacer::Pacer;
+use crate::path_view::{PathId, PathState, PathView};
+use crate::recovery::{Arrivals, Digest, PacketContent, Recovery, SentPacket};
+use crate::scheduler::{PacketKind, PacketView};
+use crate::session_view::SessionView;
+use crate::wire;
+
+/// What the driver says of a path that it adds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathOptions {
+    /// The user's preference, above zero; shares of traffic follow it where the scheduler may choose.
+    pub weight: f64,
+    /// Whether the user pays by volume.
+    pub is_metered: bool,
+}
+
+impl Default for PathOptions {
+    fn default() -> Self {
+        PathOptions {
+            weight: 1.0,
+            is_metered: false,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Path {
+    pub(crate) id: PathId,
+    options: PathOptions,
+    pub(crate) controller: Box<dyn CongestionController>,
+    control: ControlParameters,
+    pacer: Pacer,
+    pub(crate) recovery: Recovery,
+    pub(crate) liveness: Liveness,
+    pub(crate) arrivals: Arrivals,
+    pub(crate) schedule: ScheduleExchange,
+    /// Packets bound to this path: retransmissions go first.
+    bound_retransmissions: VecDeque<PacketView>,
+    bound_sources: VecDeque<PacketView>,
+    queued_bytes: u64,
+    is_window_limited: bool,
+    padding_at: Instant,
+    /// The path challenge that is to leave, and the one that waits for its answer.
+    pub(crate) challenge: Option<u64>,
+    pub(crate) expected_response: Option<u64>,
+    /// The token to be echoed.
+    pub(crate) response: Option<u64>,
+    /// Whether the peer is to be told that this path is in doubt, or no longer.
+    pub(crate) status_to_tell: Option<bool>,
+    /// The doubted path whose report is to be repeated on this one.
+    pub(crate) report_elsewhere: Option<PathId>,
+    /// Whether this round of closing has been said on this path.
+    pub(crate) has_said_close: bool,
+    /// When the peer last made a report on this path, by its clock.
+    pub(crate) last_reported_at: Instant,
+    /// Until when the peer doubts that its path's feedback comes through.
+    pub(crate) doubted_until: Instant,
+    /// When anything last arrived on this path.
+    pub(crate) last_heard_at: Instant,
+    loss_ratio: f64,
+    pub(crate) counters: PathCounters,
+}
+
+/// Telling the peer when to report: repeated with every packet until one that told it has arrived.
+#[derive(Debug)]
+pub(crate) struct ScheduleExchange {
+    pub(crate) wanted: FeedbackSchedule,
+    /// The first packet that told `wanted`; `None` until one has left.
+    told_since: Option<u64>,
+    is_known: bool,
+}
+
+impl ScheduleExchange {
+    fn new(wanted: FeedbackSchedule) -> Self {
+        ScheduleExchange {
+            wanted,
+            told_since: None,
+            is_known: false,
+        }
+    }
+
+    fn want(&mut self, wanted: FeedbackSchedule) {
+        if self.wanted != wanted {
+            *self = Self::new(wanted);
+        }
+    }
+
+    /// What the packet of this number has to tell, if anything.
+    pub(crate) fn to_tell(&mut self, packet_number: u64) -> Option<FeedbackSchedule> {
+        if self.is_known {
+            return None;
+        }
+        self.told_since.get_or_insert(packet_number);
+        Some(self.wanted)
+    }
+
+    fn on_acked(&mut self, packet_number: u64) {
+        if self.told_since.is_some_and(|since| packet_number >= since) {
+            self.is_known = true;
+        }
+    }
+}
+
+impl Path {
+    pub(crate) fn new(
+        id: PathId,
+        now: Instant,
+        config: &Config,
+        options: PathOptions,
+        controller: Box<dyn CongestionController>,
+    ) -> Self {
+        let control = controller.control();
+        let wanted = config
+            .feedback
+            .unwrap_or_else(|| controller.feedback_schedule());
+        let mut recovery = Recovery::new(config.loss_detection, now);
+        recovery.set_max_feedback_delay(wanted.max_delay);
+        Path {
+            id,
+            options,
+            controller,
+            control,
+            pacer: Pacer::new(now),
+            recovery,
+            liveness: Liveness::default(),
+            arrivals: Arrivals::new(),
+            schedule: ScheduleExchange::new(wanted),
+            bound_retransmissions: VecDeque::new(),
+            bound_sources: VecDeque::new(),
+            queued_bytes: 0,
+            is_window_limited: false,
+            padding_at: now,
+            challenge: None,
+            expected_response: None,
+            response: None,
+            status_to_tell: None,
+            report_elsewhere: None,
+            has_said_close: false,
+            last_reported_at: Instant::ZERO,
+            doubted_until: Instant::ZERO,
+            last_heard_at: now,
+            loss_ratio: 0.0,
+            counters: PathCounters::default(),
+        }
+    }
+
+    pub(crate) fn state(&self) -> PathState {
+        self.liveness.state()
+    }
+
+    /// The controller's last word, without a virtual call.
+    pub(crate) fn control(&self) -> &ControlParameters {
+        &self.control
+    }
+
+    pub(crate) fn view(&self, max_packet_bytes: u64, now: Instant) -> PathView {
+        let rtt = self.recovery.rtt();
+        PathView {
+            id: self.id,
+            state: self.state(),
+            smoothed_rtt: rtt.has_sample().then(|| rtt.smoothed()),
+            latest_rtt: rtt.latest(),
+            rtt_variation: rtt.variation(),
+            min_rtt: rtt.min_rtt(),
+            bytes_in_flight: self.recovery.bytes_in_flight(),
+            queued_bytes: self.queued_bytes,
+            congestion_window: self.control.congestion_window,
+            pacing_rate: self.control.pacing_rate,
+            bandwidth: self.control.target_rate,
+            sendable_bytes: self.sendable_bytes(max_packet_bytes, now),
+            loss_ratio: self.loss_ratio,
+            weight: self.options.weight,
+            is_metered: self.options.is_metered,
+        }
+    }
+
+    /// What the window leaves, and no more than one packet where the pacer alone decides.
+    fn sendable_bytes(&self, max_packet_bytes: u64, now: Instant) -> u64 {
+        if !self.state().is_usable() {
+            return 0;
+        }
+        let committed = self.recovery.bytes_in_flight() + self.queued_bytes;
+        let window = self
+            .control
+            .congestion_window
+            .map_or(u64::MAX, |w| w.saturating_sub(committed));
+        if self.control.pacing_rate.is_none() {
+            return window;
+        }
+        let is_ready = self.queued_bytes == 0 && self.ready_at() <= now;
+        if is_ready {
+            window.min(max_packet_bytes)
+        } else {
+            0
+        }
+    }
+
+    pub(crate) fn queued_bytes(&self) -> u64 {
+        self.queued_bytes
+    }
+
+    /// Appends the header of the next tracked packet, with what the peer is still to be told.
+    pub(crate) fn write_tracked_header(&mut self, buf: &mut Vec<u8>) {
+        let packet_number = self.recovery.next_packet_number();
+        wire::write_tracked_header(packet_number, buf);
+        if let Some(schedule) = self.schedule.to_tell(packet_number) {
+            wire::write_feedback_schedule(&schedule, buf);
+        }
+    }
+
+    /// Binds a packet to this path.
+    pub(crate) fn bind(&mut self, now: Instant, packet: PacketView) {
+        if self.queued_bytes == 0 && self.ready_at() < now && self.has_window() {
+            // The path has stood idle for want of packets.
+            self.recovery.mark_app_limited();
+            self.pacer.restart(now);
+        }
+        self.queued_bytes += u64::from(packet.bytes);
+        match packet.kind {
+            PacketKind::Retransmission => self.bound_retransmissions.push_back(packet),
+            PacketKind::Source => self.bound_sources.push_back(packet),
+        }
+    }
+
+    /// Takes all bound packets back.
+    pub(crate) fn unbind_all(&mut self) -> impl Iterator<Item = PacketView> + '_ {
+        self.queued_bytes = 0;
+        self.bound_retransmissions
+            .drain(..)
+            .chain(self.bound_sources.drain(..))
+    }
+
+    /// The next bound packet, if pacer and window let it go now.
+    pub(crate) fn pop_bound(&mut self, now: Instant) -> Option<PacketView> {
+        if self.queued_bytes == 0 || self.ready_at() > now {
+            return None;
+        }
+        if !self.has_window() {
+            self.is_window_limited = true;
+            return None;
+        }
+        let packet = self
+            .bound_retransmissions
+            .pop_front()
+            .or_else(|| self.bound_sources.pop_front())?;
+        self.queued_bytes -= u64::from(packet.bytes);
+        Some(packet)
+    }
+
+    pub(crate) fn has_bound(&self) -> bool {
+        self.queued_bytes > 0
+    }
+
+    pub(crate) fn has_window(&self) -> bool {
+        self.control
+            .congestion_window
+            .is_none_or(|w| self.recovery.bytes_in_flight() < w)
+    }
+
+    /// When the pacer lets the next packet go.
+    pub(crate) fn ready_at(&self) -> Instant {
+        self.pacer
+            .ready_at(self.control.pacing_rate, self.control.burst_bytes)
+    }
+
+    /// When padding is due; `None` while it is not wanted.
+    pub(crate) fn padding_due_at(
+        &self,
+        policy: PaddingPolicy,
+        is_more_useful: bool,
+    ) -> Option<Instant> {
+        if self.has_bound() || self.state() != PathState::Active || !self.has_window() {
+            return None;
+        }
+        match policy {
+            PaddingPolicy::Never => None,
+            PaddingPolicy::Always => Some(self.ready_at()),
+            PaddingPolicy::WhileProbing => (is_more_useful && !self.control.padding_rate.is_zero())
+                .then(|| self.ready_at().max(self.padding_at)),
+        }
+    }
+
+    /// A tracked packet of `bytes` bytes on the wire leaves.
+    pub(crate) fn on_sent(
+        &mut self,
+        now: Instant,
+        bytes: u32,
+        content: PacketContent,
+    ) -> SentPacket {
+        let packet = self.recovery.on_sent(now, bytes, content);
+        self.pacer.on_sent(now, bytes, self.control.pacing_rate);
+        self.padding_at = match self.control.padding_rate {
+            DataRate::ZERO => now,
+            rate => now + rate.time_for(u64::from(bytes)),
+        };
+        self.controller.on_sent(now, &packet);
+        packet
+    }
+
+    /// Tells the controller what `digest` found.
+    pub(crate) fn on_feedback(
+        &mut self,
+        now: Instant,
+        digest: &Digest,
+        session: &SessionView,
+        views: &[PathView],
+        is_schedule_fixed: bool,
+    ) {
+        for packet in &digest.acked {
+            self.schedule.on_acked(packet.sent.packet_number);
+        }
+        self.count_losses(digest);
+        let feedback = Feedback {
+            path: self.id,
+            acked: &digest.acked,
+            lost: &digest.lost,
+            spurious: &digest.spurious,
+            rtt: self.recovery.rtt(),
+            delivery: digest.delivery,
+            prior_bytes_in_flight: digest.prior_bytes_in_flight,
+            bytes_in_flight: self.recovery.bytes_in_flight(),
+            delivered_bytes: self.recovery.delivered_bytes(),
+            is_app_limited: digest.is_app_limited,
+            is_window_limited: core::mem::take(&mut self.is_window_limited),
+            reported_at: self.last_reported_at,
+            ce_count: digest.ce_count,
+        };
+        self.controller.on_feedback(now, &feedback, session, views);
+        self.control = self.controller.control();
+        if !is_schedule_fixed {
+            let wanted = self.controller.feedback_schedule();
+            self.schedule.want(wanted);
+            self.recovery.set_max_feedback_delay(wanted.max_delay);
+        }
+    }
+
+    /// Tells the controller of a timeout.
+    pub(crate) fn on_timeout(&mut self, now: Instant, cause: Timeout) {
+        self.controller.on_timeout(now, cause);
+        self.control = self.controller.control();
+    }
+
+    fn count_losses(&mut self, digest: &Digest) {
+        // A window of about a hundred packets.
+        const WEIGHT: f64 = 0.01;
+        let lost = digest.lost.len() as u64;
+        let acked = digest.acked.len() as u64;
+        self.counters.lost_packets += lost;
+        self.counters.spurious_losses += digest.spurious.len() as u64;
+        for is_lost in (0..lost).map(|_| 1.0).chain((0..acked).map(|_| 0.0)) {
+            self.loss_ratio += WEIGHT * (is_lost - self.loss_ratio);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The receiving half of recovery: which tracked packets arrived on a path, when, and when to report
+//! them.
+
+use std::collections::VecDeque;
+
+use anabranch_units::Instant;
+
+use crate::congestion::FeedbackSchedule;
+use crate::path_view::PathId;
+use crate::wire::{MAX_ARRIVALS, MAX_RANGES, OutgoingReport};
+
+/// How many ranges that earlier reports told are told again, in case those got lost.
+const REPEATED_RANGES: usize = 4;
+
+/// What has arrived on one path.
+#[derive(Debug)]
+pub(crate) struct Arrivals {
+    /// Received numbers, inclusive, the highest range first.
+    ranges: Vec<(u64, u64)>,
+    /// The received packets of the highest numbers, ascending, with their arrival times.
+    recent: VecDeque<(u64, Instant)>,
+    schedule: FeedbackSchedule,
+    /// The lowest number received since the last report.
+    lowest_unreported: Option<u64>,
+    unreported_count: u32,
+    due_at: Option<Instant>,
+    ce_count: u64,
+    arrivals: Vec<Instant>,
+}
+
+impl Arrivals {
+    pub(crate) fn new() -> Self {
+        Arrivals {
+            ranges: Vec::with_capacity(MAX_RANGES + 1),
+            recent: VecDeque::with_capacity(MAX_ARRIVALS + 1),
+            schedule: FeedbackSchedule::default(),
+            lowest_unreported: None,
+            unreported_count: 0,
+            due_at: None,
+            ce_count: 0,
+            arrivals: Vec::with_capacity(MAX_ARRIVALS),
+        }
+    }
+
+    /// The number expected next, for completing truncated ones.
+    pub(crate) fn expected(&self) -> u64 {
+        self.ranges.first().map_or(0, |range| range.1 + 1)
+    }
+
+    pub(crate) fn set_schedule(&mut self, schedule: FeedbackSchedule) {
+        self.schedule = schedule;
+    }
+
+    /// When a report is due.
+    pub(crate) fn due_at(&self) -> Option<Instant> {
+        self.due_at
+    }
+
+    /// A report is due now, whatever the schedule: the sender has asked whether the path is alive.
+    pub(crate) fn report_at_once(&mut self, now: Instant) {
+        if !self.ranges.is_empty() {
+            self.due_at = Some(now);
+        }
+    }
+
+    /// Notes a packet that arrived at `received_at`. Returns whether it is new.
+    pub(crate) fn on_received(
+        &mut self,
+        now: Instant,
+        packet_number: u64,
+        received_at: Instant,
+        is_ce_marked: bool,
+    ) -> bool {
+        let expected = self.expected();
+        if !self.insert(packet_number) {
+            return false;
+        }
+        let position = self
+            .recent
+            .partition_point(|&(number, _)| number < packet_number);
+        self.recent.insert(position, (packet_number, received_at));
+        if self.recent.len() > MAX_ARRIVALS {
+            self.recent.pop_front();
+        }
+        self.ce_count += u64::from(is_ce_marked);
+        self.unreported_count += 1;
+        self.lowest_unreported = Some(
+            self.lowest_unreported
+                .map_or(packet_number, |low| low.min(packet_number)),
+        );
+        let is_hole = packet_number != expected;
+        let is_urgent = self.schedule.is_immediate_on_hole && (is_hole || is_ce_marked);
+        if is_urgent || self.unreported_count >= self.schedule.every_packets {
+            self.due_at = Some(now);
+        } else if self.due_at.is_none() {
+            self.due_at = Some(now + self.schedule.max_delay);
+        }
+        true
+    }
+
+    fn insert(&mut self, number: u64) -> bool {
+        // The usual case: the next one.
+        if let Some(first) = self.ranges.first_mut()
+            && first.1 + 1 == number
+        {
+            first.1 = number;
+            return true;
+        }
+        let index = self.ranges.partition_point(|&(low, _)| low > number);
+        if self
+            .ranges
+            .get(index)
+            .is_some_and(|&(_, high)| number <= high)
+        {
+            return false;
+        }
+        let joins_above = index > 0 && self.ranges[index - 1].0 == number + 1;
+        let joins_below = self
+            .ranges
+            .get(index)
+            .is_some_and(|&(_, high)| high + 1 == number);
+        match (joins_above, joins_below) {
+            (true, true) => {
+                self.ranges[index - 1].0 = self.ranges[index].0;
+                self.ranges.remove(index);
+            }
+            (true, false) => self.ranges[index - 1].0 = number,
+            (false, true) => self.ranges[index].1 = number,
+            (false, false) if index >= MAX_RANGES => return false,
+            (false, false) => self.ranges.insert(index, (number, number)),
+        }
+        self.ranges.truncate(MAX_RANGES);
+        true
+    }
+
+    /// The report on what has arrived so far; `None` while nothing has.
+    pub(crate) fn report(&mut self, now: Instant, path: PathId) -> Option<OutgoingReport<'_>> {
+        let newest = self.ranges.first()?.1;
+        let lowest_unreported = self.lowest_unreported.take().unwrap_or(newest);
+        self.unreported_count = 0;
+        self.due_at = None;
+        let new_ranges = self
+            .ranges
+            .partition_point(|&(_, high)| high >= lowest_unreported);
+        let told = (new_ranges + REPEATED_RANGES).min(self.ranges.len());
+        self.arrivals.clear();
+        let arrivals = self
+            .recent
+            .iter()
+            .rev()
+            .take_while(|(number, _)| *number >= lowest_unreported);
+        self.arrivals.extend(arrivals.map(|(_, at)| *at));
+        Some(OutgoingReport {
+            path,
+            reported_at: now,
+            ce_count: self.ce_count,
+            ranges: &self.ranges[..told],
+            arrivals: &self.arrivals,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_units::Duration;
+
+    use super::*;
+
+    fn received(numbers: &[u64]) -> Arrivals {
+        let mut arrivals = Arrivals::new();
+        arrivals.set_schedule(FeedbackSchedule {
+            every_packets: 4,
+            max_delay: Duration::from_millis(10),
+            is_immediate_on_hole: true,
+        });
+        for &number in numbers {
+            arrivals.on_received(
+                Instant::from_millis(number),
+                number,
+                Instant::from_millis(number),
+                false,
+            );
+        }
+        arrivals
+    }
+
+    #[test]
+    fn ranges_grow_join_and_refuse_duplicates() {
+        let mut arrivals = received(&[0, 1, 4, 5, 3, 9]);
+        assert_eq!(arrivals.ranges, [(9, 9), (3, 5), (0, 1)]);
+        let at = Instant::ZERO;
+        assert!(!arrivals.on_received(at, 4, at, false));
+        assert!(arrivals.on_received(at, 2, at, false));
+        assert_eq!(arrivals.ranges, [(9, 9), (0, 5)]);
+    }
+
+    #[test]
+    fn a_report_is_due_by_count_by_delay_and_at_once_on_a_hole() {
+        assert_eq!(received(&[0, 1]).due_at(), Some(Instant::from_millis(10)));
+        assert_eq!(
+            received(&[0, 1, 2, 3]).due_at(),
+            Some(Instant::from_millis(3))
+        );
+        assert_eq!(received(&[0, 1, 5]).due_at(), Some(Instant::from_millis(5)));
+    }
+
+    #[test]
+    fn arrival_times_are_told_once_and_ranges_again() {
+        let mut arrivals = received(&[0, 1, 2, 5]);
+        let report = arrivals.report(Instant::from_millis(5), PathId(0)).unwrap();
+        assert_eq!(
+            (report.ranges, report.arrivals.len()),
+            (&[(5, 5), (0, 2)][..], 4)
+        );
+        arrivals.on_received(Instant::from_millis(6), 6, Instant::from_millis(6), false);
+        let report = arrivals.report(Instant::from_millis(6), PathId(0)).unwrap();
+        assert_eq!(
+            (report.ranges, report.arrivals.len()),
+            (&[(5, 6), (0, 2)][..], 1)
+        );
+        assert_eq!(arrivals.due_at(), None);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let every_other: Vec<u64> = (0..10_000).map(|number| number * 2).collect();
+        let arrivals = received(&every_other);
+        assert!(arrivals.ranges.len() <= MAX_RANGES && arrivals.recent.len() <= MAX_ARRIVALS);
+        assert_eq!(arrivals.expected(), 19_999);
+    }
+}

@@ -1,0 +1,228 @@
+//! A network for two endpoints under test: paths of one rate and delay each way, with a drop-tail
+//! queue, losses and outages. Deliberately simpler than `link`, which the core must not know.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use anabranch_core::{
+    Config, DatagramMeta, Endpoint, Event, Frame, PathId, PathOptions, PathState, ReceivedFrame,
+};
+use anabranch_units::{DataRate, Duration, Ecn, Instant, Rng, Seed};
+
+/// One path, both ways alike; the rate limits the way there only.
+#[derive(Clone, Debug)]
+pub struct TestPath {
+    pub rate: DataRate,
+    pub delay: Duration,
+    pub queue: Duration,
+    pub loss: f64,
+    /// Everything is dropped from the first to the second instant.
+    pub outage: Option<(Instant, Instant)>,
+}
+
+impl TestPath {
+    pub fn new(megabits_per_second: u64, delay_millis: u64) -> Self {
+        TestPath {
+            rate: DataRate::from_megabits_per_second(megabits_per_second),
+            delay: Duration::from_millis(delay_millis),
+            queue: Duration::from_millis(200),
+            loss: 0.0,
+            outage: None,
+        }
+    }
+
+    fn is_out(&self, now: Instant) -> bool {
+        self.outage
+            .is_some_and(|(from, to)| (from..to).contains(&now))
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Arrival {
+    at: Instant,
+    order: u64,
+    path: usize,
+    is_back: bool,
+    bytes: Vec<u8>,
+}
+
+/// A sender and a receiver, and what they have said.
+pub struct Network {
+    pub now: Instant,
+    pub sender: Endpoint,
+    pub receiver: Endpoint,
+    pub paths: Vec<TestPath>,
+    pub received: Vec<(Instant, ReceivedFrame)>,
+    pub dropped: Vec<Event>,
+    pub path_states: Vec<(Instant, PathId, PathState)>,
+    pub sent_on: Vec<u64>,
+    pub is_peer_closed: bool,
+    busy_until: Vec<Instant>,
+    in_flight: BinaryHeap<Reverse<Arrival>>,
+    order: u64,
+    rng: Rng,
+    /// Datagrams that pass through this are altered on their way, to test robustness.
+    pub tamper: Option<fn(&mut Rng, &mut Vec<u8>)>,
+}
+
+pub const OVERHEAD_BYTES: u64 = 28;
+
+impl Network {
+    pub fn new(config: Config, paths: Vec<TestPath>) -> Self {
+        let now = Instant::ZERO;
+        let mut sender = Endpoint::new(config.clone(), Seed(1), now).unwrap();
+        let mut receiver = Endpoint::new(config, Seed(2), now).unwrap();
+        for _ in &paths {
+            sender.add_path(now, PathOptions::default()).unwrap();
+            receiver.add_path(now, PathOptions::default()).unwrap();
+        }
+        Network {
+            now,
+            sender,
+            receiver,
+            received: Vec::new(),
+            dropped: Vec::new(),
+            path_states: Vec::new(),
+            sent_on: vec![0; paths.len()],
+            is_peer_closed: false,
+            busy_until: vec![now; paths.len()],
+            paths,
+            in_flight: BinaryHeap::new(),
+            order: 0,
+            rng: Seed(3).rng(),
+            tamper: None,
+        }
+    }
+
+    /// Sends a frame now.
+    pub fn send(&mut self, bytes: usize, is_key: bool) {
+        let payload: Vec<u8> = (0..bytes).map(|byte| byte as u8).collect();
+        let frame = Frame {
+            bytes: &payload,
+            is_key,
+            captured_at: self.now,
+        };
+        self.sender.send_frame(self.now, &frame).unwrap();
+        self.settle();
+    }
+
+    /// Sends frames of the target bitrate, 25 a second, a key frame every 50, until `end`.
+    pub fn stream_until(&mut self, end: Instant) {
+        let mut index = 0;
+        while self.now < end {
+            let bytes = self
+                .sender
+                .target_bitrate()
+                .bytes_in(Duration::from_millis(40))
+                .max(200);
+            self.send(bytes as usize, index % 50 == 0);
+            index += 1;
+            self.run_until(self.now + Duration::from_millis(40));
+        }
+    }
+
+    pub fn run_until(&mut self, end: Instant) {
+        loop {
+            self.settle();
+            let arrival = self.in_flight.peek().map(|arrival| arrival.0.at);
+            let timers = [&self.sender, &self.receiver].map(|end| end.poll_timeout().map(|t| t.0));
+            let next = timers.into_iter().chain([arrival]).flatten().min();
+            let Some(next) = next.filter(|next| *next <= end) else {
+                break;
+            };
+            self.now = self.now.max(next);
+            while self
+                .in_flight
+                .peek()
+                .is_some_and(|arrival| arrival.0.at <= self.now)
+            {
+                let Reverse(arrival) = self.in_flight.pop().unwrap();
+                self.deliver(arrival);
+            }
+            self.sender.handle_timeout(self.now);
+            self.receiver.handle_timeout(self.now);
+        }
+        self.now = end;
+    }
+
+    fn deliver(&mut self, arrival: Arrival) {
+        let path = PathId(arrival.path as u8);
+        let meta = DatagramMeta {
+            path,
+            received_at: self.now,
+            ecn: Ecn::NotEct,
+        };
+        let to = if arrival.is_back {
+            &mut self.sender
+        } else {
+            &mut self.receiver
+        };
+        to.handle_datagram(self.now, meta, &arrival.bytes);
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        let mut bytes = Vec::new();
+        while let Some(transmit) = self.sender.poll_transmit(self.now, &mut bytes) {
+            self.sent_on[transmit.path.index()] += u64::from(transmit.is_tracked);
+            self.launch(transmit.path.index(), false, core::mem::take(&mut bytes));
+        }
+        while let Some(transmit) = self.receiver.poll_transmit(self.now, &mut bytes) {
+            self.launch(transmit.path.index(), true, core::mem::take(&mut bytes));
+        }
+        while let Some(event) = self.sender.poll_event() {
+            match event {
+                Event::PathState { path, state } => self.path_states.push((self.now, path, state)),
+                Event::FrameDropped { .. } => self.dropped.push(event),
+                _ => {}
+            }
+        }
+        while let Some(event) = self.receiver.poll_event() {
+            match event {
+                Event::FrameReceived(frame) => self.received.push((self.now, frame)),
+                Event::FrameDropped { .. } => self.dropped.push(event),
+                Event::Closed => self.is_peer_closed = true,
+                _ => {}
+            }
+        }
+    }
+
+    fn launch(&mut self, index: usize, is_back: bool, mut bytes: Vec<u8>) {
+        let path = &self.paths[index];
+        if let Some(tamper) = self.tamper {
+            tamper(&mut self.rng, &mut bytes);
+        }
+        let mut leaves_at = self.now;
+        if !is_back {
+            let wire_bytes = bytes.len() as u64 + OVERHEAD_BYTES;
+            leaves_at = self.busy_until[index].max(self.now) + path.rate.time_for(wire_bytes);
+            if leaves_at - self.now > path.queue {
+                return;
+            }
+            self.busy_until[index] = leaves_at;
+        }
+        let at = leaves_at + path.delay;
+        let is_lost = self.rng.chance(path.loss) || path.is_out(self.now) || path.is_out(at);
+        if !is_lost {
+            self.order += 1;
+            let arrival = Arrival {
+                at,
+                order: self.order,
+                path: index,
+                is_back,
+                bytes,
+            };
+            self.in_flight.push(Reverse(arrival));
+        }
+    }
+
+    /// From each frame's capture to its delivery.
+    pub fn frame_delays(&self) -> Vec<Duration> {
+        self.received
+            .iter()
+            .map(|(at, frame)| *at - frame.captured_at)
+            .collect()
+    }
+}
