@@ -18,6 +18,7 @@ const OUT_AFTER_AT_LEAST: Duration = Duration::from_millis(200);
 #[derive(Debug, Default)]
 pub(crate) struct Liveness {
     state: PathState,
+    doubted_since: Instant,
     challenge_at: Option<Instant>,
 }
 
@@ -48,10 +49,13 @@ impl Liveness {
     }
 
     pub(crate) fn remove(&mut self) {
-        *self = Liveness {
-            state: PathState::Removed,
-            challenge_at: None,
-        };
+        self.state = PathState::Removed;
+        self.challenge_at = None;
+    }
+
+    /// When the path last became suspect.
+    pub(crate) fn doubted_since(&self) -> Instant {
+        self.doubted_since
     }
 
     /// When [`Liveness::on_timeout`] has something to say.
@@ -76,6 +80,7 @@ impl Liveness {
         match self.state {
             PathState::Active => {
                 self.state = PathState::Suspect;
+                self.doubted_since = now;
                 Some(Alarm::Suspect)
             }
             PathState::Suspect => {

@@ -59,6 +59,8 @@ pub(crate) struct Path {
     pub(crate) response: Option<u64>,
     /// Whether the peer is to be told that this path is in doubt, or no longer.
     pub(crate) status_to_tell: Option<bool>,
+    /// When the peer was last told so.
+    pub(crate) doubt_told_at: Instant,
     /// The doubted path whose report is to be repeated on this one.
     pub(crate) report_elsewhere: Option<PathId>,
     /// Whether this round of closing has been said on this path.
@@ -146,6 +148,7 @@ impl Path {
             expected_response: None,
             response: None,
             status_to_tell: None,
+            doubt_told_at: Instant::ZERO,
             report_elsewhere: None,
             has_said_close: false,
             last_reported_at: Instant::ZERO,

@@ -171,12 +171,17 @@ impl Recovery {
 
     /// Takes everything out of flight: the path is out. What arrives late after all counts as
     /// spurious.
-    pub(crate) fn on_silence(&mut self, now: Instant, digest: &mut Digest) {
+    pub(crate) fn on_silence(&mut self, digest: &mut Digest) {
         digest.restart(self.sent.bytes_in_flight());
         self.sent
             .declare_all_lost(|packet| digest.lost.push(*packet));
         self.loss_timer = None;
         self.on_lost(digest);
+    }
+
+    /// Forgets lost packets that will hardly arrive any more, so that memory is bounded on a path
+    /// that never reports.
+    pub(crate) fn forget_lost(&mut self, now: Instant) {
         self.sent.forget_settled(now, self.lost_memory());
     }
 

@@ -356,10 +356,11 @@ fn a_removed_path_gives_its_packets_to_the_others() {
     network.receiver.remove_path(network.now, PathId(0));
     let sent = network.sent_on[0];
     network.stream_until(Instant::from_secs(6));
+    network.run_until(Instant::from_secs(7));
     assert_eq!(network.sent_on[0], sent);
     assert_eq!(
-        network.received.len() as u64 + 3,
-        network.sender.counters().frames_sent.max(3) + 3
+        network.received.len() as u64,
+        network.sender.counters().frames_sent
     );
 }
 
@@ -428,7 +429,8 @@ proptest! {
                 bytes[0] = 0x40 | (bytes[0] & 1);
             }
             let frame = Frame { bytes: &[0; 3_000], is_key: false, captured_at: now };
-            endpoint.send_frame(now, &frame).unwrap();
+            // One of the datagrams may be a close.
+            let _ = endpoint.send_frame(now, &frame);
             let meta = DatagramMeta { path: PathId(path), received_at: now, ecn: Ecn::Ce };
             endpoint.handle_datagram(now, meta, &bytes);
             endpoint.handle_timeout(now);

@@ -18,16 +18,32 @@ use crate::session_view::SessionView;
 /// What may happen to a controller; numbers are picked among the packets outstanding.
 #[derive(Clone, Debug)]
 enum Step {
-    Send { bytes: u32 },
-    Wait { micros: u64 },
-    Report { acked: usize, lost: usize, rate_kilobits: u64, is_app_limited: bool, has_rtt: bool },
+    Send {
+        bytes: u32,
+    },
+    Wait {
+        micros: u64,
+    },
+    Report {
+        acked: usize,
+        lost: usize,
+        rate_kilobits: u64,
+        is_app_limited: bool,
+        has_rtt: bool,
+    },
     Retransmission,
     Silence,
     Own,
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
-    let report = (0_usize..12, 0_usize..4, 0_u64..20_000, any::<bool>(), any::<bool>());
+    let report = (
+        0_usize..12,
+        0_usize..4,
+        0_u64..20_000,
+        any::<bool>(),
+        any::<bool>(),
+    );
     prop_oneof![
         6 => (1_u32..=1_500).prop_map(|bytes| Step::Send { bytes }),
         4 => (0_u64..400_000).prop_map(|micros| Step::Wait { micros }),
@@ -66,25 +82,36 @@ impl Player {
     }
 
     fn bytes_in_flight(&self) -> u64 {
-        self.outstanding.iter().map(|packet| u64::from(packet.bytes)).sum()
+        self.outstanding
+            .iter()
+            .map(|packet| u64::from(packet.bytes))
+            .sum()
     }
 
     fn play(&mut self, step: &Step) {
         match *step {
             Step::Send { bytes } => self.send(bytes),
             Step::Wait { micros } => self.now += Duration::from_micros(micros),
-            Step::Report { acked, lost, rate_kilobits, is_app_limited, has_rtt } => {
+            Step::Report {
+                acked,
+                lost,
+                rate_kilobits,
+                is_app_limited,
+                has_rtt,
+            } => {
                 let rate = DataRate::from_kilobits_per_second(rate_kilobits);
                 self.report(acked, lost, rate, is_app_limited, has_rtt);
             }
             Step::Retransmission => {
                 self.timeout_count += 1;
                 let count = self.timeout_count;
-                self.controller.on_timeout(self.now, Timeout::Retransmission { count });
+                self.controller
+                    .on_timeout(self.now, Timeout::Retransmission { count });
             }
             Step::Silence => {
                 self.outstanding.clear();
-                self.controller.on_timeout(self.now, Timeout::FeedbackSilence);
+                self.controller
+                    .on_timeout(self.now, Timeout::FeedbackSilence);
             }
             Step::Own => self.controller.on_timeout(self.now, Timeout::Own),
         }
@@ -113,8 +140,10 @@ impl Player {
         has_rtt: bool,
     ) {
         let prior_bytes_in_flight = self.bytes_in_flight();
-        let lost: Vec<SentPacket> =
-            self.outstanding.drain(..lost.min(self.outstanding.len())).collect();
+        let lost: Vec<SentPacket> = self
+            .outstanding
+            .drain(..lost.min(self.outstanding.len()))
+            .collect();
         let arrived = self.outstanding.drain(..acked.min(self.outstanding.len()));
         let mut acked = Vec::new();
         for sent in arrived {
@@ -157,16 +186,21 @@ impl Player {
             reported_at: self.now,
             ce_count: 0,
         };
-        self.controller.on_feedback(self.now, &feedback, &SessionView::default(), &[]);
+        self.controller
+            .on_feedback(self.now, &feedback, &SessionView::default(), &[]);
     }
 }
 
 /// A window or a rate, and enough of it for a packet per round trip or second.
 fn sends_something(control: &ControlParameters, config: &ControllerConfig) -> bool {
     let packet_bytes = u64::from(config.max_packet_bytes);
-    let by_window = control.congestion_window.is_none_or(|window| window >= packet_bytes);
+    let by_window = control
+        .congestion_window
+        .is_none_or(|window| window >= packet_bytes);
     let a_second = Duration::from_secs(1);
-    let by_rate = control.pacing_rate.is_none_or(|rate| rate.bytes_in(a_second) >= packet_bytes);
+    let by_rate = control
+        .pacing_rate
+        .is_none_or(|rate| rate.bytes_in(a_second) >= packet_bytes);
     let is_limited = control.congestion_window.is_some() || control.pacing_rate.is_some();
     by_window && by_rate && is_limited && !control.target_rate.is_zero()
 }
@@ -226,7 +260,10 @@ fn over_a_blackout(name: &str, seed: u64) -> Outcome {
     let controller = build(name, &config).unwrap();
     let (from, to) = (Instant::ZERO, Instant::from_secs(40));
     let loss = LossDetection::PerPacket;
-    Bed::new(link).flow(controller, Source::Greedy, loss, from, to).run(to).remove(0)
+    Bed::new(link)
+        .flow(controller, Source::Greedy, loss, from, to)
+        .run(to)
+        .remove(0)
 }
 
 #[test]
@@ -237,7 +274,8 @@ fn contract_recovers_after_a_blackout() {
             let (before, after) = (outcome.rate_between(5, 10), outcome.rate_between(25, 40));
             assert!(
                 after >= before.mul_f64(0.9),
-                "{}, seed {seed}: {before} before, {after} after", entry.name
+                "{}, seed {seed}: {before} before, {after} after",
+                entry.name
             );
             assert_eq!(outcome.delivered_between(11, 14), 0, "{}", entry.name);
         }
@@ -247,15 +285,26 @@ fn contract_recovers_after_a_blackout() {
 #[test]
 fn contract_the_same_seed_gives_the_same_run() {
     for entry in CONTROLLERS {
-        assert_eq!(over_a_blackout(entry.name, 3), over_a_blackout(entry.name, 3));
+        assert_eq!(
+            over_a_blackout(entry.name, 3),
+            over_a_blackout(entry.name, 3)
+        );
     }
 }
 
 #[test]
 fn contract_every_name_is_unique_and_an_unknown_one_lists_them() {
-    let error = build("vegas", &ControllerConfig::default()).unwrap_err().to_string();
+    let error = build("vegas", &ControllerConfig::default())
+        .unwrap_err()
+        .to_string();
     for entry in CONTROLLERS {
         assert!(error.contains(entry.name), "{error}");
-        assert_eq!(CONTROLLERS.iter().filter(|other| other.name == entry.name).count(), 1);
+        assert_eq!(
+            CONTROLLERS
+                .iter()
+                .filter(|other| other.name == entry.name)
+                .count(),
+            1
+        );
     }
 }

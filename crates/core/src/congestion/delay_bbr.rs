@@ -139,7 +139,9 @@ impl DelayBbr {
     /// Algorithm 3, but for the bytes in flight.
     fn on_rtt(&mut self, now: Instant, packet: &AckedPacket) {
         let number = packet.sent.packet_number;
-        let Some(rtt) = packet.rtt.filter(|_| number >= self.counts_from) else { return };
+        let Some(rtt) = packet.rtt.filter(|_| number >= self.counts_from) else {
+            return;
+        };
         self.min_rtt.on_rtt(now, rtt, self.profile.comparison);
         match &mut self.mode {
             Mode::ProbeRtt(stay) => stay.on_rtt(now, rtt),
@@ -154,7 +156,9 @@ impl DelayBbr {
 
     /// One bandwidth sample a round (eq. 13), and whether the pipe is full by it.
     fn on_round_end(&mut self, newest: &AckedPacket, sample: Option<&RateSample>) {
-        let Some(sample) = sample else { return self.bandwidth.on_round(None) };
+        let Some(sample) = sample else {
+            return self.bandwidth.on_round(None);
+        };
         let rate = sample.min_of_send_and_ack_rate;
         let says_least_only = sample.is_app_limited
             && self.profile.app_limited_samples == AppLimitedSamples::OnlyRaise
@@ -175,7 +179,9 @@ impl DelayBbr {
     /// "The receive rate is far below the rate of sending though this has slowed down": capacity has
     /// gone, and the window need not pass first.
     fn maybe_drop_to(&mut self, rate: DataRate, newest: &AckedPacket) {
-        let Mode::ProbeRtt(stay) = &mut self.mode else { return };
+        let Mode::ProbeRtt(stay) = &mut self.mode else {
+            return;
+        };
         let was_sent_in_it = newest.sent.packet_number >= stay.first_packet;
         let least = send_rate(&newest.sent).mul_f64(self.profile.capacity_drop_ratio);
         if was_sent_in_it && stay.is_by_congestion() && rate < least {
@@ -207,8 +213,12 @@ impl DelayBbr {
                 has_expired,
             ));
         }
-        let Mode::ProbeRtt(stay) = self.mode else { return };
-        let Profile { comparison, expiry, .. } = *self.profile;
+        let Mode::ProbeRtt(stay) = self.mode else {
+            return;
+        };
+        let Profile {
+            comparison, expiry, ..
+        } = *self.profile;
         if stay.is_over(now, self.bytes_in_flight, comparison, expiry) {
             if expiry == profile::Expiry::Raise
                 && let Some((rtt, seen_at)) = stay.renewed_min_rtt(now)
@@ -231,7 +241,10 @@ impl DelayBbr {
             }
         }
         if matches!(self.mode, Mode::Drain)
-            && self.profile.comparison.is_below(self.bytes_in_flight, self.bdp_bytes())
+            && self
+                .profile
+                .comparison
+                .is_below(self.bytes_in_flight, self.bdp_bytes())
         {
             self.enter_probe_bw(now);
         }
@@ -293,7 +306,11 @@ impl DelayBbr {
             (bandwidth.mul_f64(gain), is_cruising)
         };
         let is_floored = is_floored || self.profile.min_rate_floor == MinRateFloor::Always;
-        let floor = if is_floored { self.config.min_rate } else { DataRate::ZERO };
+        let floor = if is_floored {
+            self.config.min_rate
+        } else {
+            DataRate::ZERO
+        };
         let packet_a_second =
             DataRate::from_bits_per_second(8 * u64::from(self.config.max_packet_bytes).max(1));
         rate.max(floor).max(packet_a_second)
@@ -351,9 +368,13 @@ impl CongestionController for DelayBbr {
                 self.bytes_in_flight = self.bytes_in_flight.saturating_sub(gone.bytes.into());
             }
             // What was declared lost has left flight before.
-            if spurious.next_if(|late| late.sent.packet_number == number).is_none() {
-                self.bytes_in_flight =
-                    self.bytes_in_flight.saturating_sub(packet.sent.bytes.into());
+            if spurious
+                .next_if(|late| late.sent.packet_number == number)
+                .is_none()
+            {
+                self.bytes_in_flight = self
+                    .bytes_in_flight
+                    .saturating_sub(packet.sent.bytes.into());
             }
             if number >= self.acked_until {
                 self.acked_until = number + 1;
@@ -371,13 +392,21 @@ impl CongestionController for DelayBbr {
 
     fn control(&self) -> ControlParameters {
         let bandwidth = self.bandwidth.max();
-        let target_rate = if bandwidth.is_zero() { self.config.initial_rate } else { bandwidth };
+        let target_rate = if bandwidth.is_zero() {
+            self.config.initial_rate
+        } else {
+            bandwidth
+        };
         let pacing_rate = self.pacing_rate();
         ControlParameters {
             congestion_window: None,
             pacing_rate: Some(pacing_rate),
             target_rate: target_rate.max(self.config.min_rate),
-            padding_rate: if self.is_probing() { pacing_rate } else { DataRate::ZERO },
+            padding_rate: if self.is_probing() {
+                pacing_rate
+            } else {
+                DataRate::ZERO
+            },
             burst_bytes: 0,
             is_usable: true,
         }
@@ -405,5 +434,8 @@ impl CongestionController for DelayBbr {
 fn send_rate(packet: &SentPacket) -> DataRate {
     let delivery = &packet.delivery;
     let bytes = delivery.sent_bytes - delivery.sent_bytes_at_last_acked;
-    DataRate::from_bytes_per(bytes, packet.sent_at.saturating_since(delivery.first_sent_at))
+    DataRate::from_bytes_per(
+        bytes,
+        packet.sent_at.saturating_since(delivery.first_sent_at),
+    )
 }

@@ -13,7 +13,9 @@ struct Fixed {
 }
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
-    Box::new(Fixed { rate: config.fixed_rate.max(config.min_rate) })
+    Box::new(Fixed {
+        rate: config.fixed_rate.max(config.min_rate),
+    })
 }
 
 impl CongestionController for Fixed {

@@ -81,7 +81,8 @@ impl NewReno {
     }
 
     fn is_in_slow_start(&self) -> bool {
-        self.ssthresh.is_none_or(|ssthresh| self.congestion_window < ssthresh)
+        self.ssthresh
+            .is_none_or(|ssthresh| self.congestion_window < ssthresh)
     }
 
     /// RFC 5681 eq. 4.
@@ -174,10 +175,13 @@ impl CongestionController for NewReno {
         {
             self.on_congestion(newest.sent.packet_number, feedback.prior_bytes_in_flight);
         }
-        let after_recovery =
-            feedback.acked.iter().filter(|acked| acked.sent.packet_number >= self.recovery_ends_with);
-        let (acked_bytes, packet_count) = after_recovery
-            .fold((0, 0), |(bytes, count), acked| (bytes + u64::from(acked.sent.bytes), count + 1));
+        let after_recovery = feedback
+            .acked
+            .iter()
+            .filter(|acked| acked.sent.packet_number >= self.recovery_ends_with);
+        let (acked_bytes, packet_count) = after_recovery.fold((0, 0), |(bytes, count), acked| {
+            (bytes + u64::from(acked.sent.bytes), count + 1)
+        });
         if packet_count == 0 {
             return;
         }

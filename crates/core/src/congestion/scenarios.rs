@@ -20,8 +20,17 @@ fn paper_config(seed: u64) -> ControllerConfig {
 }
 
 /// Cases 1 to 9 of Table 1: Mbit/s and ms of queue.
-const CASES: [(u64, u64); 9] =
-    [(3, 300), (3, 400), (3, 600), (4, 300), (4, 400), (4, 600), (5, 300), (5, 400), (5, 600)];
+const CASES: [(u64, u64); 9] = [
+    (3, 300),
+    (3, 400),
+    (3, 600),
+    (4, 300),
+    (4, 400),
+    (4, 600),
+    (5, 300),
+    (5, 400),
+    (5, 600),
+];
 
 fn paper_link(case: usize) -> Link {
     let (rate, queue) = CASES[case - 1];
@@ -56,10 +65,15 @@ fn measure(megabits_per_second: u64, flows: &[Outcome]) -> Measures {
     let mean = |of: &dyn Fn(&Outcome) -> f64| flows.iter().map(of).sum::<f64>() / count;
     let sent: u64 = flows.iter().map(|flow| flow.sent_count).sum();
     let dropped: u64 = flows.iter().map(|flow| flow.dropped_count).sum();
-    let delivered: u64 = flows.iter().map(|flow| flow.delivered_between(0, 300)).sum();
+    let delivered: u64 = flows
+        .iter()
+        .map(|flow| flow.delivered_between(0, 300))
+        .sum();
     let capacity = DataRate::from_megabits_per_second(megabits_per_second);
-    let shares: Vec<f64> =
-        flows.iter().map(|flow| flow.delivered_between(100, 300) as f64).collect();
+    let shares: Vec<f64> = flows
+        .iter()
+        .map(|flow| flow.delivered_between(100, 300) as f64)
+        .collect();
     Measures {
         one_way_delay_millis: mean(&|flow| flow.mean_one_way_delay().as_millis_f64()),
         loss_ratio: dropped as f64 / sent as f64,
@@ -76,14 +90,20 @@ fn zhang_lei_5_1_three_flows_share_all_nine_links_without_filling_the_queue() {
             assert!(run.utilisation >= 0.95, "case {case}, seed {seed}: {run:?}");
             assert!(run.jain >= 0.95, "case {case}, seed {seed}: {run:?}");
             assert!(run.loss_ratio <= 0.013, "case {case}, seed {seed}: {run:?}");
-            assert!(run.one_way_delay_millis <= 220.0, "case {case}, seed {seed}: {run:?}");
+            assert!(
+                run.one_way_delay_millis <= 220.0,
+                "case {case}, seed {seed}: {run:?}"
+            );
         }
     }
 }
 
 #[test]
 fn without_the_startup_exit_on_delay_three_flows_can_lock_in_at_a_full_queue() {
-    let (code, product) = (three_flows("delay-bbr-v5", 3, 1), three_flows("delay-bbr", 3, 1));
+    let (code, product) = (
+        three_flows("delay-bbr-v5", 3, 1),
+        three_flows("delay-bbr", 3, 1),
+    );
     assert!(code.one_way_delay_millis > 500.0, "{code:?}");
     assert!(product.one_way_delay_millis < 220.0, "{product:?}");
 }
@@ -96,10 +116,19 @@ fn one_flow(source: Source, rates: &[(u64, u64)], until: u64, seed: u64) -> Outc
     for &(at, rate) in &rates[1..] {
         link = link.then(secs(at), mbps(rate));
     }
-    let config = ControllerConfig { seed: Seed(seed), ..ControllerConfig::default() };
+    let config = ControllerConfig {
+        seed: Seed(seed),
+        ..ControllerConfig::default()
+    };
     let controller = build("delay-bbr", &config).unwrap();
     let bed = Bed::new(link);
-    let bed = bed.flow(controller, source, LossDetection::PerPacket, secs(0), secs(until));
+    let bed = bed.flow(
+        controller,
+        source,
+        LossDetection::PerPacket,
+        secs(0),
+        secs(until),
+    );
     bed.run(secs(until)).remove(0)
 }
 
@@ -149,9 +178,12 @@ fn zhang_lei_fig_7_reno_neither_starves_the_flow_nor_keeps_it_down() {
             bed = bed.flow(controller, Source::Greedy, loss, secs(from), secs(to));
         }
         let flows = bed.run(secs(300));
-        let [with_reno, after] = [(60, 200), (210, 300)]
-            .map(|(from, to)| mbps_between(&flows[0], from, to));
-        assert!(with_reno > 0.2 * 3.0 && with_reno < 0.8 * 3.0, "seed {seed}: {with_reno}");
+        let [with_reno, after] =
+            [(60, 200), (210, 300)].map(|(from, to)| mbps_between(&flows[0], from, to));
+        assert!(
+            with_reno > 0.2 * 3.0 && with_reno < 0.8 * 3.0,
+            "seed {seed}: {with_reno}"
+        );
         assert!(after > 0.95 * 3.0, "seed {seed}: {after}");
     }
 }
@@ -163,7 +195,9 @@ fn table_of_three_forms_and_nine_cases() {
     println!("| form | case | OWD ms | loss % | utilisation | Jain 100-300 s |");
     for name in ["delay-bbr", "delay-bbr-v5", "delay-bbr-text"] {
         for case in 1..=9 {
-            let runs: Vec<Measures> = (1..=seeds).map(|seed| three_flows(name, case, seed)).collect();
+            let runs: Vec<Measures> = (1..=seeds)
+                .map(|seed| three_flows(name, case, seed))
+                .collect();
             println!(
                 "| {name} | {case} | {} | {} | {} | {} |",
                 range(&runs, 1, |run| run.one_way_delay_millis),
@@ -180,6 +214,8 @@ fn range(runs: &[Measures], decimals: usize, of: impl Fn(&Measures) -> f64) -> S
     let mut values: Vec<f64> = runs.iter().map(of).collect();
     values.sort_by(f64::total_cmp);
     let (least, most) = (values[0], values[values.len() - 1]);
-    format!("{:.decimals$} ({least:.decimals$}-{most:.decimals$})", values[values.len() / 2])
+    format!(
+        "{:.decimals$} ({least:.decimals$}-{most:.decimals$})",
+        values[values.len() / 2]
+    )
 }
-

@@ -33,7 +33,11 @@ pub(super) struct Link {
 impl Link {
     /// A constant rate, and a queue that holds so much of it.
     pub(super) fn new(rate: DataRate, delay: Duration, queue: Duration) -> Self {
-        Link { rates: vec![(Instant::ZERO, rate)], delay, queue_bytes: rate.bytes_in(queue) }
+        Link {
+            rates: vec![(Instant::ZERO, rate)],
+            delay,
+            queue_bytes: rate.bytes_in(queue),
+        }
     }
 
     /// From this moment on another rate.
@@ -74,7 +78,11 @@ impl Outcome {
     }
 
     pub(super) fn delivered_between(&self, from_second: usize, to_second: usize) -> u64 {
-        self.delivered_bytes.iter().take(to_second * 10).skip(from_second * 10).sum()
+        self.delivered_bytes
+            .iter()
+            .take(to_second * 10)
+            .skip(from_second * 10)
+            .sum()
     }
 
     /// Mean rate between two seconds of the run.
@@ -287,7 +295,10 @@ impl Bed {
     }
 
     fn wake(&mut self, flow: usize, at: Instant) {
-        if self.flows[flow].wakes_at.is_none_or(|wakes_at| at < wakes_at) {
+        if self.flows[flow]
+            .wakes_at
+            .is_none_or(|wakes_at| at < wakes_at)
+        {
             self.flows[flow].wakes_at = Some(at);
             self.at(at, Event::Wake { flow });
         }
@@ -345,7 +356,12 @@ impl Bed {
         }
         let number = packet.packet_number;
         self.queued_bytes += u64::from(bytes);
-        self.queue.push_back(Packet { flow: index, number, bytes, sent_at: now });
+        self.queue.push_back(Packet {
+            flow: index,
+            number,
+            bytes,
+            sent_at: now,
+        });
         self.serve(now);
     }
 
@@ -353,9 +369,14 @@ impl Bed {
         if self.is_serving {
             return;
         }
-        let Some(head) = self.queue.front() else { return };
+        let Some(head) = self.queue.front() else {
+            return;
+        };
         // A packet caught in the queue by an outage leaves at a trickle.
-        let rate = self.link.rate(now).max(DataRate::from_kilobits_per_second(100));
+        let rate = self
+            .link
+            .rate(now)
+            .max(DataRate::from_kilobits_per_second(100));
         let bytes = head.bytes.into();
         self.is_serving = true;
         self.at(now + rate.time_for(bytes), Event::Served);
@@ -376,7 +397,9 @@ impl Bed {
     fn on_arrived(&mut self, now: Instant, packet: Packet) {
         let flow = &mut self.flows[packet.flow];
         flow.outcome.on_delivered(now, packet);
-        let schedule = self.feedback.unwrap_or_else(|| flow.controller.feedback_schedule());
+        let schedule = self
+            .feedback
+            .unwrap_or_else(|| flow.controller.feedback_schedule());
         if flow.receiver.on_arrived(now, packet.number, &schedule) {
             self.report(now, packet.flow);
         } else if flow.receiver.due_at.is_none() {
@@ -400,10 +423,17 @@ impl Bed {
     fn on_reported(&mut self, now: Instant, index: usize, bytes: &[u8]) {
         let flow = &mut self.flows[index];
         let (_, mut frames) = wire::decode(bytes).expect("a report");
-        frames.next(&mut self.report).expect("a frame").expect("a well-formed one");
-        self.report.expand(flow.recovery.next_packet_number(), flow.last_reported_at);
+        frames
+            .next(&mut self.report)
+            .expect("a frame")
+            .expect("a well-formed one");
+        self.report
+            .expand(flow.recovery.next_packet_number(), flow.last_reported_at);
         flow.last_reported_at = self.report.reported_at();
-        if flow.recovery.on_report(now, &self.report, true, &mut flow.digest) {
+        if flow
+            .recovery
+            .on_report(now, &self.report, true, &mut flow.digest)
+        {
             if flow.is_out {
                 flow.is_out = false;
                 flow.next_send_at = now;
@@ -422,7 +452,11 @@ impl Bed {
             flow.tell_controller(now);
         }
         let patience = (flow.recovery.rtt().smoothed() * 3).max(Duration::from_millis(200));
-        if flow.recovery.silent_since().is_some_and(|since| since + patience < now) {
+        if flow
+            .recovery
+            .silent_since()
+            .is_some_and(|since| since + patience < now)
+        {
             flow.recovery.on_silence(&mut flow.digest);
             flow.controller.on_timeout(now, Timeout::FeedbackSilence);
             flow.is_out = true;
@@ -455,6 +489,7 @@ impl Flow {
             reported_at: self.last_reported_at,
             ce_count: digest.ce_count,
         };
-        self.controller.on_feedback(now, &feedback, &SessionView::default(), &[]);
+        self.controller
+            .on_feedback(now, &feedback, &SessionView::default(), &[]);
     }
 }

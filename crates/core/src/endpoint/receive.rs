@@ -176,7 +176,7 @@ impl Endpoint {
             }
             self.on_losses(now, about, &digest);
             self.tell_controller(now, about, &digest);
-            self.on_path_answer(now, about);
+            self.judge_answer(now, on, about, &digest);
         }
         self.scratch.digest = digest;
     }
@@ -250,10 +250,31 @@ impl Endpoint {
         self.update_target();
     }
 
-    /// The path has shown that it is alive.
+    /// What a report says of the path's life. One that came by another path proves only that the way
+    /// there works, and only since its newest packet was sent.
+    fn judge_answer(&mut self, now: Instant, on: PathId, about: PathId, digest: &Digest) {
+        let path = &mut self.paths[about.index()];
+        if on == about {
+            self.on_path_answer(now, about);
+            return;
+        }
+        // The way back is still broken: the peer is to keep on reporting by the other path.
+        if path.doubt_told_at + DOUBT_LIFETIME / 2 <= now {
+            path.status_to_tell = Some(true);
+        }
+        let newest = digest.acked.last().map(|packet| packet.sent.sent_at);
+        if newest.is_some_and(|sent_at| sent_at >= path.liveness.doubted_since())
+            && path.liveness.on_answer()
+        {
+            self.on_path_changed(now, about);
+        }
+    }
+
+    /// The path has shown that it is alive, both ways.
     fn on_path_answer(&mut self, now: Instant, path: PathId) {
         if self.paths[path.index()].liveness.on_answer() {
             self.paths[path.index()].challenge = None;
+            self.paths[path.index()].expected_response = None;
             self.paths[path.index()].status_to_tell = Some(false);
             self.on_path_changed(now, path);
         }

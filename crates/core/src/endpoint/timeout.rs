@@ -47,9 +47,14 @@ impl Endpoint {
         if let Closing::Telling { next_at, .. } = self.closing {
             consider(Some(next_at), Timer::Close);
         }
-        for path in &self.paths {
+        let is_open = self.closing == Closing::Open;
+        for path in self
+            .paths
+            .iter()
+            .filter(|path| path.state() != PathState::Removed)
+        {
             consider(path.arrivals.due_at(), Timer::Feedback);
-            if self.closing != Closing::Open || path.state() == PathState::Removed {
+            if !is_open {
                 continue;
             }
             if path.has_bound() && path.has_window() {
@@ -60,10 +65,12 @@ impl Endpoint {
             consider(path.liveness.due_at(&path.recovery), Timer::PathSilence);
             consider(path.controller.next_timeout(), Timer::Controller);
         }
-        if !self.send_buffer.waiting().is_empty() {
+        if is_open && !self.send_buffer.waiting().is_empty() {
             consider(self.scheduler.wake_at(), Timer::Scheduler);
         }
-        consider(self.send_buffer.expires_at(), Timer::FrameDeadline);
+        if is_open {
+            consider(self.send_buffer.expires_at(), Timer::FrameDeadline);
+        }
         consider(self.reassembly.expires_at(), Timer::Reassembly);
         next
     }
@@ -150,7 +157,8 @@ impl Endpoint {
     pub(super) fn declare_silent(&mut self, now: Instant, id: PathId) {
         let mut digest = core::mem::take(&mut self.scratch.digest);
         let path = &mut self.paths[id.index()];
-        path.recovery.on_silence(now, &mut digest);
+        path.recovery.on_silence(&mut digest);
+        path.recovery.forget_lost(now);
         path.counters.lost_packets += digest.lost.len() as u64;
         self.on_losses(now, id, &digest);
         self.scratch.digest = digest;

@@ -45,7 +45,9 @@ pub(super) struct BandwidthFilter {
 impl BandwidthFilter {
     /// The estimate; zero before the first sample.
     pub(super) fn max(&self) -> DataRate {
-        self.samples.front().map_or(DataRate::ZERO, |&(_, rate)| rate)
+        self.samples
+            .front()
+            .map_or(DataRate::ZERO, |&(_, rate)| rate)
     }
 
     /// A round has ended, with this sample if it gave a valid one.
@@ -74,7 +76,11 @@ impl BandwidthFilter {
     }
 
     fn push(&mut self, rate: DataRate) {
-        while self.samples.back().is_some_and(|&(_, lesser)| lesser <= rate) {
+        while self
+            .samples
+            .back()
+            .is_some_and(|&(_, lesser)| lesser <= rate)
+        {
             self.samples.pop_back();
         }
         self.samples.push_back((self.round, rate));
@@ -92,8 +98,9 @@ mod tests {
     #[test]
     fn rounds_are_counted_by_packet_number() {
         let mut rounds = RoundCounter::default();
-        let ends: Vec<bool> =
-            [(0, 4), (1, 5), (3, 7), (4, 8), (5, 9), (8, 12)].map(|(n, next)| rounds.on_acked(n, next)).into();
+        let ends: Vec<bool> = [(0, 4), (1, 5), (3, 7), (4, 8), (5, 9), (8, 12)]
+            .map(|(n, next)| rounds.on_acked(n, next))
+            .into();
         assert_eq!(ends, [true, false, false, true, false, true]);
         rounds.restart(20);
         assert!(!rounds.on_acked(19, 25));

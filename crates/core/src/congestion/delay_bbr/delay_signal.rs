@@ -34,13 +34,22 @@ impl DelaySignal {
 
     /// Algorithm 4, without the mode.
     pub(super) fn is_congested(&self, profile: &Profile) -> bool {
-        let (Some(base), Some(smoothed)) = (self.base, self.smoothed) else { return false };
-        smoothed > base.mul_f64(CONGESTION_FACTOR).max(base + profile.congestion_margin)
+        let (Some(base), Some(smoothed)) = (self.base, self.smoothed) else {
+            return false;
+        };
+        smoothed
+            > base
+                .mul_f64(CONGESTION_FACTOR)
+                .max(base + profile.congestion_margin)
     }
 
     /// Algorithm 5, lines 3 to 5: starts anew with the next packet that leaves.
     pub(super) fn restart(&mut self, next_packet_number: u64) {
-        *self = DelaySignal { base: None, smoothed: None, counts_from: next_packet_number };
+        *self = DelaySignal {
+            base: None,
+            smoothed: None,
+            counts_from: next_packet_number,
+        };
     }
 }
 

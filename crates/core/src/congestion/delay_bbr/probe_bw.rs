@@ -16,7 +16,10 @@ impl GainCycle {
     /// Enters the cycle anywhere but in the phase that drains what probing has queued.
     pub(super) fn enter(now: Instant, rng: &mut Rng) -> Self {
         let drawn = rng.below(GAINS.len() as u64 - 1) as usize;
-        GainCycle { phase: if drawn >= 1 { drawn + 1 } else { drawn }, started_at: now }
+        GainCycle {
+            phase: if drawn >= 1 { drawn + 1 } else { drawn },
+            started_at: now,
+        }
     }
 
     /// "8 RTT periods": a phase lasts for the least round-trip time.
@@ -41,7 +44,10 @@ mod tests {
 
     #[test]
     fn the_gain_cycle_steps_once_a_round_trip_and_starts_over() {
-        let mut cycle = GainCycle { phase: 0, started_at: Instant::ZERO };
+        let mut cycle = GainCycle {
+            phase: 0,
+            started_at: Instant::ZERO,
+        };
         let mut gains = Vec::new();
         for millis in 0..900 {
             cycle.advance(Instant::from_millis(millis), Duration::from_millis(99));
@@ -60,6 +66,11 @@ mod tests {
             entries[GainCycle::enter(Instant::ZERO, &mut rng).phase] += 1;
         }
         assert_eq!(entries[1], 0);
-        assert!(entries.iter().enumerate().all(|(phase, &count)| phase == 1 || count > 50));
+        assert!(
+            entries
+                .iter()
+                .enumerate()
+                .all(|(phase, &count)| phase == 1 || count > 50)
+        );
     }
 }

@@ -73,6 +73,7 @@ impl ProbeRtt {
 
     /// The least round-trip time after a stay for its expiry, and when it was seen.
     pub(super) fn renewed_min_rtt(&self, now: Instant) -> Option<(Duration, Instant)> {
-        self.is_by_expiry.then(|| self.least.unwrap_or((self.min_rtt_at_entry, now)))
+        self.is_by_expiry
+            .then(|| self.least.unwrap_or((self.min_rtt_at_entry, now)))
     }
 }

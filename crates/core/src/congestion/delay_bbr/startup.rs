@@ -42,6 +42,9 @@ mod tests {
             })
             .into();
         // 500 is a quarter more than 400, so the count starts again there.
-        assert_eq!(full, [false, false, false, false, false, false, false, false, true]);
+        assert_eq!(
+            full,
+            [false, false, false, false, false, false, false, false, true]
+        );
     }
 }

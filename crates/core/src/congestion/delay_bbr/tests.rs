@@ -26,7 +26,10 @@ struct Rig {
 
 impl Rig {
     fn new(profile: &'static Profile) -> Self {
-        let config = ControllerConfig { seed: Seed(7), ..ControllerConfig::default() };
+        let config = ControllerConfig {
+            seed: Seed(7),
+            ..ControllerConfig::default()
+        };
         Rig {
             bbr: DelayBbr::new(profile, &config),
             now: Instant::from_secs(1),
@@ -98,7 +101,8 @@ impl Rig {
             reported_at: self.now,
             ce_count: 0,
         };
-        self.bbr.on_feedback(self.now, &feedback, &SessionView::default(), &[]);
+        self.bbr
+            .on_feedback(self.now, &feedback, &SessionView::default(), &[]);
     }
 
     /// A packet goes round alone.
@@ -156,7 +160,10 @@ fn alg_3_base_is_the_least_since_the_back_off_and_resets_the_smoothed_one() {
     signal.restart(10);
     signal.on_rtt(9, millis(100), profile);
     signal.on_rtt(10, millis(300), profile);
-    assert!(!signal.is_congested(profile), "packet 9 left before the back-off");
+    assert!(
+        !signal.is_congested(profile),
+        "packet 9 left before the back-off"
+    );
     signal.on_rtt(11, millis(400), profile);
     assert!(signal.is_congested(profile));
 }
@@ -193,10 +200,18 @@ fn eq_13_gives_one_sample_a_round_on_the_ack_that_closes_it() {
     let mut rig = Rig::new(&v5::PROFILE);
     rig.send(4);
     rig.ack(1, 100, kbps(9_000), false);
-    assert_eq!(rig.bbr.bandwidth.max(), DataRate::ZERO, "the first round gives none");
+    assert_eq!(
+        rig.bbr.bandwidth.max(),
+        DataRate::ZERO,
+        "the first round gives none"
+    );
     rig.send(1);
     rig.ack(3, 100, kbps(9_000), false);
-    assert_eq!(rig.bbr.bandwidth.max(), DataRate::ZERO, "they left in the first round");
+    assert_eq!(
+        rig.bbr.bandwidth.max(),
+        DataRate::ZERO,
+        "they left in the first round"
+    );
     rig.ack(1, 100, kbps(2_000), false);
     assert_eq!(rig.bbr.bandwidth.max(), kbps(2_000));
 }
@@ -221,7 +236,10 @@ fn startup_doubles_until_the_pipe_is_full_and_drain_halves() {
     rig.round(100, kbps(1));
     for rate in [1_000, 2_000, 2_100, 2_200] {
         rig.round(100, kbps(rate));
-        assert_eq!((rig.bbr.state(), rig.pacing_rate()), ("Startup", kbps(2 * rate)));
+        assert_eq!(
+            (rig.bbr.state(), rig.pacing_rate()),
+            ("Startup", kbps(2 * rate))
+        );
     }
     rig.send(200);
     rig.ack(1, 100, kbps(2_300), false);
@@ -260,7 +278,11 @@ fn probe_bw_paces_by_the_gain_cycle() {
         .collect();
     let probe = gains.iter().position(|&rate| rate == 1_110).unwrap();
     assert_eq!(gains[probe + 1], 900);
-    assert_eq!(gains.iter().filter(|&&rate| rate == 1_000).count(), 12, "{gains:?}");
+    assert_eq!(
+        gains.iter().filter(|&&rate| rate == 1_000).count(),
+        12,
+        "{gains:?}"
+    );
 }
 
 #[test]
@@ -276,7 +298,10 @@ fn alg_5_congestion_enters_probe_rtt_at_three_quarters_until_drained() {
             rig.ack(1, 200, kbps(1), false);
         }
         assert_eq!((rig.bbr.state(), in_flight), ("ProbeBW", exit_at));
-        assert!(!rig.bbr.signal.is_congested(profile), "acks of packets sent before do not count");
+        assert!(
+            !rig.bbr.signal.is_congested(profile),
+            "acks of packets sent before do not count"
+        );
     }
 }
 
@@ -292,7 +317,11 @@ fn alg_5_keeps_the_least_rtt_as_printed_and_the_code_raises_it() {
         rig.now += millis(401);
         rig.ack(1, 320, kbps(2_000), false);
         let state = if then == 100 { "ProbeRTT" } else { "ProbeBW" };
-        assert_eq!(rig.bbr.state(), state, "four round trips have passed, not drained");
+        assert_eq!(
+            rig.bbr.state(),
+            state,
+            "four round trips have passed, not drained"
+        );
         assert_eq!(rig.bbr.min_rtt.value, Some(millis(then)));
         assert_eq!(rig.bbr.min_rtt.has_expired(rig.now), then == 100);
     }
@@ -316,7 +345,10 @@ fn a_batch_counts_packet_by_packet() {
 
 #[test]
 fn app_limited_samples_only_raise_the_product() {
-    for (profile, low, high) in [(&v5::PROFILE, 500, 3_000), (&product::PROFILE, 2_000, 3_000)] {
+    for (profile, low, high) in [
+        (&v5::PROFILE, 500, 3_000),
+        (&product::PROFILE, 2_000, 3_000),
+    ] {
         let mut rig = Rig::in_probe_bw(profile, kbps(2_000));
         for _ in 0..20 {
             rig.app_limited_round(100, kbps(500));
@@ -375,7 +407,11 @@ fn silence_halves_the_rate_until_the_first_answer() {
     assert_eq!(rig.bbr.control().padding_rate, DataRate::ZERO);
     rig.round(100, kbps(10));
     assert_eq!(rig.bbr.state(), "ProbeBW");
-    assert_eq!(rig.bbr.bandwidth.max(), kbps(2_000), "the first answer restarts the round");
+    assert_eq!(
+        rig.bbr.bandwidth.max(),
+        kbps(2_000),
+        "the first answer restarts the round"
+    );
 }
 
 #[test]
@@ -384,7 +420,10 @@ fn after_silence_the_product_starts_up_from_half_the_bandwidth_and_learns_the_pa
     rig.send(1);
     rig.bbr.on_timeout(rig.now, Timeout::FeedbackSilence);
     rig.bbr.on_timeout(rig.now, Timeout::FeedbackSilence);
-    assert_eq!((rig.bbr.state(), rig.pacing_rate()), ("Startup", kbps(1_000)));
+    assert_eq!(
+        (rig.bbr.state(), rig.pacing_rate()),
+        ("Startup", kbps(1_000))
+    );
     rig.now += Duration::from_secs(3);
     rig.ack(1, 3_000, kbps(10), false);
     assert_eq!(rig.bbr.min_rtt.value, None, "it left before the silence");
