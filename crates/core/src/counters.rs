@@ -29,6 +29,10 @@ pub struct PathCounters {
     pub received_packets: u64,
     /// Their bytes.
     pub received_bytes: u64,
+    /// Media packets received, duplicates of other paths' among them: what the path contributes.
+    pub received_media_packets: u64,
+    /// Bytes of video in them, headers not counted.
+    pub received_media_bytes: u64,
     /// Tracked packets received twice.
     pub duplicate_packets: u64,
 }

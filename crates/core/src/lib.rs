@@ -11,6 +11,8 @@ mod config;
 pub mod congestion;
 mod counters;
 mod endpoint;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod liveness;
 pub mod media;
 mod pacer;

@@ -100,7 +100,7 @@ impl ScheduleExchange {
     }
 
     /// What the packet of this number has to tell, if anything.
-    pub(crate) fn to_tell(&mut self, packet_number: u64) -> Option<FeedbackSchedule> {
+    pub(crate) fn take_untold(&mut self, packet_number: u64) -> Option<FeedbackSchedule> {
         if self.is_known {
             return None;
         }
@@ -218,7 +218,7 @@ impl Path {
     pub(crate) fn write_tracked_header(&mut self, buf: &mut Vec<u8>) {
         let packet_number = self.recovery.next_packet_number();
         wire::write_tracked_header(packet_number, buf);
-        if let Some(schedule) = self.schedule.to_tell(packet_number) {
+        if let Some(schedule) = self.schedule.take_untold(packet_number) {
             wire::write_feedback_schedule(&schedule, buf);
         }
     }

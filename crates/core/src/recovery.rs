@@ -127,9 +127,12 @@ impl Recovery {
         digest.restart(self.sent.bytes_in_flight());
         self.sent
             .acknowledge(report, &mut |acknowledged: Acknowledged| {
-                let rtt = is_same_path
-                    .then(|| acknowledged.held_back)
-                    .flatten()
+                let held_back = if is_same_path {
+                    acknowledged.held_back
+                } else {
+                    None
+                };
+                let rtt = held_back
                     .map(|held_back| now.saturating_since(acknowledged.packet.sent_at + held_back));
                 let acked = AckedPacket {
                     sent: acknowledged.packet,

@@ -1,5 +1,5 @@
-//! Delay-BBR (Zhang & Lei, §4.1): BBR with a gentler gain cycle, whose ProbeRTT answers to delay and
-//! drains at three quarters of the bandwidth.
+//! Delay-BBR (Zhang & Lei, §4.1): BBR with a gentler gain cycle, whose ProbeRTT answers to delay
+//! and drains at three quarters of the bandwidth.
 //!
 //! There are three forms, which share everything here and differ in the decisions of a [`Profile`]:
 //! `delay-bbr` ([`product`]), `delay-bbr-v5` ([`v5`]) and `delay-bbr-text` ([`text`]). None has a
@@ -79,6 +79,8 @@ struct DelayBbr {
     /// Earlier packets say nothing of the path as it is: it has been silent since.
     counts_from: u64,
     bytes_in_flight: u64,
+    /// Whether the newest acknowledged packet left a sender with too little to send.
+    is_app_limited: bool,
     /// Whether the path is silent: nothing has been acknowledged since it was declared so.
     is_silent: bool,
 }
@@ -100,6 +102,7 @@ impl DelayBbr {
             acked_until: 0,
             counts_from: 0,
             bytes_in_flight: 0,
+            is_app_limited: false,
             is_silent: false,
         }
     }
@@ -131,8 +134,9 @@ impl DelayBbr {
             self.on_round_end(newest, sample);
         }
         self.maybe_exit_startup_or_drain(now);
+        let has_too_little = self.has_too_little();
         if let Mode::ProbeBw(cycle) = &mut self.mode {
-            cycle.advance(now, self.min_rtt.or_initial());
+            cycle.advance(now, self.min_rtt.or_initial(), has_too_little);
         }
     }
 
@@ -176,21 +180,36 @@ impl DelayBbr {
         }
     }
 
-    /// "The receive rate is far below the rate of sending though this has slowed down": capacity has
-    /// gone, and the window need not pass first.
+    /// "The receive rate is far below the rate of sending though this has slowed down": capacity
+    /// has gone, and the window need not pass first.
     fn maybe_drop_to(&mut self, rate: DataRate, newest: &AckedPacket) {
-        let Mode::ProbeRtt(stay) = &mut self.mode else {
+        let Mode::ProbeRtt(stay) = &self.mode else {
             return;
         };
         let was_sent_in_it = newest.sent.packet_number >= stay.first_packet;
         let least = send_rate(&newest.sent).mul_f64(self.profile.capacity_drop_ratio);
         if was_sent_in_it && stay.is_by_congestion() && rate < least {
             self.bandwidth.restart(rate);
-            let bdp_bytes = self.bdp_bytes();
-            if let Mode::ProbeRtt(stay) = &mut self.mode {
-                stay.bdp_bytes = bdp_bytes;
-            }
+            self.mode = Mode::Drain;
         }
+    }
+
+    /// A probe that padding fills shows by any sample that lies in it, whatever the rounds.
+    fn on_padded_probe(&mut self, newest: &AckedPacket, sample: Option<&RateSample>) {
+        let estimate = self.bandwidth.max();
+        let Some(sample) = sample else { return };
+        if let Mode::ProbeBw(cycle) = &mut self.mode
+            && cycle.has_probed_with(&newest.sent)
+        {
+            let found = sample.min_of_send_and_ack_rate;
+            cycle.on_probed(estimate, found);
+            self.bandwidth.raise(found);
+        }
+    }
+
+    /// Whether probing needs padding to show anything, in the forms that care.
+    fn has_too_little(&self) -> bool {
+        self.is_app_limited && self.profile.app_limited_samples == AppLimitedSamples::OnlyRaise
     }
 
     fn is_draining_congestion(&self) -> bool {
@@ -251,7 +270,7 @@ impl DelayBbr {
     }
 
     fn enter_probe_bw(&mut self, now: Instant) {
-        self.mode = Mode::ProbeBw(GainCycle::enter(now, &mut self.rng));
+        self.mode = Mode::ProbeBw(GainCycle::enter(now, self.has_too_little(), &mut self.rng));
     }
 
     /// The path is out: nothing of what was in flight is any longer.
@@ -359,6 +378,7 @@ impl CongestionController for DelayBbr {
             self.bytes_in_flight = feedback.bytes_in_flight;
             return;
         };
+        self.is_app_limited = feedback.is_app_limited;
         self.bytes_in_flight = feedback.prior_bytes_in_flight;
         let mut lost = feedback.lost.iter().peekable();
         let mut spurious = feedback.spurious.iter().peekable();
@@ -382,6 +402,7 @@ impl CongestionController for DelayBbr {
             }
         }
         self.bytes_in_flight = feedback.bytes_in_flight;
+        self.on_padded_probe(newest, feedback.delivery.as_ref());
     }
 
     fn on_timeout(&mut self, _now: Instant, cause: Timeout) {
@@ -392,12 +413,16 @@ impl CongestionController for DelayBbr {
 
     fn control(&self) -> ControlParameters {
         let bandwidth = self.bandwidth.max();
+        let pacing_rate = self.pacing_rate();
+        let is_encoder_slowed =
+            self.profile.is_encoder_slowed_in_drain && matches!(self.mode, Mode::Drain);
         let target_rate = if bandwidth.is_zero() {
             self.config.initial_rate
+        } else if is_encoder_slowed {
+            pacing_rate
         } else {
             bandwidth
         };
-        let pacing_rate = self.pacing_rate();
         ControlParameters {
             congestion_window: None,
             pacing_rate: Some(pacing_rate),

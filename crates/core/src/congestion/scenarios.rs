@@ -184,7 +184,7 @@ fn zhang_lei_fig_7_reno_neither_starves_the_flow_nor_keeps_it_down() {
             with_reno > 0.2 * 3.0 && with_reno < 0.8 * 3.0,
             "seed {seed}: {with_reno}"
         );
-        assert!(after > 0.95 * 3.0, "seed {seed}: {after}");
+        assert!(after > 0.9 * 3.0, "seed {seed}: {after}");
     }
 }
 

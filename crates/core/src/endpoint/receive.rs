@@ -65,6 +65,8 @@ impl Endpoint {
                 captured_at_micros,
                 payload,
             } => {
+                path.counters.received_media_packets += 1;
+                path.counters.received_media_bytes += payload.len() as u64;
                 self.on_fragment(now, header, captured_at_micros, payload);
             }
             WireFrame::FeedbackSchedule(schedule) => path.arrivals.set_schedule(schedule),

@@ -1,32 +1,97 @@
 //! ProbeBW: the gain cycle.
 
-use anabranch_units::{Duration, Instant, Rng};
+use anabranch_units::{DataRate, Duration, Instant, Rng};
+
+use crate::recovery::SentPacket;
 
 /// Pacing gains of the eight phases (Zhang & Lei §4.1).
 pub(super) const GAINS: [f64; 8] = [1.11, 0.9, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+
+/// What the receiver may hold a report back, at most, by the default schedule.
+const REPORT_DELAY: Duration = Duration::from_millis(10);
+/// A probe that finds so much more is followed by another one.
+const WORTHWHILE_GROWTH: f64 = 1.05;
 
 /// Where in the cycle ProbeBW is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GainCycle {
     phase: usize,
     started_at: Instant,
+    /// The newest probe for a sender that has too little to send.
+    padded_probe: Option<PaddedProbe>,
+}
+
+/// A probe that padding fills. Before and after it the sender sends less than the estimate, so a
+/// round that only overlaps it never shows more.
+#[derive(Clone, Copy, Debug)]
+struct PaddedProbe {
+    began_at: Instant,
+    ended_at: Instant,
+    has_grown: bool,
 }
 
 impl GainCycle {
     /// Enters the cycle anywhere but in the phase that drains what probing has queued.
-    pub(super) fn enter(now: Instant, rng: &mut Rng) -> Self {
+    pub(super) fn enter(now: Instant, is_app_limited: bool, rng: &mut Rng) -> Self {
         let drawn = rng.below(GAINS.len() as u64 - 1) as usize;
-        GainCycle {
-            phase: if drawn >= 1 { drawn + 1 } else { drawn },
+        let phase = if drawn >= 1 { drawn + 1 } else { drawn };
+        let mut cycle = GainCycle {
+            phase,
             started_at: now,
+            padded_probe: None,
+        };
+        cycle.start_phase(now, phase, is_app_limited);
+        cycle
+    }
+
+    /// "8 RTT periods": a phase lasts for the least round-trip time. A padded probe lasts for two:
+    /// a sample needs one from end to end.
+    pub(super) fn advance(&mut self, now: Instant, min_rtt: Duration, is_app_limited: bool) {
+        let is_padded = self.phase == 0 && self.padded_probe.is_some();
+        let length = if is_padded {
+            min_rtt * 2 + REPORT_DELAY
+        } else {
+            min_rtt
+        };
+        if now.saturating_since(self.started_at) <= length {
+            return;
+        }
+        if let Some(probe) = self.padded_probe.as_mut().filter(|_| self.phase == 0) {
+            probe.ended_at = now;
+        }
+        let has_grown = self.padded_probe.is_some_and(|probe| probe.has_grown);
+        let next = if self.phase == 1 && has_grown {
+            0
+        } else {
+            (self.phase + 1) % GAINS.len()
+        };
+        self.start_phase(now, next, is_app_limited);
+    }
+
+    fn start_phase(&mut self, now: Instant, phase: usize, is_app_limited: bool) {
+        self.phase = phase;
+        self.started_at = now;
+        if phase == 0 {
+            let probe = PaddedProbe {
+                began_at: now,
+                ended_at: Instant::FAR_FUTURE,
+                has_grown: false,
+            };
+            self.padded_probe = is_app_limited.then_some(probe);
         }
     }
 
-    /// "8 RTT periods": a phase lasts for the least round-trip time.
-    pub(super) fn advance(&mut self, now: Instant, min_rtt: Duration) {
-        if now.saturating_since(self.started_at) > min_rtt {
-            self.phase = (self.phase + 1) % GAINS.len();
-            self.started_at = now;
+    /// Whether the interval of the packet's rate sample lies in a padded probe from end to end.
+    pub(super) fn has_probed_with(&self, packet: &SentPacket) -> bool {
+        self.padded_probe.is_some_and(|probe| {
+            probe.began_at <= packet.delivery.first_sent_at && packet.sent_at <= probe.ended_at
+        })
+    }
+
+    /// A padded probe has found this much more than the estimate.
+    pub(super) fn on_probed(&mut self, estimate: DataRate, found: DataRate) {
+        if let Some(probe) = &mut self.padded_probe {
+            probe.has_grown |= found >= estimate.mul_f64(WORTHWHILE_GROWTH);
         }
     }
 
@@ -47,10 +112,15 @@ mod tests {
         let mut cycle = GainCycle {
             phase: 0,
             started_at: Instant::ZERO,
+            padded_probe: None,
         };
         let mut gains = Vec::new();
         for millis in 0..900 {
-            cycle.advance(Instant::from_millis(millis), Duration::from_millis(99));
+            cycle.advance(
+                Instant::from_millis(millis),
+                Duration::from_millis(99),
+                false,
+            );
             if gains.last() != Some(&cycle.gain()) {
                 gains.push(cycle.gain());
             }
@@ -63,7 +133,7 @@ mod tests {
         let mut rng = Seed(1).rng();
         let mut entries = [0; 8];
         for _ in 0..700 {
-            entries[GainCycle::enter(Instant::ZERO, &mut rng).phase] += 1;
+            entries[GainCycle::enter(Instant::ZERO, false, &mut rng).phase] += 1;
         }
         assert_eq!(entries[1], 0);
         assert!(
@@ -71,6 +141,42 @@ mod tests {
                 .iter()
                 .enumerate()
                 .all(|(phase, &count)| phase == 1 || count > 50)
+        );
+    }
+    #[test]
+    fn a_padded_probe_lasts_two_round_trips_and_is_repeated_while_it_finds_more() {
+        let mut cycle = GainCycle {
+            phase: 7,
+            started_at: Instant::ZERO,
+            padded_probe: None,
+        };
+        let mut gains = Vec::new();
+        let estimate = DataRate::from_megabits_per_second(1);
+        for millis in (0..1_000).step_by(10) {
+            cycle.advance(
+                Instant::from_millis(millis),
+                Duration::from_millis(99),
+                true,
+            );
+            if millis == 350 {
+                cycle.on_probed(estimate, estimate.mul_f64(1.11));
+            }
+            gains.push(cycle.gain());
+        }
+        let runs: Vec<(f64, usize)> = gains
+            .chunk_by(|a, b| a == b)
+            .map(|run| (run[0], run.len()))
+            .collect();
+        assert_eq!(
+            runs,
+            [
+                (1.0, 10),
+                (1.11, 21),
+                (0.9, 10),
+                (1.11, 21),
+                (0.9, 10),
+                (1.0, 28)
+            ]
         );
     }
 }

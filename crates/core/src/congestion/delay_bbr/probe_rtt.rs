@@ -16,7 +16,7 @@ pub(super) struct ProbeRtt {
     /// Packets from this number on left after the entry.
     pub(super) first_packet: u64,
     /// `bdp_`, fixed at the entry.
-    pub(super) bdp_bytes: u64,
+    bdp_bytes: u64,
     /// Whether the least round-trip time had expired.
     is_by_expiry: bool,
     min_rtt_at_entry: Duration,

@@ -4,21 +4,26 @@
 //! Decisions, beyond those of `v5` where not named here:
 //! 1. α = 0.9 (eq. 12), at full resolution.
 //! 2. Congestion by Algorithm 4 ends Startup too, from its third round on. Without it the start of
-//!    another flow fills the buffer for seconds, the flows that run learn the full queue as their base,
-//!    and the published rules lock in there.
-//! 3. Congestion needs 5 ms above the base as well: a fifth of a short round-trip time is the hosts'
-//!    jitter.
-//! 4. A sample taken while the sender had too little to send raises the bandwidth, but neither lowers
-//!    nor ages it, nor says that the pipe is full; except in ProbeRTT for congestion, where the path is
-//!    evidently full whatever the sender has.
+//!    another flow fills the buffer for seconds, the flows that run learn the full queue as their
+//!    base, and the published rules lock in there. The base learnt in Startup holds in ProbeBW
+//!    until the first back-off: a base learnt only then may be that of a queue.
+//! 3. Congestion needs 5 ms above the base as well: a fifth of a short round-trip time is the
+//!    hosts' jitter.
+//! 4. A sample taken while the sender had too little to send raises the bandwidth, but neither
+//!    lowers nor ages it, nor says that the pipe is full; except in ProbeRTT for congestion, where
+//!    the path is evidently full whatever the sender has.
 //! 5. In ProbeRTT for congestion a round that delivered less than two thirds of what was sent in it
 //!    replaces the estimate at once: capacity has gone, and ten rounds with a growing queue take
-//!    seconds.
+//!    seconds. The queue that has grown meanwhile is left to Drain, as Startup's is, and the
+//!    encoder is slowed with it.
 //! 6. Four packets count as drained: less cannot be told from the grain of packets.
-//! 7. The minimum rate holds in every state, and the path starts with the configured initial rate or
-//!    ten packets a round trip, whichever is more.
+//! 7. The minimum rate holds in every state, and the path starts with the configured initial rate
+//!    or ten packets a round trip, whichever is more.
 //! 8. A silent path starts again in Startup from half its bandwidth, with its delays learnt anew.
-//! 9. Reports come in batches; each packet counts with its own round-trip time.
+//! 9. A sender that has too little to send probes for two round trips, with padding, so that one
+//!    sample lies in the probe from end to end; while that finds at least 5 % more, the next probe
+//!    follows at once. Rounds that only overlap the probe never show more than the encoder sends.
+//! 10. Reports come in batches; each packet counts with its own round-trip time.
 
 use anabranch_units::Duration;
 
@@ -37,6 +42,7 @@ pub(super) static PROFILE: Profile = Profile {
     expiry: Expiry::Raise,
     app_limited_samples: AppLimitedSamples::OnlyRaise,
     capacity_drop_ratio: 2.0 / 3.0,
+    is_encoder_slowed_in_drain: true,
     min_bdp_packets: 4,
     min_rate_floor: MinRateFloor::Always,
     after_silence: AfterSilence::Startup,

@@ -23,9 +23,11 @@ pub(super) struct Profile {
     pub(super) expiry: Expiry,
     /// What samples tell that were taken while the sender had too little to send.
     pub(super) app_limited_samples: AppLimitedSamples,
-    /// In ProbeRTT for congestion, a round that delivers less than this share of the rate at which it
-    /// was sent replaces the bandwidth estimate; zero: never.
+    /// In ProbeRTT for congestion, a round that delivers less than this share of the rate at which
+    /// it was sent replaces the bandwidth estimate and is followed by Drain; zero: never.
     pub(super) capacity_drop_ratio: f64,
+    /// Whether Drain slows the encoder too.
+    pub(super) is_encoder_slowed_in_drain: bool,
     /// The least that counts as the bandwidth-delay product, in packets of the largest size.
     pub(super) min_bdp_packets: u64,
     /// The minimum rate's reach.

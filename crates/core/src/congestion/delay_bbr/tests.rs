@@ -395,6 +395,15 @@ fn a_capacity_drop_replaces_the_estimate_at_once() {
         rig.send(100);
         rig.ack(81, 200, kbps(1_000), false);
         assert_eq!(rig.bbr.bandwidth.max(), kbps(bandwidth));
+        let is_product = profile.has_startup_delay_exit;
+        assert_eq!(
+            rig.bbr.state(),
+            if is_product { "Drain" } else { "ProbeRTT" }
+        );
+        assert_eq!(
+            rig.bbr.control().target_rate,
+            kbps(if is_product { 500 } else { 4_000 })
+        );
     }
 }
 

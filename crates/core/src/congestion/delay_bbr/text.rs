@@ -10,16 +10,16 @@
 //!    general and nothing of Delay-BBR's own.
 //! 5. "Lasts for 3 times" is three rounds, a round being counted by packet number; growth is of the
 //!    maximum over ten rounds, as in BBR.
-//! 6. Eq. 13 is computed over one round trip and once a round, before Algorithm 2 is followed. Once an
-//!    acknowledgement, as the prose can be read too, its maximum is one of noise: the queue never
-//!    drains, which contradicts the authors' figures.
+//! 6. Eq. 13 is computed over one round trip and once a round, before Algorithm 2 is followed. Once
+//!    an acknowledgement, as the prose can be read too, its maximum is one of noise: the queue
+//!    never drains, which contradicts the authors' figures.
 //! 7. kSimilarMinRtt has no value in print: 1.125, the code's.
 //! 8. `<` as printed: similar round-trip times, and drained.
 //! 9. Algorithm 5 never renews an expired least round-trip time: it is kept, and while it stays
 //!    expired ProbeRTT is entered again at the acknowledgement after its end.
 //! 10. Where in the gain cycle ProbeBW begins is not said: at random as in BBR.
-//! 11. No minimum rate is printed; it is a property of the authors' experiments. It holds where their
-//!     code has it, in ProbeBW at gain 1, and a packet a second everywhere.
+//! 11. No minimum rate is printed; it is a property of the authors' experiments. It holds where
+//!     their code has it, in ProbeBW at gain 1, and a packet a second everywhere.
 //! 12. Ten packets of 1000 bytes per round trip before the first sample, as the code has it.
 //! 13. A silent path is paced at half its bandwidth until it answers: the text has no timeouts.
 
@@ -42,6 +42,7 @@ pub(super) static PROFILE: Profile = Profile {
     expiry: Expiry::Keep,
     app_limited_samples: AppLimitedSamples::Count,
     capacity_drop_ratio: 0.0,
+    is_encoder_slowed_in_drain: false,
     min_bdp_packets: 0,
     min_rate_floor: MinRateFloor::CruisingOnly,
     after_silence: AfterSilence::Resume,

@@ -7,10 +7,10 @@
 //! 3. One bandwidth sample a round, from the acknowledgement that closes it, taken into the filter
 //!    after Algorithm 5; the first round gives none.
 //! 4. `<=` where the text prints `<`: similar round-trip times, and drained.
-//! 5. An expired least round-trip time is replaced by the least one of ProbeRTT, which then lasts four
-//!    of the old ones at most.
-//! 6. The minimum rate holds in ProbeBW at gain 1 only; before the first acknowledgement the rate is
-//!    the start-up gain times it.
+//! 5. An expired least round-trip time is replaced by the least one of ProbeRTT, which then lasts
+//!    four of the old ones at most.
+//! 6. The minimum rate holds in ProbeBW at gain 1 only; before the first acknowledgement the rate
+//!    is the start-up gain times it.
 //! 7. Deaf to loss, and to whether the sender had enough to send. A window there is none.
 //!
 //! Not of the code, which has no timeouts: a silent path is paced at half its bandwidth until it
@@ -34,6 +34,7 @@ pub(super) static PROFILE: Profile = Profile {
     expiry: Expiry::Raise,
     app_limited_samples: AppLimitedSamples::Count,
     capacity_drop_ratio: 0.0,
+    is_encoder_slowed_in_drain: false,
     min_bdp_packets: 0,
     min_rate_floor: MinRateFloor::CruisingOnly,
     after_silence: AfterSilence::Resume,
