@@ -1,0 +1,32 @@
+# Anabranch: what people do with it, by one command each. `make` lists them.
+CARGO ?= cargo
+FUZZ_SECONDS ?= 60
+DEMO_ARGUMENTS ?=
+
+.PHONY: help demo test bench fuzz papers clean
+
+help: ## list these commands
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+demo: ## live video over two real-time emulated links, one of which dies (INPUT=file sends your video)
+	$(CARGO) run --release --quiet -p anabranch -- demo $(if $(INPUT),--input $(INPUT)) $(DEMO_ARGUMENTS)
+
+test: ## everything a newcomer should see pass
+	$(CARGO) fmt --all -- --check
+	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
+	$(CARGO) test --workspace
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
+
+bench: ## how fast the simulator is, and what a packet costs
+	$(CARGO) bench --workspace
+
+fuzz: ## look for inputs that break a parser, FUZZ_SECONDS each (needs cargo-fuzz and a nightly toolchain)
+	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install cargo-fuzz --locked
+	for target in $$($(CARGO) +nightly fuzz list); do \
+	  $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+
+papers: ## run Zhang & Lei's nine cases with three controllers over ten seeds
+	$(CARGO) run --release --quiet -p anabranch -- reproduce zhang-delay-bbr
+
+clean: ## remove what was built
+	$(CARGO) clean
