@@ -6,7 +6,9 @@ use crate::wire::{self, FeedbackReport};
 
 /// Reads `bytes` as a datagram to its end.
 pub fn decode_datagram(bytes: &[u8]) {
-    let Ok((_, mut frames)) = wire::decode(bytes) else { return };
+    let Ok((_, mut frames)) = wire::decode(bytes) else {
+        return;
+    };
     let mut report = FeedbackReport::default();
     while let Some(frame) = frames.next(&mut report) {
         if let Ok(wire::WireFrame::Feedback { .. }) = frame {

@@ -63,8 +63,8 @@ pub(crate) struct Path {
     pub(crate) doubt_told_at: Instant,
     /// The doubted path whose report is to be repeated on this one.
     pub(crate) report_elsewhere: Option<PathId>,
-    /// Whether this round of closing has been said on this path.
-    pub(crate) has_said_close: bool,
+    /// Whether the close is to be said on this path.
+    pub(crate) says_close: bool,
     /// When the peer last made a report on this path, by its clock.
     pub(crate) last_reported_at: Instant,
     /// Until when the peer doubts that its path's feedback comes through.
@@ -150,7 +150,7 @@ impl Path {
             status_to_tell: None,
             doubt_told_at: Instant::ZERO,
             report_elsewhere: None,
-            has_said_close: false,
+            says_close: false,
             last_reported_at: Instant::ZERO,
             doubted_until: Instant::ZERO,
             last_heard_at: now,

@@ -115,16 +115,21 @@ impl Endpoint {
             path.on_timeout(now, Timeout::Own);
             self.update_target();
         }
-        let path = &mut self.paths[id.index()];
-        match path.liveness.on_timeout(now, &path.recovery) {
-            Some(Alarm::Suspect) => self.on_suspect(now, id),
-            Some(Alarm::Out) => self.on_out(now, id),
-            Some(Alarm::Challenge) => {
-                self.declare_silent(now, id);
-                self.challenge(id);
+        while let Some(alarm) = self.next_alarm(now, id) {
+            match alarm {
+                Alarm::Suspect => self.on_suspect(now, id),
+                Alarm::Out => self.on_out(now, id),
+                Alarm::Challenge => {
+                    self.declare_silent(now, id);
+                    self.challenge(id);
+                }
             }
-            None => {}
         }
+    }
+
+    fn next_alarm(&mut self, now: Instant, id: PathId) -> Option<Alarm> {
+        let path = &mut self.paths[id.index()];
+        path.liveness.on_timeout(now, &path.recovery)
     }
 
     /// The path is in doubt: what it holds goes elsewhere too, if there is an elsewhere.

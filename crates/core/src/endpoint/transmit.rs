@@ -22,6 +22,7 @@ impl Endpoint {
         if self.is_schedule_due {
             self.schedule(now);
         }
+        self.tell_close(now);
         let start = buf.len();
         let path_count = self.paths.len();
         for index in 0..path_count {
@@ -48,10 +49,10 @@ impl Endpoint {
             return None;
         }
         let has_report = path.arrivals.due_at().is_some_and(|due_at| due_at <= now);
-        let is_closing = self.takes_close(now, id);
         let status_about = self.status_for(id);
         let path = &mut self.paths[id.index()];
         let response = path.response.take();
+        let is_closing = core::mem::take(&mut path.says_close);
         let echo_about = path.report_elsewhere.take();
         let is_silent = response.is_none() && status_about.is_none() && echo_about.is_none();
         if !is_closing && !has_report && is_silent {
@@ -119,30 +120,24 @@ impl Endpoint {
         (about != on && self.best_other_path(about) == Some(on)).then_some(about)
     }
 
-    /// Whether the close is to be said on this path now.
-    fn takes_close(&mut self, now: Instant, path: PathId) -> bool {
+    /// Has every path say the close, when it is time to say it (again).
+    fn tell_close(&mut self, now: Instant) {
         let Closing::Telling { times, next_at } = self.closing else {
-            return false;
+            return;
         };
         if next_at > now {
-            return false;
+            return;
         }
-        // Every path says it; the last one counts the round.
-        let is_last = path.index() + 1 == self.paths.len();
-        if is_last {
-            self.closing = match times {
-                1 => Closing::Closed,
-                _ => Closing::Telling {
-                    times: times - 1,
-                    next_at: now + CLOSE_INTERVAL,
-                },
-            };
-            self.paths
-                .iter_mut()
-                .for_each(|path| path.has_said_close = false);
-            return true;
-        }
-        !core::mem::replace(&mut self.paths[path.index()].has_said_close, true)
+        self.paths
+            .iter_mut()
+            .for_each(|path| path.says_close = true);
+        self.closing = match times {
+            1 => Closing::Closed,
+            _ => Closing::Telling {
+                times: times - 1,
+                next_at: now + CLOSE_INTERVAL,
+            },
+        };
     }
 
     fn write_tracked(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Transmit> {
