@@ -1,1 +1,31 @@
-//! Anabranch lab.
+//! Experiments: scenario files, runs, what they measure, what is expected of them, and reports.
+//!
+//! ```no_run
+//! use anabranch_lab as lab;
+//!
+//! let overrides = ["flow-defaults.controller=new-reno".to_owned()];
+//! let scenario = lab::Scenario::load("scenarios/two-paths.toml".as_ref(), &overrides)?;
+//! let report = lab::run(&scenario, &lab::RunOptions::seeds(10), &|_progress| ())?;
+//! print!("{}", lab::table(&report));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The files and the JSON report are documented in `docs/scenarios.md`. [`papers`] holds the
+//! experiments that reproduce published results.
+
+pub mod metrics;
+pub mod papers;
+mod plot;
+mod report;
+mod run;
+mod scenario;
+mod trace;
+
+pub use plot::{PlotError, plot};
+pub use report::{
+    ExpectationReport, MetricReport, Report, RunReport, SCHEMA, ScenarioReport, Spread, json,
+    report, run, table,
+};
+pub use run::{Outcome, Progress, RunError, RunOptions, run_outcomes};
+pub use scenario::{Expectation, FlowSpec, LinkSpec, PathSpec, RouteSpec, Scenario, ScenarioError};
+pub use trace::{TraceError, TraceOptions};

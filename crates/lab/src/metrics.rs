@@ -1,0 +1,22 @@
+//! What is measured, and how. Everything streams: the memory that it takes depends on the number of
+//! flows and paths, not on how long a run is.
+
+mod catalogue;
+mod fairness;
+mod histogram;
+mod recorder;
+mod statistics;
+mod variation;
+mod window;
+
+pub use catalogue::{METRICS, Metric, Scope, Subject, Unit};
+pub use fairness::jain_index;
+pub use histogram::Histogram;
+pub use statistics::{
+    Distribution, DropReport, FlowStatistics, FrameStatistics, LinkStatistics, PathStatistics,
+    Statistics, Traffic,
+};
+pub use variation::Variation;
+pub use window::Window;
+
+pub(crate) use recorder::Recorder;

@@ -1,0 +1,207 @@
+//! The metrics that can be expected, compared and tabulated, by name. To add one: one entry of
+//! [`METRICS`].
+
+use super::statistics::{FlowStatistics, LinkStatistics, Statistics};
+
+/// A number that a run measures.
+#[derive(Clone, Copy)]
+pub struct Metric {
+    /// The name used in `[expect]` and in reports.
+    pub name: &'static str,
+    /// What it is measured of.
+    pub scope: Scope,
+    /// In what.
+    pub unit: Unit,
+    read: Reader,
+}
+
+#[derive(Clone, Copy)]
+enum Reader {
+    Run(fn(&Statistics) -> Option<f64>),
+    Flow(fn(&FlowStatistics) -> Option<f64>),
+    Link(fn(&LinkStatistics) -> Option<f64>),
+}
+
+/// What a metric is measured of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Only of a run as a whole.
+    Run,
+    /// Of each flow, and of all together.
+    Flow,
+    /// Of each link.
+    Link,
+}
+
+/// What a metric is measured of, in one scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// All flows together.
+    All,
+    /// The flow of this index.
+    Flow(usize),
+    /// The link of this index.
+    Link(usize),
+}
+
+/// What a metric's number counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// 0 to 1.
+    Share,
+    /// Milliseconds.
+    Milliseconds,
+    /// Bits per second.
+    BitsPerSecond,
+    /// Bytes.
+    Bytes,
+    /// Nothing in particular.
+    Number,
+}
+
+impl Metric {
+    /// Its value; `None` if the run had nothing to measure it by.
+    pub fn of(&self, statistics: &Statistics, subject: Subject) -> Option<f64> {
+        match (self.read, subject) {
+            (Reader::Run(read), Subject::All) => read(statistics),
+            (Reader::Flow(read), Subject::All) => read(&statistics.total),
+            (Reader::Flow(read), Subject::Flow(flow)) => read(statistics.flows.get(flow)?),
+            (Reader::Link(read), Subject::Link(link)) => read(statistics.links.get(link)?),
+            _ => None,
+        }
+    }
+}
+
+impl PartialEq for Metric {
+    fn eq(&self, other: &Metric) -> bool {
+        self.name == other.name
+    }
+}
+
+impl core::fmt::Debug for Metric {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+const fn run(name: &'static str, unit: Unit, read: fn(&Statistics) -> Option<f64>) -> Metric {
+    Metric {
+        name,
+        scope: Scope::Run,
+        unit,
+        read: Reader::Run(read),
+    }
+}
+
+const fn flow(name: &'static str, unit: Unit, read: fn(&FlowStatistics) -> Option<f64>) -> Metric {
+    Metric {
+        name,
+        scope: Scope::Flow,
+        unit,
+        read: Reader::Flow(read),
+    }
+}
+
+const fn link(name: &'static str, unit: Unit, read: fn(&LinkStatistics) -> Option<f64>) -> Metric {
+    Metric {
+        name,
+        scope: Scope::Link,
+        unit,
+        read: Reader::Link(read),
+    }
+}
+
+use Unit::{BitsPerSecond, Bytes, Milliseconds, Number, Share};
+
+/// Every metric there is.
+pub const METRICS: &[Metric] = &[
+    run("jain", Share, |run| run.jain_index),
+    flow("throughput", BitsPerSecond, |flow| {
+        Some(flow.traffic.throughput_bits_per_second)
+    }),
+    flow("goodput", BitsPerSecond, |flow| {
+        Some(flow.goodput_bits_per_second)
+    }),
+    flow("rate-variation", Number, |flow| flow.rate_variation),
+    flow("loss", Share, |flow| flow.traffic.loss_ratio),
+    flow("retransmissions", Share, |flow| {
+        flow.traffic.retransmission_ratio
+    }),
+    flow("padding", Share, |flow| flow.traffic.padding_ratio),
+    flow("delay-mean", Milliseconds, |flow| {
+        flow.traffic.delay_ms.map(|delay| delay.mean)
+    }),
+    flow("delay-p50", Milliseconds, |flow| {
+        flow.traffic.delay_ms.map(|delay| delay.p50)
+    }),
+    flow("delay-p95", Milliseconds, |flow| {
+        flow.traffic.delay_ms.map(|delay| delay.p95)
+    }),
+    flow("delay-p99", Milliseconds, |flow| {
+        flow.traffic.delay_ms.map(|delay| delay.p99)
+    }),
+    flow("frames-captured", Number, |flow| {
+        Some(flow.frames.captured as f64)
+    }),
+    flow("frames-complete", Number, |flow| {
+        Some(flow.frames.complete as f64)
+    }),
+    flow("frames-late", Number, |flow| Some(flow.frames.late as f64)),
+    flow("frames-dropped", Number, |flow| {
+        Some(flow.frames.dropped as f64)
+    }),
+    flow("frames-on-time", Share, |flow| flow.frames.on_time_ratio),
+    flow("frame-delay-mean", Milliseconds, |flow| {
+        flow.frames.delay_ms.map(|delay| delay.mean)
+    }),
+    flow("frame-delay-p50", Milliseconds, |flow| {
+        flow.frames.delay_ms.map(|delay| delay.p50)
+    }),
+    flow("frame-delay-p95", Milliseconds, |flow| {
+        flow.frames.delay_ms.map(|delay| delay.p95)
+    }),
+    flow("frame-delay-p99", Milliseconds, |flow| {
+        flow.frames.delay_ms.map(|delay| delay.p99)
+    }),
+    flow("frame-delay-max", Milliseconds, |flow| {
+        flow.frames.delay_ms.map(|delay| delay.max)
+    }),
+    flow("longest-gap", Milliseconds, |flow| {
+        flow.frames.longest_gap_ms
+    }),
+    link("utilisation", Share, |link| link.utilisation),
+    link("link-throughput", BitsPerSecond, |link| {
+        Some(link.throughput_bits_per_second)
+    }),
+    link("queue-mean", Bytes, |link| Some(link.queue_mean_bytes)),
+    link("queue-max", Bytes, |link| Some(link.queue_max_bytes as f64)),
+    link("queue-wait-mean", Milliseconds, |link| {
+        Some(link.queue_wait_mean_ms)
+    }),
+    link("drops-queue-full", Number, |link| {
+        Some(link.packets_dropped.queue_full as f64)
+    }),
+    link("drops-random-loss", Number, |link| {
+        Some(link.packets_dropped.random_loss as f64)
+    }),
+    link("drops-outage", Number, |link| {
+        Some(link.packets_dropped.outage as f64)
+    }),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        for (index, metric) in METRICS.iter().enumerate() {
+            assert!(
+                METRICS[..index]
+                    .iter()
+                    .all(|other| other.name != metric.name),
+                "{metric:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! How evenly flows share.
+
+/// Jain's index, (Σ b)² / (n Σ b²): 1 when all are equal, 1/n when one has everything. `None` when
+/// nobody has anything.
+pub fn jain_index(shares: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let (count, sum, squares) = shares
+        .into_iter()
+        .fold((0.0, 0.0, 0.0), |(count, sum, squares), b| {
+            (count + 1.0, sum + b, squares + b * b)
+        });
+    (squares > 0.0).then(|| sum * sum / (count * squares))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jains_index_lies_between_a_single_user_and_equal_shares() {
+        assert_eq!(jain_index([2.5; 7]), Some(1.0));
+        assert_eq!(jain_index([0.0, 3.0, 0.0, 0.0]), Some(0.25));
+        let uneven = jain_index([1.0, 2.0, 3.0]).unwrap();
+        assert!((uneven - 36.0 / 42.0).abs() < 1e-12);
+        assert_eq!(jain_index([0.0, 0.0]), None);
+    }
+}

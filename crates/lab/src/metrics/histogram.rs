@@ -1,0 +1,161 @@
+//! Percentiles of any number of samples in bounded memory.
+
+use anabranch_units::Duration;
+
+/// Counts of samples in bins of equal width on a logarithmic scale with linear steps: below 256 a
+/// bin holds one integer, above it 1/128 of a power of two. A percentile is thus exact below 256
+/// and within 0.4 % above it; mean, least and largest are exact. Samples are integers of any unit;
+/// spans count in nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub struct Histogram {
+    /// As long as the largest sample needs: at most 7,424 bins.
+    bins: Vec<u64>,
+    count: u64,
+    sum: u128,
+    min: u64,
+    max: u64,
+}
+
+const STEP_BITS: u32 = 7;
+const STEPS: u64 = 1 << STEP_BITS;
+
+#[inline]
+fn bin_of(sample: u64) -> usize {
+    let shift = (u64::BITS - (sample >> STEP_BITS).leading_zeros()).saturating_sub(1);
+    (u64::from(shift) * STEPS + (sample >> shift)) as usize
+}
+
+/// The middle of a bin.
+fn value_of(bin: usize) -> u64 {
+    let bin = bin as u64;
+    let shift = (bin / STEPS).saturating_sub(1);
+    let low = (bin - shift * STEPS) << shift;
+    low + ((1 << shift) - 1) / 2
+}
+
+impl Histogram {
+    /// Takes a sample in.
+    #[inline]
+    pub fn record(&mut self, sample: u64) {
+        let bin = bin_of(sample);
+        if bin >= self.bins.len() {
+            self.bins.resize(bin + 1, 0);
+        }
+        self.bins[bin] += 1;
+        self.min = if self.count == 0 {
+            sample
+        } else {
+            self.min.min(sample)
+        };
+        self.max = self.max.max(sample);
+        self.count += 1;
+        self.sum += u128::from(sample);
+    }
+
+    /// Takes a span in, in nanoseconds.
+    #[inline]
+    pub fn record_span(&mut self, span: Duration) {
+        self.record(span.as_nanos());
+    }
+
+    /// Takes all samples of another in.
+    pub fn merge(&mut self, other: &Histogram) {
+        if other.count == 0 {
+            return;
+        }
+        self.bins.resize(self.bins.len().max(other.bins.len()), 0);
+        self.bins
+            .iter_mut()
+            .zip(&other.bins)
+            .for_each(|(bin, more)| *bin += more);
+        self.min = if self.count == 0 {
+            other.min
+        } else {
+            self.min.min(other.min)
+        };
+        self.max = self.max.max(other.max);
+        self.count += other.count;
+        self.sum += other.sum;
+    }
+
+    /// How many samples there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The largest sample; zero without any.
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// The exact mean; `None` without samples.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+    }
+
+    /// The sample of rank ⌈`percent`/100 · n⌉, from 1 (nearest rank), up to the width of its bin;
+    /// `None` without samples.
+    pub fn percentile(&self, percent: f64) -> Option<u64> {
+        let rank = (percent / 100.0 * self.count as f64).ceil().max(1.0) as u64;
+        let mut passed = 0;
+        let bin = self.bins.iter().position(|bin| {
+            passed += bin;
+            passed >= rank
+        })?;
+        Some(value_of(bin).clamp(self.min, self.max))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_of_1_to_100_are_their_ranks() {
+        let mut histogram = Histogram::default();
+        (1..=100).rev().for_each(|sample| histogram.record(sample));
+        for rank in [1, 50, 95, 99, 100] {
+            assert_eq!(histogram.percentile(rank as f64), Some(rank));
+        }
+        assert_eq!(histogram.mean(), Some(50.5));
+        assert_eq!(Histogram::default().percentile(50.0), None);
+    }
+
+    #[test]
+    fn a_bin_is_never_wider_than_one_percent() {
+        for exponent in 0..62 {
+            for step in 0..50_u64 {
+                let power = 1_u64 << exponent;
+                let sample = power + power / 50 * step;
+                let value = value_of(bin_of(sample));
+                let error = value.abs_diff(sample) as f64 / sample as f64;
+                assert!(error <= 0.004, "{sample}: {value}");
+            }
+        }
+        assert!(bin_of(u64::MAX) < 7_424);
+    }
+
+    #[test]
+    fn a_merger_is_as_if_recorded_together() {
+        let (mut all, mut even, mut odd) = (
+            Histogram::default(),
+            Histogram::default(),
+            Histogram::default(),
+        );
+        for sample in 1_000..5_000_u64 {
+            all.record(sample);
+            if sample % 2 == 0 {
+                even.record(sample)
+            } else {
+                odd.record(sample)
+            }
+        }
+        odd.merge(&even);
+        odd.merge(&Histogram::default());
+        assert_eq!(
+            (odd.count(), odd.max(), odd.mean()),
+            (all.count(), all.max(), all.mean())
+        );
+        assert_eq!(odd.percentile(95.0), all.percentile(95.0));
+    }
+}

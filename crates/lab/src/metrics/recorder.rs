@@ -1,0 +1,485 @@
+//! Collects what happens in a run into the statistics of its windows.
+
+use anabranch_core::{PathCounters, PathId};
+use anabranch_link::DropCause;
+use anabranch_sim::{
+    Direction, FlowId, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent, World,
+};
+use anabranch_units::{Duration, Instant};
+use anabranch_video::source::SourceConfig;
+
+use super::fairness::jain_index;
+use super::histogram::Histogram;
+use super::statistics::{
+    Distribution, DropReport, FlowStatistics, FrameStatistics, LinkStatistics, PathStatistics,
+    Statistics, Traffic,
+};
+use super::variation::Variation;
+use super::window::Window;
+use crate::scenario::{FlowSpec, Scenario};
+
+/// Observes a run. Whoever drives it calls [`Recorder::at_boundary`] at every instant of
+/// [`Recorder::boundaries`] and at the start, and [`Recorder::at_second`] every second.
+#[derive(Debug)]
+pub(crate) struct Recorder<'a> {
+    scenario: &'a Scenario,
+    windows: Vec<WindowRecord>,
+    /// By flow: whether a frame that later ones depend on is missing.
+    is_broken: Vec<bool>,
+}
+
+#[derive(Debug)]
+struct WindowRecord {
+    window: Window,
+    is_open: bool,
+    opened_at: Instant,
+    flows: Vec<FlowRecord>,
+    links: Vec<LinkRecord>,
+}
+
+#[derive(Debug, Default)]
+struct FlowRecord {
+    paths: Vec<PathRecord>,
+    /// Bytes delivered since the last full second.
+    second_bytes: u64,
+    rates: Variation,
+    frames: FrameRecord,
+}
+
+#[derive(Clone, Debug, Default)]
+struct PathRecord {
+    sent_packets: u64,
+    delivered_packets: u64,
+    delivered_bytes: u64,
+    dropped_packets: u64,
+    delays: Histogram,
+    baseline: PathCounters,
+    /// What the sender counted while the window was open.
+    retransmitted_packets: u64,
+    retransmitted_bytes: u64,
+    padding_bytes: u64,
+    tracked_bytes: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct FrameRecord {
+    captured: u64,
+    complete: u64,
+    late: u64,
+    dropped: u64,
+    abandoned: u64,
+    complete_bytes: u64,
+    judged: u64,
+    on_time: u64,
+    delays: Histogram,
+    delays_with_dropped: Histogram,
+    shown_at: Option<Instant>,
+    longest_gap: Option<Duration>,
+}
+
+#[derive(Debug, Default)]
+struct LinkRecord {
+    baseline: anabranch_link::LinkStatistics,
+    observed: Duration,
+    busy: Duration,
+    byte_nanos: u128,
+    delivered_bytes: u64,
+    offered_packets: u64,
+    waited: Duration,
+    started_packets: u64,
+    max_queued_bytes: u64,
+    drops: DropReport,
+}
+
+impl<'a> Recorder<'a> {
+    pub(crate) fn new(scenario: &'a Scenario, windows: &[Window]) -> Recorder<'a> {
+        let flow = |flow: &FlowSpec| FlowRecord {
+            paths: vec![PathRecord::default(); flow.paths.len()],
+            ..FlowRecord::default()
+        };
+        let record = |window: &Window| WindowRecord {
+            window: *window,
+            is_open: false,
+            opened_at: Instant::ZERO,
+            flows: scenario.flows.iter().map(flow).collect(),
+            links: scenario
+                .links
+                .iter()
+                .map(|_| LinkRecord::default())
+                .collect(),
+        };
+        Recorder {
+            scenario,
+            windows: windows.iter().map(record).collect(),
+            is_broken: vec![false; scenario.flows.len()],
+        }
+    }
+
+    /// When [`Recorder::at_boundary`] is to be called.
+    pub(crate) fn boundaries(&self) -> impl Iterator<Item = Instant> {
+        self.windows
+            .iter()
+            .flat_map(|record| record.window.boundaries())
+    }
+
+    /// Opens and closes windows; everything up to now has happened.
+    pub(crate) fn at_boundary(&mut self, world: &mut World) {
+        let now = world.now();
+        for record in &mut self.windows {
+            let should_be_open = record.window.is_open_after(now);
+            match (record.is_open, should_be_open) {
+                (false, true) => record.open(now, world),
+                (true, false) => record.close(now, world, &self.scenario.flows),
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes the 1 s samples of the flows' rates.
+    pub(crate) fn at_second(&mut self, now: Instant) {
+        let second = Duration::from_secs(1);
+        let since = now.saturating_sub(second);
+        for record in &mut self.windows {
+            for (flow, spec) in record.flows.iter_mut().zip(&self.scenario.flows) {
+                let bytes = std::mem::take(&mut flow.second_bytes);
+                let is_running = spec.start <= since && spec.stop.is_none_or(|stop| now <= stop);
+                if record.is_open && record.opened_at <= since && is_running {
+                    flow.rates.record(bytes as f64);
+                }
+            }
+        }
+    }
+
+    /// The statistics of each window, in their order. The run is over.
+    pub(crate) fn finish(self, end: Instant) -> Vec<Statistics> {
+        let scenario = self.scenario;
+        self.windows
+            .iter()
+            .map(|record| record.statistics(scenario, end))
+            .collect()
+    }
+
+    #[inline]
+    fn open_paths(&mut self, packet: &PacketEvent) -> impl Iterator<Item = &mut PathRecord> {
+        let (flow, path) = (packet.flow.index(), packet.path.index());
+        let is_data = packet.direction == Direction::Forward;
+        self.windows
+            .iter_mut()
+            .filter(move |record| is_data && record.is_open)
+            .map(move |record| &mut record.flows[flow].paths[path])
+    }
+
+    fn frames_of(&mut self, frame: &FrameEvent) -> impl Iterator<Item = &mut FrameRecord> {
+        let (flow, captured_at) = (frame.flow.index(), frame.captured_at);
+        self.windows
+            .iter_mut()
+            .filter(move |record| record.window.contains(captured_at))
+            .map(move |record| &mut record.flows[flow].frames)
+    }
+
+    /// Notes that a frame can be shown now.
+    fn show(&mut self, now: Instant, flow: FlowId) {
+        for record in &mut self.windows {
+            let is_open = record.is_open;
+            let frames = &mut record.flows[flow.index()].frames;
+            if let Some(shown_at) = frames.shown_at.filter(|_| is_open) {
+                frames.longest_gap = frames.longest_gap.max(Some(now - shown_at));
+            }
+            frames.shown_at = Some(now);
+        }
+    }
+}
+
+impl Observer for Recorder<'_> {
+    #[inline]
+    fn on_sent(&mut self, _now: Instant, packet: &PacketEvent) {
+        self.open_paths(packet)
+            .for_each(|path| path.sent_packets += 1);
+    }
+
+    #[inline]
+    fn on_delivered(&mut self, _now: Instant, packet: &PacketEvent, delay: Duration) {
+        if packet.direction != Direction::Forward {
+            return;
+        }
+        for record in &mut self.windows {
+            let flow = &mut record.flows[packet.flow.index()];
+            flow.second_bytes += u64::from(packet.size_bytes);
+            if record.is_open {
+                let path = &mut flow.paths[packet.path.index()];
+                path.delivered_packets += 1;
+                path.delivered_bytes += u64::from(packet.size_bytes);
+                path.delays.record_span(delay);
+            }
+        }
+    }
+
+    fn on_dropped(
+        &mut self,
+        _now: Instant,
+        packet: &PacketEvent,
+        _link: LinkId,
+        _cause: DropCause,
+    ) {
+        self.open_paths(packet)
+            .for_each(|path| path.dropped_packets += 1);
+    }
+
+    fn on_frame_captured(&mut self, frame: &FrameEvent) {
+        let end = Instant::ZERO + self.scenario.duration;
+        let deadline = self.scenario.flows[frame.flow.index()]
+            .config
+            .media
+            .deadline;
+        let has_time = frame.captured_at + deadline <= end;
+        for frames in self.frames_of(frame) {
+            frames.captured += 1;
+            frames.judged += u64::from(has_time);
+        }
+    }
+
+    fn on_frame_outcome(&mut self, now: Instant, frame: &FrameEvent, outcome: FrameOutcome) {
+        let end = Instant::ZERO + self.scenario.duration;
+        let spec = &self.scenario.flows[frame.flow.index()];
+        let deadline = spec.config.media.deadline;
+        let has_time = frame.captured_at + deadline <= end;
+        let depends = matches!(spec.source, SourceConfig::Gop { .. });
+        let completed_at = match outcome {
+            FrameOutcome::Complete { completed_at } => Some(completed_at),
+            FrameOutcome::Incomplete | FrameOutcome::Missing => None,
+        };
+        for frames in self.frames_of(frame) {
+            let over_at = completed_at.unwrap_or(now);
+            let delay = over_at - frame.captured_at;
+            frames.delays_with_dropped.record_span(delay);
+            if completed_at.is_some() {
+                frames.complete += 1;
+                frames.complete_bytes += u64::from(frame.size_bytes);
+                frames.delays.record_span(delay);
+                frames.late += u64::from(delay > deadline);
+                frames.on_time += u64::from(has_time && delay <= deadline);
+            } else {
+                frames.dropped += 1;
+            }
+        }
+        let is_complete = completed_at.is_some();
+        let is_broken = &mut self.is_broken[frame.flow.index()];
+        *is_broken = depends && (!is_complete || (*is_broken && !frame.is_key));
+        if is_complete && !*is_broken {
+            self.show(now, frame.flow);
+        }
+    }
+
+    fn on_frame_abandoned(&mut self, _now: Instant, flow: FlowId) {
+        let open = self.windows.iter_mut().filter(|record| record.is_open);
+        open.for_each(|record| record.flows[flow.index()].frames.abandoned += 1);
+    }
+}
+
+impl WindowRecord {
+    fn open(&mut self, now: Instant, world: &mut World) {
+        self.is_open = true;
+        self.opened_at = now;
+        for (index, link) in self.links.iter_mut().enumerate() {
+            link.baseline = world.link_statistics(LinkId(index as u32));
+        }
+        for (flow, record) in self.flows.iter_mut().enumerate() {
+            for (path, record) in record.paths.iter_mut().enumerate() {
+                let flow = FlowId(flow as u32);
+                record.baseline = world.sender_path_counters(flow, PathId(path as u8));
+            }
+        }
+    }
+
+    fn close(&mut self, now: Instant, world: &mut World, specs: &[FlowSpec]) {
+        self.is_open = false;
+        for (index, link) in self.links.iter_mut().enumerate() {
+            link.add(
+                &world
+                    .link_statistics(LinkId(index as u32))
+                    .since(&link.baseline),
+            );
+        }
+        for (flow, (record, spec)) in self.flows.iter_mut().zip(specs).enumerate() {
+            for (path, record) in record.paths.iter_mut().enumerate() {
+                let flow = FlowId(flow as u32);
+                record.add(&world.sender_path_counters(flow, PathId(path as u8)));
+            }
+            // A picture that has stood still to the end has stood still.
+            if let Some(shown_at) = record.frames.shown_at {
+                let until = spec.stop.map_or(now, |stop| stop.min(now));
+                let gap = until.saturating_since(shown_at.max(self.opened_at));
+                record.frames.longest_gap = record.frames.longest_gap.max(Some(gap));
+            }
+        }
+    }
+
+    fn statistics(&self, scenario: &Scenario, end: Instant) -> Statistics {
+        let mut total = FlowRecord {
+            paths: vec![PathRecord::default()],
+            ..FlowRecord::default()
+        };
+        let mut flows = Vec::new();
+        for (record, spec) in self.flows.iter().zip(&scenario.flows) {
+            let seconds = self
+                .window
+                .overlap(spec.start, spec.stop.unwrap_or(end))
+                .as_secs_f64();
+            let mut all_paths = PathRecord::default();
+            record.paths.iter().for_each(|path| all_paths.merge(path));
+            let path = |(path, spec): (&PathRecord, &crate::scenario::PathSpec)| PathStatistics {
+                route: scenario.routes[spec.route].name.clone(),
+                traffic: path.traffic(seconds),
+            };
+            flows.push(FlowStatistics {
+                name: spec.name.clone(),
+                controller: spec.config.controller.clone(),
+                scheduler: spec.config.scheduler.clone(),
+                goodput_bits_per_second: per_second(record.frames.complete_bytes, seconds),
+                rate_variation: record.rates.coefficient(),
+                traffic: all_paths.traffic(seconds),
+                frames: record.frames.statistics(),
+                paths: record.paths.iter().zip(&spec.paths).map(path).collect(),
+            });
+            total.paths[0].merge(&all_paths);
+            total.frames.merge(&record.frames);
+        }
+        let seconds = self.window.length().as_secs_f64();
+        let links = self.links.iter().zip(&scenario.links);
+        Statistics {
+            jain_index: jain_index(
+                flows
+                    .iter()
+                    .map(|flow| flow.traffic.throughput_bits_per_second),
+            ),
+            total: FlowStatistics {
+                name: "all flows".to_owned(),
+                goodput_bits_per_second: per_second(total.frames.complete_bytes, seconds),
+                traffic: total.paths[0].traffic(seconds),
+                frames: total.frames.statistics(),
+                ..FlowStatistics::default()
+            },
+            links: links
+                .map(|(link, spec)| link.statistics(&spec.name, spec.config.rate.is_some()))
+                .collect(),
+            flows,
+        }
+    }
+}
+
+impl PathRecord {
+    /// Adds what the sender has counted since the window opened.
+    fn add(&mut self, counters: &PathCounters) {
+        let since = &self.baseline;
+        self.retransmitted_packets += counters.retransmitted_packets - since.retransmitted_packets;
+        self.retransmitted_bytes += counters.retransmitted_bytes - since.retransmitted_bytes;
+        self.padding_bytes += counters.padding_bytes - since.padding_bytes;
+        self.tracked_bytes += counters.sent_bytes - since.sent_bytes;
+    }
+
+    fn merge(&mut self, other: &PathRecord) {
+        self.sent_packets += other.sent_packets;
+        self.delivered_packets += other.delivered_packets;
+        self.delivered_bytes += other.delivered_bytes;
+        self.dropped_packets += other.dropped_packets;
+        self.retransmitted_packets += other.retransmitted_packets;
+        self.retransmitted_bytes += other.retransmitted_bytes;
+        self.padding_bytes += other.padding_bytes;
+        self.tracked_bytes += other.tracked_bytes;
+        self.delays.merge(&other.delays);
+    }
+
+    fn traffic(&self, seconds: f64) -> Traffic {
+        let throughput_bits_per_second = per_second(self.delivered_bytes, seconds);
+        let useless_bytes = self.padding_bytes + self.retransmitted_bytes;
+        let useless_ratio = ratio(useless_bytes, self.tracked_bytes).unwrap_or(0.0);
+        Traffic {
+            throughput_bits_per_second,
+            media_bits_per_second: throughput_bits_per_second * (1.0 - useless_ratio),
+            packets_sent: self.sent_packets,
+            packets_delivered: self.delivered_packets,
+            packets_dropped: self.dropped_packets,
+            loss_ratio: ratio(self.dropped_packets, self.sent_packets),
+            packets_retransmitted: self.retransmitted_packets,
+            retransmission_ratio: ratio(self.retransmitted_packets, self.sent_packets),
+            padding_ratio: ratio(self.padding_bytes, self.tracked_bytes),
+            delay_ms: Distribution::of(&self.delays),
+        }
+    }
+}
+
+impl FrameRecord {
+    fn merge(&mut self, other: &FrameRecord) {
+        self.captured += other.captured;
+        self.complete += other.complete;
+        self.late += other.late;
+        self.dropped += other.dropped;
+        self.abandoned += other.abandoned;
+        self.complete_bytes += other.complete_bytes;
+        self.judged += other.judged;
+        self.on_time += other.on_time;
+        self.delays.merge(&other.delays);
+        self.delays_with_dropped.merge(&other.delays_with_dropped);
+        self.longest_gap = self.longest_gap.max(other.longest_gap);
+    }
+
+    fn statistics(&self) -> FrameStatistics {
+        FrameStatistics {
+            captured: self.captured,
+            complete: self.complete,
+            late: self.late,
+            dropped: self.dropped,
+            abandoned: self.abandoned,
+            on_time_ratio: ratio(self.on_time, self.judged),
+            delay_ms: Distribution::of(&self.delays),
+            delay_with_dropped_ms: Distribution::of(&self.delays_with_dropped),
+            longest_gap_ms: self.longest_gap.map(Duration::as_millis_f64),
+        }
+    }
+}
+
+impl LinkRecord {
+    fn add(&mut self, part: &anabranch_link::LinkStatistics) {
+        self.observed += part.observed;
+        self.busy += part.queue.busy;
+        self.byte_nanos += part.queue.byte_nanos;
+        self.delivered_bytes += part.delivered_bytes;
+        self.offered_packets += part.offered_packets;
+        self.waited += part.queue.waited;
+        self.started_packets += part.queue.started_packets;
+        self.max_queued_bytes = self.max_queued_bytes.max(part.queue.max_queued_bytes);
+        self.drops.queue_full += part.dropped.of(DropCause::QueueFull);
+        self.drops.random_loss += part.dropped.of(DropCause::RandomLoss);
+        self.drops.outage += part.dropped.of(DropCause::Outage);
+    }
+
+    fn statistics(&self, name: &str, has_rate: bool) -> LinkStatistics {
+        let seconds = self.observed.as_secs_f64();
+        let is_measured = has_rate && seconds > 0.0;
+        LinkStatistics {
+            name: name.to_owned(),
+            utilisation: is_measured.then(|| self.busy.as_secs_f64() / seconds),
+            throughput_bits_per_second: per_second(self.delivered_bytes, seconds),
+            queue_mean_bytes: self.byte_nanos as f64 / (self.observed.as_nanos().max(1)) as f64,
+            queue_max_bytes: self.max_queued_bytes,
+            queue_wait_mean_ms: match self.started_packets {
+                0 => 0.0,
+                count => self.waited.as_millis_f64() / count as f64,
+            },
+            packets_offered: self.offered_packets,
+            packets_dropped: self.drops,
+        }
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+fn per_second(bytes: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 {
+        bytes as f64 * 8.0 / seconds
+    } else {
+        0.0
+    }
+}

@@ -1,0 +1,164 @@
+//! What a run measured over a window, as reports give it.
+
+use serde::Serialize;
+
+use super::histogram::Histogram;
+
+/// All measurements of one window of one run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Statistics {
+    /// Jain's index over the flows' throughput; `null` if nothing arrived.
+    pub jain_index: Option<f64>,
+    /// All flows together. Delays and losses are over packets, not over flows.
+    pub total: FlowStatistics,
+    /// Each flow, in the scenario's order.
+    pub flows: Vec<FlowStatistics>,
+    /// Each link, in the order of names.
+    pub links: Vec<LinkStatistics>,
+}
+
+/// What one flow measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FlowStatistics {
+    /// Its name.
+    pub name: String,
+    /// Its controller.
+    pub controller: String,
+    /// Its scheduler.
+    pub scheduler: String,
+    /// Bits of complete frames handed out per second of the window in which the flow ran.
+    pub goodput_bits_per_second: f64,
+    /// Coefficient of variation of the throughput's 1 s samples while the flow ran.
+    pub rate_variation: Option<f64>,
+    /// Its packets on all paths.
+    pub traffic: Traffic,
+    /// Its frames.
+    pub frames: FrameStatistics,
+    /// Its packets by path.
+    pub paths: Vec<PathStatistics>,
+}
+
+/// What one flow measured on one of its paths.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PathStatistics {
+    /// The route that the path takes.
+    pub route: String,
+    /// Its packets.
+    pub traffic: Traffic,
+}
+
+/// Packets from senders to receivers. Bits and bytes are those on the wire.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Traffic {
+    /// Bits delivered per second of the window in which the flow ran.
+    pub throughput_bits_per_second: f64,
+    /// The same without padding and retransmissions: what is left for media and its headers.
+    pub media_bits_per_second: f64,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets delivered.
+    pub packets_delivered: u64,
+    /// Packets lost by links.
+    pub packets_dropped: u64,
+    /// Dropped over sent.
+    pub loss_ratio: Option<f64>,
+    /// Fragments sent again.
+    pub packets_retransmitted: u64,
+    /// Retransmitted over sent, in packets.
+    pub retransmission_ratio: Option<f64>,
+    /// Padding over all that was sent, in bytes.
+    pub padding_ratio: Option<f64>,
+    /// One-way delay of the packets delivered.
+    pub delay_ms: Option<Distribution>,
+}
+
+/// Frames of video, by when they were captured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FrameStatistics {
+    /// Frames captured and handed to the sender.
+    pub captured: u64,
+    /// Frames received whole.
+    pub complete: u64,
+    /// Among them those complete later than the flow's deadline after capture.
+    pub late: u64,
+    /// Frames given up by the receiver, with something or nothing of them arrived.
+    pub dropped: u64,
+    /// Frames given up by the sender.
+    pub abandoned: u64,
+    /// Complete within the deadline, over captured; frames captured too near the run's end to have
+    /// had all their time do not count.
+    pub on_time_ratio: Option<f64>,
+    /// From capture to the arrival of the last piece, of complete frames.
+    pub delay_ms: Option<Distribution>,
+    /// The same, and for frames given up by the receiver from capture to its giving up (Zhang & Lei
+    /// count these).
+    pub delay_with_dropped_ms: Option<Distribution>,
+    /// The longest time between two frames that could be shown: complete, and with them all since
+    /// the last key frame where frames depend on one another.
+    pub longest_gap_ms: Option<f64>,
+}
+
+/// What one link measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinkStatistics {
+    /// Its name.
+    pub name: String,
+    /// Share of the window in which it was sending; `null` for a link of unlimited rate.
+    pub utilisation: Option<f64>,
+    /// Bits delivered per second.
+    pub throughput_bits_per_second: f64,
+    /// Mean over time of the bytes queued, the packet in service included.
+    pub queue_mean_bytes: f64,
+    /// Most bytes queued at a time, since the start of the run.
+    pub queue_max_bytes: u64,
+    /// Mean time that a packet waits before its transmission begins.
+    pub queue_wait_mean_ms: f64,
+    /// Packets that came to it.
+    pub packets_offered: u64,
+    /// Packets lost, by cause.
+    pub packets_dropped: DropReport,
+}
+
+/// Lost packets by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DropReport {
+    /// The queue was full.
+    pub queue_full: u64,
+    /// Chance.
+    pub random_loss: u64,
+    /// The link was down.
+    pub outage: u64,
+}
+
+/// Mean and percentiles (nearest rank, within 0.4 %), in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Distribution {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+impl Distribution {
+    /// Of spans recorded in nanoseconds; `None` without any.
+    pub(crate) fn of(histogram: &Histogram) -> Option<Distribution> {
+        let percentile = |percent| {
+            histogram
+                .percentile(percent)
+                .map(|nanos| nanos as f64 / 1e6)
+        };
+        Some(Distribution {
+            mean: histogram.mean()? / 1e6,
+            p50: percentile(50.0)?,
+            p95: percentile(95.0)?,
+            p99: percentile(99.0)?,
+            max: histogram.max() as f64 / 1e6,
+        })
+    }
+}

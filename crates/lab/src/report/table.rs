@@ -1,0 +1,370 @@
+//! The report as aligned text.
+
+use std::fmt::Write;
+
+use super::{ExpectationReport, Report, Spread};
+use crate::metrics::{METRICS, Unit};
+
+/// The report as people read it. With several runs, a number is the median, followed by the least
+/// and the largest.
+pub fn table(report: &Report) -> String {
+    let mut text = String::new();
+    let scenario = &report.scenario;
+    writeln!(text, "{}", scenario.title).expect("a String takes everything");
+    let seeds: Vec<String> = report.runs.iter().map(|run| run.seed.to_string()).collect();
+    let window = format!(
+        "{:.0}-{:.0} s",
+        scenario.statistics_from_s, scenario.statistics_to_s
+    );
+    writeln!(
+        text,
+        "{} s simulated, statistics over {window}, {} {}{}\n",
+        scenario.duration_s,
+        if seeds.len() == 1 { "seed" } else { "seeds" },
+        seeds.join(", "),
+        if seeds.len() == 1 {
+            ""
+        } else {
+            ": median (min-max)"
+        },
+    )
+    .expect("a String takes everything");
+    text.push_str(&grid(&flow_rows(report)));
+    text.push('\n');
+    text.push_str(&grid(&frame_rows(report)));
+    text.push('\n');
+    text.push_str(&grid(&path_rows(report)));
+    text.push('\n');
+    text.push_str(&grid(&link_rows(report)));
+    let is_shared = report
+        .runs
+        .first()
+        .is_some_and(|run| run.statistics.flows.len() > 1);
+    if let Some(jain) = spread(report, "jain", None).filter(|_| is_shared) {
+        writeln!(
+            text,
+            "\nJain's index {}",
+            cell(Some(jain), |value| format!("{value:.3}"))
+        )
+        .expect("a String takes everything");
+    }
+    if !report.expectations.is_empty() {
+        text.push('\n');
+        text.push_str(&grid(&expectation_rows(report)));
+    }
+    for run in &report.runs {
+        writeln!(text, "trace hash {} (seed {})", run.trace_hash, run.seed)
+            .expect("a String takes everything");
+    }
+    text
+}
+
+type Rows = Vec<Vec<String>>;
+
+/// Rows of equal length, the first of them the heading; columns aligned, numbers to the right.
+pub(crate) fn grid(rows: &[Vec<String>]) -> String {
+    let column_count = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| {
+        rows.iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..column_count).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let gap = if column == 0 { "" } else { "  " };
+            match column {
+                0 => write!(line, "{gap}{cell:<width$}"),
+                _ => write!(line, "{gap}{cell:>width$}"),
+            }
+            .expect("a String takes everything");
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn row(cells: &[&str]) -> Vec<String> {
+    cells.iter().map(|cell| (*cell).to_owned()).collect()
+}
+
+fn spread(report: &Report, metric: &str, subject: Option<&str>) -> Option<Spread> {
+    report
+        .summary
+        .iter()
+        .find(|entry| entry.metric == metric && entry.subject.as_deref() == subject)
+        .map(|entry| entry.spread)
+}
+
+/// A value over all runs: itself if they agree, else median and range.
+pub(crate) fn cell(spread: Option<Spread>, format: impl Fn(f64) -> String) -> String {
+    let Some(Spread { median, min, max }) = spread else {
+        return "-".to_owned();
+    };
+    let (median, min, max) = (format(median), format(min), format(max));
+    if min == max {
+        median
+    } else {
+        format!("{median} ({min}-{max})")
+    }
+}
+
+fn metric_cell(report: &Report, metric: &str, subject: Option<&str>) -> String {
+    let unit = METRICS
+        .iter()
+        .find(|known| known.name == metric)
+        .map(|known| known.unit);
+    let unit = unit.expect("the table asks for known metrics");
+    cell(spread(report, metric, subject), |value| {
+        in_unit(value, unit)
+    })
+}
+
+/// A number without its unit, which stands in the heading.
+fn in_unit(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Share => format!("{:.2}", value * 100.0),
+        Unit::Milliseconds => format!("{value:.1}"),
+        Unit::BitsPerSecond => format!("{:.0}", value / 1e3),
+        Unit::Bytes => format!("{:.1}", value / 1e3),
+        Unit::Number if value.fract() == 0.0 => format!("{value:.0}"),
+        Unit::Number => format!("{value:.3}"),
+    }
+}
+
+fn metric_rows(
+    report: &Report,
+    subjects: &[(Option<&str>, String)],
+    columns: &[(&str, &str)],
+) -> Rows {
+    subjects
+        .iter()
+        .map(|(subject, label)| {
+            let cells = columns
+                .iter()
+                .map(|(_, metric)| metric_cell(report, metric, *subject));
+            std::iter::once(label.clone()).chain(cells).collect()
+        })
+        .collect()
+}
+
+fn flow_subjects(report: &Report) -> Vec<(Option<&str>, String)> {
+    let flows = report
+        .runs
+        .first()
+        .map_or(&[][..], |run| &run.statistics.flows);
+    let label = |name: &str, controller: &str| format!("{name} ({controller})");
+    let mut subjects: Vec<_> = flows
+        .iter()
+        .map(|flow| {
+            (
+                Some(flow.name.as_str()),
+                label(&flow.name, &flow.controller),
+            )
+        })
+        .collect();
+    if subjects.len() > 1 {
+        subjects.push((None, "all flows".to_owned()));
+    }
+    subjects
+}
+
+fn with_heading(first: &str, columns: &[(&str, &str)], rows: Rows) -> Rows {
+    let heading = columns.iter().map(|(heading, _)| (*heading).to_owned());
+    std::iter::once(std::iter::once(first.to_owned()).chain(heading).collect())
+        .chain(rows)
+        .collect()
+}
+
+fn flow_rows(report: &Report) -> Rows {
+    let columns = [
+        ("throughput kbit/s", "throughput"),
+        ("goodput kbit/s", "goodput"),
+        ("variation", "rate-variation"),
+        ("loss %", "loss"),
+        ("resent %", "retransmissions"),
+        ("padding %", "padding"),
+        ("delay ms", "delay-mean"),
+        ("p50", "delay-p50"),
+        ("p95", "delay-p95"),
+        ("p99", "delay-p99"),
+    ];
+    with_heading(
+        "flow",
+        &columns,
+        metric_rows(report, &flow_subjects(report), &columns),
+    )
+}
+
+fn frame_rows(report: &Report) -> Rows {
+    let columns = [
+        ("captured", "frames-captured"),
+        ("complete", "frames-complete"),
+        ("late", "frames-late"),
+        ("dropped", "frames-dropped"),
+        ("on time %", "frames-on-time"),
+        ("delay ms", "frame-delay-mean"),
+        ("p50", "frame-delay-p50"),
+        ("p95", "frame-delay-p95"),
+        ("p99", "frame-delay-p99"),
+        ("max", "frame-delay-max"),
+        ("longest gap ms", "longest-gap"),
+    ];
+    with_heading(
+        "frames",
+        &columns,
+        metric_rows(report, &flow_subjects(report), &columns),
+    )
+}
+
+/// Paths are no subjects of metrics: their rows come from the runs themselves.
+fn path_rows(report: &Report) -> Rows {
+    let heading = [
+        "path",
+        "throughput kbit/s",
+        "media kbit/s",
+        "loss %",
+        "resent",
+        "delay ms",
+        "p95",
+    ];
+    let mut rows = vec![row(&heading)];
+    let flows = report
+        .runs
+        .first()
+        .map_or(&[][..], |run| &run.statistics.flows);
+    for (flow_index, flow) in flows.iter().enumerate() {
+        for (path_index, path) in flow.paths.iter().enumerate() {
+            let traffic = |read: fn(&crate::metrics::Traffic) -> Option<f64>| {
+                Spread::of(report.runs.iter().filter_map(|run| {
+                    read(&run.statistics.flows[flow_index].paths[path_index].traffic)
+                }))
+            };
+            let kilobits = |value: f64| in_unit(value, Unit::BitsPerSecond);
+            let millis = |value: f64| in_unit(value, Unit::Milliseconds);
+            rows.push(vec![
+                format!("{} over {}", flow.name, path.route),
+                cell(
+                    traffic(|path| Some(path.throughput_bits_per_second)),
+                    kilobits,
+                ),
+                cell(traffic(|path| Some(path.media_bits_per_second)), kilobits),
+                cell(traffic(|path| path.loss_ratio), |value| {
+                    in_unit(value, Unit::Share)
+                }),
+                cell(
+                    traffic(|path| Some(path.packets_retransmitted as f64)),
+                    |value| in_unit(value, Unit::Number),
+                ),
+                cell(
+                    traffic(|path| path.delay_ms.map(|delay| delay.mean)),
+                    millis,
+                ),
+                cell(traffic(|path| path.delay_ms.map(|delay| delay.p95)), millis),
+            ]);
+        }
+    }
+    rows
+}
+
+fn link_rows(report: &Report) -> Rows {
+    let columns = [
+        ("utilisation %", "utilisation"),
+        ("kbit/s", "link-throughput"),
+        ("queue mean kB", "queue-mean"),
+        ("max kB", "queue-max"),
+        ("wait ms", "queue-wait-mean"),
+        ("dropped: queue", "drops-queue-full"),
+        ("chance", "drops-random-loss"),
+        ("outage", "drops-outage"),
+    ];
+    let links = report
+        .runs
+        .first()
+        .map_or(&[][..], |run| &run.statistics.links);
+    let subjects: Vec<_> = links
+        .iter()
+        .map(|link| (Some(link.name.as_str()), link.name.clone()))
+        .collect();
+    with_heading("link", &columns, metric_rows(report, &subjects, &columns))
+}
+
+fn expectation_rows(report: &Report) -> Rows {
+    let mut rows = vec![row(&[
+        "expected", "bounds", "time s", "measured", "verdict",
+    ])];
+    for expectation in &report.expectations {
+        let ExpectationReport {
+            metric,
+            subject,
+            min,
+            max,
+            from_s,
+            to_s,
+            outside_s,
+            ..
+        } = expectation;
+        let unit = METRICS
+            .iter()
+            .find(|known| known.name == *metric)
+            .map(|known| known.unit);
+        let write = |value: f64| written(value, unit.unwrap_or(Unit::Number));
+        let bounds = match (min, max) {
+            (Some(min), Some(max)) => format!("{} to {}", write(*min), write(*max)),
+            (Some(min), None) => format!(">= {}", write(*min)),
+            (None, Some(max)) => format!("<= {}", write(*max)),
+            (None, None) => String::new(),
+        };
+        let outside = outside_s.map_or(String::new(), |[from, to]| format!(" not {from}-{to}"));
+        let measured = Spread::of(expectation.values.iter().copied().flatten());
+        rows.push(vec![
+            subject.as_ref().map_or((*metric).to_owned(), |subject| {
+                format!("{metric}.{subject}")
+            }),
+            bounds,
+            format!("{from_s}-{to_s}{outside}"),
+            cell(measured, write),
+            if expectation.is_met { "ok" } else { "BROKEN" }.to_owned(),
+        ]);
+    }
+    rows
+}
+
+/// A number with its unit.
+fn written(value: f64, unit: Unit) -> String {
+    let number = in_unit(value, unit);
+    match unit {
+        Unit::Share => format!("{number} %"),
+        Unit::Milliseconds => format!("{number} ms"),
+        Unit::BitsPerSecond => format!("{number} kbit/s"),
+        Unit::Bytes => format!("{number} kB"),
+        Unit::Number => number,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_align() {
+        let rows = [row(&["a", "long heading"]), row(&["longer name", "1"])];
+        assert_eq!(
+            grid(&rows),
+            "a            long heading\nlonger name             1\n"
+        );
+    }
+
+    #[test]
+    fn runs_that_agree_need_no_range() {
+        let whole = |value: f64| format!("{value:.0}");
+        let spread = |median, min, max| Some(Spread { median, min, max });
+        assert_eq!(cell(spread(2.0, 1.9, 2.1), whole), "2");
+        assert_eq!(cell(spread(2.0, 1.0, 4.0), whole), "2 (1-4)");
+        assert_eq!(cell(None, whole), "-");
+    }
+}

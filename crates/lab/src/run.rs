@@ -1,0 +1,305 @@
+//! Running a scenario, with one seed or with many on all cores.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anabranch_core::PathOptions;
+use anabranch_link::DropCause;
+use anabranch_sim::{
+    FlowConfig, FlowId, FlowPath, FrameEvent, FrameOutcome, LinkId, Observer, PacketCounts,
+    PacketEvent, RouteId, TraceHash, World, WorldError,
+};
+use anabranch_units::{Duration, Instant, Seed};
+use anabranch_video::source::SourceConfigError;
+
+use crate::metrics::{Recorder, Statistics, Window};
+use crate::scenario::{FlowSpec, Scenario};
+use crate::trace::{SAMPLE_INTERVAL, TraceError, TraceOptions, TraceWriter};
+
+/// How to run a scenario.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// The seeds, one run each.
+    pub seeds: Vec<u64>,
+    /// How many runs at a time; 0: as many as there are cores.
+    pub threads: usize,
+    /// Where to write traces, if anywhere: into the folder itself if there is one seed, else into
+    /// `seed-N` below it.
+    pub trace: Option<(PathBuf, TraceOptions)>,
+}
+
+impl RunOptions {
+    /// Seeds 1 to `count` on all cores, without traces.
+    pub fn seeds(count: u64) -> RunOptions {
+        RunOptions {
+            seeds: (1..=count).collect(),
+            ..RunOptions::default()
+        }
+    }
+}
+
+/// A part of the work is done: `simulated` of a run with `seed`, since the last report of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Which run.
+    pub seed: u64,
+    /// By how much it has come on; all reports of all runs add up to duration × seeds.
+    pub simulated: Duration,
+}
+
+/// What one run gave.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Its seed.
+    pub seed: u64,
+    /// Hash of all that happened.
+    pub trace_hash: TraceHash,
+    /// All its datagrams.
+    pub packets: PacketCounts,
+    /// Those delivered from senders to receivers.
+    pub data_packets_delivered: u64,
+    /// Over the scenario's statistics window.
+    pub statistics: Statistics,
+    /// Over each expectation's own window.
+    pub expected: Vec<Statistics>,
+}
+
+/// Why a scenario could not be run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The simulator refuses something in it.
+    #[error(transparent)]
+    World(#[from] WorldError),
+    /// A source cannot be.
+    #[error(transparent)]
+    Source(#[from] SourceConfigError),
+    /// A trace cannot be written.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
+
+/// Runs a scenario once per seed, in the order of the seeds' list. `progress` is called from
+/// several threads.
+///
+/// # Errors
+/// The first [`RunError`] in the order of the seeds.
+pub fn run_outcomes(
+    scenario: &Scenario,
+    options: &RunOptions,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<Vec<Outcome>, RunError> {
+    in_parallel(&options.seeds, options.threads, |seed| {
+        let trace = options
+            .trace
+            .as_ref()
+            .map(|(folder, trace)| match options.seeds.len() {
+                1 => (folder.clone(), *trace),
+                _ => (folder.join(format!("seed-{seed}")), *trace),
+            });
+        run_once(
+            scenario,
+            *seed,
+            trace.as_ref().map(|(f, t)| (f.as_path(), *t)),
+            progress,
+        )
+    })
+    .into_iter()
+    .collect()
+}
+
+/// The results of `work` on each of `items`, in their order, by `threads` threads at a time (0: one
+/// per core).
+pub(crate) fn in_parallel<T: Sync, R: Send>(
+    items: &[T],
+    threads: usize,
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
+    let cores = || std::thread::available_parallelism().map_or(1, |count| count.get());
+    let threads = if threads == 0 { cores() } else { threads };
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(items.len()) {
+            scope.spawn(|| {
+                while let Some((index, item)) = {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    items.get(index).map(|item| (index, item))
+                } {
+                    let result = work(item);
+                    results
+                        .lock()
+                        .expect("no thread has panicked")
+                        .push((index, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().expect("no thread has panicked");
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Runs a scenario with one seed.
+fn run_once(
+    scenario: &Scenario,
+    seed: u64,
+    trace: Option<(&Path, TraceOptions)>,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<Outcome, RunError> {
+    let mut world = build_world(scenario, Seed(seed))?;
+    let windows = windows(scenario);
+    let mut watch = Watch {
+        recorder: Recorder::new(scenario, &windows),
+        trace: match trace {
+            Some((folder, options)) => Some(TraceWriter::create(folder, options, scenario)?),
+            None => None,
+        },
+    };
+    let end = Instant::ZERO + scenario.duration;
+    let mut stops: Vec<Instant> = watch.recorder.boundaries().collect();
+    let step = if watch.trace.is_some() {
+        SAMPLE_INTERVAL
+    } else {
+        SECOND
+    };
+    stops.extend(
+        (0..)
+            .map(|index| Instant::ZERO + step * index)
+            .take_while(|at| *at < end),
+    );
+    stops.push(end);
+    stops.sort();
+    stops.dedup();
+    for stop in stops {
+        let before = world.now();
+        world.run_until(stop, &mut watch);
+        watch.recorder.at_boundary(&mut world);
+        if stop.as_nanos().is_multiple_of(SECOND.as_nanos()) {
+            watch.recorder.at_second(stop);
+        }
+        let is_sample = stop.as_nanos().is_multiple_of(SAMPLE_INTERVAL.as_nanos());
+        if let Some(trace) = watch.trace.as_mut().filter(|_| is_sample) {
+            trace.sample(&mut world)?;
+        }
+        progress(Progress {
+            seed,
+            simulated: stop - before,
+        });
+    }
+    if let Some(trace) = watch.trace {
+        trace.finish()?;
+    }
+    let mut statistics = watch.recorder.finish(end).into_iter();
+    Ok(Outcome {
+        seed,
+        trace_hash: world.trace_hash(),
+        packets: world.packet_counts(),
+        data_packets_delivered: world.data_packets_delivered(),
+        statistics: statistics
+            .next()
+            .expect("the first window is the scenario's"),
+        expected: {
+            let by_window: Vec<Statistics> = statistics.collect();
+            let of = |window| windows[1..].iter().position(|other| *other == window);
+            let expectations = scenario.expectations.iter();
+            expectations
+                .map(|expected| by_window[of(expected.window).expect("all are there")].clone())
+                .collect()
+        },
+    })
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The scenario's own window, and then each window of an expectation once.
+fn windows(scenario: &Scenario) -> Vec<Window> {
+    let mut windows = vec![scenario.statistics];
+    for expectation in &scenario.expectations {
+        if !windows[1..].contains(&expectation.window) {
+            windows.push(expectation.window);
+        }
+    }
+    windows
+}
+
+fn build_world(scenario: &Scenario, seed: Seed) -> Result<World, RunError> {
+    let mut world = World::new(seed);
+    for link in &scenario.links {
+        world.add_link(&link.name, &link.config)?;
+    }
+    for route in &scenario.routes {
+        let links = |indices: &[usize]| indices.iter().map(|link| LinkId(*link as u32)).collect();
+        world.add_route(links(&route.forward), links(&route.reverse))?;
+    }
+    for flow in &scenario.flows {
+        world.add_flow(flow_config(flow)?)?;
+    }
+    Ok(world)
+}
+
+fn flow_config(flow: &FlowSpec) -> Result<FlowConfig, RunError> {
+    let path = |path: &crate::scenario::PathSpec| FlowPath {
+        route: RouteId(path.route as u32),
+        options: PathOptions {
+            weight: path.weight,
+            is_metered: path.is_metered,
+        },
+    };
+    Ok(FlowConfig {
+        sender: flow.config.clone(),
+        receiver: flow.config.clone(),
+        paths: flow.paths.iter().map(path).collect(),
+        start: flow.start,
+        stop: flow.stop,
+        source: flow.source.build(flow.start)?,
+    })
+}
+
+/// Tells both who measures and who writes traces.
+#[derive(Debug)]
+struct Watch<'a> {
+    recorder: Recorder<'a>,
+    trace: Option<TraceWriter>,
+}
+
+impl Observer for Watch<'_> {
+    #[inline]
+    fn on_sent(&mut self, now: Instant, packet: &PacketEvent) {
+        self.recorder.on_sent(now, packet);
+        if let Some(trace) = &mut self.trace {
+            trace.on_sent(now, packet);
+        }
+    }
+
+    #[inline]
+    fn on_delivered(&mut self, now: Instant, packet: &PacketEvent, delay: Duration) {
+        self.recorder.on_delivered(now, packet, delay);
+        if let Some(trace) = &mut self.trace {
+            trace.on_delivered(now, packet, delay);
+        }
+    }
+
+    fn on_dropped(&mut self, now: Instant, packet: &PacketEvent, link: LinkId, cause: DropCause) {
+        self.recorder.on_dropped(now, packet, link, cause);
+        if let Some(trace) = &mut self.trace {
+            trace.on_dropped(now, packet, link, cause);
+        }
+    }
+
+    fn on_frame_captured(&mut self, frame: &FrameEvent) {
+        self.recorder.on_frame_captured(frame);
+    }
+
+    fn on_frame_outcome(&mut self, now: Instant, frame: &FrameEvent, outcome: FrameOutcome) {
+        self.recorder.on_frame_outcome(now, frame, outcome);
+        if let Some(trace) = &mut self.trace {
+            trace.on_frame_outcome(now, frame, outcome);
+        }
+    }
+
+    fn on_frame_abandoned(&mut self, now: Instant, flow: FlowId) {
+        self.recorder.on_frame_abandoned(now, flow);
+    }
+}

@@ -1,0 +1,265 @@
+//! A scenario as written: values that know the line and key that they stand at.
+
+use std::fmt;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{Mistake, ScenarioError};
+
+/// A file and the settings that override it, read but not yet understood.
+#[derive(Debug)]
+pub(crate) struct Document {
+    file: String,
+    overrides: Vec<String>,
+    root: Node,
+}
+
+/// A value and where it comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) value: Value,
+    pub(crate) place: Place,
+    /// Where it stands in the file, such as `flows[0].controller`; empty for the whole file.
+    pub(crate) key: String,
+}
+
+/// A value of TOML, the kinds that scenarios use.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Text(String),
+    Integer(i64),
+    Float(f64),
+    Boolean(bool),
+    Array(Vec<Node>),
+    /// In the order of keys.
+    Table(Vec<(String, Node)>),
+    /// A kind that no key takes, by its name.
+    Other(&'static str),
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A line of the file, from 1.
+    Line(usize),
+    /// An override, by its index.
+    Override(usize),
+}
+
+impl Document {
+    /// Reads a file's text and lets the overrides, each `KEY=VALUE`, replace or add values.
+    pub(crate) fn parse(
+        file: &str,
+        text: &str,
+        overrides: &[String],
+    ) -> Result<Document, ScenarioError> {
+        let table = DeTable::parse(text).map_err(|error| ScenarioError::Syntax {
+            file: file.to_owned(),
+            line: error.span().map_or(1, |span| line_of(text, span.start)),
+            message: error.message().to_owned(),
+        })?;
+        let place = &|offset: usize| Place::Line(line_of(text, offset));
+        let value = Value::Table(entries(table.get_ref(), "", place));
+        let root = Node {
+            value,
+            place: Place::Line(1),
+            key: String::new(),
+        };
+        let overrides = overrides.to_vec();
+        let mut document = Document {
+            file: file.to_owned(),
+            overrides,
+            root,
+        };
+        for index in 0..document.overrides.len() {
+            document
+                .apply(index)
+                .map_err(|mistake| document.error(mistake))?;
+        }
+        Ok(document)
+    }
+
+    pub(crate) fn root(&self) -> &Node {
+        &self.root
+    }
+
+    /// A mistake with the place spelled out.
+    pub(crate) fn error(&self, mistake: Mistake) -> ScenarioError {
+        let Mistake {
+            place,
+            key,
+            message,
+        } = mistake;
+        let place = match place {
+            Place::Line(line) => format!("{}:{line}", self.file),
+            Place::Override(index) => format!("--set {}", self.overrides[index]),
+        };
+        ScenarioError::Mistake {
+            place,
+            key,
+            message,
+        }
+    }
+
+    fn apply(&mut self, index: usize) -> Result<(), Mistake> {
+        let setting = self.overrides[index].clone();
+        let place = Place::Override(index);
+        let mistake = |key: &str, message: &str| Mistake {
+            place,
+            key: key.to_owned(),
+            message: message.to_owned(),
+        };
+        let Some((key, value)) = setting.split_once('=') else {
+            return Err(mistake("", "an override is written KEY=VALUE"));
+        };
+        let keys: Vec<&str> = key.trim().split('.').collect();
+        if keys.iter().any(|key| key.is_empty()) {
+            return Err(mistake(key, "a key is written as in links.bottleneck.rate"));
+        }
+        let node = self.root.descend(&keys, place)?;
+        node.value = override_value(value.trim(), &node.key, place);
+        node.place = place;
+        Ok(())
+    }
+}
+
+/// What stands right of the `=`: a value of TOML, or else a text without its quotes.
+fn override_value(text: &str, key: &str, place: Place) -> Value {
+    match DeValue::parse(text) {
+        Ok(value) => value_of(value.get_ref(), key, &|_| place),
+        Err(_) => Value::Text(text.to_owned()),
+    }
+}
+
+impl Node {
+    /// The node that `keys` lead to. Tables are made on the way where nothing is yet, but not among
+    /// the links and routes, whose names must be there, nor among the elements of arrays.
+    fn descend(&mut self, keys: &[&str], place: Place) -> Result<&mut Node, Mistake> {
+        let Some((first, rest)) = keys.split_first() else {
+            return Ok(self);
+        };
+        let parent_key = self.key.clone();
+        let mistake = |message: String| Mistake {
+            place,
+            key: join(&parent_key, first),
+            message,
+        };
+        let next = match &mut self.value {
+            Value::Table(entries) => {
+                let found = entries.iter().position(|(key, _)| key == first);
+                let is_named = matches!(parent_key.as_str(), "links" | "routes");
+                if found.is_none() && is_named {
+                    let known = known_names(entries.iter().map(|(key, _)| key.as_str()));
+                    return Err(mistake(format!("there is no such name; known are {known}")));
+                }
+                let position = found.unwrap_or_else(|| {
+                    let key = join(&parent_key, first);
+                    let node = Node {
+                        value: Value::Table(Vec::new()),
+                        place,
+                        key,
+                    };
+                    entries.push(((*first).to_owned(), node));
+                    entries.len() - 1
+                });
+                &mut entries[position].1
+            }
+            Value::Array(elements) => {
+                let count = elements.len();
+                let index = first.parse().ok().filter(|index: &usize| *index < count);
+                match index {
+                    Some(index) => &mut elements[index],
+                    None => {
+                        return Err(mistake(format!(
+                            "there are {count} elements, numbered from 0; {first:?} is none of them"
+                        )));
+                    }
+                }
+            }
+            other => {
+                return Err(mistake(format!(
+                    "{parent_key} is {other}, and has no keys in it"
+                )));
+            }
+        };
+        next.descend(rest, place)
+    }
+}
+
+impl fmt::Display for Value {
+    /// What it is, for messages: "a number".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Text(text) => write!(f, "the text {text:?}"),
+            Value::Integer(number) => write!(f, "the number {number}"),
+            Value::Float(number) => write!(f, "the number {number}"),
+            Value::Boolean(value) => value.fmt(f),
+            Value::Array(_) => f.write_str("a list"),
+            Value::Table(_) => f.write_str("a table"),
+            Value::Other(kind) => f.write_str(kind),
+        }
+    }
+}
+
+fn entries(table: &DeTable<'_>, key: &str, place: &dyn Fn(usize) -> Place) -> Vec<(String, Node)> {
+    let entry = |(name, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
+        let name: &std::borrow::Cow<'_, str> = name.get_ref();
+        (name.to_string(), node_of(value, join(key, name), place))
+    };
+    table.iter().map(entry).collect()
+}
+
+fn node_of(value: &Spanned<DeValue<'_>>, key: String, place: &dyn Fn(usize) -> Place) -> Node {
+    let place_here = place(value.span().start);
+    Node {
+        value: value_of(value.get_ref(), &key, place),
+        place: place_here,
+        key,
+    }
+}
+
+fn value_of(value: &DeValue<'_>, key: &str, place: &dyn Fn(usize) -> Place) -> Value {
+    match value {
+        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
+            Ok(number) => Value::Integer(number),
+            Err(_) => Value::Other("an integer beyond 64 bits"),
+        },
+        DeValue::Float(number) => Value::Float(number.as_str().parse().unwrap_or(f64::NAN)),
+        DeValue::Boolean(value) => Value::Boolean(*value),
+        DeValue::Datetime(_) => Value::Other("a date"),
+        DeValue::Array(elements) => {
+            let element = |(index, value)| node_of(value, format!("{key}[{index}]"), place);
+            Value::Array(elements.iter().enumerate().map(element).collect())
+        }
+        DeValue::Table(table) => Value::Table(entries(table, key, place)),
+    }
+}
+
+fn join(parent: &str, key: &str) -> String {
+    if parent.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{parent}.{key}")
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text
+        .as_bytes()
+        .iter()
+        .take(offset)
+        .filter(|byte| **byte == b'\n')
+        .count()
+}
+
+/// "a, b, c", or "none".
+pub(crate) fn known_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
+}

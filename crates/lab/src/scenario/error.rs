@@ -1,0 +1,48 @@
+//! What is wrong with a scenario, and where.
+
+use std::path::PathBuf;
+
+use super::document::Place;
+
+/// A scenario that cannot be run. Its message names file, line and key, and where there is a choice
+/// the choices.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScenarioError {
+    /// The file cannot be read.
+    #[error("{}: {error}", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The file is not TOML.
+    #[error("{file}:{line}: {message}")]
+    Syntax {
+        /// Which file.
+        file: String,
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// A key or value makes no sense.
+    #[error("{place}: {key}{}{message}", if key.is_empty() { "" } else { ": " })]
+    Mistake {
+        /// File and line, or the override.
+        place: String,
+        /// The key, such as `flows[0].controller`; empty if it is about the whole.
+        key: String,
+        /// What is wrong with it, and what would be right.
+        message: String,
+    },
+}
+
+/// A mistake before its place is spelled out.
+#[derive(Debug)]
+pub(crate) struct Mistake {
+    pub(crate) place: Place,
+    pub(crate) key: String,
+    pub(crate) message: String,
+}

@@ -1,0 +1,178 @@
+//! Bounds on what a run shall measure.
+
+use anabranch_units::{ByteCount, DataRate, Duration, Instant};
+
+use super::document::{Node, Value, known_names};
+use super::flow::FlowSpec;
+use super::link::LinkSpec;
+use super::reader::{
+    Read, Table, instant, list, named, number, positive_duration, quantity, share,
+};
+use crate::metrics::{METRICS, Metric, Scope, Subject, Unit, Window};
+
+/// "This metric of this subject over this window lies between these bounds."
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expectation {
+    /// What is measured.
+    pub metric: &'static Metric,
+    /// Of what.
+    pub subject: Subject,
+    /// When.
+    pub window: Window,
+    /// The least value that is right, in the metric's unit.
+    pub min: Option<f64>,
+    /// The largest value that is right, in the metric's unit.
+    pub max: Option<f64>,
+}
+
+const BOUND_KEYS: [&str; 5] = ["min", "max", "from", "to", "outside"];
+
+/// The window that `[statistics]` asks for, in a run of `duration`.
+pub(super) fn statistics(node: Option<&Node>, duration: Duration) -> Read<Window> {
+    let whole = Window::whole(duration);
+    let Some(node) = node else { return Ok(whole) };
+    window(&Table::of(node, &["from", "to"])?, node, whole, duration)
+}
+
+/// The expectations of `[expect]`; those without a window of their own take that of the statistics.
+pub(super) fn expectations(
+    node: &Node,
+    links: &[LinkSpec],
+    flows: &[FlowSpec],
+    usual: Window,
+    duration: Duration,
+) -> Read<Vec<Expectation>> {
+    let mut expectations = Vec::new();
+    for (name, node) in named(node)? {
+        let metric = METRICS
+            .iter()
+            .find(|metric| metric.name == *name)
+            .ok_or_else(|| {
+                let known = known_names(METRICS.iter().map(|metric| metric.name));
+                node.mistake(format!("no metric is called {name:?}; known are {known}"))
+            })?;
+        for (subject, node) in subjects(node, metric, links, flows)? {
+            let bounds = match &node.value {
+                Value::Array(_) => list(node)?.iter().collect(),
+                _ => vec![node],
+            };
+            for node in bounds {
+                expectations.push(expectation(node, metric, subject, usual, duration)?);
+            }
+        }
+    }
+    Ok(expectations)
+}
+
+/// What a metric is expected of: the keys below it name links or flows, or are bounds themselves.
+fn subjects<'a>(
+    node: &'a Node,
+    metric: &Metric,
+    links: &[LinkSpec],
+    flows: &[FlowSpec],
+) -> Read<Vec<(Subject, &'a Node)>> {
+    let is_bounds = match &node.value {
+        Value::Array(_) => true,
+        Value::Table(entries) => entries
+            .iter()
+            .any(|(key, _)| BOUND_KEYS.contains(&key.as_str())),
+        _ => return Err(node.mistake("expected bounds, as in { min = 0.95 }")),
+    };
+    let (what, names): (_, Vec<&str>) = match metric.scope {
+        Scope::Link => (
+            "link",
+            links.iter().map(|link| link.name.as_str()).collect(),
+        ),
+        Scope::Flow => (
+            "flow",
+            flows.iter().map(|flow| flow.name.as_str()).collect(),
+        ),
+        Scope::Run => ("flow", Vec::new()),
+    };
+    match metric.scope {
+        Scope::Link if is_bounds => {
+            let example = format!("{}.{}", metric.name, names.first().unwrap_or(&"link"));
+            return Err(node.mistake(format!("say of which link, as in {example}")));
+        }
+        Scope::Flow | Scope::Run if is_bounds => return Ok(vec![(Subject::All, node)]),
+        Scope::Run => return Err(node.mistake("expected bounds, as in { min = 0.95 }")),
+        Scope::Flow | Scope::Link => {}
+    }
+    let subject = |(name, node): &'a (String, Node)| {
+        let index = names
+            .iter()
+            .position(|known| known == name)
+            .ok_or_else(|| {
+                let known = known_names(names.iter().copied());
+                node.mistake(format!("no {what} is called {name:?}; known are {known}"))
+            })?;
+        Ok((
+            if metric.scope == Scope::Link {
+                Subject::Link(index)
+            } else {
+                Subject::Flow(index)
+            },
+            node,
+        ))
+    };
+    named(node)?.iter().map(subject).collect()
+}
+
+fn expectation(
+    node: &Node,
+    metric: &'static Metric,
+    subject: Subject,
+    usual: Window,
+    duration: Duration,
+) -> Read<Expectation> {
+    let table = Table::of(node, &BOUND_KEYS)?;
+    let bound = |node| bound(node, metric.unit);
+    let (min, max) = (table.optional("min", bound)?, table.optional("max", bound)?);
+    match (min, max) {
+        (None, None) => return Err(node.mistake("a bound is missing: min, max or both")),
+        (Some(min), Some(max)) if min > max => {
+            return Err(node.mistake("the least value allowed is above the largest"));
+        }
+        _ => {}
+    }
+    let mut window = window(&table, node, usual, duration)?;
+    window.outside = table.optional("outside", span)?;
+    Ok(Expectation {
+        metric,
+        subject,
+        window,
+        min,
+        max,
+    })
+}
+
+fn window(table: &Table<'_>, node: &Node, usual: Window, duration: Duration) -> Read<Window> {
+    let from = table.or("from", usual.from, instant)?;
+    let to = table.or("to", usual.to, instant)?;
+    if from >= to || to > Instant::ZERO + duration {
+        let message = format!("from {from} to {to}: not a part of a run of {duration}");
+        return Err(node.mistake(message));
+    }
+    Ok(Window {
+        from,
+        to,
+        outside: None,
+    })
+}
+
+fn span(node: &Node) -> Read<(Instant, Instant)> {
+    match list(node)? {
+        [from, to] if instant(from)? < instant(to)? => Ok((instant(from)?, instant(to)?)),
+        _ => Err(node.mistake("expected two instants in order, as in [\"10 s\", \"15 s\"]")),
+    }
+}
+
+fn bound(node: &Node, unit: Unit) -> Read<f64> {
+    match unit {
+        Unit::Share => share(node),
+        Unit::Milliseconds => Ok(positive_duration(node)?.as_millis_f64()),
+        Unit::BitsPerSecond => Ok(quantity::<DataRate>(node)?.bits_per_second() as f64),
+        Unit::Bytes => Ok(quantity::<ByteCount>(node)?.0 as f64),
+        Unit::Number => number(node, 0.0..=f64::MAX),
+    }
+}

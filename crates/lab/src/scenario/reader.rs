@@ -1,0 +1,225 @@
+//! From values as written to values as meant. Every function answers with what it read or with a
+//! [`Mistake`] at the very value.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use anabranch_units::{DataRate, Duration, Instant};
+
+use super::document::{Node, Value, known_names};
+use super::error::Mistake;
+
+pub(super) type Read<T> = Result<T, Mistake>;
+
+/// A table all of whose keys are known.
+#[derive(Clone, Copy)]
+pub(super) struct Table<'a> {
+    node: &'a Node,
+    entries: &'a [(String, Node)],
+}
+
+impl<'a> Table<'a> {
+    /// The table at `node`; keys other than `known` are mistakes.
+    pub(super) fn of(node: &'a Node, known: &[&str]) -> Read<Table<'a>> {
+        let table = Table {
+            node,
+            entries: named(node)?,
+        };
+        let unknown = table
+            .entries
+            .iter()
+            .find(|(key, _)| !known.contains(&key.as_str()));
+        match unknown {
+            Some((_, value)) => Err(value.mistake(format!(
+                "unknown key; known are {}",
+                known_names(known.iter().copied())
+            ))),
+            None => Ok(table),
+        }
+    }
+
+    pub(super) fn node(&self, key: &str) -> Option<&'a Node> {
+        self.entries
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, node)| node)
+    }
+
+    pub(super) fn optional<T>(
+        &self,
+        key: &str,
+        read: impl FnOnce(&'a Node) -> Read<T>,
+    ) -> Read<Option<T>> {
+        self.node(key).map(read).transpose()
+    }
+
+    pub(super) fn required<T>(&self, key: &str, read: impl FnOnce(&'a Node) -> Read<T>) -> Read<T> {
+        let missing = || self.node.mistake(format!("the key {key:?} is missing"));
+        read(self.node(key).ok_or_else(missing)?)
+    }
+
+    pub(super) fn or<T>(
+        &self,
+        key: &str,
+        default: T,
+        read: impl FnOnce(&'a Node) -> Read<T>,
+    ) -> Read<T> {
+        Ok(self.optional(key, read)?.unwrap_or(default))
+    }
+}
+
+impl Node {
+    pub(super) fn mistake(&self, message: impl Display) -> Mistake {
+        Mistake {
+            place: self.place,
+            key: self.key.clone(),
+            message: message.to_string(),
+        }
+    }
+}
+
+/// The entries of a table whose keys are names of the writer's choice.
+pub(super) fn named(node: &Node) -> Read<&[(String, Node)]> {
+    match &node.value {
+        Value::Table(entries) => Ok(entries),
+        other => Err(node.mistake(format!("expected a table, not {other}"))),
+    }
+}
+
+pub(super) fn list(node: &Node) -> Read<&[Node]> {
+    match &node.value {
+        Value::Array(elements) => Ok(elements),
+        other => Err(node.mistake(format!("expected a list, not {other}"))),
+    }
+}
+
+/// Every element of a list read by `read`.
+pub(super) fn list_of<'a, T>(
+    node: &'a Node,
+    read: impl FnMut(&'a Node) -> Read<T>,
+) -> Read<Vec<T>> {
+    list(node)?.iter().map(read).collect()
+}
+
+pub(super) fn text(node: &Node) -> Read<&str> {
+    match &node.value {
+        Value::Text(text) => Ok(text),
+        other => Err(node.mistake(format!("expected a text in quotes, not {other}"))),
+    }
+}
+
+pub(super) fn boolean(node: &Node) -> Read<bool> {
+    match node.value {
+        Value::Boolean(value) => Ok(value),
+        ref other => Err(node.mistake(format!("expected true or false, not {other}"))),
+    }
+}
+
+/// A quantity with its unit, such as "100 ms". A bare 0 needs none.
+pub(super) fn quantity<T>(node: &Node) -> Read<T>
+where
+    T: FromStr,
+    T::Err: Display,
+{
+    let written = match &node.value {
+        Value::Text(text) => text.clone(),
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+        other => return Err(node.mistake(format!("expected a quantity in quotes, not {other}"))),
+    };
+    written.parse().map_err(|error| node.mistake(error))
+}
+
+pub(super) fn duration(node: &Node) -> Read<Duration> {
+    quantity(node)
+}
+
+pub(super) fn positive_duration(node: &Node) -> Read<Duration> {
+    match duration(node)? {
+        Duration::ZERO => Err(node.mistake("must be longer than nothing")),
+        span => Ok(span),
+    }
+}
+
+/// A point in time, written as the time since the start of the run.
+pub(super) fn instant(node: &Node) -> Read<Instant> {
+    Ok(Instant::ZERO + duration(node)?)
+}
+
+pub(super) fn rate(node: &Node) -> Read<DataRate> {
+    quantity(node)
+}
+
+pub(super) fn positive_rate(node: &Node) -> Read<DataRate> {
+    match rate(node)? {
+        DataRate::ZERO => Err(node.mistake("a rate must be above zero")),
+        rate => Ok(rate),
+    }
+}
+
+pub(super) fn integer<T>(node: &Node, range: RangeInclusive<T>) -> Read<T>
+where
+    T: TryFrom<i64> + PartialOrd + Display,
+{
+    let wanted = || {
+        format!(
+            "expected an integer from {} to {}",
+            range.start(),
+            range.end()
+        )
+    };
+    match node.value {
+        Value::Integer(number) => T::try_from(number)
+            .ok()
+            .filter(|number| range.contains(number))
+            .ok_or_else(|| node.mistake(format!("{}, not {number}", wanted()))),
+        ref other => Err(node.mistake(format!("{}, not {other}", wanted()))),
+    }
+}
+
+pub(super) fn number(node: &Node, range: RangeInclusive<f64>) -> Read<f64> {
+    let wanted = || {
+        format!(
+            "expected a number from {} to {}",
+            range.start(),
+            range.end()
+        )
+    };
+    let value = match node.value {
+        Value::Integer(number) => number as f64,
+        Value::Float(number) => number,
+        ref other => return Err(node.mistake(format!("{}, not {other}", wanted()))),
+    };
+    // A NaN is in no range.
+    if range.contains(&value) {
+        Ok(value)
+    } else {
+        Err(node.mistake(format!("{}, not {value}", wanted())))
+    }
+}
+
+/// A share: "1.5 %", or 0.015.
+pub(super) fn share(node: &Node) -> Read<f64> {
+    let Value::Text(text) = &node.value else {
+        return number(node, 0.0..=1.0);
+    };
+    let percent = text
+        .trim()
+        .strip_suffix('%')
+        .map(|number| number.trim().parse::<f64>());
+    match percent {
+        Some(Ok(percent)) if (0.0..=100.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err(node.mistake(format!("{text:?} is not a share: write \"1.5 %\" or 0.015"))),
+    }
+}
+
+/// One of several names.
+pub(super) fn choice<T: Copy>(node: &Node, what: &str, choices: &[(&str, T)]) -> Read<T> {
+    let name = text(node)?;
+    let found = choices.iter().find(|(known, _)| *known == name);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let known = known_names(choices.iter().map(|(known, _)| *known));
+        node.mistake(format!("no {what} is called {name:?}; known are {known}"))
+    })
+}

@@ -1,0 +1,346 @@
+//! Scenarios that are right, and every way in which they can be wrong.
+
+use anabranch_core::congestion::FeedbackSchedule;
+use anabranch_core::recovery::LossDetection;
+use anabranch_core::{PaddingPolicy, SourceLimits};
+use anabranch_link::{LossModel, QueueLimit};
+use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_video::source::SourceConfig;
+
+use super::{PathSpec, Scenario};
+use crate::metrics::Subject;
+
+/// A small scenario whose lines the tests replace.
+const BASE: &str = r#"title = "Base"
+duration = "60 s"
+[statistics]
+from = "10 s"
+[links.up]
+rate = "3 Mbit/s"
+delay = "100 ms"
+queue = "300 ms"
+[links.down]
+delay = "100 ms"
+[routes.only]
+forward = ["up"]
+reverse = ["down"]
+[flow-defaults]
+controller = "fixed"
+paths = ["only"]
+[[flows]]
+count = 2
+stagger = "5 s"
+[expect]
+loss = { max = "1 %" }
+utilisation.up = { min = 0.5 }
+"#;
+
+fn parse(text: &str) -> Result<Scenario, String> {
+    Scenario::parse("folder/base.toml", text, &[]).map_err(|error| error.to_string())
+}
+
+fn parse_set(setting: &str) -> Result<Scenario, String> {
+    Scenario::parse("base.toml", BASE, &[setting.to_owned()]).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_scenario_reads_as_it_is_written() {
+    let scenario = parse(BASE).unwrap();
+    assert_eq!(
+        (scenario.name.as_str(), scenario.title.as_str()),
+        ("base", "Base")
+    );
+    assert_eq!(scenario.duration, Duration::from_secs(60));
+    assert_eq!(scenario.statistics.from, Instant::from_secs(10));
+    let up = scenario
+        .links
+        .iter()
+        .find(|link| link.name == "up")
+        .unwrap();
+    assert_eq!(up.config.rate, Some(DataRate::from_megabits_per_second(3)));
+    assert_eq!(
+        up.config.queue,
+        QueueLimit::Time(Duration::from_millis(300))
+    );
+    let names: Vec<&str> = scenario
+        .flows
+        .iter()
+        .map(|flow| flow.name.as_str())
+        .collect();
+    assert_eq!(names, ["flow-1", "flow-2"]);
+    assert_eq!(scenario.flows[1].start, Instant::from_secs(5));
+    assert!(
+        scenario
+            .flows
+            .iter()
+            .all(|flow| flow.config.controller == "fixed")
+    );
+    let expected: Vec<_> = scenario
+        .expectations
+        .iter()
+        .map(|expected| {
+            (
+                expected.metric.name,
+                expected.subject,
+                expected.min,
+                expected.max,
+            )
+        })
+        .collect();
+    let up = scenario
+        .links
+        .iter()
+        .position(|link| link.name == "up")
+        .unwrap();
+    let utilisation = ("utilisation", Subject::Link(up), Some(0.5), None);
+    assert_eq!(
+        expected,
+        [("loss", Subject::All, None, Some(0.01)), utilisation]
+    );
+    assert_eq!(scenario.expectations[0].window, scenario.statistics);
+}
+
+/// Defaults that differ from the usual in every key, and a flow with some keys of its own.
+const SETTINGS: &str = r#"
+scheduler = "wrr"
+start = "2 s"
+stop = "50 s"
+padding = "always"
+feedback = { every = 4, max-delay = "5 ms", on-hole = false }
+loss-detection = "gap-immediate"
+min-rate = "100 kbit/s"
+initial-rate = "200 kbit/s"
+fixed-rate = "2 Mbit/s"
+packet = "1000 B"
+overhead = "44 B"
+deadline = "300 ms"
+reassembly-wait = "200 ms"
+target-fraction = "90 %"
+[flow-defaults.source]
+kind = "gop"
+fps = 50
+min = "200 kbit/s"
+max = "5 Mbit/s"
+key-interval = "1 s"
+key-ratio = 4
+[[flows]]
+[[flows]]
+paths = [{ route = "only", weight = 2, metered = true }]
+source = "cbr"
+feedback = "every packet"
+"#;
+
+fn with_settings() -> Scenario {
+    parse(&BASE.replace("[[flows]]\ncount = 2\nstagger = \"5 s\"\n", SETTINGS)).unwrap()
+}
+
+#[test]
+fn every_setting_of_a_flow_reaches_the_core() {
+    let flow = &with_settings().flows[0];
+    assert_eq!(
+        (flow.start, flow.stop),
+        (Instant::from_secs(2), Some(Instant::from_secs(50)))
+    );
+    assert_eq!(flow.config.scheduler, "wrr");
+    assert_eq!(flow.config.padding, PaddingPolicy::Always);
+    assert_eq!(flow.config.loss_detection, LossDetection::GapImmediate);
+    assert_eq!(
+        flow.config.min_rate,
+        DataRate::from_kilobits_per_second(100)
+    );
+    assert_eq!(
+        flow.config.initial_rate,
+        DataRate::from_kilobits_per_second(200)
+    );
+    assert_eq!(
+        flow.config.fixed_rate,
+        DataRate::from_megabits_per_second(2)
+    );
+    assert_eq!(
+        (flow.config.fragment_bytes, flow.config.overhead_bytes),
+        (1_000, 44)
+    );
+    assert_eq!(flow.config.media.deadline, Duration::from_millis(300));
+    assert_eq!(
+        flow.config.media.reassembly_wait,
+        Duration::from_millis(200)
+    );
+    assert_eq!(flow.config.media.target_fraction, 0.9);
+    let (min, max) = (
+        DataRate::from_kilobits_per_second(200),
+        DataRate::from_megabits_per_second(5),
+    );
+    let source = SourceConfig::Gop {
+        frames_per_second: 50,
+        min_rate: min,
+        max_rate: max,
+        key_frame_interval: 50,
+        key_frame_ratio: 4.0,
+    };
+    assert_eq!(flow.source, source);
+    assert_eq!(
+        flow.config.media.source,
+        SourceLimits::Adaptive { min, max }
+    );
+    let feedback = FeedbackSchedule {
+        every_packets: 4,
+        max_delay: Duration::from_millis(5),
+        is_immediate_on_hole: false,
+    };
+    assert_eq!(flow.config.feedback, Some(feedback));
+}
+
+#[test]
+fn a_flows_own_keys_come_before_the_defaults() {
+    let flow = &with_settings().flows[1];
+    assert_eq!(
+        flow.paths,
+        [PathSpec {
+            route: 0,
+            weight: 2.0,
+            is_metered: true
+        }]
+    );
+    assert!(matches!(flow.source, SourceConfig::Cbr { .. }));
+    assert_eq!(flow.config.media.source, SourceLimits::Fixed);
+    assert_eq!(flow.config.feedback, Some(FeedbackSchedule::EVERY_PACKET));
+    assert_eq!(flow.config.scheduler, "wrr");
+}
+
+#[test]
+fn links_lose_and_change_as_described() {
+    let link = r#"queue = "75 packets"
+loss = { good-to-bad = "1 %", bad-to-good = 0.25 }
+rate-schedule = [{ at = "20 s", rate = "1 Mbit/s" }, { at = "30 s", rate = "0" }]
+outages = [{ at = "10 s", for = "5 s" }]
+"#;
+    let scenario = parse(&BASE.replace("queue = \"300 ms\"\n", link)).unwrap();
+    let up = scenario
+        .links
+        .iter()
+        .find(|link| link.name == "up")
+        .unwrap();
+    assert_eq!(up.config.queue, QueueLimit::Packets(75));
+    let loss = LossModel::GilbertElliott {
+        good_to_bad: 0.01,
+        bad_to_good: 0.25,
+        loss_in_good: 0.0,
+        loss_in_bad: 1.0,
+    };
+    assert_eq!(up.config.loss, loss);
+    assert_eq!(
+        up.config.rate_schedule[1],
+        (Instant::from_secs(30), DataRate::ZERO)
+    );
+    assert_eq!(
+        up.config.outages,
+        [(Instant::from_secs(10), Duration::from_secs(5))]
+    );
+}
+
+/// Mistakes and what the messages must say; see the file's head.
+const MISTAKES: &str = include_str!("mistakes.txt");
+
+#[test]
+fn a_mistake_names_file_line_key_and_the_known_choices() {
+    for line in MISTAKES.lines().filter(|line| !line.starts_with('#')) {
+        let mut columns = line.split(" | ").map(|column| column.replace("\\n", "\n"));
+        let mut column = || {
+            columns
+                .next()
+                .unwrap_or_else(|| panic!("too few columns: {line}"))
+        };
+        let (old, new, place) = (column(), column(), column());
+        assert!(BASE.contains(&old), "{old} is not in the base");
+        let error = parse(&BASE.replacen(&old, &new, 1)).expect_err(line);
+        let start = format!("folder/base.toml{place} ");
+        assert!(
+            error.starts_with(&start),
+            "{line}: expected {start:?} in: {error}"
+        );
+        for text in columns {
+            assert!(
+                error.contains(&text),
+                "{line}: expected {text:?} in: {error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn overrides_replace_and_add() {
+    let flow = |setting| parse_set(setting).unwrap().flows[0].clone();
+    assert_eq!(
+        flow("flow-defaults.controller=new-reno").config.controller,
+        "new-reno"
+    );
+    assert_eq!(
+        flow("flows.0.controller = \"delay-bbr\"").config.controller,
+        "delay-bbr"
+    );
+    assert_eq!(
+        flow("flows.0.paths=[{route=\"only\",weight=3}]").paths[0].weight,
+        3.0
+    );
+    let source = flow("flows.0.source={kind=\"cbr\",rate=\"2 Mbit/s\"}").source;
+    let rate = DataRate::from_megabits_per_second(2);
+    assert_eq!(
+        source,
+        SourceConfig::Cbr {
+            frames_per_second: 25,
+            rate
+        }
+    );
+    let scenario = parse_set("links.up.rate=2 Mbit/s").unwrap();
+    assert!(
+        scenario
+            .links
+            .iter()
+            .any(|link| link.config.rate == Some(rate))
+    );
+    assert_eq!(
+        parse_set("expect.jain.min=0.5").unwrap().expectations.len(),
+        3
+    );
+    assert_eq!(
+        parse_set("statistics.to=30 s").unwrap().statistics.to,
+        Instant::from_secs(30)
+    );
+}
+
+#[test]
+fn a_wrong_override_names_itself_and_the_way_out() {
+    for (setting, texts) in [
+        (
+            "flows.0.controller=bbrr",
+            &["flows[0].controller: ", "delay-bbr"][..],
+        ),
+        ("links.upp.rate=1 Mbit/s", &["links.upp: ", "down, up"]),
+        (
+            "links.up.ratte=1 Mbit/s",
+            &["links.up.ratte: ", "unknown key", "rate"],
+        ),
+        ("flows.3.controller=fixed", &["flows.3", "1 elements"]),
+        ("colour=red", &["colour: ", "unknown key"]),
+        ("title.x=1", &["title"]),
+        ("duration", &["KEY=VALUE"]),
+        (".x=1", &["links.bottleneck.rate"]),
+    ] {
+        let error = parse_set(setting).expect_err(setting);
+        assert!(error.starts_with(&format!("--set {setting}: ")), "{error}");
+        for text in texts {
+            assert!(
+                error.contains(text),
+                "{setting}: expected {text:?} in: {error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let error = Scenario::load("nowhere.toml".as_ref(), &[])
+        .unwrap_err()
+        .to_string();
+    assert!(error.starts_with("nowhere.toml: "), "{error}");
+}

@@ -1,0 +1,384 @@
+//! What happened in a run, as CSV files that stream to disk.
+//!
+//! | file | a row is |
+//! |---|---|
+//! | `paths.csv` | a path of a flow over the last 100 ms |
+//! | `flows.csv` | a flow over the last 100 ms |
+//! | `links.csv` | a link over the last 100 ms |
+//! | `frames.csv` | a frame of video |
+//! | `packets.csv` | a datagram sent, delivered or dropped; only if asked for |
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use anabranch_core::PathId;
+use anabranch_link::DropCause;
+use anabranch_sim::{
+    Direction, FlowId, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent, World,
+};
+use anabranch_units::{Duration, Instant};
+use serde::Serialize;
+
+use crate::scenario::Scenario;
+
+/// How often rates and queues are sampled.
+pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What is traced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TraceOptions {
+    /// Whether every datagram is written: some 100 bytes each.
+    pub has_packets: bool,
+}
+
+/// A trace that cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {error}", path.display())]
+pub struct TraceError {
+    /// The file or folder.
+    path: PathBuf,
+    /// Why not.
+    error: csv::Error,
+}
+
+/// The columns of `paths.csv`. Rates in bit/s, delays in ms.
+#[derive(Debug, Serialize)]
+struct PathRow<'a> {
+    time_s: f64,
+    flow: &'a str,
+    path: u8,
+    route: &'a str,
+    sent_bps: f64,
+    delivered_bps: f64,
+    dropped_packets: u64,
+    delay_ms: Option<f64>,
+    smoothed_rtt_ms: Option<f64>,
+    bandwidth_bps: u64,
+    pacing_rate_bps: Option<u64>,
+    congestion_window_bytes: Option<u64>,
+    bytes_in_flight: u64,
+    queued_bytes: u64,
+    state: &'static str,
+    controller_state: &'static str,
+}
+
+/// The columns of `flows.csv`.
+#[derive(Debug, Serialize)]
+struct FlowRow<'a> {
+    time_s: f64,
+    flow: &'a str,
+    delivered_bps: f64,
+    target_bps: u64,
+}
+
+/// The columns of `links.csv`.
+#[derive(Debug, Serialize)]
+struct LinkRow<'a> {
+    time_s: f64,
+    link: &'a str,
+    delivered_bps: f64,
+    queued_bytes: u64,
+    dropped_packets: u64,
+}
+
+/// The columns of `frames.csv`.
+#[derive(Debug, Serialize)]
+struct FrameRow<'a> {
+    captured_s: f64,
+    flow: &'a str,
+    frame: u64,
+    is_key: bool,
+    bytes: u32,
+    outcome: &'static str,
+    delay_ms: f64,
+}
+
+/// The columns of `packets.csv`.
+#[derive(Debug, Serialize)]
+struct PacketRow<'a> {
+    time_s: f64,
+    event: &'static str,
+    flow: &'a str,
+    path: u8,
+    direction: &'static str,
+    bytes: u32,
+    delay_ms: Option<f64>,
+    link: Option<&'a str>,
+    cause: Option<&'static str>,
+}
+
+/// What has happened on a path since the last sample.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    sent_bytes: u64,
+    delivered_bytes: u64,
+    delivered_packets: u64,
+    dropped_packets: u64,
+    delay: Duration,
+}
+
+/// Writes the files of one run.
+#[derive(Debug)]
+pub(crate) struct TraceWriter {
+    names: Names,
+    paths: Csv,
+    flows: Csv,
+    links: Csv,
+    frames: Csv,
+    packets: Option<Csv>,
+    samples: Vec<Vec<Sample>>,
+    link_statistics: Vec<anabranch_link::LinkStatistics>,
+    /// The first error of those calls that cannot return one.
+    error: Option<TraceError>,
+}
+
+#[derive(Debug)]
+struct Names {
+    flows: Vec<String>,
+    links: Vec<String>,
+    /// By flow and path.
+    routes: Vec<Vec<String>>,
+}
+
+#[derive(Debug)]
+struct Csv {
+    path: PathBuf,
+    writer: csv::Writer<BufWriter<File>>,
+}
+
+impl Csv {
+    fn create(folder: &Path, name: &str) -> Result<Csv, TraceError> {
+        let path = folder.join(name);
+        match File::create(&path) {
+            Ok(file) => Ok(Csv {
+                path,
+                writer: csv::Writer::from_writer(BufWriter::new(file)),
+            }),
+            Err(error) => Err(TraceError {
+                path,
+                error: error.into(),
+            }),
+        }
+    }
+
+    fn write(&mut self, row: &impl Serialize) -> Result<(), TraceError> {
+        let failed = |error| TraceError {
+            path: self.path.clone(),
+            error,
+        };
+        self.writer.serialize(row).map_err(failed)
+    }
+
+    fn finish(mut self) -> Result<(), TraceError> {
+        let flushed = self.writer.flush();
+        flushed.map_err(|error| TraceError {
+            path: self.path,
+            error: error.into(),
+        })
+    }
+}
+
+impl TraceWriter {
+    pub(crate) fn create(
+        folder: &Path,
+        options: TraceOptions,
+        scenario: &Scenario,
+    ) -> Result<TraceWriter, TraceError> {
+        std::fs::create_dir_all(folder).map_err(|error| TraceError {
+            path: folder.to_owned(),
+            error: error.into(),
+        })?;
+        let route = |path: &crate::scenario::PathSpec| scenario.routes[path.route].name.clone();
+        let flows = &scenario.flows;
+        let packets = options
+            .has_packets
+            .then(|| Csv::create(folder, "packets.csv"));
+        Ok(TraceWriter {
+            names: Names {
+                flows: flows.iter().map(|flow| flow.name.clone()).collect(),
+                links: scenario
+                    .links
+                    .iter()
+                    .map(|link| link.name.clone())
+                    .collect(),
+                routes: flows
+                    .iter()
+                    .map(|flow| flow.paths.iter().map(route).collect())
+                    .collect(),
+            },
+            paths: Csv::create(folder, "paths.csv")?,
+            flows: Csv::create(folder, "flows.csv")?,
+            links: Csv::create(folder, "links.csv")?,
+            frames: Csv::create(folder, "frames.csv")?,
+            packets: packets.transpose()?,
+            samples: flows
+                .iter()
+                .map(|flow| vec![Sample::default(); flow.paths.len()])
+                .collect(),
+            link_statistics: vec![Default::default(); scenario.links.len()],
+            error: None,
+        })
+    }
+
+    /// Writes a row for every path, flow and link.
+    pub(crate) fn sample(&mut self, world: &mut World) -> Result<(), TraceError> {
+        let time_s = world.now().as_secs_f64();
+        for flow in 0..self.names.flows.len() {
+            self.sample_flow(time_s, FlowId(flow as u32), world)?;
+        }
+        for (index, before) in self.link_statistics.iter_mut().enumerate() {
+            let statistics = world.link_statistics(LinkId(index as u32));
+            let since = statistics.since(before);
+            self.links.write(&LinkRow {
+                time_s,
+                link: &self.names.links[index],
+                delivered_bps: since.delivered_rate().bits_per_second() as f64,
+                queued_bytes: statistics.queued_bytes,
+                dropped_packets: since.dropped.total(),
+            })?;
+            *before = statistics;
+        }
+        Ok(())
+    }
+
+    fn sample_flow(
+        &mut self,
+        time_s: f64,
+        flow: FlowId,
+        world: &mut World,
+    ) -> Result<(), TraceError> {
+        let per_second = |bytes: u64| bytes as f64 * 8.0 / SAMPLE_INTERVAL.as_secs_f64();
+        let name = &self.names.flows[flow.index()];
+        let mut delivered_bytes = 0;
+        let views = world.sender_paths(flow).to_vec();
+        for (path, view) in views.iter().enumerate() {
+            let sample = std::mem::take(&mut self.samples[flow.index()][path]);
+            delivered_bytes += sample.delivered_bytes;
+            let delay = sample.delay.as_millis_f64();
+            self.paths.write(&PathRow {
+                time_s,
+                flow: name,
+                path: path as u8,
+                route: &self.names.routes[flow.index()][path],
+                sent_bps: per_second(sample.sent_bytes),
+                delivered_bps: per_second(sample.delivered_bytes),
+                dropped_packets: sample.dropped_packets,
+                delay_ms: (sample.delivered_packets > 0)
+                    .then(|| delay / sample.delivered_packets as f64),
+                smoothed_rtt_ms: view.smoothed_rtt.map(Duration::as_millis_f64),
+                bandwidth_bps: view.bandwidth.bits_per_second(),
+                pacing_rate_bps: view.pacing_rate.map(|rate| rate.bits_per_second()),
+                congestion_window_bytes: view.congestion_window,
+                bytes_in_flight: view.bytes_in_flight,
+                queued_bytes: view.queued_bytes,
+                state: path_state_name(view.state),
+                controller_state: world.controller_state(flow, PathId(path as u8)),
+            })?;
+        }
+        self.flows.write(&FlowRow {
+            time_s,
+            flow: name,
+            delivered_bps: per_second(delivered_bytes),
+            target_bps: world.target_bitrate(flow).bits_per_second(),
+        })
+    }
+
+    /// Writes out what is still in memory.
+    pub(crate) fn finish(self) -> Result<(), TraceError> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        let files = [self.paths, self.flows, self.links, self.frames];
+        files
+            .into_iter()
+            .chain(self.packets)
+            .try_for_each(Csv::finish)
+    }
+
+    fn data_sample(&mut self, packet: &PacketEvent) -> Option<&mut Sample> {
+        (packet.direction == Direction::Forward)
+            .then(|| &mut self.samples[packet.flow.index()][packet.path.index()])
+    }
+
+    fn packet(
+        &mut self,
+        now: Instant,
+        event: &'static str,
+        packet: &PacketEvent,
+        delay: Option<Duration>,
+        dropped: Option<(LinkId, DropCause)>,
+    ) {
+        let Some(file) = &mut self.packets else {
+            return;
+        };
+        let written = file.write(&PacketRow {
+            time_s: now.as_secs_f64(),
+            event,
+            flow: &self.names.flows[packet.flow.index()],
+            path: packet.path.0,
+            direction: match packet.direction {
+                Direction::Forward => "forward",
+                Direction::Reverse => "reverse",
+            },
+            bytes: packet.size_bytes,
+            delay_ms: delay.map(Duration::as_millis_f64),
+            link: dropped.map(|(link, _)| self.names.links[link.index()].as_str()),
+            cause: dropped.map(|(_, cause)| cause.name()),
+        });
+        self.error = self.error.take().or(written.err());
+    }
+}
+
+impl Observer for TraceWriter {
+    fn on_sent(&mut self, now: Instant, packet: &PacketEvent) {
+        if let Some(sample) = self.data_sample(packet) {
+            sample.sent_bytes += u64::from(packet.size_bytes);
+        }
+        self.packet(now, "sent", packet, None, None);
+    }
+
+    fn on_delivered(&mut self, now: Instant, packet: &PacketEvent, delay: Duration) {
+        if let Some(sample) = self.data_sample(packet) {
+            sample.delivered_bytes += u64::from(packet.size_bytes);
+            sample.delivered_packets += 1;
+            sample.delay += delay;
+        }
+        self.packet(now, "delivered", packet, Some(delay), None);
+    }
+
+    fn on_dropped(&mut self, now: Instant, packet: &PacketEvent, link: LinkId, cause: DropCause) {
+        if let Some(sample) = self.data_sample(packet) {
+            sample.dropped_packets += 1;
+        }
+        self.packet(now, "dropped", packet, None, Some((link, cause)));
+    }
+
+    fn on_frame_outcome(&mut self, now: Instant, frame: &FrameEvent, outcome: FrameOutcome) {
+        let (outcome, over_at) = match outcome {
+            FrameOutcome::Complete { completed_at } => ("complete", completed_at),
+            FrameOutcome::Incomplete => ("incomplete", now),
+            FrameOutcome::Missing => ("missing", now),
+        };
+        let written = self.frames.write(&FrameRow {
+            captured_s: frame.captured_at.as_secs_f64(),
+            flow: &self.names.flows[frame.flow.index()],
+            frame: frame.index,
+            is_key: frame.is_key,
+            bytes: frame.size_bytes,
+            outcome,
+            delay_ms: (over_at - frame.captured_at).as_millis_f64(),
+        });
+        self.error = self.error.take().or(written.err());
+    }
+}
+
+fn path_state_name(state: anabranch_core::PathState) -> &'static str {
+    use anabranch_core::PathState::{Active, Out, Removed, Suspect};
+    match state {
+        Active => "active",
+        Suspect => "suspect",
+        Out => "out",
+        Removed => "removed",
+    }
+}

@@ -1,0 +1,257 @@
+//! The scenarios that are shipped: each reads, repeats itself, and shows what it promises; and what
+//! is expected fails when it should.
+
+use std::path::{Path, PathBuf};
+
+use anabranch_lab::{Report, RunOptions, Scenario, json, plot, run, table};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+}
+
+/// Every scenario file there is.
+fn shipped() -> Vec<PathBuf> {
+    let mut folders = vec![folder()];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.extension() {
+                Some(ending) if ending == "toml" => files.push(path),
+                _ if path.is_dir() => folders.push(path),
+                _ => {}
+            }
+        }
+    }
+    files.sort();
+    assert!(files.len() >= 12, "{files:?}");
+    files
+}
+
+fn load(path: &Path, overrides: &[&str]) -> Scenario {
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    Scenario::load(path, &overrides).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run_seeds(scenario: &Scenario, seed_count: u64) -> Report {
+    run(scenario, &RunOptions::seeds(seed_count), &|_| ()).unwrap()
+}
+
+#[test]
+fn every_scenario_runs_twice_to_the_same_hash() {
+    for path in shipped() {
+        let mut scenario = load(&path, &[]);
+        if scenario.name.starts_with("case-") {
+            // Two flows at work show it; 300 s of each case are for the test below.
+            scenario = load(&path, &["duration=60 s", "expect={}"]);
+        }
+        let hashes = |report: &Report| -> Vec<String> {
+            report
+                .runs
+                .iter()
+                .map(|run| run.trace_hash.clone())
+                .collect()
+        };
+        let (first, second) = (run_seeds(&scenario, 2), run_seeds(&scenario, 2));
+        assert_eq!(hashes(&first), hashes(&second), "{}", path.display());
+        assert_ne!(
+            hashes(&first)[0],
+            hashes(&first)[1],
+            "{}: seeds differ",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn every_scenario_shows_what_it_promises() {
+    for path in shipped() {
+        let report = run_seeds(&load(&path, &[]), 2);
+        assert!(
+            !report.expectations.is_empty(),
+            "{} promises nothing",
+            path.display()
+        );
+        assert!(
+            report.is_as_expected,
+            "{}\n{}",
+            path.display(),
+            table(&report)
+        );
+    }
+}
+
+#[test]
+fn expectations_fail_for_a_controller_at_the_wrong_rate() {
+    let path = folder().join("zhang-delay-bbr/case-1.toml");
+    let broken = |rate: &str| {
+        let rate = format!("flow-defaults.fixed-rate={rate}");
+        let overrides = ["flow-defaults.controller=fixed", &rate];
+        let report = run_seeds(&load(&path, &overrides), 1);
+        assert!(!report.is_as_expected);
+        let broken = report
+            .expectations
+            .iter()
+            .filter(|expectation| !expectation.is_met);
+        broken
+            .map(|expectation| expectation.metric)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(broken("500 kbit/s"), ["utilisation"]);
+    assert!(broken("1.5 Mbit/s").contains(&"loss"));
+}
+
+#[test]
+fn an_expectation_is_judged_over_its_own_window() {
+    let setting = r#"expect.frame-delay-mean=[{max="1 s"}, {max="1 s", outside=["10 s", "15 s"]}]"#;
+    let scenario = load(&folder().join("two-paths.toml"), &[setting]);
+    let report = run_seeds(&scenario, 1);
+    let delays: Vec<f64> = report
+        .expectations
+        .iter()
+        .filter(|expectation| expectation.metric == "frame-delay-mean")
+        .map(|expectation| expectation.values[0].unwrap())
+        .collect();
+    let whole = report.runs[0]
+        .statistics
+        .total
+        .frames
+        .delay_ms
+        .unwrap()
+        .mean;
+    assert_eq!(delays[0], whole);
+    assert!(delays[1] < whole, "frames wait in the outage: {delays:?}");
+}
+
+#[test]
+fn the_json_report_keeps_its_contract() {
+    let report = run_seeds(&load(&folder().join("two-paths.toml"), &[]), 2);
+    let text = json(&report);
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let at = |pointer: &str| {
+        value
+            .pointer(pointer)
+            .unwrap_or_else(|| panic!("no {pointer}"))
+    };
+    assert_eq!(at("/schema"), "anabranch-report/1");
+    assert_eq!(at("/scenario/duration_s"), 30.0);
+    assert_eq!(at("/runs/1/seed"), 2);
+    assert_eq!(at("/runs/0/trace_hash").as_str().map(str::len), Some(16));
+    for pointer in [
+        "/runs/0/packets_sent",
+        "/runs/0/packets_delivered",
+        "/runs/0/packets_dropped",
+        "/runs/0/data_packets_delivered",
+        "/runs/0/statistics/jain_index",
+        "/runs/0/statistics/total/goodput_bits_per_second",
+        "/runs/0/statistics/flows/0/name",
+        "/runs/0/statistics/flows/0/rate_variation",
+        "/runs/0/statistics/flows/0/traffic/throughput_bits_per_second",
+        "/runs/0/statistics/flows/0/traffic/delay_ms/p99",
+        "/runs/0/statistics/flows/0/traffic/loss_ratio",
+        "/runs/0/statistics/flows/0/traffic/packets_retransmitted",
+        "/runs/0/statistics/flows/0/traffic/padding_ratio",
+        "/runs/0/statistics/flows/0/frames/on_time_ratio",
+        "/runs/0/statistics/flows/0/frames/delay_ms/max",
+        "/runs/0/statistics/flows/0/frames/delay_with_dropped_ms/mean",
+        "/runs/0/statistics/flows/0/frames/longest_gap_ms",
+        "/runs/0/statistics/flows/0/paths/1/route",
+        "/runs/0/statistics/flows/0/paths/1/traffic/media_bits_per_second",
+        "/runs/0/statistics/links/0/utilisation",
+        "/runs/0/statistics/links/0/queue_mean_bytes",
+        "/runs/0/statistics/links/0/queue_max_bytes",
+        "/runs/0/statistics/links/0/packets_dropped/outage",
+        "/summary/0/median",
+        "/summary/0/subject",
+        "/expectations/0/values/1",
+        "/expectations/0/is_met",
+        "/is_as_expected",
+    ] {
+        at(pointer);
+    }
+}
+
+#[test]
+fn statistics_agree_with_one_another() {
+    let report = run_seeds(&load(&folder().join("three-paths.toml"), &[]), 1);
+    let run = &report.runs[0];
+    let flow = &run.statistics.flows[0];
+    let paths = || flow.paths.iter().map(|path| &path.traffic);
+    assert_eq!(
+        paths().map(|path| path.packets_sent).sum::<u64>(),
+        flow.traffic.packets_sent
+    );
+    let delivered = paths().map(|path| path.packets_delivered).sum::<u64>();
+    assert_eq!(delivered, run.data_packets_delivered);
+    let on_links: f64 = ["fixed", "lte", "satellite"]
+        .map(|name| {
+            run.statistics
+                .links
+                .iter()
+                .find(|link| link.name == name)
+                .unwrap()
+        })
+        .map(|link| link.throughput_bits_per_second)
+        .iter()
+        .sum();
+    let of_flow = flow.traffic.throughput_bits_per_second;
+    assert!(
+        (on_links / of_flow - 1.0).abs() < 1e-9,
+        "{on_links} {of_flow}"
+    );
+    assert!(flow.goodput_bits_per_second < of_flow);
+    assert!(flow.frames.complete + flow.frames.dropped <= flow.frames.captured);
+    let delay = flow.frames.delay_ms.unwrap();
+    assert!(delay.p50 <= delay.p95 && delay.p95 <= delay.p99 && delay.p99 <= delay.max);
+}
+
+#[test]
+fn a_trace_is_written_plotted_and_changes_nothing() {
+    let scenario = load(&folder().join("two-paths.toml"), &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let trace = anabranch_lab::TraceOptions { has_packets: true };
+    let options = RunOptions {
+        trace: Some((folder.path().to_owned(), trace)),
+        ..RunOptions::seeds(1)
+    };
+    let traced = run(&scenario, &options, &|_| ()).unwrap();
+    assert_eq!(traced.runs, run_seeds(&scenario, 1).runs);
+    let rows = |name: &str| {
+        let text = std::fs::read_to_string(folder.path().join(name)).unwrap();
+        text.lines().count() as u64 - 1
+    };
+    let outcomes = &traced.runs[0].statistics.flows[0].frames;
+    assert_eq!(rows("frames.csv"), outcomes.complete + outcomes.dropped);
+    // A sample at zero and one every 100 ms, of two paths and four links.
+    assert_eq!(
+        (rows("flows.csv"), rows("paths.csv"), rows("links.csv")),
+        (301, 602, 1_204)
+    );
+    let run = &traced.runs[0];
+    let events = run.packets_sent + run.packets_delivered + run.packets_dropped;
+    assert_eq!(rows("packets.csv"), events);
+    let picture = plot(folder.path()).unwrap();
+    let picture = std::fs::read_to_string(picture).unwrap();
+    for text in [
+        "Mbit/s",
+        "time, s",
+        "wifi",
+        "target bitrate",
+        "Delay of frames",
+        "Queues",
+    ] {
+        assert!(picture.contains(text), "the picture lacks {text:?}");
+    }
+}
+
+#[test]
+fn progress_adds_up() {
+    let scenario = load(&folder().join("two-paths.toml"), &[]);
+    let simulated = std::sync::atomic::AtomicU64::new(0);
+    let progress = |progress: anabranch_lab::Progress| {
+        let nanos = progress.simulated.as_nanos();
+        simulated.fetch_add(nanos, std::sync::atomic::Ordering::Relaxed);
+    };
+    run(&scenario, &RunOptions::seeds(3), &progress).unwrap();
+    assert_eq!(simulated.into_inner(), 3 * scenario.duration.as_nanos());
+}

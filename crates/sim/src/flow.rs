@@ -1,0 +1,99 @@
+//! One session between two endpoints.
+
+use std::collections::VecDeque;
+
+use anabranch_core::{Config, Endpoint, PathOptions};
+use anabranch_units::Instant;
+use anabranch_video::source::FrameSource;
+
+use crate::event_queue::Alarm;
+use crate::observer::FrameEvent;
+use crate::topology::RouteId;
+
+/// Names a flow of a [`World`](crate::World).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FlowId(pub u32);
+
+impl FlowId {
+    /// The flow's number, for indexing.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Which way a datagram goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    /// From the sender to the receiver: data, padding and path challenges.
+    Forward,
+    /// From the receiver to the sender: feedback.
+    Reverse,
+}
+
+/// One of a flow's two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Side {
+    Sender,
+    Receiver,
+}
+
+impl Side {
+    /// Which way this end's datagrams go.
+    pub(crate) const fn direction(self) -> Direction {
+        match self {
+            Side::Sender => Direction::Forward,
+            Side::Receiver => Direction::Reverse,
+        }
+    }
+}
+
+/// A flow of media.
+#[derive(Debug)]
+pub struct FlowConfig {
+    /// Set-up of the end that sends the media.
+    pub sender: Config,
+    /// Set-up of the end that receives it.
+    pub receiver: Config,
+    /// Routes of the session's paths, in the order of their path numbers; at least one.
+    pub paths: Vec<FlowPath>,
+    /// When the session begins.
+    pub start: Instant,
+    /// When the sender closes it; `None`: never.
+    pub stop: Option<Instant>,
+    /// Where the frames come from. Its first frame is due at `start` or later.
+    pub source: Box<dyn FrameSource>,
+}
+
+/// One path of a flow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlowPath {
+    /// Where its packets go.
+    pub route: RouteId,
+    /// What the sender is told about it.
+    pub options: PathOptions,
+}
+
+/// A flow as the world keeps it.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub(crate) paths: Vec<FlowPath>,
+    pub(crate) stop: Option<Instant>,
+    pub(crate) source: Box<dyn FrameSource>,
+    /// Sender and receiver.
+    pub(crate) ends: [End; 2],
+    /// Captured, outcome not yet known.
+    pub(crate) open_frames: VecDeque<FrameEvent>,
+}
+
+impl Flow {
+    pub(crate) fn end(&mut self, side: Side) -> &mut End {
+        &mut self.ends[side as usize]
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct End {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) alarm: Alarm,
+    pub(crate) overhead_bytes: u32,
+}

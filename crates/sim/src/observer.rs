@@ -1,0 +1,89 @@
+//! Whoever wants to know what happens in a [`World`](crate::World).
+
+use anabranch_core::{PathId, PathState};
+use anabranch_link::DropCause;
+use anabranch_units::{DataRate, Duration, Instant};
+
+use crate::flow::{Direction, FlowId};
+use crate::topology::LinkId;
+
+/// Is told of every event. All methods do nothing unless overridden; calls are resolved at compile
+/// time, so that what is not observed costs nothing.
+pub trait Observer {
+    /// An endpoint has handed a datagram to the first link of a route.
+    fn on_sent(&mut self, _now: Instant, _packet: &PacketEvent) {}
+
+    /// A datagram has arrived, `delay` after it was sent.
+    fn on_delivered(&mut self, _now: Instant, _packet: &PacketEvent, _delay: Duration) {}
+
+    /// A link has lost a datagram.
+    fn on_dropped(
+        &mut self,
+        _now: Instant,
+        _packet: &PacketEvent,
+        _link: LinkId,
+        _cause: DropCause,
+    ) {
+    }
+
+    /// A source has produced a frame, and its sender has taken it.
+    fn on_frame_captured(&mut self, _frame: &FrameEvent) {}
+
+    /// What became of a frame at the receiver. Each frame has one outcome, in the order of capture.
+    fn on_frame_outcome(&mut self, _now: Instant, _frame: &FrameEvent, _outcome: FrameOutcome) {}
+
+    /// A sender has given a frame up before it was wholly sent.
+    fn on_frame_abandoned(&mut self, _now: Instant, _flow: FlowId) {}
+
+    /// A sender asks its encoder for another bitrate.
+    fn on_target_bitrate(&mut self, _now: Instant, _flow: FlowId, _target: DataRate) {}
+
+    /// A sender trusts a path more, or less, than before.
+    fn on_path_state(&mut self, _now: Instant, _flow: FlowId, _path: PathId, _state: PathState) {}
+}
+
+/// Watches nothing.
+impl Observer for () {}
+
+/// A datagram on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketEvent {
+    /// Whose it is.
+    pub flow: FlowId,
+    /// Which of the flow's paths it takes.
+    pub path: PathId,
+    /// Data go forward, feedback goes back.
+    pub direction: Direction,
+    /// Bytes on the wire.
+    pub size_bytes: u32,
+}
+
+/// A frame of video.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameEvent {
+    /// Whose it is.
+    pub flow: FlowId,
+    /// Its number, from zero.
+    pub index: u64,
+    /// When the source produced it.
+    pub captured_at: Instant,
+    /// Its encoded size in bytes.
+    pub size_bytes: u32,
+    /// Whether decoding can start at it.
+    pub is_key: bool,
+}
+
+/// What became of a frame at the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameOutcome {
+    /// All of it is there.
+    Complete {
+        /// When its last missing piece arrived, which is before it is handed out if it had to wait
+        /// for frames before it.
+        completed_at: Instant,
+    },
+    /// Part of it arrived; the receiver waits no more.
+    Incomplete,
+    /// Nothing of it arrived.
+    Missing,
+}

@@ -1,0 +1,441 @@
+//! The simulated world, and the loop that drives it.
+
+use std::collections::VecDeque;
+
+use anabranch_core::media::DropReason;
+use anabranch_core::{
+    ConfigError, DatagramMeta, Endpoint, Event as EndpointEvent, Frame, PathCounters, PathId,
+    PathView, ReceivedFrame, SessionCounters,
+};
+use anabranch_link::{LinkConfig, LinkConfigError, LinkStatistics};
+use anabranch_units::{DataRate, Instant, Seed};
+
+use crate::event_queue::{Alarm, Event, EventQueue};
+use crate::flow::{Direction, End, Flow, FlowConfig, FlowId, Side};
+use crate::network::{Arrival, Datagram, Network, PacketCounts};
+use crate::observer::{FrameEvent, FrameOutcome, Observer, PacketEvent};
+use crate::topology::{LinkId, Route, RouteId};
+use crate::trace_hash::TraceHash;
+
+/// Links, routes over them, and flows that use these, in virtual time.
+///
+/// Each flow is two real endpoints of the core whose datagrams, bytes and all, pass the links. Time
+/// moves from event to event, so nothing is rounded to a tick. What happens depends on nothing but
+/// the calls made and the seed.
+#[derive(Debug)]
+pub struct World {
+    seed: Seed,
+    now: Instant,
+    events: EventQueue,
+    network: Network,
+    flows: Vec<Flow>,
+    /// Bytes of the frame being sent.
+    frame: Vec<u8>,
+}
+
+/// Why something cannot be added to a [`World`].
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorldError {
+    /// The link cannot be.
+    #[error(transparent)]
+    Link(#[from] LinkConfigError),
+    /// A direction of a route has no links, or more than 255.
+    #[error("a route has {link_count} links in one direction: it needs 1 to 255")]
+    RouteLength {
+        /// How many it has.
+        link_count: usize,
+    },
+    /// A flow has no path, or more than a session may have.
+    #[error("a flow has {path_count} paths: it needs 1 to {}", PathId::LIMIT)]
+    PathCount {
+        /// How many it has.
+        path_count: usize,
+    },
+    /// An endpoint cannot be.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+impl World {
+    /// An empty world at instant zero. Every link and every endpoint draws its chance from a stream
+    /// of its own, derived from `seed`.
+    pub fn new(seed: Seed) -> World {
+        World {
+            seed,
+            now: Instant::ZERO,
+            events: EventQueue::default(),
+            network: Network::default(),
+            flows: Vec::new(),
+            frame: Vec::new(),
+        }
+    }
+
+    /// Adds one direction of a link. Its random stream depends on its name, not on its place.
+    ///
+    /// # Errors
+    /// [`WorldError::Link`].
+    pub fn add_link(&mut self, name: &str, config: &LinkConfig) -> Result<LinkId, WorldError> {
+        let link = config.build(self.seed.derive(&format!("link/{name}")))?;
+        Ok(self.network.add_link(link))
+    }
+
+    /// Adds a way for packets over `forward` to a receiver, and over `reverse` back to the sender.
+    ///
+    /// # Errors
+    /// [`WorldError::RouteLength`].
+    ///
+    /// # Panics
+    /// If a link is not of this world.
+    pub fn add_route(
+        &mut self,
+        forward: Vec<LinkId>,
+        reverse: Vec<LinkId>,
+    ) -> Result<RouteId, WorldError> {
+        for link_count in [forward.len(), reverse.len()] {
+            if !(1..=usize::from(u8::MAX)).contains(&link_count) {
+                return Err(WorldError::RouteLength { link_count });
+            }
+        }
+        Ok(self.network.add_route(Route { forward, reverse }))
+    }
+
+    /// Adds a flow.
+    ///
+    /// # Errors
+    /// [`WorldError::PathCount`], [`WorldError::Config`].
+    ///
+    /// # Panics
+    /// If a route is not of this world, or the flow starts in the past.
+    pub fn add_flow(&mut self, config: FlowConfig) -> Result<FlowId, WorldError> {
+        let FlowConfig {
+            sender,
+            receiver,
+            paths,
+            start,
+            stop,
+            source,
+        } = config;
+        if !(1..=PathId::LIMIT).contains(&paths.len()) {
+            return Err(WorldError::PathCount {
+                path_count: paths.len(),
+            });
+        }
+        assert!(
+            paths.iter().all(|path| self.network.has_route(path.route)),
+            "a route unknown here"
+        );
+        assert!(start >= self.now, "flows start now or later");
+        let flow_id = FlowId(u32::try_from(self.flows.len()).expect("fewer than 2^32 flows"));
+        let end = |config: anabranch_core::Config, role: &str| -> Result<End, WorldError> {
+            let overhead_bytes = config.overhead_bytes;
+            let seed = self.seed.derive(&format!("flow/{}/{role}", flow_id.0));
+            let mut endpoint = Endpoint::new(config, seed, start)?;
+            for path in &paths {
+                let added = endpoint.add_path(start, path.options);
+                assert!(added.is_some(), "the number of paths has been checked");
+            }
+            Ok(End {
+                endpoint,
+                alarm: Alarm::UNSET,
+                overhead_bytes,
+            })
+        };
+        let ends = [end(sender, "sender")?, end(receiver, "receiver")?];
+        self.events.plan(start, Event::Start(flow_id));
+        self.flows.push(Flow {
+            paths,
+            stop,
+            source,
+            ends,
+            open_frames: VecDeque::new(),
+        });
+        Ok(flow_id)
+    }
+
+    /// Lets everything happen that is due by `until`, that instant included.
+    pub fn run_until(&mut self, until: Instant, observer: &mut impl Observer) {
+        while let Some((at, event)) = self.events.pop_until(until) {
+            debug_assert!(at >= self.now, "time does not go back");
+            self.now = at;
+            match event {
+                Event::Link(link) => self.on_link(link, observer),
+                Event::Endpoint(flow, side) => self.on_alarm(flow, side, observer),
+                Event::Frame(flow) => self.on_frame_due(flow, observer),
+                Event::Start(flow) => self.on_start(flow, observer),
+                Event::Stop(flow) => {
+                    self.flows[flow.index()]
+                        .end(Side::Sender)
+                        .endpoint
+                        .close(at);
+                    self.serve(flow, Side::Sender, observer);
+                }
+            }
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// The instant up to which everything has happened.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Hash of all that has happened.
+    pub fn trace_hash(&self) -> TraceHash {
+        self.network.hash()
+    }
+
+    /// Datagrams of all flows and both directions.
+    pub fn packet_counts(&self) -> PacketCounts {
+        self.network.counts()
+    }
+
+    /// Datagrams delivered from senders to receivers: the unit of the simulator's speed.
+    pub fn data_packets_delivered(&self) -> u64 {
+        self.network.data_delivered_count()
+    }
+
+    /// What a link has counted up to now.
+    ///
+    /// # Panics
+    /// If the link is not of this world.
+    pub fn link_statistics(&mut self, link: LinkId) -> LinkStatistics {
+        let now = self.now;
+        self.network.link(link).statistics(now)
+    }
+
+    /// What a flow's sender knows about its paths, by path number.
+    ///
+    /// # Panics
+    /// If the flow is not of this world.
+    pub fn sender_paths(&mut self, flow: FlowId) -> &[PathView] {
+        let now = self.now;
+        self.flows[flow.index()]
+            .end(Side::Sender)
+            .endpoint
+            .paths(now)
+    }
+
+    /// What a flow's sender has counted on a path.
+    ///
+    /// # Panics
+    /// If the flow or path is not of this world.
+    pub fn sender_path_counters(&self, flow: FlowId, path: PathId) -> PathCounters {
+        *self
+            .sender(flow)
+            .path_counters(path)
+            .expect("flows keep their paths")
+    }
+
+    /// What a flow's sender has counted.
+    ///
+    /// # Panics
+    /// If the flow is not of this world.
+    pub fn sender_counters(&self, flow: FlowId) -> SessionCounters {
+        *self.sender(flow).counters()
+    }
+
+    /// The phase that the controller of a flow's path is in, by its source's own name.
+    ///
+    /// # Panics
+    /// If the flow or path is not of this world.
+    pub fn controller_state(&self, flow: FlowId, path: PathId) -> &'static str {
+        self.sender(flow)
+            .controller_state(path)
+            .expect("flows keep their paths")
+    }
+
+    /// The bitrate that a flow's encoder is asked for.
+    ///
+    /// # Panics
+    /// If the flow is not of this world.
+    pub fn target_bitrate(&self, flow: FlowId) -> DataRate {
+        self.sender(flow).target_bitrate()
+    }
+
+    fn sender(&self, flow: FlowId) -> &Endpoint {
+        &self.flows[flow.index()].ends[Side::Sender as usize].endpoint
+    }
+
+    fn on_start(&mut self, flow_id: FlowId, observer: &mut impl Observer) {
+        let flow = &mut self.flows[flow_id.index()];
+        if let Some(at) = flow.source.next_at() {
+            self.events.plan(at.max(self.now), Event::Frame(flow_id));
+        }
+        if let Some(stop) = flow.stop {
+            self.events.plan(stop.max(self.now), Event::Stop(flow_id));
+        }
+        self.serve(flow_id, Side::Sender, observer);
+        self.serve(flow_id, Side::Receiver, observer);
+    }
+
+    fn on_alarm(&mut self, flow_id: FlowId, side: Side, observer: &mut impl Observer) {
+        let now = self.now;
+        let end = self.flows[flow_id.index()].end(side);
+        if !end.alarm.ring(now) {
+            return;
+        }
+        let deadline = end.endpoint.poll_timeout().map(|(at, _)| at);
+        if deadline.is_some_and(|at| at <= now) {
+            end.endpoint.handle_timeout(now);
+            self.serve(flow_id, side, observer);
+        } else {
+            end.alarm
+                .set(deadline, Event::Endpoint(flow_id, side), &mut self.events);
+        }
+    }
+
+    fn on_link(&mut self, link: LinkId, observer: &mut impl Observer) {
+        if !self.network.ring(self.now, link) {
+            return;
+        }
+        while let Some(arrival) =
+            self.network
+                .next_arrival(self.now, link, &mut self.events, observer)
+        {
+            self.on_arrival(arrival, observer);
+        }
+        self.network
+            .settle(self.now, link, &mut self.events, observer);
+    }
+
+    fn on_arrival(&mut self, arrival: Arrival, observer: &mut impl Observer) {
+        let Arrival {
+            event,
+            ecn,
+            payload,
+        } = arrival;
+        let side = match event.direction {
+            Direction::Forward => Side::Receiver,
+            Direction::Reverse => Side::Sender,
+        };
+        let meta = DatagramMeta {
+            path: event.path,
+            received_at: self.now,
+            ecn,
+        };
+        let end = self.flows[event.flow.index()].end(side);
+        end.endpoint.handle_datagram(self.now, meta, &payload);
+        self.network.recycle(payload);
+        self.serve(event.flow, side, observer);
+    }
+
+    fn on_frame_due(&mut self, flow_id: FlowId, observer: &mut impl Observer) {
+        let now = self.now;
+        let flow = &mut self.flows[flow_id.index()];
+        if flow.stop.is_some_and(|stop| stop <= now) {
+            return;
+        }
+        let sender = &mut flow.ends[Side::Sender as usize].endpoint;
+        let shape = flow.source.produce(now, sender.target_bitrate());
+        let size = shape.bytes as usize;
+        if self.frame.len() < size {
+            self.frame.resize(size, 0);
+        }
+        let frame = Frame {
+            bytes: &self.frame[..size],
+            is_key: shape.is_key,
+            captured_at: now,
+        };
+        if let Ok(id) = sender.send_frame(now, &frame) {
+            let frame = FrameEvent {
+                flow: flow_id,
+                index: id.0,
+                captured_at: now,
+                size_bytes: shape.bytes,
+                is_key: shape.is_key,
+            };
+            flow.open_frames.push_back(frame);
+            observer.on_frame_captured(&frame);
+        }
+        if let Some(at) = flow.source.next_at() {
+            self.events.plan(at.max(now), Event::Frame(flow_id));
+        }
+        self.serve(flow_id, Side::Sender, observer);
+    }
+
+    /// The calls that follow every call of an endpoint: what it sends, what it tells, when it wants
+    /// to be called next.
+    fn serve(&mut self, flow_id: FlowId, side: Side, observer: &mut impl Observer) {
+        let now = self.now;
+        let flow = &mut self.flows[flow_id.index()];
+        let end = &mut flow.ends[side as usize];
+        loop {
+            let mut payload = self.network.take_buffer();
+            let Some(transmit) = end.endpoint.poll_transmit(now, &mut payload) else {
+                self.network.recycle(payload);
+                break;
+            };
+            let size_bytes = payload.len() as u32 + end.overhead_bytes;
+            let direction = side.direction();
+            let datagram = Datagram {
+                event: PacketEvent {
+                    flow: flow_id,
+                    path: transmit.path,
+                    direction,
+                    size_bytes,
+                },
+                route: flow.paths[transmit.path.index()].route,
+                ecn: transmit.ecn,
+                payload,
+            };
+            self.network.send(now, datagram, &mut self.events, observer);
+        }
+        while let Some(event) = end.endpoint.poll_event() {
+            report(now, flow_id, &mut flow.open_frames, event, observer);
+        }
+        let deadline = end.endpoint.poll_timeout().map(|(at, _)| at.max(now));
+        end.alarm
+            .set(deadline, Event::Endpoint(flow_id, side), &mut self.events);
+    }
+}
+
+/// Tells the observer what an endpoint tells its application.
+fn report(
+    now: Instant,
+    flow: FlowId,
+    open_frames: &mut VecDeque<FrameEvent>,
+    event: EndpointEvent,
+    observer: &mut impl Observer,
+) {
+    let (index, outcome) = match event {
+        EndpointEvent::FrameReceived(ReceivedFrame {
+            id, completed_at, ..
+        }) => (id.0, FrameOutcome::Complete { completed_at }),
+        EndpointEvent::FrameDropped {
+            id,
+            reason: DropReason::Incomplete,
+        } => (id.0, FrameOutcome::Incomplete),
+        EndpointEvent::FrameDropped {
+            id,
+            reason: DropReason::Missing,
+        } => (id.0, FrameOutcome::Missing),
+        EndpointEvent::FrameDropped {
+            reason: DropReason::Late,
+            ..
+        } => {
+            return observer.on_frame_abandoned(now, flow);
+        }
+        EndpointEvent::TargetBitrate(target) => {
+            return observer.on_target_bitrate(now, flow, target);
+        }
+        EndpointEvent::PathState { path, state } => {
+            return observer.on_path_state(now, flow, path, state);
+        }
+        EndpointEvent::Closed => return,
+    };
+    // The receiver hears of a frame that vanished as a whole only by the numbers of later ones.
+    while let Some(frame) = open_frames
+        .front()
+        .copied()
+        .filter(|frame| frame.index <= index)
+    {
+        open_frames.pop_front();
+        let outcome = if frame.index == index {
+            outcome
+        } else {
+            FrameOutcome::Missing
+        };
+        observer.on_frame_outcome(now, &frame, outcome);
+    }
+}

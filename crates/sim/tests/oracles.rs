@@ -1,0 +1,286 @@
+//! The simulator against what can be computed by hand.
+
+use anabranch_core::{Config, MediaConfig, PaddingPolicy, PathOptions, SourceLimits};
+use anabranch_link::{DropCause, LinkConfig, QueueLimit};
+use anabranch_sim::{
+    Direction, FlowConfig, FlowPath, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent,
+    World, WorldError,
+};
+use anabranch_units::{DataRate, Duration, Instant, Seed};
+use anabranch_video::source::SourceConfig;
+
+const MEGABIT: DataRate = DataRate::from_megabits_per_second(1);
+
+/// Counts what is told.
+#[derive(Debug, Default)]
+struct Tally {
+    sent: u64,
+    delivered: u64,
+    delivered_bytes: u64,
+    dropped: u64,
+    /// One-way delays of data packets with their sizes.
+    delays: Vec<(u32, Duration)>,
+    frames_captured: u64,
+    frames_complete: u64,
+}
+
+impl Observer for Tally {
+    fn on_sent(&mut self, _now: Instant, _packet: &PacketEvent) {
+        self.sent += 1;
+    }
+
+    fn on_delivered(&mut self, _now: Instant, packet: &PacketEvent, delay: Duration) {
+        self.delivered += 1;
+        if packet.direction == Direction::Forward {
+            self.delivered_bytes += u64::from(packet.size_bytes);
+            self.delays.push((packet.size_bytes, delay));
+        }
+    }
+
+    fn on_dropped(
+        &mut self,
+        _now: Instant,
+        _packet: &PacketEvent,
+        _link: LinkId,
+        _cause: DropCause,
+    ) {
+        self.dropped += 1;
+    }
+
+    fn on_frame_captured(&mut self, _frame: &FrameEvent) {
+        self.frames_captured += 1;
+    }
+
+    fn on_frame_outcome(&mut self, _now: Instant, _frame: &FrameEvent, outcome: FrameOutcome) {
+        self.frames_complete += u64::from(matches!(outcome, FrameOutcome::Complete { .. }));
+    }
+}
+
+fn link(rate: Option<DataRate>, delay_ms: u64) -> LinkConfig {
+    let delay = Duration::from_millis(delay_ms);
+    LinkConfig {
+        rate,
+        delay,
+        queue: QueueLimit::Time(Duration::from_millis(300)),
+        ..LinkConfig::default()
+    }
+}
+
+/// A flow at a constant rate that is deaf to the network.
+fn fixed_flow(rate: DataRate, padding: PaddingPolicy, paths: Vec<FlowPath>) -> FlowConfig {
+    let media = MediaConfig {
+        source: SourceLimits::Fixed,
+        ..MediaConfig::default()
+    };
+    let config = Config {
+        controller: "fixed".to_owned(),
+        fixed_rate: rate,
+        initial_rate: rate,
+        padding,
+        media,
+        ..Config::default()
+    };
+    let source = SourceConfig::Cbr {
+        frames_per_second: 25,
+        rate: rate.mul_f64(0.5),
+    };
+    FlowConfig {
+        sender: config.clone(),
+        receiver: config,
+        paths,
+        start: Instant::ZERO,
+        stop: None,
+        source: source.build(Instant::ZERO).expect("a valid source"),
+    }
+}
+
+fn path(route: anabranch_sim::RouteId) -> FlowPath {
+    FlowPath {
+        route,
+        options: PathOptions::default(),
+    }
+}
+
+#[test]
+fn below_the_links_rate_every_delay_is_serialization_plus_propagation() {
+    let mut world = World::new(Seed(1));
+    let first = world
+        .add_link(
+            "first",
+            &link(Some(DataRate::from_megabits_per_second(2)), 30),
+        )
+        .unwrap();
+    let second = world
+        .add_link(
+            "second",
+            &link(Some(DataRate::from_megabits_per_second(4)), 15),
+        )
+        .unwrap();
+    let back = world.add_link("back", &link(None, 45)).unwrap();
+    let route = world.add_route(vec![first, second], vec![back]).unwrap();
+    world
+        .add_flow(fixed_flow(MEGABIT, PaddingPolicy::Never, vec![path(route)]))
+        .unwrap();
+    let mut tally = Tally::default();
+    world.run_until(Instant::from_secs(20), &mut tally);
+    assert!(tally.delays.len() > 900, "{}", tally.delays.len());
+    for (size_bytes, delay) in &tally.delays {
+        let serialization = [2, 4].map(|megabits| {
+            DataRate::from_megabits_per_second(megabits).time_for(u64::from(*size_bytes))
+        });
+        let exact = serialization.into_iter().sum::<Duration>() + Duration::from_millis(45);
+        assert_eq!(*delay, exact, "{size_bytes} bytes");
+    }
+    assert!(tally.frames_complete >= 495 && tally.frames_complete <= tally.frames_captured);
+}
+
+#[test]
+fn a_greedy_flow_at_half_the_links_rate_fills_half_of_it() {
+    let mut world = World::new(Seed(1));
+    let up = world.add_link("up", &link(Some(MEGABIT), 10)).unwrap();
+    let back = world.add_link("back", &link(None, 10)).unwrap();
+    let route = world.add_route(vec![up], vec![back]).unwrap();
+    let flow = fixed_flow(
+        MEGABIT.mul_f64(0.5),
+        PaddingPolicy::Always,
+        vec![path(route)],
+    );
+    world.add_flow(flow).unwrap();
+    world.run_until(Instant::from_secs(10), &mut ());
+    let before = world.link_statistics(up);
+    world.run_until(Instant::from_secs(110), &mut ());
+    let utilisation = world.link_statistics(up).since(&before).utilisation();
+    assert!((utilisation - 0.5).abs() < 0.002, "{utilisation}");
+}
+
+#[test]
+fn at_twice_the_links_rate_it_is_full_and_half_is_lost() {
+    let mut world = World::new(Seed(1));
+    let up = world.add_link("up", &link(Some(MEGABIT), 10)).unwrap();
+    let back = world.add_link("back", &link(None, 10)).unwrap();
+    let route = world.add_route(vec![up], vec![back]).unwrap();
+    let flow = fixed_flow(
+        MEGABIT.mul_f64(2.0),
+        PaddingPolicy::Always,
+        vec![path(route)],
+    );
+    world.add_flow(flow).unwrap();
+    let mut tally = Tally::default();
+    world.run_until(Instant::from_secs(60), &mut tally);
+    let statistics = world.link_statistics(up);
+    assert!(
+        statistics.utilisation() > 0.995,
+        "{}",
+        statistics.utilisation()
+    );
+    let passed = statistics.delivered_bytes as f64 / statistics.offered_bytes as f64;
+    assert!((passed - 0.5).abs() < 0.005, "{passed}");
+    // The last packets saw a full queue of 300 ms, up to one packet's room.
+    let (_, delay) = tally.delays.last().unwrap();
+    assert!((295.0..=310.5).contains(&delay.as_millis_f64()), "{delay}");
+}
+
+#[test]
+fn what_is_sent_is_delivered_dropped_or_in_flight() {
+    let mut world = World::new(Seed(5));
+    let lossy = LinkConfig {
+        loss: anabranch_link::LossModel::Bernoulli { probability: 0.05 },
+        outages: vec![(Instant::from_secs(3), Duration::from_secs(1))],
+        ..link(Some(MEGABIT), 40)
+    };
+    let up = world.add_link("up", &lossy).unwrap();
+    let other = world.add_link("other", &link(Some(MEGABIT), 20)).unwrap();
+    let back = world.add_link("back", &lossy).unwrap();
+    let routes = [up, other].map(|link| world.add_route(vec![link], vec![back]).unwrap());
+    let paths = routes.map(path).to_vec();
+    world
+        .add_flow(fixed_flow(MEGABIT, PaddingPolicy::Always, paths))
+        .unwrap();
+    let mut tally = Tally::default();
+    for second in 1..=10 {
+        world.run_until(Instant::from_secs(second), &mut tally);
+        let counts = world.packet_counts();
+        assert_eq!(
+            (counts.sent, counts.delivered, counts.dropped),
+            (tally.sent, tally.delivered, tally.dropped)
+        );
+        let held: u64 = [up, other, back]
+            .map(|link| world.link_statistics(link).held_packets)
+            .iter()
+            .sum();
+        assert_eq!(counts.in_flight(), held, "after {second} s");
+    }
+    assert!(tally.dropped > 100, "{}", tally.dropped);
+}
+
+#[test]
+fn a_flow_runs_from_its_start_to_its_stop() {
+    let mut world = World::new(Seed(1));
+    let up = world.add_link("up", &link(Some(MEGABIT), 10)).unwrap();
+    let back = world.add_link("back", &link(None, 10)).unwrap();
+    let route = world.add_route(vec![up], vec![back]).unwrap();
+    let mut flow = fixed_flow(
+        MEGABIT.mul_f64(0.5),
+        PaddingPolicy::Always,
+        vec![path(route)],
+    );
+    (flow.start, flow.stop) = (Instant::from_secs(2), Some(Instant::from_secs(4)));
+    let rate = MEGABIT.mul_f64(0.25);
+    let source = SourceConfig::Cbr {
+        frames_per_second: 25,
+        rate,
+    };
+    flow.source = source.build(flow.start).unwrap();
+    world.add_flow(flow).unwrap();
+    let mut sent_by = |seconds| {
+        world.run_until(Instant::from_secs(seconds), &mut ());
+        world.packet_counts().sent
+    };
+    assert_eq!(sent_by(1), 0);
+    let (middle, after, end) = (sent_by(4), sent_by(5), sent_by(20));
+    assert!(middle > 50, "{middle}");
+    assert!(
+        end <= after + 2,
+        "{after} packets sent at 5 s, {end} at 20 s"
+    );
+}
+
+#[test]
+fn one_seed_is_one_run_and_observing_it_changes_nothing() {
+    let run = |seed: u64, step_ms: u64| {
+        let mut world = World::new(Seed(seed));
+        let lossy = LinkConfig {
+            loss: anabranch_link::LossModel::Bernoulli { probability: 0.02 },
+            ..link(Some(MEGABIT), 40)
+        };
+        let up = world.add_link("up", &lossy).unwrap();
+        let back = world.add_link("back", &link(None, 40)).unwrap();
+        let route = world.add_route(vec![up], vec![back]).unwrap();
+        let flow = fixed_flow(MEGABIT, PaddingPolicy::Always, vec![path(route)]);
+        let flow = world.add_flow(flow).unwrap();
+        for step in 1..=10_000 / step_ms {
+            world.run_until(Instant::from_millis(step * step_ms), &mut ());
+            let _ = (world.link_statistics(up), world.sender_paths(flow).len());
+        }
+        world.trace_hash()
+    };
+    assert_eq!(run(1, 10_000), run(1, 100));
+    assert_ne!(run(1, 10_000), run(2, 10_000));
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let mut world = World::new(Seed(1));
+    let up = world.add_link("up", &link(None, 10)).unwrap();
+    let refused = world.add_route(vec![up], vec![]);
+    assert_eq!(refused, Err(WorldError::RouteLength { link_count: 0 }));
+    let flow = fixed_flow(MEGABIT, PaddingPolicy::Never, vec![]);
+    assert_eq!(
+        world.add_flow(flow),
+        Err(WorldError::PathCount { path_count: 0 })
+    );
+    let route = world.add_route(vec![up], vec![up]).unwrap();
+    let mut flow = fixed_flow(MEGABIT, PaddingPolicy::Never, vec![path(route)]);
+    flow.sender.controller = "bbrr".to_owned();
+    assert!(matches!(world.add_flow(flow), Err(WorldError::Config(_))));
+}
