@@ -1,3 +1,54 @@
-//! The `anabranch` program.
+//! The `anabranch` program: one module per command.
 
-fn main() {}
+mod exit;
+mod io;
+mod keygen;
+mod plot;
+mod progress;
+mod recv;
+mod reproduce;
+mod run;
+mod send;
+mod stop;
+mod summary;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Live video over several network paths at once.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXIT_CODES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done, also after Ctrl-C; 1 a file, key, address or input cannot be used; 2 the command
+line is wrong; 3 the peer did not answer or fell silent; 4 what was promised or expected was not met.
+
+Start with `anabranch keygen --output my.key` on both machines, then see `anabranch recv --help` and
+`anabranch send --help`.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Keygen(keygen::Arguments),
+    Plot(plot::Arguments),
+    Recv(recv::Arguments),
+    Reproduce(reproduce::Arguments),
+    Run(run::Arguments),
+    Send(send::Arguments),
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Keygen(arguments) => keygen::run(&arguments),
+        Command::Plot(arguments) => plot::run(&arguments),
+        Command::Recv(arguments) => recv::run(arguments),
+        Command::Reproduce(arguments) => reproduce::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Send(arguments) => send::run(arguments),
+    };
+    exit::report(done)
+}

@@ -1,1 +1,58 @@
-//! Anabranch net.
+//! The UDP runtime: one sans-IO session over real sockets.
+//!
+//! A [`Sender`] opens a session with a [`Receiver`] and sends it frames over one or more paths,
+//! each with a socket of its own. Both run in a thread of their own and tell what happens as
+//! [`Event`]s.
+//!
+//! ```text
+//!                 ┌ core ─────┐   ┌ secure ─┐   ┌ sockets ─────────────────┐
+//! send_frame ───▶ │ Endpoint  │──▶│ Session │──▶│ batches (GSO)            │──▶
+//! events ◀─────── │           │◀──│         │◀──│ GRO, kernel's timestamps │◀──
+//!                 └───────────┘   └─────────┘   └──────────────────────────┘
+//! ```
+//!
+//! | file | idea |
+//! |---|---|
+//! | `sender.rs`, `receiver.rs` | the two roles: what comes before and after a session |
+//! | `driver.rs` | a session that is up: endpoint, packet protection and routes |
+//! | `runtime.rs` | the thread: wait, receive, advance |
+//! | `outbox.rs` | sealed datagrams, grouped into batches |
+//! | `socket.rs` | one UDP socket with batches in and out |
+//! | `via.rs` | what a path leaves this machine by |
+//! | `route.rs` | where a path's datagrams go, and when that may change |
+//! | `event.rs`, `snapshot.rs` | what the owner is told, and what it can look at |
+//! | `clock.rs`, `random.rs` | the only places with a clock, and with the system's chance |
+//! | `waker.rs` | waking the thread |
+//!
+//! The thread waits by `ppoll`, exactly until the endpoint's next moment: an asynchronous runtime's
+//! timers are too coarse for a pacer. The endpoint spaces packets by exact gaps; what is due within
+//! 250 µs leaves together.
+//!
+//! Errors of sockets are no errors of a session: a path that cannot be sent on is silent, and the
+//! transport notices silence.
+//!
+//! Not here yet: interfaces that come and go while a session runs (a sender's `Driver` can add
+//! paths, nothing watches the interfaces), defence against floods of handshakes (its place is in
+//! front of `Responder` in `receiver.rs`), rekeying (a new handshake beside the running session),
+//! several sessions at one receiver (`receiver_index` finds a session already).
+
+mod clock;
+mod driver;
+mod event;
+mod outbox;
+mod random;
+mod receiver;
+mod route;
+mod runtime;
+mod sender;
+mod snapshot;
+mod socket;
+mod via;
+mod waker;
+
+pub use clock::Clock;
+pub use event::{Ended, Event};
+pub use receiver::{Receiver, ReceiverConfig};
+pub use sender::{SendError, Sender, SenderConfig, SenderPath, StartError};
+pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};
+pub use via::{Via, ViaError};

@@ -1,0 +1,53 @@
+//! Frames from a source into the session, each written into the ledger.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+
+use anabranch_core::Frame;
+use anabranch_net::{Clock, SendError, Sender};
+use anabranch_units::Instant;
+
+use super::ledger::Ledger;
+
+/// What a source's thread works with.
+#[derive(Debug)]
+pub(super) struct Feed<'a> {
+    pub(super) clock: Clock,
+    pub(super) sender: &'a Sender,
+    pub(super) ledger: &'a Ledger,
+    /// Set when a frame was given up: until the next key frame nothing can be displayed.
+    pub(super) is_key_wanted: &'a AtomicBool,
+    /// Disconnected when the source is to stop.
+    pub(super) stop: mpsc::Receiver<()>,
+    /// No picture is taken from here on.
+    pub(super) end_at: Instant,
+}
+
+impl Feed<'_> {
+    /// Waits for `due_at`. Returns whether the source is to go on.
+    pub(super) fn wait_until(&self, due_at: Instant) -> bool {
+        if due_at >= self.end_at {
+            return false;
+        }
+        let wait = due_at.saturating_since(self.clock.now()).to_std();
+        self.stop.recv_timeout(wait) == Err(RecvTimeoutError::Timeout)
+    }
+
+    /// Sends the frame with this index. A frame for which there is no room is not sent: that is the
+    /// ledger's to know. Returns whether the session is still up.
+    pub(super) fn send(&self, index: usize, frame: &Frame<'_>, is_compared: bool) -> bool {
+        let content = is_compared.then_some(frame.bytes);
+        let payload_bytes = frame.bytes.len() as u64;
+        self.ledger
+            .on_sending(index, frame.is_key, payload_bytes, content);
+        match self.sender.send_frame(frame) {
+            Ok(_) => true,
+            Err(error) => {
+                self.ledger.on_refused();
+                self.is_key_wanted.store(true, Ordering::Relaxed);
+                matches!(error, SendError::Transport(refused)
+                    if refused != anabranch_core::media::SendFrameError::Closed)
+            }
+        }
+    }
+}

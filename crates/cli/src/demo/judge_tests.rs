@@ -1,0 +1,148 @@
+//! Each promise, kept and broken.
+
+use super::super::recording::testing::flawless;
+use super::*;
+
+/// The verdict on the promise whose text contains `part`.
+fn verdict(recording: &Recording, part: &str) -> Verdict {
+    let promises = judge(recording);
+    let mut found = promises
+        .iter()
+        .filter(|promise| promise.text.contains(part));
+    let promise = found.next().expect("such a promise");
+    assert!(found.next().is_none(), "one promise only");
+    promise.verdict
+}
+
+/// Index of the first frame taken at `at` or later.
+fn frame_at(recording: &Recording, at: Instant) -> usize {
+    recording
+        .frames
+        .partition_point(|frame| frame.captured_at < at)
+}
+
+#[test]
+fn a_flawless_run_keeps_all_promises() {
+    let promises = judge(&flawless());
+    assert_eq!(promises.len(), 5);
+    for promise in &promises {
+        assert_eq!(promise.verdict, Verdict::Kept, "{promise:?}");
+    }
+    assert!(!is_any_broken(&promises));
+}
+
+#[test]
+fn late_frames_and_lost_frames_count_as_incomplete() {
+    let mut recording = flawless();
+    recording.frames[100].delivered_at = None;
+    recording.frames[200].delivered_at =
+        Some(recording.frames[200].captured_at + Duration::from_millis(501));
+    recording.frames[300].delivered_at = None;
+    assert_eq!(verdict(&recording, "99.5 %"), Verdict::Kept);
+    recording.frames[400].delivered_at = None;
+    assert_eq!(verdict(&recording, "99.5 %"), Verdict::Broken);
+    assert!(is_any_broken(&judge(&recording)));
+}
+
+#[test]
+fn frames_that_cannot_be_displayed_make_a_gap() {
+    let mut recording = flawless();
+    let first = frame_at(&recording, Instant::from_secs(10));
+    // 12 frames missing: 13 intervals of 40 ms.
+    for frame in &mut recording.frames[first..first + 11] {
+        frame.is_displayable = false;
+    }
+    assert_eq!(verdict(&recording, "gap"), Verdict::Kept);
+    recording.frames[first + 11].is_displayable = false;
+    assert_eq!(verdict(&recording, "gap"), Verdict::Broken);
+}
+
+#[test]
+fn a_picture_that_stands_still_to_the_end_is_a_gap() {
+    let mut recording = flawless();
+    let first = frame_at(&recording, Instant::from_secs(29));
+    for frame in &mut recording.frames[first..] {
+        frame.is_displayable = false;
+        frame.delivered_at = None;
+    }
+    assert_eq!(verdict(&recording, "gap"), Verdict::Broken);
+}
+
+#[test]
+fn without_any_picture_the_gap_is_broken() {
+    let mut recording = flawless();
+    recording.frames.clear();
+    assert_eq!(verdict(&recording, "gap"), Verdict::Broken);
+    assert_eq!(verdict(&recording, "mean"), Verdict::Broken);
+    assert_eq!(verdict(&recording, "burnt"), Verdict::Broken);
+}
+
+#[test]
+fn padding_is_no_return_of_the_link() {
+    let mut recording = flawless();
+    let (before, after): (Vec<_>, Vec<_>) = recording
+        .samples
+        .iter_mut()
+        .partition(|sample| sample.at <= RETURN_AT);
+    let bytes = before.last().unwrap().paths[FAILING].received_media_bytes;
+    for sample in after {
+        if sample.at <= RETURN_AT + RETURN_WITHIN {
+            sample.paths[FAILING].received_media_bytes = bytes;
+        }
+    }
+    assert_eq!(verdict(&recording, "returned"), Verdict::Broken);
+}
+
+#[test]
+fn the_return_is_not_judged_where_the_run_ends_before() {
+    let mut recording = flawless();
+    recording.ended_at = Instant::from_secs(15);
+    recording
+        .samples
+        .retain(|sample| sample.at <= Instant::from_secs(15));
+    assert_eq!(verdict(&recording, "returned"), Verdict::NotJudged);
+    recording.ended_at = Instant::from_secs(16);
+    assert_eq!(verdict(&recording, "returned"), Verdict::Broken);
+}
+
+#[test]
+fn delays_in_the_outage_do_not_count_and_others_do() {
+    let delay = Duration::from_millis(400);
+    let mut recording = flawless();
+    let during = frame_at(&recording, OUTAGE_AT)..frame_at(&recording, RETURN_AT + SETTLING);
+    for frame in &mut recording.frames[during.clone()] {
+        frame.delivered_at = Some(frame.captured_at + delay);
+    }
+    assert_eq!(verdict(&recording, "mean"), Verdict::Kept);
+    for frame in &mut recording.frames[during.end..] {
+        frame.delivered_at = Some(frame.captured_at + delay);
+    }
+    assert_eq!(verdict(&recording, "mean"), Verdict::Broken);
+}
+
+#[test]
+fn one_wrong_picture_breaks_the_promise() {
+    for check in [Check::Wrong, Check::Undecodable] {
+        let mut recording = flawless();
+        recording.frames[33].check = Some(check);
+        assert_eq!(verdict(&recording, "burnt"), Verdict::Broken);
+        recording.source = Source::File;
+        assert_eq!(verdict(&recording, "byte for byte"), Verdict::Broken);
+    }
+}
+
+#[test]
+fn a_file_that_the_links_cannot_carry_is_promised_nothing() {
+    let mut recording = flawless();
+    recording.source = Source::File;
+    for frame in &mut recording.frames {
+        frame.delivered_at = None;
+        frame.payload_bytes = 16_000;
+    }
+    // 3.2 Mbit/s: too much for the link that is left.
+    assert_eq!(verdict(&recording, "99.5 %"), Verdict::NotJudged);
+    for frame in &mut recording.frames {
+        frame.payload_bytes = 10_000;
+    }
+    assert_eq!(verdict(&recording, "99.5 %"), Verdict::Broken);
+}

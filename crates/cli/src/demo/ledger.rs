@@ -1,0 +1,241 @@
+//! What the demo's threads write down together: the way of each frame from capture to check.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use anabranch_core::FrameId;
+use anabranch_units::{Duration, Instant};
+use anabranch_video::playback::{Playback, PlayedFrame};
+
+/// What became of one picture of the source.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FrameRecord {
+    /// When it was taken.
+    pub(super) captured_at: Instant,
+    /// Whether decoding can start at it.
+    pub(super) is_key: bool,
+    /// Its encoded size.
+    pub(super) payload_bytes: u64,
+    /// When the receiver handed it over; `None`: never.
+    pub(super) delivered_at: Option<Instant>,
+    /// Whether it and all frames back to the last key frame were there when it was delivered.
+    pub(super) is_displayable: bool,
+    /// What looking at its content showed.
+    pub(super) check: Option<Check>,
+}
+
+impl FrameRecord {
+    /// From capture to delivery.
+    pub(super) fn delay(&self) -> Option<Duration> {
+        self.delivered_at
+            .map(|at| at.saturating_since(self.captured_at))
+    }
+}
+
+/// What looking at a received frame's content showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Check {
+    /// It is what was sent.
+    Right,
+    /// It is something else.
+    Wrong,
+    /// It gave no picture.
+    Undecodable,
+}
+
+/// The ledger, shared by the threads. Frames go by their index: the order in which they were taken.
+#[derive(Debug, Default)]
+pub(super) struct Ledger(Mutex<Entries>);
+
+#[derive(Debug, Default)]
+struct Entries {
+    frames: Vec<FrameRecord>,
+    /// Index of each frame that the transport took; it numbers them from zero.
+    indices: Vec<usize>,
+    /// What was sent, where it is to be compared with what comes.
+    contents: Vec<Option<Vec<u8>>>,
+    /// Frames that the transport took and that neither came nor were given up.
+    pending_count: u64,
+    /// Frames are followed by index, so that one that was never sent breaks the chain too.
+    playback: Playback,
+}
+
+/// What the live view shows of the frames.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FrameTotals {
+    pub(super) captured_count: usize,
+    pub(super) delivered_count: usize,
+    pub(super) displayable_count: u64,
+    /// Of the frames taken in the last second and delivered.
+    pub(super) mean_delay: Option<Duration>,
+    pub(super) max_delay: Option<Duration>,
+}
+
+impl Ledger {
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A picture was taken; returns its index. Nothing is known to be sent yet.
+    pub(super) fn on_captured(&self, captured_at: Instant) -> usize {
+        let mut entries = self.lock();
+        entries.frames.push(FrameRecord {
+            captured_at,
+            ..FrameRecord::default()
+        });
+        entries.frames.len() - 1
+    }
+
+    /// The frame is about to be given to the transport. `content` is kept until it is compared.
+    pub(super) fn on_sending(
+        &self,
+        index: usize,
+        is_key: bool,
+        payload_bytes: u64,
+        content: Option<&[u8]>,
+    ) {
+        let mut entries = self.lock();
+        let frame = &mut entries.frames[index];
+        frame.is_key = is_key;
+        frame.payload_bytes = payload_bytes;
+        entries.indices.push(index);
+        entries.contents.push(content.map(<[u8]>::to_vec));
+        entries.pending_count += 1;
+    }
+
+    /// The transport refused the frame that was about to be sent last.
+    pub(super) fn on_refused(&self) {
+        let mut entries = self.lock();
+        entries.indices.pop();
+        entries.contents.pop();
+        entries.pending_count -= 1;
+    }
+
+    /// How many frames the transport took.
+    pub(super) fn sent_count(&self) -> usize {
+        self.lock().indices.len()
+    }
+
+    /// A frame was handed over by the receiver. Returns whether it is displayable.
+    pub(super) fn on_delivered(&self, id: FrameId, delivered_at: Instant) -> bool {
+        let entries = &mut *self.lock();
+        let index = entries.indices[id.0 as usize];
+        let frame = &mut entries.frames[index];
+        frame.delivered_at = Some(delivered_at);
+        frame.is_displayable = entries.playback.on_frame(PlayedFrame {
+            id: index as u64,
+            is_key: frame.is_key,
+            is_complete: true,
+            at: delivered_at,
+        });
+        entries.pending_count -= 1;
+        frame.is_displayable
+    }
+
+    /// A frame was given up by the receiver.
+    pub(super) fn on_dropped(&self) {
+        let mut entries = self.lock();
+        entries.pending_count = entries.pending_count.saturating_sub(1);
+    }
+
+    /// What was sent as `id`; it is not kept any longer.
+    pub(super) fn take_content(&self, id: FrameId) -> Option<Vec<u8>> {
+        self.lock().contents[id.0 as usize].take()
+    }
+
+    /// The content of a delivered frame was looked at.
+    pub(super) fn on_checked(&self, id: FrameId, check: Check) {
+        let mut entries = self.lock();
+        let index = entries.indices[id.0 as usize];
+        entries.frames[index].check = Some(check);
+    }
+
+    /// Whether every frame sent has come or was given up.
+    pub(super) fn is_settled(&self) -> bool {
+        self.lock().pending_count == 0
+    }
+
+    /// The frames so far, and how the last second's did.
+    pub(super) fn totals(&self, now: Instant) -> FrameTotals {
+        let entries = self.lock();
+        let second_ago = now.saturating_sub(Duration::from_secs(1));
+        let recent = entries.frames.iter().rev();
+        let delays: Vec<Duration> = recent
+            .take_while(|frame| frame.captured_at >= second_ago)
+            .filter_map(FrameRecord::delay)
+            .collect();
+        let delivered = |frame: &&FrameRecord| frame.delivered_at.is_some();
+        FrameTotals {
+            captured_count: entries.frames.len(),
+            delivered_count: entries.frames.iter().filter(delivered).count(),
+            displayable_count: entries.playback.displayable_count(),
+            mean_delay: mean(&delays),
+            max_delay: delays.iter().max().copied(),
+        }
+    }
+
+    /// All frames, once the threads are done.
+    pub(super) fn into_frames(self) -> Vec<FrameRecord> {
+        let entries = self.0.into_inner();
+        entries.unwrap_or_else(PoisonError::into_inner).frames
+    }
+}
+
+/// The mean of some spans; `None` of none.
+pub(super) fn mean(spans: &[Duration]) -> Option<Duration> {
+    let count = spans.len() as u64;
+    (count > 0).then(|| spans.iter().copied().sum::<Duration>() / count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes and sends a frame at 40 ms intervals.
+    fn send(ledger: &Ledger, is_key: bool) {
+        let count = ledger.lock().frames.len() as u64;
+        let index = ledger.on_captured(Instant::from_millis(40 * count));
+        ledger.on_sending(index, is_key, 1_000, Some(&[count as u8]));
+    }
+
+    #[test]
+    fn a_refused_frame_breaks_the_chain_until_the_next_key_frame() {
+        let ledger = Ledger::default();
+        send(&ledger, true);
+        send(&ledger, false);
+        ledger.on_refused();
+        send(&ledger, false);
+        send(&ledger, true);
+        let at = Instant::from_millis(200);
+        let displayable: Vec<bool> = (0..3)
+            .map(|id| ledger.on_delivered(FrameId(id), at))
+            .collect();
+        assert_eq!(displayable, [true, false, true]);
+        assert!(ledger.is_settled());
+        let frames = ledger.into_frames();
+        assert_eq!(frames.len(), 4);
+        assert_eq!(frames[1].delivered_at, None);
+        assert_eq!(frames[2].delay(), Some(Duration::from_millis(120)));
+    }
+
+    #[test]
+    fn frames_are_pending_until_they_come_or_are_given_up() {
+        let ledger = Ledger::default();
+        send(&ledger, true);
+        send(&ledger, false);
+        ledger.on_delivered(FrameId(0), Instant::from_millis(70));
+        assert!(!ledger.is_settled());
+        ledger.on_dropped();
+        assert!(ledger.is_settled());
+        let totals = ledger.totals(Instant::from_millis(500));
+        assert_eq!((totals.captured_count, totals.delivered_count), (2, 1));
+        assert_eq!(totals.mean_delay, Some(Duration::from_millis(70)));
+    }
+
+    #[test]
+    fn content_is_kept_until_it_is_compared() {
+        let ledger = Ledger::default();
+        send(&ledger, true);
+        assert_eq!(ledger.take_content(FrameId(0)), Some(vec![0]));
+        assert_eq!(ledger.take_content(FrameId(0)), None);
+    }
+}

@@ -1,0 +1,72 @@
+//! The network of the demo: two emulated links, one of which fails for a while.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use anabranch_emu::{RelayConfig, RelayLink};
+use anabranch_link::{LinkConfig, QueueLimit};
+use anabranch_net::Clock;
+use anabranch_units::{DataRate, Duration, Instant, Seed};
+
+/// One of the demo's links; both directions are alike.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DemoLink {
+    pub(super) name: &'static str,
+    pub(super) rate: DataRate,
+    /// One way.
+    pub(super) delay: Duration,
+    /// What the drop-tail queue holds, as time at the link's rate.
+    pub(super) queue: Duration,
+}
+
+/// The links; the index is the path's number.
+pub(super) const LINKS: [DemoLink; 2] = [
+    DemoLink {
+        name: "Wi-Fi",
+        rate: DataRate::from_megabits_per_second(4),
+        delay: Duration::from_millis(20),
+        queue: Duration::from_millis(200),
+    },
+    DemoLink {
+        name: "LTE",
+        rate: DataRate::from_megabits_per_second(3),
+        delay: Duration::from_millis(50),
+        queue: Duration::from_millis(300),
+    },
+];
+
+/// Index of the link that fails.
+pub(super) const FAILING: usize = 0;
+/// When it fails …
+pub(super) const OUTAGE_AT: Instant = Instant::from_secs(10);
+/// … and when it is back.
+pub(super) const RETURN_AT: Instant = Instant::from_secs(15);
+
+/// The relay that emulates the links between their senders and `target`. The outage counts from the
+/// origin of `clock`.
+pub(super) fn relay(target: SocketAddr, clock: &Clock, seed: Seed) -> RelayConfig {
+    let links = LINKS.iter().enumerate().map(|(index, link)| {
+        let outages = match index == FAILING {
+            true => vec![(OUTAGE_AT, RETURN_AT - OUTAGE_AT)],
+            false => Vec::new(),
+        };
+        let direction = LinkConfig {
+            rate: Some(link.rate),
+            delay: link.delay,
+            queue: QueueLimit::Time(link.queue),
+            outages,
+            ..LinkConfig::default()
+        };
+        RelayLink {
+            name: link.name.to_owned(),
+            listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            target,
+            forward: direction.clone(),
+            reverse: direction,
+            seed: seed.derive(link.name),
+        }
+    });
+    RelayConfig {
+        links: links.collect(),
+        origin: Some(clock.origin()),
+    }
+}

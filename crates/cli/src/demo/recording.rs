@@ -1,0 +1,197 @@
+//! All that a run of the demo leaves behind: what the promises, the table and the picture are made
+//! from.
+
+use anabranch_core::PathState;
+use anabranch_units::{DataRate, Duration, Instant};
+
+use super::ledger::FrameRecord;
+
+/// What was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The built-in camera, whose encoder follows the target bitrate.
+    Camera,
+    /// A file at its own bitrate.
+    File,
+}
+
+/// A run of the demo. Instants count from its start.
+#[derive(Clone, Debug)]
+pub(super) struct Recording {
+    pub(super) source: Source,
+    /// When the session was up and the source began.
+    pub(super) started_at: Instant,
+    /// When the source ended.
+    pub(super) ended_at: Instant,
+    /// In the order of capture.
+    pub(super) frames: Vec<FrameRecord>,
+    /// In the order of time, some tens of milliseconds apart.
+    pub(super) samples: Vec<Sample>,
+    /// What happened to the paths.
+    pub(super) happenings: Vec<Happening>,
+}
+
+/// Something worth a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Happening {
+    pub(super) at: Instant,
+    pub(super) text: String,
+}
+
+/// Both ends and the links at a moment.
+#[derive(Clone, Debug)]
+pub(super) struct Sample {
+    pub(super) at: Instant,
+    /// What the encoder is asked to produce.
+    pub(super) target_bitrate: DataRate,
+    /// The index is the path's number.
+    pub(super) paths: Vec<PathSample>,
+}
+
+/// One path at a moment. Counts are since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PathSample {
+    /// At the sender.
+    pub(super) state: PathState,
+    /// The controller's phase at the sender.
+    pub(super) controller_state: &'static str,
+    /// The controller's estimate at the sender.
+    pub(super) bandwidth: DataRate,
+    /// At the sender; `None` before the first answer.
+    pub(super) smoothed_rtt: Option<Duration>,
+    /// Share of recent packets lost, at the sender.
+    pub(super) loss_ratio: f64,
+    /// Bytes on the wire sent.
+    pub(super) sent_bytes: u64,
+    /// Packets sent.
+    pub(super) sent_packets: u64,
+    /// Packets that the sender declared lost.
+    pub(super) lost_packets: u64,
+    /// Fragments sent again.
+    pub(super) retransmitted_packets: u64,
+    /// Bytes on the wire that the receiver got.
+    pub(super) received_bytes: u64,
+    /// Bytes of video among them.
+    pub(super) received_media_bytes: u64,
+    /// How long a packet would wait in the link's queue, towards the receiver.
+    pub(super) link_queue: Duration,
+    /// Packets that the link dropped, towards the receiver.
+    pub(super) link_dropped_packets: u64,
+}
+
+/// The rate at which a count of bytes grew over the last `window` before sample `index`.
+pub(super) fn rate(
+    samples: &[Sample],
+    index: usize,
+    window: Duration,
+    bytes: impl Fn(&Sample) -> u64,
+) -> DataRate {
+    let last = &samples[index];
+    let since = last.at.saturating_sub(window);
+    let first = samples[..index]
+        .iter()
+        .rev()
+        .take_while(|sample| sample.at >= since)
+        .last();
+    first.map_or(DataRate::ZERO, |first| {
+        let grown = bytes(last).saturating_sub(bytes(first));
+        DataRate::from_bytes_per(grown, last.at - first.at)
+    })
+}
+
+impl Recording {
+    /// Whether the run still went on at `at`.
+    pub(super) fn reaches(&self, at: Instant) -> bool {
+        self.ended_at >= at
+    }
+
+    /// Bytes of encoded video per time, from `from` to `to`.
+    pub(super) fn video_rate(&self, from: Instant, to: Instant) -> DataRate {
+        let frames = self
+            .frames
+            .iter()
+            .filter(|frame| (from..to).contains(&frame.captured_at));
+        let bytes = frames.map(|frame| frame.payload_bytes).sum();
+        match to.saturating_since(from) {
+            span if span.is_zero() => DataRate::ZERO,
+            span => DataRate::from_bytes_per(bytes, span),
+        }
+    }
+}
+
+/// Recordings for tests.
+#[cfg(test)]
+pub(super) mod testing {
+    use super::super::ledger::Check;
+    use super::super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT};
+    use super::*;
+
+    /// A run of 30 s in which all goes well: frames 40 ms apart, each there after 70 ms.
+    pub(in super::super) fn flawless() -> Recording {
+        let started_at = Instant::from_millis(100);
+        let frame = |number: u64| {
+            let captured_at = started_at + Duration::from_millis(40) * number;
+            FrameRecord {
+                captured_at,
+                is_key: number.is_multiple_of(50),
+                payload_bytes: 10_000,
+                delivered_at: Some(captured_at + Duration::from_millis(70)),
+                is_displayable: true,
+                check: Some(Check::Right),
+            }
+        };
+        let mut samples: Vec<Sample> = Vec::new();
+        for number in 0..1_500 {
+            let at = Instant::from_millis(number * 20);
+            let is_out = (OUTAGE_AT..RETURN_AT).contains(&at);
+            let mut paths = vec![PathSample::default(); LINKS.len()];
+            for (index, path) in paths.iter_mut().enumerate() {
+                let before = samples.last().map(|last| last.paths[index]);
+                *path = before.unwrap_or_default();
+                if !(is_out && index == FAILING) {
+                    path.received_media_bytes += 2_500;
+                    path.received_bytes += 2_700;
+                }
+            }
+            samples.push(Sample {
+                at,
+                target_bitrate: DataRate::from_megabits_per_second(2),
+                paths,
+            });
+        }
+        Recording {
+            source: Source::Camera,
+            started_at,
+            ended_at: Instant::from_secs(30),
+            frames: (0..747).map(frame).collect(),
+            samples,
+            happenings: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Duration = Duration::from_millis(500);
+
+    #[test]
+    fn rates_are_those_of_the_window() {
+        let recording = testing::flawless();
+        let received = |sample: &Sample| sample.paths[1].received_bytes;
+        let measured = rate(&recording.samples, 700, WINDOW, received);
+        assert_eq!(
+            measured,
+            DataRate::from_bytes_per(2_700, Duration::from_millis(20))
+        );
+        assert_eq!(rate(&recording.samples, 0, WINDOW, received), DataRate::ZERO);
+    }
+
+    #[test]
+    fn the_videos_rate_counts_what_was_taken_in_the_span() {
+        let recording = testing::flawless();
+        let second = recording.video_rate(Instant::from_secs(12), Instant::from_secs(13));
+        assert_eq!(second, DataRate::from_bits_per_second(25 * 10_000 * 8));
+    }
+}

@@ -1,0 +1,158 @@
+//! What the demo says at its end: a table, and the promises with what was measured.
+
+use core::fmt::Write;
+
+use anabranch_units::Duration;
+
+use super::judge::{Promise, Verdict};
+use super::ledger::{FrameRecord, mean};
+use super::network::{LINKS, RETURN_AT};
+use super::recording::Recording;
+use super::view::milliseconds;
+
+/// The table and the promises.
+pub(super) fn report(recording: &Recording, promises: &[Promise]) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = write_paths(&mut text, recording);
+    let _ = write_frames(&mut text, recording);
+    let _ = write_happenings(&mut text, recording);
+    let _ = write_promises(&mut text, recording, promises);
+    text
+}
+
+fn write_paths(text: &mut String, recording: &Recording) -> core::fmt::Result {
+    writeln!(
+        text,
+        "\n{:<8}{:>10}{:>12}{:>12}{:>10}{:>14}{:>9}",
+        "path", "sent", "received", "video", "lost", "retransmitted", "RTT"
+    )?;
+    let Some(last) = recording.samples.last() else {
+        return Ok(());
+    };
+    for (link, path) in LINKS.iter().zip(&last.paths) {
+        let lost = path.lost_packets as f64 / path.sent_packets.max(1) as f64;
+        writeln!(
+            text,
+            "{:<8}{:>10}{:>12}{:>12}{:>10}{:>14}{:>9}",
+            link.name,
+            megabytes(path.sent_bytes),
+            megabytes(path.received_bytes),
+            megabytes(path.received_media_bytes),
+            format!("{:.2} %", lost * 100.0),
+            path.retransmitted_packets,
+            milliseconds(path.smoothed_rtt),
+        )?;
+    }
+    Ok(())
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.2} MB", bytes as f64 / 1e6)
+}
+
+fn write_frames(text: &mut String, recording: &Recording) -> core::fmt::Result {
+    let mut delays: Vec<Duration> = recording
+        .frames
+        .iter()
+        .filter_map(FrameRecord::delay)
+        .collect();
+    delays.sort_unstable();
+    let percentile = |share: usize| delays.get((delays.len() * share / 100).min(delays.len().wrapping_sub(1)));
+    let displayable = |frame: &&FrameRecord| frame.is_displayable;
+    writeln!(
+        text,
+        "\nframes  {} taken, {} there, {} displayable; {:.2} Mbit/s of video",
+        recording.frames.len(),
+        delays.len(),
+        recording.frames.iter().filter(displayable).count(),
+        recording
+            .video_rate(recording.started_at, recording.ended_at)
+            .megabits_per_second(),
+    )?;
+    writeln!(
+        text,
+        "delay   mean {}, median {}, 95 % {}, 99 % {}, worst {}",
+        milliseconds(mean(&delays)),
+        milliseconds(percentile(50).copied()),
+        milliseconds(percentile(95).copied()),
+        milliseconds(percentile(99).copied()),
+        milliseconds(delays.last().copied()),
+    )
+}
+
+fn write_happenings(text: &mut String, recording: &Recording) -> core::fmt::Result {
+    writeln!(text, "\nevents")?;
+    for happening in &recording.happenings {
+        writeln!(
+            text,
+            "  {:6.2} s  {}",
+            happening.at.as_secs_f64(),
+            happening.text
+        )?;
+    }
+    Ok(())
+}
+
+fn write_promises(
+    text: &mut String,
+    recording: &Recording,
+    promises: &[Promise],
+) -> core::fmt::Result {
+    writeln!(text, "\npromises")?;
+    for promise in promises {
+        let verdict = match promise.verdict {
+            Verdict::Kept => "kept",
+            Verdict::Broken => "BROKEN",
+            Verdict::NotJudged => "not judged",
+        };
+        let Promise { text: what, measured, .. } = promise;
+        writeln!(text, "  {verdict:<11}{what}: {measured}")?;
+    }
+    if !recording.reaches(RETURN_AT) {
+        writeln!(
+            text,
+            "The run was too short for the outage from 10 s to 15 s: it shows nothing of that."
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::judge::judge;
+    use super::super::recording::{Happening, testing::flawless};
+    use super::*;
+    use anabranch_units::Instant;
+
+    #[test]
+    fn the_report_holds_paths_frames_and_every_promise() {
+        let mut recording = flawless();
+        recording.frames[0].delivered_at = None;
+        recording.happenings.push(Happening {
+            at: Instant::from_millis(10_120),
+            text: "Wi-Fi suspect".to_owned(),
+        });
+        let promises = judge(&recording);
+        let text = report(&recording, &promises);
+        for part in ["Wi-Fi", "LTE", "747 taken, 746 there", "median 70 ms", "10.12 s  Wi-Fi suspect"] {
+            assert!(text.contains(part), "{part:?} in\n{text}");
+        }
+        for promise in &promises {
+            let line = format!("{}: {}", promise.text, promise.measured);
+            assert!(text.contains(&line), "{line:?} in\n{text}");
+        }
+        assert!(!text.contains("too short"), "{text}");
+    }
+
+    #[test]
+    fn a_run_without_outage_and_frames_says_so() {
+        let mut recording = flawless();
+        recording.ended_at = Instant::from_secs(6);
+        recording.frames.clear();
+        recording.samples.clear();
+        let text = report(&recording, &judge(&recording));
+        assert!(text.contains("too short for the outage"), "{text}");
+        assert!(text.contains("BROKEN"), "{text}");
+    }
+}

@@ -1,0 +1,292 @@
+//! One run: the threads are started, watched and ended.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::{self, Scope, ScopedJoinHandle};
+
+use anabranch_core::{Config, MediaConfig, PathOptions, SourceLimits};
+use anabranch_emu::Relay;
+use anabranch_net::{
+    Clock, Ended, Event, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
+};
+use anabranch_secure::SecretKey;
+use anabranch_units::{Duration, Instant, Seed};
+use anyhow::{Context, bail};
+
+use super::camera::{self, BITRATE_RANGE};
+use super::feed::Feed;
+use super::file::VideoFile;
+use super::ledger::Ledger;
+use super::monitor::Monitor;
+use super::network::{self, LINKS};
+use super::recording::{Recording, Source};
+use super::view::{Moment, View};
+use super::viewer::{self, Viewer};
+
+/// For how long the last frames are waited for: a frame that misses a fragment is given up by then.
+const SETTLE_WITHIN: Duration = Duration::from_millis(1_500);
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) duration: Duration,
+    pub(super) seed: Seed,
+    /// `None`: the camera.
+    pub(super) input: Option<PathBuf>,
+    pub(super) output: PathBuf,
+}
+
+/// A session that is up, and the links that it runs over.
+struct Session {
+    clock: Clock,
+    relay: Relay,
+    receiver: Receiver,
+    receiver_events: mpsc::Receiver<Event>,
+    sender: Sender,
+    sender_events: mpsc::Receiver<Event>,
+}
+
+/// Runs the demo to its end, or until it is interrupted.
+///
+/// # Errors
+/// A file that cannot be read or written, a socket that cannot be had, a source that fails.
+pub(super) fn run(
+    plan: &Plan,
+    view: &mut View,
+    is_interrupted: &AtomicBool,
+) -> anyhow::Result<Recording> {
+    // Files first: what is wrong with them shall be known before anything moves.
+    let file = plan.input.as_deref().map(VideoFile::open).transpose()?;
+    let (source, viewer) = match &file {
+        None => (Source::Camera, Viewer::of_camera(&plan.output)?),
+        Some(file) => (Source::File, Viewer::of_file(file.kind, &plan.output)?),
+    };
+    let Session {
+        clock,
+        relay,
+        receiver,
+        receiver_events,
+        sender,
+        sender_events,
+    } = connect(plan, source)?;
+    let started_at = clock.now();
+    let end_at = Instant::ZERO + plan.duration;
+    let ledger = Ledger::default();
+    let is_key_wanted = AtomicBool::new(false);
+    let source_name = match &plan.input {
+        None => "the camera, 640x360, 25 pictures/s, H.264".to_owned(),
+        Some(path) => path.display().to_string(),
+    };
+    let mut watch = Watch {
+        monitor: Monitor::new(clock, &sender, &receiver, &relay),
+        view,
+        sender_events,
+        ledger: &ledger,
+        is_key_wanted: &is_key_wanted,
+        end_at,
+        source_name,
+        ended: None,
+    };
+    let (stop, stopped) = mpsc::channel();
+    let feed = Feed {
+        clock,
+        sender: &sender,
+        ledger: &ledger,
+        is_key_wanted: &is_key_wanted,
+        stop: stopped,
+        end_at,
+    };
+    let ended_at = thread::scope(|scope| {
+        let source = spawn(scope, "source", || play(plan, file, feed));
+        let (deliveries, delivered) = mpsc::channel();
+        let ledger = &ledger;
+        let taker = spawn(scope, "viewer", move || {
+            viewer::take(&receiver_events, clock, ledger, &deliveries);
+            Ok(())
+        });
+        let looker = spawn(scope, "decoder", move || viewer.look(&delivered, ledger));
+        let watched = watch.until(|| {
+            source.as_ref().is_ok_and(ScopedJoinHandle::is_finished)
+                || is_interrupted.load(Ordering::Relaxed)
+        });
+        let ended_at = clock.now().min(end_at);
+        drop(stop);
+        let played = join(source);
+        let settled = watch.settle();
+        // Whatever went wrong, the ends are closed, or their threads would wait for ever.
+        sender.close();
+        let closed = watch.until(|| false);
+        receiver.close();
+        for result in [watched, played, settled, closed, join(taker), join(looker)] {
+            result?;
+        }
+        Ok::<_, anyhow::Error>(ended_at)
+    })?;
+    if let Some(ended) = watch.ended.filter(|ended| *ended != Ended::Closed) {
+        bail!("the session ended early: {ended}");
+    }
+    let Monitor {
+        samples,
+        happenings,
+        ..
+    } = watch.monitor;
+    Ok(Recording {
+        source,
+        started_at,
+        ended_at,
+        frames: ledger.into_frames(),
+        samples,
+        happenings,
+    })
+}
+
+/// Starts the relay and both ends, and waits for the handshake.
+fn connect(plan: &Plan, source: Source) -> anyhow::Result<Session> {
+    let clock = Clock::start();
+    let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
+    let transport = Config {
+        media: MediaConfig {
+            source: match source {
+                Source::Camera => SourceLimits::Adaptive {
+                    min: BITRATE_RANGE.0,
+                    max: BITRATE_RANGE.1,
+                },
+                Source::File => SourceLimits::Fixed,
+            },
+            ..MediaConfig::default()
+        },
+        ..Config::default()
+    };
+    let peer_key = receiver_key.public_key();
+    let (receiver, receiver_events) = Receiver::start(ReceiverConfig {
+        transport: transport.clone(),
+        clock,
+        seed: Some(plan.seed.derive("receiver")),
+        ..ReceiverConfig::new(
+            (Ipv4Addr::LOCALHOST, 0).into(),
+            receiver_key,
+            vec![sender_key.public_key()],
+        )
+    })?;
+    let links = network::relay(receiver.local_addr(), &clock, plan.seed.derive("links"));
+    let relay = Relay::start(links)?;
+    let paths = (0..LINKS.len()).map(|link| SenderPath {
+        via: Via::Address(Ipv4Addr::LOCALHOST.into()),
+        remote: relay.listen_addr(link),
+        options: PathOptions::default(),
+    });
+    let (sender, sender_events) = Sender::start(SenderConfig {
+        transport,
+        clock,
+        seed: Some(plan.seed.derive("sender")),
+        ..SenderConfig::new(sender_key, peer_key, paths.collect())
+    })?;
+    match sender_events.recv().context("the sender is gone")? {
+        Event::Connected { .. } => {}
+        Event::Ended(ended) => bail!("no session: {ended}"),
+        event => bail!("no session, but {event:?}"),
+    }
+    Ok(Session {
+        clock,
+        relay,
+        receiver,
+        receiver_events,
+        sender,
+        sender_events,
+    })
+}
+
+fn play(plan: &Plan, file: Option<VideoFile>, feed: Feed<'_>) -> anyhow::Result<()> {
+    match file {
+        None => camera::film(&feed, plan.seed),
+        Some(file) => file.play(&feed),
+    }
+}
+
+type Handle<'scope> = std::io::Result<ScopedJoinHandle<'scope, anyhow::Result<()>>>;
+
+fn spawn<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    work: impl FnOnce() -> anyhow::Result<()> + Send + 'scope,
+) -> Handle<'scope> {
+    let builder = thread::Builder::new().name(name.to_owned());
+    builder.spawn_scoped(scope, work)
+}
+
+/// What the thread came to. Its panic goes on here.
+fn join(handle: Handle<'_>) -> anyhow::Result<()> {
+    let joined = handle.context("cannot start a thread")?.join();
+    joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// The main thread's part: looks at everything and shows it.
+struct Watch<'a> {
+    monitor: Monitor<'a>,
+    view: &'a mut View,
+    sender_events: mpsc::Receiver<Event>,
+    ledger: &'a Ledger,
+    is_key_wanted: &'a AtomicBool,
+    end_at: Instant,
+    source_name: String,
+    /// Why the sender's session is over, once it is.
+    ended: Option<Ended>,
+}
+
+impl Watch<'_> {
+    /// Watches until `is_over`, the user's wish, or the end of the session.
+    fn until(&mut self, is_over: impl Fn() -> bool) -> anyhow::Result<()> {
+        while self.ended.is_none() && !is_over() && !self.view.is_quit_wanted()? {
+            let now = self.monitor.clock.now();
+            let wait = self.monitor.next_sample_at().saturating_since(now);
+            match self.sender_events.recv_timeout(wait.to_std()) {
+                Ok(event) => self.note(event),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => bail!("the sender is gone"),
+            }
+            self.monitor.sample_if_due();
+            self.show()?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the frames that are on their way.
+    fn settle(&mut self) -> anyhow::Result<()> {
+        let clock = self.monitor.clock;
+        let give_up_at = clock.now() + SETTLE_WITHIN;
+        let ledger = self.ledger;
+        self.until(|| ledger.is_settled() || clock.now() >= give_up_at)
+    }
+
+    fn note(&mut self, event: Event) {
+        self.monitor.note(&event);
+        match event {
+            // What follows refers to it: only a key frame helps.
+            Event::FrameDropped { .. } => self.is_key_wanted.store(true, Ordering::Relaxed),
+            Event::Ended(ended) => self.ended = Some(ended),
+            _ => {}
+        }
+    }
+
+    fn show(&mut self) -> anyhow::Result<()> {
+        let now = self.monitor.clock.now();
+        if !self.view.is_due(now) || self.monitor.samples.is_empty() {
+            return Ok(());
+        }
+        let moment = Moment {
+            now,
+            end_at: self.end_at,
+            source: &self.source_name,
+            samples: &self.monitor.samples,
+            happenings: &self.monitor.happenings,
+            frames: self.ledger.totals(now),
+        };
+        self.view.show(&moment).context("cannot show the demo")
+    }
+}
+
+#[cfg(test)]
+#[path = "run_tests.rs"]
+mod tests;

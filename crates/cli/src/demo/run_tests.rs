@@ -1,0 +1,106 @@
+//! Whole runs, too short for the outage. They judge what came, not how fast: the machine may be busy.
+
+use super::super::ledger::Check;
+use super::*;
+use anabranch_video::camera::{Camera, FRAMES_PER_SECOND, HEIGHT, WIDTH};
+use anabranch_video::encoder::{EncoderConfig, H264Encoder};
+use anabranch_video::mpeg_ts::{PACKET_LEN, SYNC_BYTE, TransportStreamWriter};
+use std::fs;
+use tempfile::TempDir;
+
+fn run_for(seconds: u64, input: Option<PathBuf>, folder: &TempDir) -> (Recording, Vec<u8>) {
+    let plan = Plan {
+        duration: Duration::from_secs(seconds),
+        seed: Seed(1),
+        input,
+        output: folder.path().join("demo.ts"),
+    };
+    let recording = run(&plan, &mut View::Hidden, &AtomicBool::new(false)).expect("a run");
+    let output = fs::read(&plan.output).expect("the video");
+    (recording, output)
+}
+
+/// Frames of the camera at about 1 Mbit/s.
+fn encoded(count: u32) -> Vec<(Vec<u8>, bool)> {
+    let mut camera = Camera::new(Seed(1));
+    let mut encoder = H264Encoder::new(EncoderConfig {
+        width: WIDTH,
+        height: HEIGHT,
+        frames_per_second: FRAMES_PER_SECOND,
+        bitrate: anabranch_units::DataRate::from_megabits_per_second(1),
+        key_frame_interval: 25,
+    })
+    .expect("an encoder");
+    let mut encode = |number| {
+        let picture = camera.render(number, Duration::ZERO);
+        let encoded = encoder.encode(picture).expect("a frame");
+        (encoded.annex_b, encoded.is_key)
+    };
+    (0..count).map(&mut encode).collect()
+}
+
+#[test]
+fn the_cameras_pictures_arrive_and_show_their_numbers() {
+    let folder = TempDir::new().expect("a folder");
+    let (recording, output) = run_for(5, None, &folder);
+    let frames = &recording.frames;
+    assert!((100..=125).contains(&frames.len()), "{}", frames.len());
+    let right = |frame: &&super::super::ledger::FrameRecord| frame.check == Some(Check::Right);
+    let right_count = frames.iter().filter(right).count();
+    assert!(right_count * 100 >= frames.len() * 95, "{right_count}");
+    assert!(frames.iter().all(|frame| frame.check != Some(Check::Wrong)));
+    let first = frames[0].delay().expect("the first frame came");
+    assert!(first >= LINKS[0].delay, "no faster than the link");
+    let last = recording.samples.last().expect("samples");
+    assert!(last.paths.iter().all(|path| path.received_media_bytes > 0));
+    assert_eq!(output.len() % PACKET_LEN, 0);
+    let mut packets = output.chunks(PACKET_LEN);
+    assert!(packets.len() > 2 * right_count);
+    assert!(packets.all(|packet| packet[0] == SYNC_BYTE));
+}
+
+#[test]
+fn a_transport_stream_comes_out_as_it_went_in() {
+    let folder = TempDir::new().expect("a folder");
+    let mut writer = TransportStreamWriter::new(Vec::new());
+    for (number, (annex_b, is_key)) in (0..).zip(encoded(50)) {
+        let at = Duration::from_millis(40 * number);
+        writer.write(&annex_b, at, is_key).expect("memory");
+    }
+    let sent = writer.into_inner();
+    let input = folder.path().join("input.ts");
+    fs::write(&input, &sent).expect("an input");
+    let (recording, output) = run_for(10, Some(input), &folder);
+    assert!(recording.ended_at < Instant::from_secs(8), "ends with it");
+    assert_eq!(recording.frames.len(), 50);
+    let right = |frame: &super::super::ledger::FrameRecord| frame.check == Some(Check::Right);
+    assert!(recording.frames.iter().all(right));
+    assert!(output == sent, "{} of {}", output.len(), sent.len());
+}
+
+#[test]
+fn access_units_are_sent_one_by_one_and_muxed() {
+    let folder = TempDir::new().expect("a folder");
+    let sent = encoded(30);
+    let input = folder.path().join("input.h264");
+    let bytes: Vec<u8> = sent.iter().flat_map(|(annex_b, _)| annex_b.clone()).collect();
+    fs::write(&input, bytes).expect("an input");
+    let (recording, output) = run_for(10, Some(input), &folder);
+    let sizes = recording.frames.iter().map(|frame| frame.payload_bytes);
+    assert!(sizes.eq(sent.iter().map(|(annex_b, _)| annex_b.len() as u64)));
+    assert!(recording.frames.iter().all(|frame| frame.check == Some(Check::Right)));
+    assert_eq!(output[0], SYNC_BYTE);
+}
+
+#[test]
+fn an_interrupted_run_ends_in_order() {
+    let folder = TempDir::new().expect("a folder");
+    let plan = Plan {
+        duration: Duration::from_secs(30),
+        seed: Seed(1),
+        input: None,
+        output: folder.path().join("demo.ts"),
+    };
+    let recording = run(&plan, &mut View::Hidden, &AtomicBool::new(true)).expect("a run");
+    assert!(recording.ended_at < Instant::from_secs(10));
+}

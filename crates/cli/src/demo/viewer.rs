@@ -1,0 +1,164 @@
+//! The receiving end: takes each frame when it comes, and, in a thread of its own, looks at what is
+//! in it and writes it down.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::mpsc;
+
+use anabranch_core::ReceivedFrame;
+use anabranch_net::{Clock, Event};
+use anabranch_units::Instant;
+use anabranch_video::decoder::H264Decoder;
+use anabranch_video::mpeg_ts::TransportStreamWriter;
+use anyhow::Context;
+
+use super::file::UnitKind;
+use super::ledger::{Check, Ledger};
+
+/// A frame on its way to be looked at.
+#[derive(Debug)]
+pub(super) struct Delivery {
+    frame: ReceivedFrame,
+    is_displayable: bool,
+}
+
+/// Takes frames until the session ends.
+pub(super) fn take(
+    events: &mpsc::Receiver<Event>,
+    clock: Clock,
+    ledger: &Ledger,
+    deliveries: &mpsc::Sender<Delivery>,
+) {
+    for event in events {
+        match event {
+            Event::FrameReceived(frame) => {
+                let is_displayable = ledger.on_delivered(frame.id, clock.now());
+                let delivery = Delivery {
+                    frame,
+                    is_displayable,
+                };
+                if deliveries.send(delivery).is_err() {
+                    return;
+                }
+            }
+            Event::FrameDropped { .. } => ledger.on_dropped(),
+            Event::Ended(_) => return,
+            _ => {}
+        }
+    }
+}
+
+/// What is done with the content of received frames.
+#[derive(Debug)]
+pub(super) enum Viewer {
+    /// Pictures of the camera: decoded, and the number burnt in compared with the frame's.
+    Camera {
+        decoder: H264Decoder,
+        output: TransportStreamWriter<BufWriter<File>>,
+        started_at: Option<Instant>,
+    },
+    /// Units of a file: compared with what was sent.
+    File(FileOutput),
+}
+
+/// Where a file's units are written.
+#[derive(Debug)]
+pub(super) enum FileOutput {
+    /// As they are.
+    Verbatim(BufWriter<File>),
+    /// Access units, each in a packet of a transport stream.
+    Muxed {
+        output: TransportStreamWriter<BufWriter<File>>,
+        started_at: Option<Instant>,
+    },
+}
+
+impl Viewer {
+    /// Looks at the camera's pictures.
+    pub(super) fn of_camera(output: &Path) -> anyhow::Result<Viewer> {
+        Ok(Viewer::Camera {
+            decoder: H264Decoder::new()?,
+            output: TransportStreamWriter::new(create(output)?),
+            started_at: None,
+        })
+    }
+
+    /// Looks at a file's units.
+    pub(super) fn of_file(kind: UnitKind, output: &Path) -> anyhow::Result<Viewer> {
+        let output = create(output)?;
+        Ok(Viewer::File(match kind {
+            UnitKind::MpegTs => FileOutput::Verbatim(output),
+            UnitKind::AnnexB => FileOutput::Muxed {
+                output: TransportStreamWriter::new(output),
+                started_at: None,
+            },
+        }))
+    }
+
+    /// Looks at frames until there are no more.
+    pub(super) fn look(
+        mut self,
+        deliveries: &mpsc::Receiver<Delivery>,
+        ledger: &Ledger,
+    ) -> anyhow::Result<()> {
+        for Delivery {
+            frame,
+            is_displayable,
+        } in deliveries
+        {
+            let check = match &mut self {
+                Viewer::Camera { .. } if !is_displayable => None,
+                Viewer::Camera { decoder, .. } => Some(decoded(decoder, &frame)),
+                Viewer::File { .. } => Some(match ledger.take_content(frame.id) {
+                    Some(sent) if sent == frame.bytes => Check::Right,
+                    _ => Check::Wrong,
+                }),
+            };
+            if let Some(check) = check {
+                ledger.on_checked(frame.id, check);
+            }
+            self.write(&frame, is_displayable)
+                .context("cannot write the video")?;
+        }
+        self.finish().context("cannot write the video")
+    }
+
+    fn write(&mut self, frame: &ReceivedFrame, is_displayable: bool) -> std::io::Result<()> {
+        match self {
+            // A player shows grey or smeared pictures from a broken chain; a still one is better.
+            Viewer::Camera { .. } if !is_displayable => Ok(()),
+            Viewer::Camera {
+                output, started_at, ..
+            }
+            | Viewer::File(FileOutput::Muxed { output, started_at }) => {
+                let started_at = *started_at.get_or_insert(frame.captured_at);
+                let at = frame.captured_at.saturating_since(started_at);
+                output.write(&frame.bytes, at, frame.is_key)
+            }
+            Viewer::File(FileOutput::Verbatim(output)) => output.write_all(&frame.bytes),
+        }
+    }
+
+    fn finish(self) -> std::io::Result<()> {
+        match self {
+            Viewer::Camera { output, .. } | Viewer::File(FileOutput::Muxed { output, .. }) => {
+                output.into_inner().flush()
+            }
+            Viewer::File(FileOutput::Verbatim(mut output)) => output.flush(),
+        }
+    }
+}
+
+fn create(path: &Path) -> anyhow::Result<BufWriter<File>> {
+    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(BufWriter::new(file))
+}
+
+fn decoded(decoder: &mut H264Decoder, frame: &ReceivedFrame) -> Check {
+    match decoder.decode(&frame.bytes) {
+        Ok(Some(picture)) if picture.burnt_in_number() == Some(frame.id.0 as u32) => Check::Right,
+        Ok(Some(_)) => Check::Wrong,
+        Ok(None) | Err(_) => Check::Undecodable,
+    }
+}

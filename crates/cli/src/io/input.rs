@@ -1,0 +1,371 @@
+//! What is sent: units of video from wherever they come, each at its time.
+
+use core::convert::Infallible;
+use core::str::FromStr;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anabranch_core::SourceLimits;
+use anabranch_net::Clock;
+use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_video::annex_b::AccessUnitSplitter;
+use anabranch_video::input::InputKind;
+use anabranch_video::mpeg_ts::TransportUnitSplitter;
+use anyhow::{Context, anyhow};
+
+use super::adaptive::{self, AdaptiveCamera};
+use super::muxer::Muxer;
+use super::pace::Pace;
+use super::source::{Bytes, READ_BYTES, Source};
+use crate::stop::Stop;
+
+/// A stream that pauses for this long has no more of the picture that it began.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What the command line says of an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum InputName {
+    /// `test:`
+    Test,
+    /// `-`
+    Stdin,
+    /// `udp://ADDR:PORT`
+    Udp(String),
+    File(PathBuf),
+}
+
+impl FromStr for InputName {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(match (text, text.strip_prefix("udp://")) {
+            ("test:", _) => InputName::Test,
+            ("-", _) => InputName::Stdin,
+            (_, Some(address)) => InputName::Udp(address.to_owned()),
+            _ => InputName::File(text.into()),
+        })
+    }
+}
+
+/// One picture, or as much of a stream as belongs together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unit {
+    /// MPEG-TS.
+    pub(crate) bytes: Vec<u8>,
+    /// Whether decoding can start here.
+    pub(crate) is_key: bool,
+}
+
+/// An input that is open.
+#[derive(Debug)]
+pub(crate) struct Input(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Camera(Box<AdaptiveCamera>),
+    Stream(Box<Stream>),
+}
+
+/// Bytes that are cut into units.
+#[derive(Debug)]
+struct Stream {
+    name: String,
+    source: Source,
+    splitter: Splitter,
+    /// `None` for what is live.
+    pace: Option<Pace>,
+}
+
+#[derive(Debug)]
+enum Splitter {
+    /// Carried verbatim.
+    MpegTs(TransportUnitSplitter),
+    /// Made MPEG-TS on the way.
+    AnnexB {
+        splitter: AccessUnitSplitter,
+        muxer: Muxer,
+        next_clock: Duration,
+    },
+}
+
+impl Input {
+    /// Opens an input; `duration` is the test picture's.
+    pub(crate) fn open(
+        name: &InputName,
+        duration: Option<Duration>,
+        stop: &Stop,
+        clock: &Clock,
+    ) -> anyhow::Result<Input> {
+        let (shown, (source, kind, first)) = match name {
+            InputName::Test => {
+                let camera = AdaptiveCamera::new(duration)?;
+                return Ok(Input(Kind::Camera(Box::new(camera))));
+            }
+            InputName::Stdin => ("standard input".into(), Source::open_stdin(stop, clock)?),
+            InputName::File(path) => (path.display().to_string(), Source::open_file(path)?),
+            InputName::Udp(address) => {
+                let address = socket_addr(address)?;
+                let source = Source::open_udp(address)?;
+                (
+                    format!("udp://{address}"),
+                    (source, InputKind::MpegTs, Vec::new()),
+                )
+            }
+        };
+        let mut splitter = Splitter::new(kind);
+        splitter.push(&first);
+        let pace = (!matches!(source, Source::Udp(_))).then(Pace::default);
+        Ok(Input(Kind::Stream(Box::new(Stream {
+            name: shown,
+            source,
+            splitter,
+            pace,
+        }))))
+    }
+
+    /// What the transport should know of the source.
+    pub(crate) fn limits(&self) -> SourceLimits {
+        match &self.0 {
+            Kind::Camera(_) => adaptive::LIMITS,
+            Kind::Stream(_) => SourceLimits::Fixed,
+        }
+    }
+
+    /// Hands each unit to `deliver` at its time, with that time, until the input ends, it is
+    /// stopped or `deliver` returns false. `target` tells what the transport asks for.
+    pub(crate) fn run(
+        self,
+        clock: &Clock,
+        stop: &Stop,
+        target: impl Fn() -> DataRate,
+        deliver: impl FnMut(&Unit, Instant) -> bool,
+    ) -> anyhow::Result<()> {
+        match self.0 {
+            Kind::Camera(camera) => run_camera(*camera, clock, stop, target, deliver),
+            Kind::Stream(stream) => stream.run(clock, stop, deliver),
+        }
+    }
+}
+
+/// The address in `udp://ADDR:PORT`.
+pub(super) fn socket_addr(address: &str) -> anyhow::Result<SocketAddr> {
+    use std::net::ToSocketAddrs;
+    address
+        .split('?')
+        .next()
+        .unwrap_or_default()
+        // VLC and others write udp://@:5000 for every local address.
+        .trim_start_matches('@')
+        .to_socket_addrs()
+        .ok()
+        .and_then(|mut addresses| addresses.next())
+        .ok_or_else(|| {
+            anyhow!("udp://{address}: expected address and port, as udp://127.0.0.1:5000")
+        })
+}
+
+fn run_camera(
+    mut camera: AdaptiveCamera,
+    clock: &Clock,
+    stop: &Stop,
+    target: impl Fn() -> DataRate,
+    mut deliver: impl FnMut(&Unit, Instant) -> bool,
+) -> anyhow::Result<()> {
+    let origin = clock.now();
+    while let Some(taken_after) = camera.next_clock() {
+        let taken_at = origin + taken_after;
+        if !stop.wait_until(clock, taken_at) {
+            break;
+        }
+        let unit = camera.take(taken_after, target())?;
+        if !deliver(&unit, taken_at) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+impl Stream {
+    fn run(
+        mut self,
+        clock: &Clock,
+        stop: &Stop,
+        mut deliver: impl FnMut(&Unit, Instant) -> bool,
+    ) -> anyhow::Result<()> {
+        let mut buffer = vec![0; READ_BYTES];
+        let mut waited = Duration::ZERO;
+        let mut has_ended = false;
+        loop {
+            while let Some((unit, unit_clock)) = self.splitter.next_unit(has_ended)? {
+                if !self.release(clock, stop, unit_clock, &mut waited) {
+                    return Ok(());
+                }
+                if !deliver(&unit, clock.now()) {
+                    return Ok(());
+                }
+            }
+            if has_ended || stop.is_stopped() {
+                return Ok(());
+            }
+            let read = self
+                .source
+                .read(&mut buffer, PAUSE, stop, clock, &mut waited);
+            match read.with_context(|| format!("cannot read input {}", self.name))? {
+                Bytes::Some(bytes) => self.splitter.push(&buffer[..bytes]),
+                Bytes::End => has_ended = true,
+                Bytes::NoneYet => {
+                    if let Some(unit) = self.splitter.flush()
+                        && !deliver(&unit, clock.now())
+                    {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until a unit may leave. Whether it may: not when stopped.
+    fn release(
+        &mut self,
+        clock: &Clock,
+        stop: &Stop,
+        unit_clock: Option<Duration>,
+        waited: &mut Duration,
+    ) -> bool {
+        let waited = core::mem::take(waited);
+        match &mut self.pace {
+            Some(pace) => {
+                let release_at = pace.release_at(unit_clock, clock.now(), waited);
+                stop.wait_until(clock, release_at)
+            }
+            None => !stop.is_stopped(),
+        }
+    }
+}
+
+impl Splitter {
+    fn new(kind: InputKind) -> Self {
+        match kind {
+            InputKind::AnnexB => Splitter::AnnexB {
+                splitter: AccessUnitSplitter::new(),
+                muxer: Muxer::new(),
+                next_clock: Duration::ZERO,
+            },
+            InputKind::MpegTs | InputKind::Other => Splitter::MpegTs(TransportUnitSplitter::new()),
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        match self {
+            Splitter::MpegTs(splitter) => splitter.push(bytes),
+            Splitter::AnnexB { splitter, .. } => splitter.push(bytes),
+        }
+    }
+
+    /// The next unit and its time; of what is left if the input has ended.
+    fn next_unit(&mut self, has_ended: bool) -> anyhow::Result<Option<(Unit, Option<Duration>)>> {
+        match self {
+            Splitter::MpegTs(splitter) => {
+                let unit = if has_ended {
+                    splitter.finish()
+                } else {
+                    splitter.next_unit()
+                };
+                Ok(unit.map(|unit| {
+                    (
+                        Unit {
+                            bytes: unit.bytes,
+                            is_key: unit.is_key,
+                        },
+                        unit.clock,
+                    )
+                }))
+            }
+            Splitter::AnnexB {
+                splitter,
+                muxer,
+                next_clock,
+            } => {
+                let unit = splitter.next_unit();
+                let unit = if has_ended {
+                    unit.or_else(|| splitter.finish())
+                } else {
+                    unit
+                };
+                let Some(unit) = unit else { return Ok(None) };
+                let clock = *next_clock;
+                *next_clock += splitter.frame_interval();
+                let bytes = muxer.mux(&unit.annex_b, clock, unit.is_key)?;
+                Ok(Some((
+                    Unit {
+                        bytes,
+                        is_key: unit.is_key,
+                    },
+                    Some(clock),
+                )))
+            }
+        }
+    }
+
+    /// What has come of a unit whose rest does not come.
+    fn flush(&mut self) -> Option<Unit> {
+        match self {
+            Splitter::MpegTs(splitter) => splitter.flush().map(|unit| Unit {
+                bytes: unit.bytes,
+                is_key: unit.is_key,
+            }),
+            // A picture cut in two would be muxed as two.
+            Splitter::AnnexB { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_inputs() {
+        let name = |text: &str| -> InputName { text.parse().unwrap() };
+        assert_eq!(name("test:"), InputName::Test);
+        assert_eq!(name("-"), InputName::Stdin);
+        assert_eq!(
+            name("udp://127.0.0.1:5000"),
+            InputName::Udp("127.0.0.1:5000".into())
+        );
+        assert_eq!(name("a.ts"), InputName::File("a.ts".into()));
+    }
+
+    #[test]
+    fn udp_addresses_as_players_write_them() {
+        let expected: SocketAddr = "127.0.0.1:5000".parse().unwrap();
+        for text in [
+            "127.0.0.1:5000",
+            "@127.0.0.1:5000",
+            "127.0.0.1:5000?pkt_size=1316",
+        ] {
+            assert_eq!(socket_addr(text).unwrap(), expected);
+        }
+        assert!(
+            socket_addr("127.0.0.1")
+                .unwrap_err()
+                .to_string()
+                .contains("udp://127.0.0.1:5000")
+        );
+    }
+
+    #[test]
+    fn a_byte_stream_becomes_mpeg_ts_at_its_own_pace() {
+        // An access unit delimiter and a slice, three times.
+        let picture = [0, 0, 0, 1, 0x09, 0xf0, 0, 0, 0, 1, 0x41, 0x9a, 1, 2, 3];
+        let mut splitter = Splitter::new(InputKind::AnnexB);
+        splitter.push(&picture.repeat(3));
+        let mut clocks = Vec::new();
+        while let Some((unit, clock)) = splitter.next_unit(true).unwrap() {
+            assert_eq!(unit.bytes.len() % 188, 0);
+            assert_eq!(unit.bytes[0], 0x47);
+            clocks.push(clock.unwrap().as_millis());
+        }
+        assert_eq!(clocks, [0, 40, 80]);
+    }
+}

@@ -1,0 +1,186 @@
+//! `anabranch recv`.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
+
+use anabranch_core::MediaConfig;
+use anabranch_net::{Clock, Ended, Event, Receiver, ReceiverConfig};
+use anabranch_secure::PublicKey;
+use anabranch_units::{Duration, Instant};
+use anyhow::anyhow;
+
+use crate::exit::PeerLost;
+use crate::io::{Output, OutputName};
+use crate::keygen::read_key;
+use crate::stop::Stop;
+use crate::summary::{self, End, Meter};
+
+/// How often the main thread looks up from waiting for events.
+const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
+
+/// Receives video and writes it to a file, a pipe or a player.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+OUTPUT is one of
+  FILE              what was sent, in order; a file that is there already is overwritten
+  -                 the same to standard output
+  udp://ADDR:PORT   datagrams of seven MPEG-TS packets, as players take them
+
+Examples:
+  anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_… film.ts
+
+  Watch it live (-fflags nobuffer: with as little delay as the player can):
+  anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_… udp://127.0.0.1:6000 &
+  ffplay -fflags nobuffer udp://127.0.0.1:6000
+
+Without --keep-listening the program ends with the sender's session. The first Ctrl-C ends the
+session and prints what it did; a second one ends the program at once.")]
+pub(crate) struct Arguments {
+    /// Address and port to listen at; `[::]:PORT` takes IPv4 and IPv6.
+    #[arg(long, value_name = "ADDR")]
+    listen: String,
+    /// This end's key file, from `anabranch keygen`.
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// Public key of a sender that is let in; may be given several times.
+    #[arg(long, value_name = "PUBKEY", required = true)]
+    allow: Vec<PublicKey>,
+    /// How long an incomplete frame holds up those after it, such as "500 ms".
+    #[arg(long, value_name = "TIME", default_value_t = MediaConfig::default().reassembly_wait)]
+    latency: Duration,
+    /// How long a sender may be silent before its session counts as over.
+    #[arg(long, value_name = "TIME", default_value = "60 s")]
+    timeout: Duration,
+    /// Go on waiting for the next session when one is over.
+    #[arg(long)]
+    keep_listening: bool,
+    /// Print a line about each path at this interval.
+    #[arg(long, value_name = "TIME")]
+    stats: Option<Duration>,
+    /// Where to write what is received.
+    output: OutputName,
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let stop = Stop::new()?;
+    stop.on_signals()?;
+    let clock = Clock::start();
+    let listen = listen_addr(&arguments.listen)?;
+    let local_key = read_key(&arguments.key)?;
+    let local_public = local_key.public_key();
+    let mut config = ReceiverConfig::new(listen, local_key, arguments.allow);
+    config.clock = clock;
+    config.silence_timeout = arguments.timeout;
+    config.transport.media.reassembly_wait = arguments.latency;
+    let (receiver, events) = Receiver::start(config)?;
+    let output = Output::open(&arguments.output)?;
+    eprintln!("listening at {} as {local_public}", receiver.local_addr());
+    let mut session = Session {
+        receiver: &receiver,
+        events,
+        output,
+        stop,
+        clock,
+        keeps_listening: arguments.keep_listening,
+        is_connected: false,
+        stats: arguments.stats,
+        stats_at: Instant::ZERO,
+        meter: Meter::default(),
+    };
+    session.run()
+}
+
+fn listen_addr(listen: &str) -> anyhow::Result<SocketAddr> {
+    listen
+        .to_socket_addrs()
+        .ok()
+        .and_then(|mut addresses| addresses.next())
+        .ok_or_else(|| {
+            anyhow!("--listen {listen}: expected an address and a port, as 0.0.0.0:7000")
+        })
+}
+
+struct Session<'a> {
+    receiver: &'a Receiver,
+    events: mpsc::Receiver<Event>,
+    output: Output,
+    stop: Stop,
+    clock: Clock,
+    keeps_listening: bool,
+    is_connected: bool,
+    stats: Option<Duration>,
+    stats_at: Instant,
+    meter: Meter,
+}
+
+impl Session<'_> {
+    fn run(&mut self) -> anyhow::Result<()> {
+        loop {
+            match self.events.recv_timeout(LOOK_INTERVAL) {
+                Ok(Event::FrameReceived(frame)) => {
+                    let written = self.output.write(&frame.bytes, &self.clock, &self.stop);
+                    if written.is_err() {
+                        self.summarize();
+                        return written;
+                    }
+                }
+                Ok(Event::Connected { peer }) => {
+                    self.is_connected = true;
+                    self.meter = Meter::default();
+                    eprintln!("connected to {peer}");
+                }
+                Ok(Event::Ended(ended)) => {
+                    self.is_connected = false;
+                    self.summarize();
+                    if let Some(done) = self.outcome(ended) {
+                        return done;
+                    }
+                }
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            if self.stop.is_stopped() {
+                if !self.is_connected {
+                    eprintln!("stopped; no session is open");
+                    return Ok(());
+                }
+                self.receiver.close();
+            }
+            self.print_statistics();
+        }
+    }
+
+    /// What the end of a session is to the program: nothing yet while it goes on listening.
+    fn outcome(&self, ended: Ended) -> Option<anyhow::Result<()>> {
+        match ended {
+            _ if self.stop.is_stopped() => Some(Ok(())),
+            Ended::Replaced => None,
+            ended if self.keeps_listening => {
+                eprintln!("session over: {ended}");
+                None
+            }
+            Ended::Closed | Ended::ClosedByPeer => Some(Ok(())),
+            ended => Some(Err(PeerLost(ended).into())),
+        }
+    }
+
+    fn summarize(&self) {
+        eprintln!(
+            "{}",
+            summary::table(End::Receiver, &self.receiver.snapshot(), &[])
+        );
+    }
+
+    fn print_statistics(&mut self) {
+        let now = self.clock.now();
+        if let Some(interval) = self.stats
+            && self.is_connected
+            && now >= self.stats_at
+        {
+            self.stats_at = now + interval;
+            let snapshot = self.receiver.snapshot();
+            eprintln!("{}", self.meter.line(End::Receiver, snapshot, &[]));
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! `anabranch run`: a scenario in the simulator.
+
+use std::path::PathBuf;
+
+use anabranch_lab as lab;
+use anyhow::Context;
+use clap::ValueEnum;
+
+use crate::exit::Unmet;
+use crate::progress::Progress;
+
+/// Runs a scenario in the simulator and prints what it measured.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The same scenario and seed give the same trace hash, on any machine. Scenario files are explained in
+docs/scenarios.md.
+
+  anabranch run scenarios/two-paths.toml
+  anabranch run scenarios/two-paths.toml --seeds 10 --set flow-defaults.scheduler=wrr
+  anabranch run scenarios/two-paths.toml --trace out && anabranch plot out")]
+pub(crate) struct Arguments {
+    /// The scenario file.
+    scenario: PathBuf,
+    /// How many seeds to run, from --first-seed on, on all cores.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    seeds: u64,
+    /// The first seed.
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    first_seed: u64,
+    /// Set a value of the scenario: `links.wifi.rate=\"2 Mbit/s\"`, `flows.0.controller=fixed`. May be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// What to print: a table, or the JSON report.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Write traces as CSV into this folder, for `anabranch plot` or your own tools.
+    #[arg(long, value_name = "DIR")]
+    trace: Option<PathBuf>,
+    /// Trace every datagram too: some 100 bytes each.
+    #[arg(long, requires = "trace")]
+    trace_packets: bool,
+    /// How many runs at a time; 0: one per core.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+}
+
+/// What `--format` may say.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// For programs; a stable contract (docs/scenarios.md).
+    Json,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let scenario = lab::Scenario::load(&arguments.scenario, &arguments.settings)?;
+    let last_seed = arguments.first_seed.checked_add(arguments.seeds - 1);
+    let last_seed = last_seed.context("--first-seed is too large for so many seeds")?;
+    let options = lab::RunOptions {
+        seeds: (arguments.first_seed..=last_seed).collect(),
+        threads: arguments.threads,
+        trace: arguments.trace.clone().map(|folder| {
+            (folder, lab::TraceOptions { has_packets: arguments.trace_packets })
+        }),
+    };
+    let progress = Progress::new(scenario.duration * arguments.seeds);
+    let report = lab::run(&scenario, &options, &|part| progress.add(part.simulated))?;
+    progress.finish();
+    match arguments.format {
+        Format::Table => print!("{}", lab::table(&report)),
+        Format::Json => println!("{}", lab::json(&report)),
+    }
+    if report.is_as_expected {
+        return Ok(());
+    }
+    let broken = report.expectations.iter().filter(|expectation| !expectation.is_met);
+    Err(Unmet(format!("{} expectations of the scenario are not met", broken.count())).into())
+}

@@ -1,0 +1,265 @@
+//! `anabranch send`.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
+
+use anabranch_core::media::SendFrameError;
+use anabranch_core::{Config, Frame, MediaConfig, PathOptions};
+use anabranch_net::{Clock, Ended, Event, SendError, Sender, SenderConfig, SenderPath, Via};
+use anabranch_secure::PublicKey;
+use anabranch_units::{Duration, Instant};
+use anyhow::{anyhow, bail};
+
+use crate::exit::PeerLost;
+use crate::io::{Input, InputName, Unit};
+use crate::keygen::read_key;
+use crate::stop::Stop;
+use crate::summary::{self, End, Meter};
+
+/// How often the main thread looks up from waiting for events.
+const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
+
+/// Sends live or stored video over one or more paths.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+INPUT is one of
+  FILE              MPEG-TS as it is, H.264 byte streams as MPEG-TS, other files through ffmpeg
+  -                 the same from standard input (MPEG-TS or H.264 byte stream)
+  udp://ADDR:PORT   MPEG-TS in datagrams, as ffmpeg, OBS and encoders send it
+  test:             a built-in camera whose bitrate follows the network
+
+Files leave at the pace of their own clock, live inputs as they come.
+
+Examples:
+  anabranch send --to 192.0.2.1:7000 --key camera.key --peer abpub_… film.ts
+
+  A camera over Wi-Fi and a mobile network at once:
+  ffmpeg -f v4l2 -i /dev/video0 -c:v libx264 -tune zerolatency -g 50 -f mpegts \\
+    udp://127.0.0.1:5000 &
+  anabranch send --to 192.0.2.1:7000 --via wlan0 --via wwan0 --key camera.key --peer abpub_… \\
+    udp://127.0.0.1:5000
+
+The first Ctrl-C ends the session and prints what it did; a second one ends the program at once.")]
+pub(crate) struct Arguments {
+    /// Where the receiver listens: host and port. Once, or once for each --via where a path leads
+    /// to another of the receiver's addresses.
+    #[arg(long, value_name = "ADDR", required = true)]
+    to: Vec<String>,
+    /// A way out of this machine: a network interface or a local address; once for each path. By
+    /// default one path that takes the default route.
+    #[arg(long, value_name = "INTERFACE|ADDRESS")]
+    via: Vec<Via>,
+    /// This end's key file, from `anabranch keygen`.
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// The receiver's public key.
+    #[arg(long, value_name = "PUBKEY")]
+    peer: PublicKey,
+    /// Congestion controller of every path.
+    #[arg(long, value_name = "NAME", default_value_t = Config::default().controller)]
+    controller: String,
+    /// Packet scheduler.
+    #[arg(long, value_name = "NAME", default_value_t = Config::default().scheduler)]
+    scheduler: String,
+    /// How old a frame may be that is still sent, such as "500 ms"; key frames always are.
+    #[arg(long, value_name = "TIME", default_value_t = MediaConfig::default().deadline)]
+    deadline: Duration,
+    /// How long to wait for the receiver's answer.
+    #[arg(long, value_name = "TIME", default_value = "10 s")]
+    timeout: Duration,
+    /// With `test:`, how long to send.
+    #[arg(long, value_name = "TIME")]
+    duration: Option<Duration>,
+    /// Print a line about each path at this interval.
+    #[arg(long, value_name = "TIME")]
+    stats: Option<Duration>,
+    /// What to send.
+    input: InputName,
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let stop = Stop::new()?;
+    stop.on_signals()?;
+    let clock = Clock::start();
+    let paths = paths(&arguments)?;
+    let names: Vec<_> = paths.iter().map(|path| path.via.to_string()).collect();
+    if arguments.duration.is_some() && arguments.input != InputName::Test {
+        bail!("--duration is for the input test: only");
+    }
+    let local_key = read_key(&arguments.key)?;
+    let input = Input::open(&arguments.input, arguments.duration, &stop, &clock)?;
+    let mut config = SenderConfig::new(local_key, arguments.peer, paths);
+    config.clock = clock;
+    config.connect_timeout = arguments.timeout;
+    config.transport.controller = arguments.controller;
+    config.transport.scheduler = arguments.scheduler;
+    config.transport.media.deadline = arguments.deadline;
+    config.transport.media.source = input.limits();
+    let (sender, events) = Sender::start(config)?;
+    let mut session = Session {
+        sender: &sender,
+        events,
+        names,
+        stop,
+        clock,
+        stats: arguments.stats,
+        meter: Meter::default(),
+        stats_at: Instant::ZERO,
+    };
+    session.run(input)
+}
+
+/// The paths: every way out with its own destination, or all with the same.
+fn paths(arguments: &Arguments) -> anyhow::Result<Vec<SenderPath>> {
+    let remotes = arguments
+        .to
+        .iter()
+        .map(|to| resolve(to))
+        .collect::<Result<Vec<_>, _>>()?;
+    let vias = match arguments.via.as_slice() {
+        [] => vec![Via::DefaultRoute; remotes.len()],
+        vias => vias.to_vec(),
+    };
+    let remotes = match remotes.as_slice() {
+        [remote] => vec![*remote; vias.len()],
+        remotes if remotes.len() == vias.len() => remotes.to_vec(),
+        remotes => bail!(
+            "{} times --to and {} times --via: give --to once, or once for each --via",
+            remotes.len(),
+            vias.len()
+        ),
+    };
+    let path = |(via, remote)| SenderPath {
+        via,
+        remote,
+        options: PathOptions::default(),
+    };
+    Ok(vias.into_iter().zip(remotes).map(path).collect())
+}
+
+fn resolve(to: &str) -> anyhow::Result<SocketAddr> {
+    let resolved = to
+        .to_socket_addrs()
+        .map_err(|error| anyhow!("--to {to}: {error} (expected host and port, as 192.0.2.1:7000)"));
+    resolved?
+        .next()
+        .ok_or_else(|| anyhow!("--to {to}: the name has no address"))
+}
+
+struct Session<'a> {
+    sender: &'a Sender,
+    events: mpsc::Receiver<Event>,
+    names: Vec<String>,
+    stop: Stop,
+    clock: Clock,
+    stats: Option<Duration>,
+    meter: Meter,
+    stats_at: Instant,
+}
+
+impl Session<'_> {
+    fn run(&mut self, input: Input) -> anyhow::Result<()> {
+        if let Some(ended) = self.wait_connected() {
+            return outcome(ended);
+        }
+        let (sender, clock, stop) = (self.sender, self.clock, self.stop.clone());
+        let (ended, fed) = std::thread::scope(|scope| {
+            let feeder = scope.spawn(move || {
+                let mut refused_count = 0;
+                let target = || sender.target_bitrate();
+                let fed = input.run(&clock, &stop, target, |unit, captured_at| {
+                    feed(sender, unit, captured_at, &mut refused_count)
+                });
+                // The session ends with its input.
+                sender.close();
+                fed.map(|()| refused_count)
+            });
+            let ended = self.wait_ended();
+            // A session that is over needs no more input.
+            self.stop.stop();
+            (ended, feeder.join())
+        });
+        let refused_count = match fed {
+            Ok(fed) => fed,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        eprintln!(
+            "{}",
+            summary::table(End::Sender, &self.sender.snapshot(), &self.names)
+        );
+        if let Ok(count @ 1..) = refused_count {
+            eprintln!("{count} frames came faster than all paths together carry and were left out");
+        }
+        refused_count?;
+        outcome(ended)
+    }
+
+    /// Why there is no session, if there is none.
+    fn wait_connected(&self) -> Option<Ended> {
+        loop {
+            match self.events.recv_timeout(LOOK_INTERVAL) {
+                Ok(Event::Connected { peer }) => {
+                    eprintln!("connected to {peer}");
+                    return None;
+                }
+                Ok(Event::Ended(ended)) => return Some(ended),
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) if self.stop.is_stopped() => self.sender.close(),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Some(Ended::Closed),
+            }
+        }
+    }
+
+    /// Tells of events and statistics until the session is over.
+    fn wait_ended(&mut self) -> Ended {
+        loop {
+            match self.events.recv_timeout(LOOK_INTERVAL) {
+                Ok(Event::Ended(ended)) => return ended,
+                Ok(Event::PathState { path, state }) => {
+                    let name = &self.names[path.index()];
+                    eprintln!("path {path} ({name}): {state:?}");
+                }
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ended::Closed,
+            }
+            if let Some(interval) = self.stats {
+                let now = self.clock.now();
+                if now >= self.stats_at {
+                    self.stats_at = now + interval;
+                    let snapshot = self.sender.snapshot();
+                    eprintln!("{}", self.meter.line(End::Sender, snapshot, &self.names));
+                }
+            }
+        }
+    }
+}
+
+/// Hands a unit to the session. Whether it wants more.
+fn feed(sender: &Sender, unit: &Unit, captured_at: Instant, refused_count: &mut u64) -> bool {
+    let frame = Frame {
+        bytes: &unit.bytes,
+        is_key: unit.is_key,
+        captured_at,
+    };
+    match sender.send_frame(&frame) {
+        Err(SendError::NotConnected | SendError::Transport(SendFrameError::Closed)) => false,
+        Err(SendError::Transport(_)) => {
+            *refused_count += 1;
+            true
+        }
+        Ok(_) => true,
+    }
+}
+
+fn outcome(ended: Ended) -> anyhow::Result<()> {
+    match ended {
+        Ended::Closed => Ok(()),
+        Ended::ClosedByPeer => {
+            eprintln!("the receiver has closed the session");
+            Ok(())
+        }
+        ended => Err(PeerLost(ended).into()),
+    }
+}

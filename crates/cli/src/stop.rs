@@ -1,0 +1,124 @@
+//! Being told to stop, and waiting until then.
+
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anabranch_net::Clock;
+use anabranch_units::{Duration, Instant};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+/// Becomes true once and stays so: by SIGINT, SIGTERM, or [`Stop::stop`]. Waits end early with it.
+/// Clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Stop {
+    is_stopped: Arc<AtomicBool>,
+    /// Readable once stopped, and never read.
+    bell: Arc<UnixStream>,
+    ringer: Arc<UnixStream>,
+}
+
+impl Stop {
+    pub(crate) fn new() -> io::Result<Self> {
+        let (ringer, bell) = UnixStream::pair()?;
+        ringer.set_nonblocking(true)?;
+        Ok(Stop {
+            is_stopped: Arc::default(),
+            bell: Arc::new(bell),
+            ringer: Arc::new(ringer),
+        })
+    }
+
+    /// Is stopped by the first SIGINT or SIGTERM; a second one ends the program at once.
+    pub(crate) fn on_signals(&self) -> io::Result<()> {
+        for signal in [SIGINT, SIGTERM] {
+            // In this order the second signal finds the flag set.
+            signal_hook::flag::register_conditional_default(signal, self.is_stopped.clone())?;
+            signal_hook::flag::register(signal, self.is_stopped.clone())?;
+            signal_hook::low_level::pipe::register(signal, self.ringer.try_clone()?)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::SeqCst);
+        let _ = (&*self.ringer).write(&[0]);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::SeqCst)
+    }
+
+    /// Waits until `at`. Whether it may go on: false when stopped.
+    pub(crate) fn wait_until(&self, clock: &Clock, at: Instant) -> bool {
+        while !self.is_stopped() {
+            let wait = at.saturating_since(clock.now());
+            if wait.is_zero() {
+                return true;
+            }
+            let _ = poll(
+                &mut [PollFd::new(self, PollFlags::IN)],
+                Some(&timespec(wait)),
+            );
+        }
+        false
+    }
+
+    /// Waits until `source` can be read, for `patience` at most. Whether it can.
+    pub(crate) fn wait_readable(&self, source: BorrowedFd<'_>, patience: Duration) -> bool {
+        let mut awaited = [
+            PollFd::from_borrowed_fd(source, PollFlags::IN),
+            PollFd::new(self, PollFlags::IN),
+        ];
+        let ready = poll(&mut awaited, Some(&timespec(patience)));
+        ready.is_ok() && !awaited[0].revents().is_empty() && !self.is_stopped()
+    }
+}
+
+impl AsFd for Stop {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+fn timespec(wait: Duration) -> Timespec {
+    let wait = wait.to_std();
+    Timespec {
+        tv_sec: wait.as_secs() as i64,
+        tv_nsec: wait.subsec_nanos().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_ends_when_stopped_and_not_before_its_time_otherwise() {
+        let clock = Clock::start();
+        let stop = Stop::new().unwrap();
+        let at = clock.now() + Duration::from_millis(20);
+        assert!(stop.wait_until(&clock, at));
+        assert!(clock.now() >= at);
+        let other = stop.clone();
+        let stopper = std::thread::spawn(move || other.stop());
+        let far = clock.now() + Duration::from_secs(60);
+        assert!(!stop.wait_until(&clock, far));
+        assert!(clock.now() < far);
+        stopper.join().unwrap();
+    }
+
+    #[test]
+    fn readable_is_told_apart_from_stopped() {
+        let stop = Stop::new().unwrap();
+        let (mut from, to) = UnixStream::pair().unwrap();
+        assert!(!stop.wait_readable(to.as_fd(), Duration::from_millis(5)));
+        from.write_all(b"x").unwrap();
+        assert!(stop.wait_readable(to.as_fd(), Duration::from_secs(5)));
+        stop.stop();
+        assert!(!stop.wait_readable(to.as_fd(), Duration::from_secs(5)));
+    }
+}

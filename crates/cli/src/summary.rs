@@ -1,0 +1,170 @@
+//! What a session has done, for people.
+
+use core::fmt::Write;
+
+use anabranch_net::{PathSnapshot, Snapshot};
+use anabranch_units::{ByteCount, DataRate, Duration};
+
+/// Which end looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Sender,
+    Receiver,
+}
+
+/// The table at the end. `names` are the paths'.
+pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
+    let duration = snapshot
+        .connected_at
+        .map_or(Duration::ZERO, |connected_at| {
+            snapshot.at.saturating_since(connected_at)
+        });
+    let session = &snapshot.session;
+    let mut text = format!("session of {:.1} s", duration.as_secs_f64());
+    if let Some(peer) = snapshot.peer {
+        let _ = write!(text, " with {peer}");
+    }
+    let _ = match end {
+        End::Sender => write!(
+            text,
+            "\nframes: {} sent, {} given up as late",
+            session.frames_sent, session.frames_late
+        ),
+        End::Receiver => write!(
+            text,
+            "\nframes: {} complete, {} dropped; {} of media, {}",
+            session.frames_received,
+            session.frames_dropped,
+            ByteCount(session.media_bytes_received),
+            DataRate::from_bytes_per(
+                session.media_bytes_received,
+                at_least_a_millisecond(duration)
+            ),
+        ),
+    };
+    let total = snapshot
+        .paths
+        .iter()
+        .map(|path| bytes_of(end, path))
+        .sum::<u64>()
+        .max(1);
+    for (index, path) in snapshot.paths.iter().enumerate() {
+        text.push_str(&path_line(end, path, &name_of(names, path, index), total));
+    }
+    let edge = &snapshot.edge;
+    let rejected = edge.rejected_datagrams.iter().sum::<u64>() + edge.unknown_datagrams;
+    if rejected + edge.refused_handshakes + edge.dropped_events > 0 {
+        let _ = write!(
+            text,
+            "\ndropped at the door: {rejected} datagrams, {} handshakes, {} events",
+            edge.refused_handshakes, edge.dropped_events
+        );
+    }
+    text
+}
+
+fn path_line(end: End, path: &PathSnapshot, name: &str, total: u64) -> String {
+    let bytes = bytes_of(end, path);
+    let share = bytes as f64 * 100.0 / total as f64;
+    let mut text = format!("\n{name}: {}, {share:.0} %", ByteCount(bytes));
+    if end == End::Sender {
+        let counters = &path.counters;
+        let lost = counters
+            .lost_packets
+            .saturating_sub(counters.spurious_losses);
+        let loss = lost as f64 * 100.0 / counters.sent_packets.max(1) as f64;
+        let _ = write!(
+            text,
+            "; {} packets, {loss:.2} % lost, {} sent again; rtt {}",
+            counters.sent_packets,
+            counters.retransmitted_packets,
+            rtt(path),
+        );
+        if counters.padding_packets > 0 {
+            let _ = write!(text, "; {} padding", ByteCount(counters.padding_bytes));
+        }
+    } else {
+        let _ = write!(text, "; {} packets", path.counters.received_packets);
+    }
+    if path.unsent_datagrams > 0 {
+        let reason = path.last_error.as_deref().unwrap_or("unknown error");
+        let _ = write!(text, "; {} not sent ({reason})", path.unsent_datagrams);
+    }
+    text
+}
+
+fn bytes_of(end: End, path: &PathSnapshot) -> u64 {
+    match end {
+        End::Sender => path.counters.sent_bytes + path.counters.control_bytes,
+        End::Receiver => path.counters.received_bytes,
+    }
+}
+
+fn name_of(names: &[String], path: &PathSnapshot, index: usize) -> String {
+    match (names.get(index), path.peer) {
+        (Some(name), _) => format!("path {index} ({name})"),
+        (None, Some(peer)) => format!("path {index} (from {peer})"),
+        (None, None) => format!("path {index}"),
+    }
+}
+
+fn rtt(path: &PathSnapshot) -> String {
+    path.view.smoothed_rtt.map_or_else(
+        || "unknown".to_owned(),
+        |rtt| format!("{:.2} ms", rtt.as_millis_f64()),
+    )
+}
+
+fn at_least_a_millisecond(span: Duration) -> Duration {
+    span.max(Duration::from_millis(1))
+}
+
+/// Makes the line that `--stats` prints: what happened since the line before.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    last: Option<Snapshot>,
+}
+
+impl Meter {
+    pub(crate) fn line(&mut self, end: End, snapshot: Snapshot, names: &[String]) -> String {
+        let since = self
+            .last
+            .as_ref()
+            .map_or(snapshot.connected_at, |last| Some(last.at));
+        let span = since.map_or(Duration::ZERO, |since| snapshot.at.saturating_since(since));
+        let began = snapshot.connected_at.unwrap_or(snapshot.at);
+        let elapsed = snapshot.at.saturating_since(began).as_secs_f64();
+        let session = &snapshot.session;
+        let mut text = match end {
+            End::Sender => format!(
+                "{elapsed:.1} s: target {}, frames {} sent {} late",
+                snapshot.target_bitrate, session.frames_sent, session.frames_late
+            ),
+            End::Receiver => format!(
+                "{elapsed:.1} s: frames {} complete {} dropped",
+                session.frames_received, session.frames_dropped
+            ),
+        };
+        for (index, path) in snapshot.paths.iter().enumerate() {
+            let before = self.last.as_ref().and_then(|last| last.paths.get(index));
+            let bytes = bytes_of(end, path) - before.map_or(0, |before| bytes_of(end, before));
+            let rate = DataRate::from_bytes_per(bytes, at_least_a_millisecond(span));
+            let name = names
+                .get(index)
+                .cloned()
+                .unwrap_or_else(|| index.to_string());
+            let _ = write!(text, " | {name} {:.2} Mbit/s", rate.megabits_per_second());
+            if end == End::Sender {
+                let loss = path.view.loss_ratio * 100.0;
+                let _ = write!(
+                    text,
+                    " rtt {} loss {loss:.1} % {:?}",
+                    rtt(path),
+                    path.view.state
+                );
+            }
+        }
+        self.last = Some(snapshot);
+        text
+    }
+}

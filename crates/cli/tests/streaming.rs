@@ -1,0 +1,338 @@
+//! The real program over loopback: files, UDP, keys, signals. Waits are generous: the machine may
+//! be busy.
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anabranch_video::mpeg_ts::TransportStreamWriter;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// A folder with two key pairs.
+struct Bed {
+    folder: TempDir,
+    sender_public: String,
+    receiver_public: String,
+}
+
+impl Bed {
+    fn new() -> Bed {
+        let folder = tempfile::tempdir().unwrap();
+        let sender_public = keygen(&folder.path().join("sender.key"));
+        let receiver_public = keygen(&folder.path().join("receiver.key"));
+        Bed {
+            folder,
+            sender_public,
+            receiver_public,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// Starts a receiver that lets in `allowed`, and says where it listens.
+    fn recv(&self, allowed: &str, output: &str, options: &[&str]) -> (Running, String) {
+        let key = self.text("receiver.key");
+        let fixed = [
+            "recv",
+            "--listen",
+            "127.0.0.1:0",
+            "--key",
+            &key,
+            "--allow",
+            allowed,
+        ];
+        let mut running = Running::start(&[&fixed[..], options, &[output]].concat());
+        let line = running.wait_for("listening at ");
+        let address = line.split_whitespace().nth(2).unwrap().to_owned();
+        (running, address)
+    }
+
+    fn send(&self, to: &str, input: &str, options: &[&str]) -> Running {
+        let key = self.text("sender.key");
+        let fixed = [
+            "send",
+            "--to",
+            to,
+            "--key",
+            &key,
+            "--peer",
+            &self.receiver_public,
+        ];
+        Running::start(&[&fixed[..], options, &[input]].concat())
+    }
+}
+
+/// A program that runs, with what it says on standard error.
+struct Running {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+    said: String,
+}
+
+impl Running {
+    fn start(arguments: &[&str]) -> Running {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_anabranch"))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program was built");
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (said, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                let _ = said.send(line);
+            }
+        });
+        Running {
+            child,
+            lines,
+            said: String::new(),
+        }
+    }
+
+    fn wait_for(&mut self, part: &str) -> String {
+        loop {
+            let line = self
+                .next_line()
+                .unwrap_or_else(|| panic!("it ended before it said {part:?}:\n{}", self.said));
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    fn next_line(&mut self) -> Option<String> {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => {
+                self.said += &format!("{line}\n");
+                Some(line)
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => None,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                panic!("it neither speaks nor ends:\n{}", self.said)
+            }
+        }
+    }
+
+    fn interrupt(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+    }
+
+    /// Its exit code, and all that it said.
+    fn finish(mut self) -> (i32, String) {
+        while self.next_line().is_some() {}
+        let status = self.child.wait().unwrap();
+        (
+            status.code().expect("it was not killed"),
+            core::mem::take(&mut self.said),
+        )
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_anabranch"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn keygen(path: &Path) -> String {
+    let output = run(&["keygen", "--output", path.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// MPEG-TS of 25 pictures a second, about 200 kbit/s, and a key frame each second.
+fn transport_stream(picture_count: u64) -> Vec<u8> {
+    let mut writer = TransportStreamWriter::new(Vec::new());
+    for number in 0..picture_count {
+        let is_key = number % 25 == 0;
+        let mut picture = vec![0, 0, 0, 1, if is_key { 0x65 } else { 0x41 }];
+        // No zeros: no start codes.
+        picture.extend((0..900 + number * 37 % 200).map(|at| (at * number % 255) as u8 + 1));
+        let at = anabranch_units::Duration::from_millis(40 * number);
+        writer.write(&picture, at, is_key).unwrap();
+    }
+    writer.into_inner()
+}
+
+#[test]
+fn a_file_arrives_byte_for_byte_over_two_paths() {
+    let bed = Bed::new();
+    let stream = transport_stream(75);
+    std::fs::write(bed.path("in.ts"), &stream).unwrap();
+    let (recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &["--stats", "1 s"]);
+    let options = [
+        "--via",
+        "127.0.0.1",
+        "--via",
+        "127.0.0.2",
+        "--scheduler",
+        "wrr",
+    ];
+    let send = bed.send(&address, &bed.text("in.ts"), &options);
+    let (send_code, sent) = send.finish();
+    let (recv_code, received) = recv.finish();
+    assert_eq!((send_code, recv_code), (0, 0), "{sent}\n{received}");
+    assert!(
+        std::fs::read(bed.path("out.ts")).unwrap() == stream,
+        "{sent}\n{received}"
+    );
+    for line in [
+        "frames: 75 sent, 0 given up",
+        "path 0 (127.0.0.1)",
+        "path 1 (127.0.0.2)",
+    ] {
+        assert!(sent.contains(line), "{line}: {sent}");
+    }
+    assert!(
+        received.contains("frames: 75 complete, 0 dropped"),
+        "{received}"
+    );
+    assert!(received.contains("path 1 (from 127.0.0.2"), "{received}");
+    assert!(!sent.contains("absec_") && !received.contains("absec_"));
+}
+
+#[test]
+fn a_sender_that_is_not_allowed_is_told_so_and_nothing_is_written() {
+    let bed = Bed::new();
+    std::fs::write(bed.path("in.ts"), transport_stream(25)).unwrap();
+    let other = keygen(&bed.path("other.key"));
+    let (recv, address) = bed.recv(&other, &bed.text("out.ts"), &[]);
+    let send = bed.send(&address, &bed.text("in.ts"), &["--timeout", "1 s"]);
+    let (code, said) = send.finish();
+    assert_eq!(code, 3, "{said}");
+    for part in ["no answer from", &address, &bed.sender_public] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    recv.interrupt();
+    let (code, said) = recv.finish();
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(std::fs::read(bed.path("out.ts")).unwrap(), Vec::<u8>::new());
+}
+
+#[test]
+fn udp_in_and_out_is_verbatim() {
+    let bed = Bed::new();
+    let player = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    player.set_read_timeout(Some(PATIENCE)).unwrap();
+    let output = format!("udp://{}", player.local_addr().unwrap());
+    let (recv, address) = bed.recv(&bed.sender_public, &output, &[]);
+    // A port that is free a moment before it is used.
+    let input = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let mut send = bed.send(&address, &format!("udp://{input}"), &[]);
+    send.wait_for("connected");
+    let stream = transport_stream(40);
+    let camera = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let mut arrived = Vec::new();
+    let mut buffer = [0; 2_000];
+    for datagram in stream.chunks(1_316) {
+        camera.send_to(datagram, input).unwrap();
+        player
+            .set_read_timeout(Some(Duration::from_millis(40)))
+            .unwrap();
+        if let Ok(length) = player.recv(&mut buffer) {
+            arrived.extend_from_slice(&buffer[..length]);
+        }
+    }
+    player.set_read_timeout(Some(PATIENCE)).unwrap();
+    while arrived.len() < stream.len() {
+        let length = player.recv(&mut buffer).expect("the rest arrives");
+        assert!(length <= 1_316 && length.is_multiple_of(188), "{length}");
+        arrived.extend_from_slice(&buffer[..length]);
+    }
+    assert!(arrived == stream);
+    send.interrupt();
+    assert_eq!(send.finish().0, 0);
+    assert_eq!(recv.finish().0, 0);
+}
+
+#[test]
+fn an_interrupt_ends_both_with_a_summary() {
+    let bed = Bed::new();
+    for is_sender_interrupted in [true, false] {
+        let (mut recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &[]);
+        let mut send = bed.send(&address, "test:", &["--stats", "200 ms"]);
+        recv.wait_for("connected");
+        for _ in 0..4 {
+            send.wait_for("target");
+        }
+        if is_sender_interrupted {
+            send.interrupt()
+        } else {
+            recv.interrupt()
+        }
+        for (code, said) in [send.finish(), recv.finish()] {
+            assert_eq!(code, 0, "{said}");
+            assert!(
+                said.contains("session of") && said.contains("path 0 ("),
+                "{said}"
+            );
+        }
+    }
+    let written = std::fs::metadata(bed.path("out.ts")).unwrap().len();
+    assert!(written > 0 && written.is_multiple_of(188), "{written}");
+}
+
+#[test]
+fn key_files_are_private_and_not_overwritten() {
+    let bed = Bed::new();
+    let path = bed.path("sender.key");
+    let text = bed.text("sender.key");
+    let mode = path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+    assert_eq!(run(&["keygen", "--output", &text]).status.code(), Some(1));
+    let shown = run(&["keygen", "--show", &text]);
+    assert_eq!(
+        String::from_utf8(shown.stdout).unwrap().trim(),
+        bed.sender_public
+    );
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+    let (code, said) = bed.send("127.0.0.1:9", "test:", &[]).finish();
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.contains("chmod 600") && said.contains("sender.key"),
+        "{said}"
+    );
+}
+
+#[test]
+fn mistakes_name_what_is_wrong() {
+    let bed = Bed::new();
+    let cases: [(&[&str], &str, i32, &str); 5] = [
+        (&[], "nowhere.ts", 1, "nowhere.ts"),
+        (&["--controller", "no-such"], "test:", 1, "delay-bbr"),
+        (&["--via", "nowhere9"], "test:", 1, "nowhere9"),
+        (&["--deadline", "soon"], "test:", 2, "--deadline"),
+        (&["--duration", "1 s"], "udp://127.0.0.1:0", 1, "test:"),
+    ];
+    for (options, input, expected, part) in cases {
+        let (code, said) = bed.send("127.0.0.1:9", input, options).finish();
+        assert_eq!(code, expected, "{said}");
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}

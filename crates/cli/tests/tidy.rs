@@ -1,0 +1,195 @@
+//! The house rules that a machine can check, over the whole workspace.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const MAX_LINES: usize = 600;
+const MAX_COLUMNS: usize = 100;
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Every file with this ending under `folder`, with its text.
+fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
+    let root = workspace();
+    let mut found = Vec::new();
+    let mut folders = vec![root.join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            let name = entry.file_name().into_string().unwrap();
+            if path.is_dir() && name != "target" && !name.starts_with('.') {
+                folders.push(path);
+            } else if name.ends_with(ending) {
+                let text = fs::read_to_string(&path).unwrap();
+                found.push((
+                    path.strip_prefix(&root).unwrap().display().to_string(),
+                    text,
+                ));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "no {ending} file under {folder}");
+    found.sort();
+    found
+}
+
+/// Which of our crates each of our crates is built from; its tests may use more.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let manifests = files("crates", "Cargo.toml").into_iter();
+    let graph = manifests.map(|(path, text)| {
+        let manifest: toml::Table = text.parse().unwrap();
+        let name = path.split('/').nth(1).unwrap().to_owned();
+        let dependencies = manifest.get("dependencies").and_then(|d| d.as_table());
+        let ours = dependencies.into_iter().flatten();
+        let ours = ours.filter_map(|(name, _)| name.strip_prefix("anabranch-").map(str::to_owned));
+        (name, ours.collect())
+    });
+    graph.collect()
+}
+
+#[test]
+fn arrows_between_crates_that_must_never_be() {
+    let graph = dependencies();
+    let allowed_of_the_pure = ["units"];
+    for pure in ["core", "link"] {
+        for dependency in &graph[pure] {
+            assert!(
+                allowed_of_the_pure.contains(&&**dependency),
+                "{pure} needs {dependency}"
+            );
+        }
+    }
+    assert!(
+        graph["units"].is_empty(),
+        "units depends on nothing of ours"
+    );
+    let worlds = ["sim", "emu", "net"];
+    for world in worlds {
+        for other in worlds {
+            assert!(
+                !graph[world].contains(other),
+                "{world} must not know {other}"
+            );
+        }
+    }
+    for (name, dependencies) in &graph {
+        assert!(
+            name == "cli" || !dependencies.contains("cli"),
+            "{name} must not know cli"
+        );
+    }
+}
+
+#[test]
+fn pure_crates_know_no_clock_socket_thread_or_file() {
+    let forbidden = [
+        ("std::net", "sockets are the drivers'"),
+        ("std::time", "time is handed in"),
+        ("std::thread", "threads are the drivers'"),
+        ("std::fs", "files are the program's"),
+        ("tokio", "no runtime"),
+        ("rand::", "chance is derived from the seed"),
+        ("log::", "what happens is told by events and counters"),
+        ("println!", "what happens is told by events and counters"),
+    ];
+    for name in ["units", "core", "link", "secure", "sim"] {
+        for (path, text) in files(&format!("crates/{name}/src"), ".rs") {
+            let code = text
+                .lines()
+                .filter(|line| !line.trim_start().starts_with("//"));
+            for (line, number) in code.zip(1..) {
+                for (token, reason) in forbidden {
+                    assert!(
+                        !line.contains(token),
+                        "{path}, code line {number}: {token}: {reason}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn arrows_inside_the_core_that_must_never_be() {
+    for (folder, forbidden) in [
+        (
+            "scheduler",
+            ["crate::congestion::{", "crate::endpoint"].as_slice(),
+        ),
+        (
+            "congestion",
+            &["crate::media::", "crate::endpoint", "crate::scheduler"],
+        ),
+        ("recovery", &["crate::endpoint", "crate::scheduler"]),
+        ("wire", &["crate::endpoint", "crate::scheduler"]),
+    ] {
+        for (path, text) in files(&format!("crates/core/src/{folder}"), ".rs") {
+            let is_test = path.ends_with("testing.rs") || path.ends_with("contract.rs");
+            for token in forbidden {
+                // FrameId is a name, not an arrow.
+                let uses = text.lines().filter(|line| line.contains(token));
+                let uses = uses.filter(|line| !line.contains("media::FrameId")).count();
+                assert!(is_test || uses == 0, "{path} uses {token}");
+            }
+        }
+    }
+}
+
+#[test]
+fn files_are_short_and_lines_narrow() {
+    for (path, text) in files("crates", ".rs")
+        .into_iter()
+        .chain(files("fuzz/fuzz_targets", ".rs"))
+    {
+        let lines = text.lines().count();
+        assert!(
+            lines <= MAX_LINES,
+            "{path} has {lines} lines; split it by its ideas"
+        );
+        for (line, number) in text.lines().zip(1..) {
+            let columns = line.chars().count();
+            assert!(
+                columns <= MAX_COLUMNS,
+                "{path}:{number} has {columns} columns"
+            );
+        }
+    }
+}
+
+#[test]
+fn unsafe_stands_only_in_the_reviewed_modules() {
+    let reviewed = ["crates/video/src/openh264_options.rs"];
+    for (path, text) in files("crates", ".rs") {
+        let is_used = text.lines().any(|line| {
+            let code = line.trim_start();
+            !code.starts_with("//") && (code.contains("unsafe {") || code.contains("unsafe fn"))
+        });
+        let is_this_file = path.ends_with("tidy.rs");
+        assert!(
+            !is_used || is_this_file || reviewed.contains(&&*path),
+            "{path} uses unsafe code"
+        );
+    }
+}
+
+#[test]
+fn a_registry_line_and_a_file_make_a_scheduler_or_controller() {
+    for (registry, folder) in [
+        ("congestion.rs", "congestion"),
+        ("scheduler.rs", "scheduler"),
+    ] {
+        let root = workspace().join("crates/core/src");
+        let text = fs::read_to_string(root.join(registry)).unwrap();
+        for module in text.lines().filter_map(|line| line.strip_prefix("mod ")) {
+            let file = root.join(folder).join(module.replace(';', ".rs"));
+            assert!(
+                file.exists(),
+                "{registry} names {module} and {} is missing",
+                file.display()
+            );
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! A session that is up: the transport's endpoint behind its packet protection, and the way to the
+//! peer of each path.
+
+use anabranch_core::{
+    Config, ConfigError, DatagramMeta, Endpoint, Event as CoreEvent, Frame, FrameId, PathId,
+    PathOptions, Timer, media::SendFrameError,
+};
+use anabranch_secure::{PublicKey, Rejected, Session};
+use anabranch_units::{Duration, Instant, Seed};
+
+use crate::event::{Ended, Event, EventSender};
+use crate::outbox::Outbox;
+use crate::route::Route;
+use crate::snapshot::{EdgeCounters, PathSnapshot, Snapshot};
+use crate::socket::{Arrival, Batch, Socket};
+
+/// What is due within this time leaves at once: the core spaces packets exactly, and a system call
+/// takes longer than many of its gaps.
+const BATCH_WINDOW: Duration = Duration::from_micros(250);
+/// Where the low half of the counter lies in a protected datagram (`docs/protocol-security.md`).
+const COUNTER_BYTES: core::ops::Range<usize> = 6..10;
+
+/// What a session has opened.
+pub(crate) struct Authentic<'a> {
+    path: PathId,
+    /// Low half of the datagram's counter.
+    counter: u32,
+    plaintext: &'a [u8],
+}
+
+/// Opens a datagram; what does not open is counted by the session.
+pub(crate) fn open<'a>(session: &mut Session, datagram: &'a mut [u8]) -> Option<Authentic<'a>> {
+    let counter = datagram
+        .get(COUNTER_BYTES)?
+        .try_into()
+        .map(u32::from_be_bytes)
+        .ok()?;
+    let opened = session.open(datagram).ok()?;
+    Some(Authentic {
+        path: PathId(opened.path_id),
+        counter,
+        plaintext: opened.plaintext,
+    })
+}
+
+/// What a session begins with.
+pub(crate) struct Beginning {
+    pub(crate) config: Config,
+    pub(crate) seed: Seed,
+    pub(crate) session: Session,
+    pub(crate) peer: PublicKey,
+    pub(crate) at: Instant,
+}
+
+#[derive(Debug)]
+pub(crate) struct Driver {
+    endpoint: Endpoint,
+    session: Session,
+    peer: PublicKey,
+    paths: Vec<DriverPath>,
+    outbox: Outbox,
+    connected_at: Instant,
+    /// The latest time that the endpoint was told: it must never go back, and batches run ahead.
+    time: Instant,
+    heard_at: Instant,
+    /// When something was first sent since the peer was last heard.
+    unanswered_since: Option<Instant>,
+    is_closed_by_peer: bool,
+    is_key_exhausted: bool,
+}
+
+/// What the driver knows of a path that the endpoint does not.
+#[derive(Debug, Default)]
+struct DriverPath {
+    route: Option<Route>,
+    unsent_datagrams: u64,
+    last_error: Option<String>,
+}
+
+impl Driver {
+    pub(crate) fn new(beginning: Beginning) -> Result<Self, ConfigError> {
+        let Beginning {
+            config,
+            seed,
+            session,
+            peer,
+            at,
+        } = beginning;
+        Ok(Driver {
+            endpoint: Endpoint::new(config, seed, at)?,
+            session,
+            peer,
+            paths: Vec::new(),
+            outbox: Outbox::default(),
+            connected_at: at,
+            time: at,
+            heard_at: at,
+            unanswered_since: None,
+            is_closed_by_peer: false,
+            is_key_exhausted: false,
+        })
+    }
+
+    pub(crate) fn session_index(&self) -> u32 {
+        self.session.local_index()
+    }
+
+    pub(crate) fn add_path(&mut self, now: Instant, route: Option<Route>, options: PathOptions) {
+        let now = self.pass_to(now);
+        if self.endpoint.add_path(now, options).is_some() {
+            self.paths.push(DriverPath {
+                route,
+                ..DriverPath::default()
+            });
+        }
+    }
+
+    /// Takes a datagram from a peer whose paths and addresses this end chose.
+    pub(crate) fn receive(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
+        if let Some(authentic) = open(&mut self.session, datagram) {
+            self.take(now, arrival, &authentic);
+        }
+    }
+
+    /// Takes a datagram from a peer that decides which paths there are and may change its
+    /// addresses.
+    pub(crate) fn receive_adopting(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        datagram: &mut [u8],
+    ) {
+        if let Some(authentic) = open(&mut self.session, datagram) {
+            self.adopt(now, arrival, &authentic);
+        }
+    }
+
+    /// As [`receive_adopting`](Self::receive_adopting), with a datagram that the session has
+    /// opened.
+    pub(crate) fn adopt(&mut self, now: Instant, arrival: &Arrival, authentic: &Authentic<'_>) {
+        // Both ends number their paths in the same order, whatever arrives first.
+        while self.paths.len() <= authentic.path.index() {
+            self.add_path(now, None, PathOptions::default());
+        }
+        match &mut self.paths[authentic.path.index()].route {
+            Some(route) => route.follow(arrival, authentic.counter),
+            route @ None => *route = Some(Route::back(arrival, authentic.counter)),
+        }
+        self.take(now, arrival, authentic);
+    }
+
+    fn take(&mut self, now: Instant, arrival: &Arrival, authentic: &Authentic<'_>) {
+        let now = self.pass_to(now);
+        let meta = DatagramMeta {
+            path: authentic.path,
+            received_at: arrival.received_at,
+            ecn: arrival.ecn,
+        };
+        self.endpoint
+            .handle_datagram(now, meta, authentic.plaintext);
+        self.heard_at = now;
+        self.unanswered_since = None;
+    }
+
+    pub(crate) fn send_frame(
+        &mut self,
+        now: Instant,
+        frame: &Frame<'_>,
+    ) -> Result<FrameId, SendFrameError> {
+        let now = self.pass_to(now);
+        self.endpoint.send_frame(now, frame)
+    }
+
+    pub(crate) fn close(&mut self, now: Instant) {
+        let now = self.pass_to(now);
+        self.endpoint.close(now);
+    }
+
+    pub(crate) fn is_drained(&self) -> bool {
+        self.endpoint.is_drained()
+    }
+
+    /// For how long the peer has been silent although it was sent something.
+    pub(crate) fn unanswered_for(&self, now: Instant) -> Duration {
+        self.unanswered_since
+            .map_or(Duration::ZERO, |since| now.saturating_since(since))
+    }
+
+    /// When the peer was last heard.
+    pub(crate) fn heard_at(&self) -> Instant {
+        self.heard_at
+    }
+
+    /// Does what is due, sends it, and tells what happened. Returns why the session is over, if it
+    /// is.
+    pub(crate) fn advance(
+        &mut self,
+        now: Instant,
+        sockets: &[Socket],
+        events: &mut EventSender,
+    ) -> Option<Ended> {
+        let now = self.pass_to(now);
+        self.endpoint.handle_timeout(now);
+        self.transmit(now, sockets);
+        while let Some(event) = self.endpoint.poll_event() {
+            match event {
+                CoreEvent::FrameReceived(frame) => events.tell(Event::FrameReceived(frame)),
+                CoreEvent::FrameDropped { id, reason } => {
+                    events.tell(Event::FrameDropped { id, reason });
+                }
+                CoreEvent::TargetBitrate(target) => events.tell(Event::TargetBitrate(target)),
+                CoreEvent::PathState { path, state } => {
+                    events.tell(Event::PathState { path, state });
+                }
+                CoreEvent::Closed => self.is_closed_by_peer = true,
+            }
+        }
+        if self.is_closed_by_peer {
+            Some(Ended::ClosedByPeer)
+        } else if self.is_key_exhausted {
+            Some(Ended::KeyExhausted)
+        } else {
+            self.endpoint.is_closed().then_some(Ended::Closed)
+        }
+    }
+
+    /// When to call [`advance`](Self::advance) next.
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        self.endpoint.poll_timeout().map(|(at, _)| at)
+    }
+
+    fn transmit(&mut self, now: Instant, sockets: &[Socket]) {
+        let until = now + BATCH_WINDOW;
+        loop {
+            self.collect(sockets);
+            match self.endpoint.poll_timeout() {
+                // Each packet gets the moment that the pacer gave it, not the batch's.
+                Some((at, Timer::Pacing)) if at > self.time && at <= until => self.time = at,
+                _ => break,
+            }
+        }
+        self.flush(sockets);
+    }
+
+    /// Seals what may leave at `self.time`.
+    fn collect(&mut self, sockets: &[Socket]) {
+        loop {
+            let Driver {
+                endpoint,
+                session,
+                paths,
+                outbox,
+                time,
+                ..
+            } = self;
+            let max_batch_count = |path: PathId| {
+                let route = paths.get(path.index()).and_then(|path| path.route);
+                route.map_or(1, |route| sockets[route.socket].max_batch_count())
+            };
+            let added = outbox.add(
+                max_batch_count,
+                |bytes| endpoint.poll_transmit(*time, bytes),
+                |path, datagram| session.seal(path.0, datagram),
+            );
+            match added {
+                Ok(true) if self.outbox.is_full() => self.flush(sockets),
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(_) => {
+                    self.is_key_exhausted = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn flush(&mut self, sockets: &[Socket]) {
+        let Driver {
+            paths,
+            outbox,
+            unanswered_since,
+            time,
+            ..
+        } = self;
+        outbox.empty(|parcel, bytes| {
+            let path = &mut paths[parcel.path.index()];
+            let Some(route) = path.route else { return };
+            let batch = Batch {
+                to: route.peer,
+                from: route.local,
+                ecn: parcel.ecn,
+                bytes,
+                datagram_bytes: parcel.datagram_bytes,
+            };
+            unanswered_since.get_or_insert(*time);
+            // A path that cannot be sent on is silent, and the transport notices silence.
+            if let Err((count, error)) = sockets[route.socket].send(&batch) {
+                path.unsent_datagrams += count as u64;
+                path.last_error = Some(error.to_string());
+            }
+        });
+    }
+
+    pub(crate) fn snapshot(&mut self, now: Instant) -> Snapshot {
+        let now = self.pass_to(now);
+        let views = self.endpoint.paths(now).to_vec();
+        let paths = views
+            .into_iter()
+            .zip(&self.paths)
+            .map(|(view, path)| PathSnapshot {
+                counters: self
+                    .endpoint
+                    .path_counters(view.id)
+                    .copied()
+                    .unwrap_or_default(),
+                controller_state: self.endpoint.controller_state(view.id).unwrap_or_default(),
+                view,
+                peer: path.route.map(|route| route.peer),
+                unsent_datagrams: path.unsent_datagrams,
+                last_error: path.last_error.clone(),
+            });
+        Snapshot {
+            at: now,
+            connected_at: Some(self.connected_at),
+            peer: Some(self.peer),
+            paths: paths.collect(),
+            session: *self.endpoint.counters(),
+            target_bitrate: self.endpoint.target_bitrate(),
+            edge: EdgeCounters {
+                rejected_datagrams: Rejected::ALL.map(|kind| self.session.rejected_count(kind)),
+                ..EdgeCounters::default()
+            },
+        }
+    }
+
+    /// The endpoint's time: never before what it was told last.
+    fn pass_to(&mut self, now: Instant) -> Instant {
+        self.time = self.time.max(now);
+        self.time
+    }
+}

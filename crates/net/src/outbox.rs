@@ -1,0 +1,179 @@
+//! Sealed datagrams on their way to the sockets, those of equal size to one path as one batch.
+
+use core::ops::Range;
+
+use anabranch_core::{PathId, Transmit};
+use anabranch_secure::{HEADER_BYTES, TAG_BYTES};
+use anabranch_units::Ecn;
+
+use crate::socket::MAX_BATCH_BYTES;
+
+/// Beyond this the outbox wants to be emptied before more goes in.
+const FULL_BYTES: usize = 4 * MAX_BATCH_BYTES;
+
+/// What leaves in one system call: all but the last datagram have the same size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Parcel {
+    pub(crate) path: PathId,
+    pub(crate) ecn: Ecn,
+    /// Of the outbox's bytes.
+    pub(crate) range: Range<usize>,
+    pub(crate) datagram_bytes: usize,
+}
+
+impl Parcel {
+    pub(crate) fn datagram_count(&self) -> usize {
+        self.range.len().div_ceil(self.datagram_bytes)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    bytes: Vec<u8>,
+    parcels: Vec<Parcel>,
+}
+
+impl Outbox {
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes.len() >= FULL_BYTES
+    }
+
+    /// Lets `write` append a plaintext and `seal` protect it; the datagram goes to the last parcel
+    /// if it fits there. Returns whether there was a datagram.
+    ///
+    /// # Errors
+    /// What `seal` says. The datagram is then lost.
+    pub(crate) fn add<E>(
+        &mut self,
+        max_batch_count: impl Fn(PathId) -> usize,
+        write: impl FnOnce(&mut Vec<u8>) -> Option<Transmit>,
+        seal: impl FnOnce(PathId, &mut [u8]) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; HEADER_BYTES]);
+        let Some(transmit) = write(&mut self.bytes) else {
+            self.bytes.truncate(start);
+            return Ok(false);
+        };
+        self.bytes.extend_from_slice(&[0; TAG_BYTES]);
+        if let Err(error) = seal(transmit.path, &mut self.bytes[start..]) {
+            self.bytes.truncate(start);
+            return Err(error);
+        }
+        let range = start..self.bytes.len();
+        match self.parcels.last_mut() {
+            Some(last) if takes(last, &transmit, &range, max_batch_count(transmit.path)) => {
+                last.range.end = range.end;
+            }
+            _ => self.parcels.push(Parcel {
+                path: transmit.path,
+                ecn: transmit.ecn,
+                datagram_bytes: range.len(),
+                range,
+            }),
+        }
+        Ok(true)
+    }
+
+    /// Hands over all parcels in order and is empty afterwards.
+    pub(crate) fn empty(&mut self, mut send: impl FnMut(&Parcel, &[u8])) {
+        for parcel in &self.parcels {
+            send(parcel, &self.bytes[parcel.range.clone()]);
+        }
+        self.parcels.clear();
+        self.bytes.clear();
+    }
+}
+
+/// Whether a datagram may follow in the parcel: segmentation offload lets only the last one be
+/// shorter.
+fn takes(parcel: &Parcel, transmit: &Transmit, range: &Range<usize>, max_count: usize) -> bool {
+    let is_open = parcel.range.len().is_multiple_of(parcel.datagram_bytes);
+    is_open
+        && parcel.path == transmit.path
+        && parcel.ecn == transmit.ecn
+        && range.len() <= parcel.datagram_bytes
+        && parcel.datagram_count() < max_count
+        && parcel.range.len() + range.len() <= MAX_BATCH_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::convert::Infallible;
+
+    const OVERHEAD: usize = HEADER_BYTES + TAG_BYTES;
+
+    /// Path, datagram count and bytes of the parcels that datagrams of these paths and plaintext
+    /// sizes make.
+    fn parcels(datagrams: &[(u8, usize)], max_count: usize) -> Vec<(u8, usize, usize)> {
+        let mut outbox = Outbox::default();
+        for &(path, size) in datagrams {
+            let path = PathId(path);
+            let write = |bytes: &mut Vec<u8>| {
+                bytes.resize(bytes.len() + size, 0);
+                Some(Transmit {
+                    path,
+                    size,
+                    ecn: Ecn::NotEct,
+                    is_tracked: true,
+                })
+            };
+            let added = outbox.add(|_| max_count, write, |_, _| Ok::<_, Infallible>(()));
+            assert_eq!(added, Ok(true));
+        }
+        let mut parcels = Vec::new();
+        outbox.empty(|parcel, bytes| {
+            assert_eq!(bytes.len(), parcel.range.len());
+            parcels.push((parcel.path.0, parcel.datagram_count(), bytes.len()));
+        });
+        parcels
+    }
+
+    #[test]
+    fn equal_sizes_to_one_path_are_one_parcel_and_a_shorter_one_ends_it() {
+        let datagrams = [(0, 1_000), (0, 1_000), (0, 10), (0, 1_000)];
+        let expected = [(0, 3, 2_010 + 3 * OVERHEAD), (0, 1, 1_000 + OVERHEAD)];
+        assert_eq!(parcels(&datagrams, 64), expected);
+    }
+
+    #[test]
+    fn another_path_or_a_longer_datagram_starts_a_parcel() {
+        let datagrams = [(0, 100), (1, 100), (1, 101)];
+        let expected =
+            [(0, 100), (1, 100), (1, 101)].map(|(path, size)| (path, 1, size + OVERHEAD));
+        assert_eq!(parcels(&datagrams, 64), expected);
+    }
+
+    #[test]
+    fn parcels_stay_within_the_sockets_and_the_protocols_limits() {
+        let counts = |max_count| -> Vec<usize> {
+            parcels(&[(0, 1_300); 100], max_count)
+                .iter()
+                .map(|(_, count, _)| *count)
+                .collect()
+        };
+        assert_eq!(counts(64), [49, 49, 2]);
+        assert_eq!(counts(40), [40, 40, 20]);
+        assert_eq!(counts(1).len(), 100);
+    }
+
+    #[test]
+    fn what_cannot_be_sealed_leaves_nothing_behind() {
+        let mut outbox = Outbox::default();
+        let write = |bytes: &mut Vec<u8>| {
+            bytes.push(1);
+            Some(Transmit {
+                path: PathId(0),
+                size: 1,
+                ecn: Ecn::NotEct,
+                is_tracked: true,
+            })
+        };
+        assert_eq!(
+            outbox.add(|_| 64, write, |_, _| Err("used up")),
+            Err("used up")
+        );
+        assert!(outbox.bytes.is_empty() && outbox.parcels.is_empty());
+    }
+}

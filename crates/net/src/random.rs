@@ -1,0 +1,24 @@
+//! Chance from the operating system.
+
+use anabranch_units::Seed;
+use ring::rand::{SecureRandom, SystemRandom};
+
+/// # Panics
+/// If the operating system has no randomness to give.
+fn bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .expect("the operating system's random generator failed");
+    bytes
+}
+
+/// A seed that nobody can guess.
+pub(crate) fn seed() -> Seed {
+    Seed(u64::from_ne_bytes(bytes()))
+}
+
+/// A number to name a session by.
+pub(crate) fn session_index() -> u32 {
+    u32::from_ne_bytes(bytes())
+}

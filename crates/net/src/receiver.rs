@@ -1,0 +1,313 @@
+//! The end that waits for sessions and receives frames.
+//!
+//! It serves one session at a time. The newest wins: a session that an allowed peer opens takes the
+//! place of the one before, once it is confirmed, whether it is the same peer's that was restarted
+//! or another's. Until then the earlier one goes on undisturbed, so that a replayed handshake
+//! disturbs nobody.
+
+use core::fmt;
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::mpsc;
+
+use anabranch_core::{Config, Endpoint};
+use anabranch_secure::{
+    Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, Responder, SecretKey, Session, classify,
+    receiver_index,
+};
+use anabranch_units::{Duration, Ecn, Instant, Seed};
+
+use crate::clock::Clock;
+use crate::driver::{self, Beginning, Driver};
+use crate::event::{self, Ended, Event, EventSender};
+use crate::random;
+use crate::route::header_bytes;
+use crate::runtime::{Next, Role, Runtime};
+use crate::sender::StartError;
+use crate::snapshot::{EdgeCounters, Snapshot};
+use crate::socket::{Arrival, Batch, Socket};
+
+/// What a receiver is started with.
+#[derive(Debug)]
+pub struct ReceiverConfig {
+    /// The transport's set-up; `overhead_bytes` is set here, from the peer's address.
+    pub transport: Config,
+    /// What all instants count by.
+    pub clock: Clock,
+    /// Where it listens; with port 0, at a port that [`Receiver::local_addr`] tells.
+    pub listen: SocketAddr,
+    /// This end's key.
+    pub local_key: SecretKey,
+    /// Who is let in.
+    pub allowed: Vec<PublicKey>,
+    /// For how long a peer may be silent before its session is over.
+    pub silence_timeout: Duration,
+    /// Where the transport's chance comes from; `None`: from the operating system.
+    pub seed: Option<Seed>,
+}
+
+impl ReceiverConfig {
+    /// The set-up with which `local_key`'s owner listens for the `allowed`, with the usual timeout.
+    pub fn new(listen: SocketAddr, local_key: SecretKey, allowed: Vec<PublicKey>) -> Self {
+        ReceiverConfig {
+            transport: Config::default(),
+            clock: Clock::start(),
+            listen,
+            local_key,
+            allowed,
+            silence_timeout: Duration::from_secs(60),
+            seed: None,
+        }
+    }
+}
+
+/// A running receiver. Dropping it tells the peer that the session is over and waits for the
+/// thread.
+#[derive(Debug)]
+pub struct Receiver {
+    runtime: Runtime<ReceiverRole>,
+    local_addr: SocketAddr,
+}
+
+impl Receiver {
+    /// Opens the socket and starts the thread. Each session that comes brings [`Event::Connected`]
+    /// first and [`Event::Ended`] last.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left running.
+    pub fn start(config: ReceiverConfig) -> Result<(Receiver, mpsc::Receiver<Event>), StartError> {
+        let address = config.listen;
+        let listen_error = |source| StartError::Listen { address, source };
+        let socket = UdpSocket::bind(address).map_err(listen_error)?;
+        let socket = Socket::new(socket).map_err(StartError::Runtime)?;
+        let local_addr = socket.local_addr().map_err(StartError::Runtime)?;
+        Endpoint::new(config.transport.clone(), Seed(0), Instant::ZERO)?;
+        let clock = config.clock;
+        let (events, receiver) = event::queue();
+        let role = ReceiverRole::new(config, events);
+        let runtime =
+            Runtime::start("receiver", clock, vec![socket], role).map_err(StartError::Runtime)?;
+        Ok((
+            Receiver {
+                runtime,
+                local_addr,
+            },
+            receiver,
+        ))
+    }
+
+    /// Where it listens, the port never 0.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// The newest session as it is, or was when it ended.
+    pub fn snapshot(&self) -> Snapshot {
+        self.runtime.look(ReceiverRole::snapshot)
+    }
+
+    /// Tells the peer that the session is over and stops listening. [`Event::Ended`] tells when it
+    /// is done.
+    pub fn close(&self) {
+        self.runtime.change(|role, _| role.is_closing = true);
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.close();
+        let _ = self.runtime.join();
+    }
+}
+
+struct ReceiverRole {
+    transport: Config,
+    seed: Option<Seed>,
+    silence_timeout: Duration,
+    responder: Responder,
+    /// Sessions that were answered and not confirmed: at most one for each allowed peer.
+    unconfirmed: BTreeMap<PublicKey, Session>,
+    current: Option<Driver>,
+    /// The last session's, once it is over.
+    last: Option<Snapshot>,
+    events: EventSender,
+    edge: EdgeCounters,
+    is_closing: bool,
+}
+
+impl fmt::Debug for ReceiverRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReceiverRole")
+            .field("responder", &self.responder)
+            .field("current", &self.current)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ReceiverRole {
+    fn new(config: ReceiverConfig, events: EventSender) -> Self {
+        ReceiverRole {
+            transport: config.transport,
+            seed: config.seed,
+            silence_timeout: config.silence_timeout,
+            responder: Responder::new(config.local_key, config.allowed),
+            unconfirmed: BTreeMap::new(),
+            current: None,
+            last: None,
+            events,
+            edge: EdgeCounters::default(),
+            is_closing: false,
+        }
+    }
+
+    fn handle_initiation(&mut self, arrival: &Arrival, datagram: &[u8], sockets: &[Socket]) {
+        let index = self.new_session_index();
+        let Ok(answer) = self.responder.handle_initiation(index, datagram) else {
+            self.edge.refused_handshakes += 1;
+            return;
+        };
+        if let Some(session) = answer.session {
+            self.unconfirmed.insert(answer.peer, session);
+        }
+        // A lost answer is asked for again.
+        let _ = sockets[arrival.socket].send(&Batch {
+            to: arrival.from,
+            from: arrival.to,
+            ecn: Ecn::NotEct,
+            bytes: &answer.response,
+            datagram_bytes: answer.response.len(),
+        });
+    }
+
+    fn new_session_index(&self) -> u32 {
+        loop {
+            let index = random::session_index();
+            let is_taken = self
+                .unconfirmed
+                .values()
+                .any(|session| session.local_index() == index)
+                || self
+                    .current
+                    .as_ref()
+                    .is_some_and(|current| current.session_index() == index);
+            if !is_taken {
+                return index;
+            }
+        }
+    }
+
+    fn handle_protected(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
+        let index = receiver_index(datagram);
+        if let Some(current) = &mut self.current
+            && index == Some(current.session_index())
+        {
+            current.receive_adopting(now, arrival, datagram);
+            return;
+        }
+        let peer = self
+            .unconfirmed
+            .iter()
+            .find(|(_, session)| index == Some(session.local_index()))
+            .map(|(peer, _)| *peer);
+        match peer {
+            Some(peer) => self.confirm(peer, now, arrival, datagram),
+            None => self.edge.unknown_datagrams += 1,
+        }
+    }
+
+    /// The first protected datagram of a session: if it opens, the session is the current one.
+    fn confirm(&mut self, peer: PublicKey, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
+        let Some(session) = self.unconfirmed.get_mut(&peer) else {
+            return;
+        };
+        // A forged one proves nothing: the true peer may still come.
+        let Some(authentic) = driver::open(session, datagram) else {
+            return;
+        };
+        let Some(session) = self.unconfirmed.remove(&peer) else {
+            return;
+        };
+        let mut config = self.transport.clone();
+        config.overhead_bytes = header_bytes(arrival.from) + PROTECTION_OVERHEAD_BYTES as u32;
+        let seed = self.seed.unwrap_or_else(random::seed);
+        let mut driver = Driver::new(Beginning {
+            config,
+            seed,
+            session,
+            peer,
+            at: now,
+        })
+        .expect("the transport's set-up was checked at the start");
+        driver.adopt(now, arrival, &authentic);
+        self.end(now, Ended::Replaced);
+        self.current = Some(driver);
+        self.events.tell(Event::Connected { peer });
+    }
+
+    fn end(&mut self, now: Instant, ended: Ended) {
+        if let Some(mut current) = self.current.take() {
+            self.last = Some(current.snapshot(now));
+            self.events.tell(Event::Ended(ended));
+        }
+    }
+
+    fn snapshot(&mut self, now: Instant) -> Snapshot {
+        let current = self.current.as_mut().map(|current| current.snapshot(now));
+        let mut snapshot = current.or_else(|| self.last.clone()).unwrap_or(Snapshot {
+            at: now,
+            ..Snapshot::default()
+        });
+        snapshot.edge.refused_handshakes = self.edge.refused_handshakes;
+        snapshot.edge.unknown_datagrams = self.edge.unknown_datagrams;
+        snapshot.edge.dropped_events = self.events.dropped_count;
+        snapshot
+    }
+}
+
+impl Role for ReceiverRole {
+    fn handle_datagram(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        datagram: &mut [u8],
+        sockets: &[Socket],
+    ) {
+        match classify(datagram) {
+            Some(Kind::Initiation) => self.handle_initiation(arrival, datagram, sockets),
+            Some(Kind::Data) => self.handle_protected(now, arrival, datagram),
+            _ => self.edge.unknown_datagrams += 1,
+        }
+    }
+
+    fn advance(&mut self, now: Instant, sockets: &[Socket]) -> Next {
+        let Some(current) = &mut self.current else {
+            return if self.is_closing {
+                Next::Over
+            } else {
+                Next::Wait(None)
+            };
+        };
+        if self.is_closing {
+            current.close(now);
+        }
+        if let Some(ended) = current.advance(now, sockets, &mut self.events) {
+            self.end(now, ended);
+            return if self.is_closing {
+                Next::Over
+            } else {
+                Next::Wait(None)
+            };
+        }
+        let silent_at = current.heard_at() + self.silence_timeout;
+        if now >= silent_at {
+            self.end(
+                now,
+                Ended::PeerSilent {
+                    waited: self.silence_timeout,
+                },
+            );
+            return Next::Wait(None);
+        }
+        Next::Wait(Some(current.next_at().unwrap_or(silent_at).min(silent_at)))
+    }
+}

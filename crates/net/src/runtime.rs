@@ -1,0 +1,153 @@
+//! The thread that serves one end's sockets.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use anabranch_units::{Duration, Instant};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::clock::Clock;
+use crate::socket::{Arrival, ReceiveBuffers, Socket};
+use crate::waker::{self, Waker, Wakeup};
+
+/// What an end does with what arrives and with time that passes.
+pub(crate) trait Role: Send + 'static {
+    /// Takes a datagram.
+    fn handle_datagram(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        datagram: &mut [u8],
+        sockets: &[Socket],
+    );
+    /// Does what is due.
+    fn advance(&mut self, now: Instant, sockets: &[Socket]) -> Next;
+}
+
+/// What the thread does after a role has advanced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Waits for a datagram, for its owner, or for this moment.
+    Wait(Option<Instant>),
+    /// Ends.
+    Over,
+}
+
+/// A role in a thread of its own. Its owner reaches it through a lock that the thread holds only
+/// while it works, never while it waits.
+#[derive(Debug)]
+pub(crate) struct Runtime<R> {
+    shared: Arc<Shared<R>>,
+    waker: Waker,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared<R> {
+    sockets: Vec<Socket>,
+    clock: Clock,
+    role: Mutex<R>,
+}
+
+impl<R: Role> Runtime<R> {
+    pub(crate) fn start(
+        name: &str,
+        clock: Clock,
+        sockets: Vec<Socket>,
+        role: R,
+    ) -> io::Result<Self> {
+        let (waker, wakeup) = waker::pair()?;
+        let shared = Arc::new(Shared {
+            sockets,
+            clock,
+            role: Mutex::new(role),
+        });
+        let thread = thread::Builder::new().name(name.to_owned()).spawn({
+            let shared = Arc::clone(&shared);
+            move || shared.run(&wakeup)
+        })?;
+        Ok(Runtime {
+            shared,
+            waker,
+            thread: Some(thread),
+        })
+    }
+
+    /// Lets the owner look at the role.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&mut R, Instant) -> T) -> T {
+        let mut role = self.shared.lock();
+        // The clock is read under the lock, so that time does not go back.
+        look(&mut role, self.shared.clock.now())
+    }
+
+    /// Lets the owner change the role, and wakes the thread to act on it.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut R, Instant) -> T) -> T {
+        let changed = self.look(change);
+        self.waker.wake();
+        changed
+    }
+
+    /// Waits for the thread, which ends when its role does.
+    pub(crate) fn join(&mut self) -> thread::Result<()> {
+        self.thread.take().map_or(Ok(()), thread::JoinHandle::join)
+    }
+}
+
+impl<R: Role> Shared<R> {
+    /// A panic of the thread does not take the counters with it.
+    fn lock(&self) -> MutexGuard<'_, R> {
+        self.role.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self, wakeup: &Wakeup) {
+        request_exact_timers();
+        let mut buffers = ReceiveBuffers::new();
+        let mut awaited = vec![PollFd::new(wakeup, PollFlags::IN)];
+        awaited.extend(
+            self.sockets
+                .iter()
+                .map(|socket| PollFd::new(socket, PollFlags::IN)),
+        );
+        while let Next::Wait(next_at) = self.serve(&awaited[1..], &mut buffers) {
+            let timeout = next_at.map(|at| timespec(at.saturating_since(self.clock.now())));
+            match poll(&mut awaited, timeout.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => panic!("poll of open sockets failed: {error}"),
+            }
+            if !awaited[0].revents().is_empty() {
+                wakeup.clear();
+            }
+        }
+    }
+
+    /// Receives from the sockets that poll found ready, and lets the role advance.
+    fn serve(&self, polled: &[PollFd<'_>], buffers: &mut ReceiveBuffers) -> Next {
+        let role = &mut *self.lock();
+        for (index, (socket, polled)) in self.sockets.iter().zip(polled).enumerate() {
+            if polled.revents().is_empty() {
+                continue;
+            }
+            socket.receive(index, &self.clock, buffers, |arrival, datagram| {
+                role.handle_datagram(self.clock.now(), arrival, datagram, &self.sockets);
+            });
+        }
+        role.advance(self.clock.now(), &self.sockets)
+    }
+}
+
+fn timespec(wait: Duration) -> Timespec {
+    let wait = wait.to_std();
+    // Every count of seconds that a 64-bit count of nanoseconds holds fits.
+    Timespec {
+        tv_sec: wait.as_secs() as i64,
+        tv_nsec: wait.subsec_nanos().into(),
+    }
+}
+
+/// By default Linux may wake a thread 50 µs late so as to wake several at a time.
+fn request_exact_timers() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::set_current_timer_slack(core::num::NonZeroU64::new(1));
+}

@@ -1,0 +1,56 @@
+//! What can be seen of a session at a moment.
+
+use std::net::SocketAddr;
+
+use anabranch_core::{PathCounters, PathView, SessionCounters};
+use anabranch_secure::{PublicKey, Rejected};
+use anabranch_units::{DataRate, Instant};
+
+/// A session as it is, or was when it ended.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// When this was seen.
+    pub at: Instant,
+    /// When the session began; `None` before.
+    pub connected_at: Option<Instant>,
+    /// Who is at the other end; `None` before the session.
+    pub peer: Option<PublicKey>,
+    /// Its paths; the index is the path's number.
+    pub paths: Vec<PathSnapshot>,
+    /// What the transport has counted.
+    pub session: SessionCounters,
+    /// What the encoder is asked to produce.
+    pub target_bitrate: DataRate,
+    /// What was dropped at the socket.
+    pub edge: EdgeCounters,
+}
+
+/// One path of a session.
+#[derive(Clone, Debug)]
+pub struct PathSnapshot {
+    /// The transport's read model.
+    pub view: PathView,
+    /// What the transport has counted.
+    pub counters: PathCounters,
+    /// The phase of the path's congestion controller, by its source's own name.
+    pub controller_state: &'static str,
+    /// Where its datagrams go; `None` at a receiver that has heard nothing of it yet.
+    pub peer: Option<SocketAddr>,
+    /// Datagrams that the operating system did not take.
+    pub unsent_datagrams: u64,
+    /// What it said of the last of them.
+    pub last_error: Option<String>,
+}
+
+/// Counts of what never reached the transport.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EdgeCounters {
+    /// Datagrams that packet protection rejected, by kind in the order of [`Rejected::ALL`].
+    pub rejected_datagrams: [u64; Rejected::ALL.len()],
+    /// Datagrams of unknown kind or of no session here.
+    pub unknown_datagrams: u64,
+    /// Handshake datagrams that were refused.
+    pub refused_handshakes: u64,
+    /// Events that their reader was too slow for.
+    pub dropped_events: u64,
+}

@@ -1,0 +1,213 @@
+//! What a path leaves this machine by.
+
+use core::fmt;
+use core::str::FromStr;
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use socket2::{Domain, Protocol, SockAddr, Type};
+
+/// The local side of a path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Via {
+    /// Whatever the routing table says.
+    #[default]
+    DefaultRoute,
+    /// A network interface, by name.
+    Interface(String),
+    /// A local address; the routing table chooses the interface.
+    Address(IpAddr),
+}
+
+impl FromStr for Via {
+    type Err = Infallible;
+
+    /// An IP address is one; everything else names an interface.
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(match text.parse() {
+            Ok(address) => Via::Address(address),
+            Err(_) => Via::Interface(text.to_owned()),
+        })
+    }
+}
+
+impl fmt::Display for Via {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Via::DefaultRoute => f.pad("default route"),
+            Via::Interface(name) => f.pad(name),
+            Via::Address(address) => f.pad(&address.to_string()),
+        }
+    }
+}
+
+/// Why a path cannot leave this machine as asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ViaError {
+    /// No such interface.
+    #[error("there is no network interface {name:?}: the known ones are {known}")]
+    UnknownInterface {
+        /// What was asked for.
+        name: String,
+        /// The interfaces that have addresses.
+        known: String,
+    },
+    /// The interface cannot be bound to, and has no address to bind to instead.
+    #[error("interface {name} has no {family} address")]
+    NoAddress {
+        /// The interface.
+        name: String,
+        /// "IPv4" or "IPv6".
+        family: &'static str,
+    },
+    /// A local address of the other family than the peer's.
+    #[error("{local} cannot reach {remote}: one is IPv4, the other IPv6")]
+    Family {
+        /// The local address.
+        local: IpAddr,
+        /// The peer's.
+        remote: SocketAddr,
+    },
+    /// The operating system refused.
+    #[error("cannot open a socket via {via}")]
+    Socket {
+        /// The path's local side.
+        via: Via,
+        /// What it said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Via {
+    /// A socket that reaches `remote` by this way.
+    pub(crate) fn open(&self, remote: SocketAddr) -> Result<std::net::UdpSocket, ViaError> {
+        let refused = |source| ViaError::Socket {
+            via: self.clone(),
+            source,
+        };
+        let socket = socket2::Socket::new(
+            Domain::for_address(remote),
+            Type::DGRAM.cloexec(),
+            Some(Protocol::UDP),
+        )
+        .map_err(refused)?;
+        let local = match self {
+            Via::DefaultRoute => unspecified(remote),
+            Via::Address(local) if local.is_ipv4() != remote.is_ipv4() => {
+                return Err(ViaError::Family {
+                    local: *local,
+                    remote,
+                });
+            }
+            Via::Address(local) => *local,
+            Via::Interface(name) => bind_to_interface(&socket, name, remote)?,
+        };
+        socket
+            .bind(&SockAddr::from(SocketAddr::new(local, 0)))
+            .map_err(refused)?;
+        Ok(socket.into())
+    }
+}
+
+/// Binds to the interface itself, as Linux 5.7 and later let everybody do; where that is refused,
+/// says which of its addresses to bind to.
+fn bind_to_interface(
+    socket: &socket2::Socket,
+    name: &str,
+    remote: SocketAddr,
+) -> Result<IpAddr, ViaError> {
+    let refused = |source| ViaError::Socket {
+        via: Via::Interface(name.to_owned()),
+        source,
+    };
+    let interfaces = if_addrs::get_if_addrs().map_err(refused)?;
+    if bind_device(socket, name).is_ok() {
+        return Ok(unspecified(remote));
+    }
+    if !interfaces.iter().any(|interface| interface.name == name) {
+        let mut known: Vec<_> = interfaces
+            .into_iter()
+            .map(|interface| interface.name)
+            .collect();
+        known.sort();
+        known.dedup();
+        let known = known.join(", ");
+        return Err(ViaError::UnknownInterface {
+            name: name.to_owned(),
+            known,
+        });
+    }
+    interfaces
+        .iter()
+        .filter(|interface| interface.name == name)
+        .map(if_addrs::Interface::ip)
+        .find(|address| address.is_ipv4() == remote.is_ipv4())
+        .ok_or_else(|| ViaError::NoAddress {
+            name: name.to_owned(),
+            family: if remote.is_ipv4() { "IPv4" } else { "IPv6" },
+        })
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn bind_device(socket: &socket2::Socket, name: &str) -> io::Result<()> {
+    socket.bind_device(Some(name.as_bytes()))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn bind_device(_: &socket2::Socket, _: &str) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+fn unspecified(remote: SocketAddr) -> IpAddr {
+    match remote {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REMOTE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9);
+
+    fn via(text: &str) -> Via {
+        text.parse().expect("every text is a way out")
+    }
+
+    #[test]
+    fn addresses_are_told_from_interfaces() {
+        assert_eq!(via("192.0.2.7"), Via::Address([192, 0, 2, 7].into()));
+        assert_eq!(via("::1"), Via::Address(Ipv6Addr::LOCALHOST.into()));
+        assert_eq!(via("wlan0"), Via::Interface("wlan0".into()));
+        assert_eq!(via("wlan0").to_string(), "wlan0");
+    }
+
+    #[test]
+    fn a_local_address_is_the_sockets() {
+        let socket = via("127.0.0.2").open(REMOTE).expect("loopback");
+        assert_eq!(
+            socket.local_addr().unwrap().ip(),
+            IpAddr::from([127, 0, 0, 2])
+        );
+    }
+
+    #[test]
+    fn an_unknown_interface_lists_the_known_ones() {
+        let error = via("nowhere9").open(REMOTE).expect_err("no such interface");
+        assert!(
+            matches!(&error, ViaError::UnknownInterface { known, .. } if known.contains("lo")),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn families_must_agree() {
+        assert!(matches!(
+            via("::1").open(REMOTE),
+            Err(ViaError::Family { .. })
+        ));
+    }
+}

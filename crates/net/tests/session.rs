@@ -1,0 +1,321 @@
+//! Sessions over loopback, in real time. Waits are generous: the machine may be busy.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::mpsc;
+use std::time::Duration as StdDuration;
+
+use anabranch_core::{Frame, PathOptions, PathState, ReceivedFrame};
+use anabranch_emu::{Relay, RelayConfig, RelayLink};
+use anabranch_link::LinkConfig;
+use anabranch_net::{
+    Clock, Ended, Event, Receiver, ReceiverConfig, SendError, Sender, SenderConfig, SenderPath,
+    StartError, Via,
+};
+use anabranch_secure::{PublicKey, SecretKey};
+use anabranch_units::{DataRate, Duration, Instant, Seed};
+
+const PATIENCE: StdDuration = StdDuration::from_secs(10);
+const FRAME_INTERVAL: StdDuration = StdDuration::from_millis(20);
+
+fn loopback(last: u8, port: u16) -> SocketAddr {
+    (Ipv4Addr::new(127, 0, 0, last), port).into()
+}
+
+fn path(local: u8, remote: SocketAddr) -> SenderPath {
+    let via = Via::Address(IpAddr::from([127, 0, 0, local]));
+    SenderPath {
+        via,
+        remote,
+        options: PathOptions::default(),
+    }
+}
+
+fn start_receiver(key: SecretKey, allowed: PublicKey) -> (Receiver, mpsc::Receiver<Event>) {
+    let config = ReceiverConfig::new(loopback(1, 0), key, vec![allowed]);
+    Receiver::start(config).expect("a port of loopback")
+}
+
+/// Waits for an event that `pick` wants and passes over the others.
+fn wait_for<T>(events: &mpsc::Receiver<Event>, mut pick: impl FnMut(Event) -> Option<T>) -> T {
+    loop {
+        let event = events.recv_timeout(PATIENCE).expect("an event in time");
+        if let Some(picked) = pick(event) {
+            return picked;
+        }
+    }
+}
+
+fn connected(event: Event) -> Option<PublicKey> {
+    match event {
+        Event::Connected { peer } => Some(peer),
+        Event::Ended(ended) => panic!("{ended}"),
+        _ => None,
+    }
+}
+
+fn ended(event: Event) -> Option<Ended> {
+    match event {
+        Event::Ended(ended) => Some(ended),
+        _ => None,
+    }
+}
+
+/// A frame whose bytes tell its number.
+fn frame_bytes(number: usize) -> Vec<u8> {
+    let bytes = 2_000 + number % 7 * 1_000;
+    (0..bytes).map(|at| (at * 31 + number * 7) as u8).collect()
+}
+
+fn send(sender: &Sender, clock: &Clock, number: usize) {
+    let bytes = frame_bytes(number);
+    let frame = Frame {
+        bytes: &bytes,
+        is_key: number.is_multiple_of(25),
+        captured_at: clock.now(),
+    };
+    let id = sender
+        .send_frame(&frame)
+        .expect("the session is up and not backlogged");
+    assert_eq!(id.0, number as u64);
+}
+
+fn received_until_end(events: &mpsc::Receiver<Event>) -> (Vec<ReceivedFrame>, Ended) {
+    let mut frames = Vec::new();
+    let ended = wait_for(events, |event| match event {
+        Event::FrameReceived(frame) => {
+            frames.push(frame);
+            None
+        }
+        event => ended(event),
+    });
+    (frames, ended)
+}
+
+fn assert_all_arrived(frames: &[ReceivedFrame], count: usize) {
+    let numbers: Vec<_> = frames.iter().map(|frame| frame.id.0).collect();
+    let expected: Vec<_> = (0..count as u64).collect();
+    assert_eq!(numbers, expected);
+    for (number, frame) in frames.iter().enumerate() {
+        assert_eq!(frame.bytes, frame_bytes(number), "frame {number}");
+        assert_eq!(frame.is_key, number % 25 == 0, "frame {number}");
+    }
+}
+
+/// These tests are about the runtime: no controller's estimate shall matter.
+fn at_fixed_rate(config: &mut SenderConfig) {
+    config.transport.controller = "fixed".into();
+    config.transport.fixed_rate = DataRate::from_megabits_per_second(4);
+}
+
+/// Keys of a sender and a receiver that know each other.
+fn keys() -> (SecretKey, SecretKey) {
+    (SecretKey::generate(), SecretKey::generate())
+}
+
+#[test]
+fn frames_arrive_in_order_over_two_paths_and_close_is_told() {
+    let (sender_key, receiver_key) = keys();
+    let (sender_public, receiver_public) = (sender_key.public_key(), receiver_key.public_key());
+    let (receiver, received) = start_receiver(receiver_key, sender_public);
+    let remote = receiver.local_addr();
+    let paths = vec![path(1, remote), path(2, remote)];
+    let mut config = SenderConfig::new(sender_key, receiver_public, paths);
+    config.transport.scheduler = "wrr".into();
+    at_fixed_rate(&mut config);
+    let clock = config.clock;
+    let (sender, events) = Sender::start(config).expect("loopback");
+    assert_eq!(wait_for(&events, connected), receiver_public);
+    for number in 0..50 {
+        send(&sender, &clock, number);
+        wait(FRAME_INTERVAL);
+    }
+    sender.close();
+    assert_eq!(wait_for(&events, ended), Ended::Closed);
+    let sent = sender.snapshot();
+    assert_eq!(
+        (sent.session.frames_sent, sent.session.frames_late),
+        (50, 0),
+        "{sent:?}"
+    );
+    assert_eq!(sent.paths.len(), 2);
+    for path in &sent.paths {
+        assert!(path.counters.acked_packets > 10, "{path:?}");
+        assert_eq!(path.unsent_datagrams, 0);
+        assert!(
+            path.view
+                .smoothed_rtt
+                .is_some_and(|rtt| rtt < Duration::from_millis(200))
+        );
+    }
+    assert_eq!(wait_for(&received, connected), sender_public);
+    let (frames, ended) = received_until_end(&received);
+    assert_all_arrived(&frames, 50);
+    assert_eq!(ended, Ended::ClosedByPeer);
+    let seen = receiver.snapshot();
+    assert_eq!(
+        (seen.session.frames_received, seen.session.frames_dropped),
+        (50, 0)
+    );
+    let from: Vec<_> = seen
+        .paths
+        .iter()
+        .map(|path| path.peer.unwrap().ip())
+        .collect();
+    assert_eq!(from, [loopback(1, 0).ip(), loopback(2, 0).ip()]);
+}
+
+/// Waits without doing anything.
+fn wait(span: StdDuration) {
+    let (_keep, never) = mpsc::channel::<()>();
+    let _ = never.recv_timeout(span);
+}
+
+#[test]
+fn everything_arrives_although_a_path_dies() {
+    let (sender_key, receiver_key) = keys();
+    let receiver_public = receiver_key.public_key();
+    let (receiver, received) = start_receiver(receiver_key, sender_key.public_key());
+    let clock = Clock::start();
+    let link = |delay, outages| LinkConfig {
+        rate: Some(DataRate::from_megabits_per_second(6)),
+        delay: Duration::from_millis(delay),
+        outages,
+        ..LinkConfig::default()
+    };
+    let link = |name: &str, delay, outages: Vec<(Instant, Duration)>| RelayLink {
+        name: name.into(),
+        listen: loopback(1, 0),
+        target: receiver.local_addr(),
+        forward: link(delay, outages.clone()),
+        reverse: link(delay, outages),
+        seed: Seed(1),
+    };
+    let dead_for = Duration::from_secs(20);
+    let relay = Relay::start(RelayConfig {
+        links: vec![
+            link("dies", 5, vec![(Instant::from_millis(1_500), dead_for)]),
+            link("lives", 15, Vec::new()),
+        ],
+        origin: Some(clock.origin()),
+    })
+    .expect("loopback can be relayed");
+    let paths = (0..2)
+        .map(|index| path(1, relay.listen_addr(index)))
+        .collect();
+    let mut config = SenderConfig::new(sender_key, receiver_public, paths);
+    config.clock = clock;
+    at_fixed_rate(&mut config);
+    let (sender, events) = Sender::start(config).expect("loopback");
+    wait_for(&events, connected);
+    for number in 0..200 {
+        send(&sender, &clock, number);
+        wait(FRAME_INTERVAL);
+    }
+    sender.close();
+    let mut states = Vec::new();
+    wait_for(&events, |event| match event {
+        Event::PathState { path, state } if path.0 == 0 => {
+            states.push(state);
+            None
+        }
+        event => ended(event),
+    });
+    assert!(states.contains(&PathState::Out), "{states:?}");
+    let (frames, _) = received_until_end(&received);
+    assert_all_arrived(&frames, 200);
+}
+
+#[test]
+fn a_stranger_is_not_answered_and_is_told_what_to_look_at() {
+    let (sender_key, receiver_key) = keys();
+    let stranger = SecretKey::generate();
+    let stranger_public = stranger.public_key();
+    let receiver_public = receiver_key.public_key();
+    let (receiver, received) = start_receiver(receiver_key, sender_key.public_key());
+    let paths = vec![path(1, receiver.local_addr())];
+    let mut config = SenderConfig::new(stranger, receiver_public, paths);
+    config.connect_timeout = Duration::from_secs(1);
+    let clock = config.clock;
+    let (sender, events) = Sender::start(config).expect("loopback");
+    let early = Frame {
+        bytes: &[1],
+        is_key: true,
+        captured_at: clock.now(),
+    };
+    assert_eq!(sender.send_frame(&early), Err(SendError::NotConnected));
+    let ended = wait_for(&events, ended);
+    assert!(matches!(&ended, Ended::NoAnswer { local_key, .. } if *local_key == stranger_public));
+    assert!(receiver.snapshot().edge.refused_handshakes >= 1);
+    assert_eq!(received.try_recv(), Err(mpsc::TryRecvError::Empty));
+}
+
+#[test]
+fn a_sender_that_restarts_takes_its_session_over() {
+    let (sender_key, receiver_key) = keys();
+    let receiver_public = receiver_key.public_key();
+    let again = SecretKey::from_text(&sender_key.to_text()).unwrap();
+    let (receiver, received) = start_receiver(receiver_key, sender_key.public_key());
+    let start = |key| {
+        let paths = vec![path(1, receiver.local_addr())];
+        let config = SenderConfig::new(key, receiver_public, paths);
+        let clock = config.clock;
+        let (sender, events) = Sender::start(config).expect("loopback");
+        wait_for(&events, connected);
+        send(&sender, &clock, 0);
+        wait_for(&received, connected);
+        (sender, events)
+    };
+    let first = start(sender_key);
+    let paths = vec![path(1, receiver.local_addr())];
+    let config = SenderConfig::new(again, receiver_public, paths);
+    let clock = config.clock;
+    let (second, events) = Sender::start(config).expect("loopback");
+    wait_for(&events, connected);
+    send(&second, &clock, 0);
+    assert_eq!(wait_for(&received, ended), Ended::Replaced);
+    wait_for(&received, connected);
+    drop(second);
+    assert_eq!(wait_for(&received, ended), Ended::ClosedByPeer);
+    drop(first);
+}
+
+#[test]
+fn a_receiver_that_closes_ends_the_sender() {
+    let (sender_key, receiver_key) = keys();
+    let receiver_public = receiver_key.public_key();
+    let (receiver, received) = start_receiver(receiver_key, sender_key.public_key());
+    let paths = vec![path(1, receiver.local_addr())];
+    let config = SenderConfig::new(sender_key, receiver_public, paths);
+    let clock = config.clock;
+    let (sender, events) = Sender::start(config).expect("loopback");
+    wait_for(&events, connected);
+    send(&sender, &clock, 0);
+    wait_for(&received, connected);
+    receiver.close();
+    assert_eq!(wait_for(&events, ended), Ended::ClosedByPeer);
+    assert_eq!(wait_for(&received, ended), Ended::Closed);
+}
+
+#[test]
+fn mistakes_are_told_before_anything_runs() {
+    let start = |paths: Vec<SenderPath>, controller: &str| {
+        let (key, peer) = keys();
+        let mut config = SenderConfig::new(key, peer.public_key(), paths);
+        config.transport.controller = controller.into();
+        Sender::start(config).map(|_| ()).expect_err("a mistake")
+    };
+    let remote = loopback(1, 9);
+    assert!(matches!(start(Vec::new(), "delay-bbr"), StartError::NoPath));
+    assert!(matches!(
+        start(vec![path(1, remote); 33], "delay-bbr"),
+        StartError::TooManyPaths { count: 33 }
+    ));
+    let error = start(vec![path(1, remote)], "no-such");
+    assert!(error.to_string().contains("delay-bbr"), "{error}");
+    let taken = std::net::UdpSocket::bind(loopback(1, 0)).unwrap();
+    let config = ReceiverConfig::new(taken.local_addr().unwrap(), keys().0, Vec::new());
+    assert!(matches!(
+        Receiver::start(config),
+        Err(StartError::Listen { .. })
+    ));
+}
