@@ -44,6 +44,8 @@ pub struct Endpoint {
     closing: Closing,
     /// Whether waiting packets may find a path that they did not find before.
     is_schedule_due: bool,
+    /// When the scheduler was last asked.
+    scheduled_at: Instant,
     /// Whether this end has ever sent media: only then does it pad.
     has_sent_media: bool,
     /// The path to be served next.
@@ -154,6 +156,7 @@ impl Endpoint {
             counters: SessionCounters::default(),
             closing: Closing::Open,
             is_schedule_due: false,
+            scheduled_at: now,
             has_sent_media: false,
             next_path: 0,
             last_captured_at: now,
@@ -310,6 +313,7 @@ impl Endpoint {
     /// Lets the scheduler bind what waits.
     fn schedule(&mut self, now: Instant) {
         self.is_schedule_due = false;
+        self.scheduled_at = now;
         if self.send_buffer.waiting().is_empty() {
             return;
         }
@@ -331,6 +335,24 @@ impl Endpoint {
         self.send_buffer
             .retain_waiting(|index| bound.next_if(|bound| bound.index == index).is_some());
         self.scratch.assignments = assignments;
+    }
+
+    /// When a path that a scheduler may have been waiting for becomes ready: an empty one, whose pacer
+    /// was not ready when the scheduler was last asked.
+    fn held_until(&self) -> Option<Instant> {
+        if self.send_buffer.waiting().is_empty() {
+            return None;
+        }
+        let ready = self
+            .paths
+            .iter()
+            .filter(|path| path.state().is_usable() && !path.has_bound());
+        let ready = ready.filter(|path| path.has_window()).map(Path::ready_at);
+        let ready = ready.filter(|ready_at| *ready_at > self.scheduled_at).min();
+        [ready, self.scheduler.wake_at()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Brings all that is bound to `path` back to where the scheduler finds it.

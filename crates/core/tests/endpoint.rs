@@ -458,3 +458,49 @@ proptest! {
         network.stream_until(Instant::from_secs(3));
     }
 }
+
+#[test]
+fn a_scheduler_that_holds_packets_is_asked_again_when_a_pacer_is_ready() {
+    let config = Config {
+        scheduler: "round-robin".into(),
+        ..fixed(MBIT(4))
+    };
+    let mut network = Network::new(config, vec![TestPath::new(8, 20), TestPath::new(8, 20)]);
+    for _ in 0..50 {
+        network.send(10_000, false);
+        network.run_until(network.now + Duration::from_millis(40));
+    }
+    // 10 kB over two paths at 4 Mbit/s each take 10 ms, and 20 ms to get there.
+    let slowest = *network.frame_delays().iter().max().unwrap();
+    assert!(slowest < Duration::from_millis(35), "{slowest}");
+}
+
+#[test]
+fn a_fixed_source_survives_the_death_of_one_of_two_paths() {
+    for delay_millis in [1, 20, 60] {
+        let outage = Some((Instant::from_secs(3), Instant::from_secs(30)));
+        let dies = TestPath {
+            outage,
+            ..TestPath::new(6, delay_millis)
+        };
+        let config = Config::default();
+        let mut network = Network::new(config, vec![dies, TestPath::new(6, delay_millis)]);
+        for index in 0..250 {
+            network.send(
+                if index % 50 == 0 { 30_000 } else { 9_600 },
+                index % 50 == 0,
+            );
+            network.run_until(network.now + Duration::from_millis(40));
+        }
+        network.run_until(network.now + Duration::from_secs(1));
+        let in_time = network
+            .frame_delays()
+            .iter()
+            .filter(|d| d.as_millis() <= 500)
+            .count();
+        assert!(
+            in_time >= 249,
+            "{in_time} of 250 with {delay_millis} ms one way"
+        );
+    }
+}

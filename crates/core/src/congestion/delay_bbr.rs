@@ -235,11 +235,8 @@ impl DelayBbr {
         let Mode::ProbeRtt(stay) = self.mode else {
             return;
         };
-        let Profile {
-            comparison, expiry, ..
-        } = *self.profile;
-        if stay.is_over(now, self.bytes_in_flight, comparison, expiry) {
-            if expiry == profile::Expiry::Raise
+        if stay.is_over(now, self.bytes_in_flight, self.acked_until, self.profile) {
+            if self.profile.expiry == profile::Expiry::Raise
                 && let Some((rtt, seen_at)) = stay.renewed_min_rtt(now)
             {
                 self.min_rtt.replace(rtt, seen_at);
@@ -309,7 +306,7 @@ impl DelayBbr {
             Mode::Startup => self.profile.startup_gain,
             Mode::Drain => 1.0 / self.profile.startup_gain,
             Mode::ProbeBw(cycle) => cycle.gain(),
-            Mode::ProbeRtt(_) => probe_rtt::GAIN,
+            Mode::ProbeRtt(stay) => stay.gain(self.profile),
         }
     }
 

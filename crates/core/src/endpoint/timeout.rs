@@ -65,10 +65,8 @@ impl Endpoint {
             consider(path.liveness.due_at(&path.recovery), Timer::PathSilence);
             consider(path.controller.next_timeout(), Timer::Controller);
         }
-        if is_open && !self.send_buffer.waiting().is_empty() {
-            consider(self.scheduler.wake_at(), Timer::Scheduler);
-        }
         if is_open {
+            consider(self.held_until(), Timer::Scheduler);
             consider(self.send_buffer.expires_at(), Timer::FrameDeadline);
         }
         consider(self.reassembly.expires_at(), Timer::Reassembly);
@@ -89,7 +87,7 @@ impl Endpoint {
         if self.send_buffer.expires_at().is_some_and(|at| at <= now) {
             self.expire_frames(now);
         }
-        if self.scheduler.wake_at().is_some_and(|at| at <= now) {
+        if self.held_until().is_some_and(|at| at <= now) {
             self.is_schedule_due = true;
         }
         for index in 0..self.paths.len() {

@@ -19,6 +19,10 @@ impl RttEstimator {
     /// Timers cannot be finer than this (RFC 9002 §6.1.2).
     pub const GRANULARITY: Duration = Duration::from_millis(1);
 
+    /// How long a busy host may keep a packet or a report waiting. On a quiet, short path the
+    /// variation falls far below it, and every such delay would pass for silence.
+    pub const HOST_DELAY: Duration = Duration::from_millis(10);
+
     /// Takes a sample: the variation first, with the old smoothed value (RFC 6298 §2.3).
     pub fn on_sample(&mut self, now: Instant, rtt: Duration) {
         if self.latest.is_none() {
@@ -71,9 +75,9 @@ impl RttEstimator {
         }
     }
 
-    /// SRTT + max(4 RTTVAR, granularity) (RFC 9002 §6.2.1).
+    /// SRTT + max(4 RTTVAR, 10 ms) (RFC 9002 §6.2.1, but for the 10 ms).
     pub fn probe_timeout(&self) -> Duration {
-        self.smoothed() + (self.variation() * 4).max(Self::GRANULARITY)
+        self.smoothed() + (self.variation() * 4).max(Self::HOST_DELAY)
     }
 
     /// How long after its sending a packet is lost if later ones have arrived: 9/8 of the larger of

@@ -2,10 +2,12 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::profile::{Comparison, Expiry};
+use super::profile::{Expiry, ExpiryStay, Profile};
 
 /// Pacing gain: three quarters of the bandwidth instead of BBR's four packets.
-pub(super) const GAIN: f64 = 0.75;
+const GAIN: f64 = 0.75;
+/// Pacing gain of [`ExpiryStay::HalfRateRound`].
+const HALF_RATE_GAIN: f64 = 0.5;
 /// Entered by expiry, it lasts so many least round-trip times at most.
 const MAX_ROUND_TRIPS: u64 = 4;
 
@@ -55,20 +57,35 @@ impl ProbeRtt {
         !self.is_by_expiry
     }
 
+    /// The pacing gain of the stay.
+    pub(super) fn gain(&self, profile: &Profile) -> f64 {
+        match profile.expiry_stay {
+            ExpiryStay::HalfRateRound if self.is_by_expiry => HALF_RATE_GAIN,
+            _ => GAIN,
+        }
+    }
+
     /// Algorithm 5, line 10; and where expiry raises the least round-trip time, no longer than four
     /// of them: a path that has become longer never drains to the old product.
     pub(super) fn is_over(
         &self,
         now: Instant,
         bytes_in_flight: u64,
-        comparison: Comparison,
-        expiry: Expiry,
+        acked_until: u64,
+        profile: &Profile,
     ) -> bool {
         let has_lasted = now.saturating_since(self.entered_at);
-        comparison.is_below(bytes_in_flight, self.bdp_bytes)
-            || (expiry == Expiry::Raise
+        let is_drained = profile.comparison.is_below(bytes_in_flight, self.bdp_bytes);
+        (is_drained && !self.is_too_early(acked_until, profile.expiry_stay))
+            || (profile.expiry == Expiry::Raise
                 && self.is_by_expiry
                 && has_lasted > self.min_rtt_at_entry * MAX_ROUND_TRIPS)
+    }
+
+    /// Whether the round has not passed yet that a stay for expiry lasts at least.
+    fn is_too_early(&self, acked_until: u64, expiry_stay: ExpiryStay) -> bool {
+        let is_full_round = expiry_stay == ExpiryStay::HalfRateRound && self.is_by_expiry;
+        is_full_round && acked_until <= self.first_packet
     }
 
     /// The least round-trip time after a stay for its expiry, and when it was seen.

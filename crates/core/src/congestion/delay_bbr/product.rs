@@ -24,11 +24,16 @@
 //!    sample lies in the probe from end to end; while that finds at least 5 % more, the next probe
 //!    follows at once. Rounds that only overlap the probe never show more than the encoder sends.
 //! 10. Reports come in batches; each packet counts with its own round-trip time.
+//! 11. A ProbeRTT for expiry sends at half the bandwidth, for a full round at least. At three
+//!     quarters, until each flow's own excess has drained, the queue does not empty: now and then
+//!     (one run in forty of Zhang & Lei's case 1) the flows took its delay for the path's, one
+//!     expiry after the other, and ended with a full queue.
 
 use anabranch_units::Duration;
 
 use super::profile::{
-    AfterSilence, AppLimitedSamples, BandwidthUpdate, Comparison, Expiry, MinRateFloor, Profile,
+    AfterSilence, AppLimitedSamples, BandwidthUpdate, Comparison, Expiry, ExpiryStay, MinRateFloor,
+    Profile,
 };
 
 pub(super) static PROFILE: Profile = Profile {
@@ -40,6 +45,7 @@ pub(super) static PROFILE: Profile = Profile {
     comparison: Comparison::Inclusive,
     bandwidth_update: BandwidthUpdate::AfterAlgorithm5,
     expiry: Expiry::Raise,
+    expiry_stay: ExpiryStay::HalfRateRound,
     app_limited_samples: AppLimitedSamples::OnlyRaise,
     capacity_drop_ratio: 2.0 / 3.0,
     is_encoder_slowed_in_drain: true,

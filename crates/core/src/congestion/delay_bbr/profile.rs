@@ -21,6 +21,8 @@ pub(super) struct Profile {
     pub(super) bandwidth_update: BandwidthUpdate,
     /// What becomes of the least round-trip time when it has expired.
     pub(super) expiry: Expiry,
+    /// How ProbeRTT goes when the least round-trip time has expired.
+    pub(super) expiry_stay: ExpiryStay,
     /// What samples tell that were taken while the sender had too little to send.
     pub(super) app_limited_samples: AppLimitedSamples,
     /// In ProbeRTT for congestion, a round that delivers less than this share of the rate at which
@@ -73,6 +75,16 @@ pub(super) enum Expiry {
     Keep,
     /// The least one seen in ProbeRTT replaces it; ProbeRTT lasts four round trips at most.
     Raise,
+}
+
+/// How ProbeRTT goes when it is entered to find the least round-trip time again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ExpiryStay {
+    /// As for congestion: three quarters of the bandwidth until what was in excess has drained.
+    AsForCongestion,
+    /// Half the bandwidth for a full round at least. Flows that share a queue see their least
+    /// round-trip times expire together, so that it empties and shows them the path without it.
+    HalfRateRound,
 }
 
 /// What samples tell that were taken while the sender had too little to send.

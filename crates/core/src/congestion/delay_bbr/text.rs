@@ -28,7 +28,8 @@ use core::f64::consts::LN_2;
 use anabranch_units::Duration;
 
 use super::profile::{
-    AfterSilence, AppLimitedSamples, BandwidthUpdate, Comparison, Expiry, MinRateFloor, Profile,
+    AfterSilence, AppLimitedSamples, BandwidthUpdate, Comparison, Expiry, ExpiryStay, MinRateFloor,
+    Profile,
 };
 
 pub(super) static PROFILE: Profile = Profile {
@@ -40,6 +41,7 @@ pub(super) static PROFILE: Profile = Profile {
     comparison: Comparison::Strict,
     bandwidth_update: BandwidthUpdate::BeforeAlgorithm2,
     expiry: Expiry::Keep,
+    expiry_stay: ExpiryStay::AsForCongestion,
     app_limited_samples: AppLimitedSamples::Count,
     capacity_drop_ratio: 0.0,
     is_encoder_slowed_in_drain: false,

@@ -20,7 +20,8 @@
 use anabranch_units::Duration;
 
 use super::profile::{
-    AfterSilence, AppLimitedSamples, BandwidthUpdate, Comparison, Expiry, MinRateFloor, Profile,
+    AfterSilence, AppLimitedSamples, BandwidthUpdate, Comparison, Expiry, ExpiryStay, MinRateFloor,
+    Profile,
 };
 
 pub(super) static PROFILE: Profile = Profile {
@@ -32,6 +33,7 @@ pub(super) static PROFILE: Profile = Profile {
     comparison: Comparison::Inclusive,
     bandwidth_update: BandwidthUpdate::AfterAlgorithm5,
     expiry: Expiry::Raise,
+    expiry_stay: ExpiryStay::AsForCongestion,
     app_limited_samples: AppLimitedSamples::Count,
     capacity_drop_ratio: 0.0,
     is_encoder_slowed_in_drain: false,
