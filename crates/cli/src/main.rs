@@ -1,5 +1,6 @@
 //! The `anabranch` program: one module per command.
 
+mod demo;
 mod exit;
 mod io;
 mod keygen;
@@ -33,6 +34,7 @@ Start with `anabranch keygen --output my.key` on both machines, then see `anabra
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(demo::Arguments),
     Keygen(keygen::Arguments),
     Plot(plot::Arguments),
     Recv(recv::Arguments),
@@ -43,6 +45,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
+        Command::Demo(arguments) => demo::run(arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),
         Command::Plot(arguments) => plot::run(&arguments),
         Command::Recv(arguments) => recv::run(arguments),

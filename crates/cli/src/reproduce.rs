@@ -41,7 +41,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     })?;
     progress.finish();
     print!("{}", zhang_delay_bbr::table(&rows));
-    let broken = rows.iter().filter(|row| row.is_as_expected == Some(false)).count();
+    let broken = rows
+        .iter()
+        .filter(|row| row.is_as_expected == Some(false))
+        .count();
     if broken > 0 {
         let text = format!("delay-bbr misses what is expected of it in {broken} of the nine cases");
         return Err(Unmet(text).into());

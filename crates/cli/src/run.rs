@@ -62,7 +62,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         seeds: (arguments.first_seed..=last_seed).collect(),
         threads: arguments.threads,
         trace: arguments.trace.clone().map(|folder| {
-            (folder, lab::TraceOptions { has_packets: arguments.trace_packets })
+            (
+                folder,
+                lab::TraceOptions {
+                    has_packets: arguments.trace_packets,
+                },
+            )
         }),
     };
     let progress = Progress::new(scenario.duration * arguments.seeds);
@@ -75,6 +80,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if report.is_as_expected {
         return Ok(());
     }
-    let broken = report.expectations.iter().filter(|expectation| !expectation.is_met);
-    Err(Unmet(format!("{} expectations of the scenario are not met", broken.count())).into())
+    let broken = report
+        .expectations
+        .iter()
+        .filter(|expectation| !expectation.is_met);
+    Err(Unmet(format!(
+        "{} expectations of the scenario are not met",
+        broken.count()
+    ))
+    .into())
 }

@@ -51,6 +51,7 @@ mod queue;
 mod schedule;
 mod statistics;
 
+pub use anabranch_units::Ecn;
 pub use bottleneck::Bottleneck;
 pub use chain::Chain;
 pub use config::{LinkConfig, LinkConfigError};
@@ -59,7 +60,6 @@ pub use element::{DropCause, Dropped, Element};
 pub use link::Link;
 pub use loss::{Loss, LossModel};
 pub use outage::Outage;
-pub use anabranch_units::Ecn;
 pub use packet::Packet;
 pub use queue::{ParseQueueLimitError, QueueLimit};
 pub use schedule::Schedule;

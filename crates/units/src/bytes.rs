@@ -39,8 +39,13 @@ impl FromStr for ByteCount {
             "GB" => Some(1e9),
             _ => None,
         };
-        quantity::parse(text, "an amount of data", &["B", "kB", "KiB", "MB", "MiB", "GB"], scale)
-            .map(ByteCount)
+        quantity::parse(
+            text,
+            "an amount of data",
+            &["B", "kB", "KiB", "MB", "MiB", "GB"],
+            scale,
+        )
+        .map(ByteCount)
     }
 }
 

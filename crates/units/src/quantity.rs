@@ -37,7 +37,11 @@ pub(crate) fn parse(
     known_units: &'static [&'static str],
     scale: fn(&str) -> Option<f64>,
 ) -> Result<u64, ParseQuantityError> {
-    let error = || ParseQuantityError { text: text.to_owned(), wanted, known_units };
+    let error = || ParseQuantityError {
+        text: text.to_owned(),
+        wanted,
+        known_units,
+    };
     let trimmed = text.trim();
     let unit_at = trimmed
         .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
@@ -50,7 +54,11 @@ pub(crate) fn parse(
     }
     let value = number * scale(unit).ok_or_else(error)?;
     // 2^63 bounds every quantity so that sums of two cannot overflow.
-    if value.is_finite() && value < 9.2e18 { Ok((value + 0.5) as u64) } else { Err(error()) }
+    if value.is_finite() && value < 9.2e18 {
+        Ok((value + 0.5) as u64)
+    } else {
+        Err(error())
+    }
 }
 
 /// Writes `value` with at most three decimals and without trailing zeros.

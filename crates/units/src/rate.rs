@@ -46,7 +46,11 @@ impl DataRate {
             Some(bit_nanos) => DataRate(bit_nanos / nanos),
             None => {
                 let rate = bytes as u128 * BIT_NANOS_PER_BYTE_SECOND / nanos as u128;
-                DataRate(if rate > u64::MAX as u128 { u64::MAX } else { rate as u64 })
+                DataRate(if rate > u64::MAX as u128 {
+                    u64::MAX
+                } else {
+                    rate as u64
+                })
             }
         }
     }
@@ -76,7 +80,11 @@ impl DataRate {
             Some(bit_nanos) => Duration::from_nanos(bit_nanos.div_ceil(self.0)),
             None => {
                 let nanos = (bytes as u128 * BIT_NANOS_PER_BYTE_SECOND).div_ceil(self.0 as u128);
-                Duration::from_nanos(if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 })
+                Duration::from_nanos(if nanos > u64::MAX as u128 {
+                    u64::MAX
+                } else {
+                    nanos as u64
+                })
             }
         }
     }
@@ -84,7 +92,11 @@ impl DataRate {
     /// How many whole bytes pass in `span`.
     pub const fn bytes_in(self, span: Duration) -> u64 {
         let bytes = self.0 as u128 * span.as_nanos() as u128 / BIT_NANOS_PER_BYTE_SECOND;
-        if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 }
+        if bytes > u64::MAX as u128 {
+            u64::MAX
+        } else {
+            bytes as u64
+        }
     }
 
     /// The rate scaled by a non-negative factor.
@@ -125,8 +137,13 @@ impl FromStr for DataRate {
             "Gbit/s" | "Gbps" => Some(1e9),
             _ => None,
         };
-        quantity::parse(text, "a data rate", &["bit/s", "kbit/s", "Mbit/s", "Gbit/s"], scale)
-            .map(DataRate)
+        quantity::parse(
+            text,
+            "a data rate",
+            &["bit/s", "kbit/s", "Mbit/s", "Gbit/s"],
+            scale,
+        )
+        .map(DataRate)
     }
 }
 
@@ -157,16 +174,25 @@ mod tests {
     fn serialization_time_is_exact_and_rounds_up() {
         let rate = DataRate::from_megabits_per_second(3);
         assert_eq!(rate.time_for(1000), Duration::from_nanos(2_666_667));
-        assert_eq!(DataRate::from_megabits_per_second(1).time_for(125), Duration::from_millis(1));
+        assert_eq!(
+            DataRate::from_megabits_per_second(1).time_for(125),
+            Duration::from_millis(1)
+        );
         assert_eq!(DataRate::ZERO.time_for(1), Duration::MAX);
     }
 
     #[test]
     fn large_volumes_do_not_overflow() {
         let rate = DataRate::from_bits_per_second(8);
-        assert_eq!(rate.time_for(10_000_000_000), Duration::from_secs(10_000_000_000));
+        assert_eq!(
+            rate.time_for(10_000_000_000),
+            Duration::from_secs(10_000_000_000)
+        );
         let volume = 10_000_000_000_000;
-        assert_eq!(DataRate::from_bytes_per(volume, Duration::from_secs(80)).0, 1_000_000_000_000);
+        assert_eq!(
+            DataRate::from_bytes_per(volume, Duration::from_secs(80)).0,
+            1_000_000_000_000
+        );
     }
 
     #[test]

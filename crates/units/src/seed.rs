@@ -21,7 +21,9 @@ impl Seed {
     /// A generator started from this seed.
     pub fn rng(self) -> Rng {
         let mut state = self.0;
-        Rng { state: core::array::from_fn(|_| splitmix64(&mut state)) }
+        Rng {
+            state: core::array::from_fn(|_| splitmix64(&mut state)),
+        }
     }
 }
 
@@ -83,9 +85,19 @@ mod tests {
     #[test]
     fn xoshiro256plusplus_matches_the_published_generator() {
         // First outputs of the authors' C program for the state {1, 2, 3, 4}.
-        let mut rng = Rng { state: [1, 2, 3, 4] };
+        let mut rng = Rng {
+            state: [1, 2, 3, 4],
+        };
         let outputs: Vec<u64> = (0..4).map(|_| rng.next_u64()).collect();
-        assert_eq!(outputs, [41_943_041, 58_720_359, 3_588_806_011_781_223, 3_591_011_842_654_386]);
+        assert_eq!(
+            outputs,
+            [
+                41_943_041,
+                58_720_359,
+                3_588_806_011_781_223,
+                3_591_011_842_654_386
+            ]
+        );
     }
 
     #[test]

@@ -101,7 +101,11 @@ impl Sub<Instant> for Instant {
     /// # Panics
     /// If `earlier` is the later one: a span is never negative.
     fn sub(self, earlier: Instant) -> Duration {
-        Duration(self.0.checked_sub(earlier.0).expect("an earlier instant minus a later one"))
+        Duration(
+            self.0
+                .checked_sub(earlier.0)
+                .expect("an earlier instant minus a later one"),
+        )
     }
 }
 
@@ -227,8 +231,13 @@ impl FromStr for Duration {
             "h" => Some(3600e9),
             _ => None,
         };
-        quantity::parse(text, "a duration", &["ns", "us", "ms", "s", "min", "h"], scale)
-            .map(Duration)
+        quantity::parse(
+            text,
+            "a duration",
+            &["ns", "us", "ms", "s", "min", "h"],
+            scale,
+        )
+        .map(Duration)
     }
 }
 
@@ -250,7 +259,11 @@ impl Sub for Duration {
     /// # Panics
     /// If `other` is longer: a span is never negative.
     fn sub(self, other: Duration) -> Duration {
-        Duration(self.0.checked_sub(other.0).expect("a shorter span minus a longer one"))
+        Duration(
+            self.0
+                .checked_sub(other.0)
+                .expect("a shorter span minus a longer one"),
+        )
     }
 }
 
@@ -301,7 +314,15 @@ mod tests {
 
     #[test]
     fn a_bad_duration_names_the_known_units() {
-        for text in ["", "ms", "-1 s", "5", "5 parsec", "1e999 s", "99999999999999999999 h"] {
+        for text in [
+            "",
+            "ms",
+            "-1 s",
+            "5",
+            "5 parsec",
+            "1e999 s",
+            "99999999999999999999 h",
+        ] {
             let error = text.parse::<Duration>().unwrap_err().to_string();
             assert!(error.contains("ms, s, min"), "{text}: {error}");
         }

@@ -1,13 +1,14 @@
 //! Frames from a source into the session, each written into the ledger.
 
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 
 use anabranch_core::Frame;
+use anabranch_core::media::SendFrameError;
 use anabranch_net::{Clock, SendError, Sender};
 use anabranch_units::Instant;
 
 use super::ledger::Ledger;
+use crate::stop::Stop;
 
 /// What a source's thread works with.
 #[derive(Debug)]
@@ -17,8 +18,8 @@ pub(super) struct Feed<'a> {
     pub(super) ledger: &'a Ledger,
     /// Set when a frame was given up: until the next key frame nothing can be displayed.
     pub(super) is_key_wanted: &'a AtomicBool,
-    /// Disconnected when the source is to stop.
-    pub(super) stop: mpsc::Receiver<()>,
+    /// Ends the source early.
+    pub(super) stop: Stop,
     /// No picture is taken from here on.
     pub(super) end_at: Instant,
 }
@@ -26,11 +27,7 @@ pub(super) struct Feed<'a> {
 impl Feed<'_> {
     /// Waits for `due_at`. Returns whether the source is to go on.
     pub(super) fn wait_until(&self, due_at: Instant) -> bool {
-        if due_at >= self.end_at {
-            return false;
-        }
-        let wait = due_at.saturating_since(self.clock.now()).to_std();
-        self.stop.recv_timeout(wait) == Err(RecvTimeoutError::Timeout)
+        due_at < self.end_at && self.stop.wait_until(&self.clock, due_at)
     }
 
     /// Sends the frame with this index. A frame for which there is no room is not sent: that is the
@@ -45,8 +42,7 @@ impl Feed<'_> {
             Err(error) => {
                 self.ledger.on_refused();
                 self.is_key_wanted.store(true, Ordering::Relaxed);
-                matches!(error, SendError::Transport(refused)
-                    if refused != anabranch_core::media::SendFrameError::Closed)
+                matches!(error, SendError::Transport(refused) if refused != SendFrameError::Closed)
             }
         }
     }

@@ -58,11 +58,10 @@ pub(super) fn judge(recording: &Recording) -> Vec<Promise> {
         .collect()
 }
 
-/// Whether any promise is broken.
-pub(super) fn is_any_broken(promises: &[Promise]) -> bool {
-    promises
-        .iter()
-        .any(|promise| promise.verdict == Verdict::Broken)
+/// How many promises are broken.
+pub(super) fn broken_count(promises: &[Promise]) -> usize {
+    let is_broken = |promise: &&Promise| promise.verdict == Verdict::Broken;
+    promises.iter().filter(is_broken).count()
 }
 
 /// A file that is faster than the links is nobody's promise. The reason, if it is.
@@ -162,7 +161,8 @@ fn link_return(recording: &Recording) -> Promise {
         measured,
         verdict,
     };
-    let video_bytes = |sample: &super::recording::Sample| sample.paths[FAILING].received_media_bytes;
+    let video_bytes =
+        |sample: &super::recording::Sample| sample.paths[FAILING].received_media_bytes;
     let (before, after): (Vec<_>, Vec<_>) = recording
         .samples
         .iter()

@@ -51,10 +51,7 @@ pub(super) fn draw(path: &Path, recording: &Recording) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn draw_all<B: DrawingBackend>(
-    root: &DrawingArea<B, Shift>,
-    recording: &Recording,
-) -> Drawn<B> {
+fn draw_all<B: DrawingBackend>(root: &DrawingArea<B, Shift>, recording: &Recording) -> Drawn<B> {
     root.fill(&WHITE)?;
     let names: Vec<String> = LINKS
         .iter()
@@ -136,10 +133,7 @@ fn draw_rates<B: DrawingBackend>(area: &DrawingArea<B, Shift>, recording: &Recor
     Ok(())
 }
 
-fn draw_delays<B: DrawingBackend>(
-    area: &DrawingArea<B, Shift>,
-    recording: &Recording,
-) -> Drawn<B> {
+fn draw_delays<B: DrawingBackend>(area: &DrawingArea<B, Shift>, recording: &Recording) -> Drawn<B> {
     let deadline = DEADLINE.as_millis_f64();
     let top = deadline * 1.25;
     let end = axis_end(recording);

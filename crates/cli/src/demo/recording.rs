@@ -185,7 +185,10 @@ mod tests {
             measured,
             DataRate::from_bytes_per(2_700, Duration::from_millis(20))
         );
-        assert_eq!(rate(&recording.samples, 0, WINDOW, received), DataRate::ZERO);
+        assert_eq!(
+            rate(&recording.samples, 0, WINDOW, received),
+            DataRate::ZERO
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use anabranch_units::Duration;
 
 use super::judge::{Promise, Verdict};
 use super::ledger::{FrameRecord, mean};
-use super::network::{LINKS, RETURN_AT};
+use super::network::{LINKS, OUTAGE_AT};
 use super::recording::Recording;
 use super::view::milliseconds;
 
@@ -58,7 +58,8 @@ fn write_frames(text: &mut String, recording: &Recording) -> core::fmt::Result {
         .filter_map(FrameRecord::delay)
         .collect();
     delays.sort_unstable();
-    let percentile = |share: usize| delays.get((delays.len() * share / 100).min(delays.len().wrapping_sub(1)));
+    let percentile =
+        |share: usize| delays.get((delays.len() * share / 100).min(delays.len().wrapping_sub(1)));
     let displayable = |frame: &&FrameRecord| frame.is_displayable;
     writeln!(
         text,
@@ -106,10 +107,14 @@ fn write_promises(
             Verdict::Broken => "BROKEN",
             Verdict::NotJudged => "not judged",
         };
-        let Promise { text: what, measured, .. } = promise;
+        let Promise {
+            text: what,
+            measured,
+            ..
+        } = promise;
         writeln!(text, "  {verdict:<11}{what}: {measured}")?;
     }
-    if !recording.reaches(RETURN_AT) {
+    if !recording.reaches(OUTAGE_AT) {
         writeln!(
             text,
             "The run was too short for the outage from 10 s to 15 s: it shows nothing of that."
@@ -135,7 +140,13 @@ mod tests {
         });
         let promises = judge(&recording);
         let text = report(&recording, &promises);
-        for part in ["Wi-Fi", "LTE", "747 taken, 746 there", "median 70 ms", "10.12 s  Wi-Fi suspect"] {
+        for part in [
+            "Wi-Fi",
+            "LTE",
+            "747 taken, 746 there",
+            "median 70 ms",
+            "10.12 s  Wi-Fi suspect",
+        ] {
             assert!(text.contains(part), "{part:?} in\n{text}");
         }
         for promise in &promises {

@@ -24,6 +24,7 @@ use super::network::{self, LINKS};
 use super::recording::{Recording, Source};
 use super::view::{Moment, View};
 use super::viewer::{self, Viewer};
+use crate::stop::Stop;
 
 /// For how long the last frames are waited for: a frame that misses a fragment is given up by then.
 const SETTLE_WITHIN: Duration = Duration::from_millis(1_500);
@@ -52,11 +53,7 @@ struct Session {
 ///
 /// # Errors
 /// A file that cannot be read or written, a socket that cannot be had, a source that fails.
-pub(super) fn run(
-    plan: &Plan,
-    view: &mut View,
-    is_interrupted: &AtomicBool,
-) -> anyhow::Result<Recording> {
+pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<Recording> {
     // Files first: what is wrong with them shall be known before anything moves.
     let file = plan.input.as_deref().map(VideoFile::open).transpose()?;
     let (source, viewer) = match &file {
@@ -89,13 +86,12 @@ pub(super) fn run(
         source_name,
         ended: None,
     };
-    let (stop, stopped) = mpsc::channel();
     let feed = Feed {
         clock,
         sender: &sender,
         ledger: &ledger,
         is_key_wanted: &is_key_wanted,
-        stop: stopped,
+        stop: stop.clone(),
         end_at,
     };
     let ended_at = thread::scope(|scope| {
@@ -108,11 +104,10 @@ pub(super) fn run(
         });
         let looker = spawn(scope, "decoder", move || viewer.look(&delivered, ledger));
         let watched = watch.until(|| {
-            source.as_ref().is_ok_and(ScopedJoinHandle::is_finished)
-                || is_interrupted.load(Ordering::Relaxed)
+            stop.is_stopped() || source.as_ref().map_or(true, ScopedJoinHandle::is_finished)
         });
         let ended_at = clock.now().min(end_at);
-        drop(stop);
+        stop.stop();
         let played = join(source);
         let settled = watch.settle();
         // Whatever went wrong, the ends are closed, or their threads would wait for ever.
@@ -216,10 +211,11 @@ fn spawn<'scope>(
     builder.spawn_scoped(scope, work)
 }
 
-/// What the thread came to. Its panic goes on here.
+/// What the thread came to. A panic has been printed; here it is an error like others, since the
+/// threads that are left must be ended first.
 fn join(handle: Handle<'_>) -> anyhow::Result<()> {
     let joined = handle.context("cannot start a thread")?.join();
-    joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    joined.unwrap_or_else(|_| bail!("a thread panicked"))
 }
 
 /// The main thread's part: looks at everything and shows it.

@@ -1,4 +1,4 @@
-//! Whole runs, too short for the outage. They judge what came, not how fast: the machine may be busy.
+//! Whole runs, too short for the outage. They judge what came, not how fast: machines may be busy.
 
 use super::super::ledger::Check;
 use super::*;
@@ -15,7 +15,7 @@ fn run_for(seconds: u64, input: Option<PathBuf>, folder: &TempDir) -> (Recording
         input,
         output: folder.path().join("demo.ts"),
     };
-    let recording = run(&plan, &mut View::Hidden, &AtomicBool::new(false)).expect("a run");
+    let recording = run(&plan, &mut View::Hidden, &Stop::new().expect("a stop")).expect("a run");
     let output = fs::read(&plan.output).expect("the video");
     (recording, output)
 }
@@ -83,12 +83,20 @@ fn access_units_are_sent_one_by_one_and_muxed() {
     let folder = TempDir::new().expect("a folder");
     let sent = encoded(30);
     let input = folder.path().join("input.h264");
-    let bytes: Vec<u8> = sent.iter().flat_map(|(annex_b, _)| annex_b.clone()).collect();
+    let bytes: Vec<u8> = sent
+        .iter()
+        .flat_map(|(annex_b, _)| annex_b.clone())
+        .collect();
     fs::write(&input, bytes).expect("an input");
     let (recording, output) = run_for(10, Some(input), &folder);
     let sizes = recording.frames.iter().map(|frame| frame.payload_bytes);
     assert!(sizes.eq(sent.iter().map(|(annex_b, _)| annex_b.len() as u64)));
-    assert!(recording.frames.iter().all(|frame| frame.check == Some(Check::Right)));
+    assert!(
+        recording
+            .frames
+            .iter()
+            .all(|frame| frame.check == Some(Check::Right))
+    );
     assert_eq!(output[0], SYNC_BYTE);
 }
 
@@ -101,6 +109,8 @@ fn an_interrupted_run_ends_in_order() {
         input: None,
         output: folder.path().join("demo.ts"),
     };
-    let recording = run(&plan, &mut View::Hidden, &AtomicBool::new(true)).expect("a run");
+    let stop = Stop::new().expect("a stop");
+    stop.stop();
+    let recording = run(&plan, &mut View::Hidden, &stop).expect("a run");
     assert!(recording.ended_at < Instant::from_secs(10));
 }

@@ -49,8 +49,7 @@ impl Screen {
             {
                 let is_interrupt =
                     key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-                is_wanted |=
-                    is_interrupt || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc);
+                is_wanted |= is_interrupt || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc);
             }
         }
         Ok(is_wanted)
@@ -187,11 +186,7 @@ fn draw_happenings(frame: &mut Frame<'_>, area: Rect, moment: &Moment<'_>) {
 }
 
 /// The newest values that fit `width` columns, the newest last.
-fn history(
-    samples: &[Sample],
-    width: u16,
-    value: impl Fn(&[Sample], usize) -> u64,
-) -> Vec<u64> {
+fn history(samples: &[Sample], width: u16, value: impl Fn(&[Sample], usize) -> u64) -> Vec<u64> {
     let step = (COLUMN.as_nanos() / SAMPLE_INTERVAL.as_nanos()) as usize;
     let indices = (0..samples.len()).rev().step_by(step);
     let mut values: Vec<u64> = indices

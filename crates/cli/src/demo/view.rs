@@ -38,10 +38,7 @@ pub(super) enum View {
     #[cfg(test)]
     Hidden,
     /// On standard output, line by line.
-    Lines {
-        next_at: Instant,
-        told_count: usize,
-    },
+    Lines { next_at: Instant, told_count: usize },
     /// On a terminal.
     Screen { screen: Screen, next_at: Instant },
 }

@@ -39,6 +39,9 @@ const INITIAL_BYTES: u64 = 10 * 1_000;
 /// Congestion does not end Startup before so many rounds of it have passed.
 const STARTUP_ROUNDS_BEFORE_DELAY_EXIT: u64 = 2;
 
+/// A path that delivers at least this share of the rate at which it is sent to is not full.
+const DELIVERED_AS_SENT: f64 = 0.95;
+
 pub(super) fn build_default(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(DelayBbr::new(&product::PROFILE, config))
 }
@@ -164,9 +167,11 @@ impl DelayBbr {
             return self.bandwidth.on_round(None);
         };
         let rate = sample.min_of_send_and_ack_rate;
+        let is_path_full = self.is_draining_congestion()
+            && rate < send_rate(&newest.sent).mul_f64(DELIVERED_AS_SENT);
         let says_least_only = sample.is_app_limited
             && self.profile.app_limited_samples == AppLimitedSamples::OnlyRaise
-            && !self.is_draining_congestion();
+            && !is_path_full;
         if says_least_only {
             self.bandwidth.raise(rate);
         } else {
@@ -251,6 +256,7 @@ impl DelayBbr {
             let rounds = self.rounds.count - self.startup_began_at_round;
             self.full_pipe.is_full |= self.profile.has_startup_delay_exit
                 && rounds > STARTUP_ROUNDS_BEFORE_DELAY_EXIT
+                && !self.has_too_little()
                 && self.signal.is_congested(self.profile);
             if self.full_pipe.is_full {
                 self.mode = Mode::Drain;
