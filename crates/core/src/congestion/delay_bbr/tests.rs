@@ -64,6 +64,13 @@ impl Rig {
         }
     }
 
+    /// Has the newest packet sent say that it and those before it were sent at `rate`.
+    fn set_send_rate(&mut self, rate: DataRate) {
+        let packet = self.flying.last_mut().unwrap();
+        packet.delivery.first_sent_at = packet.sent_at.saturating_sub(millis(100));
+        packet.delivery.sent_bytes = rate.bytes_in(millis(100));
+    }
+
     /// Reports the oldest packets in flight, all with one round-trip time.
     fn ack(&mut self, count: usize, rtt_millis: u64, rate: DataRate, is_app_limited: bool) {
         let prior_bytes_in_flight = self.flying.len() as u64 * u64::from(PACKET_BYTES);
@@ -370,16 +377,43 @@ fn app_limited_rounds_do_not_fill_the_pipe() {
 }
 
 #[test]
-fn app_limited_samples_lower_the_estimate_while_congestion_drains() {
+fn app_limited_samples_lower_the_estimate_while_congestion_drains_if_less_arrives_than_is_sent() {
+    assert_eq!(estimate_after_congestion(1_400), kbps(1_200));
+    assert_eq!(estimate_after_congestion(1_200), kbps(2_000));
+}
+
+/// The estimate after rounds in which packets were sent at this rate and delivered at 1.2 Mbit/s.
+fn estimate_after_congestion(sent_kbps: u64) -> DataRate {
     let mut rig = Rig::in_probe_bw(&product::PROFILE, kbps(2_000));
     rig.congest(60);
     // Eleven rounds of twice sixty packets that never drain.
     for _ in 0..23 {
         rig.send(60);
+        rig.set_send_rate(kbps(sent_kbps));
         rig.now += millis(200);
         rig.ack(60, 200, kbps(1_200), true);
     }
-    assert_eq!(rig.bbr.bandwidth.max(), kbps(1_200));
+    rig.bbr.bandwidth.max()
+}
+
+#[test]
+fn persistent_queueing_ends_startup_for_want_of_packets_too_but_jitter_does_not() {
+    let state_after = |rtts_millis: [u64; 2]| {
+        let mut rig = Rig::new(&product::PROFILE);
+        for _ in 0..4 {
+            rig.app_limited_round(100, kbps(500));
+        }
+        for _ in 0..4 {
+            rig.send(2);
+            rig.now += millis(130);
+            for rtt in rtts_millis {
+                rig.ack(1, rtt, kbps(500), true);
+            }
+        }
+        rig.bbr.state()
+    };
+    assert_eq!(state_after([100, 130]), "Startup");
+    assert_ne!(state_after([130, 130]), "Startup");
 }
 
 #[test]
@@ -389,9 +423,7 @@ fn a_capacity_drop_replaces_the_estimate_at_once() {
         rig.congest(80);
         rig.send(1);
         // Sent at 3 Mbit/s, delivered at 1.
-        let packet = rig.flying.last_mut().unwrap();
-        packet.delivery.first_sent_at = packet.sent_at.saturating_sub(millis(100));
-        packet.delivery.sent_bytes = 37_500;
+        rig.set_send_rate(kbps(3_000));
         rig.send(100);
         rig.ack(81, 200, kbps(1_000), false);
         assert_eq!(rig.bbr.bandwidth.max(), kbps(bandwidth));
