@@ -39,6 +39,16 @@ pub(super) struct Plan {
     pub(super) output: PathBuf,
 }
 
+impl Plan {
+    /// What is sent, for people.
+    fn source_name(&self) -> String {
+        match &self.input {
+            None => "the camera, 640x360, 25 pictures/s, H.264".to_owned(),
+            Some(path) => path.display().to_string(),
+        }
+    }
+}
+
 /// A session that is up, and the links that it runs over.
 struct Session {
     clock: Clock,
@@ -60,35 +70,25 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
         None => (Source::Camera, Viewer::of_camera(&plan.output)?),
         Some(file) => (Source::File, Viewer::of_file(file.kind, &plan.output)?),
     };
-    let Session {
-        clock,
-        relay,
-        receiver,
-        receiver_events,
-        sender,
-        sender_events,
-    } = connect(plan, source)?;
+    let session = connect(plan, source)?;
+    let (clock, sender, receiver) = (session.clock, &session.sender, &session.receiver);
     let started_at = clock.now();
     let end_at = Instant::ZERO + plan.duration;
     let ledger = Ledger::default();
     let is_key_wanted = AtomicBool::new(false);
-    let source_name = match &plan.input {
-        None => "the camera, 640x360, 25 pictures/s, H.264".to_owned(),
-        Some(path) => path.display().to_string(),
-    };
     let mut watch = Watch {
-        monitor: Monitor::new(clock, &sender, &receiver, &relay),
+        monitor: Monitor::new(clock, sender, receiver, &session.relay),
         view,
-        sender_events,
+        sender_events: session.sender_events,
         ledger: &ledger,
         is_key_wanted: &is_key_wanted,
         end_at,
-        source_name,
+        source_name: plan.source_name(),
         ended: None,
     };
     let feed = Feed {
         clock,
-        sender: &sender,
+        sender,
         ledger: &ledger,
         is_key_wanted: &is_key_wanted,
         stop: stop.clone(),
@@ -98,8 +98,9 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
         let source = spawn(scope, "source", || play(plan, file, feed));
         let (deliveries, delivered) = mpsc::channel();
         let ledger = &ledger;
+        let frames = session.receiver_events;
         let taker = spawn(scope, "viewer", move || {
-            viewer::take(&receiver_events, clock, ledger, &deliveries);
+            viewer::take(&frames, clock, ledger, &deliveries);
             Ok(())
         });
         let looker = spawn(scope, "decoder", move || viewer.look(&delivered, ledger));
