@@ -126,9 +126,6 @@ impl DelayBbr {
         self.on_rtt(now, packet);
         let has_sampled = self.rounds.count > 0;
         let is_round_end = self.rounds.on_acked(number, self.next_packet_number);
-        if is_round_end {
-            self.signal.on_round_end(self.profile);
-        }
         if !has_sampled {
             return;
         }
@@ -259,11 +256,7 @@ impl DelayBbr {
             let rounds = self.rounds.count - self.startup_began_at_round;
             self.full_pipe.is_full |= self.profile.has_startup_delay_exit
                 && rounds > STARTUP_ROUNDS_BEFORE_DELAY_EXIT
-                && if self.has_too_little() {
-                    self.signal.was_congested_throughout()
-                } else {
-                    self.signal.is_congested(self.profile)
-                };
+                && self.signal.is_congested(self.profile);
             if self.full_pipe.is_full {
                 self.mode = Mode::Drain;
             }

@@ -16,10 +16,6 @@ pub(super) struct DelaySignal {
     smoothed: Option<Duration>,
     /// `seq_at_backoff` + 1: earlier packets were sent into the old queue.
     counts_from: u64,
-    /// The least round-trip time of the round that runs.
-    least_of_round: Option<Duration>,
-    /// Whether every round-trip time of the last round was above the bound.
-    was_congested_throughout: bool,
 }
 
 impl DelaySignal {
@@ -32,34 +28,19 @@ impl DelaySignal {
             self.base = Some(rtt);
             self.smoothed = Some(rtt);
         }
-        self.least_of_round = Some(self.least_of_round.map_or(rtt, |least| least.min(rtt)));
         let smoothed = self.smoothed.unwrap_or(rtt);
         self.smoothed = Some(smooth(smoothed, rtt, profile));
     }
 
     /// Algorithm 4, without the mode.
     pub(super) fn is_congested(&self, profile: &Profile) -> bool {
-        self.is_above_base(self.smoothed, profile)
-    }
-
-    /// Whether every packet of the last round was late: a queue, not jitter.
-    pub(super) fn was_congested_throughout(&self) -> bool {
-        self.was_congested_throughout
-    }
-
-    /// A round has ended.
-    pub(super) fn on_round_end(&mut self, profile: &Profile) {
-        let least = self.least_of_round.take();
-        self.was_congested_throughout = self.is_above_base(least, profile);
-    }
-
-    fn is_above_base(&self, rtt: Option<Duration>, profile: &Profile) -> bool {
-        let (Some(base), Some(rtt)) = (self.base, rtt) else {
+        let (Some(base), Some(smoothed)) = (self.base, self.smoothed) else {
             return false;
         };
-        rtt > base
-            .mul_f64(CONGESTION_FACTOR)
-            .max(base + profile.congestion_margin)
+        smoothed
+            > base
+                .mul_f64(CONGESTION_FACTOR)
+                .max(base + profile.congestion_margin)
     }
 
     /// Algorithm 5, lines 3 to 5: starts anew with the next packet that leaves.

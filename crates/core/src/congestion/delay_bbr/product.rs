@@ -6,9 +6,7 @@
 //! 2. Congestion by Algorithm 4 ends Startup too, from its third round on. Without it the start of
 //!    another flow fills the buffer for seconds, the flows that run learn the full queue as their
 //!    base, and the published rules lock in there. The base learnt in Startup holds in ProbeBW
-//!    until the first back-off: a base learnt only then may be that of a queue. While the sender
-//!    has too little to send, every packet of a round must have been late: one that was is the
-//!    hosts' jitter, and a path that idles shall keep its right to grow fast when another one dies.
+//!    until the first back-off: a base learnt only then may be that of a queue.
 //! 3. Congestion needs 5 ms above the base as well: a fifth of a short round-trip time is the
 //!    hosts' jitter.
 //! 4. A sample taken while the sender had too little to send raises the bandwidth, but neither

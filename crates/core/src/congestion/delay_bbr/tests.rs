@@ -397,26 +397,6 @@ fn estimate_after_congestion(sent_kbps: u64) -> DataRate {
 }
 
 #[test]
-fn persistent_queueing_ends_startup_for_want_of_packets_too_but_jitter_does_not() {
-    let state_after = |rtts_millis: [u64; 2]| {
-        let mut rig = Rig::new(&product::PROFILE);
-        for _ in 0..4 {
-            rig.app_limited_round(100, kbps(500));
-        }
-        for _ in 0..4 {
-            rig.send(2);
-            rig.now += millis(130);
-            for rtt in rtts_millis {
-                rig.ack(1, rtt, kbps(500), true);
-            }
-        }
-        rig.bbr.state()
-    };
-    assert_eq!(state_after([100, 130]), "Startup");
-    assert_ne!(state_after([130, 130]), "Startup");
-}
-
-#[test]
 fn a_capacity_drop_replaces_the_estimate_at_once() {
     for (profile, bandwidth) in [(&v5::PROFILE, 4_000), (&product::PROFILE, 1_000)] {
         let mut rig = Rig::in_probe_bw(profile, kbps(4_000));
