@@ -27,10 +27,11 @@ struct Arguments {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, also after Ctrl-C; 1 a file, key, address or input cannot be used; 2 the command
-line is wrong; 3 the peer did not answer or fell silent; 4 what was promised or expected was not met.
+line is wrong; 3 the peer did not answer or fell silent; 4 what was promised or expected was not
+met.
 
-Start with `anabranch keygen --output my.key` on both machines, then see `anabranch recv --help` and
-`anabranch send --help`.";
+To see it work: `anabranch demo`. To stream: `anabranch keygen --output my.key` on both machines,
+then `anabranch recv --help` and `anabranch send --help`. To experiment: `anabranch run --help`.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

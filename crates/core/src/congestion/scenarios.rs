@@ -187,35 +187,3 @@ fn zhang_lei_fig_7_reno_neither_starves_the_flow_nor_keeps_it_down() {
         assert!(after > 0.9 * 3.0, "seed {seed}: {after}");
     }
 }
-
-#[test]
-#[ignore = "a table to read, of minutes"]
-fn table_of_three_forms_and_nine_cases() {
-    let seeds = 10;
-    println!("| form | case | OWD ms | loss % | utilisation | Jain 100-300 s |");
-    for name in ["delay-bbr", "delay-bbr-v5", "delay-bbr-text"] {
-        for case in 1..=9 {
-            let runs: Vec<Measures> = (1..=seeds)
-                .map(|seed| three_flows(name, case, seed))
-                .collect();
-            println!(
-                "| {name} | {case} | {} | {} | {} | {} |",
-                range(&runs, 1, |run| run.one_way_delay_millis),
-                range(&runs, 2, |run| run.loss_ratio * 100.0),
-                range(&runs, 3, |run| run.utilisation),
-                range(&runs, 3, |run| run.jain),
-            );
-        }
-    }
-}
-
-/// "median (least-most)".
-fn range(runs: &[Measures], decimals: usize, of: impl Fn(&Measures) -> f64) -> String {
-    let mut values: Vec<f64> = runs.iter().map(of).collect();
-    values.sort_by(f64::total_cmp);
-    let (least, most) = (values[0], values[values.len() - 1]);
-    format!(
-        "{:.decimals$} ({least:.decimals$}-{most:.decimals$})",
-        values[values.len() / 2]
-    )
-}
