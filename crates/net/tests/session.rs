@@ -204,7 +204,6 @@ fn everything_arrives_although_a_path_dies() {
         .collect();
     let mut config = SenderConfig::new(sender_key, receiver_public, paths);
     config.clock = clock;
-    at_fixed_rate(&mut config);
     let (sender, events) = Sender::start(config).expect("loopback");
     wait_for(&events, connected);
     for number in 0..200 {
