@@ -1,4 +1,5 @@
-//! The MPEG-TS splitter takes any bytes in any pieces, and gives back no byte that it was not given.
+//! The MPEG-TS splitter takes any bytes in any pieces, and gives back no byte that it was not
+//! given.
 #![no_main]
 
 use anabranch_video::mpeg_ts::{PACKET_LEN, TransportUnitSplitter};

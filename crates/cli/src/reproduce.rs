@@ -10,8 +10,8 @@ use crate::progress::Progress;
 /// Runs a paper's experiments in the simulator and prints its figures beside ours.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-  zhang-delay-bbr   Zhang & Lei, Table 1: nine bottlenecks, three flows of Delay-BBR in three forms; mean
-                    one-way delay and loss beside Table 2
+  zhang-delay-bbr   Zhang & Lei, Table 1: nine bottlenecks, three flows of Delay-BBR in three forms;
+                    mean one-way delay and loss beside Table 2
 
   anabranch reproduce zhang-delay-bbr
   anabranch reproduce zhang-delay-bbr --seeds 3")]
@@ -20,7 +20,8 @@ pub(crate) struct Arguments {
     #[arg(value_enum)]
     paper: Paper,
     /// How many seeds; medians and ranges are printed.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: u64,
     /// How many runs at a time; 0: one per core.
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -22,12 +22,14 @@ pub(crate) struct Arguments {
     /// The scenario file.
     scenario: PathBuf,
     /// How many seeds to run, from --first-seed on, on all cores.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
     seeds: u64,
     /// The first seed.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     first_seed: u64,
-    /// Set a value of the scenario: `links.wifi.rate=\"2 Mbit/s\"`, `flows.0.controller=fixed`. May be repeated.
+    /// Set a value of the scenario: `links.wifi.rate="2 Mbit/s"`, `flows.0.controller=fixed`. May
+    /// be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
     /// What to print: a table, or the JSON report.

@@ -98,8 +98,8 @@ pub enum SourceLimits {
 pub enum PaddingPolicy {
     /// Never.
     Never,
-    /// While a controller probes, if more bandwidth would be of use: for an adaptive source below its
-    /// maximum.
+    /// While a controller probes, if more bandwidth would be of use: for an adaptive source below
+    /// its maximum.
     #[default]
     WhileProbing,
     /// Always, as Zhang & Lei §4.1 have it: the session is greedy from its first frame on.

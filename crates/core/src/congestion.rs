@@ -66,8 +66,8 @@ pub enum Timeout {
         /// Expiries since the last acknowledgement, from 1.
         count: u32,
     },
-    /// The path has been silent with packets outstanding so long that it counts as out. All that was
-    /// in flight has been taken out of flight.
+    /// The path has been silent with packets outstanding so long that it counts as out. All that
+    /// was in flight has been taken out of flight.
     FeedbackSilence,
     /// The moment asked for by [`CongestionController::next_timeout`].
     Own,
@@ -80,8 +80,8 @@ pub struct ControlParameters {
     pub congestion_window: Option<u64>,
     /// The rate at which packets are spaced; `None`: sending is clocked by acknowledgements.
     pub pacing_rate: Option<DataRate>,
-    /// The rate that the path is believed to carry for this session. The encoder's target is made of
-    /// it (0.8 × the sum over usable paths, Zhang & Lei).
+    /// The rate that the path is believed to carry for this session. The encoder's target is made
+    /// of it (0.8 × the sum over usable paths, Zhang & Lei).
     pub target_rate: DataRate,
     /// How fast useless packets may fill what media leaves, to probe for bandwidth; zero outside
     /// probing. A session that always pads ignores it and fills the pacing rate or window.
@@ -223,7 +223,10 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
 
 /// No controller has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no controller is called {name:?}; known are {}", known_names(CONTROLLERS.iter().map(|entry| entry.name)))]
+#[error(
+    "no controller is called {name:?}; known are {}",
+    known_names(CONTROLLERS.iter().map(|entry| entry.name))
+)]
 pub struct UnknownController {
     /// The name asked for.
     pub name: String,

@@ -165,8 +165,8 @@ impl Endpoint {
         })
     }
 
-    /// Adds a path, which may carry data at once: its driver vouches that it leads to the peer. Both
-    /// ends must add their paths in the same order. `None` past [`PathId::LIMIT`] paths.
+    /// Adds a path, which may carry data at once: its driver vouches that it leads to the peer.
+    /// Both ends must add their paths in the same order. `None` past [`PathId::LIMIT`] paths.
     pub fn add_path(&mut self, now: Instant, options: PathOptions) -> Option<PathId> {
         if self.paths.len() == PathId::LIMIT {
             return None;
@@ -228,8 +228,8 @@ impl Endpoint {
         self.events.pop_front()
     }
 
-    /// Ends the session: the peer is told three times over. Frames that still wait are not sent; ask
-    /// [`Endpoint::is_drained`] before.
+    /// Ends the session: the peer is told three times over. Frames that still wait are not sent;
+    /// ask [`Endpoint::is_drained`] before.
     pub fn close(&mut self, now: Instant) {
         if self.closing == Closing::Open {
             self.closing = Closing::Telling {
@@ -239,7 +239,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether this end has told all it has to tell after [`Endpoint::close`], or the peer has closed.
+    /// Whether this end has told all it has to tell after [`Endpoint::close`], or the peer has
+    /// closed.
     pub fn is_closed(&self) -> bool {
         self.closing == Closing::Closed
     }
@@ -337,8 +338,8 @@ impl Endpoint {
         self.scratch.assignments = assignments;
     }
 
-    /// When a path that a scheduler may have been waiting for becomes ready: an empty one, whose pacer
-    /// was not ready when the scheduler was last asked.
+    /// When a path that a scheduler may have been waiting for becomes ready: an empty one, whose
+    /// pacer was not ready when the scheduler was last asked.
     fn held_until(&self) -> Option<Instant> {
         if self.send_buffer.waiting().is_empty() {
             return None;

@@ -1,7 +1,7 @@
 //! The transport of Anabranch as a state machine: it is handed the time, datagrams and frames, and
 //! answers with datagrams to send, events, and the moment at which it wants to be called again. It
-//! owns no clock, socket, thread or source of chance, so the simulator, the emulator and real sockets
-//! drive the very same code.
+//! owns no clock, socket, thread or source of chance, so the simulator, the emulator and real
+//! sockets drive the very same code.
 //!
 //! Start at [`Endpoint`]. Beneath it: [`congestion`] decides how fast each path may send,
 //! [`scheduler`] which packet takes which path, [`recovery`] what arrived and what is lost, and

@@ -1,8 +1,8 @@
 //! Whether a path still answers.
 //!
-//! With packets outstanding, a path is *suspect* after one probe timeout of silence (SRTT + 4 RTTVAR,
-//! RFC 9002 §6.2.1) and *out* after max(3 SRTT, 200 ms). A late acknowledgement undoes both. While it
-//! is not active it is challenged, so that it is found again when it returns.
+//! With packets outstanding, a path is *suspect* after one probe timeout of silence (SRTT + 4
+//! RTTVAR, RFC 9002 §6.2.1) and *out* after max(3 SRTT, 200 ms). A late acknowledgement undoes
+//! both. While it is not active it is challenged, so that it is found again when it returns.
 
 use anabranch_units::{Duration, Instant};
 

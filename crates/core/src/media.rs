@@ -36,7 +36,8 @@ pub struct Frame<'a> {
     pub bytes: &'a [u8],
     /// Whether decoding can start here. Key frames are never given up for age alone.
     pub is_key: bool,
-    /// When the picture was taken, by the sender's clock: deadlines and frame delays count from here.
+    /// When the picture was taken, by the sender's clock: deadlines and frame delays count from
+    /// here.
     pub captured_at: Instant,
 }
 

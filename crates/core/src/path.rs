@@ -20,7 +20,8 @@ use crate::wire;
 /// What the driver says of a path that it adds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathOptions {
-    /// The user's preference, above zero; shares of traffic follow it where the scheduler may choose.
+    /// The user's preference, above zero; shares of traffic follow it where the scheduler may
+    /// choose.
     pub weight: f64,
     /// Whether the user pays by volume.
     pub is_metered: bool,

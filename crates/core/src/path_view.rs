@@ -140,8 +140,8 @@ impl PathView {
     /// unknown round-trip time counts as 100 ms).
     pub const UNKNOWN_RTT: Duration = Duration::from_millis(100);
 
-    /// The rate at which queued bytes leave: the pacing rate, else the window per round trip, else the
-    /// bandwidth estimate. Never zero.
+    /// The rate at which queued bytes leave: the pacing rate, else the window per round trip, else
+    /// the bandwidth estimate. Never zero.
     pub fn drain_rate(&self) -> DataRate {
         let rtt = self.smoothed_rtt.unwrap_or(Self::UNKNOWN_RTT);
         self.pacing_rate

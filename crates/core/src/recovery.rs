@@ -1,7 +1,7 @@
 //! Recovery: what was sent, what arrived, what is lost, and how fast the path delivered it.
 //!
-//! One place digests feedback for all controllers, so that none tracks packets again. Everything here
-//! is per path: packet numbers and round-trip times of different paths are never compared.
+//! One place digests feedback for all controllers, so that none tracks packets again. Everything
+//! here is per path: packet numbers and round-trip times of different paths are never compared.
 
 mod arrivals;
 mod delivery_rate;
@@ -109,14 +109,14 @@ impl Recovery {
         self.sent.push(now, bytes, content, delivery)
     }
 
-    /// The sender has nothing more to send now, though path and controller would allow it: samples of
-    /// what is in flight say little about the path (draft-ietf-ccwg-bbr §4.1.2.4).
+    /// The sender has nothing more to send now, though path and controller would allow it: samples
+    /// of what is in flight say little about the path (draft-ietf-ccwg-bbr §4.1.2.4).
     pub(crate) fn mark_app_limited(&mut self) {
         self.delivery.mark_app_limited(self.sent.bytes_in_flight());
     }
 
-    /// Digests a report. `is_same_path` says whether it came back on the path that it is about; only
-    /// then does its arrival give round-trip times. Returns whether it told anything new.
+    /// Digests a report. `is_same_path` says whether it came back on the path that it is about;
+    /// only then does its arrival give round-trip times. Returns whether it told anything new.
     pub(crate) fn on_report(
         &mut self,
         now: Instant,

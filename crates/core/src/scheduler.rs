@@ -1,9 +1,9 @@
 //! Packet scheduling: which packet takes which path.
 //!
-//! One trait carries early binding (to a path's own queue as a packet arrives), late binding (hold it
-//! until a path is [`PathView::sendable_bytes`]), reordering and duplication. Most schedulers are one
-//! cost per path: they implement [`PathCost`] and are schedulers by way of [`ByPathCost`]. To add
-//! one: one file in `scheduler/`, one line in [`SCHEDULERS`].
+//! One trait carries early binding (to a path's own queue as a packet arrives), late binding (hold
+//! it until a path is [`PathView::sendable_bytes`]), reordering and duplication. Most schedulers
+//! are one cost per path: they implement [`PathCost`] and are schedulers by way of [`ByPathCost`].
+//! To add one: one file in `scheduler/`, one line in [`SCHEDULERS`].
 
 #[cfg(test)]
 mod contract;
@@ -184,7 +184,10 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
 
 /// No scheduler has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no scheduler is called {name:?}; known are {}", known_names(SCHEDULERS.iter().map(|entry| entry.name)))]
+#[error(
+    "no scheduler is called {name:?}; known are {}",
+    known_names(SCHEDULERS.iter().map(|entry| entry.name))
+)]
 pub struct UnknownScheduler {
     /// The name asked for.
     pub name: String,

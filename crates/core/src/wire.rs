@@ -1,4 +1,5 @@
-//! The datagram codec: pure functions between bytes and frames. `docs/protocol.md` shows the layouts.
+//! The datagram codec: pure functions between bytes and frames. `docs/protocol.md` shows the
+//! layouts.
 //!
 //! A datagram is *tracked* (it has a packet number and is acknowledged: media, padding, challenges)
 //! or *untracked* (feedback and answers). Then follow frames. Encryption is outside, in `secure`.

@@ -445,7 +445,8 @@ proptest! {
     /// protection would have dropped garbled ones, so nothing is asked of how many arrive.
     #[test]
     fn garbled_datagrams_are_survived(seed in any::<u64>()) {
-        let mut network = Network::new(adaptive(4), vec![TestPath::new(4, 20), TestPath::new(3, 50)]);
+        let paths = vec![TestPath::new(4, 20), TestPath::new(3, 50)];
+        let mut network = Network::new(adaptive(4), paths);
         network.tamper = Some(|rng: &mut Rng, bytes: &mut Vec<u8>| {
             if rng.chance(0.05) && !bytes.is_empty() {
                 let index = rng.below(bytes.len() as u64) as usize;

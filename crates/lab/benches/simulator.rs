@@ -1,7 +1,8 @@
 //! How fast the simulator is: data packets delivered per CPU-second, and memory at its peak.
 //!
 //! Run it by `make bench`. Machines are noisy: compare ratios of one run. For orientation, on
-//! such a scenario ns-2.35 delivers about 570,000 packets per CPU-second and ns-3.48 24,000 to 40,000.
+//! such a scenario ns-2.35 delivers about 570,000 packets per CPU-second and ns-3.48 24,000 to
+//! 40,000.
 
 use anabranch_lab as lab;
 use rustix::time::{ClockId, clock_gettime};

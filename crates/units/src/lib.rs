@@ -1,8 +1,8 @@
 //! The quantities that every part of Anabranch speaks in: time, rate, size and chance.
 //!
-//! Nothing here knows a clock, a socket or the platform's random source. Every type reads and writes
-//! itself as people do (`"100 ms"`, `"3 Mbit/s"`, `"64 kB"`), so scenario files, command lines and
-//! reports share one notation.
+//! Nothing here knows a clock, a socket or the platform's random source. Every type reads and
+//! writes itself as people do (`"100 ms"`, `"3 Mbit/s"`, `"64 kB"`), so scenario files, command
+//! lines and reports share one notation.
 
 mod bytes;
 mod ecn;

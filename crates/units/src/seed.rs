@@ -1,7 +1,7 @@
 //! Reproducible chance: named seeds, and a small portable generator.
 
-/// Where a run's random choices come from. Each component derives a seed of its own by name, so that
-/// one more draw in one component leaves every other component's draws unmoved: two algorithms
+/// Where a run's random choices come from. Each component derives a seed of its own by name, so
+/// that one more draw in one component leaves every other component's draws unmoved: two algorithms
 /// compared under one seed meet the same random network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Seed(pub u64);

@@ -252,8 +252,8 @@ impl Endpoint {
         self.update_target();
     }
 
-    /// What a report says of the path's life. One that came by another path proves only that the way
-    /// there works, and only since its newest packet was sent.
+    /// What a report says of the path's life. One that came by another path proves only that the
+    /// way there works, and only since its newest packet was sent.
     fn judge_answer(&mut self, now: Instant, on: PathId, about: PathId, digest: &Digest) {
         let path = &mut self.paths[about.index()];
         if on == about {

@@ -1,4 +1,5 @@
-//! What leaves, and in which order: answers and feedback, challenges, retransmissions, media, padding.
+//! What leaves, and in which order: answers and feedback, challenges, retransmissions, media,
+//! padding.
 
 use anabranch_units::{Duration, Ecn, Instant};
 

@@ -11,9 +11,9 @@ use crate::scheduler::{PacketKind, PacketView};
 /// The most bytes kept; a source that fills this is refused.
 const MAX_BUFFERED_BYTES: usize = 64 << 20;
 
-/// How often a fragment is sent at most: once, and three times again. With one try less, one fragment
-/// in 8,000 is lost for good at 5 % loss, and so more than one frame in a thousand. Key frames are
-/// worth more tries.
+/// How often a fragment is sent at most: once, and three times again. With one try less, one
+/// fragment in 8,000 is lost for good at 5 % loss, and so more than one frame in a thousand. Key
+/// frames are worth more tries.
 const MAX_SENDS: u8 = 4;
 const MAX_SENDS_OF_KEY: u8 = 20;
 

@@ -10,9 +10,9 @@ const FREE_BACKLOG: Duration = Duration::from_millis(60);
 /// What is more shall be gone within this time.
 const DRAIN_WITHIN: Duration = Duration::from_millis(500);
 
-/// The encoder's share of the active paths' bandwidth (0.8 of it by default; Zhang & Lei's code), less
-/// what the backlog needs. `path_rates` are the controllers' target rates. A source that does not
-/// follow gets its would-be target all the same, unbounded.
+/// The encoder's share of the active paths' bandwidth (0.8 of it by default; Zhang & Lei's code),
+/// less what the backlog needs. `path_rates` are the controllers' target rates. A source that does
+/// not follow gets its would-be target all the same, unbounded.
 pub(crate) fn target_bitrate(
     config: &MediaConfig,
     path_rates: impl Iterator<Item = DataRate>,

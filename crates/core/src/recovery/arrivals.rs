@@ -1,5 +1,5 @@
-//! The receiving half of recovery: which tracked packets arrived on a path, when, and when to report
-//! them.
+//! The receiving half of recovery: which tracked packets arrived on a path, when, and when to
+//! report them.
 
 use std::collections::VecDeque;
 

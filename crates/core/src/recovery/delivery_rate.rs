@@ -37,7 +37,8 @@ pub struct RateSample {
     pub prior_delivered_bytes: u64,
     /// The longer of the two intervals.
     pub interval: Duration,
-    /// Whether the interval is no shorter than the least round-trip time; shorter ones overestimate.
+    /// Whether the interval is no shorter than the least round-trip time; shorter ones
+    /// overestimate.
     pub is_full_round: bool,
     /// Whether the sender had too little to send when the packet left.
     pub is_app_limited: bool,

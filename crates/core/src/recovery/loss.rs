@@ -8,8 +8,8 @@ use super::sent_packets::SentPacket;
 /// The loss detection that a session uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossDetection {
-    /// A packet is lost when one sent at least three later has arrived, or when any later one has and
-    /// 9/8 of a round-trip time has passed since it was sent (RFC 9002 §6.1).
+    /// A packet is lost when one sent at least three later has arrived, or when any later one has
+    /// and 9/8 of a round-trip time has passed since it was sent (RFC 9002 §6.1).
     #[default]
     PerPacket,
     /// A packet is lost as soon as any later one has arrived (Zhang & Lei's code). For networks

@@ -79,8 +79,9 @@ pub(super) struct SentPackets {
     /// Packets `first..next_packet_number`, each with its fate.
     packets: VecDeque<(SentPacket, Fate)>,
     first: u64,
-    /// Numbers up to the largest acknowledged one that are not acknowledged, ascending. Short, because
-    /// settled ones are forgotten: so a report costs what is new in it, not what it repeats.
+    /// Numbers up to the largest acknowledged one that are not acknowledged, ascending. Short,
+    /// because settled ones are forgotten: so a report costs what is new in it, not what it
+    /// repeats.
     holes: Vec<u64>,
     /// One more than the largest acknowledged number; zero before the first.
     acked_until: u64,
@@ -239,7 +240,8 @@ impl SentPackets {
         }
     }
 
-    /// Forgets packets from the front: acknowledged ones, and lost ones sent more than `memory` ago.
+    /// Forgets packets from the front: acknowledged ones, and lost ones sent more than `memory`
+    /// ago.
     pub(super) fn forget_settled(&mut self, now: Instant, memory: Duration) {
         while let Some((packet, fate)) = self.packets.front() {
             let is_settled = match fate {

@@ -10,16 +10,17 @@ use crate::session_view::SessionView;
 
 /// What sending a packet on a path costs; the cheapest path gets it.
 pub trait PathCost: Debug + Send {
-    /// The cost of `packet` on `path`, whose [`PathView::queued_bytes`] counts what has been bound in
-    /// this call too. Only the order of costs matters.
+    /// The cost of `packet` on `path`, whose [`PathView::queued_bytes`] counts what has been bound
+    /// in this call too. Only the order of costs matters.
     fn cost(&mut self, now: Instant, packet: &PacketView, path: &PathView) -> Duration;
 
     /// `packet` has been bound to `path`.
     fn on_bound(&mut self, _packet: &PacketView, _path: &PathView) {}
 }
 
-/// How long a packet of `bytes` bytes takes to the receiver: half the latest round-trip time, and the
-/// queue before it at the drain rate (Zhang & Lei eq. 14; ALGORITHMS §5.1 counts the packet too).
+/// How long a packet of `bytes` bytes takes to the receiver: half the latest round-trip time, and
+/// the queue before it at the drain rate (Zhang & Lei eq. 14; ALGORITHMS §5.1 counts the packet
+/// too).
 pub fn transfer_cost(path: &PathView, bytes: u64) -> Duration {
     path.latest_rtt.unwrap_or(PathView::UNKNOWN_RTT) / 2
         + path.drain_rate().time_for(path.queued_bytes + bytes)

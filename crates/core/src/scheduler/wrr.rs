@@ -1,12 +1,12 @@
 //! `wrr`: weighted round robin, shares by available bandwidth.
 //!
-//! Source: Zhang & Lei eq. 16, interleaved as in their code: the classic weighted round robin of load
-//! balancers, which serves every path whose weight reaches a mark that sinks from the largest weight
-//! to one.
+//! Source: Zhang & Lei eq. 16, interleaved as in their code: the classic weighted round robin of
+//! load balancers, which serves every path whose weight reaches a mark that sinks from the largest
+//! weight to one.
 //!
 //! *Deviations*: eq. 16 prints load_i = ⌈n·ABW_i/ΣABW⌉, whose sum may exceed the frame's n packets;
-//! surplus turns at the frame's end are not used (ALGORITHMS §4.2). One-packet frames alternate, as in
-//! their code. Retransmissions follow the session's rule, the path that delivers first.
+//! surplus turns at the frame's end are not used (ALGORITHMS §4.2). One-packet frames alternate, as
+//! in their code. Retransmissions follow the session's rule, the path that delivers first.
 
 use anabranch_units::{DataRate, Instant};
 

@@ -52,8 +52,8 @@ impl FeedbackReport {
         self.reported_at
     }
 
-    /// Completes the truncated numbers with what is expected of them: the path's next packet number,
-    /// and the time of its last report.
+    /// Completes the truncated numbers with what is expected of them: the path's next packet
+    /// number, and the time of its last report.
     pub(crate) fn expand(&mut self, next_packet_number: u64, last_reported_at: Instant) {
         self.largest = truncated::expand(self.largest as u32, next_packet_number);
         let micros = self.reported_at.as_micros() as u32;
