@@ -5,7 +5,7 @@ use core::fmt::Debug;
 use anabranch_units::{Duration, Instant};
 
 use super::{Assignment, PacketKind, PacketView, Scheduler, SendQueue};
-use crate::path_view::{PathSet, PathState, PathView};
+use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::session_view::SessionView;
 
 /// What sending a packet on a path costs; the cheapest path gets it.
@@ -56,12 +56,12 @@ impl<C: PathCost> Scheduler for ByPathCost<C> {
         self.paths.extend_from_slice(paths);
         for (index, packet) in queue.iter() {
             let bytes = u64::from(packet.bytes);
-            let chosen = candidates(packet, &self.paths)
-                .min_by_key(|path| match packet.kind {
-                    PacketKind::Retransmission => transfer_cost(path, bytes),
-                    PacketKind::Source => self.cost.cost(now, packet, path),
-                })
-                .map(|path| path.id);
+            let chosen = match packet.kind {
+                PacketKind::Retransmission => fastest(packet, &self.paths),
+                PacketKind::Source => candidates(packet, &self.paths)
+                    .min_by_key(|path| self.cost.cost(now, packet, path))
+                    .map(|path| path.id),
+            };
             let Some(id) = chosen else { return };
             let path = &mut self.paths[id.index()];
             if packet.kind == PacketKind::Source {
@@ -93,4 +93,12 @@ pub(super) fn candidates<'a>(
     paths
         .iter()
         .filter(move |path| rank(path) == best && best < 3)
+}
+
+/// The path that delivers `packet` first, for what does not follow a scheduler's own rule:
+/// retransmissions (ALGORITHMS §5.1).
+pub(super) fn fastest(packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
+    candidates(packet, paths)
+        .min_by_key(|path| transfer_cost(path, u64::from(packet.bytes)))
+        .map(|path| path.id)
 }

@@ -8,8 +8,8 @@
 
 use anabranch_units::Instant;
 
-use super::path_cost::candidates;
-use super::{Assignment, PacketKind, Scheduler, SendQueue, transfer_cost};
+use super::path_cost::{candidates, fastest};
+use super::{Assignment, PacketKind, Scheduler, SendQueue};
 use crate::path_view::{PathId, PathSet, PathView};
 use crate::session_view::SessionView;
 
@@ -39,9 +39,7 @@ impl Scheduler for RoundRobin {
             let bytes = u64::from(packet.bytes);
             let next = self.next;
             let chosen = match packet.kind {
-                PacketKind::Retransmission => candidates(packet, &self.paths)
-                    .min_by_key(|path| transfer_cost(path, bytes))
-                    .map(|path| path.id),
+                PacketKind::Retransmission => fastest(packet, &self.paths),
                 PacketKind::Source => candidates(packet, &self.paths)
                     .filter(|path| path.sendable_bytes >= bytes)
                     .min_by_key(|path| (path.id < next, path.id))

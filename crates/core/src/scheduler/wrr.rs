@@ -10,8 +10,8 @@
 
 use anabranch_units::{DataRate, Instant};
 
-use super::path_cost::candidates;
-use super::{Assignment, PacketKind, Scheduler, SendQueue, transfer_cost};
+use super::path_cost::{candidates, fastest};
+use super::{Assignment, PacketKind, PacketView, Scheduler, SendQueue};
 use crate::media::FrameId;
 use crate::path_view::{PathId, PathSet, PathView};
 use crate::session_view::SessionView;
@@ -24,7 +24,7 @@ struct WeightedRoundRobin {
     turns: Vec<PathId>,
     /// Which path begins an interleaving, so that no path is favoured by its number.
     first: u8,
-    queued_bytes: Vec<PathView>,
+    paths: Vec<PathView>,
 }
 
 pub(super) fn build() -> Box<dyn Scheduler> {
@@ -32,23 +32,34 @@ pub(super) fn build() -> Box<dyn Scheduler> {
 }
 
 impl WeightedRoundRobin {
+    /// The path of a frame's next packet. A path that has died since the frame was dealt loses its
+    /// turns.
+    fn next_turn(&mut self, packet: &PacketView) -> Option<PathId> {
+        if self.frame != Some(packet.frame) {
+            self.frame = Some(packet.frame);
+            let usable: Vec<PathView> = candidates(packet, &self.paths).copied().collect();
+            self.deal(u64::from(packet.fragment_count), &usable);
+        }
+        let id = self.turns.pop()?;
+        self.paths[id.index()].state.is_usable().then_some(id)
+    }
+
     /// Eq. 16, interleaved.
-    fn deal(&mut self, packet_count: u64, paths: &[&PathView]) {
+    fn deal(&mut self, packet_count: u64, paths: &[PathView]) {
         self.turns.clear();
         let total: DataRate = paths.iter().map(|path| path.bandwidth).sum();
-        let loads = paths.iter().map(|path| {
+        let total = u128::from(total.bits_per_second().max(1));
+        let load = |path: &PathView| {
             let share = u128::from(path.bandwidth.bits_per_second()) * u128::from(packet_count);
-            let total = u128::from(total.bits_per_second().max(1));
             (share.div_ceil(total) as u64).min(packet_count)
-        });
-        let loads: Vec<u64> = loads.collect();
+        };
         let start = usize::from(self.first) % paths.len();
         self.first = self.first.wrapping_add(1);
-        for mark in (1..=loads.iter().copied().max().unwrap_or(0)).rev() {
+        for mark in (1..=paths.iter().map(load).max().unwrap_or(0)).rev() {
             for turn in 0..paths.len() {
-                let index = (start + turn) % paths.len();
-                if loads[index] >= mark && (self.turns.len() as u64) < packet_count {
-                    self.turns.push(paths[index].id);
+                let path = &paths[(start + turn) % paths.len()];
+                if load(path) >= mark && (self.turns.len() as u64) < packet_count {
+                    self.turns.push(path.id);
                 }
             }
         }
@@ -65,32 +76,17 @@ impl Scheduler for WeightedRoundRobin {
         paths: &[PathView],
         out: &mut Vec<Assignment>,
     ) {
-        self.queued_bytes.clear();
-        self.queued_bytes.extend_from_slice(paths);
+        self.paths.clear();
+        self.paths.extend_from_slice(paths);
         for (index, packet) in queue.iter() {
-            let bytes = u64::from(packet.bytes);
-            let usable: Vec<&PathView> = candidates(packet, &self.queued_bytes).collect();
-            let fastest = usable.iter().min_by_key(|path| transfer_cost(path, bytes));
-            let Some(fastest) = fastest.map(|path| path.id) else {
+            let Some(fastest) = fastest(packet, &self.paths) else {
                 return;
             };
             let id = match packet.kind {
                 PacketKind::Retransmission => fastest,
-                PacketKind::Source => {
-                    if self.frame != Some(packet.frame) {
-                        self.frame = Some(packet.frame);
-                        let usable: Vec<PathView> = usable.into_iter().copied().collect();
-                        let usable: Vec<&PathView> = usable.iter().collect();
-                        self.deal(u64::from(packet.fragment_count), &usable);
-                    }
-                    // A path that has died since the deal loses its turns to the fastest.
-                    self.turns
-                        .pop()
-                        .filter(|id| paths[id.index()].state.is_usable())
-                        .unwrap_or(fastest)
-                }
+                PacketKind::Source => self.next_turn(packet).unwrap_or(fastest),
             };
-            self.queued_bytes[id.index()].queued_bytes += bytes;
+            self.paths[id.index()].queued_bytes += u64::from(packet.bytes);
             out.push(Assignment {
                 index,
                 paths: PathSet::only(id),
