@@ -207,17 +207,19 @@ fn row(case: Case, controller: &'static str, scenario: &Scenario, report: Report
 const DIFFERENCES: &str = "\
 The paper's figures are of single runs; it does not say of how many, nor their seeds.
 
-delay-bbr       below the paper's delay and loss in every run: its Startup ends when the delay rises, so
-                that no start fills the queue, which is where the published forms lose their packets.
-delay-bbr-text  In case 1 all losses fall into the 20 s after a start: the gain of 2.885 that the text
-                quotes runs until three rounds show no growth. Later nothing is lost. It is unfair because
-                Algorithm 5, as printed, never renews an expired least round-trip time: a flow that saw
-                the empty path stays in ProbeRTT for nearly all of its time.
-delay-bbr-v5    Two modes. The start at 80 s fills the queue; a flow that measures its base delay then
-                takes the full queue for the path. In some runs all do, none answers to delay any more,
-                and the queue stays full and overflows to the end; in the others it stays part full.
-                The paper's delays lie between the two, its losses below both: the start-ups alone,
-                at the code's gain of 2, lose more here than the paper's whole runs.
+delay-bbr       Below the paper's delay and loss in every run: its Startup ends when the delay
+                rises, so that no start fills the queue, which is where the published forms lose
+                their packets.
+delay-bbr-text  In case 1 all losses fall into the 20 s after a start: the gain of 2.885 that the
+                text quotes runs until three rounds show no growth. Later nothing is lost. It is
+                unfair because Algorithm 5, as printed, never renews an expired least round-trip
+                time: a flow that saw the empty path stays in ProbeRTT nearly all of its time.
+delay-bbr-v5    Two modes. The start at 80 s fills the queue; a flow that measures its base delay
+                then takes the full queue for the path. In some runs all do, none answers to delay
+                any more, and the queue stays full and overflows to the end; in the others it
+                stays part full. The paper's delays lie between the two, its losses below both:
+                the start-ups alone, at the code's gain of 2, lose more here than the paper's
+                whole runs.
 ";
 
 /// The rows as aligned text, ours beside the paper's, and what explains their differences.
