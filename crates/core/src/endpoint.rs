@@ -374,7 +374,7 @@ impl Endpoint {
     }
 
     /// When a packet of `bytes` bytes that is not on `avoided` could be there, with two mean
-    /// deviations to spare (ALGORITHMS §5.1: cost(p*) + guard).
+    /// deviations to spare (`docs/algorithms.md`: cost(p*) + 2 RTTVAR).
     fn retransmission_arrives_at(&self, now: Instant, avoided: PathId, bytes: u32) -> Instant {
         let cost = |view: &PathView| {
             scheduler::transfer_cost(view, u64::from(bytes)) + view.rtt_variation * 2

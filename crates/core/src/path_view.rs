@@ -136,8 +136,8 @@ pub struct PathView {
 }
 
 impl PathView {
-    /// The round-trip time that a cost is computed with before the first sample (ALGORITHMS §4: an
-    /// unknown round-trip time counts as 100 ms).
+    /// The round-trip time that a cost is computed with before the first sample
+    /// (`docs/algorithms.md`: an unknown round-trip time counts as 100 ms).
     pub const UNKNOWN_RTT: Duration = Duration::from_millis(100);
 
     /// The rate at which queued bytes leave: the pacing rate, else the window per round trip, else

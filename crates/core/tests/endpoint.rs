@@ -63,7 +63,7 @@ fn a_frame_arrives_byte_for_byte_after_serialization_and_delay() {
 }
 
 #[test]
-fn s5_1_five_percent_loss_leaves_999_of_1000_frames_complete() {
+fn arq_five_percent_loss_leaves_999_of_1000_frames_complete() {
     let path = TestPath {
         loss: 0.05,
         ..TestPath::new(8, 25)
@@ -88,7 +88,7 @@ fn s5_1_five_percent_loss_leaves_999_of_1000_frames_complete() {
 }
 
 #[test]
-fn s5_1_with_an_rtt_beyond_the_deadline_only_key_frames_are_sent_again() {
+fn arq_with_an_rtt_beyond_the_deadline_only_key_frames_are_sent_again() {
     let path = TestPath {
         loss: 0.05,
         ..TestPath::new(8, 300)
@@ -117,7 +117,7 @@ fn s5_1_with_an_rtt_beyond_the_deadline_only_key_frames_are_sent_again() {
 }
 
 #[test]
-fn s5_1_what_is_lost_on_one_path_is_sent_again_on_the_other() {
+fn arq_what_is_lost_on_one_path_is_sent_again_on_the_other() {
     let lossy = TestPath {
         loss: 0.2,
         ..TestPath::new(8, 20)

@@ -190,7 +190,7 @@ impl SendBuffer {
     }
 
     /// A copy sent on `path` is lost, or stuck there while `is_stuck`. `arrives_at` is when another
-    /// one could be there, the doubt included (ALGORITHMS §5.1: now + cost(p*) + guard). Queues the
+    /// one could be there, the doubt included (`docs/algorithms.md`). Queues the
     /// fragment if it is to be sent again.
     pub(crate) fn on_lost(
         &mut self,
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn s5_1_what_would_come_late_is_given_up_but_not_a_key_frame() {
+    fn arq_what_would_come_late_is_given_up_but_not_a_key_frame() {
         let mut buffer = buffer_with(&[(0, false), (0, true)]);
         send_all(&mut buffer);
         let late = Instant::from_millis(501);
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn s5_1_a_fragment_is_sent_again_three_times_at_most() {
+    fn arq_a_fragment_is_sent_again_three_times_at_most() {
         let mut buffer = buffer_with(&[(0, false)]);
         send_all(&mut buffer);
         for _ in 0..3 {
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn s5_1_nothing_older_than_the_deadline_is_kept_but_the_last_key_frame() {
+    fn arq_nothing_older_than_the_deadline_is_kept_but_the_last_key_frame() {
         let mut buffer = buffer_with(&[(0, true), (40, false), (80, true), (120, false)]);
         let mut late = Vec::new();
         buffer.expire(Instant::from_millis(700), |id| late.push(id.0));

@@ -19,7 +19,7 @@ pub trait PathCost: Debug + Send {
 }
 
 /// How long a packet of `bytes` bytes takes to the receiver: half the latest round-trip time, and
-/// the queue before it at the drain rate (Zhang & Lei eq. 14; ALGORITHMS §5.1 counts the packet
+/// the queue before it at the drain rate (Zhang & Lei eq. 14; the session counts the packet
 /// too).
 pub fn transfer_cost(path: &PathView, bytes: u64) -> Duration {
     path.latest_rtt.unwrap_or(PathView::UNKNOWN_RTT) / 2
@@ -96,7 +96,7 @@ pub(super) fn candidates<'a>(
 }
 
 /// The path that delivers `packet` first, for what does not follow a scheduler's own rule:
-/// retransmissions (ALGORITHMS §5.1).
+/// retransmissions (`docs/algorithms.md`).
 pub(super) fn fastest(packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
     candidates(packet, paths)
         .min_by_key(|path| transfer_cost(path, u64::from(packet.bytes)))

@@ -5,7 +5,7 @@
 //! weight to one.
 //!
 //! *Deviations*: eq. 16 prints load_i = ⌈n·ABW_i/ΣABW⌉, whose sum may exceed the frame's n packets;
-//! surplus turns at the frame's end are not used (ALGORITHMS §4.2). One-packet frames alternate, as
+//! surplus turns at the frame's end are not used. One-packet frames alternate, as
 //! in their code. Retransmissions follow the session's rule, the path that delivers first.
 
 use anabranch_units::{DataRate, Instant};
