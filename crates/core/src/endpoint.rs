@@ -124,6 +124,14 @@ pub enum Event {
     Closed,
 }
 
+impl Event {
+    /// The frame was given up at the sender.
+    fn late(id: FrameId) -> Self {
+        let reason = DropReason::Late;
+        Event::FrameDropped { id, reason }
+    }
+}
+
 impl Endpoint {
     /// An endpoint without paths. `seed` feeds its random choices; on a real network it must be
     /// unpredictable.
@@ -438,10 +446,7 @@ impl Endpoint {
         let counters = &mut self.counters;
         self.send_buffer.expire(now, |id| {
             counters.frames_late += 1;
-            events.push_back(Event::FrameDropped {
-                id,
-                reason: DropReason::Late,
-            });
+            events.push_back(Event::late(id));
         });
     }
 }

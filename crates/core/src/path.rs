@@ -5,9 +5,7 @@ use std::collections::VecDeque;
 use anabranch_units::{DataRate, Instant};
 
 use crate::config::{Config, PaddingPolicy};
-use crate::congestion::{
-    CongestionController, ControlParameters, Feedback, FeedbackSchedule, Timeout,
-};
+use crate::congestion::{CongestionController, ControlParameters, FeedbackSchedule, Timeout};
 use crate::counters::PathCounters;
 use crate::liveness::Liveness;
 use crate::pacer::Pacer;
@@ -326,21 +324,10 @@ impl Path {
             self.schedule.on_acked(packet.sent.packet_number);
         }
         self.count_losses(digest);
-        let feedback = Feedback {
-            path: self.id,
-            acked: &digest.acked,
-            lost: &digest.lost,
-            spurious: &digest.spurious,
-            rtt: self.recovery.rtt(),
-            delivery: digest.delivery,
-            prior_bytes_in_flight: digest.prior_bytes_in_flight,
-            bytes_in_flight: self.recovery.bytes_in_flight(),
-            delivered_bytes: self.recovery.delivered_bytes(),
-            is_app_limited: digest.is_app_limited,
-            is_window_limited: core::mem::take(&mut self.is_window_limited),
-            reported_at: self.last_reported_at,
-            ce_count: digest.ce_count,
-        };
+        let is_window_limited = core::mem::take(&mut self.is_window_limited);
+        let feedback =
+            self.recovery
+                .feedback(self.id, digest, self.last_reported_at, is_window_limited);
         self.controller.on_feedback(now, &feedback, session, views);
         self.control = self.controller.control();
         if !is_schedule_fixed {

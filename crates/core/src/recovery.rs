@@ -11,6 +11,8 @@ mod sent_packets;
 
 use anabranch_units::{Duration, Instant};
 
+use crate::congestion::Feedback;
+use crate::path_view::PathId;
 use crate::wire::FeedbackReport;
 
 pub(crate) use arrivals::Arrivals;
@@ -158,6 +160,31 @@ impl Recovery {
         self.detect_losses(now, digest);
         self.sent.forget_settled(now, self.lost_memory());
         true
+    }
+
+    /// What a controller is told of `digest`, the last one made.
+    pub(crate) fn feedback<'a>(
+        &'a self,
+        path: PathId,
+        digest: &'a Digest,
+        reported_at: Instant,
+        is_window_limited: bool,
+    ) -> Feedback<'a> {
+        Feedback {
+            path,
+            acked: &digest.acked,
+            lost: &digest.lost,
+            spurious: &digest.spurious,
+            rtt: &self.rtt,
+            delivery: digest.delivery,
+            prior_bytes_in_flight: digest.prior_bytes_in_flight,
+            bytes_in_flight: self.bytes_in_flight(),
+            delivered_bytes: self.delivered_bytes(),
+            is_app_limited: digest.is_app_limited,
+            is_window_limited,
+            reported_at,
+            ce_count: digest.ce_count,
+        }
     }
 
     /// When [`Recovery::on_loss_timeout`] is due.

@@ -2,13 +2,14 @@
 //!
 //! One trait carries early binding (to a path's own queue as a packet arrives), late binding (hold
 //! it until a path is [`PathView::sendable_bytes`]), reordering and duplication. Most schedulers
-//! are one cost per path: they implement [`PathCost`] and are schedulers by way of [`ByPathCost`].
-//! To add one: one file in `scheduler/`, one line in [`SCHEDULERS`].
+//! choose a path for one packet after the other, and most of these by a cost per path: they
+//! implement [`PathChoice`] or [`PathCost`] and are schedulers by way of [`OneByOne`]. To add one:
+//! one file in `scheduler/`, one line in [`SCHEDULERS`].
 
 #[cfg(test)]
 mod contract;
 mod min_cost;
-mod path_cost;
+mod one_by_one;
 mod round_robin;
 #[cfg(test)]
 mod testing;
@@ -23,7 +24,7 @@ use crate::media::FrameId;
 use crate::path_view::{PathId, PathSet, PathView};
 use crate::session_view::SessionView;
 
-pub use path_cost::{ByPathCost, PathCost, transfer_cost};
+pub use one_by_one::{OneByOne, PathChoice, PathCost, transfer_cost};
 
 /// Binds packets to paths.
 pub trait Scheduler: Debug + Send {

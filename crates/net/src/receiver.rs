@@ -253,14 +253,8 @@ impl ReceiverRole {
 
     fn snapshot(&mut self, now: Instant) -> Snapshot {
         let current = self.current.as_mut().map(|current| current.snapshot(now));
-        let mut snapshot = current.or_else(|| self.last.clone()).unwrap_or(Snapshot {
-            at: now,
-            ..Snapshot::default()
-        });
-        snapshot.edge.refused_handshakes = self.edge.refused_handshakes;
-        snapshot.edge.unknown_datagrams = self.edge.unknown_datagrams;
-        snapshot.edge.dropped_events = self.events.dropped_count;
-        snapshot
+        let seen = current.or_else(|| self.last.clone());
+        Snapshot::with_edge(seen, now, &self.edge, self.events.dropped_count)
     }
 }
 

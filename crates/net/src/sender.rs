@@ -363,15 +363,8 @@ impl SenderRole {
     }
 
     fn snapshot(&mut self, now: Instant) -> Snapshot {
-        let snapshot = self.driver.as_mut().map(|driver| driver.snapshot(now));
-        let mut snapshot = snapshot.unwrap_or(Snapshot {
-            at: now,
-            ..Snapshot::default()
-        });
-        snapshot.edge.refused_handshakes = self.edge.refused_handshakes;
-        snapshot.edge.unknown_datagrams = self.edge.unknown_datagrams;
-        snapshot.edge.dropped_events = self.events.dropped_count;
-        snapshot
+        let seen = self.driver.as_mut().map(|driver| driver.snapshot(now));
+        Snapshot::with_edge(seen, now, &self.edge, self.events.dropped_count)
     }
 }
 

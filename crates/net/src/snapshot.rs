@@ -25,6 +25,25 @@ pub struct Snapshot {
     pub edge: EdgeCounters,
 }
 
+impl Snapshot {
+    /// What was seen of a session, if there is or was one, with what its end has counted besides.
+    pub(crate) fn with_edge(
+        seen: Option<Snapshot>,
+        at: Instant,
+        counted: &EdgeCounters,
+        dropped_events: u64,
+    ) -> Snapshot {
+        let mut snapshot = seen.unwrap_or(Snapshot {
+            at,
+            ..Snapshot::default()
+        });
+        snapshot.edge.refused_handshakes = counted.refused_handshakes;
+        snapshot.edge.unknown_datagrams = counted.unknown_datagrams;
+        snapshot.edge.dropped_events = dropped_events;
+        snapshot
+    }
+}
+
 /// One path of a session.
 #[derive(Clone, Debug)]
 pub struct PathSnapshot {

@@ -8,7 +8,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-use super::{CongestionController, Feedback, FeedbackSchedule, Timeout};
+use super::{CongestionController, FeedbackSchedule, Timeout};
 use crate::path_view::PathId;
 use crate::recovery::{Digest, LossDetection, PacketContent, Recovery};
 use crate::session_view::SessionView;
@@ -473,22 +473,12 @@ impl Bed {
 
 impl Flow {
     fn tell_controller(&mut self, now: Instant) {
-        let digest = &self.digest;
-        let feedback = Feedback {
-            path: PathId(0),
-            acked: &digest.acked,
-            lost: &digest.lost,
-            spurious: &digest.spurious,
-            rtt: self.recovery.rtt(),
-            delivery: digest.delivery,
-            prior_bytes_in_flight: digest.prior_bytes_in_flight,
-            bytes_in_flight: self.recovery.bytes_in_flight(),
-            delivered_bytes: self.recovery.delivered_bytes(),
-            is_app_limited: digest.is_app_limited,
-            is_window_limited: self.is_window_limited,
-            reported_at: self.last_reported_at,
-            ce_count: digest.ce_count,
-        };
+        let feedback = self.recovery.feedback(
+            PathId(0),
+            &self.digest,
+            self.last_reported_at,
+            self.is_window_limited,
+        );
         self.controller
             .on_feedback(now, &feedback, &SessionView::default(), &[]);
     }

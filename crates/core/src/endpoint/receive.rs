@@ -239,9 +239,7 @@ impl Endpoint {
     fn give_up(&mut self, frame: FrameId) {
         self.send_buffer.give_up(frame);
         self.counters.frames_late += 1;
-        let reason = crate::media::DropReason::Late;
-        self.events
-            .push_back(Event::FrameDropped { id: frame, reason });
+        self.events.push_back(Event::late(frame));
     }
 
     pub(super) fn tell_controller(&mut self, now: Instant, path: PathId, digest: &Digest) {

@@ -118,7 +118,7 @@ impl Endpoint {
             .iter()
             .find(|path| path.status_to_tell.is_some())?
             .id;
-        (about != on && self.best_other_path(about) == Some(on)).then_some(about)
+        (self.best_other_path(about) == Some(on)).then_some(about)
     }
 
     /// Has every path say the close, when it is time to say it (again).

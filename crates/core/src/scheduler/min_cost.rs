@@ -9,14 +9,14 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::{ByPathCost, PacketView, PathCost, Scheduler, transfer_cost};
+use super::{OneByOne, PacketView, PathCost, Scheduler, transfer_cost};
 use crate::path_view::PathView;
 
 #[derive(Debug)]
 struct MinCost;
 
 pub(super) fn build() -> Box<dyn Scheduler> {
-    Box::new(ByPathCost::new(MinCost))
+    Box::new(OneByOne::new(MinCost))
 }
 
 impl PathCost for MinCost {

@@ -8,55 +8,28 @@
 
 use anabranch_units::Instant;
 
-use super::path_cost::{candidates, fastest};
-use super::{Assignment, PacketKind, Scheduler, SendQueue};
-use crate::path_view::{PathId, PathSet, PathView};
-use crate::session_view::SessionView;
+use super::one_by_one::candidates;
+use super::{OneByOne, PacketView, PathChoice, Scheduler};
+use crate::path_view::{PathId, PathView};
 
 #[derive(Debug, Default)]
 struct RoundRobin {
     /// The path after the one that was served last.
     next: PathId,
-    paths: Vec<PathView>,
 }
 
 pub(super) fn build() -> Box<dyn Scheduler> {
-    Box::new(RoundRobin::default())
+    Box::new(OneByOne::new(RoundRobin::default()))
 }
 
-impl Scheduler for RoundRobin {
-    fn schedule(
-        &mut self,
-        _now: Instant,
-        queue: &SendQueue<'_>,
-        _session: &SessionView,
-        paths: &[PathView],
-        out: &mut Vec<Assignment>,
-    ) {
-        self.paths.clear();
-        self.paths.extend_from_slice(paths);
-        for (index, packet) in queue.iter() {
-            let bytes = u64::from(packet.bytes);
-            let next = self.next;
-            let chosen = match packet.kind {
-                PacketKind::Retransmission => fastest(packet, &self.paths),
-                PacketKind::Source => candidates(packet, &self.paths)
-                    .filter(|path| path.sendable_bytes >= bytes)
-                    .min_by_key(|path| (path.id < next, path.id))
-                    .map(|path| path.id),
-            };
-            let Some(id) = chosen else { continue };
-            if packet.kind == PacketKind::Source {
-                self.next = PathId(id.0 + 1);
-            }
-            let path = &mut self.paths[id.index()];
-            path.sendable_bytes = path.sendable_bytes.saturating_sub(bytes);
-            path.queued_bytes += bytes;
-            out.push(Assignment {
-                index,
-                paths: PathSet::only(id),
-            });
-        }
+impl PathChoice for RoundRobin {
+    fn choose(&mut self, _now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
+        let id = candidates(packet, paths)
+            .filter(|path| path.sendable_bytes >= u64::from(packet.bytes))
+            .map(|path| path.id)
+            .min_by_key(|id| (*id < self.next, *id))?;
+        self.next = PathId(id.0 + 1);
+        Some(id)
     }
 }
 

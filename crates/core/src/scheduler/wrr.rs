@@ -10,11 +10,10 @@
 
 use anabranch_units::{DataRate, Instant};
 
-use super::path_cost::{candidates, fastest};
-use super::{Assignment, PacketKind, PacketView, Scheduler, SendQueue};
+use super::one_by_one::{candidates, fastest};
+use super::{OneByOne, PacketView, PathChoice, Scheduler};
 use crate::media::FrameId;
-use crate::path_view::{PathId, PathSet, PathView};
-use crate::session_view::SessionView;
+use crate::path_view::{PathId, PathView};
 
 #[derive(Debug, Default)]
 struct WeightedRoundRobin {
@@ -24,26 +23,28 @@ struct WeightedRoundRobin {
     turns: Vec<PathId>,
     /// Which path begins an interleaving, so that no path is favoured by its number.
     first: u8,
-    paths: Vec<PathView>,
 }
 
 pub(super) fn build() -> Box<dyn Scheduler> {
-    Box::new(WeightedRoundRobin::default())
+    Box::new(OneByOne::new(WeightedRoundRobin::default()))
+}
+
+impl PathChoice for WeightedRoundRobin {
+    fn choose(&mut self, _now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
+        let fastest = fastest(packet, paths)?;
+        if self.frame != Some(packet.frame) {
+            self.frame = Some(packet.frame);
+            let usable: Vec<PathView> = candidates(packet, paths).copied().collect();
+            self.deal(u64::from(packet.fragment_count), &usable);
+        }
+        // A path that has died since the frame was dealt loses its turns to the fastest.
+        let turn = self.turns.pop();
+        let turn = turn.filter(|id| paths[id.index()].state.is_usable());
+        Some(turn.unwrap_or(fastest))
+    }
 }
 
 impl WeightedRoundRobin {
-    /// The path of a frame's next packet. A path that has died since the frame was dealt loses its
-    /// turns.
-    fn next_turn(&mut self, packet: &PacketView) -> Option<PathId> {
-        if self.frame != Some(packet.frame) {
-            self.frame = Some(packet.frame);
-            let usable: Vec<PathView> = candidates(packet, &self.paths).copied().collect();
-            self.deal(u64::from(packet.fragment_count), &usable);
-        }
-        let id = self.turns.pop()?;
-        self.paths[id.index()].state.is_usable().then_some(id)
-    }
-
     /// Eq. 16, interleaved.
     fn deal(&mut self, packet_count: u64, paths: &[PathView]) {
         self.turns.clear();
@@ -64,34 +65,6 @@ impl WeightedRoundRobin {
             }
         }
         self.turns.reverse();
-    }
-}
-
-impl Scheduler for WeightedRoundRobin {
-    fn schedule(
-        &mut self,
-        _now: Instant,
-        queue: &SendQueue<'_>,
-        _session: &SessionView,
-        paths: &[PathView],
-        out: &mut Vec<Assignment>,
-    ) {
-        self.paths.clear();
-        self.paths.extend_from_slice(paths);
-        for (index, packet) in queue.iter() {
-            let Some(fastest) = fastest(packet, &self.paths) else {
-                return;
-            };
-            let id = match packet.kind {
-                PacketKind::Retransmission => fastest,
-                PacketKind::Source => self.next_turn(packet).unwrap_or(fastest),
-            };
-            self.paths[id.index()].queued_bytes += u64::from(packet.bytes);
-            out.push(Assignment {
-                index,
-                paths: PathSet::only(id),
-            });
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Schedulers that are one cost per path.
+//! Schedulers that bind one packet after the other, each to one path.
 
 use core::fmt::Debug;
 
@@ -8,42 +8,53 @@ use super::{Assignment, PacketKind, PacketView, Scheduler, SendQueue};
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::session_view::SessionView;
 
-/// What sending a packet on a path costs; the cheapest path gets it.
-pub trait PathCost: Debug + Send {
-    /// The cost of `packet` on `path`, whose [`PathView::queued_bytes`] counts what has been bound
-    /// in this call too. Only the order of costs matters.
-    fn cost(&mut self, now: Instant, packet: &PacketView, path: &PathView) -> Duration;
+/// Chooses the path of one packet.
+pub trait PathChoice: Debug + Send {
+    /// The path for `packet`, which is sent for the first time; `None` holds it. What has been bound
+    /// in this call counts in [`PathView::queued_bytes`] and [`PathView::sendable_bytes`] already.
+    fn choose(&mut self, now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId>;
+}
 
-    /// `packet` has been bound to `path`.
-    fn on_bound(&mut self, _packet: &PacketView, _path: &PathView) {}
+/// What sending a packet on a path costs. The cheapest path gets it: every cost is a [`PathChoice`].
+pub trait PathCost: Debug + Send {
+    /// The cost of `packet` on `path`. Only the order of costs matters.
+    fn cost(&mut self, now: Instant, packet: &PacketView, path: &PathView) -> Duration;
+}
+
+impl<C: PathCost> PathChoice for C {
+    fn choose(&mut self, now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
+        candidates(packet, paths)
+            .min_by_key(|path| self.cost(now, packet, path))
+            .map(|path| path.id)
+    }
 }
 
 /// How long a packet of `bytes` bytes takes to the receiver: half the latest round-trip time, and
-/// the queue before it at the drain rate (Zhang & Lei eq. 14; the session counts the packet
-/// too).
+/// the queue before it at the drain rate (Zhang & Lei eq. 14; the session counts the packet too).
 pub fn transfer_cost(path: &PathView, bytes: u64) -> Duration {
     path.latest_rtt.unwrap_or(PathView::UNKNOWN_RTT) / 2
         + path.drain_rate().time_for(path.queued_bytes + bytes)
 }
 
-/// Makes a [`Scheduler`] of a [`PathCost`].
+/// Makes a [`Scheduler`] of a [`PathChoice`]. Retransmissions follow the session's own rule, the
+/// path that delivers first (`docs/algorithms.md`).
 #[derive(Debug)]
-pub struct ByPathCost<C> {
-    cost: C,
+pub struct OneByOne<C> {
+    choice: C,
     paths: Vec<PathView>,
 }
 
-impl<C: PathCost> ByPathCost<C> {
-    /// The scheduler that `cost` implies.
-    pub fn new(cost: C) -> Self {
-        ByPathCost {
-            cost,
+impl<C: PathChoice> OneByOne<C> {
+    /// The scheduler that `choice` implies.
+    pub fn new(choice: C) -> Self {
+        OneByOne {
+            choice,
             paths: Vec::new(),
         }
     }
 }
 
-impl<C: PathCost> Scheduler for ByPathCost<C> {
+impl<C: PathChoice> Scheduler for OneByOne<C> {
     fn schedule(
         &mut self,
         now: Instant,
@@ -55,19 +66,15 @@ impl<C: PathCost> Scheduler for ByPathCost<C> {
         self.paths.clear();
         self.paths.extend_from_slice(paths);
         for (index, packet) in queue.iter() {
-            let bytes = u64::from(packet.bytes);
             let chosen = match packet.kind {
                 PacketKind::Retransmission => fastest(packet, &self.paths),
-                PacketKind::Source => candidates(packet, &self.paths)
-                    .min_by_key(|path| self.cost.cost(now, packet, path))
-                    .map(|path| path.id),
+                PacketKind::Source => self.choice.choose(now, packet, &self.paths),
             };
-            let Some(id) = chosen else { return };
+            let Some(id) = chosen else { continue };
             let path = &mut self.paths[id.index()];
-            if packet.kind == PacketKind::Source {
-                self.cost.on_bound(packet, path);
-            }
+            let bytes = u64::from(packet.bytes);
             path.queued_bytes += bytes;
+            path.sendable_bytes = path.sendable_bytes.saturating_sub(bytes);
             out.push(Assignment {
                 index,
                 paths: PathSet::only(id),
@@ -95,8 +102,7 @@ pub(super) fn candidates<'a>(
         .filter(move |path| rank(path) == best && best < 3)
 }
 
-/// The path that delivers `packet` first, for what does not follow a scheduler's own rule:
-/// retransmissions (`docs/algorithms.md`).
+/// The path that delivers `packet` first.
 pub(super) fn fastest(packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
     candidates(packet, paths)
         .min_by_key(|path| transfer_cost(path, u64::from(packet.bytes)))
