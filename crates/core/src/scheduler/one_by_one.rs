@@ -10,12 +10,14 @@ use crate::session_view::SessionView;
 
 /// Chooses the path of one packet.
 pub trait PathChoice: Debug + Send {
-    /// The path for `packet`, which is sent for the first time; `None` holds it. What has been bound
-    /// in this call counts in [`PathView::queued_bytes`] and [`PathView::sendable_bytes`] already.
+    /// The path for `packet`, which is sent for the first time; `None` holds it. What has been
+    /// bound in this call counts in [`PathView::queued_bytes`] and [`PathView::sendable_bytes`]
+    /// already.
     fn choose(&mut self, now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId>;
 }
 
-/// What sending a packet on a path costs. The cheapest path gets it: every cost is a [`PathChoice`].
+/// What sending a packet on a path costs. The cheapest path gets it: every cost is a
+/// [`PathChoice`].
 pub trait PathCost: Debug + Send {
     /// The cost of `packet` on `path`. Only the order of costs matters.
     fn cost(&mut self, now: Instant, packet: &PacketView, path: &PathView) -> Duration;
