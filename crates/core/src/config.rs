@@ -9,7 +9,8 @@ use crate::scheduler::UnknownScheduler;
 /// The set-up of an endpoint. Both ends may differ in everything but `overhead_bytes`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Name of every path's congestion controller, from [`crate::congestion::CONTROLLERS`].
+    /// Name of every path's congestion controller, from [`crate::congestion::CONTROLLERS`], with its
+    /// options behind it if any are set: `cubic:hystart=classic`.
     pub controller: String,
     /// Name of the packet scheduler, from [`crate::scheduler::SCHEDULERS`].
     pub scheduler: String,
@@ -17,6 +18,13 @@ pub struct Config {
     pub min_rate: DataRate,
     /// The rate that a path starts with.
     pub initial_rate: DataRate,
+    /// The rate above which no controller needs to go; `None`: what lets an adaptive source produce
+    /// its most, or no bound.
+    pub max_rate: Option<DataRate>,
+    /// The window that a path starts with, in packets.
+    pub initial_window_packets: u32,
+    /// Whether packets may leave with an ECT codepoint, if the controller reacts to marks.
+    pub is_ecn_capable: bool,
     /// The rate of the controller `fixed`.
     pub fixed_rate: DataRate,
     /// When packets count as lost.
@@ -41,6 +49,9 @@ impl Default for Config {
             scheduler: "min-cost".to_owned(),
             min_rate: DataRate::from_kilobits_per_second(50),
             initial_rate: DataRate::from_kilobits_per_second(300),
+            max_rate: None,
+            initial_window_packets: 10,
+            is_ecn_capable: false,
             fixed_rate: DataRate::from_megabits_per_second(1),
             loss_detection: LossDetection::default(),
             padding: PaddingPolicy::default(),
@@ -153,6 +164,15 @@ pub enum ConfigError {
 }
 
 impl Config {
+    /// The rate above which it is of no use to go.
+    pub(crate) fn max_rate(&self) -> DataRate {
+        let of_source = match self.media.source {
+            SourceLimits::Adaptive { max, .. } => max.mul_f64(1.0 / self.media.target_fraction),
+            SourceLimits::Fixed => DataRate::MAX,
+        };
+        self.max_rate.unwrap_or(of_source)
+    }
+
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if !(64..=9000).contains(&self.fragment_bytes) {
             return Err(ConfigError::FragmentBytes {

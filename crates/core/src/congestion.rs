@@ -2,14 +2,16 @@
 //!
 //! A controller hears of every packet sent, of every feedback report (digested once by
 //! [`crate::recovery`]) and of timeouts, and answers with [`ControlParameters`]. It knows neither
-//! media nor streams nor schedulers. To add one: one file in `congestion/`, one line in
-//! [`CONTROLLERS`].
+//! media nor streams nor schedulers. To add one: one file in `congestion/`, one entry in
+//! `congestion/registry.rs`.
 
 #[cfg(test)]
 mod contract;
 mod delay_bbr;
 mod fixed;
 mod new_reno;
+mod options;
+pub(crate) mod registry;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]
@@ -17,11 +19,14 @@ mod testing;
 
 use core::fmt::Debug;
 
-use anabranch_units::{DataRate, Duration, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 
 use crate::path_view::{PathId, PathView};
 use crate::recovery::{AckedPacket, RateSample, RttEstimator, SentPacket};
 use crate::session_view::SessionView;
+
+pub use options::{ControllerOption, ControllerOptions, OptionError, OptionValues};
+pub use registry::{CONTROLLERS, ControllerEntry, UnknownController, build, check};
 
 /// Decides how fast one path may send.
 pub trait CongestionController: Debug + Send {
@@ -65,10 +70,15 @@ pub enum Timeout {
     Retransmission {
         /// Expiries since the last acknowledgement, from 1.
         count: u32,
+        /// Bytes in flight before anything was declared lost: RFC 5681's FlightSize.
+        prior_bytes_in_flight: u64,
     },
     /// The path has been silent with packets outstanding so long that it counts as out. All that
     /// was in flight has been taken out of flight.
-    FeedbackSilence,
+    FeedbackSilence {
+        /// Bytes in flight before they were taken out.
+        prior_bytes_in_flight: u64,
+    },
     /// The moment asked for by [`CongestionController::next_timeout`].
     Own,
 }
@@ -88,8 +98,27 @@ pub struct ControlParameters {
     pub padding_rate: DataRate,
     /// Bytes that may leave back to back before pacing spaces them, beyond the first packet.
     pub burst_bytes: u64,
-    /// Whether the controller gives the path up.
+    /// Whether the path may be used; false: the controller gives it up.
     pub is_usable: bool,
+    /// The ECN field of the packets that leave: an ECT codepoint only if the controller reacts to
+    /// marks and [`ControllerConfig::is_ecn_capable`] allows it.
+    pub ecn: Ecn,
+}
+
+impl ControlParameters {
+    /// A path that is believed to carry `target_rate`, without window, pacing, padding or ECN: for
+    /// `..` in a controller's own.
+    pub const fn of(target_rate: DataRate) -> Self {
+        ControlParameters {
+            congestion_window: None,
+            pacing_rate: None,
+            target_rate,
+            padding_rate: DataRate::ZERO,
+            burst_bytes: 0,
+            is_usable: true,
+            ecn: Ecn::NotEct,
+        }
+    }
 }
 
 /// One feedback report, digested.
@@ -113,6 +142,8 @@ pub struct Feedback<'a> {
     pub bytes_in_flight: u64,
     /// All bytes ever delivered on the path, this report included.
     pub delivered_bytes: u64,
+    /// All bytes ever declared lost on the path, this report included.
+    pub lost_bytes: u64,
     /// Whether the sender has had too little to send when the newest acknowledged packet left.
     pub is_app_limited: bool,
     /// Whether only the window kept the sender from sending since the last report.
@@ -124,15 +155,40 @@ pub struct Feedback<'a> {
 }
 
 /// When the receiver reports. Sent to it in a control frame; it reports when any of the limits is
-/// reached.
+/// reached, and in any case before it would have to forget an arrival time (after 128 packets).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedbackSchedule {
     /// A report at the latest after so many tracked packets; at least 1.
     pub every_packets: u32,
     /// A report at the latest so long after the first unreported packet.
     pub max_delay: Duration,
-    /// Whether a hole in the packet numbers or a Congestion Experienced mark is reported at once.
-    pub is_immediate_on_hole: bool,
+    /// A report at the latest so long after the last one, if a packet has come since: what receivers
+    /// of TFRC and ARC do once a round-trip time. The controller renews it as its round-trip time
+    /// changes; changes below an eighth are not worth telling.
+    pub interval: Option<Duration>,
+    /// Whether and how a hole in the packet numbers is reported out of turn.
+    pub on_hole: Option<HoleReports>,
+    /// Whether a Congestion Experienced mark is reported at once.
+    pub is_immediate_on_ce: bool,
+}
+
+/// When a hole in the packet numbers is reported out of turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoleReports {
+    /// After so many packets beyond the hole: 1 reports a hole at once, 3 lets two packets be
+    /// overtaken first, as TCP and TFRC do.
+    pub after_packets: u8,
+    /// Holes less than this after the last hole that was reported so are left to the next regular
+    /// report. A round-trip time makes it one report a loss event (RFC 5348 §6.1).
+    pub min_interval: Duration,
+}
+
+impl HoleReports {
+    /// Every hole, at once.
+    pub const AT_ONCE: HoleReports = HoleReports {
+        after_packets: 1,
+        min_interval: Duration::ZERO,
+    };
 }
 
 impl Default for FeedbackSchedule {
@@ -141,7 +197,7 @@ impl Default for FeedbackSchedule {
         FeedbackSchedule {
             every_packets: 8,
             max_delay: Duration::from_millis(10),
-            is_immediate_on_hole: true,
+            ..FeedbackSchedule::EVERY_PACKET
         }
     }
 }
@@ -151,21 +207,39 @@ impl FeedbackSchedule {
     pub const EVERY_PACKET: FeedbackSchedule = FeedbackSchedule {
         every_packets: 1,
         max_delay: Duration::ZERO,
-        is_immediate_on_hole: true,
+        interval: None,
+        on_hole: Some(HoleReports::AT_ONCE),
+        is_immediate_on_ce: true,
     };
+
+    /// How long a report about a packet may be put off.
+    pub(crate) fn longest_delay(&self) -> Duration {
+        self.interval
+            .map_or(self.max_delay, |interval| interval.min(self.max_delay))
+    }
 }
 
 /// What a controller is built from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ControllerConfig {
     /// The rate below which the controller shall not go.
     pub min_rate: DataRate,
+    /// The rate above which it is of no use to go: the most that the media can use. NADA's RMAX,
+    /// SCReAM's maximum. [`DataRate::MAX`] without one.
+    pub max_rate: DataRate,
     /// The rate before anything is known.
     pub initial_rate: DataRate,
+    /// The window before anything is known, in packets of [`ControllerConfig::max_packet_bytes`]
+    /// (RFC 6928: 10; ns-2: 2).
+    pub initial_window_packets: u32,
     /// The rate of `fixed`.
     pub fixed_rate: DataRate,
     /// The largest packet on the wire, in bytes; windows are counted in it.
     pub max_packet_bytes: u32,
+    /// Whether packets may be sent with an ECT codepoint.
+    pub is_ecn_capable: bool,
+    /// The algorithm's own options, as in `cubic:hystart=classic`.
+    pub options: ControllerOptions,
     /// The path's random stream.
     pub seed: Seed,
 }
@@ -174,82 +248,14 @@ impl Default for ControllerConfig {
     fn default() -> Self {
         ControllerConfig {
             min_rate: DataRate::from_kilobits_per_second(50),
+            max_rate: DataRate::MAX,
             initial_rate: DataRate::from_kilobits_per_second(300),
+            initial_window_packets: 10,
             fixed_rate: DataRate::from_megabits_per_second(1),
             max_packet_bytes: 1_500,
+            is_ecn_capable: false,
+            options: ControllerOptions::default(),
             seed: Seed::default(),
         }
     }
-}
-
-/// An entry of the registry.
-#[derive(Clone, Copy)]
-pub struct ControllerEntry {
-    /// The name used in scenario files and on the command line.
-    pub name: &'static str,
-    /// One line on what it is.
-    pub summary: &'static str,
-    build: fn(&ControllerConfig) -> Box<dyn CongestionController>,
-}
-
-/// Every controller there is.
-pub const CONTROLLERS: &[ControllerEntry] = &[
-    ControllerEntry {
-        name: "delay-bbr",
-        summary: "Delay-BBR with a start-up exit on delay (the default)",
-        build: delay_bbr::build_default,
-    },
-    ControllerEntry {
-        name: "delay-bbr-text",
-        summary: "Delay-BBR, Algorithms 1-5 as printed by Zhang & Lei",
-        build: delay_bbr::build_text,
-    },
-    ControllerEntry {
-        name: "delay-bbr-v5",
-        summary: "Delay-BBR as the authors' published code has it",
-        build: delay_bbr::build_v5,
-    },
-    ControllerEntry {
-        name: "fixed",
-        summary: "a constant rate, deaf to the network",
-        build: fixed::build,
-    },
-    ControllerEntry {
-        name: "new-reno",
-        summary: "the window of RFC 5681 and RFC 9002 §7",
-        build: new_reno::build,
-    },
-];
-
-/// No controller has this name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "no controller is called {name:?}; known are {}",
-    known_names(CONTROLLERS.iter().map(|entry| entry.name))
-)]
-pub struct UnknownController {
-    /// The name asked for.
-    pub name: String,
-}
-
-/// A controller by its name in [`CONTROLLERS`].
-///
-/// # Errors
-/// [`UnknownController`], which lists the known names.
-pub fn build(
-    name: &str,
-    config: &ControllerConfig,
-) -> Result<Box<dyn CongestionController>, UnknownController> {
-    CONTROLLERS
-        .iter()
-        .find(|entry| entry.name == name)
-        .map(|entry| (entry.build)(config))
-        .ok_or_else(|| UnknownController {
-            name: name.to_owned(),
-        })
-}
-
-/// "a, b, c", for error messages.
-pub(crate) fn known_names(names: impl Iterator<Item = &'static str>) -> String {
-    names.collect::<Vec<_>>().join(", ")
 }

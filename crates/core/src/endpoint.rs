@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use anabranch_units::{DataRate, Duration, Ecn, Instant, Rng, Seed};
 
 use crate::config::{Config, ConfigError, SourceLimits};
-use crate::congestion::{self, ControllerConfig};
+use crate::congestion::{self, ControllerConfig, ControllerOptions};
 use crate::counters::{PathCounters, SessionCounters};
 use crate::media::{
     self, DropReason, Frame, FrameId, Reassembly, ReceivedFrame, SendBuffer, SendFrameError,
@@ -141,7 +141,7 @@ impl Endpoint {
     pub fn new(config: Config, seed: Seed, now: Instant) -> Result<Self, ConfigError> {
         config.check()?;
         // An unknown name shall be told now, not when the first path is added.
-        congestion::build(&config.controller, &ControllerConfig::default())?;
+        congestion::check(&config.controller)?;
         let overhead_bytes = config.overhead_bytes + wire::MAX_FRAGMENT_HEADER_BYTES as u32;
         let target_bitrate = match config.media.source {
             SourceLimits::Fixed => DataRate::ZERO,
@@ -182,9 +182,13 @@ impl Endpoint {
         let id = PathId(self.paths.len() as u8);
         let controller = ControllerConfig {
             min_rate: self.config.min_rate,
+            max_rate: self.config.max_rate(),
             initial_rate: self.config.initial_rate,
+            initial_window_packets: self.config.initial_window_packets,
             fixed_rate: self.config.fixed_rate,
             max_packet_bytes: self.max_packet_bytes(),
+            is_ecn_capable: self.config.is_ecn_capable,
+            options: ControllerOptions::default(),
             seed: self.seed.derive(&format!("path/{id}/controller")),
         };
         let controller = congestion::build(&self.config.controller, &controller)

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_units::{DataRate, Instant};
+use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::config::{Config, PaddingPolicy};
 use crate::congestion::{CongestionController, ControlParameters, FeedbackSchedule, Timeout};
@@ -93,7 +93,7 @@ impl ScheduleExchange {
     }
 
     fn want(&mut self, wanted: FeedbackSchedule) {
-        if self.wanted != wanted {
+        if !is_alike(&self.wanted, &wanted) {
             *self = Self::new(wanted);
         }
     }
@@ -114,6 +114,26 @@ impl ScheduleExchange {
     }
 }
 
+/// Whether the two ask for the same, give or take an eighth of a span.
+fn is_alike(one: &FeedbackSchedule, other: &FeedbackSchedule) -> bool {
+    let is_near = |a: Duration, b: Duration| a.abs_diff(b) * 8 <= a;
+    let are_intervals_near = match (one.interval, other.interval) {
+        (Some(a), Some(b)) => is_near(a, b),
+        (a, b) => a == b,
+    };
+    let are_holes_alike = match (one.on_hole, other.on_hole) {
+        (Some(a), Some(b)) => {
+            a.after_packets == b.after_packets && is_near(a.min_interval, b.min_interval)
+        }
+        (a, b) => a == b,
+    };
+    one.every_packets == other.every_packets
+        && is_near(one.max_delay, other.max_delay)
+        && are_intervals_near
+        && are_holes_alike
+        && one.is_immediate_on_ce == other.is_immediate_on_ce
+}
+
 impl Path {
     pub(crate) fn new(
         id: PathId,
@@ -127,7 +147,7 @@ impl Path {
             .feedback
             .unwrap_or_else(|| controller.feedback_schedule());
         let mut recovery = Recovery::new(config.loss_detection, now);
-        recovery.set_max_feedback_delay(wanted.max_delay);
+        recovery.set_max_feedback_delay(wanted.longest_delay());
         Path {
             id,
             options,
@@ -333,7 +353,7 @@ impl Path {
         if !is_schedule_fixed {
             let wanted = self.controller.feedback_schedule();
             self.schedule.want(wanted);
-            self.recovery.set_max_feedback_delay(wanted.max_delay);
+            self.recovery.set_max_feedback_delay(wanted.longest_delay());
         }
     }
 

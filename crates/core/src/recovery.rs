@@ -180,6 +180,7 @@ impl Recovery {
             prior_bytes_in_flight: digest.prior_bytes_in_flight,
             bytes_in_flight: self.bytes_in_flight(),
             delivered_bytes: self.delivered_bytes(),
+            lost_bytes: self.delivery.lost_bytes(),
             is_app_limited: digest.is_app_limited,
             is_window_limited,
             reported_at,

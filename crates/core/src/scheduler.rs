@@ -19,7 +19,7 @@ use core::fmt::Debug;
 
 use anabranch_units::Instant;
 
-use crate::congestion::known_names;
+use crate::congestion::registry::known_names;
 use crate::media::FrameId;
 use crate::path_view::{PathId, PathSet, PathView};
 use crate::session_view::SessionView;

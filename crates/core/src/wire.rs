@@ -10,7 +10,7 @@ mod varint;
 
 use anabranch_units::{Duration, Instant};
 
-use crate::congestion::FeedbackSchedule;
+use crate::congestion::{FeedbackSchedule, HoleReports};
 use crate::media::{FragmentHeader, FrameId};
 use crate::path_view::PathId;
 use varint::{read, write};
@@ -32,7 +32,7 @@ const PATH_STATUS: u8 = 0x06;
 const CLOSE: u8 = 0x07;
 
 const KEY_FRAME_FLAG: u8 = 0x01;
-const IMMEDIATE_ON_HOLE_FLAG: u8 = 0x01;
+const IMMEDIATE_ON_CE_FLAG: u8 = 0x01;
 
 /// Kind byte and truncated packet number.
 pub(crate) const TRACKED_HEADER_BYTES: usize = 5;
@@ -145,8 +145,16 @@ impl<'a> Frames<'a> {
             },
             FEEDBACK_SCHEDULE => WireFrame::FeedbackSchedule(FeedbackSchedule {
                 every_packets: u32::try_from(read(rest)?).ok().filter(|every| *every > 0)?,
-                max_delay: Duration::from_micros(read(rest)?.min(1_000_000)),
-                is_immediate_on_hole: read_u8(rest)? & IMMEDIATE_ON_HOLE_FLAG != 0,
+                max_delay: read_span(rest)?,
+                interval: Some(read_span(rest)?).filter(|span| !span.is_zero()),
+                on_hole: match read_u8(rest)? {
+                    0 => None,
+                    after_packets => Some(HoleReports {
+                        after_packets,
+                        min_interval: read_span(rest)?,
+                    }),
+                },
+                is_immediate_on_ce: read_u8(rest)? & IMMEDIATE_ON_CE_FLAG != 0,
             }),
             PATH_CHALLENGE => WireFrame::PathChallenge(read_u64(rest)?),
             PATH_RESPONSE => WireFrame::PathResponse(read_u64(rest)?),
@@ -203,8 +211,16 @@ pub(crate) fn write_feedback_schedule(schedule: &FeedbackSchedule, out: &mut Vec
     out.push(FEEDBACK_SCHEDULE);
     write(u64::from(schedule.every_packets), out);
     write(schedule.max_delay.as_micros(), out);
-    out.push(if schedule.is_immediate_on_hole {
-        IMMEDIATE_ON_HOLE_FLAG
+    write(schedule.interval.map_or(0, Duration::as_micros), out);
+    match schedule.on_hole {
+        None => out.push(0),
+        Some(holes) => {
+            out.push(holes.after_packets);
+            write(holes.min_interval.as_micros(), out);
+        }
+    }
+    out.push(if schedule.is_immediate_on_ce {
+        IMMEDIATE_ON_CE_FLAG
     } else {
         0
     });
@@ -244,6 +260,11 @@ fn read_u64(bytes: &mut &[u8]) -> Option<u64> {
     let (head, rest) = bytes.split_first_chunk()?;
     *bytes = rest;
     Some(u64::from_le_bytes(*head))
+}
+
+/// A span of a schedule. Anything longer than ten seconds is as good as ten.
+fn read_span(bytes: &mut &[u8]) -> Option<Duration> {
+    Some(Duration::from_micros(read(bytes)?.min(10_000_000)))
 }
 
 fn read_path(bytes: &mut &[u8]) -> Option<PathId> {

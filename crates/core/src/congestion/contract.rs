@@ -105,13 +105,24 @@ impl Player {
             Step::Retransmission => {
                 self.timeout_count += 1;
                 let count = self.timeout_count;
-                self.controller
-                    .on_timeout(self.now, Timeout::Retransmission { count });
+                let prior_bytes_in_flight = self.bytes_in_flight();
+                self.controller.on_timeout(
+                    self.now,
+                    Timeout::Retransmission {
+                        count,
+                        prior_bytes_in_flight,
+                    },
+                );
             }
             Step::Silence => {
+                let prior_bytes_in_flight = self.bytes_in_flight();
                 self.outstanding.clear();
-                self.controller
-                    .on_timeout(self.now, Timeout::FeedbackSilence);
+                self.controller.on_timeout(
+                    self.now,
+                    Timeout::FeedbackSilence {
+                        prior_bytes_in_flight,
+                    },
+                );
             }
             Step::Own => self.controller.on_timeout(self.now, Timeout::Own),
         }
@@ -181,6 +192,7 @@ impl Player {
             prior_bytes_in_flight,
             bytes_in_flight: self.bytes_in_flight(),
             delivered_bytes: self.delivered_bytes,
+            lost_bytes: 0,
             is_app_limited,
             is_window_limited: !is_app_limited,
             reported_at: self.now,
@@ -294,7 +306,7 @@ fn contract_the_same_seed_gives_the_same_run() {
 
 #[test]
 fn contract_every_name_is_unique_and_an_unknown_one_lists_them() {
-    let error = build("vegas", &ControllerConfig::default())
+    let error = build("tahoe", &ControllerConfig::default())
         .unwrap_err()
         .to_string();
     for entry in CONTROLLERS {

@@ -92,7 +92,7 @@ impl DelayBbr {
     fn new(profile: &'static Profile, config: &ControllerConfig) -> Self {
         DelayBbr {
             profile,
-            config: *config,
+            config: config.clone(),
             rng: config.seed.derive("gain cycle").rng(),
             mode: Mode::Startup,
             min_rtt: MinRtt::default(),
@@ -408,7 +408,7 @@ impl CongestionController for DelayBbr {
     }
 
     fn on_timeout(&mut self, _now: Instant, cause: Timeout) {
-        if cause == Timeout::FeedbackSilence {
+        if matches!(cause, Timeout::FeedbackSilence { .. }) {
             self.on_silence();
         }
     }
@@ -426,16 +426,13 @@ impl CongestionController for DelayBbr {
             bandwidth
         };
         ControlParameters {
-            congestion_window: None,
             pacing_rate: Some(pacing_rate),
-            target_rate: target_rate.max(self.config.min_rate),
             padding_rate: if self.is_probing() {
                 pacing_rate
             } else {
                 DataRate::ZERO
             },
-            burst_bytes: 0,
-            is_usable: true,
+            ..ControlParameters::of(target_rate.max(self.config.min_rate))
         }
     }
 

@@ -32,12 +32,8 @@ impl CongestionController for Fixed {
 
     fn control(&self) -> ControlParameters {
         ControlParameters {
-            congestion_window: None,
             pacing_rate: Some(self.rate),
-            target_rate: self.rate,
-            padding_rate: DataRate::ZERO,
-            burst_bytes: 0,
-            is_usable: true,
+            ..ControlParameters::of(self.rate)
         }
     }
 

@@ -195,7 +195,7 @@ impl CongestionController for NewReno {
     fn on_timeout(&mut self, _now: Instant, cause: Timeout) {
         match cause {
             Timeout::Retransmission { .. } => self.on_retransmission_timeout(),
-            Timeout::FeedbackSilence => {
+            Timeout::FeedbackSilence { .. } => {
                 self.on_retransmission_timeout();
                 self.bytes_in_flight = 0;
             }
@@ -209,11 +209,7 @@ impl CongestionController for NewReno {
         });
         ControlParameters {
             congestion_window: Some(self.congestion_window),
-            pacing_rate: None,
-            target_rate: rate.max(self.min_rate),
-            padding_rate: DataRate::ZERO,
-            burst_bytes: 0,
-            is_usable: true,
+            ..ControlParameters::of(rate.max(self.min_rate))
         }
     }
 
@@ -222,7 +218,7 @@ impl CongestionController for NewReno {
         FeedbackSchedule {
             every_packets: 2,
             max_delay: Duration::from_millis(25),
-            is_immediate_on_hole: true,
+            ..FeedbackSchedule::EVERY_PACKET
         }
     }
 
@@ -239,98 +235,46 @@ impl CongestionController for NewReno {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{self, Report, SILENCE};
     use super::*;
-    use crate::path_view::PathId;
-    use crate::recovery::{AckedPacket, DeliverySnapshot, PacketContent, RttEstimator};
 
     const SEGMENT: u64 = 1_000;
 
-    struct Rig {
-        reno: NewReno,
-        now: Instant,
-        rtt: RttEstimator,
-        flying: Vec<SentPacket>,
-        next_packet_number: u64,
-    }
+    type Rig = testing::Rig<NewReno>;
 
     impl Rig {
-        fn new() -> Self {
+        fn start() -> Self {
             let config = ControllerConfig {
                 max_packet_bytes: SEGMENT as u32,
                 ..Default::default()
             };
-            let mut rtt = RttEstimator::default();
-            rtt.on_sample(Instant::ZERO, Duration::from_millis(100));
-            Rig {
-                reno: NewReno::new(&config),
-                now: Instant::ZERO,
-                rtt,
-                flying: Vec::new(),
-                next_packet_number: 0,
-            }
+            let mut rig = Rig::new(NewReno::new(&config), SEGMENT as u32);
+            rig.rtt.on_sample(Instant::ZERO, Duration::from_millis(100));
+            rig
         }
 
         /// In congestion avoidance with a window of ten segments.
         fn in_congestion_avoidance() -> Self {
-            let mut rig = Rig::new();
-            rig.reno.ssthresh = Some(10 * SEGMENT);
+            let mut rig = Rig::start();
+            rig.controller.ssthresh = Some(10 * SEGMENT);
             rig
         }
 
-        fn flight(&self) -> u64 {
-            self.flying.len() as u64 * SEGMENT
-        }
-
-        fn send(&mut self, count: u64) {
-            for _ in 0..count {
-                let packet = SentPacket {
-                    packet_number: self.next_packet_number,
-                    sent_at: self.now,
-                    bytes: SEGMENT as u32,
-                    bytes_in_flight: self.flight() + SEGMENT,
-                    delivery: DeliverySnapshot::default(),
-                    content: PacketContent::Padding,
-                };
-                self.next_packet_number += 1;
-                self.flying.push(packet);
-                self.reno.on_sent(self.now, &packet);
-            }
-        }
-
         /// The oldest packets are lost, the next oldest acknowledged.
-        fn report(&mut self, lost: usize, acked: usize, is_window_limited: bool, ce_count: u64) {
-            let prior_bytes_in_flight = self.flight();
-            let lost: Vec<SentPacket> = self.flying.drain(..lost).collect();
-            let arrived = self.flying.drain(..acked);
-            let acked: Vec<AckedPacket> = arrived
-                .map(|sent| AckedPacket {
-                    sent,
-                    received_at: None,
-                    rtt: None,
-                    delivered_bytes: 0,
-                })
-                .collect();
-            let feedback = Feedback {
-                path: PathId(0),
-                acked: &acked,
-                lost: &lost,
-                spurious: &[],
-                rtt: &self.rtt,
-                delivery: None,
-                prior_bytes_in_flight,
-                bytes_in_flight: self.flight(),
-                delivered_bytes: 0,
+        fn tell(&mut self, lost: usize, acked: usize, is_window_limited: bool, ce_count: u64) {
+            self.report(Report {
+                lost,
+                acked,
+                rtt: Some(Duration::from_millis(100)),
                 is_app_limited: !is_window_limited,
-                is_window_limited,
-                reported_at: self.now,
+                has_window_left: !is_window_limited,
                 ce_count,
-            };
-            self.reno
-                .on_feedback(self.now, &feedback, &SessionView::default(), &[]);
+                ..Report::default()
+            });
         }
 
         fn segments(&self) -> u64 {
-            self.reno.congestion_window / SEGMENT
+            self.controller.congestion_window / SEGMENT
         }
     }
 
@@ -344,22 +288,22 @@ mod tests {
     #[test]
     fn slow_start_doubles_in_a_round_trip_however_reports_are_batched() {
         for batch in [1, 2, 5, 10] {
-            let mut rig = Rig::new();
+            let mut rig = Rig::start();
             rig.send(10);
             for _ in 0..10 / batch {
-                rig.report(0, batch, true, 0);
+                rig.tell(0, batch, true, 0);
             }
-            assert_eq!((rig.segments(), rig.reno.state()), (20, "SlowStart"));
+            assert_eq!((rig.segments(), rig.controller.state()), (20, "SlowStart"));
         }
     }
 
     #[test]
     fn rfc3465_slow_start_after_a_timeout_counts_one_segment_per_two_packets() {
-        let mut rig = Rig::new();
-        rig.reno.on_timeout(rig.now, Timeout::FeedbackSilence);
-        rig.reno.ssthresh = Some(40 * SEGMENT);
+        let mut rig = Rig::start();
+        rig.controller.on_timeout(rig.now, SILENCE);
+        rig.controller.ssthresh = Some(40 * SEGMENT);
         rig.send(8);
-        rig.report(0, 8, true, 0);
+        rig.tell(0, 8, true, 0);
         assert_eq!(rig.segments(), 1 + 4);
     }
 
@@ -367,22 +311,22 @@ mod tests {
     fn congestion_avoidance_adds_a_segment_per_window() {
         let mut rig = Rig::in_congestion_avoidance();
         rig.send(21);
-        rig.report(0, 9, true, 0);
+        rig.tell(0, 9, true, 0);
         assert_eq!(
-            (rig.segments(), rig.reno.state()),
+            (rig.segments(), rig.controller.state()),
             (10, "CongestionAvoidance")
         );
-        rig.report(0, 1, true, 0);
+        rig.tell(0, 1, true, 0);
         assert_eq!(rig.segments(), 11);
-        rig.report(0, 11, true, 0);
+        rig.tell(0, 11, true, 0);
         assert_eq!(rig.segments(), 12);
     }
 
     #[test]
     fn rfc9002_7_8_only_a_full_window_grows() {
-        let mut rig = Rig::new();
+        let mut rig = Rig::start();
         rig.send(10);
-        rig.report(0, 10, false, 0);
+        rig.tell(0, 10, false, 0);
         assert_eq!(rig.segments(), 10);
     }
 
@@ -390,15 +334,15 @@ mod tests {
     fn rfc5681_eq_4_a_loss_halves_the_flight_once_per_round_trip() {
         let mut rig = Rig::in_congestion_avoidance();
         rig.send(8);
-        rig.report(1, 2, true, 0);
-        assert_eq!((rig.segments(), rig.reno.state()), (4, "Recovery"));
-        rig.report(2, 1, true, 0);
+        rig.tell(1, 2, true, 0);
+        assert_eq!((rig.segments(), rig.controller.state()), (4, "Recovery"));
+        rig.tell(2, 1, true, 0);
         assert_eq!(rig.segments(), 4, "they had left before the reduction");
         rig.send(4);
-        rig.report(0, 3, true, 0);
-        assert_eq!(rig.reno.state(), "CongestionAvoidance");
+        rig.tell(0, 3, true, 0);
+        assert_eq!(rig.controller.state(), "CongestionAvoidance");
         rig.send(1);
-        rig.report(1, 1, true, 0);
+        rig.tell(1, 1, true, 0);
         assert_eq!(rig.segments(), 2, "two segments at least");
     }
 
@@ -406,8 +350,8 @@ mod tests {
     fn rfc9002_7_1_a_ce_mark_is_a_loss() {
         let mut rig = Rig::in_congestion_avoidance();
         rig.send(10);
-        rig.report(0, 1, true, 1);
-        assert_eq!((rig.segments(), rig.reno.state()), (5, "Recovery"));
+        rig.tell(0, 1, true, 1);
+        assert_eq!((rig.segments(), rig.controller.state()), (5, "Recovery"));
     }
 
     #[test]
@@ -415,24 +359,29 @@ mod tests {
         let mut rig = Rig::in_congestion_avoidance();
         rig.send(10);
         for count in 1..=3 {
-            rig.reno
-                .on_timeout(rig.now, Timeout::Retransmission { count });
+            rig.controller.on_timeout(
+                rig.now,
+                Timeout::Retransmission {
+                    count,
+                    prior_bytes_in_flight: 0,
+                },
+            );
         }
-        rig.reno.on_timeout(rig.now, Timeout::FeedbackSilence);
-        assert_eq!(rig.reno.congestion_window, SEGMENT);
-        assert_eq!(rig.reno.ssthresh, Some(5 * SEGMENT));
-        assert_eq!(rig.reno.state(), "SlowStart");
+        rig.controller.on_timeout(rig.now, SILENCE);
+        assert_eq!(rig.controller.congestion_window, SEGMENT);
+        assert_eq!(rig.controller.ssthresh, Some(5 * SEGMENT));
+        assert_eq!(rig.controller.state(), "SlowStart");
     }
 
     #[test]
     fn rfc5681_4_1_an_idle_window_starts_again() {
-        let mut rig = Rig::new();
-        rig.reno.congestion_window = 80 * SEGMENT;
+        let mut rig = Rig::start();
+        rig.controller.congestion_window = 80 * SEGMENT;
         rig.send(1);
-        rig.report(0, 1, false, 0);
+        rig.tell(0, 1, false, 0);
         rig.now += Duration::from_millis(900);
         rig.send(1);
-        rig.report(0, 1, false, 0);
+        rig.tell(0, 1, false, 0);
         assert_eq!(rig.segments(), 80);
         rig.now += Duration::from_millis(1_001);
         rig.send(1);
@@ -441,12 +390,15 @@ mod tests {
 
     #[test]
     fn the_target_is_the_window_per_round_trip() {
-        let mut rig = Rig::new();
-        assert_eq!(rig.reno.control().target_rate, rig.reno.initial_rate);
+        let mut rig = Rig::start();
+        assert_eq!(
+            rig.controller.control().target_rate,
+            rig.controller.initial_rate
+        );
         rig.send(1);
-        rig.report(0, 1, false, 0);
+        rig.tell(0, 1, false, 0);
         let rate = DataRate::from_kilobits_per_second(800);
-        assert_eq!(rig.reno.control().target_rate, rate);
-        assert_eq!(rig.reno.control().pacing_rate, None);
+        assert_eq!(rig.controller.control().target_rate, rate);
+        assert_eq!(rig.controller.control().pacing_rate, None);
     }
 }

@@ -3,6 +3,8 @@
 //! It is small and exact rather than complete: the way back is never congested, and nothing is
 //! reordered.
 
+mod rig;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -14,8 +16,14 @@ use crate::recovery::{Digest, LossDetection, PacketContent, Recovery};
 use crate::session_view::SessionView;
 use crate::wire::{self, FeedbackReport, MAX_ARRIVALS, MAX_RANGES, OutgoingReport};
 
+pub(super) use rig::{Report, Rig};
+
 /// 1000 bytes and their headers.
 pub(super) const PACKET_BYTES: u32 = 1_030;
+/// A path that has gone silent with nothing in flight.
+pub(super) const SILENCE: Timeout = Timeout::FeedbackSilence {
+    prior_bytes_in_flight: 0,
+};
 const CHALLENGE_BYTES: u32 = 60;
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
 const TICK: Duration = Duration::from_millis(10);
@@ -170,7 +178,7 @@ impl Receiver {
         self.unreported.push_front(now);
         self.unreported.truncate(MAX_ARRIVALS);
         self.unreported.len() >= schedule.every_packets as usize
-            || (is_hole && schedule.is_immediate_on_hole)
+            || (is_hole && schedule.on_hole.is_some())
     }
 
     fn report(&mut self, now: Instant) -> Vec<u8> {
@@ -457,8 +465,12 @@ impl Bed {
             .silent_since()
             .is_some_and(|since| since + patience < now)
         {
+            let prior_bytes_in_flight = flow.recovery.bytes_in_flight();
             flow.recovery.on_silence(&mut flow.digest);
-            flow.controller.on_timeout(now, Timeout::FeedbackSilence);
+            let cause = Timeout::FeedbackSilence {
+                prior_bytes_in_flight,
+            };
+            flow.controller.on_timeout(now, cause);
             flow.is_out = true;
             flow.next_send_at = now;
         }

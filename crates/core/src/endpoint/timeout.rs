@@ -150,8 +150,12 @@ impl Endpoint {
 
     fn on_out(&mut self, now: Instant, id: PathId) {
         self.take_back(id);
+        let prior_bytes_in_flight = self.paths[id.index()].recovery.bytes_in_flight();
         self.declare_silent(now, id);
-        self.paths[id.index()].on_timeout(now, Timeout::FeedbackSilence);
+        let cause = Timeout::FeedbackSilence {
+            prior_bytes_in_flight,
+        };
+        self.paths[id.index()].on_timeout(now, cause);
         self.challenge(id);
         self.on_path_changed(now, id);
     }

@@ -160,12 +160,13 @@ impl Endpoint {
             path.counters.padding_packets += 1;
             path.counters.padding_bytes += u64::from(bytes);
         }
+        let ecn = path.control().ecn;
         self.scheduler
             .on_event(now, &SchedulerEvent::Sent { path: id, bytes });
         Some(Transmit {
             path: id,
             size,
-            ecn: Ecn::NotEct,
+            ecn,
             is_tracked: true,
         })
     }

@@ -24,6 +24,13 @@ pub(crate) struct Arrivals {
     lowest_unreported: Option<u64>,
     unreported_count: u32,
     due_at: Option<Instant>,
+    /// When the last report was made.
+    reported_at: Instant,
+    /// Packets received since the last hole that is still to be told, the one that revealed it
+    /// included; zero without one.
+    packets_past_hole: u8,
+    /// When a hole was last reported out of turn.
+    hole_told_at: Option<Instant>,
     ce_count: u64,
     arrivals: Vec<Instant>,
 }
@@ -37,6 +44,9 @@ impl Arrivals {
             lowest_unreported: None,
             unreported_count: 0,
             due_at: None,
+            reported_at: Instant::ZERO,
+            packets_past_hole: 0,
+            hole_told_at: None,
             ce_count: 0,
             arrivals: Vec::with_capacity(MAX_ARRIVALS),
         }
@@ -88,14 +98,43 @@ impl Arrivals {
             self.lowest_unreported
                 .map_or(packet_number, |low| low.min(packet_number)),
         );
-        let is_hole = packet_number != expected;
-        let is_urgent = self.schedule.is_immediate_on_hole && (is_hole || is_ce_marked);
-        if is_urgent || self.unreported_count >= self.schedule.every_packets {
+        let is_urgent = self.is_hole_to_be_told(now, packet_number, expected)
+            || (is_ce_marked && self.schedule.is_immediate_on_ce);
+        let every_packets = self.schedule.every_packets.min(MAX_ARRIVALS as u32);
+        if is_urgent || self.unreported_count >= every_packets {
             self.due_at = Some(now);
         } else if self.due_at.is_none() {
-            self.due_at = Some(now + self.schedule.max_delay);
+            let by_interval = self.schedule.interval.map(|span| self.reported_at + span);
+            let by_delay = now + self.schedule.max_delay;
+            self.due_at = Some(by_interval.map_or(by_delay, |at| at.min(by_delay)).max(now));
         }
         true
+    }
+
+    /// Whether the packet that has just come is the one that tells of a hole, and the schedule wants
+    /// it reported out of turn.
+    fn is_hole_to_be_told(&mut self, now: Instant, packet_number: u64, expected: u64) -> bool {
+        let Some(holes) = self.schedule.on_hole else {
+            return false;
+        };
+        if packet_number != expected {
+            self.packets_past_hole = 1;
+        } else if self.packets_past_hole > 0 {
+            self.packets_past_hole += 1;
+        }
+        if self.packets_past_hole < holes.after_packets {
+            return false;
+        }
+        // Only a hole that is one is worth it: the packet that came late may have filled it.
+        let is_told = self.packets_past_hole > 0
+            && self
+                .hole_told_at
+                .is_none_or(|told_at| told_at + holes.min_interval <= now);
+        self.packets_past_hole = 0;
+        if is_told {
+            self.hole_told_at = Some(now);
+        }
+        is_told
     }
 
     fn insert(&mut self, number: u64) -> bool {
@@ -139,6 +178,7 @@ impl Arrivals {
         let lowest_unreported = self.lowest_unreported.take().unwrap_or(newest);
         self.unreported_count = 0;
         self.due_at = None;
+        self.reported_at = now;
         let new_ranges = self
             .ranges
             .partition_point(|&(_, high)| high >= lowest_unreported);
@@ -171,7 +211,7 @@ mod tests {
         arrivals.set_schedule(FeedbackSchedule {
             every_packets: 4,
             max_delay: Duration::from_millis(10),
-            is_immediate_on_hole: true,
+            ..FeedbackSchedule::EVERY_PACKET
         });
         for &number in numbers {
             arrivals.on_received(

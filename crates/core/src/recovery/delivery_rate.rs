@@ -75,6 +75,10 @@ impl DeliveryRate {
         self.delivered_bytes
     }
 
+    pub(super) fn lost_bytes(&self) -> u64 {
+        self.lost_bytes
+    }
+
     /// The snapshot for a packet that leaves now, `bytes_in_flight` being what flies without it.
     pub(super) fn on_sent(
         &mut self,

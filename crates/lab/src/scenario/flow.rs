@@ -1,6 +1,6 @@
 //! Flows as scenarios describe them.
 
-use anabranch_core::congestion::{CONTROLLERS, FeedbackSchedule};
+use anabranch_core::congestion::{self, FeedbackSchedule, HoleReports};
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::scheduler::SCHEDULERS;
 use anabranch_core::{Config, MediaConfig, PaddingPolicy, PathId, SourceLimits};
@@ -44,7 +44,7 @@ pub struct PathSpec {
 }
 
 /// The keys that a flow and the defaults of all flows have in common.
-const SHARED_KEYS: [&str; 19] = [
+const SHARED_KEYS: [&str; 22] = [
     "kind",
     "controller",
     "scheduler",
@@ -56,6 +56,9 @@ const SHARED_KEYS: [&str; 19] = [
     "feedback",
     "loss-detection",
     "min-rate",
+    "max-rate",
+    "initial-window",
+    "ecn",
     "initial-rate",
     "fixed-rate",
     "packet",
@@ -158,15 +161,15 @@ fn flow(table: &Table<'_>, name: String, routes: &[RouteSpec]) -> Read<FlowSpec>
 
 fn config(table: &Table<'_>, source: &SourceConfig) -> Read<Config> {
     let usual = Config::default();
-    let controllers = CONTROLLERS
-        .iter()
-        .map(|entry| (entry.name, entry.name))
-        .collect::<Vec<_>>();
     let schedulers = SCHEDULERS
         .iter()
         .map(|entry| (entry.name, entry.name))
         .collect::<Vec<_>>();
-    let controller = |node| choice(node, "controller", &controllers).map(str::to_owned);
+    let controller = |node: &Node| {
+        let name = text(node)?;
+        let known = congestion::check(name).map_err(|error| node.mistake(error));
+        known.map(|_| name.to_owned())
+    };
     let scheduler = |node| choice(node, "scheduler", &schedulers).map(str::to_owned);
     let loss_detection = |node| choice(node, "loss detection", &LossDetection::NAMES);
     let padding = |node| choice(node, "padding", &PaddingPolicy::NAMES);
@@ -190,6 +193,13 @@ fn config(table: &Table<'_>, source: &SourceConfig) -> Read<Config> {
         scheduler: table.or("scheduler", usual.scheduler, scheduler)?,
         min_rate: table.or("min-rate", usual.min_rate, positive_rate)?,
         initial_rate: table.or("initial-rate", usual.initial_rate, positive_rate)?,
+        max_rate: table.optional("max-rate", positive_rate)?,
+        initial_window_packets: table.or(
+            "initial-window",
+            usual.initial_window_packets,
+            |node| integer(node, 1..=1_000_u32),
+        )?,
+        is_ecn_capable: table.or("ecn", usual.is_ecn_capable, boolean)?,
         fixed_rate: table.or("fixed-rate", usual.fixed_rate, positive_rate)?,
         loss_detection: table.or("loss-detection", usual.loss_detection, loss_detection)?,
         padding: table.or("padding", usual.padding, padding)?,
@@ -239,13 +249,17 @@ fn feedback(node: &Node) -> Read<Option<FeedbackSchedule>> {
         return choice(node, "feedback", &known);
     }
     let usual = FeedbackSchedule::default();
-    let table = Table::of(node, &["every", "max-delay", "on-hole"])?;
+    let table = Table::of(node, &["every", "max-delay", "interval", "on-hole"])?;
     Ok(Some(FeedbackSchedule {
         every_packets: table.or("every", usual.every_packets, |node| {
             integer(node, 1..=1_000_u32)
         })?,
         max_delay: table.or("max-delay", usual.max_delay, duration)?,
-        is_immediate_on_hole: table.or("on-hole", usual.is_immediate_on_hole, boolean)?,
+        interval: table.optional("interval", positive_duration)?,
+        on_hole: table.or("on-hole", usual.on_hole, |node| {
+            Ok(boolean(node)?.then_some(HoleReports::AT_ONCE))
+        })?,
+        ..usual
     }))
 }
 

@@ -185,7 +185,8 @@ fn every_setting_of_a_flow_reaches_the_core() {
     let feedback = FeedbackSchedule {
         every_packets: 4,
         max_delay: Duration::from_millis(5),
-        is_immediate_on_hole: false,
+        on_hole: None,
+        ..FeedbackSchedule::default()
     };
     assert_eq!(flow.config.feedback, Some(feedback));
 }

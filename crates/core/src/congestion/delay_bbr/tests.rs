@@ -2,6 +2,7 @@
 
 use anabranch_units::{Duration, Seed};
 
+use super::super::testing::SILENCE;
 use super::*;
 use crate::path_view::PathId;
 use crate::recovery::{DeliverySnapshot, PacketContent, RttEstimator};
@@ -103,6 +104,7 @@ impl Rig {
             prior_bytes_in_flight,
             bytes_in_flight: self.flying.len() as u64 * u64::from(PACKET_BYTES),
             delivered_bytes: 0,
+            lost_bytes: 0,
             is_app_limited,
             is_window_limited: false,
             reported_at: self.now,
@@ -422,8 +424,8 @@ fn a_capacity_drop_replaces_the_estimate_at_once() {
 #[test]
 fn silence_halves_the_rate_until_the_first_answer() {
     let mut rig = Rig::in_probe_bw(&v5::PROFILE, kbps(2_000));
-    rig.bbr.on_timeout(rig.now, Timeout::FeedbackSilence);
-    rig.bbr.on_timeout(rig.now, Timeout::FeedbackSilence);
+    rig.bbr.on_timeout(rig.now, SILENCE);
+    rig.bbr.on_timeout(rig.now, SILENCE);
     assert_eq!(rig.pacing_rate(), kbps(1_000));
     assert_eq!(rig.bbr.control().padding_rate, DataRate::ZERO);
     rig.round(100, kbps(10));
@@ -439,8 +441,8 @@ fn silence_halves_the_rate_until_the_first_answer() {
 fn after_silence_the_product_starts_up_from_half_the_bandwidth_and_learns_the_path_anew() {
     let mut rig = Rig::in_probe_bw(&product::PROFILE, kbps(2_000));
     rig.send(1);
-    rig.bbr.on_timeout(rig.now, Timeout::FeedbackSilence);
-    rig.bbr.on_timeout(rig.now, Timeout::FeedbackSilence);
+    rig.bbr.on_timeout(rig.now, SILENCE);
+    rig.bbr.on_timeout(rig.now, SILENCE);
     assert_eq!(
         (rig.bbr.state(), rig.pacing_rate()),
         ("Startup", kbps(1_000))

@@ -1,0 +1,140 @@
+//! Every controller by its name.
+
+use super::options::{ControllerOption, ControllerOptions, OptionError};
+use super::{CongestionController, ControllerConfig, delay_bbr, fixed, new_reno};
+
+/// An entry of the registry.
+#[derive(Clone, Copy)]
+pub struct ControllerEntry {
+    /// The name used in scenario files and on the command line.
+    pub name: &'static str,
+    /// One line on what it is.
+    pub summary: &'static str,
+    /// What may be set of it, as in `cubic:hystart=classic`.
+    pub options: &'static [ControllerOption],
+    build: fn(&ControllerConfig) -> Box<dyn CongestionController>,
+}
+
+impl core::fmt::Debug for ControllerEntry {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Every controller there is, by name.
+pub const CONTROLLERS: &[ControllerEntry] = &[
+    ControllerEntry {
+        name: "delay-bbr",
+        summary: "Delay-BBR with a start-up exit on delay (the default)",
+        options: &[],
+        build: delay_bbr::build_default,
+    },
+    ControllerEntry {
+        name: "delay-bbr-text",
+        summary: "Delay-BBR, Algorithms 1-5 as printed by Zhang & Lei",
+        options: &[],
+        build: delay_bbr::build_text,
+    },
+    ControllerEntry {
+        name: "delay-bbr-v5",
+        summary: "Delay-BBR as the authors' published code has it",
+        options: &[],
+        build: delay_bbr::build_v5,
+    },
+    ControllerEntry {
+        name: "fixed",
+        summary: "a constant rate, deaf to the network",
+        options: &[],
+        build: fixed::build,
+    },
+    ControllerEntry {
+        name: "new-reno",
+        summary: "the window of RFC 5681 and RFC 9002 §7",
+        options: &[],
+        build: new_reno::build,
+    },
+];
+
+/// A text that names no controller, or sets an option that the controller does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownController {
+    /// No controller has this name.
+    #[error(
+        "no controller is called {name:?}; known are {}",
+        known_names(CONTROLLERS.iter().map(|entry| entry.name))
+    )]
+    Name {
+        /// The name asked for.
+        name: String,
+    },
+    /// The controller cannot be set so.
+    #[error("{controller}: {error}")]
+    Option {
+        /// The controller.
+        controller: &'static str,
+        /// What is wrong.
+        error: OptionError,
+    },
+}
+
+/// A controller by its name in [`CONTROLLERS`], with any options behind it: `cubic`, or
+/// `cubic:hystart=classic:fast-convergence=off`. These take the place of `config`'s.
+///
+/// # Errors
+/// [`UnknownController`], which lists the known names or the controller's options.
+pub fn build(
+    name: &str,
+    config: &ControllerConfig,
+) -> Result<Box<dyn CongestionController>, UnknownController> {
+    let (entry, options) = parse(name)?;
+    let config = ControllerConfig {
+        options,
+        ..config.clone()
+    };
+    Ok((entry.build)(&config))
+}
+
+/// Whether [`build`] would know `name`.
+///
+/// # Errors
+/// [`UnknownController`], as for [`build`].
+pub fn check(name: &str) -> Result<&'static ControllerEntry, UnknownController> {
+    parse(name).map(|(entry, _)| entry)
+}
+
+fn parse(text: &str) -> Result<(&'static ControllerEntry, ControllerOptions), UnknownController> {
+    let (name, options) = text.split_once(':').unwrap_or((text, ""));
+    let entry = CONTROLLERS
+        .iter()
+        .find(|entry| entry.name == name)
+        .ok_or_else(|| UnknownController::Name {
+            name: name.to_owned(),
+        })?;
+    let options = ControllerOptions::parse(options, entry.options).map_err(|error| {
+        UnknownController::Option {
+            controller: entry.name,
+            error,
+        }
+    })?;
+    Ok((entry, options))
+}
+
+/// "a, b, c", for error messages.
+pub(crate) fn known_names(names: impl Iterator<Item = &'static str>) -> String {
+    names.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_that_a_controller_lacks_is_named() {
+        let error = check("fixed:speed=9").unwrap_err().to_string();
+        assert!(
+            error.starts_with("fixed: ") && error.contains("speed"),
+            "{error}"
+        );
+        assert_eq!(check("fixed").unwrap().name, "fixed");
+    }
+}

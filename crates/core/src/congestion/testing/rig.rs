@@ -1,0 +1,183 @@
+//! A controller alone: it is told exactly what a test wants it to hear.
+
+use anabranch_units::{DataRate, Duration, Instant};
+
+use crate::congestion::{CongestionController, Feedback};
+use crate::path_view::PathId;
+use crate::recovery::{
+    AckedPacket, DeliverySnapshot, PacketContent, RateSample, RttEstimator, SentPacket,
+};
+use crate::session_view::SessionView;
+
+/// A controller, the packets that it has in flight, and the books that recovery would keep of them.
+pub(in crate::congestion) struct Rig<C> {
+    pub(in crate::congestion) controller: C,
+    /// The test moves it on.
+    pub(in crate::congestion) now: Instant,
+    pub(in crate::congestion) rtt: RttEstimator,
+    /// In the order of their numbers.
+    pub(in crate::congestion) flying: Vec<SentPacket>,
+    packet_bytes: u32,
+    next_packet_number: u64,
+    sent_bytes: u64,
+    delivered_bytes: u64,
+    delivered_at: Instant,
+    first_sent_at: Instant,
+    lost_bytes: u64,
+}
+
+/// What a report says. The oldest packets in flight are lost, the next oldest acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::congestion) struct Report {
+    pub(in crate::congestion) lost: usize,
+    pub(in crate::congestion) acked: usize,
+    /// Of every packet acknowledged; `None`: the time since it was sent.
+    pub(in crate::congestion) rtt: Option<Duration>,
+    /// By the peer's clock; `None`: half of the round-trip time after it was sent.
+    pub(in crate::congestion) received_at: Option<Instant>,
+    /// The delivery rate; `None`: as measured.
+    pub(in crate::congestion) rate: Option<DataRate>,
+    pub(in crate::congestion) is_app_limited: bool,
+    /// The window had room all the time.
+    pub(in crate::congestion) has_window_left: bool,
+    pub(in crate::congestion) ce_count: u64,
+}
+
+impl<C: CongestionController> Rig<C> {
+    /// At the first second, with nothing sent, packets of `packet_bytes`.
+    pub(in crate::congestion) fn new(controller: C, packet_bytes: u32) -> Self {
+        let now = Instant::from_secs(1);
+        Rig {
+            controller,
+            now,
+            rtt: RttEstimator::default(),
+            flying: Vec::new(),
+            packet_bytes,
+            next_packet_number: 0,
+            sent_bytes: 0,
+            delivered_bytes: 0,
+            delivered_at: now,
+            first_sent_at: now,
+            lost_bytes: 0,
+        }
+    }
+
+    pub(in crate::congestion) fn bytes_in_flight(&self) -> u64 {
+        self.flying
+            .iter()
+            .map(|packet| u64::from(packet.bytes))
+            .sum()
+    }
+
+    pub(in crate::congestion) fn send(&mut self, count: usize) {
+        for _ in 0..count {
+            if self.flying.is_empty() {
+                (self.first_sent_at, self.delivered_at) = (self.now, self.now);
+            }
+            self.sent_bytes += u64::from(self.packet_bytes);
+            let packet = SentPacket {
+                packet_number: self.next_packet_number,
+                sent_at: self.now,
+                bytes: self.packet_bytes,
+                bytes_in_flight: self.bytes_in_flight() + u64::from(self.packet_bytes),
+                delivery: DeliverySnapshot {
+                    delivered_bytes: self.delivered_bytes,
+                    delivered_at: self.delivered_at,
+                    first_sent_at: self.first_sent_at,
+                    sent_bytes: self.sent_bytes,
+                    lost_bytes: self.lost_bytes,
+                    ..DeliverySnapshot::default()
+                },
+                content: PacketContent::Padding,
+            };
+            self.next_packet_number += 1;
+            self.flying.push(packet);
+            self.controller.on_sent(self.now, &packet);
+        }
+    }
+
+    pub(in crate::congestion) fn report(&mut self, report: Report) {
+        let prior_bytes_in_flight = self.bytes_in_flight();
+        let lost: Vec<SentPacket> = self.flying.drain(..report.lost).collect();
+        self.lost_bytes += lost
+            .iter()
+            .map(|packet| u64::from(packet.bytes))
+            .sum::<u64>();
+        let arrived: Vec<SentPacket> = self.flying.drain(..report.acked).collect();
+        let mut acked = Vec::new();
+        for sent in arrived {
+            let rtt = report.rtt.unwrap_or(self.now - sent.sent_at);
+            self.delivered_bytes += u64::from(sent.bytes);
+            acked.push(AckedPacket {
+                sent,
+                received_at: Some(report.received_at.unwrap_or(sent.sent_at + rtt / 2)),
+                rtt: Some(rtt),
+                delivered_bytes: self.delivered_bytes,
+            });
+        }
+        if let Some(rtt) = acked.last().and_then(|newest| newest.rtt) {
+            self.rtt.on_sample(self.now, rtt);
+            self.delivered_at = self.now;
+        }
+        let delivery = acked.last().map(|newest| self.sample(newest, &report));
+        if let Some(newest) = acked.last() {
+            self.first_sent_at = newest.sent.sent_at;
+        }
+        let feedback = Feedback {
+            path: PathId(0),
+            acked: &acked,
+            lost: &lost,
+            spurious: &[],
+            rtt: &self.rtt,
+            delivery,
+            prior_bytes_in_flight,
+            bytes_in_flight: self.bytes_in_flight(),
+            delivered_bytes: self.delivered_bytes,
+            lost_bytes: self.lost_bytes,
+            is_app_limited: report.is_app_limited,
+            is_window_limited: !report.has_window_left,
+            reported_at: self.now,
+            ce_count: report.ce_count,
+        };
+        let session = SessionView::default();
+        self.controller
+            .on_feedback(self.now, &feedback, &session, &[]);
+    }
+
+    /// Acknowledges the oldest `count` packets, one report for all.
+    pub(in crate::congestion) fn ack(&mut self, count: usize) {
+        self.report(Report {
+            acked: count,
+            ..Report::default()
+        });
+    }
+
+    /// Acknowledges every packet in flight, `rtt` from now, by a report each.
+    pub(in crate::congestion) fn ack_all_after(&mut self, rtt: Duration) {
+        self.now += rtt;
+        for _ in 0..self.flying.len() {
+            self.ack(1);
+        }
+    }
+
+    fn sample(&self, newest: &AckedPacket, report: &Report) -> RateSample {
+        let snapshot = &newest.sent.delivery;
+        let send_interval = newest.sent.sent_at - snapshot.first_sent_at;
+        let ack_interval = self.now - snapshot.delivered_at;
+        let interval = send_interval
+            .max(ack_interval)
+            .max(Duration::from_micros(1));
+        let delivered_bytes = self.delivered_bytes - snapshot.delivered_bytes;
+        let measured = DataRate::from_bytes_per(delivered_bytes, interval);
+        let rate = report.rate.unwrap_or(measured);
+        RateSample {
+            delivery_rate: rate,
+            min_of_send_and_ack_rate: rate,
+            delivered_bytes,
+            prior_delivered_bytes: snapshot.delivered_bytes,
+            interval,
+            is_full_round: self.rtt.min_rtt().is_none_or(|min| interval >= min),
+            is_app_limited: report.is_app_limited,
+        }
+    }
+}
