@@ -57,7 +57,8 @@ pub struct Endpoint {
 /// Buffers that are used again and again, so that the steady state allocates nothing.
 #[derive(Debug, Default)]
 struct Scratch {
-    digest: Digest,
+    /// In a box, so that lending it moves a pointer.
+    digest: Option<Box<Digest>>,
     report: FeedbackReport,
     assignments: Vec<Assignment>,
     outcomes: Vec<media::Outcome>,

@@ -218,8 +218,7 @@ impl Recovery {
 
     /// Since when nothing has been heard though something is outstanding.
     pub(crate) fn silent_since(&self) -> Option<Instant> {
-        let oldest = self.sent.oldest_outstanding()?;
-        Some(oldest.sent_at.max(self.last_acked_at))
+        Some(self.sent.oldest_sent_at()?.max(self.last_acked_at))
     }
 
     /// The path has answered, by whatever means.

@@ -167,7 +167,7 @@ impl Endpoint {
         }
         report.expand(path.recovery.next_packet_number(), path.last_reported_at);
         path.last_reported_at = path.last_reported_at.max(report.reported_at());
-        let mut digest = core::mem::take(&mut self.scratch.digest);
+        let mut digest = self.scratch.digest.take().unwrap_or_default();
         if path
             .recovery
             .on_report(now, report, on == about, &mut digest)
@@ -180,7 +180,7 @@ impl Endpoint {
             self.tell_controller(now, about, &digest);
             self.judge_answer(now, on, about, &digest);
         }
-        self.scratch.digest = digest;
+        self.scratch.digest = Some(digest);
     }
 
     fn on_acked(&mut self, now: Instant, path: PathId, packet: &SentPacket) {

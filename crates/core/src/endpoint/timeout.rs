@@ -101,12 +101,12 @@ impl Endpoint {
             return;
         }
         if path.recovery.loss_timer().is_some_and(|at| at <= now) {
-            let mut digest = core::mem::take(&mut self.scratch.digest);
+            let mut digest = self.scratch.digest.take().unwrap_or_default();
             if path.recovery.on_loss_timeout(now, &mut digest) {
                 self.on_losses(now, id, &digest);
                 self.tell_controller(now, id, &digest);
             }
-            self.scratch.digest = digest;
+            self.scratch.digest = Some(digest);
         }
         let path = &mut self.paths[id.index()];
         if path.controller.next_timeout().is_some_and(|at| at <= now) {
@@ -162,13 +162,13 @@ impl Endpoint {
 
     /// Takes all that flies on the path out of flight.
     pub(super) fn declare_silent(&mut self, now: Instant, id: PathId) {
-        let mut digest = core::mem::take(&mut self.scratch.digest);
+        let mut digest = self.scratch.digest.take().unwrap_or_default();
         let path = &mut self.paths[id.index()];
         path.recovery.on_silence(&mut digest);
         path.recovery.forget_lost(now);
         path.counters.lost_packets += digest.lost.len() as u64;
         self.on_losses(now, id, &digest);
-        self.scratch.digest = digest;
+        self.scratch.digest = Some(digest);
     }
 
     /// Asks the path for a sign of life, and tells the peer, by another path, that it is in doubt.

@@ -85,10 +85,18 @@ impl Arrivals {
         if !self.insert(packet_number) {
             return false;
         }
-        let position = self
+        if self
             .recent
-            .partition_point(|&(number, _)| number < packet_number);
-        self.recent.insert(position, (packet_number, received_at));
+            .back()
+            .is_none_or(|&(last, _)| last < packet_number)
+        {
+            self.recent.push_back((packet_number, received_at));
+        } else {
+            let position = self
+                .recent
+                .partition_point(|&(number, _)| number < packet_number);
+            self.recent.insert(position, (packet_number, received_at));
+        }
         if self.recent.len() > MAX_ARRIVALS {
             self.recent.pop_front();
         }

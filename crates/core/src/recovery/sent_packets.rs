@@ -86,6 +86,8 @@ pub(super) struct SentPackets {
     /// One more than the largest acknowledged number; zero before the first.
     acked_until: u64,
     bytes_in_flight: u64,
+    /// When the oldest outstanding packet was sent: asked for after every event.
+    oldest_sent_at: Option<Instant>,
     ce_count: u64,
 }
 
@@ -115,6 +117,7 @@ impl SentPackets {
             content,
         };
         self.packets.push_back((packet, Fate::Outstanding));
+        self.oldest_sent_at.get_or_insert(now);
         packet
     }
 
@@ -125,7 +128,12 @@ impl SentPackets {
             .map(|(packet, _)| packet)
     }
 
-    pub(super) fn oldest_outstanding(&self) -> Option<&SentPacket> {
+    /// When the oldest outstanding packet was sent.
+    pub(super) fn oldest_sent_at(&self) -> Option<Instant> {
+        self.oldest_sent_at
+    }
+
+    fn oldest_outstanding(&self) -> Option<&SentPacket> {
         let in_hole = self.holes.iter().find_map(|number| {
             let (packet, fate) = &self.packets[(number - self.first) as usize];
             (*fate == Fate::Outstanding).then_some(packet)
@@ -174,6 +182,11 @@ impl SentPackets {
             holes.pop();
         }
         self.holes = holes;
+        self.note_oldest();
+    }
+
+    fn note_oldest(&mut self) {
+        self.oldest_sent_at = self.oldest_outstanding().map(|packet| packet.sent_at);
     }
 
     fn settle(
@@ -211,6 +224,7 @@ impl SentPackets {
     ) -> Option<Instant> {
         let largest_acked = self.acked_until.checked_sub(1)?;
         let mut next_at = None;
+        let mut has_lost = false;
         for &number in &self.holes {
             let (packet, fate) = &mut self.packets[(number - self.first) as usize];
             if *fate != Fate::Outstanding {
@@ -221,11 +235,15 @@ impl SentPackets {
                     *fate = Fate::Lost;
                     self.bytes_in_flight -= u64::from(packet.bytes);
                     on_lost(packet);
+                    has_lost = true;
                 }
                 Verdict::LostAt(at) => {
                     next_at = Some(next_at.map_or(at, |next: Instant| next.min(at)));
                 }
             }
+        }
+        if has_lost {
+            self.note_oldest();
         }
         next_at
     }
@@ -238,6 +256,7 @@ impl SentPackets {
                 on_lost(packet);
             }
         }
+        self.oldest_sent_at = None;
     }
 
     /// Forgets packets from the front: acknowledged ones, and lost ones sent more than `memory`
