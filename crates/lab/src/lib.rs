@@ -27,5 +27,8 @@ pub use report::{
     report, run, table,
 };
 pub use run::{Outcome, Progress, RunError, RunOptions, run_outcomes};
-pub use scenario::{Expectation, FlowSpec, LinkSpec, PathSpec, RouteSpec, Scenario, ScenarioError};
+pub use scenario::{
+    Expectation, FlowKind, FlowSpec, LinkSpec, MediaSpec, PathSpec, RouteSpec, Scenario,
+    ScenarioError,
+};
 pub use trace::{TraceError, TraceOptions};

@@ -14,7 +14,7 @@ use anabranch_units::{Duration, Instant, Seed};
 use anabranch_video::source::SourceConfigError;
 
 use crate::metrics::{Recorder, Statistics, Window};
-use crate::scenario::{FlowSpec, Scenario};
+use crate::scenario::{FlowKind, FlowSpec, Scenario};
 use crate::trace::{SAMPLE_INTERVAL, TraceError, TraceOptions, TraceWriter};
 
 /// How to run a scenario.
@@ -247,13 +247,14 @@ fn flow_config(flow: &FlowSpec) -> Result<FlowConfig, RunError> {
             is_metered: path.is_metered,
         },
     };
+    let FlowKind::Media(media) = &flow.kind;
     Ok(FlowConfig {
-        sender: flow.config.clone(),
-        receiver: flow.config.clone(),
+        sender: media.config.clone(),
+        receiver: media.config.clone(),
         paths: flow.paths.iter().map(path).collect(),
         start: flow.start,
         stop: flow.stop,
-        source: flow.source.build(flow.start)?,
+        source: media.source.build(flow.start)?,
     })
 }
 

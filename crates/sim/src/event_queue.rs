@@ -21,6 +21,8 @@ pub(crate) enum Event {
     Start(FlowId),
     /// A flow's sender closes the session.
     Stop(FlowId),
+    /// A generator sends a packet.
+    Generate(FlowId),
 }
 
 /// Events by time, and those of one instant in the order in which they were planned: the same on

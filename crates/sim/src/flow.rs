@@ -1,12 +1,14 @@
 //! One session between two endpoints.
 
 use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
 
 use anabranch_core::{Config, Endpoint, PathOptions};
 use anabranch_units::Instant;
 use anabranch_video::source::FrameSource;
 
 use crate::event_queue::Alarm;
+use crate::generator::Generator;
 use crate::observer::FrameEvent;
 use crate::topology::RouteId;
 
@@ -83,6 +85,63 @@ pub(crate) struct Flow {
     pub(crate) ends: [End; 2],
     /// Captured, outcome not yet known.
     pub(crate) open_frames: VecDeque<FrameEvent>,
+}
+
+/// All flows by their number: sessions, and generators beside them.
+#[derive(Debug, Default)]
+pub(crate) struct Flows(Vec<Entry>);
+
+#[derive(Debug)]
+enum Entry {
+    Session(Box<Flow>),
+    Generator(Box<Generator>),
+}
+
+impl Flows {
+    /// The number that the next flow has.
+    pub(crate) fn next_id(&self) -> FlowId {
+        FlowId(u32::try_from(self.0.len()).expect("fewer than 2^32 flows"))
+    }
+
+    pub(crate) fn push(&mut self, flow: Flow) {
+        self.0.push(Entry::Session(Box::new(flow)));
+    }
+
+    pub(crate) fn push_generator(&mut self, generator: Generator) {
+        self.0.push(Entry::Generator(Box::new(generator)));
+    }
+
+    pub(crate) fn generator(&mut self, flow: FlowId) -> Option<&mut Generator> {
+        match &mut self.0[flow.index()] {
+            Entry::Session(_) => None,
+            Entry::Generator(generator) => Some(generator),
+        }
+    }
+
+    pub(crate) fn is_session(&self, flow: FlowId) -> bool {
+        matches!(self.0[flow.index()], Entry::Session(_))
+    }
+}
+
+impl Index<usize> for Flows {
+    type Output = Flow;
+
+    /// The session of that number; to ask for a generator so is a mistake.
+    fn index(&self, index: usize) -> &Flow {
+        match &self.0[index] {
+            Entry::Session(flow) => flow,
+            Entry::Generator(_) => panic!("flow {index} is no session"),
+        }
+    }
+}
+
+impl IndexMut<usize> for Flows {
+    fn index_mut(&mut self, index: usize) -> &mut Flow {
+        match &mut self.0[index] {
+            Entry::Session(flow) => flow,
+            Entry::Generator(_) => panic!("flow {index} is no session"),
+        }
+    }
 }
 
 impl Flow {

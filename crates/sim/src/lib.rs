@@ -2,12 +2,14 @@
 //!
 //! A [`World`] holds links, routes over any number of them, and flows. Every flow is two endpoints
 //! of the very core that runs over real sockets, and the datagrams between them are real: encoded,
-//! decoded, and as long on the simulated wire as on a real one. [`World::run_until`] moves time
+//! decoded, and as long on the simulated wire as on a real one. Besides there are generators of raw
+//! datagrams that nobody answers. [`World::run_until`] moves time
 //! from event to event; an [`Observer`] is told of each. The same calls with the same seed make the
 //! same run, of which the [`TraceHash`] is the proof.
 
 mod event_queue;
 mod flow;
+mod generator;
 mod network;
 mod observer;
 mod topology;
@@ -15,6 +17,7 @@ mod trace_hash;
 mod world;
 
 pub use flow::{Direction, FlowConfig, FlowId, FlowPath};
+pub use generator::{GeneratorConfig, GeneratorConfigError, GeneratorRate, Spacing};
 pub use network::PacketCounts;
 pub use observer::{FrameEvent, FrameOutcome, Observer, PacketEvent};
 pub use topology::{LinkId, RouteId};

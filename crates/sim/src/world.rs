@@ -8,10 +8,11 @@ use anabranch_core::{
     PathView, ReceivedFrame, SessionCounters,
 };
 use anabranch_link::{LinkConfig, LinkConfigError, LinkStatistics};
-use anabranch_units::{DataRate, Instant, Seed};
+use anabranch_units::{DataRate, Ecn, Instant, Seed};
 
 use crate::event_queue::{Alarm, Event, EventQueue};
-use crate::flow::{Direction, End, Flow, FlowConfig, FlowId, Side};
+use crate::flow::{Direction, End, Flow, FlowConfig, FlowId, Flows, Side};
+use crate::generator::{Generator, GeneratorConfig, GeneratorConfigError};
 use crate::network::{Arrival, Datagram, Network, PacketCounts};
 use crate::observer::{FrameEvent, FrameOutcome, Observer, PacketEvent};
 use crate::topology::{LinkId, Route, RouteId};
@@ -28,7 +29,7 @@ pub struct World {
     now: Instant,
     events: EventQueue,
     network: Network,
-    flows: Vec<Flow>,
+    flows: Flows,
     /// Bytes of the frame being sent.
     frame: Vec<u8>,
 }
@@ -55,6 +56,9 @@ pub enum WorldError {
     /// An endpoint cannot be.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A generator cannot be.
+    #[error(transparent)]
+    Generator(#[from] GeneratorConfigError),
 }
 
 impl World {
@@ -66,7 +70,7 @@ impl World {
             now: Instant::ZERO,
             events: EventQueue::default(),
             network: Network::default(),
-            flows: Vec::new(),
+            flows: Flows::default(),
             frame: Vec::new(),
         }
     }
@@ -126,7 +130,7 @@ impl World {
             "a route unknown here"
         );
         assert!(start >= self.now, "flows start now or later");
-        let flow_id = FlowId(u32::try_from(self.flows.len()).expect("fewer than 2^32 flows"));
+        let flow_id = self.flows.next_id();
         let end = |config: anabranch_core::Config, role: &str| -> Result<End, WorldError> {
             let overhead_bytes = config.overhead_bytes;
             let seed = self.seed.derive(&format!("flow/{}/{role}", flow_id.0));
@@ -153,6 +157,27 @@ impl World {
         Ok(flow_id)
     }
 
+    /// Adds a flow of raw datagrams, which take their route's forward links and are not answered.
+    ///
+    /// # Errors
+    /// [`WorldError::Generator`].
+    ///
+    /// # Panics
+    /// If the route is not of this world, or the flow starts in the past.
+    pub fn add_generator(&mut self, config: GeneratorConfig) -> Result<FlowId, WorldError> {
+        config.check()?;
+        assert!(self.network.has_route(config.route), "a route unknown here");
+        assert!(config.start >= self.now, "flows start now or later");
+        let flow_id = self.flows.next_id();
+        let seed = self.seed.derive(&format!("flow/{}/generator", flow_id.0));
+        let generator = Generator::new(config, seed);
+        if let Some(at) = generator.next_at() {
+            self.events.plan(at, Event::Generate(flow_id));
+        }
+        self.flows.push_generator(generator);
+        Ok(flow_id)
+    }
+
     /// Lets everything happen that is due by `until`, that instant included.
     pub fn run_until(&mut self, until: Instant, observer: &mut impl Observer) {
         while let Some((at, event)) = self.events.pop_until(until) {
@@ -162,6 +187,7 @@ impl World {
                 Event::Link(link) => self.on_link(link, observer),
                 Event::Endpoint(flow, side) => self.on_alarm(flow, side, observer),
                 Event::Frame(flow) => self.on_frame_due(flow, observer),
+                Event::Generate(flow) => self.on_generate(flow, observer),
                 Event::Start(flow) => self.on_start(flow, observer),
                 Event::Stop(flow) => {
                     self.flows[flow.index()]
@@ -204,10 +230,18 @@ impl World {
         self.network.link(link).statistics(now)
     }
 
-    /// What a flow's sender knows about its paths, by path number.
+    /// Whether a flow has two endpoints, which can be asked below; a generator has none.
     ///
     /// # Panics
     /// If the flow is not of this world.
+    pub fn is_session(&self, flow: FlowId) -> bool {
+        self.flows.is_session(flow)
+    }
+
+    /// What a flow's sender knows about its paths, by path number.
+    ///
+    /// # Panics
+    /// If the flow is not of this world, or no session.
     pub fn sender_paths(&mut self, flow: FlowId) -> &[PathView] {
         let now = self.now;
         self.flows[flow.index()]
@@ -219,7 +253,7 @@ impl World {
     /// What a flow's sender has counted on a path.
     ///
     /// # Panics
-    /// If the flow or path is not of this world.
+    /// If the flow or path is not of this world, or the flow no session.
     pub fn sender_path_counters(&self, flow: FlowId, path: PathId) -> PathCounters {
         *self
             .sender(flow)
@@ -230,7 +264,7 @@ impl World {
     /// What a flow's sender has counted.
     ///
     /// # Panics
-    /// If the flow is not of this world.
+    /// If the flow is not of this world, or no session.
     pub fn sender_counters(&self, flow: FlowId) -> SessionCounters {
         *self.sender(flow).counters()
     }
@@ -238,7 +272,7 @@ impl World {
     /// The phase that the controller of a flow's path is in, by its source's own name.
     ///
     /// # Panics
-    /// If the flow or path is not of this world.
+    /// If the flow or path is not of this world, or the flow no session.
     pub fn controller_state(&self, flow: FlowId, path: PathId) -> &'static str {
         self.sender(flow)
             .controller_state(path)
@@ -248,7 +282,7 @@ impl World {
     /// The bitrate that a flow's encoder is asked for.
     ///
     /// # Panics
-    /// If the flow is not of this world.
+    /// If the flow is not of this world, or no session.
     pub fn target_bitrate(&self, flow: FlowId) -> DataRate {
         self.sender(flow).target_bitrate()
     }
@@ -305,6 +339,9 @@ impl World {
             ecn,
             payload,
         } = arrival;
+        if !self.flows.is_session(event.flow) {
+            return self.network.recycle(payload);
+        }
         let side = match event.direction {
             Direction::Forward => Side::Receiver,
             Direction::Reverse => Side::Sender,
@@ -352,6 +389,30 @@ impl World {
             self.events.plan(at.max(now), Event::Frame(flow_id));
         }
         self.serve(flow_id, Side::Sender, observer);
+    }
+
+    fn on_generate(&mut self, flow: FlowId, observer: &mut impl Observer) {
+        let Some(generator) = self.flows.generator(flow) else {
+            return;
+        };
+        let datagram = Datagram {
+            event: PacketEvent {
+                flow,
+                path: PathId(0),
+                direction: Direction::Forward,
+                size_bytes: generator.config.size_bytes,
+            },
+            route: generator.config.route,
+            ecn: Ecn::NotEct,
+            // Nobody reads it: its length on the wire is all that counts.
+            payload: self.network.take_buffer(),
+        };
+        generator.advance();
+        if let Some(at) = generator.next_at() {
+            self.events.plan(at, Event::Generate(flow));
+        }
+        self.network
+            .send(self.now, datagram, &mut self.events, observer);
     }
 
     /// The calls that follow every call of an endpoint: what it sends, what it tells, when it wants

@@ -3,8 +3,8 @@
 use anabranch_core::{Config, MediaConfig, PaddingPolicy, PathOptions, SourceLimits};
 use anabranch_link::{DropCause, LinkConfig, QueueLimit};
 use anabranch_sim::{
-    Direction, FlowConfig, FlowPath, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent,
-    World, WorldError,
+    Direction, FlowConfig, FlowPath, FrameEvent, FrameOutcome, GeneratorConfig, GeneratorRate,
+    LinkId, Observer, PacketEvent, Spacing, World, WorldError,
 };
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 use anabranch_video::source::SourceConfig;
@@ -283,4 +283,45 @@ fn what_cannot_be_is_refused() {
     let mut flow = fixed_flow(MEGABIT, PaddingPolicy::Never, vec![path(route)]);
     flow.sender.controller = "bbrr".to_owned();
     assert!(matches!(world.add_flow(flow), Err(WorldError::Config(_))));
+}
+
+#[test]
+fn a_generator_takes_its_share_of_a_link_and_nobody_answers() {
+    let mut world = World::new(Seed(1));
+    let link = LinkConfig {
+        queue: QueueLimit::Packets(10),
+        ..link(Some(MEGABIT), 50)
+    };
+    let there = world.add_link("there", &link).unwrap();
+    let back = world.add_link("back", &LinkConfig::default()).unwrap();
+    let route = world.add_route(vec![there], vec![back]).unwrap();
+    let config = GeneratorConfig {
+        route,
+        size_bytes: 1_500,
+        rate: GeneratorRate::Steps {
+            rate: MEGABIT.mul_f64(0.5),
+            changes: vec![(Instant::from_secs(12), MEGABIT + MEGABIT)],
+        },
+        spacing: Spacing::Even,
+        start: Instant::ZERO,
+        stop: Some(Instant::from_secs(18)),
+    };
+    let flow = world.add_generator(config).unwrap();
+    assert!(!world.is_session(flow));
+    let mut tally = Tally::default();
+    world.run_until(Instant::from_secs(12), &mut tally);
+    // 12 kbit every 24 ms, and none of them waits: 12 ms on the link and 50 ms after it.
+    assert_eq!((tally.sent, tally.dropped), (501, 0));
+    assert!(
+        tally
+            .delays
+            .iter()
+            .all(|delay| *delay == (1_500, Duration::from_millis(62)))
+    );
+    world.run_until(Instant::from_secs(30), &mut tally);
+    // Twice the rate for 6 s: half of 1000 packets are lost but for those that the queue holds.
+    assert_eq!(tally.sent, 1_500);
+    assert!((485..=495).contains(&tally.dropped), "{}", tally.dropped);
+    assert_eq!(tally.sent, tally.delivered + tally.dropped);
+    assert_eq!(world.link_statistics(back).offered_packets, 0);
 }

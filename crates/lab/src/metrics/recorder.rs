@@ -227,11 +227,10 @@ impl Observer for Recorder<'_> {
 
     fn on_frame_captured(&mut self, frame: &FrameEvent) {
         let end = Instant::ZERO + self.scenario.duration;
-        let deadline = self.scenario.flows[frame.flow.index()]
-            .config
-            .media
-            .deadline;
-        let has_time = frame.captured_at + deadline <= end;
+        let Some(media) = self.scenario.flows[frame.flow.index()].media() else {
+            return;
+        };
+        let has_time = frame.captured_at + media.config.media.deadline <= end;
         for frames in self.frames_of(frame) {
             frames.captured += 1;
             frames.judged += u64::from(has_time);
@@ -240,10 +239,12 @@ impl Observer for Recorder<'_> {
 
     fn on_frame_outcome(&mut self, now: Instant, frame: &FrameEvent, outcome: FrameOutcome) {
         let end = Instant::ZERO + self.scenario.duration;
-        let spec = &self.scenario.flows[frame.flow.index()];
-        let deadline = spec.config.media.deadline;
+        let Some(media) = self.scenario.flows[frame.flow.index()].media() else {
+            return;
+        };
+        let deadline = media.config.media.deadline;
         let has_time = frame.captured_at + deadline <= end;
-        let depends = matches!(spec.source, SourceConfig::Gop { .. });
+        let depends = matches!(media.source, SourceConfig::Gop { .. });
         let completed_at = match outcome {
             FrameOutcome::Complete { completed_at } => Some(completed_at),
             FrameOutcome::Incomplete | FrameOutcome::Missing => None,
@@ -333,8 +334,8 @@ impl WindowRecord {
             };
             flows.push(FlowStatistics {
                 name: spec.name.clone(),
-                controller: spec.config.controller.clone(),
-                scheduler: spec.config.scheduler.clone(),
+                controller: spec.controller().to_owned(),
+                scheduler: spec.scheduler().to_owned(),
                 goodput_bits_per_second: per_second(record.frames.complete_bytes, seconds),
                 rate_variation: record.rates.coefficient(),
                 traffic: all_paths.traffic(seconds),

@@ -296,7 +296,7 @@ mod tests {
                 scenario
                     .flows
                     .iter()
-                    .all(|flow| flow.config.controller == "delay-bbr-v5")
+                    .all(|flow| flow.controller() == "delay-bbr-v5")
             );
             let bound = |name: &str| {
                 scenario

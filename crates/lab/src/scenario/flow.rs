@@ -1,21 +1,22 @@
-//! Flows as scenarios describe them.
+//! Flows as scenarios describe them: what all kinds have in common, and which kinds there are.
+//!
+//! A kind is one file in `flow/`, one entry of [`KINDS`] and one variant of [`FlowKind`].
 
-use anabranch_core::congestion::{self, FeedbackSchedule, HoleReports};
-use anabranch_core::recovery::LossDetection;
-use anabranch_core::scheduler::SCHEDULERS;
-use anabranch_core::{Config, MediaConfig, PaddingPolicy, PathId, SourceLimits};
-use anabranch_units::{ByteCount, Duration, Instant};
-use anabranch_video::source::{SourceConfig, SourceConfigError};
+mod media;
+mod session;
+
+use anabranch_core::{Config, PathId};
+use anabranch_units::{Duration, Instant};
 
 use super::document::{Node, Value};
-use super::error::Mistake;
 use super::link::{RouteSpec, named_index, weight};
 use super::reader::{
-    Read, Table, boolean, choice, duration, instant, integer, list, list_of, number,
-    positive_duration, positive_rate, quantity, share, text,
+    Read, Table, boolean, choice, duration, instant, integer, list, list_of, text,
 };
 
-/// A flow of media.
+pub use media::MediaSpec;
+
+/// A flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowSpec {
     /// Its name in the scenario and in reports.
@@ -26,10 +27,43 @@ pub struct FlowSpec {
     pub start: Instant,
     /// When it ends; `None`: with the run.
     pub stop: Option<Instant>,
-    /// Set-up of both its ends.
-    pub config: Config,
-    /// Where its frames come from.
-    pub source: SourceConfig,
+    /// What it carries, and how.
+    pub kind: FlowKind,
+}
+
+/// What a flow carries, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FlowKind {
+    /// Frames of video or audio over a session.
+    Media(MediaSpec),
+}
+
+impl FlowSpec {
+    /// Set-up of the session's ends; `None`: it is no session.
+    pub fn config(&self) -> Option<&Config> {
+        match &self.kind {
+            FlowKind::Media(media) => Some(&media.config),
+        }
+    }
+
+    /// Its congestion controller; of a flow that has none, its kind.
+    pub fn controller(&self) -> &str {
+        match &self.kind {
+            FlowKind::Media(media) => &media.config.controller,
+        }
+    }
+
+    /// Its packet scheduler; empty: it has none.
+    pub fn scheduler(&self) -> &str {
+        self.config().map_or("", |config| &config.scheduler)
+    }
+
+    /// What it carries if that is media.
+    pub fn media(&self) -> Option<&MediaSpec> {
+        match &self.kind {
+            FlowKind::Media(media) => Some(media),
+        }
+    }
 }
 
 /// One path of a flow.
@@ -43,33 +77,22 @@ pub struct PathSpec {
     pub is_metered: bool,
 }
 
-/// The keys that a flow and the defaults of all flows have in common.
-const SHARED_KEYS: [&str; 22] = [
-    "kind",
-    "controller",
-    "scheduler",
-    "paths",
-    "start",
-    "stop",
-    "source",
-    "padding",
-    "feedback",
-    "loss-detection",
-    "min-rate",
-    "max-rate",
-    "initial-window",
-    "ecn",
-    "initial-rate",
-    "fixed-rate",
-    "packet",
-    "overhead",
-    "deadline",
-    "reassembly-wait",
-    "target-fraction",
-    "stagger",
-];
+/// A kind of flow as the reader knows it.
+struct Kind {
+    name: &'static str,
+    /// The keys that it has besides [`COMMON_KEYS`], in groups.
+    keys: &'static [&'static [&'static str]],
+    /// Reads what these keys say.
+    read: fn(&Table<'_>) -> Read<FlowKind>,
+}
 
-const OWN_KEYS: [&str; 2] = ["name", "count"];
+/// All kinds; the first is that of a flow that does not say.
+const KINDS: &[Kind] = &[media::KIND];
+
+/// The keys that a flow of any kind and the defaults of all flows may have.
+const COMMON_KEYS: &[&str] = &["kind", "paths", "start", "stop", "stagger"];
+
+const OWN_KEYS: &[&str] = &["name", "count"];
 
 /// All flows: those of `node`, each completed by the defaults and multiplied by its count.
 pub(super) fn flows(
@@ -78,19 +101,18 @@ pub(super) fn flows(
     routes: &[RouteSpec],
 ) -> Read<Vec<FlowSpec>> {
     if let Some(defaults) = defaults {
-        Table::of(defaults, &SHARED_KEYS)?;
+        let of_kinds = KINDS.iter().flat_map(|kind| kind.keys.concat());
+        let keys: Vec<&str> = COMMON_KEYS.iter().copied().chain(of_kinds).collect();
+        Table::of(defaults, &keys)?;
     }
     let mut flows: Vec<FlowSpec> = Vec::new();
     let elements = list(node)?;
     for (index, element) in elements.iter().enumerate() {
-        let keys = [&OWN_KEYS[..], &SHARED_KEYS].concat();
-        Table::of(element, &keys)?;
-        let merged = with_defaults(element, defaults);
         let default_name = match elements.len() {
             1 => "flow".to_owned(),
             _ => format!("flow-{}", index + 1),
         };
-        flows.extend(copies(&Table::of(&merged, &keys)?, default_name, routes)?);
+        flows.extend(copies(element, defaults, default_name, routes)?);
     }
     for (index, flow) in flows.iter().enumerate() {
         if flows[..index].iter().any(|other| other.name == flow.name) {
@@ -103,13 +125,31 @@ pub(super) fn flows(
     Ok(flows)
 }
 
-fn with_defaults(flow: &Node, defaults: Option<&Node>) -> Node {
+/// The kind of the flow at `node`.
+fn kind_of(node: &Node, defaults: Option<&Node>) -> Read<&'static Kind> {
+    let known: Vec<(&str, &Kind)> = KINDS.iter().map(|kind| (kind.name, kind)).collect();
+    let written = [Some(node), defaults]
+        .into_iter()
+        .flatten()
+        .find_map(|node| {
+            let Value::Table(entries) = &node.value else {
+                return None;
+            };
+            entries.iter().find(|(key, _)| key == "kind")
+        });
+    written.map_or(Ok(&KINDS[0]), |(_, node)| {
+        choice(node, "kind of flow", &known)
+    })
+}
+
+/// The flow at `node` with those defaults that its kind knows.
+fn with_defaults(flow: &Node, defaults: Option<&Node>, keys: &[&str]) -> Node {
     let mut merged = flow.clone();
     if let (Value::Table(entries), Some(Value::Table(defaults))) =
         (&mut merged.value, defaults.map(|node| &node.value))
     {
         for (key, value) in defaults {
-            if !entries.iter().any(|(own, _)| own == key) {
+            if keys.contains(&key.as_str()) && !entries.iter().any(|(own, _)| own == key) {
                 entries.push((key.clone(), value.clone()));
             }
         }
@@ -117,11 +157,27 @@ fn with_defaults(flow: &Node, defaults: Option<&Node>) -> Node {
     merged
 }
 
-fn copies(table: &Table<'_>, name: String, routes: &[RouteSpec]) -> Read<Vec<FlowSpec>> {
+/// The flows that the table at `node` describes.
+fn copies(
+    node: &Node,
+    defaults: Option<&Node>,
+    name: String,
+    routes: &[RouteSpec],
+) -> Read<Vec<FlowSpec>> {
+    let kind = kind_of(node, defaults)?;
+    let keys = [OWN_KEYS, COMMON_KEYS, &kind.keys.concat()].concat();
+    Table::of(node, &keys)?;
+    let merged = with_defaults(node, defaults, &keys);
+    let table = &Table::of(&merged, &keys)?;
     let count = table.or("count", 1, |node| integer(node, 1..=10_000))?;
     let stagger = table.or("stagger", Duration::ZERO, duration)?;
-    let name = table.or("name", name, |node| text(node).map(str::to_owned))?;
-    let flow = flow(table, name, routes)?;
+    let flow = FlowSpec {
+        name: table.or("name", name, |node| text(node).map(str::to_owned))?,
+        paths: table.required("paths", |node| paths(node, routes))?,
+        start: table.or("start", Instant::ZERO, instant)?,
+        stop: table.optional("stop", instant)?,
+        kind: (kind.read)(table)?,
+    };
     let copy = |index: u64| FlowSpec {
         name: if count == 1 {
             flow.name.clone()
@@ -138,129 +194,6 @@ fn copies(table: &Table<'_>, name: String, routes: &[RouteSpec]) -> Read<Vec<Flo
         }
         _ => Ok((0..count).map(copy).collect()),
     }
-}
-
-fn flow(table: &Table<'_>, name: String, routes: &[RouteSpec]) -> Read<FlowSpec> {
-    table.optional("kind", |node| {
-        choice(node, "kind of flow", &[("media", ())])
-    })?;
-    let source = table.or(
-        "source",
-        named_source("ideal").expect("it is known"),
-        source,
-    )?;
-    Ok(FlowSpec {
-        name,
-        paths: table.required("paths", |node| paths(node, routes))?,
-        start: table.or("start", Instant::ZERO, instant)?,
-        stop: table.optional("stop", instant)?,
-        config: config(table, &source)?,
-        source,
-    })
-}
-
-fn config(table: &Table<'_>, source: &SourceConfig) -> Read<Config> {
-    let usual = Config::default();
-    let schedulers = SCHEDULERS
-        .iter()
-        .map(|entry| (entry.name, entry.name))
-        .collect::<Vec<_>>();
-    let controller = |node: &Node| {
-        let name = text(node)?;
-        let known = congestion::check(name).map_err(|error| node.mistake(error));
-        known.map(|_| name.to_owned())
-    };
-    let scheduler = |node| choice(node, "scheduler", &schedulers).map(str::to_owned);
-    let loss_detection = |node| choice(node, "loss detection", &LossDetection::NAMES);
-    let padding = |node| choice(node, "padding", &PaddingPolicy::NAMES);
-    let media = MediaConfig {
-        deadline: table.or("deadline", usual.media.deadline, positive_duration)?,
-        reassembly_wait: table.or(
-            "reassembly-wait",
-            usual.media.reassembly_wait,
-            positive_duration,
-        )?,
-        target_fraction: table.or("target-fraction", usual.media.target_fraction, |node| {
-            match share(node)? {
-                0.0 => Err(node.mistake("the encoder needs a share above zero")),
-                fraction => Ok(fraction),
-            }
-        })?,
-        source: limits(source),
-    };
-    Ok(Config {
-        controller: table.or("controller", usual.controller, controller)?,
-        scheduler: table.or("scheduler", usual.scheduler, scheduler)?,
-        min_rate: table.or("min-rate", usual.min_rate, positive_rate)?,
-        initial_rate: table.or("initial-rate", usual.initial_rate, positive_rate)?,
-        max_rate: table.optional("max-rate", positive_rate)?,
-        initial_window_packets: table.or(
-            "initial-window",
-            usual.initial_window_packets,
-            |node| integer(node, 1..=1_000_u32),
-        )?,
-        is_ecn_capable: table.or("ecn", usual.is_ecn_capable, boolean)?,
-        fixed_rate: table.or("fixed-rate", usual.fixed_rate, positive_rate)?,
-        loss_detection: table.or("loss-detection", usual.loss_detection, loss_detection)?,
-        padding: table.or("padding", usual.padding, padding)?,
-        feedback: table.or("feedback", usual.feedback, feedback)?,
-        overhead_bytes: table.or("overhead", usual.overhead_bytes, |node| {
-            bytes(node, 0..=1_000).map(|b| b as u32)
-        })?,
-        fragment_bytes: table.or("packet", usual.fragment_bytes, |node| {
-            bytes(node, 64..=9_000).map(|b| b as u16)
-        })?,
-        media,
-    })
-}
-
-fn bytes(node: &Node, range: std::ops::RangeInclusive<u64>) -> Read<u64> {
-    let ByteCount(bytes) = quantity(node)?;
-    if range.contains(&bytes) {
-        return Ok(bytes);
-    }
-    let (start, end) = (range.start(), range.end());
-    Err(node.mistake(format!("{bytes} B: allowed are {start} B to {end} B")))
-}
-
-/// What the transport may know of a source.
-fn limits(source: &SourceConfig) -> SourceLimits {
-    match *source {
-        SourceConfig::Ideal {
-            min_rate: min,
-            max_rate: max,
-            ..
-        }
-        | SourceConfig::Gop {
-            min_rate: min,
-            max_rate: max,
-            ..
-        } => SourceLimits::Adaptive { min, max },
-        SourceConfig::Cbr { .. } => SourceLimits::Fixed,
-    }
-}
-
-fn feedback(node: &Node) -> Read<Option<FeedbackSchedule>> {
-    if let Value::Text(_) = node.value {
-        let known = [
-            ("controller", None),
-            ("every packet", Some(FeedbackSchedule::EVERY_PACKET)),
-        ];
-        return choice(node, "feedback", &known);
-    }
-    let usual = FeedbackSchedule::default();
-    let table = Table::of(node, &["every", "max-delay", "interval", "on-hole"])?;
-    Ok(Some(FeedbackSchedule {
-        every_packets: table.or("every", usual.every_packets, |node| {
-            integer(node, 1..=1_000_u32)
-        })?,
-        max_delay: table.or("max-delay", usual.max_delay, duration)?,
-        interval: table.optional("interval", positive_duration)?,
-        on_hole: table.or("on-hole", usual.on_hole, |node| {
-            Ok(boolean(node)?.then_some(HoleReports::AT_ONCE))
-        })?,
-        ..usual
-    }))
 }
 
 fn paths(node: &Node, routes: &[RouteSpec]) -> Read<Vec<PathSpec>> {
@@ -294,82 +227,4 @@ fn paths(node: &Node, routes: &[RouteSpec]) -> Read<Vec<PathSpec>> {
             PathId::LIMIT
         ))),
     }
-}
-
-fn named_source(name: &str) -> Result<SourceConfig, SourceConfigError> {
-    name.parse()
-}
-
-fn source(node: &Node) -> Read<SourceConfig> {
-    let named = |node: &Node| named_source(text(node)?).map_err(|error| node.mistake(error));
-    if let Value::Text(_) = node.value {
-        return named(node);
-    }
-    let all = [
-        "kind",
-        "fps",
-        "min",
-        "max",
-        "key-interval",
-        "key-ratio",
-        "rate",
-    ];
-    let usual = Table::of(node, &all)?.required("kind", named)?;
-    let fps = |node| integer(node, 1..=1_000_u32);
-    let source = match usual {
-        SourceConfig::Ideal {
-            frames_per_second,
-            min_rate,
-            max_rate,
-        } => {
-            let table = Table::of(node, &["kind", "fps", "min", "max"])?;
-            SourceConfig::Ideal {
-                frames_per_second: table.or("fps", frames_per_second, fps)?,
-                min_rate: table.or("min", min_rate, positive_rate)?,
-                max_rate: table.or("max", max_rate, positive_rate)?,
-            }
-        }
-        SourceConfig::Gop {
-            frames_per_second,
-            min_rate,
-            max_rate,
-            key_frame_ratio,
-            ..
-        } => {
-            let table = Table::of(
-                node,
-                &["kind", "fps", "min", "max", "key-interval", "key-ratio"],
-            )?;
-            let frames_per_second = table.or("fps", frames_per_second, fps)?;
-            let interval = Duration::from_secs(2);
-            let interval = table.or("key-interval", interval, positive_duration)?;
-            SourceConfig::Gop {
-                frames_per_second,
-                min_rate: table.or("min", min_rate, positive_rate)?,
-                max_rate: table.or("max", max_rate, positive_rate)?,
-                key_frame_interval: frames_in(interval, frames_per_second),
-                key_frame_ratio: table.or("key-ratio", key_frame_ratio, |node| {
-                    number(node, 1.0..=1_000.0)
-                })?,
-            }
-        }
-        SourceConfig::Cbr {
-            frames_per_second,
-            rate,
-        } => {
-            let table = Table::of(node, &["kind", "fps", "rate"])?;
-            SourceConfig::Cbr {
-                frames_per_second: table.or("fps", frames_per_second, fps)?,
-                rate: table.or("rate", rate, positive_rate)?,
-            }
-        }
-    };
-    let refused = |error: SourceConfigError| -> Mistake { node.mistake(error) };
-    source.build(Instant::ZERO).map_err(refused)?;
-    Ok(source)
-}
-
-fn frames_in(span: Duration, frames_per_second: u32) -> u32 {
-    let frames = span.as_secs_f64() * f64::from(frames_per_second);
-    (frames + 0.5).clamp(1.0, f64::from(u32::MAX)) as u32
 }

@@ -73,7 +73,7 @@ fn a_scenario_reads_as_it_is_written() {
         scenario
             .flows
             .iter()
-            .all(|flow| flow.config.controller == "fixed")
+            .all(|flow| flow.controller() == "fixed")
     );
     let expected: Vec<_> = scenario
         .expectations
@@ -137,35 +137,36 @@ fn with_settings() -> Scenario {
 #[test]
 fn every_setting_of_a_flow_reaches_the_core() {
     let flow = &with_settings().flows[0];
+    let media = flow.media().unwrap();
     assert_eq!(
         (flow.start, flow.stop),
         (Instant::from_secs(2), Some(Instant::from_secs(50)))
     );
-    assert_eq!(flow.config.scheduler, "wrr");
-    assert_eq!(flow.config.padding, PaddingPolicy::Always);
-    assert_eq!(flow.config.loss_detection, LossDetection::GapImmediate);
+    assert_eq!(media.config.scheduler, "wrr");
+    assert_eq!(media.config.padding, PaddingPolicy::Always);
+    assert_eq!(media.config.loss_detection, LossDetection::GapImmediate);
     assert_eq!(
-        flow.config.min_rate,
+        media.config.min_rate,
         DataRate::from_kilobits_per_second(100)
     );
     assert_eq!(
-        flow.config.initial_rate,
+        media.config.initial_rate,
         DataRate::from_kilobits_per_second(200)
     );
     assert_eq!(
-        flow.config.fixed_rate,
+        media.config.fixed_rate,
         DataRate::from_megabits_per_second(2)
     );
     assert_eq!(
-        (flow.config.fragment_bytes, flow.config.overhead_bytes),
+        (media.config.fragment_bytes, media.config.overhead_bytes),
         (1_000, 44)
     );
-    assert_eq!(flow.config.media.deadline, Duration::from_millis(300));
+    assert_eq!(media.config.media.deadline, Duration::from_millis(300));
     assert_eq!(
-        flow.config.media.reassembly_wait,
+        media.config.media.reassembly_wait,
         Duration::from_millis(200)
     );
-    assert_eq!(flow.config.media.target_fraction, 0.9);
+    assert_eq!(media.config.media.target_fraction, 0.9);
     let (min, max) = (
         DataRate::from_kilobits_per_second(200),
         DataRate::from_megabits_per_second(5),
@@ -177,9 +178,9 @@ fn every_setting_of_a_flow_reaches_the_core() {
         key_frame_interval: 50,
         key_frame_ratio: 4.0,
     };
-    assert_eq!(flow.source, source);
+    assert_eq!(media.source, source);
     assert_eq!(
-        flow.config.media.source,
+        media.config.media.source,
         SourceLimits::Adaptive { min, max }
     );
     let feedback = FeedbackSchedule {
@@ -188,12 +189,13 @@ fn every_setting_of_a_flow_reaches_the_core() {
         on_hole: None,
         ..FeedbackSchedule::default()
     };
-    assert_eq!(flow.config.feedback, Some(feedback));
+    assert_eq!(media.config.feedback, Some(feedback));
 }
 
 #[test]
 fn a_flows_own_keys_come_before_the_defaults() {
     let flow = &with_settings().flows[1];
+    let media = flow.media().unwrap();
     assert_eq!(
         flow.paths,
         [PathSpec {
@@ -202,10 +204,10 @@ fn a_flows_own_keys_come_before_the_defaults() {
             is_metered: true
         }]
     );
-    assert!(matches!(flow.source, SourceConfig::Cbr { .. }));
-    assert_eq!(flow.config.media.source, SourceLimits::Fixed);
-    assert_eq!(flow.config.feedback, Some(FeedbackSchedule::EVERY_PACKET));
-    assert_eq!(flow.config.scheduler, "wrr");
+    assert!(matches!(media.source, SourceConfig::Cbr { .. }));
+    assert_eq!(media.config.media.source, SourceLimits::Fixed);
+    assert_eq!(media.config.feedback, Some(FeedbackSchedule::EVERY_PACKET));
+    assert_eq!(media.config.scheduler, "wrr");
 }
 
 #[test]
@@ -272,18 +274,21 @@ fn a_mistake_names_file_line_key_and_the_known_choices() {
 fn overrides_replace_and_add() {
     let flow = |setting| parse_set(setting).unwrap().flows[0].clone();
     assert_eq!(
-        flow("flow-defaults.controller=new-reno").config.controller,
+        flow("flow-defaults.controller=new-reno").controller(),
         "new-reno"
     );
     assert_eq!(
-        flow("flows.0.controller = \"delay-bbr\"").config.controller,
+        flow("flows.0.controller = \"delay-bbr\"").controller(),
         "delay-bbr"
     );
     assert_eq!(
         flow("flows.0.paths=[{route=\"only\",weight=3}]").paths[0].weight,
         3.0
     );
-    let source = flow("flows.0.source={kind=\"cbr\",rate=\"2 Mbit/s\"}").source;
+    let source = flow("flows.0.source={kind=\"cbr\",rate=\"2 Mbit/s\"}")
+        .media()
+        .unwrap()
+        .source;
     let rate = DataRate::from_megabits_per_second(2);
     assert_eq!(
         source,

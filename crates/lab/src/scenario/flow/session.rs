@@ -1,0 +1,103 @@
+//! What kinds of flows that run over a session of the protocol have in common.
+
+use anabranch_core::congestion::{self, FeedbackSchedule, HoleReports};
+use anabranch_core::recovery::LossDetection;
+use anabranch_core::scheduler::SCHEDULERS;
+use anabranch_core::{Config, PaddingPolicy};
+use anabranch_units::ByteCount;
+
+use crate::scenario::document::{Node, Value};
+use crate::scenario::reader::{
+    Read, Table, boolean, choice, duration, integer, positive_duration, positive_rate, quantity,
+    text,
+};
+
+/// The keys that [`config`] reads.
+pub(super) const KEYS: &[&str] = &[
+    "controller",
+    "scheduler",
+    "padding",
+    "feedback",
+    "loss-detection",
+    "min-rate",
+    "max-rate",
+    "initial-window",
+    "ecn",
+    "initial-rate",
+    "fixed-rate",
+    "packet",
+    "overhead",
+];
+
+/// The set-up of both ends.
+pub(super) fn config(table: &Table<'_>) -> Read<Config> {
+    let usual = Config::default();
+    let schedulers = SCHEDULERS
+        .iter()
+        .map(|entry| (entry.name, entry.name))
+        .collect::<Vec<_>>();
+    let controller = |node: &Node| {
+        let name = text(node)?;
+        let known = congestion::check(name).map_err(|error| node.mistake(error));
+        known.map(|_| name.to_owned())
+    };
+    let scheduler = |node| choice(node, "scheduler", &schedulers).map(str::to_owned);
+    let loss_detection = |node| choice(node, "loss detection", &LossDetection::NAMES);
+    let padding = |node| choice(node, "padding", &PaddingPolicy::NAMES);
+    Ok(Config {
+        controller: table.or("controller", usual.controller, controller)?,
+        scheduler: table.or("scheduler", usual.scheduler, scheduler)?,
+        min_rate: table.or("min-rate", usual.min_rate, positive_rate)?,
+        initial_rate: table.or("initial-rate", usual.initial_rate, positive_rate)?,
+        max_rate: table.optional("max-rate", positive_rate)?,
+        initial_window_packets: table.or(
+            "initial-window",
+            usual.initial_window_packets,
+            |node| integer(node, 1..=1_000_u32),
+        )?,
+        is_ecn_capable: table.or("ecn", usual.is_ecn_capable, boolean)?,
+        fixed_rate: table.or("fixed-rate", usual.fixed_rate, positive_rate)?,
+        loss_detection: table.or("loss-detection", usual.loss_detection, loss_detection)?,
+        padding: table.or("padding", usual.padding, padding)?,
+        feedback: table.or("feedback", usual.feedback, feedback)?,
+        overhead_bytes: table.or("overhead", usual.overhead_bytes, |node| {
+            bytes(node, 0..=1_000).map(|b| b as u32)
+        })?,
+        fragment_bytes: table.or("packet", usual.fragment_bytes, |node| {
+            bytes(node, 64..=9_000).map(|b| b as u16)
+        })?,
+        ..usual
+    })
+}
+
+fn bytes(node: &Node, range: std::ops::RangeInclusive<u64>) -> Read<u64> {
+    let ByteCount(bytes) = quantity(node)?;
+    if range.contains(&bytes) {
+        return Ok(bytes);
+    }
+    let (start, end) = (range.start(), range.end());
+    Err(node.mistake(format!("{bytes} B: allowed are {start} B to {end} B")))
+}
+
+fn feedback(node: &Node) -> Read<Option<FeedbackSchedule>> {
+    if let Value::Text(_) = node.value {
+        let known = [
+            ("controller", None),
+            ("every packet", Some(FeedbackSchedule::EVERY_PACKET)),
+        ];
+        return choice(node, "feedback", &known);
+    }
+    let usual = FeedbackSchedule::default();
+    let table = Table::of(node, &["every", "max-delay", "interval", "on-hole"])?;
+    Ok(Some(FeedbackSchedule {
+        every_packets: table.or("every", usual.every_packets, |node| {
+            integer(node, 1..=1_000_u32)
+        })?,
+        max_delay: table.or("max-delay", usual.max_delay, duration)?,
+        interval: table.optional("interval", positive_duration)?,
+        on_hole: table.or("on-hole", usual.on_hole, |node| {
+            Ok(boolean(node)?.then_some(HoleReports::AT_ONCE))
+        })?,
+        ..usual
+    }))
+}
