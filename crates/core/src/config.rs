@@ -9,8 +9,8 @@ use crate::scheduler::UnknownScheduler;
 /// The set-up of an endpoint. Both ends may differ in everything but `overhead_bytes`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Name of every path's congestion controller, from [`crate::congestion::CONTROLLERS`], with its
-    /// options behind it if any are set: `cubic:hystart=classic`.
+    /// Name of every path's congestion controller, from [`crate::congestion::CONTROLLERS`], with
+    /// its options behind it if any are set: `cubic:hystart=classic`.
     pub controller: String,
     /// Name of the packet scheduler, from [`crate::scheduler::SCHEDULERS`].
     pub scheduler: String,

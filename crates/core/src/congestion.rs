@@ -162,9 +162,9 @@ pub struct FeedbackSchedule {
     pub every_packets: u32,
     /// A report at the latest so long after the first unreported packet.
     pub max_delay: Duration,
-    /// A report at the latest so long after the last one, if a packet has come since: what receivers
-    /// of TFRC and ARC do once a round-trip time. The controller renews it as its round-trip time
-    /// changes; changes below an eighth are not worth telling.
+    /// A report at the latest so long after the last one, if a packet has come since: what
+    /// receivers of TFRC and ARC do once a round-trip time. The controller renews it as its
+    /// round-trip time changes; changes below an eighth are not worth telling.
     pub interval: Option<Duration>,
     /// Whether and how a hole in the packet numbers is reported out of turn.
     pub on_hole: Option<HoleReports>,

@@ -119,7 +119,7 @@ fn round(name: &str) -> f64 {
     let session = SessionView::default();
     let start = cpu_nanos();
     for _ in 0..REPORTS {
-        path.now = path.now + GAP;
+        path.now += GAP;
         let rtt = BASE_RTT + path.queuing();
         let packet = path.send(rtt);
         controller.on_sent(packet.sent_at, &packet);

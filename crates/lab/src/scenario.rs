@@ -6,6 +6,7 @@ mod expect;
 mod flow;
 mod link;
 mod reader;
+mod replicas;
 #[cfg(test)]
 mod tests;
 

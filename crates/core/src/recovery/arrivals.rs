@@ -119,8 +119,8 @@ impl Arrivals {
         true
     }
 
-    /// Whether the packet that has just come is the one that tells of a hole, and the schedule wants
-    /// it reported out of turn.
+    /// Whether the packet that has just come is the one that tells of a hole, and the schedule
+    /// wants it reported out of turn.
     fn is_hole_to_be_told(&mut self, now: Instant, packet_number: u64, expected: u64) -> bool {
         let Some(holes) = self.schedule.on_hole else {
             return false;

@@ -10,8 +10,8 @@ use anabranch_units::Duration;
 /// spans count in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
-    /// From the bin of the least sample to that of the largest: at most 7,424 bins. A thousand flows
-    /// have a thousand of these, which the processor's caches should hold.
+    /// From the bin of the least sample to that of the largest: at most 7,424 bins. A thousand
+    /// flows have a thousand of these, which the processor's caches should hold.
     bins: VecDeque<u64>,
     first_bin: usize,
     count: u64,

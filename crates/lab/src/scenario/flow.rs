@@ -13,6 +13,7 @@ use super::link::{RouteSpec, named_index, weight};
 use super::reader::{
     Read, Table, boolean, choice, duration, instant, integer, list, list_of, text,
 };
+use super::replicas::numbered;
 
 pub use media::MediaSpec;
 
@@ -171,28 +172,32 @@ fn copies(
     let table = &Table::of(&merged, &keys)?;
     let count = table.or("count", 1, |node| integer(node, 1..=10_000))?;
     let stagger = table.or("stagger", Duration::ZERO, duration)?;
+    let paths_of = |number| table.required("paths", |node| paths(&numbered(node, number), routes));
     let flow = FlowSpec {
         name: table.or("name", name, |node| text(node).map(str::to_owned))?,
-        paths: table.required("paths", |node| paths(node, routes))?,
+        paths: paths_of(1)?,
         start: table.or("start", Instant::ZERO, instant)?,
         stop: table.optional("stop", instant)?,
         kind: (kind.read)(table)?,
     };
-    let copy = |index: u64| FlowSpec {
-        name: if count == 1 {
-            flow.name.clone()
-        } else {
-            format!("{}-{}", flow.name, index + 1)
-        },
-        start: flow.start + stagger * index,
-        ..flow.clone()
+    let copy = |index: u64| {
+        Ok(FlowSpec {
+            name: if count == 1 {
+                flow.name.clone()
+            } else {
+                format!("{}-{}", flow.name, index + 1)
+            },
+            paths: paths_of(index + 1)?,
+            start: flow.start + stagger * index,
+            ..flow.clone()
+        })
     };
-    let last = copy(count - 1);
+    let last = copy(count - 1)?;
     match (flow.stop, table.node("stop")) {
         (Some(stop), Some(node)) if stop <= last.start => {
             Err(node.mistake(format!("{} would stop before it starts", last.name)))
         }
-        _ => Ok((0..count).map(copy).collect()),
+        _ => (0..count).map(copy).collect(),
     }
 }
 

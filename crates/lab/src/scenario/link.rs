@@ -5,15 +5,18 @@ use anabranch_units::{DataRate, Duration, Instant, Seed};
 
 use super::document::{Node, Value, known_names};
 use super::reader::{
-    Read, Table, duration, instant, list_of, named, number, positive_duration, positive_rate,
+    Read, Table, boolean, duration, instant, list_of, number, positive_duration, positive_rate,
     quantity, rate, share, text,
 };
+use super::replicas::{Replica, replicas};
 
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkSpec {
     /// Its name in the scenario.
     pub name: String,
+    /// The name of the table that describes it, which may describe several alike.
+    pub group: String,
     /// What it is like.
     pub config: LinkConfig,
 }
@@ -30,19 +33,21 @@ pub struct RouteSpec {
 }
 
 pub(super) fn links(node: &Node) -> Read<Vec<LinkSpec>> {
-    let link = |(name, node): &(String, Node)| {
+    let link = |replica: Replica| {
         Ok(LinkSpec {
-            name: name.clone(),
-            config: link_config(node)?,
+            config: link_config(&replica.node, replica.number)?,
+            name: replica.name,
+            group: replica.group,
         })
     };
-    named(node)?.iter().map(link).collect()
+    replicas(node)?.into_iter().map(link).collect()
 }
 
-fn link_config(node: &Node) -> Read<LinkConfig> {
+fn link_config(node: &Node, number: u64) -> Read<LinkConfig> {
     let keys = [
         "rate",
         "delay",
+        "delay-step",
         "queue",
         "loss",
         "rate-schedule",
@@ -55,7 +60,8 @@ fn link_config(node: &Node) -> Read<LinkConfig> {
         rate_schedule: table.or("rate-schedule", Vec::new(), |node| {
             list_of(node, rate_change)
         })?,
-        delay: table.or("delay", Duration::ZERO, duration)?,
+        delay: table.or("delay", Duration::ZERO, duration)?
+            + table.or("delay-step", Duration::ZERO, duration)? * (number - 1),
         delay_schedule: table.or("delay-schedule", Vec::new(), |node| {
             list_of(node, delay_change)
         })?,
@@ -132,25 +138,45 @@ fn loss_model(node: &Node) -> Read<LossModel> {
 
 pub(super) fn routes(node: &Node, links: &[LinkSpec]) -> Read<Vec<RouteSpec>> {
     let hops = |node: &Node| {
-        let hops = list_of(node, |node| {
-            named_index(node, "link", links.iter().map(|link| link.name.as_str()))
-        })?;
+        let hops = list_of(node, |node| hop(node, links))?.concat();
         match hops.len() {
             1..=255 => Ok(hops),
             count => Err(node.mistake(format!("{count} links: a route needs 1 to 255"))),
         }
     };
-    let route = |(name, node): &(String, Node)| {
-        let table = Table::of(node, &["forward", "reverse"])?;
+    let route = |replica: Replica| {
+        let Replica { name, node, .. } = replica;
+        let table = Table::of(&node, &["forward", "reverse"])?;
         let forward = table.required("forward", hops)?;
         let reverse = table.required("reverse", hops)?;
         Ok(RouteSpec {
-            name: name.clone(),
+            name,
             forward,
             reverse,
         })
     };
-    named(node)?.iter().map(route).collect()
+    replicas(node)?.into_iter().map(route).collect()
+}
+
+/// A link by its name, or all those that one table describes, as in `{ each = "hop" }`.
+fn hop(node: &Node, links: &[LinkSpec]) -> Read<Vec<usize>> {
+    if let Value::Text(_) = node.value {
+        let names = links.iter().map(|link| link.name.as_str());
+        return named_index(node, "link", names).map(|index| vec![index]);
+    }
+    let table = Table::of(node, &["each", "reversed"])?;
+    let is_reversed = table.or("reversed", false, boolean)?;
+    let mut hops = table.required("each", |node| {
+        let groups = links.iter().map(|link| link.group.as_str());
+        let first = named_index(node, "table of links", groups.clone())?;
+        let group = &links[first].group;
+        let alike = groups.enumerate().filter(|(_, other)| other == group);
+        Ok(alike.map(|(index, _)| index).collect::<Vec<_>>())
+    })?;
+    if is_reversed {
+        hops.reverse();
+    }
+    Ok(hops)
 }
 
 /// The place of the thing called by its name at `node` among all such things.

@@ -242,6 +242,68 @@ outages = [{ at = "10 s", for = "5 s" }]
 }
 
 /// Mistakes and what the messages must say; see the file's head.
+#[test]
+fn tables_with_a_count_describe_a_chain_of_any_length() {
+    let text = r#"
+        duration = "1 s"
+        [links.hop]
+        count = 3
+        rate = "1 Mbit/s"
+        [links.back]
+        count = 3
+        delay = "10 ms"
+        delay-step = "5 ms"
+        [routes.through]
+        forward = [{ each = "hop" }]
+        reverse = [{ each = "back", reversed = true }]
+        [routes.cross]
+        count = 3
+        forward = ["hop-#"]
+        reverse = ["back-#"]
+        [[flows]]
+        name = "long"
+        paths = ["through"]
+        [[flows]]
+        name = "cross"
+        count = 3
+        paths = ["cross-#"]
+    "#;
+    let scenario = Scenario::parse("chain.toml", text, &[]).unwrap();
+    let names: Vec<&str> = scenario.links.iter().map(|link| &*link.name).collect();
+    assert_eq!(
+        names,
+        ["back-1", "back-2", "back-3", "hop-1", "hop-2", "hop-3"]
+    );
+    let delays = [10, 15, 20].map(Duration::from_millis);
+    assert_eq!(
+        delays,
+        [0, 1, 2].map(|index| scenario.links[index].config.delay)
+    );
+    assert_eq!(scenario.routes[3].forward, [3, 4, 5]);
+    assert_eq!(scenario.routes[3].reverse, [2, 1, 0]);
+    assert_eq!(
+        (
+            &scenario.routes[1].name[..],
+            &scenario.routes[1].reverse[..]
+        ),
+        ("cross-2", &[1][..])
+    );
+    let routes: Vec<usize> = scenario
+        .flows
+        .iter()
+        .map(|flow| flow.paths[0].route)
+        .collect();
+    assert_eq!(routes, [3, 0, 1, 2]);
+    let set = [
+        "links.hop.count=2",
+        "links.back.count=2",
+        "routes.cross.count=2",
+        "flows.1.count=2",
+    ];
+    let shorter = Scenario::parse("chain.toml", text, &set.map(str::to_owned)).unwrap();
+    assert_eq!((shorter.links.len(), shorter.flows.len()), (4, 3));
+}
+
 const MISTAKES: &str = include_str!("mistakes.txt");
 
 #[test]
