@@ -77,12 +77,14 @@ pub(crate) fn postponed(config: &LinkConfig, ahead: Duration) -> LinkConfig {
         .iter_mut()
         .for_each(|(at, _)| *at += ahead);
     config.outages.iter_mut().for_each(|(at, _)| *at += ahead);
+    config.trace = config.trace.map(|trace| trace.postponed(ahead));
     config
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch_link::Trace;
     use anabranch_units::{DataRate, Instant};
 
     #[test]
@@ -92,6 +94,9 @@ mod tests {
             rate_schedule: vec![(at(second), DataRate::ZERO)],
             delay_schedule: vec![(at(second), Duration::ZERO)],
             outages: vec![(at(second), Duration::from_secs(5))],
+            trace: Trace::new(&[900, 5_000])
+                .map(|trace| trace.postponed(Duration::from_secs(second)))
+                .ok(),
             ..LinkConfig::default()
         };
         assert_eq!(postponed(&with(10), Duration::from_secs(2)), with(12));

@@ -1,5 +1,6 @@
 //! Scenario files: an experiment, described once. `docs/scenarios.md` is their reference.
 
+mod discipline;
 mod document;
 mod error;
 mod expect;
@@ -62,7 +63,7 @@ impl Scenario {
         Scenario::parse(&path.display().to_string(), &text, overrides)
     }
 
-    /// Reads the text of a file called `file`.
+    /// Reads the text of a file called `file`, beside which files are looked for that it names.
     ///
     /// # Errors
     /// As [`Scenario::load`].
@@ -72,11 +73,12 @@ impl Scenario {
             .file_stem()
             .unwrap_or_default()
             .to_string_lossy();
-        read(document.root(), &name).map_err(|mistake| document.error(mistake))
+        let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+        read(document.root(), &name, folder).map_err(|mistake| document.error(mistake))
     }
 }
 
-fn read(root: &Node, name: &str) -> Read<Scenario> {
+fn read(root: &Node, name: &str, folder: &Path) -> Read<Scenario> {
     let keys = [
         "title",
         "source",
@@ -93,7 +95,7 @@ fn read(root: &Node, name: &str) -> Read<Scenario> {
     let owned = |node| text(node).map(str::to_owned);
     let duration = table.required("duration", positive_duration)?;
     let statistics = expect::statistics(table.node("statistics"), duration)?;
-    let links = table.required("links", link::links)?;
+    let links = table.required("links", |node| link::links(node, folder))?;
     let routes = table.required("routes", |node| link::routes(node, &links))?;
     let defaults = table.node("flow-defaults");
     let flows = table.required("flows", |node| flow::flows(node, defaults, &routes))?;

@@ -2,173 +2,200 @@
 
 use std::collections::VecDeque;
 
-use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_units::{DataRate, Duration, Instant, Seed};
 
-use crate::element::{DropCause, Dropped, Element};
+use crate::discipline::{Discipline, Ledger, Queue, QueueDiscipline, Refused};
+use crate::element::{Dropped, Element};
 use crate::packet::Packet;
-use crate::queue::{DropTail, QueueLimit};
+use crate::queue::{Load, QueueLimit};
 use crate::schedule::Schedule;
 use crate::statistics::QueueStatistics;
+use crate::trace::Trace;
+use crate::transmitter::{TraceCursor, Transmitter};
 
-const BIT_NANOS_PER_BYTE_SECOND: u128 = 8 * 1_000_000_000;
-
-/// A transmitter of limited rate behind a drop-tail queue.
+/// A transmitter of limited rate behind a queue.
 ///
 /// The queue holds `q` bytes, the packet in service included until its last bit has left; an
 /// arriving packet is dropped if `q + size` exceeds the limit. Service is back to back: the next
 /// one starts at the nanosecond at which the former ended. When the rate changes, the bits not yet
 /// sent of the packet in service are sent at the new rate. At [`DataRate::MAX`] a packet leaves as
-/// it enters.
+/// it enters. Instead of a rate there may be a [`Trace`] of opportunities; the service of a packet
+/// starts with the first opportunity that it uses.
 #[derive(Clone, Debug)]
 pub struct Bottleneck {
-    rate: Schedule<DataRate>,
-    queue: DropTail,
+    transmitter: Transmitter,
+    queue: Queue,
+    waiting: Option<Waiting>,
     in_service: Option<InService>,
     /// Packets that have left and that nobody has popped yet: the driver is late.
     departed: VecDeque<(Instant, Packet)>,
-    statistics: QueueStatistics,
+    ledger: Ledger,
+}
+
+/// The queue has a packet, and the transmitter no opportunity yet.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    since: Instant,
+    starts_at: Instant,
 }
 
 #[derive(Clone, Debug)]
 struct InService {
     packet: Packet,
-    started_at: Instant,
+    /// From when on the transmitter was busy for this packet.
+    busy_since: Instant,
     ends_at: Instant,
 }
 
 impl Bottleneck {
-    /// An idle transmitter. `limit` in time is taken at the schedule's initial rate.
+    /// An idle transmitter behind a drop-tail queue. `limit` in time is taken at the schedule's
+    /// initial rate.
     pub fn new(rate: Schedule<DataRate>, limit: QueueLimit) -> Self {
-        let initial_rate = rate.value_at(Instant::ZERO);
+        let transmitter = Transmitter::Rate(rate);
+        Bottleneck::of(transmitter, limit, &Discipline::default(), Seed::default())
+    }
+
+    /// An idle transmitter behind a queue managed by `discipline`, whose chance comes from `seed`.
+    pub fn with_discipline(
+        rate: Schedule<DataRate>,
+        limit: QueueLimit,
+        discipline: &Discipline,
+        seed: Seed,
+    ) -> Self {
+        Bottleneck::of(Transmitter::Rate(rate), limit, discipline, seed)
+    }
+
+    /// The same, sending as `trace` has it. `limit` in time is taken at the trace's mean rate.
+    pub fn with_trace(
+        trace: Trace,
+        limit: QueueLimit,
+        discipline: &Discipline,
+        seed: Seed,
+    ) -> Self {
+        let transmitter = Transmitter::Trace(TraceCursor::new(trace));
+        Bottleneck::of(transmitter, limit, discipline, seed)
+    }
+
+    fn of(
+        transmitter: Transmitter,
+        limit: QueueLimit,
+        discipline: &Discipline,
+        seed: Seed,
+    ) -> Self {
+        let queue = discipline.build(limit, transmitter.initial_rate(), seed);
         Bottleneck {
-            rate,
-            queue: DropTail::new(limit, initial_rate),
+            transmitter,
+            queue,
+            waiting: None,
             in_service: None,
             departed: VecDeque::new(),
-            statistics: QueueStatistics::default(),
+            ledger: Ledger::default(),
         }
+    }
+
+    fn service_load(&self) -> Load {
+        let in_service = self.in_service.as_ref();
+        in_service.map_or(Load::default(), |service| Load::of(&service.packet))
+    }
+
+    fn load(&self) -> Load {
+        self.queue.load().plus(self.service_load())
     }
 
     /// Bytes queued as of the last call, those of the packet in service included.
     pub fn queued_bytes(&self) -> u64 {
-        let in_service = self.in_service.as_ref().map(|service| &service.packet);
-        self.queue.bytes() + in_service.map_or(0, |packet| u64::from(packet.size_bytes))
+        self.load().bytes
     }
 
     /// Packets queued as of the last call, the one in service included.
     pub fn queued_packets(&self) -> usize {
-        self.queue.len() + usize::from(self.in_service.is_some())
+        self.load().packets
     }
 
     /// What happened up to `now`, which is not before the last call.
     pub fn statistics(&mut self, now: Instant) -> QueueStatistics {
         self.advance(now);
-        let mut statistics = self.statistics;
+        let mut statistics = self.ledger.statistics;
         // Those inside have not been accounted, as that is done when a packet leaves.
-        if let Some(service) = &self.in_service {
-            statistics.busy += now.saturating_since(service.started_at);
+        if let Some(waiting) = &self.waiting {
+            statistics.busy += now.saturating_since(waiting.since);
         }
-        let in_service = self.in_service.iter().map(|service| &service.packet);
-        for packet in in_service.chain(self.queue.iter()) {
+        let mut record = |packet: &Packet| {
             statistics.record_stay(packet.size_bytes, now.saturating_since(packet.entered_at));
+        };
+        self.queue.for_each(&mut record);
+        if let Some(service) = &self.in_service {
+            record(&service.packet);
+            statistics.busy += now.saturating_since(service.busy_since);
         }
         statistics
     }
 
-    fn start_service(&mut self, now: Instant) {
+    /// The transmitter is free at `now`: it takes the next packet, when it may.
+    fn begin(&mut self, now: Instant, was_idle: bool) {
         debug_assert!(self.in_service.is_none(), "one packet is served at a time");
-        if let Some(packet) = self.queue.dequeue() {
-            self.statistics
-                .record_wait(now.saturating_since(packet.entered_at));
-            let ends_at = self.service_end(now, packet.size_bytes);
+        if self.queue.load().is_empty() {
+            return;
+        }
+        let starts_at = self.transmitter.start_at(now, was_idle);
+        if starts_at <= now {
+            self.start_service(now, now);
+        } else {
+            let since = now;
+            self.waiting = Some(Waiting { since, starts_at });
+        }
+    }
+
+    fn start_service(&mut self, busy_since: Instant, now: Instant) {
+        if let Some(packet) = self.queue.dequeue(now, &mut self.ledger) {
+            let wait = now.saturating_since(packet.entered_at);
+            self.ledger.statistics.record_wait(wait);
+            let ends_at = self.transmitter.end_at(now, packet.size_bytes);
             self.in_service = Some(InService {
                 packet,
-                started_at: now,
+                busy_since,
                 ends_at,
             });
         }
     }
 
-    /// When the last bit leaves of a packet whose first bit leaves at `now`.
-    fn service_end(&mut self, now: Instant, size_bytes: u32) -> Instant {
-        let mut rate = self.rate.advance(now);
-        let ends_at = now + service_time(rate, size_bytes);
-        if self
-            .rate
-            .upcoming()
-            .first()
-            .is_none_or(|(change_at, _)| ends_at <= *change_at)
-        {
-            return ends_at;
-        }
-        // Exact in bit · ns/s, in which a rate times a span is an integer.
-        let mut remaining = u128::from(size_bytes) * BIT_NANOS_PER_BYTE_SECOND;
-        let mut from = now;
-        for &(change_at, next_rate) in self.rate.upcoming() {
-            let capacity = u128::from(rate.bits_per_second())
-                .saturating_mul(u128::from((change_at - from).as_nanos()));
-            if remaining <= capacity {
-                break;
-            }
-            remaining -= capacity;
-            (from, rate) = (change_at, next_rate);
-        }
-        from + remaining_time(rate, remaining)
-    }
-
     /// Ends the service that is due by `now`, if one is, and starts the next.
     fn end_service(&mut self, now: Instant) -> Option<(Instant, Packet)> {
+        if let Some(waiting) = self.waiting.take_if(|waiting| waiting.starts_at <= now) {
+            self.start_service(waiting.since, waiting.starts_at);
+        }
         let service = self.in_service.take_if(|service| service.ends_at <= now)?;
         let InService {
             packet,
-            started_at,
+            busy_since,
             ends_at,
         } = service;
-        self.statistics.busy += ends_at - started_at;
-        self.statistics
-            .record_stay(packet.size_bytes, ends_at - packet.entered_at);
-        self.statistics.served_packets += 1;
-        self.statistics.served_bytes += u64::from(packet.size_bytes);
-        self.start_service(ends_at);
+        let statistics = &mut self.ledger.statistics;
+        statistics.busy += ends_at - busy_since;
+        statistics.record_stay(packet.size_bytes, ends_at - packet.entered_at);
+        statistics.served_packets += 1;
+        statistics.served_bytes += u64::from(packet.size_bytes);
+        self.begin(ends_at, false);
         Some((ends_at, packet))
-    }
-}
-
-/// [`DataRate::time_for`], but nothing at the rate that stands for "no limit".
-fn service_time(rate: DataRate, size_bytes: u32) -> Duration {
-    if rate == DataRate::MAX {
-        Duration::ZERO
-    } else {
-        rate.time_for(u64::from(size_bytes))
-    }
-}
-
-fn remaining_time(rate: DataRate, bit_nanos: u128) -> Duration {
-    match rate {
-        DataRate::ZERO => Duration::MAX,
-        DataRate::MAX => Duration::ZERO,
-        rate => {
-            let nanos = bit_nanos.div_ceil(u128::from(rate.bits_per_second()));
-            Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-        }
     }
 }
 
 impl Element for Bottleneck {
     fn push(&mut self, now: Instant, packet: Packet) -> Result<(), Dropped> {
         self.advance(now);
-        let in_service = self.in_service.as_ref().map(|service| &service.packet);
-        if let Err(packet) = self.queue.enqueue(now, packet, in_service) {
-            return Err(Dropped {
-                cause: DropCause::QueueFull,
-                at: now,
-                packet,
-            });
+        let in_service = self.service_load();
+        let result = self
+            .queue
+            .enqueue(now, packet, in_service, &mut self.ledger);
+        if let Err(Refused { cause, packet }) = result {
+            let at = now;
+            return Err(Dropped { cause, at, packet });
         }
-        let queued_bytes = self.queued_bytes();
-        self.statistics.max_queued_bytes = self.statistics.max_queued_bytes.max(queued_bytes);
-        if self.in_service.is_none() {
-            self.start_service(now);
+        let statistics = &mut self.ledger.statistics;
+        let queued_bytes = self.queue.load().plus(in_service).bytes;
+        statistics.max_queued_bytes = statistics.max_queued_bytes.max(queued_bytes);
+        if self.in_service.is_none() && self.waiting.is_none() {
+            self.begin(now, true);
         }
         Ok(())
     }
@@ -183,9 +210,15 @@ impl Element for Bottleneck {
     fn next_at(&self) -> Option<Instant> {
         let ends_at = || self.in_service.as_ref().map(|service| service.ends_at);
         let departed_at = self.departed.front().map(|(at, _)| *at);
+        let starts_at = || self.waiting.map(|waiting| waiting.starts_at);
         departed_at
             .or_else(ends_at)
+            .or_else(starts_at)
             .filter(|at| *at < Instant::FAR_FUTURE)
+    }
+
+    fn take_dropped(&mut self) -> Option<Dropped> {
+        self.ledger.dropped.pop_front()
     }
 
     fn advance(&mut self, now: Instant) {
@@ -196,17 +229,24 @@ impl Element for Bottleneck {
 
     fn flush(&mut self, now: Instant, lost: &mut Vec<Packet>) {
         lost.extend(self.departed.drain(..).map(|(_, packet)| packet));
-        if let Some(service) = self.in_service.take() {
-            self.statistics.busy += now.saturating_since(service.started_at);
-            let stay = now.saturating_since(service.packet.entered_at);
-            self.statistics.record_stay(service.packet.size_bytes, stay);
-            lost.push(service.packet);
+        let statistics = &mut self.ledger.statistics;
+        if let Some(waiting) = self.waiting.take() {
+            statistics.busy += now.saturating_since(waiting.since);
         }
-        while let Some(packet) = self.queue.dequeue() {
+        let mut lose = |packet: Packet| {
             let stay = now.saturating_since(packet.entered_at);
-            self.statistics.record_stay(packet.size_bytes, stay);
+            statistics.record_stay(packet.size_bytes, stay);
             lost.push(packet);
+        };
+        let mut busy = Duration::ZERO;
+        if let Some(service) = self.in_service.take() {
+            busy = now.saturating_since(service.busy_since);
+            lose(service.packet);
         }
+        while let Some(packet) = self.queue.evict() {
+            lose(packet);
+        }
+        statistics.busy += busy;
     }
 
     fn held_packets(&self) -> usize {

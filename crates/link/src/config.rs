@@ -4,9 +4,12 @@ use core::fmt;
 
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
+use crate::discipline::Discipline;
+use crate::jitter::JitterModel;
 use crate::link::Link;
 use crate::loss::LossModel;
 use crate::queue::QueueLimit;
+use crate::trace::Trace;
 
 /// One direction of a link. The default is a perfect one: no limit, no delay, no loss.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,12 +19,18 @@ pub struct LinkConfig {
     /// Rates that hold from an instant on, in any order. At rate zero nothing is sent and nothing
     /// lost.
     pub rate_schedule: Vec<(Instant, DataRate)>,
+    /// Opportunities to send, instead of a rate and its schedule.
+    pub trace: Option<Trace>,
     /// Propagation delay, one way.
     pub delay: Duration,
     /// Propagation delays that hold from an instant on, in any order.
     pub delay_schedule: Vec<(Instant, Duration)>,
-    /// How much the drop-tail queue before the bottleneck holds.
+    /// How the propagation delay varies.
+    pub jitter: Option<JitterModel>,
+    /// How much the queue before the bottleneck holds.
     pub queue: QueueLimit,
+    /// How that queue is managed.
+    pub discipline: Discipline,
     /// Losses behind the bottleneck.
     pub loss: LossModel,
     /// When the link goes down, and for how long; see [`Outage`](crate::Outage).
@@ -32,12 +41,35 @@ impl LinkConfig {
     /// An idle link. Its chance comes from `seed` alone.
     ///
     /// # Errors
-    /// A probability outside 0..=1.
+    /// A [`LinkConfigError`] if a number is out of its range, or two settings exclude each other.
     pub fn build(&self, seed: Seed) -> Result<Link, LinkConfigError> {
-        match self.loss.invalid_probability() {
-            Some(probability) => Err(LinkConfigError::Probability(probability)),
-            None => Ok(Link::new(self, seed)),
+        if let Some(probability) = self.loss.invalid_probability() {
+            return Err(LinkConfigError::Probability(probability));
         }
+        if let Some(mistake) = self.discipline.mistake() {
+            return Err(LinkConfigError::Discipline(mistake));
+        }
+        let has_rate = self.rate.is_some() || !self.rate_schedule.is_empty();
+        if self.trace.is_some() && has_rate {
+            return Err(LinkConfigError::RateAndTrace);
+        }
+        if let Some(jitter) = &self.jitter {
+            self.check_jitter(jitter)?;
+        }
+        Ok(Link::new(self, seed))
+    }
+
+    fn check_jitter(&self, jitter: &JitterModel) -> Result<(), LinkConfigError> {
+        if !(0.0..=1e6).contains(&jitter.max_deviations) {
+            return Err(LinkConfigError::JitterDeviations(jitter.max_deviations));
+        }
+        let delays = self.delay_schedule.iter().map(|(_, delay)| *delay);
+        let delay = delays.fold(self.delay, Duration::min);
+        let needed = jitter.max_advance();
+        if delay < needed {
+            return Err(LinkConfigError::JitterExceedsDelay { delay, needed });
+        }
+        Ok(())
     }
 }
 
@@ -47,6 +79,19 @@ impl LinkConfig {
 pub enum LinkConfigError {
     /// A probability of the loss model is outside 0..=1.
     Probability(f64),
+    /// A number of the queue discipline makes no sense; what would is said.
+    Discipline(&'static str),
+    /// A rate, or a schedule of rates, and a trace.
+    RateAndTrace,
+    /// Jitter cut off at a number of deviations that is none.
+    JitterDeviations(f64),
+    /// Jitter around a delay, at some time, that is shorter than it.
+    JitterExceedsDelay {
+        /// The shortest delay.
+        delay: Duration,
+        /// What the jitter needs.
+        needed: Duration,
+    },
 }
 
 impl fmt::Display for LinkConfigError {
@@ -56,6 +101,20 @@ impl fmt::Display for LinkConfigError {
                 write!(
                     f,
                     "a loss model's probability is {value}: it must lie between 0 and 1"
+                )
+            }
+            LinkConfigError::Discipline(mistake) => f.write_str(mistake),
+            LinkConfigError::RateAndTrace => f.write_str("a link has a rate or a trace, not both"),
+            LinkConfigError::JitterDeviations(value) => {
+                write!(
+                    f,
+                    "jitter is cut off at {value} deviations: write 0 to 1000000"
+                )
+            }
+            LinkConfigError::JitterExceedsDelay { delay, needed } => {
+                write!(
+                    f,
+                    "packets may be {needed} early: a delay of {delay} is too short for that"
                 )
             }
         }

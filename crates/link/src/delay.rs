@@ -2,18 +2,21 @@
 
 use std::collections::VecDeque;
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{DataRate, Duration, Instant, Seed};
 
 use crate::element::{Dropped, Element};
+use crate::jitter::{Jitter, JitterModel};
 use crate::packet::Packet;
 use crate::schedule::Schedule;
 
-/// A propagation delay, which may change at known instants. A packet takes the delay that holds
-/// when it enters; when the delay shrinks, packets leave no earlier than those before them, so that
-/// none is overtaken.
+/// A propagation delay, which may change at known instants and vary at random. A packet takes the
+/// delay that holds when it enters; when the delay shrinks, packets leave no earlier than those
+/// before them, so that none is overtaken, unless the jitter may reorder.
 #[derive(Clone, Debug)]
 pub struct Delay {
     delay: Schedule<Duration>,
+    jitter: Option<Jitter>,
+    /// In the order of release.
     in_flight: VecDeque<(Instant, Packet)>,
     last_release_at: Instant,
 }
@@ -23,17 +26,38 @@ impl Delay {
     pub fn new(delay: Schedule<Duration>) -> Self {
         Delay {
             delay,
+            jitter: None,
             in_flight: VecDeque::new(),
             last_release_at: Instant::ZERO,
+        }
+    }
+
+    /// A line whose delay varies as `model` has it, by chance from `seed`. `rate` gives packets'
+    /// serialisation times, below which jitter without reordering does not bring them together.
+    pub fn with_jitter(
+        delay: Schedule<Duration>,
+        model: JitterModel,
+        rate: Schedule<DataRate>,
+        seed: Seed,
+    ) -> Self {
+        Delay {
+            jitter: Some(Jitter::new(model, rate, seed)),
+            ..Delay::new(delay)
         }
     }
 }
 
 impl Element for Delay {
     fn push(&mut self, now: Instant, packet: Packet) -> Result<(), Dropped> {
-        let release_at = (now + self.delay.advance(now)).max(self.last_release_at);
-        self.last_release_at = release_at;
-        self.in_flight.push_back((release_at, packet));
+        let delay = self.delay.advance(now);
+        let Some(jitter) = &mut self.jitter else {
+            self.last_release_at = (now + delay).max(self.last_release_at);
+            self.in_flight.push_back((self.last_release_at, packet));
+            return Ok(());
+        };
+        let release_at = jitter.release_at(now, delay, packet.size_bytes);
+        let place = self.in_flight.partition_point(|(at, _)| *at <= release_at);
+        self.in_flight.insert(place, (release_at, packet));
         Ok(())
     }
 
@@ -50,6 +74,9 @@ impl Element for Delay {
         lost.extend(self.in_flight.drain(..).map(|(_, packet)| packet));
         // Nothing is left to be overtaken.
         self.last_release_at = now;
+        if let Some(jitter) = &mut self.jitter {
+            jitter.forget(now);
+        }
     }
 
     fn held_packets(&self) -> usize {
@@ -57,16 +84,23 @@ impl Element for Delay {
     }
 
     fn earliest_exit(&self, entry: Instant) -> Instant {
+        let (advance, floor) = match &self.jitter {
+            Some(jitter) => (jitter.max_advance(), jitter.next_release_at()),
+            None => (Duration::ZERO, self.last_release_at),
+        };
+        let exit_at = |entry, delay: Duration| entry + delay.saturating_sub(advance);
         // A packet that enters later may find a shorter delay and leave earlier.
-        let exit_at = entry + self.delay.value_at(entry);
+        let first_at = exit_at(entry, self.delay.value_at(entry));
         let changes = self
             .delay
             .upcoming()
             .iter()
             .skip_while(|(at, _)| *at <= entry);
-        let changes = changes.take_while(|(at, _)| *at < exit_at);
-        let earliest = changes.fold(exit_at, |earliest, &(at, delay)| earliest.min(at + delay));
-        earliest.max(self.last_release_at)
+        let changes = changes.take_while(|(at, _)| *at < first_at);
+        let earliest = changes.fold(first_at, |earliest, &(at, delay)| {
+            earliest.min(exit_at(at, delay))
+        });
+        earliest.max(floor)
     }
 }
 

@@ -69,14 +69,17 @@ pub enum DropCause {
     RandomLoss,
     /// It was on the link, or came to it, while the link was down.
     Outage,
+    /// The queue's discipline chose it, although there was room.
+    EarlyDrop,
 }
 
 impl DropCause {
     /// All causes, in the order of their counters.
-    pub const ALL: [DropCause; 3] = [
+    pub const ALL: [DropCause; 4] = [
         DropCause::QueueFull,
         DropCause::RandomLoss,
         DropCause::Outage,
+        DropCause::EarlyDrop,
     ];
 
     /// The name that reports use.
@@ -85,6 +88,7 @@ impl DropCause {
             DropCause::QueueFull => "queue full",
             DropCause::RandomLoss => "random loss",
             DropCause::Outage => "outage",
+            DropCause::EarlyDrop => "early drop",
         }
     }
 }

@@ -5,8 +5,8 @@
 //!
 //! | element | idea |
 //! |---|---|
-//! | [`Bottleneck`] | serialises at a rate, behind a drop-tail queue |
-//! | [`Delay`] | propagation, of any number of packets at a time |
+//! | [`Bottleneck`] | serialises at a rate or by a [`Trace`], behind a queue of some [`Discipline`] |
+//! | [`Delay`] | propagation, of any number of packets at a time, with or without jitter |
 //! | [`Loss`] | loses packets at random, before what it wraps |
 //! | [`Outage`] | at times loses everything that is in what it wraps, or comes to it |
 //! | [`Chain`] | one element after another |
@@ -42,7 +42,9 @@ mod bottleneck;
 mod chain;
 mod config;
 mod delay;
+mod discipline;
 mod element;
+mod jitter;
 mod link;
 mod loss;
 mod outage;
@@ -50,13 +52,20 @@ mod packet;
 mod queue;
 mod schedule;
 mod statistics;
+mod trace;
+mod transmitter;
 
 pub use anabranch_units::Ecn;
 pub use bottleneck::Bottleneck;
 pub use chain::Chain;
 pub use config::{LinkConfig, LinkConfigError};
 pub use delay::Delay;
+pub use discipline::{
+    CoDelOptions, Discipline, DualPi2Options, DualQueueScheduler, FqCoDelOptions, PieOptions,
+    RedOptions,
+};
 pub use element::{DropCause, Dropped, Element};
+pub use jitter::{JitterModel, JitterShape};
 pub use link::Link;
 pub use loss::{Loss, LossModel};
 pub use outage::Outage;
@@ -64,3 +73,4 @@ pub use packet::Packet;
 pub use queue::{ParseQueueLimitError, QueueLimit};
 pub use schedule::Schedule;
 pub use statistics::{DropCounts, LinkStatistics, QueueStatistics};
+pub use trace::{Trace, TraceError};

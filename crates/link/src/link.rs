@@ -33,8 +33,17 @@ impl Link {
         let rate = config.rate.unwrap_or(DataRate::MAX);
         let rate = Schedule::new(rate, config.rate_schedule.clone());
         let delay = Schedule::new(config.delay, config.delay_schedule.clone());
-        let loss = Loss::new(config.loss, seed.derive("loss"), Delay::new(delay));
-        let chain = Chain::new(Bottleneck::new(rate, config.queue), loss);
+        let delay = match config.jitter {
+            None => Delay::new(delay),
+            Some(model) => Delay::with_jitter(delay, model, rate.clone(), seed.derive("jitter")),
+        };
+        let loss = Loss::new(config.loss, seed.derive("loss"), delay);
+        let (discipline, queue_seed) = (&config.discipline, seed.derive("queue"));
+        let bottleneck = match config.trace.clone() {
+            None => Bottleneck::with_discipline(rate, config.queue, discipline, queue_seed),
+            Some(trace) => Bottleneck::with_trace(trace, config.queue, discipline, queue_seed),
+        };
+        let chain = Chain::new(bottleneck, loss);
         Link {
             elements: Outage::new(&config.outages, chain),
             dropped: VecDeque::new(),

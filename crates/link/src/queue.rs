@@ -1,4 +1,4 @@
-//! The queue before a bottleneck, and its limit.
+//! What a queue holds, and how much of it.
 
 use core::fmt;
 use core::str::FromStr;
@@ -13,8 +13,8 @@ use crate::packet::Packet;
 pub enum QueueLimit {
     /// So many bytes on the wire.
     Bytes(u64),
-    /// As many bytes as the link's rate before any change carries in this time: a real buffer does
-    /// not grow and shrink with the rate.
+    /// As many bytes as the link's rate before any change (of a trace: its mean rate) carries in
+    /// this time: a real buffer does not grow and shrink with the rate.
     Time(Duration),
     /// So many packets of any size.
     Packets(usize),
@@ -24,13 +24,17 @@ pub enum QueueLimit {
 }
 
 impl QueueLimit {
-    /// The limits in bytes and in packets, before a link of `rate`.
-    fn resolve(self, rate: DataRate) -> (u64, usize) {
-        match self {
+    /// What it comes to before a link of `rate`.
+    pub(crate) fn capacity(self, rate: DataRate) -> Capacity {
+        let (max_bytes, max_packets) = match self {
             QueueLimit::Bytes(bytes) => (bytes, usize::MAX),
             QueueLimit::Time(span) => (rate.bytes_in(span), usize::MAX),
             QueueLimit::Packets(count) => (u64::MAX, count),
             QueueLimit::Unlimited => (u64::MAX, usize::MAX),
+        };
+        Capacity {
+            max_bytes,
+            max_packets,
         }
     }
 }
@@ -91,63 +95,88 @@ impl FromStr for QueueLimit {
     }
 }
 
-/// First in, first out; what does not fit on arrival is refused.
-#[derive(Clone, Debug)]
-pub(crate) struct DropTail {
-    packets: VecDeque<Packet>,
-    bytes: u64,
+/// Packets and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Load {
+    pub(crate) bytes: u64,
+    pub(crate) packets: usize,
+}
+
+impl Load {
+    pub(crate) fn of(packet: &Packet) -> Load {
+        Load {
+            bytes: u64::from(packet.size_bytes),
+            packets: 1,
+        }
+    }
+
+    pub(crate) fn plus(self, other: Load) -> Load {
+        Load {
+            bytes: self.bytes + other.bytes,
+            packets: self.packets + other.packets,
+        }
+    }
+
+    pub(crate) fn minus(self, other: Load) -> Load {
+        Load {
+            bytes: self.bytes - other.bytes,
+            packets: self.packets - other.packets,
+        }
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.packets == 0
+    }
+}
+
+/// A [`QueueLimit`] before a known link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Capacity {
     max_bytes: u64,
     max_packets: usize,
 }
 
-impl DropTail {
-    pub(crate) fn new(limit: QueueLimit, rate: DataRate) -> Self {
-        let (max_bytes, max_packets) = limit.resolve(rate);
-        DropTail {
-            packets: VecDeque::new(),
-            bytes: 0,
-            max_bytes,
-            max_packets,
-        }
+impl Capacity {
+    pub(crate) fn holds(self, load: Load) -> bool {
+        load.bytes <= self.max_bytes && load.packets <= self.max_packets
     }
+}
 
-    /// Takes the packet, unless it with all that waits and with what is in service exceeds a limit.
-    pub(crate) fn enqueue(
-        &mut self,
-        now: Instant,
-        mut packet: Packet,
-        in_service: Option<&Packet>,
-    ) -> Result<(), Packet> {
-        let (service_bytes, service_packets) =
-            in_service.map_or((0, 0), |packet| (u64::from(packet.size_bytes), 1));
-        let size = u64::from(packet.size_bytes);
-        let fits = self.bytes + service_bytes + size <= self.max_bytes
-            && self.packets.len() + service_packets < self.max_packets;
-        if !fits {
-            return Err(packet);
-        }
+/// First in, first out.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fifo {
+    packets: VecDeque<Packet>,
+    bytes: u64,
+}
+
+impl Fifo {
+    pub(crate) fn push(&mut self, now: Instant, mut packet: Packet) {
         packet.entered_at = now;
-        self.bytes += size;
+        self.bytes += u64::from(packet.size_bytes);
         self.packets.push_back(packet);
-        Ok(())
     }
 
-    pub(crate) fn dequeue(&mut self) -> Option<Packet> {
+    pub(crate) fn pop(&mut self) -> Option<Packet> {
         let packet = self.packets.pop_front()?;
         self.bytes -= u64::from(packet.size_bytes);
         Some(packet)
     }
 
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
+    pub(crate) fn load(&self) -> Load {
+        Load {
+            bytes: self.bytes,
+            packets: self.packets.len(),
+        }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Packet> {
         self.packets.iter()
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.packets.len()
+    /// How long the first packet has waited; nothing if there is none.
+    pub(crate) fn head_age(&self, now: Instant) -> Duration {
+        let head = self.packets.front();
+        head.map_or(Duration::ZERO, |head| now.saturating_since(head.entered_at))
     }
 }
 
@@ -176,9 +205,7 @@ mod tests {
     #[test]
     fn a_limit_in_time_is_the_rate_times_the_time() {
         let limit = QueueLimit::Time(Duration::from_millis(300));
-        assert_eq!(
-            limit.resolve(DataRate::from_megabits_per_second(3)).0,
-            112_500
-        );
+        let capacity = limit.capacity(DataRate::from_megabits_per_second(3));
+        assert_eq!(capacity.max_bytes, 112_500);
     }
 }

@@ -115,7 +115,7 @@ pub struct QueueStatistics {
     pub served_packets: u64,
     /// Bytes sent of those packets.
     pub served_bytes: u64,
-    /// Time with a packet in service.
+    /// Time with a packet in service, or waiting for a trace's next opportunity.
     pub busy: Duration,
     /// Integral over time of the bytes queued, in byte · ns.
     pub byte_nanos: u128,
@@ -127,6 +127,8 @@ pub struct QueueStatistics {
     pub waited: Duration,
     /// Longest of those times.
     pub max_wait: Duration,
+    /// Packets on which the queue's discipline set "congestion experienced".
+    pub marked_packets: u64,
 }
 
 impl QueueStatistics {
@@ -160,6 +162,7 @@ impl QueueStatistics {
             started_packets: self.started_packets - earlier.started_packets,
             waited: self.waited - earlier.waited,
             max_wait: self.max_wait,
+            marked_packets: self.marked_packets - earlier.marked_packets,
         }
     }
 }

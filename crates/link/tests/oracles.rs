@@ -1,8 +1,9 @@
 //! Links against what theory and arithmetic say of them.
 
 use anabranch_link::{
-    Bottleneck, Delay, DropCause, Dropped, Element, Link, LinkConfig, LinkConfigError, Loss,
-    LossModel, Outage, Packet, QueueLimit, Schedule,
+    Bottleneck, CoDelOptions, Delay, Discipline, DropCause, Dropped, DualPi2Options, Ecn, Element,
+    FqCoDelOptions, JitterModel, Link, LinkConfig, LinkConfigError, Loss, LossModel, Outage,
+    Packet, PieOptions, QueueLimit, RedOptions, Schedule, Trace,
 };
 use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
 
@@ -67,14 +68,72 @@ fn lively_config() -> LinkConfig {
             loss_in_bad: 0.8,
         },
         outages: vec![(at_ms(1_500), ms(200)), (at_ms(2_500), ms(50))],
+        ..LinkConfig::default()
     }
 }
 
+/// Every discipline, both kinds of jitter, and a trace.
+fn lively_configs() -> Vec<LinkConfig> {
+    let red = |ecn| RedOptions {
+        min_threshold: QueueLimit::Time(ms(10)),
+        max_threshold: QueueLimit::Time(ms(50)),
+        weight: 0.05,
+        ecn,
+        ..RedOptions::default()
+    };
+    let codel = CoDelOptions {
+        ecn: true,
+        ..CoDelOptions::default()
+    };
+    let disciplines = [
+        Discipline::default(),
+        Discipline::DropTail {
+            mark_above: Some(QueueLimit::Time(ms(20))),
+        },
+        Discipline::Red(red(false)),
+        Discipline::Red(red(true)),
+        Discipline::CoDel(CoDelOptions::default()),
+        Discipline::CoDel(codel),
+        Discipline::FqCoDel(FqCoDelOptions::default()),
+        Discipline::FqCoDel(FqCoDelOptions {
+            codel,
+            bucket_count: 2,
+            quantum: 300,
+        }),
+        Discipline::Pie(PieOptions::default()),
+        Discipline::DualPi2(DualPi2Options::default()),
+    ];
+    let mut configs = Vec::new();
+    for (discipline, may_reorder) in disciplines
+        .into_iter()
+        .zip([false, true].into_iter().cycle())
+    {
+        let plain = LinkConfig {
+            discipline,
+            ..lively_config()
+        };
+        let with_jitter = LinkConfig {
+            jitter: Some(JitterModel {
+                std: ms(3),
+                may_reorder,
+                ..JitterModel::default()
+            }),
+            ..plain.clone()
+        };
+        let with_trace = LinkConfig {
+            rate: None,
+            rate_schedule: Vec::new(),
+            trace: Trace::new(&[0, 1, 9, 9, 9, 30, 31, 90]).ok(),
+            ..plain.clone()
+        };
+        configs.extend([plain, with_jitter, with_trace]);
+    }
+    configs
+}
+
 /// Random arrivals for 4 s, popped as `lateness` has it; every packet's fate by its id.
-fn fates(seed: u64, lateness: Duration) -> (Vec<String>, Link) {
-    let mut link = lively_config()
-        .build(Seed(seed))
-        .expect("a valid configuration");
+fn fates(config: &LinkConfig, seed: u64, lateness: Duration) -> (Vec<String>, Link) {
+    let mut link = config.build(Seed(seed)).expect("a valid configuration");
     let mut rng = Seed(seed).derive("arrivals").rng();
     let mut fates: Vec<String> = Vec::new();
     let mut now = Instant::ZERO;
@@ -83,11 +142,15 @@ fn fates(seed: u64, lateness: Duration) -> (Vec<String>, Link) {
         while let Some(due_at) = link.next_at().filter(|at| *at + lateness < arrival_at) {
             now = now.max(due_at + lateness);
             while let Some(packet) = link.pop(now) {
-                fates[packet.id as usize] += "delivered";
+                fates[packet.id as usize] += &format!("delivered {:?}", packet.ecn);
             }
         }
         now = arrival_at;
-        let packet = packet(fates.len() as u64, 40 + rng.below(1_460) as u32);
+        let packet = Packet {
+            flow: rng.below(4) as u32,
+            ecn: Ecn::from_bits(rng.below(4) as u8),
+            ..packet(fates.len() as u64, 40 + rng.below(1_460) as u32)
+        };
         fates.push(String::new());
         if let Err(dropped) = link.push(now, packet) {
             fates[dropped.packet.id as usize] += &format!("{:?}", (dropped.cause, dropped.at));
@@ -104,50 +167,63 @@ fn fates(seed: u64, lateness: Duration) -> (Vec<String>, Link) {
     (fates, link)
 }
 
+/// Pops and tells the rest.
+fn finish(fates: &mut [String], link: &mut Link) {
+    while let Some(at) = link.next_at() {
+        while let Some(packet) = link.pop(at) {
+            fates[packet.id as usize] += &format!("delivered {:?}", packet.ecn);
+        }
+        for dropped in drain_dropped(link) {
+            fates[dropped.packet.id as usize] += &format!("{:?}", (dropped.cause, dropped.at));
+        }
+    }
+}
+
 #[test]
 fn no_packet_is_lost_from_the_books() {
-    for seed in 0..20 {
-        let (mut fates, mut link) = fates(seed, Duration::ZERO);
-        let mut departures = drain(&mut link, Instant::FAR_FUTURE);
-        departures
-            .drain(..)
-            .for_each(|(_, id)| fates[id as usize] += "delivered");
+    let mut tried = [0; DropCause::ALL.len()];
+    for (config, seed) in lively_configs().iter().zip(0..) {
+        let (mut fates, mut link) = fates(config, seed, Duration::ZERO);
+        finish(&mut fates, &mut link);
         let statistics = link.statistics(at_ms(60_000));
         assert_eq!((statistics.held_packets, link.next_at()), (0, None));
-        let delivered = fates.iter().filter(|fate| *fate == "delivered").count() as u64;
+        assert_eq!(statistics.queued_bytes, 0);
+        let is_whole = |fate: &&String| fate.starts_with("delivered ") && !fate.contains('(');
+        let delivered = fates.iter().filter(is_whole).count() as u64;
         assert_eq!(statistics.delivered_packets, delivered);
-        for cause in DropCause::ALL {
+        for (cause, tried) in DropCause::ALL.into_iter().zip(&mut tried) {
             let fate = format!("({cause:?}, ");
             let dropped = fates
                 .iter()
                 .filter(|f| f.starts_with(&fate) && f.ends_with(')'))
                 .count();
             assert_eq!(statistics.dropped.of(cause), dropped as u64, "{cause:?}");
-            assert!(dropped > 0, "{cause:?} was not tried");
+            *tried += dropped;
         }
         assert_eq!(delivered + statistics.dropped.total(), fates.len() as u64);
     }
+    assert!(tried.iter().all(|count| *count > 100), "{tried:?}");
 }
 
 #[test]
 fn a_seed_repeats_every_fate() {
-    assert_eq!(fates(7, Duration::ZERO).0, fates(7, Duration::ZERO).0);
-    assert_ne!(fates(7, Duration::ZERO).0, fates(8, Duration::ZERO).0);
+    let config = lively_config();
+    let fates = |seed| fates(&config, seed, Duration::ZERO).0;
+    assert_eq!(fates(7), fates(7));
+    assert_ne!(fates(7), fates(8));
 }
 
 #[test]
 fn a_late_driver_changes_no_fate() {
-    let (mut prompt, mut prompt_link) = fates(3, Duration::ZERO);
-    let (mut late, mut late_link) = fates(3, ms(7));
-    for (fates, link) in [(&mut prompt, &mut prompt_link), (&mut late, &mut late_link)] {
-        let departures = drain(link, Instant::FAR_FUTURE);
-        departures
-            .iter()
-            .for_each(|(_, id)| fates[*id as usize] += "delivered");
+    for config in lively_configs() {
+        let (mut prompt, mut prompt_link) = fates(&config, 3, Duration::ZERO);
+        let (mut late, mut late_link) = fates(&config, 3, ms(7));
+        finish(&mut prompt, &mut prompt_link);
+        finish(&mut late, &mut late_link);
+        assert_eq!(prompt, late, "{config:?}");
+        let at = at_ms(60_000);
+        assert_eq!(prompt_link.statistics(at), late_link.statistics(at));
     }
-    assert_eq!(prompt, late);
-    let at = at_ms(60_000);
-    assert_eq!(prompt_link.statistics(at), late_link.statistics(at));
 }
 
 #[test]

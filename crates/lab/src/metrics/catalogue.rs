@@ -187,6 +187,10 @@ pub const METRICS: &[Metric] = &[
     link("drops-outage", Number, |link| {
         Some(link.packets_dropped.outage as f64)
     }),
+    link("drops-early", Number, |link| {
+        Some(link.packets_dropped.early_drop as f64)
+    }),
+    link("marked", Number, |link| Some(link.packets_marked as f64)),
 ];
 
 #[cfg(test)]

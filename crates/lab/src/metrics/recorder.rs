@@ -89,6 +89,7 @@ struct LinkRecord {
     started_packets: u64,
     max_queued_bytes: u64,
     drops: DropReport,
+    marked_packets: u64,
 }
 
 impl<'a> Recorder<'a> {
@@ -361,7 +362,10 @@ impl WindowRecord {
                 ..FlowStatistics::default()
             },
             links: links
-                .map(|(link, spec)| link.statistics(&spec.name, spec.config.rate.is_some()))
+                .map(|(link, spec)| {
+                    let has_rate = spec.config.rate.is_some() || spec.config.trace.is_some();
+                    link.statistics(&spec.name, has_rate)
+                })
                 .collect(),
             flows,
         }
@@ -452,6 +456,8 @@ impl LinkRecord {
         self.drops.queue_full += part.dropped.of(DropCause::QueueFull);
         self.drops.random_loss += part.dropped.of(DropCause::RandomLoss);
         self.drops.outage += part.dropped.of(DropCause::Outage);
+        self.drops.early_drop += part.dropped.of(DropCause::EarlyDrop);
+        self.marked_packets += part.queue.marked_packets;
     }
 
     fn statistics(&self, name: &str, has_rate: bool) -> LinkStatistics {
@@ -469,6 +475,7 @@ impl LinkRecord {
             },
             packets_offered: self.offered_packets,
             packets_dropped: self.drops,
+            packets_marked: self.marked_packets,
         }
     }
 }

@@ -117,6 +117,8 @@ pub struct LinkStatistics {
     pub packets_offered: u64,
     /// Packets lost, by cause.
     pub packets_dropped: DropReport,
+    /// Packets on which its queue set "congestion experienced".
+    pub packets_marked: u64,
 }
 
 /// Lost packets by cause.
@@ -128,6 +130,8 @@ pub struct DropReport {
     pub random_loss: u64,
     /// The link was down.
     pub outage: u64,
+    /// The queue's discipline chose it.
+    pub early_drop: u64,
 }
 
 /// Mean and percentiles (nearest rank, within 0.4 %), in milliseconds.

@@ -281,6 +281,8 @@ fn link_rows(report: &Report) -> Rows {
         ("dropped: queue", "drops-queue-full"),
         ("chance", "drops-random-loss"),
         ("outage", "drops-outage"),
+        ("early", "drops-early"),
+        ("marked", "marked"),
     ];
     let links = report
         .runs

@@ -1,12 +1,17 @@
 //! Links and routes as scenarios describe them.
 
-use anabranch_link::{LinkConfig, LossModel, QueueLimit};
+use std::path::Path;
+
+use anabranch_link::{
+    Discipline, JitterModel, JitterShape, LinkConfig, LinkConfigError, LossModel, QueueLimit, Trace,
+};
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
+use super::discipline::discipline;
 use super::document::{Node, Value, known_names};
 use super::reader::{
-    Read, Table, boolean, duration, instant, list_of, number, positive_duration, positive_rate,
-    quantity, rate, share, text,
+    Read, Table, boolean, choice, duration, instant, list_of, number, positive_duration,
+    positive_rate, quantity, rate, share, text,
 };
 use super::replicas::{Replica, replicas};
 
@@ -32,10 +37,11 @@ pub struct RouteSpec {
     pub reverse: Vec<usize>,
 }
 
-pub(super) fn links(node: &Node) -> Read<Vec<LinkSpec>> {
+/// All links. Files that they name are found from `folder` on.
+pub(super) fn links(node: &Node, folder: &Path) -> Read<Vec<LinkSpec>> {
     let link = |replica: Replica| {
         Ok(LinkSpec {
-            config: link_config(&replica.node, replica.number)?,
+            config: link_config(&replica.node, replica.number, folder)?,
             name: replica.name,
             group: replica.group,
         })
@@ -43,45 +49,94 @@ pub(super) fn links(node: &Node) -> Read<Vec<LinkSpec>> {
     replicas(node)?.into_iter().map(link).collect()
 }
 
-fn link_config(node: &Node, number: u64) -> Read<LinkConfig> {
-    let keys = [
-        "rate",
-        "delay",
-        "delay-step",
-        "queue",
-        "loss",
-        "rate-schedule",
-        "delay-schedule",
-        "outages",
-    ];
-    let table = Table::of(node, &keys)?;
+const KEYS: [&str; 11] = [
+    "rate",
+    "trace",
+    "delay",
+    "delay-step",
+    "jitter",
+    "queue",
+    "discipline",
+    "loss",
+    "rate-schedule",
+    "delay-schedule",
+    "outages",
+];
+
+/// `number`: which of several alike it is, from 1.
+fn link_config(node: &Node, number: u64, folder: &Path) -> Read<LinkConfig> {
+    let table = Table::of(node, &KEYS)?;
     let config = LinkConfig {
         rate: table.optional("rate", positive_rate)?,
         rate_schedule: table.or("rate-schedule", Vec::new(), |node| {
             list_of(node, rate_change)
         })?,
+        trace: table.optional("trace", |node| trace(node, folder))?,
         delay: table.or("delay", Duration::ZERO, duration)?
             + table.or("delay-step", Duration::ZERO, duration)? * (number - 1),
         delay_schedule: table.or("delay-schedule", Vec::new(), |node| {
             list_of(node, delay_change)
         })?,
+        jitter: table.optional("jitter", jitter)?,
         queue: table.or("queue", QueueLimit::Unlimited, queue_limit)?,
+        discipline: table.or("discipline", Discipline::default(), discipline)?,
         loss: table.or("loss", LossModel::None, loss_model)?,
         outages: table.or("outages", Vec::new(), |node| list_of(node, outage))?,
     };
-    if let (None, QueueLimit::Time(_), Some(queue)) =
-        (config.rate, config.queue, table.node("queue"))
-    {
-        return Err(queue.mistake("a queue given as a time needs a link with a rate"));
+    // What the readers above let pass and the link refuses, at the key that is about it.
+    config.build(Seed::default()).map_err(|error| {
+        let key = match error {
+            LinkConfigError::RateAndTrace => "trace",
+            LinkConfigError::Discipline(_) => "discipline",
+            LinkConfigError::JitterDeviations(_) | LinkConfigError::JitterExceedsDelay { .. } => {
+                "jitter"
+            }
+            _ => "",
+        };
+        table.node(key).unwrap_or(node).mistake(error)
+    })?;
+    if config.rate.is_none() && config.trace.is_none() {
+        check_without_rate(&table, &config)?;
     }
-    if let (None, Some(schedule)) = (config.rate, table.node("rate-schedule")) {
+    Ok(config)
+}
+
+fn check_without_rate(table: &Table<'_>, config: &LinkConfig) -> Read<()> {
+    if let (QueueLimit::Time(_), Some(queue)) = (config.queue, table.node("queue")) {
+        return Err(queue.mistake("a queue given as a time needs a link with a rate or a trace"));
+    }
+    if let Some(schedule) = table.node("rate-schedule") {
         return Err(schedule.mistake("a rate schedule needs a rate to start with"));
     }
-    // What the readers above let pass and the link refuses is a mistake in the link as a whole.
-    config
-        .build(Seed::default())
-        .map_err(|error| node.mistake(error))?;
-    Ok(config)
+    match table.node("discipline") {
+        Some(discipline) => Err(discipline.mistake("without a rate or a trace no queue builds up")),
+        None => Ok(()),
+    }
+}
+
+fn trace(node: &Node, folder: &Path) -> Read<Trace> {
+    let path = folder.join(text(node)?);
+    let mistake =
+        |error: &dyn std::fmt::Display| node.mistake(format!("{}: {error}", path.display()));
+    let text = std::fs::read_to_string(&path).map_err(|error| mistake(&error))?;
+    text.parse().map_err(|error| mistake(&error))
+}
+
+fn jitter(node: &Node) -> Read<JitterModel> {
+    let table = Table::of(node, &["std", "max-deviations", "shape", "reordering"])?;
+    let usual = JitterModel::default();
+    let shapes = [
+        ("zero-mean", JitterShape::ZeroMean),
+        ("folded", JitterShape::Folded),
+    ];
+    let shape = |node: &Node| choice(node, "shape of jitter", &shapes);
+    let deviations = |node: &Node| number(node, 0.0..=100.0);
+    Ok(JitterModel {
+        std: table.or("std", usual.std, duration)?,
+        max_deviations: table.or("max-deviations", usual.max_deviations, deviations)?,
+        shape: table.or("shape", usual.shape, shape)?,
+        may_reorder: table.or("reordering", usual.may_reorder, boolean)?,
+    })
 }
 
 fn rate_change(node: &Node) -> Read<(Instant, DataRate)> {
@@ -108,7 +163,7 @@ fn outage(node: &Node) -> Read<(Instant, Duration)> {
     ))
 }
 
-fn queue_limit(node: &Node) -> Read<QueueLimit> {
+pub(super) fn queue_limit(node: &Node) -> Read<QueueLimit> {
     let limit = quantity(node)?;
     match limit {
         QueueLimit::Bytes(0) | QueueLimit::Packets(0) | QueueLimit::Time(Duration::ZERO) => {

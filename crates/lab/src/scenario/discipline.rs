@@ -1,0 +1,184 @@
+//! Queue disciplines as scenarios describe them: a name, or a table of its kind and options.
+
+use anabranch_link::{
+    CoDelOptions, Discipline, DualPi2Options, DualQueueScheduler, FqCoDelOptions, PieOptions,
+    QueueLimit, RedOptions,
+};
+use anabranch_units::ByteCount;
+
+use super::document::{Node, Value};
+use super::link::queue_limit;
+use super::reader::{
+    Read, Table, boolean, choice, duration, integer, number, positive_duration, quantity, share,
+};
+
+#[derive(Clone, Copy)]
+enum Kind {
+    DropTail,
+    Red,
+    CoDel,
+    FqCoDel,
+    Pie,
+    DualPi2,
+}
+
+const KINDS: [(&str, Kind); 6] = [
+    ("drop-tail", Kind::DropTail),
+    ("red", Kind::Red),
+    ("codel", Kind::CoDel),
+    ("fq-codel", Kind::FqCoDel),
+    ("pie", Kind::Pie),
+    ("dualpi2", Kind::DualPi2),
+];
+
+/// Every option of any kind, so that a missing kind is told of before a key that it may explain.
+const ALL_KEYS: [&str; 20] = [
+    "kind",
+    "ecn",
+    "mark-above",
+    "min-threshold",
+    "max-threshold",
+    "max-probability",
+    "weight",
+    "gentle",
+    "mean-packet",
+    "target",
+    "interval",
+    "buckets",
+    "quantum",
+    "update-interval",
+    "max-burst",
+    "derandomise",
+    "max-rtt",
+    "step-threshold",
+    "coupling",
+    "scheduler",
+];
+
+pub(super) fn discipline(node: &Node) -> Read<Discipline> {
+    let kind = |node: &Node| choice(node, "queue discipline", &KINDS);
+    let (kind, node) = match node.value {
+        Value::Table(_) => (Table::of(node, &ALL_KEYS)?.required("kind", kind)?, node),
+        _ => (
+            kind(node)?,
+            &Node {
+                value: Value::Table(Vec::new()),
+                ..node.clone()
+            },
+        ),
+    };
+    Ok(match kind {
+        Kind::DropTail => Discipline::DropTail {
+            mark_above: options(node, &["mark-above"])?.optional("mark-above", queue_limit)?,
+        },
+        Kind::Red => Discipline::Red(red(node)?),
+        Kind::CoDel => {
+            let keys = ["target", "interval", "ecn"];
+            Discipline::CoDel(codel(&options(node, &keys)?)?)
+        }
+        Kind::FqCoDel => Discipline::FqCoDel(fq_codel(node)?),
+        Kind::Pie => Discipline::Pie(pie(node)?),
+        Kind::DualPi2 => Discipline::DualPi2(dual_pi2(node)?),
+    })
+}
+
+fn options<'a>(node: &'a Node, keys: &[&str]) -> Read<Table<'a>> {
+    Table::of(node, &[&["kind"], keys].concat())
+}
+
+fn red(node: &Node) -> Read<RedOptions> {
+    let keys = [
+        "min-threshold",
+        "max-threshold",
+        "max-probability",
+        "weight",
+        "gentle",
+        "mean-packet",
+        "ecn",
+    ];
+    let table = options(node, &keys)?;
+    let usual = RedOptions::default();
+    let threshold = |node: &Node| quantity::<QueueLimit>(node);
+    Ok(RedOptions {
+        min_threshold: table.or("min-threshold", usual.min_threshold, threshold)?,
+        max_threshold: table.or("max-threshold", usual.max_threshold, threshold)?,
+        max_probability: table.or("max-probability", usual.max_probability, share)?,
+        weight: table.or("weight", usual.weight, share)?,
+        is_gentle: table.or("gentle", usual.is_gentle, boolean)?,
+        mean_packet_bytes: table.or("mean-packet", usual.mean_packet_bytes, bytes)?,
+        ecn: table.or("ecn", usual.ecn, boolean)?,
+    })
+}
+
+fn codel(table: &Table<'_>) -> Read<CoDelOptions> {
+    let usual = CoDelOptions::default();
+    Ok(CoDelOptions {
+        target: table.or("target", usual.target, positive_duration)?,
+        interval: table.or("interval", usual.interval, positive_duration)?,
+        ecn: table.or("ecn", usual.ecn, boolean)?,
+    })
+}
+
+fn fq_codel(node: &Node) -> Read<FqCoDelOptions> {
+    let keys = ["target", "interval", "ecn", "buckets", "quantum"];
+    let table = options(node, &keys)?;
+    let usual = FqCoDelOptions::default();
+    let buckets = |node: &Node| integer(node, 1..=65_536_u32);
+    Ok(FqCoDelOptions {
+        codel: codel(&table)?,
+        bucket_count: table.or("buckets", usual.bucket_count, buckets)?,
+        quantum: table.or("quantum", usual.quantum, bytes)?,
+    })
+}
+
+fn pie(node: &Node) -> Read<PieOptions> {
+    let keys = [
+        "target",
+        "update-interval",
+        "max-burst",
+        "derandomise",
+        "ecn",
+    ];
+    let table = options(node, &keys)?;
+    let usual = PieOptions::default();
+    Ok(PieOptions {
+        target: table.or("target", usual.target, positive_duration)?,
+        update_interval: table.or("update-interval", usual.update_interval, positive_duration)?,
+        max_burst: table.or("max-burst", usual.max_burst, duration)?,
+        is_derandomised: table.or("derandomise", usual.is_derandomised, boolean)?,
+        ecn: table.or("ecn", usual.ecn, boolean)?,
+    })
+}
+
+fn dual_pi2(node: &Node) -> Read<DualPi2Options> {
+    let keys = [
+        "target",
+        "max-rtt",
+        "step-threshold",
+        "coupling",
+        "scheduler",
+    ];
+    let table = options(node, &keys)?;
+    let usual = DualPi2Options::default();
+    let schedulers = [
+        ("wrr", DualQueueScheduler::WeightedRoundRobin),
+        ("ts-fifo", DualQueueScheduler::TimeShiftedFifo),
+    ];
+    let scheduler = |node: &Node| choice(node, "scheduler of the two queues", &schedulers);
+    Ok(DualPi2Options {
+        target: table.or("target", usual.target, positive_duration)?,
+        max_rtt: table.or("max-rtt", usual.max_rtt, positive_duration)?,
+        step_threshold: table.or("step-threshold", usual.step_threshold, duration)?,
+        coupling: table.or("coupling", usual.coupling, |node| number(node, 0.0..=100.0))?,
+        scheduler: table.or("scheduler", usual.scheduler, scheduler)?,
+    })
+}
+
+/// An amount of at least a byte.
+fn bytes(node: &Node) -> Read<u32> {
+    let limit = quantity::<ByteCount>(node)?;
+    match u32::try_from(limit.0) {
+        Ok(0) | Err(_) => Err(node.mistake("must be from 1 B to 4 GB")),
+        Ok(bytes) => Ok(bytes),
+    }
+}

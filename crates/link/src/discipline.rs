@@ -1,0 +1,224 @@
+//! Queue disciplines: which packet waits, leaves, is marked or is dropped before a bottleneck.
+
+mod codel;
+mod drop_tail;
+mod dual_pi2;
+mod fq_codel;
+mod pie;
+mod red;
+
+use std::collections::VecDeque;
+
+use anabranch_units::{DataRate, Ecn, Instant, Seed};
+
+use crate::element::{DropCause, Dropped};
+use crate::packet::Packet;
+use crate::queue::{Load, QueueLimit};
+use crate::statistics::QueueStatistics;
+
+pub use codel::CoDelOptions;
+pub use dual_pi2::{DualPi2Options, DualQueueScheduler};
+pub use fq_codel::FqCoDelOptions;
+pub use pie::PieOptions;
+pub use red::RedOptions;
+
+use codel::CoDel;
+use drop_tail::DropTail;
+use dual_pi2::DualPi2;
+use fq_codel::FqCoDel;
+use pie::Pie;
+use red::Red;
+
+/// How the queue before a bottleneck is managed. Whatever the discipline, the queue holds no more
+/// than its [`QueueLimit`]. With `ecn`, packets of ECN-capable transports are marked "congestion
+/// experienced" where others are dropped early.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Discipline {
+    /// First in, first out; what does not fit on arrival is dropped.
+    DropTail {
+        /// Packets of ECN-capable transports are marked on arrival if the queue with them and with
+        /// the packet in service exceeds this.
+        mark_above: Option<QueueLimit>,
+    },
+    /// Random early detection (Floyd & Jacobson 1993).
+    Red(RedOptions),
+    /// Controlled delay (RFC 8289).
+    CoDel(CoDelOptions),
+    /// Fair queues by flow, each under CoDel (RFC 8290).
+    FqCoDel(FqCoDelOptions),
+    /// Proportional integral controller enhanced (RFC 8033).
+    Pie(PieOptions),
+    /// A queue for L4S and one for the rest, coupled (RFC 9332).
+    DualPi2(DualPi2Options),
+}
+
+impl Default for Discipline {
+    fn default() -> Self {
+        Discipline::DropTail { mark_above: None }
+    }
+}
+
+impl Discipline {
+    /// Why no queue can be made of it.
+    pub(crate) fn mistake(&self) -> Option<&'static str> {
+        match self {
+            Discipline::DropTail { .. } => None,
+            Discipline::Red(options) => options.mistake(),
+            Discipline::CoDel(options) => options.mistake(),
+            Discipline::FqCoDel(options) => options.mistake(),
+            Discipline::Pie(options) => options.mistake(),
+            Discipline::DualPi2(options) => options.mistake(),
+        }
+    }
+
+    /// An empty queue before a transmitter of `rate`.
+    pub(crate) fn build(&self, limit: QueueLimit, rate: DataRate, seed: Seed) -> Queue {
+        let capacity = limit.capacity(rate);
+        match self {
+            Discipline::DropTail { mark_above } => {
+                let mark_above = mark_above.map(|limit| limit.capacity(rate));
+                Queue::DropTail(DropTail::new(capacity, mark_above))
+            }
+            Discipline::Red(options) => {
+                Queue::Red(Box::new(Red::new(*options, capacity, rate, seed)))
+            }
+            Discipline::CoDel(options) => Queue::CoDel(Box::new(CoDel::new(*options, capacity))),
+            Discipline::FqCoDel(options) => {
+                Queue::FqCoDel(Box::new(FqCoDel::new(*options, capacity, seed)))
+            }
+            Discipline::Pie(options) => Queue::Pie(Box::new(Pie::new(*options, capacity, seed))),
+            Discipline::DualPi2(options) => {
+                Queue::DualPi2(Box::new(DualPi2::new(*options, capacity)))
+            }
+        }
+    }
+}
+
+/// A queue that decides whom congestion hits. Instants never go back from call to call, and all
+/// that it does by time it does as of the instants at which it was due.
+pub(crate) trait QueueDiscipline {
+    /// Takes a packet in at `now`, marked or not, or refuses it. What `in_service` says is being
+    /// sent counts towards the limit.
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        packet: Packet,
+        in_service: Load,
+        ledger: &mut Ledger,
+    ) -> Result<(), Refused>;
+
+    /// The packet to send next, at `now`; those dropped instead go to the ledger.
+    fn dequeue(&mut self, now: Instant, ledger: &mut Ledger) -> Option<Packet>;
+
+    /// What waits.
+    fn load(&self) -> Load;
+
+    /// Takes any packet out, without judging it.
+    fn evict(&mut self) -> Option<Packet>;
+
+    /// Shows every packet that waits.
+    fn for_each(&self, visit: &mut dyn FnMut(&Packet));
+}
+
+/// A packet not taken in, and why.
+pub(crate) struct Refused {
+    pub(crate) cause: DropCause,
+    pub(crate) packet: Packet,
+}
+
+impl Refused {
+    pub(crate) fn full(packet: Packet) -> Refused {
+        let cause = DropCause::QueueFull;
+        Refused { cause, packet }
+    }
+
+    pub(crate) fn early(packet: Packet) -> Refused {
+        let cause = DropCause::EarlyDrop;
+        Refused { cause, packet }
+    }
+}
+
+/// What a bottleneck counts, and the packets that its queue took in and dropped later.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ledger {
+    pub(crate) dropped: VecDeque<Dropped>,
+    pub(crate) statistics: QueueStatistics,
+}
+
+impl Ledger {
+    /// A packet that waited is dropped.
+    pub(crate) fn drop_queued(&mut self, now: Instant, cause: DropCause, packet: Packet) {
+        let stay = now.saturating_since(packet.entered_at);
+        self.statistics.record_stay(packet.size_bytes, stay);
+        self.dropped.push_back(Dropped {
+            cause,
+            at: now,
+            packet,
+        });
+    }
+
+    /// Marks the packet, if its transport understands that (RFC 3168 §5); otherwise `false`, and
+    /// it has to be dropped.
+    pub(crate) fn is_marked(&mut self, packet: &mut Packet) -> bool {
+        if packet.ecn == Ecn::NotEct {
+            return false;
+        }
+        if packet.ecn != Ecn::Ce {
+            packet.ecn = Ecn::Ce;
+            self.statistics.marked_packets += 1;
+        }
+        true
+    }
+}
+
+/// Every discipline, dispatched without a virtual call.
+#[derive(Clone, Debug)]
+pub(crate) enum Queue {
+    DropTail(DropTail),
+    Red(Box<Red>),
+    CoDel(Box<CoDel>),
+    FqCoDel(Box<FqCoDel>),
+    Pie(Box<Pie>),
+    DualPi2(Box<DualPi2>),
+}
+
+macro_rules! dispatch {
+    ($queue:expr, $inner:ident => $call:expr) => {
+        match $queue {
+            Queue::DropTail($inner) => $call,
+            Queue::Red($inner) => $call,
+            Queue::CoDel($inner) => $call,
+            Queue::FqCoDel($inner) => $call,
+            Queue::Pie($inner) => $call,
+            Queue::DualPi2($inner) => $call,
+        }
+    };
+}
+
+impl QueueDiscipline for Queue {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        packet: Packet,
+        in_service: Load,
+        ledger: &mut Ledger,
+    ) -> Result<(), Refused> {
+        dispatch!(self, queue => queue.enqueue(now, packet, in_service, ledger))
+    }
+
+    fn dequeue(&mut self, now: Instant, ledger: &mut Ledger) -> Option<Packet> {
+        dispatch!(self, queue => queue.dequeue(now, ledger))
+    }
+
+    fn load(&self) -> Load {
+        dispatch!(self, queue => queue.load())
+    }
+
+    fn evict(&mut self) -> Option<Packet> {
+        dispatch!(self, queue => queue.evict())
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(&Packet)) {
+        dispatch!(self, queue => queue.for_each(visit))
+    }
+}

@@ -1,0 +1,382 @@
+//! DualPI2 (RFC 9332 §4 and appendix A): a shallow queue for L4S traffic, marked by a step in its
+//! delay, and one for the rest, under a PI controller whose probability is squared for the latter
+//! and coupled to the former.
+//!
+//! Deviations: the controller steers by the longer of both queues' delays, as Linux does, so that
+//! it also holds an overload of L4S traffic alone; probabilities are turned into drops and marks by
+//! accumulation (`recur` of appendix A), not by chance.
+
+use anabranch_units::{Duration, Ecn, Instant};
+
+use super::{Ledger, QueueDiscipline, Refused};
+use crate::element::DropCause;
+use crate::packet::Packet;
+use crate::queue::{Capacity, Fifo, Load};
+
+/// Parameters of DualPI2; the defaults are those of RFC 9332 appendix A.1, with a step instead of a
+/// ramp.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DualPi2Options {
+    /// The classic queue's delay that the controller steers to.
+    pub target: Duration,
+    /// The longest round-trip time for which the controller is stable (RTT_max); its gains and its
+    /// update interval follow from it.
+    pub max_rtt: Duration,
+    /// Delay from which packets of the L4S queue are marked.
+    pub step_threshold: Duration,
+    /// What relates the L4S queue's probability to the controller's (k).
+    pub coupling: f64,
+    /// Which queue sends next.
+    pub scheduler: DualQueueScheduler,
+}
+
+/// How the queues of DualPI2 share the link (RFC 9332 §4.2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DualQueueScheduler {
+    /// Weighted round robin: the classic queue is sure of a tenth of the bytes.
+    WeightedRoundRobin,
+    /// By arrival, the L4S queue's packets as if they had come twice the target earlier.
+    TimeShiftedFifo,
+}
+
+/// The classic queue's part of the bytes that both queues send, one in so many.
+const CLASSIC_SHARE: i64 = 10;
+/// Packets in the L4S queue up to which none is marked by the step (Th_len).
+const UNMARKED_PACKETS: usize = 1;
+
+impl Default for DualPi2Options {
+    fn default() -> Self {
+        DualPi2Options {
+            target: Duration::from_millis(15),
+            max_rtt: Duration::from_millis(100),
+            step_threshold: Duration::from_millis(1),
+            coupling: 2.0,
+            scheduler: DualQueueScheduler::WeightedRoundRobin,
+        }
+    }
+}
+
+impl DualPi2Options {
+    pub(super) fn mistake(&self) -> Option<&'static str> {
+        let is_coupling = self.coupling > 0.0 && self.coupling.is_finite();
+        let is_valid = is_coupling && !self.target.is_zero() && self.max_rtt.as_nanos() >= 3;
+        (!is_valid).then_some("DualPI2's target, max-rtt and coupling must be above zero")
+    }
+
+    /// Tupdate = min(target, RTT_max / 3).
+    fn update_interval(&self) -> Duration {
+        self.target.min(self.max_rtt / 3)
+    }
+
+    /// alpha = 0.1 · Tupdate / RTT_max², beta = 0.3 / RTT_max; both per second.
+    fn gains(&self) -> (f64, f64) {
+        let max_rtt = self.max_rtt.as_secs_f64();
+        let interval = self.update_interval().as_secs_f64();
+        (0.1 * interval / (max_rtt * max_rtt), 0.3 / max_rtt)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct DualPi2 {
+    options: DualPi2Options,
+    capacity: Capacity,
+    classic: Lane,
+    l4s: Lane,
+    update_at: Instant,
+    /// The controller's output (p').
+    base_probability: f64,
+    /// The delay at the last update (prevq).
+    delay: Duration,
+    /// Below zero it is the classic queue's turn, in bytes of nine tenths.
+    l4s_credit: i64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    fifo: Fifo,
+    /// Probability not yet turned into a drop or mark.
+    accumulated: f64,
+}
+
+impl Lane {
+    /// Whether this packet is hit, so that the given share is in the long run (recur).
+    fn is_hit(&mut self, probability: f64) -> bool {
+        self.accumulated += probability;
+        let is_hit = self.accumulated >= 1.0;
+        if is_hit {
+            self.accumulated -= 1.0;
+        }
+        is_hit
+    }
+}
+
+impl DualPi2 {
+    pub(super) fn new(options: DualPi2Options, capacity: Capacity) -> Self {
+        DualPi2 {
+            options,
+            capacity,
+            classic: Lane::default(),
+            l4s: Lane::default(),
+            update_at: Instant::ZERO + options.update_interval(),
+            base_probability: 0.0,
+            delay: Duration::ZERO,
+            l4s_credit: 0,
+        }
+    }
+
+    /// Makes the updates that were due by `now`: nothing has come or gone since the last call.
+    fn catch_up(&mut self, now: Instant) {
+        let interval = self.options.update_interval();
+        while self.update_at <= now {
+            let is_at_rest =
+                self.load().is_empty() && self.delay.is_zero() && self.base_probability == 0.0;
+            if is_at_rest {
+                let passed = now.saturating_since(self.update_at).as_nanos() / interval.as_nanos();
+                self.update_at += interval * (passed + 1);
+                return;
+            }
+            let classic_delay = self.classic.fifo.head_age(self.update_at);
+            self.update(classic_delay.max(self.l4s.fifo.head_age(self.update_at)));
+            self.update_at += interval;
+        }
+    }
+
+    fn update(&mut self, delay: Duration) {
+        let (alpha, beta) = self.options.gains();
+        let seconds = delay.as_secs_f64();
+        let error = seconds - self.options.target.as_secs_f64();
+        let change = seconds - self.delay.as_secs_f64();
+        let probability = self.base_probability + alpha * error + beta * change;
+        self.base_probability = probability.clamp(0.0, 1.0);
+        self.delay = delay;
+    }
+
+    /// p_C = p'²
+    fn classic_probability(&self) -> f64 {
+        self.base_probability * self.base_probability
+    }
+
+    /// p_CL = k · p'
+    fn coupled_probability(&self) -> f64 {
+        self.options.coupling * self.base_probability
+    }
+
+    fn is_l4s_next(&self, now: Instant) -> bool {
+        if self.classic.fifo.load().is_empty() || self.l4s.fifo.load().is_empty() {
+            return self.classic.fifo.load().is_empty();
+        }
+        match self.options.scheduler {
+            DualQueueScheduler::WeightedRoundRobin => self.l4s_credit >= 0,
+            DualQueueScheduler::TimeShiftedFifo => {
+                let shifted = self.l4s.fifo.head_age(now) + self.options.target * 2;
+                shifted >= self.classic.fifo.head_age(now)
+            }
+        }
+    }
+
+    /// The next packet of the L4S queue, unless it had to be dropped.
+    fn dequeue_l4s(&mut self, now: Instant, ledger: &mut Ledger) -> Option<Packet> {
+        let is_long = self.l4s.fifo.load().packets > UNMARKED_PACKETS;
+        let is_late = self.l4s.fifo.head_age(now) >= self.options.step_threshold;
+        let mut packet = self.l4s.fifo.pop()?;
+        let coupled = self.coupled_probability();
+        // Marks can say no more: what does not react is dropped as in the classic queue.
+        if coupled >= 1.0 && self.l4s.is_hit(self.classic_probability()) {
+            ledger.drop_queued(now, DropCause::EarlyDrop, packet);
+            return None;
+        }
+        if (is_long && is_late) || coupled >= 1.0 || self.l4s.is_hit(coupled) {
+            ledger.is_marked(&mut packet);
+        }
+        Some(packet)
+    }
+
+    /// The next packet of the classic queue, unless it had to be dropped.
+    fn dequeue_classic(&mut self, now: Instant, ledger: &mut Ledger) -> Option<Packet> {
+        let mut packet = self.classic.fifo.pop()?;
+        let probability = self.classic_probability();
+        if self.classic.is_hit(probability) {
+            let may_mark = self.coupled_probability() < 1.0;
+            if !(may_mark && ledger.is_marked(&mut packet)) {
+                ledger.drop_queued(now, DropCause::EarlyDrop, packet);
+                return None;
+            }
+        }
+        Some(packet)
+    }
+
+    /// While both wait, nine bytes of the L4S queue are as good as one of the classic queue.
+    fn account(&mut self, is_l4s: bool, packet: &Packet) {
+        let size = i64::from(packet.size_bytes);
+        let has_rival = match is_l4s {
+            true => !self.classic.fifo.load().is_empty(),
+            false => !self.l4s.fifo.load().is_empty(),
+        };
+        self.l4s_credit = match (has_rival, is_l4s) {
+            (false, _) => 0,
+            (true, true) => self.l4s_credit - size,
+            (true, false) => self.l4s_credit + size * (CLASSIC_SHARE - 1),
+        };
+    }
+}
+
+impl QueueDiscipline for DualPi2 {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        packet: Packet,
+        in_service: Load,
+        _ledger: &mut Ledger,
+    ) -> Result<(), Refused> {
+        self.catch_up(now);
+        let load = self.load().plus(in_service).plus(Load::of(&packet));
+        if !self.capacity.holds(load) {
+            return Err(Refused::full(packet));
+        }
+        let lane = match packet.ecn {
+            Ecn::Ect1 | Ecn::Ce => &mut self.l4s,
+            Ecn::NotEct | Ecn::Ect0 => &mut self.classic,
+        };
+        lane.fifo.push(now, packet);
+        Ok(())
+    }
+
+    fn dequeue(&mut self, now: Instant, ledger: &mut Ledger) -> Option<Packet> {
+        self.catch_up(now);
+        while !self.load().is_empty() {
+            let is_l4s = self.is_l4s_next(now);
+            let packet = match is_l4s {
+                true => self.dequeue_l4s(now, ledger),
+                false => self.dequeue_classic(now, ledger),
+            };
+            if let Some(packet) = packet {
+                self.account(is_l4s, &packet);
+                return Some(packet);
+            }
+        }
+        None
+    }
+
+    fn load(&self) -> Load {
+        self.classic.fifo.load().plus(self.l4s.fifo.load())
+    }
+
+    fn evict(&mut self) -> Option<Packet> {
+        self.classic.fifo.pop().or_else(|| self.l4s.fifo.pop())
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(&Packet)) {
+        let packets = self.classic.fifo.iter().chain(self.l4s.fifo.iter());
+        packets.for_each(visit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::QueueLimit;
+    use anabranch_units::DataRate;
+
+    fn dual(options: DualPi2Options) -> DualPi2 {
+        let capacity = QueueLimit::Unlimited.capacity(DataRate::ZERO);
+        DualPi2::new(options, capacity)
+    }
+
+    fn packet(ecn: Ecn) -> Packet {
+        Packet {
+            ecn,
+            ..Packet::of_size(1_000)
+        }
+    }
+
+    #[test]
+    fn the_controller_has_the_gains_of_appendix_a() {
+        let mut dual = dual(DualPi2Options::default());
+        (dual.base_probability, dual.delay) = (0.1, Duration::from_millis(18));
+        dual.update(Duration::from_millis(20));
+        let expected = 0.1 + 0.15 * 0.005 + 3.0 * 0.002;
+        assert!((dual.base_probability - expected).abs() < 1e-15);
+    }
+
+    #[test]
+    fn classic_drops_are_the_square_of_half_the_l4s_marks() {
+        // With p' held at 0.2: p_C = 0.04 and p_CL = 0.4, so p_C = (p_CL / k)².
+        let mut dual = dual(DualPi2Options {
+            step_threshold: Duration::MAX,
+            ..DualPi2Options::default()
+        });
+        let mut ledger = Ledger::default();
+        dual.base_probability = 0.2;
+        for _ in 0..10_000 {
+            for ecn in [Ecn::NotEct, Ecn::Ect1] {
+                let packet = packet(ecn);
+                let is_taken = dual.enqueue(Instant::ZERO, packet, Load::default(), &mut ledger);
+                assert!(is_taken.is_ok());
+            }
+        }
+        while dual.dequeue(Instant::ZERO, &mut ledger).is_some() {}
+        let marked_count = ledger.statistics.marked_packets;
+        assert!(marked_count.abs_diff(4_000) <= 1, "{marked_count}");
+        assert!(ledger.dropped.len().abs_diff(400) <= 1);
+        let is_classic = |drop: &crate::Dropped| drop.packet.ecn == Ecn::NotEct;
+        assert!(ledger.dropped.iter().all(is_classic));
+    }
+
+    #[test]
+    fn overload_drops_from_both_queues_alike() {
+        // p' = 0.6 couples to 1.2: everything of the L4S queue is marked, and 0.36 of both dropped.
+        let mut dual = dual(DualPi2Options::default());
+        let mut ledger = Ledger::default();
+        dual.base_probability = 0.6;
+        let mut marked_count = 0;
+        for _ in 0..10_000 {
+            for ecn in [Ecn::Ect0, Ecn::Ect1] {
+                let packet = packet(ecn);
+                let is_taken = dual.enqueue(Instant::ZERO, packet, Load::default(), &mut ledger);
+                assert!(is_taken.is_ok());
+            }
+        }
+        while let Some(packet) = dual.dequeue(Instant::ZERO, &mut ledger) {
+            marked_count += u64::from(packet.ecn == Ecn::Ce);
+        }
+        assert!(ledger.dropped.len().abs_diff(7_200) <= 2);
+        assert!(marked_count.abs_diff(6_400) <= 1, "{marked_count}");
+    }
+
+    #[test]
+    fn the_classic_queue_is_sure_of_a_tenth_of_the_bytes() {
+        let mut dual = dual(DualPi2Options::default());
+        let mut ledger = Ledger::default();
+        for _ in 0..1_000 {
+            for ecn in [Ecn::NotEct, Ecn::Ect1] {
+                let packet = packet(ecn);
+                let is_taken = dual.enqueue(Instant::ZERO, packet, Load::default(), &mut ledger);
+                assert!(is_taken.is_ok());
+            }
+        }
+        let sent = (0..1_000).filter_map(|_| dual.dequeue(Instant::ZERO, &mut ledger));
+        let classic_count = sent.filter(|packet| packet.ecn == Ecn::NotEct).count();
+        assert!(classic_count.abs_diff(100) <= 1, "{classic_count}");
+    }
+
+    #[test]
+    fn the_time_shifted_fifo_lets_classic_packets_go_that_waited_much_longer() {
+        let mut dual = dual(DualPi2Options {
+            scheduler: DualQueueScheduler::TimeShiftedFifo,
+            ..DualPi2Options::default()
+        });
+        let mut ledger = Ledger::default();
+        let arrivals = [(0, Ecn::NotEct), (29, Ecn::Ect1), (31, Ecn::Ect1)];
+        for (millis, ecn) in arrivals {
+            let at = Instant::from_millis(millis);
+            let is_taken = dual.enqueue(at, packet(ecn), Load::default(), &mut ledger);
+            assert!(is_taken.is_ok());
+        }
+        let sent = |dual: &mut DualPi2, ledger: &mut Ledger| {
+            let packet = dual.dequeue(Instant::from_millis(32), ledger);
+            packet.map(|packet| packet.ecn == Ecn::NotEct)
+        };
+        let order = [(); 3].map(|()| sent(&mut dual, &mut ledger));
+        assert_eq!(order, [Some(false), Some(true), Some(false)]);
+    }
+}

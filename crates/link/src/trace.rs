@@ -1,0 +1,206 @@
+//! Delivery opportunities, as mahimahi's link traces list them (Netravali et al., USENIX ATC 2015).
+
+use core::fmt;
+use core::str::FromStr;
+use std::sync::Arc;
+
+use anabranch_units::{DataRate, Duration, Instant};
+
+/// What one opportunity serves, in bytes on the wire.
+pub(crate) const OPPORTUNITY_BYTES: u32 = 1_504;
+
+const NANOS_PER_MILLI: u64 = 1_000_000;
+
+/// When a link may send. As text, each line is a time in milliseconds at which 1504 bytes may be
+/// sent, of one packet or of several, in part or in full; a packet leaves with its last byte. Of
+/// equal lines each is an opportunity. What an opportunity could have sent and did not is lost. The
+/// last line is also the period after which the trace repeats.
+///
+/// Copies share the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// In milliseconds, ascending; the last is above zero.
+    opportunities: Arc<[u64]>,
+    /// How far into the trace the clock's origin lies, in nanoseconds, less than a period.
+    offset: u64,
+}
+
+impl Trace {
+    /// A trace of these times in milliseconds.
+    ///
+    /// # Errors
+    /// An empty list, one that does not ascend, or one whose last time is zero.
+    pub fn new(opportunities: &[u64]) -> Result<Trace, TraceError> {
+        let lines = opportunities.iter().map(|millis| Ok(*millis)).zip(1..);
+        Trace::from_lines(lines.map(|(millis, line)| (line, millis)))
+    }
+
+    fn from_lines(
+        lines: impl Iterator<Item = (usize, Result<u64, TraceErrorKind>)>,
+    ) -> Result<Trace, TraceError> {
+        let mut opportunities = Vec::new();
+        let (mut last_line, mut last) = (1, 0);
+        for (line, millis) in lines {
+            let wrong = |kind| TraceError { line, kind };
+            let millis = millis.map_err(wrong)?;
+            if millis < last {
+                return Err(wrong(TraceErrorKind::Descending { millis, last }));
+            }
+            opportunities.push(millis);
+            (last_line, last) = (line, millis);
+        }
+        let line = last_line;
+        match (opportunities.is_empty(), last) {
+            (true, _) => Err(TraceError {
+                line,
+                kind: TraceErrorKind::Empty,
+            }),
+            (false, 0) => Err(TraceError {
+                line,
+                kind: TraceErrorKind::ZeroPeriod,
+            }),
+            (false, _) => Ok(Trace {
+                opportunities: opportunities.into(),
+                offset: 0,
+            }),
+        }
+    }
+
+    /// The time after which it repeats.
+    pub fn period(&self) -> Duration {
+        let last = self.opportunities.last().copied().unwrap_or(0);
+        Duration::from_nanos(last.saturating_mul(NANOS_PER_MILLI))
+    }
+
+    /// What it can carry over a period, bytes on the wire over time.
+    pub fn mean_rate(&self) -> DataRate {
+        let bytes = self.opportunities.len() as u64 * u64::from(OPPORTUNITY_BYTES);
+        DataRate::from_bytes_per(bytes, self.period())
+    }
+
+    /// The same trace, everything `later` later. Since it repeats, it also covers the time before.
+    pub fn postponed(&self, later: Duration) -> Trace {
+        let period = self.period().as_nanos();
+        let back = later.as_nanos() % period;
+        Trace {
+            opportunities: Arc::clone(&self.opportunities),
+            offset: (self.offset + period - back) % period,
+        }
+    }
+
+    /// The number of the first opportunity after `at`.
+    pub(crate) fn first_after(&self, at: Instant) -> u64 {
+        let millis = at.as_nanos().saturating_add(self.offset) / NANOS_PER_MILLI;
+        let period_millis = self.period().as_nanos() / NANOS_PER_MILLI;
+        let (lap, within) = (millis / period_millis, millis % period_millis);
+        let index = self
+            .opportunities
+            .partition_point(|opportunity| *opportunity <= within);
+        lap * self.opportunities.len() as u64 + index as u64
+    }
+
+    /// When opportunity `number` is.
+    pub(crate) fn opportunity_at(&self, number: u64) -> Instant {
+        let count = self.opportunities.len() as u64;
+        let in_lap = self.opportunities[(number % count) as usize];
+        let since_start = self.period() * (number / count) + Duration::from_millis(in_lap);
+        (Instant::ZERO + since_start).saturating_sub(Duration::from_nanos(self.offset))
+    }
+}
+
+impl FromStr for Trace {
+    type Err = TraceError;
+    fn from_str(text: &str) -> Result<Trace, TraceError> {
+        let lines = text.lines().zip(1..).map(|(text, line)| {
+            let millis = text.trim().parse::<u32>().map(u64::from);
+            let wrong = |_| TraceErrorKind::NoInteger(text.trim().to_owned());
+            (line, millis.map_err(wrong))
+        });
+        Trace::from_lines(lines)
+    }
+}
+
+/// Why a text or list is no trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceError {
+    /// The line, from 1, of the text; the place in the list.
+    pub line: usize,
+    kind: TraceErrorKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum TraceErrorKind {
+    Empty,
+    NoInteger(String),
+    Descending { millis: u64, last: u64 },
+    ZeroPeriod,
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: ", self.line)?;
+        match &self.kind {
+            TraceErrorKind::Empty => f.write_str("a trace needs an opportunity"),
+            TraceErrorKind::NoInteger(text) => {
+                write!(f, "{text:?} is no integer of milliseconds up to 2^32 - 1")
+            }
+            TraceErrorKind::Descending { millis, last } => {
+                write!(f, "{millis} after {last}: the times must not descend")
+            }
+            TraceErrorKind::ZeroPeriod => {
+                f.write_str("the last time is the trace's period and must be above 0")
+            }
+        }
+    }
+}
+
+impl core::error::Error for TraceError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_repeats_after_its_last_line() {
+        let trace: Trace = "0\n2\n2\n5\n".parse().unwrap();
+        let at = |number| trace.opportunity_at(number).as_micros();
+        let times: Vec<u64> = (0..9).map(at).collect();
+        let expected = [0, 2, 2, 5, 5, 7, 7, 10, 10];
+        assert_eq!(times, expected.map(|millis| millis * 1_000));
+        for micros in 0..25_000 {
+            let after = trace.first_after(Instant::from_micros(micros));
+            assert!(at(after) > micros, "{micros}");
+            assert!(after == 0 || at(after - 1) <= micros, "{micros}");
+        }
+        assert_eq!(
+            trace.mean_rate(),
+            DataRate::from_bytes_per(4 * 1_504, trace.period())
+        );
+    }
+
+    #[test]
+    fn a_postponed_trace_is_in_step_before_and_after() {
+        let trace = Trace::new(&[1, 2, 5]).unwrap();
+        let later = trace.postponed(Duration::from_millis(12));
+        let millis = |number| later.opportunity_at(number).as_micros() / 1_000;
+        let first = later.first_after(Instant::ZERO);
+        let times: Vec<u64> = (first..first + 8).map(millis).collect();
+        assert_eq!(times, [2, 3, 4, 7, 8, 9, 12, 13]);
+        assert_eq!(later.postponed(Duration::from_millis(3)), trace);
+    }
+
+    #[test]
+    fn a_text_that_is_no_trace_is_told_by_its_line() {
+        for (text, message) in [
+            ("", "line 1: a trace needs"),
+            ("1\n\n2", "line 2: \"\" is no integer"),
+            ("1\n-2", "line 2: \"-2\""),
+            ("1\n2.5", "line 2: \"2.5\""),
+            ("4\n7\n6\n", "line 3: 6 after 7"),
+            ("0\n0\n", "line 2: the last time"),
+        ] {
+            let error = text.parse::<Trace>().unwrap_err().to_string();
+            assert!(error.starts_with(message), "{text:?}: {error}");
+        }
+    }
+}

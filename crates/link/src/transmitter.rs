@@ -1,0 +1,129 @@
+//! When a bottleneck may send: at a rate, or at the opportunities of a trace.
+
+use anabranch_units::{DataRate, Duration, Instant};
+
+use crate::schedule::Schedule;
+use crate::trace::{OPPORTUNITY_BYTES, Trace};
+
+const BIT_NANOS_PER_BYTE_SECOND: u128 = 8 * 1_000_000_000;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Transmitter {
+    Rate(Schedule<DataRate>),
+    Trace(TraceCursor),
+}
+
+impl Transmitter {
+    /// The rate before any change, or the mean rate of the trace.
+    pub(crate) fn initial_rate(&self) -> DataRate {
+        match self {
+            Transmitter::Rate(rate) => rate.value_at(Instant::ZERO),
+            Transmitter::Trace(cursor) => cursor.trace.mean_rate(),
+        }
+    }
+
+    /// From when on the next packet is sent, which is there at `at`: after an idle time or, back to
+    /// back, when the last one has left.
+    pub(crate) fn start_at(&mut self, at: Instant, was_idle: bool) -> Instant {
+        match self {
+            Transmitter::Rate(_) => at,
+            Transmitter::Trace(cursor) => cursor.start_at(at, was_idle),
+        }
+    }
+
+    /// When the last bit leaves of a packet whose first bit leaves at `start`.
+    pub(crate) fn end_at(&mut self, start: Instant, size_bytes: u32) -> Instant {
+        match self {
+            Transmitter::Rate(rate) => service_end(rate, start, size_bytes),
+            Transmitter::Trace(cursor) => cursor.end_at(start, size_bytes),
+        }
+    }
+}
+
+fn service_end(schedule: &mut Schedule<DataRate>, now: Instant, size_bytes: u32) -> Instant {
+    let mut rate = schedule.advance(now);
+    let ends_at = now + service_time(rate, size_bytes);
+    let next_change = schedule.upcoming().first();
+    if next_change.is_none_or(|(change_at, _)| ends_at <= *change_at) {
+        return ends_at;
+    }
+    // Exact in bit · ns/s, in which a rate times a span is an integer.
+    let mut remaining = u128::from(size_bytes) * BIT_NANOS_PER_BYTE_SECOND;
+    let mut from = now;
+    for &(change_at, next_rate) in schedule.upcoming() {
+        let capacity = u128::from(rate.bits_per_second())
+            .saturating_mul(u128::from((change_at - from).as_nanos()));
+        if remaining <= capacity {
+            break;
+        }
+        remaining -= capacity;
+        (from, rate) = (change_at, next_rate);
+    }
+    from + remaining_time(rate, remaining)
+}
+
+/// [`DataRate::time_for`], but nothing at the rate that stands for "no limit".
+fn service_time(rate: DataRate, size_bytes: u32) -> Duration {
+    if rate == DataRate::MAX {
+        Duration::ZERO
+    } else {
+        rate.time_for(u64::from(size_bytes))
+    }
+}
+
+fn remaining_time(rate: DataRate, bit_nanos: u128) -> Duration {
+    match rate {
+        DataRate::ZERO => Duration::MAX,
+        DataRate::MAX => Duration::ZERO,
+        rate => {
+            let nanos = bit_nanos.div_ceil(u128::from(rate.bits_per_second()));
+            Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        }
+    }
+}
+
+/// How far the opportunities of a trace are used.
+#[derive(Clone, Debug)]
+pub(crate) struct TraceCursor {
+    trace: Trace,
+    /// The number of the next opportunity.
+    next: u64,
+    /// What is left of the one before it.
+    left_bytes: u32,
+}
+
+impl TraceCursor {
+    pub(crate) fn new(trace: Trace) -> Self {
+        TraceCursor {
+            trace,
+            next: 0,
+            left_bytes: 0,
+        }
+    }
+
+    fn start_at(&mut self, at: Instant, was_idle: bool) -> Instant {
+        if was_idle {
+            // What nobody used is lost, that of this very instant included.
+            self.left_bytes = 0;
+            self.next = self.trace.first_after(at);
+        } else if self.left_bytes > 0 {
+            return at;
+        }
+        self.trace.opportunity_at(self.next)
+    }
+
+    fn end_at(&mut self, start: Instant, size_bytes: u32) -> Instant {
+        let (mut ends_at, mut remaining) = (start, size_bytes);
+        loop {
+            let used = remaining.min(self.left_bytes);
+            self.left_bytes -= used;
+            remaining -= used;
+            if remaining == 0 {
+                return ends_at;
+            }
+            ends_at = self.trace.opportunity_at(self.next);
+            self.next += 1;
+            self.left_bytes = OPPORTUNITY_BYTES;
+        }
+    }
+}
