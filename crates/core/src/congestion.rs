@@ -12,10 +12,12 @@ mod fixed;
 mod new_reno;
 mod options;
 pub(crate) mod registry;
+mod reno;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]
 mod testing;
+mod window;
 
 use core::fmt::Debug;
 

@@ -1,7 +1,7 @@
 //! Every controller by its name.
 
 use super::options::{ControllerOption, ControllerOptions, OptionError};
-use super::{CongestionController, ControllerConfig, delay_bbr, fixed, new_reno};
+use super::{CongestionController, ControllerConfig, delay_bbr, fixed, new_reno, reno};
 
 /// An entry of the registry.
 #[derive(Clone, Copy)]
@@ -50,8 +50,14 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
     ControllerEntry {
         name: "new-reno",
         summary: "the window of RFC 5681 and RFC 9002 §7",
-        options: &[],
+        options: new_reno::OPTIONS,
         build: new_reno::build,
+    },
+    ControllerEntry {
+        name: "reno",
+        summary: "the window of ns-2's Reno: every fast retransmit halves it",
+        options: &[],
+        build: reno::build,
     },
 ];
 

@@ -3,6 +3,7 @@
 //! It is small and exact rather than complete: the way back is never congested, and no flow's
 //! packets are reordered.
 
+pub(super) mod beds;
 mod rig;
 mod tests;
 
