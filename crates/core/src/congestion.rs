@@ -7,6 +7,7 @@
 
 #[cfg(test)]
 mod contract;
+mod cubic;
 mod delay_bbr;
 mod fixed;
 mod new_reno;
