@@ -1,7 +1,7 @@
 //! Every controller by its name.
 
 use super::options::{ControllerOption, ControllerOptions, OptionError};
-use super::{CongestionController, ControllerConfig, cubic, delay_bbr, fixed, new_reno, reno};
+use super::{CongestionController, ControllerConfig, bic, cubic, delay_bbr, fixed, new_reno, reno};
 
 /// An entry of the registry.
 #[derive(Clone, Copy)]
@@ -23,6 +23,12 @@ impl core::fmt::Debug for ControllerEntry {
 
 /// Every controller there is, by name.
 pub const CONTROLLERS: &[ControllerEntry] = &[
+    ControllerEntry {
+        name: "bic",
+        summary: "BIC-TCP, binary search for the window, with Linux's constants",
+        options: bic::OPTIONS,
+        build: bic::build,
+    },
     ControllerEntry {
         name: "cubic",
         summary: "CUBIC (RFC 9438) with HyStart++",
