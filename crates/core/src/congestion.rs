@@ -19,6 +19,7 @@ mod reno;
 mod scenarios;
 #[cfg(test)]
 mod testing;
+mod vegas;
 mod window;
 
 use core::fmt::Debug;

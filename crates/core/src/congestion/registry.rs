@@ -1,7 +1,9 @@
 //! Every controller by its name.
 
 use super::options::{ControllerOption, ControllerOptions, OptionError};
-use super::{CongestionController, ControllerConfig, bic, cubic, delay_bbr, fixed, new_reno, reno};
+use super::{
+    CongestionController, ControllerConfig, bic, cubic, delay_bbr, fixed, new_reno, reno, vegas,
+};
 
 /// An entry of the registry.
 #[derive(Clone, Copy)]
@@ -70,6 +72,12 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         summary: "the window of ns-2's Reno: every fast retransmit halves it",
         options: &[],
         build: reno::build,
+    },
+    ControllerEntry {
+        name: "vegas",
+        summary: "TCP Vegas: a backlog of 2 to 4 packets",
+        options: vegas::OPTIONS,
+        build: vegas::build,
     },
 ];
 
