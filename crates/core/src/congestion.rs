@@ -6,6 +6,7 @@
 //! `congestion/registry.rs`.
 
 mod bic;
+mod compound;
 #[cfg(test)]
 mod contract;
 mod cubic;

@@ -2,7 +2,8 @@
 
 use super::options::{ControllerOption, ControllerOptions, OptionError};
 use super::{
-    CongestionController, ControllerConfig, bic, cubic, delay_bbr, fixed, new_reno, reno, vegas,
+    CongestionController, ControllerConfig, bic, compound, cubic, delay_bbr, fixed, new_reno, reno,
+    vegas,
 };
 
 /// An entry of the registry.
@@ -30,6 +31,12 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         summary: "BIC-TCP, binary search for the window, with Linux's constants",
         options: bic::OPTIONS,
         build: bic::build,
+    },
+    ControllerEntry {
+        name: "compound",
+        summary: "Compound TCP: Reno's window and one that yields to delay",
+        options: compound::OPTIONS,
+        build: compound::build,
     },
     ControllerEntry {
         name: "cubic",

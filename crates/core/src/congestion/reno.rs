@@ -29,12 +29,12 @@ pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> 
 }
 
 #[derive(Debug)]
-struct Reno {
-    window: Window,
+pub(super) struct Reno {
+    pub(super) window: Window,
 }
 
 impl Reno {
-    fn new(config: &ControllerConfig) -> Self {
+    pub(super) fn new(config: &ControllerConfig) -> Self {
         Reno {
             window: Window::new(config),
         }
