@@ -5,17 +5,23 @@
 //! media nor streams nor schedulers. To add one: one file in `congestion/`, one entry in
 //! `congestion/registry.rs`.
 
+mod bic;
+mod compound;
 #[cfg(test)]
 mod contract;
+mod cubic;
 mod delay_bbr;
 mod fixed;
 mod new_reno;
 mod options;
 pub(crate) mod registry;
+mod reno;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]
 mod testing;
+mod vegas;
+mod window;
 
 use core::fmt::Debug;
 

@@ -11,23 +11,33 @@
 //! 4. Packet conservation in recovery is left to the window: packets in flight above it must leave
 //!    before new ones enter.
 //! 5. Losses that turn out spurious are not undone.
+//! 6. `abc=off` takes byte counting away (RFC 3465): a segment per report in slow start, MSS²/cwnd
+//!    per report after it (RFC 5681 eq. 3), as in the years before 2003 and in ns-2.
 
-use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_units::{DataRate, Duration, Ecn, Instant};
 
 use super::{
-    CongestionController, ControlParameters, ControllerConfig, Feedback, FeedbackSchedule, Timeout,
+    CongestionController, ControlParameters, ControllerConfig, ControllerOption, Feedback,
+    FeedbackSchedule, OptionValues, Timeout,
 };
 use crate::path_view::PathView;
 use crate::recovery::SentPacket;
 use crate::session_view::SessionView;
 
-/// RFC 6928 §2.
-const INITIAL_WINDOW_PACKETS: u64 = 10;
-const INITIAL_WINDOW_BYTES: u64 = 14_600;
+/// RFC 6928 §2: ten segments, or 14,600 bytes if these are less.
+const INITIAL_SEGMENT_BYTES: u64 = 1_460;
 /// RFC 5681 eq. 4.
 const MIN_SSTHRESH_PACKETS: u64 = 2;
 /// Idle for so long at least, the window starts again (RFC 5681 §4.1; RFC 6298 §2.4).
 const MIN_RETRANSMISSION_TIMEOUT: Duration = Duration::from_secs(1);
+
+const APPROPRIATE_BYTE_COUNTING: ControllerOption = ControllerOption {
+    name: "abc",
+    summary: "whether windows grow by bytes (RFC 3465) or by acknowledgements (RFC 5681 eqs. 2, 3)",
+    values: OptionValues::Words(&["on", "off"]),
+};
+
+pub(super) const OPTIONS: &[ControllerOption] = &[APPROPRIATE_BYTE_COUNTING];
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(NewReno::new(config))
@@ -39,12 +49,14 @@ struct NewReno {
     segment_bytes: u64,
     min_rate: DataRate,
     initial_rate: DataRate,
+    initial_window: u64,
+    ecn: Ecn,
+    is_counting_bytes: bool,
     congestion_window: u64,
     /// `None`: arbitrarily high.
     ssthresh: Option<u64>,
     /// Acknowledged in congestion avoidance and not yet turned into growth.
     bytes_acked: u64,
-    bytes_in_flight: u64,
     next_packet_number: u64,
     /// `recovery_start`, as the first packet number that left after it.
     recovery_ends_with: u64,
@@ -61,14 +73,21 @@ struct NewReno {
 impl NewReno {
     fn new(config: &ControllerConfig) -> Self {
         let segment_bytes = u64::from(config.max_packet_bytes).max(1);
+        let initial_window = initial_window(config.initial_window_packets, segment_bytes);
         NewReno {
             segment_bytes,
             min_rate: config.min_rate,
             initial_rate: config.initial_rate,
-            congestion_window: initial_window(segment_bytes),
+            initial_window,
+            ecn: if config.is_ecn_capable {
+                Ecn::Ect0
+            } else {
+                Ecn::NotEct
+            },
+            is_counting_bytes: config.options.word(&APPROPRIATE_BYTE_COUNTING) == "on",
+            congestion_window: initial_window,
             ssthresh: None,
             bytes_acked: 0,
-            bytes_in_flight: 0,
             next_packet_number: 0,
             recovery_ends_with: 0,
             is_in_recovery: false,
@@ -105,6 +124,9 @@ impl NewReno {
 
     /// Bytes acknowledged that left after recovery had begun, in so many packets.
     fn on_acked(&mut self, acked_bytes: u64, packet_count: u64) {
+        if !self.is_counting_bytes {
+            return self.on_acknowledgement();
+        }
         if self.is_in_slow_start() {
             let limit_per_ack = if self.is_restart { 1 } else { 2 } * self.segment_bytes;
             self.congestion_window += acked_bytes.min(limit_per_ack * packet_count.div_ceil(2));
@@ -118,11 +140,20 @@ impl NewReno {
         }
     }
 
+    /// RFC 5681 eqs. 2 and 3.
+    fn on_acknowledgement(&mut self) {
+        self.congestion_window += if self.is_in_slow_start() {
+            self.segment_bytes
+        } else {
+            (self.segment_bytes * self.segment_bytes / self.congestion_window).max(1)
+        };
+    }
+
     /// RFC 5681 §3.1, last paragraphs: one segment, and the threshold is not lowered twice for one
     /// silence.
-    fn on_retransmission_timeout(&mut self) {
+    fn on_retransmission_timeout(&mut self, flight_bytes: u64) {
         if !self.is_timed_out {
-            self.ssthresh = Some(self.halved(self.bytes_in_flight));
+            self.ssthresh = Some(self.halved(flight_bytes));
         }
         self.is_timed_out = true;
         self.is_restart = true;
@@ -133,8 +164,10 @@ impl NewReno {
     }
 }
 
-fn initial_window(segment_bytes: u64) -> u64 {
-    (INITIAL_WINDOW_PACKETS * segment_bytes).min(INITIAL_WINDOW_BYTES.max(2 * segment_bytes))
+fn initial_window(packets: u32, segment_bytes: u64) -> u64 {
+    let packets = u64::from(packets).max(1);
+    let most = (packets * INITIAL_SEGMENT_BYTES).max(2 * segment_bytes);
+    (packets * segment_bytes).min(most)
 }
 
 impl CongestionController for NewReno {
@@ -143,12 +176,10 @@ impl CongestionController for NewReno {
         let idle = now.saturating_since(self.last_sent_at);
         if is_alone && idle > self.retransmission_timeout {
             // RFC 5681 §4.1.
-            let restart_window = initial_window(self.segment_bytes);
-            self.congestion_window = self.congestion_window.min(restart_window);
+            self.congestion_window = self.congestion_window.min(self.initial_window);
         }
         self.last_sent_at = now;
         self.next_packet_number = packet.packet_number + 1;
-        self.bytes_in_flight = packet.bytes_in_flight;
     }
 
     fn on_feedback(
@@ -158,7 +189,6 @@ impl CongestionController for NewReno {
         _session: &SessionView,
         _paths: &[PathView],
     ) {
-        self.bytes_in_flight = feedback.bytes_in_flight;
         if feedback.rtt.has_sample() {
             self.smoothed_rtt = Some(feedback.rtt.smoothed());
             self.retransmission_timeout =
@@ -194,11 +224,13 @@ impl CongestionController for NewReno {
 
     fn on_timeout(&mut self, _now: Instant, cause: Timeout) {
         match cause {
-            Timeout::Retransmission { .. } => self.on_retransmission_timeout(),
-            Timeout::FeedbackSilence { .. } => {
-                self.on_retransmission_timeout();
-                self.bytes_in_flight = 0;
+            Timeout::Retransmission {
+                prior_bytes_in_flight,
+                ..
             }
+            | Timeout::FeedbackSilence {
+                prior_bytes_in_flight,
+            } => self.on_retransmission_timeout(prior_bytes_in_flight),
             Timeout::Own => {}
         }
     }
@@ -209,6 +241,7 @@ impl CongestionController for NewReno {
         });
         ControlParameters {
             congestion_window: Some(self.congestion_window),
+            ecn: self.ecn,
             ..ControlParameters::of(rate.max(self.min_rate))
         }
     }
@@ -235,6 +268,9 @@ impl CongestionController for NewReno {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_units::Seed;
+
+    use super::super::testing::beds::{mathis_utilisation, t1, t2_jain, t6};
     use super::super::testing::{self, Report, SILENCE};
     use super::*;
 
@@ -280,9 +316,10 @@ mod tests {
 
     #[test]
     fn rfc6928_initial_window() {
-        assert_eq!(initial_window(1_000), 10_000);
-        assert_eq!(initial_window(1_500), 14_600);
-        assert_eq!(initial_window(9_000), 18_000);
+        assert_eq!(initial_window(10, 1_000), 10_000);
+        assert_eq!(initial_window(10, 1_500), 14_600);
+        assert_eq!(initial_window(10, 9_000), 18_000);
+        assert_eq!(initial_window(2, 1_500), 3_000, "ns-2");
     }
 
     #[test]
@@ -363,7 +400,7 @@ mod tests {
                 rig.now,
                 Timeout::Retransmission {
                     count,
-                    prior_bytes_in_flight: 0,
+                    prior_bytes_in_flight: rig.bytes_in_flight(),
                 },
             );
         }
@@ -400,5 +437,64 @@ mod tests {
         let rate = DataRate::from_kilobits_per_second(800);
         assert_eq!(rig.controller.control().target_rate, rate);
         assert_eq!(rig.controller.control().pacing_rate, None);
+    }
+
+    #[test]
+    fn rfc5681_eqs_2_and_3_count_acknowledgements_without_byte_counting() {
+        let mut rig = Rig::in_congestion_avoidance();
+        rig.controller.is_counting_bytes = false;
+        rig.send(10);
+        rig.tell(0, 2, true, 0);
+        assert_eq!(rig.controller.congestion_window, 10_100);
+        rig.controller.ssthresh = None;
+        rig.tell(0, 2, true, 0);
+        assert_eq!(rig.controller.congestion_window, 11_100);
+    }
+
+    #[test]
+    fn ect_is_sent_only_if_allowed() {
+        let config = ControllerConfig {
+            is_ecn_capable: true,
+            ..ControllerConfig::default()
+        };
+        assert_eq!(NewReno::new(&config).control().ecn, Ecn::Ect0);
+        assert_eq!(Rig::start().controller.control().ecn, Ecn::NotEct);
+    }
+
+    #[test]
+    fn property_utilisation_is_that_of_the_sawtooth() {
+        // A queue of b BDP: 3 (1 + b)² / 8 over (1 - b) / 2 + ((1 + b)² - 1) / 2.
+        for (queue, expected) in [(0.25, 0.893), (0.5, 0.964), (1.0, 1.0)] {
+            let flow = t1(queue).greedy("new-reno", 0).run_secs(60).remove(0);
+            let utilisation = flow.utilisation(20, 60);
+            let tolerance = if queue < 1.0 { 0.03 } else { 0.02 };
+            assert!(
+                (utilisation - expected).abs() <= tolerance,
+                "{queue}: {utilisation}"
+            );
+        }
+    }
+
+    #[test]
+    fn mathis_goodput_under_random_loss() {
+        for (name, factor) in [("new-reno", 1.22), ("new-reno:abc=off", 0.87)] {
+            let bed = t1(1.0).random_loss(0.01, Seed(1));
+            let flow = bed.greedy(name, 0).run_secs(200).remove(0);
+            let ratio = flow.utilisation(20, 200) / mathis_utilisation(factor, &flow);
+            assert!((ratio - 1.0).abs() < 0.15, "{name}: {ratio}");
+        }
+    }
+
+    #[test]
+    fn property_two_flows_share_evenly() {
+        let jain = t2_jain("new-reno");
+        assert!(jain >= 0.95, "{jain}");
+    }
+
+    #[test]
+    fn property_throughput_falls_with_a_power_of_the_round_trip_between_1_and_2() {
+        let [near, .., far] = t6("new-reno");
+        let exponent = libm::log(near.0 / far.0) / libm::log(far.1 / near.1);
+        assert!((1.0..=2.0).contains(&exponent), "{exponent}");
     }
 }

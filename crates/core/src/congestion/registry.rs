@@ -1,7 +1,10 @@
 //! Every controller by its name.
 
 use super::options::{ControllerOption, ControllerOptions, OptionError};
-use super::{CongestionController, ControllerConfig, delay_bbr, fixed, new_reno};
+use super::{
+    CongestionController, ControllerConfig, bic, compound, cubic, delay_bbr, fixed, new_reno, reno,
+    vegas,
+};
 
 /// An entry of the registry.
 #[derive(Clone, Copy)]
@@ -23,6 +26,24 @@ impl core::fmt::Debug for ControllerEntry {
 
 /// Every controller there is, by name.
 pub const CONTROLLERS: &[ControllerEntry] = &[
+    ControllerEntry {
+        name: "bic",
+        summary: "BIC-TCP, binary search for the window, with Linux's constants",
+        options: bic::OPTIONS,
+        build: bic::build,
+    },
+    ControllerEntry {
+        name: "compound",
+        summary: "Compound TCP: Reno's window and one that yields to delay",
+        options: compound::OPTIONS,
+        build: compound::build,
+    },
+    ControllerEntry {
+        name: "cubic",
+        summary: "CUBIC (RFC 9438) with HyStart++",
+        options: cubic::OPTIONS,
+        build: cubic::build,
+    },
     ControllerEntry {
         name: "delay-bbr",
         summary: "Delay-BBR with a start-up exit on delay (the default)",
@@ -50,8 +71,20 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
     ControllerEntry {
         name: "new-reno",
         summary: "the window of RFC 5681 and RFC 9002 §7",
-        options: &[],
+        options: new_reno::OPTIONS,
         build: new_reno::build,
+    },
+    ControllerEntry {
+        name: "reno",
+        summary: "the window of ns-2's Reno: every fast retransmit halves it",
+        options: &[],
+        build: reno::build,
+    },
+    ControllerEntry {
+        name: "vegas",
+        summary: "TCP Vegas: a backlog of 2 to 4 packets",
+        options: vegas::OPTIONS,
+        build: vegas::build,
     },
 ];
 

@@ -1,14 +1,16 @@
 //! A bed for controllers under test: flows with their own recovery over one drop-tail bottleneck.
 //!
-//! It is small and exact rather than complete: the way back is never congested, and nothing is
-//! reordered.
+//! It is small and exact rather than complete: the way back is never congested, and no flow's
+//! packets are reordered.
 
+pub(super) mod beds;
 mod rig;
+mod tests;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
 
 use super::{CongestionController, FeedbackSchedule, Timeout};
 use crate::path_view::PathId;
@@ -76,6 +78,10 @@ pub(super) struct Outcome {
     pub(super) dropped_count: u64,
     /// Bytes delivered in each tenth of a second.
     pub(super) delivered_bytes: Vec<u64>,
+    /// Packets dropped in each tenth of a second, by the queue, an outage or chance.
+    dropped_counts: Vec<u64>,
+    /// Packets delivered in each tenth of a second, and the sum of their one-way delays.
+    delays: Vec<(u32, Duration)>,
     delivered_count: u64,
     one_way_delays: Duration,
 }
@@ -99,15 +105,44 @@ impl Outcome {
         DataRate::from_bytes_per(self.delivered_between(from_second, to_second), span)
     }
 
-    fn on_delivered(&mut self, now: Instant, packet: Packet) {
-        let slot = (now.as_micros() / 100_000) as usize;
-        if self.delivered_bytes.len() <= slot {
-            self.delivered_bytes.resize(slot + 1, 0);
-        }
-        self.delivered_bytes[slot] += u64::from(packet.bytes);
-        self.delivered_count += 1;
-        self.one_way_delays += now - packet.sent_at;
+    /// Packets dropped between two seconds of the run.
+    pub(super) fn dropped_between(&self, from_second: usize, to_second: usize) -> u64 {
+        let slots = self.dropped_counts.iter();
+        slots.take(to_second * 10).skip(from_second * 10).sum()
     }
+
+    /// Mean of the packets delivered between two seconds of the run.
+    pub(super) fn one_way_delay_between(&self, from_second: usize, to_second: usize) -> Duration {
+        let slots = self.delays.iter();
+        let slots = slots.take(to_second * 10).skip(from_second * 10);
+        let (count, sum) = slots.fold((0, Duration::ZERO), |(count, sum), slot| {
+            (count + slot.0, sum + slot.1)
+        });
+        sum / u64::from(count.max(1))
+    }
+
+    fn on_delivered(&mut self, now: Instant, packet: Packet) {
+        let delay = now - packet.sent_at;
+        *slot(&mut self.delivered_bytes, now) += u64::from(packet.bytes);
+        let (count, sum) = slot(&mut self.delays, now);
+        (*count, *sum) = (*count + 1, *sum + delay);
+        self.delivered_count += 1;
+        self.one_way_delays += delay;
+    }
+
+    fn on_dropped(&mut self, now: Instant) {
+        self.dropped_count += 1;
+        *slot(&mut self.dropped_counts, now) += 1;
+    }
+}
+
+/// The entry of this tenth of a second.
+fn slot<T: Clone + Default>(slots: &mut Vec<T>, now: Instant) -> &mut T {
+    let index = (now.as_micros() / 100_000) as usize;
+    if slots.len() <= index {
+        slots.resize(index + 1, T::default());
+    }
+    &mut slots[index]
 }
 
 /// Jain's fairness index.
@@ -141,6 +176,8 @@ struct Flow {
     recovery: Recovery,
     digest: Digest,
     source: Source,
+    /// Each way, beyond the link's.
+    extra_delay: Duration,
     starts_at: Instant,
     stops_at: Instant,
     next_send_at: Instant,
@@ -204,6 +241,9 @@ pub(super) struct Bed {
     link: Link,
     /// When receivers report, if not as the controllers ask.
     feedback: Option<FeedbackSchedule>,
+    /// Chance by which a packet that has left the bottleneck does not arrive.
+    loss_ratio: f64,
+    rng: Rng,
     flows: Vec<Flow>,
     events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     event_count: u64,
@@ -218,6 +258,8 @@ impl Bed {
         Bed {
             link,
             feedback: None,
+            loss_ratio: 0.0,
+            rng: Seed::default().rng(),
             flows: Vec::new(),
             events: BinaryHeap::new(),
             event_count: 0,
@@ -231,6 +273,19 @@ impl Bed {
     /// Has all receivers report by this schedule.
     pub(super) fn feedback(mut self, schedule: FeedbackSchedule) -> Self {
         self.feedback = Some(schedule);
+        self
+    }
+
+    /// Loses this share of the packets behind the bottleneck, each independently.
+    pub(super) fn random_loss(mut self, loss_ratio: f64, seed: Seed) -> Self {
+        self.loss_ratio = loss_ratio;
+        self.rng = seed.rng();
+        self
+    }
+
+    /// Gives the flow added last so much more delay each way than the link has.
+    pub(super) fn extra_delay(mut self, extra_delay: Duration) -> Self {
+        self.flows.last_mut().expect("a flow").extra_delay = extra_delay;
         self
     }
 
@@ -249,6 +304,7 @@ impl Bed {
             recovery: Recovery::new(loss_detection, from),
             digest: Digest::default(),
             source,
+            extra_delay: Duration::ZERO,
             starts_at: from,
             stops_at: to,
             next_send_at: from,
@@ -359,7 +415,7 @@ impl Bed {
         flow.outcome.sent_count += 1;
         let is_full = self.queued_bytes + u64::from(bytes) > self.link.queue_bytes;
         if is_full || self.link.rate(now).is_zero() {
-            flow.outcome.dropped_count += 1;
+            flow.outcome.on_dropped(now);
             return;
         }
         let number = packet.packet_number;
@@ -394,10 +450,14 @@ impl Bed {
         let packet = self.queue.pop_front().expect("a packet in service");
         self.queued_bytes -= u64::from(packet.bytes);
         self.is_serving = false;
-        if self.link.rate(now).is_zero() {
-            self.flows[packet.flow].outcome.dropped_count += 1;
+        // No draw without random loss: other runs keep their course.
+        let is_unlucky = self.loss_ratio > 0.0 && self.rng.chance(self.loss_ratio);
+        let flow = &mut self.flows[packet.flow];
+        if self.link.rate(now).is_zero() || is_unlucky {
+            flow.outcome.on_dropped(now);
         } else {
-            self.at(now + self.link.delay, Event::Arrived(packet));
+            let at = now + self.link.delay + flow.extra_delay;
+            self.at(at, Event::Arrived(packet));
         }
         self.serve(now);
     }
@@ -425,7 +485,8 @@ impl Bed {
 
     fn report(&mut self, now: Instant, flow: usize) {
         let report = self.flows[flow].receiver.report(now);
-        self.at(now + self.link.delay, Event::Reported { flow, report });
+        let at = now + self.link.delay + self.flows[flow].extra_delay;
+        self.at(at, Event::Reported { flow, report });
     }
 
     fn on_reported(&mut self, now: Instant, index: usize, bytes: &[u8]) {
