@@ -25,25 +25,18 @@ use crate::transmitter::{TraceCursor, Transmitter};
 pub struct Bottleneck {
     transmitter: Transmitter,
     queue: Queue,
-    waiting: Option<Waiting>,
+    /// When service starts, while the queue has a packet and the transmitter no opportunity yet.
+    starts_at: Option<Instant>,
     in_service: Option<InService>,
     /// Packets that have left and that nobody has popped yet: the driver is late.
     departed: VecDeque<(Instant, Packet)>,
     ledger: Ledger,
 }
 
-/// The queue has a packet, and the transmitter no opportunity yet.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    since: Instant,
-    starts_at: Instant,
-}
-
 #[derive(Clone, Debug)]
 struct InService {
     packet: Packet,
-    /// From when on the transmitter was busy for this packet.
-    busy_since: Instant,
+    started_at: Instant,
     ends_at: Instant,
 }
 
@@ -86,7 +79,7 @@ impl Bottleneck {
         Bottleneck {
             transmitter,
             queue,
-            waiting: None,
+            starts_at: None,
             in_service: None,
             departed: VecDeque::new(),
             ledger: Ledger::default(),
@@ -117,16 +110,13 @@ impl Bottleneck {
         self.advance(now);
         let mut statistics = self.ledger.statistics;
         // Those inside have not been accounted, as that is done when a packet leaves.
-        if let Some(waiting) = &self.waiting {
-            statistics.busy += now.saturating_since(waiting.since);
-        }
         let mut record = |packet: &Packet| {
             statistics.record_stay(packet.size_bytes, now.saturating_since(packet.entered_at));
         };
         self.queue.for_each(&mut record);
         if let Some(service) = &self.in_service {
             record(&service.packet);
-            statistics.busy += now.saturating_since(service.busy_since);
+            statistics.busy += self.transmitter.busy(service.started_at, now, 0);
         }
         statistics
     }
@@ -134,26 +124,26 @@ impl Bottleneck {
     /// The transmitter is free at `now`: it takes the next packet, when it may.
     fn begin(&mut self, now: Instant, was_idle: bool) {
         debug_assert!(self.in_service.is_none(), "one packet is served at a time");
-        if self.queue.load().is_empty() {
-            return;
-        }
-        let starts_at = self.transmitter.start_at(now, was_idle);
+        let starts_at = match &mut self.transmitter {
+            Transmitter::Rate(_) => now,
+            Transmitter::Trace(_) if self.queue.load().is_empty() => return,
+            Transmitter::Trace(cursor) => cursor.start_at(now, was_idle),
+        };
         if starts_at <= now {
-            self.start_service(now, now);
+            self.start_service(now);
         } else {
-            let since = now;
-            self.waiting = Some(Waiting { since, starts_at });
+            self.starts_at = Some(starts_at);
         }
     }
 
-    fn start_service(&mut self, busy_since: Instant, now: Instant) {
+    fn start_service(&mut self, now: Instant) {
         if let Some(packet) = self.queue.dequeue(now, &mut self.ledger) {
             let wait = now.saturating_since(packet.entered_at);
             self.ledger.statistics.record_wait(wait);
             let ends_at = self.transmitter.end_at(now, packet.size_bytes);
             self.in_service = Some(InService {
                 packet,
-                busy_since,
+                started_at: now,
                 ends_at,
             });
         }
@@ -161,17 +151,19 @@ impl Bottleneck {
 
     /// Ends the service that is due by `now`, if one is, and starts the next.
     fn end_service(&mut self, now: Instant) -> Option<(Instant, Packet)> {
-        if let Some(waiting) = self.waiting.take_if(|waiting| waiting.starts_at <= now) {
-            self.start_service(waiting.since, waiting.starts_at);
+        if let Some(starts_at) = self.starts_at.take_if(|starts_at| *starts_at <= now) {
+            self.start_service(starts_at);
         }
         let service = self.in_service.take_if(|service| service.ends_at <= now)?;
         let InService {
             packet,
-            busy_since,
+            started_at,
             ends_at,
         } = service;
         let statistics = &mut self.ledger.statistics;
-        statistics.busy += ends_at - busy_since;
+        statistics.busy += self
+            .transmitter
+            .busy(started_at, ends_at, packet.size_bytes);
         statistics.record_stay(packet.size_bytes, ends_at - packet.entered_at);
         statistics.served_packets += 1;
         statistics.served_bytes += u64::from(packet.size_bytes);
@@ -194,7 +186,7 @@ impl Element for Bottleneck {
         let statistics = &mut self.ledger.statistics;
         let queued_bytes = self.queue.load().plus(in_service).bytes;
         statistics.max_queued_bytes = statistics.max_queued_bytes.max(queued_bytes);
-        if self.in_service.is_none() && self.waiting.is_none() {
+        if self.in_service.is_none() && self.starts_at.is_none() {
             self.begin(now, true);
         }
         Ok(())
@@ -210,10 +202,9 @@ impl Element for Bottleneck {
     fn next_at(&self) -> Option<Instant> {
         let ends_at = || self.in_service.as_ref().map(|service| service.ends_at);
         let departed_at = self.departed.front().map(|(at, _)| *at);
-        let starts_at = || self.waiting.map(|waiting| waiting.starts_at);
         departed_at
             .or_else(ends_at)
-            .or_else(starts_at)
+            .or(self.starts_at)
             .filter(|at| *at < Instant::FAR_FUTURE)
     }
 
@@ -229,10 +220,8 @@ impl Element for Bottleneck {
 
     fn flush(&mut self, now: Instant, lost: &mut Vec<Packet>) {
         lost.extend(self.departed.drain(..).map(|(_, packet)| packet));
+        self.starts_at = None;
         let statistics = &mut self.ledger.statistics;
-        if let Some(waiting) = self.waiting.take() {
-            statistics.busy += now.saturating_since(waiting.since);
-        }
         let mut lose = |packet: Packet| {
             let stay = now.saturating_since(packet.entered_at);
             statistics.record_stay(packet.size_bytes, stay);
@@ -240,7 +229,7 @@ impl Element for Bottleneck {
         };
         let mut busy = Duration::ZERO;
         if let Some(service) = self.in_service.take() {
-            busy = now.saturating_since(service.busy_since);
+            busy = self.transmitter.busy(service.started_at, now, 0);
             lose(service.packet);
         }
         while let Some(packet) = self.queue.evict() {

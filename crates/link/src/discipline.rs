@@ -9,7 +9,7 @@ mod red;
 
 use std::collections::VecDeque;
 
-use anabranch_units::{DataRate, Ecn, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 
 use crate::element::{DropCause, Dropped};
 use crate::packet::Packet;
@@ -28,6 +28,10 @@ use dual_pi2::DualPi2;
 use fq_codel::FqCoDel;
 use pie::Pie;
 use red::Red;
+
+/// Controllers that update more often than this are refused: they make up for every update that was
+/// due while nothing happened.
+const MIN_UPDATE_INTERVAL: Duration = Duration::from_micros(100);
 
 /// How the queue before a bottleneck is managed. Whatever the discipline, the queue holds no more
 /// than its [`QueueLimit`]. With `ecn`, packets of ECN-capable transports are marked "congestion
@@ -196,6 +200,7 @@ macro_rules! dispatch {
 }
 
 impl QueueDiscipline for Queue {
+    #[inline]
     fn enqueue(
         &mut self,
         now: Instant,
@@ -206,10 +211,12 @@ impl QueueDiscipline for Queue {
         dispatch!(self, queue => queue.enqueue(now, packet, in_service, ledger))
     }
 
+    #[inline]
     fn dequeue(&mut self, now: Instant, ledger: &mut Ledger) -> Option<Packet> {
         dispatch!(self, queue => queue.dequeue(now, ledger))
     }
 
+    #[inline]
     fn load(&self) -> Load {
         dispatch!(self, queue => queue.load())
     }

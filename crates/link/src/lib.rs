@@ -5,7 +5,7 @@
 //!
 //! | element | idea |
 //! |---|---|
-//! | [`Bottleneck`] | serialises at a rate or by a [`Trace`], behind a queue of some [`Discipline`] |
+//! | [`Bottleneck`] | serialises at a rate or by a [`Trace`]; its queue has a [`Discipline`] |
 //! | [`Delay`] | propagation, of any number of packets at a time, with or without jitter |
 //! | [`Loss`] | loses packets at random, before what it wraps |
 //! | [`Outage`] | at times loses everything that is in what it wraps, or comes to it |

@@ -103,6 +103,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
+    #[inline]
     pub(crate) fn of(packet: &Packet) -> Load {
         Load {
             bytes: u64::from(packet.size_bytes),
@@ -110,6 +111,7 @@ impl Load {
         }
     }
 
+    #[inline]
     pub(crate) fn plus(self, other: Load) -> Load {
         Load {
             bytes: self.bytes + other.bytes,
@@ -117,6 +119,7 @@ impl Load {
         }
     }
 
+    #[inline]
     pub(crate) fn minus(self, other: Load) -> Load {
         Load {
             bytes: self.bytes - other.bytes,
@@ -124,6 +127,7 @@ impl Load {
         }
     }
 
+    #[inline]
     pub(crate) fn is_empty(self) -> bool {
         self.packets == 0
     }
@@ -137,6 +141,7 @@ pub(crate) struct Capacity {
 }
 
 impl Capacity {
+    #[inline]
     pub(crate) fn holds(self, load: Load) -> bool {
         load.bytes <= self.max_bytes && load.packets <= self.max_packets
     }
@@ -150,18 +155,21 @@ pub(crate) struct Fifo {
 }
 
 impl Fifo {
+    #[inline]
     pub(crate) fn push(&mut self, now: Instant, mut packet: Packet) {
         packet.entered_at = now;
         self.bytes += u64::from(packet.size_bytes);
         self.packets.push_back(packet);
     }
 
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<Packet> {
         let packet = self.packets.pop_front()?;
         self.bytes -= u64::from(packet.size_bytes);
         Some(packet)
     }
 
+    #[inline]
     pub(crate) fn load(&self) -> Load {
         Load {
             bytes: self.bytes,

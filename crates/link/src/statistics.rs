@@ -46,7 +46,8 @@ impl LinkStatistics {
         }
     }
 
-    /// Share of the observed time in which the bottleneck was sending, in 0..=1.
+    /// Share of the observed time in which the bottleneck was sending, in 0..=1; with a trace,
+    /// bytes sent over its mean capacity, which a part of its period may exceed.
     pub fn utilisation(&self) -> f64 {
         ratio(self.queue.busy.as_secs_f64(), self.observed.as_secs_f64())
     }
@@ -115,7 +116,8 @@ pub struct QueueStatistics {
     pub served_packets: u64,
     /// Bytes sent of those packets.
     pub served_bytes: u64,
-    /// Time with a packet in service, or waiting for a trace's next opportunity.
+    /// Time with a packet in service; with a trace, the time that the packets sent take at its mean
+    /// rate, so that over whole periods it is the share of its capacity that was used.
     pub busy: Duration,
     /// Integral over time of the bytes queued, in byte · ns.
     pub byte_nanos: u128,

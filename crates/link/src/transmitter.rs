@@ -22,16 +22,18 @@ impl Transmitter {
         }
     }
 
-    /// From when on the next packet is sent, which is there at `at`: after an idle time or, back to
-    /// back, when the last one has left.
-    pub(crate) fn start_at(&mut self, at: Instant, was_idle: bool) -> Instant {
+    /// How long it was busy with a packet from `started_at` to `until`, when `sent_bytes` of it had
+    /// left: with a trace, as long as they take at its mean rate.
+    #[inline]
+    pub(crate) fn busy(&self, started_at: Instant, until: Instant, sent_bytes: u32) -> Duration {
         match self {
-            Transmitter::Rate(_) => at,
-            Transmitter::Trace(cursor) => cursor.start_at(at, was_idle),
+            Transmitter::Rate(_) => until.saturating_since(started_at),
+            Transmitter::Trace(cursor) => cursor.trace.mean_rate().time_for(u64::from(sent_bytes)),
         }
     }
 
     /// When the last bit leaves of a packet whose first bit leaves at `start`.
+    #[inline]
     pub(crate) fn end_at(&mut self, start: Instant, size_bytes: u32) -> Instant {
         match self {
             Transmitter::Rate(rate) => service_end(rate, start, size_bytes),
@@ -40,6 +42,7 @@ impl Transmitter {
     }
 }
 
+#[inline]
 fn service_end(schedule: &mut Schedule<DataRate>, now: Instant, size_bytes: u32) -> Instant {
     let mut rate = schedule.advance(now);
     let ends_at = now + service_time(rate, size_bytes);
@@ -101,7 +104,9 @@ impl TraceCursor {
         }
     }
 
-    fn start_at(&mut self, at: Instant, was_idle: bool) -> Instant {
+    /// From when on the next packet is sent, which is there at `at`: after an idle time or, back to
+    /// back, when the last one has left.
+    pub(crate) fn start_at(&mut self, at: Instant, was_idle: bool) -> Instant {
         if was_idle {
             // What nobody used is lost, that of this very instant included.
             self.left_bytes = 0;

@@ -25,6 +25,7 @@ impl DropTail {
 }
 
 impl QueueDiscipline for DropTail {
+    #[inline]
     fn enqueue(
         &mut self,
         now: Instant,
@@ -43,10 +44,12 @@ impl QueueDiscipline for DropTail {
         Ok(())
     }
 
+    #[inline]
     fn dequeue(&mut self, _now: Instant, _ledger: &mut Ledger) -> Option<Packet> {
         self.fifo.pop()
     }
 
+    #[inline]
     fn load(&self) -> Load {
         self.fifo.load()
     }

@@ -8,7 +8,7 @@
 
 use anabranch_units::{Duration, Ecn, Instant};
 
-use super::{Ledger, QueueDiscipline, Refused};
+use super::{Ledger, MIN_UPDATE_INTERVAL, QueueDiscipline, Refused};
 use crate::element::DropCause;
 use crate::packet::Packet;
 use crate::queue::{Capacity, Fifo, Load};
@@ -59,8 +59,10 @@ impl Default for DualPi2Options {
 impl DualPi2Options {
     pub(super) fn mistake(&self) -> Option<&'static str> {
         let is_coupling = self.coupling > 0.0 && self.coupling.is_finite();
-        let is_valid = is_coupling && !self.target.is_zero() && self.max_rtt.as_nanos() >= 3;
-        (!is_valid).then_some("DualPI2's target, max-rtt and coupling must be above zero")
+        let is_valid = is_coupling && self.update_interval() >= MIN_UPDATE_INTERVAL;
+        (!is_valid).then_some(
+            "DualPI2 needs a coupling above zero, a target of 100 us and a max-rtt of 300 us or more",
+        )
     }
 
     /// Tupdate = min(target, RTT_max / 3).

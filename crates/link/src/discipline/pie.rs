@@ -8,7 +8,7 @@
 
 use anabranch_units::{Duration, Instant, Rng, Seed};
 
-use super::{Ledger, QueueDiscipline, Refused};
+use super::{Ledger, MIN_UPDATE_INTERVAL, QueueDiscipline, Refused};
 use crate::packet::Packet;
 use crate::queue::{Capacity, Fifo, Load};
 
@@ -49,8 +49,8 @@ impl Default for PieOptions {
 
 impl PieOptions {
     pub(super) fn mistake(&self) -> Option<&'static str> {
-        let is_empty = self.target.is_zero() || self.update_interval.is_zero();
-        is_empty.then_some("PIE's target and update-interval must be longer than nothing")
+        let is_wrong = self.target.is_zero() || self.update_interval < MIN_UPDATE_INTERVAL;
+        is_wrong.then_some("PIE needs a target above zero and an update-interval of 100 us or more")
     }
 }
 

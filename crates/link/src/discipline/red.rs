@@ -1,9 +1,10 @@
 //! Random early detection (Floyd & Jacobson 1993), with the gentle variant (Floyd 2000): packets
 //! are dropped on arrival with a probability that grows with an average of the queue.
 //!
-//! Deviations: drops are spaced as the paper derives (§8), its pseudocode's count after a drop being
-//! one higher; the probability does not depend on the packet's size (RFC 7567 §4.4); the queue is
-//! measured in bytes if the thresholds are amounts or times, and in packets if they are packets.
+//! Deviations: drops are spaced as the paper derives (§8), its pseudocode's count after a drop
+//! being one higher; the probability does not depend on the packet's size (RFC 7567 §4.4); the
+//! queue is measured in bytes if the thresholds are amounts or times, and in packets if they are
+//! packets.
 
 use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
 

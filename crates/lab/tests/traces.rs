@@ -1,0 +1,59 @@
+//! The traces that are shipped are what their README says.
+
+use std::path::Path;
+
+use anabranch_link::Trace;
+
+fn shipped(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/traces");
+    std::fs::read_to_string(folder.join(name)).unwrap()
+}
+
+fn lines(times: impl IntoIterator<Item = u64>) -> String {
+    times.into_iter().map(|time| format!("{time}\n")).collect()
+}
+
+fn mean_rate(name: &str) -> f64 {
+    let trace: Trace = shipped(name).parse().unwrap();
+    trace.mean_rate().megabits_per_second()
+}
+
+/// A triangle between 1000, at multiples of the period, and -1000.
+fn triangle(time: i64, period: i64) -> i64 {
+    (4_000 * time.rem_euclid(period) / period - 2_000).abs() - 1_000
+}
+
+fn cellular() -> Vec<u64> {
+    let mut earned_bits = 0;
+    let mut times = Vec::new();
+    for time in 1..=20_000 {
+        let slow = (2_000 * triangle(time, 10_000)).div_euclid(1_000);
+        let fast = (1_200 * triangle(time, 1_300)).div_euclid(1_000);
+        if !(12_000..12_600).contains(&time) {
+            earned_bits += 3_500 + slow + fast;
+        }
+        while earned_bits >= 12_032 {
+            earned_bits -= 12_032;
+            times.push(time as u64);
+        }
+    }
+    times
+}
+
+#[test]
+fn shipped_traces_are_what_their_formulas_give() {
+    assert_eq!(shipped("constant-12-mbit.trace"), lines([1]));
+    assert_eq!(shipped("wifi-aggregates.trace"), lines([5; 8]));
+    assert_eq!(shipped("cellular.trace"), lines(cellular()));
+}
+
+#[test]
+fn shipped_traces_have_the_rates_of_the_readme() {
+    for (name, rate) in [
+        ("constant-12-mbit.trace", 12.032),
+        ("wifi-aggregates.trace", 19.251),
+        ("cellular.trace", 3.415),
+    ] {
+        assert!((mean_rate(name) - rate).abs() < 0.001, "{name}");
+    }
+}
