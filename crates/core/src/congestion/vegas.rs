@@ -1,16 +1,17 @@
 //! `vegas`: TCP Vegas (Brakmo & Peterson, IEEE JSAC 13(8), 1995), in the form of Linux and ns-2.
 //!
 //! Once per round trip the window is compared with what would fill the path without a queue: the
-//! difference is the flow's own backlog, cwnd (RTT - base RTT) / RTT, which is kept between alpha and
-//! beta packets.
+//! difference is the flow's own backlog, cwnd (RTT - base RTT) / RTT, which is kept between alpha
+//! and beta packets.
 //!
-//! Decisions:
-//! 1. As in Linux slow start doubles every round trip and compares at each one's end (paper: doubles
-//!    every other round trip); losses are Reno's (paper: milder, and earlier retransmissions).
+//! Deviations and decisions:
+//! 1. As in Linux slow start doubles every round trip and compares at each one's end (paper:
+//!    doubles every other round trip); losses are Reno's (paper: milder, and earlier
+//!    retransmissions).
 //! 2. RTT is the least of the packets acknowledged in the round, without what the receiver held
 //!    back. Of rounds with two samples or fewer nothing is concluded: a Reno step.
-//! 3. The base is the least round-trip time ever, measured anew after idleness (Linux), and after 10
-//!    s in which every round took more than twice as long: the route has changed.
+//! 3. The base is the least round-trip time ever, measured anew after idleness (Linux), and after
+//!    10 s in which every round took more than twice as long: the route has changed.
 //! 4. Rounds that overlap recovery are not judged.
 //! 5. Segments, recovery, growth, marks, silence and idleness: see `window.rs`.
 
@@ -169,7 +170,7 @@ impl Vegas {
 
 impl CongestionController for Vegas {
     fn on_sent(&mut self, now: Instant, packet: &SentPacket) {
-        if self.window.on_sent(now, packet) {
+        if self.window.on_sent(now, packet).is_some() {
             self.base_rtt = None;
             self.stale_since = None;
             self.begin_round();

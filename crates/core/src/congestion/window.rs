@@ -1,7 +1,7 @@
 //! What TCP's window controllers share: the window in segments, slow start, the recovery period,
 //! what follows timeouts and idleness, and rounds.
 //!
-//! Decisions, for all of them:
+//! Deviations and decisions, for all of them:
 //! 1. Windows are fractions of segments of [`ControllerConfig::max_packet_bytes`]. Equations that a
 //!    source gives per acknowledgement of one segment are applied per acknowledged segment, so that
 //!    delayed or batched reports change nothing.
@@ -13,8 +13,8 @@
 //! 4. A mark Congestion Experienced is a congestion event like a loss (RFC 3168 §6.1.2).
 //! 5. A path that has fallen silent is a retransmission timeout: one segment, and the threshold is
 //!    not lowered again until something is acknowledged (RFC 5681 §3.1).
-//! 6. After more than a retransmission timeout without anything in flight, the window is at most the
-//!    initial one (RFC 5681 §4.1).
+//! 6. After more than a retransmission timeout without anything in flight, the window is at most
+//!    the initial one (RFC 5681 §4.1).
 //! 7. Losses that turn out spurious are not undone.
 
 use anabranch_units::{DataRate, Duration, Ecn, Instant};
@@ -27,8 +27,8 @@ pub(super) const MIN_SSTHRESH: f64 = 2.0;
 /// RFC 6298 §2.4.
 const MIN_RETRANSMISSION_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// TCP's delayed acknowledgements (RFC 5681 §4.2): of every second packet, after 40 ms at the latest,
-/// the least that Linux waits (ns-2 waits 100 ms); and at once of a packet beyond a hole.
+/// TCP's delayed acknowledgements (RFC 5681 §4.2): of every second packet, after 40 ms at the
+/// latest, the least that Linux waits (ns-2 waits 100 ms); and at once of a packet beyond a hole.
 pub(super) const DELAYED_ACKNOWLEDGEMENTS: FeedbackSchedule = FeedbackSchedule {
     every_packets: 2,
     max_delay: Duration::from_millis(40),
@@ -82,8 +82,8 @@ impl Window {
         }
     }
 
-    /// Returns whether the path had been idle for more than a retransmission timeout.
-    pub(super) fn on_sent(&mut self, now: Instant, packet: &SentPacket) -> bool {
+    /// Returns how long the path had been idle, if for more than a retransmission timeout.
+    pub(super) fn on_sent(&mut self, now: Instant, packet: &SentPacket) -> Option<Duration> {
         let is_alone = packet.bytes_in_flight <= u64::from(packet.bytes);
         let idle = now.saturating_since(self.last_sent_at);
         let is_restart =
@@ -93,7 +93,7 @@ impl Window {
         }
         self.last_sent_at = now;
         self.next_packet_number = packet.packet_number + 1;
-        is_restart
+        is_restart.then_some(idle)
     }
 
     /// Takes the round-trip time and notes that the path lives. To be called first.

@@ -101,7 +101,7 @@ fn rfc9438_4_7_fast_convergence_lowers_a_shrinking_maximum() {
 }
 
 #[test]
-fn rfc9438_eq_2_k_is_the_cube_root_of_what_the_loss_took() {
+fn rfc9438_4_2_k_is_the_cube_root_of_what_the_loss_took() {
     let mut rig = after_a_loss("", 100.0);
     assert!(rig.controller.epoch.is_none());
     rig.now += Duration::from_secs(1);
@@ -119,7 +119,7 @@ fn rfc9438_eq_2_k_is_the_cube_root_of_what_the_loss_took() {
 }
 
 #[test]
-fn rfc9438_eq_1_the_curve() {
+fn rfc9438_4_2_the_curve() {
     let epoch = Epoch {
         began_at: Instant::ZERO,
         origin: 100.0,
@@ -273,7 +273,7 @@ fn property_delay_without_loss_does_not_move_the_window() {
 }
 
 #[test]
-fn rfc9438_eq_6_average_window_under_regular_losses() {
+fn rfc9438_5_1_average_window_under_regular_losses() {
     let loss_ratio = 1e-4;
     let mut rig = after_a_loss("fast-convergence=off", 187.0);
     let (mut until_loss, mut windows) = ((1.0 / loss_ratio) as i64, Vec::new());
