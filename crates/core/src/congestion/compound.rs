@@ -21,7 +21,7 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::window::{DELAYED_ACKNOWLEDGEMENTS, MIN_SSTHRESH, Round, Window};
+use super::window::{DELAYED_ACKNOWLEDGEMENTS, MIN_SSTHRESH, Round, Window, queued_share};
 use super::{
     CongestionController, ControlParameters, ControllerConfig, ControllerOption, Feedback,
     FeedbackSchedule, OptionValues, Timeout,
@@ -150,9 +150,9 @@ impl Compound {
         if let (Some(rtt), Some(base)) = (round.min_rtt, self.base_rtt)
             && round.sample_count > FEW_SAMPLES
         {
-            let queued_share = 1.0 - base.as_secs_f64() / rtt.as_secs_f64().max(1e-9);
-            let backlog = (window * queued_share).max(0.0);
-            self.reno_backlog = (self.window.segments * queued_share).max(0.0);
+            let queued_share = queued_share(base, rtt);
+            let backlog = window * queued_share;
+            self.reno_backlog = self.window.segments * queued_share;
             if self.is_in_slow_start() {
                 // dwnd is zero there.
             } else if backlog >= self.gamma {
@@ -206,9 +206,9 @@ impl CongestionController for Compound {
         }
         let newest = feedback.acked.last();
         if newest.is_some_and(|newest| self.round.is_ended_by(newest)) {
-            self.on_round_end(feedback.is_window_limited);
+            self.on_round_end(Window::may_grow(feedback));
         }
-        if feedback.is_window_limited {
+        if Window::may_grow(feedback) {
             self.on_acked(acked_segments);
         }
     }
@@ -353,6 +353,16 @@ mod tests {
                 (50.0, None)
             );
         }
+    }
+
+    #[test]
+    fn an_idle_window_starts_again_without_a_delay_part_and_a_base() {
+        let mut rig = at(60.0, 40.0);
+        rig.send(1);
+        rig.hear(0, 1, 100);
+        rig.now += Duration::from_secs(2);
+        rig.send(1);
+        assert_eq!((parts(&rig), rig.controller.base_rtt), ((10.0, 0.0), None));
     }
 
     #[test]

@@ -155,7 +155,10 @@ impl Cubic {
             let hystart = &mut self.hystart;
             match hystart.on_feedback(now, feedback, left, window, next_packet_number) {
                 Verdict::Grow(segments) => left = self.window.slow_start(segments),
-                Verdict::Exit => self.window.ssthresh = window,
+                Verdict::Exit => {
+                    self.window.ssthresh = window;
+                    self.hystart.restart();
+                }
             }
         }
         if left > 0.0 && !self.window.is_in_slow_start() {
@@ -240,7 +243,7 @@ impl CongestionController for Cubic {
             self.on_congestion(flight_segments, 1.0);
         }
         let acked_segments = self.window.acked_segments(feedback);
-        if !feedback.is_window_limited {
+        if !Window::may_grow(feedback) {
             self.put_off_epoch(now);
         } else if acked_segments > 0.0 {
             self.on_acked(now, feedback, acked_segments);

@@ -70,7 +70,7 @@ impl CongestionController for Reno {
         self.window.hear(feedback);
         if !feedback.lost.is_empty() || self.window.has_new_mark(feedback) {
             self.on_fast_retransmit();
-        } else if feedback.is_window_limited && !feedback.acked.is_empty() {
+        } else if Window::may_grow(feedback) && !feedback.acked.is_empty() {
             self.on_acknowledgement();
         }
     }

