@@ -18,7 +18,8 @@
 //!    (3 + Kp) for a pipe P and a buffer Q; the loop through the queue has the gain Kp / 3, so that
 //!    Kp must lie below 3.
 //! 4. The law runs once per report, with what is in flight after it. The window grows by no more
-//!    than what is acknowledged (`limiter=off`: at once), and only if it was full.
+//!    than what is acknowledged, and only if it was full. `limiter=off`, for experiments, lets it
+//!    jump: after a pause it jumps into overflow, and may stay in a cycle of it.
 //! 5. Nothing but the law reacts to losses, so a safety does: above 10 % of loss over ten round
 //!    trips B shrinks by a tenth.
 //! 6. At least two segments; after a silent path as many, and the law from there. A retransmission
