@@ -6,6 +6,8 @@
 //! `congestion/registry.rs`.
 
 mod bic;
+mod ccp;
+mod ccpd;
 mod compound;
 #[cfg(test)]
 mod contract;

@@ -1,14 +1,14 @@
 //! `bic`: BIC-TCP (Xu, Harfoush & Rhee, INFOCOM 2004), with the constants of Linux's tcp_bic.
 //!
 //! Between the window after a loss and the window before it, W_max, the right one is looked for by
-//! binary search: a fraction of what is missing per round trip, but neither more than S_max nor less
-//! than a smooth approach. Beyond W_max the search is mirrored: slowly first, then faster (max
+//! binary search: a fraction of what is missing per round trip, but neither more than S_max nor
+//! less than a smooth approach. Beyond W_max the search is mirrored: slowly first, then faster (max
 //! probing).
 //!
-//! Decisions:
+//! Deviations and decisions:
 //! 1. As in Linux a round trip adds a quarter of the distance to W_max, not half of it as in the
-//!    paper; S_max is 16 (paper: 32); next to W_max a segment takes five round trips (paper's S_min:
-//!    0.01 segments); β is 819/1024 as what is left (paper: a reduction by 1/8).
+//!    paper; S_max is 16 (paper: 32); next to W_max a segment takes five round trips (paper's
+//!    S_min: 0.01 segments); β is 819/1024 as what is left (paper: a reduction by 1/8).
 //! 2. Before the first loss, beyond slow start, the window grows by a twentieth per round trip at
 //!    least (Linux).
 //! 3. A loss reduces the window, as in the paper and Linux, not the flight.
@@ -40,7 +40,7 @@ const FIRST_GROWTH_DIVISOR: f64 = 20.0;
 
 const FAST_CONVERGENCE: ControllerOption = ControllerOption {
     name: "fast-convergence",
-    summary: "whether a flow that loses below its last maximum makes room (paper, §III)",
+    summary: "whether a flow that loses below its last maximum makes room as in the paper",
     values: OptionValues::Words(&["on", "off"]),
 };
 
@@ -128,7 +128,7 @@ impl CongestionController for Bic {
             self.window.enter_recovery();
         }
         let mut left = self.window.acked_segments(feedback);
-        if !feedback.is_window_limited {
+        if !Window::may_grow(feedback) {
             return;
         }
         if self.window.is_in_slow_start() {

@@ -5,15 +5,15 @@
 //! window while the flow's own backlog is short, and yields as soon as it is not, so that a full
 //! queue leaves Reno.
 //!
-//! Decisions:
-//! 1. The power is of the whole window, win^k, and a loss leaves win (1 - beta) in all, as the paper
-//!    and ns-2 have it. The draft's equations (3) and (5) print dwnd there, from which dwnd could
-//!    never leave zero.
-//! 2. RTT is the least of the round, with more than two samples (ns-2; draft: the smoothed one), win
-//!    the window that the round began with.
-//! 3. The delay part grows only if the window is above `low-window` (draft §3.4: 38 packets; ns-2
+//! Deviations and decisions:
+//! 1. The power is of the whole window, win^k, and a loss leaves win (1 - beta) in all, as the
+//!    paper and ns-2 have it. The draft's equations (3) and (5) print dwnd there, from which dwnd
+//!    could never leave zero.
+//! 2. RTT is the least of the round, with more than two samples (ns-2; draft: the smoothed one),
+//!    win the window that the round began with.
+//! 3. The delay part grows only if the window is above `low-window` (draft: 38 packets; ns-2
 //!    has no such bound); it yields at any size.
-//! 4. gamma is 30 packets. `gamma-tuning=on` is the draft's §6: a loss moves gamma towards 3/4 of
+//! 4. gamma is 30 packets. `gamma-tuning=on` is the draft's: a loss moves gamma towards 3/4 of
 //!    the backlog that Reno's part had, within 5 to 30; the draft gives no weight: 1/4 here.
 //! 5. The base is the least round-trip time ever, measured anew after a timeout and after idleness.
 //! 6. A loss halves the window, as in the sources, not the flight.
@@ -21,7 +21,7 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::window::{DELAYED_ACKNOWLEDGEMENTS, MIN_SSTHRESH, Round, Window};
+use super::window::{DELAYED_ACKNOWLEDGEMENTS, MIN_SSTHRESH, Round, Window, queued_share};
 use super::{
     CongestionController, ControlParameters, ControllerConfig, ControllerOption, Feedback,
     FeedbackSchedule, OptionValues, Timeout,
@@ -30,14 +30,14 @@ use crate::path_view::PathView;
 use crate::recovery::SentPacket;
 use crate::session_view::SessionView;
 
-/// `alpha`, `beta`, `k` and `zeta` (draft §5: eta).
+/// `alpha`, `beta`, `k` and `zeta` (the draft's eta).
 const ALPHA: f64 = 0.125;
 const BETA: f64 = 0.5;
 const EXPONENT: f64 = 0.75;
 const ZETA: f64 = 1.0;
 /// A round that has no more samples tells nothing (ns-2).
 const FEW_SAMPLES: u32 = 2;
-/// Draft §6: what gamma may become, and the part of Reno's backlog that it is drawn to.
+/// The draft's tuning: what gamma may become, and the part of Reno's backlog that it is drawn to.
 const MIN_TUNED_GAMMA: f64 = 5.0;
 const MAX_TUNED_GAMMA: f64 = 30.0;
 const GAMMA_SHARE: f64 = 0.75;
@@ -63,7 +63,7 @@ const LOW_WINDOW: ControllerOption = ControllerOption {
 };
 const GAMMA_TUNING: ControllerOption = ControllerOption {
     name: "gamma-tuning",
-    summary: "whether losses tune gamma (draft §6)",
+    summary: "whether losses tune gamma, as in the draft",
     values: OptionValues::Words(&["off", "on"]),
 };
 
@@ -120,7 +120,7 @@ impl Compound {
         self.round_window = self.whole_window();
     }
 
-    /// Draft §5, eq. 5 as restored.
+    /// The draft's eq. 5, of the whole window.
     fn on_congestion(&mut self) {
         if self.is_tuning {
             let sample = GAMMA_SHARE * self.reno_backlog;
@@ -150,9 +150,9 @@ impl Compound {
         if let (Some(rtt), Some(base)) = (round.min_rtt, self.base_rtt)
             && round.sample_count > FEW_SAMPLES
         {
-            let queued_share = 1.0 - base.as_secs_f64() / rtt.as_secs_f64().max(1e-9);
-            let backlog = (window * queued_share).max(0.0);
-            self.reno_backlog = (self.window.segments * queued_share).max(0.0);
+            let queued_share = queued_share(base, rtt);
+            let backlog = window * queued_share;
+            self.reno_backlog = self.window.segments * queued_share;
             if self.is_in_slow_start() {
                 // dwnd is zero there.
             } else if backlog >= self.gamma {
@@ -177,7 +177,7 @@ impl Compound {
 
 impl CongestionController for Compound {
     fn on_sent(&mut self, now: Instant, packet: &SentPacket) {
-        if self.window.on_sent(now, packet) {
+        if self.window.on_sent(now, packet).is_some() {
             self.delay_window = 0.0;
             self.base_rtt = None;
             self.begin_round();
@@ -206,9 +206,9 @@ impl CongestionController for Compound {
         }
         let newest = feedback.acked.last();
         if newest.is_some_and(|newest| self.round.is_ended_by(newest)) {
-            self.on_round_end(feedback.is_window_limited);
+            self.on_round_end(Window::may_grow(feedback));
         }
-        if feedback.is_window_limited {
+        if Window::may_grow(feedback) {
             self.on_acked(acked_segments);
         }
     }
@@ -353,6 +353,16 @@ mod tests {
                 (50.0, None)
             );
         }
+    }
+
+    #[test]
+    fn an_idle_window_starts_again_without_a_delay_part_and_a_base() {
+        let mut rig = at(60.0, 40.0);
+        rig.send(1);
+        rig.hear(0, 1, 100);
+        rig.now += Duration::from_secs(2);
+        rig.send(1);
+        assert_eq!((parts(&rig), rig.controller.base_rtt), ((10.0, 0.0), None));
     }
 
     #[test]

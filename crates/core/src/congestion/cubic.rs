@@ -1,16 +1,16 @@
-//! `cubic`: CUBIC (RFC 9438), with HyStart++ (RFC 9406) or HyStart (Ha & Rhee, Computer Networks 55,
-//! 2011).
+//! `cubic`: CUBIC (RFC 9438), with HyStart++ (RFC 9406) or HyStart (Ha & Rhee, Computer Networks
+//! 55, 2011).
 //!
 //! After a loss the window returns to where it was, W_max, along a cubic function of time that is
 //! flat there, and then looks for more: W(t) = C (t - K)³ + W_max. Where Reno's window would be
 //! larger, it is as large as Reno's.
 //!
-//! Decisions:
+//! Deviations and decisions:
 //! 1. HyStart++ is the default, as RFC 9438 §4.10 recommends: where delays vary (wireless access),
 //!    HyStart's first long round ends slow start for good; HyStart++ goes back. Linux still has
 //!    HyStart: `hystart=classic`, which also applies to slow start after a timeout.
 //! 2. The RTT of W(t + RTT) is the smoothed one.
-//! 3. `on_congestion` uses FlightSize (RFC 9438 §4.6), so that an idle source does not keep a
+//! 3. A loss leaves beta of FlightSize (RFC 9438 §4.6), so that an idle source does not keep a
 //!    window that it has not used; W_max is the window, and the window never rises by it.
 //! 4. Time in which the window did not limit the sender does not count (RFC 9438 §5.8): the epoch
 //!    is put off by it.
@@ -36,7 +36,7 @@ const MAX_TARGET: f64 = 1.5;
 
 const HYSTART: ControllerOption = ControllerOption {
     name: "hystart",
-    summary: "when slow start ends before a loss: HyStart++ (RFC 9406), HyStart as in Linux, or not",
+    summary: "what ends slow start before a loss: HyStart++ (RFC 9406), Linux's HyStart, or none",
     values: OptionValues::Words(&["hystart++", "classic", "off"]),
 };
 const FAST_CONVERGENCE: ControllerOption = ControllerOption {
@@ -101,7 +101,7 @@ struct Epoch {
 }
 
 impl Epoch {
-    /// `W_cubic(t)` (RFC 9438 eq. 1).
+    /// `W_cubic(t)` (RFC 9438 §4.2).
     fn window_at(&self, seconds: f64, scale: f64) -> f64 {
         let distance = seconds - self.time_to_origin;
         scale * distance * distance * distance + self.origin
@@ -155,7 +155,10 @@ impl Cubic {
             let hystart = &mut self.hystart;
             match hystart.on_feedback(now, feedback, left, window, next_packet_number) {
                 Verdict::Grow(segments) => left = self.window.slow_start(segments),
-                Verdict::Exit => self.window.ssthresh = window,
+                Verdict::Exit => {
+                    self.window.ssthresh = window;
+                    self.hystart.restart();
+                }
             }
         }
         if left > 0.0 && !self.window.is_in_slow_start() {
@@ -219,7 +222,7 @@ impl CongestionController for Cubic {
             self.put_off_epoch(now);
             self.last_heard_at = now;
         }
-        if self.window.on_sent(now, packet) && self.window.is_in_slow_start() {
+        if self.window.on_sent(now, packet).is_some() && self.window.is_in_slow_start() {
             self.epoch = None;
             self.is_after_loss = false;
         }
@@ -240,7 +243,7 @@ impl CongestionController for Cubic {
             self.on_congestion(flight_segments, 1.0);
         }
         let acked_segments = self.window.acked_segments(feedback);
-        if !feedback.is_window_limited {
+        if !Window::may_grow(feedback) {
             self.put_off_epoch(now);
         } else if acked_segments > 0.0 {
             self.on_acked(now, feedback, acked_segments);

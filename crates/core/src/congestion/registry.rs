@@ -2,8 +2,8 @@
 
 use super::options::{ControllerOption, ControllerOptions, OptionError};
 use super::{
-    CongestionController, ControllerConfig, bic, compound, cubic, delay_bbr, fixed, new_reno, reno,
-    vegas,
+    CongestionController, ControllerConfig, bic, ccp, ccpd, compound, cubic, delay_bbr, fixed,
+    new_reno, reno, vegas,
 };
 
 /// An entry of the registry.
@@ -31,6 +31,18 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         summary: "BIC-TCP, binary search for the window, with Linux's constants",
         options: bic::OPTIONS,
         build: bic::build,
+    },
+    ControllerEntry {
+        name: "ccp",
+        summary: "Capacity and Congestion Probing: a proportional law, deaf to losses",
+        options: ccp::OPTIONS,
+        build: ccp::build,
+    },
+    ControllerEntry {
+        name: "ccpd",
+        summary: "CCP with a derivative term",
+        options: ccpd::OPTIONS,
+        build: ccpd::build,
     },
     ControllerEntry {
         name: "compound",

@@ -3,7 +3,7 @@
 //! Slow start adds a segment per acknowledgement, congestion avoidance 1/cwnd; a fast retransmit
 //! halves the window; a timeout leaves one segment.
 //!
-//! Decisions:
+//! Deviations and decisions:
 //! 1. An acknowledgement is a report that acknowledges something new and declares nothing lost:
 //!    with delayed acknowledgements the window grows half as fast, as it did before RFC 3465.
 //! 2. A report with losses is a fast retransmit. Each one halves the window, also several in one
@@ -70,7 +70,7 @@ impl CongestionController for Reno {
         self.window.hear(feedback);
         if !feedback.lost.is_empty() || self.window.has_new_mark(feedback) {
             self.on_fast_retransmit();
-        } else if feedback.is_window_limited && !feedback.acked.is_empty() {
+        } else if Window::may_grow(feedback) && !feedback.acked.is_empty() {
             self.on_acknowledgement();
         }
     }

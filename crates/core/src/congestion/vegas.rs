@@ -1,22 +1,23 @@
 //! `vegas`: TCP Vegas (Brakmo & Peterson, IEEE JSAC 13(8), 1995), in the form of Linux and ns-2.
 //!
 //! Once per round trip the window is compared with what would fill the path without a queue: the
-//! difference is the flow's own backlog, cwnd (RTT - base RTT) / RTT, which is kept between alpha and
-//! beta packets.
+//! difference is the flow's own backlog, cwnd (RTT - base RTT) / RTT, which is kept between alpha
+//! and beta packets.
 //!
-//! Decisions:
-//! 1. As in Linux slow start doubles every round trip and compares at each one's end (paper: doubles
-//!    every other round trip); losses are Reno's (paper: milder, and earlier retransmissions).
+//! Deviations and decisions:
+//! 1. As in Linux slow start doubles every round trip and compares at each one's end (paper:
+//!    doubles every other round trip); losses are Reno's (paper: milder, and earlier
+//!    retransmissions).
 //! 2. RTT is the least of the packets acknowledged in the round, without what the receiver held
 //!    back. Of rounds with two samples or fewer nothing is concluded: a Reno step.
-//! 3. The base is the least round-trip time ever, measured anew after idleness (Linux), and after 10
-//!    s in which every round took more than twice as long: the route has changed.
+//! 3. The base is the least round-trip time ever, measured anew after idleness (Linux), and after
+//!    10 s in which every round took more than twice as long: the route has changed.
 //! 4. Rounds that overlap recovery are not judged.
 //! 5. Segments, recovery, growth, marks, silence and idleness: see `window.rs`.
 
 use anabranch_units::{Duration, Instant};
 
-use super::window::{DELAYED_ACKNOWLEDGEMENTS, MIN_SSTHRESH, Round, Window};
+use super::window::{DELAYED_ACKNOWLEDGEMENTS, MIN_SSTHRESH, Round, Window, queued_share};
 use super::{
     CongestionController, ControlParameters, ControllerConfig, ControllerOption, Feedback,
     FeedbackSchedule, OptionValues, Timeout,
@@ -131,11 +132,10 @@ impl Vegas {
         }
         self.judge_base(now, rtt, base);
         let window = self.window.segments;
-        let without_queue = window * base.as_secs_f64() / rtt.as_secs_f64().max(1e-9);
-        let backlog = window - without_queue;
+        let backlog = window * queued_share(base, rtt);
         if self.window.is_in_slow_start() {
             if backlog > self.gamma {
-                self.shrink_to(window.min(without_queue + 1.0));
+                self.shrink_to(window.min(window - backlog + 1.0));
             } else if may_grow {
                 self.reno_step(acked_segments);
             }
@@ -169,7 +169,7 @@ impl Vegas {
 
 impl CongestionController for Vegas {
     fn on_sent(&mut self, now: Instant, packet: &SentPacket) {
-        if self.window.on_sent(now, packet) {
+        if self.window.on_sent(now, packet).is_some() {
             self.base_rtt = None;
             self.stale_since = None;
             self.begin_round();
@@ -193,7 +193,7 @@ impl CongestionController for Vegas {
         if self.window.is_in_recovery() {
             return;
         }
-        let may_grow = feedback.is_window_limited;
+        let may_grow = Window::may_grow(feedback);
         if was_in_recovery {
             self.begin_round();
         }
@@ -278,8 +278,8 @@ mod tests {
     fn congestion_avoidance_moves_a_packet_a_round_towards_two_to_four_of_backlog() {
         assert_eq!(grown(30.0, 100, false), 1.0);
         assert_eq!(grown(21.0, 110, false), 1.0, "21 × 10 / 110 = 1.9");
-        assert_eq!(grown(22.0, 110, false), 0.0, "2.0");
-        assert_eq!(grown(44.0, 110, false), 0.0, "4.0");
+        assert_eq!(grown(23.0, 110, false), 0.0, "2.1");
+        assert_eq!(grown(43.0, 110, false), 0.0, "3.9");
         assert_eq!(grown(45.0, 110, false), -1.0, "4.1");
         assert_eq!(grown(400.0, 400, false), -1.0);
     }

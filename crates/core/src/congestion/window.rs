@@ -1,7 +1,7 @@
 //! What TCP's window controllers share: the window in segments, slow start, the recovery period,
 //! what follows timeouts and idleness, and rounds.
 //!
-//! Decisions, for all of them:
+//! Deviations and decisions, for all of them:
 //! 1. Windows are fractions of segments of [`ControllerConfig::max_packet_bytes`]. Equations that a
 //!    source gives per acknowledgement of one segment are applied per acknowledged segment, so that
 //!    delayed or batched reports change nothing.
@@ -13,8 +13,8 @@
 //! 4. A mark Congestion Experienced is a congestion event like a loss (RFC 3168 §6.1.2).
 //! 5. A path that has fallen silent is a retransmission timeout: one segment, and the threshold is
 //!    not lowered again until something is acknowledged (RFC 5681 §3.1).
-//! 6. After more than a retransmission timeout without anything in flight, the window is at most the
-//!    initial one (RFC 5681 §4.1).
+//! 6. After more than a retransmission timeout without anything in flight, the window is at most
+//!    the initial one (RFC 5681 §4.1).
 //! 7. Losses that turn out spurious are not undone.
 
 use anabranch_units::{DataRate, Duration, Ecn, Instant};
@@ -27,8 +27,8 @@ pub(super) const MIN_SSTHRESH: f64 = 2.0;
 /// RFC 6298 §2.4.
 const MIN_RETRANSMISSION_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// TCP's delayed acknowledgements (RFC 5681 §4.2): of every second packet, after 40 ms at the latest,
-/// the least that Linux waits (ns-2 waits 100 ms); and at once of a packet beyond a hole.
+/// TCP's delayed acknowledgements (RFC 5681 §4.2): of every second packet, after 40 ms at the
+/// latest, the least that Linux waits (ns-2 waits 100 ms); and at once of a packet beyond a hole.
 pub(super) const DELAYED_ACKNOWLEDGEMENTS: FeedbackSchedule = FeedbackSchedule {
     every_packets: 2,
     max_delay: Duration::from_millis(40),
@@ -82,8 +82,8 @@ impl Window {
         }
     }
 
-    /// Returns whether the path had been idle for more than a retransmission timeout.
-    pub(super) fn on_sent(&mut self, now: Instant, packet: &SentPacket) -> bool {
+    /// Returns how long the path had been idle, if for more than a retransmission timeout.
+    pub(super) fn on_sent(&mut self, now: Instant, packet: &SentPacket) -> Option<Duration> {
         let is_alone = packet.bytes_in_flight <= u64::from(packet.bytes);
         let idle = now.saturating_since(self.last_sent_at);
         let is_restart =
@@ -93,7 +93,7 @@ impl Window {
         }
         self.last_sent_at = now;
         self.next_packet_number = packet.packet_number + 1;
-        is_restart
+        is_restart.then_some(idle)
     }
 
     /// Takes the round-trip time and notes that the path lives. To be called first.
@@ -124,6 +124,11 @@ impl Window {
     pub(super) fn enter_recovery(&mut self) {
         self.recovery_ends_with = self.next_packet_number;
         self.is_in_recovery = true;
+    }
+
+    /// Whether what is acknowledged may open the window (RFC 9002 §7.8).
+    pub(super) fn may_grow(feedback: &Feedback<'_>) -> bool {
+        feedback.is_window_limited
     }
 
     /// Segments acknowledged that left after recovery had begun; any of them end it.
@@ -210,6 +215,14 @@ impl Window {
     }
 }
 
+/// The part of a window that waits in a queue if round trips take `rtt`, and `base` without one.
+pub(super) fn queued_share(base: Duration, rtt: Duration) -> f64 {
+    if rtt <= base {
+        return 0.0;
+    }
+    1.0 - base.as_secs_f64() / rtt.as_secs_f64()
+}
+
 /// A round trip: from a moment until the first acknowledgement of a packet that left after it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Round {
@@ -237,5 +250,77 @@ impl Round {
 
     pub(super) fn is_ended_by(&self, acked: &AckedPacket) -> bool {
         acked.sent.packet_number >= self.ends_with
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reno::Reno;
+    use super::super::testing::beds::segment_config;
+    use super::super::testing::{Report, Rig};
+    use super::*;
+
+    #[test]
+    fn the_queued_share_of_a_window() {
+        let millis = Duration::from_millis;
+        assert_eq!(queued_share(millis(100), millis(200)), 0.5);
+        assert_eq!(queued_share(millis(100), millis(100)), 0.0);
+        assert_eq!(queued_share(millis(100), millis(90)), 0.0);
+        assert_eq!(queued_share(Duration::ZERO, Duration::ZERO), 0.0);
+    }
+
+    #[test]
+    fn slow_start_stops_at_the_threshold_and_leaves_the_rest() {
+        let mut window = Window::new(&segment_config());
+        window.ssthresh = 12.0;
+        assert_eq!((window.slow_start(5.0), window.segments), (3.0, 12.0));
+    }
+
+    #[test]
+    fn rfc3168_6_1_2_marks_count_once_per_round_trip() {
+        let mut rig = Rig::of_segments(Reno::new(&segment_config()));
+        let marked = Report {
+            acked: 1,
+            ce_count: 1,
+            ..Report::default()
+        };
+        rig.send(3);
+        rig.report(marked);
+        assert_eq!(rig.window_segments(), 5.0);
+        rig.report(marked);
+        assert!(
+            rig.window_segments() >= 5.0,
+            "it left before the first mark was heard of"
+        );
+        rig.hear(0, 1, 100);
+        rig.send(1);
+        rig.report(marked);
+        assert!(rig.window_segments() < 3.0);
+    }
+
+    #[test]
+    fn ect_is_sent_only_if_allowed() {
+        for (is_ecn_capable, ecn) in [(false, Ecn::NotEct), (true, Ecn::Ect0)] {
+            let config = ControllerConfig {
+                is_ecn_capable,
+                ..segment_config()
+            };
+            assert_eq!(Window::new(&config).control().ecn, ecn);
+        }
+    }
+
+    #[test]
+    fn the_target_is_the_window_per_smoothed_round_trip() {
+        let mut rig = Rig::of_segments(Reno::new(&segment_config()));
+        let config = segment_config();
+        assert_eq!(
+            rig.controller.window.control().target_rate,
+            config.initial_rate
+        );
+        rig.send(1);
+        rig.hear(0, 1, 100);
+        // Eleven segments of 1000 bytes in 100 ms.
+        let rate = DataRate::from_kilobits_per_second(880);
+        assert_eq!(rig.controller.window.control().target_rate, rate);
     }
 }

@@ -20,7 +20,7 @@ const CSS_ROUNDS: u32 = 5;
 const MAX_GROWTH_PER_ACK: f64 = 8.0;
 /// Linux: no exit from a smaller window, in segments.
 const LOW_WINDOW: f64 = 16.0;
-/// Acknowledgements closer than this belong to one train (Ha & Rhee §3.1; Linux).
+/// Acknowledgements closer than this belong to one train (Ha & Rhee; Linux's value).
 const TRAIN_SPACING: Duration = Duration::from_millis(2);
 
 /// How much round-trip times must grow, given what they were.

@@ -101,7 +101,7 @@ fn rfc9438_4_7_fast_convergence_lowers_a_shrinking_maximum() {
 }
 
 #[test]
-fn rfc9438_eq_2_k_is_the_cube_root_of_what_the_loss_took() {
+fn rfc9438_4_2_k_is_the_cube_root_of_what_the_loss_took() {
     let mut rig = after_a_loss("", 100.0);
     assert!(rig.controller.epoch.is_none());
     rig.now += Duration::from_secs(1);
@@ -119,7 +119,7 @@ fn rfc9438_eq_2_k_is_the_cube_root_of_what_the_loss_took() {
 }
 
 #[test]
-fn rfc9438_eq_1_the_curve() {
+fn rfc9438_4_2_the_curve() {
     let epoch = Epoch {
         began_at: Instant::ZERO,
         origin: 100.0,
@@ -273,7 +273,7 @@ fn property_delay_without_loss_does_not_move_the_window() {
 }
 
 #[test]
-fn rfc9438_eq_6_average_window_under_regular_losses() {
+fn rfc9438_5_1_average_window_under_regular_losses() {
     let loss_ratio = 1e-4;
     let mut rig = after_a_loss("fast-convergence=off", 187.0);
     let (mut until_loss, mut windows) = ((1.0 / loss_ratio) as i64, Vec::new());
@@ -476,4 +476,30 @@ fn hystart_ends_slow_start_when_a_train_lasts_half_a_round_trip() {
             "{ended_after:?}"
         );
     }
+}
+
+#[test]
+fn an_idle_window_starts_again_without_hystart_and_with_a_new_curve() {
+    let mut rig = start("");
+    slow_start_round(&mut rig, 100, 100);
+    slow_start_round(&mut rig, 120, 120);
+    for _ in 0..6 {
+        slow_start_round(&mut rig, 130, 130);
+    }
+    assert_eq!(rig.controller.state(), "CongestionAvoidance");
+    let threshold = rig.controller.window.ssthresh;
+    rig.flying.clear();
+    rig.now += Duration::from_secs(3);
+    rig.fill();
+    assert_eq!(
+        (rig.window_segments(), rig.controller.state()),
+        (10.0, "SlowStart")
+    );
+    assert!(rig.controller.epoch.is_none());
+    rig.controller.max_window = 2.0 * threshold;
+    for _ in 0..8 {
+        slow_start_round(&mut rig, 200, 200);
+    }
+    let epoch = rig.controller.epoch.unwrap();
+    assert_eq!((epoch.time_to_origin, epoch.origin), (0.0, threshold));
 }

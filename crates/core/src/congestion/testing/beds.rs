@@ -127,7 +127,8 @@ pub(in crate::congestion) fn t6(name: &str) -> [(f64, f64); 4] {
     })
 }
 
-/// Of `factor` × MSS / (R √p) with p = 1 % and the round trip that a flow over 50 ms saw from 20 s on.
+/// Of `factor` × MSS / (R √p) with p = 1 % and the round trip that a flow over 50 ms saw from 20 s
+/// on.
 pub(in crate::congestion) fn mathis_utilisation(factor: f64, flow: &Outcome) -> f64 {
     let round_trip = flow.one_way_delay_between(20, 200) + Duration::from_millis(25);
     let megabits = f64::from(PACKET_BYTES) * 8e-6 / round_trip.as_secs_f64();
