@@ -5,12 +5,14 @@
 //! media nor streams nor schedulers. To add one: one file in `congestion/`, one entry in
 //! `congestion/registry.rs`.
 
+mod arc;
 #[cfg(test)]
 mod contract;
 mod delay_bbr;
 mod fixed;
 mod new_reno;
 mod options;
+mod rate_use;
 pub(crate) mod registry;
 #[cfg(test)]
 mod scenarios;

@@ -1,7 +1,7 @@
 //! Every controller by its name.
 
 use super::options::{ControllerOption, ControllerOptions, OptionError};
-use super::{CongestionController, ControllerConfig, delay_bbr, fixed, new_reno};
+use super::{CongestionController, ControllerConfig, arc, delay_bbr, fixed, new_reno};
 
 /// An entry of the registry.
 #[derive(Clone, Copy)]
@@ -23,6 +23,12 @@ impl core::fmt::Debug for ControllerEntry {
 
 /// Every controller there is, by name.
 pub const CONTROLLERS: &[ControllerEntry] = &[
+    ControllerEntry {
+        name: "arc",
+        summary: "Adaptive Rate Control of Grieco & Mascolo: a window by the Smith principle",
+        options: arc::OPTIONS,
+        build: arc::build,
+    },
     ControllerEntry {
         name: "delay-bbr",
         summary: "Delay-BBR with a start-up exit on delay (the default)",
