@@ -18,6 +18,7 @@ pub(crate) mod registry;
 mod scenarios;
 #[cfg(test)]
 mod testing;
+mod tfrc;
 
 use core::fmt::Debug;
 

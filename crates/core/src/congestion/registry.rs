@@ -1,7 +1,7 @@
 //! Every controller by its name.
 
 use super::options::{ControllerOption, ControllerOptions, OptionError};
-use super::{CongestionController, ControllerConfig, arc, delay_bbr, fixed, new_reno};
+use super::{CongestionController, ControllerConfig, arc, delay_bbr, fixed, new_reno, tfrc};
 
 /// An entry of the registry.
 #[derive(Clone, Copy)]
@@ -58,6 +58,24 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         summary: "the window of RFC 5681 and RFC 9002 §7",
         options: &[],
         build: new_reno::build,
+    },
+    ControllerEntry {
+        name: "tfrc",
+        summary: "the TCP-friendly rate of RFC 5348",
+        options: &[],
+        build: tfrc::build,
+    },
+    ControllerEntry {
+        name: "tfrc-conservative",
+        summary: "TFRC as ns-2.35 has it, self-clocked (Bansal et al. 2001)",
+        options: tfrc::CONSERVATIVE_OPTIONS,
+        build: tfrc::build_conservative,
+    },
+    ControllerEntry {
+        name: "tfrc-ns2",
+        summary: "TFRC as ns-2.35 has it by default",
+        options: &[],
+        build: tfrc::build_ns2,
     },
 ];
 
