@@ -18,8 +18,8 @@
 //! 4. The source counts as the limit if it has sent less than 0.8 of the allowed rate since the last
 //!    report (RFC 5348 §8.2.1 has packet-by-packet books).
 //! 5. The rate is at least a packet a second, and the configured minimum.
-//! 6. ns-2: in slow start the rate steps up at once instead of packet by packet over a round trip
-//!    (`slow_increase_`); times are not those of arriving packets but exact.
+//! 6. ns-2: a step of slow start is taken by half for a round trip, instead of packet by packet
+//!    (`slow_increase_`).
 
 mod equation;
 mod loss_history;
@@ -287,7 +287,7 @@ impl<S: Sender> Tfrc<S> {
         let damping = self
             .rtt
             .map_or(1.0, |rtt| rtt.mean_root / rtt.latest.sqrt());
-        self.within_limits(self.sender.rate() * damping)
+        self.within_limits(self.sender.sending_rate() * damping)
     }
 
     fn within_limits(&self, rate: f64) -> f64 {

@@ -2,7 +2,7 @@
 
 use anabranch_units::Instant;
 
-use super::sender::{Round, Sender, initial_window};
+use super::sender::{Round, Sender, initial_window, is_round_trip};
 
 /// `ssmult_`, and the multiple of the receive rate that bounds the rate unless self-clocked.
 const SLOW_START_FACTOR: f64 = 2.0;
@@ -29,6 +29,8 @@ pub(super) struct Ns2 {
     /// and with loss the receive rate itself (Bansal et al. 2001).
     self_clocking: Option<f64>,
     rate: f64,
+    /// The rate before the last step of slow start (`oldrate_`).
+    previous_rate: f64,
     phase: Phase,
     changed_at: Instant,
     /// Reports heard.
@@ -44,6 +46,7 @@ impl Ns2 {
             segment_bytes,
             self_clocking,
             rate: INITIAL_RATE,
+            previous_rate: INITIAL_RATE,
             phase: Phase::SlowStart,
             changed_at: Instant::ZERO,
             round_count: 0,
@@ -71,13 +74,16 @@ impl Ns2 {
         let initial_rate = initial_window(self.segment_bytes) / round.rtt;
         let packet_per_rtt = self.segment_bytes / round.rtt;
         let most = self.slow_start_max_rate;
-        let is_time = round.now.saturating_since(self.changed_at).as_secs_f64() > round.rtt;
+        let rate = self.rate;
+        let is_time = is_round_trip(round.now.saturating_since(self.changed_at), round.rtt);
         if self.round_count <= 2 || (round.is_data_limited && most > 0.0 && most < initial_rate) {
             self.rate = self.rate.max(initial_rate);
         } else if most <= 0.0 {
             self.rate = packet_per_rtt;
         } else if self.rate > most {
-            self.rate = most / 2.0;
+            (self.rate, self.previous_rate) = (most / 2.0, most / 2.0);
+            self.changed_at = round.now;
+            return;
         } else if is_time {
             self.rate = (SLOW_START_FACTOR * self.rate)
                 .min(most)
@@ -85,6 +91,7 @@ impl Ns2 {
         } else {
             return;
         }
+        self.previous_rate = rate;
         self.changed_at = round.now;
     }
 
@@ -147,6 +154,16 @@ impl Sender for Ns2 {
 
     fn rate(&self) -> f64 {
         self.rate
+    }
+
+    /// A step of slow start is taken packet by packet over the round trip (`slow_increase_`): on
+    /// average half of it.
+    fn sending_rate(&self) -> f64 {
+        if self.phase == Phase::SlowStart && self.round_count > 2 {
+            (self.previous_rate.min(self.rate) + self.rate) / 2.0
+        } else {
+            self.rate
+        }
     }
 
     fn state(&self) -> &'static str {

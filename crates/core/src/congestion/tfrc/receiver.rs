@@ -8,11 +8,8 @@ use anabranch_units::{Duration, Instant};
 use super::Profile;
 use super::equation::Equation;
 use super::loss_history::LossHistory;
+use super::sender::is_round_trip;
 use crate::recovery::AckedPacket;
-
-/// A report may come so much earlier than a round trip after the last one: the peer is told of
-/// changes above an eighth only.
-const MIN_INTERVAL_SHARE: f64 = 0.85;
 
 /// What the receiver knows of the path, as data packets tell it.
 #[derive(Clone, Copy, Debug)]
@@ -169,7 +166,7 @@ impl Receiver {
     pub(super) fn report(&mut self, now: Instant, path: Option<&Path>) -> Option<Report> {
         let since_last = self.reported_at.map(|at| now.saturating_since(at));
         let is_due = match (since_last, path) {
-            (Some(span), Some(path)) => span.as_secs_f64() >= MIN_INTERVAL_SHARE * path.rtt,
+            (Some(span), Some(path)) => is_round_trip(span, path.rtt),
             _ => true,
         };
         if !is_due && !self.has_new_event {

@@ -2,7 +2,7 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::sender::{Round, Sender, initial_window};
+use super::sender::{Round, Sender, initial_window, is_round_trip};
 
 /// `t_mbi`: at least a packet in so many seconds.
 const MAX_BACKOFF_SECONDS: f64 = 64.0;
@@ -95,7 +95,7 @@ impl Sender for Rfc5348 {
         let receive_limit = self.receive_limit(round);
         if self.has_loss {
             self.rate = self.equation_rate.min(receive_limit).max(self.min_rate());
-        } else if round.now.saturating_since(doubled_at).as_secs_f64() >= round.rtt {
+        } else if is_round_trip(round.now.saturating_since(doubled_at), round.rtt) {
             self.rate = (2.0 * self.rate).min(receive_limit).max(initial_rate);
             self.doubled_at = Some(round.now);
         }

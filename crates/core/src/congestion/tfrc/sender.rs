@@ -2,7 +2,7 @@
 
 use core::fmt::Debug;
 
-use anabranch_units::Instant;
+use anabranch_units::{Duration, Instant};
 
 use super::receiver::Report;
 
@@ -29,10 +29,22 @@ pub(super) trait Sender: Debug + Send {
     /// `X`, in bytes per second.
     fn rate(&self) -> f64;
 
+    /// The rate at which packets are to leave, before damping.
+    fn sending_rate(&self) -> f64 {
+        self.rate()
+    }
+
     fn state(&self) -> &'static str;
 }
 
 /// The initial rate in bytes per round trip (RFC 3390).
 pub(super) fn initial_window(segment_bytes: f64) -> f64 {
     (4.0 * segment_bytes).min((2.0 * segment_bytes).max(4_380.0))
+}
+
+/// Whether `span` is the time between two reports, which are to come a round trip apart: the peer is
+/// told of changes above an eighth only.
+pub(super) fn is_round_trip(span: Duration, rtt: f64) -> bool {
+    const MIN_SHARE: f64 = 0.85;
+    span.as_secs_f64() >= MIN_SHARE * rtt
 }
