@@ -8,10 +8,12 @@
 mod arc;
 #[cfg(test)]
 mod contract;
+mod copa;
 mod delay_bbr;
 mod fixed;
 mod new_reno;
 mod options;
+mod rap;
 mod rate_use;
 pub(crate) mod registry;
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Every controller by its name.
 
 use super::options::{ControllerOption, ControllerOptions, OptionError};
-use super::{CongestionController, ControllerConfig, arc, delay_bbr, fixed, new_reno, tfrc};
+use super::{
+    CongestionController, ControllerConfig, arc, copa, delay_bbr, fixed, new_reno, rap, tfrc,
+};
 
 /// An entry of the registry.
 #[derive(Clone, Copy)]
@@ -28,6 +30,12 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         summary: "Adaptive Rate Control of Grieco & Mascolo: a window by the Smith principle",
         options: arc::OPTIONS,
         build: arc::build,
+    },
+    ControllerEntry {
+        name: "copa",
+        summary: "Copa: a target rate by queuing delay, competitive where others fill the queue",
+        options: copa::OPTIONS,
+        build: copa::build,
     },
     ControllerEntry {
         name: "delay-bbr",
@@ -58,6 +66,12 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         summary: "the window of RFC 5681 and RFC 9002 §7",
         options: &[],
         build: new_reno::build,
+    },
+    ControllerEntry {
+        name: "rap",
+        summary: "the Rate Adaptation Protocol: gaps between packets by AIMD",
+        options: rap::OPTIONS,
+        build: rap::build,
     },
     ControllerEntry {
         name: "tfrc",
