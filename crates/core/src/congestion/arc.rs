@@ -1,8 +1,8 @@
 //! `arc`: Adaptive Rate Control, Grieco & Mascolo, "Adaptive rate control for Internet video
 //! streaming" (2004).
 //!
-//! A window `w` is turned into a rate by the Smith principle: r = k [w − q − out]⁺ (eq. 1), with the
-//! flow's own backlog q = B (RTT − mRTT) and `out` what left within the last round trip. The window
+//! A window `w` is turned into a rate by the Smith principle: r = k [w − q − out]⁺ (eq. 1), with
+//! the flow's own backlog q = B (RTT − mRTT) and `out` what left within the last round trip. The window
 //! grows by a packet every α while q stays below a threshold (eq. 3), stays where it is above, and
 //! becomes B (mRTT + 1/k) on a loss or a silence (eq. 2): the window that leaves no queue.
 //!

@@ -9,7 +9,7 @@
 //! Windows are in packets of [`ControllerConfig::max_packet_bytes`] on the wire.
 //!
 //! Deviations:
-//! 1. Reports of several packets are taken packet by packet, all with the report's round-trip times.
+//! 1. A report of several packets is taken packet by packet, all with its round-trip times.
 //! 2. The velocity is at most the window, as in the authors' genericCC.
 //! 3. The window does not grow while the source is the limit; it may shrink.
 //! 4. A retransmission timeout or a path gone silent leaves two packets and slow start.

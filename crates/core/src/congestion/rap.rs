@@ -352,8 +352,8 @@ mod tests {
         bed.run(Instant::from_secs(seconds))
     }
 
-    /// The sawtooth of a rate with a queue of one round trip: it turns at 1.14 of the capacity, falls
-    /// to 0.57, and takes 26 round trips of too little to come back: near 0.88 of the link.
+    /// The sawtooth of a rate with a queue of one round trip: it turns at 1.14 of the capacity,
+    /// falls to 0.57, and takes 26 round trips of too little to come back: near 0.88 of the link.
     #[test]
     fn the_sawtooth_alone_leaves_an_eighth_of_the_link() {
         let rate = run(&["rap"], 60)[0]

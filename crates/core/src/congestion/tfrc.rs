@@ -15,8 +15,8 @@
 //!    that turns out spurious is not undone.
 //! 2. s is neither payload only nor a mean of what is sent (RFC 5348 §4.1).
 //! 3. Whatever an outage swallows is one loss event: the session has told that the path was out.
-//! 4. The source counts as the limit if it has sent less than 0.8 of the allowed rate since the last
-//!    report (RFC 5348 §8.2.1 has packet-by-packet books).
+//! 4. The source counts as the limit if it has sent less than 0.8 of the allowed rate since the
+//!    last report (RFC 5348 §8.2.1 has packet-by-packet books).
 //! 5. The rate is at least a packet a second, and the configured minimum.
 //! 6. ns-2: a step of slow start is taken by half for a round trip, instead of packet by packet
 //!    (`slow_increase_`).
@@ -53,7 +53,7 @@ const MIN_RTT: f64 = 0.000_1;
 
 const SELF_CLOCKING: ControllerOption = ControllerOption {
     name: "c",
-    summary: "how much above the receive rate it may send without loss (Bansal et al.: 1.1; ns-2: 1.5)",
+    summary: "multiple of the receive rate allowed without loss (Bansal et al.: 1.1; ns-2: 1.5)",
     values: OptionValues::Number {
         usual: 1.1,
         min: 1.0,

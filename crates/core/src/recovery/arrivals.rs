@@ -110,8 +110,8 @@ impl Arrivals {
         true
     }
 
-    /// Whether the packet that has just come calls for a report out of turn: it tells of a hole, or,
-    /// for those who want every hole at once, that a hole was none.
+    /// Whether the packet that has just come calls for a report out of turn: it tells of a hole,
+    /// or, for those who want every hole at once, that a hole was none.
     fn is_hole_to_be_told(&mut self, now: Instant, packet_number: u64, expected: u64) -> bool {
         let Some(holes) = self.schedule.on_hole else {
             return false;

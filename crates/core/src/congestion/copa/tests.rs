@@ -293,8 +293,8 @@ fn two_flows_share_evenly() {
 }
 
 /// Unequal round-trip times are not shared out to 0.9: RTTstanding, the least of half a round trip,
-/// shows longer paths a lower point of the same swinging queue; and shorter ones find no empty queue
-/// within five of their round trips while longer ones swing, and turn competitive.
+/// shows longer paths a lower point of the same swinging queue; and shorter ones find no empty
+/// queue within five of their round trips while longer ones swing, and turn competitive.
 #[test]
 fn flows_with_unequal_round_trips_none_starves() {
     for name in ["copa", "copa:mode-switching=off"] {

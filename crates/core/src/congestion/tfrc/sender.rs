@@ -42,8 +42,8 @@ pub(super) fn initial_window(segment_bytes: f64) -> f64 {
     (4.0 * segment_bytes).min((2.0 * segment_bytes).max(4_380.0))
 }
 
-/// Whether `span` is the time between two reports, which are to come a round trip apart: the peer is
-/// told of changes above an eighth only.
+/// Whether `span` is the time between two reports, which are to come a round trip apart: the peer
+/// is told of changes above an eighth only.
 pub(super) fn is_round_trip(span: Duration, rtt: f64) -> bool {
     const MIN_SHARE: f64 = 0.85;
     span.as_secs_f64() >= MIN_SHARE * rtt
