@@ -5,23 +5,28 @@
 //! media nor streams nor schedulers. To add one: one file in `congestion/`, one entry in
 //! `congestion/registry.rs`.
 
+mod arc;
 mod bic;
 mod ccp;
 mod ccpd;
 mod compound;
 #[cfg(test)]
 mod contract;
+mod copa;
 mod cubic;
 mod delay_bbr;
 mod fixed;
 mod new_reno;
 mod options;
+mod rap;
+mod rate_use;
 pub(crate) mod registry;
 mod reno;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]
 mod testing;
+mod tfrc;
 mod vegas;
 mod window;
 

@@ -2,8 +2,8 @@
 
 use super::options::{ControllerOption, ControllerOptions, OptionError};
 use super::{
-    CongestionController, ControllerConfig, bic, ccp, ccpd, compound, cubic, delay_bbr, fixed,
-    new_reno, reno, vegas,
+    CongestionController, ControllerConfig, arc, bic, ccp, ccpd, compound, copa, cubic, delay_bbr,
+    fixed, new_reno, rap, reno, tfrc, vegas,
 };
 
 /// An entry of the registry.
@@ -27,6 +27,12 @@ impl core::fmt::Debug for ControllerEntry {
 /// Every controller there is, by name.
 pub const CONTROLLERS: &[ControllerEntry] = &[
     ControllerEntry {
+        name: "arc",
+        summary: "Adaptive Rate Control of Grieco & Mascolo: a window by the Smith principle",
+        options: arc::OPTIONS,
+        build: arc::build,
+    },
+    ControllerEntry {
         name: "bic",
         summary: "BIC-TCP, binary search for the window, with Linux's constants",
         options: bic::OPTIONS,
@@ -49,6 +55,12 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         summary: "Compound TCP: Reno's window and one that yields to delay",
         options: compound::OPTIONS,
         build: compound::build,
+    },
+    ControllerEntry {
+        name: "copa",
+        summary: "Copa: a target rate by queuing delay, competitive where others fill the queue",
+        options: copa::OPTIONS,
+        build: copa::build,
     },
     ControllerEntry {
         name: "cubic",
@@ -87,10 +99,34 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         build: new_reno::build,
     },
     ControllerEntry {
+        name: "rap",
+        summary: "the Rate Adaptation Protocol: gaps between packets by AIMD",
+        options: rap::OPTIONS,
+        build: rap::build,
+    },
+    ControllerEntry {
         name: "reno",
         summary: "the window of ns-2's Reno: every fast retransmit halves it",
         options: &[],
         build: reno::build,
+    },
+    ControllerEntry {
+        name: "tfrc",
+        summary: "the TCP-friendly rate of RFC 5348",
+        options: &[],
+        build: tfrc::build,
+    },
+    ControllerEntry {
+        name: "tfrc-conservative",
+        summary: "TFRC as ns-2.35 has it, self-clocked (Bansal et al. 2001)",
+        options: tfrc::CONSERVATIVE_OPTIONS,
+        build: tfrc::build_conservative,
+    },
+    ControllerEntry {
+        name: "tfrc-ns2",
+        summary: "TFRC as ns-2.35 has it by default",
+        options: &[],
+        build: tfrc::build_ns2,
     },
     ControllerEntry {
         name: "vegas",

@@ -14,9 +14,9 @@ use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
 
 use super::{CongestionController, FeedbackSchedule, Timeout};
 use crate::path_view::PathId;
-use crate::recovery::{Digest, LossDetection, PacketContent, Recovery};
+use crate::recovery::{Arrivals, Digest, LossDetection, PacketContent, Recovery};
 use crate::session_view::SessionView;
-use crate::wire::{self, FeedbackReport, MAX_ARRIVALS, MAX_RANGES, OutgoingReport};
+use crate::wire::{self, FeedbackReport};
 
 pub(super) use rig::{Report, Rig};
 
@@ -186,53 +186,8 @@ struct Flow {
     is_out: bool,
     is_window_limited: bool,
     last_reported_at: Instant,
-    receiver: Receiver,
+    arrivals: Arrivals,
     outcome: Outcome,
-}
-
-#[derive(Debug, Default)]
-struct Receiver {
-    ranges: VecDeque<(u64, u64)>,
-    unreported: VecDeque<Instant>,
-    due_at: Option<Instant>,
-}
-
-impl Receiver {
-    /// Whether to report at once.
-    fn on_arrived(&mut self, now: Instant, number: u64, schedule: &FeedbackSchedule) -> bool {
-        let is_hole = match self.ranges.front_mut() {
-            Some((_, high)) if *high + 1 == number => {
-                *high = number;
-                false
-            }
-            first => {
-                let is_hole = first.is_some();
-                self.ranges.push_front((number, number));
-                self.ranges.truncate(MAX_RANGES);
-                is_hole
-            }
-        };
-        self.unreported.push_front(now);
-        self.unreported.truncate(MAX_ARRIVALS);
-        self.unreported.len() >= schedule.every_packets as usize
-            || (is_hole && schedule.on_hole.is_some())
-    }
-
-    fn report(&mut self, now: Instant) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        wire::write_untracked_header(&mut bytes);
-        let report = OutgoingReport {
-            path: PathId(0),
-            reported_at: now,
-            ce_count: 0,
-            ranges: self.ranges.make_contiguous(),
-            arrivals: self.unreported.make_contiguous(),
-        };
-        wire::write_feedback(&report, &mut bytes);
-        self.unreported.clear();
-        self.due_at = None;
-        bytes
-    }
 }
 
 /// Flows over a link.
@@ -313,7 +268,7 @@ impl Bed {
             is_out: false,
             is_window_limited: false,
             last_reported_at: Instant::ZERO,
-            receiver: Receiver::default(),
+            arrivals: Arrivals::new(),
             outcome: Outcome::default(),
         });
         self.wake(flow, from);
@@ -468,25 +423,41 @@ impl Bed {
         let schedule = self
             .feedback
             .unwrap_or_else(|| flow.controller.feedback_schedule());
-        if flow.receiver.on_arrived(now, packet.number, &schedule) {
-            self.report(now, packet.flow);
-        } else if flow.receiver.due_at.is_none() {
-            let at = now + schedule.max_delay;
-            flow.receiver.due_at = Some(at);
-            self.at(at, Event::ReportDue { flow: packet.flow });
+        flow.arrivals.set_schedule(schedule);
+        let was_due_at = flow.arrivals.due_at();
+        flow.arrivals.on_received(now, packet.number, now, false);
+        match flow.arrivals.due_at() {
+            Some(at) if at <= now => self.report(now, packet.flow),
+            Some(at) if was_due_at != Some(at) => {
+                self.at(at, Event::ReportDue { flow: packet.flow });
+            }
+            _ => {}
         }
     }
 
     fn on_report_due(&mut self, now: Instant, flow: usize) {
-        if self.flows[flow].receiver.due_at.is_some_and(|at| at <= now) {
+        let due_at = self.flows[flow].arrivals.due_at();
+        if due_at.is_some_and(|at| at <= now) {
             self.report(now, flow);
         }
     }
 
-    fn report(&mut self, now: Instant, flow: usize) {
-        let report = self.flows[flow].receiver.report(now);
-        let at = now + self.link.delay + self.flows[flow].extra_delay;
-        self.at(at, Event::Reported { flow, report });
+    fn report(&mut self, now: Instant, index: usize) {
+        let flow = &mut self.flows[index];
+        let Some(outgoing) = flow.arrivals.report(now, PathId(0)) else {
+            return;
+        };
+        let mut report = Vec::new();
+        wire::write_untracked_header(&mut report);
+        wire::write_feedback(&outgoing, &mut report);
+        let at = now + self.link.delay + flow.extra_delay;
+        self.at(
+            at,
+            Event::Reported {
+                flow: index,
+                report,
+            },
+        );
     }
 
     fn on_reported(&mut self, now: Instant, index: usize, bytes: &[u8]) {
@@ -534,6 +505,9 @@ impl Bed {
             flow.controller.on_timeout(now, cause);
             flow.is_out = true;
             flow.next_send_at = now;
+        }
+        if flow.controller.next_timeout().is_some_and(|at| at <= now) {
+            flow.controller.on_timeout(now, Timeout::Own);
         }
         if flow.is_out && flow.next_send_at <= now && now < flow.stops_at {
             flow.next_send_at = now + CHALLENGE_INTERVAL;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use anabranch_units::Instant;
 
-use crate::congestion::FeedbackSchedule;
+use crate::congestion::{FeedbackSchedule, HoleReports};
 use crate::path_view::PathId;
 use crate::wire::{MAX_ARRIVALS, MAX_RANGES, OutgoingReport};
 
@@ -26,9 +26,8 @@ pub(crate) struct Arrivals {
     due_at: Option<Instant>,
     /// When the last report was made.
     reported_at: Instant,
-    /// Packets received since the last hole that is still to be told, the one that revealed it
-    /// included; zero without one.
-    packets_past_hole: u8,
+    /// Holes below this number have been told out of turn, or left to the next regular report.
+    holes_settled_until: u64,
     /// When a hole was last reported out of turn.
     hole_told_at: Option<Instant>,
     ce_count: u64,
@@ -45,7 +44,7 @@ impl Arrivals {
             unreported_count: 0,
             due_at: None,
             reported_at: Instant::ZERO,
-            packets_past_hole: 0,
+            holes_settled_until: 0,
             hole_told_at: None,
             ce_count: 0,
             arrivals: Vec::with_capacity(MAX_ARRIVALS),
@@ -119,30 +118,39 @@ impl Arrivals {
         true
     }
 
-    /// Whether the packet that has just come is the one that tells of a hole, and the schedule
-    /// wants it reported out of turn.
+    /// Whether the packet that has just come calls for a report out of turn: it tells of a hole,
+    /// or, for those who want every hole at once, that a hole was none.
     fn is_hole_to_be_told(&mut self, now: Instant, packet_number: u64, expected: u64) -> bool {
         let Some(holes) = self.schedule.on_hole else {
             return false;
         };
-        if packet_number != expected {
-            self.packets_past_hole = 1;
-        } else if self.packets_past_hole > 0 {
-            self.packets_past_hole += 1;
-        }
-        if self.packets_past_hole < holes.after_packets {
-            return false;
-        }
-        // Only a hole that is one is worth it: the packet that came late may have filled it.
-        let is_told = self.packets_past_hole > 0
+        let is_late = packet_number < expected;
+        let is_sure = self.settle_holes(holes) || (is_late && holes.after_packets <= 1);
+        let is_told = is_sure
             && self
                 .hole_told_at
                 .is_none_or(|told_at| told_at + holes.min_interval <= now);
-        self.packets_past_hole = 0;
         if is_told {
             self.hole_told_at = Some(now);
         }
         is_told
+    }
+
+    /// Settles all holes that enough packets have come beyond of. Returns whether there were any.
+    fn settle_holes(&mut self, holes: HoleReports) -> bool {
+        let mut packets_beyond = 0;
+        for index in 0..self.ranges.len() {
+            let (low, high) = self.ranges[index];
+            if low <= self.holes_settled_until {
+                break;
+            }
+            packets_beyond += high - low + 1;
+            if packets_beyond >= u64::from(holes.after_packets) {
+                self.holes_settled_until = low;
+                return true;
+            }
+        }
+        false
     }
 
     fn insert(&mut self, number: u64) -> bool {
@@ -250,6 +258,100 @@ mod tests {
             Some(Instant::from_millis(3))
         );
         assert_eq!(received(&[0, 1, 5]).due_at(), Some(Instant::from_millis(5)));
+    }
+
+    /// A receiver by this schedule, and the numbers after whose arrival, a millisecond each, it
+    /// reported at once.
+    fn told_at_once(schedule: FeedbackSchedule, numbers: &[u64]) -> Vec<u64> {
+        let mut arrivals = Arrivals::new();
+        arrivals.set_schedule(schedule);
+        let mut told = Vec::new();
+        for (millis, &number) in numbers.iter().enumerate() {
+            let now = Instant::from_millis(millis as u64);
+            arrivals.on_received(now, number, now, false);
+            if arrivals.due_at().is_some_and(|at| at <= now) {
+                arrivals.report(now, PathId(0));
+                told.push(number);
+            }
+        }
+        told
+    }
+
+    /// No report but for holes.
+    fn on_holes(after_packets: u8, min_interval: u64) -> FeedbackSchedule {
+        FeedbackSchedule {
+            every_packets: u32::MAX,
+            max_delay: Duration::from_secs(9),
+            interval: None,
+            on_hole: Some(HoleReports {
+                after_packets,
+                min_interval: Duration::from_millis(min_interval),
+            }),
+            is_immediate_on_ce: false,
+        }
+    }
+
+    #[test]
+    fn after_packets_1_tells_every_hole_and_every_late_packet_at_once() {
+        let told = told_at_once(on_holes(1, 0), &[0, 1, 3, 4, 6, 5, 7]);
+        assert_eq!(told, [3, 6, 5]);
+    }
+
+    #[test]
+    fn after_packets_3_lets_two_packets_be_overtaken() {
+        let schedule = on_holes(3, 0);
+        assert_eq!(told_at_once(schedule, &[0, 2, 3, 4, 5, 6]), [4]);
+        assert_eq!(
+            told_at_once(schedule, &[0, 2, 3, 1, 4, 5, 6]),
+            [],
+            "the late packet has filled it"
+        );
+    }
+
+    #[test]
+    fn after_packets_3_is_not_put_off_by_the_next_hole() {
+        let told = told_at_once(on_holes(3, 0), &[0, 2, 3, 5, 6, 8, 9, 11, 12]);
+        assert_eq!(told, [5, 8, 11]);
+    }
+
+    #[test]
+    fn min_interval_leaves_the_holes_of_one_loss_event_to_the_regular_report() {
+        let numbers = [0, 2, 4, 6, 8, 9, 10, 11, 12, 14, 16, 18, 20];
+        assert_eq!(told_at_once(on_holes(1, 8), &numbers), [2, 14]);
+        assert_eq!(told_at_once(on_holes(1, 100), &numbers), [2]);
+    }
+
+    #[test]
+    fn interval_counts_from_the_last_report_and_waits_for_a_packet() {
+        let mut arrivals = Arrivals::new();
+        arrivals.set_schedule(FeedbackSchedule {
+            interval: Some(Duration::from_millis(100)),
+            on_hole: None,
+            ..on_holes(1, 0)
+        });
+        let mut next_number = 0;
+        let mut due_after = |millis| {
+            let now = Instant::from_millis(millis);
+            arrivals.on_received(now, next_number, now, false);
+            next_number += 1;
+            let due_at = arrivals.due_at().unwrap();
+            if due_at <= now {
+                arrivals.report(now, PathId(0));
+            }
+            due_at.as_micros() / 1_000
+        };
+        assert_eq!(due_after(500), 500, "the first packet");
+        assert_eq!(due_after(510), 600);
+        assert_eq!(due_after(590), 600, "however many come");
+        assert_eq!(due_after(600), 600);
+        assert_eq!(due_after(790), 790, "and at once after a longer silence");
+    }
+
+    #[test]
+    fn a_report_comes_before_an_arrival_time_has_to_be_forgotten() {
+        let numbers: Vec<u64> = (0..300).collect();
+        let told = told_at_once(on_holes(1, 0), &numbers);
+        assert_eq!(told, [127, 255]);
     }
 
     #[test]

@@ -1,0 +1,177 @@
+//! The sender of ns-2.35's Agent/TFRC, with its defaults.
+
+use anabranch_units::Instant;
+
+use super::sender::{Round, Sender, initial_window, is_round_trip};
+
+/// `ssmult_`, and the multiple of the receive rate that bounds the rate unless self-clocked.
+const SLOW_START_FACTOR: f64 = 2.0;
+const RECEIVE_RATE_FACTOR: f64 = 2.0;
+/// An increase makes up for at most so many round trips.
+const MAX_INCREASE_ROUND_TRIPS: f64 = 2.0;
+/// `InitRate_`, in bytes per second.
+const INITIAL_RATE: f64 = 300.0;
+/// Halving ends here, in bytes per second: so far below every floor that it does not show.
+const MIN_RATE: f64 = 1.0;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    SlowStart,
+    OutOfSlowStart,
+    Increase,
+    Decrease,
+}
+
+#[derive(Debug)]
+pub(super) struct Ns2 {
+    segment_bytes: f64,
+    /// `conservative_` with `scmult_`: without loss, so many times the receive rate is the most,
+    /// and with loss the receive rate itself (Bansal et al. 2001).
+    self_clocking: Option<f64>,
+    rate: f64,
+    /// The rate before the last step of slow start (`oldrate_`).
+    previous_rate: f64,
+    phase: Phase,
+    changed_at: Instant,
+    /// Reports heard.
+    round_count: u64,
+    /// `maxrate_`, and what it is in slow start.
+    max_rate: f64,
+    slow_start_max_rate: f64,
+}
+
+impl Ns2 {
+    pub(super) fn new(segment_bytes: f64, self_clocking: Option<f64>) -> Self {
+        Ns2 {
+            segment_bytes,
+            self_clocking,
+            rate: INITIAL_RATE,
+            previous_rate: INITIAL_RATE,
+            phase: Phase::SlowStart,
+            changed_at: Instant::ZERO,
+            round_count: 0,
+            max_rate: 0.0,
+            slow_start_max_rate: 0.0,
+        }
+    }
+
+    fn bound_by_receive_rate(&mut self, round: &Round) {
+        let receive_rate = if self.round_count > 1 {
+            round.report.receive_rate
+        } else {
+            0.0
+        };
+        self.slow_start_max_rate = RECEIVE_RATE_FACTOR * receive_rate;
+        let factor = match self.self_clocking {
+            Some(_) if round.report.lost_count > 0 => 1.0,
+            Some(factor) => factor,
+            None => RECEIVE_RATE_FACTOR,
+        };
+        self.max_rate = factor * receive_rate;
+    }
+
+    fn slow_start(&mut self, round: &Round) {
+        let initial_rate = initial_window(self.segment_bytes) / round.rtt;
+        let packet_per_rtt = self.segment_bytes / round.rtt;
+        let most = self.slow_start_max_rate;
+        let rate = self.rate;
+        let is_time = is_round_trip(round.now.saturating_since(self.changed_at), round.rtt);
+        if self.round_count <= 2 || (round.is_data_limited && most > 0.0 && most < initial_rate) {
+            self.rate = self.rate.max(initial_rate);
+        } else if most <= 0.0 {
+            self.rate = packet_per_rtt;
+        } else if self.rate > most {
+            (self.rate, self.previous_rate) = (most / 2.0, most / 2.0);
+            self.changed_at = round.now;
+            return;
+        } else if is_time {
+            self.rate = (SLOW_START_FACTOR * self.rate)
+                .min(most)
+                .max(packet_per_rtt);
+        } else {
+            return;
+        }
+        self.previous_rate = rate;
+        self.changed_at = round.now;
+    }
+
+    /// By a packet per round trip for every round trip since the last change.
+    fn increase(&mut self, round: &Round) {
+        let since = round.now.saturating_since(self.changed_at).as_secs_f64();
+        let round_trips = (since / round.rtt).min(MAX_INCREASE_ROUND_TRIPS);
+        let packet_per_rtt = self.segment_bytes / round.rtt;
+        let least = if round.is_data_limited {
+            initial_window(self.segment_bytes) / round.rtt
+        } else {
+            packet_per_rtt
+        };
+        let most = self.max_rate.max(least).min(round.equation_rate);
+        self.rate = (self.rate + packet_per_rtt * round_trips).min(most);
+        self.phase = Phase::Increase;
+        self.changed_at = round.now;
+    }
+
+    fn decrease(&mut self, round: &Round) {
+        let most = self.max_rate.max(self.segment_bytes / round.rtt);
+        self.rate = round.equation_rate.min(most);
+        self.phase = Phase::Decrease;
+        self.changed_at = round.now;
+    }
+}
+
+impl Sender for Ns2 {
+    fn on_report(&mut self, round: &Round) {
+        self.round_count += 1;
+        self.bound_by_receive_rate(round);
+        if self.phase != Phase::SlowStart {
+            if round.equation_rate > self.rate {
+                self.increase(round);
+            } else {
+                self.decrease(round);
+            }
+        } else if self.round_count > 1 && round.report.loss_event_rate > 0.0 {
+            self.phase = Phase::OutOfSlowStart;
+            self.rate = round.equation_rate;
+        } else {
+            self.slow_start(round);
+        }
+    }
+
+    /// `reduce_rate_on_no_feedback`.
+    fn on_nofeedback(&mut self, _now: Instant, rtt: Option<f64>, is_idle: bool) {
+        if self.phase != Phase::SlowStart {
+            self.phase = Phase::Decrease;
+        }
+        let initial_rate = rtt.map_or(0.0, |rtt| initial_window(self.segment_bytes) / rtt);
+        // An idle sender does not fall below the initial rate.
+        let least = if is_idle {
+            self.rate.min(initial_rate)
+        } else {
+            MIN_RATE
+        };
+        self.rate = (self.rate / 2.0).max(least);
+    }
+
+    fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// A step of slow start is taken packet by packet over the round trip (`slow_increase_`): on
+    /// average half of it.
+    fn sending_rate(&self) -> f64 {
+        if self.phase == Phase::SlowStart && self.round_count > 2 {
+            (self.previous_rate.min(self.rate) + self.rate) / 2.0
+        } else {
+            self.rate
+        }
+    }
+
+    fn state(&self) -> &'static str {
+        match self.phase {
+            Phase::SlowStart => "SlowStart",
+            Phase::OutOfSlowStart => "OutOfSlowStart",
+            Phase::Increase => "CongestionAvoidance",
+            Phase::Decrease => "RateDecrease",
+        }
+    }
+}

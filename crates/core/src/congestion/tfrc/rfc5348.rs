@@ -1,0 +1,147 @@
+//! The sender of RFC 5348 §4.
+
+use anabranch_units::{Duration, Instant};
+
+use super::sender::{Round, Sender, initial_window, is_round_trip};
+
+/// `t_mbi`: at least a packet in so many seconds.
+const MAX_BACKOFF_SECONDS: f64 = 64.0;
+/// What a new loss leaves of the receive rate of a data-limited sender (§4.3).
+const DATA_LIMITED_LOSS_FACTOR: f64 = 0.85;
+
+#[derive(Debug)]
+pub(super) struct Rfc5348 {
+    segment_bytes: f64,
+    /// `X`.
+    rate: f64,
+    /// `X_recv_set`: receive rates and when they were reported.
+    receive_rates: Vec<(Instant, f64)>,
+    equation_rate: f64,
+    /// `p > 0`.
+    has_loss: bool,
+    /// `tld`: when the rate was last doubled.
+    doubled_at: Option<Instant>,
+}
+
+impl Rfc5348 {
+    pub(super) fn new(segment_bytes: f64) -> Self {
+        Rfc5348 {
+            segment_bytes,
+            rate: segment_bytes,
+            receive_rates: vec![(Instant::ZERO, f64::INFINITY)],
+            equation_rate: f64::INFINITY,
+            has_loss: false,
+            doubled_at: None,
+        }
+    }
+
+    fn min_rate(&self) -> f64 {
+        self.segment_bytes / MAX_BACKOFF_SECONDS
+    }
+
+    fn max_receive_rate(&self) -> f64 {
+        let rates = self.receive_rates.iter().map(|(_, rate)| *rate);
+        rates.fold(0.0, f64::max)
+    }
+
+    /// "Update X_recv_set": those of the last two round trips, at most three.
+    fn update_receive_rates(&mut self, now: Instant, receive_rate: f64, rtt: f64) {
+        let memory = Duration::from_secs_f64(2.0 * rtt);
+        self.receive_rates.push((now, receive_rate));
+        self.receive_rates.retain(|(at, _)| *at + memory >= now);
+        if self.receive_rates.len() > 3 {
+            self.receive_rates.remove(0);
+        }
+    }
+
+    /// "Maximize X_recv_set".
+    fn maximize_receive_rates(&mut self, now: Instant, receive_rate: f64) {
+        self.receive_rates.retain(|(_, rate)| rate.is_finite());
+        self.receive_rates.push((now, receive_rate));
+        self.receive_rates = vec![(now, self.max_receive_rate())];
+    }
+
+    /// `recv_limit`, from a report.
+    fn receive_limit(&mut self, round: &Round) -> f64 {
+        let Round { now, report, .. } = *round;
+        if !round.is_data_limited || report.receive_rate <= 0.0 {
+            self.update_receive_rates(now, report.receive_rate, round.rtt);
+            return 2.0 * self.max_receive_rate();
+        }
+        if !report.is_loss_new {
+            self.maximize_receive_rates(now, report.receive_rate);
+            return 2.0 * self.max_receive_rate();
+        }
+        for (_, rate) in &mut self.receive_rates {
+            *rate /= 2.0;
+        }
+        self.maximize_receive_rates(now, DATA_LIMITED_LOSS_FACTOR * report.receive_rate);
+        self.max_receive_rate()
+    }
+}
+
+impl Sender for Rfc5348 {
+    fn on_report(&mut self, round: &Round) {
+        self.has_loss = round.report.loss_event_rate > 0.0;
+        self.equation_rate = round.equation_rate;
+        let initial_rate = initial_window(self.segment_bytes) / round.rtt;
+        let Some(doubled_at) = self.doubled_at else {
+            // §4.2: the first report.
+            self.rate = initial_rate;
+            self.doubled_at = Some(round.now);
+            self.receive_rates = vec![(round.now, f64::INFINITY)];
+            return;
+        };
+        let receive_limit = self.receive_limit(round);
+        if self.has_loss {
+            self.rate = self.equation_rate.min(receive_limit).max(self.min_rate());
+        } else if is_round_trip(round.now.saturating_since(doubled_at), round.rtt) {
+            self.rate = (2.0 * self.rate).min(receive_limit).max(initial_rate);
+            self.doubled_at = Some(round.now);
+        }
+    }
+
+    /// §4.4.
+    fn on_nofeedback(&mut self, now: Instant, rtt: Option<f64>, is_idle: bool) {
+        let receive_rate = self.max_receive_rate();
+        let Some(rtt) = rtt else {
+            if !is_idle {
+                self.rate = (self.rate / 2.0).max(self.min_rate());
+            }
+            return;
+        };
+        let recover_rate = initial_window(self.segment_bytes) / rtt;
+        let is_low = if self.has_loss {
+            receive_rate < recover_rate
+        } else {
+            self.rate < 2.0 * recover_rate
+        };
+        if is_idle && is_low {
+            return;
+        }
+        if !self.has_loss {
+            self.rate = (self.rate / 2.0).max(self.min_rate());
+            return;
+        }
+        let limit = if self.equation_rate > 2.0 * receive_rate {
+            receive_rate
+        } else {
+            self.equation_rate / 2.0
+        };
+        let limit = limit.max(self.min_rate());
+        self.receive_rates = vec![(now, limit / 2.0)];
+        self.rate = self.equation_rate.min(limit).max(self.min_rate());
+    }
+
+    fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    fn state(&self) -> &'static str {
+        if self.has_loss {
+            "CongestionAvoidance"
+        } else {
+            "SlowStart"
+        }
+    }
+}
