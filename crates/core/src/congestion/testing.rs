@@ -3,6 +3,7 @@
 //! It is small and exact rather than complete: the way back is never congested, and no flow's
 //! packets are reordered.
 
+mod beds;
 mod rig;
 mod tests;
 
@@ -17,6 +18,7 @@ use crate::recovery::{Digest, LossDetection, PacketContent, Recovery};
 use crate::session_view::SessionView;
 use crate::wire::{self, FeedbackReport, MAX_ARRIVALS, MAX_RANGES, OutgoingReport};
 
+pub(super) use beds::{Measures, bed_config, run_flows, ten_megabits, with_flows};
 pub(super) use rig::{Report, Rig};
 
 /// 1000 bytes and their headers.
@@ -518,6 +520,9 @@ impl Bed {
             && flow.recovery.on_loss_timeout(now, &mut flow.digest)
         {
             flow.tell_controller(now);
+        }
+        if flow.controller.next_timeout().is_some_and(|at| at <= now) {
+            flow.controller.on_timeout(now, Timeout::Own);
         }
         let patience = (flow.recovery.rtt().smoothed() * 3).max(Duration::from_millis(200));
         if flow
