@@ -9,8 +9,11 @@
 mod contract;
 mod delay_bbr;
 mod fixed;
+mod gcc;
 mod new_reno;
+mod one_way_delay;
 mod options;
+mod rate_meter;
 pub(crate) mod registry;
 #[cfg(test)]
 mod scenarios;

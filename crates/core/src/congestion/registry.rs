@@ -1,7 +1,7 @@
 //! Every controller by its name.
 
 use super::options::{ControllerOption, ControllerOptions, OptionError};
-use super::{CongestionController, ControllerConfig, delay_bbr, fixed, new_reno};
+use super::{CongestionController, ControllerConfig, delay_bbr, fixed, gcc, new_reno};
 
 /// An entry of the registry.
 #[derive(Clone, Copy)]
@@ -46,6 +46,18 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         summary: "a constant rate, deaf to the network",
         options: &[],
         build: fixed::build,
+    },
+    ControllerEntry {
+        name: "gcc",
+        summary: "Google Congestion Control as in WebRTC: the trendline of the delay",
+        options: gcc::OPTIONS,
+        build: gcc::build_trendline,
+    },
+    ControllerEntry {
+        name: "gcc-kalman",
+        summary: "Google Congestion Control of draft-ietf-rmcat-gcc-02: a Kalman filter",
+        options: gcc::OPTIONS,
+        build: gcc::build_kalman,
     },
     ControllerEntry {
         name: "new-reno",
