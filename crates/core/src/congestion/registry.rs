@@ -1,7 +1,7 @@
 //! Every controller by its name.
 
 use super::options::{ControllerOption, ControllerOptions, OptionError};
-use super::{CongestionController, ControllerConfig, delay_bbr, fixed, gcc, new_reno};
+use super::{CongestionController, ControllerConfig, delay_bbr, fixed, gcc, nada, new_reno};
 
 /// An entry of the registry.
 #[derive(Clone, Copy)]
@@ -58,6 +58,12 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         summary: "Google Congestion Control of draft-ietf-rmcat-gcc-02: a Kalman filter",
         options: gcc::OPTIONS,
         build: gcc::build_kalman,
+    },
+    ControllerEntry {
+        name: "nada",
+        summary: "RFC 8698: delay, loss and marks as one signal",
+        options: nada::OPTIONS,
+        build: nada::build,
     },
     ControllerEntry {
         name: "new-reno",

@@ -18,7 +18,7 @@ use crate::recovery::{Digest, LossDetection, PacketContent, Recovery};
 use crate::session_view::SessionView;
 use crate::wire::{self, FeedbackReport, MAX_ARRIVALS, MAX_RANGES, OutgoingReport};
 
-pub(super) use beds::{Measures, bed_config, run_flows, ten_megabits, with_flows};
+pub(super) use beds::{CAPACITY, Measures, bed_config, run_flows, ten_megabits, with_flows};
 pub(super) use rig::{Report, Rig};
 
 /// 1000 bytes and their headers.
