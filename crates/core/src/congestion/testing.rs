@@ -10,7 +10,7 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
+use anabranch_units::{DataRate, Duration, Ecn, Instant, Rng, Seed};
 
 use super::{CongestionController, FeedbackSchedule, Timeout};
 use crate::path_view::PathId;
@@ -77,6 +77,8 @@ pub(super) enum Source {
 pub(super) struct Outcome {
     pub(super) sent_count: u64,
     pub(super) dropped_count: u64,
+    /// Packets delivered with the mark Congestion Experienced.
+    pub(super) marked_count: u64,
     /// Bytes delivered in each tenth of a second.
     pub(super) delivered_bytes: Vec<u64>,
     /// Packets dropped in each tenth of a second, by the queue, an outage or chance.
@@ -124,6 +126,7 @@ impl Outcome {
 
     fn on_delivered(&mut self, now: Instant, packet: Packet) {
         let delay = now - packet.sent_at;
+        self.marked_count += u64::from(packet.is_marked);
         *slot(&mut self.delivered_bytes, now) += u64::from(packet.bytes);
         let (count, sum) = slot(&mut self.delays, now);
         (*count, *sum) = (*count + 1, *sum + delay);
@@ -159,6 +162,7 @@ struct Packet {
     number: u64,
     bytes: u32,
     sent_at: Instant,
+    is_marked: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -196,6 +200,7 @@ struct Receiver {
     ranges: VecDeque<(u64, u64)>,
     unreported: VecDeque<Instant>,
     due_at: Option<Instant>,
+    ce_count: u64,
 }
 
 impl Receiver {
@@ -225,7 +230,7 @@ impl Receiver {
         let report = OutgoingReport {
             path: PathId(0),
             reported_at: now,
-            ce_count: 0,
+            ce_count: self.ce_count,
             ranges: self.ranges.make_contiguous(),
             arrivals: self.unreported.make_contiguous(),
         };
@@ -245,6 +250,8 @@ pub(super) struct Bed {
     /// Chance by which a packet that has left the bottleneck does not arrive.
     loss_ratio: f64,
     rng: Rng,
+    /// A packet that finds more than this queued is marked, if its sender understands marks.
+    mark_above_bytes: Option<u64>,
     flows: Vec<Flow>,
     events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     event_count: u64,
@@ -261,6 +268,7 @@ impl Bed {
             feedback: None,
             loss_ratio: 0.0,
             rng: Seed::default().rng(),
+            mark_above_bytes: None,
             flows: Vec::new(),
             events: BinaryHeap::new(),
             event_count: 0,
@@ -281,6 +289,13 @@ impl Bed {
     pub(super) fn random_loss(mut self, loss_ratio: f64, seed: Seed) -> Self {
         self.loss_ratio = loss_ratio;
         self.rng = seed.rng();
+        self
+    }
+
+    /// Marks packets that find more than so many bytes in the queue, as an L4S queue's ramp does in
+    /// its plainest form.
+    pub(super) fn marking_above(mut self, queued_bytes: u64) -> Self {
+        self.mark_above_bytes = Some(queued_bytes);
         self
     }
 
@@ -419,6 +434,10 @@ impl Bed {
             flow.outcome.on_dropped(now);
             return;
         }
+        let is_marked = self
+            .mark_above_bytes
+            .is_some_and(|bytes| self.queued_bytes > bytes)
+            && flow.controller.control().ecn != Ecn::NotEct;
         let number = packet.packet_number;
         self.queued_bytes += u64::from(bytes);
         self.queue.push_back(Packet {
@@ -426,6 +445,7 @@ impl Bed {
             number,
             bytes,
             sent_at: now,
+            is_marked,
         });
         self.serve(now);
     }
@@ -469,7 +489,9 @@ impl Bed {
         let schedule = self
             .feedback
             .unwrap_or_else(|| flow.controller.feedback_schedule());
-        if flow.receiver.on_arrived(now, packet.number, &schedule) {
+        let is_urgent = packet.is_marked && schedule.is_immediate_on_ce;
+        flow.receiver.ce_count += u64::from(packet.is_marked);
+        if flow.receiver.on_arrived(now, packet.number, &schedule) || is_urgent {
             self.report(now, packet.flow);
         } else if flow.receiver.due_at.is_none() {
             let at = now + schedule.max_delay;
