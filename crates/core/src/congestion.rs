@@ -18,6 +18,7 @@ mod rate_meter;
 pub(crate) mod registry;
 #[cfg(test)]
 mod scenarios;
+mod scream;
 #[cfg(test)]
 mod testing;
 

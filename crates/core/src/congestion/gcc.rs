@@ -6,13 +6,13 @@
 //! Both run at the sender, from arrival times. Rate = min(delay-based `A_r`, loss-based `A_s`).
 //!
 //! Deviations:
-//! 1. `gcc-kalman` compares min(groups, 60) · m(i) with the threshold, as WebRTC's code of that time
-//!    did and as the published gains are made for. The draft prints |m(i)|: with groups of 5 ms that
-//!    sees only a sender at twice the capacity.
+//! 1. `gcc-kalman` compares min(groups, 60) · m(i) with the threshold, as WebRTC's code of that
+//!    time did and as the published gains are made for. The draft prints |m(i)|: with groups of 5
+//!    ms that sees only a sender at twice the capacity.
 //! 2. `gcc-kalman` probes and scales down in silence by WebRTC's rules too; the draft has neither.
 //! 3. A probe raises the rate and never lowers it.
-//! 4. Pacing at the rate itself (option `pacing`; WebRTC 2.5): a session that always pads fills what
-//!    pacing allows.
+//! 4. Pacing at the rate itself (option `pacing`; WebRTC 2.5): a session that always pads fills
+//!    what pacing allows.
 //! 5. No periodic probing while the source is limited, and no probe to restore the rate after a
 //!    large decrease. After an outage it probes as at the start.
 //! 6. `A_s` is WebRTC's published loss rule, not its later loss-based estimators (v1, v2).

@@ -3,8 +3,9 @@
 //!
 //! Decisions and deviations:
 //! 1. The receiver's part runs at the sender, from arrival times.
-//! 2. RMIN is 150 kbit/s, or the configured minimum if that is more. RMAX is the configured maximum;
-//!    without one 12 Mbit/s. It scales the queue: one flow at rate r keeps XREF · RMAX / r.
+//! 2. RMIN is 150 kbit/s, or the configured minimum if that is more. RMAX is the configured
+//!    maximum; without one 12 Mbit/s. It scales the queue: one flow at rate r keeps XREF · RMAX /
+//!    r.
 //! 3. The session asks its encoder for less than the rate (0.8 of it). What arrives would then hold
 //!    accelerated ramp-up at its start, so that mode asks for padding up to `r_ref`.
 //! 4. Gradual update raises the rate only if at least 0.75 of it was sent.

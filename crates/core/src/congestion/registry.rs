@@ -1,7 +1,9 @@
 //! Every controller by its name.
 
 use super::options::{ControllerOption, ControllerOptions, OptionError};
-use super::{CongestionController, ControllerConfig, delay_bbr, fixed, gcc, nada, new_reno};
+use super::{
+    CongestionController, ControllerConfig, delay_bbr, fixed, gcc, nada, new_reno, scream,
+};
 
 /// An entry of the registry.
 #[derive(Clone, Copy)]
@@ -70,6 +72,18 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         summary: "the window of RFC 5681 and RFC 9002 §7",
         options: &[],
         build: new_reno::build,
+    },
+    ControllerEntry {
+        name: "scream",
+        summary: "SCReAM v2 (draft-johansson-ccwg-rfc8298bis-screamv2), for L4S too",
+        options: scream::V2_OPTIONS,
+        build: scream::build_v2,
+    },
+    ControllerEntry {
+        name: "scream-v1",
+        summary: "SCReAM of RFC 8298",
+        options: scream::V1_OPTIONS,
+        build: scream::build_v1,
     },
 ];
 

@@ -13,7 +13,8 @@ const SUCCESS_SHARE: f64 = 0.7;
 /// A cluster is at least so many packets, and so long at its rate.
 const MIN_PACKETS: u32 = 5;
 const MIN_SPAN: Duration = Duration::from_millis(15);
-/// A cluster that takes more than twice its time and this is not filled by the source, and given up.
+/// A cluster that takes more than twice its time and this is not filled by the source, and given
+/// up.
 const SLACK: Duration = Duration::from_millis(50);
 /// A result that has not come after this will not come.
 const RESULT_TIMEOUT: Duration = Duration::from_secs(1);

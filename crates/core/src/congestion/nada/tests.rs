@@ -199,8 +199,8 @@ fn shares(first: &str, source: Source, from: u64) -> [f64; 2] {
     [0, 1].map(|flow| Measures::of(&run[flow], 60, 120).utilisation)
 }
 
-/// With greedy flows the second takes the first one's queue for the base delay and wins 64 % (Jain's
-/// index 0.92); media leaves gaps in which it sees the true one.
+/// With greedy flows the second takes the first one's queue for the base delay and wins 64 %
+/// (Jain's index 0.92); media leaves gaps in which it sees the true one.
 #[test]
 fn property_t2_two_flows_share() {
     for (source, from) in [(VIDEO, 10), (GREEDY, 0)] {
