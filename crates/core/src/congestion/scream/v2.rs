@@ -1,5 +1,5 @@
-//! `scream`: SCReAM v2, draft-johansson-ccwg-rfc8298bis-screamv2, with constants of WebRTC's
-//! implementation of 2025 where that differs and it is said.
+//! `scream`: SCReAM v2, draft-johansson-ccwg-rfc8298bis-screamv2-07 (2026-03-02), with constants of
+//! WebRTC's implementation of 2025 where that differs and it is said.
 //!
 //! Deviations:
 //! 1. A loss is answered once a round-trip time, for packets that left after the last answer; the
