@@ -16,14 +16,19 @@ mod copa;
 mod cubic;
 mod delay_bbr;
 mod fixed;
+mod gcc;
+mod nada;
 mod new_reno;
+mod one_way_delay;
 mod options;
 mod rap;
+mod rate_meter;
 mod rate_use;
 pub(crate) mod registry;
 mod reno;
 #[cfg(test)]
 mod scenarios;
+mod scream;
 #[cfg(test)]
 mod testing;
 mod tfrc;
@@ -165,6 +170,18 @@ pub struct Feedback<'a> {
     pub reported_at: Instant,
     /// Packets acknowledged by this report that carried the mark Congestion Experienced.
     pub ce_count: u64,
+}
+
+/// The part of the session's backlog that one path may expect to carry: that of its rate in the sum
+/// of all usable paths' rates.
+fn path_backlog_bytes(path: PathId, session: &SessionView, paths: &[PathView]) -> u64 {
+    let usable = paths.iter().filter(|view| view.state.is_usable());
+    let (own, sum) = usable.fold((0.0, 0.0), |(own, sum), view| {
+        let rate = view.bandwidth.bits_per_second() as f64;
+        (if view.id == path { rate } else { own }, sum + rate)
+    });
+    let share = if sum > 0.0 { own / sum } else { 1.0 };
+    (session.backlog_bytes as f64 * share) as u64
 }
 
 /// When the receiver reports. Sent to it in a control frame; it reports when any of the limits is

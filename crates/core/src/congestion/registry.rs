@@ -3,7 +3,7 @@
 use super::options::{ControllerOption, ControllerOptions, OptionError};
 use super::{
     CongestionController, ControllerConfig, arc, bic, ccp, ccpd, compound, copa, cubic, delay_bbr,
-    fixed, new_reno, rap, reno, tfrc, vegas,
+    fixed, gcc, nada, new_reno, rap, reno, scream, tfrc, vegas,
 };
 
 /// An entry of the registry.
@@ -93,6 +93,24 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         build: fixed::build,
     },
     ControllerEntry {
+        name: "gcc",
+        summary: "Google Congestion Control as in WebRTC: the trendline of the delay",
+        options: gcc::OPTIONS,
+        build: gcc::build_trendline,
+    },
+    ControllerEntry {
+        name: "gcc-kalman",
+        summary: "Google Congestion Control of draft-ietf-rmcat-gcc-02: a Kalman filter",
+        options: gcc::OPTIONS,
+        build: gcc::build_kalman,
+    },
+    ControllerEntry {
+        name: "nada",
+        summary: "RFC 8698: delay, loss and marks as one signal",
+        options: nada::OPTIONS,
+        build: nada::build,
+    },
+    ControllerEntry {
         name: "new-reno",
         summary: "the window of RFC 5681 and RFC 9002 §7",
         options: new_reno::OPTIONS,
@@ -109,6 +127,18 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         summary: "the window of ns-2's Reno: every fast retransmit halves it",
         options: &[],
         build: reno::build,
+    },
+    ControllerEntry {
+        name: "scream",
+        summary: "SCReAM v2 (draft-johansson-ccwg-rfc8298bis-screamv2), for L4S too",
+        options: scream::V2_OPTIONS,
+        build: scream::build_v2,
+    },
+    ControllerEntry {
+        name: "scream-v1",
+        summary: "SCReAM of RFC 8298",
+        options: scream::V1_OPTIONS,
+        build: scream::build_v1,
     },
     ControllerEntry {
         name: "tfrc",

@@ -4,13 +4,14 @@
 //! packets are reordered.
 
 pub(super) mod beds;
+mod media_beds;
 mod rig;
 mod tests;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
+use anabranch_units::{DataRate, Duration, Ecn, Instant, Rng, Seed};
 
 use super::{CongestionController, FeedbackSchedule, Timeout};
 use crate::path_view::PathId;
@@ -18,6 +19,7 @@ use crate::recovery::{Arrivals, Digest, LossDetection, PacketContent, Recovery};
 use crate::session_view::SessionView;
 use crate::wire::{self, FeedbackReport};
 
+pub(super) use media_beds::{CAPACITY, Measures, bed_config, run_flows, ten_megabits, with_flows};
 pub(super) use rig::{Report, Rig};
 
 /// 1000 bytes and their headers.
@@ -76,6 +78,8 @@ pub(super) enum Source {
 pub(super) struct Outcome {
     pub(super) sent_count: u64,
     pub(super) dropped_count: u64,
+    /// Packets delivered with the mark Congestion Experienced.
+    pub(super) marked_count: u64,
     /// Bytes delivered in each tenth of a second.
     pub(super) delivered_bytes: Vec<u64>,
     /// Packets dropped in each tenth of a second, by the queue, an outage or chance.
@@ -123,6 +127,7 @@ impl Outcome {
 
     fn on_delivered(&mut self, now: Instant, packet: Packet) {
         let delay = now - packet.sent_at;
+        self.marked_count += u64::from(packet.is_marked);
         *slot(&mut self.delivered_bytes, now) += u64::from(packet.bytes);
         let (count, sum) = slot(&mut self.delays, now);
         (*count, *sum) = (*count + 1, *sum + delay);
@@ -158,6 +163,7 @@ struct Packet {
     number: u64,
     bytes: u32,
     sent_at: Instant,
+    is_marked: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -199,6 +205,8 @@ pub(super) struct Bed {
     /// Chance by which a packet that has left the bottleneck does not arrive.
     loss_ratio: f64,
     rng: Rng,
+    /// A packet that finds more than this queued is marked, if its sender understands marks.
+    mark_above_bytes: Option<u64>,
     flows: Vec<Flow>,
     events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     event_count: u64,
@@ -215,6 +223,7 @@ impl Bed {
             feedback: None,
             loss_ratio: 0.0,
             rng: Seed::default().rng(),
+            mark_above_bytes: None,
             flows: Vec::new(),
             events: BinaryHeap::new(),
             event_count: 0,
@@ -235,6 +244,13 @@ impl Bed {
     pub(super) fn random_loss(mut self, loss_ratio: f64, seed: Seed) -> Self {
         self.loss_ratio = loss_ratio;
         self.rng = seed.rng();
+        self
+    }
+
+    /// Marks packets that find more than so many bytes in the queue, as an L4S queue's ramp does in
+    /// its plainest form.
+    pub(super) fn marking_above(mut self, queued_bytes: u64) -> Self {
+        self.mark_above_bytes = Some(queued_bytes);
         self
     }
 
@@ -373,6 +389,10 @@ impl Bed {
             flow.outcome.on_dropped(now);
             return;
         }
+        let is_marked = self
+            .mark_above_bytes
+            .is_some_and(|bytes| self.queued_bytes > bytes)
+            && flow.controller.control().ecn != Ecn::NotEct;
         let number = packet.packet_number;
         self.queued_bytes += u64::from(bytes);
         self.queue.push_back(Packet {
@@ -380,6 +400,7 @@ impl Bed {
             number,
             bytes,
             sent_at: now,
+            is_marked,
         });
         self.serve(now);
     }
@@ -425,7 +446,8 @@ impl Bed {
             .unwrap_or_else(|| flow.controller.feedback_schedule());
         flow.arrivals.set_schedule(schedule);
         let was_due_at = flow.arrivals.due_at();
-        flow.arrivals.on_received(now, packet.number, now, false);
+        flow.arrivals
+            .on_received(now, packet.number, now, packet.is_marked);
         match flow.arrivals.due_at() {
             Some(at) if at <= now => self.report(now, packet.flow),
             Some(at) if was_due_at != Some(at) => {
@@ -490,6 +512,9 @@ impl Bed {
             && flow.recovery.on_loss_timeout(now, &mut flow.digest)
         {
             flow.tell_controller(now);
+        }
+        if flow.controller.next_timeout().is_some_and(|at| at <= now) {
+            flow.controller.on_timeout(now, Timeout::Own);
         }
         let patience = (flow.recovery.rtt().smoothed() * 3).max(Duration::from_millis(200));
         if flow
