@@ -28,7 +28,7 @@ pub use report::{
 };
 pub use run::{Outcome, Progress, RunError, RunOptions, run_outcomes};
 pub use scenario::{
-    Expectation, FlowKind, FlowSpec, LinkSpec, MediaSpec, PathSpec, RouteSpec, Scenario,
-    ScenarioError,
+    Expectation, FlowKind, FlowSpec, LinkSpec, MediaSpec, PathSpec, RawSpec, RouteSpec, Scenario,
+    ScenarioError, schema,
 };
 pub use trace::{TraceError, TraceOptions};

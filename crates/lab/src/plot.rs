@@ -102,7 +102,7 @@ struct PathRow {
 struct FlowRow {
     time_s: f64,
     flow: String,
-    target_bps: f64,
+    target_bps: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -149,13 +149,13 @@ fn panels(folder: &Path) -> Result<Vec<Panel>, PlotError> {
         .collect();
     if is_one_flow {
         let target = |row: &FlowRow| {
-            (
+            Some((
                 "target bitrate".to_owned(),
                 row.time_s,
-                row.target_bps / 1e6,
-            )
+                row.target_bps? / 1e6,
+            ))
         };
-        rates.extend(lines(flows.iter().map(target)));
+        rates.extend(lines(flows.iter().filter_map(target)));
     }
     let delays = paths
         .iter()

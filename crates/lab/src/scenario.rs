@@ -6,6 +6,8 @@ mod expect;
 mod flow;
 mod link;
 mod reader;
+mod schema;
+mod shape;
 #[cfg(test)]
 mod tests;
 
@@ -16,11 +18,13 @@ use anabranch_units::Duration;
 use crate::metrics::Window;
 use document::{Document, Node};
 use reader::{Read, Table, positive_duration, text};
+use shape::{Key, Shape};
 
 pub use error::ScenarioError;
 pub use expect::Expectation;
-pub use flow::{FlowKind, FlowSpec, MediaSpec, PathSpec};
+pub use flow::{FlowKind, FlowSpec, MediaSpec, PathSpec, RawSpec};
 pub use link::{LinkSpec, RouteSpec};
+pub use schema::schema;
 
 /// An experiment: a network, flows over it, and what is expected of them.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,31 +75,54 @@ impl Scenario {
             .file_stem()
             .unwrap_or_default()
             .to_string_lossy();
-        read(document.root(), &name).map_err(|mistake| document.error(mistake))
+        let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+        read(document.root(), &name, folder).map_err(|mistake| document.error(mistake))
     }
 }
 
-fn read(root: &Node, name: &str) -> Read<Scenario> {
-    let keys = [
-        "title",
-        "source",
-        "description",
-        "duration",
+/// The keys of a file.
+const KEYS: &[Key] = &[
+    Key::new("title", Shape::Text, "what it is about, in a line"),
+    Key::new("source", Shape::Text, "where the experiment comes from"),
+    Key::new("description", Shape::Text, "what it shows"),
+    Key::required("duration", Shape::Duration, "simulated time"),
+    Key::new(
         "statistics",
+        Shape::Table(expect::STATISTICS_KEYS),
+        "the part of the run that the report is about",
+    ),
+    Key::required(
         "links",
+        Shape::Named(&Shape::Table(link::LINK_KEYS)),
+        "one direction of a link",
+    ),
+    Key::required(
         "routes",
+        Shape::Named(&Shape::Table(link::ROUTE_KEYS)),
+        "ways for packets and back",
+    ),
+    Key::new(
         "flow-defaults",
+        Shape::Flow { is_default: true },
+        "keys for all flows that do not have their own",
+    ),
+    Key::required(
         "flows",
-        "expect",
-    ];
-    let table = Table::of(root, &keys)?;
+        Shape::List(&Shape::Flow { is_default: false }),
+        "who sends what",
+    ),
+    Key::new("expect", Shape::Expectations, "bounds on what is measured"),
+];
+
+fn read(root: &Node, name: &str, folder: &Path) -> Read<Scenario> {
+    let table = Table::of(root, KEYS)?;
     let owned = |node| text(node).map(str::to_owned);
     let duration = table.required("duration", positive_duration)?;
     let statistics = expect::statistics(table.node("statistics"), duration)?;
     let links = table.required("links", link::links)?;
     let routes = table.required("routes", |node| link::routes(node, &links))?;
     let defaults = table.node("flow-defaults");
-    let flows = table.required("flows", |node| flow::flows(node, defaults, &routes))?;
+    let flows = table.required("flows", |node| flow::flows(node, defaults, &routes, folder))?;
     let expectations = |node| expect::expectations(node, &links, &flows, statistics, duration);
     Ok(Scenario {
         name: name.to_owned(),

@@ -287,7 +287,9 @@ impl WindowRecord {
         for (flow, record) in self.flows.iter_mut().enumerate() {
             for (path, record) in record.paths.iter_mut().enumerate() {
                 let flow = FlowId(flow as u32);
-                record.baseline = world.sender_path_counters(flow, PathId(path as u8));
+                if world.is_session(flow) {
+                    record.baseline = world.sender_path_counters(flow, PathId(path as u8));
+                }
             }
         }
     }
@@ -304,7 +306,9 @@ impl WindowRecord {
         for (flow, (record, spec)) in self.flows.iter_mut().zip(specs).enumerate() {
             for (path, record) in record.paths.iter_mut().enumerate() {
                 let flow = FlowId(flow as u32);
-                record.add(&world.sender_path_counters(flow, PathId(path as u8)));
+                if world.is_session(flow) {
+                    record.add(&world.sender_path_counters(flow, PathId(path as u8)));
+                }
             }
             // A picture that has stood still to the end has stood still.
             if let Some(shown_at) = record.frames.shown_at {

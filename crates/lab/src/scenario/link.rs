@@ -8,6 +8,7 @@ use super::reader::{
     Read, Table, duration, instant, list_of, named, number, positive_duration, positive_rate,
     quantity, rate, share, text,
 };
+use super::shape::{Key, Shape};
 
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,17 +40,73 @@ pub(super) fn links(node: &Node) -> Read<Vec<LinkSpec>> {
     named(node)?.iter().map(link).collect()
 }
 
-fn link_config(node: &Node) -> Read<LinkConfig> {
-    let keys = [
-        "rate",
-        "delay",
-        "queue",
+/// The keys of a link.
+pub(super) const LINK_KEYS: &[Key] = &[
+    Key::new("rate", Shape::Rate, "bottleneck's rate"),
+    Key::new("delay", Shape::Duration, "propagation, one way"),
+    Key::new("queue", Shape::Queue, "what the queue holds"),
+    Key::new(
         "loss",
+        Shape::Any(&[Shape::Share, Shape::Table(LOSS_KEYS)]),
+        "share of packets lost, each on its own or in bursts",
+    ),
+    Key::new(
         "rate-schedule",
+        Shape::List(&Shape::Table(RATE_CHANGE_KEYS)),
+        "rates that hold from a moment on",
+    ),
+    Key::new(
         "delay-schedule",
+        Shape::List(&Shape::Table(DELAY_CHANGE_KEYS)),
+        "delays that hold from a moment on",
+    ),
+    Key::new(
         "outages",
-    ];
-    let table = Table::of(node, &keys)?;
+        Shape::List(&Shape::Table(SPAN_KEYS)),
+        "times in which everything is lost",
+    ),
+];
+
+const LOSS_KEYS: &[Key] = &[
+    Key::required(
+        "good-to-bad",
+        Shape::Share,
+        "chance to turn bad after a packet",
+    ),
+    Key::required(
+        "bad-to-good",
+        Shape::Share,
+        "chance to turn good after a packet",
+    ),
+    Key::new("loss-in-good", Shape::Share, "share lost while good"),
+    Key::new("loss-in-bad", Shape::Share, "share lost while bad"),
+];
+
+const AT: Key = Key::required("at", Shape::Duration, "time since the start of the run");
+
+pub(super) const RATE_CHANGE_KEYS: &[Key] =
+    &[AT, Key::required("rate", Shape::Rate, "from then on")];
+
+const DELAY_CHANGE_KEYS: &[Key] = &[AT, Key::required("delay", Shape::Duration, "from then on")];
+
+pub(super) const SPAN_KEYS: &[Key] = &[AT, Key::required("for", Shape::Duration, "how long")];
+
+/// The keys of a route.
+pub(super) const ROUTE_KEYS: &[Key] = &[
+    Key::required(
+        "forward",
+        Shape::List(&Shape::Text),
+        "links from sender to receiver",
+    ),
+    Key::required(
+        "reverse",
+        Shape::List(&Shape::Text),
+        "links from receiver to sender",
+    ),
+];
+
+fn link_config(node: &Node) -> Read<LinkConfig> {
+    let table = Table::of(node, LINK_KEYS)?;
     let config = LinkConfig {
         rate: table.optional("rate", positive_rate)?,
         rate_schedule: table.or("rate-schedule", Vec::new(), |node| {
@@ -61,7 +118,7 @@ fn link_config(node: &Node) -> Read<LinkConfig> {
         })?,
         queue: table.or("queue", QueueLimit::Unlimited, queue_limit)?,
         loss: table.or("loss", LossModel::None, loss_model)?,
-        outages: table.or("outages", Vec::new(), |node| list_of(node, outage))?,
+        outages: table.or("outages", Vec::new(), |node| list_of(node, span))?,
     };
     if let (None, QueueLimit::Time(_), Some(queue)) =
         (config.rate, config.queue, table.node("queue"))
@@ -78,8 +135,9 @@ fn link_config(node: &Node) -> Read<LinkConfig> {
     Ok(config)
 }
 
-fn rate_change(node: &Node) -> Read<(Instant, DataRate)> {
-    let table = Table::of(node, &["at", "rate"])?;
+/// A rate, and when it comes into force.
+pub(super) fn rate_change(node: &Node) -> Read<(Instant, DataRate)> {
+    let table = Table::of(node, RATE_CHANGE_KEYS)?;
     Ok((
         table.required("at", instant)?,
         table.required("rate", rate)?,
@@ -87,15 +145,16 @@ fn rate_change(node: &Node) -> Read<(Instant, DataRate)> {
 }
 
 fn delay_change(node: &Node) -> Read<(Instant, Duration)> {
-    let table = Table::of(node, &["at", "delay"])?;
+    let table = Table::of(node, DELAY_CHANGE_KEYS)?;
     Ok((
         table.required("at", instant)?,
         table.required("delay", duration)?,
     ))
 }
 
-fn outage(node: &Node) -> Read<(Instant, Duration)> {
-    let table = Table::of(node, &["at", "for"])?;
+/// When a part of the run begins, and how long it is.
+pub(super) fn span(node: &Node) -> Read<(Instant, Duration)> {
+    let table = Table::of(node, SPAN_KEYS)?;
     Ok((
         table.required("at", instant)?,
         table.required("for", positive_duration)?,
@@ -118,10 +177,7 @@ fn loss_model(node: &Node) -> Read<LossModel> {
             probability: share(node)?,
         });
     }
-    let table = Table::of(
-        node,
-        &["good-to-bad", "bad-to-good", "loss-in-good", "loss-in-bad"],
-    )?;
+    let table = Table::of(node, LOSS_KEYS)?;
     Ok(LossModel::GilbertElliott {
         good_to_bad: table.required("good-to-bad", share)?,
         bad_to_good: table.required("bad-to-good", share)?,
@@ -141,7 +197,7 @@ pub(super) fn routes(node: &Node, links: &[LinkSpec]) -> Read<Vec<RouteSpec>> {
         }
     };
     let route = |(name, node): &(String, Node)| {
-        let table = Table::of(node, &["forward", "reverse"])?;
+        let table = Table::of(node, ROUTE_KEYS)?;
         let forward = table.required("forward", hops)?;
         let reverse = table.required("reverse", hops)?;
         Ok(RouteSpec {
