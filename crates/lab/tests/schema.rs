@@ -57,16 +57,8 @@ fn faults(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> 
             },
             "minimum" if value.as_f64() < rule.as_f64() => fault("too small"),
             "maximum" if value.as_f64() > rule.as_f64() => fault("too large"),
-            "minItems"
-                if value.as_array().map(Vec::len) < Some(rule.as_u64().unwrap() as usize) =>
-            {
-                fault("too few")
-            }
-            "maxItems"
-                if value.as_array().map(Vec::len) > Some(rule.as_u64().unwrap() as usize) =>
-            {
-                fault("too many")
-            }
+            "minItems" if length(value) < rule.as_u64() => fault("too few"),
+            "maxItems" if length(value) > rule.as_u64() => fault("too many"),
             "minimum" | "maximum" | "minItems" | "maxItems" => Vec::new(),
             "items" => elements(value)
                 .enumerate()
