@@ -1,6 +1,8 @@
 //! Traces as pictures: one SVG with a panel each for rates, delays, queues and frames, over one
 //! time axis.
 
+mod sweep;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +10,8 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+
+pub(crate) use sweep::{SweepPanel, SweepSeries, draw_sweep};
 
 /// A picture that cannot be drawn.
 #[derive(Debug, thiserror::Error)]

@@ -8,6 +8,7 @@ mod link;
 mod reader;
 mod schema;
 mod shape;
+mod sweep;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ pub use expect::Expectation;
 pub use flow::{FlowKind, FlowSpec, MediaSpec, PathSpec, RawSpec};
 pub use link::{LinkSpec, RouteSpec};
 pub use schema::schema;
+pub use sweep::{Point, Setting};
 
 /// An experiment: a network, flows over it, and what is expected of them.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,17 +54,13 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Reads a file. Each override, `KEY=VALUE`, replaces or adds a value as if the file had it:
+    /// Reads a file, as if it had no `[sweep]`; [`Point::load`] reads that too. Each override, `KEY=VALUE`, replaces or adds a value as if the file had it:
     /// `links.bottleneck.rate=2 Mbit/s`, `flows.0.controller=fixed`.
     ///
     /// # Errors
     /// A [`ScenarioError`] that names file, line and key of the first mistake.
     pub fn load(path: &Path, overrides: &[String]) -> Result<Scenario, ScenarioError> {
-        let text = std::fs::read_to_string(path).map_err(|error| ScenarioError::Read {
-            path: path.to_owned(),
-            error,
-        })?;
-        Scenario::parse(&path.display().to_string(), &text, overrides)
+        Scenario::parse(&path.display().to_string(), &text_of(path)?, overrides)
     }
 
     /// Reads the text of a file called `file`.
@@ -70,14 +68,22 @@ impl Scenario {
     /// # Errors
     /// As [`Scenario::load`].
     pub fn parse(file: &str, text: &str, overrides: &[String]) -> Result<Scenario, ScenarioError> {
-        let document = Document::parse(file, text, overrides)?;
-        let name = Path::new(file)
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy();
-        let folder = Path::new(file).parent().unwrap_or(Path::new(""));
-        read(document.root(), &name, folder).map_err(|mistake| document.error(mistake))
+        read_document(&Document::parse(file, text, overrides)?, file)
     }
+}
+
+fn text_of(path: &Path) -> Result<String, ScenarioError> {
+    std::fs::read_to_string(path).map_err(|error| ScenarioError::Read {
+        path: path.to_owned(),
+        error,
+    })
+}
+
+fn read_document(document: &Document, file: &str) -> Result<Scenario, ScenarioError> {
+    let file = Path::new(file);
+    let name = file.file_stem().unwrap_or_default().to_string_lossy();
+    let folder = file.parent().unwrap_or(Path::new(""));
+    read(document.root(), &name, folder).map_err(|mistake| document.error(mistake))
 }
 
 /// The keys of a file.
@@ -112,6 +118,11 @@ const KEYS: &[Key] = &[
         "who sends what",
     ),
     Key::new("expect", Shape::Expectations, "bounds on what is measured"),
+    Key::new(
+        "sweep",
+        Shape::Sweep,
+        "lists of values by key: a run for each combination",
+    ),
 ];
 
 fn read(root: &Node, name: &str, folder: &Path) -> Read<Scenario> {

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anabranch_lab::{Scenario, schema};
+use anabranch_lab::{Point, schema};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
@@ -248,12 +248,12 @@ fn the_reader_and_the_schema_know_the_same_keys_of_every_table() {
     let schema = parsed();
     let example = document(EVERY_TABLE);
     assert!(faults(&schema, &schema, &example, "").is_empty());
-    Scenario::parse("every.toml", EVERY_TABLE, &[]).unwrap_or_else(|error| panic!("{error}"));
+    Point::parse("every.toml", EVERY_TABLE, &[]).unwrap_or_else(|error| panic!("{error}"));
     let mut pointers = Vec::new();
     tables(&example, "", &mut pointers);
     let mut compared = 0;
     for pointer in pointers {
-        let error = Scenario::parse("every.toml", &with_unknown_key(&pointer), &[]);
+        let error = Point::parse("every.toml", &with_unknown_key(&pointer), &[]);
         let error = error
             .map(|_| pointer.clone())
             .expect_err("an unknown key is read");
@@ -316,9 +316,6 @@ fn what_the_reader_refuses_at_sight_the_schema_refuses_too() {
             "{document}"
         );
         let text = toml::to_string(&document).unwrap();
-        assert!(
-            Scenario::parse("every.toml", &text, &[]).is_err(),
-            "{pointer}"
-        );
+        assert!(Point::parse("every.toml", &text, &[]).is_err(), "{pointer}");
     }
 }

@@ -55,6 +55,17 @@ fn definitions() -> Value {
             ],
         }),
     );
+    let lists = json!({
+        "description": "lists of values by key, such as links.bottleneck.rate",
+        "type": "object",
+        "additionalProperties": {
+            "anyOf": [{ "type": "array", "minItems": 1 }, { "$ref": "#/definitions/lists" }],
+        },
+    });
+    let mut sweep = lists.clone();
+    sweep["properties"] = json!({ "zip": { "type": "array", "items": reference("lists") } });
+    all.insert("lists".to_owned(), lists);
+    all.insert("sweep".to_owned(), sweep);
     for (name, value) in UNITS {
         let mut bounds = table(WINDOW_KEYS);
         for end in ["min", "max"] {
@@ -113,6 +124,7 @@ fn shape(of: &Shape) -> Value {
         Shape::Any(shapes) => json!({ "anyOf": shapes.iter().map(shape).collect::<Vec<_>>() }),
         Shape::Flow { is_default } => table(&all_keys(*is_default)),
         Shape::Expectations => expectations(),
+        Shape::Sweep => reference("sweep"),
     }
 }
 

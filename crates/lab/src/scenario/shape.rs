@@ -72,4 +72,6 @@ pub(crate) enum Shape {
     },
     /// Bounds by metric.
     Expectations,
+    /// Lists of values by key.
+    Sweep,
 }
