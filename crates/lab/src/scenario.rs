@@ -54,7 +54,8 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Reads a file, as if it had no `[sweep]`; [`Point::load`] reads that too. Each override, `KEY=VALUE`, replaces or adds a value as if the file had it:
+    /// Reads a file, as if it had no `[sweep]`; [`Point::load`] reads that too. Each override,
+    /// `KEY=VALUE`, replaces or adds a value as if the file had it:
     /// `links.bottleneck.rate=2 Mbit/s`, `flows.0.controller=fixed`.
     ///
     /// # Errors

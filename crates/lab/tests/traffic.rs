@@ -206,3 +206,54 @@ fn a_traces_file_is_looked_for_beside_the_scenario() {
         "{error}"
     );
 }
+
+#[test]
+fn rates_sent_and_fed_back_and_fairness_are_measured_of_those_whom_they_concern() {
+    let flows = r#"
+[[flows]]
+name = "fast"
+source = { kind = "ideal", min = "800 kbit/s", max = "800 kbit/s" }
+feedback = "every packet"
+[[flows]]
+name = "slow"
+source = { kind = "ideal", min = "200 kbit/s", max = "400 kbit/s" }
+target-fraction = "20 %"
+[[flows]]
+name = "steady"
+kind = "cbr"
+rate = "1 Mbit/s"
+"#;
+    let report = report(&scenario(flows), 1);
+    let run = &report.runs[0].statistics;
+    let traffic = |flow: usize| &run.flows[flow].traffic;
+    for flow in 0..3 {
+        let (sent, received) = (
+            traffic(flow).sent_bits_per_second,
+            traffic(flow).throughput_bits_per_second,
+        );
+        assert!(
+            (0.995..1.001).contains(&(received / sent)),
+            "{sent} {received}"
+        );
+    }
+    // Every packet of up to 1400 B is answered by some 60 B; a generator's by none.
+    let overhead = median(&report, "feedback-overhead", "fast");
+    assert!((0.03..0.15).contains(&overhead), "{overhead}");
+    assert_eq!(traffic(2).feedback_bits_per_second, 0.0);
+    // 300 of 800 kbit/s, and headers; the raw flow is not asked.
+    let fairness = run.fairness_ratio.unwrap();
+    assert!((0.35..0.42).contains(&fairness), "{fairness}");
+    assert!(
+        run.fairness_ratio_min
+            .iter()
+            .all(|least| *least <= Some(fairness + 0.01))
+    );
+    assert!(run.jain_index.unwrap() < 0.9);
+    let steady = run.flows[2].rates.unwrap();
+    // 16 or 17 packets in 200 ms.
+    assert_eq!(steady.received_max_bits_per_second, 1.02e6);
+    assert_eq!(
+        (steady.oscillations, steady.convergence_time_ms),
+        (0, Some(0.0))
+    );
+}
