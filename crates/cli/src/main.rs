@@ -9,6 +9,7 @@ mod progress;
 mod recv;
 mod reproduce;
 mod run;
+mod schema;
 mod send;
 mod stop;
 mod summary;
@@ -41,6 +42,7 @@ enum Command {
     Recv(recv::Arguments),
     Reproduce(reproduce::Arguments),
     Run(run::Arguments),
+    Schema(schema::Arguments),
     Send(send::Arguments),
 }
 
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         Command::Recv(arguments) => recv::run(arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::Schema(arguments) => schema::run(&arguments),
         Command::Send(arguments) => send::run(arguments),
     };
     exit::report(done)

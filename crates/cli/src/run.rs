@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use anabranch_lab as lab;
-use anyhow::Context;
+use anabranch_units::Duration;
+use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
 use crate::exit::Unmet;
@@ -41,6 +42,9 @@ pub(crate) struct Arguments {
     /// Trace every datagram too: some 100 bytes each.
     #[arg(long, requires = "trace")]
     trace_packets: bool,
+    /// Draw a sweep over its numeric key into this SVG.
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
     /// How many runs at a time; 0: one per core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
@@ -57,7 +61,7 @@ pub(crate) enum Format {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let scenario = lab::Scenario::load(&arguments.scenario, &arguments.settings)?;
+    let points = lab::Point::load(&arguments.scenario, &arguments.settings)?;
     let last_seed = arguments.first_seed.checked_add(arguments.seeds - 1);
     let last_seed = last_seed.context("--first-seed is too large for so many seeds")?;
     let options = lab::RunOptions {
@@ -72,10 +76,59 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             )
         }),
     };
-    let progress = Progress::new(scenario.duration * arguments.seeds);
-    let report = lab::run(&scenario, &options, &|part| progress.add(part.simulated))?;
+    match &points[..] {
+        [point] if point.settings.is_empty() => {
+            ensure!(
+                arguments.plot.is_none(),
+                "--plot draws a sweep, and the scenario has none"
+            );
+            run_one(&point.scenario, &options, arguments.format)
+        }
+        points => run_sweep(points, &options, arguments),
+    }
+}
+
+fn run_sweep(
+    points: &[lab::Point],
+    options: &lab::RunOptions,
+    arguments: &Arguments,
+) -> anyhow::Result<()> {
+    let durations = points.iter().map(|point| point.scenario.duration);
+    let simulated = durations.fold(Duration::ZERO, |sum, duration| sum + duration);
+    let progress = Progress::new(simulated * arguments.seeds);
+    let report = lab::run_sweep(points, options, &|part| progress.add(part.simulated))?;
     progress.finish();
     match arguments.format {
+        Format::Table => print!("{}", lab::sweep_table(&report)),
+        Format::Json => print!("{}", lab::sweep_json(&report)),
+    }
+    if let Some(path) = &arguments.plot {
+        lab::plot_sweep(&report, path)?;
+    }
+    if report.is_as_expected {
+        return Ok(());
+    }
+    let broken = report
+        .points
+        .iter()
+        .filter(|point| !point.report.is_as_expected);
+    let text = format!(
+        "expectations are not met at {} of {} points",
+        broken.count(),
+        report.points.len()
+    );
+    Err(Unmet(text).into())
+}
+
+fn run_one(
+    scenario: &lab::Scenario,
+    options: &lab::RunOptions,
+    format: Format,
+) -> anyhow::Result<()> {
+    let progress = Progress::new(scenario.duration * options.seeds.len() as u64);
+    let report = lab::run(scenario, options, &|part| progress.add(part.simulated))?;
+    progress.finish();
+    match format {
         Format::Table => print!("{}", lab::table(&report)),
         Format::Json => println!("{}", lab::json(&report)),
     }

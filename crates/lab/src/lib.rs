@@ -19,6 +19,7 @@ mod plot;
 mod report;
 mod run;
 mod scenario;
+mod sweep;
 mod trace;
 
 pub use plot::{PlotError, plot};
@@ -28,7 +29,11 @@ pub use report::{
 };
 pub use run::{Outcome, Progress, RunError, RunOptions, run_outcomes};
 pub use scenario::{
-    Expectation, FlowKind, FlowSpec, LinkSpec, MediaSpec, PathSpec, RouteSpec, Scenario,
-    ScenarioError,
+    Expectation, FlowKind, FlowSpec, LinkSpec, MediaSpec, PathSpec, Point, RawSpec, RouteSpec,
+    Scenario, ScenarioError, Setting, schema,
+};
+pub use sweep::{
+    PointReport, SWEEP_SCHEMA, SettingReport, SweepReport, plot_sweep, run_sweep, sweep_json,
+    sweep_table,
 };
 pub use trace::{TraceError, TraceOptions};

@@ -1,10 +1,11 @@
-//! What is measured, and how. Everything streams: the memory that it takes depends on the number of
-//! flows and paths, not on how long a run is.
+//! What is measured, and how. Everything streams, so that the memory that it takes depends on the
+//! number of flows and paths, not on how long a run is; but for the flows' rates every 100 ms.
 
 mod catalogue;
 mod fairness;
 mod histogram;
 mod recorder;
+mod series;
 mod statistics;
 mod variation;
 mod window;
@@ -12,6 +13,7 @@ mod window;
 pub use catalogue::{METRICS, Metric, Scope, Subject, Unit};
 pub use fairness::jain_index;
 pub use histogram::Histogram;
+pub use series::RateSamples;
 pub use statistics::{
     Distribution, DropReport, FlowStatistics, FrameStatistics, LinkStatistics, PathStatistics,
     Statistics, Traffic,

@@ -1,6 +1,8 @@
 //! Traces as pictures: one SVG with a panel each for rates, delays, queues and frames, over one
 //! time axis.
 
+mod sweep;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +10,8 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+
+pub(crate) use sweep::{SweepPanel, SweepSeries, draw_sweep};
 
 /// A picture that cannot be drawn.
 #[derive(Debug, thiserror::Error)]
@@ -102,7 +106,7 @@ struct PathRow {
 struct FlowRow {
     time_s: f64,
     flow: String,
-    target_bps: f64,
+    target_bps: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -149,13 +153,13 @@ fn panels(folder: &Path) -> Result<Vec<Panel>, PlotError> {
         .collect();
     if is_one_flow {
         let target = |row: &FlowRow| {
-            (
+            Some((
                 "target bitrate".to_owned(),
                 row.time_s,
-                row.target_bps / 1e6,
-            )
+                row.target_bps? / 1e6,
+            ))
         };
-        rates.extend(lines(flows.iter().map(target)));
+        rates.extend(lines(flows.iter().filter_map(target)));
     }
     let delays = paths
         .iter()

@@ -14,7 +14,7 @@ use anabranch_units::{Duration, Instant, Seed};
 use anabranch_video::source::SourceConfigError;
 
 use crate::metrics::{Recorder, Statistics, Window};
-use crate::scenario::{FlowKind, FlowSpec, Scenario};
+use crate::scenario::{FlowKind, FlowSpec, MediaSpec, Scenario};
 use crate::trace::{SAMPLE_INTERVAL, TraceError, TraceOptions, TraceWriter};
 
 /// How to run a scenario.
@@ -148,6 +148,7 @@ fn run_once(
     trace: Option<(&Path, TraceOptions)>,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Outcome, RunError> {
+    let scenario = &with_starts(scenario, Seed(seed));
     let mut world = build_world(scenario, Seed(seed))?;
     let windows = windows(scenario);
     let mut watch = Watch {
@@ -234,12 +235,29 @@ fn build_world(scenario: &Scenario, seed: Seed) -> Result<World, RunError> {
         world.add_route(links(&route.forward), links(&route.reverse))?;
     }
     for flow in &scenario.flows {
-        world.add_flow(flow_config(flow)?)?;
+        match &flow.kind {
+            FlowKind::Media(media) => world.add_flow(flow_config(flow, media, seed)?)?,
+            FlowKind::Raw(raw) => {
+                let route = RouteId(flow.paths[0].route as u32);
+                world.add_generator(raw.generator(route, flow.start, flow.stop))?
+            }
+        };
     }
     Ok(world)
 }
 
-fn flow_config(flow: &FlowSpec) -> Result<FlowConfig, RunError> {
+/// The scenario with every flow's start as the seed draws it.
+fn with_starts(scenario: &Scenario, seed: Seed) -> Scenario {
+    let mut scenario = scenario.clone();
+    for flow in &mut scenario.flows {
+        let jitter = std::mem::take(&mut flow.start_jitter);
+        let mut rng = seed.derive(&format!("flow/{}/start", flow.name)).rng();
+        flow.start += jitter.mul_f64(rng.next_f64());
+    }
+    scenario
+}
+
+fn flow_config(flow: &FlowSpec, media: &MediaSpec, seed: Seed) -> Result<FlowConfig, RunError> {
     let path = |path: &crate::scenario::PathSpec| FlowPath {
         route: RouteId(path.route as u32),
         options: PathOptions {
@@ -247,14 +265,16 @@ fn flow_config(flow: &FlowSpec) -> Result<FlowConfig, RunError> {
             is_metered: path.is_metered,
         },
     };
-    let FlowKind::Media(media) = &flow.kind;
     Ok(FlowConfig {
         sender: media.config.clone(),
         receiver: media.config.clone(),
         paths: flow.paths.iter().map(path).collect(),
         start: flow.start,
         stop: flow.stop,
-        source: media.source.build(flow.start)?,
+        source: media.build(
+            flow.start,
+            seed.derive(&format!("flow/{}/source", flow.name)),
+        )?,
     })
 }
 

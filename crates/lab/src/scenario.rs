@@ -8,6 +8,9 @@ mod flow;
 mod link;
 mod reader;
 mod replicas;
+mod schema;
+mod shape;
+mod sweep;
 #[cfg(test)]
 mod tests;
 
@@ -18,11 +21,14 @@ use anabranch_units::Duration;
 use crate::metrics::Window;
 use document::{Document, Node};
 use reader::{Read, Table, positive_duration, text};
+use shape::{Key, Shape};
 
 pub use error::ScenarioError;
 pub use expect::Expectation;
-pub use flow::{FlowKind, FlowSpec, MediaSpec, PathSpec};
+pub use flow::{FlowKind, FlowSpec, MediaSpec, PathSpec, RawSpec};
 pub use link::{LinkSpec, RouteSpec};
+pub use schema::schema;
+pub use sweep::{Point, Setting};
 
 /// An experiment: a network, flows over it, and what is expected of them.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,17 +56,14 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Reads a file. Each override, `KEY=VALUE`, replaces or adds a value as if the file had it:
+    /// Reads a file, as if it had no `[sweep]`; [`Point::load`] reads that too. Each override,
+    /// `KEY=VALUE`, replaces or adds a value as if the file had it:
     /// `links.bottleneck.rate=2 Mbit/s`, `flows.0.controller=fixed`.
     ///
     /// # Errors
     /// A [`ScenarioError`] that names file, line and key of the first mistake.
     pub fn load(path: &Path, overrides: &[String]) -> Result<Scenario, ScenarioError> {
-        let text = std::fs::read_to_string(path).map_err(|error| ScenarioError::Read {
-            path: path.to_owned(),
-            error,
-        })?;
-        Scenario::parse(&path.display().to_string(), &text, overrides)
+        Scenario::parse(&path.display().to_string(), &text_of(path)?, overrides)
     }
 
     /// Reads the text of a file called `file`, beside which files are looked for that it names.
@@ -68,37 +71,72 @@ impl Scenario {
     /// # Errors
     /// As [`Scenario::load`].
     pub fn parse(file: &str, text: &str, overrides: &[String]) -> Result<Scenario, ScenarioError> {
-        let document = Document::parse(file, text, overrides)?;
-        let name = Path::new(file)
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy();
-        let folder = Path::new(file).parent().unwrap_or(Path::new(""));
-        read(document.root(), &name, folder).map_err(|mistake| document.error(mistake))
+        read_document(&Document::parse(file, text, overrides)?, file)
     }
 }
 
-fn read(root: &Node, name: &str, folder: &Path) -> Read<Scenario> {
-    let keys = [
-        "title",
-        "source",
-        "description",
-        "duration",
+fn text_of(path: &Path) -> Result<String, ScenarioError> {
+    std::fs::read_to_string(path).map_err(|error| ScenarioError::Read {
+        path: path.to_owned(),
+        error,
+    })
+}
+
+fn read_document(document: &Document, file: &str) -> Result<Scenario, ScenarioError> {
+    let file = Path::new(file);
+    let name = file.file_stem().unwrap_or_default().to_string_lossy();
+    let folder = file.parent().unwrap_or(Path::new(""));
+    read(document.root(), &name, folder).map_err(|mistake| document.error(mistake))
+}
+
+/// The keys of a file.
+const KEYS: &[Key] = &[
+    Key::new("title", Shape::Text, "what it is about, in a line"),
+    Key::new("source", Shape::Text, "where the experiment comes from"),
+    Key::new("description", Shape::Text, "what it shows"),
+    Key::required("duration", Shape::Duration, "simulated time"),
+    Key::new(
         "statistics",
+        Shape::Table(expect::STATISTICS_KEYS),
+        "the part of the run that the report is about",
+    ),
+    Key::required(
         "links",
+        Shape::Named(&Shape::Table(link::LINK_KEYS)),
+        "one direction of a link",
+    ),
+    Key::required(
         "routes",
+        Shape::Named(&Shape::Table(link::ROUTE_KEYS)),
+        "ways for packets and back",
+    ),
+    Key::new(
         "flow-defaults",
+        Shape::Flow { is_default: true },
+        "keys for all flows that do not have their own",
+    ),
+    Key::required(
         "flows",
-        "expect",
-    ];
-    let table = Table::of(root, &keys)?;
+        Shape::List(&Shape::Flow { is_default: false }),
+        "who sends what",
+    ),
+    Key::new("expect", Shape::Expectations, "bounds on what is measured"),
+    Key::new(
+        "sweep",
+        Shape::Sweep,
+        "lists of values by key: a run for each combination",
+    ),
+];
+
+fn read(root: &Node, name: &str, folder: &Path) -> Read<Scenario> {
+    let table = Table::of(root, KEYS)?;
     let owned = |node| text(node).map(str::to_owned);
     let duration = table.required("duration", positive_duration)?;
     let statistics = expect::statistics(table.node("statistics"), duration)?;
     let links = table.required("links", |node| link::links(node, folder))?;
     let routes = table.required("routes", |node| link::routes(node, &links))?;
     let defaults = table.node("flow-defaults");
-    let flows = table.required("flows", |node| flow::flows(node, defaults, &routes))?;
+    let flows = table.required("flows", |node| flow::flows(node, defaults, &routes, folder))?;
     let expectations = |node| expect::expectations(node, &links, &flows, statistics, duration);
     Ok(Scenario {
         name: name.to_owned(),

@@ -54,11 +54,11 @@ struct PathRow<'a> {
     dropped_packets: u64,
     delay_ms: Option<f64>,
     smoothed_rtt_ms: Option<f64>,
-    bandwidth_bps: u64,
+    bandwidth_bps: Option<u64>,
     pacing_rate_bps: Option<u64>,
     congestion_window_bytes: Option<u64>,
-    bytes_in_flight: u64,
-    queued_bytes: u64,
+    bytes_in_flight: Option<u64>,
+    queued_bytes: Option<u64>,
     state: &'static str,
     controller_state: &'static str,
 }
@@ -69,7 +69,7 @@ struct FlowRow<'a> {
     time_s: f64,
     flow: &'a str,
     delivered_bps: f64,
-    target_bps: u64,
+    target_bps: Option<u64>,
 }
 
 /// The columns of `links.csv`.
@@ -251,9 +251,14 @@ impl TraceWriter {
         let per_second = |bytes: u64| bytes as f64 * 8.0 / SAMPLE_INTERVAL.as_secs_f64();
         let name = &self.names.flows[flow.index()];
         let mut delivered_bytes = 0;
-        let views = world.sender_paths(flow).to_vec();
-        for (path, view) in views.iter().enumerate() {
+        let is_session = world.is_session(flow);
+        let views = match is_session {
+            true => world.sender_paths(flow).to_vec(),
+            false => Vec::new(),
+        };
+        for path in 0..self.samples[flow.index()].len() {
             let sample = std::mem::take(&mut self.samples[flow.index()][path]);
+            let view = views.get(path);
             delivered_bytes += sample.delivered_bytes;
             let delay = sample.delay.as_millis_f64();
             self.paths.write(&PathRow {
@@ -266,21 +271,28 @@ impl TraceWriter {
                 dropped_packets: sample.dropped_packets,
                 delay_ms: (sample.delivered_packets > 0)
                     .then(|| delay / sample.delivered_packets as f64),
-                smoothed_rtt_ms: view.smoothed_rtt.map(Duration::as_millis_f64),
-                bandwidth_bps: view.bandwidth.bits_per_second(),
-                pacing_rate_bps: view.pacing_rate.map(|rate| rate.bits_per_second()),
-                congestion_window_bytes: view.congestion_window,
-                bytes_in_flight: view.bytes_in_flight,
-                queued_bytes: view.queued_bytes,
-                state: path_state_name(view.state),
-                controller_state: world.controller_state(flow, PathId(path as u8)),
+                smoothed_rtt_ms: view
+                    .and_then(|view| view.smoothed_rtt)
+                    .map(Duration::as_millis_f64),
+                bandwidth_bps: view.map(|view| view.bandwidth.bits_per_second()),
+                pacing_rate_bps: view
+                    .and_then(|view| view.pacing_rate)
+                    .map(|rate| rate.bits_per_second()),
+                congestion_window_bytes: view.and_then(|view| view.congestion_window),
+                bytes_in_flight: view.map(|view| view.bytes_in_flight),
+                queued_bytes: view.map(|view| view.queued_bytes),
+                state: view.map_or("", |view| path_state_name(view.state)),
+                controller_state: match is_session {
+                    true => world.controller_state(flow, PathId(path as u8)),
+                    false => "",
+                },
             })?;
         }
         self.flows.write(&FlowRow {
             time_s,
             flow: name,
             delivered_bps: per_second(delivered_bytes),
-            target_bps: world.target_bitrate(flow).bits_per_second(),
+            target_bps: is_session.then(|| world.target_bitrate(flow).bits_per_second()),
         })
     }
 

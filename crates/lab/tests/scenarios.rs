@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anabranch_lab::{Report, RunOptions, Scenario, json, plot, run, table};
+use anabranch_lab::{Point, Report, RunOptions, Scenario, json, plot, run, run_sweep, sweep_table};
+use anabranch_units::Duration;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
@@ -41,9 +42,10 @@ fn run_seeds(scenario: &Scenario, seed_count: u64) -> Report {
 fn every_scenario_runs_twice_to_the_same_hash() {
     for path in shipped() {
         let mut scenario = load(&path, &[]);
-        if scenario.name.starts_with("case-") {
-            // Two flows at work show it; 300 s of each case are for the test below.
-            scenario = load(&path, &["duration=60 s", "expect={}"]);
+        if scenario.duration > Duration::from_secs(60) {
+            // The first minute shows it; all of it is for the test below.
+            let first = ["duration=60 s", "statistics={}", "expect={}"];
+            scenario = load(&path, &first);
         }
         let hashes = |report: &Report| -> Vec<String> {
             report
@@ -66,18 +68,14 @@ fn every_scenario_runs_twice_to_the_same_hash() {
 #[test]
 fn every_scenario_shows_what_it_promises() {
     for path in shipped() {
-        let report = run_seeds(&load(&path, &[]), 2);
-        assert!(
-            !report.expectations.is_empty(),
-            "{} promises nothing",
-            path.display()
-        );
-        assert!(
-            report.is_as_expected,
-            "{}\n{}",
-            path.display(),
-            table(&report)
-        );
+        let points = Point::load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
+        let report = run_sweep(&points, &RunOptions::seeds(2), &|_| ()).unwrap();
+        for point in &report.points {
+            let promised = &point.report.expectations;
+            assert!(!promised.is_empty(), "{} promises nothing", path.display());
+        }
+        let table = sweep_table(&report);
+        assert!(report.is_as_expected, "{}\n{table}", path.display());
     }
 }
 

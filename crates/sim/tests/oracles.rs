@@ -90,7 +90,9 @@ fn fixed_flow(rate: DataRate, padding: PaddingPolicy, paths: Vec<FlowPath>) -> F
         paths,
         start: Instant::ZERO,
         stop: None,
-        source: source.build(Instant::ZERO).expect("a valid source"),
+        source: source
+            .build(Instant::ZERO, Seed(1))
+            .expect("a valid source"),
     }
 }
 
@@ -230,7 +232,7 @@ fn a_flow_runs_from_its_start_to_its_stop() {
         frames_per_second: 25,
         rate,
     };
-    flow.source = source.build(flow.start).unwrap();
+    flow.source = source.build(flow.start, Seed(1)).unwrap();
     world.add_flow(flow).unwrap();
     let mut sent_by = |seconds| {
         world.run_until(Instant::from_secs(seconds), &mut ());

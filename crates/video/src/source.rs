@@ -4,18 +4,29 @@
 
 use core::fmt::Debug;
 use core::str::FromStr;
+use std::sync::Arc;
 
-use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_units::{DataRate, Duration, Instant, Seed};
 use thiserror::Error;
 
+mod audio;
 mod cbr;
 mod gop;
 mod ideal;
+mod paused;
 mod schedule;
+mod statistical;
+#[cfg(test)]
+mod tests;
+mod trace;
 
+pub use audio::Audio;
 pub use cbr::Cbr;
 pub use gop::Gop;
 pub use ideal::Ideal;
+pub use paused::Paused;
+pub use statistical::Statistical;
+pub use trace::{FrameLadder, FrameLadderError, Trace};
 
 /// What of a frame matters to a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +56,7 @@ pub trait FrameSource: Debug + Send {
 }
 
 /// A source as a scenario describes it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum SourceConfig {
     /// [`Ideal`]: frames of equal size that follow the target at once (`"ideal"`).
     Ideal {
@@ -76,17 +87,58 @@ pub enum SourceConfig {
         /// The bitrate.
         rate: DataRate,
     },
+    /// [`Statistical`]: a live encoder in the mean (`"rfc8593"`), or with a ladder the steady sizes
+    /// of a real one (`"hybrid"`).
+    Statistical {
+        /// Frames per second in the mean.
+        frames_per_second: u32,
+        /// Targets below this are raised to it.
+        min_rate: DataRate,
+        /// Targets above this are lowered to it.
+        max_rate: DataRate,
+        /// The least time between two changes of the bitrate.
+        reaction: Duration,
+        /// Sizes of frames in the steady state, if they are not drawn.
+        ladder: Option<Arc<FrameLadder>>,
+    },
+    /// [`Trace`]: frame sizes that an encoder once produced (`"trace"`).
+    Trace {
+        /// Frames per second.
+        frames_per_second: u32,
+        /// Targets below this are raised to it.
+        min_rate: DataRate,
+        /// Targets above this are lowered to it.
+        max_rate: DataRate,
+        /// The sizes.
+        ladder: Arc<FrameLadder>,
+    },
+    /// [`Audio`]: a voice codec of constant bitrate (`"audio"`).
+    Audio {
+        /// The bitrate.
+        rate: DataRate,
+        /// From one frame to the next.
+        interval: Duration,
+    },
 }
 
 /// A source that cannot be.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SourceConfigError {
     /// No model has this name.
-    #[error("no source is called {name:?}; known are {}", SourceConfig::NAMES.join(", "))]
+    #[error("no source is called {name:?}; known are {}", SourceConfig::all_names().join(", "))]
     UnknownName {
         /// The name that was given.
         name: String,
     },
+    /// A model that is nothing without a file.
+    #[error("the source {name:?} needs a file of frame sizes")]
+    FileMissing {
+        /// The name that was given.
+        name: String,
+    },
+    /// An interval outside 1 ms to 1 s.
+    #[error("a frame's interval must be 1 ms to 1 s, not {0}")]
+    FrameInterval(Duration),
     /// Frames per second outside 1 to 1,000.
     #[error("frames_per_second must be 1 to 1000, not {0}")]
     FramesPerSecond(u32),
@@ -108,7 +160,15 @@ pub enum SourceConfigError {
 
 impl SourceConfig {
     /// The models' names, as [`SourceConfig::from_str`] reads them.
-    pub const NAMES: [&str; 3] = ["ideal", "gop", "cbr"];
+    pub const NAMES: [&str; 5] = ["ideal", "gop", "cbr", "rfc8593", "audio"];
+
+    /// The names of the models that need a file of frame sizes beside.
+    pub const NAMES_WITH_FILE: [&str; 2] = ["trace", "hybrid"];
+
+    /// All models' names.
+    pub fn all_names() -> Vec<&'static str> {
+        [&Self::NAMES[..], &Self::NAMES_WITH_FILE].concat()
+    }
 
     /// The name of this model.
     pub const fn name(&self) -> &'static str {
@@ -116,14 +176,22 @@ impl SourceConfig {
             SourceConfig::Ideal { .. } => Self::NAMES[0],
             SourceConfig::Gop { .. } => Self::NAMES[1],
             SourceConfig::Cbr { .. } => Self::NAMES[2],
+            SourceConfig::Statistical { ladder: None, .. } => Self::NAMES[3],
+            SourceConfig::Audio { .. } => Self::NAMES[4],
+            SourceConfig::Trace { .. } => Self::NAMES_WITH_FILE[0],
+            SourceConfig::Statistical { .. } => Self::NAMES_WITH_FILE[1],
         }
     }
 
-    /// A source whose first frame is due at `start`.
+    /// A source whose first frame is due at `start`, and whose chance, if any, comes from `seed`.
     ///
     /// # Errors
     /// A [`SourceConfigError`] that names the field outside its range.
-    pub fn build(&self, start: Instant) -> Result<Box<dyn FrameSource>, SourceConfigError> {
+    pub fn build(
+        &self,
+        start: Instant,
+        seed: Seed,
+    ) -> Result<Box<dyn FrameSource>, SourceConfigError> {
         Ok(match *self {
             SourceConfig::Ideal {
                 frames_per_second,
@@ -144,6 +212,27 @@ impl SourceConfig {
                 frames_per_second,
                 rate,
             } => Box::new(Cbr::new(start, frames_per_second, rate)?),
+            SourceConfig::Statistical {
+                frames_per_second,
+                min_rate,
+                max_rate,
+                reaction,
+                ref ladder,
+            } => {
+                let (rates, ladder) = ((min_rate, max_rate), ladder.clone());
+                let new = Statistical::new(start, seed, frames_per_second, rates, reaction, ladder);
+                Box::new(new?)
+            }
+            SourceConfig::Trace {
+                frames_per_second,
+                min_rate,
+                max_rate,
+                ref ladder,
+            } => {
+                let rates = (min_rate, max_rate);
+                Box::new(Trace::new(start, frames_per_second, rates, ladder.clone())?)
+            }
+            SourceConfig::Audio { rate, interval } => Box::new(Audio::new(start, rate, interval)?),
         })
     }
 }
@@ -152,7 +241,8 @@ impl FromStr for SourceConfig {
     type Err = SourceConfigError;
 
     /// The model of that name with its usual settings: 25 frames per second, 500 kbit/s to 2 Mbit/s
-    /// (Zhang & Lei); a key frame of five times the others every 2 s; a constant 1 Mbit/s.
+    /// (Zhang & Lei); a key frame of five times the others every 2 s; a constant 1 Mbit/s;
+    /// the values of RFC 8593 Table 1; 20 kbit/s of voice in frames of 20 ms.
     fn from_str(name: &str) -> Result<Self, SourceConfigError> {
         let frames_per_second = 25;
         let min_rate = DataRate::from_kilobits_per_second(500);
@@ -174,6 +264,22 @@ impl FromStr for SourceConfig {
                 frames_per_second,
                 rate: DataRate::from_megabits_per_second(1),
             },
+            "rfc8593" => SourceConfig::Statistical {
+                frames_per_second: 30,
+                min_rate: DataRate::from_kilobits_per_second(150),
+                max_rate: DataRate::from_kilobits_per_second(1_500),
+                reaction: Duration::from_millis(200),
+                ladder: None,
+            },
+            "audio" => SourceConfig::Audio {
+                rate: DataRate::from_kilobits_per_second(20),
+                interval: Duration::from_millis(20),
+            },
+            _ if Self::NAMES_WITH_FILE.contains(&name) => {
+                return Err(SourceConfigError::FileMissing {
+                    name: name.to_owned(),
+                });
+            }
             _ => {
                 return Err(SourceConfigError::UnknownName {
                     name: name.to_owned(),
@@ -196,84 +302,4 @@ fn check_rates(min_rate: DataRate, max_rate: DataRate) -> Result<(), SourceConfi
 /// The mean frame's size in bytes at `rate`: rate / (8 fps).
 fn mean_frame_bytes(rate: DataRate, frames_per_second: u32) -> u64 {
     rate.bytes_in(Duration::from_secs(1)) / u64::from(frames_per_second)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_name_builds_a_source_whose_first_frame_is_key_and_due_at_the_start() {
-        for name in SourceConfig::NAMES {
-            let config: SourceConfig = name.parse().unwrap();
-            assert_eq!(config.name(), name);
-            let start = Instant::from_secs(3);
-            let mut source = config.build(start).unwrap();
-            assert_eq!(source.next_at(), Some(start));
-            assert!(
-                source
-                    .produce(start, DataRate::from_megabits_per_second(1))
-                    .is_key
-            );
-            assert_eq!(source.next_at(), Some(start + Duration::from_millis(40)));
-        }
-    }
-
-    #[test]
-    fn an_unknown_name_lists_the_known_ones() {
-        let error = "webcam".parse::<SourceConfig>().unwrap_err().to_string();
-        assert!(error.contains("ideal, gop, cbr"), "{error}");
-    }
-
-    #[test]
-    fn settings_outside_their_range_are_refused() {
-        let rate = DataRate::from_megabits_per_second(1);
-        let refused = [
-            SourceConfig::Cbr {
-                frames_per_second: 0,
-                rate,
-            },
-            SourceConfig::Cbr {
-                frames_per_second: 25,
-                rate: DataRate::ZERO,
-            },
-            SourceConfig::Cbr {
-                frames_per_second: 25,
-                rate: DataRate::MAX,
-            },
-            SourceConfig::Ideal {
-                frames_per_second: 25,
-                min_rate: rate + rate,
-                max_rate: rate,
-            },
-            SourceConfig::Gop {
-                frames_per_second: 25,
-                min_rate: rate,
-                max_rate: rate,
-                key_frame_interval: 0,
-                key_frame_ratio: 5.0,
-            },
-            SourceConfig::Gop {
-                frames_per_second: 25,
-                min_rate: rate,
-                max_rate: rate,
-                key_frame_interval: 50,
-                key_frame_ratio: f64::NAN,
-            },
-        ];
-        for config in refused {
-            assert!(config.build(Instant::ZERO).is_err(), "{config:?}");
-        }
-    }
-
-    #[test]
-    #[should_panic(expected = "no frame is due")]
-    fn a_frame_is_not_produced_before_it_is_due() {
-        let mut source = "cbr"
-            .parse::<SourceConfig>()
-            .unwrap()
-            .build(Instant::from_secs(1))
-            .unwrap();
-        source.produce(Instant::ZERO, DataRate::MAX);
-    }
 }

@@ -116,13 +116,44 @@ use Unit::{BitsPerSecond, Bytes, Milliseconds, Number, Share};
 /// Every metric there is.
 pub const METRICS: &[Metric] = &[
     run("jain", Share, |run| run.jain_index),
+    run("fairness", Share, |run| run.fairness_ratio),
+    run("fairness-1s", Share, |run| run.fairness_ratio_min[0]),
+    run("fairness-5s", Share, |run| run.fairness_ratio_min[1]),
+    run("fairness-20s", Share, |run| run.fairness_ratio_min[2]),
     flow("throughput", BitsPerSecond, |flow| {
         Some(flow.traffic.throughput_bits_per_second)
     }),
     flow("goodput", BitsPerSecond, |flow| {
         Some(flow.goodput_bits_per_second)
     }),
+    flow("send-rate", BitsPerSecond, |flow| {
+        Some(flow.traffic.sent_bits_per_second)
+    }),
     flow("rate-variation", Number, |flow| flow.rate_variation),
+    flow("receive-rate-min", BitsPerSecond, |flow| {
+        flow.rates.map(|rates| rates.received_min_bits_per_second)
+    }),
+    flow("receive-rate-max", BitsPerSecond, |flow| {
+        flow.rates.map(|rates| rates.received_max_bits_per_second)
+    }),
+    flow("receive-rate-variation", Number, |flow| {
+        flow.rates?.received_variation
+    }),
+    flow("send-rate-variation", Number, |flow| {
+        flow.rates?.sent_variation
+    }),
+    flow("oscillations", Number, |flow| {
+        flow.rates.map(|rates| rates.oscillations as f64)
+    }),
+    flow("convergence-time", Milliseconds, |flow| {
+        flow.rates?.convergence_time_ms
+    }),
+    flow("feedback-rate", BitsPerSecond, |flow| {
+        Some(flow.traffic.feedback_bits_per_second)
+    }),
+    flow("feedback-overhead", Share, |flow| {
+        flow.traffic.feedback_ratio
+    }),
     flow("loss", Share, |flow| flow.traffic.loss_ratio),
     flow("retransmissions", Share, |flow| {
         flow.traffic.retransmission_ratio

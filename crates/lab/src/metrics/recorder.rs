@@ -1,6 +1,6 @@
 //! Collects what happens in a run into the statistics of its windows.
 
-use anabranch_core::{PathCounters, PathId};
+use anabranch_core::{PathCounters, PathId, SourceLimits};
 use anabranch_link::DropCause;
 use anabranch_sim::{
     Direction, FlowId, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent, World,
@@ -8,8 +8,9 @@ use anabranch_sim::{
 use anabranch_units::{Duration, Instant};
 use anabranch_video::source::SourceConfig;
 
-use super::fairness::jain_index;
+use super::fairness::{jain_index, smallest_over_largest};
 use super::histogram::Histogram;
+use super::series::RateSeries;
 use super::statistics::{
     Distribution, DropReport, FlowStatistics, FrameStatistics, LinkStatistics, PathStatistics,
     Statistics, Traffic,
@@ -24,6 +25,8 @@ use crate::scenario::{FlowSpec, Scenario};
 pub(crate) struct Recorder<'a> {
     scenario: &'a Scenario,
     windows: Vec<WindowRecord>,
+    /// By flow.
+    series: Vec<RateSeries>,
     /// By flow: whether a frame that later ones depend on is missing.
     is_broken: Vec<bool>,
 }
@@ -49,6 +52,9 @@ struct FlowRecord {
 #[derive(Clone, Debug, Default)]
 struct PathRecord {
     sent_packets: u64,
+    sent_bytes: u64,
+    /// Of the other direction.
+    feedback_bytes: u64,
     delivered_packets: u64,
     delivered_bytes: u64,
     dropped_packets: u64,
@@ -112,6 +118,7 @@ impl<'a> Recorder<'a> {
         Recorder {
             scenario,
             windows: windows.iter().map(record).collect(),
+            series: vec![RateSeries::default(); scenario.flows.len()],
             is_broken: vec![false; scenario.flows.len()],
         }
     }
@@ -156,7 +163,7 @@ impl<'a> Recorder<'a> {
         let scenario = self.scenario;
         self.windows
             .iter()
-            .map(|record| record.statistics(scenario, end))
+            .map(|record| record.statistics(scenario, &self.series, end))
             .collect()
     }
 
@@ -193,16 +200,29 @@ impl<'a> Recorder<'a> {
 
 impl Observer for Recorder<'_> {
     #[inline]
-    fn on_sent(&mut self, _now: Instant, packet: &PacketEvent) {
-        self.open_paths(packet)
-            .for_each(|path| path.sent_packets += 1);
+    fn on_sent(&mut self, now: Instant, packet: &PacketEvent) {
+        let size_bytes = u64::from(packet.size_bytes);
+        if packet.direction == Direction::Reverse {
+            let open = self.windows.iter_mut().filter(|record| record.is_open);
+            for record in open {
+                let flow = &mut record.flows[packet.flow.index()];
+                flow.paths[packet.path.index()].feedback_bytes += size_bytes;
+            }
+            return;
+        }
+        self.series[packet.flow.index()].record_sent(now, packet.size_bytes);
+        for path in self.open_paths(packet) {
+            path.sent_packets += 1;
+            path.sent_bytes += size_bytes;
+        }
     }
 
     #[inline]
-    fn on_delivered(&mut self, _now: Instant, packet: &PacketEvent, delay: Duration) {
+    fn on_delivered(&mut self, now: Instant, packet: &PacketEvent, delay: Duration) {
         if packet.direction != Direction::Forward {
             return;
         }
+        self.series[packet.flow.index()].record_received(now, packet.size_bytes);
         for record in &mut self.windows {
             let flow = &mut record.flows[packet.flow.index()];
             flow.second_bytes += u64::from(packet.size_bytes);
@@ -288,7 +308,9 @@ impl WindowRecord {
         for (flow, record) in self.flows.iter_mut().enumerate() {
             for (path, record) in record.paths.iter_mut().enumerate() {
                 let flow = FlowId(flow as u32);
-                record.baseline = world.sender_path_counters(flow, PathId(path as u8));
+                if world.is_session(flow) {
+                    record.baseline = world.sender_path_counters(flow, PathId(path as u8));
+                }
             }
         }
     }
@@ -305,7 +327,9 @@ impl WindowRecord {
         for (flow, (record, spec)) in self.flows.iter_mut().zip(specs).enumerate() {
             for (path, record) in record.paths.iter_mut().enumerate() {
                 let flow = FlowId(flow as u32);
-                record.add(&world.sender_path_counters(flow, PathId(path as u8)));
+                if world.is_session(flow) {
+                    record.add(&world.sender_path_counters(flow, PathId(path as u8)));
+                }
             }
             // A picture that has stood still to the end has stood still.
             if let Some(shown_at) = record.frames.shown_at {
@@ -316,17 +340,41 @@ impl WindowRecord {
         }
     }
 
-    fn statistics(&self, scenario: &Scenario, end: Instant) -> Statistics {
+    /// The least fairness over periods in which all flows of adaptive media run.
+    fn least_fairness(
+        &self,
+        scenario: &Scenario,
+        series: &[RateSeries],
+        seconds: u64,
+        end: Instant,
+    ) -> Option<f64> {
+        let flows = scenario.flows.iter().zip(series);
+        let flows = flows.filter(|(flow, _)| is_adaptive(flow));
+        let flows: Vec<(&FlowSpec, &RateSeries)> = flows.collect();
+        let spans = || flows.iter().map(|(flow, _)| span(flow, end));
+        let common = (
+            spans().map(|(from, _)| from).max()?,
+            spans().map(|(_, to)| to).min()?,
+        );
+        let period = Duration::from_secs(seconds);
+        let rates = flows
+            .iter()
+            .map(|(_, series)| series.received(period, &self.window, common));
+        let rates: Vec<Vec<f64>> = rates.collect();
+        let ratios = (0..rates[0].len())
+            .filter_map(|index| smallest_over_largest(rates.iter().map(|rates| rates[index])));
+        ratios.min_by(f64::total_cmp)
+    }
+
+    fn statistics(&self, scenario: &Scenario, series: &[RateSeries], end: Instant) -> Statistics {
         let mut total = FlowRecord {
             paths: vec![PathRecord::default()],
             ..FlowRecord::default()
         };
         let mut flows = Vec::new();
         for (record, spec) in self.flows.iter().zip(&scenario.flows) {
-            let seconds = self
-                .window
-                .overlap(spec.start, spec.stop.unwrap_or(end))
-                .as_secs_f64();
+            let (start, stop) = span(spec, end);
+            let seconds = self.window.overlap(start, stop).as_secs_f64();
             let mut all_paths = PathRecord::default();
             record.paths.iter().for_each(|path| all_paths.merge(path));
             let path = |(path, spec): (&PathRecord, &crate::scenario::PathSpec)| PathStatistics {
@@ -339,6 +387,7 @@ impl WindowRecord {
                 scheduler: spec.scheduler().to_owned(),
                 goodput_bits_per_second: per_second(record.frames.complete_bytes, seconds),
                 rate_variation: record.rates.coefficient(),
+                rates: series[flows.len()].samples(&self.window, span(spec, end)),
                 traffic: all_paths.traffic(seconds),
                 frames: record.frames.statistics(),
                 paths: record.paths.iter().zip(&spec.paths).map(path).collect(),
@@ -352,8 +401,19 @@ impl WindowRecord {
             jain_index: jain_index(
                 flows
                     .iter()
-                    .map(|flow| flow.traffic.throughput_bits_per_second),
+                    .zip(&scenario.flows)
+                    .filter(|(_, spec)| spec.config().is_some())
+                    .map(|(flow, _)| flow.traffic.throughput_bits_per_second),
             ),
+            fairness_ratio: smallest_over_largest(
+                flows
+                    .iter()
+                    .zip(&scenario.flows)
+                    .filter(|(_, spec)| is_adaptive(spec))
+                    .map(|(flow, _)| flow.traffic.throughput_bits_per_second),
+            ),
+            fairness_ratio_min: [1, 5, 20]
+                .map(|seconds| self.least_fairness(scenario, series, seconds, end)),
             total: FlowStatistics {
                 name: "all flows".to_owned(),
                 goodput_bits_per_second: per_second(total.frames.complete_bytes, seconds),
@@ -372,6 +432,17 @@ impl WindowRecord {
     }
 }
 
+/// From when to when a flow runs.
+fn span(flow: &FlowSpec, end: Instant) -> (Instant, Instant) {
+    (flow.start, flow.stop.unwrap_or(end))
+}
+
+/// Whether it is fair to ask for fairness: the flow follows what the network gives.
+fn is_adaptive(flow: &FlowSpec) -> bool {
+    let source = flow.media().map(|media| media.config.media.source);
+    matches!(source, Some(SourceLimits::Adaptive { .. }))
+}
+
 impl PathRecord {
     /// Adds what the sender has counted since the window opened.
     fn add(&mut self, counters: &PathCounters) {
@@ -384,6 +455,8 @@ impl PathRecord {
 
     fn merge(&mut self, other: &PathRecord) {
         self.sent_packets += other.sent_packets;
+        self.sent_bytes += other.sent_bytes;
+        self.feedback_bytes += other.feedback_bytes;
         self.delivered_packets += other.delivered_packets;
         self.delivered_bytes += other.delivered_bytes;
         self.dropped_packets += other.dropped_packets;
@@ -401,6 +474,9 @@ impl PathRecord {
         Traffic {
             throughput_bits_per_second,
             media_bits_per_second: throughput_bits_per_second * (1.0 - useless_ratio),
+            sent_bits_per_second: per_second(self.sent_bytes, seconds),
+            feedback_bits_per_second: per_second(self.feedback_bytes, seconds),
+            feedback_ratio: ratio(self.feedback_bytes, self.sent_bytes),
             packets_sent: self.sent_packets,
             packets_delivered: self.delivered_packets,
             packets_dropped: self.dropped_packets,

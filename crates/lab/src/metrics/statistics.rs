@@ -3,12 +3,18 @@
 use serde::Serialize;
 
 use super::histogram::Histogram;
+use super::series::RateSamples;
 
 /// All measurements of one window of one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statistics {
-    /// Jain's index over the flows' throughput; `null` if nothing arrived.
+    /// Jain's index over the sessions' throughput; `null` if nothing arrived. Raw datagrams, which
+    /// take what they are told to, are left out.
     pub jain_index: Option<f64>,
+    /// Smallest over largest throughput of the flows of adaptive media; `null`: there are not two.
+    pub fairness_ratio: Option<f64>,
+    /// The same over periods of 1 s, 5 s and 20 s in which all these flows run: the least value.
+    pub fairness_ratio_min: [Option<f64>; 3],
     /// All flows together. Delays and losses are over packets, not over flows.
     pub total: FlowStatistics,
     /// Each flow, in the scenario's order.
@@ -30,6 +36,8 @@ pub struct FlowStatistics {
     pub goodput_bits_per_second: f64,
     /// Coefficient of variation of the throughput's 1 s samples while the flow ran.
     pub rate_variation: Option<f64>,
+    /// How its rates vary; `null`: it does not run for two samples, or is all flows together.
+    pub rates: Option<RateSamples>,
     /// Its packets on all paths.
     pub traffic: Traffic,
     /// Its frames.
@@ -54,6 +62,12 @@ pub struct Traffic {
     pub throughput_bits_per_second: f64,
     /// The same without padding and retransmissions: what is left for media and its headers.
     pub media_bits_per_second: f64,
+    /// Bits sent per second of the window in which the flow ran.
+    pub sent_bits_per_second: f64,
+    /// Bits that the receiver sent back per second of that time.
+    pub feedback_bits_per_second: f64,
+    /// Bytes sent back over bytes sent.
+    pub feedback_ratio: Option<f64>,
     /// Packets sent.
     pub packets_sent: u64,
     /// Packets delivered.

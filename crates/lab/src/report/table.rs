@@ -125,7 +125,7 @@ fn metric_cell(report: &Report, metric: &str, subject: Option<&str>) -> String {
 }
 
 /// A number without its unit, which stands in the heading.
-fn in_unit(value: f64, unit: Unit) -> String {
+pub(crate) fn in_unit(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Share => format!("{:.2}", value * 100.0),
         Unit::Milliseconds => format!("{value:.1}"),
@@ -134,6 +134,33 @@ fn in_unit(value: f64, unit: Unit) -> String {
         Unit::Number if value.fract() == 0.0 => format!("{value:.0}"),
         Unit::Number => format!("{value:.3}"),
     }
+}
+
+/// What [`in_unit`] leaves out.
+pub(crate) fn unit_name(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Share => "%",
+        Unit::Milliseconds => "ms",
+        Unit::BitsPerSecond => "kbit/s",
+        Unit::Bytes => "kB",
+        Unit::Number => "",
+    }
+}
+
+/// The expectations that were not met, as the table has them.
+pub(crate) fn broken_expectations(report: &Report) -> String {
+    let mut rows = expectation_rows(report);
+    let mut is_met = report
+        .expectations
+        .iter()
+        .map(|expectation| expectation.is_met);
+    // The heading stays.
+    let mut index = 0;
+    rows.retain(|_| {
+        index += 1;
+        index == 1 || is_met.next() == Some(false)
+    });
+    grid(&rows)
 }
 
 fn metric_rows(
@@ -339,13 +366,9 @@ fn expectation_rows(report: &Report) -> Rows {
 /// A number with its unit.
 fn written(value: f64, unit: Unit) -> String {
     let number = in_unit(value, unit);
-    match unit {
-        Unit::Share => format!("{number} %"),
-        Unit::Milliseconds => format!("{number} ms"),
-        Unit::BitsPerSecond => format!("{number} kbit/s"),
-        Unit::Bytes => format!("{number} kB"),
-        Unit::Number => number,
-    }
+    format!("{number} {}", unit_name(unit))
+        .trim_end()
+        .to_owned()
 }
 
 #[cfg(test)]

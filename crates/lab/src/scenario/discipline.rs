@@ -11,6 +11,7 @@ use super::link::queue_limit;
 use super::reader::{
     Read, Table, boolean, choice, duration, integer, number, positive_duration, quantity, share,
 };
+use super::shape::{Key, Shape};
 
 #[derive(Clone, Copy)]
 enum Kind {
@@ -32,33 +33,71 @@ const KINDS: [(&str, Kind); 6] = [
 ];
 
 /// Every option of any kind, so that a missing kind is told of before a key that it may explain.
-const ALL_KEYS: [&str; 20] = [
-    "kind",
-    "ecn",
-    "mark-above",
-    "min-threshold",
-    "max-threshold",
-    "max-probability",
-    "weight",
-    "gentle",
-    "mean-packet",
-    "target",
-    "interval",
-    "buckets",
-    "quantum",
-    "update-interval",
-    "max-burst",
-    "derandomise",
-    "max-rtt",
-    "step-threshold",
-    "coupling",
-    "scheduler",
+pub(super) const KEYS: &[Key] = &[
+    Key::required("kind", Shape::Name(names), "which discipline"),
+    Key::new("ecn", Shape::Boolean, "mark packets that understand it"),
+    Key::new("mark-above", Shape::Queue, "drop-tail: mark above this"),
+    Key::new("min-threshold", Shape::Queue, "RED: drop none below"),
+    Key::new("max-threshold", Shape::Queue, "RED: drop all above"),
+    Key::new(
+        "max-probability",
+        Shape::Share,
+        "RED: at the maximum threshold",
+    ),
+    Key::new(
+        "weight",
+        Shape::Share,
+        "RED: of the new sample in the average",
+    ),
+    Key::new("gentle", Shape::Boolean, "RED: up to twice the maximum"),
+    Key::new("mean-packet", Shape::Amount, "RED: for the time it idles"),
+    Key::new("target", Shape::Duration, "the wait to be held"),
+    Key::new(
+        "interval",
+        Shape::Duration,
+        "CoDel: longest usual round trip",
+    ),
+    Key::new("buckets", Shape::Integer(1, 65_536), "FQ-CoDel: queues"),
+    Key::new("quantum", Shape::Amount, "FQ-CoDel: bytes a round"),
+    Key::new(
+        "update-interval",
+        Shape::Duration,
+        "PIE: between two updates",
+    ),
+    Key::new("max-burst", Shape::Duration, "PIE: let through undropped"),
+    Key::new("derandomise", Shape::Boolean, "PIE: space drops evenly"),
+    Key::new(
+        "max-rtt",
+        Shape::Duration,
+        "DualPI2: longest usual round trip",
+    ),
+    Key::new(
+        "step-threshold",
+        Shape::Duration,
+        "DualPI2: mark above this wait",
+    ),
+    Key::new("coupling", Shape::Number(0.0, 100.0), "DualPI2: factor k"),
+    Key::new(
+        "scheduler",
+        Shape::Name(|| SCHEDULERS.map(|(name, _)| name.to_owned()).into()),
+        "DualPI2: which of the two queues is served",
+    ),
 ];
+
+const SCHEDULERS: [(&str, DualQueueScheduler); 2] = [
+    ("wrr", DualQueueScheduler::WeightedRoundRobin),
+    ("ts-fifo", DualQueueScheduler::TimeShiftedFifo),
+];
+
+/// The names of all disciplines.
+pub(super) fn names() -> Vec<String> {
+    KINDS.map(|(name, _)| name.to_owned()).into()
+}
 
 pub(super) fn discipline(node: &Node) -> Read<Discipline> {
     let kind = |node: &Node| choice(node, "queue discipline", &KINDS);
     let (kind, node) = match node.value {
-        Value::Table(_) => (Table::of(node, &ALL_KEYS)?.required("kind", kind)?, node),
+        Value::Table(_) => (Table::of(node, KEYS)?.required("kind", kind)?, node),
         _ => (
             kind(node)?,
             &Node {
@@ -160,11 +199,7 @@ fn dual_pi2(node: &Node) -> Read<DualPi2Options> {
     ];
     let table = options(node, &keys)?;
     let usual = DualPi2Options::default();
-    let schedulers = [
-        ("wrr", DualQueueScheduler::WeightedRoundRobin),
-        ("ts-fifo", DualQueueScheduler::TimeShiftedFifo),
-    ];
-    let scheduler = |node: &Node| choice(node, "scheduler of the two queues", &schedulers);
+    let scheduler = |node: &Node| choice(node, "scheduler of the two queues", &SCHEDULERS);
     Ok(DualPi2Options {
         target: table.or("target", usual.target, positive_duration)?,
         max_rtt: table.or("max-rtt", usual.max_rtt, positive_duration)?,

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use super::error::{Mistake, ScenarioError};
 
 /// A file and the settings that override it, read but not yet understood.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Document {
     file: String,
     overrides: Vec<String>,
@@ -102,6 +102,39 @@ impl Document {
         }
     }
 
+    /// Puts a value that stands elsewhere where `keys` lead to.
+    pub(crate) fn put(&mut self, keys: &[String], value: &Node) -> Result<(), Mistake> {
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let node = self.root.descend(&keys, value.place)?;
+        node.value = value.value.moved(&node.key);
+        node.place = value.place;
+        Ok(())
+    }
+
+    /// Whether an override has set the value that `keys` lead to, or one around it.
+    pub(crate) fn is_overridden(&self, keys: &[String]) -> bool {
+        let mut node = &self.root;
+        for key in keys {
+            let next = match &node.value {
+                Value::Table(entries) => {
+                    let entry = entries.iter().find(|(known, _)| known == key);
+                    entry.map(|(_, value)| value)
+                }
+                Value::Array(elements) => key
+                    .parse()
+                    .ok()
+                    .and_then(|index: usize| elements.get(index)),
+                _ => None,
+            };
+            let Some(next) = next else { return false };
+            node = next;
+            if matches!(node.place, Place::Override(_)) {
+                return true;
+            }
+        }
+        false
+    }
+
     fn apply(&mut self, index: usize) -> Result<(), Mistake> {
         let setting = self.overrides[index].clone();
         let place = Place::Override(index);
@@ -184,6 +217,54 @@ impl Node {
             }
         };
         next.descend(rest, place)
+    }
+}
+
+impl Value {
+    /// The same value at another key.
+    fn moved(&self, key: &str) -> Value {
+        let node = |node: &Node, key: String| Node {
+            value: node.value.moved(&key),
+            place: node.place,
+            key,
+        };
+        match self {
+            Value::Array(elements) => {
+                let elements = elements.iter().enumerate();
+                let element = |(index, element)| node(element, format!("{key}[{index}]"));
+                Value::Array(elements.map(element).collect())
+            }
+            Value::Table(entries) => {
+                let entry =
+                    |(name, value): &(String, Node)| (name.clone(), node(value, join(key, name)));
+                Value::Table(entries.iter().map(entry).collect())
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// As the file has it, without quotes.
+    pub(crate) fn written(&self) -> String {
+        match self {
+            Value::Text(text) => text.clone(),
+            Value::Integer(number) => number.to_string(),
+            Value::Float(number) => number.to_string(),
+            Value::Boolean(value) => value.to_string(),
+            Value::Array(elements) => {
+                let elements: Vec<String> = elements
+                    .iter()
+                    .map(|element| element.value.written())
+                    .collect();
+                format!("[{}]", elements.join(", "))
+            }
+            Value::Table(entries) => {
+                let entry =
+                    |(key, node): &(String, Node)| format!("{key} = {}", node.value.written());
+                let entries: Vec<String> = entries.iter().map(entry).collect();
+                format!("{{ {} }}", entries.join(", "))
+            }
+            Value::Other(kind) => (*kind).to_owned(),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use super::link::LinkSpec;
 use super::reader::{
     Read, Table, instant, list, named, number, positive_duration, quantity, share,
 };
+use super::shape::{Key, Shape};
 use crate::metrics::{METRICS, Metric, Scope, Subject, Unit, Window};
 
 /// "This metric of this subject over this window lies between these bounds."
@@ -25,13 +26,30 @@ pub struct Expectation {
     pub max: Option<f64>,
 }
 
-const BOUND_KEYS: [&str; 5] = ["min", "max", "from", "to", "outside"];
+/// The keys of `[statistics]`.
+pub(super) const STATISTICS_KEYS: &[Key] = &[FROM, TO];
+
+const FROM: Key = Key::new("from", Shape::Duration, "begin of the part that counts");
+const TO: Key = Key::new("to", Shape::Duration, "its end");
+
+/// The keys of a bound besides `min` and `max`, whose shape depends on the metric.
+pub(super) const WINDOW_KEYS: &[Key] = &[
+    FROM,
+    TO,
+    Key::new(
+        "outside",
+        Shape::Pair(&Shape::Duration),
+        "a part that does not count",
+    ),
+];
+
+const BOUND_KEYS: [&str; 5] = ["min", "max", FROM.name, TO.name, "outside"];
 
 /// The window that `[statistics]` asks for, in a run of `duration`.
 pub(super) fn statistics(node: Option<&Node>, duration: Duration) -> Read<Window> {
     let whole = Window::whole(duration);
     let Some(node) = node else { return Ok(whole) };
-    window(&Table::of(node, &["from", "to"])?, node, whole, duration)
+    window(&Table::of(node, STATISTICS_KEYS)?, node, whole, duration)
 }
 
 /// The expectations of `[expect]`; those without a window of their own take that of the statistics.

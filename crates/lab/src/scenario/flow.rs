@@ -3,7 +3,11 @@
 //! A kind is one file in `flow/`, one entry of [`KINDS`] and one variant of [`FlowKind`].
 
 mod media;
+mod raw;
 mod session;
+mod source;
+
+use std::path::Path;
 
 use anabranch_core::{Config, PathId};
 use anabranch_units::{Duration, Instant};
@@ -15,7 +19,10 @@ use super::reader::{
 };
 use super::replicas::numbered;
 
+use super::shape::{Key, Shape};
+
 pub use media::MediaSpec;
+pub use raw::RawSpec;
 
 /// A flow.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,8 +31,10 @@ pub struct FlowSpec {
     pub name: String,
     /// Its paths, in the order of their numbers.
     pub paths: Vec<PathSpec>,
-    /// When it begins.
+    /// When it begins, or may begin: see [`FlowSpec::start_jitter`].
     pub start: Instant,
+    /// By how much later than that it begins at most; by how much, each run draws by its seed.
+    pub start_jitter: Duration,
     /// When it ends; `None`: with the run.
     pub stop: Option<Instant>,
     /// What it carries, and how.
@@ -36,7 +45,9 @@ pub struct FlowSpec {
 #[derive(Clone, Debug, PartialEq)]
 pub enum FlowKind {
     /// Frames of video or audio over a session.
-    Media(MediaSpec),
+    Media(Box<MediaSpec>),
+    /// Datagrams that nobody answers.
+    Raw(RawSpec),
 }
 
 impl FlowSpec {
@@ -44,6 +55,7 @@ impl FlowSpec {
     pub fn config(&self) -> Option<&Config> {
         match &self.kind {
             FlowKind::Media(media) => Some(&media.config),
+            FlowKind::Raw(_) => None,
         }
     }
 
@@ -51,6 +63,7 @@ impl FlowSpec {
     pub fn controller(&self) -> &str {
         match &self.kind {
             FlowKind::Media(media) => &media.config.controller,
+            FlowKind::Raw(raw) => raw.kind,
         }
     }
 
@@ -63,6 +76,7 @@ impl FlowSpec {
     pub fn media(&self) -> Option<&MediaSpec> {
         match &self.kind {
             FlowKind::Media(media) => Some(media),
+            FlowKind::Raw(_) => None,
         }
     }
 }
@@ -82,29 +96,84 @@ pub struct PathSpec {
 struct Kind {
     name: &'static str,
     /// The keys that it has besides [`COMMON_KEYS`], in groups.
-    keys: &'static [&'static [&'static str]],
+    keys: &'static [&'static [Key]],
     /// Reads what these keys say.
-    read: fn(&Table<'_>) -> Read<FlowKind>,
+    read: fn(&Table<'_>, &Context<'_>) -> Read<FlowKind>,
+}
+
+/// What a kind's reader may need to know of the rest of the scenario.
+struct Context<'a> {
+    /// Where the scenario's file lies.
+    folder: &'a Path,
+    paths: &'a [PathSpec],
 }
 
 /// All kinds; the first is that of a flow that does not say.
-const KINDS: &[Kind] = &[media::KIND];
+const KINDS: &[Kind] = &[media::KIND, raw::CBR, raw::ON_OFF, raw::POISSON];
 
 /// The keys that a flow of any kind and the defaults of all flows may have.
-const COMMON_KEYS: &[&str] = &["kind", "paths", "start", "stop", "stagger"];
+const COMMON_KEYS: &[Key] = &[
+    Key::new("kind", Shape::Name(kinds), "what it carries, and how"),
+    Key::new(
+        "paths",
+        Shape::List(&PATH),
+        "routes, in the order of path numbers",
+    ),
+    Key::new("start", Shape::Duration, "when it begins"),
+    Key::new(
+        "start-jitter",
+        Shape::Duration,
+        "by how much later it begins at most, by chance",
+    ),
+    Key::new("stop", Shape::Duration, "when it ends"),
+    Key::new(
+        "stagger",
+        Shape::Duration,
+        "from the start of one of several alike to the next",
+    ),
+];
 
-const OWN_KEYS: &[&str] = &["name", "count"];
+const OWN_KEYS: &[Key] = &[
+    Key::new("name", Shape::Text, "name in reports"),
+    Key::new("count", Shape::Integer(1, 10_000), "so many flows alike"),
+];
+
+const PATH: Shape = Shape::Any(&[Shape::Text, Shape::Table(PATH_KEYS)]);
+
+const PATH_KEYS: &[Key] = &[
+    Key::required("route", Shape::Text, "name of a route"),
+    Key::new(
+        "weight",
+        Shape::Number(0.0, 1e6),
+        "how much the user likes it",
+    ),
+    Key::new("metered", Shape::Boolean, "whether the user pays by volume"),
+];
+
+fn kinds() -> Vec<String> {
+    KINDS.iter().map(|kind| kind.name.to_owned()).collect()
+}
+
+/// The keys of flows of any kind, or of their defaults, each kind's after those of all.
+pub(super) fn all_keys(is_default: bool) -> Vec<Key> {
+    let own = if is_default { &[][..] } else { OWN_KEYS };
+    let of_kinds = KINDS.iter().flat_map(|kind| kind.keys.concat());
+    own.iter()
+        .chain(COMMON_KEYS)
+        .copied()
+        .chain(of_kinds)
+        .collect()
+}
 
 /// All flows: those of `node`, each completed by the defaults and multiplied by its count.
 pub(super) fn flows(
     node: &Node,
     defaults: Option<&Node>,
     routes: &[RouteSpec],
+    folder: &Path,
 ) -> Read<Vec<FlowSpec>> {
     if let Some(defaults) = defaults {
-        let of_kinds = KINDS.iter().flat_map(|kind| kind.keys.concat());
-        let keys: Vec<&str> = COMMON_KEYS.iter().copied().chain(of_kinds).collect();
-        Table::of(defaults, &keys)?;
+        Table::of(defaults, &all_keys(true))?;
     }
     let mut flows: Vec<FlowSpec> = Vec::new();
     let elements = list(node)?;
@@ -113,7 +182,7 @@ pub(super) fn flows(
             1 => "flow".to_owned(),
             _ => format!("flow-{}", index + 1),
         };
-        flows.extend(copies(element, defaults, default_name, routes)?);
+        flows.extend(copies(element, defaults, default_name, routes, folder)?);
     }
     for (index, flow) in flows.iter().enumerate() {
         if flows[..index].iter().any(|other| other.name == flow.name) {
@@ -144,13 +213,15 @@ fn kind_of(node: &Node, defaults: Option<&Node>) -> Read<&'static Kind> {
 }
 
 /// The flow at `node` with those defaults that its kind knows.
-fn with_defaults(flow: &Node, defaults: Option<&Node>, keys: &[&str]) -> Node {
+fn with_defaults(flow: &Node, defaults: Option<&Node>, keys: &[Key]) -> Node {
     let mut merged = flow.clone();
     if let (Value::Table(entries), Some(Value::Table(defaults))) =
         (&mut merged.value, defaults.map(|node| &node.value))
     {
         for (key, value) in defaults {
-            if keys.contains(&key.as_str()) && !entries.iter().any(|(own, _)| own == key) {
+            if keys.iter().any(|known| known.name == key)
+                && !entries.iter().any(|(own, _)| own == key)
+            {
                 entries.push((key.clone(), value.clone()));
             }
         }
@@ -164,6 +235,7 @@ fn copies(
     defaults: Option<&Node>,
     name: String,
     routes: &[RouteSpec],
+    folder: &Path,
 ) -> Read<Vec<FlowSpec>> {
     let kind = kind_of(node, defaults)?;
     let keys = [OWN_KEYS, COMMON_KEYS, &kind.keys.concat()].concat();
@@ -173,12 +245,18 @@ fn copies(
     let count = table.or("count", 1, |node| integer(node, 1..=10_000))?;
     let stagger = table.or("stagger", Duration::ZERO, duration)?;
     let paths_of = |number| table.required("paths", |node| paths(&numbered(node, number), routes));
+    let paths = paths_of(1)?;
+    let context = Context {
+        folder,
+        paths: &paths,
+    };
     let flow = FlowSpec {
         name: table.or("name", name, |node| text(node).map(str::to_owned))?,
-        paths: paths_of(1)?,
         start: table.or("start", Instant::ZERO, instant)?,
+        start_jitter: table.or("start-jitter", Duration::ZERO, duration)?,
         stop: table.optional("stop", instant)?,
-        kind: (kind.read)(table)?,
+        kind: (kind.read)(table, &context)?,
+        paths,
     };
     let copy = |index: u64| {
         Ok(FlowSpec {
@@ -194,7 +272,7 @@ fn copies(
     };
     let last = copy(count - 1)?;
     match (flow.stop, table.node("stop")) {
-        (Some(stop), Some(node)) if stop <= last.start => {
+        (Some(stop), Some(node)) if stop <= last.start + last.start_jitter => {
             Err(node.mistake(format!("{} would stop before it starts", last.name)))
         }
         _ => (0..count).map(copy).collect(),
@@ -216,7 +294,7 @@ fn paths(node: &Node, routes: &[RouteSpec]) -> Read<Vec<PathSpec>> {
             is_metered: false,
         }),
         _ => {
-            let table = Table::of(node, &["route", "weight", "metered"])?;
+            let table = Table::of(node, PATH_KEYS)?;
             Ok(PathSpec {
                 route: table.required("route", route)?,
                 weight: table.or("weight", 1.0, weight)?,

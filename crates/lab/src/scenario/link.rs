@@ -7,13 +7,14 @@ use anabranch_link::{
 };
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
-use super::discipline::discipline;
+use super::discipline::{self, discipline};
 use super::document::{Node, Value, known_names};
 use super::reader::{
     Read, Table, boolean, choice, duration, instant, list_of, number, positive_duration,
     positive_rate, quantity, rate, share, text,
 };
 use super::replicas::{Replica, replicas};
+use super::shape::{Key, Shape};
 
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,23 +50,129 @@ pub(super) fn links(node: &Node, folder: &Path) -> Read<Vec<LinkSpec>> {
     replicas(node)?.into_iter().map(link).collect()
 }
 
-const KEYS: [&str; 11] = [
-    "rate",
-    "trace",
-    "delay",
-    "delay-step",
-    "jitter",
-    "queue",
-    "discipline",
-    "loss",
-    "rate-schedule",
-    "delay-schedule",
-    "outages",
+/// The keys of a link.
+pub(super) const LINK_KEYS: &[Key] = &[
+    COUNT,
+    Key::new("rate", Shape::Rate, "bottleneck's rate"),
+    Key::new(
+        "trace",
+        Shape::Text,
+        "file of delivery opportunities, instead of a rate",
+    ),
+    Key::new("delay", Shape::Duration, "propagation, one way"),
+    Key::new(
+        "delay-step",
+        Shape::Duration,
+        "of several alike, how much longer each is than the one before",
+    ),
+    Key::new(
+        "jitter",
+        Shape::Table(JITTER_KEYS),
+        "variation of the delay",
+    ),
+    Key::new("queue", Shape::Queue, "what the queue holds"),
+    Key::new(
+        "discipline",
+        Shape::Any(&[
+            Shape::Name(discipline::names),
+            Shape::Table(discipline::KEYS),
+        ]),
+        "which packets the queue drops or marks",
+    ),
+    Key::new(
+        "loss",
+        Shape::Any(&[Shape::Share, Shape::Table(LOSS_KEYS)]),
+        "share of packets lost, each on its own or in bursts",
+    ),
+    Key::new(
+        "rate-schedule",
+        Shape::List(&Shape::Table(RATE_CHANGE_KEYS)),
+        "rates that hold from a moment on",
+    ),
+    Key::new(
+        "delay-schedule",
+        Shape::List(&Shape::Table(DELAY_CHANGE_KEYS)),
+        "delays that hold from a moment on",
+    ),
+    Key::new(
+        "outages",
+        Shape::List(&Shape::Table(SPAN_KEYS)),
+        "times in which everything is lost",
+    ),
+];
+
+const JITTER_KEYS: &[Key] = &[
+    Key::new("std", Shape::Duration, "standard deviation"),
+    Key::new(
+        "max-deviations",
+        Shape::Number(0.0, 100.0),
+        "where the distribution is cut, in standard deviations",
+    ),
+    Key::new(
+        "shape",
+        Shape::Name(|| JITTER_SHAPES.map(|(name, _)| name.to_owned()).into()),
+        "how RFC 8868's z is read",
+    ),
+    Key::new(
+        "reordering",
+        Shape::Boolean,
+        "whether packets may overtake others",
+    ),
+];
+
+const JITTER_SHAPES: [(&str, JitterShape); 2] = [
+    ("zero-mean", JitterShape::ZeroMean),
+    ("folded", JitterShape::Folded),
+];
+
+const LOSS_KEYS: &[Key] = &[
+    Key::required(
+        "good-to-bad",
+        Shape::Share,
+        "chance to turn bad after a packet",
+    ),
+    Key::required(
+        "bad-to-good",
+        Shape::Share,
+        "chance to turn good after a packet",
+    ),
+    Key::new("loss-in-good", Shape::Share, "share lost while good"),
+    Key::new("loss-in-bad", Shape::Share, "share lost while bad"),
+];
+
+const AT: Key = Key::required("at", Shape::Duration, "time since the start of the run");
+
+pub(super) const RATE_CHANGE_KEYS: &[Key] =
+    &[AT, Key::required("rate", Shape::Rate, "from then on")];
+
+const DELAY_CHANGE_KEYS: &[Key] = &[AT, Key::required("delay", Shape::Duration, "from then on")];
+
+pub(super) const SPAN_KEYS: &[Key] = &[AT, Key::required("for", Shape::Duration, "how long")];
+
+/// A list of links: names, or all that one table describes.
+const HOPS: Shape = Shape::List(&Shape::Any(&[Shape::Text, Shape::Table(EACH_KEYS)]));
+
+const EACH_KEYS: &[Key] = &[
+    Key::required("each", Shape::Text, "a table of several alike"),
+    Key::new("reversed", Shape::Boolean, "from the last to the first"),
+];
+
+pub(super) const COUNT: Key = Key::new(
+    "count",
+    Shape::Integer(1, 10_000),
+    "so many alike: NAME-1, NAME-2, …",
+);
+
+/// The keys of a route.
+pub(super) const ROUTE_KEYS: &[Key] = &[
+    COUNT,
+    Key::required("forward", HOPS, "links from sender to receiver"),
+    Key::required("reverse", HOPS, "links from receiver to sender"),
 ];
 
 /// `number`: which of several alike it is, from 1.
 fn link_config(node: &Node, number: u64, folder: &Path) -> Read<LinkConfig> {
-    let table = Table::of(node, &KEYS)?;
+    let table = Table::of(node, LINK_KEYS)?;
     let config = LinkConfig {
         rate: table.optional("rate", positive_rate)?,
         rate_schedule: table.or("rate-schedule", Vec::new(), |node| {
@@ -81,7 +188,7 @@ fn link_config(node: &Node, number: u64, folder: &Path) -> Read<LinkConfig> {
         queue: table.or("queue", QueueLimit::Unlimited, queue_limit)?,
         discipline: table.or("discipline", Discipline::default(), discipline)?,
         loss: table.or("loss", LossModel::None, loss_model)?,
-        outages: table.or("outages", Vec::new(), |node| list_of(node, outage))?,
+        outages: table.or("outages", Vec::new(), |node| list_of(node, span))?,
     };
     // What the readers above let pass and the link refuses, at the key that is about it.
     config.build(Seed::default()).map_err(|error| {
@@ -123,13 +230,9 @@ fn trace(node: &Node, folder: &Path) -> Read<Trace> {
 }
 
 fn jitter(node: &Node) -> Read<JitterModel> {
-    let table = Table::of(node, &["std", "max-deviations", "shape", "reordering"])?;
+    let table = Table::of(node, JITTER_KEYS)?;
     let usual = JitterModel::default();
-    let shapes = [
-        ("zero-mean", JitterShape::ZeroMean),
-        ("folded", JitterShape::Folded),
-    ];
-    let shape = |node: &Node| choice(node, "shape of jitter", &shapes);
+    let shape = |node: &Node| choice(node, "shape of jitter", &JITTER_SHAPES);
     let deviations = |node: &Node| number(node, 0.0..=100.0);
     Ok(JitterModel {
         std: table.or("std", usual.std, duration)?,
@@ -139,8 +242,9 @@ fn jitter(node: &Node) -> Read<JitterModel> {
     })
 }
 
-fn rate_change(node: &Node) -> Read<(Instant, DataRate)> {
-    let table = Table::of(node, &["at", "rate"])?;
+/// A rate, and when it comes into force.
+pub(super) fn rate_change(node: &Node) -> Read<(Instant, DataRate)> {
+    let table = Table::of(node, RATE_CHANGE_KEYS)?;
     Ok((
         table.required("at", instant)?,
         table.required("rate", rate)?,
@@ -148,15 +252,16 @@ fn rate_change(node: &Node) -> Read<(Instant, DataRate)> {
 }
 
 fn delay_change(node: &Node) -> Read<(Instant, Duration)> {
-    let table = Table::of(node, &["at", "delay"])?;
+    let table = Table::of(node, DELAY_CHANGE_KEYS)?;
     Ok((
         table.required("at", instant)?,
         table.required("delay", duration)?,
     ))
 }
 
-fn outage(node: &Node) -> Read<(Instant, Duration)> {
-    let table = Table::of(node, &["at", "for"])?;
+/// When a part of the run begins, and how long it is.
+pub(super) fn span(node: &Node) -> Read<(Instant, Duration)> {
+    let table = Table::of(node, SPAN_KEYS)?;
     Ok((
         table.required("at", instant)?,
         table.required("for", positive_duration)?,
@@ -179,10 +284,7 @@ fn loss_model(node: &Node) -> Read<LossModel> {
             probability: share(node)?,
         });
     }
-    let table = Table::of(
-        node,
-        &["good-to-bad", "bad-to-good", "loss-in-good", "loss-in-bad"],
-    )?;
+    let table = Table::of(node, LOSS_KEYS)?;
     Ok(LossModel::GilbertElliott {
         good_to_bad: table.required("good-to-bad", share)?,
         bad_to_good: table.required("bad-to-good", share)?,
@@ -201,7 +303,7 @@ pub(super) fn routes(node: &Node, links: &[LinkSpec]) -> Read<Vec<RouteSpec>> {
     };
     let route = |replica: Replica| {
         let Replica { name, node, .. } = replica;
-        let table = Table::of(&node, &["forward", "reverse"])?;
+        let table = Table::of(&node, ROUTE_KEYS)?;
         let forward = table.required("forward", hops)?;
         let reverse = table.required("reverse", hops)?;
         Ok(RouteSpec {
@@ -219,7 +321,7 @@ fn hop(node: &Node, links: &[LinkSpec]) -> Read<Vec<usize>> {
         let names = links.iter().map(|link| link.name.as_str());
         return named_index(node, "link", names).map(|index| vec![index]);
     }
-    let table = Table::of(node, &["each", "reversed"])?;
+    let table = Table::of(node, EACH_KEYS)?;
     let is_reversed = table.or("reversed", false, boolean)?;
     let mut hops = table.required("each", |node| {
         let groups = links.iter().map(|link| link.group.as_str());

@@ -21,7 +21,7 @@ pub(super) struct Table<'a> {
 
 impl<'a> Table<'a> {
     /// The table at `node`; keys other than `known` are mistakes.
-    pub(super) fn of(node: &'a Node, known: &[&str]) -> Read<Table<'a>> {
+    pub(super) fn of(node: &'a Node, known: &[impl AsRef<str>]) -> Read<Table<'a>> {
         let table = Table {
             node,
             entries: named(node)?,
@@ -29,11 +29,11 @@ impl<'a> Table<'a> {
         let unknown = table
             .entries
             .iter()
-            .find(|(key, _)| !known.contains(&key.as_str()));
+            .find(|(key, _)| !known.iter().any(|known| known.as_ref() == key));
         match unknown {
             Some((_, value)) => Err(value.mistake(format!(
                 "unknown key; known are {}",
-                known_names(known.iter().copied())
+                known_names(known.iter().map(AsRef::as_ref))
             ))),
             None => Ok(table),
         }
@@ -44,6 +44,11 @@ impl<'a> Table<'a> {
             .iter()
             .find(|(name, _)| name == key)
             .map(|(_, node)| node)
+    }
+
+    /// A mistake at a key, or at the table as a whole if there is no such key.
+    pub(super) fn mistake(&self, key: &str, message: impl Display) -> Mistake {
+        self.node(key).unwrap_or(self.node).mistake(message)
     }
 
     pub(super) fn optional<T>(

@@ -491,7 +491,8 @@ fn overrides_replace_and_add() {
     let source = flow("flows.0.source={kind=\"cbr\",rate=\"2 Mbit/s\"}")
         .media()
         .unwrap()
-        .source;
+        .source
+        .clone();
     let rate = DataRate::from_megabits_per_second(2);
     assert_eq!(
         source,

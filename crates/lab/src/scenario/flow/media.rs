@@ -1,15 +1,14 @@
 //! Flows of media.
 
 use anabranch_core::{Config, MediaConfig, SourceLimits};
-use anabranch_units::{Duration, Instant};
-use anabranch_video::source::{SourceConfig, SourceConfigError};
+use anabranch_units::{Duration, Instant, Seed};
+use anabranch_video::source::{FrameSource, Paused, SourceConfig, SourceConfigError};
 
-use super::{FlowKind, Kind, session};
-use crate::scenario::document::{Node, Value};
-use crate::scenario::error::Mistake;
-use crate::scenario::reader::{
-    Read, Table, integer, number, positive_duration, positive_rate, share, text,
-};
+use super::source::{SOURCE, named_source, source};
+use super::{Context, FlowKind, Kind, session};
+use crate::scenario::link::{SPAN_KEYS, span};
+use crate::scenario::reader::{Read, Table, list_of, positive_duration, share};
+use crate::scenario::shape::{Key, Shape};
 
 /// Frames over a session.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +17,23 @@ pub struct MediaSpec {
     pub config: Config,
     /// Where the frames come from.
     pub source: SourceConfig,
+    /// When there are none, and for how long.
+    pub pauses: Vec<(Instant, Duration)>,
+}
+
+impl MediaSpec {
+    /// The source of a flow that begins at `start`.
+    pub(crate) fn build(
+        &self,
+        start: Instant,
+        seed: Seed,
+    ) -> Result<Box<dyn FrameSource>, SourceConfigError> {
+        let source = self.source.build(start, seed)?;
+        if self.pauses.is_empty() {
+            return Ok(source);
+        }
+        Ok(Box::new(Paused::new(source, self.pauses.clone())))
+    }
 }
 
 pub(super) const KIND: Kind = Kind {
@@ -26,20 +42,45 @@ pub(super) const KIND: Kind = Kind {
     read,
 };
 
-const KEYS: &[&str] = &["source", "deadline", "reassembly-wait", "target-fraction"];
+const KEYS: &[Key] = &[
+    Key::new("source", SOURCE, "where frames come from"),
+    Key::new(
+        "pauses",
+        Shape::List(&Shape::Table(SPAN_KEYS)),
+        "times without frames",
+    ),
+    Key::new(
+        "deadline",
+        Shape::Duration,
+        "from a frame's capture until it is worthless",
+    ),
+    Key::new(
+        "reassembly-wait",
+        Shape::Duration,
+        "how long the rest of a frame is waited for",
+    ),
+    Key::new(
+        "target-fraction",
+        Shape::Share,
+        "the encoder's share of the estimated bandwidth",
+    ),
+];
 
-fn read(table: &Table<'_>) -> Read<FlowKind> {
-    let source = table.or(
-        "source",
-        named_source("ideal").expect("it is known"),
-        source,
-    )?;
+fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
+    let source = match table.node("source") {
+        Some(node) => source(node, context.folder)?,
+        None => named_source("ideal").expect("it is known"),
+    };
     let session = session::config(table)?;
     let config = Config {
         media: media_config(table, session.media, &source)?,
         ..session
     };
-    Ok(FlowKind::Media(MediaSpec { config, source }))
+    Ok(FlowKind::Media(Box::new(MediaSpec {
+        config,
+        source,
+        pauses: table.or("pauses", Vec::new(), |node| list_of(node, span))?,
+    })))
 }
 
 fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) -> Read<MediaConfig> {
@@ -70,85 +111,17 @@ fn limits(source: &SourceConfig) -> SourceLimits {
             min_rate: min,
             max_rate: max,
             ..
-        } => SourceLimits::Adaptive { min, max },
-        SourceConfig::Cbr { .. } => SourceLimits::Fixed,
-    }
-}
-
-fn named_source(name: &str) -> Result<SourceConfig, SourceConfigError> {
-    name.parse()
-}
-
-fn source(node: &Node) -> Read<SourceConfig> {
-    let named = |node: &Node| named_source(text(node)?).map_err(|error| node.mistake(error));
-    if let Value::Text(_) = node.value {
-        return named(node);
-    }
-    let all = [
-        "kind",
-        "fps",
-        "min",
-        "max",
-        "key-interval",
-        "key-ratio",
-        "rate",
-    ];
-    let usual = Table::of(node, &all)?.required("kind", named)?;
-    let fps = |node| integer(node, 1..=1_000_u32);
-    let source = match usual {
-        SourceConfig::Ideal {
-            frames_per_second,
-            min_rate,
-            max_rate,
-        } => {
-            let table = Table::of(node, &["kind", "fps", "min", "max"])?;
-            SourceConfig::Ideal {
-                frames_per_second: table.or("fps", frames_per_second, fps)?,
-                min_rate: table.or("min", min_rate, positive_rate)?,
-                max_rate: table.or("max", max_rate, positive_rate)?,
-            }
         }
-        SourceConfig::Gop {
-            frames_per_second,
-            min_rate,
-            max_rate,
-            key_frame_ratio,
+        | SourceConfig::Statistical {
+            min_rate: min,
+            max_rate: max,
             ..
-        } => {
-            let table = Table::of(
-                node,
-                &["kind", "fps", "min", "max", "key-interval", "key-ratio"],
-            )?;
-            let frames_per_second = table.or("fps", frames_per_second, fps)?;
-            let interval = Duration::from_secs(2);
-            let interval = table.or("key-interval", interval, positive_duration)?;
-            SourceConfig::Gop {
-                frames_per_second,
-                min_rate: table.or("min", min_rate, positive_rate)?,
-                max_rate: table.or("max", max_rate, positive_rate)?,
-                key_frame_interval: frames_in(interval, frames_per_second),
-                key_frame_ratio: table.or("key-ratio", key_frame_ratio, |node| {
-                    number(node, 1.0..=1_000.0)
-                })?,
-            }
         }
-        SourceConfig::Cbr {
-            frames_per_second,
-            rate,
-        } => {
-            let table = Table::of(node, &["kind", "fps", "rate"])?;
-            SourceConfig::Cbr {
-                frames_per_second: table.or("fps", frames_per_second, fps)?,
-                rate: table.or("rate", rate, positive_rate)?,
-            }
-        }
-    };
-    let refused = |error: SourceConfigError| -> Mistake { node.mistake(error) };
-    source.build(Instant::ZERO).map_err(refused)?;
-    Ok(source)
-}
-
-fn frames_in(span: Duration, frames_per_second: u32) -> u32 {
-    let frames = span.as_secs_f64() * f64::from(frames_per_second);
-    (frames + 0.5).clamp(1.0, f64::from(u32::MAX)) as u32
+        | SourceConfig::Trace {
+            min_rate: min,
+            max_rate: max,
+            ..
+        } => SourceLimits::Adaptive { min, max },
+        SourceConfig::Cbr { .. } | SourceConfig::Audio { .. } => SourceLimits::Fixed,
+    }
 }

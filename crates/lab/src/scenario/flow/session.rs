@@ -11,22 +11,111 @@ use crate::scenario::reader::{
     Read, Table, boolean, choice, duration, integer, positive_duration, positive_rate, quantity,
     text,
 };
+use crate::scenario::shape::Key;
+use crate::scenario::shape::Shape::{
+    self, Amount, Any, Boolean, Integer, Name, NameWithOptions, Rate,
+};
 
 /// The keys that [`config`] reads.
-pub(super) const KEYS: &[&str] = &[
-    "controller",
-    "scheduler",
-    "padding",
-    "feedback",
-    "loss-detection",
-    "min-rate",
-    "max-rate",
-    "initial-window",
-    "ecn",
-    "initial-rate",
-    "fixed-rate",
-    "packet",
-    "overhead",
+pub(super) const KEYS: &[Key] = &[
+    Key::new(
+        "controller",
+        NameWithOptions(controllers),
+        "congestion controller of each path",
+    ),
+    Key::new(
+        "scheduler",
+        Name(schedulers),
+        "which packet takes which path",
+    ),
+    Key::new(
+        "padding",
+        Name(paddings),
+        "when a path is filled up with padding",
+    ),
+    Key::new("feedback", FEEDBACK, "when the receiver reports"),
+    Key::new(
+        "loss-detection",
+        Name(loss_detections),
+        "when a packet counts as lost",
+    ),
+    Key::new("min-rate", Rate, "below which no controller goes"),
+    Key::new("max-rate", Rate, "above which no controller needs to go"),
+    Key::new(
+        "initial-window",
+        Integer(1, 1_000),
+        "of each path's controller, in packets",
+    ),
+    Key::new("ecn", Boolean, "whether packets may carry an ECN codepoint"),
+    Key::new(
+        "initial-rate",
+        Rate,
+        "that each path's controller starts with",
+    ),
+    Key::new("fixed-rate", Rate, "of the controller \"fixed\""),
+    Key::new(
+        "packet",
+        Amount,
+        "most media bytes in a packet, 64 B to 9 kB",
+    ),
+    Key::new(
+        "overhead",
+        Amount,
+        "bytes that network and encryption add to each packet",
+    ),
+];
+
+const FEEDBACK: Shape = Any(&[Name(feedback_names), Shape::Table(FEEDBACK_KEYS)]);
+
+const FEEDBACK_KEYS: &[Key] = &[
+    Key::new("every", Integer(1, 1_000), "packets"),
+    Key::new("max-delay", Shape::Duration, "how long a report may wait"),
+    Key::new(
+        "interval",
+        Shape::Duration,
+        "from one periodic report to the next",
+    ),
+    Key::new("on-hole", Boolean, "whether a gap is reported at once"),
+];
+
+fn controllers() -> Vec<String> {
+    congestion::CONTROLLERS
+        .iter()
+        .map(|entry| entry.name.to_owned())
+        .collect()
+}
+
+fn schedulers() -> Vec<String> {
+    SCHEDULERS
+        .iter()
+        .map(|entry| entry.name.to_owned())
+        .collect()
+}
+
+fn paddings() -> Vec<String> {
+    PaddingPolicy::NAMES
+        .iter()
+        .map(|(name, _)| (*name).to_owned())
+        .collect()
+}
+
+fn loss_detections() -> Vec<String> {
+    LossDetection::NAMES
+        .iter()
+        .map(|(name, _)| (*name).to_owned())
+        .collect()
+}
+
+fn feedback_names() -> Vec<String> {
+    FEEDBACK_NAMES
+        .iter()
+        .map(|(name, _)| (*name).to_owned())
+        .collect()
+}
+
+const FEEDBACK_NAMES: [(&str, Option<FeedbackSchedule>); 2] = [
+    ("controller", None),
+    ("every packet", Some(FeedbackSchedule::EVERY_PACKET)),
 ];
 
 /// The set-up of both ends.
@@ -70,7 +159,7 @@ pub(super) fn config(table: &Table<'_>) -> Read<Config> {
     })
 }
 
-fn bytes(node: &Node, range: std::ops::RangeInclusive<u64>) -> Read<u64> {
+pub(super) fn bytes(node: &Node, range: std::ops::RangeInclusive<u64>) -> Read<u64> {
     let ByteCount(bytes) = quantity(node)?;
     if range.contains(&bytes) {
         return Ok(bytes);
@@ -81,14 +170,10 @@ fn bytes(node: &Node, range: std::ops::RangeInclusive<u64>) -> Read<u64> {
 
 fn feedback(node: &Node) -> Read<Option<FeedbackSchedule>> {
     if let Value::Text(_) = node.value {
-        let known = [
-            ("controller", None),
-            ("every packet", Some(FeedbackSchedule::EVERY_PACKET)),
-        ];
-        return choice(node, "feedback", &known);
+        return choice(node, "feedback", &FEEDBACK_NAMES);
     }
     let usual = FeedbackSchedule::default();
-    let table = Table::of(node, &["every", "max-delay", "interval", "on-hole"])?;
+    let table = Table::of(node, FEEDBACK_KEYS)?;
     Ok(Some(FeedbackSchedule {
         every_packets: table.or("every", usual.every_packets, |node| {
             integer(node, 1..=1_000_u32)

@@ -1,0 +1,16 @@
+//! `anabranch schema`: what editors need to know of scenario files.
+
+/// Prints the JSON Schema of scenario files, for editors.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Editors that know TOML schemas (Even Better TOML in VS Code, taplo elsewhere) check and complete a
+scenario whose first line names one:
+
+  anabranch schema > scenario.schema.json
+  #:schema ./scenario.schema.json")]
+pub(crate) struct Arguments {}
+
+pub(crate) fn run(_: &Arguments) -> anyhow::Result<()> {
+    print!("{}", anabranch_lab::schema());
+    Ok(())
+}

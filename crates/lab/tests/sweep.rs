@@ -1,0 +1,114 @@
+//! A sweep from the scenario file to the table, the JSON report and the picture.
+
+use anabranch_lab::{Point, RunOptions, plot_sweep, run_sweep, sweep_json, sweep_table};
+
+const GRID: &str = r#"title = "Grid"
+duration = "10 s"
+[links.up]
+rate = "1 Mbit/s"
+queue = "100 ms"
+[links.down]
+[routes.only]
+forward = ["up"]
+reverse = ["down"]
+[[flows]]
+name = "load"
+kind = "cbr"
+rate = "1 Mbit/s"
+paths = ["only"]
+[sweep]
+"flows.0.rate" = ["500 kbit/s", "1 Mbit/s", "2 Mbit/s"]
+"links.up.delay" = ["5 ms", "10 ms"]
+[expect]
+loss.load = { max = "1 %" }
+"#;
+
+#[test]
+fn a_sweep_has_a_row_for_each_point_and_judges_each() {
+    let points = Point::parse("grid.toml", GRID, &[]).unwrap();
+    assert_eq!(points.len(), 6);
+    let report = run_sweep(&points, &RunOptions::seeds(2), &|_| ()).unwrap();
+    let verdicts: Vec<bool> = report
+        .points
+        .iter()
+        .map(|point| point.report.is_as_expected)
+        .collect();
+    // Twice the link's rate loses half, at any delay.
+    assert_eq!(verdicts, [true, true, true, true, false, false]);
+    assert!(!report.is_as_expected);
+    let table = sweep_table(&report);
+    let heading = table
+        .lines()
+        .find(|line| line.starts_with("flows.0.rate"))
+        .unwrap();
+    for text in [
+        "links.up.delay",
+        "loss.load %",
+        "delay-mean ms",
+        "utilisation.up %",
+    ] {
+        assert!(heading.contains(text), "{heading}");
+    }
+    assert!(!heading.contains("jain"), "there is one flow: {heading}");
+    let rows = |start: &str| table.lines().filter(|line| line.starts_with(start)).count();
+    assert_eq!(
+        (rows("500 kbit/s "), rows("1 Mbit/s "), rows("2 Mbit/s ")),
+        (2, 2, 2)
+    );
+    assert_eq!(rows("flows.0.rate=2 Mbit/s, links.up.delay="), 2, "{table}");
+    assert!(table.contains("<= 1.00 %"), "{table}");
+    let json: serde_json::Value = serde_json::from_str(&sweep_json(&report)).unwrap();
+    assert_eq!(json["schema"], "anabranch-sweep/1");
+    assert_eq!(json["points"][5]["settings"][1]["value"], "10 ms");
+    assert_eq!(json["points"][5]["report"]["runs"][1]["seed"], 2);
+}
+
+#[test]
+fn a_sweep_is_drawn_over_the_numeric_key_with_the_most_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("grid.svg");
+    let points = Point::parse("grid.toml", GRID, &[]).unwrap();
+    let report = run_sweep(&points, &RunOptions::seeds(1), &|_| ()).unwrap();
+    plot_sweep(&report, &path).unwrap();
+    let svg = std::fs::read_to_string(&path).unwrap();
+    for text in ["flows.0.rate, Mbit/s", "loss.load %", "5 ms", "10 ms"] {
+        assert!(svg.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn a_sweep_over_names_alone_cannot_be_drawn() {
+    let settings = [
+        "sweep={}".to_owned(),
+        "sweep.title=[\"a\", \"b\"]".to_owned(),
+    ];
+    let points = Point::parse("grid.toml", GRID, &settings).unwrap();
+    let report = run_sweep(&points, &RunOptions::seeds(1), &|_| ()).unwrap();
+    let error = plot_sweep(&report, "grid.svg".as_ref())
+        .unwrap_err()
+        .to_string();
+    assert!(error.starts_with("grid.svg: "), "{error}");
+}
+
+#[test]
+fn traces_of_a_sweep_lie_in_a_folder_for_each_point() {
+    let folder = tempfile::tempdir().unwrap();
+    let points = Point::parse("grid.toml", GRID, &["duration=1 s".to_owned()]).unwrap();
+    let options = RunOptions {
+        seeds: vec![1],
+        trace: Some((
+            folder.path().to_owned(),
+            anabranch_lab::TraceOptions::default(),
+        )),
+        ..RunOptions::default()
+    };
+    run_sweep(&points, &options, &|_| ()).unwrap();
+    for point in 1..=6 {
+        assert!(
+            folder
+                .path()
+                .join(format!("point-{point}/links.csv"))
+                .exists()
+        );
+    }
+}

@@ -1,0 +1,94 @@
+//! A source that falls silent for a while and comes back.
+
+use anabranch_units::{DataRate, Duration, Instant};
+
+use super::{FrameShape, FrameSource};
+
+/// Another source without the frames that are due in pauses. The first after a pause is a key
+/// frame, for whoever joined in between.
+#[derive(Debug)]
+pub struct Paused {
+    source: Box<dyn FrameSource>,
+    /// When each pause begins, and how long it lasts.
+    pauses: Vec<(Instant, Duration)>,
+    has_skipped: bool,
+}
+
+impl Paused {
+    /// Leaves out the frames of `source` that are due in `pauses`.
+    pub fn new(source: Box<dyn FrameSource>, pauses: Vec<(Instant, Duration)>) -> Paused {
+        let mut paused = Paused {
+            source,
+            pauses,
+            has_skipped: false,
+        };
+        paused.skip(DataRate::ZERO);
+        paused
+    }
+
+    /// Lets the frames pass that are due in a pause.
+    fn skip(&mut self, target: DataRate) {
+        let is_pause = |at: Instant| {
+            let mut pauses = self.pauses.iter();
+            pauses.any(|(from, span)| *from <= at && at - *from < *span)
+        };
+        while let Some(at) = self.source.next_at().filter(|at| is_pause(*at)) {
+            self.source.produce(at, target);
+            self.has_skipped = true;
+        }
+    }
+}
+
+impl FrameSource for Paused {
+    fn next_at(&self) -> Option<Instant> {
+        self.source.next_at()
+    }
+
+    fn produce(&mut self, now: Instant, target: DataRate) -> FrameShape {
+        let shape = self.source.produce(now, target);
+        let is_first = std::mem::take(&mut self.has_skipped);
+        self.skip(target);
+        FrameShape {
+            is_key: shape.is_key || is_first,
+            ..shape
+        }
+    }
+
+    fn max_rate(&self) -> Option<DataRate> {
+        self.source.max_rate()
+    }
+
+    fn is_adaptive(&self) -> bool {
+        self.source.is_adaptive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Cbr;
+
+    #[test]
+    fn nothing_is_due_in_a_pause_and_a_key_frame_ends_it() {
+        let rate = DataRate::from_megabits_per_second(1);
+        let source = Box::new(Cbr::new(Instant::ZERO, 25, rate).unwrap());
+        let pauses = [(0, 100), (1_200, 400)];
+        let pauses =
+            pauses.map(|(at, span)| (Instant::from_millis(at), Duration::from_millis(span)));
+        let mut source = Paused::new(source, pauses.to_vec());
+        let frames: Vec<(u64, bool)> = (0..40)
+            .map(|_| {
+                let now = source.next_at().unwrap();
+                (now.as_nanos() / 1_000_000, source.produce(now, rate).is_key)
+            })
+            .collect();
+        assert_eq!(frames[0], (120, true));
+        assert_eq!(frames[1], (160, false));
+        let gap = frames
+            .windows(2)
+            .find(|pair| pair[1].0 - pair[0].0 > 40)
+            .unwrap();
+        assert_eq!(gap, [(1_160, false), (1_600, true)]);
+        assert_eq!(frames[39].0, 2_000 + 40 * 2);
+    }
+}
