@@ -71,6 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 },
             )
         }),
+        series_interval: None,
     };
     let progress = Progress::new(scenario.duration * arguments.seeds);
     let report = lab::run(&scenario, &options, &|part| progress.add(part.simulated))?;

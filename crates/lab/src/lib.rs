@@ -13,6 +13,7 @@
 //! The files and the JSON report are documented in `docs/scenarios.md`. [`papers`] holds the
 //! experiments that reproduce published results.
 
+mod chart;
 pub mod metrics;
 pub mod papers;
 mod plot;
@@ -21,6 +22,7 @@ mod run;
 mod scenario;
 mod trace;
 
+pub use chart::{Bar, BarKind, Bars, Chart, Line, Lines};
 pub use plot::{PlotError, plot};
 pub use report::{
     ExpectationReport, MetricReport, Report, RunReport, SCHEMA, ScenarioReport, Spread, json,

@@ -5,6 +5,7 @@ mod catalogue;
 mod fairness;
 mod histogram;
 mod recorder;
+mod series;
 mod statistics;
 mod variation;
 mod window;
@@ -12,6 +13,7 @@ mod window;
 pub use catalogue::{METRICS, Metric, Scope, Subject, Unit};
 pub use fairness::jain_index;
 pub use histogram::Histogram;
+pub use series::{FlowSeries, LinkSeries, Series};
 pub use statistics::{
     Distribution, DropReport, FlowStatistics, FrameStatistics, LinkStatistics, PathStatistics,
     Statistics, Traffic,
@@ -20,3 +22,4 @@ pub use variation::Variation;
 pub use window::Window;
 
 pub(crate) use recorder::Recorder;
+pub(crate) use series::SeriesRecorder;

@@ -1,0 +1,200 @@
+//! How a run went over time: sums over equal intervals, which add up to any window of them.
+
+use anabranch_core::PathId;
+use anabranch_link::DropCause;
+use anabranch_sim::{
+    Direction, FlowId, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent, World,
+};
+use anabranch_units::{Duration, Instant};
+use serde::{Deserialize, Serialize};
+
+use crate::scenario::Scenario;
+
+/// A run cut into intervals; entry `i` of every list is about the time from `i` to `i + 1`
+/// intervals.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// How long an interval is.
+    pub interval_ms: u64,
+    /// Each flow, in the scenario's order.
+    pub flows: Vec<FlowSeries>,
+    /// Each link, in the scenario's order.
+    pub links: Vec<LinkSeries>,
+}
+
+/// What a flow did, interval by interval. Packets and bytes are those from sender to receiver.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlowSeries {
+    /// Its name.
+    pub name: String,
+    /// When it begins.
+    pub start_ms: u64,
+    /// When it ends, if before the run does.
+    pub stop_ms: Option<u64>,
+    /// Bytes handed to the network.
+    pub sent_bytes: Vec<u64>,
+    /// Packets handed to the network.
+    pub sent_packets: Vec<u64>,
+    /// Bytes that arrived.
+    pub delivered_bytes: Vec<u64>,
+    /// Packets that arrived.
+    pub delivered_packets: Vec<u64>,
+    /// Packets that links lost.
+    pub dropped_packets: Vec<u64>,
+    /// Sum of the one-way delays of those that arrived.
+    pub delay_nanos: Vec<u64>,
+    /// The longest time from a frame's capture to its last piece's arrival.
+    pub frame_delay_max_nanos: Vec<u64>,
+    /// The bandwidth that the controllers of all paths believe in, at the interval's end.
+    pub bandwidth_bits_per_second: Vec<u64>,
+    /// The first path's controller's states as seen at the ends of intervals, each with the end at
+    /// which it was first seen.
+    pub states: Vec<(u64, String)>,
+}
+
+/// What a link did, interval by interval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkSeries {
+    /// Its name.
+    pub name: String,
+    /// Bytes queued at the interval's end, the packet in service included.
+    pub queued_bytes: Vec<u64>,
+    /// Time in which it was sending.
+    pub busy_nanos: Vec<u64>,
+    /// Bytes that left it.
+    pub delivered_bytes: Vec<u64>,
+    /// Packets that it lost.
+    pub dropped_packets: Vec<u64>,
+}
+
+/// One flow's interval that is not over yet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Interval {
+    sent_bytes: u64,
+    sent_packets: u64,
+    delivered_bytes: u64,
+    delivered_packets: u64,
+    dropped_packets: u64,
+    delay_nanos: u64,
+    frame_delay_max_nanos: u64,
+}
+
+/// Observes a run. Whoever drives it calls [`SeriesRecorder::at_interval`] at each one's end.
+#[derive(Debug)]
+pub(crate) struct SeriesRecorder {
+    series: Series,
+    current: Vec<Interval>,
+    link_baselines: Vec<anabranch_link::LinkStatistics>,
+}
+
+impl SeriesRecorder {
+    pub(crate) fn new(scenario: &Scenario, interval: Duration) -> SeriesRecorder {
+        let end = Instant::ZERO + scenario.duration;
+        let millis = |at: Instant| (at - Instant::ZERO).as_millis();
+        let flow = |flow: &crate::scenario::FlowSpec| FlowSeries {
+            name: flow.name.clone(),
+            start_ms: millis(flow.start),
+            stop_ms: flow.stop.filter(|stop| *stop < end).map(millis),
+            ..FlowSeries::default()
+        };
+        let link = |link: &crate::scenario::LinkSpec| LinkSeries {
+            name: link.name.clone(),
+            ..LinkSeries::default()
+        };
+        SeriesRecorder {
+            series: Series {
+                interval_ms: interval.as_millis(),
+                flows: scenario.flows.iter().map(flow).collect(),
+                links: scenario.links.iter().map(link).collect(),
+            },
+            current: vec![Interval::default(); scenario.flows.len()],
+            link_baselines: vec![Default::default(); scenario.links.len()],
+        }
+    }
+
+    /// Closes an interval; everything up to now has happened.
+    pub(crate) fn at_interval(&mut self, world: &mut World) {
+        let now_ms = (world.now() - Instant::ZERO).as_millis();
+        let flows = self.series.flows.iter_mut().zip(&mut self.current);
+        for (index, (flow, interval)) in flows.enumerate() {
+            let id = FlowId(index as u32);
+            let paths = world.sender_paths(id);
+            let bandwidth = paths.iter().map(|path| path.bandwidth.bits_per_second());
+            flow.bandwidth_bits_per_second.push(bandwidth.sum());
+            flow.push(std::mem::take(interval));
+            let state = world.controller_state(id, PathId(0));
+            if flow.states.last().is_none_or(|(_, last)| last != state) {
+                flow.states.push((now_ms, state.to_owned()));
+            }
+        }
+        for (index, link) in self.series.links.iter_mut().enumerate() {
+            let statistics = world.link_statistics(LinkId(index as u32));
+            let since = statistics.since(&self.link_baselines[index]);
+            link.queued_bytes.push(statistics.queued_bytes);
+            link.busy_nanos.push(since.queue.busy.as_nanos());
+            link.delivered_bytes.push(since.delivered_bytes);
+            link.dropped_packets.push(since.dropped.total());
+            self.link_baselines[index] = statistics;
+        }
+    }
+
+    pub(crate) fn finish(self) -> Series {
+        self.series
+    }
+
+    fn interval_of(&mut self, packet: &PacketEvent) -> Option<&mut Interval> {
+        (packet.direction == Direction::Forward).then(|| &mut self.current[packet.flow.index()])
+    }
+}
+
+impl FlowSeries {
+    fn push(&mut self, interval: Interval) {
+        self.sent_bytes.push(interval.sent_bytes);
+        self.sent_packets.push(interval.sent_packets);
+        self.delivered_bytes.push(interval.delivered_bytes);
+        self.delivered_packets.push(interval.delivered_packets);
+        self.dropped_packets.push(interval.dropped_packets);
+        self.delay_nanos.push(interval.delay_nanos);
+        self.frame_delay_max_nanos
+            .push(interval.frame_delay_max_nanos);
+    }
+}
+
+impl Observer for SeriesRecorder {
+    #[inline]
+    fn on_sent(&mut self, _now: Instant, packet: &PacketEvent) {
+        if let Some(interval) = self.interval_of(packet) {
+            interval.sent_bytes += u64::from(packet.size_bytes);
+            interval.sent_packets += 1;
+        }
+    }
+
+    #[inline]
+    fn on_delivered(&mut self, _now: Instant, packet: &PacketEvent, delay: Duration) {
+        if let Some(interval) = self.interval_of(packet) {
+            interval.delivered_bytes += u64::from(packet.size_bytes);
+            interval.delivered_packets += 1;
+            interval.delay_nanos += delay.as_nanos();
+        }
+    }
+
+    fn on_dropped(
+        &mut self,
+        _now: Instant,
+        packet: &PacketEvent,
+        _link: LinkId,
+        _cause: DropCause,
+    ) {
+        if let Some(interval) = self.interval_of(packet) {
+            interval.dropped_packets += 1;
+        }
+    }
+
+    fn on_frame_outcome(&mut self, _now: Instant, frame: &FrameEvent, outcome: FrameOutcome) {
+        if let FrameOutcome::Complete { completed_at } = outcome {
+            let delay = (completed_at - frame.captured_at).as_nanos();
+            let interval = &mut self.current[frame.flow.index()];
+            interval.frame_delay_max_nanos = interval.frame_delay_max_nanos.max(delay);
+        }
+    }
+}
