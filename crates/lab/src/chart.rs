@@ -244,6 +244,25 @@ impl Chart {
     }
 }
 
+/// Pictures one below the other, as a file of its own on white.
+pub(crate) fn page(charts: &[Chart]) -> String {
+    let height = HEIGHT * charts.len() as f64;
+    let mut text = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
+         width=\"{WIDTH}\" height=\"{height}\" color=\"#222222\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
+    );
+    for (index, chart) in charts.iter().enumerate() {
+        let place = format!(
+            "<svg y=\"{}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" ",
+            HEIGHT * index as f64
+        );
+        text.push_str(&chart.svg().replacen("<svg ", &place, 1));
+    }
+    text.push_str("</svg>\n");
+    text
+}
+
 impl Lines {
     fn svg(&self) -> String {
         let points = || self.lines.iter().flat_map(|line| &line.points);

@@ -14,6 +14,7 @@
 //! experiments that reproduce published results.
 
 mod chart;
+pub mod compare;
 pub mod metrics;
 pub mod papers;
 mod plot;

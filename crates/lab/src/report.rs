@@ -9,7 +9,7 @@ use crate::run::{Outcome, Progress, RunError, RunOptions, run_outcomes};
 use crate::scenario::{Expectation, Scenario};
 
 pub use table::table;
-pub(crate) use table::{cell, grid, written};
+pub(crate) use table::{cell, grid, in_unit, written};
 
 /// The version of the JSON report. Fields may be added under one version; none changes its meaning
 /// or goes away.

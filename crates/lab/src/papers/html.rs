@@ -70,7 +70,7 @@ fn write_page(
         if finding.claim.paper.key != paper {
             paper = finding.claim.paper.key;
             let citation = escape(finding.claim.paper.citation);
-            write!(page, "<h1 id=\"{}\">{citation}</h1>\n", escape(paper))?;
+            writeln!(page, "<h1 id=\"{}\">{citation}</h1>", escape(paper))?;
         }
         write_finding(page, finding)?;
     }

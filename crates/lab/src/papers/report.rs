@@ -82,51 +82,42 @@ fn unit_name(unit: Unit) -> &'static str {
 /// The findings as JSON, indented. The value that a claim is about stands beside it; all of its
 /// values are in `values`.
 pub fn findings_json(findings: &[Finding], seed_count: u64) -> String {
-    let value = |value: &'_ Measured| JsonValue {
-        name: "",
-        unit: unit_name(value.unit),
-        paper_value: value.published,
-        ours: value.samples.spread(),
-    };
-    let finding = |finding: &'_ Finding| {
-        let first = finding.judgement.values.first();
-        (
-            first.and_then(|value| value.published),
-            first.and_then(|value| value.samples.spread()),
-        )
-    };
-    let findings = findings.iter().map(|found| {
-        let (paper_value, ours) = finding(found);
-        JsonFinding {
-            id: found.claim.id,
-            paper: found.claim.paper.key,
-            figure: found.claim.figure,
-            claim: found.claim.claim,
-            controller: found.claim.controller,
-            verdict: found.verdict,
-            paper_value,
-            ours,
-            why: found.why(),
-            values: found
-                .judgement
-                .values
-                .iter()
-                .map(|measured| JsonValue {
-                    name: &measured.name,
-                    ..value(measured)
-                })
-                .collect(),
-            expects: &found.judgement.expects,
-        }
-    });
     let document = Document {
         schema: FINDINGS_SCHEMA,
         seed_count,
-        findings: findings.collect(),
+        findings: findings.iter().map(json_finding).collect(),
     };
     let mut text = serde_json::to_string_pretty(&document).expect("keys are texts");
     text.push('\n');
     text
+}
+
+fn json_finding(finding: &Finding) -> JsonFinding<'_> {
+    let judgement = &finding.judgement;
+    let value = |measured: &'_ Measured| (measured.published, measured.samples.spread());
+    let (paper_value, ours) = judgement.values.first().map_or((None, None), value);
+    JsonFinding {
+        id: finding.claim.id,
+        paper: finding.claim.paper.key,
+        figure: finding.claim.figure,
+        claim: finding.claim.claim,
+        controller: finding.claim.controller,
+        verdict: finding.verdict,
+        paper_value,
+        ours,
+        why: finding.why(),
+        values: judgement.values.iter().map(json_value).collect(),
+        expects: &judgement.expects,
+    }
+}
+
+fn json_value(measured: &Measured) -> JsonValue<'_> {
+    JsonValue {
+        name: &measured.name,
+        unit: unit_name(measured.unit),
+        paper_value: measured.published,
+        ours: measured.samples.spread(),
+    }
 }
 
 /// The findings as aligned text.

@@ -125,7 +125,7 @@ fn metric_cell(report: &Report, metric: &str, subject: Option<&str>) -> String {
 }
 
 /// A number without its unit, which stands in the heading.
-fn in_unit(value: f64, unit: Unit) -> String {
+pub(crate) fn in_unit(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Share => format!("{:.2}", value * 100.0),
         Unit::Milliseconds => format!("{value:.1}"),

@@ -18,9 +18,17 @@ pub(super) const CLAIM: Claim = Claim {
         let samples = evidence.each("case 2", |run| run.believed_bandwidth(SHARED) / capacity);
         let name = "sum of the flows' estimates over the capacity, 100-300 s";
         let believed = Measured::new(name, Unit::Number, samples);
+        // Believing in one's own rate is no measurement: alone, a flow finds the capacity.
+        let samples = evidence.each("case 2", |run| {
+            run.believed_bandwidth((20.0, 40.0)) / capacity
+        });
+        let name = "first flow's estimate over the capacity while alone, 20-40 s";
+        let alone = Measured::new(name, Unit::Number, samples);
         let mut judgement = Judgement::new();
         judgement.report(&believed);
+        judgement.report(&alone);
         judgement.expect(believed.at_least(1.1));
+        judgement.expect(alone.within(0.2, 1.0));
         judgement
     },
 };

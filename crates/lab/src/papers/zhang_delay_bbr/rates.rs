@@ -20,7 +20,7 @@ pub(super) const FIGURE_6: Claim = Claim {
         let variation = Measured::new(
             "variation of the 1 s rates, 100-300 s, worst flow",
             Unit::Number,
-            evidence.each("case 2", |run| worst_variation(run)),
+            evidence.each("case 2", worst_variation),
         );
         judgement.report(&variation);
         judgement.expect(variation.at_most(0.15));

@@ -32,7 +32,7 @@ fn judge(evidence: &Evidence) -> Judgement {
     };
     let beside = rate("Delay-BBR beside Reno, 60-200 s", (60.0, 200.0));
     let before = rate("Delay-BBR before Reno, 20-50 s", (20.0, 50.0));
-    let soon = rate("Delay-BBR soon after Reno, 213-217 s", (213.0, 217.0));
+    let soon = rate("Delay-BBR soon after Reno, 215-220 s", (215.0, 220.0));
     let after = rate("Delay-BBR after Reno, 215-300 s", (215.0, 300.0));
     let values = [&beside, &before, &soon, &after];
     values.iter().for_each(|value| judgement.report(value));
