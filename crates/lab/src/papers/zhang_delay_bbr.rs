@@ -3,6 +3,7 @@
 mod estimates;
 mod forms;
 mod gain_cycle;
+mod padding;
 mod queueing;
 mod rates;
 mod reno;
@@ -30,6 +31,7 @@ pub(super) const CLAIMS: &[&Claim] = &[
     &queueing::SAW_TOOTH,
     &queueing::BUFFERBLOAT,
     &queueing::OCCUPANCY,
+    &padding::CLAIM,
 ];
 
 /// One line of Table 1.
