@@ -119,14 +119,15 @@ impl RunRecord {
         self.series.flows.iter().map(mean).sum()
     }
 
-    /// How often within `span` a flow was seen to enter a state of its controller.
+    /// How often within `span` a flow was seen to enter a state of its controller, whose name may be
+    /// written `ProbeRTT` or `PROBE_RTT`.
     pub fn entries(&self, flow: &FlowSeries, state: &str, span: Span) -> f64 {
         let is_within = |at_ms: u64| {
             let at = at_ms as f64 / 1e3;
             span.0 < at && at <= span.1
         };
         let seen = flow.states.iter();
-        seen.filter(|(at_ms, name)| name == state && is_within(*at_ms))
+        seen.filter(|(at_ms, name)| is_state(name, state) && is_within(*at_ms))
             .count() as f64
     }
 
@@ -172,6 +173,16 @@ impl RunRecord {
         })
     }
 
+    /// How long after `from` it is until the rate of what arrives of a flow, over three seconds, is
+    /// `rate`; not a number if it never is.
+    pub fn seconds_until(&self, flow: &FlowSeries, from: f64, rate: f64) -> f64 {
+        let last = flow.delivered_bytes.len() as f64 * self.interval_s();
+        let ends = (1..).map(|index| from + 3.0 + f64::from(index) * self.interval_s());
+        ends.take_while(|end| *end <= last)
+            .find(|end| self.rate(flow, (end - 3.0, *end)) >= rate)
+            .map_or(f64::NAN, |end| end - from)
+    }
+
     fn points(&self, list: &[u64], value: impl Fn(u64) -> f64) -> Points {
         let entries = list.iter().enumerate();
         entries
@@ -182,6 +193,12 @@ impl RunRecord {
     fn end_of(&self, index: usize) -> f64 {
         (index + 1) as f64 * self.interval_s()
     }
+}
+
+/// Whether a controller calls a state by this name, if in other letters.
+pub(super) fn is_state(name: &str, state: &str) -> bool {
+    let letters = |text: &str| text.replace('_', "").to_ascii_lowercase();
+    letters(name) == letters(state)
 }
 
 /// The runs of a claim's cases.

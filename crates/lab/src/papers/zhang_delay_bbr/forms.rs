@@ -191,7 +191,7 @@ const DIFFERENCES: &str = "\
     is unfair because Algorithm 5, as printed, never renews an expired least round-trip time: a \
     flow that saw the empty path stays in ProbeRTT nearly all of its time. The authors' code has \
     two modes. The start at 80 s fills the queue; a flow that measures its base delay then takes \
-    the full queue for the path. In some runs all do, none answers to delay any more, and the \
+    the full queue for the path. In most runs all do, none answers to delay any more, and the \
     queue stays full and overflows to the end; in the others it stays part full. The paper's \
-    delays lie between the two, its losses below both: the start-ups alone, at the code's gain of \
-    2, lose more here than the paper's whole runs.";
+    losses are below those of all of these runs: the start-ups alone, at the code's gain of 2, \
+    lose more here than the paper's whole runs.";
