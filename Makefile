@@ -27,8 +27,8 @@ fuzz: ## look for inputs that break a parser, FUZZ_SECONDS each (needs cargo-fuz
 	for target in $$($(CARGO) +nightly fuzz list); do \
 	  $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
-papers: ## run Zhang & Lei's nine cases with three controllers over ten seeds
-	$(CARGO) run --release --quiet -p anabranch -- reproduce zhang-delay-bbr
+papers: ## test what papers claim over ten seeds; writes anabranch-report.html
+	$(CARGO) run --release --quiet -p anabranch -- reproduce
 
 clean: ## remove what was built
 	$(CARGO) clean

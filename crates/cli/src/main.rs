@@ -1,5 +1,6 @@
 //! The `anabranch` program: one module per command.
 
+mod compare;
 mod demo;
 mod exit;
 mod io;
@@ -36,6 +37,7 @@ then `anabranch recv --help` and `anabranch send --help`. To experiment: `anabra
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Compare(compare::Arguments),
     Demo(demo::Arguments),
     Keygen(keygen::Arguments),
     Plot(plot::Arguments),
@@ -48,6 +50,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),
         Command::Plot(arguments) => plot::run(&arguments),

@@ -1,54 +1,129 @@
 //! `anabranch reproduce`: published results beside ours.
 
-use anabranch_lab::papers::zhang_delay_bbr;
-use anabranch_units::Duration;
+use std::path::PathBuf;
+
+use anabranch_lab::papers::{
+    Cache, Claim, Finding, Study, StudyOptions, claims, findings_html, findings_json,
+    findings_table, selected,
+};
+use anyhow::{Context, bail};
 use clap::ValueEnum;
 
-use crate::exit::Unmet;
 use crate::progress::Progress;
 
-/// Runs a paper's experiments in the simulator and prints its figures beside ours.
+/// Runs papers' experiments in the simulator, and says of each figure, table and claim whether it
+/// holds here.
+///
+/// Writes a report for reading, with pictures, into one HTML file, and prints a summary. A claim
+/// that differs is a result, not a failure.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-  zhang-delay-bbr   Zhang & Lei, Table 1: nine bottlenecks, three flows of Delay-BBR in three forms;
-                    mean one-way delay and loss beside Table 2
+WHAT is a paper (zhang-delay-bbr), a claim (S0-F3) or the beginning of claims (S0, S0-F); without
+it, everything is reproduced. Runs are kept, by scenario, seed and program, so that what was
+interrupted goes on and what was changed runs anew.
 
-  anabranch reproduce zhang-delay-bbr
-  anabranch reproduce zhang-delay-bbr --seeds 3")]
+  anabranch reproduce
+  anabranch reproduce S0-F7 --seeds 3
+  anabranch reproduce --list
+  anabranch reproduce zhang-delay-bbr --swap fixed   # claims must not hold for any controller")]
 pub(crate) struct Arguments {
-    /// Which paper.
-    #[arg(value_enum)]
-    paper: Paper,
-    /// How many seeds; medians and ranges are printed.
+    /// Papers, claims, or beginnings of claims.
+    what: Vec<String>,
+    /// List the claims, and run nothing.
+    #[arg(long)]
+    list: bool,
+    /// How many seeds; medians and ranges are reported.
     #[arg(long, value_name = "N", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: u64,
+    /// What to print.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Where to write the report.
+    #[arg(long, value_name = "FILE", default_value = "anabranch-report.html")]
+    output: PathBuf,
+    /// Where to keep runs [default: `anabranch` in the user's cache folder].
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+    /// Run everything anew, and keep nothing.
+    #[arg(long, conflicts_with = "cache")]
+    no_cache: bool,
+    /// Negative control: test every claim with this controller in the place of the one that it is
+    /// about.
+    #[arg(long, value_name = "CONTROLLER")]
+    swap: Option<String>,
     /// How many runs at a time; 0: one per core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Paper {
-    ZhangDelayBbr,
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs; a stable contract (docs/scenarios.md).
+    Json,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let Paper::ZhangDelayBbr = arguments.paper;
-    let run_count = (zhang_delay_bbr::CASES.len() * zhang_delay_bbr::CONTROLLERS.len()) as u64;
-    let progress = Progress::new(Duration::from_secs(300) * run_count * arguments.seeds);
-    let rows = zhang_delay_bbr::reproduce(arguments.seeds, arguments.threads, &|part| {
-        progress.add(part.simulated);
-    })?;
-    progress.finish();
-    print!("{}", zhang_delay_bbr::table(&rows));
-    let broken = rows
-        .iter()
-        .filter(|row| row.is_as_expected == Some(false))
-        .count();
-    if broken > 0 {
-        let text = format!("delay-bbr misses what is expected of it in {broken} of the nine cases");
-        return Err(Unmet(text).into());
+    let claims = match selected(&arguments.what) {
+        Ok(claims) => claims,
+        Err(unknown) => bail!(
+            "no paper or claim is called {unknown:?}; known are {}",
+            known()
+        ),
+    };
+    if arguments.list {
+        print!("{}", list(&claims));
+        return Ok(());
+    }
+    let findings = findings(&claims, arguments)?;
+    let program = concat!("Anabranch ", env!("CARGO_PKG_VERSION"));
+    let page = findings_html(&findings, arguments.seeds, program);
+    std::fs::write(&arguments.output, page)
+        .with_context(|| arguments.output.display().to_string())?;
+    match arguments.format {
+        Format::Text => {
+            print!("{}", findings_table(&findings, arguments.seeds));
+            println!("\nwith pictures: {}", arguments.output.display());
+        }
+        Format::Json => print!("{}", findings_json(&findings, arguments.seeds)),
     }
     Ok(())
+}
+
+fn findings(claims: &[&'static Claim], arguments: &Arguments) -> anyhow::Result<Vec<Finding>> {
+    let study = Study::new(claims, arguments.swap.as_deref())?;
+    let root = arguments.cache.clone().unwrap_or_else(Cache::usual_root);
+    let cache = match arguments.no_cache {
+        true => None,
+        false => Some(Cache::open(&root).with_context(|| root.display().to_string())?),
+    };
+    let options = StudyOptions {
+        seed_count: arguments.seeds,
+        threads: arguments.threads,
+        cache,
+    };
+    let progress = Progress::new(study.simulated() * arguments.seeds);
+    let findings = study.findings(&options, &|part| progress.add(part.simulated))?;
+    progress.finish();
+    Ok(findings)
+}
+
+fn list(claims: &[&Claim]) -> String {
+    let line = |claim: &&Claim| format!("{:<16} {:<20} {}\n", claim.id, claim.figure, claim.claim);
+    claims.iter().map(line).collect()
+}
+
+/// Papers' keys, then claims' IDs.
+fn known() -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for key in claims().map(|claim| claim.paper.key) {
+        if !names.contains(&key) {
+            names.push(key);
+        }
+    }
+    names.extend(claims().map(|claim| claim.id));
+    names.join(", ")
 }

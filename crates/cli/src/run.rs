@@ -75,6 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 },
             )
         }),
+        series_interval: None,
     };
     match &points[..] {
         [point] if point.settings.is_empty() => {

@@ -13,6 +13,8 @@
 //! The files and the JSON report are documented in `docs/scenarios.md`. [`papers`] holds the
 //! experiments that reproduce published results.
 
+mod chart;
+pub mod compare;
 pub mod metrics;
 pub mod papers;
 mod plot;
@@ -22,6 +24,7 @@ mod scenario;
 mod sweep;
 mod trace;
 
+pub use chart::{Bar, BarKind, Bars, Chart, Line, Lines};
 pub use plot::{PlotError, plot};
 pub use report::{
     ExpectationReport, MetricReport, Report, RunReport, SCHEMA, ScenarioReport, Spread, json,

@@ -4,6 +4,7 @@
 mod catalogue;
 mod fairness;
 mod histogram;
+mod rates;
 mod recorder;
 mod series;
 mod statistics;
@@ -13,7 +14,8 @@ mod window;
 pub use catalogue::{METRICS, Metric, Scope, Subject, Unit};
 pub use fairness::jain_index;
 pub use histogram::Histogram;
-pub use series::RateSamples;
+pub use rates::RateSamples;
+pub use series::{FlowSeries, LinkSeries, Series};
 pub use statistics::{
     Distribution, DropReport, FlowStatistics, FrameStatistics, LinkStatistics, PathStatistics,
     Statistics, Traffic,
@@ -22,3 +24,4 @@ pub use variation::Variation;
 pub use window::Window;
 
 pub(crate) use recorder::Recorder;
+pub(crate) use series::SeriesRecorder;

@@ -1,3 +1,94 @@
 //! Experiments that reproduce published results, each beside the numbers that were published.
+//!
+//! A [`Claim`] is one figure, table or sentence of a paper: the runs that it takes, and a function
+//! that turns what they measured into numbers, pictures and expectations. A [`Study`] plans the
+//! runs of any number of claims, runs each once, keeps it in a [`Cache`], and judges; [`Finding`]s
+//! become text, JSON or a page of HTML. `docs/architecture.md` shows how a claim is added.
 
-pub mod zhang_delay_bbr;
+mod cache;
+mod claim;
+mod evidence;
+mod html;
+mod judgement;
+mod report;
+mod study;
+mod zhang_delay_bbr;
+
+pub use cache::Cache;
+pub use claim::{Case, Claim, Paper};
+pub use evidence::{Evidence, Points, RunRecord, Span};
+pub use html::findings_html;
+pub use judgement::{Expect, Judgement, Measured, Samples, Verdict};
+pub use report::{FINDINGS_SCHEMA, Finding, findings_json, findings_table};
+pub use study::{Study, StudyError, StudyOptions};
+
+/// Every claim, paper by paper.
+pub fn claims() -> impl Iterator<Item = &'static Claim> {
+    [zhang_delay_bbr::CLAIMS].into_iter().flatten().copied()
+}
+
+/// The claims that are meant by any of `selections`, each a paper's key, an ID or the beginning of
+/// IDs; all of them if there is none. The first selection that means nothing is the error.
+///
+/// # Errors
+/// That selection.
+pub fn selected(selections: &[String]) -> Result<Vec<&'static Claim>, &str> {
+    let is_in_vain = |selection: &&String| !claims().any(|claim| claim.is_meant_by(selection));
+    if let Some(selection) = selections.iter().find(is_in_vain) {
+        return Err(selection);
+    }
+    let is_meant = |claim: &&Claim| {
+        selections.is_empty() || selections.iter().any(|text| claim.is_meant_by(text))
+    };
+    Ok(claims().filter(is_meant).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_unique() {
+        let mut ids: Vec<&str> = claims().map(|claim| claim.id).collect();
+        let count = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), count);
+    }
+
+    #[test]
+    fn every_claim_can_be_planned() {
+        let all: Vec<_> = claims().collect();
+        let study = Study::new(&all, None).unwrap_or_else(|error| panic!("{error}"));
+        assert!(study.scenario_count() > 0);
+        for claim in all {
+            let has_runs = !(claim.cases)(claim.controller.unwrap_or_default()).is_empty();
+            assert!(
+                has_runs || claim.controller.is_none(),
+                "{claim:?} is about a controller"
+            );
+        }
+    }
+
+    #[test]
+    fn claims_are_selected_by_paper_id_or_the_beginning_of_ids() {
+        let ids = |selection: &str| -> Vec<&str> {
+            let selections = [selection.to_owned()];
+            let selected = selected(&selections);
+            selected.map_or(Vec::new(), |claims| {
+                claims.iter().map(|claim| claim.id).collect()
+            })
+        };
+        assert_eq!(ids("S0-T1"), ["S0-T1"]);
+        assert!(ids("S0").len() > 1);
+        assert_eq!(ids("zhang-delay-bbr"), ids("S0"));
+        assert_eq!(
+            ids("S0-F"),
+            ids("S0-F")
+                .into_iter()
+                .filter(|id| id.contains("-F"))
+                .collect::<Vec<_>>()
+        );
+        assert!(ids("S9").is_empty() && ids("").len() == claims().count());
+    }
+}

@@ -9,7 +9,7 @@ use crate::run::{Outcome, Progress, RunError, RunOptions, run_outcomes};
 use crate::scenario::{Expectation, Scenario};
 
 pub use table::table;
-pub(crate) use table::{broken_expectations, cell, grid, in_unit, unit_name};
+pub(crate) use table::{broken_expectations, cell, grid, in_unit, unit_name, written};
 
 /// The version of the JSON report. Fields may be added under one version; none changes its meaning
 /// or goes away.

@@ -13,7 +13,7 @@ use anabranch_sim::{
 use anabranch_units::{Duration, Instant, Seed};
 use anabranch_video::source::SourceConfigError;
 
-use crate::metrics::{Recorder, Statistics, Window};
+use crate::metrics::{Recorder, Series, SeriesRecorder, Statistics, Window};
 use crate::scenario::{FlowKind, FlowSpec, MediaSpec, Scenario};
 use crate::trace::{SAMPLE_INTERVAL, TraceError, TraceOptions, TraceWriter};
 
@@ -27,6 +27,8 @@ pub struct RunOptions {
     /// Where to write traces, if anywhere: into the folder itself if there is one seed, else into
     /// `seed-N` below it.
     pub trace: Option<(PathBuf, TraceOptions)>,
+    /// How finely to record how runs go over time, in whole milliseconds; `None`: not at all.
+    pub series_interval: Option<Duration>,
 }
 
 impl RunOptions {
@@ -63,6 +65,8 @@ pub struct Outcome {
     pub statistics: Statistics,
     /// Over each expectation's own window.
     pub expected: Vec<Statistics>,
+    /// How it went over time, if that was asked for.
+    pub series: Option<Series>,
 }
 
 /// Why a scenario could not be run.
@@ -102,6 +106,7 @@ pub fn run_outcomes(
             scenario,
             *seed,
             trace.as_ref().map(|(f, t)| (f.as_path(), *t)),
+            options.series_interval,
             progress,
         )
     })
@@ -146,6 +151,7 @@ fn run_once(
     scenario: &Scenario,
     seed: u64,
     trace: Option<(&Path, TraceOptions)>,
+    series_interval: Option<Duration>,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Outcome, RunError> {
     let scenario = &with_starts(scenario, Seed(seed));
@@ -157,18 +163,20 @@ fn run_once(
             Some((folder, options)) => Some(TraceWriter::create(folder, options, scenario)?),
             None => None,
         },
+        series: series_interval.map(|interval| SeriesRecorder::new(scenario, interval)),
     };
     let end = Instant::ZERO + scenario.duration;
-    let mut stops: Vec<Instant> = watch.recorder.boundaries().collect();
     let step = if watch.trace.is_some() {
         SAMPLE_INTERVAL
     } else {
         SECOND
     };
+    let mut stops: Vec<Instant> = watch.recorder.boundaries().collect();
+    stops.extend(multiples(step, end));
     stops.extend(
-        (0..)
-            .map(|index| Instant::ZERO + step * index)
-            .take_while(|at| *at < end),
+        series_interval
+            .into_iter()
+            .flat_map(|step| multiples(step, end)),
     );
     stops.push(end);
     stops.sort();
@@ -177,12 +185,17 @@ fn run_once(
         let before = world.now();
         world.run_until(stop, &mut watch);
         watch.recorder.at_boundary(&mut world);
-        if stop.as_nanos().is_multiple_of(SECOND.as_nanos()) {
+        let is_multiple = |of: Duration| stop.as_nanos().is_multiple_of(of.as_nanos());
+        if is_multiple(SECOND) {
             watch.recorder.at_second(stop);
         }
-        let is_sample = stop.as_nanos().is_multiple_of(SAMPLE_INTERVAL.as_nanos());
+        let is_sample = is_multiple(SAMPLE_INTERVAL);
         if let Some(trace) = watch.trace.as_mut().filter(|_| is_sample) {
             trace.sample(&mut world)?;
+        }
+        let is_interval = stop > Instant::ZERO && series_interval.is_some_and(is_multiple);
+        if let Some(series) = watch.series.as_mut().filter(|_| is_interval) {
+            series.at_interval(&mut world);
         }
         progress(Progress {
             seed,
@@ -192,9 +205,11 @@ fn run_once(
     if let Some(trace) = watch.trace {
         trace.finish()?;
     }
+    let series = watch.series.map(SeriesRecorder::finish);
     let mut statistics = watch.recorder.finish(end).into_iter();
     Ok(Outcome {
         seed,
+        series,
         trace_hash: world.trace_hash(),
         packets: world.packet_counts(),
         data_packets_delivered: world.data_packets_delivered(),
@@ -213,6 +228,13 @@ fn run_once(
 }
 
 const SECOND: Duration = Duration::from_secs(1);
+
+/// Zero, `step`, and so on, before `end`.
+fn multiples(step: Duration, end: Instant) -> impl Iterator<Item = Instant> {
+    (0..)
+        .map(move |index| Instant::ZERO + step * index)
+        .take_while(move |at| *at < end)
+}
 
 /// The scenario's own window, and then each window of an expectation once.
 fn windows(scenario: &Scenario) -> Vec<Window> {
@@ -278,11 +300,12 @@ fn flow_config(flow: &FlowSpec, media: &MediaSpec, seed: Seed) -> Result<FlowCon
     })
 }
 
-/// Tells both who measures and who writes traces.
+/// Tells all who measure, and who writes traces.
 #[derive(Debug)]
 struct Watch<'a> {
     recorder: Recorder<'a>,
     trace: Option<TraceWriter>,
+    series: Option<SeriesRecorder>,
 }
 
 impl Observer for Watch<'_> {
@@ -292,6 +315,9 @@ impl Observer for Watch<'_> {
         if let Some(trace) = &mut self.trace {
             trace.on_sent(now, packet);
         }
+        if let Some(series) = &mut self.series {
+            series.on_sent(now, packet);
+        }
     }
 
     #[inline]
@@ -300,12 +326,18 @@ impl Observer for Watch<'_> {
         if let Some(trace) = &mut self.trace {
             trace.on_delivered(now, packet, delay);
         }
+        if let Some(series) = &mut self.series {
+            series.on_delivered(now, packet, delay);
+        }
     }
 
     fn on_dropped(&mut self, now: Instant, packet: &PacketEvent, link: LinkId, cause: DropCause) {
         self.recorder.on_dropped(now, packet, link, cause);
         if let Some(trace) = &mut self.trace {
             trace.on_dropped(now, packet, link, cause);
+        }
+        if let Some(series) = &mut self.series {
+            series.on_dropped(now, packet, link, cause);
         }
     }
 
@@ -317,6 +349,9 @@ impl Observer for Watch<'_> {
         self.recorder.on_frame_outcome(now, frame, outcome);
         if let Some(trace) = &mut self.trace {
             trace.on_frame_outcome(now, frame, outcome);
+        }
+        if let Some(series) = &mut self.series {
+            series.on_frame_outcome(now, frame, outcome);
         }
     }
 

@@ -77,6 +77,7 @@ pub fn run_sweep(
                 .trace
                 .as_ref()
                 .map(|(path, trace)| (folder(path), *trace)),
+            series_interval: options.series_interval,
         };
         run_outcomes(scenario, &options, progress)
     });

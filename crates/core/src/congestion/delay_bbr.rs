@@ -20,6 +20,7 @@ mod v5;
 
 use anabranch_units::{DataRate, Instant, Rng};
 
+use super::options::{ControllerOption, OptionValues};
 use super::{
     CongestionController, ControlParameters, ControllerConfig, Feedback, FeedbackSchedule, Timeout,
 };
@@ -41,6 +42,13 @@ const STARTUP_ROUNDS_BEFORE_DELAY_EXIT: u64 = 2;
 
 /// A path that delivers at least this share of the rate at which it is sent to is not full.
 const DELIVERED_AS_SENT: f64 = 0.95;
+
+/// The gains of ProbeBW: those of §4.1, or BBR's, which it means to improve on.
+pub(super) const CYCLE: ControllerOption = ControllerOption {
+    name: "cycle",
+    summary: "gains of ProbeBW: 1.11 and 0.9 (gentle, Zhang & Lei) or 1.25 and 0.75 (bbr)",
+    values: OptionValues::Words(&["gentle", "bbr"]),
+};
 
 pub(super) fn build_default(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(DelayBbr::new(&product::PROFILE, config))
@@ -310,7 +318,7 @@ impl DelayBbr {
         match &self.mode {
             Mode::Startup => self.profile.startup_gain,
             Mode::Drain => 1.0 / self.profile.startup_gain,
-            Mode::ProbeBw(cycle) => cycle.gain(),
+            Mode::ProbeBw(cycle) => cycle.gain(self.config.options.word(&CYCLE) == "bbr"),
             Mode::ProbeRtt(stay) => stay.gain(self.profile),
         }
     }

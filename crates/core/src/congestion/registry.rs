@@ -71,7 +71,7 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
     ControllerEntry {
         name: "delay-bbr",
         summary: "Delay-BBR with a start-up exit on delay (the default)",
-        options: &[],
+        options: &[delay_bbr::CYCLE],
         build: delay_bbr::build_default,
     },
     ControllerEntry {

@@ -10,7 +10,7 @@ use anabranch_video::source::SourceConfig;
 
 use super::fairness::{jain_index, smallest_over_largest};
 use super::histogram::Histogram;
-use super::series::RateSeries;
+use super::rates::RateSeries;
 use super::statistics::{
     Distribution, DropReport, FlowStatistics, FrameStatistics, LinkStatistics, PathStatistics,
     Statistics, Traffic,

@@ -1,255 +1,200 @@
-//! A flow's rates over time, and what RFC 8868 §3 asks of them.
+//! How a run went over time: sums over equal intervals, which add up to any window of them.
 
+use anabranch_core::PathId;
+use anabranch_link::DropCause;
+use anabranch_sim::{
+    Direction, FlowId, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent, World,
+};
 use anabranch_units::{Duration, Instant};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::variation::Variation;
-use super::window::Window;
+use crate::scenario::Scenario;
 
-/// Bytes of a flow in intervals of 100 ms: 80 B for each second of a run.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RateSeries {
-    bins: Vec<Bytes>,
+/// A run cut into intervals; entry `i` of every list is about the time from `i` to `i + 1`
+/// intervals.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// How long an interval is.
+    pub interval_ms: u64,
+    /// Each flow, in the scenario's order.
+    pub flows: Vec<FlowSeries>,
+    /// Each link, in the scenario's order.
+    pub links: Vec<LinkSeries>,
 }
 
+/// What a flow did, interval by interval. Packets and bytes are those from sender to receiver.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlowSeries {
+    /// Its name.
+    pub name: String,
+    /// When it begins.
+    pub start_ms: u64,
+    /// When it ends, if before the run does.
+    pub stop_ms: Option<u64>,
+    /// Bytes handed to the network.
+    pub sent_bytes: Vec<u64>,
+    /// Packets handed to the network.
+    pub sent_packets: Vec<u64>,
+    /// Bytes that arrived.
+    pub delivered_bytes: Vec<u64>,
+    /// Packets that arrived.
+    pub delivered_packets: Vec<u64>,
+    /// Packets that links lost.
+    pub dropped_packets: Vec<u64>,
+    /// Sum of the one-way delays of those that arrived.
+    pub delay_nanos: Vec<u64>,
+    /// The longest time from a frame's capture to its last piece's arrival.
+    pub frame_delay_max_nanos: Vec<u64>,
+    /// The bandwidth that the controllers of all paths believe in, at the interval's end.
+    pub bandwidth_bits_per_second: Vec<u64>,
+    /// The first path's controller's states as seen at the ends of intervals, each with the end at
+    /// which it was first seen.
+    pub states: Vec<(u64, String)>,
+}
+
+/// What a link did, interval by interval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkSeries {
+    /// Its name.
+    pub name: String,
+    /// Bytes queued at the interval's end, the packet in service included.
+    pub queued_bytes: Vec<u64>,
+    /// Time in which it was sending.
+    pub busy_nanos: Vec<u64>,
+    /// Bytes that left it.
+    pub delivered_bytes: Vec<u64>,
+    /// Packets that it lost.
+    pub dropped_packets: Vec<u64>,
+}
+
+/// One flow's interval that is not over yet.
 #[derive(Clone, Copy, Debug, Default)]
-struct Bytes {
-    sent: u32,
-    received: u32,
+struct Interval {
+    sent_bytes: u64,
+    sent_packets: u64,
+    delivered_bytes: u64,
+    delivered_packets: u64,
+    dropped_packets: u64,
+    delay_nanos: u64,
+    frame_delay_max_nanos: u64,
 }
 
-/// How a flow's rates vary: of its samples of 200 ms, RFC 8868 §3.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct RateSamples {
-    /// The least rate received.
-    pub received_min_bits_per_second: f64,
-    /// The largest rate received.
-    pub received_max_bits_per_second: f64,
-    /// Standard deviation over mean of the rate received.
-    pub received_variation: Option<f64>,
-    /// Standard deviation over mean of the rate sent.
-    pub sent_variation: Option<f64>,
-    /// How often the rate received, over 500 ms, fell from 1.25 times its mean to 0.75 times.
-    pub oscillations: u64,
-    /// From the start of the flow or window until the rate received, over 1 s, stayed within 25 %
-    /// of its mean over the second half; `null`: it did not settle.
-    pub convergence_time_ms: Option<f64>,
+/// Observes a run. Whoever drives it calls [`SeriesRecorder::at_interval`] at each one's end.
+#[derive(Debug)]
+pub(crate) struct SeriesRecorder {
+    series: Series,
+    current: Vec<Interval>,
+    link_baselines: Vec<anabranch_link::LinkStatistics>,
 }
 
-const BIN: Duration = Duration::from_millis(100);
-const HIGH_WATERMARK: f64 = 1.25;
-const LOW_WATERMARK: f64 = 0.75;
-
-impl RateSeries {
-    /// Bytes have been sent.
-    #[inline]
-    pub(crate) fn record_sent(&mut self, now: Instant, bytes: u32) {
-        let bin = self.bin(now);
-        bin.sent = bin.sent.saturating_add(bytes);
-    }
-
-    /// Bytes have been received.
-    #[inline]
-    pub(crate) fn record_received(&mut self, now: Instant, bytes: u32) {
-        let bin = self.bin(now);
-        bin.received = bin.received.saturating_add(bytes);
-    }
-
-    fn bin(&mut self, now: Instant) -> &mut Bytes {
-        let index = (now.as_nanos() / BIN.as_nanos()) as usize;
-        if self.bins.len() <= index {
-            self.bins.resize(index + 1, Bytes::default());
-        }
-        &mut self.bins[index]
-    }
-
-    /// The rates in bit/s over periods of so many bins one after another, as far as these lie in
-    /// the window and in `from..to`.
-    fn rates(
-        &self,
-        bins: usize,
-        window: &Window,
-        (from, to): (Instant, Instant),
-        bytes: fn(&Bytes) -> u32,
-    ) -> Vec<f64> {
-        let begin = window.from.max(from).as_nanos().div_ceil(BIN.as_nanos()) as usize;
-        let end = (window.to.min(to).as_nanos() / BIN.as_nanos()) as usize;
-        let at = |index: usize| Instant::ZERO + BIN * index as u64;
-        let period = BIN * bins as u64;
-        let starts = (begin..end).step_by(bins).filter(|start| {
-            start + bins <= end && window.overlap(at(*start), at(start + bins)) == period
-        });
-        let rate = |start: usize| {
-            let bins = (start..start + bins).filter_map(|index| self.bins.get(index));
-            let bytes: u64 = bins.map(|bin| u64::from(bytes(bin))).sum();
-            bytes as f64 * 8.0 / period.as_secs_f64()
+impl SeriesRecorder {
+    pub(crate) fn new(scenario: &Scenario, interval: Duration) -> SeriesRecorder {
+        let end = Instant::ZERO + scenario.duration;
+        let millis = |at: Instant| (at - Instant::ZERO).as_millis();
+        let flow = |flow: &crate::scenario::FlowSpec| FlowSeries {
+            name: flow.name.clone(),
+            start_ms: millis(flow.start),
+            stop_ms: flow.stop.filter(|stop| *stop < end).map(millis),
+            ..FlowSeries::default()
         };
-        starts.map(rate).collect()
-    }
-
-    /// The rates received over periods one after another.
-    pub(crate) fn received(
-        &self,
-        period: Duration,
-        window: &Window,
-        span: (Instant, Instant),
-    ) -> Vec<f64> {
-        let bins = (period.as_nanos() / BIN.as_nanos()).max(1) as usize;
-        self.rates(bins, window, span, |bin| bin.received)
-    }
-
-    /// What is told of the rates in a window, of a flow that runs in `span`; `None`: it is shorter
-    /// than two samples.
-    pub(crate) fn samples(&self, window: &Window, span: (Instant, Instant)) -> Option<RateSamples> {
-        let received = self.rates(2, window, span, |bin| bin.received);
-        let sent = self.rates(2, window, span, |bin| bin.sent);
-        if received.len() < 2 {
-            return None;
-        }
-        let bins = self.rates(1, window, span, |bin| bin.received);
-        Some(RateSamples {
-            received_min_bits_per_second: received.iter().copied().fold(f64::MAX, f64::min),
-            received_max_bits_per_second: received.iter().copied().fold(0.0, f64::max),
-            received_variation: variation(&received),
-            sent_variation: variation(&sent),
-            oscillations: oscillations(&moving_means(&bins, 5)),
-            convergence_time_ms: convergence_bins(&moving_means(&bins, 10))
-                .map(|bins| (BIN * bins as u64).as_millis_f64()),
-        })
-    }
-}
-
-fn variation(samples: &[f64]) -> Option<f64> {
-    let mut variation = Variation::default();
-    samples.iter().for_each(|sample| variation.record(*sample));
-    variation.coefficient()
-}
-
-fn mean(samples: &[f64]) -> f64 {
-    samples.iter().sum::<f64>() / samples.len().max(1) as f64
-}
-
-/// The mean of each sample and those before it, `count` in all where there are so many.
-fn moving_means(samples: &[f64], count: usize) -> Vec<f64> {
-    let of = |index: usize| mean(&samples[(index + 1).saturating_sub(count)..=index]);
-    (0..samples.len()).map(of).collect()
-}
-
-/// How often a rate falls from the high watermark to the low one.
-fn oscillations(rates: &[f64]) -> u64 {
-    let mean = mean(rates);
-    let mut was_high = false;
-    let mut count = 0;
-    for rate in rates {
-        if *rate >= HIGH_WATERMARK * mean {
-            was_high = true;
-        } else if *rate <= LOW_WATERMARK * mean {
-            count += u64::from(was_high);
-            was_high = false;
-        }
-    }
-    count
-}
-
-/// After how many samples a rate stays within 25 % of its mean over the second half; `None`: the
-/// last sample is still outside.
-fn convergence_bins(rates: &[f64]) -> Option<usize> {
-    let settled = mean(&rates[rates.len() / 2..]);
-    let is_settled = |rate: &f64| (rate - settled).abs() <= 0.25 * settled;
-    match rates.iter().rposition(|rate| !is_settled(rate)) {
-        _ if settled <= 0.0 => None,
-        None => Some(0),
-        Some(last) if last + 1 < rates.len() => Some(last + 1),
-        Some(_) => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A flow that receives at a rate, in kbit/s, of its time in ms for 20 s.
-    fn series(kilobits: impl Fn(u64) -> u64) -> RateSeries {
-        let mut series = RateSeries::default();
-        for at in (0..20_000).step_by(10) {
-            // kbit/s times 10 ms are 10 bits.
-            let bytes = (kilobits(at) * 10 / 8) as u32;
-            series.record_received(Instant::from_millis(at), bytes);
-            series.record_sent(Instant::from_millis(at), 2 * bytes);
-        }
-        series
-    }
-
-    const SPAN: (Instant, Instant) = (Instant::ZERO, Instant::from_secs(20));
-
-    fn samples(kilobits: impl Fn(u64) -> u64) -> RateSamples {
-        let window = Window::whole(Duration::from_secs(20));
-        series(kilobits).samples(&window, SPAN).unwrap()
-    }
-
-    #[test]
-    fn a_constant_rate_has_converged_and_does_not_vary() {
-        let samples = samples(|_| 800);
-        assert_eq!(samples.received_min_bits_per_second, 800e3);
-        assert_eq!(samples.received_max_bits_per_second, 800e3);
-        assert_eq!(
-            (samples.received_variation, samples.sent_variation),
-            (Some(0.0), Some(0.0))
-        );
-        assert_eq!(
-            (samples.oscillations, samples.convergence_time_ms),
-            (0, Some(0.0))
-        );
-    }
-
-    #[test]
-    fn convergence_ends_when_the_mean_of_a_second_stays_near_the_last_half() {
-        // From 400 to 800 kbit/s at 5 s: 600 kbit/s, 25 % below, is the mean after half a second.
-        let samples = samples(|at| if at < 5_000 { 400 } else { 800 });
-        assert_eq!(samples.convergence_time_ms, Some(5_400.0));
-        let late = super::tests::samples(|at| if at < 19_500 { 800 } else { 80 });
-        assert_eq!(late.convergence_time_ms, None);
-        assert_eq!(super::tests::samples(|_| 0).convergence_time_ms, None);
-    }
-
-    #[test]
-    fn an_oscillation_is_a_fall_from_the_high_to_the_low_watermark() {
-        // Periods of 4 s between 1600 and 400 kbit/s, around 1000: five falls in 20 s.
-        let swing = samples(|at| if at % 4_000 < 2_000 { 1_600 } else { 400 });
-        assert_eq!(swing.oscillations, 5);
-        assert_eq!(
-            swing
-                .received_variation
-                .map(|value| (value * 1e6).round() / 1e6),
-            Some(0.6)
-        );
-        // Too small, and too fast for the mean of 500 ms.
-        assert_eq!(
-            samples(|at| if at % 4_000 < 2_000 { 1_100 } else { 900 }).oscillations,
-            0
-        );
-        assert_eq!(
-            samples(|at| if at % 500 < 250 { 1_600 } else { 400 }).oscillations,
-            0
-        );
-    }
-
-    #[test]
-    fn only_samples_wholly_inside_count() {
-        let window = Window {
-            from: Instant::from_millis(1_050),
-            to: Instant::from_secs(4),
-            outside: Some((Instant::from_secs(2), Instant::from_secs(3))),
+        let link = |link: &crate::scenario::LinkSpec| LinkSeries {
+            name: link.name.clone(),
+            ..LinkSeries::default()
         };
-        let rates = series(|at| at).received(Duration::from_millis(200), &window, SPAN);
-        // From 1.1 s on: 1.1, 1.3, 1.5, 1.7, not 1.9, 2.1 to 2.9; then 3.1 to 3.7, and no 3.9.
-        assert_eq!(rates.len(), 4 + 4);
-        let seconds = Duration::from_secs(1);
-        let late = (Instant::from_secs(18), Instant::from_secs(20));
-        let whole = Window::whole(Duration::from_secs(20));
-        assert_eq!(
-            series(|_| 800).received(seconds, &whole, late),
-            [800e3, 800e3]
-        );
+        SeriesRecorder {
+            series: Series {
+                interval_ms: interval.as_millis(),
+                flows: scenario.flows.iter().map(flow).collect(),
+                links: scenario.links.iter().map(link).collect(),
+            },
+            current: vec![Interval::default(); scenario.flows.len()],
+            link_baselines: vec![Default::default(); scenario.links.len()],
+        }
+    }
+
+    /// Closes an interval; everything up to now has happened.
+    pub(crate) fn at_interval(&mut self, world: &mut World) {
+        let now_ms = (world.now() - Instant::ZERO).as_millis();
+        let flows = self.series.flows.iter_mut().zip(&mut self.current);
+        for (index, (flow, interval)) in flows.enumerate() {
+            let id = FlowId(index as u32);
+            let paths = world.sender_paths(id);
+            let bandwidth = paths.iter().map(|path| path.bandwidth.bits_per_second());
+            flow.bandwidth_bits_per_second.push(bandwidth.sum());
+            flow.push(std::mem::take(interval));
+            let state = world.controller_state(id, PathId(0));
+            if flow.states.last().is_none_or(|(_, last)| last != state) {
+                flow.states.push((now_ms, state.to_owned()));
+            }
+        }
+        for (index, link) in self.series.links.iter_mut().enumerate() {
+            let statistics = world.link_statistics(LinkId(index as u32));
+            let since = statistics.since(&self.link_baselines[index]);
+            link.queued_bytes.push(statistics.queued_bytes);
+            link.busy_nanos.push(since.queue.busy.as_nanos());
+            link.delivered_bytes.push(since.delivered_bytes);
+            link.dropped_packets.push(since.dropped.total());
+            self.link_baselines[index] = statistics;
+        }
+    }
+
+    pub(crate) fn finish(self) -> Series {
+        self.series
+    }
+
+    fn interval_of(&mut self, packet: &PacketEvent) -> Option<&mut Interval> {
+        (packet.direction == Direction::Forward).then(|| &mut self.current[packet.flow.index()])
+    }
+}
+
+impl FlowSeries {
+    fn push(&mut self, interval: Interval) {
+        self.sent_bytes.push(interval.sent_bytes);
+        self.sent_packets.push(interval.sent_packets);
+        self.delivered_bytes.push(interval.delivered_bytes);
+        self.delivered_packets.push(interval.delivered_packets);
+        self.dropped_packets.push(interval.dropped_packets);
+        self.delay_nanos.push(interval.delay_nanos);
+        self.frame_delay_max_nanos
+            .push(interval.frame_delay_max_nanos);
+    }
+}
+
+impl Observer for SeriesRecorder {
+    #[inline]
+    fn on_sent(&mut self, _now: Instant, packet: &PacketEvent) {
+        if let Some(interval) = self.interval_of(packet) {
+            interval.sent_bytes += u64::from(packet.size_bytes);
+            interval.sent_packets += 1;
+        }
+    }
+
+    #[inline]
+    fn on_delivered(&mut self, _now: Instant, packet: &PacketEvent, delay: Duration) {
+        if let Some(interval) = self.interval_of(packet) {
+            interval.delivered_bytes += u64::from(packet.size_bytes);
+            interval.delivered_packets += 1;
+            interval.delay_nanos += delay.as_nanos();
+        }
+    }
+
+    fn on_dropped(
+        &mut self,
+        _now: Instant,
+        packet: &PacketEvent,
+        _link: LinkId,
+        _cause: DropCause,
+    ) {
+        if let Some(interval) = self.interval_of(packet) {
+            interval.dropped_packets += 1;
+        }
+    }
+
+    fn on_frame_outcome(&mut self, _now: Instant, frame: &FrameEvent, outcome: FrameOutcome) {
+        if let FrameOutcome::Complete { completed_at } = outcome {
+            let delay = (completed_at - frame.captured_at).as_nanos();
+            let interval = &mut self.current[frame.flow.index()];
+            interval.frame_delay_max_nanos = interval.frame_delay_max_nanos.max(delay);
+        }
     }
 }

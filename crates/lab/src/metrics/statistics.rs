@@ -1,12 +1,12 @@
 //! What a run measured over a window, as reports give it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::histogram::Histogram;
-use super::series::RateSamples;
+use super::rates::RateSamples;
 
 /// All measurements of one window of one run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
     /// Jain's index over the sessions' throughput; `null` if nothing arrived. Raw datagrams, which
     /// take what they are told to, are left out.
@@ -24,7 +24,7 @@ pub struct Statistics {
 }
 
 /// What one flow measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowStatistics {
     /// Its name.
     pub name: String,
@@ -47,7 +47,7 @@ pub struct FlowStatistics {
 }
 
 /// What one flow measured on one of its paths.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PathStatistics {
     /// The route that the path takes.
     pub route: String,
@@ -56,7 +56,7 @@ pub struct PathStatistics {
 }
 
 /// Packets from senders to receivers. Bits and bytes are those on the wire.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Traffic {
     /// Bits delivered per second of the window in which the flow ran.
     pub throughput_bits_per_second: f64,
@@ -87,7 +87,7 @@ pub struct Traffic {
 }
 
 /// Frames of video, by when they were captured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FrameStatistics {
     /// Frames captured and handed to the sender.
     pub captured: u64,
@@ -113,7 +113,7 @@ pub struct FrameStatistics {
 }
 
 /// What one link measured.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkStatistics {
     /// Its name.
     pub name: String,
@@ -136,7 +136,7 @@ pub struct LinkStatistics {
 }
 
 /// Lost packets by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DropReport {
     /// The queue was full.
     pub queue_full: u64,
@@ -149,7 +149,7 @@ pub struct DropReport {
 }
 
 /// Mean and percentiles (nearest rank, within 0.4 %), in milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     /// Arithmetic mean.
     pub mean: f64,

@@ -364,7 +364,7 @@ fn expectation_rows(report: &Report) -> Rows {
 }
 
 /// A number with its unit.
-fn written(value: f64, unit: Unit) -> String {
+pub(crate) fn written(value: f64, unit: Unit) -> String {
     let number = in_unit(value, unit);
     format!("{number} {}", unit_name(unit))
         .trim_end()

@@ -59,6 +59,14 @@ impl FlowSpec {
         }
     }
 
+    /// As [`FlowSpec::config`], to be changed.
+    pub fn config_mut(&mut self) -> Option<&mut Config> {
+        match &mut self.kind {
+            FlowKind::Media(media) => Some(&mut media.config),
+            FlowKind::Raw(_) => None,
+        }
+    }
+
     /// Its congestion controller; of a flow that has none, its kind.
     pub fn controller(&self) -> &str {
         match &self.kind {

@@ -6,6 +6,8 @@ use crate::recovery::SentPacket;
 
 /// Pacing gains of the eight phases (Zhang & Lei §4.1).
 pub(super) const GAINS: [f64; 8] = [1.11, 0.9, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+/// Those that BBR has instead (Cardwell et al. 2016), to compare with.
+const BBR_GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 
 /// What the receiver may hold a report back, at most, by the default schedule.
 const REPORT_DELAY: Duration = Duration::from_millis(10);
@@ -96,8 +98,9 @@ impl GainCycle {
     }
 
     /// The phase's pacing gain.
-    pub(super) fn gain(&self) -> f64 {
-        GAINS[self.phase]
+    pub(super) fn gain(&self, has_bbr_gains: bool) -> f64 {
+        let gains = if has_bbr_gains { BBR_GAINS } else { GAINS };
+        gains[self.phase]
     }
 }
 
@@ -121,8 +124,8 @@ mod tests {
                 Duration::from_millis(99),
                 false,
             );
-            if gains.last() != Some(&cycle.gain()) {
-                gains.push(cycle.gain());
+            if gains.last() != Some(&cycle.gain(false)) {
+                gains.push(cycle.gain(false));
             }
         }
         assert_eq!(gains, [1.11, 0.9, 1.0, 1.11]);
@@ -161,7 +164,7 @@ mod tests {
             if millis == 350 {
                 cycle.on_probed(estimate, estimate.mul_f64(1.11));
             }
-            gains.push(cycle.gain());
+            gains.push(cycle.gain(false));
         }
         let runs: Vec<(f64, usize)> = gains
             .chunk_by(|a, b| a == b)

@@ -1,0 +1,103 @@
+//! `anabranch compare`: controllers or schedulers side by side.
+
+use std::path::PathBuf;
+
+use anabranch_lab as lab;
+use anabranch_lab::compare::{
+    Column, USUAL_METRICS, compare, comparison_csv, comparison_json, comparison_svg,
+    comparison_table,
+};
+use anabranch_units::Duration;
+use anyhow::{Context, ensure};
+use clap::ValueEnum;
+
+use crate::progress::Progress;
+
+/// Runs scenarios with several controllers or schedulers, and prints means with 95 % confidence
+/// intervals side by side.
+///
+/// What is compared takes the place of the first flow's controller (or scheduler) in every flow
+/// that has the same one; flows with another keep theirs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+  anabranch compare --controllers delay-bbr,new-reno scenarios/two-paths.toml
+  anabranch compare --controllers delay-bbr,new-reno --metrics delay-p95,utilisation.bottleneck \\
+      scenarios/zhang-delay-bbr/case-1.toml scenarios/zhang-delay-bbr/case-4.toml --plot bars.svg
+  anabranch compare --schedulers min-cost,wrr scenarios/three-paths.toml --format csv")]
+pub(crate) struct Arguments {
+    /// The scenario files.
+    #[arg(required = true)]
+    scenarios: Vec<PathBuf>,
+    /// Controllers, with any options: `delay-bbr,delay-bbr:cycle=bbr`.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    controllers: Vec<String>,
+    /// Schedulers; with --controllers, every one is run with every other.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    schedulers: Vec<String>,
+    /// Metrics, of docs/scenarios.md: of all flows, or of one flow or link, as in
+    /// `throughput.camera`.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_values = USUAL_METRICS)]
+    metrics: Vec<String>,
+    /// How many seeds.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    seeds: u64,
+    /// Set a value of all scenarios: `flow-defaults.padding=always`. May be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// What to print.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Draw the means and intervals as bars into this file.
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+    /// How many runs at a time; 0: one per core.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// One line a cell.
+    Csv,
+    /// With every seed's value; a stable contract (docs/scenarios.md).
+    Json,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let columns = Column::product(&arguments.controllers, &arguments.schedulers);
+    ensure!(
+        columns.iter().all(|column| *column != Column::default()),
+        "name what is to be compared: --controllers, --schedulers or both"
+    );
+    let scenarios = arguments
+        .scenarios
+        .iter()
+        .map(|path| lab::Scenario::load(path, &arguments.settings))
+        .collect::<Result<Vec<_>, _>>()?;
+    let spans = scenarios.iter().map(|scenario| scenario.duration);
+    let simulated = spans.fold(Duration::ZERO, |sum, span| sum + span);
+    let progress = Progress::new(simulated * (columns.len() as u64 * arguments.seeds));
+    let comparison = compare(
+        &scenarios,
+        &columns,
+        &arguments.metrics,
+        arguments.seeds,
+        arguments.threads,
+        &|part| progress.add(part.simulated),
+    )?;
+    progress.finish();
+    if let Some(path) = &arguments.plot {
+        std::fs::write(path, comparison_svg(&comparison))
+            .with_context(|| path.display().to_string())?;
+    }
+    match arguments.format {
+        Format::Text => print!("{}", comparison_table(&comparison)),
+        Format::Csv => print!("{}", comparison_csv(&comparison)),
+        Format::Json => print!("{}", comparison_json(&comparison)),
+    }
+    Ok(())
+}

@@ -1,0 +1,311 @@
+//! Scenarios × controllers, or schedulers: means over seeds, and which differences are more than
+//! chance.
+//!
+//! The *controller under test* of a scenario is that of its first flow; every flow that has the
+//! same one gets the one that is compared, and the others, which are its company, keep theirs. So
+//! it is with schedulers.
+//!
+//! All columns meet the same seeds, and with them the same network, so that they are compared seed
+//! by seed: the differences from the first column have a mean and an interval of their own.
+
+mod output;
+mod statistics;
+
+use anabranch_core::congestion::{self, UnknownController};
+use anabranch_core::scheduler::SCHEDULERS;
+
+use crate::metrics::{METRICS, Metric, Scope, Statistics, Subject};
+use crate::run::{Progress, RunError, RunOptions, in_parallel, run_outcomes};
+use crate::scenario::{FlowSpec, Scenario};
+
+pub use output::{
+    COMPARISON_SCHEMA, comparison_csv, comparison_json, comparison_svg, comparison_table,
+};
+pub use statistics::{Estimate, student_t_975};
+
+/// What one column of a comparison has in the place of what is under test.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Column {
+    /// The controller; `None`: the scenario's own.
+    pub controller: Option<String>,
+    /// The scheduler; `None`: the scenario's own.
+    pub scheduler: Option<String>,
+}
+
+impl Column {
+    /// What it is called.
+    pub fn label(&self) -> String {
+        let parts = [&self.controller, &self.scheduler];
+        let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
+        parts.join(" + ")
+    }
+
+    /// Every controller with every scheduler; an empty list stands for the scenario's own.
+    pub fn product(controllers: &[String], schedulers: &[String]) -> Vec<Column> {
+        let or_own = |names: &[String]| -> Vec<Option<String>> {
+            match names {
+                [] => vec![None],
+                names => names.iter().cloned().map(Some).collect(),
+            }
+        };
+        let schedulers = or_own(schedulers);
+        let columns = or_own(controllers).into_iter().flat_map(|controller| {
+            schedulers.iter().map(move |scheduler| Column {
+                controller: controller.clone(),
+                scheduler: scheduler.clone(),
+            })
+        });
+        columns.collect()
+    }
+
+    /// The scenario with this column's controller and scheduler.
+    fn applied_to(&self, scenario: &Scenario) -> Scenario {
+        let mut changed = scenario.clone();
+        let Some(under_test) = scenario.flows.iter().find_map(FlowSpec::config) else {
+            return changed;
+        };
+        for config in changed.flows.iter_mut().filter_map(FlowSpec::config_mut) {
+            if let Some(controller) = &self.controller
+                && config.controller == under_test.controller
+            {
+                config.controller.clone_from(controller);
+            }
+            if let Some(scheduler) = &self.scheduler
+                && config.scheduler == under_test.scheduler
+            {
+                config.scheduler.clone_from(scheduler);
+            }
+        }
+        changed.expectations.clear();
+        changed
+    }
+}
+
+/// Why a comparison cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompareError {
+    /// A controller is not known.
+    #[error(transparent)]
+    Controller(#[from] UnknownController),
+    /// A scheduler is not known.
+    #[error("no scheduler is called {name:?}; known are {known}")]
+    Scheduler {
+        /// The name asked for.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
+    /// A metric is not known, or not of this subject in this scenario.
+    #[error(
+        "{scenario}: no metric is called {text:?}; known are {known}, and METRIC.NAME of a \
+             flow or link"
+    )]
+    Metric {
+        /// The scenario.
+        scenario: String,
+        /// What was asked for.
+        text: String,
+        /// Those there are.
+        known: String,
+    },
+    /// A scenario cannot be run.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+/// One metric of one scenario.
+#[derive(Clone, Debug)]
+pub struct ComparisonRow {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The metric.
+    pub metric: &'static Metric,
+    /// The flow's or link's name; `None`: all flows together.
+    pub subject: Option<String>,
+    /// One cell a column.
+    pub cells: Vec<Cell>,
+}
+
+/// One metric of one scenario in one column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// One value a seed; `None`: there was nothing to measure.
+    pub values: Vec<Option<f64>>,
+    /// Their mean and interval; `None` if a seed could not measure it.
+    pub estimate: Option<Estimate>,
+    /// Whether the mean of the differences from the first column, seed by seed, is not zero at
+    /// 95 %; `None` for the first column, and where it cannot be told.
+    pub is_different: Option<bool>,
+}
+
+/// A table of means.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// What is compared.
+    pub columns: Vec<Column>,
+    /// How many seeds each cell has.
+    pub seed_count: u64,
+    /// The rows.
+    pub rows: Vec<ComparisonRow>,
+}
+
+/// The metrics of a comparison that does not say which.
+pub const USUAL_METRICS: [&str; 7] = [
+    "throughput",
+    "loss",
+    "delay-mean",
+    "delay-p95",
+    "jain",
+    "utilisation",
+    "frames-on-time",
+];
+
+/// Runs every scenario in every column with the seeds 1 to `seed_count`, on `threads` threads (0:
+/// one per core). `metrics` are names of [`METRICS`], of all flows together, or of the flow or link
+/// named after a dot; those of links, without a name, are of every link that has a rate.
+///
+/// # Errors
+/// [`CompareError`].
+pub fn compare(
+    scenarios: &[Scenario],
+    columns: &[Column],
+    metrics: &[String],
+    seed_count: u64,
+    threads: usize,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<Comparison, CompareError> {
+    columns.iter().try_for_each(check)?;
+    let mut rows = Vec::new();
+    for (place, scenario) in scenarios.iter().enumerate() {
+        for text in metrics {
+            for (metric, subject) in subjects(scenario, text)? {
+                rows.push((place, metric, subject));
+            }
+        }
+    }
+    let pairs = scenarios.iter().flat_map(|scenario| {
+        columns
+            .iter()
+            .map(move |column| column.applied_to(scenario))
+    });
+    let pairs: Vec<Scenario> = pairs.collect();
+    let jobs = pairs
+        .iter()
+        .flat_map(|scenario| (1..=seed_count).map(move |seed| (scenario, seed)));
+    let jobs: Vec<(&Scenario, u64)> = jobs.collect();
+    let runs = in_parallel(&jobs, threads, |(scenario, seed)| {
+        let options = RunOptions {
+            seeds: vec![*seed],
+            threads: 1,
+            ..RunOptions::default()
+        };
+        let outcomes = run_outcomes(scenario, &options, progress)?;
+        Ok(outcomes
+            .into_iter()
+            .map(|outcome| outcome.statistics)
+            .collect::<Vec<_>>())
+    });
+    let runs: Vec<Vec<Statistics>> = runs.into_iter().collect::<Result<_, RunError>>()?;
+    let runs: Vec<Statistics> = runs.into_iter().flatten().collect();
+    let by_pair: Vec<&[Statistics]> = runs.chunks(seed_count.max(1) as usize).collect();
+    let row = |(place, metric, subject): (usize, &'static Metric, Subject)| {
+        let of_scenario = &by_pair[place * columns.len()..(place + 1) * columns.len()];
+        ComparisonRow {
+            scenario: scenarios[place].name.clone(),
+            metric,
+            subject: subject_name(&scenarios[place], subject),
+            cells: cells(of_scenario, metric, subject),
+        }
+    };
+    Ok(Comparison {
+        columns: columns.to_vec(),
+        seed_count,
+        rows: rows.into_iter().map(row).collect(),
+    })
+}
+
+fn cells(columns: &[&[Statistics]], metric: &Metric, subject: Subject) -> Vec<Cell> {
+    let values = columns.iter().map(|runs| -> Vec<Option<f64>> {
+        runs.iter().map(|run| metric.of(run, subject)).collect()
+    });
+    let values: Vec<Vec<Option<f64>>> = values.collect();
+    let whole = |values: &[Option<f64>]| values.iter().copied().collect::<Option<Vec<f64>>>();
+    let first = values.first().and_then(|values| whole(values));
+    let cell = |(place, values): (usize, &Vec<Option<f64>>)| {
+        let ours = whole(values);
+        let pair = first.as_ref().zip(ours.as_ref()).filter(|_| place > 0);
+        let differences = pair.and_then(|(first, ours)| {
+            let pairs = ours.iter().zip(first);
+            Estimate::of(&pairs.map(|(ours, first)| ours - first).collect::<Vec<_>>())
+        });
+        Cell {
+            values: values.clone(),
+            estimate: ours.and_then(|ours| Estimate::of(&ours)),
+            is_different: differences.and_then(|differences| differences.excludes_zero()),
+        }
+    };
+    values.iter().enumerate().map(cell).collect()
+}
+
+fn check(column: &Column) -> Result<(), CompareError> {
+    if let Some(controller) = &column.controller {
+        congestion::check(controller)?;
+    }
+    match &column.scheduler {
+        Some(name) if SCHEDULERS.iter().all(|entry| entry.name != name) => {
+            let known: Vec<&str> = SCHEDULERS.iter().map(|entry| entry.name).collect();
+            Err(CompareError::Scheduler {
+                name: name.clone(),
+                known: known.join(", "),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What `text` asks for in a scenario.
+fn subjects(
+    scenario: &Scenario,
+    text: &str,
+) -> Result<Vec<(&'static Metric, Subject)>, CompareError> {
+    let unknown = || CompareError::Metric {
+        scenario: scenario.name.clone(),
+        text: text.to_owned(),
+        known: METRICS
+            .iter()
+            .map(|metric| metric.name)
+            .collect::<Vec<_>>()
+            .join(", "),
+    };
+    let (name, subject) = match text.split_once('.') {
+        Some((name, subject)) => (name, Some(subject)),
+        None => (text, None),
+    };
+    let metric = METRICS
+        .iter()
+        .find(|metric| metric.name == name)
+        .ok_or_else(unknown)?;
+    let flow = |name: &str| scenario.flows.iter().position(|flow| flow.name == name);
+    let link = |name: &str| scenario.links.iter().position(|link| link.name == name);
+    let found = match (metric.scope, subject) {
+        (Scope::Run | Scope::Flow, None) => vec![Subject::All],
+        (Scope::Flow, Some(name)) => vec![Subject::Flow(flow(name).ok_or_else(unknown)?)],
+        (Scope::Link, Some(name)) => vec![Subject::Link(link(name).ok_or_else(unknown)?)],
+        (Scope::Link, None) => {
+            let links = scenario.links.iter().enumerate();
+            let rated = links.filter(|(_, link)| link.config.rate.is_some());
+            rated.map(|(place, _)| Subject::Link(place)).collect()
+        }
+        (Scope::Run, Some(_)) => return Err(unknown()),
+    };
+    Ok(found.into_iter().map(|subject| (metric, subject)).collect())
+}
+
+fn subject_name(scenario: &Scenario, subject: Subject) -> Option<String> {
+    match subject {
+        Subject::All => None,
+        Subject::Flow(flow) => Some(scenario.flows[flow].name.clone()),
+        Subject::Link(link) => Some(scenario.links[link].name.clone()),
+    }
+}

@@ -1,0 +1,118 @@
+//! Comparisons over tiny scenarios.
+
+use anabranch_lab::Scenario;
+use anabranch_lab::compare::{
+    Column, CompareError, Comparison, compare, comparison_csv, comparison_json, comparison_svg,
+    comparison_table,
+};
+
+/// Two flows of what is under test and one that is their company.
+const TINY: &str = r#"
+duration = "5 s"
+links.up = { rate = "4 Mbit/s", delay = "10 ms", queue = "100 ms", loss = "1 %" }
+links.down = { delay = "10 ms" }
+routes.path = { forward = ["up"], reverse = ["down"] }
+flow-defaults = { paths = ["path"], controller = "delay-bbr", fixed-rate = "500 kbit/s" }
+flows = [{ name = "ours", count = 2 }, { name = "company", controller = "new-reno" }]
+"#;
+
+fn tiny(name: &str) -> Scenario {
+    Scenario::parse(name, TINY, &[]).unwrap()
+}
+
+fn texts(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn compared(controllers: &[&str], metrics: &[&str]) -> Result<Comparison, CompareError> {
+    let columns = Column::product(&texts(controllers), &[]);
+    compare(
+        &[tiny("a.toml"), tiny("b.toml")],
+        &columns,
+        &texts(metrics),
+        4,
+        0,
+        &|_| (),
+    )
+}
+
+#[test]
+fn only_the_flows_under_test_change() {
+    let metrics = [
+        "throughput.ours-1",
+        "throughput.ours-2",
+        "throughput.company",
+    ];
+    let comparison = compared(&["delay-bbr", "fixed"], &metrics).unwrap();
+    assert_eq!(comparison.rows.len(), 6);
+    let mean =
+        |row: usize, column: usize| comparison.rows[row].cells[column].estimate.unwrap().mean;
+    // Half a Mbit/s is what `fixed` sends; the company takes what it leaves.
+    for row in [0, 1] {
+        assert!((mean(row, 1) - 0.5e6).abs() < 0.02e6, "{}", mean(row, 1));
+    }
+    assert!(
+        mean(2, 1) > 0.6e6,
+        "the company is not fixed: {}",
+        mean(2, 1)
+    );
+    assert_eq!(comparison.rows[3].scenario, "b");
+}
+
+#[test]
+fn a_difference_is_told_from_chance() {
+    // The same controller in other words differs in nothing; a fixed rate in much.
+    let controllers = ["delay-bbr", "delay-bbr:cycle=gentle", "fixed"];
+    let comparison = compared(&controllers, &["throughput"]).unwrap();
+    let row = &comparison.rows[0];
+    let different: Vec<Option<bool>> = row.cells.iter().map(|cell| cell.is_different).collect();
+    assert_eq!(different, [None, Some(false), Some(true)]);
+    assert_eq!(row.cells[0].values, row.cells[1].values);
+    let table = comparison_table(&comparison);
+    let line = table.lines().find(|line| line.starts_with("a ")).unwrap();
+    assert_eq!(
+        (line.matches('~').count(), line.matches('±').count()),
+        (1, 3),
+        "{line}"
+    );
+}
+
+#[test]
+fn every_form_has_every_cell() {
+    let comparison = compared(&["delay-bbr", "fixed"], &["loss", "utilisation"]).unwrap();
+    assert_eq!(comparison_csv(&comparison).lines().count(), 1 + 2 * 2 * 2);
+    let json: serde_json::Value = serde_json::from_str(&comparison_json(&comparison)).unwrap();
+    assert_eq!(json["schema"], "anabranch-comparison/1");
+    assert_eq!(json["rows"][1]["subject"], "up");
+    assert_eq!(
+        json["rows"][1]["cells"][1]["values"]
+            .as_array()
+            .unwrap()
+            .len(),
+        4
+    );
+    assert_eq!(json["columns"][1]["controller"], "fixed");
+    let svg = comparison_svg(&comparison);
+    assert_eq!(svg.matches("<svg ").count(), 1 + 2);
+    assert!(svg.contains("utilisation.up") && svg.contains("fixed"));
+}
+
+#[test]
+fn what_cannot_be_compared_is_named() {
+    let message = |controllers: &[&str], metrics: &[&str]| {
+        compared(controllers, metrics).unwrap_err().to_string()
+    };
+    assert!(message(&["no"], &["loss"]).contains("\"no\""));
+    assert!(message(&["fixed"], &["speed"]).contains("\"speed\""));
+    assert!(message(&["fixed"], &["loss.nobody"]).contains("loss.nobody"));
+    let columns = Column::product(&[], &texts(&["no"]));
+    let result = compare(&[tiny("a")], &columns, &texts(&["loss"]), 1, 0, &|_| ());
+    assert!(result.unwrap_err().to_string().contains("no scheduler"));
+}
+
+#[test]
+fn columns_are_every_pair() {
+    let columns = Column::product(&texts(&["a", "b"]), &texts(&["x", "y"]));
+    let labels: Vec<String> = columns.iter().map(Column::label).collect();
+    assert_eq!(labels, ["a + x", "a + y", "b + x", "b + y"]);
+}
