@@ -16,7 +16,8 @@
 //! 5. No periodic probing while the source is limited, and no probe to restore the rate after a
 //!    large decrease. After an outage it probes as at the start.
 //! 6. `A_s` is WebRTC's published loss rule, not its later loss-based estimators (v1, v2).
-//! 7. In silence while packets are unanswered the rate falls to 0.8 after 1.5 s (three intervals if
+//! 7. Rates are updated no more often than twice an interval, however often reports come.
+//! 8. In silence while packets are unanswered the rate falls to 0.8 after 1.5 s (three intervals if
 //!    that is longer) and again every second.
 
 mod aimd;
@@ -151,6 +152,10 @@ struct Gcc {
     delay_based: Aimd,
     loss_based: LossBased,
     prober: Prober,
+    /// When the rates were last updated, and packets reported since.
+    updated_at: Option<Instant>,
+    lost_count: u64,
+    acked_count: u64,
     /// When anything last arrived.
     heard_at: Option<Instant>,
     /// When silence counts (again); `None` with nothing unanswered.
@@ -198,6 +203,9 @@ impl Gcc {
             delay_based: Aimd::new(rules, backoff, initial_rate, min_rate, max_rate),
             loss_based: LossBased::new(rules, initial_rate, min_rate, max_rate),
             prober: Prober::new(is_probing, initial_rate, max_rate),
+            updated_at: None,
+            lost_count: 0,
+            acked_count: 0,
             heard_at: None,
             silence_at: None,
             is_silent: false,
@@ -254,9 +262,18 @@ impl Gcc {
         self.prober.restart(self.rate());
     }
 
+    /// The rules are made for reports that are an interval apart: of more frequent ones several are
+    /// taken together. Overuse does not wait.
     fn update_rates(&mut self, now: Instant, feedback: &Feedback<'_>) {
+        self.lost_count += feedback.lost.len() as u64;
+        self.acked_count += feedback.acked.len() as u64;
         let rtt = feedback.rtt.smoothed();
         let usage = self.detector.usage();
+        let is_early = |at: Instant| now.saturating_since(at) < self.interval / 2;
+        if usage != Usage::Overuse && self.updated_at.is_some_and(is_early) {
+            return;
+        }
+        self.updated_at = Some(now);
         match self.prober.take_result(now) {
             Some(found) if usage != Usage::Overuse && found > self.rate() => {
                 self.delay_based.set_rate(now, found);
@@ -267,13 +284,11 @@ impl Gcc {
                 self.delay_based.update(now, usage, received, rtt);
             }
         }
-        self.loss_based.update(
-            now,
-            feedback.lost.len() as u64,
-            feedback.acked.len() as u64,
-            rtt,
-            self.delay_based.rate,
-        );
+        let lost_count = core::mem::take(&mut self.lost_count);
+        let acked_count = core::mem::take(&mut self.acked_count);
+        let delay_based = self.delay_based.rate;
+        self.loss_based
+            .update(now, lost_count, acked_count, rtt, delay_based);
     }
 }
 

@@ -11,9 +11,10 @@
 //! 4. Gradual update raises the rate only if at least 0.75 of it was sent.
 //! 5. A step of gradual update accounts for at most TAU since the last one, and `x` is at most
 //!    500 ms (as in Cisco's ns3-rmcat).
-//! 6. No report for 500 ms with packets unanswered: `r_ref` is halved, and again every 500 ms (the
+//! 6. Reports that are less than DELTA/2 apart are taken together.
+//! 7. No report for 500 ms with packets unanswered: `r_ref` is halved, and again every 500 ms (the
 //!    RFC leaves this open). An outage does the same.
-//! 7. `PRIO` and `XREF` are options; the shaping buffer is the session's backlog, of which a path
+//! 8. `PRIO` and `XREF` are options; the shaping buffer is the session's backlog, of which a path
 //!    has the part that its rate has in the sum of all paths.
 
 mod signals;
@@ -203,8 +204,13 @@ impl Nada {
     }
 
     fn update(&mut self, now: Instant, rtt_millis: f64) {
+        let elapsed = now.saturating_since(self.updated_at.unwrap_or(now));
+        if self.updated_at.is_some() && elapsed < DELTA / 2 {
+            return;
+        }
+        self.updated_at = Some(now);
+        self.signals.update_ratios();
         let signal_millis = self.congestion_signal();
-        let elapsed = now.saturating_since(self.updated_at.replace(now).unwrap_or(now));
         if self.signals.is_clear(now) {
             self.mode = Mode::AcceleratedRampUp;
             self.ramp_up(rtt_millis);

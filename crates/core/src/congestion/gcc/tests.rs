@@ -112,6 +112,28 @@ fn options_set_pacing_interval_and_backoff() {
     assert!((delay_based.rate - 0.16e6).abs() < 1.0);
 }
 
+#[test]
+fn reports_of_every_packet_count_as_often_as_regular_ones() {
+    let mut rates = [0.0; 2];
+    for (rate, reports_per_tenth) in rates.iter_mut().zip([1, 10]) {
+        let mut rig = rig(Form::WebRtc, "probing=off");
+        for _ in 0..200 * reports_per_tenth {
+            let count = 20 / reports_per_tenth;
+            for _ in 0..count {
+                rig.send(1);
+                rig.now += Duration::from_millis(5);
+            }
+            rig.report(Report {
+                acked: count,
+                rtt: Some(Duration::from_millis(50)),
+                ..Report::default()
+            });
+        }
+        *rate = rig.controller.rate();
+    }
+    assert!((rates[1] / rates[0] - 1.0).abs() < 0.05, "{rates:?}");
+}
+
 fn alone(name: &str, link: Link, seconds: u64) -> Outcome {
     run_flows(link, &bed_config(1), &[(name, GREEDY, 0)], seconds).remove(0)
 }
@@ -123,6 +145,18 @@ fn property_t1_fills_a_path_with_little_queue_and_loss() {
         assert!(measures.utilisation >= 0.8, "{name}: {measures:?}");
         assert!(measures.queue_millis < 50.0, "{name}: {measures:?}");
         assert!(measures.loss_ratio < 0.005, "{name}: {measures:?}");
+    }
+}
+
+#[test]
+fn property_t1_media_has_its_share_without_a_queue() {
+    let video = Source::Video { max: DataRate::MAX };
+    for name in NAMES {
+        let run = run_flows(ten_megabits(50), &bed_config(1), &[(name, video, 0)], 60);
+        let measures = Measures::of(&run[0], 20, 60);
+        // The session asks for 0.8 of it.
+        assert!(measures.utilisation >= 0.7, "{name}: {measures:?}");
+        assert!(measures.queue_millis < 1.0, "{name}: {measures:?}");
     }
 }
 
@@ -207,10 +241,10 @@ fn delay_of_three_flows(name: &str) -> f64 {
 /// Not `gcc-kalman`'s: the threshold that rises fast and falls slowly lets the queue fill.
 #[test]
 fn property_zhang_lei_its_delay_is_below_delay_bbrs() {
-    let (gcc, delay_bbr) = (
-        delay_of_three_flows("gcc"),
-        delay_of_three_flows("delay-bbr"),
-    );
-    assert!(gcc < delay_bbr, "{gcc}, {delay_bbr}");
-    assert!((100.0..125.0).contains(&gcc), "{gcc}");
+    let delay_bbr = delay_of_three_flows("delay-bbr");
+    for name in ["gcc", "gcc:probing=off"] {
+        let gcc = delay_of_three_flows(name);
+        assert!(gcc < delay_bbr, "{name}: {gcc}, {delay_bbr}");
+        assert!((100.0..125.0).contains(&gcc), "{name}: {gcc}");
+    }
 }

@@ -123,6 +123,10 @@ impl Signals {
         self.lost.on_bytes(now, lost);
         self.marked.on_bytes(now, feedback.ce_count);
         self.all.on_bytes(now, lost + acked);
+    }
+
+    /// Takes the ratios of the observation window into their averages, once per update.
+    pub(super) fn update_ratios(&mut self) {
         self.loss_ratio += RATIO_WEIGHT * (self.share(&self.lost) - self.loss_ratio);
         self.mark_ratio += RATIO_WEIGHT * (self.share(&self.marked) - self.mark_ratio);
     }

@@ -11,8 +11,8 @@
 //!    `qdelay_dev_norm`; the delay target is fixed, as in WebRTC.
 //! 4. ECN is always that of L4S: ECT(1).
 //! 5. The send queue corrects the target rate by its delay, as the draft's `rate_adjust_factor`;
-//!    the queue is the path's part of the session's backlog. Frame sizes are unknown to a
-//!    controller.
+//!    the queue is the path's part of the session's backlog, the least of 100 ms instead of what
+//!    each new frame finds. Frame sizes are unknown to a controller.
 //! 6. MSS is the largest packet, the least window two of them.
 //! 7. An outage or a retransmission timeout counts as one loss.
 
@@ -75,6 +75,8 @@ const DRAIN_FACTOR: f64 = 0.5;
 const RATE_ADJUST_GAIN: f64 = 1.0 / 16.0;
 const MAX_RATE_ADJUST: f64 = 0.5;
 const FRAME_SECONDS: f64 = 0.02;
+/// The least send queue of so long is what a new frame finds; what is more is a frame on its way.
+const QUEUE_SPAN: Duration = Duration::from_millis(100);
 
 const PACING: ControllerOption = ControllerOption {
     name: "pacing",
@@ -204,7 +206,10 @@ struct ScreamV2 {
     hold_seconds: f64,
     /// `target_bitrate`, bit/s.
     target_rate: f64,
+    /// `rate_adjust_factor`, when it was adjusted, and the least send queue since.
     rate_adjust: f64,
+    rate_adjusted_at: Option<Instant>,
+    least_backlog_bytes: u64,
     drains_since: Option<Instant>,
     is_silent: bool,
 }
@@ -236,6 +241,8 @@ impl ScreamV2 {
             hold_seconds: 0.0,
             target_rate: initial_rate.clamp(min_rate, max_rate),
             rate_adjust: 0.0,
+            rate_adjusted_at: None,
+            least_backlog_bytes: u64::MAX,
             drains_since: None,
             is_silent: false,
         }
@@ -359,10 +366,7 @@ impl ScreamV2 {
 
     /// Media rate control.
     fn update_rate(&mut self, now: Instant, backlog_bytes: u64) {
-        let queue_seconds = 8.0 * backlog_bytes as f64 / self.target_rate;
-        let error = (queue_seconds - FRAME_SECONDS / 4.0) / FRAME_SECONDS;
-        self.rate_adjust =
-            (self.rate_adjust + RATE_ADJUST_GAIN * error).clamp(0.0, MAX_RATE_ADJUST);
+        self.adjust_to_queue(now, backlog_bytes);
         let round_seconds = self.smoothed_rtt.as_secs_f64().max(1e-3) + self.hold_seconds;
         let mut rate = 8.0 * self.reference_window / round_seconds;
         rate *= 1.0 - (self.segment_share() - 0.1).clamp(0.0, 0.2);
@@ -371,6 +375,23 @@ impl ScreamV2 {
             rate *= DRAIN_FACTOR;
         }
         self.target_rate = rate.clamp(self.min_rate, self.max_rate);
+    }
+
+    /// The draft's `rate_adjust_factor`, which integrates the send queue's delay.
+    fn adjust_to_queue(&mut self, now: Instant, backlog_bytes: u64) {
+        self.least_backlog_bytes = self.least_backlog_bytes.min(backlog_bytes);
+        let adjusted_at = *self.rate_adjusted_at.get_or_insert(now);
+        let elapsed = now.saturating_since(adjusted_at);
+        if elapsed < QUEUE_SPAN {
+            return;
+        }
+        let queue_seconds = 8.0 * self.least_backlog_bytes as f64 / self.target_rate;
+        let error = (queue_seconds - FRAME_SECONDS / 4.0) / FRAME_SECONDS;
+        let frame_count = elapsed.min(QUEUE_SPAN * 2).as_secs_f64() / FRAME_SECONDS;
+        self.rate_adjust =
+            (self.rate_adjust + RATE_ADJUST_GAIN * frame_count * error).clamp(0.0, MAX_RATE_ADJUST);
+        self.rate_adjusted_at = Some(now);
+        self.least_backlog_bytes = u64::MAX;
     }
 
     /// Whether a standing queue is being drained; forgets the base delay if that has not helped.
@@ -403,7 +424,7 @@ impl ScreamV2 {
                 is_virtual_ce: false,
             },
         );
-        self.update_rate(now, 0);
+        self.update_rate(now, u64::MAX);
     }
 }
 

@@ -236,13 +236,25 @@ fn target_rate_is_the_window_by_the_round_trip_and_the_hold_time() {
 fn target_rate_gives_way_to_the_send_queue() {
     let mut rig = rig();
     rig.controller.target_rate = 3.2e6;
-    // 10 ms of media: (10 - 5) / 20 / 16.
-    rig.controller.update_rate(rig.now, 4_000);
-    near(rig.controller.target_rate, 3.2e6 / (1.0 + 0.25 / 16.0));
+    // 10 ms of media at the least: five frames of (10 - 5) / 20 / 16.
+    for backlog_bytes in [9_000, 4_000, 30_000] {
+        rig.controller.update_rate(rig.now, backlog_bytes);
+        near(rig.controller.target_rate, 3.2e6);
+        rig.now += Duration::from_millis(40);
+    }
+    rig.controller.update_rate(rig.now, 30_000);
+    let factor = 1.0 + 6.0 * 0.25 / 16.0;
+    near(rig.controller.target_rate, 3.2e6 / factor);
     for _ in 0..100 {
+        rig.now += Duration::from_millis(100);
         rig.controller.update_rate(rig.now, 40_000);
     }
     near(rig.controller.target_rate, 3.2e6 / 1.5);
+    for _ in 0..100 {
+        rig.now += Duration::from_millis(100);
+        rig.controller.update_rate(rig.now, 0);
+    }
+    near(rig.controller.target_rate, 3.2e6);
 }
 
 #[test]
