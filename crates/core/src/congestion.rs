@@ -5,6 +5,7 @@
 //! media nor streams nor schedulers. To add one: one file in `congestion/`, one entry in
 //! `congestion/registry.rs`.
 
+mod bbr;
 #[cfg(test)]
 mod contract;
 mod delay_bbr;

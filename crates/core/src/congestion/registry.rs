@@ -1,5 +1,6 @@
 //! Every controller by its name.
 
+use super::bbr::{quic, webrtc};
 use super::options::{ControllerOption, ControllerOptions, OptionError};
 use super::{CongestionController, ControllerConfig, delay_bbr, fixed, new_reno};
 
@@ -23,6 +24,18 @@ impl core::fmt::Debug for ControllerEntry {
 
 /// Every controller there is, by name.
 pub const CONTROLLERS: &[ControllerEntry] = &[
+    ControllerEntry {
+        name: "bbr-quic",
+        summary: "BBR version 1 as QUIC has it",
+        options: quic::OPTIONS,
+        build: quic::build,
+    },
+    ControllerEntry {
+        name: "bbr-webrtc",
+        summary: "the WebRTC BBR that Zhang & Lei compared with",
+        options: webrtc::OPTIONS,
+        build: webrtc::build,
+    },
     ControllerEntry {
         name: "delay-bbr",
         summary: "Delay-BBR with a start-up exit on delay (the default)",

@@ -23,6 +23,9 @@ pub(in crate::congestion) struct Rig<C> {
     delivered_bytes: u64,
     delivered_at: Instant,
     first_sent_at: Instant,
+    sent_bytes_at_last_acked: u64,
+    /// Of every packet that leaves: the sender has too little to send.
+    pub(in crate::congestion) is_app_limited: bool,
     lost_bytes: u64,
 }
 
@@ -58,6 +61,8 @@ impl<C: CongestionController> Rig<C> {
             delivered_bytes: 0,
             delivered_at: now,
             first_sent_at: now,
+            sent_bytes_at_last_acked: 0,
+            is_app_limited: false,
             lost_bytes: 0,
         }
     }
@@ -71,10 +76,11 @@ impl<C: CongestionController> Rig<C> {
 
     pub(in crate::congestion) fn send(&mut self, count: usize) {
         for _ in 0..count {
+            self.sent_bytes += u64::from(self.packet_bytes);
             if self.flying.is_empty() {
                 (self.first_sent_at, self.delivered_at) = (self.now, self.now);
+                self.sent_bytes_at_last_acked = self.sent_bytes;
             }
-            self.sent_bytes += u64::from(self.packet_bytes);
             let packet = SentPacket {
                 packet_number: self.next_packet_number,
                 sent_at: self.now,
@@ -85,8 +91,9 @@ impl<C: CongestionController> Rig<C> {
                     delivered_at: self.delivered_at,
                     first_sent_at: self.first_sent_at,
                     sent_bytes: self.sent_bytes,
+                    sent_bytes_at_last_acked: self.sent_bytes_at_last_acked,
                     lost_bytes: self.lost_bytes,
-                    ..DeliverySnapshot::default()
+                    is_app_limited: self.is_app_limited,
                 },
                 content: PacketContent::Padding,
             };
@@ -122,6 +129,7 @@ impl<C: CongestionController> Rig<C> {
         let delivery = acked.last().map(|newest| self.sample(newest, &report));
         if let Some(newest) = acked.last() {
             self.first_sent_at = newest.sent.sent_at;
+            self.sent_bytes_at_last_acked = newest.sent.delivery.sent_bytes;
         }
         let feedback = Feedback {
             path: PathId(0),
@@ -178,6 +186,7 @@ impl<C: CongestionController> Rig<C> {
             interval,
             is_full_round: self.rtt.min_rtt().is_none_or(|min| interval >= min),
             is_app_limited: report.is_app_limited,
+            is_first_flight: snapshot.delivered_bytes == 0,
         }
     }
 }
