@@ -1,10 +1,11 @@
 //! The BBR family: what its members share, and the members.
 //!
-//! `bbr-quic` ([`quic`]), `bbr-webrtc` ([`webrtc`]), `bbr-linux` and `bbr-linux-4.9` (`linux`)
+//! `bbr-quic` ([`quic`]), `bbr-webrtc` ([`webrtc`]), `bbr-linux` and `bbr-linux-4.9` ([`linux`])
 //! are version 1; `bbr3` (`v3`) is the IETF's draft. Delay-BBR shares the filters.
 
 mod full_pipe;
 mod gain_cycle;
+pub(super) mod linux;
 #[cfg(test)]
 mod properties;
 pub(super) mod quic;

@@ -1,6 +1,6 @@
 //! Every controller by its name.
 
-use super::bbr::{quic, webrtc};
+use super::bbr::{linux, quic, webrtc};
 use super::options::{ControllerOption, ControllerOptions, OptionError};
 use super::{CongestionController, ControllerConfig, delay_bbr, fixed, new_reno};
 
@@ -24,6 +24,18 @@ impl core::fmt::Debug for ControllerEntry {
 
 /// Every controller there is, by name.
 pub const CONTROLLERS: &[ControllerEntry] = &[
+    ControllerEntry {
+        name: "bbr-linux",
+        summary: "BBR version 1 as Linux has it today",
+        options: &[],
+        build: linux::build,
+    },
+    ControllerEntry {
+        name: "bbr-linux-4.9",
+        summary: "BBR as Linux 4.9 first had it (Kondo et al.)",
+        options: &[],
+        build: linux::build_4_9,
+    },
     ControllerEntry {
         name: "bbr-quic",
         summary: "BBR version 1 as QUIC has it",

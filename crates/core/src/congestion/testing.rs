@@ -3,6 +3,7 @@
 //! It is small and exact rather than complete: the way back is never congested, and no flow's
 //! packets are reordered.
 
+mod conditions;
 mod rig;
 mod tests;
 
@@ -16,6 +17,8 @@ use crate::path_view::PathId;
 use crate::recovery::{Digest, LossDetection, PacketContent, Recovery};
 use crate::session_view::SessionView;
 use crate::wire::{self, FeedbackReport, MAX_ARRIVALS, MAX_RANGES, OutgoingReport};
+
+use conditions::{DelayWave, Policer};
 
 pub(super) use rig::{Report, Rig};
 
@@ -243,6 +246,9 @@ pub(super) struct Bed {
     /// Chance by which a packet that has left the bottleneck does not arrive.
     loss_ratio: f64,
     rng: Rng,
+    policer: Option<Policer>,
+    delay_wave: Option<DelayWave>,
+    last_arrival_at: Instant,
     flows: Vec<Flow>,
     events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     event_count: u64,
@@ -259,6 +265,9 @@ impl Bed {
             feedback: None,
             loss_ratio: 0.0,
             rng: Seed::default().rng(),
+            policer: None,
+            delay_wave: None,
+            last_arrival_at: Instant::ZERO,
             flows: Vec::new(),
             events: BinaryHeap::new(),
             event_count: 0,
@@ -279,6 +288,21 @@ impl Bed {
     pub(super) fn random_loss(mut self, loss_ratio: f64, seed: Seed) -> Self {
         self.loss_ratio = loss_ratio;
         self.rng = seed.rng();
+        self
+    }
+
+    /// Polices all flows before the queue.
+    pub(super) fn policer(mut self, rate: DataRate, bucket_bytes: u64) -> Self {
+        self.policer = Some(Policer::new(rate, bucket_bytes));
+        self
+    }
+
+    /// Adds so much delay on the way there in every second half of the period.
+    pub(super) fn delay_wave(mut self, extra_delay: Duration, period: Duration) -> Self {
+        self.delay_wave = Some(DelayWave {
+            extra_delay,
+            period,
+        });
         self
     }
 
@@ -413,7 +437,11 @@ impl Bed {
         flow.controller.on_sent(now, &packet);
         flow.outcome.sent_count += 1;
         let is_full = self.queued_bytes + u64::from(bytes) > self.link.queue_bytes;
-        if is_full || self.link.rate(now).is_zero() {
+        let is_policed = self
+            .policer
+            .as_mut()
+            .is_some_and(|policer| !policer.passes(now, bytes.into()));
+        if is_policed || is_full || self.link.rate(now).is_zero() {
             flow.outcome.on_dropped(now);
             return;
         }
@@ -455,7 +483,11 @@ impl Bed {
         if self.link.rate(now).is_zero() || is_unlucky {
             flow.outcome.on_dropped(now);
         } else {
-            let at = now + self.link.delay + flow.extra_delay;
+            let mut at = now + self.link.delay + flow.extra_delay;
+            if let Some(wave) = self.delay_wave {
+                at = (at + wave.extra_delay(now)).max(self.last_arrival_at);
+                self.last_arrival_at = at;
+            }
             self.at(at, Event::Arrived(packet));
         }
         self.serve(now);

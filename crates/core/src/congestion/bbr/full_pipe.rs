@@ -16,6 +16,17 @@ pub(in crate::congestion) struct FullPipe {
 }
 
 impl FullPipe {
+    /// Whatever has been reached, it shall grow again.
+    pub(in crate::congestion) fn restart_growth(&mut self) {
+        self.bandwidth_at_last_growth = DataRate::ZERO;
+    }
+
+    /// Whatever slowed growth down, it was not the path.
+    pub(in crate::congestion) fn restart(&mut self) {
+        self.restart_growth();
+        self.rounds_without_growth = 0;
+    }
+
     /// A round has ended with this estimate. Returns whether it has grown enough.
     pub(in crate::congestion) fn on_round(&mut self, bandwidth: DataRate) -> bool {
         if bandwidth >= self.bandwidth_at_last_growth.mul_f64(GROWTH_TARGET) {

@@ -58,6 +58,11 @@ impl GainCycle {
         self.started_at = now;
     }
 
+    /// Whether it is the phase that probes.
+    pub(super) fn is_probing(&self) -> bool {
+        self.phase == 0
+    }
+
     pub(super) fn gain(&self, gains: &Gains) -> f64 {
         gains[self.phase]
     }

@@ -189,3 +189,92 @@ fn webrtc_zhang_lei_three_flows_fill_the_queue_lose_and_starve_one_another() {
         assert!(run.jain < 0.9, "case {case}: {run:?}");
     }
 }
+#[test]
+fn linux_fills_a_path_shares_it_and_does_not_mind_random_loss() {
+    for name in ["bbr-linux", "bbr-linux-4.9"] {
+        let alone = greedy(Bed::new(bed_link(1.0)), &[(name, 0)], 60, 1).run(secs(60));
+        let used = utilisation(&alone, 20, 60);
+        assert!(used >= 0.95, "{name}: {used}");
+        assert_eq!(alone[0].dropped_between(20, 60), 0);
+        let bed = Bed::new(bed_link(5.0));
+        let flows = greedy(bed, &[(name, 0), (name, 10)], 120, 1).run(secs(120));
+        let shares = flows
+            .iter()
+            .map(|flow| flow.delivered_between(60, 120) as f64);
+        let jain = jain(&shares.collect::<Vec<_>>());
+        assert!(jain >= 0.95, "{name}: {jain}");
+        // A product, the segments of two flows (12 packets, 10 ms) and, today, bursts.
+        let queue = queueing_millis(&flows[0], 60, 120);
+        assert!(queue <= 1.3 * 50.0, "{name}: {queue} ms");
+        for (loss_ratio, least) in [(0.01, 0.9), (0.05, 0.8)] {
+            let bed = Bed::new(bed_link(1.0)).random_loss(loss_ratio, Seed(1));
+            let flows = greedy(bed, &[(name, 0)], 60, 1).run(secs(60));
+            let used = utilisation(&flows, 20, 60);
+            assert!(used >= least, "{name}, {loss_ratio}: {used}");
+        }
+    }
+}
+
+#[test]
+fn linux_behind_a_token_bucket_policer_loses_less_than_5_percent_after_two_intervals() {
+    let rate = DataRate::from_megabits_per_second(5);
+    for (name, seed) in [("bbr-linux", 1), ("bbr-linux", 2), ("bbr-linux-4.9", 1)] {
+        let bed = Bed::new(bed_link(1.0)).policer(rate, 20_000);
+        let flows = greedy(bed, &[(name, 0)], 60, seed).run(secs(60));
+        let lost = loss_ratio(&flows[0], 2, 60);
+        assert!(lost < 0.05, "{name}, seed {seed}: {lost}");
+        let used = utilisation(&flows, 2, 60);
+        assert!(used > 0.47, "{name}, seed {seed}: {used} of 0.5");
+    }
+}
+
+/// A flow where the delay grows by 60 ms in every second half of the period. The packets are
+/// 1030/1500 of Kondo et al.'s, and so is the rate. Returns the utilisation, and the 90th
+/// percentile of the window in packets.
+fn over_a_delay_wave(name: &str, base_millis: u64, period_secs: u64) -> (f64, u64) {
+    let rate = DataRate::from_megabits_per_second(3).mul_f64(1_030.0 / 1_500.0);
+    // With 4 ms for a packet to be transmitted.
+    let link = Link::new(
+        rate,
+        Duration::from_millis((base_millis - 4) / 2),
+        Duration::from_millis(100),
+    );
+    let wave = (Duration::from_millis(60), Duration::from_secs(period_secs));
+    let bed = greedy(
+        Bed::new(link).delay_wave(wave.0, wave.1),
+        &[(name, 0)],
+        180,
+        1,
+    );
+    let mut windows = Vec::new();
+    let flows = bed.run_observed(secs(180), |now, _, controller| {
+        if now > secs(30) {
+            let window = controller.control().congestion_window;
+            windows.extend(window.map(|bytes| bytes / u64::from(PACKET_BYTES)));
+        }
+    });
+    windows.sort_unstable();
+    let delivered = flows[0].rate_between(30, 180).megabits_per_second();
+    let share = delivered / rate.megabits_per_second();
+    (share, windows[windows.len() * 9 / 10])
+}
+
+#[test]
+fn linux_window_sticks_to_the_low_delay_of_a_wave_no_longer_than_its_filter() {
+    let (used, window) = over_a_delay_wave("bbr-linux-4.9", 20, 10);
+    assert!(
+        (13..=16).contains(&window),
+        "two products and six: {window}"
+    );
+    assert!(used < 0.85, "{used}");
+    for (base_millis, period_secs) in [(20, 20), (20, 60), (40, 10)] {
+        let (used, window) = over_a_delay_wave("bbr-linux-4.9", base_millis, period_secs);
+        assert!(
+            used > 0.92 && window >= 24,
+            "{period_secs} s: {used}, {window}"
+        );
+    }
+    // Room for acknowledgements in bursts is room for the delay too.
+    let (today, _) = over_a_delay_wave("bbr-linux", 20, 10);
+    assert!(today > used + 0.05, "{today} and {used}");
+}

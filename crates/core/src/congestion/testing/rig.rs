@@ -17,6 +17,8 @@ pub(in crate::congestion) struct Rig<C> {
     pub(in crate::congestion) rtt: RttEstimator,
     /// In the order of their numbers.
     pub(in crate::congestion) flying: Vec<SentPacket>,
+    /// Declared lost, in the order of their numbers.
+    gone: Vec<SentPacket>,
     packet_bytes: u32,
     next_packet_number: u64,
     sent_bytes: u64,
@@ -34,6 +36,8 @@ pub(in crate::congestion) struct Rig<C> {
 pub(in crate::congestion) struct Report {
     pub(in crate::congestion) lost: usize,
     pub(in crate::congestion) acked: usize,
+    /// So many of those lost before, the oldest first, have arrived after all.
+    pub(in crate::congestion) spurious: usize,
     /// Of every packet acknowledged; `None`: the time since it was sent.
     pub(in crate::congestion) rtt: Option<Duration>,
     /// By the peer's clock; `None`: half of the round-trip time after it was sent.
@@ -55,6 +59,7 @@ impl<C: CongestionController> Rig<C> {
             now,
             rtt: RttEstimator::default(),
             flying: Vec::new(),
+            gone: Vec::new(),
             packet_bytes,
             next_packet_number: 0,
             sent_bytes: 0,
@@ -110,7 +115,10 @@ impl<C: CongestionController> Rig<C> {
             .iter()
             .map(|packet| u64::from(packet.bytes))
             .sum::<u64>();
-        let arrived: Vec<SentPacket> = self.flying.drain(..report.acked).collect();
+        let late: Vec<SentPacket> = self.gone.drain(..report.spurious).collect();
+        self.gone.extend_from_slice(&lost);
+        let mut arrived = late;
+        arrived.extend(self.flying.drain(..report.acked));
         let mut acked = Vec::new();
         for sent in arrived {
             let rtt = report.rtt.unwrap_or(self.now - sent.sent_at);
@@ -135,7 +143,7 @@ impl<C: CongestionController> Rig<C> {
             path: PathId(0),
             acked: &acked,
             lost: &lost,
-            spurious: &[],
+            spurious: &acked[..report.spurious],
             rtt: &self.rtt,
             delivery,
             prior_bytes_in_flight,
