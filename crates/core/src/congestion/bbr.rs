@@ -1,7 +1,7 @@
 //! The BBR family: what its members share, and the members.
 //!
 //! `bbr-quic` ([`quic`]), `bbr-webrtc` ([`webrtc`]), `bbr-linux` and `bbr-linux-4.9` ([`linux`])
-//! are version 1; `bbr3` (`v3`) is the IETF's draft. Delay-BBR shares the filters.
+//! are version 1; `bbr3` ([`v3`]) is the IETF's draft. Delay-BBR shares the filters.
 
 mod full_pipe;
 mod gain_cycle;
@@ -9,7 +9,9 @@ pub(super) mod linux;
 #[cfg(test)]
 mod properties;
 pub(super) mod quic;
+mod recovery;
 mod rounds;
+pub(super) mod v3;
 pub(super) mod webrtc;
 
 pub(super) use full_pipe::FullPipe;

@@ -1,6 +1,6 @@
 //! Every controller by its name.
 
-use super::bbr::{linux, quic, webrtc};
+use super::bbr::{linux, quic, v3, webrtc};
 use super::options::{ControllerOption, ControllerOptions, OptionError};
 use super::{CongestionController, ControllerConfig, delay_bbr, fixed, new_reno};
 
@@ -47,6 +47,12 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         summary: "the WebRTC BBR that Zhang & Lei compared with",
         options: webrtc::OPTIONS,
         build: webrtc::build,
+    },
+    ControllerEntry {
+        name: "bbr3",
+        summary: "BBR version 3 (draft-ietf-ccwg-bbr of August 2026)",
+        options: &[],
+        build: v3::build,
     },
     ControllerEntry {
         name: "delay-bbr",

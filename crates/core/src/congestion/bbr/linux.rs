@@ -16,13 +16,13 @@
 mod extra_acked;
 mod policer;
 mod profile;
-mod recovery;
 #[cfg(test)]
 mod tests;
 
 use anabranch_units::{DataRate, Duration, Instant, Rng};
 
 use super::gain_cycle::{GAINS, GainCycle, PhaseFacts};
+use super::recovery::{Recovery, Step};
 use super::{
     BANDWIDTH_WINDOW_ROUNDS, FullPipe, HeldBack, MIN_RTT_EXPIRY, PROBE_RTT_DURATION, RoundMax,
     packet_a_second,
@@ -36,7 +36,6 @@ use crate::session_view::SessionView;
 use extra_acked::ExtraAcked;
 use policer::{Policer, PolicerFacts};
 use profile::Profile;
-use recovery::Recovery;
 
 /// `bbr_high_gain`, in 1/256: 2885/1000 + 1/256.
 const HIGH_GAIN: f64 = 739.0 / 256.0;
@@ -378,14 +377,14 @@ impl BbrLinux {
             .max(self.packet_bytes);
         let in_flight = feedback.bytes_in_flight;
         match self.recovery.step() {
-            recovery::Step::Entered => {
+            Step::Entered => {
                 self.round_ends_at_delivered = feedback.delivered_bytes;
                 self.congestion_window = in_flight + acked_bytes;
             }
-            recovery::Step::Left => {
+            Step::Left => {
                 self.congestion_window = self.congestion_window.max(self.prior_window);
             }
-            recovery::Step::None => {}
+            Step::None => {}
         }
         if self.recovery.is_conserving() {
             self.congestion_window = self.congestion_window.max(in_flight + acked_bytes);

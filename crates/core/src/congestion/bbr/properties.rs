@@ -10,18 +10,18 @@ use crate::recovery::LossDetection;
 /// Capacity of the test beds.
 const CAPACITY: f64 = 10.0;
 
-fn secs(seconds: u64) -> Instant {
+pub(super) fn secs(seconds: u64) -> Instant {
     Instant::from_secs(seconds)
 }
 
 /// 10 Mbit/s, 50 ms there and back, a queue of so many bandwidth-delay products.
-fn bed_link(queue_bdps: f64) -> Link {
+pub(super) fn bed_link(queue_bdps: f64) -> Link {
     let rate = DataRate::from_megabits_per_second(10);
     let queue = Duration::from_millis(50).mul_f64(queue_bdps);
     Link::new(rate, Duration::from_millis(25), queue)
 }
 
-fn controller(name: &str, seed: u64) -> Box<dyn CongestionController> {
+pub(super) fn controller(name: &str, seed: u64) -> Box<dyn CongestionController> {
     let config = ControllerConfig {
         max_packet_bytes: PACKET_BYTES,
         seed: Seed(seed),
@@ -31,7 +31,7 @@ fn controller(name: &str, seed: u64) -> Box<dyn CongestionController> {
 }
 
 /// Greedy flows, each from its second on.
-fn greedy(bed: Bed, names: &[(&str, u64)], until: u64, seed: u64) -> Bed {
+pub(super) fn greedy(bed: Bed, names: &[(&str, u64)], until: u64, seed: u64) -> Bed {
     let flows = names.iter().zip(0..);
     flows.fold(bed, |bed, (&(name, from), index)| {
         let controller = controller(name, 10 * seed + index);
@@ -40,19 +40,19 @@ fn greedy(bed: Bed, names: &[(&str, u64)], until: u64, seed: u64) -> Bed {
     })
 }
 
-fn utilisation(flows: &[Outcome], from: usize, to: usize) -> f64 {
+pub(super) fn utilisation(flows: &[Outcome], from: usize, to: usize) -> f64 {
     let rates = flows.iter().map(|flow| flow.rate_between(from, to));
     rates.map(DataRate::megabits_per_second).sum::<f64>() / CAPACITY
 }
 
-fn loss_ratio(flow: &Outcome, from: usize, to: usize) -> f64 {
+pub(super) fn loss_ratio(flow: &Outcome, from: usize, to: usize) -> f64 {
     let delivered = flow.delivered_between(from, to) / u64::from(PACKET_BYTES);
     let dropped = flow.dropped_between(from, to);
     dropped as f64 / (delivered + dropped).max(1) as f64
 }
 
 /// Mean time in the queue.
-fn queueing_millis(flow: &Outcome, from: usize, to: usize) -> f64 {
+pub(super) fn queueing_millis(flow: &Outcome, from: usize, to: usize) -> f64 {
     let in_service = 8.0 * f64::from(PACKET_BYTES) / (1_000.0 * CAPACITY);
     flow.one_way_delay_between(from, to).as_millis_f64() - 25.0 - in_service
 }

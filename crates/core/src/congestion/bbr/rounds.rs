@@ -55,6 +55,11 @@ impl<T: Copy + Default + Ord> RoundMax<T> {
         }
     }
 
+    /// Has samples count for so many rounds from now on.
+    pub(in crate::congestion) fn set_window(&mut self, window_rounds: u64) {
+        self.window_rounds = window_rounds;
+    }
+
     /// The estimate; zero before the first sample.
     pub(in crate::congestion) fn max(&self) -> T {
         self.samples

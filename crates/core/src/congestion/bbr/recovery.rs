@@ -1,7 +1,7 @@
-//! Loss recovery as `tcp_bbr.c` sees it: when it began, whether its first round runs, and whether
-//! it was for nothing.
+//! Loss recovery as Linux and version 3 see it: when it began, whether its first round runs, and
+//! whether it was for nothing.
 
-/// What `bbr_set_cwnd_to_recover_or_restore` has to do, once.
+/// What is to be done to the window, once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Step {
     #[default]
