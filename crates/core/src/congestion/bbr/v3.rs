@@ -33,7 +33,7 @@ use crate::congestion::{
 use crate::path_view::PathView;
 use crate::recovery::{AckedPacket, SentPacket};
 use crate::session_view::SessionView;
-use model::is_inflight_too_high;
+use model::{Undo, is_inflight_too_high};
 use probe_rtt::ProbeRtt;
 
 /// `StartupPacingGain`: 4 ln 2.
@@ -119,15 +119,6 @@ struct FullBandwidth {
     count: u32,
     is_now: bool,
     is_reached: bool,
-}
-
-/// What a spurious recovery restores.
-#[derive(Clone, Copy, Debug)]
-struct Undo {
-    state: Option<State>,
-    bw_shortterm: DataRate,
-    inflight_shortterm: u64,
-    inflight_longterm: u64,
 }
 
 #[derive(Debug)]
@@ -236,12 +227,7 @@ impl Bbr3 {
             is_loss_in_round: false,
             lost_ranges_in_round: 0,
             last_lost: None,
-            undo: Undo {
-                state: None,
-                bw_shortterm: DataRate::MAX,
-                inflight_shortterm: UNBOUNDED,
-                inflight_longterm: UNBOUNDED,
-            },
+            undo: Undo::default(),
             ack_phase: AckPhase::Init,
             cycle_at: Instant::ZERO,
             bw_probe_wait: Duration::ZERO,

@@ -4,10 +4,30 @@ use anabranch_units::{DataRate, Instant};
 
 use super::{
     BETA, Bbr3, EXTRA_ACKED_ROUNDS, EXTRA_ACKED_ROUNDS_IN_STARTUP, LOSS_THRESHOLD, Sample, State,
-    UNBOUNDED, Undo,
+    UNBOUNDED,
 };
 use crate::congestion::Feedback;
 use crate::recovery::SentPacket;
+
+/// What a spurious recovery restores.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Undo {
+    pub(super) state: Option<State>,
+    pub(super) bw_shortterm: DataRate,
+    pub(super) inflight_shortterm: u64,
+    pub(super) inflight_longterm: u64,
+}
+
+impl Default for Undo {
+    fn default() -> Self {
+        Undo {
+            state: None,
+            bw_shortterm: DataRate::MAX,
+            inflight_shortterm: UNBOUNDED,
+            inflight_longterm: UNBOUNDED,
+        }
+    }
+}
 
 impl Bbr3 {
     /// `UpdateRound`.
