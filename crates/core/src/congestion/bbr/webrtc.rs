@@ -6,9 +6,10 @@
 //! instead: `bbr-quic` that recovers from losses in Startup too, and leaves it by them.
 //!
 //! Deviations:
-//! 1. `enforce-cwnd` is off: with a window that holds packets back, none of the delay and loss that
-//!    the paper prints for it could be. ProbeRTT and Recovery slow the encoder only, then, and a
-//!    greedy source is slowed by the pacing rate alone.
+//! 1. Whether the window held packets back in the authors' set-up is not known: unless
+//!    `enforce-cwnd` is on it does not. ProbeRTT and Recovery slow the encoder only, then, and a
+//!    greedy source is slowed by the pacing rate alone. WebRTC's own of 2018 has a window in force
+//!    unless it is off: its ProbeRTT would not end otherwise.
 //! 2. The send rate of a sample is that before the packet left, as in `bbr-quic`, where the source
 //!    takes the one between its leaving and its acknowledgement.
 //! 3. Not less than `min-pacing-rate`: flows that starve would stop for good. The encoder's rate of
@@ -67,8 +68,8 @@ const FORM: ControllerOption = ControllerOption {
 };
 const ENFORCE_CWND: ControllerOption = ControllerOption {
     name: "enforce-cwnd",
-    summary: "whether the window holds packets back; off, only the encoder and the pacer do",
-    values: OptionValues::Words(&["off", "on"]),
+    summary: "whether the window holds packets back; usual: not as ported, but in 2018's form",
+    values: OptionValues::Words(&["usual", "off", "on"]),
 };
 const FEEDBACK_INTERVAL: ControllerOption = ControllerOption {
     name: "feedback-interval",
@@ -100,7 +101,7 @@ pub(in crate::congestion) fn build(config: &ControllerConfig) -> Box<dyn Congest
     let settings = Settings {
         startup_loss_exit: StartupLossExit::InRecovery,
         recovers_in_startup: true,
-        is_window_enforced: config.options.word(&ENFORCE_CWND) == "on",
+        is_window_enforced: config.options.word(&ENFORCE_CWND) != "off",
         min_pacing_rate: min_pacing_rate(config),
         schedule: Some(schedule(config)),
         ..Settings::default()

@@ -181,8 +181,8 @@ fn the_window_holds_nothing_back_unless_enforced_and_the_rate_has_a_floor() {
     for (text, has_window) in [
         ("bbr-webrtc", false),
         ("bbr-webrtc:enforce-cwnd=on", true),
-        ("bbr-webrtc:form=chromium-2018", false),
-        ("bbr-webrtc:form=chromium-2018:enforce-cwnd=on", true),
+        ("bbr-webrtc:form=chromium-2018", true),
+        ("bbr-webrtc:form=chromium-2018:enforce-cwnd=off", false),
     ] {
         let bbr = crate::congestion::build(text, &config).unwrap();
         assert_eq!(
