@@ -24,7 +24,7 @@ impl Rig {
     }
 
     /// So many packets go round together, which shows a rate of so many per round trip.
-    fn round(&mut self, packets: usize) {
+    fn go_round(&mut self, packets: usize) {
         self.send(packets);
         self.now += RTT;
         let is_app_limited = self.is_app_limited;
@@ -39,7 +39,7 @@ impl Rig {
     fn in_probe_bw(profile: &'static Profile, gain: f64) -> Self {
         let mut rig = Rig::start(profile);
         while rig.controller.state() != "PROBE_BW" {
-            rig.round(100);
+            rig.go_round(100);
         }
         let now = rig.now;
         let Mode::ProbeBw(cycle) = &mut rig.controller.mode else {
@@ -53,7 +53,7 @@ impl Rig {
         rig
     }
 
-    fn lose(&mut self, lost: usize, acked: usize) {
+    fn lose_and_ack(&mut self, lost: usize, acked: usize) {
         self.report(Report {
             lost,
             acked,
@@ -119,11 +119,11 @@ fn pacing_is_one_percent_below_gain_times_bandwidth() {
 fn startup_ends_after_three_rounds_without_growth_drain_with_the_excess() {
     let mut rig = Rig::start(&profile::TODAY);
     for packets in [10, 20, 40, 80, 100, 101] {
-        rig.round(packets);
+        rig.go_round(packets);
         assert_eq!(rig.controller.state(), "STARTUP");
         assert!(rig.pacing_rate() > BANDWIDTH.mul_f64(packets as f64 / 100.0 * 2.8));
     }
-    rig.round(102);
+    rig.go_round(102);
     rig.send(250);
     rig.now += RTT;
     rig.ack(100);
@@ -142,10 +142,10 @@ fn startup_ends_after_three_rounds_without_growth_drain_with_the_excess() {
 #[test]
 fn app_limited_rounds_do_not_fill_the_pipe_nor_lower_the_bandwidth() {
     let mut rig = Rig::start(&profile::TODAY);
-    rig.round(100);
+    rig.go_round(100);
     rig.is_app_limited = true;
     for _ in 0..30 {
-        rig.round(10);
+        rig.go_round(10);
     }
     assert_eq!(rig.controller.state(), "STARTUP");
     assert!(is_close(rig.controller.bandwidth.max(), BANDWIDTH));
@@ -207,7 +207,7 @@ fn extra_acked_widens_the_window_of_today_only() {
 #[test]
 fn the_window_grows_by_what_is_acknowledged_and_is_four_packets_at_least() {
     let mut rig = Rig::start(&profile::TODAY);
-    rig.round(10);
+    rig.go_round(10);
     assert_eq!(rig.packets(), 20);
     let mut rig = Rig::in_probe_bw(&profile::TODAY, 1.0);
     rig.controller.congestion_window = 50 * PACKET;
@@ -224,7 +224,7 @@ fn probing_ends_with_losses_or_enough_in_flight() {
         let mut rig = Rig::in_probe_bw(&profile::TODAY, 1.25);
         rig.send(in_flight);
         rig.now += RTT + Duration::from_millis(1);
-        rig.lose(lost, 1);
+        rig.lose_and_ack(lost, 1);
         assert_eq!(
             rig.controller.pacing_gain(),
             gain,
@@ -237,13 +237,13 @@ fn probing_ends_with_losses_or_enough_in_flight() {
 fn recovery_conserves_packets_for_a_round_and_its_end_restores_the_window() {
     for profile in BOTH {
         let mut rig = Rig::in_probe_bw(profile, 1.0);
-        rig.round(100);
+        rig.go_round(100);
         let before = rig.packets();
         rig.send(100);
         rig.now += RTT;
-        rig.lose(10, 5);
+        rig.lose_and_ack(10, 5);
         assert_eq!(rig.packets(), 85 + 5);
-        rig.lose(3, 2);
+        rig.lose_and_ack(3, 2);
         assert_eq!(
             rig.packets(),
             90 - 3,
@@ -266,7 +266,7 @@ fn after_the_first_round_of_recovery_the_window_goes_to_its_target() {
     let mut rig = Rig::in_probe_bw(&profile::TODAY, 1.0);
     rig.send(100);
     rig.now += RTT;
-    rig.lose(50, 5);
+    rig.lose_and_ack(50, 5);
     assert_eq!(rig.packets(), 45 + 5);
     rig.controller.recovery.end_conservation();
     rig.ack(5);
@@ -277,13 +277,13 @@ fn after_the_first_round_of_recovery_the_window_goes_to_its_target() {
 fn losses_that_were_none_restore_the_window_and_the_search_for_a_full_pipe() {
     for profile in BOTH {
         let mut rig = Rig::start(profile);
-        rig.round(10);
-        rig.round(20);
-        rig.round(20);
+        rig.go_round(10);
+        rig.go_round(20);
+        rig.go_round(20);
         let before = rig.packets();
         rig.send(20);
         rig.now += RTT;
-        rig.lose(3, 2);
+        rig.lose_and_ack(3, 2);
         assert!(rig.packets() < before);
         rig.report(Report {
             spurious: 2,
@@ -305,8 +305,8 @@ fn losses_that_were_none_restore_the_window_and_the_search_for_a_full_pipe() {
 #[test]
 fn a_timeout_saves_the_window_and_the_search_for_a_full_pipe_begins_again() {
     let mut rig = Rig::start(&profile::TODAY);
-    rig.round(10);
-    rig.round(20);
+    rig.go_round(10);
+    rig.go_round(20);
     let before = rig.packets();
     rig.send(6);
     let cause = Timeout::Retransmission {
@@ -318,8 +318,8 @@ fn a_timeout_saves_the_window_and_the_search_for_a_full_pipe_begins_again() {
     let pipe = format!("{:?}", rig.controller.full_pipe);
     assert!(pipe.contains("last_growth: 0"), "{pipe}");
     rig.now += RTT;
-    rig.lose(6, 0);
-    rig.round(2);
+    rig.lose_and_ack(6, 0);
+    rig.go_round(2);
     assert!(rig.packets() >= before, "{} of {before}", rig.packets());
     rig.send(3);
     rig.controller.on_timeout(rig.now, SILENCE);
@@ -330,7 +330,7 @@ fn a_timeout_saves_the_window_and_the_search_for_a_full_pipe_begins_again() {
 fn probe_rtt_comes_after_10_s_and_lasts_200_ms_and_a_round_with_four_packets() {
     for profile in BOTH {
         let mut rig = Rig::in_probe_bw(profile, 1.0);
-        rig.round(100);
+        rig.go_round(100);
         let before = rig.packets();
         rig.send(100);
         rig.now = rig.controller.min_rtt_at + Duration::from_millis(10_001);
@@ -359,13 +359,13 @@ fn probe_rtt_comes_after_10_s_and_lasts_200_ms_and_a_round_with_four_packets() {
 #[test]
 fn probe_rtt_is_left_to_startup_if_the_pipe_was_never_full() {
     let mut rig = Rig::start(&profile::TODAY);
-    rig.round(10);
+    rig.go_round(10);
     rig.send(1);
     rig.now += Duration::from_millis(10_100);
     rig.ack(1);
     assert_eq!(rig.controller.state(), "PROBE_RTT");
     for _ in 0..3 {
-        rig.round(1);
+        rig.go_round(1);
     }
     assert_eq!(rig.controller.state(), "STARTUP");
 }
@@ -375,7 +375,7 @@ fn an_equal_round_trip_time_confirms_the_least_one_in_4_9_only() {
     for (profile, confirms) in [(&profile::TODAY, false), (&profile::LINUX_4_9, true)] {
         let mut rig = Rig::in_probe_bw(profile, 1.0);
         let before = rig.controller.min_rtt_at;
-        rig.round(100);
+        rig.go_round(100);
         assert_eq!(rig.controller.min_rtt, Some(RTT));
         assert_eq!(rig.controller.min_rtt_at > before, confirms);
     }
@@ -400,7 +400,7 @@ fn a_policer_s_rate_is_paced_at_without_probing() {
     while rig.controller.policer.rate().is_none() {
         rig.send(100);
         rig.now += RTT;
-        rig.lose(30, 70);
+        rig.lose_and_ack(30, 70);
         rounds += 1;
         assert!(rounds < 20);
     }

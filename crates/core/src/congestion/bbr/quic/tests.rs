@@ -26,7 +26,7 @@ impl Rig {
     }
 
     /// So many packets go round together, which shows a rate of so many per round trip.
-    fn round(&mut self, packets: usize) {
+    fn go_round(&mut self, packets: usize) {
         self.send(packets);
         self.now += RTT;
         self.ack(packets);
@@ -36,7 +36,7 @@ impl Rig {
     fn in_probe_bw(settings: Settings, gain: f64) -> Self {
         let mut rig = Rig::start(settings);
         while rig.controller.state() != "PROBE_BW" {
-            rig.round(100);
+            rig.go_round(100);
         }
         rig.go_to_gain(gain);
         rig
@@ -66,7 +66,7 @@ impl Rig {
         self.controller.control().congestion_window.unwrap()
     }
 
-    fn lose(&mut self, lost: usize, acked: usize) {
+    fn lose_and_ack(&mut self, lost: usize, acked: usize) {
         self.report(Report {
             lost,
             acked,
@@ -100,13 +100,13 @@ fn before_a_round_trip_time_the_initial_window_goes_in_100_ms_times_the_high_gai
 #[test]
 fn startup_paces_at_2_885_and_never_slower_than_before() {
     let mut rig = Rig::start(Settings::default());
-    rig.round(100);
-    rig.round(200);
+    rig.go_round(100);
+    rig.go_round(200);
     assert_eq!(rig.controller.state(), "STARTUP");
     assert!(close(rig.pacing_rate(), BANDWIDTH.mul_f64(2.0 * 2.885)));
     let before = rig.pacing_rate();
     rig.controller.bandwidth.restart(BANDWIDTH.mul_f64(0.1));
-    rig.round(10);
+    rig.go_round(10);
     assert_eq!(rig.pacing_rate(), before);
 }
 
@@ -118,7 +118,7 @@ fn startup_window_gain_is_2_885_or_that_of_the_option() {
             ..Settings::default()
         });
         for _ in 0..3 {
-            rig.round(100);
+            rig.go_round(100);
         }
         assert_eq!(rig.controller.state(), "STARTUP");
         let target = (gain * BDP as f64) as u64;
@@ -148,7 +148,7 @@ fn startup_ends_after_three_rounds_without_growth_and_drain_with_the_excess() {
     let mut rig = Rig::start(Settings::default());
     let mut states = Vec::new();
     for packets in [40, 80, 100, 100, 100] {
-        rig.round(packets);
+        rig.go_round(packets);
         states.push(rig.controller.state());
     }
     // 100 is a quarter more than 80.
@@ -171,7 +171,7 @@ fn startup_goes_on_while_rounds_are_app_limited() {
     let mut rig = Rig::start(Settings::default());
     rig.is_app_limited = true;
     for _ in 0..20 {
-        rig.round(10);
+        rig.go_round(10);
     }
     assert_eq!(rig.controller.state(), "STARTUP");
 }
@@ -181,26 +181,26 @@ fn app_limited_samples_raise_the_bandwidth_only() {
     let mut rig = Rig::in_probe_bw(Settings::default(), 1.0);
     rig.is_app_limited = true;
     for _ in 0..9 {
-        rig.round(20);
+        rig.go_round(20);
     }
     let packets = |rig: &Rig| {
         let rate = rig.controller.bandwidth.max();
         rate.bytes_in(RTT).div_ceil(PACKET)
     };
     assert_eq!(packets(&rig), 100);
-    rig.round(150);
+    rig.go_round(150);
     assert_eq!(packets(&rig), 150);
 }
 
 #[test]
 fn a_bandwidth_sample_counts_for_ten_rounds() {
     let mut rig = Rig::in_probe_bw(Settings::default(), 1.0);
-    rig.round(100);
+    rig.go_round(100);
     for _ in 0..10 {
-        rig.round(50);
+        rig.go_round(50);
         assert!(close(rig.controller.bandwidth.max(), BANDWIDTH));
     }
-    rig.round(50);
+    rig.go_round(50);
     assert!(close(
         rig.controller.bandwidth.max(),
         BANDWIDTH.mul_f64(0.5)
@@ -233,7 +233,7 @@ fn losses_end_probing_after_a_round_trip() {
     let mut rig = Rig::in_probe_bw(Settings::default(), 1.25);
     rig.send(50);
     rig.now += RTT + Duration::from_millis(1);
-    rig.lose(1, 1);
+    rig.lose_and_ack(1, 1);
     assert_eq!(rig.controller.pacing_gain, 0.75);
 }
 
@@ -292,7 +292,7 @@ fn the_window_is_within_4_and_2000_segments() {
         .bandwidth
         .restart(DataRate::from_megabits_per_second(10_000));
     rig.controller.congestion_window = 2_000 * 1_460 - 1;
-    rig.round(2);
+    rig.go_round(2);
     assert_eq!(rig.window(), 2_000 * 1_460);
 }
 
@@ -302,7 +302,7 @@ fn recovery_conserves_packets_for_a_round_then_grows_by_what_is_acknowledged() {
     let window = rig.window();
     rig.send(100);
     rig.now += RTT;
-    rig.lose(10, 5);
+    rig.lose_and_ack(10, 5);
     assert_eq!(rig.window(), (85 + 5) * PACKET);
     rig.ack(5);
     assert_eq!(
@@ -311,7 +311,7 @@ fn recovery_conserves_packets_for_a_round_then_grows_by_what_is_acknowledged() {
         "what left before may leave again"
     );
     rig.send(10);
-    rig.lose(5, 5);
+    rig.lose_and_ack(5, 5);
     assert_eq!(rig.window(), (80 + 5) * PACKET, "less what is lost");
     rig.ack(70);
     rig.send(60);
@@ -347,7 +347,7 @@ fn losses_in_startup_start_no_recovery() {
     let mut rig = Rig::start(Settings::default());
     rig.send(40);
     rig.now += RTT;
-    rig.lose(10, 10);
+    rig.lose_and_ack(10, 10);
     assert!(!rig.controller.recovery.is_active());
 }
 
@@ -381,16 +381,16 @@ fn probe_rtt_comes_after_10_s_and_lasts_200_ms_and_a_round_at_four_segments() {
 #[test]
 fn probe_rtt_is_left_to_startup_if_the_pipe_was_never_full() {
     let mut rig = Rig::start(Settings::default());
-    rig.round(10);
+    rig.go_round(10);
     rig.send(3);
     rig.now += Duration::from_millis(10_100);
     rig.ack(1);
     assert_eq!(rig.controller.state(), "PROBE_RTT");
-    rig.round(3);
+    rig.go_round(3);
     rig.now += Duration::from_millis(99);
-    rig.round(0);
+    rig.go_round(0);
     assert_eq!(rig.controller.state(), "PROBE_RTT");
-    rig.round(1);
+    rig.go_round(1);
     assert_eq!(rig.controller.state(), "STARTUP");
     assert_eq!(rig.controller.pacing_gain, HIGH_GAIN);
 }
@@ -398,15 +398,15 @@ fn probe_rtt_is_left_to_startup_if_the_pipe_was_never_full() {
 #[test]
 fn samples_of_probe_rtt_do_not_age_the_bandwidth_away() {
     let mut rig = Rig::in_probe_bw(Settings::default(), 1.0);
-    rig.round(100);
+    rig.go_round(100);
     rig.now += Duration::from_millis(10_001);
-    rig.round(100);
+    rig.go_round(100);
     assert_eq!(rig.controller.state(), "PROBE_RTT");
     rig.controller.bandwidth.restart(BANDWIDTH);
-    rig.round(4);
+    rig.go_round(4);
     assert_eq!(rig.controller.state(), "PROBE_RTT");
     for _ in 0..3 {
-        rig.round(4);
+        rig.go_round(4);
     }
     assert!(close(rig.controller.bandwidth.max(), BANDWIDTH));
 }
@@ -416,7 +416,7 @@ fn a_sender_that_was_quiet_skips_probe_rtt() {
     let mut rig = Rig::in_probe_bw(Settings::default(), 1.0);
     rig.is_app_limited = true;
     rig.now += Duration::from_secs(11);
-    rig.round(10);
+    rig.go_round(10);
     assert_eq!(rig.controller.state(), "PROBE_BW");
     assert_eq!(rig.controller.min_rtt, Some(RTT));
 }
@@ -445,14 +445,14 @@ fn exit_startup_on_loss_by_recovery_needs_a_round_without_growth() {
         recovers_in_startup: true,
         ..Settings::default()
     });
-    rig.round(100);
+    rig.go_round(100);
     rig.send(201);
     rig.now += RTT;
-    rig.lose(1, 200);
+    rig.lose_and_ack(1, 200);
     assert_eq!(rig.controller.state(), "STARTUP", "it has doubled");
     rig.send(101);
     rig.now += RTT;
-    rig.lose(1, 100);
+    rig.lose_and_ack(1, 100);
     assert_ne!(rig.controller.state(), "STARTUP");
 }
 
@@ -463,12 +463,12 @@ fn exit_startup_on_loss_by_excess_needs_eight_events_and_2_percent() {
             startup_loss_exit: StartupLossExit::Excess,
             ..Settings::default()
         });
-        rig.round(100);
+        rig.go_round(100);
         rig.send(400);
         rig.now += RTT;
         rig.ack(1);
         for _ in 0..events {
-            rig.lose(lost, 1);
+            rig.lose_and_ack(lost, 1);
         }
         rig.send(1);
         let count = rig.flying.len();
@@ -502,7 +502,7 @@ fn silence_ends_recovery_and_keeps_the_model() {
     let mut rig = Rig::in_probe_bw(Settings::default(), 1.0);
     rig.send(100);
     rig.now += RTT;
-    rig.lose(10, 5);
+    rig.lose_and_ack(10, 5);
     rig.controller.on_timeout(rig.now, SILENCE);
     assert!(!rig.controller.recovery.is_active());
     assert!(close(rig.controller.bandwidth.max(), BANDWIDTH));

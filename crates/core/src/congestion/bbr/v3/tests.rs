@@ -25,7 +25,7 @@ impl Rig {
     }
 
     /// Acknowledges at 8 Mbit/s, and declares lost what is older.
-    fn hear(&mut self, lost: usize, acked: usize) {
+    fn hear_of(&mut self, lost: usize, acked: usize) {
         self.hear_at(lost, acked, Some(BANDWIDTH));
     }
 
@@ -42,7 +42,7 @@ impl Rig {
     }
 
     /// So many packets go round together, which shows a rate of so many per round trip.
-    fn round(&mut self, packets: usize) {
+    fn go_round(&mut self, packets: usize) {
         self.send(packets);
         self.now += RTT;
         self.hear_at(0, packets, None);
@@ -52,7 +52,7 @@ impl Rig {
     fn until(state: &str) -> Self {
         let mut rig = Rig::start();
         for _ in 0..200 {
-            rig.round(100);
+            rig.go_round(100);
             if rig.controller.state() == state {
                 return rig;
             }
@@ -64,11 +64,11 @@ impl Rig {
     fn in_drain() -> Self {
         let mut rig = Rig::start();
         for packets in [50, 100, 100, 100] {
-            rig.round(packets);
+            rig.go_round(packets);
         }
         rig.send(350);
         rig.now += RTT;
-        rig.hear(0, 100);
+        rig.hear_of(0, 100);
         assert_eq!(rig.controller.state(), "Drain");
         rig
     }
@@ -95,14 +95,14 @@ fn is_about(value: f64, expected: f64) -> bool {
 fn exiting_startup_on_bandwidth_plateau_takes_three_rounds() {
     let mut rig = Rig::start();
     for packets in [10, 20, 40, 80, 101, 102, 103] {
-        rig.round(packets);
+        rig.go_round(packets);
         assert_eq!(rig.controller.state(), "Startup", "{packets}");
         assert!(rig.pacing() >= 2.77 * 0.98);
     }
     assert_eq!(rig.controller.full_bw.count, 2);
     rig.send(250);
     rig.now += RTT;
-    rig.hear(0, 104);
+    rig.hear_of(0, 104);
     assert!(rig.controller.full_bw.is_now && rig.controller.full_bw.is_reached);
     assert_eq!(rig.controller.state(), "Drain");
     assert!(is_about(rig.pacing(), 0.5 * 0.99), "{}", rig.pacing());
@@ -112,15 +112,15 @@ fn exiting_startup_on_bandwidth_plateau_takes_three_rounds() {
 fn lose_in_a_round(rig: &mut Rig, ranges: usize) {
     rig.send(100);
     rig.now += RTT;
-    rig.hear(1, 5);
+    rig.hear_of(1, 5);
     rig.send(100);
     for _ in 1..ranges {
-        rig.hear(1, 5);
+        rig.hear_of(1, 5);
     }
     let old = rig.flying.len() - 100;
-    rig.hear(0, old);
+    rig.hear_of(0, old);
     rig.now += RTT;
-    rig.hear(0, 1);
+    rig.hear_of(0, 1);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn exiting_startup_on_loss_when_application_limited_needs_six_ranges_and_2_perce
     for (ranges, has_left) in [(9, true), (5, false)] {
         let mut rig = Rig::start();
         rig.is_app_limited = true;
-        rig.round(100);
+        rig.go_round(100);
         lose_in_a_round(&mut rig, ranges);
         assert_eq!(rig.controller.full_bw.is_reached, has_left, "{ranges}");
         assert_eq!(rig.controller.state() == "Startup", !has_left);
@@ -144,7 +144,7 @@ fn exiting_drain_based_on_inflight() {
     let mut rig = Rig::in_drain();
     while rig.bytes_in_flight() > rig.inflight() {
         assert_eq!(rig.controller.state(), "Drain");
-        rig.hear(0, 1);
+        rig.hear_of(0, 1);
     }
     assert!(rig.controller.is_in_probe_bw());
 }
@@ -155,7 +155,7 @@ fn exiting_drain_based_on_time() {
     loop {
         rig.send(100);
         rig.now += RTT;
-        rig.hear(0, 100);
+        rig.hear_of(0, 100);
         assert!(rig.bytes_in_flight() > rig.inflight());
         if rig.controller.round_count > rig.controller.drain_start_round + 3 {
             return assert!(rig.controller.is_in_probe_bw());
@@ -170,13 +170,13 @@ fn exiting_probe_up_on_bandwidth_plateau() {
     assert!(is_about(rig.pacing(), 1.25 * 0.99));
     assert_eq!(rig.controller.cwnd_gain(), 2.25);
     for count in 1..=2 {
-        rig.round(102);
+        rig.go_round(102);
         assert_eq!(
             (rig.controller.state(), rig.controller.full_bw.count),
             ("ProbeBW_UP", count)
         );
     }
-    rig.round(103);
+    rig.go_round(103);
     assert_eq!(rig.controller.state(), "ProbeBW_DOWN");
     assert!(!rig.controller.is_prev_probe_too_high);
 }
@@ -188,10 +188,10 @@ fn exiting_probe_up_on_loss_when_application_limited() {
         rig.is_app_limited = is_app_limited;
         rig.send(210);
         rig.now += RTT;
-        rig.hear(0, 100);
-        rig.hear(2, 1);
+        rig.hear_of(0, 100);
+        rig.hear_of(2, 1);
         assert_eq!(rig.controller.state(), "ProbeBW_UP", "2 of 101");
-        rig.hear(1, 1);
+        rig.hear_of(1, 1);
         assert_eq!(rig.controller.state(), "ProbeBW_DOWN", "3 of 104");
         assert!(rig.controller.is_prev_probe_too_high);
         // Only what the sender could not fill says nothing of how much fits.
@@ -205,12 +205,12 @@ fn exiting_probe_up_on_loss_when_application_limited() {
 #[test]
 fn never_exiting_probe_up_or_startup_when_application_limited_with_no_loss() {
     let mut startup = Rig::start();
-    startup.round(10);
+    startup.go_round(10);
     let up = Rig::until("ProbeBW_UP");
     for (mut rig, state) in [(startup, "Startup"), (up, "ProbeBW_UP")] {
         rig.is_app_limited = true;
         for _ in 0..30 {
-            rig.round(20);
+            rig.go_round(20);
             assert_eq!(rig.controller.state(), state);
         }
     }
@@ -219,16 +219,16 @@ fn never_exiting_probe_up_or_startup_when_application_limited_with_no_loss() {
 #[test]
 fn exiting_probe_down_on_inflight_below_the_product_and_the_headroom() {
     let mut rig = Rig::until("ProbeBW_UP");
-    rig.round(102);
-    rig.round(102);
+    rig.go_round(102);
+    rig.go_round(102);
     rig.send(203);
     rig.now += RTT;
-    rig.hear(0, 80);
+    rig.hear_of(0, 80);
     assert_eq!(rig.controller.state(), "ProbeBW_DOWN");
     assert!(is_about(rig.pacing(), 0.9 * 0.99));
     while rig.bytes_in_flight() > rig.inflight() {
         assert_eq!(rig.controller.state(), "ProbeBW_DOWN");
-        rig.hear(0, 1);
+        rig.hear_of(0, 1);
     }
     assert_eq!(rig.controller.state(), "ProbeBW_CRUISE");
     assert!(is_about(rig.pacing(), 0.99));
@@ -252,11 +252,11 @@ fn headroom_is_15_percent_a_packet_at_least_and_leaves_four() {
 #[test]
 fn exiting_probe_down_after_max_time() {
     let mut rig = Rig::until("ProbeBW_UP");
-    rig.round(102);
-    rig.round(102);
+    rig.go_round(102);
+    rig.go_round(102);
     rig.send(303);
     rig.now += RTT;
-    rig.hear(0, 103);
+    rig.hear_of(0, 103);
     let started_at = rig.now;
     let mut states = vec![rig.controller.state()];
     while *states.last().unwrap() == "ProbeBW_DOWN" {
@@ -264,7 +264,7 @@ fn exiting_probe_down_after_max_time() {
         rig.now += RTT;
         // The least round-trip time stays young.
         rig.controller.probe_rtt.min_delay_at = rig.now;
-        rig.hear(0, 90);
+        rig.hear_of(0, 90);
         states.push(rig.controller.state());
     }
     assert_eq!(*states.last().unwrap(), "ProbeBW_REFILL");
@@ -293,7 +293,7 @@ fn refill_lasts_a_round_and_forgets_the_short_term() {
     rig.controller.start_probe_bw_refill();
     assert_eq!(rig.controller.bw_shortterm, DataRate::MAX);
     assert_eq!(rig.controller.inflight_shortterm, UNBOUNDED);
-    rig.round(100);
+    rig.go_round(100);
     assert_eq!(rig.controller.state(), "ProbeBW_UP");
     assert!(rig.controller.is_bw_probe_sample);
 }
@@ -306,22 +306,22 @@ fn entering_and_exiting_probe_rtt() {
     rig.controller.rounds_since_probe_up = 0;
     rig.send(100);
     rig.now = rig.controller.probe_rtt.min_delay_at + Duration::from_millis(5_001);
-    rig.hear(0, 20);
+    rig.hear_of(0, 20);
     assert_eq!(rig.controller.state(), "ProbeRTT");
     assert_eq!(
         (rig.controller.cwnd_gain(), rig.controller.pacing_gain()),
         (0.5, 1.0)
     );
     assert_eq!(rig.packets(), rig.controller.probe_rtt_cwnd() / PACKET);
-    rig.hear(0, 70);
+    rig.hear_of(0, 70);
     assert_eq!(rig.controller.prior_cwnd / PACKET, before);
     rig.now += Duration::from_millis(199);
-    rig.round(1);
+    rig.go_round(1);
     assert_eq!(rig.controller.state(), "ProbeRTT", "no round has passed");
     rig.send(1);
     rig.now += RTT;
-    rig.hear(0, 10);
-    rig.hear(0, 1);
+    rig.hear_of(0, 10);
+    rig.hear_of(0, 1);
     assert_eq!(rig.controller.state(), "ProbeBW_CRUISE");
     assert_eq!(rig.controller.probe_rtt.min_delay_at, rig.now);
 }
@@ -335,7 +335,7 @@ fn skipping_probe_rtt_due_to_application_limited_sending() {
     assert!(rig.controller.is_idle_restart);
     assert!(is_about(rig.pacing(), 0.99), "at the bandwidth");
     rig.now += RTT;
-    rig.hear(0, 5);
+    rig.hear_of(0, 5);
     assert!(rig.controller.is_in_probe_bw());
     assert!(!rig.controller.is_idle_restart);
 }
@@ -343,13 +343,13 @@ fn skipping_probe_rtt_due_to_application_limited_sending() {
 #[test]
 fn entering_and_exiting_probe_rtt_during_startup() {
     let mut rig = Rig::start();
-    rig.round(10);
+    rig.go_round(10);
     rig.send(2);
     rig.now += Duration::from_millis(5_100);
-    rig.hear(0, 1);
+    rig.hear_of(0, 1);
     assert_eq!(rig.controller.state(), "ProbeRTT");
     for _ in 0..4 {
-        rig.round(1);
+        rig.go_round(1);
     }
     assert_eq!(rig.controller.state(), "Startup");
 }
@@ -360,9 +360,9 @@ fn handling_loss_during_probe_up_after_inflight_longterm_is_set() {
     rig.controller.inflight_longterm = 500 * PACKET;
     rig.send(210);
     rig.now += RTT;
-    rig.hear(0, 100);
+    rig.hear_of(0, 100);
     rig.controller.inflight_longterm = 500 * PACKET;
-    rig.hear(5, 1);
+    rig.hear_of(5, 1);
     assert_eq!(rig.controller.state(), "ProbeBW_DOWN");
     // The third of 103 crossed 2 %.
     let longterm = rig.controller.inflight_longterm;
@@ -395,7 +395,7 @@ fn precautionary_probing_stops_at_the_bound_and_goes_on_if_it_was_safe() {
     rig.controller.inflight_longterm = 120 * PACKET;
     rig.send(220);
     rig.now += RTT;
-    rig.hear(0, 99);
+    rig.hear_of(0, 99);
     assert!(rig.controller.inflight_longterm >= 120 * PACKET);
     rig.controller.inflight_longterm = 110 * PACKET;
     rig.controller.state = State::ProbeBwUp;
@@ -404,8 +404,8 @@ fn precautionary_probing_stops_at_the_bound_and_goes_on_if_it_was_safe() {
     rig.controller.update_probe_bw_cycle_phase(now, &sample);
     assert_eq!(rig.controller.state(), "ProbeBW_DOWN");
     assert!(rig.controller.is_prev_probe_precautionary);
-    rig.hear(0, 121);
-    rig.round(50);
+    rig.hear_of(0, 121);
+    rig.go_round(50);
     assert_eq!(
         rig.controller.state(),
         "ProbeBW_REFILL",
@@ -475,8 +475,8 @@ fn handling_spurious_fast_recovery() {
     rig.controller.inflight_longterm = 500 * PACKET;
     rig.send(210);
     rig.now += RTT;
-    rig.hear(0, 100);
-    rig.hear(10, 1);
+    rig.hear_of(0, 100);
+    rig.hear_of(10, 1);
     assert_eq!(rig.controller.state(), "ProbeBW_DOWN");
     assert!(rig.controller.inflight_longterm < 500 * PACKET);
     rig.report(Report {
@@ -492,7 +492,7 @@ fn handling_spurious_fast_recovery() {
 #[test]
 fn a_spurious_loss_that_ended_startup_returns_to_it() {
     let mut rig = Rig::start();
-    rig.round(100);
+    rig.go_round(100);
     rig.controller.recovery.on_lost(1, 1_000);
     rig.controller.save_state_upon_loss();
     rig.controller.undo.state = Some(State::Startup);
@@ -500,7 +500,7 @@ fn a_spurious_loss_that_ended_startup_returns_to_it() {
     rig.controller.state = State::ProbeBwDown;
     rig.send(10);
     rig.now += RTT;
-    rig.hear(1, 1);
+    rig.hear_of(1, 1);
     rig.controller.recovery.on_spurious(1);
     rig.report(Report {
         spurious: 1,
@@ -524,8 +524,8 @@ fn handling_rto_recovery() {
     assert_eq!(rig.controller.prior_cwnd, cwnd);
     rig.send(1);
     rig.now += RTT;
-    rig.hear(0, 6);
-    rig.hear(0, 1);
+    rig.hear_of(0, 6);
+    rig.hear_of(0, 1);
     assert!(rig.controller.cwnd > 100 * PACKET, "{}", rig.packets());
     rig.controller.on_timeout(rig.now, SILENCE);
     assert_eq!(rig.packets(), 1);
@@ -536,12 +536,12 @@ fn handling_application_limited_sending_during_probe_refill() {
     let mut rig = Rig::until("ProbeBW_REFILL");
     let before = rig.controller.max_bw.max();
     rig.is_app_limited = true;
-    rig.round(10);
+    rig.go_round(10);
     assert_eq!(rig.controller.max_bw.max(), before);
     assert_eq!(rig.controller.state(), "ProbeBW_UP");
     rig.is_app_limited = false;
     for _ in 0..4 {
-        rig.round(100);
+        rig.go_round(100);
     }
     assert_ne!(rig.controller.state(), "ProbeBW_UP");
 }
@@ -568,7 +568,7 @@ fn the_send_quantum_is_a_millisecond_two_packets_at_least_64_kb_at_most() {
     let rate = DataRate::from_megabits_per_second(80);
     rig.controller.pacing_rate = rate;
     rig.controller.has_seen_rtt = true;
-    rig.round(10);
+    rig.go_round(10);
     assert_eq!(rig.controller.control().burst_bytes, 10_000);
 }
 

@@ -22,7 +22,7 @@ impl Rig {
     }
 
     /// So many packets go round together.
-    fn round(&mut self, packets: usize, rtt: Duration) {
+    fn go_round(&mut self, packets: usize, rtt: Duration) {
         self.send(packets);
         self.now += rtt;
         self.ack(packets);
@@ -32,7 +32,7 @@ impl Rig {
     fn in_probe_bw() -> Self {
         let mut rig = Rig::start();
         while rig.controller.state() != "PROBE_BW" {
-            rig.round(100, RTT);
+            rig.go_round(100, RTT);
         }
         rig
     }
@@ -46,11 +46,11 @@ impl Rig {
 #[test]
 fn startup_and_drain_have_the_high_gain_and_its_inverse() {
     let mut rig = Rig::start();
-    rig.round(100, RTT);
+    rig.go_round(100, RTT);
     assert_eq!(rig.controller.state(), "STARTUP");
     assert!((rig.pacing_rate() / (8.0 * 2.885) - 1.0).abs() < 0.01);
     for _ in 0..2 {
-        rig.round(100, RTT);
+        rig.go_round(100, RTT);
     }
     rig.send(300);
     rig.now += RTT;
@@ -128,7 +128,7 @@ fn probe_rtt_has_a_window_of_0_65_products_and_lasts_200_ms_and_a_round() {
     rig.ack(1);
     assert!(matches!(rig.controller.mode, Mode::ProbeRtt(Some(_))));
     rig.now += Duration::from_millis(199);
-    rig.round(1, Duration::ZERO);
+    rig.go_round(1, Duration::ZERO);
     rig.send(1);
     rig.now += Duration::from_millis(1);
     rig.ack(1);
@@ -144,21 +144,21 @@ fn probe_rtt_has_a_window_of_0_65_products_and_lasts_200_ms_and_a_round() {
 fn recovery_lasts_from_a_mean_of_3_to_one_of_1_5_least_round_trip_times() {
     let mut rig = Rig::in_probe_bw();
     let slow = Duration::from_millis(305);
-    rig.round(3, slow);
-    rig.round(3, slow);
+    rig.go_round(3, slow);
+    rig.go_round(3, slow);
     assert_eq!(rig.controller.state(), "RECOVERY");
     assert_eq!(
         (rig.controller.pacing_gain, rig.controller.window_gain),
         (0.5, 1.5)
     );
-    rig.round(1, Duration::from_millis(155));
-    rig.round(1, Duration::from_millis(145));
+    rig.go_round(1, Duration::from_millis(155));
+    rig.go_round(1, Duration::from_millis(145));
     assert_eq!(
         rig.controller.state(),
         "RECOVERY",
         "the mean is one of the round before"
     );
-    rig.round(1, Duration::from_millis(145));
+    rig.go_round(1, Duration::from_millis(145));
     assert_eq!(rig.controller.state(), "PROBE_BW");
 }
 
