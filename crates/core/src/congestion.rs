@@ -6,6 +6,7 @@
 //! `congestion/registry.rs`.
 
 mod arc;
+mod bbr;
 mod bic;
 mod ccp;
 mod ccpd;

@@ -181,6 +181,7 @@ impl Player {
             interval: Duration::from_millis(1),
             is_full_round: true,
             is_app_limited,
+            is_first_flight: false,
         };
         let feedback = Feedback {
             path: PathId(0),

@@ -5,14 +5,12 @@
 //! `delay-bbr` ([`product`]), `delay-bbr-v5` ([`v5`]) and `delay-bbr-text` ([`text`]). None has a
 //! window, and none answers to loss.
 
-mod bandwidth;
 mod delay_signal;
 mod min_rtt;
 mod probe_bw;
 mod probe_rtt;
 mod product;
 mod profile;
-mod startup;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -20,6 +18,7 @@ mod v5;
 
 use anabranch_units::{DataRate, Instant, Rng};
 
+use super::bbr::{BANDWIDTH_WINDOW_ROUNDS, FullPipe, RoundCounter, RoundMax};
 use super::options::{ControllerOption, OptionValues};
 use super::{
     CongestionController, ControlParameters, ControllerConfig, Feedback, FeedbackSchedule, Timeout,
@@ -27,13 +26,11 @@ use super::{
 use crate::path_view::PathView;
 use crate::recovery::{AckedPacket, RateSample, SentPacket};
 use crate::session_view::SessionView;
-use bandwidth::{BandwidthFilter, RoundCounter};
 use delay_signal::DelaySignal;
 use min_rtt::MinRtt;
 use probe_bw::GainCycle;
 use probe_rtt::ProbeRtt;
 use profile::{AfterSilence, AppLimitedSamples, BandwidthUpdate, MinRateFloor, Profile};
-use startup::FullPipe;
 
 /// The initial window, in bytes per round trip.
 const INITIAL_BYTES: u64 = 10 * 1_000;
@@ -79,7 +76,7 @@ struct DelayBbr {
     min_rtt: MinRtt,
     signal: DelaySignal,
     rounds: RoundCounter,
-    bandwidth: BandwidthFilter,
+    bandwidth: RoundMax<DataRate>,
     full_pipe: FullPipe,
     /// Rounds that had ended when Startup was entered.
     startup_began_at_round: u64,
@@ -106,7 +103,7 @@ impl DelayBbr {
             min_rtt: MinRtt::default(),
             signal: DelaySignal::default(),
             rounds: RoundCounter::default(),
-            bandwidth: BandwidthFilter::default(),
+            bandwidth: RoundMax::new(BANDWIDTH_WINDOW_ROUNDS),
             full_pipe: FullPipe::default(),
             startup_began_at_round: 0,
             next_packet_number: 0,
@@ -388,6 +385,7 @@ impl CongestionController for DelayBbr {
             self.bytes_in_flight = feedback.bytes_in_flight;
             return;
         };
+        let sample = feedback.delivery.filter(|sample| !sample.is_first_flight);
         self.is_app_limited = feedback.is_app_limited;
         self.bytes_in_flight = feedback.prior_bytes_in_flight;
         let mut lost = feedback.lost.iter().peekable();
@@ -408,11 +406,11 @@ impl CongestionController for DelayBbr {
             }
             if number >= self.acked_until {
                 self.acked_until = number + 1;
-                self.on_acked(now, packet, newest, feedback.delivery.as_ref());
+                self.on_acked(now, packet, newest, sample.as_ref());
             }
         }
         self.bytes_in_flight = feedback.bytes_in_flight;
-        self.on_padded_probe(newest, feedback.delivery.as_ref());
+        self.on_padded_probe(newest, sample.as_ref());
     }
 
     fn on_timeout(&mut self, _now: Instant, cause: Timeout) {

@@ -1,5 +1,6 @@
 //! Every controller by its name.
 
+use super::bbr::{linux, quic, v3, webrtc};
 use super::options::{ControllerOption, ControllerOptions, OptionError};
 use super::{
     CongestionController, ControllerConfig, arc, bic, ccp, ccpd, compound, copa, cubic, delay_bbr,
@@ -31,6 +32,36 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         summary: "Adaptive Rate Control of Grieco & Mascolo: a window by the Smith principle",
         options: arc::OPTIONS,
         build: arc::build,
+    },
+    ControllerEntry {
+        name: "bbr-linux",
+        summary: "BBR version 1 as Linux has it today",
+        options: &[],
+        build: linux::build,
+    },
+    ControllerEntry {
+        name: "bbr-linux-4.9",
+        summary: "BBR as Linux 4.9 first had it (Kondo et al.)",
+        options: &[],
+        build: linux::build_4_9,
+    },
+    ControllerEntry {
+        name: "bbr-quic",
+        summary: "BBR version 1 as QUIC has it",
+        options: quic::OPTIONS,
+        build: quic::build,
+    },
+    ControllerEntry {
+        name: "bbr-webrtc",
+        summary: "the WebRTC BBR that Zhang & Lei compared with",
+        options: webrtc::OPTIONS,
+        build: webrtc::build,
+    },
+    ControllerEntry {
+        name: "bbr3",
+        summary: "BBR version 3 (draft-ietf-ccwg-bbr of August 2026)",
+        options: &[],
+        build: v3::build,
     },
     ControllerEntry {
         name: "bic",

@@ -10,7 +10,7 @@ fn secs(seconds: u64) -> Instant {
     Instant::from_secs(seconds)
 }
 
-fn paper_config(seed: u64) -> ControllerConfig {
+pub(super) fn paper_config(seed: u64) -> ControllerConfig {
     ControllerConfig {
         min_rate: DataRate::from_kilobits_per_second(500),
         max_packet_bytes: super::testing::PACKET_BYTES,
@@ -20,7 +20,7 @@ fn paper_config(seed: u64) -> ControllerConfig {
 }
 
 /// Cases 1 to 9 of Table 1: Mbit/s and ms of queue.
-const CASES: [(u64, u64); 9] = [
+pub(super) const CASES: [(u64, u64); 9] = [
     (3, 300),
     (3, 400),
     (3, 600),
@@ -32,7 +32,7 @@ const CASES: [(u64, u64); 9] = [
     (5, 600),
 ];
 
-fn paper_link(case: usize) -> Link {
+pub(super) fn paper_link(case: usize) -> Link {
     let (rate, queue) = CASES[case - 1];
     Link::new(
         DataRate::from_megabits_per_second(rate),
@@ -43,11 +43,11 @@ fn paper_link(case: usize) -> Link {
 
 /// What the paper measures over 300 s and three flows that start at 0, 40 and 80 s.
 #[derive(Clone, Copy, Debug)]
-struct Measures {
-    one_way_delay_millis: f64,
-    loss_ratio: f64,
-    utilisation: f64,
-    jain: f64,
+pub(super) struct Measures {
+    pub(super) one_way_delay_millis: f64,
+    pub(super) loss_ratio: f64,
+    pub(super) utilisation: f64,
+    pub(super) jain: f64,
 }
 
 fn three_flows(name: &str, case: usize, seed: u64) -> Measures {
@@ -60,7 +60,7 @@ fn three_flows(name: &str, case: usize, seed: u64) -> Measures {
     measure(CASES[case - 1].0, &bed.run(secs(300)))
 }
 
-fn measure(megabits_per_second: u64, flows: &[Outcome]) -> Measures {
+pub(super) fn measure(megabits_per_second: u64, flows: &[Outcome]) -> Measures {
     let count = flows.len() as f64;
     let mean = |of: &dyn Fn(&Outcome) -> f64| flows.iter().map(of).sum::<f64>() / count;
     let sent: u64 = flows.iter().map(|flow| flow.sent_count).sum();

@@ -4,6 +4,7 @@
 //! packets are reordered.
 
 pub(super) mod beds;
+mod conditions;
 mod media_beds;
 mod rig;
 mod tests;
@@ -19,7 +20,9 @@ use crate::recovery::{Arrivals, Digest, LossDetection, PacketContent, Recovery};
 use crate::session_view::SessionView;
 use crate::wire::{self, FeedbackReport};
 
+use conditions::{DelayWave, Policer};
 pub(super) use media_beds::{CAPACITY, Measures, bed_config, run_flows, ten_megabits, with_flows};
+
 pub(super) use rig::{Report, Rig};
 
 /// 1000 bytes and their headers.
@@ -207,6 +210,9 @@ pub(super) struct Bed {
     rng: Rng,
     /// A packet that finds more than this queued is marked, if its sender understands marks.
     mark_above_bytes: Option<u64>,
+    policer: Option<Policer>,
+    delay_wave: Option<DelayWave>,
+    last_arrival_at: Instant,
     flows: Vec<Flow>,
     events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     event_count: u64,
@@ -224,6 +230,9 @@ impl Bed {
             loss_ratio: 0.0,
             rng: Seed::default().rng(),
             mark_above_bytes: None,
+            policer: None,
+            delay_wave: None,
+            last_arrival_at: Instant::ZERO,
             flows: Vec::new(),
             events: BinaryHeap::new(),
             event_count: 0,
@@ -251,6 +260,21 @@ impl Bed {
     /// its plainest form.
     pub(super) fn marking_above(mut self, queued_bytes: u64) -> Self {
         self.mark_above_bytes = Some(queued_bytes);
+        self
+    }
+
+    /// Polices all flows before the queue.
+    pub(super) fn policer(mut self, rate: DataRate, bucket_bytes: u64) -> Self {
+        self.policer = Some(Policer::new(rate, bucket_bytes));
+        self
+    }
+
+    /// Adds so much delay on the way there in every second half of the period.
+    pub(super) fn delay_wave(mut self, extra_delay: Duration, period: Duration) -> Self {
+        self.delay_wave = Some(DelayWave {
+            extra_delay,
+            period,
+        });
         self
     }
 
@@ -385,7 +409,11 @@ impl Bed {
         flow.controller.on_sent(now, &packet);
         flow.outcome.sent_count += 1;
         let is_full = self.queued_bytes + u64::from(bytes) > self.link.queue_bytes;
-        if is_full || self.link.rate(now).is_zero() {
+        let is_policed = self
+            .policer
+            .as_mut()
+            .is_some_and(|policer| !policer.passes(now, bytes.into()));
+        if is_policed || is_full || self.link.rate(now).is_zero() {
             flow.outcome.on_dropped(now);
             return;
         }
@@ -432,7 +460,11 @@ impl Bed {
         if self.link.rate(now).is_zero() || is_unlucky {
             flow.outcome.on_dropped(now);
         } else {
-            let at = now + self.link.delay + flow.extra_delay;
+            let mut at = now + self.link.delay + flow.extra_delay;
+            if let Some(wave) = self.delay_wave {
+                at = (at + wave.extra_delay(now)).max(self.last_arrival_at);
+                self.last_arrival_at = at;
+            }
             self.at(at, Event::Arrived(packet));
         }
         self.serve(now);

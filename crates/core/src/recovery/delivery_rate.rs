@@ -2,7 +2,7 @@
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-use super::sent_packets::SentPacket;
+use super::sent_packets::{AckedPacket, SentPacket};
 
 /// What was known when a packet left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +42,33 @@ pub struct RateSample {
     pub is_full_round: bool,
     /// Whether the sender had too little to send when the packet left.
     pub is_app_limited: bool,
+    /// Whether nothing had been delivered when the packet left: the sample shows the initial window
+    /// as much as the path.
+    pub is_first_flight: bool,
+}
+
+impl AckedPacket {
+    /// The rate sample of this packet alone, as QUIC's BBR takes one of every packet acknowledged:
+    /// min(send rate, acknowledgement rate) since the packet that was the last one acknowledged
+    /// when this one left. `None` where no time has passed.
+    #[must_use]
+    pub fn delivery_rate(&self, now: Instant) -> Option<DataRate> {
+        let prior = &self.sent.delivery;
+        let ack_interval = now.saturating_since(prior.delivered_at);
+        if ack_interval.is_zero() {
+            return None;
+        }
+        let delivered_bytes = self.delivered_bytes.saturating_sub(prior.delivered_bytes);
+        let ack_rate = DataRate::from_bytes_per(delivered_bytes, ack_interval);
+        let send_interval = self.sent.sent_at.saturating_since(prior.first_sent_at);
+        if send_interval.is_zero() {
+            return Some(ack_rate);
+        }
+        let sent_bytes = prior
+            .sent_bytes
+            .saturating_sub(prior.sent_bytes_at_last_acked);
+        Some(ack_rate.min(DataRate::from_bytes_per(sent_bytes, send_interval)))
+    }
 }
 
 #[derive(Debug)]
@@ -54,7 +81,6 @@ pub(super) struct DeliveryRate {
     lost_bytes: u64,
     /// Delivered bytes until which samples are application-limited.
     app_limited_until: Option<u64>,
-    has_acked: bool,
 }
 
 impl DeliveryRate {
@@ -67,7 +93,6 @@ impl DeliveryRate {
             sent_bytes_at_last_acked: 0,
             lost_bytes: 0,
             app_limited_until: None,
-            has_acked: false,
         }
     }
 
@@ -124,7 +149,7 @@ impl DeliveryRate {
     }
 
     /// The sample of a report whose newest packet is `packet`; call it after the packets of the
-    /// report have been counted. `None` for the first report and where no time has passed.
+    /// report have been counted. `None` where no time has passed.
     pub(super) fn sample(
         &mut self,
         now: Instant,
@@ -132,8 +157,6 @@ impl DeliveryRate {
         min_rtt: Option<Duration>,
     ) -> Option<RateSample> {
         let prior = &packet.delivery;
-        let is_first = !self.has_acked || prior.delivered_bytes == 0;
-        self.has_acked = true;
         self.delivered_at = now;
         // A packet that arrives late must not turn the clock of sending back.
         if packet.delivery.sent_bytes > self.sent_bytes_at_last_acked {
@@ -142,7 +165,7 @@ impl DeliveryRate {
         }
         let send_interval = packet.sent_at.saturating_since(prior.first_sent_at);
         let ack_interval = now.saturating_since(prior.delivered_at);
-        if is_first || ack_interval.is_zero() {
+        if ack_interval.is_zero() {
             return None;
         }
         let delivered_bytes = self.delivered_bytes - prior.delivered_bytes;
@@ -158,6 +181,7 @@ impl DeliveryRate {
             interval,
             is_full_round: min_rtt.is_none_or(|min_rtt| interval >= min_rtt),
             is_app_limited: prior.is_app_limited,
+            is_first_flight: prior.delivered_bytes == 0,
         })
     }
 }

@@ -93,6 +93,7 @@ impl Rig {
             interval: millis(rtt_millis),
             is_full_round: true,
             is_app_limited,
+            is_first_flight: false,
         };
         let feedback = Feedback {
             path: PathId(0),

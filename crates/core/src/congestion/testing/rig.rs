@@ -17,12 +17,17 @@ pub(in crate::congestion) struct Rig<C> {
     pub(in crate::congestion) rtt: RttEstimator,
     /// In the order of their numbers.
     pub(in crate::congestion) flying: Vec<SentPacket>,
+    /// Declared lost, in the order of their numbers.
+    gone: Vec<SentPacket>,
     packet_bytes: u32,
     next_packet_number: u64,
     sent_bytes: u64,
     delivered_bytes: u64,
     delivered_at: Instant,
     first_sent_at: Instant,
+    sent_bytes_at_last_acked: u64,
+    /// Of every packet that leaves: the sender has too little to send.
+    pub(in crate::congestion) is_app_limited: bool,
     lost_bytes: u64,
 }
 
@@ -31,6 +36,8 @@ pub(in crate::congestion) struct Rig<C> {
 pub(in crate::congestion) struct Report {
     pub(in crate::congestion) lost: usize,
     pub(in crate::congestion) acked: usize,
+    /// So many of those lost before, the oldest first, have arrived after all.
+    pub(in crate::congestion) spurious: usize,
     /// Of every packet acknowledged; `None`: the time since it was sent.
     pub(in crate::congestion) rtt: Option<Duration>,
     /// By the peer's clock; `None`: half of the round-trip time after it was sent.
@@ -52,12 +59,15 @@ impl<C: CongestionController> Rig<C> {
             now,
             rtt: RttEstimator::default(),
             flying: Vec::new(),
+            gone: Vec::new(),
             packet_bytes,
             next_packet_number: 0,
             sent_bytes: 0,
             delivered_bytes: 0,
             delivered_at: now,
             first_sent_at: now,
+            sent_bytes_at_last_acked: 0,
+            is_app_limited: false,
             lost_bytes: 0,
         }
     }
@@ -71,10 +81,11 @@ impl<C: CongestionController> Rig<C> {
 
     pub(in crate::congestion) fn send(&mut self, count: usize) {
         for _ in 0..count {
+            self.sent_bytes += u64::from(self.packet_bytes);
             if self.flying.is_empty() {
                 (self.first_sent_at, self.delivered_at) = (self.now, self.now);
+                self.sent_bytes_at_last_acked = self.sent_bytes;
             }
-            self.sent_bytes += u64::from(self.packet_bytes);
             let packet = SentPacket {
                 packet_number: self.next_packet_number,
                 sent_at: self.now,
@@ -85,8 +96,9 @@ impl<C: CongestionController> Rig<C> {
                     delivered_at: self.delivered_at,
                     first_sent_at: self.first_sent_at,
                     sent_bytes: self.sent_bytes,
+                    sent_bytes_at_last_acked: self.sent_bytes_at_last_acked,
                     lost_bytes: self.lost_bytes,
-                    ..DeliverySnapshot::default()
+                    is_app_limited: self.is_app_limited,
                 },
                 content: PacketContent::Padding,
             };
@@ -103,7 +115,10 @@ impl<C: CongestionController> Rig<C> {
             .iter()
             .map(|packet| u64::from(packet.bytes))
             .sum::<u64>();
-        let arrived: Vec<SentPacket> = self.flying.drain(..report.acked).collect();
+        let late: Vec<SentPacket> = self.gone.drain(..report.spurious).collect();
+        self.gone.extend_from_slice(&lost);
+        let mut arrived = late;
+        arrived.extend(self.flying.drain(..report.acked));
         let mut acked = Vec::new();
         for sent in arrived {
             let rtt = report.rtt.unwrap_or(self.now - sent.sent_at);
@@ -122,12 +137,13 @@ impl<C: CongestionController> Rig<C> {
         let delivery = acked.last().map(|newest| self.sample(newest, &report));
         if let Some(newest) = acked.last() {
             self.first_sent_at = newest.sent.sent_at;
+            self.sent_bytes_at_last_acked = newest.sent.delivery.sent_bytes;
         }
         let feedback = Feedback {
             path: PathId(0),
             acked: &acked,
             lost: &lost,
-            spurious: &[],
+            spurious: &acked[..report.spurious],
             rtt: &self.rtt,
             delivery,
             prior_bytes_in_flight,
@@ -178,6 +194,7 @@ impl<C: CongestionController> Rig<C> {
             interval,
             is_full_round: self.rtt.min_rtt().is_none_or(|min| interval >= min),
             is_app_limited: report.is_app_limited,
+            is_first_flight: snapshot.delivered_bytes == 0,
         }
     }
 }

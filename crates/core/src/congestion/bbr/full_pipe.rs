@@ -1,4 +1,4 @@
-//! Startup's end: a pipe that has become full.
+//! The end of Startup in BBRv1 and Delay-BBR: a pipe that has become full.
 
 use anabranch_units::DataRate;
 
@@ -8,23 +8,35 @@ const GROWTH_TARGET: f64 = 1.25;
 const ROUNDS_WITHOUT_GROWTH: u32 = 3;
 
 /// Finds the bandwidth that no longer grows.
-#[derive(Debug, Default)]
-pub(super) struct FullPipe {
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::congestion) struct FullPipe {
     bandwidth_at_last_growth: DataRate,
     rounds_without_growth: u32,
-    pub(super) is_full: bool,
+    pub(in crate::congestion) is_full: bool,
 }
 
 impl FullPipe {
-    /// A round has ended with this estimate.
-    pub(super) fn on_round(&mut self, bandwidth: DataRate) {
+    /// Whatever has been reached, it shall grow again.
+    pub(in crate::congestion) fn restart_growth(&mut self) {
+        self.bandwidth_at_last_growth = DataRate::ZERO;
+    }
+
+    /// Whatever slowed growth down, it was not the path.
+    pub(in crate::congestion) fn restart(&mut self) {
+        self.restart_growth();
+        self.rounds_without_growth = 0;
+    }
+
+    /// A round has ended with this estimate. Returns whether it has grown enough.
+    pub(in crate::congestion) fn on_round(&mut self, bandwidth: DataRate) -> bool {
         if bandwidth >= self.bandwidth_at_last_growth.mul_f64(GROWTH_TARGET) {
             self.bandwidth_at_last_growth = bandwidth;
             self.rounds_without_growth = 0;
-            return;
+            return true;
         }
-        self.rounds_without_growth += 1;
+        self.rounds_without_growth = self.rounds_without_growth.saturating_add(1);
         self.is_full |= self.rounds_without_growth >= ROUNDS_WITHOUT_GROWTH;
+        false
     }
 }
 

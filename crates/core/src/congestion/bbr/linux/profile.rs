@@ -1,0 +1,40 @@
+//! What today's kernel and that of 2016 differ in, each under a name.
+
+/// One version of `tcp_bbr.c`. What is not here is common to both.
+#[derive(Debug)]
+pub(super) struct Profile {
+    /// Whether the window allows for acknowledgements that come in bursts (kernel 5.1, 2019).
+    pub(super) allows_for_aggregation: bool,
+    /// Whether two packets more may fly while probing, since with a small product 1.25 of it is no
+    /// packet more (4.18).
+    pub(super) has_room_to_probe: bool,
+    /// Whether a round-trip time equal to the least one confirms it (until 5.9).
+    pub(super) does_equal_rtt_confirm: bool,
+    /// Whether a loss that was none makes the search for a full pipe begin again (4.15).
+    pub(super) has_undo: bool,
+    /// Whether ProbeRTT may end with the first packet after idleness (4.19).
+    pub(super) leaves_probe_rtt_when_idle: bool,
+    /// Whether the pacing rate may fall wherever Startup is over (4.9), or only once the pipe has
+    /// been full: a difference for ProbeRTT during Startup.
+    pub(super) is_paced_down_after_startup: bool,
+}
+
+/// `bbr-linux`: version 1 as kernels since 5.10 have it.
+pub(super) static TODAY: Profile = Profile {
+    allows_for_aggregation: true,
+    has_room_to_probe: true,
+    does_equal_rtt_confirm: false,
+    has_undo: true,
+    leaves_probe_rtt_when_idle: true,
+    is_paced_down_after_startup: false,
+};
+
+/// `bbr-linux-4.9`: the first version.
+pub(super) static LINUX_4_9: Profile = Profile {
+    allows_for_aggregation: false,
+    has_room_to_probe: false,
+    does_equal_rtt_confirm: true,
+    has_undo: false,
+    leaves_probe_rtt_when_idle: false,
+    is_paced_down_after_startup: true,
+};

@@ -1,0 +1,89 @@
+//! Loss recovery as Linux and version 3 see it: when it began, whether its first round runs, and
+//! whether it was for nothing.
+
+/// What is to be done to the window, once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Step {
+    #[default]
+    None,
+    Entered,
+    Left,
+}
+
+/// The state of recovery.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Recovery {
+    is_active: bool,
+    is_conserving: bool,
+    step: Step,
+    /// The first packet whose acknowledgement ends it.
+    ends_with: u64,
+    /// Packets of the episode that are lost and have not arrived after all.
+    missing_count: u64,
+    has_timed_out: bool,
+}
+
+impl Recovery {
+    /// Packets are lost.
+    pub(super) fn on_lost(&mut self, count: u64, next_packet_number: u64) {
+        if !self.is_active {
+            *self = Recovery {
+                is_active: true,
+                step: Step::Entered,
+                ends_with: next_packet_number,
+                ..Recovery::default()
+            };
+        }
+        self.missing_count += count;
+    }
+
+    /// Packets declared lost have arrived. Whether none of the episode was lost.
+    pub(super) fn on_spurious(&mut self, count: u64) -> bool {
+        let was_missing = self.missing_count > 0;
+        self.missing_count = self.missing_count.saturating_sub(count);
+        let is_undone = was_missing && self.missing_count == 0 && !self.has_timed_out;
+        if is_undone {
+            *self = Recovery::default();
+        }
+        is_undone
+    }
+
+    /// The newest packet acknowledged.
+    pub(super) fn on_acked(&mut self, packet_number: u64) {
+        if self.is_active && packet_number >= self.ends_with {
+            self.is_active = false;
+            self.is_conserving = false;
+            self.step = Step::Left;
+        }
+    }
+
+    /// A timeout is a recovery without conservation.
+    pub(super) fn on_timeout(&mut self, next_packet_number: u64) {
+        *self = Recovery {
+            is_active: true,
+            ends_with: next_packet_number,
+            has_timed_out: true,
+            ..Recovery::default()
+        };
+    }
+
+    /// A round has begun.
+    pub(super) fn end_conservation(&mut self) {
+        self.is_conserving = false;
+    }
+
+    /// What has changed since it was last asked. Conservation begins with the asking: a round that
+    /// begins with the report of the loss does not end it.
+    pub(super) fn step(&mut self) -> Step {
+        self.is_conserving |= self.step == Step::Entered;
+        core::mem::take(&mut self.step)
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        self.is_active
+    }
+
+    pub(super) fn is_conserving(&self) -> bool {
+        self.is_conserving
+    }
+}
