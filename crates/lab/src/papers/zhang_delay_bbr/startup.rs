@@ -41,7 +41,10 @@ pub(super) const CLAIM: Claim = Claim {
             Unit::Number,
             evidence.each("start", rounds_at_capacity),
         );
-        let mut judgement = Judgement::new();
+        let mut judgement = Judgement::new().because(
+            "Rounds are counted as those of the empty path; the queue that Startup fills makes its \
+             own twice as long.",
+        );
         judgement.report(&growth.clone().beside(2.0));
         judgement.report(&stay.clone().beside(3.0));
         judgement.expect(growth.within(0.15, 2.0));
