@@ -45,7 +45,8 @@ pub struct FlowSeries {
     pub delay_nanos: Vec<u64>,
     /// The longest time from a frame's capture to its last piece's arrival.
     pub frame_delay_max_nanos: Vec<u64>,
-    /// The bandwidth that the controllers of all paths believe in, at the interval's end.
+    /// The bandwidth that the controllers of all paths believe in, at the interval's end; zero
+    /// while the flow does not run.
     pub bandwidth_bits_per_second: Vec<u64>,
     /// The first path's controller's states as seen at the ends of intervals, each with the end at
     /// which it was first seen.
@@ -120,7 +121,11 @@ impl SeriesRecorder {
             let id = FlowId(index as u32);
             let paths = world.sender_paths(id);
             let bandwidth = paths.iter().map(|path| path.bandwidth.bits_per_second());
-            flow.bandwidth_bits_per_second.push(bandwidth.sum());
+            // Who has not begun, or is gone, believes in nothing.
+            let is_running =
+                now_ms > flow.start_ms && flow.stop_ms.is_none_or(|stop| now_ms <= stop);
+            let bandwidth = bandwidth.filter(|_| is_running).sum();
+            flow.bandwidth_bits_per_second.push(bandwidth);
             flow.push(std::mem::take(interval));
             let state = world.controller_state(id, PathId(0));
             if flow.states.last().is_none_or(|(_, last)| last != state) {

@@ -119,8 +119,8 @@ impl RunRecord {
         self.series.flows.iter().map(mean).sum()
     }
 
-    /// How often within `span` a flow was seen to enter a state of its controller, whose name may be
-    /// written `ProbeRTT` or `PROBE_RTT`.
+    /// How often within `span` a flow was seen to enter a state of its controller, whose name may
+    /// be written `ProbeRTT` or `PROBE_RTT`.
     pub fn entries(&self, flow: &FlowSeries, state: &str, span: Span) -> f64 {
         let is_within = |at_ms: u64| {
             let at = at_ms as f64 / 1e3;

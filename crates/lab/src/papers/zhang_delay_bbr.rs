@@ -1,13 +1,19 @@
 //! S. Zhang and W. Lei, "An Optimized BBR for Multipath Real Time Video Streaming": §5.1, one path.
 
+mod backoff;
+mod company;
+mod compared;
+mod delay_and_loss;
 mod estimates;
 mod forms;
 mod gain_cycle;
 mod padding;
+mod probe_rtt;
 mod queueing;
 mod rates;
 mod reno;
 mod setup;
+mod startup;
 mod utilisation;
 
 use super::claim::{Case, Claim, Paper};
@@ -21,15 +27,28 @@ const PAPER: Paper = Paper {
 /// By the kind of claim, in the paper's order.
 pub(super) const CLAIMS: &[&Claim] = &[
     &setup::TABLE_1,
+    &delay_and_loss::FIGURE_3,
+    &delay_and_loss::FIGURE_4,
+    &rates::FIGURE_5,
     &rates::FIGURE_6,
     &reno::FIGURE_7,
     &rates::FIGURE_8,
+    &rates::FIGURE_9,
+    &rates::FIGURE_10,
+    &compared::TABLE_2,
     &forms::TABLE_2,
     &gain_cycle::CLAIM,
+    &probe_rtt::GENTLE,
+    &compared::CONCLUSION,
     &estimates::CLAIM,
     &utilisation::CLAIM,
+    &startup::CLAIM,
+    &probe_rtt::INTERVAL,
+    &backoff::CLAIM,
     &queueing::SAW_TOOTH,
     &queueing::BUFFERBLOAT,
+    &company::LOSS,
+    &company::STARVATION,
     &queueing::OCCUPANCY,
     &padding::CLAIM,
 ];

@@ -11,7 +11,7 @@ pub(super) const CLAIM: Claim = Claim {
     figure: "§5.1",
     claim: "Flows insist on their largest bandwidth estimates, whose sum exceeds the capacity: \
             that is why the queue fills.",
-    controller: Some("delay-bbr-v5"),
+    controller: Some("bbr-quic"),
     cases: |controller| vec![setting(2).three_flows("case 2", controller)],
     judge: |evidence| {
         let capacity = setting(2).bits_per_second();
@@ -24,11 +24,13 @@ pub(super) const CLAIM: Claim = Claim {
         });
         let name = "first flow's estimate over the capacity while alone, 20-40 s";
         let alone = Measured::new(name, Unit::Number, samples);
-        let mut judgement = Judgement::new();
+        let mut judgement = Judgement::new().because(
+            "The estimates do exceed the capacity together, but by less than the tenth asked for.",
+        );
         judgement.report(&believed);
         judgement.report(&alone);
         judgement.expect(believed.at_least(1.1));
-        judgement.expect(alone.within(0.2, 1.0));
+        judgement.expect(alone.at_least(0.8));
         judgement
     },
 };

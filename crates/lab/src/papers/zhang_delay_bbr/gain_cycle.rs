@@ -1,6 +1,7 @@
 //! §4.1: why probing is gentler than BBR's.
 
-use super::{PAPER, SHARED, setting};
+use super::rates::mean_variation;
+use super::{PAPER, setting};
 use crate::metrics::Unit;
 use crate::papers::claim::Claim;
 use crate::papers::evidence::Evidence;
@@ -24,11 +25,7 @@ pub(super) const CLAIM: Claim = Claim {
 fn judge(evidence: &Evidence) -> Judgement {
     let mut judgement = Judgement::new();
     let variation = |case: &str| {
-        let samples = evidence.each(case, |run| {
-            let flows = run.series.flows.iter();
-            let sum: f64 = flows.map(|flow| run.variation(flow, SHARED)).sum();
-            sum / run.series.flows.len() as f64
-        });
+        let samples = evidence.each(case, mean_variation);
         let name = format!("{case}: variation of the 1 s rates, 100-300 s, mean of the flows");
         Measured::new(name, Unit::Number, samples)
     };

@@ -7,7 +7,7 @@ use crate::papers::evidence::{Evidence, RunRecord};
 use crate::papers::judgement::{Judgement, Measured};
 
 /// The window algorithm that stands for TCP.
-const TCP: &str = "new-reno";
+const TCP: &str = "reno";
 
 pub(super) const SAW_TOOTH: Claim = Claim {
     id: "S0-m4",

@@ -26,8 +26,9 @@ pub(super) const FIGURE_7: Claim = Claim {
 
 fn judge(evidence: &Evidence) -> Judgement {
     let mut judgement = Judgement::new().because(
-        "A probe raises the rate by 11 % every eight round trips of 0.2 s or more, so that it takes \
-         about ten cycles to come from a third of the capacity to nearly all of it.",
+        "A probe raises the rate by 11 % every eight round trips of 0.2 s or more, so that it \
+         takes about ten cycles, 16 s at least, to come from a third of the capacity to nearly \
+         all of it.",
     );
     let rate = |what: &str, span: Span| {
         let samples = evidence.each("reno", |run| run.rate(run.flow("video"), span));
