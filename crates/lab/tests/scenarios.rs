@@ -3,9 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anabranch_lab::{
-    Point, Report, RunOptions, Scenario, json, plot, run, run_sweep, sweep_table, table,
-};
+use anabranch_lab::{Point, Report, RunOptions, Scenario, json, plot, run, run_sweep, sweep_table};
 use anabranch_units::Duration;
 
 fn folder() -> PathBuf {
