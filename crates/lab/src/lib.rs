@@ -28,7 +28,7 @@ pub use report::{
 };
 pub use run::{Outcome, Progress, RunError, RunOptions, run_outcomes};
 pub use scenario::{
-    Expectation, FlowKind, FlowSpec, LinkSpec, MediaSpec, PathSpec, RouteSpec, Scenario,
-    ScenarioError,
+    BulkSpec, Expectation, FlowKind, FlowSpec, LinkSpec, MediaSpec, PathSpec, RouteSpec, Scenario,
+    ScenarioError, ShortSpec,
 };
 pub use trace::{TraceError, TraceOptions};

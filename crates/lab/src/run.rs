@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anabranch_core::PathOptions;
 use anabranch_link::DropCause;
 use anabranch_sim::{
-    FlowConfig, FlowId, FlowPath, FrameEvent, FrameOutcome, LinkId, Observer, PacketCounts,
-    PacketEvent, RouteId, TraceHash, World, WorldError,
+    Application, FlowConfig, FlowId, FlowPath, FrameEvent, FrameOutcome, LinkId, Observer,
+    PacketCounts, PacketEvent, RouteId, TraceHash, World, WorldError,
 };
 use anabranch_units::{Duration, Instant, Seed};
 use anabranch_video::source::SourceConfigError;
@@ -247,14 +247,24 @@ fn flow_config(flow: &FlowSpec) -> Result<FlowConfig, RunError> {
             is_metered: path.is_metered,
         },
     };
-    let FlowKind::Media(media) = &flow.kind;
+    let (config, source) = match &flow.kind {
+        FlowKind::Media(media) => {
+            let source = media.source.build(flow.start)?;
+            (&media.config, Application::Media(source))
+        }
+        FlowKind::Bulk(bulk) => {
+            let source = bulk.bytes.map_or(Application::Greedy, Application::Bytes);
+            (&bulk.config, source)
+        }
+        FlowKind::Short(short) => (&short.config, Application::Short(short.objects)),
+    };
     Ok(FlowConfig {
-        sender: media.config.clone(),
-        receiver: media.config.clone(),
+        sender: config.clone(),
+        receiver: config.clone(),
         paths: flow.paths.iter().map(path).collect(),
         start: flow.start,
         stop: flow.stop,
-        source: media.source.build(flow.start)?,
+        source,
     })
 }
 
@@ -302,5 +312,13 @@ impl Observer for Watch<'_> {
 
     fn on_frame_abandoned(&mut self, now: Instant, flow: FlowId) {
         self.recorder.on_frame_abandoned(now, flow);
+    }
+
+    fn on_stream_delivered(&mut self, now: Instant, flow: FlowId, bytes: u64) {
+        self.recorder.on_stream_delivered(now, flow, bytes);
+    }
+
+    fn on_stream_finished(&mut self, now: Instant, flow: FlowId, began_at: Instant) {
+        self.recorder.on_stream_finished(now, flow, began_at);
     }
 }

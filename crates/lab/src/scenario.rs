@@ -19,7 +19,7 @@ use reader::{Read, Table, positive_duration, text};
 
 pub use error::ScenarioError;
 pub use expect::Expectation;
-pub use flow::{FlowKind, FlowSpec, MediaSpec, PathSpec};
+pub use flow::{BulkSpec, FlowKind, FlowSpec, MediaSpec, PathSpec, ShortSpec};
 pub use link::{LinkSpec, RouteSpec};
 
 /// An experiment: a network, flows over it, and what is expected of them.

@@ -2,8 +2,11 @@
 //!
 //! A kind is one file in `flow/`, one entry of [`KINDS`] and one variant of [`FlowKind`].
 
+mod bulk;
 mod media;
 mod session;
+mod short;
+mod stream;
 
 use anabranch_core::{Config, PathId};
 use anabranch_units::{Duration, Instant};
@@ -14,7 +17,9 @@ use super::reader::{
     Read, Table, boolean, choice, duration, instant, integer, list, list_of, text,
 };
 
+pub use bulk::BulkSpec;
 pub use media::MediaSpec;
+pub use short::ShortSpec;
 
 /// A flow.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +41,10 @@ pub struct FlowSpec {
 pub enum FlowKind {
     /// Frames of video or audio over a session.
     Media(MediaSpec),
+    /// Bytes of a stream, so many or without end.
+    Bulk(BulkSpec),
+    /// Streams of few bytes, one after the other.
+    Short(ShortSpec),
 }
 
 impl FlowSpec {
@@ -43,14 +52,14 @@ impl FlowSpec {
     pub fn config(&self) -> Option<&Config> {
         match &self.kind {
             FlowKind::Media(media) => Some(&media.config),
+            FlowKind::Bulk(bulk) => Some(&bulk.config),
+            FlowKind::Short(short) => Some(&short.config),
         }
     }
 
     /// Its congestion controller; of a flow that has none, its kind.
     pub fn controller(&self) -> &str {
-        match &self.kind {
-            FlowKind::Media(media) => &media.config.controller,
-        }
+        self.config().map_or("", |config| &config.controller)
     }
 
     /// Its packet scheduler; empty: it has none.
@@ -62,6 +71,7 @@ impl FlowSpec {
     pub fn media(&self) -> Option<&MediaSpec> {
         match &self.kind {
             FlowKind::Media(media) => Some(media),
+            FlowKind::Bulk(_) | FlowKind::Short(_) => None,
         }
     }
 }
@@ -87,7 +97,7 @@ struct Kind {
 }
 
 /// All kinds; the first is that of a flow that does not say.
-const KINDS: &[Kind] = &[media::KIND];
+const KINDS: &[Kind] = &[media::KIND, bulk::KIND, short::KIND];
 
 /// The keys that a flow of any kind and the defaults of all flows may have.
 const COMMON_KEYS: &[&str] = &["kind", "paths", "start", "stop", "stagger"];

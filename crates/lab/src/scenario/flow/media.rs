@@ -1,5 +1,6 @@
 //! Flows of media.
 
+use anabranch_core::recovery::LossDetection;
 use anabranch_core::{Config, MediaConfig, SourceLimits};
 use anabranch_units::{Duration, Instant};
 use anabranch_video::source::{SourceConfig, SourceConfigError};
@@ -34,7 +35,7 @@ fn read(table: &Table<'_>) -> Read<FlowKind> {
         named_source("ideal").expect("it is known"),
         source,
     )?;
-    let session = session::config(table)?;
+    let session = session::config(table, &LossDetection::NAMES)?;
     let config = Config {
         media: media_config(table, session.media, &source)?,
         ..session
