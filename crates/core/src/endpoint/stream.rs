@@ -5,6 +5,7 @@ use anabranch_units::{Duration, Instant};
 use super::{Closing, Endpoint, Event};
 use crate::config::SessionKind;
 use crate::congestion::Timeout;
+use crate::path::Path;
 use crate::path_view::PathId;
 use crate::recovery::{Digest, LossDetection, PacketContent, SentPacket};
 use crate::stream::{Chunk, DuplicateAck, Received, Stream, WriteStreamError};
@@ -50,7 +51,10 @@ impl Endpoint {
         };
         stream.is_readable_told = false;
         let length = stream.receive.read(out);
-        stream.is_window_due |= stream.receive.is_window_worth_telling();
+        // An acknowledgement that is due anyway tells the window too.
+        let is_ack_due = |path: &Path| path.arrivals.due_at().is_some();
+        stream.is_window_due |=
+            stream.receive.is_window_worth_telling() && !self.paths.iter().any(is_ack_due);
         length
     }
 
@@ -444,7 +448,7 @@ impl Endpoint {
         let Some(stream) = &mut self.stream else {
             return;
         };
-        let in_flight = |path: &crate::path::Path| path.recovery.outstanding_bytes() > 0;
+        let in_flight = |path: &Path| path.recovery.outstanding_bytes() > 0;
         let is_stuck = stream.send.is_blocked(max_bytes) && !self.paths.iter().any(in_flight);
         if !is_stuck {
             stream.blocked_at = None;

@@ -104,8 +104,8 @@ impl ReceiveStream {
 
     /// Whether reading has opened the window so far that the sender should know: by half.
     pub(crate) fn is_window_worth_telling(&self) -> bool {
-        let is_open_ended = self.final_offset.is_none();
-        is_open_ended && self.max_offset() >= self.told_max_offset + self.window_bytes / 2
+        let is_under_way = self.offset > 0 && self.final_offset.is_none();
+        is_under_way && self.max_offset() >= self.told_max_offset + self.window_bytes / 2
     }
 
     fn max_offset(&self) -> u64 {
