@@ -47,6 +47,14 @@ struct FlowRecord {
     second_bytes: u64,
     rates: Variation,
     frames: FrameRecord,
+    stream: StreamRecord,
+}
+
+#[derive(Clone, Debug, Default)]
+struct StreamRecord {
+    bytes: u64,
+    /// From the beginnings of streams to their ends.
+    transfers: Histogram,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -63,6 +71,7 @@ struct PathRecord {
     /// What the sender counted while the window was open.
     retransmitted_packets: u64,
     retransmitted_bytes: u64,
+    timeouts: u64,
     padding_bytes: u64,
     tracked_bytes: u64,
 }
@@ -295,6 +304,18 @@ impl Observer for Recorder<'_> {
         let open = self.windows.iter_mut().filter(|record| record.is_open);
         open.for_each(|record| record.flows[flow.index()].frames.abandoned += 1);
     }
+
+    fn on_stream_delivered(&mut self, _now: Instant, flow: FlowId, bytes: u64) {
+        let open = self.windows.iter_mut().filter(|record| record.is_open);
+        open.for_each(|record| record.flows[flow.index()].stream.bytes += bytes);
+    }
+
+    fn on_stream_finished(&mut self, now: Instant, flow: FlowId, began_at: Instant) {
+        for record in self.windows.iter_mut().filter(|record| record.is_open) {
+            let transfers = &mut record.flows[flow.index()].stream.transfers;
+            transfers.record_span(now - began_at);
+        }
+    }
 }
 
 impl WindowRecord {
@@ -384,15 +405,19 @@ impl WindowRecord {
                 name: spec.name.clone(),
                 controller: spec.controller().to_owned(),
                 scheduler: spec.scheduler().to_owned(),
-                goodput_bits_per_second: per_second(record.frames.complete_bytes, seconds),
+                goodput_bits_per_second: per_second(record.useful_bytes(), seconds),
                 rate_variation: record.rates.coefficient(),
                 rates: series[flows.len()].samples(&self.window, span(spec, end)),
                 traffic: all_paths.traffic(seconds),
                 frames: record.frames.statistics(),
+                transfers: record.stream.transfers.count(),
+                transfer_time_ms: Distribution::of(&record.stream.transfers),
                 paths: record.paths.iter().zip(&spec.paths).map(path).collect(),
             });
             total.paths[0].merge(&all_paths);
             total.frames.merge(&record.frames);
+            total.stream.bytes += record.stream.bytes;
+            total.stream.transfers.merge(&record.stream.transfers);
         }
         let seconds = self.window.length().as_secs_f64();
         let links = self.links.iter().zip(&scenario.links);
@@ -415,9 +440,11 @@ impl WindowRecord {
                 .map(|seconds| self.least_fairness(scenario, series, seconds, end)),
             total: FlowStatistics {
                 name: "all flows".to_owned(),
-                goodput_bits_per_second: per_second(total.frames.complete_bytes, seconds),
+                goodput_bits_per_second: per_second(total.useful_bytes(), seconds),
                 traffic: total.paths[0].traffic(seconds),
                 frames: total.frames.statistics(),
+                transfers: total.stream.transfers.count(),
+                transfer_time_ms: Distribution::of(&total.stream.transfers),
                 ..FlowStatistics::default()
             },
             links: links
@@ -439,12 +466,20 @@ fn is_adaptive(flow: &FlowSpec) -> bool {
     matches!(source, Some(SourceLimits::Adaptive { .. }))
 }
 
+impl FlowRecord {
+    /// Bytes of complete frames and of streams.
+    fn useful_bytes(&self) -> u64 {
+        self.frames.complete_bytes + self.stream.bytes
+    }
+}
+
 impl PathRecord {
     /// Adds what the sender has counted since the window opened.
     fn add(&mut self, counters: &PathCounters) {
         let since = &self.baseline;
         self.retransmitted_packets += counters.retransmitted_packets - since.retransmitted_packets;
         self.retransmitted_bytes += counters.retransmitted_bytes - since.retransmitted_bytes;
+        self.timeouts += counters.retransmission_timeouts - since.retransmission_timeouts;
         self.padding_bytes += counters.padding_bytes - since.padding_bytes;
         self.tracked_bytes += counters.sent_bytes - since.sent_bytes;
     }
@@ -458,6 +493,7 @@ impl PathRecord {
         self.dropped_packets += other.dropped_packets;
         self.retransmitted_packets += other.retransmitted_packets;
         self.retransmitted_bytes += other.retransmitted_bytes;
+        self.timeouts += other.timeouts;
         self.padding_bytes += other.padding_bytes;
         self.tracked_bytes += other.tracked_bytes;
         self.delays.merge(&other.delays);
@@ -479,6 +515,7 @@ impl PathRecord {
             loss_ratio: ratio(self.dropped_packets, self.sent_packets),
             packets_retransmitted: self.retransmitted_packets,
             retransmission_ratio: ratio(self.retransmitted_packets, self.sent_packets),
+            timeouts: self.timeouts,
             padding_ratio: ratio(self.padding_bytes, self.tracked_bytes),
             delay_ms: Distribution::of(&self.delays),
         }
