@@ -4,6 +4,7 @@
 mod catalogue;
 mod fairness;
 mod histogram;
+mod record;
 mod recorder;
 mod series;
 mod statistics;
