@@ -6,9 +6,11 @@ use crate::congestion::{FeedbackSchedule, UnknownController};
 use crate::recovery::LossDetection;
 use crate::scheduler::UnknownScheduler;
 
-/// The set-up of an endpoint. Both ends may differ in everything but `overhead_bytes`.
+/// The set-up of an endpoint. Both ends may differ in everything but `kind` and `overhead_bytes`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
+    /// What the session carries.
+    pub kind: SessionKind,
     /// Name of every path's congestion controller, from [`crate::congestion::CONTROLLERS`], with
     /// its options behind it if any are set: `cubic:hystart=classic`.
     pub controller: String,
@@ -35,16 +37,19 @@ pub struct Config {
     pub feedback: Option<FeedbackSchedule>,
     /// Bytes that the driver and the network add to each datagram: IP, UDP, packet protection.
     pub overhead_bytes: u32,
-    /// The most payload bytes in a fragment. With the headers it must fit the smallest path's
-    /// largest packet.
+    /// The most payload bytes in a fragment or segment. With the headers it must fit the smallest
+    /// path's largest packet.
     pub fragment_bytes: u16,
     /// The media session.
     pub media: MediaConfig,
+    /// The stream session.
+    pub stream: StreamConfig,
 }
 
 impl Default for Config {
     fn default() -> Self {
         Config {
+            kind: SessionKind::Media,
             controller: "delay-bbr".to_owned(),
             scheduler: "min-cost".to_owned(),
             min_rate: DataRate::from_kilobits_per_second(50),
@@ -61,6 +66,54 @@ impl Default for Config {
             // Seven packets of MPEG-TS.
             fragment_bytes: 1316,
             media: MediaConfig::default(),
+            stream: StreamConfig::default(),
+        }
+    }
+}
+
+/// What a session carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SessionKind {
+    /// Frames of media, worthless when late, over any number of paths.
+    #[default]
+    Media,
+    /// A reliable stream of bytes, each way, over one path.
+    Stream,
+}
+
+/// The set-up of the stream session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamConfig {
+    /// The most bytes kept for sending and sending again.
+    pub send_buffer_bytes: usize,
+    /// The most bytes that the peer may be ahead of this end's application, at least
+    /// [`StreamConfig::INITIAL_WINDOW_BYTES`].
+    pub receive_window_bytes: u64,
+    /// How long the receiver puts off the acknowledgement of a segment that came in order; every
+    /// second one is acknowledged at once (RFC 5681 §4.2: at most 500 ms).
+    pub delayed_ack: Duration,
+    /// The retransmission timeout is never shorter (RFC 6298 §2.4 asks for 1 s; Linux and ns-2 use
+    /// 0.2 s).
+    pub min_retransmission_timeout: Duration,
+    /// The retransmission timeout before the first round-trip time (RFC 6298 §2.1: 1 s).
+    pub initial_retransmission_timeout: Duration,
+}
+
+impl StreamConfig {
+    /// What may be sent before the receiver has told its window.
+    pub const INITIAL_WINDOW_BYTES: u64 = 64 << 10;
+    /// The largest receive window: offsets travel in 32 bits.
+    pub const MAX_WINDOW_BYTES: u64 = 1 << 30;
+}
+
+impl Default for StreamConfig {
+    fn default() -> Self {
+        StreamConfig {
+            send_buffer_bytes: 4 << 20,
+            receive_window_bytes: 4 << 20,
+            delayed_ack: Duration::from_millis(40),
+            min_retransmission_timeout: Duration::from_millis(200),
+            initial_retransmission_timeout: Duration::from_secs(1),
         }
     }
 }
@@ -147,6 +200,15 @@ pub enum ConfigError {
         /// What was asked for.
         fraction: f64,
     },
+    /// The rule needs the order of a stream's bytes.
+    #[error("this loss detection is for streams only")]
+    LossDetection,
+    /// A stream's window is too small to begin with, or too large for the wire.
+    #[error("a receive window of {bytes} bytes: allowed are 64 KiB to 1 GiB")]
+    ReceiveWindow {
+        /// What was asked for.
+        bytes: u64,
+    },
     /// A rate is zero.
     #[error("{name} is zero")]
     ZeroRate {
@@ -190,6 +252,14 @@ impl Config {
             if rate.is_zero() {
                 return Err(ConfigError::ZeroRate { name });
             }
+        }
+        if self.kind == SessionKind::Media && self.loss_detection.is_of_streams() {
+            return Err(ConfigError::LossDetection);
+        }
+        let bytes = self.stream.receive_window_bytes;
+        let allowed = StreamConfig::INITIAL_WINDOW_BYTES..=StreamConfig::MAX_WINDOW_BYTES;
+        if !allowed.contains(&bytes) {
+            return Err(ConfigError::ReceiveWindow { bytes });
         }
         match self.media.source {
             SourceLimits::Adaptive { min, max } if min > max => {

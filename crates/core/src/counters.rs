@@ -7,7 +7,7 @@ pub struct PathCounters {
     pub sent_packets: u64,
     /// Their bytes.
     pub sent_bytes: u64,
-    /// Fragments sent again, among them.
+    /// Fragments and segments sent again, among them.
     pub retransmitted_packets: u64,
     /// Their bytes.
     pub retransmitted_bytes: u64,
@@ -21,6 +21,8 @@ pub struct PathCounters {
     pub control_bytes: u64,
     /// Packets declared lost.
     pub lost_packets: u64,
+    /// Expiries of a stream's retransmission timer.
+    pub retransmission_timeouts: u64,
     /// Packets declared lost that arrived after all.
     pub spurious_losses: u64,
     /// Packets that the peer has acknowledged.
@@ -29,12 +31,38 @@ pub struct PathCounters {
     pub received_packets: u64,
     /// Their bytes.
     pub received_bytes: u64,
-    /// Media packets received, duplicates of other paths' among them: what the path contributes.
+    /// Media or stream packets received, duplicates of other paths' among them: what the path contributes.
     pub received_media_packets: u64,
-    /// Bytes of video in them, headers not counted.
+    /// Bytes of payload in them, headers not counted.
     pub received_media_bytes: u64,
     /// Tracked packets received twice.
     pub duplicate_packets: u64,
+}
+
+impl PathCounters {
+    /// The sum of both, field by field.
+    #[must_use]
+    pub fn plus(&self, other: &PathCounters) -> PathCounters {
+        PathCounters {
+            sent_packets: self.sent_packets + other.sent_packets,
+            sent_bytes: self.sent_bytes + other.sent_bytes,
+            retransmitted_packets: self.retransmitted_packets + other.retransmitted_packets,
+            retransmitted_bytes: self.retransmitted_bytes + other.retransmitted_bytes,
+            padding_packets: self.padding_packets + other.padding_packets,
+            padding_bytes: self.padding_bytes + other.padding_bytes,
+            control_packets: self.control_packets + other.control_packets,
+            control_bytes: self.control_bytes + other.control_bytes,
+            lost_packets: self.lost_packets + other.lost_packets,
+            retransmission_timeouts: self.retransmission_timeouts + other.retransmission_timeouts,
+            spurious_losses: self.spurious_losses + other.spurious_losses,
+            acked_packets: self.acked_packets + other.acked_packets,
+            received_packets: self.received_packets + other.received_packets,
+            received_bytes: self.received_bytes + other.received_bytes,
+            received_media_packets: self.received_media_packets + other.received_media_packets,
+            received_media_bytes: self.received_media_bytes + other.received_media_bytes,
+            duplicate_packets: self.duplicate_packets + other.duplicate_packets,
+        }
+    }
 }
 
 /// Counts of a session.
@@ -50,6 +78,8 @@ pub struct SessionCounters {
     pub frames_dropped: u64,
     /// Media bytes received in whole frames.
     pub media_bytes_received: u64,
+    /// Bytes of the peer's stream that have arrived in order.
+    pub stream_bytes_received: u64,
     /// Fragments that arrived twice, on whatever paths.
     pub duplicate_fragments: u64,
     /// Fragments that arrived after their frame was over.

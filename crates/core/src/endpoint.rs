@@ -5,6 +5,7 @@
 //! that moment. Time never goes back. Nothing that arrives from the network is an error.
 
 mod receive;
+mod stream;
 mod timeout;
 mod transmit;
 
@@ -12,7 +13,7 @@ use std::collections::VecDeque;
 
 use anabranch_units::{DataRate, Duration, Ecn, Instant, Rng, Seed};
 
-use crate::config::{Config, ConfigError, SourceLimits};
+use crate::config::{Config, ConfigError, SessionKind, SourceLimits};
 use crate::congestion::{self, ControllerConfig, ControllerOptions};
 use crate::counters::{PathCounters, SessionCounters};
 use crate::media::{
@@ -23,6 +24,7 @@ use crate::path_view::{PathId, PathState, PathView};
 use crate::recovery::Digest;
 use crate::scheduler::{self, Assignment, Scheduler, SchedulerEvent};
 use crate::session_view::SessionView;
+use crate::stream::Stream;
 use crate::wire::{self, FeedbackReport};
 
 pub use timeout::Timer;
@@ -38,6 +40,8 @@ pub struct Endpoint {
     scheduler: Box<dyn Scheduler>,
     send_buffer: SendBuffer,
     reassembly: Reassembly,
+    /// The stream, if the session carries one instead of media.
+    stream: Option<Box<Stream>>,
     events: VecDeque<Event>,
     target_bitrate: DataRate,
     counters: SessionCounters,
@@ -121,6 +125,12 @@ pub enum Event {
         /// Its state now.
         state: PathState,
     },
+    /// There are bytes for [`Endpoint::read_stream`] where there were none.
+    StreamReadable,
+    /// There is room again for [`Endpoint::write_stream`], which had to refuse bytes.
+    StreamWritable,
+    /// The peer's stream has arrived to its end, though maybe not been read to it.
+    StreamFinished,
     /// The peer has closed the session.
     Closed,
 }
@@ -160,6 +170,7 @@ impl Endpoint {
                 config.media.deadline,
             ),
             reassembly: Reassembly::new(config.media.reassembly_wait),
+            stream: Self::new_stream(&config),
             events: VecDeque::new(),
             target_bitrate,
             counters: SessionCounters::default(),
@@ -175,9 +186,14 @@ impl Endpoint {
     }
 
     /// Adds a path, which may carry data at once: its driver vouches that it leads to the peer.
-    /// Both ends must add their paths in the same order. `None` past [`PathId::LIMIT`] paths.
+    /// Both ends must add their paths in the same order. `None` past [`PathId::LIMIT`] paths, or past
+    /// the one that a stream has.
     pub fn add_path(&mut self, now: Instant, options: PathOptions) -> Option<PathId> {
-        if self.paths.len() == PathId::LIMIT {
+        let limit = match self.config.kind {
+            SessionKind::Media => PathId::LIMIT,
+            SessionKind::Stream => 1,
+        };
+        if self.paths.len() == limit {
             return None;
         }
         let id = PathId(self.paths.len() as u8);
@@ -196,6 +212,9 @@ impl Endpoint {
             .expect("the controller's name was checked when the endpoint was made");
         self.paths
             .push(Path::new(id, now, &self.config, options, controller));
+        if let Some(stream) = &mut self.stream {
+            stream.add_path();
+        }
         self.refresh_views(now);
         self.on_path_changed(now, id);
         Some(id)
@@ -258,9 +277,11 @@ impl Endpoint {
         self.closing == Closing::Closed
     }
 
-    /// Whether every frame has been acknowledged or given up.
+    /// Whether every frame has been acknowledged or given up, and every byte of the stream, and its
+    /// end if it has one, been acknowledged.
     pub fn is_drained(&self) -> bool {
-        self.send_buffer.is_empty()
+        let is_stream_drained = |stream: &Stream| stream.send.is_drained();
+        self.send_buffer.is_empty() && self.stream.as_deref().is_none_or(is_stream_drained)
     }
 
     /// All paths as they are now; the index is the path's number.
@@ -292,7 +313,10 @@ impl Endpoint {
     }
 
     fn max_packet_bytes(&self) -> u32 {
-        let headers = wire::MAX_FRAGMENT_HEADER_BYTES as u32;
+        let headers = match self.config.kind {
+            SessionKind::Media => wire::MAX_FRAGMENT_HEADER_BYTES as u32,
+            SessionKind::Stream => wire::SEGMENT_HEADER_BYTES as u32,
+        };
         u32::from(self.config.fragment_bytes) + headers + self.config.overhead_bytes
     }
 
@@ -321,7 +345,9 @@ impl Endpoint {
             .iter()
             .map(|p| u64::from(p.bytes))
             .sum();
-        waiting + self.paths.iter().map(Path::queued_bytes).sum::<u64>()
+        let stream = |stream: &Stream| stream.send.waiting_bytes();
+        let of_stream = self.stream.as_deref().map_or(0, stream);
+        waiting + of_stream + self.paths.iter().map(Path::queued_bytes).sum::<u64>()
     }
 
     /// Lets the scheduler bind what waits.
@@ -409,6 +435,9 @@ impl Endpoint {
     }
 
     fn update_target(&mut self) {
+        if self.stream.is_some() {
+            return;
+        }
         let rates = self
             .paths
             .iter()

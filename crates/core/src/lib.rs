@@ -5,7 +5,7 @@
 //!
 //! Start at [`Endpoint`]. Beneath it: [`congestion`] decides how fast each path may send,
 //! [`scheduler`] which packet takes which path, [`recovery`] what arrived and what is lost, and
-//! [`media`] what frames are made of.
+//! [`media`] what frames are made of. A session carries media, or a reliable stream of bytes.
 
 mod config;
 pub mod congestion;
@@ -21,12 +21,16 @@ mod path_view;
 pub mod recovery;
 pub mod scheduler;
 mod session_view;
+mod stream;
 mod wire;
 
-pub use config::{Config, ConfigError, MediaConfig, PaddingPolicy, SourceLimits};
+pub use config::{
+    Config, ConfigError, MediaConfig, PaddingPolicy, SessionKind, SourceLimits, StreamConfig,
+};
 pub use counters::{PathCounters, SessionCounters};
 pub use endpoint::{DatagramMeta, Endpoint, Event, Timer, Transmit};
 pub use media::{Frame, FrameId, ReceivedFrame};
 pub use path::PathOptions;
 pub use path_view::{PathId, PathSet, PathState, PathView};
 pub use session_view::SessionView;
+pub use stream::WriteStreamError;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-use crate::config::{Config, PaddingPolicy};
+use crate::config::{Config, PaddingPolicy, SessionKind};
 use crate::congestion::{CongestionController, ControlParameters, FeedbackSchedule, Timeout};
 use crate::counters::PathCounters;
 use crate::liveness::Liveness;
@@ -49,7 +49,11 @@ pub(crate) struct Path {
     bound_retransmissions: VecDeque<PacketView>,
     bound_sources: VecDeque<PacketView>,
     queued_bytes: u64,
-    is_window_limited: bool,
+    /// Whether the window has kept a packet back since the last report.
+    pub(crate) is_window_limited: bool,
+    /// Whether the receiver acknowledges as the stream's order suggests, unless it is told a
+    /// schedule.
+    acks_follow_stream: bool,
     padding_at: Instant,
     /// The path challenge that is to leave, and the one that waits for its answer.
     pub(crate) challenge: Option<u64>,
@@ -89,6 +93,14 @@ impl ScheduleExchange {
             wanted,
             told_since: None,
             is_known: false,
+        }
+    }
+
+    /// Tells nothing until something else is wanted.
+    fn known(wanted: FeedbackSchedule) -> Self {
+        ScheduleExchange {
+            is_known: true,
+            ..Self::new(wanted)
         }
     }
 
@@ -148,6 +160,12 @@ impl Path {
             .unwrap_or_else(|| controller.feedback_schedule());
         let mut recovery = Recovery::new(config.loss_detection, now);
         recovery.set_max_feedback_delay(wanted.longest_delay());
+        let is_stream = config.kind == SessionKind::Stream;
+        let acks_follow_stream = is_stream && config.feedback.is_none();
+        let schedule = match acks_follow_stream && wanted.interval.is_none() {
+            true => ScheduleExchange::known(wanted),
+            false => ScheduleExchange::new(wanted),
+        };
         Path {
             id,
             options,
@@ -156,12 +174,13 @@ impl Path {
             pacer: Pacer::new(now),
             recovery,
             liveness: Liveness::default(),
-            arrivals: Arrivals::new(),
-            schedule: ScheduleExchange::new(wanted),
+            arrivals: Arrivals::new(is_stream),
+            schedule,
             bound_retransmissions: VecDeque::new(),
             bound_sources: VecDeque::new(),
             queued_bytes: 0,
             is_window_limited: false,
+            acks_follow_stream,
             padding_at: now,
             challenge: None,
             expected_response: None,
@@ -244,15 +263,22 @@ impl Path {
 
     /// Binds a packet to this path.
     pub(crate) fn bind(&mut self, now: Instant, packet: PacketView) {
-        if self.queued_bytes == 0 && self.ready_at() < now && self.has_window() {
-            // The path has stood idle for want of packets.
-            self.recovery.mark_app_limited();
-            self.pacer.restart(now);
+        if self.queued_bytes == 0 {
+            self.leave_idleness(now);
         }
         self.queued_bytes += u64::from(packet.bytes);
         match packet.kind {
             PacketKind::Retransmission => self.bound_retransmissions.push_back(packet),
             PacketKind::Source => self.bound_sources.push_back(packet),
+        }
+    }
+
+    /// There is something to send where there was nothing: if the path has stood idle for want of it,
+    /// that says nothing about the path.
+    pub(crate) fn leave_idleness(&mut self, now: Instant) {
+        if self.ready_at() < now && self.has_window() {
+            self.recovery.mark_app_limited();
+            self.pacer.restart(now);
         }
     }
 
@@ -289,6 +315,15 @@ impl Path {
         self.control
             .congestion_window
             .is_none_or(|w| self.recovery.bytes_in_flight() < w)
+    }
+
+    /// Whether a packet of `bytes` bytes fits the window. One always does: a window below a packet
+    /// must not stop everything.
+    pub(crate) fn has_window_for(&self, bytes: u64) -> bool {
+        let in_flight = self.recovery.bytes_in_flight();
+        self.control
+            .congestion_window
+            .is_none_or(|window| in_flight + bytes <= window || in_flight == 0)
     }
 
     /// When the pacer lets the next packet go.
@@ -352,6 +387,9 @@ impl Path {
         self.control = self.controller.control();
         if !is_schedule_fixed {
             let wanted = self.controller.feedback_schedule();
+            if self.acks_follow_stream && wanted.interval.is_none() {
+                return;
+            }
             self.schedule.want(wanted);
             self.recovery.set_max_feedback_delay(wanted.longest_delay());
         }

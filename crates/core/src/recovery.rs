@@ -6,6 +6,7 @@
 mod arrivals;
 mod delivery_rate;
 mod loss;
+mod rack;
 mod rtt;
 mod sent_packets;
 
@@ -22,6 +23,7 @@ pub use rtt::RttEstimator;
 pub use sent_packets::{AckedPacket, PacketContent, SentPacket};
 
 use delivery_rate::DeliveryRate;
+use rack::Rack;
 use sent_packets::{Acknowledged, SentPackets};
 
 /// The sending side of one path's reliability.
@@ -32,6 +34,10 @@ pub(crate) struct Recovery {
     delivery: DeliveryRate,
     loss_detection: LossDetection,
     loss_timer: Option<Instant>,
+    rack: Rack,
+    /// Bytes that duplicate acknowledgements stand for: they have left the network, but nobody knows
+    /// which they are.
+    departed_bytes: u64,
     last_acked_at: Instant,
     max_feedback_delay: Duration,
 }
@@ -46,6 +52,8 @@ pub(crate) struct Digest {
     pub(crate) prior_bytes_in_flight: u64,
     pub(crate) is_app_limited: bool,
     pub(crate) ce_count: u64,
+    /// Whether the losses are the first of a round trip.
+    pub(crate) is_recovery_begun: bool,
 }
 
 impl Digest {
@@ -57,6 +65,7 @@ impl Digest {
         self.prior_bytes_in_flight = prior_bytes_in_flight;
         self.is_app_limited = false;
         self.ce_count = 0;
+        self.is_recovery_begun = false;
     }
 }
 
@@ -68,6 +77,8 @@ impl Recovery {
             delivery: DeliveryRate::new(now),
             loss_detection,
             loss_timer: None,
+            rack: Rack::default(),
+            departed_bytes: 0,
             last_acked_at: now,
             max_feedback_delay: Duration::ZERO,
         }
@@ -83,7 +94,24 @@ impl Recovery {
     }
 
     pub(crate) fn bytes_in_flight(&self) -> u64 {
+        self.sent
+            .bytes_in_flight()
+            .saturating_sub(self.departed_bytes)
+    }
+
+    /// Bytes of the packets that are neither acknowledged nor declared lost.
+    pub(crate) fn outstanding_bytes(&self) -> u64 {
         self.sent.bytes_in_flight()
+    }
+
+    /// Sets how many bytes duplicate acknowledgements have taken out of flight.
+    pub(crate) fn set_departed_bytes(&mut self, bytes: u64) {
+        self.departed_bytes = bytes;
+    }
+
+    /// Whether RACK has seen a loss and not yet all that was sent before it.
+    pub(crate) fn is_in_recovery(&self) -> bool {
+        self.rack.is_in_recovery()
     }
 
     pub(crate) fn delivered_bytes(&self) -> u64 {
@@ -126,7 +154,8 @@ impl Recovery {
         is_same_path: bool,
         digest: &mut Digest,
     ) -> bool {
-        digest.restart(self.sent.bytes_in_flight());
+        digest.restart(self.bytes_in_flight());
+        let largest_before = self.sent.largest_acked();
         self.sent
             .acknowledge(report, &mut |acknowledged: Acknowledged| {
                 let held_back = if is_same_path {
@@ -157,9 +186,76 @@ impl Recovery {
         }
         digest.delivery = self.delivery.sample(now, &newest.sent, self.rtt.min_rtt());
         digest.ce_count = self.sent.newly_ce_marked(report.ce_count);
+        if self.loss_detection == LossDetection::TcpSack {
+            self.learn_reordering(largest_before, digest);
+        }
         self.detect_losses(now, digest);
         self.sent.forget_settled(now, self.lost_memory());
         true
+    }
+
+    /// Digests that these packets have arrived, as the stream's cumulative offset shows. `rtt` is the
+    /// round-trip time of the newest, if it was measured. Returns whether there were any.
+    pub(crate) fn on_cumulative_ack(
+        &mut self,
+        now: Instant,
+        packets: &mut Vec<SentPacket>,
+        rtt: Option<Duration>,
+        digest: &mut Digest,
+    ) -> bool {
+        digest.restart(self.bytes_in_flight());
+        packets.sort_unstable_by_key(|packet| packet.packet_number);
+        for sent in packets.drain(..) {
+            self.sent.settle_number(sent.packet_number);
+            digest.acked.push(AckedPacket {
+                sent,
+                received_at: None,
+                rtt: None,
+                delivered_bytes: self.delivery.on_acked(&sent),
+            });
+        }
+        let Some(newest) = digest.acked.last_mut() else {
+            return false;
+        };
+        newest.rtt = rtt;
+        self.last_acked_at = now;
+        digest.is_app_limited = newest.sent.delivery.is_app_limited;
+        if let Some(rtt) = rtt {
+            self.rtt.on_sample(now, rtt);
+        }
+        digest.delivery = self.delivery.sample(now, &newest.sent, self.rtt.min_rtt());
+        self.sent.forget_settled(now, self.lost_memory());
+        true
+    }
+
+    /// Declares one packet lost. Returns whether it was in flight.
+    pub(crate) fn declare_lost(&mut self, packet_number: u64, digest: &mut Digest) -> bool {
+        digest.restart(self.bytes_in_flight());
+        digest.lost.extend(self.sent.declare_lost(packet_number));
+        self.on_lost(digest);
+        !digest.lost.is_empty()
+    }
+
+    /// Whether reports have passed this packet over.
+    pub(crate) fn is_passed_over(&self, packet_number: u64) -> bool {
+        self.sent
+            .largest_acked()
+            .is_some_and(|largest| packet_number < largest)
+    }
+
+    fn learn_reordering(&mut self, largest_before: Option<u64>, digest: &Digest) {
+        let next_packet_number = self.sent.next_packet_number();
+        for packet in &digest.spurious {
+            self.rack
+                .on_spurious(packet.sent.packet_number, next_packet_number);
+        }
+        let oldest = digest.acked.first().map(|packet| packet.sent.packet_number);
+        if largest_before.is_some_and(|largest| oldest.is_some_and(|oldest| oldest < largest)) {
+            self.rack.on_reordering();
+        }
+        let oldest = self.sent.oldest_outstanding();
+        self.rack
+            .on_progress(oldest.map(|packet| packet.packet_number));
     }
 
     /// What a controller is told of `digest`, the last one made.
@@ -195,7 +291,7 @@ impl Recovery {
 
     /// Declares lost what the time threshold says. Returns whether anything was.
     pub(crate) fn on_loss_timeout(&mut self, now: Instant, digest: &mut Digest) -> bool {
-        digest.restart(self.sent.bytes_in_flight());
+        digest.restart(self.bytes_in_flight());
         self.detect_losses(now, digest);
         !digest.lost.is_empty()
     }
@@ -203,10 +299,11 @@ impl Recovery {
     /// Takes everything out of flight: the path is out. What arrives late after all counts as
     /// spurious.
     pub(crate) fn on_silence(&mut self, digest: &mut Digest) {
-        digest.restart(self.sent.bytes_in_flight());
+        digest.restart(self.bytes_in_flight());
         self.sent
             .declare_all_lost(|packet| digest.lost.push(*packet));
         self.loss_timer = None;
+        self.departed_bytes = 0;
         self.on_lost(digest);
     }
 
@@ -232,12 +329,24 @@ impl Recovery {
     }
 
     fn detect_losses(&mut self, now: Instant, digest: &mut Digest) {
-        self.loss_timer = self
-            .sent
-            .declare_losses(now, self.loss_detection, &self.rtt, |packet| {
-                digest.lost.push(*packet);
-            });
+        let reordering_window = match self.loss_detection {
+            LossDetection::TcpSack => self
+                .rack
+                .reordering_window(&self.rtt, self.sent.acked_beyond_oldest()),
+            _ => Duration::ZERO,
+        };
+        self.loss_timer = self.sent.declare_losses(
+            now,
+            self.loss_detection,
+            &self.rtt,
+            reordering_window,
+            |packet| digest.lost.push(*packet),
+        );
         self.on_lost(digest);
+        if let Some(newest) = digest.lost.last() {
+            let next_packet_number = self.sent.next_packet_number();
+            digest.is_recovery_begun = self.rack.on_lost(newest.packet_number, next_packet_number);
+        }
     }
 
     fn on_lost(&mut self, digest: &Digest) {

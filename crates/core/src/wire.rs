@@ -1,10 +1,11 @@
 //! The datagram codec: pure functions between bytes and frames. `docs/protocol.md` shows the
 //! layouts.
 //!
-//! A datagram is *tracked* (it has a packet number and is acknowledged: media, padding, challenges)
-//! or *untracked* (feedback and answers). Then follow frames. Encryption is outside, in `secure`.
+//! A datagram is *tracked* (it has a packet number and is acknowledged: media, stream, padding,
+//! challenges) or *untracked* (feedback and answers). Then follow frames. Encryption is outside, in `secure`.
 
 mod feedback;
+mod stream;
 mod truncated;
 mod varint;
 
@@ -17,6 +18,9 @@ use varint::{read, write};
 
 pub use feedback::FeedbackReport;
 pub(crate) use feedback::{MAX_ARRIVALS, MAX_RANGES, OutgoingReport};
+pub(crate) use stream::{
+    SEGMENT_HEADER_BYTES, SegmentHeader, write_segment, write_stream_ack, write_stream_blocked,
+};
 pub(crate) use truncated::expand;
 
 const UNTRACKED: u8 = 0x40;
@@ -72,6 +76,21 @@ pub(crate) enum WireFrame<'a> {
     PathStatus { path: PathId, is_suspect: bool },
     /// The session is over.
     Close,
+    /// The rest of the datagram is this segment of the stream.
+    Segment {
+        header: SegmentHeader,
+        payload: &'a [u8],
+    },
+    /// All bytes before the offset have arrived, and so many after it may be sent.
+    StreamAck {
+        /// The low 32 bits of the offset.
+        offset: u32,
+        window: u64,
+        /// Whether a segment's arrival prompted it; if not, it only tells the window.
+        is_prompted: bool,
+    },
+    /// The stream's sender has bytes that the receive window keeps back.
+    StreamBlocked,
 }
 
 /// Why a datagram, or the rest of it, means nothing.
@@ -167,7 +186,7 @@ impl<'a> Frames<'a> {
                 },
             },
             CLOSE => WireFrame::Close,
-            _ => return None,
+            other => return stream::read(other, rest),
         })
     }
 }

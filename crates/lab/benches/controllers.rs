@@ -76,6 +76,7 @@ impl Path {
             prior_delivered_bytes: newest.sent.delivery.delivered_bytes,
             interval: rtt,
             is_full_round: true,
+            is_first_flight: false,
             is_app_limited: false,
         };
         Feedback {

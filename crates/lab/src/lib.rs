@@ -32,8 +32,8 @@ pub use report::{
 };
 pub use run::{Outcome, Progress, RunError, RunOptions, run_outcomes};
 pub use scenario::{
-    Expectation, FlowKind, FlowSpec, LinkSpec, MediaSpec, PathSpec, Point, RawSpec, RouteSpec,
-    Scenario, ScenarioError, Setting, schema,
+    BulkSpec, Expectation, FlowKind, FlowSpec, LinkSpec, MediaSpec, PathSpec, Point, RawSpec,
+    RouteSpec, Scenario, ScenarioError, Setting, ShortSpec, schema,
 };
 pub use sweep::{
     PointReport, SWEEP_SCHEMA, SettingReport, SweepReport, plot_sweep, run_sweep, sweep_json,

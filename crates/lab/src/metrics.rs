@@ -5,6 +5,7 @@ mod catalogue;
 mod fairness;
 mod histogram;
 mod rates;
+mod record;
 mod recorder;
 mod series;
 mod statistics;

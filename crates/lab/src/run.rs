@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anabranch_core::PathOptions;
 use anabranch_link::DropCause;
 use anabranch_sim::{
-    FlowConfig, FlowId, FlowPath, FrameEvent, FrameOutcome, LinkId, Observer, PacketCounts,
-    PacketEvent, RouteId, TraceHash, World, WorldError,
+    Application, FlowConfig, FlowId, FlowPath, FrameEvent, FrameOutcome, LinkId, Observer,
+    PacketCounts, PacketEvent, RouteId, TraceHash, World, WorldError,
 };
 use anabranch_units::{Duration, Instant, Seed};
 use anabranch_video::source::SourceConfigError;
 
 use crate::metrics::{Recorder, Series, SeriesRecorder, Statistics, Window};
-use crate::scenario::{FlowKind, FlowSpec, MediaSpec, Scenario};
+use crate::scenario::{FlowKind, FlowSpec, Scenario};
 use crate::trace::{SAMPLE_INTERVAL, TraceError, TraceOptions, TraceWriter};
 
 /// How to run a scenario.
@@ -257,13 +257,7 @@ fn build_world(scenario: &Scenario, seed: Seed) -> Result<World, RunError> {
         world.add_route(links(&route.forward), links(&route.reverse))?;
     }
     for flow in &scenario.flows {
-        match &flow.kind {
-            FlowKind::Media(media) => world.add_flow(flow_config(flow, media, seed)?)?,
-            FlowKind::Raw(raw) => {
-                let route = RouteId(flow.paths[0].route as u32);
-                world.add_generator(raw.generator(route, flow.start, flow.stop))?
-            }
-        };
+        add_flow(&mut world, flow, seed)?;
     }
     Ok(world)
 }
@@ -279,7 +273,7 @@ fn with_starts(scenario: &Scenario, seed: Seed) -> Scenario {
     scenario
 }
 
-fn flow_config(flow: &FlowSpec, media: &MediaSpec, seed: Seed) -> Result<FlowConfig, RunError> {
+fn add_flow(world: &mut World, flow: &FlowSpec, seed: Seed) -> Result<FlowId, RunError> {
     let path = |path: &crate::scenario::PathSpec| FlowPath {
         route: RouteId(path.route as u32),
         options: PathOptions {
@@ -287,17 +281,32 @@ fn flow_config(flow: &FlowSpec, media: &MediaSpec, seed: Seed) -> Result<FlowCon
             is_metered: path.is_metered,
         },
     };
-    Ok(FlowConfig {
-        sender: media.config.clone(),
-        receiver: media.config.clone(),
+    let (config, source) = match &flow.kind {
+        FlowKind::Media(media) => {
+            let seed = seed.derive(&format!("flow/{}/source", flow.name));
+            (
+                &media.config,
+                Application::Media(media.build(flow.start, seed)?),
+            )
+        }
+        FlowKind::Bulk(bulk) => {
+            let source = bulk.bytes.map_or(Application::Greedy, Application::Bytes);
+            (&bulk.config, source)
+        }
+        FlowKind::Short(short) => (&short.config, Application::Short(short.objects)),
+        FlowKind::Raw(raw) => {
+            let route = RouteId(flow.paths[0].route as u32);
+            return Ok(world.add_generator(raw.generator(route, flow.start, flow.stop))?);
+        }
+    };
+    Ok(world.add_flow(FlowConfig {
+        sender: config.clone(),
+        receiver: config.clone(),
         paths: flow.paths.iter().map(path).collect(),
         start: flow.start,
         stop: flow.stop,
-        source: media.build(
-            flow.start,
-            seed.derive(&format!("flow/{}/source", flow.name)),
-        )?,
-    })
+        source,
+    })?)
 }
 
 /// Tells all who measure, and who writes traces.
@@ -357,5 +366,13 @@ impl Observer for Watch<'_> {
 
     fn on_frame_abandoned(&mut self, now: Instant, flow: FlowId) {
         self.recorder.on_frame_abandoned(now, flow);
+    }
+
+    fn on_stream_delivered(&mut self, now: Instant, flow: FlowId, bytes: u64) {
+        self.recorder.on_stream_delivered(now, flow, bytes);
+    }
+
+    fn on_stream_finished(&mut self, now: Instant, flow: FlowId, began_at: Instant) {
+        self.recorder.on_stream_finished(now, flow, began_at);
     }
 }

@@ -25,7 +25,7 @@ use shape::{Key, Shape};
 
 pub use error::ScenarioError;
 pub use expect::Expectation;
-pub use flow::{FlowKind, FlowSpec, MediaSpec, PathSpec, RawSpec};
+pub use flow::{BulkSpec, FlowKind, FlowSpec, MediaSpec, PathSpec, RawSpec, ShortSpec};
 pub use link::{LinkSpec, RouteSpec};
 pub use schema::schema;
 pub use sweep::{Point, Setting};

@@ -131,7 +131,12 @@ fn columns(report: &SweepReport) -> Vec<Column> {
     let reports = || report.points.iter().map(|point| &point.report);
     let expected = reports().flat_map(|report| &report.expectations);
     let expected = expected.map(|expected| (expected.metric, expected.subject.clone()));
-    let is_shared = reports().any(|report| report.runs[0].statistics.flows.len() > 1);
+    // Raw datagrams have no scheduler, and no share in Jain's index.
+    let session_count = |report: &Report| {
+        let flows = report.runs[0].statistics.flows.iter();
+        flows.filter(|flow| !flow.scheduler.is_empty()).count()
+    };
+    let is_shared = reports().any(|report| session_count(report) > 1);
     let is_usual = |metric: &str| match metric {
         "jain" => is_shared,
         metric => USUAL_COLUMNS.contains(&metric),

@@ -15,7 +15,7 @@ pub(crate) enum Event {
     Link(LinkId),
     /// An endpoint's timer.
     Endpoint(FlowId, Side),
-    /// A flow's source has a frame.
+    /// A flow's source has a frame, or an object.
     Frame(FlowId),
     /// A flow begins.
     Start(FlowId),

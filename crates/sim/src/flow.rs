@@ -7,6 +7,7 @@ use anabranch_core::{Config, Endpoint, PathOptions};
 use anabranch_units::Instant;
 use anabranch_video::source::FrameSource;
 
+use crate::application::{Application, Objects};
 use crate::event_queue::Alarm;
 use crate::generator::Generator;
 use crate::observer::FrameEvent;
@@ -49,12 +50,12 @@ impl Side {
     }
 }
 
-/// A flow of media.
+/// A flow of media, or of a stream's bytes.
 #[derive(Debug)]
 pub struct FlowConfig {
-    /// Set-up of the end that sends the media.
+    /// Set-up of the end that sends.
     pub sender: Config,
-    /// Set-up of the end that receives it.
+    /// Set-up of the end that receives.
     pub receiver: Config,
     /// Routes of the session's paths, in the order of their path numbers; at least one.
     pub paths: Vec<FlowPath>,
@@ -62,8 +63,8 @@ pub struct FlowConfig {
     pub start: Instant,
     /// When the sender closes it; `None`: never.
     pub stop: Option<Instant>,
-    /// Where the frames come from. Its first frame is due at `start` or later.
-    pub source: Box<dyn FrameSource>,
+    /// What it sends. Its kind must be that of both ends' set-up.
+    pub source: Application,
 }
 
 /// One path of a flow.
@@ -80,11 +81,24 @@ pub struct FlowPath {
 pub(crate) struct Flow {
     pub(crate) paths: Vec<FlowPath>,
     pub(crate) stop: Option<Instant>,
-    pub(crate) source: Box<dyn FrameSource>,
+    pub(crate) source: Work,
     /// Sender and receiver.
     pub(crate) ends: [End; 2],
+    /// When the present session began.
+    pub(crate) began_at: Instant,
     /// Captured, outcome not yet known.
     pub(crate) open_frames: VecDeque<FrameEvent>,
+    /// Which of the flow's sessions is the present one: datagrams of earlier ones are for nobody.
+    pub(crate) session: u32,
+}
+
+/// What a flow has to send.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Frames(Box<dyn FrameSource>),
+    /// So many bytes are still to be written; [`u64::MAX`]: without end.
+    Bytes(u64),
+    Objects(Box<Objects>),
 }
 
 /// All flows by their number: sessions, and generators beside them.

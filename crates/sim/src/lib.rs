@@ -7,6 +7,7 @@
 //! from event to event; an [`Observer`] is told of each. The same calls with the same seed make the
 //! same run, of which the [`TraceHash`] is the proof.
 
+mod application;
 mod event_queue;
 mod flow;
 mod generator;
@@ -16,6 +17,7 @@ mod topology;
 mod trace_hash;
 mod world;
 
+pub use application::{Application, ShortObjects};
 pub use flow::{Direction, FlowConfig, FlowId, FlowPath};
 pub use generator::{GeneratorConfig, GeneratorConfigError, GeneratorRate, Spacing};
 pub use network::PacketCounts;

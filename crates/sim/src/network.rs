@@ -32,6 +32,7 @@ impl PacketCounts {
 #[derive(Debug)]
 pub(crate) struct Arrival {
     pub(crate) event: PacketEvent,
+    pub(crate) session: u32,
     pub(crate) ecn: Ecn,
     pub(crate) payload: Vec<u8>,
 }
@@ -40,6 +41,7 @@ pub(crate) struct Arrival {
 #[derive(Clone, Copy, Debug)]
 struct Journey {
     event: PacketEvent,
+    session: u32,
     route: RouteId,
     hop: u8,
     sent_at: Instant,
@@ -127,12 +129,14 @@ impl Network {
     ) {
         let Datagram {
             event,
+            session,
             route,
             ecn,
             payload,
         } = datagram;
         let journey = Journey {
             event,
+            session,
             route,
             hop: 0,
             sent_at: now,
@@ -226,13 +230,19 @@ impl Network {
     }
 
     fn arrive(&mut self, now: Instant, packet: Packet, observer: &mut impl Observer) -> Arrival {
-        let Journey { event, sent_at, .. } = self.end_journey(packet.id);
+        let Journey {
+            event,
+            session,
+            sent_at,
+            ..
+        } = self.end_journey(packet.id);
         self.counts.delivered += 1;
         self.data_delivered_count += u64::from(event.direction == Direction::Forward);
         self.fold(now, Kind::Delivered, &event);
         observer.on_delivered(now, &event, now - sent_at);
         Arrival {
             event,
+            session,
             ecn: packet.ecn,
             payload: packet.payload,
         }
@@ -272,6 +282,8 @@ impl Network {
 #[derive(Debug)]
 pub(crate) struct Datagram {
     pub(crate) event: PacketEvent,
+    /// Which of the flow's sessions it belongs to.
+    pub(crate) session: u32,
     pub(crate) route: RouteId,
     pub(crate) ecn: Ecn,
     pub(crate) payload: Vec<u8>,

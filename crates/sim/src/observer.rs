@@ -35,6 +35,12 @@ pub trait Observer {
     /// A sender has given a frame up before it was wholly sent.
     fn on_frame_abandoned(&mut self, _now: Instant, _flow: FlowId) {}
 
+    /// A receiver has got so many more bytes of its stream in order.
+    fn on_stream_delivered(&mut self, _now: Instant, _flow: FlowId, _bytes: u64) {}
+
+    /// A stream that was begun at `began_at` has arrived to its end.
+    fn on_stream_finished(&mut self, _now: Instant, _flow: FlowId, _began_at: Instant) {}
+
     /// A sender asks its encoder for another bitrate.
     fn on_target_bitrate(&mut self, _now: Instant, _flow: FlowId, _target: DataRate) {}
 

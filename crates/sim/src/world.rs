@@ -1,5 +1,7 @@
 //! The simulated world, and the loop that drives it.
 
+mod stream;
+
 use std::collections::VecDeque;
 
 use anabranch_core::media::DropReason;
@@ -11,7 +13,7 @@ use anabranch_link::{LinkConfig, LinkConfigError, LinkStatistics};
 use anabranch_units::{DataRate, Ecn, Instant, Seed};
 
 use crate::event_queue::{Alarm, Event, EventQueue};
-use crate::flow::{Direction, End, Flow, FlowConfig, FlowId, Flows, Side};
+use crate::flow::{Direction, End, Flow, FlowConfig, FlowId, Flows, Side, Work};
 use crate::generator::{Generator, GeneratorConfig, GeneratorConfigError};
 use crate::network::{Arrival, Datagram, Network, PacketCounts};
 use crate::observer::{FrameEvent, FrameOutcome, Observer, PacketEvent};
@@ -47,8 +49,11 @@ pub enum WorldError {
         /// How many it has.
         link_count: usize,
     },
-    /// A flow has no path, or more than a session may have.
-    #[error("a flow has {path_count} paths: it needs 1 to {}", PathId::LIMIT)]
+    /// A flow has no path, or more than a session may have: a stream has one.
+    #[error(
+        "a flow has {path_count} paths: it needs 1, or of media up to {}",
+        PathId::LIMIT
+    )]
     PathCount {
         /// How many it has.
         path_count: usize,
@@ -120,6 +125,7 @@ impl World {
             stop,
             source,
         } = config;
+        let configs = [sender.clone(), receiver.clone()];
         if !(1..=PathId::LIMIT).contains(&paths.len()) {
             return Err(WorldError::PathCount {
                 path_count: paths.len(),
@@ -131,13 +137,15 @@ impl World {
         );
         assert!(start >= self.now, "flows start now or later");
         let flow_id = self.flows.next_id();
+        let flow_seed = self.seed.derive(&format!("flow/{}", flow_id.0));
         let end = |config: anabranch_core::Config, role: &str| -> Result<End, WorldError> {
             let overhead_bytes = config.overhead_bytes;
             let seed = self.seed.derive(&format!("flow/{}/{role}", flow_id.0));
             let mut endpoint = Endpoint::new(config, seed, start)?;
             for path in &paths {
                 let added = endpoint.add_path(start, path.options);
-                assert!(added.is_some(), "the number of paths has been checked");
+                let path_count = paths.len();
+                added.ok_or(WorldError::PathCount { path_count })?;
             }
             Ok(End {
                 endpoint,
@@ -150,8 +158,10 @@ impl World {
         self.flows.push(Flow {
             paths,
             stop,
-            source,
+            source: Work::new(source, configs, flow_seed),
             ends,
+            session: 0,
+            began_at: start,
             open_frames: VecDeque::new(),
         });
         Ok(flow_id)
@@ -255,10 +265,12 @@ impl World {
     /// # Panics
     /// If the flow or path is not of this world, or the flow no session.
     pub fn sender_path_counters(&self, flow: FlowId, path: PathId) -> PathCounters {
-        *self
-            .sender(flow)
-            .path_counters(path)
-            .expect("flows keep their paths")
+        let counters = self.sender(flow).path_counters(path);
+        let counters = *counters.expect("flows keep their paths");
+        match &self.flows[flow.index()].source {
+            Work::Objects(objects) => objects.counted.plus(&counters),
+            Work::Frames(_) | Work::Bytes(_) => counters,
+        }
     }
 
     /// What a flow's sender has counted.
@@ -293,9 +305,16 @@ impl World {
 
     fn on_start(&mut self, flow_id: FlowId, observer: &mut impl Observer) {
         let flow = &mut self.flows[flow_id.index()];
-        if let Some(at) = flow.source.next_at() {
+        let next_at = match &mut flow.source {
+            Work::Frames(source) => source.next_at(),
+            Work::Objects(objects) => Some(objects.first_at(self.now)),
+            Work::Bytes(_) => None,
+        };
+        if let Some(at) = next_at {
             self.events.plan(at.max(self.now), Event::Frame(flow_id));
         }
+        self.write_stream(flow_id);
+        let flow = &mut self.flows[flow_id.index()];
         if let Some(stop) = flow.stop {
             self.events.plan(stop.max(self.now), Event::Stop(flow_id));
         }
@@ -336,10 +355,12 @@ impl World {
     fn on_arrival(&mut self, arrival: Arrival, observer: &mut impl Observer) {
         let Arrival {
             event,
+            session,
             ecn,
             payload,
         } = arrival;
-        if !self.flows.is_session(event.flow) {
+        let is_session = self.flows.is_session(event.flow);
+        if !is_session || self.flows[event.flow.index()].session != session {
             return self.network.recycle(payload);
         }
         let side = match event.direction {
@@ -363,8 +384,11 @@ impl World {
         if flow.stop.is_some_and(|stop| stop <= now) {
             return;
         }
+        let Work::Frames(source) = &mut flow.source else {
+            return self.begin_object(flow_id, observer);
+        };
         let sender = &mut flow.ends[Side::Sender as usize].endpoint;
-        let shape = flow.source.produce(now, sender.target_bitrate());
+        let shape = source.produce(now, sender.target_bitrate());
         let size = shape.bytes as usize;
         if self.frame.len() < size {
             self.frame.resize(size, 0);
@@ -385,7 +409,7 @@ impl World {
             flow.open_frames.push_back(frame);
             observer.on_frame_captured(&frame);
         }
-        if let Some(at) = flow.source.next_at() {
+        if let Some(at) = source.next_at() {
             self.events.plan(at.max(now), Event::Frame(flow_id));
         }
         self.serve(flow_id, Side::Sender, observer);
@@ -402,6 +426,7 @@ impl World {
                 direction: Direction::Forward,
                 size_bytes: generator.config.size_bytes,
             },
+            session: 0,
             route: generator.config.route,
             ecn: Ecn::NotEct,
             // Nobody reads it: its length on the wire is all that counts.
@@ -436,14 +461,26 @@ impl World {
                     direction,
                     size_bytes,
                 },
+                session: flow.session,
                 route: flow.paths[transmit.path.index()].route,
                 ecn: transmit.ecn,
                 payload,
             };
             self.network.send(now, datagram, &mut self.events, observer);
         }
+        let mut has_streamed = false;
         while let Some(event) = end.endpoint.poll_event() {
-            report(now, flow_id, &mut flow.open_frames, event, observer);
+            match event {
+                EndpointEvent::StreamReadable
+                | EndpointEvent::StreamWritable
+                | EndpointEvent::StreamFinished => has_streamed = true,
+                event => report(now, flow_id, &mut flow.open_frames, event, observer),
+            }
+        }
+        if has_streamed {
+            // Reading may open a window, and writing gives something to send.
+            self.serve_stream(flow_id, side, observer);
+            return self.serve(flow_id, side, observer);
         }
         let deadline = end.endpoint.poll_timeout().map(|(at, _)| at.max(now));
         end.alarm
@@ -483,7 +520,10 @@ fn report(
         EndpointEvent::PathState { path, state } => {
             return observer.on_path_state(now, flow, path, state);
         }
-        EndpointEvent::Closed => return,
+        EndpointEvent::StreamReadable
+        | EndpointEvent::StreamWritable
+        | EndpointEvent::StreamFinished
+        | EndpointEvent::Closed => return,
     };
     // The receiver hears of a frame that vanished as a whole only by the numbers of later ones.
     while let Some(frame) = open_frames

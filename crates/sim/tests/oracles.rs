@@ -3,8 +3,8 @@
 use anabranch_core::{Config, MediaConfig, PaddingPolicy, PathOptions, SourceLimits};
 use anabranch_link::{DropCause, LinkConfig, QueueLimit};
 use anabranch_sim::{
-    Direction, FlowConfig, FlowPath, FrameEvent, FrameOutcome, GeneratorConfig, GeneratorRate,
-    LinkId, Observer, PacketEvent, Spacing, World, WorldError,
+    Application, Direction, FlowConfig, FlowPath, FrameEvent, FrameOutcome, GeneratorConfig,
+    GeneratorRate, LinkId, Observer, PacketEvent, Spacing, World, WorldError,
 };
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 use anabranch_video::source::SourceConfig;
@@ -90,9 +90,11 @@ fn fixed_flow(rate: DataRate, padding: PaddingPolicy, paths: Vec<FlowPath>) -> F
         paths,
         start: Instant::ZERO,
         stop: None,
-        source: source
-            .build(Instant::ZERO, Seed(1))
-            .expect("a valid source"),
+        source: Application::Media(
+            source
+                .build(Instant::ZERO, Seed(1))
+                .expect("a valid source"),
+        ),
     }
 }
 
@@ -232,7 +234,7 @@ fn a_flow_runs_from_its_start_to_its_stop() {
         frames_per_second: 25,
         rate,
     };
-    flow.source = source.build(flow.start, Seed(1)).unwrap();
+    flow.source = Application::Media(source.build(flow.start, Seed(1)).unwrap());
     world.add_flow(flow).unwrap();
     let mut sent_by = |seconds| {
         world.run_until(Instant::from_secs(seconds), &mut ());

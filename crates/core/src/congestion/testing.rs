@@ -308,7 +308,7 @@ impl Bed {
             is_out: false,
             is_window_limited: false,
             last_reported_at: Instant::ZERO,
-            arrivals: Arrivals::new(),
+            arrivals: Arrivals::new(false),
             outcome: Outcome::default(),
         });
         self.wake(flow, from);

@@ -97,6 +97,13 @@ impl Endpoint {
                 }
             }
             WireFrame::Close => self.on_close(),
+            WireFrame::Segment { header, payload } => self.on_segment(now, on, header, payload),
+            WireFrame::StreamAck {
+                offset,
+                window,
+                is_prompted,
+            } => self.on_stream_ack(now, on, offset, window, is_prompted),
+            WireFrame::StreamBlocked => self.on_stream_blocked(),
         }
     }
 
@@ -179,13 +186,22 @@ impl Endpoint {
             self.on_losses(now, about, &digest);
             self.tell_controller(now, about, &digest);
             self.judge_answer(now, on, about, &digest);
+            self.on_stream_feedback(now, about, &digest);
         }
         self.scratch.digest = Some(digest);
     }
 
     fn on_acked(&mut self, now: Instant, path: PathId, packet: &SentPacket) {
-        if let PacketContent::Fragment { frame, fragment } = packet.content {
-            self.send_buffer.on_acked(frame, fragment, path);
+        match packet.content {
+            PacketContent::Fragment { frame, fragment } => {
+                self.send_buffer.on_acked(frame, fragment, path);
+            }
+            PacketContent::Segment { offset } => {
+                if let Some(stream) = &mut self.stream {
+                    stream.send.on_packet_acked(offset);
+                }
+            }
+            PacketContent::Padding | PacketContent::Challenge => {}
         }
         self.scheduler.on_event(
             now,
@@ -224,6 +240,11 @@ impl Endpoint {
         packet: &SentPacket,
         is_stuck: bool,
     ) {
+        if let PacketContent::Segment { offset } = packet.content
+            && let Some(stream) = &mut self.stream
+        {
+            stream.send.on_packet_lost(offset);
+        }
         let PacketContent::Fragment { frame, fragment } = packet.content else {
             return;
         };

@@ -17,6 +17,10 @@ pub enum Timer {
     LossDetection,
     /// A path has been silent for too long, or is to be challenged.
     PathSilence,
+    /// A stream's path has been silent for too long, or its tail is to be probed.
+    Retransmission,
+    /// The peer is to be asked for a larger window.
+    Blocked,
     /// A report is due.
     Feedback,
     /// A controller asked for it.
@@ -62,10 +66,16 @@ impl Endpoint {
             }
             consider(self.padding_due_at(path.id), Timer::Pacing);
             consider(path.recovery.loss_timer(), Timer::LossDetection);
-            consider(path.liveness.due_at(&path.recovery), Timer::PathSilence);
+            if self.stream.is_some() {
+                consider(self.segment_due_at(path.id), Timer::Pacing);
+                consider(self.stream_timer_at(path.id), Timer::Retransmission);
+            } else {
+                consider(path.liveness.due_at(&path.recovery), Timer::PathSilence);
+            }
             consider(path.controller.next_timeout(), Timer::Controller);
         }
         if is_open {
+            consider(self.blocked_at(), Timer::Blocked);
             consider(self.held_until(), Timer::Scheduler);
             consider(self.send_buffer.expires_at(), Timer::FrameDeadline);
         }
@@ -90,6 +100,7 @@ impl Endpoint {
         if self.held_until().is_some_and(|at| at <= now) {
             self.is_schedule_due = true;
         }
+        self.on_blocked_timeout(now);
         for index in 0..self.paths.len() {
             self.handle_path_timeout(now, PathId(index as u8));
         }
@@ -105,6 +116,7 @@ impl Endpoint {
             if path.recovery.on_loss_timeout(now, &mut digest) {
                 self.on_losses(now, id, &digest);
                 self.tell_controller(now, id, &digest);
+                self.on_stream_feedback(now, id, &digest);
             }
             self.scratch.digest = Some(digest);
         }
@@ -112,6 +124,11 @@ impl Endpoint {
         if path.controller.next_timeout().is_some_and(|at| at <= now) {
             path.on_timeout(now, Timeout::Own);
             self.update_target();
+        }
+        if self.stream.is_some() {
+            // Over its only path a stream waits for ever longer, but does not give up.
+            self.on_stream_timeout(now, id);
+            return;
         }
         while let Some(alarm) = self.next_alarm(now, id) {
             match alarm {

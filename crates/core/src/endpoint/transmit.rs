@@ -1,5 +1,5 @@
-//! What leaves, and in which order: answers and feedback, challenges, retransmissions, media,
-//! padding.
+//! What leaves, and in which order: answers and feedback, challenges, retransmissions, media or
+//! stream, padding.
 
 use anabranch_units::{Duration, Ecn, Instant};
 
@@ -51,12 +51,14 @@ impl Endpoint {
         }
         let has_report = path.arrivals.due_at().is_some_and(|due_at| due_at <= now);
         let status_about = self.status_for(id);
+        let (has_window, is_blocked) = self.take_stream_notices();
         let path = &mut self.paths[id.index()];
         let response = path.response.take();
         let is_closing = core::mem::take(&mut path.says_close);
         let echo_about = path.report_elsewhere.take();
         let is_silent = response.is_none() && status_about.is_none() && echo_about.is_none();
-        if !is_closing && !has_report && is_silent {
+        let has_notice = has_window || is_blocked;
+        if !is_closing && !has_report && !has_notice && is_silent {
             return None;
         }
         let start = buf.len();
@@ -66,6 +68,12 @@ impl Endpoint {
         }
         if has_report {
             self.write_report(now, id, id, buf);
+        }
+        if has_report || has_window {
+            self.write_stream_ack(has_report, buf);
+        }
+        if is_blocked {
+            wire::write_stream_blocked(buf);
         }
         if let Some(about) = echo_about {
             self.write_report(now, about, id, buf);
@@ -96,7 +104,10 @@ impl Endpoint {
     /// the best other one brings the report too.
     fn write_report(&mut self, now: Instant, about: PathId, on: PathId, buf: &mut Vec<u8>) {
         let is_doubted = self.paths[about.index()].doubted_until > now;
-        if let Some(report) = self.paths[about.index()].arrivals.report(now, about) {
+        let is_told = self.writes_feedback();
+        if let Some(report) = self.paths[about.index()].arrivals.report(now, about)
+            && is_told
+        {
             wire::write_feedback(&report, buf);
         }
         if is_doubted && on == about {
@@ -148,12 +159,13 @@ impl Endpoint {
         let start = buf.len();
         let content = self
             .write_challenge(id, buf)
+            .or_else(|| self.write_next_segment(now, id, buf))
             .or_else(|| self.write_media(now, id, buf))
             .or_else(|| self.write_padding(now, id, buf))?;
         let size = buf.len() - start;
         let bytes = size as u32 + self.config.overhead_bytes;
         let path = &mut self.paths[id.index()];
-        path.on_sent(now, bytes, content);
+        let packet = path.on_sent(now, bytes, content);
         path.counters.sent_packets += 1;
         path.counters.sent_bytes += u64::from(bytes);
         if content == PacketContent::Padding {
@@ -161,6 +173,9 @@ impl Endpoint {
             path.counters.padding_bytes += u64::from(bytes);
         }
         let ecn = path.control().ecn;
+        if self.stream.is_some() {
+            self.on_segment_sent(now, id, &packet);
+        }
         self.scheduler
             .on_event(now, &SchedulerEvent::Sent { path: id, bytes });
         Some(Transmit {

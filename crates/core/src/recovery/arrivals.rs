@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_units::Instant;
+use anabranch_units::{Duration, Instant};
 
 use crate::congestion::{FeedbackSchedule, HoleReports};
 use crate::path_view::PathId;
@@ -20,6 +20,8 @@ pub(crate) struct Arrivals {
     /// The received packets of the highest numbers, ascending, with their arrival times.
     recent: VecDeque<(u64, Instant)>,
     schedule: FeedbackSchedule,
+    /// Whether [`Arrivals::on_segment`] says when to report, until a schedule is told.
+    follows_stream: bool,
     /// The lowest number received since the last report.
     lowest_unreported: Option<u64>,
     unreported_count: u32,
@@ -35,11 +37,14 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    pub(crate) fn new() -> Self {
+    /// Nothing has arrived. `follows_stream` says whether reports are due as the order of a stream's
+    /// segments suggests, until the sender asks for a schedule.
+    pub(crate) fn new(follows_stream: bool) -> Self {
         Arrivals {
             ranges: Vec::with_capacity(MAX_RANGES + 1),
             recent: VecDeque::with_capacity(MAX_ARRIVALS + 1),
             schedule: FeedbackSchedule::default(),
+            follows_stream,
             lowest_unreported: None,
             unreported_count: 0,
             due_at: None,
@@ -58,6 +63,7 @@ impl Arrivals {
 
     pub(crate) fn set_schedule(&mut self, schedule: FeedbackSchedule) {
         self.schedule = schedule;
+        self.follows_stream = false;
     }
 
     /// When a report is due.
@@ -105,6 +111,12 @@ impl Arrivals {
             self.lowest_unreported
                 .map_or(packet_number, |low| low.min(packet_number)),
         );
+        if self.follows_stream {
+            if self.unreported_count >= MAX_ARRIVALS as u32 {
+                self.due_at = Some(now);
+            }
+            return true;
+        }
         let is_urgent = self.is_hole_to_be_told(now, packet_number, expected)
             || (is_ce_marked && self.schedule.is_immediate_on_ce);
         let every_packets = self.schedule.every_packets.min(MAX_ARRIVALS as u32);
@@ -116,6 +128,20 @@ impl Arrivals {
             self.due_at = Some(by_interval.map_or(by_delay, |at| at.min(by_delay)).max(now));
         }
         true
+    }
+
+    /// A segment has come, in the packet noted last: a report is due after `delay`, and with the
+    /// second packet at once (RFC 5681 §4.2). Without effect once a schedule has been told.
+    pub(crate) fn on_segment(&mut self, now: Instant, delay: Duration) {
+        if !self.follows_stream {
+            return;
+        }
+        let delay = match self.unreported_count {
+            0 | 1 => delay,
+            _ => Duration::ZERO,
+        };
+        let by_delay = now + delay;
+        self.due_at = Some(self.due_at.map_or(by_delay, |at| at.min(by_delay)));
     }
 
     /// Whether the packet that has just come calls for a report out of turn: it tells of a hole,
@@ -218,12 +244,10 @@ impl Arrivals {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_units::Duration;
-
     use super::*;
 
     fn received(numbers: &[u64]) -> Arrivals {
-        let mut arrivals = Arrivals::new();
+        let mut arrivals = Arrivals::new(false);
         arrivals.set_schedule(FeedbackSchedule {
             every_packets: 4,
             max_delay: Duration::from_millis(10),
@@ -263,7 +287,7 @@ mod tests {
     /// A receiver by this schedule, and the numbers after whose arrival, a millisecond each, it
     /// reported at once.
     fn told_at_once(schedule: FeedbackSchedule, numbers: &[u64]) -> Vec<u64> {
-        let mut arrivals = Arrivals::new();
+        let mut arrivals = Arrivals::new(false);
         arrivals.set_schedule(schedule);
         let mut told = Vec::new();
         for (millis, &number) in numbers.iter().enumerate() {
@@ -323,7 +347,7 @@ mod tests {
 
     #[test]
     fn interval_counts_from_the_last_report_and_waits_for_a_packet() {
-        let mut arrivals = Arrivals::new();
+        let mut arrivals = Arrivals::new(false);
         arrivals.set_schedule(FeedbackSchedule {
             interval: Some(Duration::from_millis(100)),
             on_hole: None,

@@ -37,6 +37,11 @@ pub enum PacketContent {
         /// Which fragment of it, from zero.
         fragment: u16,
     },
+    /// A segment of the stream.
+    Segment {
+        /// The offset of its first byte.
+        offset: u64,
+    },
     /// Useless bytes that probe for bandwidth; never sent again.
     Padding,
     /// A path challenge.
@@ -133,7 +138,7 @@ impl SentPackets {
         self.oldest_sent_at
     }
 
-    fn oldest_outstanding(&self) -> Option<&SentPacket> {
+    pub(super) fn oldest_outstanding(&self) -> Option<&SentPacket> {
         let in_hole = self.holes.iter().find_map(|number| {
             let (packet, fate) = &self.packets[(number - self.first) as usize];
             (*fate == Fate::Outstanding).then_some(packet)
@@ -214,12 +219,57 @@ impl SentPackets {
         });
     }
 
+    /// Settles a packet of which the peer has said by other means than a report that it arrived.
+    pub(super) fn settle_number(&mut self, number: u64) {
+        let index = number.checked_sub(self.first).map(|index| index as usize);
+        let Some((packet, fate)) = index.and_then(|index| self.packets.get_mut(index)) else {
+            return;
+        };
+        if *fate == Fate::Outstanding {
+            self.bytes_in_flight -= u64::from(packet.bytes);
+        }
+        *fate = Fate::Acked;
+        self.note_oldest();
+    }
+
+    /// Takes a packet out of flight as lost; `None` if it was not in flight.
+    pub(super) fn declare_lost(&mut self, number: u64) -> Option<SentPacket> {
+        let index = number.checked_sub(self.first)? as usize;
+        let (packet, fate) = self.packets.get_mut(index)?;
+        if *fate != Fate::Outstanding {
+            return None;
+        }
+        *fate = Fate::Lost;
+        let packet = *packet;
+        self.bytes_in_flight -= u64::from(packet.bytes);
+        self.note_oldest();
+        Some(packet)
+    }
+
+    /// The largest number that a report has acknowledged.
+    pub(super) fn largest_acked(&self) -> Option<u64> {
+        self.acked_until.checked_sub(1)
+    }
+
+    /// How many packets have been acknowledged beyond the oldest that is outstanding.
+    pub(super) fn acked_beyond_oldest(&self) -> u64 {
+        let is_open = |number: &u64| {
+            let (_, fate) = &self.packets[(number - self.first) as usize];
+            *fate == Fate::Outstanding
+        };
+        let Some(index) = self.holes.iter().position(is_open) else {
+            return 0;
+        };
+        self.acked_until - self.holes[index] - (self.holes.len() - index) as u64
+    }
+
     /// Declares losses by `rule` among the holes, and returns when the next one would be.
     pub(super) fn declare_losses(
         &mut self,
         now: Instant,
         rule: LossDetection,
         rtt: &RttEstimator,
+        reordering_window: Duration,
         mut on_lost: impl FnMut(&SentPacket),
     ) -> Option<Instant> {
         let largest_acked = self.acked_until.checked_sub(1)?;
@@ -230,7 +280,7 @@ impl SentPackets {
             if *fate != Fate::Outstanding {
                 continue;
             }
-            match rule.judge(now, packet, largest_acked, rtt) {
+            match rule.judge(now, packet, largest_acked, rtt, reordering_window) {
                 Verdict::Lost => {
                     *fate = Fate::Lost;
                     self.bytes_in_flight -= u64::from(packet.bytes);

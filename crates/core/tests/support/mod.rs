@@ -1,5 +1,5 @@
 //! A network for two endpoints under test: paths of one rate and delay each way, with a drop-tail
-//! queue, losses and outages. Deliberately simpler than `link`, which the core must not know.
+//! queue, losses, reordering, duplication and outages. Deliberately simpler than `link`, which the core must not know.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -18,6 +18,12 @@ pub struct TestPath {
     pub delay: Duration,
     pub queue: Duration,
     pub loss: f64,
+    /// The share of datagrams that come twice.
+    pub duplication: f64,
+    /// Each datagram takes up to so much longer, so that it may be overtaken.
+    pub jitter: Duration,
+    /// The datagrams, counted from zero, that are lost on the way there.
+    pub lost_there: Vec<u64>,
     /// Everything is dropped from the first to the second instant.
     pub outage: Option<(Instant, Instant)>,
 }
@@ -29,6 +35,9 @@ impl TestPath {
             delay: Duration::from_millis(delay_millis),
             queue: Duration::from_millis(200),
             loss: 0.0,
+            duplication: 0.0,
+            jitter: Duration::ZERO,
+            lost_there: Vec::new(),
             outage: None,
         }
     }
@@ -59,6 +68,15 @@ pub struct Network {
     pub path_states: Vec<(Instant, PathId, PathState)>,
     pub sent_on: Vec<u64>,
     pub is_peer_closed: bool,
+    /// What the receiver has read of the stream, if it reads.
+    pub stream: Vec<u8>,
+    pub is_reading: bool,
+    pub is_stream_finished: bool,
+    pub is_writable_told: bool,
+    /// When each tracked datagram left, and how long it is on the wire.
+    pub sent: Vec<(Instant, u64)>,
+    /// When each datagram of the receiver left, and how long it is on the wire.
+    pub answered: Vec<(Instant, u64)>,
     busy_until: Vec<Instant>,
     in_flight: BinaryHeap<Reverse<Arrival>>,
     order: u64,
@@ -87,6 +105,12 @@ impl Network {
             path_states: Vec::new(),
             sent_on: vec![0; paths.len()],
             is_peer_closed: false,
+            stream: Vec::new(),
+            is_reading: true,
+            is_stream_finished: false,
+            is_writable_told: false,
+            sent: Vec::new(),
+            answered: Vec::new(),
             busy_until: vec![now; paths.len()],
             paths,
             in_flight: BinaryHeap::new(),
@@ -94,6 +118,11 @@ impl Network {
             rng: Seed(3).rng(),
             tamper: None,
         }
+    }
+
+    /// Chance as this seed has it.
+    pub fn reseed(&mut self, seed: Seed) {
+        self.rng = seed.rng();
     }
 
     /// Sends a frame now.
@@ -163,19 +192,26 @@ impl Network {
         self.settle();
     }
 
-    fn settle(&mut self) {
+    pub fn settle(&mut self) {
         let mut bytes = Vec::new();
         while let Some(transmit) = self.sender.poll_transmit(self.now, &mut bytes) {
             self.sent_on[transmit.path.index()] += u64::from(transmit.is_tracked);
+            if transmit.is_tracked {
+                let bytes = bytes.len() as u64 + OVERHEAD_BYTES;
+                self.sent.push((self.now, bytes));
+            }
             self.launch(transmit.path.index(), false, core::mem::take(&mut bytes));
         }
         while let Some(transmit) = self.receiver.poll_transmit(self.now, &mut bytes) {
+            let wire_bytes = bytes.len() as u64 + OVERHEAD_BYTES;
+            self.answered.push((self.now, wire_bytes));
             self.launch(transmit.path.index(), true, core::mem::take(&mut bytes));
         }
         while let Some(event) = self.sender.poll_event() {
             match event {
                 Event::PathState { path, state } => self.path_states.push((self.now, path, state)),
                 Event::FrameDropped { .. } => self.dropped.push(event),
+                Event::StreamWritable => self.is_writable_told = true,
                 _ => {}
             }
         }
@@ -184,7 +220,35 @@ impl Network {
                 Event::FrameReceived(frame) => self.received.push((self.now, frame)),
                 Event::FrameDropped { .. } => self.dropped.push(event),
                 Event::Closed => self.is_peer_closed = true,
+                Event::StreamFinished => self.is_stream_finished = true,
                 _ => {}
+            }
+        }
+        if self.is_reading && self.receiver.read_stream(&mut self.stream) > 0 {
+            self.settle();
+        }
+    }
+
+    /// Writes all of `bytes` as there is room and ends the stream, until all is acknowledged or
+    /// `end` has come.
+    pub fn transfer(&mut self, bytes: &[u8], end: Instant) {
+        let mut rest = bytes;
+        while self.now < end {
+            if !rest.is_empty() {
+                let taken = self.sender.write_stream(self.now, rest).unwrap();
+                rest = &rest[taken..];
+                if rest.is_empty() {
+                    self.sender.finish_stream().unwrap();
+                }
+                self.is_writable_told = false;
+            }
+            let is_writing = |network: &Self| !rest.is_empty() && !network.is_writable_told;
+            let is_ending = |network: &Self| rest.is_empty() && !network.sender.is_drained();
+            while self.now < end && (is_writing(self) || is_ending(self)) {
+                self.run_until(self.now + Duration::from_millis(1));
+            }
+            if rest.is_empty() && self.sender.is_drained() {
+                return;
             }
         }
     }
@@ -203,19 +267,31 @@ impl Network {
             }
             self.busy_until[index] = leaves_at;
         }
-        let at = leaves_at + path.delay;
-        let is_lost = self.rng.chance(path.loss) || path.is_out(self.now) || path.is_out(at);
-        if !is_lost {
-            self.order += 1;
-            let arrival = Arrival {
-                at,
-                order: self.order,
-                path: index,
-                is_back,
-                bytes,
-            };
-            self.in_flight.push(Reverse(arrival));
+        let mut at = leaves_at + path.delay;
+        if !path.jitter.is_zero() {
+            at += path.jitter.mul_f64(self.rng.next_f64());
         }
+        let is_listed = !is_back && path.lost_there.contains(&(self.sent.len() as u64 - 1));
+        let is_lost =
+            is_listed || self.rng.chance(path.loss) || path.is_out(self.now) || path.is_out(at);
+        if !is_lost {
+            if path.duplication > 0.0 && self.rng.chance(path.duplication) {
+                self.fly(at + path.delay, index, is_back, bytes.clone());
+            }
+            self.fly(at, index, is_back, bytes);
+        }
+    }
+
+    fn fly(&mut self, at: Instant, path: usize, is_back: bool, bytes: Vec<u8>) {
+        self.order += 1;
+        let order = self.order;
+        self.in_flight.push(Reverse(Arrival {
+            at,
+            order,
+            path,
+            is_back,
+            bytes,
+        }));
     }
 
     /// From each frame's capture to its delivery.

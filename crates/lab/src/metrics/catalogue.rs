@@ -158,6 +158,9 @@ pub const METRICS: &[Metric] = &[
     flow("retransmissions", Share, |flow| {
         flow.traffic.retransmission_ratio
     }),
+    flow("timeouts", Number, |flow| {
+        Some(flow.traffic.timeouts as f64)
+    }),
     flow("padding", Share, |flow| flow.traffic.padding_ratio),
     flow("delay-mean", Milliseconds, |flow| {
         flow.traffic.delay_ms.map(|delay| delay.mean)
@@ -199,6 +202,13 @@ pub const METRICS: &[Metric] = &[
     }),
     flow("longest-gap", Milliseconds, |flow| {
         flow.frames.longest_gap_ms
+    }),
+    flow("transfers", Number, |flow| Some(flow.transfers as f64)),
+    flow("transfer-time-mean", Milliseconds, |flow| {
+        flow.transfer_time_ms.map(|time| time.mean)
+    }),
+    flow("transfer-time-p95", Milliseconds, |flow| {
+        flow.transfer_time_ms.map(|time| time.p95)
     }),
     link("utilisation", Share, |link| link.utilisation),
     link("link-throughput", BitsPerSecond, |link| {

@@ -1,6 +1,6 @@
 //! Collects what happens in a run into the statistics of its windows.
 
-use anabranch_core::{PathCounters, PathId, SourceLimits};
+use anabranch_core::{PathId, SourceLimits};
 use anabranch_link::DropCause;
 use anabranch_sim::{
     Direction, FlowId, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent, World,
@@ -9,13 +9,9 @@ use anabranch_units::{Duration, Instant};
 use anabranch_video::source::SourceConfig;
 
 use super::fairness::{jain_index, smallest_over_largest};
-use super::histogram::Histogram;
 use super::rates::RateSeries;
-use super::statistics::{
-    Distribution, DropReport, FlowStatistics, FrameStatistics, LinkStatistics, PathStatistics,
-    Statistics, Traffic,
-};
-use super::variation::Variation;
+use super::record::{FlowRecord, FrameRecord, LinkRecord, PathRecord, per_second};
+use super::statistics::{Distribution, FlowStatistics, PathStatistics, Statistics};
 use super::window::Window;
 use crate::scenario::{FlowSpec, Scenario};
 
@@ -38,64 +34,6 @@ struct WindowRecord {
     opened_at: Instant,
     flows: Vec<FlowRecord>,
     links: Vec<LinkRecord>,
-}
-
-#[derive(Debug, Default)]
-struct FlowRecord {
-    paths: Vec<PathRecord>,
-    /// Bytes delivered since the last full second.
-    second_bytes: u64,
-    rates: Variation,
-    frames: FrameRecord,
-}
-
-#[derive(Clone, Debug, Default)]
-struct PathRecord {
-    sent_packets: u64,
-    sent_bytes: u64,
-    /// Of the other direction.
-    feedback_bytes: u64,
-    delivered_packets: u64,
-    delivered_bytes: u64,
-    dropped_packets: u64,
-    delays: Histogram,
-    baseline: PathCounters,
-    /// What the sender counted while the window was open.
-    retransmitted_packets: u64,
-    retransmitted_bytes: u64,
-    padding_bytes: u64,
-    tracked_bytes: u64,
-}
-
-#[derive(Clone, Debug, Default)]
-struct FrameRecord {
-    captured: u64,
-    complete: u64,
-    late: u64,
-    dropped: u64,
-    abandoned: u64,
-    complete_bytes: u64,
-    judged: u64,
-    on_time: u64,
-    delays: Histogram,
-    delays_with_dropped: Histogram,
-    shown_at: Option<Instant>,
-    longest_gap: Option<Duration>,
-}
-
-#[derive(Debug, Default)]
-struct LinkRecord {
-    baseline: anabranch_link::LinkStatistics,
-    observed: Duration,
-    busy: Duration,
-    byte_nanos: u128,
-    delivered_bytes: u64,
-    offered_packets: u64,
-    waited: Duration,
-    started_packets: u64,
-    max_queued_bytes: u64,
-    drops: DropReport,
-    marked_packets: u64,
 }
 
 impl<'a> Recorder<'a> {
@@ -296,6 +234,18 @@ impl Observer for Recorder<'_> {
         let open = self.windows.iter_mut().filter(|record| record.is_open);
         open.for_each(|record| record.flows[flow.index()].frames.abandoned += 1);
     }
+
+    fn on_stream_delivered(&mut self, _now: Instant, flow: FlowId, bytes: u64) {
+        let open = self.windows.iter_mut().filter(|record| record.is_open);
+        open.for_each(|record| record.flows[flow.index()].stream.bytes += bytes);
+    }
+
+    fn on_stream_finished(&mut self, now: Instant, flow: FlowId, began_at: Instant) {
+        for record in self.windows.iter_mut().filter(|record| record.is_open) {
+            let transfers = &mut record.flows[flow.index()].stream.transfers;
+            transfers.record_span(now - began_at);
+        }
+    }
 }
 
 impl WindowRecord {
@@ -385,15 +335,19 @@ impl WindowRecord {
                 name: spec.name.clone(),
                 controller: spec.controller().to_owned(),
                 scheduler: spec.scheduler().to_owned(),
-                goodput_bits_per_second: per_second(record.frames.complete_bytes, seconds),
+                goodput_bits_per_second: per_second(record.useful_bytes(), seconds),
                 rate_variation: record.rates.coefficient(),
                 rates: series[flows.len()].samples(&self.window, span(spec, end)),
                 traffic: all_paths.traffic(seconds),
                 frames: record.frames.statistics(),
+                transfers: record.stream.transfers.count(),
+                transfer_time_ms: Distribution::of(&record.stream.transfers),
                 paths: record.paths.iter().zip(&spec.paths).map(path).collect(),
             });
             total.paths[0].merge(&all_paths);
             total.frames.merge(&record.frames);
+            total.stream.bytes += record.stream.bytes;
+            total.stream.transfers.merge(&record.stream.transfers);
         }
         let seconds = self.window.length().as_secs_f64();
         let links = self.links.iter().zip(&scenario.links);
@@ -416,9 +370,11 @@ impl WindowRecord {
                 .map(|seconds| self.least_fairness(scenario, series, seconds, end)),
             total: FlowStatistics {
                 name: "all flows".to_owned(),
-                goodput_bits_per_second: per_second(total.frames.complete_bytes, seconds),
+                goodput_bits_per_second: per_second(total.useful_bytes(), seconds),
                 traffic: total.paths[0].traffic(seconds),
                 frames: total.frames.statistics(),
+                transfers: total.stream.transfers.count(),
+                transfer_time_ms: Distribution::of(&total.stream.transfers),
                 ..FlowStatistics::default()
             },
             links: links
@@ -441,129 +397,4 @@ fn span(flow: &FlowSpec, end: Instant) -> (Instant, Instant) {
 fn is_adaptive(flow: &FlowSpec) -> bool {
     let source = flow.media().map(|media| media.config.media.source);
     matches!(source, Some(SourceLimits::Adaptive { .. }))
-}
-
-impl PathRecord {
-    /// Adds what the sender has counted since the window opened.
-    fn add(&mut self, counters: &PathCounters) {
-        let since = &self.baseline;
-        self.retransmitted_packets += counters.retransmitted_packets - since.retransmitted_packets;
-        self.retransmitted_bytes += counters.retransmitted_bytes - since.retransmitted_bytes;
-        self.padding_bytes += counters.padding_bytes - since.padding_bytes;
-        self.tracked_bytes += counters.sent_bytes - since.sent_bytes;
-    }
-
-    fn merge(&mut self, other: &PathRecord) {
-        self.sent_packets += other.sent_packets;
-        self.sent_bytes += other.sent_bytes;
-        self.feedback_bytes += other.feedback_bytes;
-        self.delivered_packets += other.delivered_packets;
-        self.delivered_bytes += other.delivered_bytes;
-        self.dropped_packets += other.dropped_packets;
-        self.retransmitted_packets += other.retransmitted_packets;
-        self.retransmitted_bytes += other.retransmitted_bytes;
-        self.padding_bytes += other.padding_bytes;
-        self.tracked_bytes += other.tracked_bytes;
-        self.delays.merge(&other.delays);
-    }
-
-    fn traffic(&self, seconds: f64) -> Traffic {
-        let throughput_bits_per_second = per_second(self.delivered_bytes, seconds);
-        let useless_bytes = self.padding_bytes + self.retransmitted_bytes;
-        let useless_ratio = ratio(useless_bytes, self.tracked_bytes).unwrap_or(0.0);
-        Traffic {
-            throughput_bits_per_second,
-            media_bits_per_second: throughput_bits_per_second * (1.0 - useless_ratio),
-            sent_bits_per_second: per_second(self.sent_bytes, seconds),
-            feedback_bits_per_second: per_second(self.feedback_bytes, seconds),
-            feedback_ratio: ratio(self.feedback_bytes, self.sent_bytes),
-            packets_sent: self.sent_packets,
-            packets_delivered: self.delivered_packets,
-            packets_dropped: self.dropped_packets,
-            loss_ratio: ratio(self.dropped_packets, self.sent_packets),
-            packets_retransmitted: self.retransmitted_packets,
-            retransmission_ratio: ratio(self.retransmitted_packets, self.sent_packets),
-            padding_ratio: ratio(self.padding_bytes, self.tracked_bytes),
-            delay_ms: Distribution::of(&self.delays),
-        }
-    }
-}
-
-impl FrameRecord {
-    fn merge(&mut self, other: &FrameRecord) {
-        self.captured += other.captured;
-        self.complete += other.complete;
-        self.late += other.late;
-        self.dropped += other.dropped;
-        self.abandoned += other.abandoned;
-        self.complete_bytes += other.complete_bytes;
-        self.judged += other.judged;
-        self.on_time += other.on_time;
-        self.delays.merge(&other.delays);
-        self.delays_with_dropped.merge(&other.delays_with_dropped);
-        self.longest_gap = self.longest_gap.max(other.longest_gap);
-    }
-
-    fn statistics(&self) -> FrameStatistics {
-        FrameStatistics {
-            captured: self.captured,
-            complete: self.complete,
-            late: self.late,
-            dropped: self.dropped,
-            abandoned: self.abandoned,
-            on_time_ratio: ratio(self.on_time, self.judged),
-            delay_ms: Distribution::of(&self.delays),
-            delay_with_dropped_ms: Distribution::of(&self.delays_with_dropped),
-            longest_gap_ms: self.longest_gap.map(Duration::as_millis_f64),
-        }
-    }
-}
-
-impl LinkRecord {
-    fn add(&mut self, part: &anabranch_link::LinkStatistics) {
-        self.observed += part.observed;
-        self.busy += part.queue.busy;
-        self.byte_nanos += part.queue.byte_nanos;
-        self.delivered_bytes += part.delivered_bytes;
-        self.offered_packets += part.offered_packets;
-        self.waited += part.queue.waited;
-        self.started_packets += part.queue.started_packets;
-        self.max_queued_bytes = self.max_queued_bytes.max(part.queue.max_queued_bytes);
-        self.drops.queue_full += part.dropped.of(DropCause::QueueFull);
-        self.drops.random_loss += part.dropped.of(DropCause::RandomLoss);
-        self.drops.outage += part.dropped.of(DropCause::Outage);
-        self.drops.early_drop += part.dropped.of(DropCause::EarlyDrop);
-        self.marked_packets += part.queue.marked_packets;
-    }
-
-    fn statistics(&self, name: &str, has_rate: bool) -> LinkStatistics {
-        let seconds = self.observed.as_secs_f64();
-        let is_measured = has_rate && seconds > 0.0;
-        LinkStatistics {
-            name: name.to_owned(),
-            utilisation: is_measured.then(|| self.busy.as_secs_f64() / seconds),
-            throughput_bits_per_second: per_second(self.delivered_bytes, seconds),
-            queue_mean_bytes: self.byte_nanos as f64 / (self.observed.as_nanos().max(1)) as f64,
-            queue_max_bytes: self.max_queued_bytes,
-            queue_wait_mean_ms: match self.started_packets {
-                0 => 0.0,
-                count => self.waited.as_millis_f64() / count as f64,
-            },
-            packets_offered: self.offered_packets,
-            packets_dropped: self.drops,
-            packets_marked: self.marked_packets,
-        }
-    }
-}
-
-fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
-}
-
-fn per_second(bytes: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 {
-        bytes as f64 * 8.0 / seconds
-    } else {
-        0.0
-    }
 }

@@ -32,7 +32,8 @@ pub struct FlowStatistics {
     pub controller: String,
     /// Its scheduler.
     pub scheduler: String,
-    /// Bits of complete frames handed out per second of the window in which the flow ran.
+    /// Bits of complete frames, or of a stream in order, handed out per second of the window in
+    /// which the flow ran.
     pub goodput_bits_per_second: f64,
     /// Coefficient of variation of the throughput's 1 s samples while the flow ran.
     pub rate_variation: Option<f64>,
@@ -42,6 +43,10 @@ pub struct FlowStatistics {
     pub traffic: Traffic,
     /// Its frames.
     pub frames: FrameStatistics,
+    /// Streams that have arrived to their ends.
+    pub transfers: u64,
+    /// From a stream's beginning to the arrival of its end.
+    pub transfer_time_ms: Option<Distribution>,
     /// Its packets by path.
     pub paths: Vec<PathStatistics>,
 }
@@ -76,10 +81,12 @@ pub struct Traffic {
     pub packets_dropped: u64,
     /// Dropped over sent.
     pub loss_ratio: Option<f64>,
-    /// Fragments sent again.
+    /// Fragments and segments sent again.
     pub packets_retransmitted: u64,
     /// Retransmitted over sent, in packets.
     pub retransmission_ratio: Option<f64>,
+    /// Expiries of retransmission timers.
+    pub timeouts: u64,
     /// Padding over all that was sent, in bytes.
     pub padding_ratio: Option<f64>,
     /// One-way delay of the packets delivered.

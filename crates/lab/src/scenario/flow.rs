@@ -2,10 +2,13 @@
 //!
 //! A kind is one file in `flow/`, one entry of [`KINDS`] and one variant of [`FlowKind`].
 
+mod bulk;
 mod media;
 mod raw;
 mod session;
+mod short;
 mod source;
+mod stream;
 
 use std::path::Path;
 
@@ -21,8 +24,10 @@ use super::replicas::numbered;
 
 use super::shape::{Key, Shape};
 
+pub use bulk::BulkSpec;
 pub use media::MediaSpec;
 pub use raw::RawSpec;
+pub use short::ShortSpec;
 
 /// A flow.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +51,10 @@ pub struct FlowSpec {
 pub enum FlowKind {
     /// Frames of video or audio over a session.
     Media(Box<MediaSpec>),
+    /// Bytes of a stream, so many or without end.
+    Bulk(Box<BulkSpec>),
+    /// Streams of few bytes, one after the other.
+    Short(Box<ShortSpec>),
     /// Datagrams that nobody answers.
     Raw(RawSpec),
 }
@@ -55,6 +64,8 @@ impl FlowSpec {
     pub fn config(&self) -> Option<&Config> {
         match &self.kind {
             FlowKind::Media(media) => Some(&media.config),
+            FlowKind::Bulk(bulk) => Some(&bulk.config),
+            FlowKind::Short(short) => Some(&short.config),
             FlowKind::Raw(_) => None,
         }
     }
@@ -63,6 +74,8 @@ impl FlowSpec {
     pub fn config_mut(&mut self) -> Option<&mut Config> {
         match &mut self.kind {
             FlowKind::Media(media) => Some(&mut media.config),
+            FlowKind::Bulk(bulk) => Some(&mut bulk.config),
+            FlowKind::Short(short) => Some(&mut short.config),
             FlowKind::Raw(_) => None,
         }
     }
@@ -71,6 +84,8 @@ impl FlowSpec {
     pub fn controller(&self) -> &str {
         match &self.kind {
             FlowKind::Media(media) => &media.config.controller,
+            FlowKind::Bulk(bulk) => &bulk.config.controller,
+            FlowKind::Short(short) => &short.config.controller,
             FlowKind::Raw(raw) => raw.kind,
         }
     }
@@ -84,7 +99,7 @@ impl FlowSpec {
     pub fn media(&self) -> Option<&MediaSpec> {
         match &self.kind {
             FlowKind::Media(media) => Some(media),
-            FlowKind::Raw(_) => None,
+            FlowKind::Bulk(_) | FlowKind::Short(_) | FlowKind::Raw(_) => None,
         }
     }
 }
@@ -117,7 +132,14 @@ struct Context<'a> {
 }
 
 /// All kinds; the first is that of a flow that does not say.
-const KINDS: &[Kind] = &[media::KIND, raw::CBR, raw::ON_OFF, raw::POISSON];
+const KINDS: &[Kind] = &[
+    media::KIND,
+    bulk::KIND,
+    short::KIND,
+    raw::CBR,
+    raw::ON_OFF,
+    raw::POISSON,
+];
 
 /// The keys that a flow of any kind and the defaults of all flows may have.
 const COMMON_KEYS: &[Key] = &[

@@ -1,5 +1,6 @@
 //! Flows of media.
 
+use anabranch_core::recovery::LossDetection;
 use anabranch_core::{Config, MediaConfig, SourceLimits};
 use anabranch_units::{Duration, Instant, Seed};
 use anabranch_video::source::{FrameSource, Paused, SourceConfig, SourceConfigError};
@@ -71,7 +72,7 @@ fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
         Some(node) => source(node, context.folder)?,
         None => named_source("ideal").expect("it is known"),
     };
-    let session = session::config(table)?;
+    let session = session::config(table, &LossDetection::NAMES)?;
     let config = Config {
         media: media_config(table, session.media, &source)?,
         ..session

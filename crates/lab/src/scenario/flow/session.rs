@@ -100,7 +100,7 @@ fn paddings() -> Vec<String> {
 }
 
 fn loss_detections() -> Vec<String> {
-    LossDetection::NAMES
+    LossDetection::STREAM_NAMES
         .iter()
         .map(|(name, _)| (*name).to_owned())
         .collect()
@@ -118,8 +118,8 @@ const FEEDBACK_NAMES: [(&str, Option<FeedbackSchedule>); 2] = [
     ("every packet", Some(FeedbackSchedule::EVERY_PACKET)),
 ];
 
-/// The set-up of both ends.
-pub(super) fn config(table: &Table<'_>) -> Read<Config> {
+/// The set-up of both ends. The first of the loss detections is the usual one.
+pub(super) fn config(table: &Table<'_>, loss_detections: &[(&str, LossDetection)]) -> Read<Config> {
     let usual = Config::default();
     let schedulers = SCHEDULERS
         .iter()
@@ -131,7 +131,7 @@ pub(super) fn config(table: &Table<'_>) -> Read<Config> {
         known.map(|_| name.to_owned())
     };
     let scheduler = |node| choice(node, "scheduler", &schedulers).map(str::to_owned);
-    let loss_detection = |node| choice(node, "loss detection", &LossDetection::NAMES);
+    let loss_detection = |node| choice(node, "loss detection", loss_detections);
     let padding = |node| choice(node, "padding", &PaddingPolicy::NAMES);
     Ok(Config {
         controller: table.or("controller", usual.controller, controller)?,
@@ -146,7 +146,7 @@ pub(super) fn config(table: &Table<'_>) -> Read<Config> {
         )?,
         is_ecn_capable: table.or("ecn", usual.is_ecn_capable, boolean)?,
         fixed_rate: table.or("fixed-rate", usual.fixed_rate, positive_rate)?,
-        loss_detection: table.or("loss-detection", usual.loss_detection, loss_detection)?,
+        loss_detection: table.or("loss-detection", loss_detections[0].1, loss_detection)?,
         padding: table.or("padding", usual.padding, padding)?,
         feedback: table.or("feedback", usual.feedback, feedback)?,
         overhead_bytes: table.or("overhead", usual.overhead_bytes, |node| {

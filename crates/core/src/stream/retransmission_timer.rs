@@ -1,0 +1,163 @@
+//! The retransmission timer (RFC 6298).
+
+use anabranch_units::{Duration, Instant};
+
+use crate::config::StreamConfig;
+use crate::recovery::RttEstimator;
+
+/// RFC 6298 §2.5: at least 60 s.
+const MAX_TIMEOUT: Duration = Duration::from_secs(60);
+/// The granularity `G`: ns-2's tick, and that of a kernel that counts 100 a second.
+const GRANULARITY: Duration = Duration::from_millis(10);
+/// Beyond it the timeout is [`MAX_TIMEOUT`] anyway, however short it was.
+const MAX_BACKOFF: u32 = 16;
+
+/// When silence means that something is to be sent again.
+#[derive(Debug)]
+pub(crate) struct RetransmissionTimer {
+    min: Duration,
+    /// `RTO` before back-off.
+    base: Duration,
+    /// How many times the timeout has been doubled since the last round-trip time.
+    backoff: u32,
+    /// Expiries since the last acknowledgement that advanced.
+    expiry_count: u32,
+    expires_at: Option<Instant>,
+}
+
+impl RetransmissionTimer {
+    pub(crate) fn new(config: &StreamConfig) -> Self {
+        let min = config.min_retransmission_timeout.min(MAX_TIMEOUT);
+        RetransmissionTimer {
+            min,
+            base: config.initial_retransmission_timeout.max(min),
+            backoff: 0,
+            expiry_count: 0,
+            expires_at: None,
+        }
+    }
+
+    /// RFC 6298 §2.3 and 5.7: a new sample sets the timeout and ends back-off. `unmeasured_delay` is
+    /// what acknowledgements may take beyond the samples.
+    pub(crate) fn on_sample(&mut self, rtt: &RttEstimator, unmeasured_delay: Duration) {
+        let timeout = rtt.smoothed() + (rtt.variation() * 4).max(GRANULARITY) + unmeasured_delay;
+        self.base = timeout.max(self.min);
+        self.backoff = 0;
+    }
+
+    /// `RTO`.
+    pub(crate) fn timeout(&self) -> Duration {
+        (self.base * (1_u64 << self.backoff)).min(MAX_TIMEOUT)
+    }
+
+    pub(crate) fn expires_at(&self) -> Option<Instant> {
+        self.expires_at
+    }
+
+    /// RFC 6298 §5.1: a packet leaves.
+    pub(crate) fn start(&mut self, now: Instant) {
+        if self.expires_at.is_none() {
+            self.restart(now);
+        }
+    }
+
+    pub(crate) fn restart(&mut self, now: Instant) {
+        self.expires_at = Some(now + self.timeout());
+    }
+
+    /// RFC 6298 §5.2, 5.3: new data has been acknowledged.
+    pub(crate) fn on_progress(&mut self, now: Instant, is_outstanding: bool) {
+        self.expiry_count = 0;
+        if is_outstanding {
+            self.restart(now);
+        } else {
+            self.expires_at = None;
+        }
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.expires_at = None;
+    }
+
+    /// RFC 6298 §5.5, 5.6: doubles the timeout and starts again. Returns how many times in a row
+    /// the timer has now run out.
+    pub(crate) fn on_expiry(&mut self, now: Instant) -> u32 {
+        self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
+        self.expiry_count = self.expiry_count.saturating_add(1);
+        self.restart(now);
+        self.expiry_count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timer() -> RetransmissionTimer {
+        RetransmissionTimer::new(&StreamConfig::default())
+    }
+
+    fn rtt(samples: &[u64]) -> RttEstimator {
+        let mut rtt = RttEstimator::default();
+        for millis in samples {
+            rtt.on_sample(Instant::ZERO, Duration::from_millis(*millis));
+        }
+        rtt
+    }
+
+    #[test]
+    fn rfc6298_2_1_one_second_before_any_sample() {
+        assert_eq!(timer().timeout(), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn rfc6298_2_2_the_first_sample_makes_it_three_times_the_sample() {
+        let mut timer = timer();
+        timer.on_sample(&rtt(&[100]), Duration::ZERO);
+        assert_eq!(timer.timeout(), Duration::from_millis(300));
+    }
+
+    #[test]
+    fn rfc6298_2_4_never_below_the_floor_nor_above_the_ceiling() {
+        let mut timer = timer();
+        timer.on_sample(&rtt(&[10; 40]), Duration::ZERO);
+        assert_eq!(timer.timeout(), Duration::from_millis(200));
+        timer.on_sample(&rtt(&[300; 60]), Duration::ZERO);
+        assert_eq!(timer.timeout(), Duration::from_millis(310));
+        (0..40).for_each(|_| _ = timer.on_expiry(Instant::ZERO));
+        assert_eq!(timer.timeout(), Duration::from_secs(60));
+    }
+
+    #[test]
+    fn rfc6298_5_5_two_expiries_make_it_four_times_as_long_until_a_sample() {
+        let mut timer = timer();
+        let rtt = rtt(&[100]);
+        timer.on_sample(&rtt, Duration::ZERO);
+        timer.start(Instant::ZERO);
+        let first = timer.expires_at().unwrap();
+        assert_eq!(first, Instant::from_millis(300));
+        assert_eq!(timer.on_expiry(first), 1);
+        let second = timer.expires_at().unwrap();
+        assert_eq!(second, Instant::from_millis(900));
+        assert_eq!(timer.on_expiry(second), 2);
+        assert_eq!(timer.timeout(), Duration::from_millis(1_200));
+        // Karn: an acknowledgement that gives no sample does not end back-off.
+        timer.on_progress(second, true);
+        assert_eq!(timer.timeout(), Duration::from_millis(1_200));
+        timer.on_sample(&rtt, Duration::ZERO);
+        assert_eq!(timer.timeout(), Duration::from_millis(300));
+        assert_eq!(timer.on_expiry(second), 1);
+    }
+
+    #[test]
+    fn rfc6298_5_1_to_5_3_started_by_the_first_restarted_by_progress_stopped_by_the_last() {
+        let mut timer = timer();
+        timer.start(Instant::ZERO);
+        timer.start(Instant::from_millis(500));
+        assert_eq!(timer.expires_at(), Some(Instant::from_secs(1)));
+        timer.on_progress(Instant::from_millis(600), true);
+        assert_eq!(timer.expires_at(), Some(Instant::from_millis(1_600)));
+        timer.on_progress(Instant::from_millis(700), false);
+        assert_eq!(timer.expires_at(), None);
+    }
+}

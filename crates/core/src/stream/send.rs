@@ -1,0 +1,262 @@
+//! The sending half of a stream: bytes that wait, and segments that are not acknowledged.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::config::StreamConfig;
+use crate::recovery::SentPacket;
+
+/// Bytes from the first unacknowledged segment to the last byte written.
+#[derive(Debug)]
+pub(crate) struct SendStream {
+    bytes: VecDeque<u8>,
+    /// Offset of the first of `bytes`.
+    base_offset: u64,
+    capacity: usize,
+    /// Whether the application wanted to write more than there was room for.
+    is_write_refused: bool,
+    is_finished: bool,
+    /// Everything below has arrived.
+    acked_offset: u64,
+    /// Nothing from here on has ever been sent.
+    next_offset: u64,
+    /// The peer takes nothing from here on.
+    max_offset: u64,
+    /// What has been sent and does not lie below the cumulative acknowledgement, by offset and
+    /// without holes.
+    segments: VecDeque<Segment>,
+    /// Offsets of the segments that are to be sent again.
+    lost: BTreeSet<u64>,
+}
+
+#[derive(Debug)]
+struct Segment {
+    chunk: Chunk,
+    /// Its last copy.
+    packet: SentPacket,
+    copies_in_flight: u32,
+    is_delivered: bool,
+}
+
+/// A piece of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    pub(crate) offset: u64,
+    pub(crate) length: usize,
+    /// Whether the stream ends with it.
+    pub(crate) is_last: bool,
+    /// Whether it is sent for the first time.
+    pub(crate) is_new: bool,
+}
+
+impl Chunk {
+    /// The offset that follows; the end of the stream takes one.
+    pub(crate) fn end(&self) -> u64 {
+        self.offset + self.length as u64 + u64::from(self.is_last)
+    }
+}
+
+impl SendStream {
+    pub(super) fn new(capacity: usize) -> Self {
+        SendStream {
+            bytes: VecDeque::new(),
+            base_offset: 0,
+            capacity: capacity.max(1),
+            is_write_refused: false,
+            is_finished: false,
+            acked_offset: 0,
+            next_offset: 0,
+            max_offset: StreamConfig::INITIAL_WINDOW_BYTES,
+            segments: VecDeque::new(),
+            lost: BTreeSet::new(),
+        }
+    }
+
+    /// Takes as many of the bytes as there is room for.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> usize {
+        let taken = bytes.len().min(self.capacity - self.bytes.len());
+        self.bytes.extend(&bytes[..taken]);
+        self.is_write_refused = taken < bytes.len();
+        taken
+    }
+
+    pub(crate) fn finish(&mut self) {
+        self.is_finished = true;
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.is_finished
+    }
+
+    /// Whether all that was written has arrived.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.bytes.is_empty() && self.segments.is_empty() && self.next_offset == self.end()
+    }
+
+    /// Whether a writer that was refused may try again: once a quarter of the buffer is free.
+    pub(crate) fn take_writable(&mut self) -> bool {
+        let has_room = self.capacity - self.bytes.len() >= self.capacity.div_ceil(4);
+        has_room && core::mem::take(&mut self.is_write_refused)
+    }
+
+    /// Everything below has arrived.
+    pub(crate) fn acked_offset(&self) -> u64 {
+        self.acked_offset
+    }
+
+    /// Nothing from here on has ever been sent.
+    pub(crate) fn next_offset(&self) -> u64 {
+        self.next_offset
+    }
+
+    /// Bytes that wait for being sent, or sent again.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        let unsent = self.written_end().saturating_sub(self.next_offset);
+        let lost = self.lost.iter().filter_map(|offset| self.segment(*offset));
+        unsent + lost.map(|segment| segment.chunk.length as u64).sum::<u64>()
+    }
+
+    fn written_end(&self) -> u64 {
+        self.base_offset + self.bytes.len() as u64
+    }
+
+    fn end(&self) -> u64 {
+        // Once it is acknowledged, the end's own offset lies behind all bytes.
+        self.written_end() + u64::from(self.is_finished)
+    }
+
+    /// The piece to be sent next: the first lost segment, or what has never been sent.
+    pub(crate) fn next(&self, max_bytes: usize) -> Option<Chunk> {
+        match self.lost.first() {
+            Some(offset) => self.segment(*offset).map(|segment| segment.chunk),
+            None => self.next_new(max_bytes),
+        }
+    }
+
+    /// The piece never sent that is to be sent next, if the peer's window takes it whole.
+    pub(crate) fn next_new(&self, max_bytes: usize) -> Option<Chunk> {
+        let chunk = self.unsent(max_bytes)?;
+        (chunk.offset + chunk.length as u64 <= self.max_offset).then_some(chunk)
+    }
+
+    fn unsent(&self, max_bytes: usize) -> Option<Chunk> {
+        let unsent = self.written_end().checked_sub(self.next_offset)?;
+        let length = unsent.min(max_bytes as u64);
+        let is_last = self.is_finished && length == unsent;
+        (length > 0 || is_last).then_some(Chunk {
+            offset: self.next_offset,
+            length: length as usize,
+            is_last,
+            is_new: true,
+        })
+    }
+
+    /// Whether only the peer's window keeps bytes back.
+    pub(crate) fn is_blocked(&self, max_bytes: usize) -> bool {
+        self.lost.is_empty()
+            && self.unsent(max_bytes).is_some()
+            && self.next_new(max_bytes).is_none()
+    }
+
+    /// The segment of the highest offset that is not known to have arrived.
+    pub(crate) fn last_undelivered(&self) -> Option<Chunk> {
+        let mut newest_first = self.segments.iter().rev();
+        let segment = newest_first.find(|segment| !segment.is_delivered)?;
+        Some(segment.chunk)
+    }
+
+    /// The last copy of the first segment that is not acknowledged.
+    pub(crate) fn first_unacked(&self) -> Option<&SentPacket> {
+        self.segments.front().map(|segment| &segment.packet)
+    }
+
+    /// The bytes of a piece.
+    pub(crate) fn append_payload(&self, chunk: &Chunk, out: &mut Vec<u8>) {
+        let from = (chunk.offset - self.base_offset) as usize;
+        let (first, second) = self.bytes.as_slices();
+        let to = from + chunk.length;
+        let split = first.len();
+        out.extend_from_slice(&first[from.min(split)..to.min(split)]);
+        out.extend_from_slice(&second[from.max(split) - split..to.max(split) - split]);
+    }
+
+    /// A piece has left in `packet`.
+    pub(crate) fn on_sent(&mut self, chunk: &Chunk, packet: SentPacket) {
+        if chunk.is_new {
+            self.next_offset = chunk.end();
+            let chunk = Chunk {
+                is_new: false,
+                ..*chunk
+            };
+            self.segments.push_back(Segment {
+                chunk,
+                packet,
+                copies_in_flight: 1,
+                is_delivered: false,
+            });
+        } else if let Some(segment) = self.segment_mut(chunk.offset) {
+            segment.packet = packet;
+            segment.copies_in_flight += 1;
+            self.lost.remove(&chunk.offset);
+        }
+    }
+
+    /// A copy of the segment at `offset` has arrived.
+    pub(crate) fn on_packet_acked(&mut self, offset: u64) {
+        if let Some(segment) = self.segment_mut(offset) {
+            segment.copies_in_flight = segment.copies_in_flight.saturating_sub(1);
+            segment.is_delivered = true;
+            self.lost.remove(&offset);
+        }
+    }
+
+    /// A copy of the segment at `offset` is lost: it is sent again, unless another copy flies.
+    pub(crate) fn on_packet_lost(&mut self, offset: u64) {
+        if let Some(segment) = self.segment_mut(offset) {
+            segment.copies_in_flight = segment.copies_in_flight.saturating_sub(1);
+            if segment.copies_in_flight == 0 && !segment.is_delivered {
+                self.lost.insert(offset);
+            }
+        }
+    }
+
+    /// Everything below `offset` has arrived. The last copies of segments that were not known to
+    /// have arrived are appended to `settled`. Returns whether that is news.
+    pub(crate) fn on_cumulative_ack(&mut self, offset: u64, settled: &mut Vec<SentPacket>) -> bool {
+        if offset <= self.acked_offset || offset > self.next_offset {
+            return false;
+        }
+        self.acked_offset = offset;
+        let mut freed_until = self.base_offset;
+        while let Some(segment) = self.segments.front().filter(|s| s.chunk.end() <= offset) {
+            self.lost.remove(&segment.chunk.offset);
+            freed_until = segment.chunk.offset + segment.chunk.length as u64;
+            if !segment.is_delivered {
+                settled.push(segment.packet);
+            }
+            self.segments.pop_front();
+        }
+        self.bytes
+            .drain(..(freed_until - self.base_offset) as usize);
+        self.base_offset = freed_until;
+        true
+    }
+
+    /// The peer takes everything below `offset`; it does not take that back.
+    pub(crate) fn on_window(&mut self, offset: u64) {
+        self.max_offset = self.max_offset.max(offset);
+    }
+
+    fn index(&self, offset: u64) -> Option<usize> {
+        let found = |segment: &Segment| segment.chunk.offset.cmp(&offset);
+        self.segments.binary_search_by(found).ok()
+    }
+
+    fn segment(&self, offset: u64) -> Option<&Segment> {
+        self.segments.get(self.index(offset)?)
+    }
+
+    fn segment_mut(&mut self, offset: u64) -> Option<&mut Segment> {
+        let index = self.index(offset)?;
+        self.segments.get_mut(index)
+    }
+}

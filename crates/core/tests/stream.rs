@@ -1,0 +1,359 @@
+//! Streams as their drivers see them: two endpoints over a small network.
+
+mod support;
+
+use anabranch_core::recovery::LossDetection;
+use anabranch_core::{
+    Config, ConfigError, Endpoint, PathId, PathOptions, PathState, SessionKind, StreamConfig,
+    WriteStreamError,
+};
+use anabranch_units::{DataRate, Duration, Instant, Seed};
+use proptest::prelude::*;
+use support::{Network, OVERHEAD_BYTES, TestPath};
+
+const RULES: [LossDetection; 4] = [
+    LossDetection::TcpCumulative,
+    LossDetection::TcpSack,
+    LossDetection::PerPacket,
+    LossDetection::GapImmediate,
+];
+
+/// Segments of 1000 bytes.
+const SEGMENT: usize = 1_000;
+
+fn config(loss_detection: LossDetection, controller: &str) -> Config {
+    Config {
+        kind: SessionKind::Stream,
+        controller: controller.into(),
+        fixed_rate: DataRate::from_megabits_per_second(4),
+        fragment_bytes: SEGMENT as u16,
+        loss_detection,
+        ..Config::default()
+    }
+}
+
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length)
+        .map(|index| (index * 7 + index / 251) as u8)
+        .collect()
+}
+
+/// A transfer of so many segments over 8 Mbit/s and 2 × 25 ms.
+fn transfer(config: Config, path: TestPath, segments: usize, seconds: u64) -> Network {
+    let mut network = Network::new(config, vec![path]);
+    let bytes = pattern(segments * SEGMENT);
+    network.transfer(&bytes, Instant::from_secs(seconds));
+    assert!(network.sender.is_drained() && network.is_stream_finished);
+    assert_eq!(network.stream, bytes);
+    network
+}
+
+fn bed() -> TestPath {
+    TestPath::new(8, 25)
+}
+
+fn losing(lost_there: &[u64]) -> TestPath {
+    TestPath {
+        lost_there: lost_there.to_vec(),
+        ..bed()
+    }
+}
+
+fn retransmissions_and_timeouts(network: &Network) -> (u64, u64) {
+    let counters = network.sender.path_counters(PathId(0)).unwrap();
+    (
+        counters.retransmitted_packets,
+        counters.retransmission_timeouts,
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn every_byte_arrives_in_order_whatever_the_network_does(
+        rule in 0..RULES.len(),
+        is_windowed in any::<bool>(),
+        loss in 0.0..0.15,
+        duplication in 0.0..0.2,
+        jitter_millis in 0..30_u64,
+        length in 0..80_000_usize,
+        window in 65_536..100_000_u64,
+    ) {
+        let controller = if is_windowed { "new-reno" } else { "fixed" };
+        let mut config = config(RULES[rule], controller);
+        config.stream.receive_window_bytes = window;
+        config.stream.send_buffer_bytes = 20_000;
+        let path = TestPath {
+            loss,
+            duplication,
+            jitter: Duration::from_millis(jitter_millis),
+            ..TestPath::new(8, 10)
+        };
+        let mut network = Network::new(config, vec![path]);
+        let bytes = pattern(length + 1);
+        network.transfer(&bytes, Instant::from_secs(600));
+        prop_assert!(network.sender.is_drained());
+        prop_assert!(network.is_stream_finished);
+        prop_assert!(network.receiver.is_stream_complete());
+        prop_assert!(network.stream == bytes);
+        prop_assert_eq!(network.receiver.counters().malformed_datagrams, 0);
+        prop_assert_eq!(network.sender.counters().malformed_datagrams, 0);
+    }
+
+    #[test]
+    fn nothing_that_a_network_does_to_datagrams_panics(seed in any::<u64>(), rule in 0..RULES.len()) {
+        let mut network = Network::new(config(RULES[rule], "new-reno"), vec![bed()]);
+        network.reseed(Seed(seed));
+        network.tamper = Some(|rng, bytes| {
+            if rng.chance(0.3) && !bytes.is_empty() {
+                let index = rng.below(bytes.len() as u64) as usize;
+                bytes[index] = rng.next_u64() as u8;
+            }
+            if rng.chance(0.1) {
+                bytes.truncate(rng.below(bytes.len() as u64 + 1) as usize);
+            }
+        });
+        network.transfer(&pattern(50_000), Instant::from_secs(5));
+    }
+}
+
+#[test]
+fn full_packets_have_one_size_and_acknowledgements_without_ranges_ten_bytes() {
+    let network = transfer(
+        config(LossDetection::TcpCumulative, "new-reno"),
+        bed(),
+        20,
+        5,
+    );
+    let size = SEGMENT as u64 + 10 + OVERHEAD_BYTES;
+    assert!(network.sent.iter().all(|(_, bytes)| *bytes == size));
+    let is_short = |(_, bytes): &(Instant, u64)| *bytes == 10 + OVERHEAD_BYTES;
+    assert!(network.answered.iter().all(is_short));
+}
+
+#[test]
+fn rfc5681_4_2_every_second_segment_is_acknowledged_and_one_alone_after_the_delay() {
+    for rule in RULES {
+        let mut network = Network::new(config(rule, "fixed"), vec![bed()]);
+        network
+            .sender
+            .write_stream(network.now, &pattern(10 * SEGMENT))
+            .unwrap();
+        network.run_until(Instant::from_millis(500));
+        assert_eq!(network.answered.len(), 5, "{rule:?}");
+        network
+            .sender
+            .write_stream(network.now, &pattern(SEGMENT))
+            .unwrap();
+        network.run_until(Instant::from_secs(1));
+        let (acked_at, _) = network.answered[5];
+        // 25 ms of propagation, 1 ms of serialization, 40 ms of delay.
+        let expected = Instant::from_micros(500_000 + 25_000 + 1_038 + 40_000);
+        assert_eq!(acked_at, expected, "{rule:?}");
+    }
+}
+
+#[test]
+fn rfc5681_4_2_segments_out_of_order_and_those_that_fill_a_gap_are_acknowledged_at_once() {
+    let config = config(LossDetection::TcpCumulative, "fixed");
+    let mut network = Network::new(config, vec![losing(&[2])]);
+    network.transfer(&pattern(8 * SEGMENT), Instant::from_secs(1));
+    // Segments 0 and 1 together, 3 to 7 one by one as duplicates, then 2 sent again.
+    let spacing: Vec<u64> = network
+        .answered
+        .windows(2)
+        .map(|two| (two[1].0 - two[0].0).as_millis())
+        .collect();
+    assert_eq!(network.answered.len(), 7, "{spacing:?}");
+    assert!(
+        spacing[1..5].iter().all(|millis| *millis <= 3),
+        "{spacing:?}"
+    );
+    assert_eq!(retransmissions_and_timeouts(&network), (1, 0));
+}
+
+#[test]
+fn rfc3042_limited_transmit_then_fast_retransmit_then_the_pipe() {
+    let config = config(LossDetection::TcpCumulative, "new-reno");
+    let mut network = Network::new(config, vec![losing(&[0])]);
+    network
+        .sender
+        .write_stream(network.now, &pattern(60 * SEGMENT))
+        .unwrap();
+    // Ten segments leave. Two duplicates let one new segment each leave, the third the lost one.
+    // The window is halved to five segments; twelve are out, and nine duplicates come: the last two
+    // let a segment leave each.
+    network.run_until(Instant::from_millis(75));
+    let late = network.sent.iter().filter(|(at, _)| *at > Instant::ZERO);
+    let at: Vec<u64> = late
+        .map(|(at, _)| (at.as_micros() + 1_000 - 50_000) / 1_038)
+        .collect();
+    assert_eq!(network.sent.len(), 15, "{at:?}");
+    assert_eq!(at, [2, 3, 4, 9, 10]);
+    assert_eq!(retransmissions_and_timeouts(&network), (1, 0));
+}
+
+#[test]
+fn a_partial_acknowledgement_takes_three_more_duplicates_or_the_timer() {
+    // With two losses in a window, Reno needs a second fast retransmission or a timeout.
+    let config = config(LossDetection::TcpCumulative, "new-reno");
+    let network = transfer(config, losing(&[20, 24]), 60, 10);
+    let (retransmissions, timeouts) = retransmissions_and_timeouts(&network);
+    assert_eq!((retransmissions >= 2, timeouts <= 1), (true, true));
+}
+
+#[test]
+fn a_timeout_goes_back_to_the_first_unacknowledged_segment_and_skips_what_has_arrived() {
+    let config = config(LossDetection::TcpCumulative, "new-reno");
+    // Two duplicates are too few. The acknowledgement of the one sent again covers all.
+    let network = transfer(config.clone(), losing(&[5]), 8, 5);
+    assert_eq!(retransmissions_and_timeouts(&network), (1, 1));
+    // The last three: no duplicates at all.
+    let network = transfer(config, losing(&[7, 8, 9]), 10, 5);
+    assert_eq!(retransmissions_and_timeouts(&network), (3, 1));
+}
+
+#[test]
+fn rfc8985_7_a_probe_repairs_a_lost_tail_before_the_timer() {
+    for (rule, timeouts) in [(LossDetection::TcpSack, 0), (LossDetection::PerPacket, 1)] {
+        let network = transfer(config(rule, "new-reno"), losing(&[9]), 10, 5);
+        assert_eq!(
+            retransmissions_and_timeouts(&network).1,
+            timeouts,
+            "{rule:?}"
+        );
+    }
+    // The probe is the last segment; the two before it are then lost by RACK.
+    let config = config(LossDetection::TcpSack, "new-reno");
+    let network = transfer(config, losing(&[7, 8, 9]), 10, 5);
+    assert_eq!(retransmissions_and_timeouts(&network), (3, 0));
+}
+
+#[test]
+fn rfc8985_6_reordering_within_a_quarter_round_trip_is_learnt() {
+    let path = TestPath {
+        jitter: Duration::from_millis(8),
+        ..bed()
+    };
+    let network = transfer(
+        config(LossDetection::TcpSack, "fixed"),
+        path.clone(),
+        2_000,
+        20,
+    );
+    let (again, _) = retransmissions_and_timeouts(&network);
+    assert!(again <= 20, "{again} of 2000");
+    let network = transfer(
+        config(LossDetection::GapImmediate, "fixed"),
+        path,
+        2_000,
+        20,
+    );
+    assert!(
+        retransmissions_and_timeouts(&network).0 > 200,
+        "the jitter does reorder"
+    );
+}
+
+#[test]
+fn silence_is_the_timers_affair_and_backs_it_off() {
+    for rule in RULES {
+        let path = TestPath {
+            outage: Some((Instant::from_secs(1), Instant::from_secs(21))),
+            ..bed()
+        };
+        let mut network = Network::new(config(rule, "new-reno"), vec![path]);
+        network.transfer(&pattern(5_000_000), Instant::from_secs(60));
+        assert!(network.sender.is_drained(), "{rule:?}");
+        let states: Vec<_> = network
+            .path_states
+            .iter()
+            .map(|(_, _, state)| *state)
+            .collect();
+        assert_eq!(states, [PathState::Active], "{rule:?}");
+        // Of at least 0.2 s, doubled each time: 0.2 + 0.4 + … + 12.8 > 20.
+        let (_, timeouts) = retransmissions_and_timeouts(&network);
+        assert!((4..=7).contains(&timeouts), "{rule:?}: {timeouts}");
+    }
+}
+
+#[test]
+fn flow_control_nothing_is_sent_past_the_window_and_a_lost_update_is_asked_for() {
+    let mut config = config(LossDetection::TcpSack, "fixed");
+    config.stream.receive_window_bytes = StreamConfig::INITIAL_WINDOW_BYTES;
+    let mut network = Network::new(config, vec![bed()]);
+    network.is_reading = false;
+    let bytes = pattern(200_000);
+    network.sender.write_stream(network.now, &bytes).unwrap();
+    network.sender.finish_stream().unwrap();
+    network.run_until(Instant::from_secs(10));
+    let sent = network
+        .sender
+        .path_counters(PathId(0))
+        .unwrap()
+        .sent_packets;
+    assert_eq!(sent, 65);
+    assert_eq!(network.receiver.counters().stream_bytes_received, 65_000);
+    // The update that reading prompts is lost, and so are those after it for 3 s.
+    network.paths[0].outage = Some((network.now, network.now + Duration::from_secs(3)));
+    network.is_reading = true;
+    network.settle();
+    network.run_until(Instant::from_secs(13));
+    assert_eq!(network.stream.len(), 65_000);
+    network.run_until(Instant::from_secs(40));
+    assert_eq!(network.stream, bytes);
+    assert!(network.sender.is_drained());
+}
+
+#[test]
+fn a_full_send_buffer_takes_no_more_and_says_when_it_does() {
+    let mut config = config(LossDetection::TcpCumulative, "new-reno");
+    config.stream.send_buffer_bytes = 10_000;
+    let mut network = Network::new(config, vec![bed()]);
+    let now = network.now;
+    assert_eq!(
+        network.sender.write_stream(now, &pattern(12_000)),
+        Ok(10_000)
+    );
+    assert_eq!(network.sender.write_stream(now, &pattern(1)), Ok(0));
+    network.run_until(Instant::from_millis(40));
+    assert!(!network.is_writable_told);
+    network.run_until(Instant::from_millis(100));
+    assert!(network.is_writable_told);
+    assert_eq!(network.stream, pattern(10_000));
+}
+
+#[test]
+fn what_cannot_be_written_is_refused() {
+    let now = Instant::ZERO;
+    let mut media = Endpoint::new(Config::default(), Seed(1), now).unwrap();
+    assert_eq!(
+        media.write_stream(now, b"x"),
+        Err(WriteStreamError::NoStream)
+    );
+    let config = config(LossDetection::TcpSack, "new-reno");
+    let mut stream = Endpoint::new(config.clone(), Seed(1), now).unwrap();
+    assert!(stream.add_path(now, PathOptions::default()).is_some());
+    assert!(stream.add_path(now, PathOptions::default()).is_none());
+    stream.finish_stream().unwrap();
+    assert_eq!(
+        stream.write_stream(now, b"x"),
+        Err(WriteStreamError::Finished)
+    );
+    stream.close(now);
+    assert_eq!(
+        stream.write_stream(now, b"x"),
+        Err(WriteStreamError::Closed)
+    );
+    let media = Config {
+        kind: SessionKind::Media,
+        ..config.clone()
+    };
+    let refused = Endpoint::new(media, Seed(1), now).map(drop);
+    assert_eq!(refused, Err(ConfigError::LossDetection));
+    let mut small = config;
+    small.stream.receive_window_bytes = 1_000;
+    let refused = Endpoint::new(small, Seed(1), now).map(drop);
+    assert_eq!(refused, Err(ConfigError::ReceiveWindow { bytes: 1_000 }));
+}

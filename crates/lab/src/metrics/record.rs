@@ -1,0 +1,211 @@
+//! What is counted of flows, paths, frames and links while a window is open.
+
+use anabranch_core::PathCounters;
+use anabranch_link::DropCause;
+use anabranch_units::{Duration, Instant};
+
+use super::histogram::Histogram;
+use super::statistics::{Distribution, DropReport, FrameStatistics, LinkStatistics, Traffic};
+use super::variation::Variation;
+
+#[derive(Debug, Default)]
+pub(super) struct FlowRecord {
+    pub(super) paths: Vec<PathRecord>,
+    /// Bytes delivered since the last full second.
+    pub(super) second_bytes: u64,
+    pub(super) rates: Variation,
+    pub(super) frames: FrameRecord,
+    pub(super) stream: StreamRecord,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct StreamRecord {
+    pub(super) bytes: u64,
+    /// From the beginnings of streams to their ends.
+    pub(super) transfers: Histogram,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct PathRecord {
+    pub(super) sent_packets: u64,
+    pub(super) sent_bytes: u64,
+    /// Of the other direction.
+    pub(super) feedback_bytes: u64,
+    pub(super) delivered_packets: u64,
+    pub(super) delivered_bytes: u64,
+    pub(super) dropped_packets: u64,
+    pub(super) delays: Histogram,
+    pub(super) baseline: PathCounters,
+    /// What the sender counted while the window was open.
+    pub(super) retransmitted_packets: u64,
+    pub(super) retransmitted_bytes: u64,
+    pub(super) timeouts: u64,
+    pub(super) padding_bytes: u64,
+    pub(super) tracked_bytes: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct FrameRecord {
+    pub(super) captured: u64,
+    pub(super) complete: u64,
+    pub(super) late: u64,
+    pub(super) dropped: u64,
+    pub(super) abandoned: u64,
+    pub(super) complete_bytes: u64,
+    pub(super) judged: u64,
+    pub(super) on_time: u64,
+    pub(super) delays: Histogram,
+    pub(super) delays_with_dropped: Histogram,
+    pub(super) shown_at: Option<Instant>,
+    pub(super) longest_gap: Option<Duration>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct LinkRecord {
+    pub(super) baseline: anabranch_link::LinkStatistics,
+    pub(super) observed: Duration,
+    pub(super) busy: Duration,
+    pub(super) byte_nanos: u128,
+    pub(super) delivered_bytes: u64,
+    pub(super) offered_packets: u64,
+    pub(super) waited: Duration,
+    pub(super) started_packets: u64,
+    pub(super) max_queued_bytes: u64,
+    pub(super) drops: DropReport,
+    pub(super) marked_packets: u64,
+}
+
+impl FlowRecord {
+    /// Bytes of complete frames and of streams.
+    pub(super) fn useful_bytes(&self) -> u64 {
+        self.frames.complete_bytes + self.stream.bytes
+    }
+}
+
+impl PathRecord {
+    /// Adds what the sender has counted since the window opened.
+    pub(super) fn add(&mut self, counters: &PathCounters) {
+        let since = &self.baseline;
+        self.retransmitted_packets += counters.retransmitted_packets - since.retransmitted_packets;
+        self.retransmitted_bytes += counters.retransmitted_bytes - since.retransmitted_bytes;
+        self.timeouts += counters.retransmission_timeouts - since.retransmission_timeouts;
+        self.padding_bytes += counters.padding_bytes - since.padding_bytes;
+        self.tracked_bytes += counters.sent_bytes - since.sent_bytes;
+    }
+
+    pub(super) fn merge(&mut self, other: &PathRecord) {
+        self.sent_packets += other.sent_packets;
+        self.sent_bytes += other.sent_bytes;
+        self.feedback_bytes += other.feedback_bytes;
+        self.delivered_packets += other.delivered_packets;
+        self.delivered_bytes += other.delivered_bytes;
+        self.dropped_packets += other.dropped_packets;
+        self.retransmitted_packets += other.retransmitted_packets;
+        self.retransmitted_bytes += other.retransmitted_bytes;
+        self.timeouts += other.timeouts;
+        self.padding_bytes += other.padding_bytes;
+        self.tracked_bytes += other.tracked_bytes;
+        self.delays.merge(&other.delays);
+    }
+
+    pub(super) fn traffic(&self, seconds: f64) -> Traffic {
+        let throughput_bits_per_second = per_second(self.delivered_bytes, seconds);
+        let useless_bytes = self.padding_bytes + self.retransmitted_bytes;
+        let useless_ratio = ratio(useless_bytes, self.tracked_bytes).unwrap_or(0.0);
+        Traffic {
+            throughput_bits_per_second,
+            media_bits_per_second: throughput_bits_per_second * (1.0 - useless_ratio),
+            sent_bits_per_second: per_second(self.sent_bytes, seconds),
+            feedback_bits_per_second: per_second(self.feedback_bytes, seconds),
+            feedback_ratio: ratio(self.feedback_bytes, self.sent_bytes),
+            packets_sent: self.sent_packets,
+            packets_delivered: self.delivered_packets,
+            packets_dropped: self.dropped_packets,
+            loss_ratio: ratio(self.dropped_packets, self.sent_packets),
+            packets_retransmitted: self.retransmitted_packets,
+            retransmission_ratio: ratio(self.retransmitted_packets, self.sent_packets),
+            timeouts: self.timeouts,
+            padding_ratio: ratio(self.padding_bytes, self.tracked_bytes),
+            delay_ms: Distribution::of(&self.delays),
+        }
+    }
+}
+
+impl FrameRecord {
+    pub(super) fn merge(&mut self, other: &FrameRecord) {
+        self.captured += other.captured;
+        self.complete += other.complete;
+        self.late += other.late;
+        self.dropped += other.dropped;
+        self.abandoned += other.abandoned;
+        self.complete_bytes += other.complete_bytes;
+        self.judged += other.judged;
+        self.on_time += other.on_time;
+        self.delays.merge(&other.delays);
+        self.delays_with_dropped.merge(&other.delays_with_dropped);
+        self.longest_gap = self.longest_gap.max(other.longest_gap);
+    }
+
+    pub(super) fn statistics(&self) -> FrameStatistics {
+        FrameStatistics {
+            captured: self.captured,
+            complete: self.complete,
+            late: self.late,
+            dropped: self.dropped,
+            abandoned: self.abandoned,
+            on_time_ratio: ratio(self.on_time, self.judged),
+            delay_ms: Distribution::of(&self.delays),
+            delay_with_dropped_ms: Distribution::of(&self.delays_with_dropped),
+            longest_gap_ms: self.longest_gap.map(Duration::as_millis_f64),
+        }
+    }
+}
+
+impl LinkRecord {
+    pub(super) fn add(&mut self, part: &anabranch_link::LinkStatistics) {
+        self.observed += part.observed;
+        self.busy += part.queue.busy;
+        self.byte_nanos += part.queue.byte_nanos;
+        self.delivered_bytes += part.delivered_bytes;
+        self.offered_packets += part.offered_packets;
+        self.waited += part.queue.waited;
+        self.started_packets += part.queue.started_packets;
+        self.max_queued_bytes = self.max_queued_bytes.max(part.queue.max_queued_bytes);
+        self.drops.queue_full += part.dropped.of(DropCause::QueueFull);
+        self.drops.random_loss += part.dropped.of(DropCause::RandomLoss);
+        self.drops.outage += part.dropped.of(DropCause::Outage);
+        self.drops.early_drop += part.dropped.of(DropCause::EarlyDrop);
+        self.marked_packets += part.queue.marked_packets;
+    }
+
+    pub(super) fn statistics(&self, name: &str, has_rate: bool) -> LinkStatistics {
+        let seconds = self.observed.as_secs_f64();
+        let is_measured = has_rate && seconds > 0.0;
+        LinkStatistics {
+            name: name.to_owned(),
+            utilisation: is_measured.then(|| self.busy.as_secs_f64() / seconds),
+            throughput_bits_per_second: per_second(self.delivered_bytes, seconds),
+            queue_mean_bytes: self.byte_nanos as f64 / (self.observed.as_nanos().max(1)) as f64,
+            queue_max_bytes: self.max_queued_bytes,
+            queue_wait_mean_ms: match self.started_packets {
+                0 => 0.0,
+                count => self.waited.as_millis_f64() / count as f64,
+            },
+            packets_offered: self.offered_packets,
+            packets_dropped: self.drops,
+            packets_marked: self.marked_packets,
+        }
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+pub(super) fn per_second(bytes: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 {
+        bytes as f64 * 8.0 / seconds
+    } else {
+        0.0
+    }
+}

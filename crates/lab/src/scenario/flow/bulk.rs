@@ -1,0 +1,41 @@
+//! Flows of a single stream: `bulk`.
+
+use anabranch_core::Config;
+use anabranch_units::ByteCount;
+
+use super::{Context, FlowKind, Kind, session, stream};
+use crate::scenario::document::Node;
+use crate::scenario::reader::{Read, Table, quantity};
+use crate::scenario::shape::{Key, Shape};
+
+/// Bytes of a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BulkSpec {
+    /// Set-up of both ends.
+    pub config: Config,
+    /// How many bytes; `None`: without end.
+    pub bytes: Option<u64>,
+}
+
+pub(super) const KIND: Kind = Kind {
+    name: "bulk",
+    keys: &[session::KEYS, stream::KEYS, KEYS],
+    read,
+};
+
+const KEYS: &[Key] = &[Key::new(
+    "bytes",
+    Shape::Amount,
+    "how many; without end if missing",
+)];
+
+fn read(table: &Table<'_>, _: &Context<'_>) -> Read<FlowKind> {
+    let bytes = |node: &Node| match quantity(node)? {
+        ByteCount(0) => Err(node.mistake("must be more than nothing")),
+        ByteCount(bytes) => Ok(bytes),
+    };
+    Ok(FlowKind::Bulk(Box::new(BulkSpec {
+        config: stream::config(table)?,
+        bytes: table.optional("bytes", bytes)?,
+    })))
+}

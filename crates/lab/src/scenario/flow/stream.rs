@@ -1,0 +1,73 @@
+//! What kinds of flows that carry streams have in common.
+
+use anabranch_core::recovery::LossDetection;
+use anabranch_core::{Config, SessionKind, StreamConfig};
+use anabranch_units::{ByteCount, Duration};
+
+use super::session;
+use crate::scenario::document::Node;
+use crate::scenario::reader::{Read, Table, duration, positive_duration, quantity};
+use crate::scenario::shape::{Key, Shape};
+
+/// The keys that [`config`] reads besides those of every session.
+pub(super) const KEYS: &[Key] = &[
+    Key::new(
+        "delayed-ack",
+        Shape::Duration,
+        "how long an acknowledgement may wait",
+    ),
+    Key::new("min-rto", Shape::Duration, "least retransmission timeout"),
+    Key::new(
+        "initial-rto",
+        Shape::Duration,
+        "retransmission timeout before any measurement",
+    ),
+    Key::new(
+        "receive-window",
+        Shape::Amount,
+        "what the receiver takes beyond what was read",
+    ),
+];
+
+/// RFC 5681 §4.2 allows no longer delay.
+const MAX_DELAYED_ACK: Duration = Duration::from_millis(500);
+
+/// The set-up of both ends.
+pub(super) fn config(table: &Table<'_>) -> Read<Config> {
+    let usual = StreamConfig::default();
+    let delayed_ack = |node: &Node| match duration(node)? {
+        delay if delay > MAX_DELAYED_ACK => Err(node.mistake("must be at most 500 ms")),
+        delay => Ok(delay),
+    };
+    let receive_window = |node: &Node| {
+        let ByteCount(bytes) = quantity(node)?;
+        let allowed = StreamConfig::INITIAL_WINDOW_BYTES..=StreamConfig::MAX_WINDOW_BYTES;
+        match allowed.contains(&bytes) {
+            true => Ok(bytes),
+            false => Err(node.mistake(format!("{bytes} B: allowed are 64 KiB to 1 GiB"))),
+        }
+    };
+    let receive_window_bytes =
+        table.or("receive-window", usual.receive_window_bytes, receive_window)?;
+    let stream = StreamConfig {
+        // What the peer may take must also be kept for sending again.
+        send_buffer_bytes: usual.send_buffer_bytes.max(receive_window_bytes as usize),
+        receive_window_bytes,
+        delayed_ack: table.or("delayed-ack", usual.delayed_ack, delayed_ack)?,
+        min_retransmission_timeout: table.or(
+            "min-rto",
+            usual.min_retransmission_timeout,
+            positive_duration,
+        )?,
+        initial_retransmission_timeout: table.or(
+            "initial-rto",
+            usual.initial_retransmission_timeout,
+            positive_duration,
+        )?,
+    };
+    Ok(Config {
+        kind: SessionKind::Stream,
+        stream,
+        ..session::config(table, &LossDetection::STREAM_NAMES)?
+    })
+}

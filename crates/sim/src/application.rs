@@ -1,0 +1,104 @@
+//! What flows send.
+
+use anabranch_core::{Config, PathCounters, PathId};
+use anabranch_units::{Duration, Instant, Rng};
+use anabranch_video::source::FrameSource;
+
+/// What a flow sends.
+#[derive(Debug)]
+pub enum Application {
+    /// Frames of video. The first is due at the flow's start or later.
+    Media(Box<dyn FrameSource>),
+    /// A stream without end that takes all that it can get.
+    Greedy,
+    /// A stream of so many bytes.
+    Bytes(u64),
+    /// One stream after the other, with pauses.
+    Short(ShortObjects),
+}
+
+/// Objects fetched one after the other, as browsers do (RFC 8868 §6.5: 30 to 50 kB, equally likely,
+/// then idle for a time that is exponentially distributed with a mean of 10 s).
+///
+/// Each object has a session of its own and so starts slowly: short flows stand for connections that
+/// come and go, not for one that has learnt the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShortObjects {
+    /// Least bytes of an object.
+    pub min_bytes: u64,
+    /// Most bytes of an object.
+    pub max_bytes: u64,
+    /// Mean time from an object's end to the next one's beginning.
+    pub mean_idle: Duration,
+    /// Whether it begins with a pause.
+    pub starts_idle: bool,
+}
+
+impl Default for ShortObjects {
+    fn default() -> Self {
+        ShortObjects {
+            min_bytes: 30_000,
+            max_bytes: 50_000,
+            mean_idle: Duration::from_secs(10),
+            starts_idle: false,
+        }
+    }
+}
+
+/// Short objects being sent.
+#[derive(Debug)]
+pub(crate) struct Objects {
+    plan: ShortObjects,
+    rng: Rng,
+    /// Bytes of the present object that are still to be written.
+    pub(crate) unwritten_bytes: u64,
+    /// Whether an object is on its way.
+    pub(crate) is_active: bool,
+    /// What new sessions are made from: the sender's and the receiver's set-up.
+    pub(crate) configs: [Config; 2],
+    /// What the senders of earlier sessions have counted.
+    pub(crate) counted: PathCounters,
+}
+
+impl Objects {
+    pub(crate) fn new(plan: ShortObjects, rng: Rng, configs: [Config; 2]) -> Self {
+        Objects {
+            plan,
+            rng,
+            unwritten_bytes: 0,
+            is_active: false,
+            configs,
+            counted: PathCounters::default(),
+        }
+    }
+
+    /// When the first object is due, the flow starting at `start`.
+    pub(crate) fn first_at(&mut self, start: Instant) -> Instant {
+        match self.plan.starts_idle {
+            true => start + self.idle_time(),
+            false => start,
+        }
+    }
+
+    /// The next object begins.
+    pub(crate) fn begin(&mut self) {
+        let ShortObjects {
+            min_bytes,
+            max_bytes,
+            ..
+        } = self.plan;
+        let span = max_bytes.saturating_sub(min_bytes) + 1;
+        self.unwritten_bytes = min_bytes + self.rng.below(span);
+        self.is_active = true;
+    }
+
+    /// From the present object's end to the next one's beginning.
+    pub(crate) fn idle_time(&mut self) -> Duration {
+        // The number lies in [0, 1), and its complement above zero.
+        let mean = self.plan.mean_idle;
+        mean.mul_f64(-libm::log(1.0 - self.rng.next_f64()))
+    }
+}
+
+/// The only path of a stream.
+pub(crate) const STREAM_PATH: PathId = PathId(0);
