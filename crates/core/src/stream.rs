@@ -69,6 +69,8 @@ pub(crate) struct StreamPath {
     pub(crate) probe: TailLossProbe,
     /// Whether one retransmission may leave whatever the window says: the first of a recovery.
     pub(crate) is_urgent: bool,
+    /// The last packet that carried a segment not for the first time.
+    pub(crate) newest_resent: Option<u64>,
 }
 
 impl Stream {
@@ -96,6 +98,7 @@ impl Stream {
             duplicate_acks: DuplicateAcks::default(),
             probe: TailLossProbe::default(),
             is_urgent: false,
+            newest_resent: None,
         });
     }
 }

@@ -126,7 +126,7 @@ impl Arrivals {
     /// A segment has come, in the packet noted last: a report is due after `delay`, and with the
     /// second packet at once (RFC 5681 §4.2). Without effect once a schedule has been told.
     pub(crate) fn on_segment(&mut self, now: Instant, delay: Duration) {
-        if !self.follows_stream {
+        if !self.follows_stream || self.ranges.is_empty() {
             return;
         }
         let delay = match self.unreported_count {
