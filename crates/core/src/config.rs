@@ -11,8 +11,8 @@ use crate::scheduler::UnknownScheduler;
 pub struct Config {
     /// What the session carries.
     pub kind: SessionKind,
-    /// Name of every path's congestion controller, from [`crate::congestion::CONTROLLERS`], with its
-    /// options behind it if any are set: `cubic:hystart=classic`.
+    /// Name of every path's congestion controller, from [`crate::congestion::CONTROLLERS`], with
+    /// its options behind it if any are set: `cubic:hystart=classic`.
     pub controller: String,
     /// Name of the packet scheduler, from [`crate::scheduler::SCHEDULERS`].
     pub scheduler: String,

@@ -35,8 +35,8 @@ pub(crate) struct Recovery {
     loss_detection: LossDetection,
     loss_timer: Option<Instant>,
     rack: Rack,
-    /// Bytes that duplicate acknowledgements stand for: they have left the network, but nobody knows
-    /// which they are.
+    /// Bytes that duplicate acknowledgements stand for: they have left the network, but nobody
+    /// knows which they are.
     departed_bytes: u64,
     last_acked_at: Instant,
     max_feedback_delay: Duration,
@@ -194,9 +194,9 @@ impl Recovery {
         true
     }
 
-    /// Digests that these packets have arrived, as the stream's cumulative offset shows. `sample` is
-    /// a round-trip time for the estimator, and `is_newest_timed` says whether that of the newest
-    /// packet is beyond doubt. Returns whether there were any.
+    /// Digests that these packets have arrived, as the stream's cumulative offset shows. `sample`
+    /// is a round-trip time for the estimator, and `is_newest_timed` says whether that of the
+    /// newest packet is beyond doubt. Returns whether there were any.
     pub(crate) fn on_cumulative_ack(
         &mut self,
         now: Instant,

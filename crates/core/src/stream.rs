@@ -1,9 +1,9 @@
 //! The stream session: bytes in, segments over a path, the same bytes out.
 //!
 //! One space of offsets spans the session: [`SendStream`] cuts it into segments whose boundaries
-//! never change, [`ReceiveStream`] puts it together. Each path has packet numbers, a round-trip time
-//! and a [`RetransmissionTimer`] of its own. Whether a segment is lost is decided per path: from
-//! per-packet feedback in [`crate::recovery`], or, for `tcp-cumulative`, by [`DuplicateAcks`].
+//! never change, [`ReceiveStream`] puts it together. Each path has packet numbers, a round-trip
+//! time and a [`RetransmissionTimer`] of its own. Whether a segment is lost is decided per path:
+//! from per-packet feedback in [`crate::recovery`], or, for `tcp-cumulative`, by [`DuplicateAcks`].
 
 mod duplicate_acks;
 mod receive;

@@ -422,8 +422,8 @@ impl Endpoint {
         }
     }
 
-    /// RFC 6298 §5.4 to 5.6. All that is outstanding leaves flight, and is sent again from the first
-    /// unacknowledged byte on as far as the window allows.
+    /// RFC 6298 §5.4 to 5.6. All that is outstanding leaves flight, and is sent again from the
+    /// first unacknowledged byte on as far as the window allows.
     fn on_retransmission_timeout(&mut self, now: Instant, id: PathId) {
         let prior_bytes_in_flight = self.paths[id.index()].recovery.outstanding_bytes();
         self.declare_silent(now, id);

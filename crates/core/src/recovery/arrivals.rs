@@ -38,8 +38,8 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Nothing has arrived. `follows_stream` says whether reports are due as the order of a stream's
-    /// segments suggests, until the sender asks for a schedule.
+    /// Nothing has arrived. `follows_stream` says whether reports are due as the order of a
+    /// stream's segments suggests, until the sender asks for a schedule.
     pub(crate) fn new(follows_stream: bool) -> Self {
         Arrivals {
             ranges: Vec::with_capacity(MAX_RANGES + 1),
@@ -137,8 +137,8 @@ impl Arrivals {
         self.due_at = Some(self.due_at.map_or(by_delay, |at| at.min(by_delay)));
     }
 
-    /// Whether the packet that has just come is the one that tells of a hole, and the schedule wants
-    /// it reported out of turn.
+    /// Whether the packet that has just come is the one that tells of a hole, and the schedule
+    /// wants it reported out of turn.
     fn is_hole_to_be_told(&mut self, now: Instant, packet_number: u64, expected: u64) -> bool {
         let Some(holes) = self.schedule.on_hole else {
             return false;
