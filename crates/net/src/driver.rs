@@ -213,6 +213,10 @@ impl Driver {
                     events.tell(Event::PathState { path, state });
                 }
                 CoreEvent::Closed => self.is_closed_by_peer = true,
+                // Sessions over sockets carry media.
+                CoreEvent::StreamReadable
+                | CoreEvent::StreamWritable
+                | CoreEvent::StreamFinished => {}
             }
         }
         if self.is_closed_by_peer {
