@@ -186,8 +186,8 @@ impl Endpoint {
     }
 
     /// Adds a path, which may carry data at once: its driver vouches that it leads to the peer.
-    /// Both ends must add their paths in the same order. `None` past [`PathId::LIMIT`] paths, or past
-    /// the one that a stream has.
+    /// Both ends must add their paths in the same order. `None` past [`PathId::LIMIT`] paths, or
+    /// past the one that a stream has.
     pub fn add_path(&mut self, now: Instant, options: PathOptions) -> Option<PathId> {
         let limit = match self.config.kind {
             SessionKind::Media => PathId::LIMIT,

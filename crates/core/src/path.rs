@@ -273,8 +273,8 @@ impl Path {
         }
     }
 
-    /// There is something to send where there was nothing: if the path has stood idle for want of it,
-    /// that says nothing about the path.
+    /// There is something to send where there was nothing: if the path has stood idle for want of
+    /// it, that says nothing about the path.
     pub(crate) fn leave_idleness(&mut self, now: Instant) {
         if self.ready_at() < now && self.has_window() {
             self.recovery.mark_app_limited();

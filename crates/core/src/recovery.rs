@@ -35,8 +35,8 @@ pub(crate) struct Recovery {
     loss_detection: LossDetection,
     loss_timer: Option<Instant>,
     rack: Rack,
-    /// Bytes that duplicate acknowledgements stand for: they have left the network, but nobody knows
-    /// which they are.
+    /// Bytes that duplicate acknowledgements stand for: they have left the network, but nobody
+    /// knows which they are.
     departed_bytes: u64,
     last_acked_at: Instant,
     max_feedback_delay: Duration,
@@ -194,13 +194,15 @@ impl Recovery {
         true
     }
 
-    /// Digests that these packets have arrived, as the stream's cumulative offset shows. `rtt` is the
-    /// round-trip time of the newest, if it was measured. Returns whether there were any.
+    /// Digests that these packets have arrived, as the stream's cumulative offset shows. `sample`
+    /// is a round-trip time for the estimator, and `is_newest_timed` says whether that of the
+    /// newest packet is beyond doubt. Returns whether there were any.
     pub(crate) fn on_cumulative_ack(
         &mut self,
         now: Instant,
         packets: &mut Vec<SentPacket>,
-        rtt: Option<Duration>,
+        sample: Option<Duration>,
+        is_newest_timed: impl FnOnce(u64) -> bool,
         digest: &mut Digest,
     ) -> bool {
         digest.restart(self.bytes_in_flight());
@@ -217,11 +219,12 @@ impl Recovery {
         let Some(newest) = digest.acked.last_mut() else {
             return false;
         };
-        newest.rtt = rtt;
+        newest.rtt = is_newest_timed(newest.sent.packet_number)
+            .then(|| now.saturating_since(newest.sent.sent_at));
         self.last_acked_at = now;
         digest.is_app_limited = newest.sent.delivery.is_app_limited;
-        if let Some(rtt) = rtt {
-            self.rtt.on_sample(now, rtt);
+        if let Some(sample) = sample {
+            self.rtt.on_sample(now, sample);
         }
         digest.delivery = self.delivery.sample(now, &newest.sent, self.rtt.min_rtt());
         self.sent.forget_settled(now, self.lost_memory());

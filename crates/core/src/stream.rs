@@ -1,9 +1,9 @@
 //! The stream session: bytes in, segments over a path, the same bytes out.
 //!
 //! One space of offsets spans the session: [`SendStream`] cuts it into segments whose boundaries
-//! never change, [`ReceiveStream`] puts it together. Each path has packet numbers, a round-trip time
-//! and a [`RetransmissionTimer`] of its own. Whether a segment is lost is decided per path: from
-//! per-packet feedback in [`crate::recovery`], or, for `tcp-cumulative`, by [`DuplicateAcks`].
+//! never change, [`ReceiveStream`] puts it together. Each path has packet numbers, a round-trip
+//! time and a [`RetransmissionTimer`] of its own. Whether a segment is lost is decided per path:
+//! from per-packet feedback in [`crate::recovery`], or, for `tcp-cumulative`, by [`DuplicateAcks`].
 
 mod duplicate_acks;
 mod receive;
@@ -69,6 +69,8 @@ pub(crate) struct StreamPath {
     pub(crate) probe: TailLossProbe,
     /// Whether one retransmission may leave whatever the window says: the first of a recovery.
     pub(crate) is_urgent: bool,
+    /// The last packet that carried a segment not for the first time.
+    pub(crate) newest_resent: Option<u64>,
 }
 
 impl Stream {
@@ -96,6 +98,7 @@ impl Stream {
             duplicate_acks: DuplicateAcks::default(),
             probe: TailLossProbe::default(),
             is_urgent: false,
+            newest_resent: None,
         });
     }
 }

@@ -2,7 +2,8 @@
 //! layouts.
 //!
 //! A datagram is *tracked* (it has a packet number and is acknowledged: media, stream, padding,
-//! challenges) or *untracked* (feedback and answers). Then follow frames. Encryption is outside, in `secure`.
+//! challenges) or *untracked* (feedback and answers). Then follow frames. Encryption is outside, in
+//! `secure`.
 
 mod feedback;
 mod stream;

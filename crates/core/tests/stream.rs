@@ -4,10 +4,10 @@ mod support;
 
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{
-    Config, ConfigError, Endpoint, PathId, PathOptions, PathState, SessionKind, StreamConfig,
-    WriteStreamError,
+    Config, ConfigError, DatagramMeta, Endpoint, PathId, PathOptions, PathState, SessionKind,
+    StreamConfig, WriteStreamError,
 };
-use anabranch_units::{DataRate, Duration, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 use proptest::prelude::*;
 use support::{Network, OVERHEAD_BYTES, TestPath};
 
@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_that_a_network_does_to_datagrams_panics(seed in any::<u64>(), rule in 0..RULES.len()) {
+    fn nothing_that_happens_to_datagrams_panics(seed in any::<u64>(), rule in 0..RULES.len()) {
         let mut network = Network::new(config(RULES[rule], "new-reno"), vec![bed()]);
         network.reseed(Seed(seed));
         network.tamper = Some(|rng, bytes| {
@@ -304,6 +304,23 @@ fn flow_control_nothing_is_sent_past_the_window_and_a_lost_update_is_asked_for()
     network.run_until(Instant::from_secs(40));
     assert_eq!(network.stream, bytes);
     assert!(network.sender.is_drained());
+}
+
+#[test]
+fn a_segment_without_packet_number_is_malformed_and_asks_for_no_report() {
+    let now = Instant::ZERO;
+    let config = config(LossDetection::TcpCumulative, "new-reno");
+    let mut receiver = Endpoint::new(config, Seed(1), now).unwrap();
+    let path = receiver.add_path(now, PathOptions::default()).unwrap();
+    let meta = DatagramMeta {
+        path,
+        received_at: now,
+        ecn: Ecn::NotEct,
+    };
+    receiver.handle_datagram(now, meta, &[0x40, 0x10, 0, 0, 0, 0, 1]);
+    assert_eq!(receiver.counters().malformed_datagrams, 1);
+    assert_eq!(receiver.poll_transmit(now, &mut Vec::new()), None);
+    assert_eq!(receiver.poll_timeout(), None);
 }
 
 #[test]

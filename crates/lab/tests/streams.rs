@@ -61,3 +61,84 @@ fn property_new_reno_keeps_a_queue_of_one_bdp_busy_with_each_loss_detection() {
         assert_eq!(timeouts, 0.0, "{rule}");
     }
 }
+
+#[test]
+fn a_stream_of_so_many_bytes_arrives_and_ends() {
+    for rule in LOSS_DETECTIONS {
+        let rule = format!("flow-defaults.loss-detection={rule}");
+        let overrides = [
+            &rule,
+            "flows.0.bytes=5 MB",
+            "links.there.loss=1 %",
+            "statistics={}",
+        ];
+        let report = run_seeds(&scenario(BED, &overrides), 2);
+        assert_eq!(mean(&report, "transfers", Subject::Flow(0)), 1.0, "{rule}");
+        let goodput = mean(&report, "goodput", Subject::Flow(0));
+        assert_eq!(goodput, 5e6 * 8.0 / 60.0, "{rule}");
+        // At 10 Mbit/s it takes 4.1 s; loss makes it about four times that.
+        let milliseconds = mean(&report, "transfer-time-mean", Subject::Flow(0));
+        assert!(
+            (8e3..40e3).contains(&milliseconds),
+            "{rule}: {milliseconds}"
+        );
+        assert!(mean(&report, "retransmissions", Subject::Flow(0)) > 0.005);
+    }
+}
+
+#[test]
+fn a_controller_without_window_is_paced() {
+    let overrides = ["flows.0.controller=fixed", "flows.0.fixed-rate=9.5 Mbit/s"];
+    let report = run_seeds(&scenario(BED, &overrides), 1);
+    let throughput = mean(&report, "throughput", Subject::Flow(0));
+    assert!((throughput / 9.5e6 - 1.0).abs() < 0.001, "{throughput}");
+    assert_eq!(mean(&report, "retransmissions", Subject::Flow(0)), 0.0);
+    // Nothing queues: 25 ms, and 1.2 ms of serialization.
+    assert!(mean(&report, "delay-p99", Subject::Flow(0)) < 26.4);
+}
+
+#[test]
+fn acknowledgements_cross_a_reverse_link_that_another_flow_fills() {
+    let both_ways = r#"
+[routes.reversed]
+forward = ["back"]
+reverse = ["there"]
+[[flows]]
+name = "against"
+kind = "bulk"
+controller = "new-reno"
+packet = "1460 B"
+overhead = "30 B"
+paths = ["reversed"]
+"#;
+    let text = format!("{BED}{both_ways}");
+    for rule in LOSS_DETECTIONS {
+        let rule = format!("flow-defaults.loss-detection={rule}");
+        let report = run_seeds(&scenario(&text, &[&rule, "links.back.queue=62500 B"]), 1);
+        // Acknowledgements wait in the other flow's queue and leave it in clusters, so that both
+        // links idle in turn: about 70 % is what Zhang, Shenker & Clark (1991) found for two-way
+        // traffic.
+        for link in 0..2 {
+            let utilisation = mean(&report, "utilisation", Subject::Link(link));
+            assert!((0.65..0.8).contains(&utilisation), "{rule}: {utilisation}");
+        }
+        for flow in 0..2 {
+            let goodput = mean(&report, "goodput", Subject::Flow(flow));
+            assert!((6e6..8e6).contains(&goodput), "{rule}: {goodput}");
+        }
+    }
+}
+
+#[test]
+fn short_flows_fetch_objects_of_30_to_50_kb_every_ten_seconds() {
+    let overrides = ["flows.0.kind=short", "duration=2000 s", "statistics={}"];
+    let report = run_seeds(&scenario(BED, &overrides), 2);
+    // Idle for 10 s in the mean, and some 0.3 s for the object.
+    let transfers = mean(&report, "transfers", Subject::Flow(0));
+    assert!((165.0..225.0).contains(&transfers), "{transfers}");
+    let object_bytes = mean(&report, "goodput", Subject::Flow(0)) * 2_000.0 / 8.0 / transfers;
+    assert!((38e3..42e3).contains(&object_bytes), "{object_bytes}");
+    // 28 segments from a window of ten, doubling: two to three round trips after the first half.
+    let milliseconds = mean(&report, "transfer-time-mean", Subject::Flow(0));
+    assert!((100.0..250.0).contains(&milliseconds), "{milliseconds}");
+}

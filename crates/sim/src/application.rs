@@ -20,8 +20,8 @@ pub enum Application {
 /// Objects fetched one after the other, as browsers do (RFC 8868 §6.5: 30 to 50 kB, equally likely,
 /// then idle for a time that is exponentially distributed with a mean of 10 s).
 ///
-/// Each object has a session of its own and so starts slowly: short flows stand for connections that
-/// come and go, not for one that has learnt the path.
+/// Each object has a session of its own and so starts slowly: short flows stand for connections
+/// that come and go, not for one that has learnt the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShortObjects {
     /// Least bytes of an object.

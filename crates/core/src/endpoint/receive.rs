@@ -49,6 +49,10 @@ impl Endpoint {
                 Ok(WireFrame::Feedback { path }) => {
                     self.on_feedback(now, meta.path, path, &mut report);
                 }
+                // Without a packet number a segment cannot be acknowledged.
+                Ok(WireFrame::Segment { .. }) if tracking == Tracking::Untracked => {
+                    self.counters.malformed_datagrams += 1;
+                }
                 Ok(frame) => self.on_wire_frame(now, meta.path, frame),
                 Err(_) => self.counters.malformed_datagrams += 1,
             }

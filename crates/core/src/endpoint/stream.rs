@@ -149,6 +149,7 @@ impl Endpoint {
         let own = &mut stream.paths[id.index()];
         if !chunk.is_new {
             own.is_urgent = false;
+            own.newest_resent = Some(packet.packet_number);
             path.counters.retransmitted_packets += 1;
             path.counters.retransmitted_bytes += u64::from(packet.bytes);
         }
@@ -282,10 +283,11 @@ impl Endpoint {
         };
         let own = &mut stream.paths[on.index()];
         let is_cumulative = self.config.loss_detection == LossDetection::TcpCumulative;
-        let rtt = own
-            .duplicate_acks
-            .on_advance(now, offset)
-            .filter(|_| is_cumulative);
+        let sample = own.duplicate_acks.on_advance(now, offset);
+        let sample = sample.filter(|_| is_cumulative);
+        // As Vegas keeps the time of each segment, but for those that may be taken for another's.
+        let newest_resent = own.newest_resent;
+        let is_timed = |number| is_cumulative && newest_resent.is_none_or(|resent| number > resent);
         if !is_cumulative {
             // Reports name packets: only one whose report got lost is settled by the offset.
             settled.retain(|packet| path.recovery.is_passed_over(packet.packet_number));
@@ -293,10 +295,10 @@ impl Endpoint {
         let mut digest = self.scratch.digest.take().unwrap_or_default();
         if path
             .recovery
-            .on_cumulative_ack(now, settled, rtt, &mut digest)
+            .on_cumulative_ack(now, settled, sample, is_timed, &mut digest)
         {
             path.recovery.set_departed_bytes(0);
-            if rtt.is_some() {
+            if sample.is_some() {
                 own.timer.on_sample(path.recovery.rtt(), Duration::ZERO);
             }
             let is_outstanding = path.recovery.outstanding_bytes() > 0;
@@ -420,8 +422,8 @@ impl Endpoint {
         }
     }
 
-    /// RFC 6298 §5.4 to 5.6. All that is outstanding leaves flight, and is sent again from the first
-    /// unacknowledged byte on as far as the window allows.
+    /// RFC 6298 §5.4 to 5.6. All that is outstanding leaves flight, and is sent again from the
+    /// first unacknowledged byte on as far as the window allows.
     fn on_retransmission_timeout(&mut self, now: Instant, id: PathId) {
         let prior_bytes_in_flight = self.paths[id.index()].recovery.outstanding_bytes();
         self.declare_silent(now, id);

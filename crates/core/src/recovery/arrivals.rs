@@ -37,8 +37,8 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Nothing has arrived. `follows_stream` says whether reports are due as the order of a stream's
-    /// segments suggests, until the sender asks for a schedule.
+    /// Nothing has arrived. `follows_stream` says whether reports are due as the order of a
+    /// stream's segments suggests, until the sender asks for a schedule.
     pub(crate) fn new(follows_stream: bool) -> Self {
         Arrivals {
             ranges: Vec::with_capacity(MAX_RANGES + 1),
@@ -133,7 +133,7 @@ impl Arrivals {
     /// A segment has come, in the packet noted last: a report is due after `delay`, and with the
     /// second packet at once (RFC 5681 §4.2). Without effect once a schedule has been told.
     pub(crate) fn on_segment(&mut self, now: Instant, delay: Duration) {
-        if !self.follows_stream {
+        if !self.follows_stream || self.ranges.is_empty() {
             return;
         }
         let delay = match self.unreported_count {

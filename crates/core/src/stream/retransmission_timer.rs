@@ -37,8 +37,8 @@ impl RetransmissionTimer {
         }
     }
 
-    /// RFC 6298 §2.3 and 5.7: a new sample sets the timeout and ends back-off. `unmeasured_delay` is
-    /// what acknowledgements may take beyond the samples.
+    /// RFC 6298 §2.3 and 5.7: a new sample sets the timeout and ends back-off. `unmeasured_delay`
+    /// is what acknowledgements may take beyond the samples.
     pub(crate) fn on_sample(&mut self, rtt: &RttEstimator, unmeasured_delay: Duration) {
         let timeout = rtt.smoothed() + (rtt.variation() * 4).max(GRANULARITY) + unmeasured_delay;
         self.base = timeout.max(self.min);

@@ -1,5 +1,6 @@
 //! The tail loss probe (RFC 8985 §7): when the last packets of a flight may be lost, one more is
-//! sent before the retransmission timer runs out, so that its acknowledgement shows what is missing.
+//! sent before the retransmission timer runs out, so that its acknowledgement shows what is
+//! missing.
 
 use anabranch_units::{Duration, Instant};
 

@@ -1,5 +1,6 @@
 //! A network for two endpoints under test: paths of one rate and delay each way, with a drop-tail
-//! queue, losses, reordering, duplication and outages. Deliberately simpler than `link`, which the core must not know.
+//! queue, losses, reordering, duplication and outages. Deliberately simpler than `link`, which the
+//! core must not know.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
