@@ -38,6 +38,16 @@ pub struct LinkConfig {
 }
 
 impl LinkConfig {
+    /// Whether packets only take their time on it: nothing queues them, and nothing loses them.
+    pub(crate) fn is_line(&self) -> bool {
+        self.rate.is_none()
+            && self.trace.is_none()
+            && self.rate_schedule.is_empty()
+            && self.queue == QueueLimit::Unlimited
+            && self.loss == LossModel::None
+            && self.outages.is_empty()
+    }
+
     /// An idle link. Its chance comes from `seed` alone.
     ///
     /// # Errors

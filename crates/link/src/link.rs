@@ -13,9 +13,25 @@ use crate::loss::Loss;
 use crate::outage::Outage;
 use crate::packet::Packet;
 use crate::schedule::Schedule;
-use crate::statistics::LinkStatistics;
+use crate::statistics::{LinkStatistics, QueueStatistics};
 
-type Elements = Outage<Chain<Bottleneck, Loss<Delay>>>;
+/// What a link is made of.
+#[derive(Clone, Debug)]
+enum Elements {
+    /// Nothing but delay, as most ways back are.
+    Line(Delay),
+    All(Box<Outage<Chain<Bottleneck, Loss<Delay>>>>),
+}
+
+/// `$call` on whatever the link is made of.
+macro_rules! of_elements {
+    ($elements:expr, $inner:ident => $call:expr) => {
+        match $elements {
+            Elements::Line($inner) => $call,
+            Elements::All($inner) => $call,
+        }
+    };
+}
 
 /// One direction of a link, built by [`LinkConfig::build`]. It is driven as any [`Element`] is.
 #[derive(Clone, Debug)]
@@ -37,6 +53,9 @@ impl Link {
             None => Delay::new(delay),
             Some(model) => Delay::with_jitter(delay, model, rate.clone(), seed.derive("jitter")),
         };
+        if config.is_line() {
+            return Link::of(Elements::Line(delay));
+        }
         let loss = Loss::new(config.loss, seed.derive("loss"), delay);
         let (discipline, queue_seed) = (&config.discipline, seed.derive("queue"));
         let bottleneck = match config.trace.clone() {
@@ -44,8 +63,12 @@ impl Link {
             Some(trace) => Bottleneck::with_trace(trace, config.queue, discipline, queue_seed),
         };
         let chain = Chain::new(bottleneck, loss);
+        Link::of(Elements::All(Box::new(Outage::new(&config.outages, chain))))
+    }
+
+    fn of(elements: Elements) -> Self {
         Link {
-            elements: Outage::new(&config.outages, chain),
+            elements,
             dropped: VecDeque::new(),
             statistics: LinkStatistics::default(),
         }
@@ -58,7 +81,7 @@ impl Link {
     pub fn push(&mut self, now: Instant, packet: Packet) -> Result<(), Dropped> {
         self.statistics.offered_packets += 1;
         self.statistics.offered_bytes += u64::from(packet.size_bytes);
-        let result = self.elements.push(now, packet);
+        let result = of_elements!(&mut self.elements, inner => inner.push(now, packet));
         if let Err(dropped) = &result {
             self.statistics.dropped.record(dropped.cause);
         }
@@ -67,7 +90,7 @@ impl Link {
 
     /// Gives back the next packet that has left by `now`; see [`Element::pop`].
     pub fn pop(&mut self, now: Instant) -> Option<Packet> {
-        let packet = self.elements.pop(now)?;
+        let packet = of_elements!(&mut self.elements, inner => inner.pop(now))?;
         self.statistics.delivered_packets += 1;
         self.statistics.delivered_bytes += u64::from(packet.size_bytes);
         Some(packet)
@@ -75,7 +98,7 @@ impl Link {
 
     /// When a packet next leaves or is lost; see [`Element::next_at`].
     pub fn next_at(&self) -> Option<Instant> {
-        self.elements.next_at()
+        of_elements!(&self.elements, inner => inner.next_at())
     }
 
     /// Gives back a packet that was taken in and lost later; see [`Element::take_dropped`].
@@ -84,25 +107,33 @@ impl Link {
     }
 
     fn take_uncounted(&mut self) -> Option<Dropped> {
-        let dropped = self.elements.take_dropped()?;
+        let Elements::All(elements) = &mut self.elements else {
+            return None;
+        };
+        let dropped = elements.take_dropped()?;
         self.statistics.dropped.record(dropped.cause);
         Some(dropped)
     }
 
     /// How many packets are inside: pushed, not yet popped, not dropped.
     pub fn held_packets(&self) -> usize {
-        self.elements.held_packets()
+        of_elements!(&self.elements, inner => inner.held_packets())
     }
 
     /// Bytes in the bottleneck's queue at `now`, those of the packet in service included.
     pub fn queued_bytes(&mut self, now: Instant) -> u64 {
-        self.elements.advance(now);
-        self.elements.inner().first().queued_bytes()
+        match &mut self.elements {
+            Elements::Line(_) => 0,
+            Elements::All(elements) => {
+                elements.advance(now);
+                elements.inner().first().queued_bytes()
+            }
+        }
     }
 
     /// What happened up to `now`, which is not before the last call.
     pub fn statistics(&mut self, now: Instant) -> LinkStatistics {
-        self.elements.advance(now);
+        Element::advance(self, now);
         while let Some(dropped) = self.take_uncounted() {
             self.dropped.push_back(dropped);
         }
@@ -110,9 +141,24 @@ impl Link {
             read_at: now,
             observed: now - Instant::ZERO,
             held_packets: self.held_packets() as u64,
-            queued_bytes: self.elements.inner().first().queued_bytes(),
-            queue: self.elements.inner_mut().first_mut().statistics(now),
+            queued_bytes: self.queued_bytes(now),
+            queue: self.queue_statistics(now),
             ..self.statistics
+        }
+    }
+}
+
+impl Link {
+    fn queue_statistics(&mut self, now: Instant) -> QueueStatistics {
+        match &mut self.elements {
+            // Every packet leaves a bottleneck without a limit as it enters.
+            Elements::Line(_) => QueueStatistics {
+                served_packets: self.statistics.offered_packets,
+                served_bytes: self.statistics.offered_bytes,
+                started_packets: self.statistics.offered_packets,
+                ..QueueStatistics::default()
+            },
+            Elements::All(elements) => elements.inner_mut().first_mut().statistics(now),
         }
     }
 }
@@ -135,12 +181,12 @@ impl Element for Link {
     }
 
     fn advance(&mut self, now: Instant) {
-        self.elements.advance(now);
+        of_elements!(&mut self.elements, inner => inner.advance(now));
     }
 
     fn flush(&mut self, now: Instant, lost: &mut Vec<Packet>) {
         let before_count = lost.len();
-        self.elements.flush(now, lost);
+        of_elements!(&mut self.elements, inner => inner.flush(now, lost));
         for _ in before_count..lost.len() {
             self.statistics.dropped.record(DropCause::Outage);
         }
@@ -151,6 +197,6 @@ impl Element for Link {
     }
 
     fn earliest_exit(&self, entry: Instant) -> Instant {
-        self.elements.earliest_exit(entry)
+        of_elements!(&self.elements, inner => inner.earliest_exit(entry))
     }
 }
