@@ -86,6 +86,8 @@ pub enum SessionKind {
 pub struct StreamConfig {
     /// The most bytes kept for sending and sending again.
     pub send_buffer_bytes: usize,
+    /// The most of them that wait for being sent for the first time: more would only use memory.
+    pub max_unsent_bytes: usize,
     /// The most bytes that the peer may be ahead of this end's application, at least
     /// [`StreamConfig::INITIAL_WINDOW_BYTES`].
     pub receive_window_bytes: u64,
@@ -110,6 +112,7 @@ impl Default for StreamConfig {
     fn default() -> Self {
         StreamConfig {
             send_buffer_bytes: 4 << 20,
+            max_unsent_bytes: 256 << 10,
             receive_window_bytes: 4 << 20,
             delayed_ack: Duration::from_millis(40),
             min_retransmission_timeout: Duration::from_millis(200),

@@ -77,7 +77,7 @@ impl Stream {
     pub(crate) fn new(config: StreamConfig) -> Self {
         Stream {
             config,
-            send: SendStream::new(config.send_buffer_bytes),
+            send: SendStream::new(config.send_buffer_bytes, config.max_unsent_bytes),
             receive: ReceiveStream::new(config.receive_window_bytes),
             paths: Vec::new(),
             sending: None,

@@ -168,5 +168,7 @@ impl Flow {
 pub(crate) struct End {
     pub(crate) endpoint: Endpoint,
     pub(crate) alarm: Alarm,
+    /// When the endpoint wants to be called, as of the last time that it was served.
+    pub(crate) deadline: Option<Instant>,
     pub(crate) overhead_bytes: u32,
 }

@@ -150,6 +150,7 @@ impl World {
             Ok(End {
                 endpoint,
                 alarm: Alarm::UNSET,
+                deadline: None,
                 overhead_bytes,
             })
         };
@@ -328,13 +329,15 @@ impl World {
         if !end.alarm.ring(now) {
             return;
         }
-        let deadline = end.endpoint.poll_timeout().map(|(at, _)| at);
-        if deadline.is_some_and(|at| at <= now) {
+        if end.deadline.is_some_and(|at| at <= now) {
             end.endpoint.handle_timeout(now);
             self.serve(flow_id, side, observer);
         } else {
-            end.alarm
-                .set(deadline, Event::Endpoint(flow_id, side), &mut self.events);
+            end.alarm.set(
+                end.deadline,
+                Event::Endpoint(flow_id, side),
+                &mut self.events,
+            );
         }
     }
 
@@ -482,9 +485,12 @@ impl World {
             self.serve_stream(flow_id, side, observer);
             return self.serve(flow_id, side, observer);
         }
-        let deadline = end.endpoint.poll_timeout().map(|(at, _)| at.max(now));
-        end.alarm
-            .set(deadline, Event::Endpoint(flow_id, side), &mut self.events);
+        end.deadline = end.endpoint.poll_timeout().map(|(at, _)| at.max(now));
+        end.alarm.set(
+            end.deadline,
+            Event::Endpoint(flow_id, side),
+            &mut self.events,
+        );
     }
 }
 

@@ -157,6 +157,9 @@ impl Endpoint {
             .on_sent(now, chunk.end(), packet.bytes, chunk.is_new);
         own.timer.start(now);
         stream.send.on_sent(&chunk, *packet);
+        if stream.send.take_writable() {
+            self.events.push_back(Event::StreamWritable);
+        }
         if own.probe.is_wanted() {
             own.probe.on_sent(now, packet.packet_number);
             own.timer.restart(now);

@@ -12,6 +12,7 @@ pub(crate) struct SendStream {
     /// Offset of the first of `bytes`.
     base_offset: u64,
     capacity: usize,
+    max_unsent_bytes: usize,
     /// Whether the application wanted to write more than there was room for.
     is_write_refused: bool,
     is_finished: bool,
@@ -56,11 +57,12 @@ impl Chunk {
 }
 
 impl SendStream {
-    pub(super) fn new(capacity: usize) -> Self {
+    pub(super) fn new(capacity: usize, max_unsent_bytes: usize) -> Self {
         SendStream {
             bytes: VecDeque::new(),
             base_offset: 0,
             capacity: capacity.max(1),
+            max_unsent_bytes: max_unsent_bytes.max(1),
             is_write_refused: false,
             is_finished: false,
             acked_offset: 0,
@@ -73,7 +75,7 @@ impl SendStream {
 
     /// Takes as many of the bytes as there is room for.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> usize {
-        let taken = bytes.len().min(self.capacity - self.bytes.len());
+        let taken = bytes.len().min(self.room());
         self.bytes.extend(&bytes[..taken]);
         self.is_write_refused = taken < bytes.len();
         taken
@@ -92,10 +94,17 @@ impl SendStream {
         self.bytes.is_empty() && self.segments.is_empty() && self.next_offset == self.end()
     }
 
-    /// Whether a writer that was refused may try again: once a quarter of the buffer is free.
+    /// How many more bytes may be written now.
+    fn room(&self) -> usize {
+        let unsent_bytes = self.written_end().saturating_sub(self.next_offset) as usize;
+        let unsent_room = self.max_unsent_bytes.saturating_sub(unsent_bytes);
+        unsent_room.min(self.capacity - self.bytes.len())
+    }
+
+    /// Whether a writer that was refused may try again: once a quarter of either limit is free.
     pub(crate) fn take_writable(&mut self) -> bool {
-        let has_room = self.capacity - self.bytes.len() >= self.capacity.div_ceil(4);
-        has_room && core::mem::take(&mut self.is_write_refused)
+        let worth = self.capacity.min(self.max_unsent_bytes).div_ceil(4);
+        self.room() >= worth && core::mem::take(&mut self.is_write_refused)
     }
 
     /// Everything below has arrived.

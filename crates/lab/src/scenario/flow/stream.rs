@@ -52,6 +52,8 @@ pub(super) fn config(table: &Table<'_>) -> Read<Config> {
     let stream = StreamConfig {
         // What the peer may take must also be kept for sending again.
         send_buffer_bytes: usual.send_buffer_bytes.max(receive_window_bytes as usize),
+        // Simulated applications write the moment that they may.
+        max_unsent_bytes: 16 << 10,
         receive_window_bytes,
         delayed_ack: table.or("delayed-ack", usual.delayed_ack, delayed_ack)?,
         min_retransmission_timeout: table.or(
