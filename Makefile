@@ -2,8 +2,11 @@
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 DEMO_ARGUMENTS ?=
+RMCAT_SEEDS ?= 5
+RMCAT_CONTROLLERS ?= delay-bbr,gcc,gcc-kalman,nada,scream,scream-v1,copa,bbr3,bbr-webrtc,tfrc,arc,cubic,new-reno
+RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-on-time,feedback-overhead
 
-.PHONY: help demo test bench fuzz papers clean
+.PHONY: help demo test bench fuzz papers rmcat clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -29,6 +32,10 @@ fuzz: ## look for inputs that break a parser, FUZZ_SECONDS each (needs cargo-fuz
 
 papers: ## test what papers claim over ten seeds; writes anabranch-report.html
 	$(CARGO) run --release --quiet -p anabranch -- reproduce
+
+rmcat: ## RFC 8867's cases with every media controller: a table, and rmcat.svg (a few minutes)
+	$(CARGO) run --release --quiet -p anabranch -- compare --controllers $(RMCAT_CONTROLLERS) \
+	  --seeds $(RMCAT_SEEDS) --metrics $(RMCAT_METRICS) --plot rmcat.svg scenarios/rmcat/*.toml
 
 clean: ## remove what was built
 	$(CARGO) clean

@@ -8,6 +8,7 @@ mod keygen;
 mod plot;
 mod progress;
 mod recv;
+mod registry;
 mod reproduce;
 mod run;
 mod schema;
@@ -38,12 +39,14 @@ then `anabranch recv --help` and `anabranch send --help`. To experiment: `anabra
 #[derive(Debug, Subcommand)]
 enum Command {
     Compare(compare::Arguments),
+    Controllers(registry::ControllerArguments),
     Demo(demo::Arguments),
     Keygen(keygen::Arguments),
     Plot(plot::Arguments),
     Recv(recv::Arguments),
     Reproduce(reproduce::Arguments),
     Run(run::Arguments),
+    Schedulers(registry::SchedulerArguments),
     Schema(schema::Arguments),
     Send(send::Arguments),
 }
@@ -51,12 +54,14 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Controllers(arguments) => registry::controllers(&arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),
         Command::Plot(arguments) => plot::run(&arguments),
         Command::Recv(arguments) => recv::run(arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::Schedulers(arguments) => registry::schedulers(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Send(arguments) => send::run(arguments),
     };

@@ -56,10 +56,11 @@ pub(crate) struct Arguments {
     /// The receiver's public key.
     #[arg(long, value_name = "PUBKEY")]
     peer: PublicKey,
-    /// Congestion controller of every path.
+    /// Congestion controller of every path, with any options: `cubic:hystart=classic`.
+    /// `anabranch controllers` lists them.
     #[arg(long, value_name = "NAME", default_value_t = Config::default().controller)]
     controller: String,
-    /// Packet scheduler.
+    /// Packet scheduler; `anabranch schedulers` lists them.
     #[arg(long, value_name = "NAME", default_value_t = Config::default().scheduler)]
     scheduler: String,
     /// How old a frame may be that is still sent, such as "500 ms"; key frames always are.

@@ -2,8 +2,8 @@
 //! chance.
 //!
 //! The *controller under test* of a scenario is that of its first flow; every flow that has the
-//! same one gets the one that is compared, and the others, which are its company, keep theirs. So
-//! it is with schedulers.
+//! same one, options of its own aside, gets the one that is compared, and the others, which are its
+//! company, keep theirs. So it is with schedulers.
 //!
 //! All columns meet the same seeds, and with them the same network, so that they are compared seed
 //! by seed: the differences from the first column have a mean and an interval of their own.
@@ -65,10 +65,8 @@ impl Column {
             return changed;
         };
         for config in changed.flows.iter_mut().filter_map(FlowSpec::config_mut) {
-            if let Some(controller) = &self.controller
-                && config.controller == under_test.controller
-            {
-                config.controller.clone_from(controller);
+            if let Some(controller) = &self.controller {
+                replace(&mut config.controller, &under_test.controller, controller);
             }
             if let Some(scheduler) = &self.scheduler
                 && config.scheduler == under_test.scheduler
@@ -79,6 +77,22 @@ impl Column {
         changed.expectations.clear();
         changed
     }
+}
+
+/// Puts `controller` in the place of `own` if that is the one under test; if it has options beyond
+/// that one's, with these as well, if there are such.
+fn replace(own: &mut String, under_test: &str, controller: &str) {
+    let Some(options) = own.strip_prefix(under_test) else {
+        return;
+    };
+    if !options.is_empty() && !options.starts_with(':') {
+        return;
+    }
+    let with_options = format!("{controller}{options}");
+    *own = match congestion::check(&with_options) {
+        Ok(_) => with_options,
+        Err(_) => controller.to_owned(),
+    };
 }
 
 /// Why a comparison cannot be made.
@@ -307,5 +321,24 @@ fn subject_name(scenario: &Scenario, subject: Subject) -> Option<String> {
         Subject::All => None,
         Subject::Flow(flow) => Some(scenario.flows[flow].name.clone()),
         Subject::Link(link) => Some(scenario.links[link].name.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_compared_replaces_the_controller_under_test_and_keeps_options_that_it_has_too() {
+        let replaced = |own: &str, controller: &str| {
+            let mut own = own.to_owned();
+            replace(&mut own, "nada", controller);
+            own
+        };
+        assert_eq!(replaced("nada", "gcc"), "gcc");
+        assert_eq!(replaced("nada:priority=2", "gcc"), "gcc");
+        assert_eq!(replaced("nada:priority=2", "nada"), "nada:priority=2");
+        assert_eq!(replaced("new-reno", "gcc"), "new-reno");
+        assert_eq!(replaced("nada2", "gcc"), "nada2");
     }
 }

@@ -128,7 +128,7 @@ impl CongestionController for Bic {
             self.window.enter_recovery();
         }
         let mut left = self.window.acked_segments(feedback);
-        if !Window::may_grow(feedback) {
+        if !self.window.may_grow(feedback) {
             return;
         }
         if self.window.is_in_slow_start() {

@@ -125,7 +125,7 @@ impl<L: Law> Probing<L> {
         let in_flight = self.window.segments_of(feedback.bytes_in_flight);
         let round_trip = feedback.rtt.smoothed().as_secs_f64();
         let wanted = self.law.window(now, &self.path, round_trip, in_flight);
-        let most = if !Window::may_grow(feedback) {
+        let most = if !self.window.may_grow(feedback) {
             self.window.segments
         } else if self.has_limiter {
             self.window.segments + acked_segments
@@ -158,7 +158,7 @@ impl<L: Law> CongestionController for Probing<L> {
         let acked_segments = self.window.acked_segments(feedback);
         if !self.is_in_slow_start {
             self.apply_law(now, feedback, acked_segments);
-        } else if Window::may_grow(feedback) {
+        } else if self.window.may_grow(feedback) {
             self.window.slow_start(acked_segments);
         }
     }

@@ -204,11 +204,12 @@ impl CongestionController for Compound {
         if was_in_recovery {
             self.begin_round();
         }
+        let may_grow = self.window.may_grow_from(feedback, self.whole_window());
         let newest = feedback.acked.last();
         if newest.is_some_and(|newest| self.round.is_ended_by(newest)) {
-            self.on_round_end(Window::may_grow(feedback));
+            self.on_round_end(may_grow);
         }
-        if Window::may_grow(feedback) {
+        if may_grow {
             self.on_acked(acked_segments);
         }
     }

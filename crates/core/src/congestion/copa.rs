@@ -11,7 +11,8 @@
 //! Deviations:
 //! 1. A report of several packets is taken packet by packet, all with its round-trip times.
 //! 2. The velocity is at most the window, as in the authors' genericCC.
-//! 3. The window does not grow while the source is the limit; it may shrink.
+//! 3. The window does not grow while the source is the limit and uses less than half of it (RFC
+//!    7661 §4.4); it may shrink.
 //! 4. A retransmission timeout or a path gone silent leaves two packets and slow start.
 
 #[cfg(test)]
@@ -21,6 +22,7 @@ use std::collections::VecDeque;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
+use super::window::PeakFlight;
 use super::{
     CongestionController, ControlParameters, ControllerConfig, ControllerOption, Feedback,
     FeedbackSchedule, OptionValues, Timeout,
@@ -131,6 +133,7 @@ struct Copa {
     round_window: f64,
     had_loss_in_round: bool,
     was_limited_in_round: bool,
+    flight: PeakFlight,
     round_count: u64,
     /// The round trip in which the queue was last nearly empty.
     empty_in_round: u64,
@@ -166,6 +169,7 @@ impl Copa {
             round_window: window,
             had_loss_in_round: false,
             was_limited_in_round: false,
+            flight: PeakFlight::default(),
             round_count: 0,
             empty_in_round: 0,
             loss_answered_until: 0,
@@ -308,6 +312,7 @@ impl Copa {
 impl CongestionController for Copa {
     fn on_sent(&mut self, _now: Instant, packet: &SentPacket) {
         self.next_packet_number = packet.packet_number + 1;
+        self.flight.on_sent(packet);
     }
 
     fn on_feedback(
@@ -324,7 +329,12 @@ impl CongestionController for Copa {
         for lost in feedback.lost {
             self.on_lost(lost.packet_number);
         }
-        let is_limited = feedback.is_window_limited || !feedback.is_app_limited;
+        self.flight.on_feedback(feedback, self.next_packet_number);
+        let is_limited = feedback.is_window_limited
+            || !feedback.is_app_limited
+            || self
+                .flight
+                .is_over_half_of((self.window * self.packet_bytes) as u64);
         self.was_limited_in_round |= is_limited;
         for acked in feedback.acked {
             self.on_acked(is_limited);

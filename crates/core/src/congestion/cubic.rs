@@ -243,7 +243,7 @@ impl CongestionController for Cubic {
             self.on_congestion(flight_segments, 1.0);
         }
         let acked_segments = self.window.acked_segments(feedback);
-        if !Window::may_grow(feedback) {
+        if !self.window.may_grow(feedback) {
             self.put_off_epoch(now);
         } else if acked_segments > 0.0 {
             self.on_acked(now, feedback, acked_segments);

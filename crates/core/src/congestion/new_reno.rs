@@ -11,11 +11,14 @@
 //! 4. Packet conservation in recovery is left to the window: packets in flight above it must leave
 //!    before new ones enter.
 //! 5. Losses that turn out spurious are not undone.
-//! 6. `abc=off` takes byte counting away (RFC 3465): a segment per report in slow start, MSS²/cwnd
+//! 6. The window grows if it kept the sender from sending (RFC 9002 §7.8), or if more than half of
+//!    it was in flight at once (RFC 7661 §4.4; Linux in slow start): see `window.rs`.
+//! 7. `abc=off` takes byte counting away (RFC 3465): a segment per report in slow start, MSS²/cwnd
 //!    per report after it (RFC 5681 eq. 3), as in the years before 2003 and in ns-2.
 
 use anabranch_units::{DataRate, Duration, Ecn, Instant};
 
+use super::window::PeakFlight;
 use super::{
     CongestionController, ControlParameters, ControllerConfig, ControllerOption, Feedback,
     FeedbackSchedule, OptionValues, Timeout,
@@ -68,6 +71,7 @@ struct NewReno {
     smoothed_rtt: Option<Duration>,
     retransmission_timeout: Duration,
     last_sent_at: Instant,
+    flight: PeakFlight,
 }
 
 impl NewReno {
@@ -96,6 +100,7 @@ impl NewReno {
             smoothed_rtt: None,
             retransmission_timeout: MIN_RETRANSMISSION_TIMEOUT,
             last_sent_at: Instant::ZERO,
+            flight: PeakFlight::default(),
         }
     }
 
@@ -180,6 +185,7 @@ impl CongestionController for NewReno {
         }
         self.last_sent_at = now;
         self.next_packet_number = packet.packet_number + 1;
+        self.flight.on_sent(packet);
     }
 
     fn on_feedback(
@@ -189,6 +195,7 @@ impl CongestionController for NewReno {
         _session: &SessionView,
         _paths: &[PathView],
     ) {
+        self.flight.on_feedback(feedback, self.next_packet_number);
         if feedback.rtt.has_sample() {
             self.smoothed_rtt = Some(feedback.rtt.smoothed());
             self.retransmission_timeout =
@@ -216,8 +223,8 @@ impl CongestionController for NewReno {
             return;
         }
         self.is_in_recovery = false;
-        // RFC 9002 §7.8.
-        if feedback.is_window_limited {
+        // RFC 9002 §7.8, RFC 7661 §4.4.
+        if feedback.is_window_limited || self.flight.is_over_half_of(self.congestion_window) {
             self.on_acked(acked_bytes, packet_count);
         }
     }
@@ -360,11 +367,17 @@ mod tests {
     }
 
     #[test]
-    fn rfc9002_7_8_only_a_full_window_grows() {
+    fn rfc7661_4_4_only_a_window_of_which_half_was_used_grows() {
         let mut rig = Rig::start();
-        rig.send(10);
-        rig.tell(0, 10, false, 0);
+        rig.send(5);
+        rig.tell(0, 5, false, 0);
         assert_eq!(rig.segments(), 10);
+        rig.send(6);
+        rig.tell(0, 6, false, 0);
+        assert_eq!(rig.segments(), 16);
+        rig.send(6);
+        rig.tell(0, 6, false, 0);
+        assert_eq!(rig.segments(), 16, "more than twice six");
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! 3. The window is halved as in ns-2 (min(cwnd, advertised window); nothing is advertised here),
 //!    not the flight of RFC 5681 eq. 4. Inflation by duplicate acknowledgements is recovery's.
 //! 4. A window never falls below two segments but by a timeout (ns-2: half may be less than two).
-//! 5. Growth only of a full window, idle restart, silence and marks: see `window.rs`, 3 to 6; marks
+//! 5. Growth only of a used window, idle restart, silence and marks: see `window.rs`, 3 to 6; marks
 //!    count once per window. ns-2 grows an idle source's window too.
 
 use anabranch_units::Instant;
@@ -70,7 +70,7 @@ impl CongestionController for Reno {
         self.window.hear(feedback);
         if !feedback.lost.is_empty() || self.window.has_new_mark(feedback) {
             self.on_fast_retransmit();
-        } else if Window::may_grow(feedback) && !feedback.acked.is_empty() {
+        } else if self.window.may_grow(feedback) && !feedback.acked.is_empty() {
             self.on_acknowledgement();
         }
     }

@@ -193,7 +193,7 @@ impl CongestionController for Vegas {
         if self.window.is_in_recovery() {
             return;
         }
-        let may_grow = Window::may_grow(feedback);
+        let may_grow = self.window.may_grow(feedback);
         if was_in_recovery {
             self.begin_round();
         }

@@ -9,7 +9,9 @@
 //!    Losses of packets that left before it are the same congestion event; acknowledgements of them
 //!    do not open the window. Packet conservation is left to the window: what is in flight above it
 //!    must leave before anything enters.
-//! 3. The window grows only if it kept the sender from sending (RFC 9002 §7.8).
+//! 3. The window grows only if it kept the sender from sending (RFC 9002 §7.8), or if more than half
+//!    of it was in flight at once (RFC 7661 §4.4; Linux in slow start): video, of which 0.8 of the
+//!    window's rate is asked, never fills a window, and would stay at the initial one for ever.
 //! 4. A mark Congestion Experienced is a congestion event like a loss (RFC 3168 §6.1.2).
 //! 5. A path that has fallen silent is a retransmission timeout: one segment, and the threshold is
 //!    not lowered again until something is acknowledged (RFC 5681 §3.1).
@@ -35,6 +37,36 @@ pub(super) const DELAYED_ACKNOWLEDGEMENTS: FeedbackSchedule = FeedbackSchedule {
     ..FeedbackSchedule::EVERY_PACKET
 };
 
+/// The most that was in flight at once in this round trip and the last one: Linux's
+/// `max_packets_out`, RFC 7661's pipeACK.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PeakFlight {
+    /// The first packet number that left after the round's beginning.
+    round_ends_with: u64,
+    bytes: u64,
+    previous_bytes: u64,
+}
+
+impl PeakFlight {
+    pub(super) fn on_sent(&mut self, packet: &SentPacket) {
+        self.bytes = self.bytes.max(packet.bytes_in_flight);
+    }
+
+    pub(super) fn on_feedback(&mut self, feedback: &Feedback<'_>, next_packet_number: u64) {
+        let newest = feedback.acked.last();
+        if newest.is_some_and(|acked| acked.sent.packet_number >= self.round_ends_with) {
+            self.round_ends_with = next_packet_number;
+            self.previous_bytes = self.bytes;
+            self.bytes = feedback.bytes_in_flight;
+        }
+    }
+
+    /// RFC 7661 §4.3: whether such a window is validated, so that it may grow.
+    pub(super) fn is_over_half_of(&self, window_bytes: u64) -> bool {
+        window_bytes < self.bytes.max(self.previous_bytes).saturating_mul(2)
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Window {
     /// `cwnd`.
@@ -55,6 +87,7 @@ pub(super) struct Window {
     is_timed_out: bool,
     retransmission_timeout: Duration,
     last_sent_at: Instant,
+    pub(super) flight: PeakFlight,
 }
 
 impl Window {
@@ -79,6 +112,7 @@ impl Window {
             is_timed_out: false,
             retransmission_timeout: MIN_RETRANSMISSION_TIMEOUT,
             last_sent_at: Instant::ZERO,
+            flight: PeakFlight::default(),
         }
     }
 
@@ -93,11 +127,13 @@ impl Window {
         }
         self.last_sent_at = now;
         self.next_packet_number = packet.packet_number + 1;
+        self.flight.on_sent(packet);
         is_restart.then_some(idle)
     }
 
     /// Takes the round-trip time and notes that the path lives. To be called first.
     pub(super) fn hear(&mut self, feedback: &Feedback<'_>) {
+        self.flight.on_feedback(feedback, self.next_packet_number);
         if feedback.rtt.has_sample() {
             self.smoothed_rtt = Some(feedback.rtt.smoothed());
             let timeout = feedback.rtt.probe_timeout();
@@ -126,9 +162,17 @@ impl Window {
         self.is_in_recovery = true;
     }
 
-    /// Whether what is acknowledged may open the window (RFC 9002 §7.8).
-    pub(super) fn may_grow(feedback: &Feedback<'_>) -> bool {
+    /// Whether what is acknowledged may open the window.
+    pub(super) fn may_grow(&self, feedback: &Feedback<'_>) -> bool {
+        self.may_grow_from(feedback, self.segments)
+    }
+
+    /// Whether it may open a window of so many segments, of which this one is a part.
+    pub(super) fn may_grow_from(&self, feedback: &Feedback<'_>, segments: f64) -> bool {
         feedback.is_window_limited
+            || self
+                .flight
+                .is_over_half_of((segments * self.segment_bytes as f64) as u64)
     }
 
     /// Segments acknowledged that left after recovery had begun; any of them end it.
@@ -257,7 +301,7 @@ impl Round {
 mod tests {
     use super::super::reno::Reno;
     use super::super::testing::beds::segment_config;
-    use super::super::testing::{Report, Rig};
+    use super::super::testing::{Bed, Report, Rig, Source, bed_config, ten_megabits, with_flows};
     use super::*;
 
     #[test]
@@ -306,6 +350,66 @@ mod tests {
                 ..segment_config()
             };
             assert_eq!(Window::new(&config).control().ecn, ecn);
+        }
+    }
+
+    #[test]
+    fn rfc7661_4_3_the_flight_of_this_round_and_the_last_validates_a_window_below_twice_it() {
+        let mut rig = Rig::of_segments(Reno::new(&segment_config()));
+        let unused = Report {
+            acked: 1,
+            has_window_left: true,
+            ..Report::default()
+        };
+        let mut validated = Vec::new();
+        rig.send(3);
+        for _ in 0..4 {
+            let flight = rig.controller.window.flight;
+            validated.push((flight.is_over_half_of(5_999), flight.is_over_half_of(6_000)));
+            // A round each: the last packet of the one before is acknowledged.
+            while rig.flying.len() > 1 {
+                rig.flying.remove(0);
+            }
+            rig.report(unused);
+            rig.send(1);
+        }
+        let expected = [(true, false), (true, false), (false, false), (false, false)];
+        assert_eq!(validated, expected);
+    }
+
+    /// Names of all who share this rule.
+    const WINDOWS: [&str; 7] = [
+        "bic", "compound", "copa", "cubic", "new-reno", "reno", "vegas",
+    ];
+
+    /// The target in Mbit/s after so many seconds of video of at most `max` Mbit/s, alone.
+    fn target_after(name: &str, max: u64, seconds: u64) -> f64 {
+        let max = DataRate::from_megabits_per_second(max);
+        let flows = [(name, Source::Video { max }, 0)];
+        let bed = Bed::new(ten_megabits(50));
+        let mut target = DataRate::ZERO;
+        with_flows(bed, &bed_config(1), &flows, seconds)
+            .run_observed(Instant::from_secs(seconds), |_, _, controller| {
+                target = controller.control().target_rate
+            });
+        target.megabits_per_second()
+    }
+
+    #[test]
+    fn property_a_camera_of_four_megabits_gets_them_on_a_free_path_of_ten() {
+        for name in WINDOWS {
+            let target = target_after(name, 4, 10);
+            assert!(0.8 * target >= 4.0, "{name}: {target}");
+        }
+    }
+
+    #[test]
+    fn property_rfc7661_a_camera_does_not_raise_its_window_beyond_twice_its_use() {
+        for name in WINDOWS {
+            let target = target_after(name, 1, 120);
+            // Eight packets leave in a round trip and the 8 ms for which a report waits for a second
+            // packet. 17 packets in 50 ms are 2.8 Mbit/s.
+            assert!(target <= 17.0 * 0.165, "{name}: {target}");
         }
     }
 

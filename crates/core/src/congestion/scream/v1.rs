@@ -9,7 +9,8 @@
 //!    2018 has it; as printed in the RFC the rate falls by loss and a long RTP queue only.
 //! 4. The session asks its encoder for 0.8 of the target rate, so that what is sent counts as 1/0.8
 //!    of itself where it bounds or corrects the target rate; else it would pull it down by itself.
-//! 5. MSS is the largest packet; the least window is 3000 bytes or two of them.
+//! 5. MSS is the largest packet; the least window is 3000 bytes or two of them, and what is granted
+//!    no less than the least target rate needs.
 //! 6. After an outage it starts again with the least window, in fast increase, at half the rate. A
 //!    retransmission timeout counts as a loss.
 
@@ -352,12 +353,14 @@ impl CongestionController for ScreamV1 {
             0.0
         };
         let rtt_seconds = self.smoothed_rtt.as_secs_f64().max(1e-3);
+        let least = self.min_rate / 8.0 * rtt_seconds;
         let pacing_rate = (8.0 * self.congestion_window / rtt_seconds)
             .max(MIN_PACING)
+            .max(self.min_rate)
             .max(8.0 * self.segment_bytes);
         let bits = |rate: f64| DataRate::from_bits_per_second(rate as u64);
         ControlParameters {
-            congestion_window: Some((self.congestion_window + room) as u64),
+            congestion_window: Some((self.congestion_window + room).max(least) as u64),
             pacing_rate: Some(bits(pacing_rate)),
             ecn: if self.is_ecn_capable {
                 Ecn::Ect0

@@ -13,7 +13,8 @@
 //! 5. The send queue corrects the target rate by its delay, as the draft's `rate_adjust_factor`;
 //!    the queue is the path's part of the session's backlog, the least of 100 ms instead of what
 //!    each new frame finds. Frame sizes are unknown to a controller.
-//! 6. MSS is the largest packet, the least window two of them.
+//! 6. MSS is the largest packet, the least reference window two of them; and the send window is
+//!    never less than the least target rate needs, or an encoder at its least would queue for ever.
 //! 7. An outage or a retransmission timeout counts as one loss.
 
 #[cfg(test)]
@@ -478,7 +479,8 @@ impl CongestionController for ScreamV2 {
     /// Send window: 1.5 to 3 reference windows in flight, the less the longer the queue.
     fn control(&self) -> ControlParameters {
         let overhead = MIN_OVERHEAD + (MAX_OVERHEAD - MIN_OVERHEAD) * self.delay.freedom();
-        let window = (self.reference_window * overhead) as u64;
+        let least = self.min_rate / 8.0 * self.smoothed_rtt.as_secs_f64();
+        let window = (self.reference_window * overhead).max(least) as u64;
         let pacing_rate = self.pacing_factor * self.target_rate;
         let bits = |rate: f64| DataRate::from_bits_per_second(rate as u64);
         ControlParameters {

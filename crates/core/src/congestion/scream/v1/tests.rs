@@ -330,3 +330,15 @@ fn property_beside_reno_the_delay_target_rises_and_keeps_a_greedy_flow_alive() {
     let without = Measures::of(&run[0], 60, 120).utilisation;
     assert!(without < 0.2, "{without}");
 }
+
+#[test]
+fn window_and_pacing_never_starve_an_encoder_at_its_least() {
+    let mut rig = rig("");
+    rig.controller.min_rate = 200_000.0;
+    rig.controller.target_rate = 200_000.0;
+    rig.controller.congestion_window = 2_000.0;
+    rig.controller.smoothed_rtt = Duration::from_millis(400);
+    let control = rig.controller.control();
+    assert_eq!(control.congestion_window, Some(10_000));
+    assert!(control.pacing_rate.unwrap().bits_per_second() >= 200_000);
+}

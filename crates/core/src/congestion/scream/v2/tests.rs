@@ -369,3 +369,15 @@ fn property_l4s_about_two_marks_a_round_trip_and_hardly_a_queue() {
         assert_eq!(measures.loss_ratio, 0.0);
     }
 }
+
+#[test]
+fn window_and_pacing_never_starve_an_encoder_at_its_least() {
+    let mut rig = rig();
+    rig.controller.min_rate = 200_000.0;
+    rig.controller.target_rate = 200_000.0;
+    rig.controller.reference_window = 2_000.0;
+    rig.controller.smoothed_rtt = Duration::from_millis(400);
+    let control = rig.controller.control();
+    assert_eq!(control.congestion_window, Some(10_000));
+    assert!(control.pacing_rate.unwrap().bits_per_second() >= 200_000);
+}

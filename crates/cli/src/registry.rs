@@ -1,0 +1,90 @@
+//! `anabranch controllers` and `anabranch schedulers`: what there is to choose from.
+
+use std::fmt::Write;
+
+use anabranch_core::congestion::{CONTROLLERS, ControllerOption, OptionValues};
+use anabranch_core::scheduler::SCHEDULERS;
+
+/// Lists the congestion controllers, and what may be set of each.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A name with options, as in `cubic:hystart=classic:c=0.8`, goes wherever a controller is named:
+
+  anabranch send --controller nada:priority=2 …
+  anabranch compare --controllers delay-bbr,cubic:hystart=classic scenarios/two-paths.toml")]
+pub(crate) struct ControllerArguments {}
+
+/// Lists the packet schedulers.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SchedulerArguments {}
+
+pub(crate) fn controllers(_: &ControllerArguments) -> anyhow::Result<()> {
+    print!("{}", controller_list());
+    Ok(())
+}
+
+pub(crate) fn schedulers(_: &SchedulerArguments) -> anyhow::Result<()> {
+    print!("{}", scheduler_list());
+    Ok(())
+}
+
+fn controller_list() -> String {
+    let mut list = String::new();
+    for entry in CONTROLLERS {
+        line(&mut list, entry.name, entry.summary);
+        for option in entry.options {
+            let values = values(option);
+            let (name, summary) = (option.name, option.summary);
+            writeln!(list, "    {name}={values}\n        {summary}").expect("text");
+        }
+    }
+    list
+}
+
+fn scheduler_list() -> String {
+    let mut list = String::new();
+    for entry in SCHEDULERS {
+        line(&mut list, entry.name, entry.summary);
+    }
+    list
+}
+
+fn line(list: &mut String, name: &str, summary: &str) {
+    writeln!(list, "{name:<16}{summary}").expect("text");
+}
+
+fn values(option: &ControllerOption) -> String {
+    match option.values {
+        OptionValues::Words(words) => format!("{} (default {})", words.join("|"), words[0]),
+        OptionValues::Number { usual, min, max } => format!("{min}..{max} (default {usual})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_controller_is_listed_with_its_options_values_and_defaults() {
+        let list = controller_list();
+        for entry in CONTROLLERS {
+            let is_listed = |line: &str| {
+                line.strip_prefix(entry.name)
+                    .is_some_and(|rest| rest.starts_with(' ') && rest.ends_with(entry.summary))
+            };
+            assert!(list.lines().any(is_listed), "{}", entry.name);
+        }
+        assert!(list.contains("    hystart=hystart++|classic|off (default hystart++)\n"));
+        assert!(
+            list.contains("    beta=0.1..0.95 (default 0.7)\n"),
+            "{list}"
+        );
+    }
+
+    #[test]
+    fn every_scheduler_is_listed() {
+        let list = scheduler_list();
+        assert_eq!(list.lines().count(), SCHEDULERS.len());
+        assert!(list.contains("min-cost        the path with the least"));
+    }
+}
