@@ -49,7 +49,14 @@ reverse = ["lte-return"]
 [[flows]]
 name = "camera"
 paths = ["wifi", "lte"]
-source = { kind = "gop", fps = 25, min = "300 kbit/s", max = "4 Mbit/s", key-interval = "2 s", key-ratio = 5 }
+
+[flows.source]
+kind = "gop"
+fps = 25
+min = "300 kbit/s"
+max = "4 Mbit/s"
+key-interval = "2 s"
+key-ratio = 5
 "#;
 
 /// A controller takes a moment without a processor for a delay of the network, as it should. Such
