@@ -92,8 +92,10 @@ fn check_media(controller: &str, scenario: &Scenario, run: &Run) -> Result<(), S
     )
 }
 
-/// `check` says how many reports may have come.
-fn check(controller: &str, expected: fn(&Counted) -> (f64, f64)) -> Result<(), String> {
+/// The fewest and the most reports that may have come.
+type Expected = fn(&Counted) -> (f64, f64);
+
+fn check(controller: &str, expected: Expected) -> Result<(), String> {
     let scenario = scenario(controller);
     let run = real_time::run(&scenario, Network::Emulated, Seed(1));
     let counted = counted(&run);
@@ -134,7 +136,7 @@ fn eight_packets_or_ten_milliseconds(counted: &Counted) -> (f64, f64) {
 
 #[test]
 fn receivers_follow_the_schedule_that_the_controller_asks_for() {
-    let checks: [(&str, fn(&Counted) -> (f64, f64)); 4] = [
+    let checks: [(&str, Expected); 4] = [
         ("tfrc", once_per_round_trip),
         ("arc", once_per_round_trip),
         ("gcc", ten_a_second),
