@@ -11,6 +11,7 @@ use anabranch_units::Duration;
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
+use crate::print;
 use crate::progress::Progress;
 
 /// Runs scenarios with several controllers or schedulers, and prints means with 95 % confidence
@@ -95,9 +96,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             .with_context(|| path.display().to_string())?;
     }
     match arguments.format {
-        Format::Text => print!("{}", comparison_table(&comparison)),
-        Format::Csv => print!("{}", comparison_csv(&comparison)),
-        Format::Json => print!("{}", comparison_json(&comparison)),
+        Format::Text => print::text(comparison_table(&comparison)),
+        Format::Csv => print::text(comparison_csv(&comparison)),
+        Format::Json => print::text(comparison_json(&comparison)),
     }
-    Ok(())
 }

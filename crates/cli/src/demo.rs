@@ -32,6 +32,7 @@ use anabranch_units::{Duration, Seed};
 use anyhow::{Context, bail};
 
 use crate::exit::Unmet;
+use crate::print;
 use crate::stop::Stop;
 use view::View;
 
@@ -82,11 +83,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     drop(view);
     let recording = recording?;
     let promises = judge::judge(&recording);
-    print!("{}", report::report(&recording, &promises));
+    print::text(report::report(&recording, &promises))?;
     plot::draw(&arguments.plot, &recording)
         .with_context(|| format!("cannot draw {}", arguments.plot.display()))?;
     let (video, picture) = (plan.output.display(), arguments.plot.display());
-    println!("\n{video} holds the video as received, {picture} shows the run.");
+    print::line(format_args!(
+        "\n{video} holds the video as received, {picture} shows the run."
+    ))?;
     match judge::broken_count(&promises) {
         0 => Ok(()),
         count => Err(Unmet(format!("{count} of {} promises broken", promises.len())).into()),

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use anabranch_net::Ended;
 
+use crate::print;
+
 /// A peer that did not answer or fell silent: exit code 3, unlike what is wrong on this machine.
 #[derive(Debug)]
 pub(crate) struct PeerLost(pub(crate) Ended);
@@ -34,7 +36,7 @@ pub(crate) fn report(done: anyhow::Result<()>) -> ExitCode {
     let Err(error) = done else {
         return ExitCode::SUCCESS;
     };
-    eprintln!("anabranch: {error:#}");
+    print::note(format_args!("anabranch: {error:#}"));
     if error.is::<PeerLost>() {
         ExitCode::from(3)
     } else if error.is::<Unmet>() {

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use anabranch_secure::SecretKey;
 use anyhow::{Context, bail};
 
+use crate::print;
+
 /// Makes a key pair: writes the secret key to a file that only you can read, prints the public key.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -37,8 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             key
         }
     };
-    println!("{}", key.public_key());
-    Ok(())
+    print::line(key.public_key())
 }
 
 fn write_key(path: &Path, key: &SecretKey, is_forced: bool) -> anyhow::Result<()> {

@@ -6,6 +6,7 @@ mod exit;
 mod io;
 mod keygen;
 mod plot;
+mod print;
 mod progress;
 mod recv;
 mod registry;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use anabranch_lab as lab;
 
+use crate::print;
+
 /// Draws the traces that `anabranch run --trace DIR` has written, as SVG.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -13,6 +15,5 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let picture = lab::plot(&arguments.folder)?;
-    println!("{}", picture.display());
-    Ok(())
+    print::line(picture.display())
 }

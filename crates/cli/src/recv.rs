@@ -13,6 +13,7 @@ use anyhow::anyhow;
 use crate::exit::PeerLost;
 use crate::io::{Output, OutputName};
 use crate::keygen::read_key;
+use crate::print;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
 
@@ -75,7 +76,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     config.transport.media.reassembly_wait = arguments.latency;
     let (receiver, events) = Receiver::start(config)?;
     let output = Output::open(&arguments.output)?;
-    eprintln!("listening at {} as {local_public}", receiver.local_addr());
+    print::note(format_args!(
+        "listening at {} as {local_public}",
+        receiver.local_addr()
+    ));
     let mut session = Session {
         receiver: &receiver,
         events,
@@ -128,7 +132,7 @@ impl Session<'_> {
                 Ok(Event::Connected { peer }) => {
                     self.is_connected = true;
                     self.meter = Meter::default();
-                    eprintln!("connected to {peer}");
+                    print::note(format_args!("connected to {peer}"));
                 }
                 Ok(Event::Ended(ended)) => {
                     self.is_connected = false;
@@ -142,7 +146,7 @@ impl Session<'_> {
             }
             if self.stop.is_stopped() {
                 if !self.is_connected {
-                    eprintln!("stopped; no session is open");
+                    print::note(format_args!("stopped; no session is open"));
                     return Ok(());
                 }
                 self.receiver.close();
@@ -157,7 +161,7 @@ impl Session<'_> {
             _ if self.stop.is_stopped() => Some(Ok(())),
             Ended::Replaced => None,
             ended if self.keeps_listening => {
-                eprintln!("session over: {ended}");
+                print::note(format_args!("session over: {ended}"));
                 None
             }
             Ended::Closed | Ended::ClosedByPeer => Some(Ok(())),
@@ -166,10 +170,11 @@ impl Session<'_> {
     }
 
     fn summarize(&self) {
-        eprintln!(
-            "{}",
-            summary::table(End::Receiver, &self.receiver.snapshot(), &[])
-        );
+        print::note(summary::table(
+            End::Receiver,
+            &self.receiver.snapshot(),
+            &[],
+        ));
     }
 
     fn print_statistics(&mut self) {
@@ -180,7 +185,7 @@ impl Session<'_> {
         {
             self.stats_at = now + interval;
             let snapshot = self.receiver.snapshot();
-            eprintln!("{}", self.meter.line(End::Receiver, snapshot, &[]));
+            print::note(self.meter.line(End::Receiver, snapshot, &[]));
         }
     }
 }

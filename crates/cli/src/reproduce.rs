@@ -9,6 +9,7 @@ use anabranch_lab::papers::{
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 
+use crate::print;
 use crate::progress::Progress;
 
 /// Runs papers' experiments in the simulator, and says of each figure, table and claim whether it
@@ -75,8 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         ),
     };
     if arguments.list {
-        print!("{}", list(&claims));
-        return Ok(());
+        return print::text(list(&claims));
     }
     let findings = findings(&claims, arguments)?;
     let program = concat!("Anabranch ", env!("CARGO_PKG_VERSION"));
@@ -85,12 +85,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .with_context(|| arguments.output.display().to_string())?;
     match arguments.format {
         Format::Text => {
-            print!("{}", findings_table(&findings, arguments.seeds));
-            println!("\nwith pictures: {}", arguments.output.display());
+            print::text(findings_table(&findings, arguments.seeds))?;
+            let pictures = arguments.output.display();
+            print::line(format_args!("\nwith pictures: {pictures}"))
         }
-        Format::Json => print!("{}", findings_json(&findings, arguments.seeds)),
+        Format::Json => print::text(findings_json(&findings, arguments.seeds)),
     }
-    Ok(())
 }
 
 fn findings(claims: &[&'static Claim], arguments: &Arguments) -> anyhow::Result<Vec<Finding>> {

@@ -8,6 +8,7 @@ use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
 use crate::exit::Unmet;
+use crate::print;
 use crate::progress::Progress;
 
 /// Runs a scenario in the simulator and prints what it measured.
@@ -100,8 +101,8 @@ fn run_sweep(
     let report = lab::run_sweep(points, options, &|part| progress.add(part.simulated))?;
     progress.finish();
     match arguments.format {
-        Format::Table => print!("{}", lab::sweep_table(&report)),
-        Format::Json => print!("{}", lab::sweep_json(&report)),
+        Format::Table => print::text(lab::sweep_table(&report))?,
+        Format::Json => print::text(lab::sweep_json(&report))?,
     }
     if let Some(path) = &arguments.plot {
         lab::plot_sweep(&report, path)?;
@@ -130,8 +131,8 @@ fn run_one(
     let report = lab::run(scenario, options, &|part| progress.add(part.simulated))?;
     progress.finish();
     match format {
-        Format::Table => print!("{}", lab::table(&report)),
-        Format::Json => println!("{}", lab::json(&report)),
+        Format::Table => print::text(lab::table(&report))?,
+        Format::Json => print::line(lab::json(&report))?,
     }
     if report.is_as_expected {
         return Ok(());

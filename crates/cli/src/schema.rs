@@ -1,5 +1,7 @@
 //! `anabranch schema`: what editors need to know of scenario files.
 
+use crate::print;
+
 /// Prints the JSON Schema of scenario files, for editors.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -11,6 +13,5 @@ scenario whose first line names one:
 pub(crate) struct Arguments {}
 
 pub(crate) fn run(_: &Arguments) -> anyhow::Result<()> {
-    print!("{}", anabranch_lab::schema());
-    Ok(())
+    print::text(anabranch_lab::schema())
 }

@@ -14,6 +14,7 @@ use anyhow::{anyhow, bail};
 use crate::exit::PeerLost;
 use crate::io::{Input, InputName, Unit};
 use crate::keygen::read_key;
+use crate::print;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
 
@@ -63,6 +64,10 @@ pub(crate) struct Arguments {
     /// Packet scheduler; `anabranch schedulers` lists them.
     #[arg(long, value_name = "NAME", default_value_t = Config::default().scheduler)]
     scheduler: String,
+    /// Send packets as ECN-capable, so that routers mark them instead of dropping them. Of use with
+    /// a controller that reacts to marks, as new-reno, cubic, scream and nada do.
+    #[arg(long)]
+    ecn: bool,
     /// How old a frame may be that is still sent, such as "500 ms"; key frames always are.
     #[arg(long, value_name = "TIME", default_value_t = MediaConfig::default().deadline)]
     deadline: Duration,
@@ -95,6 +100,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     config.connect_timeout = arguments.timeout;
     config.transport.controller = arguments.controller;
     config.transport.scheduler = arguments.scheduler;
+    config.transport.is_ecn_capable = arguments.ecn;
     config.transport.media.deadline = arguments.deadline;
     config.transport.media.source = input.limits();
     let (sender, events) = Sender::start(config)?;
@@ -185,12 +191,15 @@ impl Session<'_> {
             Ok(fed) => fed,
             Err(panic) => std::panic::resume_unwind(panic),
         };
-        eprintln!(
-            "{}",
-            summary::table(End::Sender, &self.sender.snapshot(), &self.names)
-        );
+        print::note(summary::table(
+            End::Sender,
+            &self.sender.snapshot(),
+            &self.names,
+        ));
         if let Ok(count @ 1..) = refused_count {
-            eprintln!("{count} frames came faster than all paths together carry and were left out");
+            print::note(format_args!(
+                "{count} frames came faster than all paths together carry and were left out"
+            ));
         }
         refused_count?;
         outcome(ended)
@@ -201,7 +210,7 @@ impl Session<'_> {
         loop {
             match self.events.recv_timeout(LOOK_INTERVAL) {
                 Ok(Event::Connected { peer }) => {
-                    eprintln!("connected to {peer}");
+                    print::note(format_args!("connected to {peer}"));
                     return None;
                 }
                 Ok(Event::Ended(ended)) => return Some(ended),
@@ -220,7 +229,7 @@ impl Session<'_> {
                 Ok(Event::Ended(ended)) => return ended,
                 Ok(Event::PathState { path, state }) => {
                     let name = &self.names[path.index()];
-                    eprintln!("path {path} ({name}): {state:?}");
+                    print::note(format_args!("path {path} ({name}): {state:?}"));
                 }
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ended::Closed,
@@ -230,7 +239,7 @@ impl Session<'_> {
                 if now >= self.stats_at {
                     self.stats_at = now + interval;
                     let snapshot = self.sender.snapshot();
-                    eprintln!("{}", self.meter.line(End::Sender, snapshot, &self.names));
+                    print::note(self.meter.line(End::Sender, snapshot, &self.names));
                 }
             }
         }
@@ -258,7 +267,7 @@ fn outcome(ended: Ended) -> anyhow::Result<()> {
     match ended {
         Ended::Closed => Ok(()),
         Ended::ClosedByPeer => {
-            eprintln!("the receiver has closed the session");
+            print::note(format_args!("the receiver has closed the session"));
             Ok(())
         }
         ended => Err(PeerLost(ended).into()),

@@ -80,6 +80,9 @@ fn path_line(end: End, path: &PathSnapshot, name: &str, total: u64) -> String {
             counters.retransmitted_packets,
             rtt(path),
         );
+        if counters.marked_packets > 0 {
+            let _ = write!(text, "; {} marked", counters.marked_packets);
+        }
         if counters.padding_packets > 0 {
             let _ = write!(text, "; {} padding", ByteCount(counters.padding_bytes));
         }

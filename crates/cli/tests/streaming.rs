@@ -276,7 +276,9 @@ fn an_interrupt_ends_both_with_a_summary() {
     let bed = Bed::new();
     for is_sender_interrupted in [true, false] {
         let (mut recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &[]);
-        let mut send = bed.send(&address, "test:", &["--stats", "200 ms"]);
+        let options = ["--stats", "200 ms", "--ecn", "--controller"];
+        let options = [&options[..], &["cubic:hystart=classic"]].concat();
+        let mut send = bed.send(&address, "test:", &options);
         recv.wait_for("connected");
         for _ in 0..4 {
             send.wait_for("target");
@@ -321,11 +323,28 @@ fn key_files_are_private_and_not_overwritten() {
 }
 
 #[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    let output = command.arg("schema").stdout(writer).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
 fn mistakes_name_what_is_wrong() {
     let bed = Bed::new();
-    let cases: [(&[&str], &str, i32, &str); 5] = [
+    let cases: [(&[&str], &str, i32, &str); 7] = [
         (&[], "nowhere.ts", 1, "nowhere.ts"),
         (&["--controller", "no-such"], "test:", 1, "delay-bbr"),
+        (&["--controller", "cubic:speed=1"], "test:", 1, "hystart"),
+        (
+            &["--controller", "cubic:hystart=no-such"],
+            "test:",
+            1,
+            "classic",
+        ),
         (&["--via", "nowhere9"], "test:", 1, "nowhere9"),
         (&["--deadline", "soon"], "test:", 2, "--deadline"),
         (&["--duration", "1 s"], "udp://127.0.0.1:0", 1, "test:"),

@@ -113,6 +113,19 @@ fn pure_crates_know_no_clock_socket_thread_or_file() {
 }
 
 #[test]
+fn the_program_speaks_in_one_place() {
+    for (path, text) in files("crates/cli/src", ".rs") {
+        let is_told = ["println!", "print!("]
+            .iter()
+            .any(|token| text.contains(token));
+        assert!(
+            !is_told,
+            "{path} prints by itself, and panics when its reader goes away"
+        );
+    }
+}
+
+#[test]
 fn arrows_inside_the_core_that_must_never_be() {
     for (folder, forbidden) in [
         (

@@ -27,6 +27,8 @@ pub struct PathCounters {
     pub spurious_losses: u64,
     /// Packets that the peer has acknowledged.
     pub acked_packets: u64,
+    /// Packets that the peer has received with the mark Congestion Experienced.
+    pub marked_packets: u64,
     /// Packets received, tracked or not.
     pub received_packets: u64,
     /// Their bytes.
@@ -57,6 +59,7 @@ impl PathCounters {
             retransmission_timeouts: self.retransmission_timeouts + other.retransmission_timeouts,
             spurious_losses: self.spurious_losses + other.spurious_losses,
             acked_packets: self.acked_packets + other.acked_packets,
+            marked_packets: self.marked_packets + other.marked_packets,
             received_packets: self.received_packets + other.received_packets,
             received_bytes: self.received_bytes + other.received_bytes,
             received_media_packets: self.received_media_packets + other.received_media_packets,

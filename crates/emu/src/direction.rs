@@ -1,7 +1,12 @@
 //! One direction of a link: datagrams in, a link, datagrams out.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::SocketAddr;
+
 use anabranch_link::{Link, LinkStatistics, Packet};
-use anabranch_units::Instant;
+use anabranch_units::{Ecn, Instant};
+
+use crate::socket::Arrival;
 
 /// Most payload that a direction holds. A real buffer of that size is a misconfiguration, and
 /// without a bound a link without a limit would take all memory.
@@ -19,6 +24,32 @@ pub struct DirectionStatistics {
     pub overflow_packets: u64,
     /// Datagrams that came out of the link and that the operating system did not take.
     pub unsent_packets: u64,
+}
+
+/// A datagram as a link looks at it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrived<'a> {
+    payload: &'a [u8],
+    ecn: Ecn,
+    flow: u32,
+}
+
+impl<'a> Arrived<'a> {
+    /// What `buffer` begins with. Every source, address and port, is a flow of its own.
+    pub(crate) fn new(arrival: &Arrival, buffer: &'a [u8]) -> Self {
+        Arrived {
+            payload: &buffer[..arrival.len],
+            ecn: arrival.ecn,
+            flow: flow_key(arrival.from),
+        }
+    }
+}
+
+fn flow_key(source: SocketAddr) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    source.hash(&mut hasher);
+    // Any half of a good hash is one.
+    hasher.finish() as u32
 }
 
 /// A link with the datagrams on it.
@@ -46,7 +77,8 @@ impl Direction {
     }
 
     /// Takes in a datagram that arrived at `now`.
-    pub(crate) fn receive(&mut self, now: Instant, payload: &[u8]) {
+    pub(crate) fn receive(&mut self, now: Instant, arrived: &Arrived<'_>) {
+        let payload = arrived.payload;
         if self.held_bytes + payload.len() > MAX_HELD_BYTES {
             self.overflow_packets += 1;
             return;
@@ -57,6 +89,8 @@ impl Direction {
         let size_bytes = payload.len() as u32 + self.header_bytes;
         let packet = Packet {
             payload: owned,
+            ecn: arrived.ecn,
+            flow: arrived.flow,
             ..Packet::of_size(size_bytes)
         };
         if let Err(dropped) = self.link.push(now, packet) {
@@ -65,9 +99,9 @@ impl Direction {
     }
 
     /// Hands all that is due by `now` to `send`, which says whether it could send it.
-    pub(crate) fn send_due(&mut self, now: Instant, mut send: impl FnMut(&[u8]) -> bool) {
+    pub(crate) fn send_due(&mut self, now: Instant, mut send: impl FnMut(&[u8], Ecn) -> bool) {
         while let Some(packet) = self.link.pop(now) {
-            if !send(&packet.payload) {
+            if !send(&packet.payload, packet.ecn) {
                 self.unsent_packets += 1;
             }
             self.recycle(packet);
@@ -113,16 +147,21 @@ mod tests {
         };
         let mut direction = Direction::new(config.build(Seed(1)).expect("valid"), 28);
         let payload = vec![7; 1 << 20];
-        (0..70).for_each(|_| direction.receive(Instant::ZERO, &payload));
+        let arrived = Arrived {
+            payload: &payload,
+            ecn: Ecn::Ect0,
+            flow: 7,
+        };
+        (0..70).for_each(|_| direction.receive(Instant::ZERO, &arrived));
         assert_eq!(direction.statistics(Instant::ZERO).overflow_packets, 6);
 
         let mut sent_count = 0;
-        direction.send_due(Instant::from_secs(2), |sent| {
+        direction.send_due(Instant::from_secs(2), |sent, ecn| {
             sent_count += 1;
-            sent == payload && sent_count > 1
+            (sent, ecn) == (&payload[..], Ecn::Ect0) && sent_count > 1
         });
         assert_eq!((sent_count, direction.held_bytes), (64, 0));
-        direction.receive(Instant::from_secs(2), &payload);
+        direction.receive(Instant::from_secs(2), &arrived);
         let statistics = direction.statistics(Instant::from_secs(2));
         assert_eq!(
             (statistics.unsent_packets, statistics.link.held_packets),

@@ -17,7 +17,11 @@
 //! | `worker.rs` | the thread that waits for all of a relay's links at once |
 //! | `port.rs` | one link: two sockets and the two directions between them |
 //! | `direction.rs` | one direction: datagrams in, a link, datagrams out |
+//! | `socket.rs` | a UDP socket that tells and sets the ECN field |
 //! | `clock.rs` | the only place that reads the clock |
+//!
+//! A relay is a router: datagrams keep their ECN field, and disciplines that mark do. To those that
+//! queue by flow, every address and port that sends is a flow.
 //!
 //! Times are as exact as the operating system wakes a thread: a datagram leaves no earlier than its
 //! link says, and on an idle machine some tens of microseconds later. The lateness of one does not
@@ -28,6 +32,7 @@ mod config;
 mod direction;
 mod port;
 mod relay;
+mod socket;
 mod worker;
 
 pub use config::{RelayConfig, RelayError, RelayLink};

@@ -6,22 +6,15 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anabranch_link::LinkConfig;
-use anabranch_units::{Duration, Instant};
-use socket2::SockRef;
+use anabranch_units::{Duration, Ecn, Instant};
 
 use crate::clock::Clock;
 use crate::config::{RelayError, RelayLink, postponed};
-use crate::direction::{Direction, DirectionStatistics};
-
-/// What is asked of the operating system, so that nothing is lost before the link while the relay's
-/// thread waits for a processor.
-const SOCKET_BUFFER_BYTES: usize = 4 << 20;
+use crate::direction::{Arrived, Direction, DirectionStatistics};
+use crate::socket::{MAX_DATAGRAM_BYTES, Socket};
 
 /// Datagrams read from one socket before the others have their turn.
 const MAX_BATCH_COUNT: usize = 64;
-
-/// Longer than any UDP datagram.
-pub(crate) const MAX_DATAGRAM_BYTES: usize = 1 << 16;
 
 /// What happened on one link of a relay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,9 +28,10 @@ pub struct RelayLinkStatistics {
 /// The sockets stand outside the lock, since the worker waits for them without it.
 #[derive(Debug)]
 pub(crate) struct Port {
-    pub(crate) listen: UdpSocket,
-    pub(crate) upstream: UdpSocket,
+    pub(crate) listen: Socket,
+    pub(crate) upstream: Socket,
     pub(crate) listen_addr: SocketAddr,
+    target: SocketAddr,
     clock: Clock,
     traffic: Mutex<Traffic>,
 }
@@ -86,6 +80,7 @@ impl Port {
             listen,
             upstream,
             listen_addr,
+            target: link.target,
             clock,
             traffic: Mutex::new(traffic),
         })
@@ -97,27 +92,29 @@ impl Port {
         let traffic = &mut *self.lock();
         // The clock is read under the lock: a link's time must not go back.
         for _ in 0..MAX_BATCH_COUNT {
-            let Ok((len, client)) = self.listen.recv_from(scratch) else {
+            let Ok(arrival) = self.listen.receive(scratch) else {
                 break;
             };
-            traffic.client = Some(client);
-            traffic.forward.receive(self.clock.now(), &scratch[..len]);
+            traffic.client = Some(arrival.from);
+            let packet = Arrived::new(&arrival, scratch);
+            traffic.forward.receive(self.clock.now(), &packet);
         }
         // An error other than "nothing there" is an ICMP message, such as that nobody listens at
         // the target: that is not the link's business, and reading it has cleared it.
         for _ in 0..MAX_BATCH_COUNT {
-            let Ok(len) = self.upstream.recv(scratch) else {
+            let Ok(arrival) = self.upstream.receive(scratch) else {
                 break;
             };
-            traffic.reverse.receive(self.clock.now(), &scratch[..len]);
+            let packet = Arrived::new(&arrival, scratch);
+            traffic.reverse.receive(self.clock.now(), &packet);
         }
         let now = self.clock.now();
-        traffic
-            .forward
-            .send_due(now, |payload| is_sent(|| self.upstream.send(payload)));
+        traffic.forward.send_due(now, |payload, ecn| {
+            is_sent(&self.upstream, self.target, payload, ecn)
+        });
         let client = traffic.client;
-        traffic.reverse.send_due(now, |payload| {
-            client.is_some_and(|client| is_sent(|| self.listen.send_to(payload, client)))
+        traffic.reverse.send_due(now, |payload, ecn| {
+            client.is_some_and(|client| is_sent(&self.listen, client, payload, ecn))
         });
         traffic
             .forward
@@ -142,11 +139,13 @@ impl Port {
     }
 }
 
-/// Whether `send` succeeds. A pending ICMP error makes one call fail that has nothing to do with
-/// it.
-fn is_sent(send: impl Fn() -> io::Result<usize>) -> bool {
-    match send() {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => send().is_ok(),
+/// Whether the operating system takes it. A pending ICMP error makes one call fail that has nothing
+/// to do with it.
+fn is_sent(socket: &Socket, to: SocketAddr, payload: &[u8], ecn: Ecn) -> bool {
+    match socket.send(to, payload, ecn) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            socket.send(to, payload, ecn).is_ok()
+        }
         result => result.is_ok(),
     }
 }
@@ -156,13 +155,13 @@ fn header_bytes(address: SocketAddr) -> u32 {
     if address.is_ipv4() { 28 } else { 48 }
 }
 
-fn open_listener(address: SocketAddr) -> io::Result<(UdpSocket, SocketAddr)> {
-    let socket = prepared(UdpSocket::bind(address)?)?;
+fn open_listener(address: SocketAddr) -> io::Result<(Socket, SocketAddr)> {
+    let socket = Socket::new(UdpSocket::bind(address)?)?;
     let address = socket.local_addr()?;
     Ok((socket, address))
 }
 
-fn open_upstream(target: SocketAddr) -> io::Result<UdpSocket> {
+fn open_upstream(target: SocketAddr) -> io::Result<Socket> {
     let any: SocketAddr = match target {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -170,13 +169,5 @@ fn open_upstream(target: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(any)?;
     // Connected, so that it hears the target only.
     socket.connect(target)?;
-    prepared(socket)
-}
-
-fn prepared(socket: UdpSocket) -> io::Result<UdpSocket> {
-    socket.set_nonblocking(true)?;
-    // The system grants what it allows; less is no error.
-    let _ = SockRef::from(&socket).set_recv_buffer_size(SOCKET_BUFFER_BYTES);
-    let _ = SockRef::from(&socket).set_send_buffer_size(SOCKET_BUFFER_BYTES);
-    Ok(socket)
+    Socket::new(socket)
 }

@@ -8,7 +8,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::clock::Clock;
-use crate::port::{MAX_DATAGRAM_BYTES, Port};
+use crate::port::Port;
+use crate::socket::MAX_DATAGRAM_BYTES;
 
 /// Serves the ports until the other end of `stopped` is closed.
 pub(crate) fn run(ports: &Arc<[Port]>, clock: Clock, stopped: &UnixStream) {

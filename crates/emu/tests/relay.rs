@@ -1,13 +1,16 @@
 //! Relays on loopback, in real time. Nothing may come early; how late it may come is generous,
 //! since the machine may be busy with other things.
 
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::time::Duration as StdDuration;
 
 use anabranch_emu::{Relay, RelayConfig, RelayError, RelayLink};
-use anabranch_link::{DropCause, LinkConfig, LossModel, QueueLimit};
-use anabranch_units::{DataRate, Duration, Seed};
+use anabranch_link::{Discipline, DropCause, FqCoDelOptions, LinkConfig, LossModel, QueueLimit};
+use anabranch_units::{DataRate, Duration, Ecn, Seed};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use rustix::net::sockopt::{set_ip_recvtos, set_ip_tos};
 
 const GENEROUS: StdDuration = StdDuration::from_millis(50);
 
@@ -284,4 +287,86 @@ fn what_cannot_start_says_which_link_and_why() {
         ),
         "{error}"
     );
+}
+
+/// The ECN field of the next datagram.
+fn received_mark(socket: &UdpSocket) -> Ecn {
+    let mut bytes = [0; 2_000];
+    let mut slices = [IoSliceMut::new(&mut bytes)];
+    let mut control = nix::cmsg_space!(u8);
+    let socket = socket.as_raw_fd();
+    let message = recvmsg::<()>(socket, &mut slices, Some(&mut control), MsgFlags::empty());
+    let message = message.expect("a datagram in time");
+    let mut fields = message.cmsgs().expect("room for the field");
+    let Some(ControlMessageOwned::Ipv4Tos(field)) = fields.next() else {
+        panic!("no ECN field");
+    };
+    Ecn::from_bits(field)
+}
+
+#[test]
+fn the_ecn_field_passes_and_a_queue_that_marks_sets_it() {
+    let (client, target) = (socket(), socket());
+    set_ip_recvtos(&client, true).expect("Linux tells it");
+    set_ip_recvtos(&target, true).expect("Linux tells it");
+    let marking = LinkConfig {
+        rate: Some(DataRate::from_megabits_per_second(4)),
+        queue: QueueLimit::Time(Duration::from_secs(1)),
+        discipline: Discipline::DropTail {
+            mark_above: Some(QueueLimit::Packets(10)),
+        },
+        ..LinkConfig::default()
+    };
+    let relay = start(vec![link(&target, marking, LinkConfig::default())]);
+    let listen = relay.listen_addr(0);
+    for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
+        set_ip_tos(&client, ecn.to_bits()).expect("Linux lets it be set");
+        client.send_to(&[0; 100], listen).expect("sent");
+        assert_eq!(
+            received_mark(&target),
+            ecn,
+            "an empty queue changes nothing"
+        );
+    }
+    // 100 datagrams take 200 ms to leave, so most of them find more than ten before them, unless
+    // this thread is kept from sending for that long.
+    set_ip_tos(&client, Ecn::Ect1.to_bits()).expect("Linux lets it be set");
+    for _ in 0..100 {
+        client.send_to(&[0; 972], listen).expect("sent");
+    }
+    let marks: Vec<_> = (0..100).map(|_| received_mark(&target)).collect();
+    let marked_count = marks.iter().filter(|mark| **mark == Ecn::Ce).count();
+    let statistics = relay.statistics(0).forward.link;
+    assert_eq!(marked_count as u64, statistics.queue.marked_packets);
+    assert!((50..=90).contains(&marked_count), "{marked_count}");
+    assert!(marks.iter().all(|mark| matches!(mark, Ecn::Ect1 | Ecn::Ce)));
+
+    // And back: the target answers who asked.
+    client.send_to(b"frame", listen).expect("sent");
+    let (_, from) = receive(&target);
+    set_ip_tos(&target, Ecn::Ect1.to_bits()).expect("Linux lets it be set");
+    target.send_to(b"report", from).expect("sent");
+    assert_eq!(received_mark(&client), Ecn::Ect1);
+}
+
+#[test]
+fn every_sender_is_a_flow_of_its_own() {
+    let (bulk, thin, target) = (socket(), socket(), socket());
+    let fair = LinkConfig {
+        rate: Some(DataRate::from_megabits_per_second(4)),
+        queue: QueueLimit::Time(Duration::from_secs(2)),
+        discipline: Discipline::FqCoDel(FqCoDelOptions::default()),
+        ..LinkConfig::default()
+    };
+    let relay = start(vec![link(&target, fair, LinkConfig::default())]);
+    for _ in 0..500 {
+        bulk.send_to(&[0; 972], relay.listen_addr(0)).expect("sent");
+    }
+    thin.send_to(b"frame", relay.listen_addr(0)).expect("sent");
+    // In one queue it would stand behind 1 s of the others, less what CoDel drops of them; alone in
+    // its own it is next. A quarter of a second is left for this thread to be kept from sending.
+    let before_count = (0..500)
+        .take_while(|_| receive(&target).0 != b"frame")
+        .count();
+    assert!(before_count < 125, "{before_count}");
 }

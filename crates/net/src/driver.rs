@@ -17,28 +17,20 @@ use crate::socket::{Arrival, Batch, Socket};
 /// What is due within this time leaves at once: the core spaces packets exactly, and a system call
 /// takes longer than many of its gaps.
 const BATCH_WINDOW: Duration = Duration::from_micros(250);
-/// Where the low half of the counter lies in a protected datagram (`docs/protocol-security.md`).
-const COUNTER_BYTES: core::ops::Range<usize> = 6..10;
 
 /// What a session has opened.
 pub(crate) struct Authentic<'a> {
     path: PathId,
-    /// Low half of the datagram's counter.
-    counter: u32,
+    counter: u64,
     plaintext: &'a [u8],
 }
 
 /// Opens a datagram; what does not open is counted by the session.
 pub(crate) fn open<'a>(session: &mut Session, datagram: &'a mut [u8]) -> Option<Authentic<'a>> {
-    let counter = datagram
-        .get(COUNTER_BYTES)?
-        .try_into()
-        .map(u32::from_be_bytes)
-        .ok()?;
     let opened = session.open(datagram).ok()?;
     Some(Authentic {
         path: PathId(opened.path_id),
-        counter,
+        counter: opened.counter,
         plaintext: opened.plaintext,
     })
 }

@@ -7,7 +7,7 @@
 //! ```text
 //!                 ┌ core ─────┐   ┌ secure ─┐   ┌ sockets ─────────────────┐
 //! send_frame ───▶ │ Endpoint  │──▶│ Session │──▶│ batches (GSO)            │──▶
-//! events ◀─────── │           │◀──│         │◀──│ GRO, kernel's timestamps │◀──
+//! events ◀─────── │           │◀──│         │◀──│ marks, kernel's stamps   │◀──
 //!                 └───────────┘   └─────────┘   └──────────────────────────┘
 //! ```
 //!

@@ -1,23 +1,24 @@
-//! A UDP socket with batches: segmentation offload out, coalesced datagrams with the kernel's
-//! timestamps in.
+//! A UDP socket with batches: segmentation offload out, several datagrams a call with the kernel's
+//! timestamps and marks of congestion in.
 
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use anabranch_units::{Ecn, Instant};
-use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use nix::sys::socket::{setsockopt, sockopt::UdpGroSegment};
+use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
 use crate::clock::Clock;
 
 /// What is asked of the operating system, so that a burst outlasts a moment without a processor.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
-/// The most that the kernel coalesces into one read.
-const RECEIVE_BUFFER_BYTES: usize = 1 << 16;
-/// Reads per system call.
-const RECEIVE_BUFFER_COUNT: usize = 8;
+/// More than the largest datagram that any end sends: a fragment has at most 9,000 bytes.
+const RECEIVE_BUFFER_BYTES: usize = 10_000;
+/// Datagrams per system call.
+const RECEIVE_BUFFER_COUNT: usize = BATCH_SIZE;
 /// System calls per socket before the others have their turn.
-const MAX_RECEIVE_ROUNDS: usize = 16;
+const MAX_RECEIVE_ROUNDS: usize = 8;
 /// The most bytes of one batch: an IP packet's limit with room for its headers.
 pub(crate) const MAX_BATCH_BYTES: usize = 65_000;
 
@@ -36,8 +37,6 @@ pub(crate) struct Arrival {
     /// The address that it was sent to, where the operating system tells.
     pub(crate) to: Option<IpAddr>,
     pub(crate) received_at: Instant,
-    /// Missing (`NotEct`) where the kernel coalesced datagrams: quinn-udp 0.6 leaves too little
-    /// room for all that it asks the kernel to tell.
     pub(crate) ecn: Ecn,
 }
 
@@ -64,6 +63,7 @@ impl ReceiveBuffers {
 impl Socket {
     pub(crate) fn new(socket: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        refuse_coalescing(&socket);
         let reference = UdpSockRef::from(&socket);
         // The system grants what it allows; less is no error.
         let _ = state.set_recv_buffer_size(reference, SOCKET_BUFFER_BYTES);
@@ -107,10 +107,7 @@ impl Socket {
                         .ecn
                         .map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn as u8)),
                 };
-                let stride = meta.stride.max(1);
-                for datagram in buffer[..meta.len].chunks_mut(stride) {
-                    take(&arrival, datagram);
-                }
+                take(&arrival, &mut buffer[..meta.len]);
             }
             if count < RECEIVE_BUFFER_COUNT {
                 return;
@@ -161,6 +158,15 @@ impl Socket {
         self.state
             .try_send(UdpSockRef::from(&self.socket), &transmit)
     }
+}
+
+/// Turns generic receive offload off, which quinn-udp turns on. Coalesced datagrams share one
+/// arrival time, which hides the dispersion that controllers look for; and quinn-udp 0.6 leaves
+/// 96 bytes for what the kernel tells of a read, too few for the size of the parts, the time, the
+/// address and the mark of congestion, which comes last and is lost.
+fn refuse_coalescing(socket: &UdpSocket) {
+    // A kernel that does not know the option does not coalesce.
+    let _ = setsockopt(socket, UdpGroSegment, &false);
 }
 
 impl AsFd for Socket {
@@ -223,6 +229,65 @@ mod tests {
         let (_, arrival) = received[0];
         assert_eq!(arrival.from, from.local_addr().unwrap());
         assert_eq!((arrival.socket, arrival.to), (3, Some(destination.ip())));
+    }
+
+    #[test]
+    fn every_datagram_of_a_batch_keeps_its_mark() {
+        let (from, to) = (loopback(), loopback());
+        let clock = Clock::start();
+        let bytes = vec![7; 20 * 1_200];
+        for ecn in [Ecn::Ect1, Ecn::Ect0, Ecn::Ce, Ecn::NotEct] {
+            let batch = Batch {
+                to: to.local_addr().unwrap(),
+                from: None,
+                ecn,
+                bytes: &bytes,
+                datagram_bytes: 1_200,
+            };
+            from.send(&batch).expect("loopback takes it");
+            let marks: Vec<_> = received(&to, &clock, 20)
+                .iter()
+                .map(|(_, arrival)| arrival.ecn)
+                .collect();
+            assert_eq!(marks, [ecn; 20]);
+        }
+    }
+
+    /// Sockets that are bound to no address are told whereto each datagram came, and those of IPv6
+    /// take more room for it.
+    #[test]
+    fn marks_arrive_at_sockets_of_every_kind() {
+        let clock = Clock::start();
+        let kinds = [
+            ("127.0.0.1", "127.0.0.1"),
+            ("0.0.0.0", "127.0.0.1"),
+            ("::1", "::1"),
+            ("::", "::1"),
+            ("::", "::ffff:127.0.0.1"),
+        ];
+        for (bound, reached) in kinds.map(|(a, b)| (a.parse::<IpAddr>(), b.parse::<IpAddr>())) {
+            let bound = bound.expect("an address");
+            // Not every machine has IPv6.
+            let Ok(socket) = UdpSocket::bind((bound, 0)) else {
+                continue;
+            };
+            let to = Socket::new(socket).expect("a UDP socket");
+            let reached = reached.expect("an address");
+            let port = to.local_addr().unwrap().port();
+            // A router that marks: a plain socket whose packets all carry the codepoint.
+            let router = UdpSocket::bind((bound, 0)).expect("a port");
+            for ecn in [Ecn::Ect1, Ecn::Ce] {
+                let _ = rustix::net::sockopt::set_ip_tos(&router, ecn.to_bits());
+                let _ = rustix::net::sockopt::set_ipv6_tclass(&router, u32::from(ecn.to_bits()));
+                router.send_to(&[1; 50], (reached, port)).expect("sent");
+                let (_, arrival) = received(&to, &clock, 1)[0];
+                assert_eq!(arrival.ecn, ecn, "{bound} reached as {reached}");
+                assert_eq!(
+                    arrival.to.map(|to| to.to_canonical()),
+                    Some(reached.to_canonical())
+                );
+            }
+        }
     }
 
     fn single(to: &Socket, ecn: Ecn) -> Batch<'static> {

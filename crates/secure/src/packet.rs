@@ -115,6 +115,9 @@ pub struct Opened<'a> {
     /// The path that the peer sealed it for, below [`MAX_PATHS`]. Authenticated, unlike the
     /// addresses that the datagram came with.
     pub path_id: u8,
+    /// The datagram's counter, which grows with every datagram sealed for the path: whether one is
+    /// newer than another.
+    pub counter: u64,
     /// The plaintext, inside the caller's buffer.
     pub plaintext: &'a mut [u8],
 }
@@ -291,7 +294,11 @@ impl Session {
             .map_err(|_| Rejected::Forged)?;
         window.accept(counter);
         self.is_confirmed = true;
-        Ok(Opened { path_id, plaintext })
+        Ok(Opened {
+            path_id,
+            counter,
+            plaintext,
+        })
     }
 }
 

@@ -10,6 +10,8 @@ use super::network::LINKS;
 use super::recording::{Happening, Sample, rate};
 use super::screen::Screen;
 
+use crate::print;
+
 /// From one picture of the screen to the next.
 const SCREEN_INTERVAL: Duration = Duration::from_millis(200);
 /// From one line to the next.
@@ -69,7 +71,7 @@ impl View {
     }
 
     /// Shows a moment.
-    pub(super) fn show(&mut self, moment: &Moment<'_>) -> io::Result<()> {
+    pub(super) fn show(&mut self, moment: &Moment<'_>) -> anyhow::Result<()> {
         match self {
             #[cfg(test)]
             View::Hidden => Ok(()),
@@ -78,16 +80,16 @@ impl View {
                 told_count,
             } => {
                 for happening in &moment.happenings[*told_count..] {
-                    println!("{:5.2} s  {}", happening.at.as_secs_f64(), happening.text);
+                    let seconds = happening.at.as_secs_f64();
+                    print::line(format_args!("{seconds:5.2} s  {}", happening.text))?;
                 }
                 *told_count = moment.happenings.len();
                 *next_at = moment.now + LINE_INTERVAL;
-                println!("{}", line(moment));
-                Ok(())
+                print::line(line(moment))
             }
             View::Screen { screen, next_at } => {
                 *next_at = moment.now + SCREEN_INTERVAL;
-                screen.draw(moment)
+                Ok(screen.draw(moment)?)
             }
         }
     }

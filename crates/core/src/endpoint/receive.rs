@@ -184,6 +184,7 @@ impl Endpoint {
             .on_report(now, report, on == about, &mut digest)
         {
             path.counters.acked_packets += digest.acked.len() as u64;
+            path.counters.marked_packets += digest.ce_count;
             for packet in &digest.acked {
                 self.on_acked(now, about, &packet.sent);
             }

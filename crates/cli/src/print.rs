@@ -1,0 +1,60 @@
+//! What the program says, on standard output and standard error. Readers may go away before it is
+//! all said (`anabranch … | head`): that is their right, and no error.
+
+use core::fmt::{self, Display};
+use std::io::{self, ErrorKind, Write};
+
+use anyhow::Context;
+
+/// A text on standard output.
+///
+/// # Errors
+/// It cannot be written, although somebody would read it: a full disk.
+pub(crate) fn text(text: impl Display) -> anyhow::Result<()> {
+    written(&mut io::stdout().lock(), format_args!("{text}")).context("standard output")
+}
+
+/// A line on standard output.
+///
+/// # Errors
+/// As [`text`].
+pub(crate) fn line(line: impl Display) -> anyhow::Result<()> {
+    written(&mut io::stdout().lock(), format_args!("{line}\n")).context("standard output")
+}
+
+/// A line on standard error. There is nobody left to tell if that fails.
+pub(crate) fn note(line: impl Display) {
+    let _ = written(&mut io::stderr().lock(), format_args!("{line}\n"));
+}
+
+fn written(output: &mut impl Write, text: fmt::Arguments<'_>) -> io::Result<()> {
+    match output.write_fmt(text).and_then(|()| output.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Output that always fails in this way.
+    struct Failing(ErrorKind);
+
+    impl Write for Failing {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_no_error_and_a_full_disk_is() {
+        assert!(written(&mut Failing(ErrorKind::BrokenPipe), format_args!("x")).is_ok());
+        let error = written(&mut Failing(ErrorKind::StorageFull), format_args!("x"));
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::StorageFull);
+    }
+}

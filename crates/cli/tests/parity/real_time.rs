@@ -1,0 +1,224 @@
+//! A scenario's media flow in real time: the runtime's two ends over loopback, with the scenario's
+//! links in a relay between them or with nothing.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::mpsc;
+use std::time::Duration as StdDuration;
+
+use anabranch_core::{Frame, PathOptions, ReceivedFrame};
+use anabranch_emu::{Relay, RelayConfig, RelayLink, RelayLinkStatistics};
+use anabranch_lab::{MediaSpec, Scenario};
+use anabranch_net::{
+    Clock, Event, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Snapshot, Via,
+};
+use anabranch_secure::SecretKey;
+use anabranch_units::{Duration, Instant, Seed};
+
+const PATIENCE: StdDuration = StdDuration::from_secs(20);
+/// How often both ends are looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// From the clock's origin to the scenario's, in which the session is opened.
+const PREPARATION: Duration = Duration::from_secs(1);
+
+/// What lies between the two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Network {
+    /// The scenario's links.
+    Emulated,
+    /// Loopback as it is.
+    Loopback,
+}
+
+/// What was seen of a run. Instants count from the scenario's start.
+pub(crate) struct Run {
+    /// Those that the session took.
+    pub(crate) sent_count: usize,
+    pub(crate) received: Vec<ReceivedFrame>,
+    /// Those of the received that were complete by the scenario's end, as the simulator counts.
+    pub(crate) in_time_count: usize,
+    pub(crate) looks: Vec<Look>,
+    /// By path; empty without a relay.
+    pub(crate) links: Vec<RelayLinkStatistics>,
+}
+
+/// Both ends at a moment.
+pub(crate) struct Look {
+    pub(crate) at: Instant,
+    pub(crate) sender: Snapshot,
+    pub(crate) receiver: Snapshot,
+}
+
+impl Run {
+    /// The first look at or after `at`, or the last.
+    pub(crate) fn look(&self, at: Instant) -> &Look {
+        let found = self.looks.iter().find(|look| look.at >= at);
+        found.or(self.looks.last()).expect("somebody looked")
+    }
+
+    /// From a frame's capture to its completion, in the mean.
+    pub(crate) fn mean_delay_ms(&self) -> f64 {
+        let delays = self.received.iter();
+        let delays = delays.map(|frame| (frame.completed_at - frame.captured_at).as_millis_f64());
+        delays.sum::<f64>() / self.received.len() as f64
+    }
+}
+
+fn loopback(last: u8) -> IpAddr {
+    Ipv4Addr::new(127, 0, 0, last).into()
+}
+
+/// The media flow of the scenario.
+pub(crate) fn media(scenario: &Scenario) -> &MediaSpec {
+    scenario.flows[0].media().expect("the first flow is media")
+}
+
+/// Runs the scenario's first flow.
+pub(crate) fn run(scenario: &Scenario, network: Network, seed: Seed) -> Run {
+    let clock = Clock::start();
+    let begin = Instant::ZERO + PREPARATION;
+    let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
+    let receiver_public = receiver_key.public_key();
+    let listen = (loopback(1), 0).into();
+    let mut config = ReceiverConfig::new(listen, receiver_key, vec![sender_key.public_key()]);
+    config.clock = clock;
+    config.transport = media(scenario).config.clone();
+    let (receiver, received) = Receiver::start(config).expect("a port of loopback");
+
+    let target = receiver.local_addr();
+    let relay = match network {
+        Network::Emulated => Some(relay(scenario, target, &clock, seed)),
+        Network::Loopback => None,
+    };
+    let path = |index: usize| SenderPath {
+        via: Via::Address(loopback(index as u8 + 1)),
+        remote: relay
+            .as_ref()
+            .map_or(target, |relay| relay.listen_addr(index)),
+        options: PathOptions::default(),
+    };
+    let paths = (0..scenario.flows[0].paths.len()).map(path).collect();
+    let mut config = SenderConfig::new(sender_key, receiver_public, paths);
+    config.clock = clock;
+    config.transport = media(scenario).config.clone();
+    config.seed = Some(seed);
+    let (sender, events) = Sender::start(config).expect("loopback");
+    loop {
+        match events.recv_timeout(PATIENCE).expect("an answer in time") {
+            Event::Connected { .. } => break,
+            Event::Ended(ended) => panic!("{ended}"),
+            _ => {}
+        }
+    }
+    let ends = Ends {
+        sender,
+        receiver,
+        clock,
+        begin,
+    };
+    let (sent_count, looks) = ends.feed(scenario, seed);
+    ends.sender.close();
+    let mut run = Run {
+        sent_count,
+        received: Vec::new(),
+        in_time_count: 0,
+        looks,
+        links: Vec::new(),
+    };
+    loop {
+        match received.recv_timeout(PATIENCE).expect("the end in time") {
+            Event::FrameReceived(frame) => run.received.push(frame),
+            Event::Ended(_) => break,
+            _ => {}
+        }
+    }
+    let end = begin + scenario.duration;
+    let in_time = run
+        .received
+        .iter()
+        .filter(|frame| frame.completed_at <= end);
+    run.in_time_count = in_time.count();
+    if let Some(relay) = relay {
+        let paths = 0..scenario.flows[0].paths.len();
+        run.links = paths.map(|index| relay.statistics(index)).collect();
+    }
+    run
+}
+
+fn relay(scenario: &Scenario, target: SocketAddr, clock: &Clock, seed: Seed) -> Relay {
+    let link = |indices: &[usize]| match indices {
+        [index] => scenario.links[*index].config.clone(),
+        _ => panic!("a relay has one link a way"),
+    };
+    let paths = scenario.flows[0].paths.iter();
+    let links = paths.map(|path| {
+        let route = &scenario.routes[path.route];
+        RelayLink {
+            name: route.name.clone(),
+            listen: (loopback(1), 0).into(),
+            target,
+            forward: link(&route.forward),
+            reverse: link(&route.reverse),
+            seed: seed.derive(&route.name),
+        }
+    });
+    Relay::start(RelayConfig {
+        links: links.collect(),
+        origin: Some(clock.origin() + PREPARATION.to_std()),
+    })
+    .expect("loopback can be relayed")
+}
+
+/// A session that is up.
+struct Ends {
+    sender: Sender,
+    receiver: Receiver,
+    clock: Clock,
+    begin: Instant,
+}
+
+impl Ends {
+    /// Sends the source's frames at their times. How many were taken, and what could be seen
+    /// meanwhile.
+    fn feed(&self, scenario: &Scenario, seed: Seed) -> (usize, Vec<Look>) {
+        let mut source = (media(scenario).source)
+            .build(Instant::ZERO, seed)
+            .expect("the scenario was read");
+        let end = Instant::ZERO + scenario.duration;
+        let mut sent_count = 0;
+        let mut looks = Vec::new();
+        let mut look_at = Instant::ZERO;
+        while let Some(due_at) = source.next_at().filter(|at| *at < end) {
+            while look_at < due_at {
+                self.wait_until(look_at);
+                looks.push(self.look());
+                look_at += LOOK_INTERVAL;
+            }
+            self.wait_until(due_at);
+            let shape = source.produce(due_at, self.sender.target_bitrate());
+            let frame = Frame {
+                bytes: &vec![7; shape.bytes as usize],
+                is_key: shape.is_key,
+                captured_at: self.clock.now(),
+            };
+            sent_count += usize::from(self.sender.send_frame(&frame).is_ok());
+        }
+        self.wait_until(end);
+        looks.push(self.look());
+        (sent_count, looks)
+    }
+
+    fn look(&self) -> Look {
+        Look {
+            at: Instant::ZERO + self.clock.now().saturating_since(self.begin),
+            sender: self.sender.snapshot(),
+            receiver: self.receiver.snapshot(),
+        }
+    }
+
+    /// Waits until the scenario's time is `at`.
+    fn wait_until(&self, at: Instant) {
+        let due_at = self.begin + (at - Instant::ZERO);
+        let (_keep, never) = mpsc::channel::<()>();
+        let _ = never.recv_timeout(due_at.saturating_since(self.clock.now()).to_std());
+    }
+}

@@ -1,0 +1,82 @@
+//! A UDP socket that tells and sets the ECN field, which makes a relay a router.
+
+use std::io::{self, IoSliceMut};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use anabranch_units::Ecn;
+use nix::sys::socket::{setsockopt, sockopt::UdpGroSegment};
+use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+
+/// What is asked of the operating system, so that nothing is lost before the link while the relay's
+/// thread waits for a processor.
+const SOCKET_BUFFER_BYTES: usize = 4 << 20;
+
+/// Longer than any UDP datagram.
+pub(crate) const MAX_DATAGRAM_BYTES: usize = 1 << 16;
+
+/// Never blocks.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    socket: UdpSocket,
+    state: UdpSocketState,
+}
+
+/// A datagram's length, and what its headers say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    pub(crate) len: usize,
+    pub(crate) from: SocketAddr,
+    pub(crate) ecn: Ecn,
+}
+
+impl Socket {
+    pub(crate) fn new(socket: UdpSocket) -> io::Result<Self> {
+        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        // Links carry datagrams one by one, and quinn-udp 0.6 loses the ECN field of coalesced
+        // ones. A kernel that does not know the option does not coalesce.
+        let _ = setsockopt(&socket, UdpGroSegment, &false);
+        // The system grants what it allows; less is no error.
+        let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER_BYTES);
+        let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER_BYTES);
+        Ok(Socket { socket, state })
+    }
+
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Takes a datagram that has arrived.
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Arrival> {
+        let mut metas = [RecvMeta::default()];
+        let mut buffers = [IoSliceMut::new(buffer)];
+        self.state
+            .recv(UdpSockRef::from(&self.socket), &mut buffers, &mut metas)?;
+        let [meta] = metas;
+        Ok(Arrival {
+            len: meta.len,
+            from: meta.addr,
+            ecn: meta
+                .ecn
+                .map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn as u8)),
+        })
+    }
+
+    pub(crate) fn send(&self, to: SocketAddr, payload: &[u8], ecn: Ecn) -> io::Result<()> {
+        let transmit = Transmit {
+            destination: to,
+            ecn: EcnCodepoint::from_bits(ecn.to_bits()),
+            contents: payload,
+            segment_size: None,
+            src_ip: None,
+        };
+        self.state
+            .try_send(UdpSockRef::from(&self.socket), &transmit)
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
