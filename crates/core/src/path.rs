@@ -51,6 +51,8 @@ pub(crate) struct Path {
     queued_bytes: u64,
     /// Whether the window has kept a packet back since the last report.
     pub(crate) is_window_limited: bool,
+    /// When a report last opened the window that had been full.
+    window_open_since: Instant,
     /// Whether the receiver acknowledges as the stream's order suggests, unless it is told a
     /// schedule.
     acks_follow_stream: bool,
@@ -180,6 +182,7 @@ impl Path {
             bound_sources: VecDeque::new(),
             queued_bytes: 0,
             is_window_limited: false,
+            window_open_since: now,
             acks_follow_stream,
             padding_at: now,
             challenge: None,
@@ -276,7 +279,8 @@ impl Path {
     /// There is something to send where there was nothing: if the path has stood idle for want of
     /// it, that says nothing about the path.
     pub(crate) fn leave_idleness(&mut self, now: Instant) {
-        if self.ready_at() < now && self.has_window() {
+        let could_send_since = self.ready_at().max(self.window_open_since);
+        if could_send_since < now && self.has_window() {
             self.recovery.mark_app_limited();
             self.pacer.restart(now);
         }
@@ -379,6 +383,10 @@ impl Path {
             self.schedule.on_acked(packet.sent.packet_number);
         }
         self.count_losses(digest);
+        let window = self.control.congestion_window;
+        if window.is_some_and(|window| digest.prior_bytes_in_flight >= window) {
+            self.window_open_since = now;
+        }
         let is_window_limited = core::mem::take(&mut self.is_window_limited);
         let feedback =
             self.recovery

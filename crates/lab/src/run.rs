@@ -146,6 +146,22 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
+/// When the run halts for those who measure, in order, the end last.
+fn stops(watch: &Watch<'_>, series_interval: Option<Duration>, end: Instant) -> Vec<Instant> {
+    let step = match watch.trace {
+        Some(_) => SAMPLE_INTERVAL,
+        None => SECOND,
+    };
+    let mut stops: Vec<Instant> = watch.recorder.boundaries().collect();
+    for step in [Some(step), series_interval].into_iter().flatten() {
+        stops.extend(multiples(step, end));
+    }
+    stops.push(end);
+    stops.sort();
+    stops.dedup();
+    stops
+}
+
 /// Runs a scenario with one seed.
 fn run_once(
     scenario: &Scenario,
@@ -166,22 +182,7 @@ fn run_once(
         series: series_interval.map(|interval| SeriesRecorder::new(scenario, interval)),
     };
     let end = Instant::ZERO + scenario.duration;
-    let step = if watch.trace.is_some() {
-        SAMPLE_INTERVAL
-    } else {
-        SECOND
-    };
-    let mut stops: Vec<Instant> = watch.recorder.boundaries().collect();
-    stops.extend(multiples(step, end));
-    stops.extend(
-        series_interval
-            .into_iter()
-            .flat_map(|step| multiples(step, end)),
-    );
-    stops.push(end);
-    stops.sort();
-    stops.dedup();
-    for stop in stops {
+    for stop in stops(&watch, series_interval, end) {
         let before = world.now();
         world.run_until(stop, &mut watch);
         watch.recorder.at_boundary(&mut world);

@@ -226,6 +226,11 @@ impl Endpoint {
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<PacketContent> {
+        let path = &mut self.paths[id.index()];
+        // A greedy session always has something to send.
+        path.is_window_limited |= self.has_sent_media
+            && self.config.padding == PaddingPolicy::Always
+            && !path.has_window();
         let due_at = self.padding_due_at(id)?;
         if due_at > now {
             return None;
