@@ -22,7 +22,8 @@ td.number { text-align: right; white-space: nowrap; font-variant-numeric: tabula
 .holds { color: var(--good); } .differs { color: var(--bad); } .unknown { color: var(--unknown); }
 .verdict { font-weight: 600; white-space: nowrap; }
 .where { opacity: .75; margin: 0; }
-figure { margin: 1rem 0; } svg { width: 100%; height: auto; display: block; }
+figure { margin: 1rem 0; overflow-x: auto; }
+svg { width: 100%; min-width: 34rem; height: auto; display: block; }
 ul { padding-left: 1.2rem; } li.broken { color: var(--bad); }
 .counts { font-size: 1.2rem; }
 ";

@@ -92,9 +92,15 @@ fn judge(evidence: &Evidence, reference: &Reference) -> Judgement {
         jain_index((0..3).map(|place| goodput(run, place))).unwrap_or(f64::NAN)
     });
     let published = jain_index(reference.goodput_kbits).unwrap_or(f64::NAN);
-    let jain = Measured::new("Jain's index of the goodputs, 100-300 s", Unit::Number, jain);
+    let jain = Measured::new(
+        "Jain's index of the goodputs, 100-300 s",
+        Unit::Number,
+        jain,
+    );
     let jain = jain.beside(published);
-    [&delay, &loss, &jain].into_iter().for_each(|value| judgement.report(value));
+    [&delay, &loss, &jain]
+        .into_iter()
+        .for_each(|value| judgement.report(value));
     judgement.expect(delay.at_least(reference.delay_ms.0 * (1.0 - DELAY_MARGIN)));
     judgement.expect(delay.at_most(reference.delay_ms.1 * (1.0 + DELAY_MARGIN)));
     judgement.expect(loss.at_least(reference.loss.0 / LOSS_FACTOR));
@@ -109,7 +115,9 @@ fn judge(evidence: &Evidence, reference: &Reference) -> Judgement {
         judgement.expect(flow.within(0.5, kbits * 1e3));
         all.push(flow.samples);
     }
-    let sum = Samples((0..all[0].0.len()).map(|seed| all.iter().map(|flow| flow.0[seed]).sum()).collect());
+    let seeds = 0..all[0].0.len();
+    let sum = seeds.map(|seed| all.iter().map(|flow| flow.0[seed]).sum());
+    let sum = Samples(sum.collect());
     let sum = Measured::new("sum of the goodputs", Unit::BitsPerSecond, sum)
         .beside(reference.goodput_kbits.iter().sum::<f64>() * 1e3);
     judgement.report(&sum);
