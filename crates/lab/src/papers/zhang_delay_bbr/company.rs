@@ -90,11 +90,11 @@ pub(super) const STARVATION: Claim = Claim {
         };
         let (ours, vegas) = (share("Delay-BBR"), share("Vegas"));
         let mut judgement = Judgement::new().because(
-            "In the paper's own setting (Fig. 7), and wherever round trips are 200 ms long, it keeps \
-             a third and more. Here they are of 50 ms, so that Reno fills the queue within 8 s: the \
-             delay grows by a fifth every 2 s, each time Delay-BBR is in ProbeRTT for a second, \
-             since Reno's queue keeps it from leaving earlier, and after ten rounds at 0.75 the \
-             estimate is a quarter less. Probes of 11 % do not make up for that.",
+            "In the paper's own setting (Fig. 7), and wherever round trips are 200 ms long, it \
+             keeps a third and more. Here they are of 50 ms, so that Reno fills the queue within \
+             8 s: the delay grows by a fifth every 2 s, each time Delay-BBR is in ProbeRTT for a \
+             second, since Reno's queue keeps it from leaving earlier, and after ten rounds at \
+             0.75 the estimate is a quarter less. Probes of 11 % do not make up for that.",
         );
         judgement.report(&ours);
         judgement.report(&vegas);

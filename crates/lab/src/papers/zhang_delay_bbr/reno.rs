@@ -27,9 +27,9 @@ pub(super) const FIGURE_7: Claim = Claim {
 
 fn judge(evidence: &Evidence) -> Judgement {
     let mut judgement = Judgement::new().because(
-        "A probe raises the rate by 11 % for one of eight round trips of 0.2 s. The estimate takes one \
-         sample a round, which only overlaps the probe, and so gains 7 % a cycle in the mean: to \
-         come from a third of the capacity to 90 % of it takes 15 cycles, some 25 s.",
+        "A probe raises the rate by 11 % for one of eight round trips of 0.2 s. The estimate \
+         takes one sample a round, which only overlaps the probe, and so gains 7 % a cycle in the \
+         mean: to come from a third of the capacity to 90 % of it takes 15 cycles, some 25 s.",
     );
     let rate = |what: &str, span: Span| {
         let samples = evidence.each("reno", |run| run.rate(run.flow("video"), span));
