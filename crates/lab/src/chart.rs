@@ -156,16 +156,26 @@ impl Canvas {
         self.text(14.0, middle, "middle", &escape(label), &turned);
     }
 
-    /// Names of lines or bars, in a row under the title.
+    /// Names of lines or bars, in a row under the title, or two.
     fn legend<'a>(&mut self, labels: impl Iterator<Item = &'a str>) {
-        let mut x = LEFT;
-        for (index, label) in labels.enumerate() {
+        let mut places = Vec::new();
+        let (mut x, mut row) = (LEFT, 0);
+        for label in labels {
+            let width = 34.0 + 6.4 * label.chars().count() as f64;
+            if x + width > RIGHT + 18.0 && x > LEFT {
+                (x, row) = (LEFT, row + 1);
+            }
+            places.push((x, row, label));
+            x += width;
+        }
+        let first = if row == 0 { 32.0 } else { 26.0 };
+        for (index, (x, row, label)) in places.into_iter().enumerate() {
             let colour = COLOURS[index % COLOURS.len()];
+            let y = first + 14.0 * f64::from(row);
             self.part(format_args!(
-                "<rect x=\"{x:.1}\" y=\"32\" width=\"12\" height=\"8\" fill=\"{colour}\"/>"
+                "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"12\" height=\"8\" fill=\"{colour}\"/>"
             ));
-            self.text(x + 16.0, 40.0, "start", &escape(label), "");
-            x += 34.0 + 6.4 * label.chars().count() as f64;
+            self.text(x + 16.0, y + 8.0, "start", &escape(label), "");
         }
     }
 

@@ -10,6 +10,7 @@ mod claim;
 mod evidence;
 mod html;
 mod judgement;
+mod ns3;
 mod report;
 mod study;
 mod zhang_delay_bbr;
@@ -24,7 +25,10 @@ pub use study::{Study, StudyError, StudyOptions};
 
 /// Every claim, paper by paper.
 pub fn claims() -> impl Iterator<Item = &'static Claim> {
-    [zhang_delay_bbr::CLAIMS].into_iter().flatten().copied()
+    [zhang_delay_bbr::CLAIMS, ns3::CLAIMS]
+        .into_iter()
+        .flatten()
+        .copied()
 }
 
 /// The claims that are meant by any of `selections`, each a paper's key, an ID or the beginning of

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use anabranch_lab::{Report, RunOptions, Scenario, TraceOptions, run};
+use anabranch_lab::{Report, RunOptions, Scenario, TraceOptions, run, run_outcomes};
+use anabranch_units::Duration;
 
 const NETWORK: &str = r#"duration = "30 s"
 [links.up]
@@ -126,6 +127,34 @@ fn raw_flows_are_in_the_traces() {
     );
     assert!(rows("packets.csv", "bursts") >= 12_000 - 200);
     anabranch_lab::plot(folder.path()).unwrap();
+}
+
+/// Raw traffic has no controller; streams have one from their beginning, or their next object's, on.
+#[test]
+fn flows_of_every_kind_are_in_the_series() {
+    let streams = "[[flows]]\nname = \"file\"\nkind = \"bulk\"\ncontroller = \"cubic\"\n\
+                   [[flows]]\nname = \"pages\"\nkind = \"short\"\nmean-idle = \"2 s\"\n\
+                   controller = \"cubic\"\n";
+    let options = RunOptions {
+        seeds: vec![1],
+        series_interval: Some(Duration::from_secs(1)),
+        ..RunOptions::default()
+    };
+    let outcomes = run_outcomes(&scenario(&format!("{RAW}{streams}")), &options, &|_| ()).unwrap();
+    let series = outcomes[0].series.as_ref().unwrap();
+    for flow in &series.flows {
+        assert_eq!(flow.sent_bytes.len(), 30, "{}", flow.name);
+        assert_eq!(flow.bandwidth_bits_per_second.len(), 30, "{}", flow.name);
+        assert!(
+            flow.delivered_bytes.iter().sum::<u64>() > 0,
+            "{}",
+            flow.name
+        );
+        let is_raw = ["steady", "bursts", "crowd"].contains(&flow.name.as_str());
+        assert_eq!(flow.states.is_empty(), is_raw, "{}", flow.name);
+        let believed: u64 = flow.bandwidth_bits_per_second.iter().sum();
+        assert_eq!(believed == 0, is_raw, "{}", flow.name);
+    }
 }
 
 #[test]

@@ -119,6 +119,12 @@ impl SeriesRecorder {
         let flows = self.series.flows.iter_mut().zip(&mut self.current);
         for (index, (flow, interval)) in flows.enumerate() {
             let id = FlowId(index as u32);
+            flow.push(std::mem::take(interval));
+            // Raw traffic has no controller.
+            if !world.is_session(id) {
+                flow.bandwidth_bits_per_second.push(0);
+                continue;
+            }
             let paths = world.sender_paths(id);
             let bandwidth = paths.iter().map(|path| path.bandwidth.bits_per_second());
             // Who has not begun, or is gone, believes in nothing.
@@ -126,7 +132,6 @@ impl SeriesRecorder {
                 now_ms > flow.start_ms && flow.stop_ms.is_none_or(|stop| now_ms <= stop);
             let bandwidth = bandwidth.filter(|_| is_running).sum();
             flow.bandwidth_bits_per_second.push(bandwidth);
-            flow.push(std::mem::take(interval));
             let state = world.controller_state(id, PathId(0));
             if flow.states.last().is_none_or(|(_, last)| last != state) {
                 flow.states.push((now_ms, state.to_owned()));

@@ -18,11 +18,13 @@ h2 { margin: 2.5rem 0 .25rem; border-top: 1px solid var(--faint); padding-top: 1
 table { border-collapse: collapse; margin: .5rem 0; }
 th, td { text-align: left; padding: .25rem .75rem .25rem 0; vertical-align: top;
   border-bottom: 1px solid var(--faint); }
-td.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+@media (max-width: 40rem) { .summary :is(th, td):nth-child(2) { display: none; } }
 .holds { color: var(--good); } .differs { color: var(--bad); } .unknown { color: var(--unknown); }
 .verdict { font-weight: 600; white-space: nowrap; }
 .where { opacity: .75; margin: 0; }
-figure { margin: 1rem 0; } svg { width: 100%; height: auto; display: block; }
+figure { margin: 1rem 0; overflow-x: auto; }
+svg { width: 100%; min-width: 34rem; height: auto; display: block; }
 ul { padding-left: 1.2rem; } li.broken { color: var(--bad); }
 .counts { font-size: 1.2rem; }
 ";
@@ -88,7 +90,7 @@ fn class(verdict: Verdict) -> &'static str {
 
 fn write_summary(page: &mut String, findings: &[Finding]) -> fmt::Result {
     page.push_str(
-        "<div class=\"wide\"><table>\n<tr><th>ID</th><th>Where</th><th>Claim</th>\
+        "<div class=\"wide\"><table class=\"summary\">\n<tr><th>ID</th><th>Where</th><th>Claim</th>\
          <th>Verdict</th></tr>\n",
     );
     for finding in findings {
@@ -147,8 +149,9 @@ fn write_values(page: &mut String, values: &[Measured]) -> fmt::Result {
         return Ok(());
     }
     page.push_str(
-        "<div class=\"wide\"><table>\n<tr><th></th><th>Paper</th><th>Ours: median</th>\
-         <th>min</th><th>max</th></tr>\n",
+        "<div class=\"wide\"><table>\n<tr><th></th><th class=\"number\">Paper</th>\
+         <th class=\"number\">Ours: median</th><th class=\"number\">min</th>\
+         <th class=\"number\">max</th></tr>\n",
     );
     for value in values {
         let cell = |number: Option<f64>| {

@@ -6,6 +6,7 @@ mod compared;
 mod delay_and_loss;
 mod estimates;
 mod forms;
+mod framework;
 mod gain_cycle;
 mod padding;
 mod probe_rtt;
@@ -27,6 +28,7 @@ const PAPER: Paper = Paper {
 /// By the kind of claim, in the paper's order.
 pub(super) const CLAIMS: &[&Claim] = &[
     &setup::TABLE_1,
+    &framework::FIGURE_1,
     &delay_and_loss::FIGURE_3,
     &delay_and_loss::FIGURE_4,
     &rates::FIGURE_5,
@@ -126,6 +128,17 @@ impl Setting {
 
 fn test_bed(name: &str, controller: &str) -> Case {
     Case::new(name, "zhang-delay-bbr/test-bed.toml", TEST_BED).controller(controller)
+}
+
+/// The first flow as TCP, as ns-3.26 has it: no SACK, 54 B of headers (TCP with its time stamp, IP,
+/// PPP), an acknowledgement for every second segment or after 200 ms, and a first window of one.
+fn as_tcp(case: Case) -> Case {
+    case.set("flows.0.kind", "bulk")
+        .set("flows.0.loss-detection", "tcp-cumulative")
+        .set("flows.0.overhead", "44 B")
+        .set("flows.0.delayed-ack", "200 ms")
+        .set("flows.0.min-rto", "1 s")
+        .set("flows.0.initial-window", "1")
 }
 
 const WHOLE: Span = (0.0, 300.0);

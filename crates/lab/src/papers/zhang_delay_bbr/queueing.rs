@@ -1,6 +1,6 @@
 //! What the paper says of TCP and of queues in passing (§1, §5).
 
-use super::{PAPER, STEADY, test_bed};
+use super::{PAPER, STEADY, as_tcp, test_bed};
 use crate::metrics::Unit;
 use crate::papers::claim::{Case, Claim};
 use crate::papers::evidence::{Evidence, RunRecord};
@@ -15,7 +15,12 @@ pub(super) const SAW_TOOTH: Claim = Claim {
     figure: "§1",
     claim: "Halving the window at every loss makes TCP's rate a saw-tooth, unlike Delay-BBR's.",
     controller: Some(TCP),
-    cases: |tcp| vec![test_bed("tcp", tcp), test_bed("delay-bbr", "delay-bbr")],
+    cases: |tcp| {
+        vec![
+            as_tcp(test_bed("tcp", tcp)),
+            test_bed("delay-bbr", "delay-bbr"),
+        ]
+    },
     judge: |evidence| {
         let variation = |case: &str| {
             let samples = evidence.each(case, |run| run.variation(&run.series.flows[0], STEADY));
@@ -43,7 +48,7 @@ pub(super) const BUFFERBLOAT: Claim = Claim {
         let deep = |name: &str, controller: &str| {
             test_bed(name, controller).set("links.bottleneck.queue", "312500 B")
         };
-        vec![deep("tcp", tcp), deep("delay-bbr", "delay-bbr")]
+        vec![as_tcp(deep("tcp", tcp)), deep("delay-bbr", "delay-bbr")]
     },
     judge: |evidence| {
         let queueing = |case: &str| {

@@ -7,7 +7,8 @@ use crate::papers::claim::{Case, Claim};
 use crate::papers::evidence::{Evidence, RunRecord, Span};
 use crate::papers::judgement::{Judgement, Measured};
 
-const SCENARIO: &str = include_str!("../../../../../scenarios/zhang-delay-bbr/reno.toml");
+pub(super) const SCENARIO: &str =
+    include_str!("../../../../../scenarios/zhang-delay-bbr/reno.toml");
 /// Of case 2.
 const CAPACITY: f64 = 3e6;
 
@@ -26,9 +27,9 @@ pub(super) const FIGURE_7: Claim = Claim {
 
 fn judge(evidence: &Evidence) -> Judgement {
     let mut judgement = Judgement::new().because(
-        "A probe raises the rate by 11 % every eight round trips of 0.2 s or more, so that it \
-         takes about ten cycles, 16 s at least, to come from a third of the capacity to nearly \
-         all of it.",
+        "A probe raises the rate by 11 % for one of eight round trips of 0.2 s. The estimate \
+         takes one sample a round, which only overlaps the probe, and so gains 7 % a cycle in the \
+         mean: to come from a third of the capacity to 90 % of it takes 15 cycles, some 25 s.",
     );
     let rate = |what: &str, span: Span| {
         let samples = evidence.each("reno", |run| run.rate(run.flow("video"), span));
