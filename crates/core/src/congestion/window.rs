@@ -407,7 +407,7 @@ mod tests {
     fn property_rfc7661_a_camera_does_not_raise_its_window_beyond_twice_its_use() {
         for name in WINDOWS {
             let target = target_after(name, 1, 120);
-            // Eight packets leave in a round trip and the 8 ms for which a report waits for a second
+            // Eight packets leave in a round trip and the 8 ms that a report waits for a second
             // packet. 17 packets in 50 ms are 2.8 Mbit/s.
             assert!(target <= 17.0 * 0.165, "{name}: {target}");
         }
