@@ -14,7 +14,7 @@ const STYLE: &str = "
   --unknown: #aaa; } }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 0 auto; padding: 1rem; }
 h2 { margin: 2.5rem 0 .25rem; border-top: 1px solid var(--faint); padding-top: 1rem; }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; } .values td:first-child { min-width: 9rem; }
 table { border-collapse: collapse; margin: .5rem 0; }
 th, td { text-align: left; padding: .25rem .75rem .25rem 0; vertical-align: top;
   border-bottom: 1px solid var(--faint); }
@@ -149,7 +149,7 @@ fn write_values(page: &mut String, values: &[Measured]) -> fmt::Result {
         return Ok(());
     }
     page.push_str(
-        "<div class=\"wide\"><table>\n<tr><th></th><th class=\"number\">Paper</th>\
+        "<div class=\"wide\"><table class=\"values\">\n<tr><th></th><th class=\"number\">Paper</th>\
          <th class=\"number\">Ours: median</th><th class=\"number\">min</th>\
          <th class=\"number\">max</th></tr>\n",
     );
