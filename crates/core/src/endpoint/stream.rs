@@ -319,7 +319,7 @@ impl Endpoint {
         if outstanding_bytes == 0 {
             return;
         }
-        let verdict = own.duplicate_acks.on_duplicate();
+        let verdict = own.duplicate_acks.on_duplicate(stream.send.next_offset());
         let departed_segments = own.duplicate_acks.departed_segments();
         path.recovery
             .set_departed_bytes(departed_segments * segment_bytes);
