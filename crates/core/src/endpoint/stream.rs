@@ -298,8 +298,8 @@ impl Endpoint {
             .on_cumulative_ack(now, settled, sample, is_timed, &mut digest)
         {
             path.recovery.set_departed_bytes(0);
-            if sample.is_some() {
-                own.timer.on_sample(path.recovery.rtt(), Duration::ZERO);
+            if let Some(sample) = sample {
+                own.timer.on_tick_sample(now, sample);
             }
             let is_outstanding = path.recovery.outstanding_bytes() > 0;
             own.timer.on_progress(now, is_outstanding);
