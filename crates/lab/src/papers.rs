@@ -8,6 +8,7 @@
 mod cache;
 mod claim;
 mod evidence;
+mod grieco_arc;
 mod html;
 mod judgement;
 mod report;
@@ -24,7 +25,10 @@ pub use study::{Study, StudyError, StudyOptions};
 
 /// Every claim, paper by paper.
 pub fn claims() -> impl Iterator<Item = &'static Claim> {
-    [zhang_delay_bbr::CLAIMS].into_iter().flatten().copied()
+    [zhang_delay_bbr::CLAIMS, grieco_arc::CLAIMS]
+        .into_iter()
+        .flatten()
+        .copied()
 }
 
 /// The claims that are meant by any of `selections`, each a paper's key, an ID or the beginning of
