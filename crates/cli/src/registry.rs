@@ -5,6 +5,8 @@ use std::fmt::Write;
 use anabranch_core::congestion::{CONTROLLERS, ControllerOption, OptionValues};
 use anabranch_core::scheduler::SCHEDULERS;
 
+use crate::print;
+
 /// Lists the congestion controllers, and what may be set of each.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -19,13 +21,11 @@ pub(crate) struct ControllerArguments {}
 pub(crate) struct SchedulerArguments {}
 
 pub(crate) fn controllers(_: &ControllerArguments) -> anyhow::Result<()> {
-    print!("{}", controller_list());
-    Ok(())
+    print::text(controller_list())
 }
 
 pub(crate) fn schedulers(_: &SchedulerArguments) -> anyhow::Result<()> {
-    print!("{}", scheduler_list());
-    Ok(())
+    print::text(scheduler_list())
 }
 
 fn controller_list() -> String {

@@ -10,6 +10,8 @@ use anabranch_units::{DataRate, Duration, Instant};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pacer {
     next_at: Instant,
+    /// Of the packet that left last.
+    last_bytes: u64,
 }
 
 impl Pacer {
@@ -18,7 +20,10 @@ impl Pacer {
     const MAX_CATCH_UP: Duration = Duration::from_millis(5);
 
     pub(crate) fn new(now: Instant) -> Self {
-        Pacer { next_at: now }
+        Pacer {
+            next_at: now,
+            last_bytes: 0,
+        }
     }
 
     /// When the next packet may leave, with `burst_bytes` let through ahead of the schedule.
@@ -37,9 +42,20 @@ impl Pacer {
         self.next_at = self.next_at.max(now);
     }
 
+    /// A wait of more than a round trip was set by the rate of long ago, before anything was known
+    /// of the path: it ends a packet's gap at the present rate from now, if that is sooner.
+    pub(crate) fn forget_old_rate(&mut self, now: Instant, rtt: Duration, rate: Option<DataRate>) {
+        if let Some(rate) = rate
+            && self.next_at > now + rtt
+        {
+            self.next_at = self.next_at.min(now + rate.time_for(self.last_bytes));
+        }
+    }
+
     /// A packet of `bytes` bytes leaves: the next gap is its serialization time at `rate`, counted
     /// from the schedule rather than from the moment the driver got to it.
     pub(crate) fn on_sent(&mut self, now: Instant, bytes: u32, rate: Option<DataRate>) {
+        self.last_bytes = u64::from(bytes);
         let scheduled_at = self.next_at.max(now.saturating_sub(Self::MAX_CATCH_UP));
         self.next_at = match rate {
             Some(rate) => scheduled_at + rate.time_for(u64::from(bytes)),
@@ -74,6 +90,21 @@ mod tests {
         let mut pacer = Pacer::new(Instant::ZERO);
         pacer.on_sent(Instant::ZERO, 1_000, RATE);
         assert_eq!(pacer.ready_at(RATE, 0), Instant::from_nanos(2_666_667));
+    }
+
+    #[test]
+    fn a_wait_of_more_than_a_round_trip_ends_when_the_rate_has_grown() {
+        let (now, rtt) = (Instant::from_millis(100), Duration::from_millis(50));
+        let slow = Some(DataRate::from_bits_per_second(8_000));
+        let mut pacer = Pacer::new(Instant::ZERO);
+        pacer.on_sent(Instant::ZERO, 1_000, slow);
+        pacer.forget_old_rate(now, rtt, slow);
+        assert_eq!(pacer.ready_at(slow, 0), Instant::from_secs(1));
+        pacer.forget_old_rate(now, Duration::from_secs(1), RATE);
+        assert_eq!(pacer.ready_at(RATE, 0), Instant::from_secs(1));
+        pacer.forget_old_rate(now, rtt, RATE);
+        let gap = Duration::from_nanos(2_666_667);
+        assert_eq!(pacer.ready_at(RATE, 0), now + gap);
     }
 
     #[test]

@@ -393,6 +393,11 @@ impl Path {
                 .feedback(self.id, digest, self.last_reported_at, is_window_limited);
         self.controller.on_feedback(now, &feedback, session, views);
         self.control = self.controller.control();
+        let rtt = self.recovery.rtt();
+        if rtt.has_sample() {
+            self.pacer
+                .forget_old_rate(now, rtt.smoothed(), self.control.pacing_rate);
+        }
         if !is_schedule_fixed {
             let wanted = self.controller.feedback_schedule();
             if self.acks_follow_stream && wanted.interval.is_none() {

@@ -8,6 +8,7 @@
 mod cache;
 mod claim;
 mod evidence;
+mod grieco_arc;
 mod html;
 mod judgement;
 mod ns3;
@@ -25,7 +26,7 @@ pub use study::{Study, StudyError, StudyOptions};
 
 /// Every claim, paper by paper.
 pub fn claims() -> impl Iterator<Item = &'static Claim> {
-    [zhang_delay_bbr::CLAIMS, ns3::CLAIMS]
+    [zhang_delay_bbr::CLAIMS, grieco_arc::CLAIMS, ns3::CLAIMS]
         .into_iter()
         .flatten()
         .copied()

@@ -2,9 +2,10 @@
 //! streaming" (2004).
 //!
 //! A window `w` is turned into a rate by the Smith principle: r = k [w − q − out]⁺ (eq. 1), with
-//! the flow's own backlog q = B (RTT − mRTT) and `out` what left within the last round trip. The window
-//! grows by a packet every α while q stays below a threshold (eq. 3), stays where it is above, and
-//! becomes B (mRTT + 1/k) on a loss or a silence (eq. 2): the window that leaves no queue.
+//! the flow's own backlog q = B (RTT − mRTT) and `out` what left within the last round trip. The
+//! window grows by a packet every α while q stays below a threshold (eq. 3), stays where it is
+//! above, and becomes B (mRTT + 1/k) on a loss or a silence (eq. 2): the window that leaves no
+//! queue.
 //!
 //! Packets are [`ControllerConfig::max_packet_bytes`] on the wire; all rates count wire bytes.
 //!

@@ -301,8 +301,8 @@ impl Endpoint {
             .on_cumulative_ack(now, settled, sample, is_timed, &mut digest)
         {
             path.recovery.set_departed_bytes(0);
-            if sample.is_some() {
-                own.timer.on_sample(path.recovery.rtt(), Duration::ZERO);
+            if let Some(sample) = sample {
+                own.timer.on_tick_sample(now, sample);
             }
             let is_outstanding = path.recovery.outstanding_bytes() > 0;
             own.timer.on_progress(now, is_outstanding);
@@ -322,7 +322,7 @@ impl Endpoint {
         if outstanding_bytes == 0 {
             return;
         }
-        let verdict = own.duplicate_acks.on_duplicate();
+        let verdict = own.duplicate_acks.on_duplicate(stream.send.next_offset());
         let departed_segments = own.duplicate_acks.departed_segments();
         path.recovery
             .set_departed_bytes(departed_segments * segment_bytes);

@@ -1,10 +1,11 @@
 //! Loss detection from cumulative acknowledgements alone: RFC 5681 §3.2 without the window's
 //! inflation, limited transmit (RFC 3042), and Karn's rule.
 //!
-//! As in ns-2's Reno, the first acknowledgement that advances ends fast recovery, also a partial
-//! one, and duplicate acknowledgements of what was outstanding at a timeout cause no fast
-//! retransmission. The window is never inflated: each duplicate acknowledgement takes a segment out
-//! of flight instead, which lets the same segments leave.
+//! As in ns-2.35's Reno (`bug_fix_`), the first acknowledgement that advances ends fast recovery,
+//! also a partial one, and duplicate acknowledgements of what was outstanding at a fast
+//! retransmission or a timeout cause no other: a second loss in a window waits for the timer. The
+//! window is never inflated: each duplicate acknowledgement takes a segment out of flight instead,
+//! which lets the same segments leave.
 
 use anabranch_units::{Duration, Instant};
 
@@ -16,7 +17,8 @@ const DUPLICATE_THRESHOLD: u32 = 3;
 pub(crate) struct DuplicateAcks {
     count: u32,
     is_in_fast_recovery: bool,
-    /// The end of what was outstanding at the last timeout, until it has been passed.
+    /// The end of what was outstanding at the last fast retransmission or timeout, until it has
+    /// been passed.
     recover: Option<u64>,
     /// Segments that have left the network by the witness of duplicates.
     departed_segments: u64,
@@ -50,14 +52,15 @@ impl DuplicateAcks {
         Some(now.saturating_since(sent_at))
     }
 
-    /// An acknowledgement has not advanced though something is outstanding.
-    pub(crate) fn on_duplicate(&mut self) -> DuplicateAck {
+    /// An acknowledgement has not advanced though everything up to `end` is outstanding.
+    pub(crate) fn on_duplicate(&mut self, end: u64) -> DuplicateAck {
         self.count = self.count.saturating_add(1);
         if self.count == 1 {
             self.limited_transmit_bytes = 0;
         }
         if self.count == DUPLICATE_THRESHOLD && self.recover.is_none() {
             self.is_in_fast_recovery = true;
+            self.recover = Some(end);
             self.departed_segments += 1;
             // The segment is to be sent again: neither it nor what was sent with it can be timed.
             self.timed = None;
@@ -109,7 +112,7 @@ mod tests {
     #[test]
     fn rfc5681_3_2_the_third_duplicate_retransmits_once() {
         let mut acks = DuplicateAcks::default();
-        let verdicts: Vec<_> = (0..6).map(|_| acks.on_duplicate()).collect();
+        let verdicts: Vec<_> = (0..6).map(|_| acks.on_duplicate(9_000)).collect();
         let expected = [
             Departed,
             Departed,
@@ -123,12 +126,15 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_acknowledgement_ends_reno_recovery_and_three_more_begin_another() {
+    fn a_partial_acknowledgement_ends_reno_recovery_and_three_more_retransmit_nothing() {
         let mut acks = DuplicateAcks::default();
-        (0..5).for_each(|_| _ = acks.on_duplicate());
+        (0..5).for_each(|_| _ = acks.on_duplicate(9_000));
         acks.on_advance(at(1), 1_000);
         assert_eq!(acks.departed_segments(), 0);
-        let verdicts: Vec<_> = (0..3).map(|_| acks.on_duplicate()).collect();
+        let verdicts: Vec<_> = (0..4).map(|_| acks.on_duplicate(12_000)).collect();
+        assert_eq!(verdicts, [Departed, Departed, Ignored, Ignored]);
+        acks.on_advance(at(2), 9_001);
+        let verdicts: Vec<_> = (0..3).map(|_| acks.on_duplicate(12_000)).collect();
         assert_eq!(verdicts, [Departed, Departed, FastRetransmit]);
     }
 
@@ -136,13 +142,16 @@ mod tests {
     fn duplicates_of_what_was_outstanding_at_a_timeout_cause_no_fast_retransmission() {
         let mut acks = DuplicateAcks::default();
         acks.on_timeout(9_000);
-        let verdicts: Vec<_> = (0..4).map(|_| acks.on_duplicate()).collect();
+        let verdicts: Vec<_> = (0..4).map(|_| acks.on_duplicate(9_000)).collect();
         assert_eq!(verdicts, [Departed, Departed, Ignored, Ignored]);
         acks.on_advance(at(1), 9_000);
-        assert_eq!((0..3).map(|_| acks.on_duplicate()).last(), Some(Ignored));
+        assert_eq!(
+            (0..3).map(|_| acks.on_duplicate(9_000)).last(),
+            Some(Ignored)
+        );
         acks.on_advance(at(2), 9_001);
         assert_eq!(
-            (0..3).map(|_| acks.on_duplicate()).last(),
+            (0..3).map(|_| acks.on_duplicate(9_000)).last(),
             Some(FastRetransmit)
         );
     }
@@ -162,7 +171,7 @@ mod tests {
         acks.on_sent(at(360), 3_500, 1_500, true);
         assert!(acks.on_advance(at(390), 3_500).is_some());
         acks.on_sent(at(400), 4_000, 1_500, true);
-        (0..3).for_each(|_| _ = acks.on_duplicate());
+        (0..3).for_each(|_| _ = acks.on_duplicate(9_000));
         assert_eq!(acks.on_advance(at(450), 4_000), None);
     }
 
@@ -170,11 +179,11 @@ mod tests {
     fn rfc5681_3_2_flight_size_leaves_limited_transmit_out() {
         let mut acks = DuplicateAcks::default();
         acks.on_sent(at(0), 10_000, 10_000, true);
-        acks.on_duplicate();
+        acks.on_duplicate(9_000);
         acks.on_sent(at(1), 11_000, 1_000, true);
-        acks.on_duplicate();
+        acks.on_duplicate(9_000);
         acks.on_sent(at(2), 12_000, 1_000, true);
-        assert_eq!(acks.on_duplicate(), FastRetransmit);
+        assert_eq!(acks.on_duplicate(9_000), FastRetransmit);
         assert_eq!(acks.flight_size(12_000), 10_000);
     }
 }

@@ -1,4 +1,4 @@
-//! The retransmission timer (RFC 6298).
+//! The retransmission timer (RFC 6298), and how ns-2.35 and 4.3BSD estimate for it in whole ticks.
 
 use anabranch_units::{Duration, Instant};
 
@@ -12,9 +12,40 @@ const GRANULARITY: Duration = Duration::from_millis(10);
 /// Beyond it the timeout is [`MAX_TIMEOUT`] anyway, however short it was.
 const MAX_BACKOFF: u32 = 16;
 
+/// The round-trip time in ticks of [`GRANULARITY`], as a clock that ticks tells it: smoothed in
+/// eighths, its variation in quarters. What integers cut off stays in the variation, which so never
+/// falls below three quarters: three ticks of the timeout.
+#[derive(Clone, Copy, Debug)]
+struct Ticks {
+    smoothed_eighths: i64,
+    variation_quarters: i64,
+}
+
+impl Ticks {
+    fn first(ticks: i64) -> Self {
+        Ticks {
+            smoothed_eighths: ticks * 8,
+            variation_quarters: ticks * 2,
+        }
+    }
+
+    fn on_sample(&mut self, ticks: i64) {
+        let error = ticks - self.smoothed_eighths / 8;
+        self.smoothed_eighths = (self.smoothed_eighths + error).max(1);
+        let change = error.abs() - self.variation_quarters / 4;
+        self.variation_quarters = (self.variation_quarters + change).max(1);
+    }
+
+    fn timeout(&self) -> Duration {
+        let ticks = (self.variation_quarters * 8 + self.smoothed_eighths) / 8;
+        GRANULARITY * ticks as u64
+    }
+}
+
 /// When silence means that something is to be sent again.
 #[derive(Debug)]
 pub(crate) struct RetransmissionTimer {
+    ticks: Option<Ticks>,
     min: Duration,
     /// `RTO` before back-off.
     base: Duration,
@@ -29,6 +60,7 @@ impl RetransmissionTimer {
     pub(crate) fn new(config: &StreamConfig) -> Self {
         let min = config.min_retransmission_timeout.min(MAX_TIMEOUT);
         RetransmissionTimer {
+            ticks: None,
             min,
             base: config.initial_retransmission_timeout.max(min),
             backoff: 0,
@@ -42,6 +74,22 @@ impl RetransmissionTimer {
     pub(crate) fn on_sample(&mut self, rtt: &RttEstimator, unmeasured_delay: Duration) {
         let timeout = rtt.smoothed() + (rtt.variation() * 4).max(GRANULARITY) + unmeasured_delay;
         self.base = timeout.max(self.min);
+        self.backoff = 0;
+    }
+
+    /// The same in ticks: a segment sent so long ago has been acknowledged.
+    pub(crate) fn on_tick_sample(&mut self, now: Instant, rtt: Duration) {
+        let tick = |at: Instant| (at - Instant::ZERO).as_nanos() / GRANULARITY.as_nanos();
+        let count = (tick(now) - tick(now.saturating_sub(rtt))).max(1) as i64;
+        let ticks = match self.ticks {
+            Some(mut ticks) => {
+                ticks.on_sample(count);
+                ticks
+            }
+            None => Ticks::first(count),
+        };
+        self.ticks = Some(ticks);
+        self.base = ticks.timeout().max(self.min);
         self.backoff = 0;
     }
 
@@ -126,6 +174,26 @@ mod tests {
         assert_eq!(timer.timeout(), Duration::from_millis(310));
         (0..40).for_each(|_| _ = timer.on_expiry(Instant::ZERO));
         assert_eq!(timer.timeout(), Duration::from_secs(60));
+    }
+
+    #[test]
+    fn in_ticks_the_variation_is_never_less_than_three() {
+        let mut timer = timer();
+        let sample = Duration::from_millis(400);
+        timer.on_tick_sample(Instant::from_secs(1), sample);
+        assert_eq!(timer.timeout(), Duration::from_millis(1_200));
+        for second in 2..60 {
+            timer.on_tick_sample(Instant::from_secs(second), sample);
+        }
+        assert_eq!(timer.timeout(), Duration::from_millis(430));
+        // A clock that ticks tells 9 ms from 11 only by where they lie.
+        let count = |now, rtt| {
+            let mut timer = RetransmissionTimer::new(&StreamConfig::default());
+            timer.on_tick_sample(Instant::from_millis(now), Duration::from_millis(rtt));
+            timer.ticks.map(|ticks| ticks.smoothed_eighths / 8)
+        };
+        assert_eq!(count(1_009, 229), Some(22));
+        assert_eq!(count(1_001, 229), Some(23));
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub struct FlowSeries {
     pub delivered_packets: Vec<u64>,
     /// Packets that links lost.
     pub dropped_packets: Vec<u64>,
+    /// Packets that the receiver sent back.
+    pub feedback_packets: Vec<u64>,
     /// Sum of the one-way delays of those that arrived.
     pub delay_nanos: Vec<u64>,
     /// The longest time from a frame's capture to its last piece's arrival.
@@ -76,6 +78,7 @@ struct Interval {
     delivered_bytes: u64,
     delivered_packets: u64,
     dropped_packets: u64,
+    feedback_packets: u64,
     delay_nanos: u64,
     frame_delay_max_nanos: u64,
 }
@@ -164,6 +167,7 @@ impl FlowSeries {
         self.delivered_bytes.push(interval.delivered_bytes);
         self.delivered_packets.push(interval.delivered_packets);
         self.dropped_packets.push(interval.dropped_packets);
+        self.feedback_packets.push(interval.feedback_packets);
         self.delay_nanos.push(interval.delay_nanos);
         self.frame_delay_max_nanos
             .push(interval.frame_delay_max_nanos);
@@ -176,6 +180,8 @@ impl Observer for SeriesRecorder {
         if let Some(interval) = self.interval_of(packet) {
             interval.sent_bytes += u64::from(packet.size_bytes);
             interval.sent_packets += 1;
+        } else {
+            self.current[packet.flow.index()].feedback_packets += 1;
         }
     }
 

@@ -61,7 +61,8 @@ impl DualPi2Options {
         let is_coupling = self.coupling > 0.0 && self.coupling.is_finite();
         let is_valid = is_coupling && self.update_interval() >= MIN_UPDATE_INTERVAL;
         (!is_valid).then_some(
-            "DualPI2 needs a coupling above zero, a target of 100 us and a max-rtt of 300 us or more",
+            "DualPI2 needs a coupling above zero, a target of 100 us and a max-rtt of 300 us \
+             or more",
         )
     }
 

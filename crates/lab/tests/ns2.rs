@@ -1,0 +1,26 @@
+//! TFRC and Reno beside ns-2.35 itself: the reference numbers are in `data/ns2.csv`, with their
+//! source; the claims `S2-ns2-…` say how near is near. `anabranch reproduce S2-ns2` does the same
+//! with ten seeds.
+
+use anabranch_lab::papers::{Study, StudyOptions, Verdict, selected};
+
+#[test]
+fn tfrc_and_reno_get_what_they_get_in_ns_2() {
+    let claims = selected(&["S2-ns2".to_owned()]).unwrap();
+    assert_eq!(claims.len(), 13);
+    let study = Study::new(&claims, None).unwrap_or_else(|error| panic!("{error}"));
+    let options = StudyOptions {
+        seed_count: 4,
+        threads: 0,
+        cache: None,
+    };
+    for finding in study.findings(&options, &|_| ()).unwrap() {
+        let expects = &finding.judgement.expects;
+        assert_eq!(
+            finding.verdict,
+            Verdict::Holds,
+            "{}: {expects:#?}",
+            finding.claim.id
+        );
+    }
+}
