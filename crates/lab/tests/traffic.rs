@@ -129,7 +129,8 @@ fn raw_flows_are_in_the_traces() {
     anabranch_lab::plot(folder.path()).unwrap();
 }
 
-/// Raw traffic has no controller; streams have one from their beginning, or their next object's, on.
+/// Raw traffic has no controller; streams have one from their beginning, or their next object's,
+/// on.
 #[test]
 fn flows_of_every_kind_are_in_the_series() {
     let streams = "[[flows]]\nname = \"file\"\nkind = \"bulk\"\ncontroller = \"cubic\"\n\

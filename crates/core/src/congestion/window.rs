@@ -9,9 +9,9 @@
 //!    Losses of packets that left before it are the same congestion event; acknowledgements of them
 //!    do not open the window. Packet conservation is left to the window: what is in flight above it
 //!    must leave before anything enters.
-//! 3. The window grows only if it kept the sender from sending (RFC 9002 §7.8), or if more than half
-//!    of it was in flight at once (RFC 7661 §4.4; Linux in slow start): video, of which 0.8 of the
-//!    window's rate is asked, never fills a window, and would stay at the initial one for ever.
+//! 3. The window grows only if it kept the sender from sending (RFC 9002 §7.8), or if more than
+//!    half of it was in flight at once (RFC 7661 §4.4; Linux in slow start): video, of which 0.8 of
+//!    the window's rate is asked, never fills a window, and would stay at the initial one for ever.
 //! 4. A mark Congestion Experienced is a congestion event like a loss (RFC 3168 §6.1.2).
 //! 5. A path that has fallen silent is a retransmission timeout: one segment, and the threshold is
 //!    not lowered again until something is acknowledged (RFC 5681 §3.1).
