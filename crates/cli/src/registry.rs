@@ -50,7 +50,7 @@ fn scheduler_list() -> String {
 }
 
 fn line(list: &mut String, name: &str, summary: &str) {
-    writeln!(list, "{name:<16}{summary}").expect("text");
+    writeln!(list, "{name:<19} {summary}").expect("text");
 }
 
 fn values(option: &ControllerOption) -> String {
@@ -85,6 +85,6 @@ mod tests {
     fn every_scheduler_is_listed() {
         let list = scheduler_list();
         assert_eq!(list.lines().count(), SCHEDULERS.len());
-        assert!(list.contains("min-cost        the path with the least"));
+        assert!(list.contains("min-cost            the path with the least"));
     }
 }
