@@ -1,11 +1,7 @@
-//! `reno` on streams with cumulative acknowledgements, against ns-2.35's Reno and the formulas for
-//! TCP's goodput.
-
-use std::fmt::Write;
+//! `reno` on streams with cumulative acknowledgements, against the formulas for TCP's goodput.
 
 use anabranch_lab::metrics::{METRICS, Subject};
 use anabranch_lab::{Report, RunOptions, Scenario, run};
-use anabranch_units::Seed;
 
 fn run_seeds(text: &str, overrides: &[&str], seeds: Vec<u64>) -> Report {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
@@ -75,83 +71,4 @@ fn padhye_1998_goodput_under_random_loss_with_timeouts() {
     let rule = "flows.0.loss-detection=tcp-cumulative";
     let ratio = goodput(&run_seeds(LOSSY, &[rule], vec![1, 2, 3])) / expected;
     assert!((ratio - 1.0).abs() < 0.15, "{ratio}");
-}
-
-fn link(name: &str, rate: u64, delay_ms: f64, queue: &str) -> String {
-    format!(
-        "[links.{name}]\nrate = \"{rate} Mbit/s\"\ndelay = \"{delay_ms} ms\"\nqueue = {queue:?}\n"
-    )
-}
-
-/// Grieco & Mascolo §4.2, scenario 1: C1 with a round-trip time of 250 ms over so many hops of
-/// 1 Mbit/s and 10 ms, on each of which one flow with 50 ms crosses it each way.
-fn multihop(hops: usize, seed: u64) -> String {
-    let mut rng = Seed(seed).derive("starts").rng();
-    let mut text = "duration = \"110 s\"\nstatistics = { from = \"10 s\" }\n".to_owned();
-    for hop in 0..hops {
-        text += &link(&format!("f{hop}"), 1, 10.0, "21 packets");
-        text += &link(&format!("b{hop}"), 1, 10.0, "21 packets");
-    }
-    let access_ms = (125.0 - 10.0 * hops as f64) / 2.0;
-    let forward: Vec<String> = (0..hops).map(|hop| format!("\"f{hop}\"")).collect();
-    let reverse: Vec<String> = (0..hops).rev().map(|hop| format!("\"b{hop}\"")).collect();
-    let (forward, reverse) = (forward.join(","), reverse.join(","));
-    // Every route has entry and exit links of its own, each way.
-    let mut route = |name: &str, forward: &str, reverse: &str, access_ms: f64| {
-        let [entry, exit, back, home] = ["e", "x", "r", "h"].map(|part| format!("{name}-{part}"));
-        for part in [&entry, &exit, &back, &home] {
-            text += &link(part, 100, access_ms, "unlimited");
-        }
-        let there = format!("[\"{entry}\",{forward},\"{exit}\"]");
-        let back = format!("[\"{back}\",{reverse},\"{home}\"]");
-        write!(
-            text,
-            "[routes.{name}]\nforward = {there}\nreverse = {back}\n"
-        )
-        .unwrap();
-    };
-    route("c1", &forward, &reverse, access_ms);
-    for hop in 0..hops {
-        let (there, back) = (format!("\"f{hop}\""), format!("\"b{hop}\""));
-        route(&format!("there{hop}"), &there, &back, 7.5);
-        route(&format!("back{hop}"), &back, &there, 7.5);
-    }
-    text += r#"
-[flow-defaults]
-kind = "bulk"
-controller = "reno"
-loss-detection = "tcp-cumulative"
-packet = "1460 B"
-overhead = "30 B"
-initial-window = 2
-delayed-ack = "100 ms"
-initial-rto = "3 s"
-"#;
-    let mut flow = |route: &str, start: f64| {
-        let start = start + rng.next_f64();
-        let keys = format!("paths = [\"{route}\"]\nstart = \"{start:.6} s\"");
-        write!(text, "[[flows]]\nname = \"{route}\"\n{keys}\n").unwrap();
-    };
-    flow("c1", 10.0);
-    for hop in 0..hops {
-        flow(&format!("there{hop}"), 0.0);
-        flow(&format!("back{hop}"), 0.0);
-    }
-    text
-}
-
-#[test]
-fn grieco_mascolo_multihop_renos_goodput_is_that_of_ns_2() {
-    // ns-2.35, mean over ten seeds with starts jittered by up to 1 s, in kbit/s of 1500 B packets.
-    for (hops, expected) in [(1, 308.1), (3, 120.2), (5, 53.0), (10, 12.6)] {
-        let of_seed = |seed| goodput(&run_seeds(&multihop(hops, seed), &[], vec![seed]));
-        let mean = (1..=10).map(of_seed).sum::<f64>() / 10.0;
-        // ns-2's are over 100 s, of which C1 runs 99.5 in the mean.
-        let kilobits = mean * 0.995 * 1_500.0 / 1_460.0 / 1_000.0;
-        let ratio = kilobits / expected;
-        assert!(
-            (ratio - 1.0).abs() < 0.2,
-            "{hops} hops: {kilobits}, {ratio}"
-        );
-    }
 }

@@ -117,10 +117,10 @@ paths = ["reversed"]
         let report = run_seeds(&scenario(&text, &[&rule, "links.back.queue=62500 B"]), 1);
         // Acknowledgements wait in the other flow's queue and leave it in clusters, so that both
         // links idle in turn: about 70 % is what Zhang, Shenker & Clark (1991) found for two-way
-        // traffic.
+        // traffic. Without SACK several losses in a window end in a timeout, which idles more.
         for link in 0..2 {
             let utilisation = mean(&report, "utilisation", Subject::Link(link));
-            assert!((0.65..0.8).contains(&utilisation), "{rule}: {utilisation}");
+            assert!((0.6..0.8).contains(&utilisation), "{rule}: {utilisation}");
         }
         for flow in 0..2 {
             let goodput = mean(&report, "goodput", Subject::Flow(flow));

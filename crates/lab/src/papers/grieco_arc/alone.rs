@@ -98,7 +98,11 @@ pub(super) const DEPLETION: Claim = Claim {
         judgement.report(&loss_count);
         judgement.expect(least.at_most(1_500.0));
         judgement.expect(loss_count.at_least(3.0));
-        judgement
+        judgement.because(
+            "The rate law of eq. 1 approaches an empty queue exponentially, with 1/k as its time \
+             constant: after a round trip and 1/k, a third of what stood there is left, a packet \
+             more than the one in service.",
+        )
     },
 };
 
