@@ -142,3 +142,39 @@ fn short_flows_fetch_objects_of_30_to_50_kb_every_ten_seconds() {
     let milliseconds = mean(&report, "transfer-time-mean", Subject::Flow(0));
     assert!((100.0..250.0).contains(&milliseconds), "{milliseconds}");
 }
+
+/// Bits of payload in a segment of 1500 B.
+const SEGMENT_BITS: f64 = 1_460.0 * 8.0;
+
+/// T3: T1 with 1 % random loss: Reno's goodput in bit/s.
+fn goodput_at_one_percent(rule: &str) -> f64 {
+    let rule = format!("flow-defaults.loss-detection={rule}");
+    let lossy = [
+        rule.as_str(),
+        "duration=200 s",
+        "links.there.loss=1 %",
+        "flows.0.controller=reno",
+    ];
+    let report = run_seeds(&scenario(BED, &lossy), 3);
+    mean(&report, "goodput", Subject::Flow(0))
+}
+
+#[test]
+fn mathis_1997_goodput_under_random_loss_with_delayed_acknowledgements() {
+    for rule in ["tcp-sack", "per-packet"] {
+        let ratio = goodput_at_one_percent(rule) / (0.87 * SEGMENT_BITS / (0.05 * 0.1));
+        assert!((ratio - 1.0).abs() < 0.15, "{rule}: {ratio}");
+    }
+}
+
+#[test]
+fn padhye_1998_goodput_under_random_loss_with_timeouts() {
+    // Without SACK two losses in a window often cost a timeout, which Mathis leaves out.
+    let (rtt, loss, segments_per_ack, timeout) = (0.052, 0.01_f64, 2.0, 0.2);
+    let avoidance = rtt * (2.0 * segments_per_ack * loss / 3.0).sqrt();
+    let chance = (3.0 * (3.0 * segments_per_ack * loss / 8.0).sqrt()).min(1.0);
+    let timeouts = timeout * chance * loss * (1.0 + 32.0 * loss * loss);
+    let expected = SEGMENT_BITS / (avoidance + timeouts);
+    let ratio = goodput_at_one_percent("tcp-cumulative") / expected;
+    assert!((ratio - 1.0).abs() < 0.15, "{ratio}");
+}
