@@ -102,6 +102,23 @@ pub enum Timeout {
     Own,
 }
 
+impl Timeout {
+    /// RFC 5681's FlightSize, if all that was in flight counts as lost; `None`: the timer was the
+    /// controller's own.
+    fn flight_size(&self) -> Option<u64> {
+        match *self {
+            Timeout::Retransmission {
+                prior_bytes_in_flight,
+                ..
+            }
+            | Timeout::FeedbackSilence {
+                prior_bytes_in_flight,
+            } => Some(prior_bytes_in_flight),
+            Timeout::Own => None,
+        }
+    }
+}
+
 /// What a controller grants.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ControlParameters {

@@ -252,21 +252,12 @@ impl CongestionController for Cubic {
     }
 
     fn on_timeout(&mut self, _now: Instant, cause: Timeout) {
-        match cause {
-            Timeout::Retransmission {
-                prior_bytes_in_flight,
-                ..
-            }
-            | Timeout::FeedbackSilence {
-                prior_bytes_in_flight,
-            } => {
-                let flight_segments = self.window.segments_of(prior_bytes_in_flight);
-                self.window.on_timeout(flight_segments * self.beta);
-                self.is_after_loss = false;
-                self.epoch = None;
-                self.hystart.restart();
-            }
-            Timeout::Own => {}
+        if let Some(flight_size) = cause.flight_size() {
+            let flight_segments = self.window.segments_of(flight_size);
+            self.window.on_timeout(flight_segments * self.beta);
+            self.is_after_loss = false;
+            self.epoch = None;
+            self.hystart.restart();
         }
     }
 

@@ -230,15 +230,8 @@ impl CongestionController for NewReno {
     }
 
     fn on_timeout(&mut self, _now: Instant, cause: Timeout) {
-        match cause {
-            Timeout::Retransmission {
-                prior_bytes_in_flight,
-                ..
-            }
-            | Timeout::FeedbackSilence {
-                prior_bytes_in_flight,
-            } => self.on_retransmission_timeout(prior_bytes_in_flight),
-            Timeout::Own => {}
+        if let Some(flight_size) = cause.flight_size() {
+            self.on_retransmission_timeout(flight_size);
         }
     }
 

@@ -10,14 +10,21 @@ mod v2;
 
 use anabranch_units::{Duration, Instant};
 
-use super::Feedback;
 use super::one_way_delay::{BaseDelay, one_way_delay_millis};
+use super::{ControllerConfig, Feedback};
 
 pub(super) use v1::{OPTIONS as V1_OPTIONS, build as build_v1};
 pub(super) use v2::{OPTIONS as V2_OPTIONS, build as build_v2};
 
 /// A report before an arrival time has to be forgotten.
 const MAX_PACKETS_PER_REPORT: u32 = 100;
+
+/// The least and the largest media rate in bit/s: the least is a packet a second.
+fn rate_limits(config: &ControllerConfig, segment_bytes: f64) -> (f64, f64) {
+    let min_rate = (config.min_rate.bits_per_second() as f64).max(8.0 * segment_bytes);
+    let max_rate = (config.max_rate.bits_per_second() as f64).max(min_rate);
+    (min_rate, max_rate)
+}
 
 /// Bytes acknowledged and declared lost by a report, and how many packets arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -206,19 +206,10 @@ impl CongestionController for Vegas {
     }
 
     fn on_timeout(&mut self, _now: Instant, cause: Timeout) {
-        match cause {
-            Timeout::Retransmission {
-                prior_bytes_in_flight,
-                ..
-            }
-            | Timeout::FeedbackSilence {
-                prior_bytes_in_flight,
-            } => {
-                let flight_segments = self.window.segments_of(prior_bytes_in_flight);
-                self.window.on_timeout(flight_segments / 2.0);
-                self.begin_round();
-            }
-            Timeout::Own => {}
+        if let Some(flight_size) = cause.flight_size() {
+            let flight_segments = self.window.segments_of(flight_size);
+            self.window.on_timeout(flight_segments / 2.0);
+            self.begin_round();
         }
     }
 

@@ -28,7 +28,9 @@ use super::super::{
 };
 use super::competing_flows::DelayTarget;
 use super::trend::Trend;
-use super::{Feedback, MAX_PACKETS_PER_REPORT, RecentMax, Settled, queue_delays_millis};
+use super::{
+    Feedback, MAX_PACKETS_PER_REPORT, RecentMax, Settled, queue_delays_millis, rate_limits,
+};
 use crate::path_view::PathView;
 use crate::recovery::SentPacket;
 use crate::session_view::SessionView;
@@ -120,8 +122,7 @@ struct ScreamV1 {
 impl ScreamV1 {
     fn new(config: &ControllerConfig) -> Self {
         let segment_bytes = f64::from(config.max_packet_bytes.max(1));
-        let min_rate = (config.min_rate.bits_per_second() as f64).max(8.0 * segment_bytes);
-        let max_rate = (config.max_rate.bits_per_second() as f64).max(min_rate);
+        let (min_rate, max_rate) = rate_limits(config, segment_bytes);
         let initial_rate = config.initial_rate.bits_per_second() as f64;
         ScreamV1 {
             segment_bytes,

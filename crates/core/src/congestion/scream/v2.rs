@@ -28,7 +28,7 @@ use super::super::{
     CongestionController, ControlParameters, ControllerConfig, FeedbackSchedule, Timeout,
     path_backlog_bytes,
 };
-use super::{Feedback, RecentMax, Settled, queue_delays_millis};
+use super::{Feedback, RecentMax, Settled, queue_delays_millis, rate_limits};
 use crate::path_view::PathView;
 use crate::recovery::SentPacket;
 use crate::session_view::SessionView;
@@ -218,8 +218,7 @@ struct ScreamV2 {
 impl ScreamV2 {
     fn new(config: &ControllerConfig) -> Self {
         let segment_bytes = f64::from(config.max_packet_bytes.max(1));
-        let min_rate = (config.min_rate.bits_per_second() as f64).max(8.0 * segment_bytes);
-        let max_rate = (config.max_rate.bits_per_second() as f64).max(min_rate);
+        let (min_rate, max_rate) = rate_limits(config, segment_bytes);
         let initial_rate = config.initial_rate.bits_per_second() as f64;
         ScreamV2 {
             segment_bytes,
