@@ -3,7 +3,7 @@
 #![no_main]
 
 use anabranch_core::{Config, DatagramMeta, Endpoint, Frame, PathId, PathOptions};
-use anabranch_units::{Duration, Ecn, Instant, Seed};
+use anabranch_units::{Duration, Ecn, Importance, Instant, Seed};
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 
@@ -32,7 +32,8 @@ fuzz_target!(|steps: Vec<Step>| {
                 endpoint.handle_datagram(now, meta, &bytes);
             }
             Step::Frame { bytes, is_key } => {
-                let frame = Frame { bytes: &vec![0; bytes.into()], is_key, captured_at: now };
+                let importance = Importance::key_if(is_key);
+                let frame = Frame { bytes: &vec![0; bytes.into()], importance, captured_at: now };
                 let _ = endpoint.send_frame(now, &frame);
             }
             Step::Wait { micros } => now += Duration::from_micros(micros.into()),

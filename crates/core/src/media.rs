@@ -10,7 +10,7 @@ mod target;
 
 use core::fmt;
 
-use anabranch_units::Instant;
+use anabranch_units::{Importance, Instant};
 
 pub(crate) use reassembly::{Outcome, Reassembly, Taken};
 pub(crate) use send_buffer::{SendBuffer, Verdict};
@@ -34,8 +34,8 @@ impl fmt::Display for FrameId {
 pub struct Frame<'a> {
     /// Its bytes, 1 to [`MAX_FRAME_BYTES`].
     pub bytes: &'a [u8],
-    /// Whether decoding can start here. Key frames are never given up for age alone.
-    pub is_key: bool,
+    /// What is lost with it. Key frames are never given up for age alone.
+    pub importance: Importance,
     /// When the picture was taken, by the sender's clock: deadlines and frame delays count from
     /// here.
     pub captured_at: Instant,
@@ -46,8 +46,8 @@ pub struct Frame<'a> {
 pub struct ReceivedFrame {
     /// Which frame.
     pub id: FrameId,
-    /// Whether decoding can start here.
-    pub is_key: bool,
+    /// What would have been lost with it.
+    pub importance: Importance,
     /// When the picture was taken, by the sender's clock, to the microsecond.
     pub captured_at: Instant,
     /// Its bytes.
@@ -101,5 +101,5 @@ pub(crate) struct FragmentHeader {
     pub(crate) frame: FrameId,
     pub(crate) fragment: u16,
     pub(crate) fragment_count: u16,
-    pub(crate) is_key: bool,
+    pub(crate) importance: Importance,
 }

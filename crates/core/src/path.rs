@@ -227,6 +227,8 @@ impl Path {
             loss_ratio: self.loss_ratio,
             weight: self.options.weight,
             is_metered: self.options.is_metered,
+            is_standby: false,
+            last_acked_at: rtt.has_sample().then(|| self.recovery.last_acked_at()),
         }
     }
 
@@ -272,7 +274,7 @@ impl Path {
         self.queued_bytes += u64::from(packet.bytes);
         match packet.kind {
             PacketKind::Retransmission => self.bound_retransmissions.push_back(packet),
-            PacketKind::Source => self.bound_sources.push_back(packet),
+            PacketKind::Source | PacketKind::Repair { .. } => self.bound_sources.push_back(packet),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use anabranch_units::{DataRate, Duration};
+use anabranch_units::{DataRate, Duration, Instant};
 
 /// Names one path of a session, the same at both ends. Paths are numbered from zero in the order in
 /// which they are added; numbers are not used again.
@@ -133,6 +133,11 @@ pub struct PathView {
     pub weight: f64,
     /// Whether the user pays by volume.
     pub is_metered: bool,
+    /// Whether the path is held in reserve: to be taken only when no other path will do. The
+    /// session says so of metered paths while the others suffice.
+    pub is_standby: bool,
+    /// When a packet sent on this path was last acknowledged: what is known of it is as old.
+    pub last_acked_at: Option<Instant>,
 }
 
 impl PathView {

@@ -321,6 +321,11 @@ impl Recovery {
         Some(self.sent.oldest_sent_at()?.max(self.last_acked_at))
     }
 
+    /// When a packet was last acknowledged, or the path answered otherwise.
+    pub(crate) fn last_acked_at(&self) -> Instant {
+        self.last_acked_at
+    }
+
     /// The path has answered, by whatever means.
     pub(crate) fn on_heard(&mut self, now: Instant) {
         self.last_acked_at = now;

@@ -10,6 +10,7 @@
 mod contract;
 mod min_cost;
 mod one_by_one;
+mod repair_placement;
 mod round_robin;
 #[cfg(test)]
 mod testing;
@@ -17,7 +18,7 @@ mod wrr;
 
 use core::fmt::Debug;
 
-use anabranch_units::Instant;
+use anabranch_units::{Importance, Instant};
 
 use crate::congestion::registry::known_names;
 use crate::media::FrameId;
@@ -25,6 +26,7 @@ use crate::path_view::{PathId, PathSet, PathView};
 use crate::session_view::SessionView;
 
 pub use one_by_one::{OneByOne, PathChoice, PathCost, transfer_cost};
+pub use repair_placement::RepairPlacement;
 
 /// Binds packets to paths.
 pub trait Scheduler: Debug + Send {
@@ -50,7 +52,8 @@ pub trait Scheduler: Debug + Send {
     }
 }
 
-/// The packets that wait to be bound, oldest first, retransmissions before sources.
+/// The packets that wait to be bound: retransmissions first, then sources and repairs, oldest
+/// first.
 #[derive(Clone, Copy, Debug)]
 pub struct SendQueue<'a> {
     packets: &'a [PacketView],
@@ -94,8 +97,8 @@ pub struct PacketView {
     pub fragment_count: u16,
     /// Why it is to be sent.
     pub kind: PacketKind,
-    /// Whether its frame is a key frame.
-    pub is_key: bool,
+    /// What is lost with its frame.
+    pub importance: Importance,
     /// Its bytes on the wire.
     pub bytes: u32,
     /// When the frame is worthless; `None` for key frames, which later frames need at any age.
@@ -113,6 +116,12 @@ pub enum PacketKind {
     Source,
     /// Because another copy was lost or is stuck on a silent path.
     Retransmission,
+    /// To stand in for any of the `window` fragments that were first queued last, should they be
+    /// lost. Its `frame` is the newest of theirs, its `fragment` counts that frame's repairs.
+    Repair {
+        /// How many fragments it protects.
+        window: u16,
+    },
 }
 
 /// "Packet `index` of the queue goes to these paths."

@@ -10,7 +10,7 @@ mod stream;
 mod truncated;
 mod varint;
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Importance, Instant};
 
 use crate::congestion::{FeedbackSchedule, HoleReports};
 use crate::media::{FragmentHeader, FrameId};
@@ -37,6 +37,7 @@ const PATH_STATUS: u8 = 0x06;
 const CLOSE: u8 = 0x07;
 
 const KEY_FRAME_FLAG: u8 = 0x01;
+const DISPOSABLE_FLAG: u8 = 0x02;
 const IMMEDIATE_ON_CE_FLAG: u8 = 0x01;
 
 /// Kind byte and truncated packet number.
@@ -142,7 +143,7 @@ impl<'a> Frames<'a> {
                 let frame = FrameId(read(rest)?);
                 let fragment = u16::try_from(read(rest)?).ok()?;
                 let fragment_count = u16::try_from(read(rest)?).ok()?;
-                let is_key = read_u8(rest)? & KEY_FRAME_FLAG != 0;
+                let importance = read_importance(rest)?;
                 let captured_at_micros = read_u32(rest)?;
                 if fragment >= fragment_count || rest.is_empty() {
                     return None;
@@ -151,7 +152,7 @@ impl<'a> Frames<'a> {
                     frame,
                     fragment,
                     fragment_count,
-                    is_key,
+                    importance,
                 };
                 let payload = core::mem::take(rest);
                 WireFrame::Fragment {
@@ -212,7 +213,7 @@ pub(crate) fn write_fragment(
     write(header.frame.0, out);
     write(u64::from(header.fragment), out);
     write(u64::from(header.fragment_count), out);
-    out.push(if header.is_key { KEY_FRAME_FLAG } else { 0 });
+    out.push(importance_flags(header.importance));
     out.extend_from_slice(&(captured_at.as_micros() as u32).to_le_bytes());
     out.extend_from_slice(payload);
 }
@@ -285,6 +286,23 @@ fn read_u64(bytes: &mut &[u8]) -> Option<u64> {
 /// A span of a schedule. Anything longer than ten seconds is as good as ten.
 fn read_span(bytes: &mut &[u8]) -> Option<Duration> {
     Some(Duration::from_micros(read(bytes)?.min(10_000_000)))
+}
+
+fn read_importance(bytes: &mut &[u8]) -> Option<Importance> {
+    match read_u8(bytes)? & (KEY_FRAME_FLAG | DISPOSABLE_FLAG) {
+        0 => Some(Importance::Reference),
+        KEY_FRAME_FLAG => Some(Importance::Key),
+        DISPOSABLE_FLAG => Some(Importance::Disposable),
+        _ => None,
+    }
+}
+
+fn importance_flags(importance: Importance) -> u8 {
+    match importance {
+        Importance::Key => KEY_FRAME_FLAG,
+        Importance::Reference => 0,
+        Importance::Disposable => DISPOSABLE_FLAG,
+    }
 }
 
 fn read_path(bytes: &mut &[u8]) -> Option<PathId> {

@@ -7,7 +7,7 @@ use anabranch_core::{
     Config, DatagramMeta, Endpoint, Event, Frame, FrameId, MediaConfig, PaddingPolicy, PathId,
     PathOptions, PathState, SourceLimits,
 };
-use anabranch_units::{DataRate, Duration, Ecn, Instant, Rng, Seed};
+use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Rng, Seed};
 use proptest::prelude::*;
 use support::{Network, TestPath};
 
@@ -43,7 +43,7 @@ fn a_frame_arrives_byte_for_byte_after_serialization_and_delay() {
     network.run_until(Instant::from_secs(1));
     let (_, frame) = &network.received[0];
     assert_eq!(
-        (frame.id, frame.is_key, frame.bytes.len()),
+        (frame.id, frame.importance.is_key(), frame.bytes.len()),
         (FrameId(0), true, 5_000)
     );
     assert!(
@@ -105,7 +105,7 @@ fn arq_with_an_rtt_beyond_the_deadline_only_key_frames_are_sent_again() {
     network.paths[0].loss = 0.3;
     network.send(20_000, true);
     network.run_until(network.now + Duration::from_secs(10));
-    assert!(network.received.last().unwrap().1.is_key);
+    assert!(network.received.last().unwrap().1.importance.is_key());
     assert!(
         network
             .sender
@@ -313,7 +313,7 @@ fn the_close_arrives_though_one_of_its_datagrams_is_lost() {
     assert!(network.is_peer_closed && network.sender.is_closed());
     let frame = Frame {
         bytes: &[1],
-        is_key: true,
+        importance: Importance::Key,
         captured_at: network.now,
     };
     assert!(network.sender.send_frame(network.now, &frame).is_err());
@@ -428,7 +428,8 @@ proptest! {
             if looks_right && !bytes.is_empty() {
                 bytes[0] = 0x40 | (bytes[0] & 1);
             }
-            let frame = Frame { bytes: &[0; 3_000], is_key: false, captured_at: now };
+            let importance = Importance::Reference;
+            let frame = Frame { bytes: &[0; 3_000], importance, captured_at: now };
             // One of the datagrams may be a close.
             let _ = endpoint.send_frame(now, &frame);
             let meta = DatagramMeta { path: PathId(path), received_at: now, ecn: Ecn::Ce };

@@ -17,7 +17,7 @@ use anabranch_link::DropCause;
 use anabranch_sim::{
     Direction, FlowId, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent, World,
 };
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Importance, Instant};
 use serde::Serialize;
 
 use crate::scenario::Scenario;
@@ -88,7 +88,7 @@ struct FrameRow<'a> {
     captured_s: f64,
     flow: &'a str,
     frame: u64,
-    is_key: bool,
+    importance: &'static str,
     bytes: u32,
     outcome: &'static str,
     delay_ms: f64,
@@ -376,7 +376,11 @@ impl Observer for TraceWriter {
             captured_s: frame.captured_at.as_secs_f64(),
             flow: &self.names.flows[frame.flow.index()],
             frame: frame.index,
-            is_key: frame.is_key,
+            importance: match frame.importance {
+                Importance::Key => "key",
+                Importance::Reference => "reference",
+                Importance::Disposable => "disposable",
+            },
             bytes: frame.size_bytes,
             outcome,
             delay_ms: (over_at - frame.captured_at).as_millis_f64(),

@@ -11,7 +11,7 @@ use anabranch_net::{
     Clock, Event, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
 };
 use anabranch_secure::SecretKey;
-use anabranch_units::{DataRate, Duration};
+use anabranch_units::{DataRate, Duration, Importance};
 
 const FRAMES_PER_SECOND: u64 = 100;
 const RUN: Duration = Duration::from_secs(4);
@@ -96,7 +96,7 @@ fn feed(sender: &Sender, clock: &Clock, bytes: &[u8], interval: Duration) {
         let _ = never.recv_timeout(StdDuration::from_nanos(wait.as_nanos()));
         let frame = Frame {
             bytes,
-            is_key: next_at == origin,
+            importance: Importance::key_if(next_at == origin),
             captured_at: next_at,
         };
         sender.send_frame(&frame).expect("not backlogged");

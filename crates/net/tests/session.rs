@@ -12,7 +12,7 @@ use anabranch_net::{
     StartError, Via,
 };
 use anabranch_secure::{PublicKey, SecretKey};
-use anabranch_units::{DataRate, Duration, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Importance, Instant, Seed};
 
 const PATIENCE: StdDuration = StdDuration::from_secs(10);
 const FRAME_INTERVAL: StdDuration = StdDuration::from_millis(20);
@@ -70,7 +70,7 @@ fn send(sender: &Sender, clock: &Clock, number: usize) {
     let bytes = frame_bytes(number);
     let frame = Frame {
         bytes: &bytes,
-        is_key: number.is_multiple_of(25),
+        importance: Importance::key_if(number.is_multiple_of(25)),
         captured_at: clock.now(),
     };
     let id = sender
@@ -97,7 +97,11 @@ fn assert_all_arrived(frames: &[ReceivedFrame], count: usize) {
     assert_eq!(numbers, expected);
     for (number, frame) in frames.iter().enumerate() {
         assert_eq!(frame.bytes, frame_bytes(number), "frame {number}");
-        assert_eq!(frame.is_key, number % 25 == 0, "frame {number}");
+        assert_eq!(
+            frame.importance.is_key(),
+            number % 25 == 0,
+            "frame {number}"
+        );
     }
 }
 
@@ -238,7 +242,7 @@ fn a_stranger_is_not_answered_and_is_told_what_to_look_at() {
     let (sender, events) = Sender::start(config).expect("loopback");
     let early = Frame {
         bytes: &[1],
-        is_key: true,
+        importance: Importance::Key,
         captured_at: clock.now(),
     };
     assert_eq!(sender.send_frame(&early), Err(SendError::NotConnected));

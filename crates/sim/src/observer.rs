@@ -2,7 +2,7 @@
 
 use anabranch_core::{PathId, PathState};
 use anabranch_link::DropCause;
-use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_units::{DataRate, Duration, Importance, Instant};
 
 use crate::flow::{Direction, FlowId};
 use crate::topology::LinkId;
@@ -75,8 +75,8 @@ pub struct FrameEvent {
     pub captured_at: Instant,
     /// Its encoded size in bytes.
     pub size_bytes: u32,
-    /// Whether decoding can start at it.
-    pub is_key: bool,
+    /// What is lost with it.
+    pub importance: Importance,
 }
 
 /// What became of a frame at the receiver.

@@ -398,7 +398,7 @@ impl World {
         }
         let frame = Frame {
             bytes: &self.frame[..size],
-            is_key: shape.is_key,
+            importance: shape.importance,
             captured_at: now,
         };
         if let Ok(id) = sender.send_frame(now, &frame) {
@@ -407,7 +407,7 @@ impl World {
                 index: id.0,
                 captured_at: now,
                 size_bytes: shape.bytes,
-                is_key: shape.is_key,
+                importance: shape.importance,
             };
             flow.open_frames.push_back(frame);
             observer.on_frame_captured(&frame);

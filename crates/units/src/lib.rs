@@ -6,6 +6,7 @@
 
 mod bytes;
 mod ecn;
+mod importance;
 mod quantity;
 mod rate;
 mod seed;
@@ -13,6 +14,7 @@ mod time;
 
 pub use bytes::ByteCount;
 pub use ecn::Ecn;
+pub use importance::Importance;
 pub use quantity::ParseQuantityError;
 pub use rate::DataRate;
 pub use seed::{Rng, Seed};

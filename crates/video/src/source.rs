@@ -6,7 +6,7 @@ use core::fmt::Debug;
 use core::str::FromStr;
 use std::sync::Arc;
 
-use anabranch_units::{DataRate, Duration, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Importance, Instant, Seed};
 use thiserror::Error;
 
 mod audio;
@@ -33,8 +33,8 @@ pub use trace::{FrameLadder, FrameLadderError, Trace};
 pub struct FrameShape {
     /// Size of the encoded frame in bytes, at least 1.
     pub bytes: u32,
-    /// Whether decoding can start at this frame.
-    pub is_key: bool,
+    /// What is lost with it.
+    pub importance: Importance,
 }
 
 /// A source of encoded frames that is told a target bitrate.

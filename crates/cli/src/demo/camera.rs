@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering;
 
 use anabranch_core::Frame;
-use anabranch_units::{DataRate, Duration, Seed};
+use anabranch_units::{DataRate, Duration, Importance, Seed};
 use anabranch_video::camera::{Camera, FRAMES_PER_SECOND, HEIGHT, WIDTH};
 use anabranch_video::encoder::{EncodeError, EncoderConfig, H264Encoder};
 use anyhow::Context;
@@ -53,7 +53,7 @@ pub(super) fn film(feed: &Feed<'_>, seed: Seed) -> anyhow::Result<()> {
         };
         let frame = Frame {
             bytes: &encoded.annex_b,
-            is_key: encoded.is_key,
+            importance: Importance::key_if(encoded.is_key),
             captured_at,
         };
         if !feed.send(index, &frame, false) {

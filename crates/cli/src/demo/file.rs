@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anabranch_core::Frame;
-use anabranch_units::Duration;
+use anabranch_units::{Duration, Importance};
 use anabranch_video::annex_b::AccessUnitSplitter;
 use anabranch_video::input::{InputKind, PROBE_LEN, probe, remux_arguments};
 use anabranch_video::mpeg_ts::TransportUnitSplitter;
@@ -104,7 +104,7 @@ fn send(feed: &Feed<'_>, unit: &Unit) -> bool {
     let index = feed.ledger.on_captured(captured_at);
     let frame = Frame {
         bytes: &unit.bytes,
-        is_key: unit.is_key,
+        importance: Importance::key_if(unit.is_key),
         captured_at,
     };
     feed.send(index, &frame, true)

@@ -134,7 +134,7 @@ impl Viewer {
             | Viewer::File(FileOutput::Muxed { output, started_at }) => {
                 let started_at = *started_at.get_or_insert(frame.captured_at);
                 let at = frame.captured_at.saturating_since(started_at);
-                output.write(&frame.bytes, at, frame.is_key)
+                output.write(&frame.bytes, at, frame.importance.is_key())
             }
             Viewer::File(FileOutput::Verbatim(output)) => output.write_all(&frame.bytes),
         }

@@ -197,7 +197,7 @@ impl Ends {
             let shape = source.produce(due_at, self.sender.target_bitrate());
             let frame = Frame {
                 bytes: &vec![7; shape.bytes as usize],
-                is_key: shape.is_key,
+                importance: shape.importance,
                 captured_at: self.clock.now(),
             };
             sent_count += usize::from(self.sender.send_frame(&frame).is_ok());

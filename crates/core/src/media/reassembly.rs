@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Importance, Instant};
 
 use super::{DropReason, FragmentHeader, FrameId, MAX_FRAME_BYTES, ReceivedFrame};
 
@@ -44,7 +44,7 @@ enum Slot {
 #[derive(Debug)]
 struct IncomingFrame {
     fragment_count: u16,
-    is_key: bool,
+    importance: Importance,
     captured_at: Instant,
     first_at: Instant,
     /// The length of every fragment but the last; zero until one of them has arrived.
@@ -111,7 +111,7 @@ impl Reassembly {
             self.open_bytes -= frame.bytes.len();
             *slot = Slot::Whole(ReceivedFrame {
                 id: header.frame,
-                is_key: frame.is_key,
+                importance: frame.importance,
                 captured_at: frame.captured_at,
                 bytes: core::mem::take(&mut frame.bytes),
                 first_at: frame.first_at,
@@ -129,7 +129,7 @@ impl Reassembly {
     pub(crate) fn expires_at(&self) -> Option<Instant> {
         match self.slots.front()? {
             Slot::Missing { noticed_at } => Some(*noticed_at + self.wait),
-            Slot::Open(frame) if frame.is_key => None,
+            Slot::Open(frame) if frame.importance.is_key() => None,
             Slot::Open(frame) => Some(frame.first_at + self.wait),
             Slot::Whole(_) => Some(Instant::ZERO),
         }
@@ -141,7 +141,7 @@ impl Reassembly {
             let is_over = match slot {
                 Slot::Whole(_) => true,
                 // Frames after an incomplete key frame cannot be decoded until the next one.
-                Slot::Open(frame) if frame.is_key => self.has_later_whole_key(),
+                Slot::Open(frame) if frame.importance.is_key() => self.has_later_whole_key(),
                 Slot::Open(_) | Slot::Missing { .. } => {
                     self.expires_at().is_some_and(|at| at <= now)
                 }
@@ -162,7 +162,7 @@ impl Reassembly {
         self.slots
             .iter()
             .skip(1)
-            .any(|slot| matches!(slot, Slot::Whole(frame) if frame.is_key))
+            .any(|slot| matches!(slot, Slot::Whole(frame) if frame.importance.is_key()))
     }
 
     /// Takes the first `count` frames out, as they are.
@@ -188,7 +188,7 @@ impl IncomingFrame {
     fn new(now: Instant, header: FragmentHeader, captured_at: Instant) -> Self {
         IncomingFrame {
             fragment_count: header.fragment_count,
-            is_key: header.is_key,
+            importance: header.importance,
             captured_at,
             first_at: now,
             fragment_bytes: 0,
@@ -200,7 +200,7 @@ impl IncomingFrame {
     }
 
     fn insert(&mut self, header: FragmentHeader, payload: &[u8]) -> Taken {
-        if header.fragment_count != self.fragment_count || header.is_key != self.is_key {
+        if header.fragment_count != self.fragment_count || header.importance != self.importance {
             return Taken::Contradictory;
         }
         let index = usize::from(header.fragment);
@@ -291,7 +291,7 @@ mod tests {
                 frame: FrameId(frame),
                 fragment,
                 fragment_count: of,
-                is_key,
+                importance: Importance::key_if(is_key),
             };
             let length = if fragment + 1 == of { 40 } else { 100 };
             let payload = vec![fragment as u8; length];

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Importance, Instant};
 
 use super::{FragmentHeader, Frame, FrameId, MAX_FRAME_BYTES, SendFrameError};
 use crate::path_view::{PathId, PathSet};
@@ -25,7 +25,7 @@ const MAX_SPARE_FRAMES: usize = 8;
 
 #[derive(Debug, Default)]
 struct OutgoingFrame {
-    is_key: bool,
+    importance: Importance,
     captured_at: Instant,
     bytes: Vec<u8>,
     fragments: Vec<Fragment>,
@@ -99,7 +99,7 @@ impl SendBuffer {
         let id = FrameId(self.first.0 + self.frames.len() as u64);
         let fragment_count = frame.bytes.len().div_ceil(self.fragment_bytes) as u16;
         let mut outgoing = self.spare.pop().unwrap_or_default();
-        outgoing.is_key = frame.is_key;
+        outgoing.importance = frame.importance;
         outgoing.captured_at = frame.captured_at;
         outgoing.bytes.extend_from_slice(frame.bytes);
         outgoing.unacked_count = fragment_count;
@@ -156,7 +156,7 @@ impl SendBuffer {
             frame: id,
             fragment,
             fragment_count: frame.fragments.len() as u16,
-            is_key: frame.is_key,
+            importance: frame.importance,
         };
         (!state.is_acked).then(|| (header, frame.captured_at, &frame.bytes[start..end]))
     }
@@ -213,12 +213,12 @@ impl SendBuffer {
         if state.is_acked || state.is_queued || frame.is_given_up || !elsewhere.is_empty() {
             return Verdict::Settled;
         }
-        let max_sends = if frame.is_key {
+        let max_sends = if frame.importance.is_key() {
             MAX_SENDS_OF_KEY
         } else {
             MAX_SENDS
         };
-        let is_late = !frame.is_key && arrives_at > frame.captured_at + deadline;
+        let is_late = !frame.importance.is_key() && arrives_at > frame.captured_at + deadline;
         if is_late || state.send_count >= max_sends {
             return if is_stuck {
                 Verdict::Settled
@@ -249,7 +249,10 @@ impl SendBuffer {
 
     /// Forgets frames that are worthless by now, and tells which of them were not sent whole.
     pub(crate) fn expire(&mut self, now: Instant, mut on_late: impl FnMut(FrameId)) {
-        let last_key = self.frames.iter().rposition(|frame| frame.is_key);
+        let last_key = self
+            .frames
+            .iter()
+            .rposition(|frame| frame.importance.is_key());
         for index in 0..self.frames.len() {
             let lifetime = self.lifetime(index, last_key);
             let id = FrameId(self.first.0 + index as u64);
@@ -269,7 +272,13 @@ impl SendBuffer {
     /// When [`SendBuffer::expire`] has something to do: no later than this.
     pub(crate) fn expires_at(&self) -> Option<Instant> {
         let oldest = self.frames.front()?;
-        let lifetime = if oldest.is_key && self.frames.iter().skip(1).all(|frame| !frame.is_key) {
+        let lifetime = if oldest.importance.is_key()
+            && self
+                .frames
+                .iter()
+                .skip(1)
+                .all(|frame| !frame.importance.is_key())
+        {
             KEY_FRAME_LIFETIME
         } else {
             self.deadline
@@ -316,9 +325,9 @@ impl SendBuffer {
             fragment,
             fragment_count: header.fragment_count,
             kind,
-            is_key: header.is_key,
+            importance: header.importance,
             bytes: payload.len() as u32 + self.packet_overhead_bytes,
-            deadline: (!header.is_key).then(|| captured_at + self.deadline),
+            deadline: (!header.importance.is_key()).then(|| captured_at + self.deadline),
             in_flight_on: state.in_flight_on,
             avoid,
         })
@@ -341,10 +350,12 @@ impl SendBuffer {
 }
 
 /// Retransmissions before sources, then as captured.
-fn queue_order(packet: &PacketView) -> (bool, FrameId, u16) {
+/// Retransmissions first; of a frame, sources before repairs.
+fn queue_order(packet: &PacketView) -> (bool, FrameId, bool, u16) {
     (
-        packet.kind == PacketKind::Source,
+        packet.kind != PacketKind::Retransmission,
         packet.frame,
+        packet.kind != PacketKind::Source,
         packet.fragment,
     )
 }
@@ -364,7 +375,7 @@ mod tests {
             buffer
                 .push(&Frame {
                     bytes: &[7; 2500],
-                    is_key,
+                    importance: Importance::key_if(is_key),
                     captured_at,
                 })
                 .unwrap();
@@ -395,7 +406,7 @@ mod tests {
         buffer
             .push(&Frame {
                 bytes: &[1],
-                is_key: false,
+                importance: Importance::Reference,
                 captured_at: Instant::ZERO,
             })
             .unwrap();
@@ -499,7 +510,7 @@ mod tests {
         let mut buffer = buffer_with(&[]);
         let frame = |bytes| Frame {
             bytes,
-            is_key: false,
+            importance: Importance::Reference,
             captured_at: Instant::ZERO,
         };
         assert_eq!(buffer.push(&frame(&[])), Err(SendFrameError::Empty));

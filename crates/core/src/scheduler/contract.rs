@@ -1,6 +1,6 @@
 //! What every registered scheduler owes, whatever it optimises: one property model for all.
 
-use anabranch_units::DataRate;
+use anabranch_units::{DataRate, Importance};
 use proptest::prelude::*;
 
 use super::testing::{Bed, path};
@@ -22,51 +22,51 @@ fn any_paths() -> impl Strategy<Value = Vec<PathView>> {
         prop::option::of(1_u64..2_000),
         0_u64..50,
         0_u64..500_000,
+        prop::bool::weighted(0.2),
     );
     prop::collection::vec(one, 1..5).prop_map(|paths| {
-        let views = paths
-            .into_iter()
-            .enumerate()
-            .map(|(id, (state, rtt, rate, queued_bytes))| {
+        let views = paths.into_iter().enumerate().map(
+            |(id, (state, rtt, rate, queued_bytes, is_standby))| {
                 let mut view = path(id as u8, rtt.unwrap_or(1), rate);
                 view.state = state;
                 view.queued_bytes = queued_bytes;
+                view.is_standby = is_standby;
                 if rtt.is_none() {
                     (view.smoothed_rtt, view.latest_rtt, view.min_rtt) = (None, None, None);
                     view.bandwidth = DataRate::ZERO;
                 }
                 view
-            });
+            },
+        );
         views.collect()
     })
 }
 
 fn any_packets() -> impl Strategy<Value = Vec<PacketView>> {
-    let one = (any::<bool>(), any::<bool>(), 40_u32..1_500, 0_u8..16);
+    let kind = prop_oneof![
+        3 => Just(PacketKind::Source),
+        1 => Just(PacketKind::Retransmission),
+        1 => (1_u16..200).prop_map(|window| PacketKind::Repair { window }),
+    ];
+    let one = (kind, any::<bool>(), 40_u32..1_500, 0_u8..16);
     prop::collection::vec(one, 1..40).prop_map(|packets| {
         let fragment_count = packets.len() as u16;
-        let views =
-            packets
-                .into_iter()
-                .zip(0..)
-                .map(|((again, is_key, bytes, avoid), fragment)| {
-                    let kind = if again {
-                        PacketKind::Retransmission
-                    } else {
-                        PacketKind::Source
-                    };
-                    let avoid: PathSet = (0..4)
-                        .filter(|bit| avoid >> bit & 1 == 1)
-                        .map(PathId)
-                        .collect();
-                    PacketView {
-                        fragment_count,
-                        kind,
-                        is_key,
-                        avoid,
-                        ..Bed::source(fragment, bytes)
-                    }
-                });
+        let views = packets
+            .into_iter()
+            .zip(0..)
+            .map(|((kind, is_key, bytes, avoid), fragment)| {
+                let avoid: PathSet = (0..4)
+                    .filter(|bit| avoid >> bit & 1 == 1)
+                    .map(PathId)
+                    .collect();
+                PacketView {
+                    fragment_count,
+                    kind,
+                    importance: Importance::key_if(is_key),
+                    avoid,
+                    ..Bed::source(fragment, bytes)
+                }
+            });
         views.collect()
     })
 }
@@ -123,6 +123,22 @@ proptest! {
             for (_, set) in bed.schedule(&packets) {
                 let all_active = set.iter().all(|id| paths[id.index()].state == PathState::Active);
                 prop_assert!(all_active, "{}", entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn contract_leaves_paths_in_reserve_alone_while_another_is_active(
+        mut paths in any_paths(),
+        packets in any_packets(),
+    ) {
+        paths[0].state = PathState::Active;
+        paths[0].is_standby = false;
+        for entry in SCHEDULERS {
+            let mut bed = Bed::new((entry.build)(), paths.clone());
+            for (_, set) in bed.schedule(&packets) {
+                let any_standby = set.iter().any(|id| paths[id.index()].is_standby);
+                prop_assert!(!any_standby, "{}", entry.name);
             }
         }
     }

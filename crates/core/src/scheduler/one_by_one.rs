@@ -4,7 +4,7 @@ use core::fmt::Debug;
 
 use anabranch_units::{Duration, Instant};
 
-use super::{Assignment, PacketKind, PacketView, Scheduler, SendQueue};
+use super::{Assignment, PacketKind, PacketView, RepairPlacement, Scheduler, SendQueue};
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::session_view::SessionView;
 
@@ -39,11 +39,12 @@ pub fn transfer_cost(path: &PathView, bytes: u64) -> Duration {
 }
 
 /// Makes a [`Scheduler`] of a [`PathChoice`]. Retransmissions follow the session's own rule, the
-/// path that delivers first (`docs/algorithms.md`).
+/// path that delivers first, and repairs go away from their sources (`docs/algorithms.md`).
 #[derive(Debug)]
 pub struct OneByOne<C> {
     choice: C,
     paths: Vec<PathView>,
+    repairs: RepairPlacement,
 }
 
 impl<C: PathChoice> OneByOne<C> {
@@ -52,6 +53,7 @@ impl<C: PathChoice> OneByOne<C> {
         OneByOne {
             choice,
             paths: Vec::new(),
+            repairs: RepairPlacement::default(),
         }
     }
 }
@@ -71,8 +73,12 @@ impl<C: PathChoice> Scheduler for OneByOne<C> {
             let chosen = match packet.kind {
                 PacketKind::Retransmission => fastest(packet, &self.paths),
                 PacketKind::Source => self.choice.choose(now, packet, &self.paths),
+                PacketKind::Repair { window } => {
+                    self.repairs.path_for(now, packet, window, &self.paths)
+                }
             };
             let Some(id) = chosen else { continue };
+            self.repairs.on_bound(packet, id);
             let path = &mut self.paths[id.index()];
             let bytes = u64::from(packet.bytes);
             path.queued_bytes += bytes;
@@ -86,22 +92,23 @@ impl<C: PathChoice> Scheduler for OneByOne<C> {
 }
 
 /// The paths that `packet` may take: the active ones that it need not avoid, else any active one,
-/// else any usable one (better a suspect path than none).
+/// else those held in reserve, else any usable one (better a suspect path than none).
 pub(super) fn candidates<'a>(
     packet: &PacketView,
     paths: &'a [PathView],
 ) -> impl Iterator<Item = &'a PathView> {
     let avoid = packet.avoid;
     let rank = move |path: &PathView| match path.state {
+        PathState::Active if path.is_standby => 2,
         PathState::Active if !avoid.contains(path.id) => 0,
         PathState::Active => 1,
-        PathState::Suspect => 2,
-        PathState::Out | PathState::Removed => 3,
+        PathState::Suspect => 3,
+        PathState::Out | PathState::Removed => 4,
     };
-    let best = paths.iter().map(rank).min().unwrap_or(3);
+    let best = paths.iter().map(rank).min().unwrap_or(4);
     paths
         .iter()
-        .filter(move |path| rank(path) == best && best < 3)
+        .filter(move |path| rank(path) == best && best < 4)
 }
 
 /// The path that delivers `packet` first.

@@ -1,6 +1,6 @@
 //! A bed for schedulers under test.
 
-use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_units::{DataRate, Duration, Importance, Instant};
 
 use super::{Assignment, PacketKind, PacketView, Scheduler, SendQueue};
 use crate::media::FrameId;
@@ -46,7 +46,7 @@ impl Bed {
             fragment,
             fragment_count: 1,
             kind: PacketKind::Source,
-            is_key: false,
+            importance: Importance::Reference,
             bytes,
             deadline: None,
             in_flight_on: PathSet::EMPTY,

@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 use anabranch_core::{
     Config, DatagramMeta, Endpoint, Event, Frame, PathId, PathOptions, PathState, ReceivedFrame,
 };
-use anabranch_units::{DataRate, Duration, Ecn, Instant, Rng, Seed};
+use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Rng, Seed};
 
 /// One path, both ways alike; the rate limits the way there only.
 #[derive(Clone, Debug)]
@@ -131,7 +131,7 @@ impl Network {
         let payload: Vec<u8> = (0..bytes).map(|byte| byte as u8).collect();
         let frame = Frame {
             bytes: &payload,
-            is_key,
+            importance: Importance::key_if(is_key),
             captured_at: self.now,
         };
         self.sender.send_frame(self.now, &frame).unwrap();

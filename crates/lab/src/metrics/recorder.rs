@@ -224,7 +224,7 @@ impl Observer for Recorder<'_> {
         }
         let is_complete = completed_at.is_some();
         let is_broken = &mut self.is_broken[frame.flow.index()];
-        *is_broken = depends && (!is_complete || (*is_broken && !frame.is_key));
+        *is_broken = depends && (!is_complete || (*is_broken && !frame.importance.is_key()));
         if is_complete && !*is_broken {
             self.show(now, frame.flow);
         }

@@ -1,6 +1,6 @@
 //! A voice codec of constant bitrate.
 
-use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_units::{DataRate, Duration, Importance, Instant};
 
 use super::{FrameShape, FrameSource, SourceConfigError, check_rates};
 
@@ -49,7 +49,7 @@ impl FrameSource for Audio {
         let bytes = self.rate.bytes_in(self.interval).max(1);
         FrameShape {
             bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
-            is_key: true,
+            importance: Importance::Key,
         }
     }
 
@@ -74,7 +74,7 @@ mod tests {
             let now = source.next_at().unwrap();
             assert_eq!(now, Instant::from_millis(20 * index));
             let frame = source.produce(now, DataRate::MAX);
-            assert_eq!((frame.bytes, frame.is_key), (50, true));
+            assert_eq!((frame.bytes, frame.importance.is_key()), (50, true));
         }
         assert!(Audio::new(Instant::ZERO, rate, Duration::ZERO).is_err());
     }

@@ -1,6 +1,6 @@
 //! The ideal encoder with key frames larger than the others, at the same mean bitrate.
 
-use anabranch_units::{DataRate, Instant};
+use anabranch_units::{DataRate, Importance, Instant};
 
 use super::{FrameShape, FrameSource, Ideal, SourceConfigError};
 
@@ -55,7 +55,7 @@ impl FrameSource for Gop {
         };
         FrameShape {
             bytes: (bytes as u32).max(1),
-            is_key,
+            importance: Importance::key_if(is_key),
         }
     }
 
@@ -85,7 +85,9 @@ mod tests {
             .collect();
         let total: u64 = frames.iter().map(|frame| u64::from(frame.bytes)).sum();
         assert!((499_850..=500_000).contains(&total), "{total}");
-        let keys: Vec<usize> = (0..100).filter(|&index| frames[index].is_key).collect();
+        let keys: Vec<usize> = (0..100)
+            .filter(|&index| frames[index].importance.is_key())
+            .collect();
         assert_eq!(keys, [0, 50]);
         let ratio = f64::from(frames[50].bytes) / f64::from(frames[51].bytes);
         assert!((ratio - 5.0).abs() < 0.01, "{ratio}");

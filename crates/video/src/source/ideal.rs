@@ -1,7 +1,7 @@
 //! The ideal encoder of Zhang & Lei's simulations: all frames of the same size, and a new target
 //! followed at once.
 
-use anabranch_units::{DataRate, Instant};
+use anabranch_units::{DataRate, Importance, Instant};
 
 use super::schedule::Schedule;
 use super::{FrameShape, FrameSource, SourceConfigError, check_rates, mean_frame_bytes};
@@ -56,7 +56,7 @@ impl FrameSource for Ideal {
         let is_key = index % u64::from(self.schedule.frames_per_second()) == 0;
         FrameShape {
             bytes: u32::try_from(bytes).expect("the rate is bounded"),
-            is_key,
+            importance: Importance::key_if(is_key),
         }
     }
 
@@ -96,7 +96,11 @@ mod tests {
         let mut source = Ideal::new(Instant::ZERO, 25, rate, rate).unwrap();
         for index in 0..100 {
             let now = source.next_at().unwrap();
-            assert_eq!(source.produce(now, rate).is_key, index % 25 == 0, "{index}");
+            assert_eq!(
+                source.produce(now, rate).importance.is_key(),
+                index % 25 == 0,
+                "{index}"
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A source that falls silent for a while and comes back.
 
-use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_units::{DataRate, Duration, Importance, Instant};
 
 use super::{FrameShape, FrameSource};
 
@@ -49,7 +49,11 @@ impl FrameSource for Paused {
         let is_first = std::mem::take(&mut self.has_skipped);
         self.skip(target);
         FrameShape {
-            is_key: shape.is_key || is_first,
+            importance: if is_first {
+                Importance::Key
+            } else {
+                shape.importance
+            },
             ..shape
         }
     }
@@ -79,7 +83,10 @@ mod tests {
         let frames: Vec<(u64, bool)> = (0..40)
             .map(|_| {
                 let now = source.next_at().unwrap();
-                (now.as_nanos() / 1_000_000, source.produce(now, rate).is_key)
+                (
+                    now.as_nanos() / 1_000_000,
+                    source.produce(now, rate).importance.is_key(),
+                )
             })
             .collect();
         assert_eq!(frames[0], (120, true));

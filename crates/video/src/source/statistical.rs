@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
+use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
 
 use super::{FrameLadder, FrameShape, FrameSource, SourceConfigError, check_rates};
 
@@ -146,7 +146,8 @@ impl FrameSource for Statistical {
         let interval = (1.0 + laplace(&mut self.rng, SCALE)).max(0.0);
         self.next_at += self.frame_interval.mul_f64(interval);
         self.frame_count += 1;
-        FrameShape { bytes, is_key }
+        let importance = Importance::key_if(is_key);
+        FrameShape { bytes, importance }
     }
 
     fn max_rate(&self) -> Option<DataRate> {
@@ -234,7 +235,7 @@ mod tests {
         let keys = frames
             .iter()
             .enumerate()
-            .filter(|(_, (_, frame))| frame.is_key);
+            .filter(|(_, (_, frame))| frame.importance.is_key());
         let keys: Vec<usize> = keys.map(|(index, _)| index).collect();
         let [0, change] = keys[..] else {
             panic!("{keys:?}")

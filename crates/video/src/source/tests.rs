@@ -13,7 +13,8 @@ fn every_name_builds_a_source_whose_first_frame_is_key_and_due_at_the_start() {
         assert!(
             source
                 .produce(start, DataRate::from_megabits_per_second(1))
-                .is_key
+                .importance
+                .is_key()
         );
         assert!(source.next_at() > Some(start));
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_units::{DataRate, Instant, ParseQuantityError};
+use anabranch_units::{DataRate, Importance, Instant, ParseQuantityError};
 use thiserror::Error;
 
 use super::schedule::Schedule;
@@ -185,7 +185,7 @@ impl FrameSource for Trace {
         let rate = target.clamp(self.min_rate, self.max_rate);
         FrameShape {
             bytes: self.ladder.frame_bytes(index, rate),
-            is_key: index == 0,
+            importance: Importance::key_if(index == 0),
         }
     }
 
@@ -248,7 +248,10 @@ mod tests {
         let sizes: Vec<u32> = frames.iter().map(|frame| frame.bytes).collect();
         let expected = (0..30).chain((0..30).map(|n| 20 + n % 10)).map(|n| 100 + n);
         assert_eq!(sizes, expected.collect::<Vec<u32>>());
-        assert!(frames[0].is_key && !frames[1..].iter().any(|frame| frame.is_key));
+        assert!(
+            frames[0].importance.is_key()
+                && !frames[1..].iter().any(|frame| frame.importance.is_key())
+        );
     }
 
     #[test]

@@ -1,0 +1,112 @@
+//! Where repair packets go: away from what they protect.
+
+use anabranch_units::Instant;
+
+use super::one_by_one::{candidates, transfer_cost};
+use super::{PacketKind, PacketView};
+use crate::path_view::{PathId, PathView};
+
+/// How many sources are remembered, at least the largest window of a repair.
+const MEMORY: usize = 128;
+
+/// Remembers which paths the last sources took, and places repairs on others: one outage or one
+/// burst shall not take a packet together with its repair.
+#[derive(Debug)]
+pub struct RepairPlacement {
+    /// The paths of the last sources, a ring.
+    taken: [PathId; MEMORY],
+    /// How many sources there have been.
+    source_count: usize,
+}
+
+impl Default for RepairPlacement {
+    fn default() -> Self {
+        RepairPlacement {
+            taken: [PathId::default(); MEMORY],
+            source_count: 0,
+        }
+    }
+}
+
+impl RepairPlacement {
+    /// A packet has been bound to `path`.
+    pub fn on_bound(&mut self, packet: &PacketView, path: PathId) {
+        if packet.kind == PacketKind::Source {
+            self.taken[self.source_count % MEMORY] = path;
+            self.source_count += 1;
+        }
+    }
+
+    /// The path for a repair: among those that deliver it before its deadline, the one that has
+    /// carried the fewest of the sources that it protects, and of these the fastest.
+    pub fn path_for(
+        &self,
+        now: Instant,
+        packet: &PacketView,
+        window: u16,
+        paths: &[PathView],
+    ) -> Option<PathId> {
+        let mut carried = [0_u8; PathId::LIMIT];
+        let window = usize::from(window).min(self.source_count).min(MEMORY);
+        for back in 1..=window {
+            carried[self.taken[(self.source_count - back) % MEMORY].index()] += 1;
+        }
+        candidates(packet, paths)
+            .map(|path| (path, transfer_cost(path, u64::from(packet.bytes))))
+            .min_by_key(|(path, cost)| {
+                let is_late = packet.deadline.is_some_and(|at| now + *cost > at);
+                (is_late, carried[path.id.index()], *cost)
+            })
+            .map(|(path, _)| path.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_units::Duration;
+
+    use super::*;
+    use crate::scheduler::testing::{Bed, path};
+
+    fn repair(window: u16) -> PacketView {
+        PacketView {
+            kind: PacketKind::Repair { window },
+            ..Bed::source(0, 1000)
+        }
+    }
+
+    fn placement(taken: &[u8]) -> RepairPlacement {
+        let mut placement = RepairPlacement::default();
+        for path in taken {
+            placement.on_bound(&Bed::source(0, 1000), PathId(*path));
+        }
+        placement
+    }
+
+    #[test]
+    fn a_repair_takes_the_path_that_carried_the_fewest_of_its_sources() {
+        let paths = [path(0, 20, 4), path(1, 100, 2)];
+        let placement = placement(&[1, 1, 1, 0, 0, 1]);
+        let chosen = |window| placement.path_for(Instant::ZERO, &repair(window), window, &paths);
+        assert_eq!(
+            chosen(3),
+            Some(PathId(1)),
+            "two of three went by the fast one"
+        );
+        assert_eq!(
+            chosen(6),
+            Some(PathId(0)),
+            "four of six went by the slow one"
+        );
+        assert_eq!(chosen(4), Some(PathId(0)), "as many on each: the faster");
+    }
+
+    #[test]
+    fn a_repair_that_would_come_late_goes_with_its_sources() {
+        let paths = [path(0, 20, 4), path(1, 400, 2)];
+        let mut packet = repair(2);
+        packet.deadline = Some(Instant::ZERO + Duration::from_millis(100));
+        let chosen = placement(&[0, 0]).path_for(Instant::ZERO, &packet, 2, &paths);
+        assert_eq!(chosen, Some(PathId(0)));
+    }
+}
