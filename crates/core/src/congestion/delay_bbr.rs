@@ -3,10 +3,11 @@
 //!
 //! There are three forms, which share everything here and differ in the decisions of a [`Profile`]:
 //! `delay-bbr` ([`product`]), `delay-bbr-v5` ([`v5`]) and `delay-bbr-text` ([`text`]). None has a
-//! window, and none answers to loss.
+//! window, and only the first answers to loss, if a long queue comes with it.
 
 mod delay_signal;
 mod min_rtt;
+mod overflow;
 mod probe_bw;
 mod probe_rtt;
 mod product;
@@ -28,6 +29,7 @@ use crate::recovery::{AckedPacket, RateSample, SentPacket};
 use crate::session_view::SessionView;
 use delay_signal::DelaySignal;
 use min_rtt::MinRtt;
+use overflow::Overflow;
 use probe_bw::GainCycle;
 use probe_rtt::ProbeRtt;
 use profile::{AfterSilence, AppLimitedSamples, BandwidthUpdate, MinRateFloor, Profile};
@@ -75,6 +77,7 @@ struct DelayBbr {
     mode: Mode,
     min_rtt: MinRtt,
     signal: DelaySignal,
+    overflow: Overflow,
     rounds: RoundCounter,
     bandwidth: RoundMax<DataRate>,
     full_pipe: FullPipe,
@@ -102,6 +105,7 @@ impl DelayBbr {
             mode: Mode::Startup,
             min_rtt: MinRtt::default(),
             signal: DelaySignal::default(),
+            overflow: Overflow::default(),
             rounds: RoundCounter::default(),
             bandwidth: RoundMax::new(BANDWIDTH_WINDOW_ROUNDS),
             full_pipe: FullPipe::default(),
@@ -155,6 +159,7 @@ impl DelayBbr {
             return;
         };
         self.min_rtt.on_rtt(now, rtt, self.profile.comparison);
+        self.overflow.on_rtt(rtt);
         match &mut self.mode {
             Mode::ProbeRtt(stay) => stay.on_rtt(now, rtt),
             // "The SRTT signal is monitored during the ProbeBW phase."
@@ -200,6 +205,28 @@ impl DelayBbr {
         let least = send_rate(&newest.sent).mul_f64(self.profile.capacity_drop_ratio);
         if was_sent_in_it && stay.is_by_congestion() && rate < least {
             self.bandwidth.restart(rate);
+            self.mode = Mode::Drain;
+        }
+    }
+
+    /// A buffer that overflows is full of what was sent in excess, whatever its delay has been
+    /// taken for: the estimate is what came through, and the excess drains.
+    fn maybe_answer_overflow(
+        &mut self,
+        now: Instant,
+        newest: &AckedPacket,
+        sample: &RateSample,
+        lost_bytes: u64,
+    ) {
+        let round = self.rounds.count;
+        let overflow = self
+            .overflow
+            .on_round_end(round, newest, sample, lost_bytes);
+        if let Some(least_rtt) = overflow {
+            self.full_pipe.is_full = true;
+            self.bandwidth.restart(sample.min_of_send_and_ack_rate);
+            self.min_rtt.replace(least_rtt, now);
+            self.signal.restart(self.next_packet_number);
             self.mode = Mode::Drain;
         }
     }
@@ -299,6 +326,7 @@ impl DelayBbr {
         self.full_pipe = FullPipe::default();
         self.min_rtt = MinRtt::default();
         self.signal.restart(self.next_packet_number);
+        self.overflow = Overflow::default();
         self.counts_from = self.next_packet_number;
     }
 
@@ -388,6 +416,7 @@ impl CongestionController for DelayBbr {
         let sample = feedback.delivery.filter(|sample| !sample.is_first_flight);
         self.is_app_limited = feedback.is_app_limited;
         self.bytes_in_flight = feedback.prior_bytes_in_flight;
+        let rounds_before = self.rounds.count;
         let mut lost = feedback.lost.iter().peekable();
         let mut spurious = feedback.spurious.iter().peekable();
         for packet in feedback.acked {
@@ -411,6 +440,12 @@ impl CongestionController for DelayBbr {
         }
         self.bytes_in_flight = feedback.bytes_in_flight;
         self.on_padded_probe(newest, sample.as_ref());
+        if self.rounds.count > rounds_before
+            && self.profile.answers_overflow
+            && let Some(sample) = sample
+        {
+            self.maybe_answer_overflow(now, newest, &sample, feedback.lost_bytes);
+        }
     }
 
     fn on_timeout(&mut self, _now: Instant, cause: Timeout) {

@@ -28,6 +28,9 @@ pub(super) struct Profile {
     /// In ProbeRTT for congestion, a round that delivers less than this share of the rate at which
     /// it was sent replaces the bandwidth estimate and is followed by Drain; zero: never.
     pub(super) capacity_drop_ratio: f64,
+    /// Whether a round that overflows the buffer replaces the bandwidth estimate and is followed by
+    /// Drain.
+    pub(super) answers_overflow: bool,
     /// Whether Drain slows the encoder too.
     pub(super) is_encoder_slowed_in_drain: bool,
     /// The least that counts as the bandwidth-delay product, in packets of the largest size.

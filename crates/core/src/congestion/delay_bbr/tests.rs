@@ -23,6 +23,7 @@ struct Rig {
     now: Instant,
     flying: Vec<SentPacket>,
     next_packet_number: u64,
+    lost_bytes: u64,
 }
 
 impl Rig {
@@ -36,6 +37,7 @@ impl Rig {
             now: Instant::from_secs(1),
             flying: Vec::new(),
             next_packet_number: 0,
+            lost_bytes: 0,
         }
     }
 
@@ -56,7 +58,10 @@ impl Rig {
                 sent_at: self.now,
                 bytes: PACKET_BYTES,
                 bytes_in_flight,
-                delivery: DeliverySnapshot::default(),
+                delivery: DeliverySnapshot {
+                    lost_bytes: self.lost_bytes,
+                    ..DeliverySnapshot::default()
+                },
                 content: PacketContent::Padding,
             };
             self.next_packet_number += 1;
@@ -88,7 +93,7 @@ impl Rig {
         let sample = RateSample {
             delivery_rate: rate,
             min_of_send_and_ack_rate: rate,
-            delivered_bytes: 0,
+            delivered_bytes: u64::from(PACKET_BYTES),
             prior_delivered_bytes: 0,
             interval: millis(rtt_millis),
             is_full_round: true,
@@ -105,7 +110,7 @@ impl Rig {
             prior_bytes_in_flight,
             bytes_in_flight: self.flying.len() as u64 * u64::from(PACKET_BYTES),
             delivered_bytes: 0,
-            lost_bytes: 0,
+            lost_bytes: self.lost_bytes,
             is_app_limited,
             is_window_limited: false,
             reported_at: self.now,
@@ -118,6 +123,14 @@ impl Rig {
     /// A packet goes round alone.
     fn round(&mut self, rtt_millis: u64, rate: DataRate) {
         self.send(1);
+        self.now += millis(rtt_millis);
+        self.ack(1, rtt_millis, rate, false);
+    }
+
+    /// A packet goes round, and so many bytes for each of its own are lost meanwhile.
+    fn lossy_round(&mut self, rtt_millis: u64, rate: DataRate, lost_share: f64) {
+        self.send(1);
+        self.lost_bytes += (f64::from(PACKET_BYTES) * lost_share) as u64;
         self.now += millis(rtt_millis);
         self.ack(1, rtt_millis, rate, false);
     }
@@ -478,5 +491,65 @@ fn padding_is_asked_for_while_probing_only() {
         let control = rig.bbr.control();
         let is_probing = control.pacing_rate > Some(kbps(2_000));
         assert_eq!(!control.padding_rate.is_zero(), is_probing);
+    }
+}
+
+#[test]
+fn an_overflow_replaces_the_estimate_and_drains_to_the_least_rtt_ever() {
+    let mut rig = Rig::in_probe_bw(&product::PROFILE, kbps(3_000));
+    // The queue of others has been taken for the path's delay.
+    rig.bbr.min_rtt.replace(millis(300), rig.now);
+    rig.lossy_round(300, kbps(2_000), 0.2);
+    assert_eq!(rig.bbr.state(), "Drain");
+    assert_eq!(rig.bbr.bandwidth.max(), kbps(2_000));
+    assert_eq!(rig.bbr.min_rtt.value, Some(millis(100)));
+}
+
+#[test]
+fn losses_without_a_queue_or_a_queue_without_losses_are_no_overflow() {
+    for (rtt_millis, lost_share) in [(110, 0.3), (300, 0.03)] {
+        let mut rig = Rig::in_probe_bw(&product::PROFILE, kbps(3_000));
+        rig.bbr.signal.restart(u64::MAX);
+        rig.lossy_round(rtt_millis, kbps(2_000), lost_share);
+        assert_eq!(rig.bbr.bandwidth.max(), kbps(3_000), "{rtt_millis} ms");
+    }
+}
+
+#[test]
+fn an_answer_that_does_not_help_is_not_repeated_for_long() {
+    let mut rig = Rig::in_probe_bw(&product::PROFILE, kbps(3_000));
+    let answers = |rig: &mut Rig, rounds: usize| {
+        (0..rounds)
+            .filter(|_| {
+                rig.bbr.mode = Mode::ProbeBw(GainCycle::enter(rig.now, false, &mut rig.bbr.rng));
+                rig.bbr.signal.restart(u64::MAX);
+                rig.lossy_round(300, kbps(2_000), 0.2);
+                rig.bbr.state() == "Drain"
+            })
+            .count()
+    };
+    // The path has become longer and loses packets by itself.
+    assert_eq!(answers(&mut rig, 40), 1);
+    assert_eq!(answers(&mut rig, 10), 1);
+}
+
+#[test]
+fn an_answer_that_helps_may_be_followed_by_another() {
+    let mut rig = Rig::in_probe_bw(&product::PROFILE, kbps(3_000));
+    rig.lossy_round(300, kbps(2_000), 0.4);
+    for _ in 0..3 {
+        rig.lossy_round(300, kbps(1_500), 0.1);
+    }
+    assert_eq!(rig.bbr.bandwidth.max(), kbps(2_000));
+    rig.lossy_round(300, kbps(1_500), 0.1);
+    assert_eq!(rig.bbr.bandwidth.max(), kbps(1_500));
+}
+
+#[test]
+fn the_published_forms_do_not_answer_to_loss() {
+    for profile in [&text::PROFILE, &v5::PROFILE] {
+        let mut rig = Rig::in_probe_bw(profile, kbps(3_000));
+        rig.lossy_round(300, kbps(2_000), 0.5);
+        assert_eq!(rig.bbr.bandwidth.max(), kbps(3_000));
     }
 }

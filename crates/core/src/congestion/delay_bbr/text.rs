@@ -44,6 +44,7 @@ pub(super) static PROFILE: Profile = Profile {
     expiry_stay: ExpiryStay::AsForCongestion,
     app_limited_samples: AppLimitedSamples::Count,
     capacity_drop_ratio: 0.0,
+    answers_overflow: false,
     is_encoder_slowed_in_drain: false,
     min_bdp_packets: 0,
     min_rate_floor: MinRateFloor::CruisingOnly,
