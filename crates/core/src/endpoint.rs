@@ -50,6 +50,8 @@ pub struct Endpoint {
     is_schedule_due: bool,
     /// When the scheduler was last asked.
     scheduled_at: Instant,
+    /// Since when the scheduler has held packets.
+    held_since: Option<Instant>,
     /// Whether this end has ever sent media: only then does it pad.
     has_sent_media: bool,
     /// The path to be served next.
@@ -177,6 +179,7 @@ impl Endpoint {
             closing: Closing::Open,
             is_schedule_due: false,
             scheduled_at: now,
+            held_since: None,
             has_sent_media: false,
             next_path: 0,
             last_captured_at: now,
@@ -355,6 +358,7 @@ impl Endpoint {
         self.is_schedule_due = false;
         self.scheduled_at = now;
         if self.send_buffer.waiting().is_empty() {
+            self.held_since = None;
             return;
         }
         self.refresh_views(now);
@@ -367,7 +371,7 @@ impl Endpoint {
             .schedule(now, &queue, &session, &self.views, &mut assignments);
         for assignment in &assignments {
             for id in assignment.paths.iter() {
-                self.paths[id.index()].bind(now, waiting[assignment.index]);
+                self.paths[id.index()].bind(now, waiting[assignment.index], self.held_since);
             }
         }
         assignments.sort_unstable_by_key(|assignment| assignment.index);
@@ -375,6 +379,10 @@ impl Endpoint {
         self.send_buffer
             .retain_waiting(|index| bound.next_if(|bound| bound.index == index).is_some());
         self.scratch.assignments = assignments;
+        self.held_since = match self.send_buffer.waiting() {
+            [] => None,
+            _ => self.held_since.or(Some(now)),
+        };
     }
 
     /// When a path that a scheduler may have been waiting for becomes ready: an empty one, whose

@@ -15,6 +15,9 @@ use crate::scheduler::{PacketKind, PacketView};
 use crate::session_view::SessionView;
 use crate::wire;
 
+/// How late a driver may wake an endpoint for a packet that was held until a path is ready.
+const LATE_WAKE: Duration = Duration::from_millis(2);
+
 /// What the driver says of a path that it adds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathOptions {
@@ -228,6 +231,8 @@ impl Path {
             weight: self.options.weight,
             is_metered: self.options.is_metered,
             is_standby: false,
+            ready_at: self.ready_at(),
+            overdue: self.recovery.overdue(now),
             last_acked_at: rtt.has_sample().then(|| self.recovery.last_acked_at()),
         }
     }
@@ -266,9 +271,13 @@ impl Path {
         }
     }
 
-    /// Binds a packet to this path.
-    pub(crate) fn bind(&mut self, now: Instant, packet: PacketView) {
-        if self.queued_bytes == 0 {
+    /// Binds a packet to this path. `held_since` tells since when there have been packets that the
+    /// scheduler has held: a path that a driver woke a little late for them was not idle.
+    pub(crate) fn bind(&mut self, now: Instant, packet: PacketView, held_since: Option<Instant>) {
+        let ready_at = self.ready_at();
+        let was_waited_for = held_since.is_some_and(|since| since <= ready_at)
+            && now.saturating_since(ready_at) <= LATE_WAKE;
+        if self.queued_bytes == 0 && !was_waited_for {
             self.leave_idleness(now);
         }
         self.queued_bytes += u64::from(packet.bytes);

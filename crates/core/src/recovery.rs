@@ -316,6 +316,14 @@ impl Recovery {
         self.sent.forget_settled(now, self.lost_memory());
     }
 
+    /// For how long the oldest packet in flight has been due for its acknowledgement: since it was
+    /// sent, less the smoothed round-trip time and the receiver's delay.
+    pub(crate) fn overdue(&self, now: Instant) -> Duration {
+        let usual = self.rtt.smoothed() + self.max_feedback_delay;
+        let sent_at = self.sent.oldest_sent_at();
+        sent_at.map_or(Duration::ZERO, |at| now.saturating_since(at + usual))
+    }
+
     /// Since when nothing has been heard though something is outstanding.
     pub(crate) fn silent_since(&self) -> Option<Instant> {
         Some(self.sent.oldest_sent_at()?.max(self.last_acked_at))

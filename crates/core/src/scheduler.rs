@@ -6,6 +6,7 @@
 //! implement [`PathChoice`] or [`PathCost`] and are schedulers by way of [`OneByOne`]. To add one:
 //! one file in `scheduler/`, one line in [`SCHEDULERS`].
 
+mod anabranch;
 #[cfg(test)]
 mod contract;
 mod min_cost;
@@ -175,6 +176,11 @@ pub struct SchedulerEntry {
 
 /// Every scheduler there is.
 pub const SCHEDULERS: &[SchedulerEntry] = &[
+    SchedulerEntry {
+        name: "anabranch",
+        summary: "whole frames soonest: late binding by predicted arrival and its uncertainty",
+        build: anabranch::build,
+    },
     SchedulerEntry {
         name: "min-cost",
         summary: "the path with the least RTT/2 + queue/rate (Zhang & Lei §4.2; the default)",
