@@ -1,5 +1,8 @@
 //! What happens next.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
 use anabranch_units::Instant;
 
 use crate::flow::{FlowId, Side};
@@ -22,10 +25,6 @@ pub(crate) enum Event {
     Generate(FlowId),
 }
 
-/// How many children a node of the heap has. With two there would be twice as many levels, each
-/// in a cache line of its own; the children of one node lie side by side.
-const FAN_OUT: usize = 4;
-
 #[derive(Clone, Copy, Debug)]
 struct Planned {
     at: Instant,
@@ -42,82 +41,58 @@ impl Planned {
     }
 }
 
+impl PartialEq for Planned {
+    fn eq(&self, other: &Planned) -> bool {
+        self.order() == other.order()
+    }
+}
+
+impl Eq for Planned {}
+
+impl PartialOrd for Planned {
+    fn partial_cmp(&self, other: &Planned) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+
+    /// As a heap's largest element is its first, this is the other way round.
+    #[inline]
+    fn le(&self, other: &Planned) -> bool {
+        self.order() >= other.order()
+    }
+}
+
+impl Ord for Planned {
+    #[inline]
+    fn cmp(&self, other: &Planned) -> Ordering {
+        other.order().cmp(&self.order())
+    }
+}
+
 /// Events by time, and those of one instant in the order in which they were planned: the same on
 /// every machine.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
-    /// A heap: no node is before its parent.
-    heap: Vec<Planned>,
+    heap: BinaryHeap<Planned>,
     planned_count: u64,
 }
 
 impl EventQueue {
     pub(crate) fn plan(&mut self, at: Instant, event: Event) {
-        let planned = Planned {
+        self.heap.push(Planned {
             at,
             number: self.planned_count,
             event,
-        };
+        });
         self.planned_count += 1;
-        self.heap.push(planned);
-        self.rise(self.heap.len() - 1, planned);
     }
 
     /// The next event that is due by `until`.
     pub(crate) fn pop_until(&mut self, until: Instant) -> Option<(Instant, Event)> {
-        let first = *self.heap.first()?;
-        if first.at > until {
+        if self.heap.peek()?.at > until {
             return None;
         }
-        let last = self.heap.pop()?;
-        if !self.heap.is_empty() {
-            self.sink(last);
-        }
-        Some((first.at, first.event))
+        self.heap.pop().map(|Planned { at, event, .. }| (at, event))
     }
-
-    /// Puts `planned` in at `index` or above.
-    #[inline]
-    fn rise(&mut self, mut index: usize, planned: Planned) {
-        while index > 0 {
-            let parent = (index - 1) / FAN_OUT;
-            let above = self.heap[parent];
-            if above.order() <= planned.order() {
-                break;
-            }
-            self.heap[index] = above;
-            index = parent;
-        }
-        self.heap[index] = planned;
-    }
-
-    /// Puts `planned` in from the root down.
-    #[inline]
-    fn sink(&mut self, planned: Planned) {
-        let mut index = 0;
-        while let Some(children) = self.heap.get(index * FAN_OUT + 1..)
-            && let Some(least) = least_of(&children[..children.len().min(FAN_OUT)])
-            && children[least].order() < planned.order()
-        {
-            let child = children[least];
-            self.heap[index] = child;
-            index = index * FAN_OUT + 1 + least;
-        }
-        self.heap[index] = planned;
-    }
-}
-
-/// The index of the earliest of so many events; `None` if there are none.
-#[inline]
-fn least_of(events: &[Planned]) -> Option<usize> {
-    let mut least = 0;
-    let mut order = events.first()?.order();
-    for (index, event) in events.iter().enumerate().skip(1) {
-        if event.order() < order {
-            (least, order) = (index, event.order());
-        }
-    }
-    Some(least)
 }
 
 /// A timer that is put off far more often than it fires. Only an earlier deadline plans an event;

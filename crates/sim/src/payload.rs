@@ -39,7 +39,7 @@ impl Payload {
 
 /// `bytes` without the zeros at their end, save a few: looked at in steps that suit a processor.
 fn without_trailing_zeros(bytes: &[u8]) -> &[u8] {
-    strip_zeros::<8>(strip_zeros::<64>(bytes))
+    strip_zeros::<8>(strip_zeros::<64>(strip_zeros::<256>(bytes)))
 }
 
 fn strip_zeros<const STEP: usize>(mut bytes: &[u8]) -> &[u8] {
