@@ -354,9 +354,13 @@ impl Endpoint {
     fn schedule(&mut self, now: Instant) {
         self.is_schedule_due = false;
         self.scheduled_at = now;
-        if self.send_buffer.waiting().is_empty() {
-            return;
+        // Every acknowledgement makes it due, but mostly nothing waits.
+        if !self.send_buffer.waiting().is_empty() {
+            self.bind_waiting(now);
         }
+    }
+
+    fn bind_waiting(&mut self, now: Instant) {
         self.refresh_views(now);
         let session = self.session_view();
         let mut assignments = core::mem::take(&mut self.scratch.assignments);

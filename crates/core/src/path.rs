@@ -344,15 +344,18 @@ impl Path {
         policy: PaddingPolicy,
         is_more_useful: bool,
     ) -> Option<Instant> {
+        // The cheapest question first: it is asked after every event.
+        let not_before = match policy {
+            PaddingPolicy::Never => return None,
+            PaddingPolicy::Always => Instant::ZERO,
+            PaddingPolicy::WhileProbing if self.control.padding_rate.is_zero() => return None,
+            PaddingPolicy::WhileProbing if !is_more_useful => return None,
+            PaddingPolicy::WhileProbing => self.padding_at,
+        };
         if self.has_bound() || self.state() != PathState::Active || !self.has_window() {
             return None;
         }
-        match policy {
-            PaddingPolicy::Never => None,
-            PaddingPolicy::Always => Some(self.ready_at()),
-            PaddingPolicy::WhileProbing => (is_more_useful && !self.control.padding_rate.is_zero())
-                .then(|| self.ready_at().max(self.padding_at)),
-        }
+        Some(self.ready_at().max(not_before))
     }
 
     /// A tracked packet of `bytes` bytes on the wire leaves.

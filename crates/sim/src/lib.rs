@@ -13,6 +13,7 @@ mod flow;
 mod generator;
 mod network;
 mod observer;
+mod payload;
 mod topology;
 mod trace_hash;
 mod world;

@@ -7,6 +7,7 @@ use anabranch_units::{Ecn, Instant};
 use crate::event_queue::{Alarm, Event, EventQueue};
 use crate::flow::Direction;
 use crate::observer::{Observer, PacketEvent};
+use crate::payload::Payload;
 use crate::topology::{LinkId, Route, RouteId};
 use crate::trace_hash::TraceHash;
 
@@ -34,17 +35,17 @@ pub(crate) struct Arrival {
     pub(crate) event: PacketEvent,
     pub(crate) session: u32,
     pub(crate) ecn: Ecn,
-    pub(crate) payload: Vec<u8>,
 }
 
-/// What the network must remember of a packet, named by [`Packet::id`].
-#[derive(Clone, Copy, Debug)]
+/// What the network must remember of a packet, named by [`Packet::id`]. Links need none of it.
+#[derive(Debug)]
 struct Journey {
     event: PacketEvent,
     session: u32,
     route: RouteId,
     hop: u8,
     sent_at: Instant,
+    payload: Payload,
 }
 
 #[derive(Debug)]
@@ -58,10 +59,8 @@ pub(crate) struct Network {
     links: Vec<LinkState>,
     routes: Vec<Route>,
     journeys: Vec<Journey>,
-    /// Indices of journeys that have ended.
+    /// Indices of journeys that have ended, for packets to come.
     free_journeys: Vec<u32>,
-    /// Payloads of packets that have arrived or been lost, for packets to come.
-    spare_payloads: Vec<Vec<u8>>,
     counts: PacketCounts,
     data_delivered_count: u64,
     hash: TraceHash,
@@ -108,22 +107,11 @@ impl Network {
         self.hash
     }
 
-    /// An empty buffer for a datagram.
-    pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
-        self.spare_payloads.pop().unwrap_or_default()
-    }
-
-    /// Takes back a buffer, whatever is in it.
-    pub(crate) fn recycle(&mut self, mut buffer: Vec<u8>) {
-        buffer.clear();
-        self.spare_payloads.push(buffer);
-    }
-
     /// Hands a datagram to the first link of its route.
     pub(crate) fn send(
         &mut self,
         now: Instant,
-        datagram: Datagram,
+        datagram: Datagram<'_>,
         events: &mut EventQueue,
         observer: &mut impl Observer,
     ) {
@@ -140,6 +128,7 @@ impl Network {
             route,
             hop: 0,
             sent_at: now,
+            payload: Payload::of(payload),
         };
         let id = match self.free_journeys.pop() {
             Some(index) => {
@@ -155,7 +144,7 @@ impl Network {
         self.fold(now, Kind::Sent, &event);
         observer.on_sent(now, &event);
         let packet = Packet {
-            payload,
+            payload: Vec::new(),
             size_bytes: event.size_bytes,
             ecn,
             flow: event.flow.0,
@@ -177,12 +166,13 @@ impl Network {
         self.links[link.index()].alarm.ring(now)
     }
 
-    /// Takes the next packet from a link that has come to its route's end; those that have links
-    /// before them go on to these.
+    /// Takes the next packet from a link that has come to its route's end, and its bytes to
+    /// `buffer`; those that have links before them go on to these.
     pub(crate) fn next_arrival(
         &mut self,
         now: Instant,
         link: LinkId,
+        buffer: &mut Vec<u8>,
         events: &mut EventQueue,
         observer: &mut impl Observer,
     ) -> Option<Arrival> {
@@ -192,7 +182,7 @@ impl Network {
             let route = &self.routes[journey.route.index()];
             match route.hop(journey.event.direction, journey.hop) {
                 Some(next) => self.push(now, next, packet, events, observer),
-                None => return Some(self.arrive(now, packet, observer)),
+                None => return Some(self.arrive(now, &packet, buffer, observer)),
             }
         }
         None
@@ -207,7 +197,7 @@ impl Network {
         observer: &mut impl Observer,
     ) {
         while let Some(dropped) = self.links[link.index()].link.take_dropped() {
-            self.lose(now, link, dropped, observer);
+            self.lose(now, link, &dropped, observer);
         }
         let state = &mut self.links[link.index()];
         state
@@ -224,18 +214,21 @@ impl Network {
         observer: &mut impl Observer,
     ) {
         if let Err(dropped) = self.links[link.index()].link.push(now, packet) {
-            self.lose(now, link, dropped, observer);
+            self.lose(now, link, &dropped, observer);
         }
         self.settle(now, link, events, observer);
     }
 
-    fn arrive(&mut self, now: Instant, packet: Packet, observer: &mut impl Observer) -> Arrival {
-        let Journey {
-            event,
-            session,
-            sent_at,
-            ..
-        } = self.end_journey(packet.id);
+    fn arrive(
+        &mut self,
+        now: Instant,
+        packet: &Packet,
+        buffer: &mut Vec<u8>,
+        observer: &mut impl Observer,
+    ) -> Arrival {
+        let journey = self.end_journey(packet.id);
+        journey.payload.unpack(buffer);
+        let (event, session, sent_at) = (journey.event, journey.session, journey.sent_at);
         self.counts.delivered += 1;
         self.data_delivered_count += u64::from(event.direction == Direction::Forward);
         self.fold(now, Kind::Delivered, &event);
@@ -244,21 +237,26 @@ impl Network {
             event,
             session,
             ecn: packet.ecn,
-            payload: packet.payload,
         }
     }
 
-    fn lose(&mut self, now: Instant, link: LinkId, dropped: Dropped, observer: &mut impl Observer) {
+    fn lose(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        dropped: &Dropped,
+        observer: &mut impl Observer,
+    ) {
         let event = self.end_journey(dropped.packet.id).event;
         self.counts.dropped += 1;
         self.fold(dropped.at, Kind::Dropped, &event);
         observer.on_dropped(dropped.at.min(now), &event, link, dropped.cause);
-        self.recycle(dropped.packet.payload);
     }
 
-    fn end_journey(&mut self, id: u64) -> Journey {
+    /// The journey of a packet that leaves the network, which lasts until the next one begins.
+    fn end_journey(&mut self, id: u64) -> &Journey {
         self.free_journeys.push(id as u32);
-        self.journeys[id as usize]
+        &self.journeys[id as usize]
     }
 
     #[inline]
@@ -280,13 +278,13 @@ impl Network {
 
 /// A datagram that an endpoint sends.
 #[derive(Debug)]
-pub(crate) struct Datagram {
+pub(crate) struct Datagram<'a> {
     pub(crate) event: PacketEvent,
     /// Which of the flow's sessions it belongs to.
     pub(crate) session: u32,
     pub(crate) route: RouteId,
     pub(crate) ecn: Ecn,
-    pub(crate) payload: Vec<u8>,
+    pub(crate) payload: &'a [u8],
 }
 
 #[derive(Clone, Copy, Debug)]

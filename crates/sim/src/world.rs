@@ -32,8 +32,12 @@ pub struct World {
     events: EventQueue,
     network: Network,
     flows: Flows,
-    /// Bytes of the frame being sent.
-    frame: Vec<u8>,
+    /// The datagram being sent or received.
+    datagram: Vec<u8>,
+    /// Zeros: the contents of frames and streams.
+    zeros: Vec<u8>,
+    /// What a stream's receiver reads.
+    read: Vec<u8>,
 }
 
 /// Why something cannot be added to a [`World`].
@@ -76,7 +80,9 @@ impl World {
             events: EventQueue::default(),
             network: Network::default(),
             flows: Flows::default(),
-            frame: Vec::new(),
+            datagram: Vec::new(),
+            zeros: Vec::new(),
+            read: Vec::new(),
         }
     }
 
@@ -345,26 +351,29 @@ impl World {
         if !self.network.ring(self.now, link) {
             return;
         }
-        while let Some(arrival) =
-            self.network
-                .next_arrival(self.now, link, &mut self.events, observer)
-        {
+        while let Some(arrival) = self.network.next_arrival(
+            self.now,
+            link,
+            &mut self.datagram,
+            &mut self.events,
+            observer,
+        ) {
             self.on_arrival(arrival, observer);
         }
         self.network
             .settle(self.now, link, &mut self.events, observer);
     }
 
+    /// The datagram in the buffer has come to an end of its flow.
     fn on_arrival(&mut self, arrival: Arrival, observer: &mut impl Observer) {
         let Arrival {
             event,
             session,
             ecn,
-            payload,
         } = arrival;
         let is_session = self.flows.is_session(event.flow);
         if !is_session || self.flows[event.flow.index()].session != session {
-            return self.network.recycle(payload);
+            return;
         }
         let side = match event.direction {
             Direction::Forward => Side::Receiver,
@@ -376,8 +385,7 @@ impl World {
             ecn,
         };
         let end = self.flows[event.flow.index()].end(side);
-        end.endpoint.handle_datagram(self.now, meta, &payload);
-        self.network.recycle(payload);
+        end.endpoint.handle_datagram(self.now, meta, &self.datagram);
         self.serve(event.flow, side, observer);
     }
 
@@ -393,11 +401,11 @@ impl World {
         let sender = &mut flow.ends[Side::Sender as usize].endpoint;
         let shape = source.produce(now, sender.target_bitrate());
         let size = shape.bytes as usize;
-        if self.frame.len() < size {
-            self.frame.resize(size, 0);
+        if self.zeros.len() < size {
+            self.zeros.resize(size, 0);
         }
         let frame = Frame {
-            bytes: &self.frame[..size],
+            bytes: &self.zeros[..size],
             importance: shape.importance,
             captured_at: now,
         };
@@ -433,7 +441,7 @@ impl World {
             route: generator.config.route,
             ecn: Ecn::NotEct,
             // Nobody reads it: its length on the wire is all that counts.
-            payload: self.network.take_buffer(),
+            payload: &[],
         };
         generator.advance();
         if let Some(at) = generator.next_at() {
@@ -450,12 +458,11 @@ impl World {
         let flow = &mut self.flows[flow_id.index()];
         let end = &mut flow.ends[side as usize];
         loop {
-            let mut payload = self.network.take_buffer();
-            let Some(transmit) = end.endpoint.poll_transmit(now, &mut payload) else {
-                self.network.recycle(payload);
+            self.datagram.clear();
+            let Some(transmit) = end.endpoint.poll_transmit(now, &mut self.datagram) else {
                 break;
             };
-            let size_bytes = payload.len() as u32 + end.overhead_bytes;
+            let size_bytes = transmit.size as u32 + end.overhead_bytes;
             let direction = side.direction();
             let datagram = Datagram {
                 event: PacketEvent {
@@ -467,7 +474,7 @@ impl World {
                 session: flow.session,
                 route: flow.paths[transmit.path.index()].route,
                 ecn: transmit.ecn,
-                payload,
+                payload: &self.datagram,
             };
             self.network.send(now, datagram, &mut self.events, observer);
         }
