@@ -237,7 +237,9 @@ impl Endpoint {
         }
         let path = &mut self.paths[id.index()];
         path.write_tracked_header(buf);
-        wire::write_padding(usize::from(self.config.fragment_bytes), buf);
+        let padding_bytes = self.config.padding_bytes;
+        let padding_bytes = padding_bytes.unwrap_or(self.config.fragment_bytes);
+        wire::write_padding(usize::from(padding_bytes), buf);
         Some(PacketContent::Padding)
     }
 

@@ -8,7 +8,7 @@ use anabranch_video::source::{FrameSource, Paused, SourceConfig, SourceConfigErr
 use super::source::{SOURCE, named_source, source};
 use super::{Context, FlowKind, Kind, session};
 use crate::scenario::link::{SPAN_KEYS, span};
-use crate::scenario::reader::{Read, Table, list_of, positive_duration, share};
+use crate::scenario::reader::{Read, Table, list_of, positive_duration, rate, share};
 use crate::scenario::shape::{Key, Shape};
 
 /// Frames over a session.
@@ -65,6 +65,11 @@ const KEYS: &[Key] = &[
         Shape::Share,
         "the encoder's share of the estimated bandwidth",
     ),
+    Key::new(
+        "path-target-min",
+        Shape::Rate,
+        "what the encoder is asked for on account of each path at the least",
+    ),
 ];
 
 fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
@@ -96,6 +101,7 @@ fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) ->
                 fraction => Ok(fraction),
             },
         )?,
+        path_target_min: table.or("path-target-min", usual.path_target_min, rate)?,
         source: limits(source),
     })
 }
