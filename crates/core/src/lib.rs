@@ -21,6 +21,7 @@ mod path_view;
 pub mod recovery;
 pub mod scheduler;
 mod session_view;
+mod standby;
 mod stream;
 mod wire;
 

@@ -276,6 +276,7 @@ impl Endpoint {
         let session = self.session_view();
         let is_schedule_fixed = self.config.feedback.is_some();
         self.paths[path.index()].on_feedback(now, digest, &session, &self.views, is_schedule_fixed);
+        self.update_standby(now);
         self.update_target();
     }
 

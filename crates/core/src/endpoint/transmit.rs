@@ -254,6 +254,12 @@ impl Endpoint {
             return None;
         }
         let policy = self.config.padding;
+        // Volume costs money there: only who is greedy on purpose pays for padding.
+        if self.paths[id.index()].is_metered()
+            && (policy != PaddingPolicy::Always || self.is_standby(id))
+        {
+            return None;
+        }
         let is_useful = policy == PaddingPolicy::Always || self.is_more_bandwidth_useful();
         self.paths[id.index()].padding_due_at(policy, is_useful)
     }
