@@ -15,6 +15,7 @@ mod ns3;
 mod report;
 mod study;
 mod zhang_delay_bbr;
+mod zhang_multipath;
 
 pub use cache::Cache;
 pub use claim::{Case, Claim, Paper, Subject, Swap};
@@ -26,10 +27,15 @@ pub use study::{Study, StudyError, StudyOptions};
 
 /// Every claim, paper by paper.
 pub fn claims() -> impl Iterator<Item = &'static Claim> {
-    [zhang_delay_bbr::CLAIMS, grieco_arc::CLAIMS, ns3::CLAIMS]
-        .into_iter()
-        .flatten()
-        .copied()
+    [
+        zhang_delay_bbr::CLAIMS,
+        zhang_multipath::CLAIMS,
+        grieco_arc::CLAIMS,
+        ns3::CLAIMS,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
 }
 
 /// The claims that are meant by any of `selections`, each a paper's key, an ID or the beginning of
