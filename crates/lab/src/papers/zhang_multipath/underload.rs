@@ -79,4 +79,4 @@ pub(super) const CLAIM: Claim = Claim {
     },
 };
 
-const WHY: &str = "See docs/results.md.";
+const WHY: &str = "A far path that is left alone has no estimate to grow from.";
