@@ -14,8 +14,8 @@ use clap::ValueEnum;
 use crate::print;
 use crate::progress::Progress;
 
-/// Runs scenarios with several controllers, schedulers or other settings, and prints means with 95 % confidence
-/// intervals side by side.
+/// Runs scenarios with several controllers, schedulers or other settings, and prints means with
+/// 95 % confidence intervals side by side.
 ///
 /// What is compared takes the place of the first flow's controller (or scheduler) in every flow
 /// that has the same one; flows with another keep theirs.

@@ -1,5 +1,5 @@
-//! Scenarios × controllers, schedulers or any settings: means over seeds, and which differences are more than
-//! chance.
+//! Scenarios × controllers, schedulers or any settings: means over seeds, and which differences
+//! are more than chance.
 //!
 //! The *controller under test* of a scenario is that of its first flow; every flow that has the
 //! same one, options of its own aside, gets the one that is compared, and the others, which are its
@@ -199,9 +199,10 @@ pub const USUAL_METRICS: [&str; 7] = [
     "frames-on-time",
 ];
 
-/// Runs every scenario, each as it is for every column ([`Column::scenarios`]), with the seeds 1 to `seed_count`, on `threads` threads (0:
-/// one per core). `metrics` are names of [`METRICS`], of all flows together, or of the flow or link
-/// named after a dot; those of links, without a name, are of every link that has a rate.
+/// Runs every scenario, each as it is for every column ([`Column::scenarios`]), with the seeds 1 to
+/// `seed_count`, on `threads` threads (0: one per core). `metrics` are names of [`METRICS`], of all
+/// flows together, or of the flow or link named after a dot; those of links, without a name, are of
+/// every link that has a rate.
 ///
 /// # Errors
 /// [`CompareError`].

@@ -154,7 +154,8 @@ pub(super) const AGGREGATE_COST: Claim = Claim {
     },
 };
 
-const WHY_COST: &str = "What is best for each packet is not for all: it keeps a queue on the nearer \
+const WHY_COST: &str = "What is best for each packet is not for all: it keeps a queue on the \
+     nearer \
      path that later packets wait behind. WRR, which leaves that queue empty, has the least q in \
      most configurations, but the last packet of its frames comes later.";
 
@@ -174,5 +175,6 @@ pub(super) const INTERVAL: Claim = Claim {
     },
 };
 
-const WHY_INTERVAL: &str = "It is below WRR and EDCLD in all ten; SFL, which gives each path packets \
+const WHY_INTERVAL: &str = "It is below WRR and EDCLD in all ten; SFL, which gives each path \
+     packets \
      that follow one another, has the least in all ten.";

@@ -15,7 +15,8 @@ pub(super) const COMPARISON: Claim = Claim {
     paper: &PAPER,
     figure: "§2, reference 24",
     claim: "Zhu et al. allocate rates by distortion and M/M/1 queues, which may not be what links \
-            are like. Beside Delay-BBR, all flows of one kind: what its rates are worth. (Candidate \
+            are like. Beside Delay-BBR, all flows of one kind: what its rates are worth. \
+            (Candidate \
             Table 3; the expectation is ours.)",
     subject: Subject::Controller("zhu"),
     cases: |controller| {
@@ -80,7 +81,8 @@ pub(super) const COMPARISON: Claim = Claim {
     },
 };
 
-const WHY: &str = "The rates follow from how late an M/M/1 queue makes packets; drop-tail queues that \
+const WHY: &str = "The rates follow from how late an M/M/1 queue makes packets; drop-tail queues \
+     that \
      other flows share are none.";
 
 fn measured(
