@@ -33,6 +33,8 @@ pub struct Config {
     pub loss_detection: LossDetection,
     /// When useless bytes are sent.
     pub padding: PaddingPolicy,
+    /// The useless bytes in a packet of them; `None`: as many as in a full fragment.
+    pub padding_bytes: Option<u16>,
     /// When the peer shall report, if not as the controller asks.
     pub feedback: Option<FeedbackSchedule>,
     /// Bytes that the driver and the network add to each datagram: IP, UDP, packet protection.
@@ -60,6 +62,7 @@ impl Default for Config {
             fixed_rate: DataRate::from_megabits_per_second(1),
             loss_detection: LossDetection::default(),
             padding: PaddingPolicy::default(),
+            padding_bytes: None,
             feedback: None,
             // IPv4 and UDP; the packet protection's bytes are its driver's to add.
             overhead_bytes: 28,
@@ -131,6 +134,9 @@ pub struct MediaConfig {
     pub reassembly_wait: Duration,
     /// The encoder's share of the paths' estimated bandwidth, 0 to 1.
     pub target_fraction: f64,
+    /// What the encoder is asked for on account of each usable path at the least (Zhang & Lei's
+    /// program: the controllers' minimum).
+    pub path_target_min: DataRate,
     /// What the source can produce.
     pub source: SourceLimits,
 }
@@ -141,6 +147,7 @@ impl Default for MediaConfig {
             deadline: Duration::from_millis(500),
             reassembly_wait: Duration::from_millis(500),
             target_fraction: 0.8,
+            path_target_min: DataRate::ZERO,
             source: SourceLimits::Fixed,
         }
     }
@@ -191,8 +198,8 @@ pub enum ConfigError {
     /// There is no such scheduler.
     #[error(transparent)]
     Scheduler(#[from] UnknownScheduler),
-    /// A fragment must carry something and fit a datagram.
-    #[error("fragments of {bytes} bytes: allowed are 64 to 9000")]
+    /// A fragment, and padding, must fill something and fit a datagram.
+    #[error("fragments or padding of {bytes} bytes: allowed are 64 to 9000")]
     FragmentBytes {
         /// What was asked for.
         bytes: u16,
@@ -239,10 +246,13 @@ impl Config {
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        if !(64..=9000).contains(&self.fragment_bytes) {
-            return Err(ConfigError::FragmentBytes {
-                bytes: self.fragment_bytes,
-            });
+        for bytes in [Some(self.fragment_bytes), self.padding_bytes]
+            .into_iter()
+            .flatten()
+        {
+            if !(64..=9000).contains(&bytes) {
+                return Err(ConfigError::FragmentBytes { bytes });
+            }
         }
         let fraction = self.media.target_fraction;
         if !(fraction > 0.0 && fraction <= 1.0) {

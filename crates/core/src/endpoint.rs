@@ -5,6 +5,7 @@
 //! that moment. Time never goes back. Nothing that arrives from the network is an error.
 
 mod receive;
+mod standby;
 mod stream;
 mod timeout;
 mod transmit;
@@ -24,6 +25,7 @@ use crate::path_view::{PathId, PathState, PathView};
 use crate::recovery::Digest;
 use crate::scheduler::{self, Assignment, Scheduler, SchedulerEvent};
 use crate::session_view::SessionView;
+use crate::standby::Standby;
 use crate::stream::Stream;
 use crate::wire::{self, FeedbackReport};
 
@@ -52,6 +54,8 @@ pub struct Endpoint {
     scheduled_at: Instant,
     /// Whether this end has ever sent media: only then does it pad.
     has_sent_media: bool,
+    /// Whether metered paths help; `None` if there are none.
+    standby: Option<Standby>,
     /// The path to be served next.
     next_path: usize,
     last_captured_at: Instant,
@@ -102,6 +106,8 @@ pub struct Transmit {
     pub ecn: Ecn,
     /// Whether it is a tracked packet (media, padding, challenge) rather than feedback.
     pub is_tracked: bool,
+    /// The piece of media that it carries, if any: which fragment of which frame.
+    pub fragment: Option<(FrameId, u16)>,
 }
 
 /// What the application is told.
@@ -178,6 +184,7 @@ impl Endpoint {
             is_schedule_due: false,
             scheduled_at: now,
             has_sent_media: false,
+            standby: None,
             next_path: 0,
             last_captured_at: now,
             scratch: Scratch::default(),
@@ -212,6 +219,7 @@ impl Endpoint {
             .expect("the controller's name was checked when the endpoint was made");
         self.paths
             .push(Path::new(id, now, &self.config, options, controller));
+        self.meet_meter(now, options.is_metered);
         if let Some(stream) = &mut self.stream {
             stream.add_path();
         }
@@ -251,6 +259,9 @@ impl Endpoint {
         let id = self.send_buffer.push(frame)?;
         self.counters.frames_sent += 1;
         self.has_sent_media = true;
+        if let Some(standby) = &mut self.standby {
+            standby.on_frame(now, frame.bytes.len());
+        }
         self.is_schedule_due = true;
         Ok(id)
     }
@@ -328,6 +339,11 @@ impl Endpoint {
                 .iter()
                 .map(|path| path.view(max_packet_bytes, now)),
         );
+        if self.are_metered_in_reserve() {
+            for view in &mut self.views {
+                view.is_standby = view.is_metered;
+            }
+        }
     }
 
     fn session_view(&self) -> SessionView {
@@ -361,7 +377,9 @@ impl Endpoint {
     }
 
     fn bind_waiting(&mut self, now: Instant) {
+        self.update_standby(now);
         self.refresh_views(now);
+        self.views.iter_mut().for_each(PathView::apply_weight);
         let session = self.session_view();
         let mut assignments = core::mem::take(&mut self.scratch.assignments);
         assignments.clear();
@@ -422,7 +440,7 @@ impl Endpoint {
         let cost = |view: &PathView| {
             scheduler::transfer_cost(view, u64::from(bytes)) + view.rtt_variation * 2
         };
-        let usable = |view: &&PathView| view.state.is_usable();
+        let usable = |view: &&PathView| view.state.is_usable() && !view.is_standby;
         let others = self
             .views
             .iter()
@@ -442,10 +460,12 @@ impl Endpoint {
         if self.stream.is_some() {
             return;
         }
+        let is_saving = self.are_metered_in_reserve();
         let rates = self
             .paths
             .iter()
             .filter(|path| path.state() == PathState::Active && path.control().is_usable)
+            .filter(|path| !(path.is_metered() && is_saving))
             .map(|path| path.control().target_rate);
         let target = media::target_bitrate(&self.config.media, rates, self.backlog_bytes());
         let before = self.target_bitrate.bits_per_second();
@@ -463,7 +483,7 @@ impl Endpoint {
     fn is_more_bandwidth_useful(&self) -> bool {
         match self.config.media.source {
             SourceLimits::Adaptive { max, .. } => self.target_bitrate < max,
-            SourceLimits::Fixed => false,
+            SourceLimits::Fixed => self.is_spending(),
         }
     }
 
@@ -476,6 +496,7 @@ impl Endpoint {
         self.scheduler.on_event(now, &event);
         self.events.push_back(Event::PathState { path, state });
         self.is_schedule_due = true;
+        self.update_standby(now);
         self.update_target();
     }
 

@@ -22,6 +22,7 @@ mod path_view;
 pub mod recovery;
 pub mod scheduler;
 mod session_view;
+mod standby;
 mod stream;
 mod wire;
 

@@ -76,6 +76,8 @@ pub(crate) struct Path {
     pub(crate) doubted_until: Instant,
     /// When anything last arrived on this path.
     pub(crate) last_heard_at: Instant,
+    /// When a tracked packet last left.
+    pub(crate) last_sent_at: Instant,
     loss_ratio: f64,
     pub(crate) counters: PathCounters,
 }
@@ -195,9 +197,14 @@ impl Path {
             last_reported_at: Instant::ZERO,
             doubted_until: Instant::ZERO,
             last_heard_at: now,
+            last_sent_at: now,
             loss_ratio: 0.0,
             counters: PathCounters::default(),
         }
+    }
+
+    pub(crate) fn is_metered(&self) -> bool {
+        self.options.is_metered
     }
 
     pub(crate) fn state(&self) -> PathState {
@@ -366,6 +373,7 @@ impl Path {
         content: PacketContent,
     ) -> SentPacket {
         let packet = self.recovery.on_sent(now, bytes, content);
+        self.last_sent_at = now;
         self.pacer.on_sent(now, bytes, self.control.pacing_rate);
         self.padding_at = match self.control.padding_rate {
             DataRate::ZERO => now,

@@ -8,10 +8,16 @@
 
 #[cfg(test)]
 mod contract;
+mod edcld;
+mod frame_wise;
+mod mdp;
 mod min_cost;
+mod oms;
 mod one_by_one;
+mod qaware;
 mod repair_placement;
 mod round_robin;
+mod sfl;
 #[cfg(test)]
 mod testing;
 mod wrr;
@@ -176,14 +182,39 @@ pub struct SchedulerEntry {
 /// Every scheduler there is.
 pub const SCHEDULERS: &[SchedulerEntry] = &[
     SchedulerEntry {
+        name: "edcld",
+        summary: "shares that level the paths' delays (Prabhavat et al. 2011; Zhang & Lei eq. 17)",
+        build: edcld::build,
+    },
+    SchedulerEntry {
+        name: "mdp",
+        summary: "a Markov decision process over the paths' backlogs (Bui et al. 2010)",
+        build: mdp::build,
+    },
+    SchedulerEntry {
         name: "min-cost",
         summary: "the path with the least RTT/2 + queue/rate (Zhang & Lei §4.2; the default)",
         build: min_cost::build,
     },
     SchedulerEntry {
+        name: "oms",
+        summary: "the path that delivers first, shares kept (Cetinkaya & Knightly 2004)",
+        build: oms::build,
+    },
+    SchedulerEntry {
+        name: "qaware",
+        summary: "local queue at its measured rate + RTT/2 (Shreedhar et al. 2018)",
+        build: qaware::build,
+    },
+    SchedulerEntry {
         name: "round-robin",
         summary: "one packet per path in turn",
         build: round_robin::build,
+    },
+    SchedulerEntry {
+        name: "sfl",
+        summary: "each frame poured over the paths like water (Wu et al. 2015)",
+        build: sfl::build,
     },
     SchedulerEntry {
         name: "wrr",

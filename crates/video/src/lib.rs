@@ -6,6 +6,7 @@
 //!   check that what it decodes is what was sent. Behind the feature `codec`, on by default.
 //! - [`input`], [`mpeg_ts`], [`annex_b`]: stored and streamed video, split at access units.
 //! - [`playback`]: which frames can be displayed, and how long the picture stood still.
+//! - [`player`]: a jitter buffer before that, presentation times, and freezes as the W3C defines them.
 //!
 //! Nothing here knows a clock, a socket or a thread.
 
@@ -24,4 +25,5 @@ mod nal;
 mod openh264_options;
 pub mod picture;
 pub mod playback;
+pub mod player;
 pub mod source;

@@ -183,6 +183,12 @@ impl SourceConfig {
         }
     }
 
+    /// Whether its frames need one another, as their importance tells. Other models tell key frames
+    /// too, but every frame of theirs can be shown by itself.
+    pub const fn has_dependencies(&self) -> bool {
+        matches!(self, SourceConfig::Gop { .. })
+    }
+
     /// A source whose first frame is due at `start`, and whose chance, if any, comes from `seed`.
     ///
     /// # Errors

@@ -72,6 +72,7 @@ impl Endpoint {
             } else {
                 consider(path.liveness.due_at(&path.recovery), Timer::PathSilence);
             }
+            consider(self.standby_probe_at(path.id), Timer::PathSilence);
             consider(path.controller.next_timeout(), Timer::Controller);
         }
         if is_open {
@@ -130,6 +131,7 @@ impl Endpoint {
             self.on_stream_timeout(now, id);
             return;
         }
+        self.probe_standby(now, id);
         while let Some(alarm) = self.next_alarm(now, id) {
             match alarm {
                 Alarm::Suspect => self.on_suspect(now, id),

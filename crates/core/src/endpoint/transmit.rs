@@ -97,6 +97,7 @@ impl Endpoint {
             size,
             ecn: Ecn::NotEct,
             is_tracked: false,
+            fragment: None,
         })
     }
 
@@ -183,6 +184,10 @@ impl Endpoint {
             size,
             ecn,
             is_tracked: true,
+            fragment: match content {
+                PacketContent::Fragment { frame, fragment } => Some((frame, fragment)),
+                _ => None,
+            },
         })
     }
 
@@ -237,7 +242,9 @@ impl Endpoint {
         }
         let path = &mut self.paths[id.index()];
         path.write_tracked_header(buf);
-        wire::write_padding(usize::from(self.config.fragment_bytes), buf);
+        let padding_bytes = self.config.padding_bytes;
+        let padding_bytes = padding_bytes.unwrap_or(self.config.fragment_bytes);
+        wire::write_padding(usize::from(padding_bytes), buf);
         Some(PacketContent::Padding)
     }
 
@@ -247,6 +254,12 @@ impl Endpoint {
             return None;
         }
         let policy = self.config.padding;
+        // Volume costs money there: only who is greedy on purpose pays for padding.
+        if self.paths[id.index()].is_metered()
+            && (policy != PaddingPolicy::Always || self.is_standby(id))
+        {
+            return None;
+        }
         let is_useful = policy == PaddingPolicy::Always || self.is_more_bandwidth_useful();
         self.paths[id.index()].padding_due_at(policy, is_useful)
     }

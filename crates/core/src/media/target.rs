@@ -12,16 +12,21 @@ const DRAIN_WITHIN: Duration = Duration::from_millis(500);
 
 /// The encoder's share of the active paths' bandwidth (0.8 of it by default; Zhang & Lei's code),
 /// less what the backlog needs. `path_rates` are the controllers' target rates. A source that does
-/// not follow gets its would-be target all the same, unbounded.
+/// not follow gets its would-be target all the same, unbounded. No path counts for less than
+/// [`MediaConfig::path_target_min`].
 pub(crate) fn target_bitrate(
     config: &MediaConfig,
     path_rates: impl Iterator<Item = DataRate>,
     backlog_bytes: u64,
 ) -> DataRate {
-    let bandwidth: DataRate = path_rates.sum();
+    let (mut bandwidth, mut shortfall) = (DataRate::ZERO, DataRate::ZERO);
+    for rate in path_rates {
+        let share = rate.mul_f64(config.target_fraction);
+        bandwidth += rate;
+        shortfall += config.path_target_min.saturating_sub(share);
+    }
     let excess_bytes = backlog_bytes.saturating_sub(bandwidth.bytes_in(FREE_BACKLOG));
-    let target = bandwidth
-        .mul_f64(config.target_fraction)
+    let target = (bandwidth.mul_f64(config.target_fraction) + shortfall)
         .saturating_sub(DataRate::from_bytes_per(excess_bytes, DRAIN_WITHIN));
     match config.source {
         SourceLimits::Fixed => target,
@@ -49,6 +54,16 @@ mod tests {
             target(SourceLimits::Fixed, 0),
             DataRate::from_kilobits_per_second(5_600)
         );
+    }
+
+    #[test]
+    fn no_path_counts_for_less_than_the_least_of_a_path() {
+        let config = MediaConfig {
+            path_target_min: MBIT(1),
+            ..MediaConfig::default()
+        };
+        let target = target_bitrate(&config, [MBIT(4), MBIT(1)].into_iter(), 0);
+        assert_eq!(target, DataRate::from_kilobits_per_second(3_200 + 1_000));
     }
 
     #[test]

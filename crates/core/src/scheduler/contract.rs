@@ -3,8 +3,8 @@
 use anabranch_units::{DataRate, Importance};
 use proptest::prelude::*;
 
-use super::testing::{Bed, path};
-use super::{PacketKind, PacketView, SCHEDULERS};
+use super::testing::{Bed, FluidBed, path};
+use super::{PacketKind, PacketView, SCHEDULERS, SchedulerEntry};
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 
 fn any_state() -> impl Strategy<Value = PathState> {
@@ -157,6 +157,40 @@ proptest! {
             let run = || Bed::new((entry.build)(), paths.clone()).schedule(&packets);
             prop_assert_eq!(run(), run(), "{}", entry.name);
         }
+    }
+}
+
+/// Schedulers that have no preference among paths for a weight to be part of.
+const WITHOUT_PREFERENCE: &[&str] = &["round-robin"];
+
+/// The bytes that the second of two paths is given, by its weight.
+fn bytes_by_weight(entry: &SchedulerEntry, rtt_millis: u64, load: f64) -> [u64; 4] {
+    [0.5, 1.0, 2.0, 4.0].map(|weight| {
+        let mut paths = vec![path(0, 40, 8), path(1, rtt_millis, 4)];
+        paths[1].weight = weight;
+        let mut bed = FluidBed::new((entry.build)(), paths);
+        bed.run_at(load, 4);
+        bed.bound_bytes[1]
+    })
+}
+
+#[test]
+fn contract_twice_the_weight_never_lowers_the_bytes_of_a_path() {
+    let weighing = |entry: &&SchedulerEntry| !WITHOUT_PREFERENCE.contains(&entry.name);
+    for entry in SCHEDULERS.iter().filter(weighing) {
+        for (rtt_millis, load) in [(40, 0.5), (40, 1.2), (100, 0.5), (100, 1.2)] {
+            let bytes = bytes_by_weight(entry, rtt_millis, load);
+            let name = entry.name;
+            assert!(
+                bytes.is_sorted(),
+                "{name} {rtt_millis} ms at {load}: {bytes:?}"
+            );
+        }
+        let mut paths = vec![path(0, 40, 8), path(1, 40, 8)];
+        paths[1].weight = 3.0;
+        let mut bed = FluidBed::new((entry.build)(), paths);
+        bed.run_at(0.2, 4);
+        assert!(bed.share(1) > 0.6, "{}: {}", entry.name, bed.share(1));
     }
 }
 

@@ -4,7 +4,9 @@ use core::fmt::Debug;
 
 use anabranch_units::{Duration, Instant};
 
-use super::{Assignment, PacketKind, PacketView, RepairPlacement, Scheduler, SendQueue};
+use super::{
+    Assignment, PacketKind, PacketView, RepairPlacement, Scheduler, SchedulerEvent, SendQueue,
+};
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::session_view::SessionView;
 
@@ -14,6 +16,9 @@ pub trait PathChoice: Debug + Send {
     /// bound in this call counts in [`PathView::queued_bytes`] and [`PathView::sendable_bytes`]
     /// already.
     fn choose(&mut self, now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId>;
+
+    /// As [`Scheduler::on_event`].
+    fn on_event(&mut self, _now: Instant, _event: &SchedulerEvent) {}
 }
 
 /// What sending a packet on a path costs. The cheapest path gets it: every cost is a
@@ -21,6 +26,9 @@ pub trait PathChoice: Debug + Send {
 pub trait PathCost: Debug + Send {
     /// The cost of `packet` on `path`. Only the order of costs matters.
     fn cost(&mut self, now: Instant, packet: &PacketView, path: &PathView) -> Duration;
+
+    /// As [`Scheduler::on_event`].
+    fn on_event(&mut self, _now: Instant, _event: &SchedulerEvent) {}
 }
 
 impl<C: PathCost> PathChoice for C {
@@ -28,6 +36,10 @@ impl<C: PathCost> PathChoice for C {
         candidates(packet, paths)
             .min_by_key(|path| self.cost(now, packet, path))
             .map(|path| path.id)
+    }
+
+    fn on_event(&mut self, now: Instant, event: &SchedulerEvent) {
+        PathCost::on_event(self, now, event);
     }
 }
 
@@ -89,6 +101,10 @@ impl<C: PathChoice> Scheduler for OneByOne<C> {
             });
         }
     }
+
+    fn on_event(&mut self, now: Instant, event: &SchedulerEvent) {
+        self.choice.on_event(now, event);
+    }
 }
 
 /// The paths that `packet` may take: the active ones that it need not avoid, else any active one,
@@ -96,7 +112,7 @@ impl<C: PathChoice> Scheduler for OneByOne<C> {
 pub(super) fn candidates<'a>(
     packet: &PacketView,
     paths: &'a [PathView],
-) -> impl Iterator<Item = &'a PathView> {
+) -> impl Iterator<Item = &'a PathView> + Clone {
     let avoid = packet.avoid;
     let rank = move |path: &PathView| match path.state {
         PathState::Active if path.is_standby => 2,

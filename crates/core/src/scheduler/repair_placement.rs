@@ -54,7 +54,8 @@ impl RepairPlacement {
         candidates(packet, paths)
             .map(|path| (path, transfer_cost(path, u64::from(packet.bytes))))
             .min_by_key(|(path, cost)| {
-                let is_late = packet.deadline.is_some_and(|at| now + *cost > at);
+                let arrives_at = now + path.unweighted(*cost);
+                let is_late = packet.deadline.is_some_and(|at| arrives_at > at);
                 (is_late, carried[path.id.index()], *cost)
             })
             .map(|(path, _)| path.id)

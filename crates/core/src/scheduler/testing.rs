@@ -1,8 +1,10 @@
 //! A bed for schedulers under test.
 
+use std::collections::VecDeque;
+
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 
-use super::{Assignment, PacketKind, PacketView, Scheduler, SendQueue};
+use super::{Assignment, PacketKind, PacketView, Scheduler, SchedulerEvent, SendQueue};
 use crate::media::FrameId;
 use crate::path_view::{PathId, PathSet, PathView};
 use crate::session_view::SessionView;
@@ -66,6 +68,15 @@ impl Bed {
 
     /// Offers packets as the next frame and returns what was bound where.
     pub(super) fn schedule(&mut self, packets: &[PacketView]) -> Vec<(PacketView, PathSet)> {
+        self.schedule_at(Instant::ZERO, packets)
+    }
+
+    /// The same at a moment.
+    pub(super) fn schedule_at(
+        &mut self,
+        now: Instant,
+        packets: &[PacketView],
+    ) -> Vec<(PacketView, PathSet)> {
         let frame = FrameId(self.next_frame);
         self.next_frame += 1;
         let packets: Vec<PacketView> = packets
@@ -75,8 +86,10 @@ impl Bed {
         let mut out: Vec<Assignment> = Vec::new();
         let queue = SendQueue::new(&packets);
         let session = SessionView::default();
+        let mut views = self.paths.clone();
+        views.iter_mut().for_each(PathView::apply_weight);
         self.scheduler
-            .schedule(Instant::ZERO, &queue, &session, &self.paths, &mut out);
+            .schedule(now, &queue, &session, &views, &mut out);
         out.iter()
             .map(|assignment| {
                 let packet = packets[assignment.index];
@@ -87,4 +100,114 @@ impl Bed {
             })
             .collect()
     }
+}
+
+/// Paths of constant rate and delay, each with a queue of its own, first in, first out: frames come
+/// at a constant pace, and whatever is bound arrives.
+pub(super) struct FluidBed {
+    pub(super) bed: Bed,
+    /// What waits on each path: when its last byte leaves, and its bytes.
+    queues: Vec<VecDeque<(Instant, u32)>>,
+    now: Instant,
+    /// How long each packet took from its frame's capture to the receiver.
+    pub(super) packet_delays: Vec<Duration>,
+    /// How long each frame took.
+    pub(super) frame_delays: Vec<Duration>,
+    /// What each path was given.
+    pub(super) bound_bytes: Vec<u64>,
+    /// Which path each packet took, in order.
+    pub(super) trail: Vec<PathId>,
+}
+
+/// Test bed M1: 10 Mbit/s with a round-trip time of 20 ms, 10 Mbit/s with 100 ms.
+pub(super) fn m1() -> Vec<PathView> {
+    vec![path(0, 20, 10), path(1, 100, 10)]
+}
+
+impl FluidBed {
+    pub(super) fn new(scheduler: Box<dyn Scheduler>, paths: Vec<PathView>) -> Self {
+        FluidBed {
+            queues: paths.iter().map(|_| VecDeque::new()).collect(),
+            now: Instant::ZERO,
+            packet_delays: Vec::new(),
+            frame_delays: Vec::new(),
+            bound_bytes: vec![0; paths.len()],
+            trail: Vec::new(),
+            bed: Bed::new(scheduler, paths),
+        }
+    }
+
+    /// Runs over `frame_count` frames, one every `interval`, of so many packets of 1000 bytes.
+    pub(super) fn run(&mut self, frame_count: u32, interval: Duration, fragment_count: u16) {
+        for _ in 0..frame_count {
+            let packets = Bed::frame(fragment_count, 1000);
+            self.offer(&packets);
+            self.drain(self.now + interval);
+        }
+    }
+
+    /// Runs at a share of what all paths carry together, 25 frames per second for so long.
+    pub(super) fn run_at(&mut self, load: f64, seconds: u32) {
+        let rates = self.bed.paths.iter().map(PathView::drain_rate);
+        let rate = rates.sum::<DataRate>().mul_f64(load);
+        let interval = Duration::from_millis(40);
+        let fragment_count = rate.bytes_in(interval).div_ceil(1000).max(1) as u16;
+        let interval = rate.time_for(u64::from(fragment_count) * 1000);
+        let frame_count = Duration::from_secs(u64::from(seconds)).as_nanos() / interval.as_nanos();
+        self.run(frame_count as u32, interval, fragment_count);
+    }
+
+    fn offer(&mut self, packets: &[PacketView]) {
+        let now = self.now;
+        let mut frame_delay = Duration::ZERO;
+        for (packet, set) in self.bed.schedule_at(now, packets) {
+            let mut first_delay = Duration::MAX;
+            for id in set.iter() {
+                let path = &self.bed.paths[id.index()];
+                let queue = &mut self.queues[id.index()];
+                let free_at = queue.back().map_or(now, |(leaves_at, _)| *leaves_at);
+                let leaves_at = free_at + path.drain_rate().time_for(u64::from(packet.bytes));
+                queue.push_back((leaves_at, packet.bytes));
+                let one_way = path.min_rtt.expect("the bed's paths are known") / 2;
+                let delay = (leaves_at + one_way).saturating_since(now);
+                first_delay = first_delay.min(delay);
+                self.bound_bytes[id.index()] += u64::from(packet.bytes);
+                self.trail.push(id);
+            }
+            self.packet_delays.push(first_delay);
+            frame_delay = frame_delay.max(first_delay);
+        }
+        self.frame_delays.push(frame_delay);
+    }
+
+    /// Lets time pass: what leaves meanwhile is told to the scheduler in order.
+    fn drain(&mut self, until: Instant) {
+        loop {
+            let heads = self.queues.iter().enumerate();
+            let heads = heads.filter_map(|(index, queue)| Some((queue.front()?.0, index)));
+            let Some((at, index)) = heads.min().filter(|(at, _)| *at <= until) else {
+                break;
+            };
+            let (_, bytes) = self.queues[index].pop_front().expect("it has a head");
+            self.bed.paths[index].queued_bytes -= u64::from(bytes);
+            let path = PathId(index as u8);
+            let event = SchedulerEvent::Sent { path, bytes };
+            self.bed.scheduler.on_event(at, &event);
+        }
+        self.now = until;
+    }
+
+    /// What share of the bytes the path got.
+    pub(super) fn share(&self, path: usize) -> f64 {
+        self.bound_bytes[path] as f64 / self.bound_bytes.iter().sum::<u64>() as f64
+    }
+}
+
+/// The mean, in milliseconds.
+pub(super) fn mean_millis(delays: &[Duration]) -> f64 {
+    delays
+        .iter()
+        .map(|delay| delay.as_millis_f64())
+        .sum::<f64>()
+        / delays.len() as f64
 }

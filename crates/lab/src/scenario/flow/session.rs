@@ -33,6 +33,11 @@ pub(super) const KEYS: &[Key] = &[
         Name(paddings),
         "when a path is filled up with padding",
     ),
+    Key::new(
+        "padding-packet",
+        Amount,
+        "useless bytes in a packet of them, 64 B to 9 kB",
+    ),
     Key::new("feedback", FEEDBACK, "when the receiver reports"),
     Key::new(
         "loss-detection",
@@ -148,6 +153,9 @@ pub(super) fn config(table: &Table<'_>, loss_detections: &[(&str, LossDetection)
         fixed_rate: table.or("fixed-rate", usual.fixed_rate, positive_rate)?,
         loss_detection: table.or("loss-detection", loss_detections[0].1, loss_detection)?,
         padding: table.or("padding", usual.padding, padding)?,
+        padding_bytes: table.optional("padding-packet", |node| {
+            bytes(node, 64..=9_000).map(|b| b as u16)
+        })?,
         feedback: table.or("feedback", usual.feedback, feedback)?,
         overhead_bytes: table.or("overhead", usual.overhead_bytes, |node| {
             bytes(node, 0..=1_000).map(|b| b as u32)
