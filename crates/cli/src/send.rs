@@ -85,6 +85,13 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
+    // The simulator's, which no registry lists.
+    if arguments.scheduler == ORACLE {
+        bail!(
+            "the scheduler {ORACLE} knows the network beforehand, which only a simulated one can be: \
+             it is for `anabranch run` and `anabranch compare`"
+        );
+    }
     let stop = Stop::new()?;
     stop.on_signals()?;
     let clock = Clock::start();

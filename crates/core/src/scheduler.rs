@@ -6,12 +6,17 @@
 //! implement [`PathChoice`] or [`PathCost`] and are schedulers by way of [`OneByOne`]. To add one:
 //! one file in `scheduler/`, one line in [`SCHEDULERS`].
 
+mod binding;
 #[cfg(test)]
 mod contract;
+mod daps;
+mod dems;
 mod min_cost;
 mod one_by_one;
+mod redundant;
 mod repair_placement;
 mod round_robin;
+mod stms;
 #[cfg(test)]
 mod testing;
 mod wrr;
@@ -49,6 +54,12 @@ pub trait Scheduler: Debug + Send {
     /// When the scheduler wants to be asked again though nothing has happened.
     fn wake_at(&self) -> Option<Instant> {
         None
+    }
+
+    /// Whether every packet goes to every path, so that their rates do not add up: the encoder is
+    /// asked for what the best of them carries.
+    fn is_redundant(&self) -> bool {
+        false
     }
 }
 
@@ -150,6 +161,17 @@ pub enum SchedulerEvent {
         /// Its bytes on the wire.
         bytes: u32,
     },
+    /// A fragment has arrived, or a copy of it.
+    Delivered {
+        /// On this path.
+        path: PathId,
+        /// A fragment of this frame.
+        frame: FrameId,
+        /// Which one.
+        fragment: u16,
+        /// When, by the peer's clock: good for differences only.
+        received_at: Instant,
+    },
     /// A packet is lost.
     Lost {
         /// On this path.
@@ -176,14 +198,34 @@ pub struct SchedulerEntry {
 /// Every scheduler there is.
 pub const SCHEDULERS: &[SchedulerEntry] = &[
     SchedulerEntry {
+        name: "daps",
+        summary: "places in a list of coming arrivals, by rate and delay (Kuhn et al. 2014)",
+        build: daps::build,
+    },
+    SchedulerEntry {
+        name: "dems",
+        summary: "frames from both ends, repeated where the paths meet (Guo et al. 2017)",
+        build: dems::build,
+    },
+    SchedulerEntry {
         name: "min-cost",
         summary: "the path with the least RTT/2 + queue/rate (Zhang & Lei §4.2; the default)",
         build: min_cost::build,
     },
     SchedulerEntry {
+        name: "redundant",
+        summary: "every packet on every path (MPTCP's redundant scheduler)",
+        build: redundant::build,
+    },
+    SchedulerEntry {
         name: "round-robin",
         summary: "one packet per path in turn",
         build: round_robin::build,
+    },
+    SchedulerEntry {
+        name: "stms",
+        summary: "slow paths run ahead by what the fast one brings meanwhile (Shi et al. 2018)",
+        build: stms::build,
     },
     SchedulerEntry {
         name: "wrr",
