@@ -362,9 +362,8 @@ mod tests {
     use super::*;
     use crate::flow::FlowId;
 
-    struct Deaf;
-
-    impl Observer for Deaf {}
+    /// No other packet is as long.
+    const PROBE_BYTES: u32 = 1_501;
 
     fn datagram(route: RouteId, size_bytes: u32) -> Datagram {
         Datagram {
@@ -416,13 +415,15 @@ mod tests {
                 now = next_at;
                 let route = routes[usize::from(rng.chance(0.2))];
                 let size_bytes = 40 + rng.below(1_461) as u32;
-                network.send(now, datagram(route, size_bytes), &mut events, &mut Deaf);
+                network.send(now, datagram(route, size_bytes), &mut events, &mut ());
             }
             let forecast = network.forecast(now, routes[0], Direction::Forward);
-            let promised = forecast.unwrap().exit_at(now, 999);
-            network.send(now, datagram(routes[0], 999), &mut events, &mut Deaf);
+            let promised = forecast.unwrap().exit_at(now, PROBE_BYTES);
+            network.send(now, datagram(routes[0], PROBE_BYTES), &mut events, &mut ());
             let arrivals = run(&mut network, Instant::from_secs(60), &mut events);
-            let probe = arrivals.iter().find(|(_, size_bytes)| *size_bytes == 999);
+            let probe = arrivals
+                .iter()
+                .find(|(_, size_bytes)| *size_bytes == PROBE_BYTES);
             assert_eq!(promised, probe.map(|(at, _)| *at));
             never_count += u32::from(promised.is_none());
             arrived_count += u32::from(promised.is_some());
@@ -441,10 +442,10 @@ mod tests {
             if !network.ring(now, link) {
                 continue;
             }
-            while let Some(arrival) = network.next_arrival(now, link, events, &mut Deaf) {
+            while let Some(arrival) = network.next_arrival(now, link, events, &mut ()) {
                 arrivals.push((now, arrival.event.size_bytes));
             }
-            network.settle(now, link, events, &mut Deaf);
+            network.settle(now, link, events, &mut ());
         }
         arrivals
     }

@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_core::scheduler::{Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue};
-use anabranch_core::{Config, PathId, PathSet, PathState, PathView, SessionView};
+use anabranch_core::{Config, PathId, PathSet, PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::network::RouteForecast;
@@ -112,8 +112,7 @@ impl Scheduler for Oracle {
         let told = paths.iter().zip(&mut self.pacers).zip(truth.iter_mut());
         for ((path, pacer), forecast) in told {
             pacer.rate = path.pacing_rate;
-            let is_usable = path.state == PathState::Active;
-            let Some(forecast) = forecast.as_mut().filter(|_| is_usable) else {
+            let Some(forecast) = forecast.as_mut().filter(|_| path.state.is_usable()) else {
                 continue;
             };
             let pacer = *pacer;
