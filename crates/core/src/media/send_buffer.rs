@@ -134,8 +134,8 @@ impl SendBuffer {
         });
     }
 
-    /// A packet that was bound to `path` comes back: the path has died or is in doubt. Nothing comes
-    /// back of which another copy has left.
+    /// A packet that was bound to `path` comes back: the path has died or is in doubt. Nothing
+    /// comes back of which another copy has left.
     pub(crate) fn unbind(&mut self, packet: PacketView, path: PathId) {
         if packet.kind != PacketKind::Source {
             return self.take_back(packet);

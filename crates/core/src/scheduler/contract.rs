@@ -189,7 +189,7 @@ fn any_life() -> impl Strategy<Value = Vec<(Vec<PathState>, Vec<PacketView>)>> {
 
 proptest! {
     #[test]
-    fn contract_paths_that_come_and_go_carry_what_they_can_while_they_are_there(life in any_life()) {
+    fn contract_paths_that_come_and_go_carry_what_they_can(life in any_life()) {
         for entry in SCHEDULERS {
             let mut bed = Bed::new((entry.build)(), Vec::new());
             for (states, packets) in &life {

@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_horizon_has_rate_times_horizon_packets_of_each_path() {
-        // Round-trip times of 40 and 100 ms: 200 ms, in which 4 and 2 Mbit/s are 100 and 50 packets.
+        // Of 40 and 100 ms it is 200 ms, in which 4 and 2 Mbit/s are 100 and 50 packets.
         let mut daps = Daps::default();
         let paths = [path(0, 40, 4), path(1, 100, 2)];
         let mut counts = [0, 0];

@@ -21,6 +21,8 @@ struct WeightedRoundRobin {
     frame: Option<FrameId>,
     /// The paths of the frame's packets that are still to be bound, last first.
     turns: Vec<PathId>,
+    /// The paths that the frame was dealt to.
+    usable: Vec<PathView>,
     /// Which path begins an interleaving, so that no path is favoured by its number.
     first: u8,
 }
@@ -34,8 +36,11 @@ impl PathChoice for WeightedRoundRobin {
         let fastest = fastest(packet, paths)?;
         if self.frame != Some(packet.frame) {
             self.frame = Some(packet.frame);
-            let usable: Vec<PathView> = candidates(packet, paths).copied().collect();
+            let mut usable = core::mem::take(&mut self.usable);
+            usable.clear();
+            usable.extend(candidates(packet, paths));
             self.deal(u64::from(packet.fragment_count), &usable);
+            self.usable = usable;
         }
         // A path that has died since the frame was dealt loses its turns to the fastest.
         let turn = self.turns.pop();
