@@ -66,6 +66,7 @@ pub(crate) struct Reassembly {
     open_bytes: usize,
     wait: Duration,
     /// Used-up frames, for the next ones.
+    #[allow(clippy::vec_box, reason = "the boxes are what is used again")]
     spare: Vec<Box<IncomingFrame>>,
 }
 
