@@ -5,6 +5,7 @@ mod demo;
 mod exit;
 mod io;
 mod keygen;
+mod new;
 mod plot;
 mod print;
 mod progress;
@@ -43,6 +44,7 @@ enum Command {
     Controllers(registry::ControllerArguments),
     Demo(demo::Arguments),
     Keygen(keygen::Arguments),
+    New(new::Arguments),
     Plot(plot::Arguments),
     Recv(recv::Arguments),
     Reproduce(reproduce::Arguments),
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Command::Controllers(arguments) => registry::controllers(&arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),
+        Command::New(arguments) => new::run(&arguments),
         Command::Plot(arguments) => plot::run(&arguments),
         Command::Recv(arguments) => recv::run(arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),

@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 
 use anabranch_core::media::SendFrameError;
 use anabranch_core::{Config, Frame, MediaConfig, PathOptions};
+use anabranch_lab::ORACLE;
 use anabranch_net::{Clock, Ended, Event, SendError, Sender, SenderConfig, SenderPath, Via};
 use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Importance, Instant};
@@ -85,6 +86,13 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
+    // The simulator's, which no registry lists.
+    if arguments.scheduler == ORACLE {
+        bail!(
+            "the scheduler {ORACLE} knows the network, as only a simulated one can be known: \
+             it is for `anabranch run` and `anabranch compare`"
+        );
+    }
     let stop = Stop::new()?;
     stop.on_signals()?;
     let clock = Clock::start();

@@ -192,6 +192,12 @@ impl Endpoint {
         })
     }
 
+    /// Has another scheduler decide from now on, one that need not be registered.
+    pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
+        self.scheduler = scheduler;
+        self.is_schedule_due = true;
+    }
+
     /// Adds a path, which may carry data at once: its driver vouches that it leads to the peer.
     /// Both ends must add their paths in the same order. `None` past [`PathId::LIMIT`] paths, or
     /// past the one that a stream has.
@@ -354,16 +360,16 @@ impl Endpoint {
         }
     }
 
+    /// Bytes on the wire of the packets that wait to be bound.
+    fn waiting_bytes(&self) -> u64 {
+        let waiting = self.send_buffer.waiting().iter();
+        waiting.map(|packet| u64::from(packet.bytes)).sum()
+    }
+
     fn backlog_bytes(&self) -> u64 {
-        let waiting: u64 = self
-            .send_buffer
-            .waiting()
-            .iter()
-            .map(|p| u64::from(p.bytes))
-            .sum();
         let stream = |stream: &Stream| stream.send.waiting_bytes();
         let of_stream = self.stream.as_deref().map_or(0, stream);
-        waiting + of_stream + self.paths.iter().map(Path::queued_bytes).sum::<u64>()
+        self.waiting_bytes() + of_stream + self.paths.iter().map(Path::queued_bytes).sum::<u64>()
     }
 
     /// Lets the scheduler bind what waits.
@@ -419,8 +425,14 @@ impl Endpoint {
 
     /// Brings all that is bound to `path` back to where the scheduler finds it.
     fn take_back(&mut self, path: PathId) {
-        for packet in self.paths[path.index()].unbind_all() {
-            self.send_buffer.take_back(packet);
+        let (before, rest) = self.paths.split_at_mut(path.index());
+        let (path, after) = rest.split_first_mut().expect("the path is one of them");
+        let id = path.id;
+        for packet in path.unbind_all() {
+            let mut others = before.iter().chain(after.iter());
+            if !others.any(|other| other.has_bound_copy_of(&packet)) {
+                self.send_buffer.unbind(packet, id);
+            }
         }
         self.is_schedule_due = true;
     }
@@ -461,13 +473,21 @@ impl Endpoint {
             return;
         }
         let is_saving = self.are_metered_in_reserve();
-        let rates = self
+        let active = self
             .paths
             .iter()
             .filter(|path| path.state() == PathState::Active && path.control().is_usable)
-            .filter(|path| !(path.is_metered() && is_saving))
-            .map(|path| path.control().target_rate);
-        let target = media::target_bitrate(&self.config.media, rates, self.backlog_bytes());
+            .filter(|path| !(path.is_metered() && is_saving));
+        let rate = |path: &Path| path.control().target_rate;
+        let media = &self.config.media;
+        let target = if self.scheduler.is_redundant() {
+            // The others' queues are full of copies.
+            let best = active.max_by_key(|path| rate(path));
+            let backlog_bytes = self.waiting_bytes() + best.map_or(0, Path::queued_bytes);
+            media::target_bitrate(media, best.into_iter().map(rate), backlog_bytes)
+        } else {
+            media::target_bitrate(media, active.map(rate), self.backlog_bytes())
+        };
         let before = self.target_bitrate.bits_per_second();
         self.target_bitrate = target;
         // A change of a percent is not worth an encoder's attention.

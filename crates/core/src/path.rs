@@ -303,6 +303,17 @@ impl Path {
             .chain(self.bound_sources.drain(..))
     }
 
+    /// Whether a copy of this fragment waits here.
+    pub(crate) fn has_bound_copy_of(&self, packet: &PacketView) -> bool {
+        let is_copy = |bound: &PacketView| {
+            bound.frame == packet.frame
+                && bound.fragment == packet.fragment
+                && bound.kind == packet.kind
+        };
+        let sources = self.bound_sources.iter();
+        packet.kind == PacketKind::Source && sources.rev().any(is_copy)
+    }
+
     /// The next bound packet, if pacer and window let it go now.
     pub(crate) fn pop_bound(&mut self, now: Instant) -> Option<PacketView> {
         if self.queued_bytes == 0 || self.ready_at() > now {

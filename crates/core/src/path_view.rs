@@ -65,9 +65,13 @@ impl PathSet {
 
     /// The paths in ascending order.
     pub fn iter(self) -> impl Iterator<Item = PathId> {
-        (0..PathId::LIMIT as u8)
-            .map(PathId)
-            .filter(move |path| self.contains(*path))
+        let mut rest = self.0;
+        core::iter::from_fn(move || {
+            let first = rest.trailing_zeros();
+            // Clears the lowest bit.
+            rest &= rest.wrapping_sub(1);
+            (first < u32::BITS).then_some(PathId(first as u8))
+        })
     }
 }
 

@@ -6,8 +6,11 @@
 //! implement [`PathChoice`] or [`PathCost`] and are schedulers by way of [`OneByOne`]. To add one:
 //! one file in `scheduler/`, one line in [`SCHEDULERS`].
 
+mod binding;
 #[cfg(test)]
 mod contract;
+mod daps;
+mod dems;
 mod edcld;
 mod frame_wise;
 mod mdp;
@@ -15,9 +18,11 @@ mod min_cost;
 mod oms;
 mod one_by_one;
 mod qaware;
+mod redundant;
 mod repair_placement;
 mod round_robin;
 mod sfl;
+mod stms;
 #[cfg(test)]
 mod testing;
 mod wrr;
@@ -55,6 +60,12 @@ pub trait Scheduler: Debug + Send {
     /// When the scheduler wants to be asked again though nothing has happened.
     fn wake_at(&self) -> Option<Instant> {
         None
+    }
+
+    /// Whether every packet goes to every path, so that their rates do not add up: the encoder is
+    /// asked for what the best of them carries.
+    fn is_redundant(&self) -> bool {
+        false
     }
 }
 
@@ -156,6 +167,17 @@ pub enum SchedulerEvent {
         /// Its bytes on the wire.
         bytes: u32,
     },
+    /// A fragment has arrived, or a copy of it.
+    Delivered {
+        /// On this path.
+        path: PathId,
+        /// A fragment of this frame.
+        frame: FrameId,
+        /// Which one.
+        fragment: u16,
+        /// When, by the peer's clock: good for differences only.
+        received_at: Instant,
+    },
     /// A packet is lost.
     Lost {
         /// On this path.
@@ -182,6 +204,16 @@ pub struct SchedulerEntry {
 /// Every scheduler there is.
 pub const SCHEDULERS: &[SchedulerEntry] = &[
     SchedulerEntry {
+        name: "daps",
+        summary: "places in a list of coming arrivals, by rate and delay (Kuhn et al. 2014)",
+        build: daps::build,
+    },
+    SchedulerEntry {
+        name: "dems",
+        summary: "frames from both ends, repeated where the paths meet (Guo et al. 2017)",
+        build: dems::build,
+    },
+    SchedulerEntry {
         name: "edcld",
         summary: "shares that level the paths' delays (Prabhavat et al. 2011; Zhang & Lei eq. 17)",
         build: edcld::build,
@@ -207,6 +239,11 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
         build: qaware::build,
     },
     SchedulerEntry {
+        name: "redundant",
+        summary: "every packet on every path (MPTCP's redundant scheduler)",
+        build: redundant::build,
+    },
+    SchedulerEntry {
         name: "round-robin",
         summary: "one packet per path in turn",
         build: round_robin::build,
@@ -215,6 +252,11 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
         name: "sfl",
         summary: "each frame poured over the paths like water (Wu et al. 2015)",
         build: sfl::build,
+    },
+    SchedulerEntry {
+        name: "stms",
+        summary: "slow paths run ahead by what the fast one brings meanwhile (Shi et al. 2018)",
+        build: stms::build,
     },
     SchedulerEntry {
         name: "wrr",

@@ -13,11 +13,10 @@ mod statistics;
 mod vary;
 
 use anabranch_core::congestion::{self, UnknownController};
-use anabranch_core::scheduler::SCHEDULERS;
 
 use crate::metrics::{METRICS, Metric, Scope, Statistics, Subject};
 use crate::run::{Progress, RunError, RunOptions, in_parallel, run_outcomes};
-use crate::scenario::{FlowSpec, Scenario, ScenarioError};
+use crate::scenario::{FlowSpec, Scenario, ScenarioError, schedulers};
 
 pub use output::{
     COMPARISON_SCHEMA, comparison_csv, comparison_json, comparison_svg, comparison_table,
@@ -292,13 +291,10 @@ fn check(column: &Column) -> Result<(), CompareError> {
         congestion::check(controller)?;
     }
     match &column.scheduler {
-        Some(name) if SCHEDULERS.iter().all(|entry| entry.name != name) => {
-            let known: Vec<&str> = SCHEDULERS.iter().map(|entry| entry.name).collect();
-            Err(CompareError::Scheduler {
-                name: name.clone(),
-                known: known.join(", "),
-            })
-        }
+        Some(name) if !schedulers().contains(name) => Err(CompareError::Scheduler {
+            name: name.clone(),
+            known: schedulers().join(", "),
+        }),
         _ => Ok(()),
     }
 }

@@ -17,6 +17,7 @@ use crate::flow::{Direction, End, Flow, FlowConfig, FlowId, Flows, Side, Work};
 use crate::generator::{Generator, GeneratorConfig, GeneratorConfigError};
 use crate::network::{Arrival, Datagram, Network, PacketCounts};
 use crate::observer::{FragmentId, FrameEvent, FrameOutcome, Observer, PacketEvent};
+use crate::oracle::{self, SharedTruth};
 use crate::topology::{LinkId, Route, RouteId};
 use crate::trace_hash::TraceHash;
 
@@ -124,13 +125,14 @@ impl World {
     /// If a route is not of this world, or the flow starts in the past.
     pub fn add_flow(&mut self, config: FlowConfig) -> Result<FlowId, WorldError> {
         let FlowConfig {
-            sender,
-            receiver,
+            mut sender,
+            mut receiver,
             paths,
             start,
             stop,
             source,
         } = config;
+        let [is_clairvoyant, _] = [&mut sender, &mut receiver].map(oracle::take_name);
         let configs = [sender.clone(), receiver.clone()];
         if !(1..=PathId::LIMIT).contains(&paths.len()) {
             return Err(WorldError::PathCount {
@@ -160,7 +162,14 @@ impl World {
                 overhead_bytes,
             })
         };
-        let ends = [end(sender, "sender")?, end(receiver, "receiver")?];
+        let mut ends = [end(sender, "sender")?, end(receiver, "receiver")?];
+        let truth = is_clairvoyant.then(SharedTruth::default);
+        if let Some(truth) = &truth {
+            let scheduler = oracle::build(truth);
+            ends[Side::Sender as usize]
+                .endpoint
+                .set_scheduler(scheduler);
+        }
         self.events.plan(start, Event::Start(flow_id));
         self.flows.push(Flow {
             paths,
@@ -169,6 +178,7 @@ impl World {
             ends,
             session: 0,
             began_at: start,
+            truth,
             open_frames: VecDeque::new(),
         });
         Ok(flow_id)
@@ -467,6 +477,13 @@ impl World {
     fn serve(&mut self, flow_id: FlowId, side: Side, observer: &mut impl Observer) {
         let now = self.now;
         let flow = &mut self.flows[flow_id.index()];
+        if side == Side::Sender
+            && let Some(truth) = &flow.truth
+        {
+            let routes = flow.paths.iter().map(|path| path.route);
+            let forecast = |route| self.network.forecast(now, route, Direction::Forward);
+            oracle::tell(truth, routes.map(forecast));
+        }
         let end = &mut flow.ends[side as usize];
         loop {
             self.datagram.clear();

@@ -5,7 +5,7 @@ use anabranch_units::{Duration, Ecn, Instant};
 use super::{Closing, DatagramMeta, Endpoint, Event};
 use crate::media::{FragmentHeader, FrameId, Outcome, Taken, Verdict};
 use crate::path_view::{PathId, PathState};
-use crate::recovery::{Digest, PacketContent, SentPacket};
+use crate::recovery::{AckedPacket, Digest, PacketContent, SentPacket};
 use crate::scheduler::SchedulerEvent;
 use crate::wire::{self, Tracking, WireFrame};
 
@@ -189,7 +189,7 @@ impl Endpoint {
             path.counters.acked_packets += digest.acked.len() as u64;
             path.counters.marked_packets += digest.ce_count;
             for packet in &digest.acked {
-                self.on_acked(now, about, &packet.sent);
+                self.on_acked(now, about, packet);
             }
             self.on_losses(now, about, &digest);
             self.tell_controller(now, about, &digest);
@@ -199,10 +199,20 @@ impl Endpoint {
         self.scratch.digest = Some(digest);
     }
 
-    fn on_acked(&mut self, now: Instant, path: PathId, packet: &SentPacket) {
+    fn on_acked(&mut self, now: Instant, path: PathId, acked: &AckedPacket) {
+        let packet = &acked.sent;
         match packet.content {
             PacketContent::Fragment { frame, fragment } => {
                 self.send_buffer.on_acked(frame, fragment, path);
+                if let Some(received_at) = acked.received_at {
+                    let event = SchedulerEvent::Delivered {
+                        path,
+                        frame,
+                        fragment,
+                        received_at,
+                    };
+                    self.scheduler.on_event(now, &event);
+                }
             }
             PacketContent::Segment { offset } => {
                 if let Some(stream) = &mut self.stream {

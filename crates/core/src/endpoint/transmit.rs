@@ -37,6 +37,8 @@ impl Endpoint {
             debug_assert_eq!(buf.len(), start);
             if let Some(transmit) = self.write_tracked(now, path, buf) {
                 self.next_path = (index + 1) % path_count;
+                // What is held may go now that the path is free, or a burst is not over.
+                self.is_schedule_due |= !self.send_buffer.waiting().is_empty();
                 return Some(transmit);
             }
         }

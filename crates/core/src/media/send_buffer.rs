@@ -134,8 +134,26 @@ impl SendBuffer {
         });
     }
 
-    /// A bound packet comes back: its path has died or is in doubt.
-    pub(crate) fn take_back(&mut self, packet: PacketView) {
+    /// A packet that was bound to `path` comes back: the path has died or is in doubt. Nothing
+    /// comes back of which another copy has left.
+    pub(crate) fn unbind(&mut self, packet: PacketView, path: PathId) {
+        if packet.kind != PacketKind::Source {
+            return self.take_back(packet);
+        }
+        let frame = self.frame(packet.frame);
+        let state = frame.map(|frame| frame.fragments[usize::from(packet.fragment)]);
+        let Some(state) = state.filter(|state| !state.is_acked) else {
+            return;
+        };
+        let mut in_flight_elsewhere = state.in_flight_on;
+        in_flight_elsewhere.remove(path);
+        if in_flight_elsewhere.is_empty() {
+            self.take_back(packet);
+        }
+    }
+
+    /// Puts a packet to those that wait.
+    fn take_back(&mut self, packet: PacketView) {
         let place = self
             .waiting
             .partition_point(|other| queue_order(other) <= queue_order(&packet));

@@ -4,9 +4,8 @@ use core::fmt::Debug;
 
 use anabranch_units::{Duration, Instant};
 
-use super::{
-    Assignment, PacketKind, PacketView, RepairPlacement, Scheduler, SchedulerEvent, SendQueue,
-};
+use super::binding::Binding;
+use super::{Assignment, PacketKind, PacketView, Scheduler, SchedulerEvent, SendQueue};
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::session_view::SessionView;
 
@@ -55,8 +54,7 @@ pub fn transfer_cost(path: &PathView, bytes: u64) -> Duration {
 #[derive(Debug)]
 pub struct OneByOne<C> {
     choice: C,
-    paths: Vec<PathView>,
-    repairs: RepairPlacement,
+    binding: Binding,
 }
 
 impl<C: PathChoice> OneByOne<C> {
@@ -64,8 +62,7 @@ impl<C: PathChoice> OneByOne<C> {
     pub fn new(choice: C) -> Self {
         OneByOne {
             choice,
-            paths: Vec::new(),
-            repairs: RepairPlacement::default(),
+            binding: Binding::default(),
         }
     }
 }
@@ -79,26 +76,15 @@ impl<C: PathChoice> Scheduler for OneByOne<C> {
         paths: &[PathView],
         out: &mut Vec<Assignment>,
     ) {
-        self.paths.clear();
-        self.paths.extend_from_slice(paths);
+        self.binding.begin(paths);
         for (index, packet) in queue.iter() {
             let chosen = match packet.kind {
-                PacketKind::Retransmission => fastest(packet, &self.paths),
-                PacketKind::Source => self.choice.choose(now, packet, &self.paths),
-                PacketKind::Repair { window } => {
-                    self.repairs.path_for(now, packet, window, &self.paths)
-                }
+                PacketKind::Source => self.choice.choose(now, packet, &self.binding.paths),
+                _ => self.binding.by_rule(now, packet),
             };
-            let Some(id) = chosen else { continue };
-            self.repairs.on_bound(packet, id);
-            let path = &mut self.paths[id.index()];
-            let bytes = u64::from(packet.bytes);
-            path.queued_bytes += bytes;
-            path.sendable_bytes = path.sendable_bytes.saturating_sub(bytes);
-            out.push(Assignment {
-                index,
-                paths: PathSet::only(id),
-            });
+            if let Some(id) = chosen {
+                self.binding.bind(index, packet, PathSet::only(id), out);
+            }
         }
     }
 
@@ -113,7 +99,15 @@ pub(super) fn candidates<'a>(
     packet: &PacketView,
     paths: &'a [PathView],
 ) -> impl Iterator<Item = &'a PathView> + Clone {
-    let avoid = packet.avoid;
+    best_of(paths, packet.avoid)
+}
+
+/// The paths that a packet may take from which nothing has been lost yet.
+pub(super) fn usable(paths: &[PathView]) -> impl Iterator<Item = &PathView> + Clone {
+    best_of(paths, PathSet::EMPTY)
+}
+
+fn best_of(paths: &[PathView], avoid: PathSet) -> impl Iterator<Item = &PathView> + Clone {
     let rank = move |path: &PathView| match path.state {
         PathState::Active if path.is_standby => 2,
         PathState::Active if !avoid.contains(path.id) => 0,

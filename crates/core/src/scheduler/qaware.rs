@@ -93,7 +93,9 @@ impl PathChoice for QAware {
             SchedulerEvent::PathUp(path) | SchedulerEvent::PathDown(path) => {
                 self.departures[path.index()] = Departures::default();
             }
-            SchedulerEvent::Acked { .. } | SchedulerEvent::Lost { .. } => {}
+            SchedulerEvent::Acked { .. }
+            | SchedulerEvent::Lost { .. }
+            | SchedulerEvent::Delivered { .. } => {}
         }
     }
 }

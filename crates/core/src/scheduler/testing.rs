@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 
-use super::{Assignment, PacketKind, PacketView, Scheduler, SchedulerEvent, SendQueue};
+use super::{Assignment, PacketKind, PacketView, PathChoice, Scheduler, SchedulerEvent, SendQueue};
 use crate::media::FrameId;
 use crate::path_view::{PathId, PathSet, PathView};
 use crate::session_view::SessionView;
@@ -210,4 +210,255 @@ pub(super) fn mean_millis(delays: &[Duration]) -> f64 {
         .map(|delay| delay.as_millis_f64())
         .sum::<f64>()
         / delays.len() as f64
+}
+
+/// The path of the least round-trip time that has room: what others are compared with.
+#[derive(Debug)]
+pub(super) struct LeastRtt;
+
+impl PathChoice for LeastRtt {
+    fn choose(&mut self, _now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
+        let with_room = paths
+            .iter()
+            .filter(|path| path.sendable_bytes >= u64::from(packet.bytes));
+        with_room
+            .min_by_key(|path| path.smoothed_rtt)
+            .map(|path| path.id)
+    }
+}
+
+/// From one frame of [`Lines`] to the next.
+const FRAME_INTERVAL: Duration = Duration::from_millis(40);
+/// Bytes of each packet of [`Lines`].
+const LINE_PACKET_BYTES: u32 = 1000;
+
+/// Lines of constant rate and delay that tell the truth about themselves, and a stream of frames.
+pub(super) struct Lines {
+    scheduler: Option<Box<dyn Scheduler>>,
+    lines: Vec<Line>,
+    now: Instant,
+    waiting: Vec<PacketView>,
+    frames: Vec<Instant>,
+    acks: Vec<(Instant, Arrived)>,
+    pub(super) arrived: Vec<Arrived>,
+    /// Which path each packet took, in the order of leaving, and each one's room then.
+    pub(super) left_on: Vec<PathId>,
+}
+
+struct Line {
+    rate: DataRate,
+    there: Duration,
+    back: Duration,
+    queue: VecDeque<PacketView>,
+    free_at: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrived {
+    pub(super) at: Instant,
+    pub(super) path: PathId,
+    pub(super) packet: PacketView,
+}
+
+impl Lines {
+    /// Lines of so many Mbit/s and ms one way.
+    pub(super) fn new(scheduler: Box<dyn Scheduler>, lines: &[(u64, u64)]) -> Self {
+        let lines: Vec<_> = lines.iter().map(|&(rate, ms)| (rate, ms, ms)).collect();
+        Lines {
+            scheduler: Some(scheduler),
+            ..Self::of(&lines)
+        }
+    }
+
+    /// Lines of so many Mbit/s, ms there and ms back.
+    pub(super) fn of(lines: &[(u64, u64, u64)]) -> Self {
+        let line = |&(rate, there, back): &(u64, u64, u64)| Line {
+            rate: DataRate::from_megabits_per_second(rate),
+            there: Duration::from_millis(there),
+            back: Duration::from_millis(back),
+            queue: VecDeque::new(),
+            free_at: Instant::ZERO,
+        };
+        Lines {
+            scheduler: None,
+            lines: lines.iter().map(line).collect(),
+            now: Instant::ZERO,
+            waiting: Vec::new(),
+            frames: Vec::new(),
+            acks: Vec::new(),
+            arrived: Vec::new(),
+            left_on: Vec::new(),
+        }
+    }
+
+    /// Streams so many frames of so many packets, and waits until all have arrived.
+    pub(super) fn stream(&mut self, packet_count: u16, frame_count: u64) {
+        let mut scheduler = self.scheduler.take().expect("it was given");
+        self.stream_over(&mut *scheduler, packet_count, frame_count);
+    }
+
+    pub(super) fn stream_over(
+        &mut self,
+        scheduler: &mut dyn Scheduler,
+        packet_count: u16,
+        frame_count: u64,
+    ) {
+        for index in 0..frame_count {
+            self.frames.push(self.now);
+            let packets = Bed::frame(packet_count, LINE_PACKET_BYTES).into_iter();
+            let frame = FrameId(index);
+            self.waiting
+                .extend(packets.map(|packet| PacketView { frame, ..packet }));
+            self.run_until(scheduler, self.now + FRAME_INTERVAL);
+        }
+        while !self.waiting.is_empty() || self.lines.iter().any(|line| !line.queue.is_empty()) {
+            self.run_until(scheduler, self.now + FRAME_INTERVAL);
+        }
+        self.arrived.sort_by_key(|arrived| arrived.at);
+    }
+
+    fn run_until(&mut self, scheduler: &mut dyn Scheduler, end: Instant) {
+        loop {
+            self.schedule(scheduler);
+            self.send();
+            let line_free_at = self.lines.iter().map(|line| line.free_at);
+            let acked_at = self.acks.iter().map(|(at, _)| *at);
+            let next = line_free_at.chain(acked_at).chain(scheduler.wake_at());
+            let Some(next) = next.filter(|at| *at > self.now && *at < end).min() else {
+                break;
+            };
+            self.now = next;
+            self.acknowledge(scheduler);
+        }
+        self.now = end;
+        self.acknowledge(scheduler);
+    }
+
+    fn schedule(&mut self, scheduler: &mut dyn Scheduler) {
+        let views: Vec<PathView> = self
+            .lines
+            .iter()
+            .zip(0..)
+            .map(|(line, id)| {
+                let queued_bytes = line
+                    .queue
+                    .iter()
+                    .map(|packet| u64::from(packet.bytes))
+                    .sum();
+                let is_ready = queued_bytes == 0 && line.free_at <= self.now;
+                PathView {
+                    queued_bytes,
+                    sendable_bytes: if is_ready {
+                        u64::from(LINE_PACKET_BYTES)
+                    } else {
+                        0
+                    },
+                    smoothed_rtt: Some(line.there + line.back),
+                    latest_rtt: Some(line.there + line.back),
+                    pacing_rate: Some(line.rate),
+                    bandwidth: line.rate,
+                    ..path(id, 0, 0)
+                }
+            })
+            .collect();
+        let mut out = Vec::new();
+        let queue = SendQueue::new(&self.waiting);
+        scheduler.schedule(self.now, &queue, &SessionView::default(), &views, &mut out);
+        for assignment in &out {
+            for id in assignment.paths.iter() {
+                self.lines[id.index()]
+                    .queue
+                    .push_back(self.waiting[assignment.index]);
+            }
+        }
+        let mut index = 0;
+        self.waiting.retain(|_| {
+            index += 1;
+            !out.iter().any(|assignment| assignment.index == index - 1)
+        });
+    }
+
+    fn send(&mut self) {
+        for (line, id) in self.lines.iter_mut().zip(0..) {
+            if line.free_at > self.now {
+                continue;
+            }
+            let Some(packet) = line.queue.pop_front() else {
+                continue;
+            };
+            line.free_at = self.now + line.rate.time_for(u64::from(packet.bytes));
+            let path = PathId(id);
+            let at = line.free_at + line.there;
+            let arrived = Arrived { at, path, packet };
+            self.left_on.push(path);
+            self.arrived.push(arrived);
+            self.acks.push((at + line.back, arrived));
+        }
+    }
+
+    fn acknowledge(&mut self, scheduler: &mut dyn Scheduler) {
+        let now = self.now;
+        let (due, later): (Vec<_>, Vec<_>) = self.acks.drain(..).partition(|(at, _)| *at <= now);
+        self.acks = later;
+        for (_, Arrived { at, path, packet }) in due {
+            let event = SchedulerEvent::Delivered {
+                path,
+                frame: packet.frame,
+                fragment: packet.fragment,
+                received_at: at,
+            };
+            scheduler.on_event(now, &event);
+        }
+    }
+
+    /// Bytes that a receiver in order holds after each arrival.
+    fn held_bytes(&self) -> Vec<u64> {
+        let key = |arrived: &Arrived| (arrived.packet.frame, arrived.packet.fragment);
+        let mut sent: Vec<_> = self.arrived.iter().map(key).collect();
+        sent.sort_unstable();
+        let mut next = sent.iter().peekable();
+        let mut held = Vec::new();
+        let after = |arrived: &Arrived| {
+            held.push(key(arrived));
+            while let Some(place) = held.iter().position(|key| Some(&key) == next.peek()) {
+                held.swap_remove(place);
+                next.next();
+            }
+            held.len() as u64 * u64::from(LINE_PACKET_BYTES)
+        };
+        self.arrived.iter().map(after).collect()
+    }
+
+    /// The share of packets that arrive when all before them have.
+    pub(super) fn in_order_share(&self) -> f64 {
+        let mut before = 0;
+        let in_order = self.held_bytes().into_iter().filter(|held| {
+            let is_in_order = *held <= before;
+            before = *held;
+            is_in_order
+        });
+        in_order.count() as f64 / self.arrived.len() as f64
+    }
+
+    pub(super) fn mean_held_bytes(&self) -> f64 {
+        self.held_bytes().iter().sum::<u64>() as f64 / self.arrived.len() as f64
+    }
+
+    pub(super) fn max_held_bytes(&self) -> u64 {
+        self.held_bytes().into_iter().max().unwrap_or(0)
+    }
+
+    /// From a frame's coming to its last packet's arrival.
+    pub(super) fn mean_frame_delay(&self) -> Duration {
+        let whole_at = |frame: usize| {
+            let of_frame = |arrived: &&Arrived| arrived.packet.frame.0 == frame as u64;
+            let last = self.arrived.iter().rev().find(of_frame);
+            last.expect("it has arrived").at
+        };
+        let delays = self.frames.iter().enumerate();
+        let total: Duration = delays
+            .map(|(frame, came_at)| whole_at(frame) - *came_at)
+            .sum();
+        total / self.frames.len() as u64
+    }
 }

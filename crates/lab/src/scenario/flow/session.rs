@@ -4,6 +4,7 @@ use anabranch_core::congestion::{self, FeedbackSchedule, HoleReports};
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::scheduler::SCHEDULERS;
 use anabranch_core::{Config, PaddingPolicy};
+use anabranch_sim::ORACLE;
 use anabranch_units::ByteCount;
 
 use crate::scenario::document::{Node, Value};
@@ -90,11 +91,10 @@ fn controllers() -> Vec<String> {
         .collect()
 }
 
-fn schedulers() -> Vec<String> {
-    SCHEDULERS
-        .iter()
-        .map(|entry| entry.name.to_owned())
-        .collect()
+/// All that a simulation can run: the registered ones, and the one that knows the network.
+pub(crate) fn schedulers() -> Vec<String> {
+    let registered = SCHEDULERS.iter().map(|entry| entry.name);
+    registered.chain([ORACLE]).map(str::to_owned).collect()
 }
 
 fn paddings() -> Vec<String> {
@@ -126,10 +126,11 @@ const FEEDBACK_NAMES: [(&str, Option<FeedbackSchedule>); 2] = [
 /// The set-up of both ends. The first of the loss detections is the usual one.
 pub(super) fn config(table: &Table<'_>, loss_detections: &[(&str, LossDetection)]) -> Read<Config> {
     let usual = Config::default();
-    let schedulers = SCHEDULERS
+    let schedulers = schedulers();
+    let schedulers: Vec<_> = schedulers
         .iter()
-        .map(|entry| (entry.name, entry.name))
-        .collect::<Vec<_>>();
+        .map(|name| (name.as_str(), name.as_str()))
+        .collect();
     let controller = |node: &Node| {
         let name = text(node)?;
         let known = congestion::check(name).map_err(|error| node.mistake(error));
