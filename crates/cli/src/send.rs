@@ -49,8 +49,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ADDR", required = true)]
     to: Vec<String>,
     /// A way out of this machine: a network interface or a local address; once for each path. By
-    /// default one path that takes the default route. `wlan0,weight=2` is preferred, `wwan0,metered`
-    /// held in reserve while the others suffice.
+    /// default one path that takes the default route. `wlan0,weight=2` is preferred,
+    /// `wwan0,metered` held in reserve while the others suffice.
     #[arg(long, value_name = "INTERFACE|ADDRESS[,weight=N][,metered]")]
     via: Vec<WayOut>,
     /// This end's key file, from `anabranch keygen`.

@@ -46,7 +46,7 @@ impl Endpoint {
                 unmetered.path_count += 1;
                 unmetered.queued_bytes += path.queued_bytes();
                 if path.control().is_usable {
-                    unmetered.bandwidth = unmetered.bandwidth + path.control().target_rate;
+                    unmetered.bandwidth += path.control().target_rate;
                 }
             }
         }
