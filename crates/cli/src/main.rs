@@ -17,6 +17,7 @@ mod schema;
 mod send;
 mod stop;
 mod summary;
+mod way_out;
 
 use std::process::ExitCode;
 

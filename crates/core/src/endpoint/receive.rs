@@ -282,6 +282,9 @@ impl Endpoint {
     }
 
     pub(super) fn tell_controller(&mut self, now: Instant, path: PathId, digest: &Digest) {
+        if self.is_of_probe(path, digest) {
+            return;
+        }
         self.refresh_views(now);
         let session = self.session_view();
         let is_schedule_fixed = self.config.feedback.is_some();

@@ -5,6 +5,7 @@ use anabranch_units::Instant;
 use super::Endpoint;
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};
+use crate::recovery::{AckedPacket, Digest, PacketContent};
 use crate::standby::{PROBE_INTERVAL, Standby, Unmetered};
 
 impl Endpoint {
@@ -70,6 +71,15 @@ impl Endpoint {
         }
         let token = self.rng.next_u64();
         let path = &mut self.paths[id.index()];
+        // So small a packet says nothing of what the path carries.
+        path.leave_idleness(now);
         path.challenge = Some(*path.expected_response.get_or_insert(token));
+    }
+
+    /// Whether all that the report is about is a probe of a path that stands by. It is a sample of
+    /// the round-trip time, but would make a controller believe that the path carries no more.
+    pub(super) fn is_of_probe(&self, id: PathId, digest: &Digest) -> bool {
+        let is_probe = |packet: &AckedPacket| packet.sent.content == PacketContent::Challenge;
+        self.is_standby(id) && digest.lost.is_empty() && digest.acked.iter().all(is_probe)
     }
 }

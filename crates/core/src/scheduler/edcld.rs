@@ -1,16 +1,17 @@
 //! `edcld`: Effective Delay-Controlled Load Distribution, shares that level the paths' delays.
 //!
-//! Source: Prabhavat, Nishiyama, Ansari & Kato, IEEE TPDS 2011; cost function as Zhang & Lei eq. 17:
-//! C_p(ψ_p) = D_p + (1 − w)/(μ_p − ψ_p λ) + w q_p/μ_p, with the propagation delay D_p, the rates μ_p
-//! and λ (input) in packets/s, the local queue q_p in packets, the share ψ_p and w = 0.8. At each
-//! frame Δψ moves from the path of the highest cost, z, to that of the lowest, b, so that
+//! Source: Prabhavat, Nishiyama, Ansari & Kato, IEEE TPDS 2011; cost function as Zhang & Lei
+//! eq. 17: C_p(ψ_p) = D_p + (1 − w)/(μ_p − ψ_p λ) + w q_p/μ_p, with the propagation delay D_p, the
+//! rates μ_p and λ (input) in packets/s, the local queue q_p in packets, the share ψ_p and w = 0.8.
+//! At each frame Δψ moves from the path of the highest cost, z, to that of the lowest, b, so that
 //! C_b(ψ_b + Δψ) = C_z(ψ_z − Δψ); the frame's packets are then dealt as `wrr` does, by ψ.
 //!
-//! *Deviations*: the quadratic is solved as it follows from eq. 17. The released code of Zhang & Lei has λ − (2 − k·s) for
-//! its linear coefficient where λ (2 − k·s) belongs, and that is not imitated. D_p is half the
-//! least round-trip time. A path at or above what it can carry has no M/M/1 cost: 5 % of the share
-//! of the one furthest above moves away at each frame, to the path of the lowest cost or, if all
-//! are overloaded, of the least load. When paths come or go the shares start again from the rates'.
+//! *Deviations*: the quadratic is solved as it follows from eq. 17. The released code of Zhang &
+//! Lei has λ − (2 − k·s) for its linear coefficient where λ (2 − k·s) belongs, and that is not
+//! imitated. D_p is half the least round-trip time. A path at or above what it can carry has no
+//! M/M/1 cost: 5 % of the share of the one furthest above moves away at each frame, to the path of
+//! the lowest cost or, if all are overloaded, of the least load. When paths come or go the shares
+//! start again from the rates'.
 
 use anabranch_units::{DataRate, Instant};
 

@@ -199,8 +199,8 @@ impl Mdp {
 }
 
 impl Table {
-    /// Sets the problem. The values of the last one are where the iteration starts, unless it was of
-    /// other paths.
+    /// Sets the problem. The values of the last one are where the iteration starts, unless it was
+    /// of other paths.
     fn set(&mut self, points: &[GridPoint], bin_bits: f64, is_other: bool) {
         self.path_count = points.len();
         self.level_count = (2..=LEVELS)
