@@ -11,6 +11,7 @@ mod config;
 pub mod congestion;
 mod counters;
 mod endpoint;
+pub mod fec;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod liveness;
