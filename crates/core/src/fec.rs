@@ -21,8 +21,15 @@
 mod decoder;
 mod elimination;
 mod gf256;
+mod loss_process;
+mod rate;
 
 pub use decoder::Decoder;
+pub use loss_process::LossProcess;
+pub use rate::{
+    KEY_FRAME_RESIDUAL, LossModel, OTHER_FRAME_RESIDUAL, RepairPath, is_retransmission_enough,
+    media_rate, proportional_repair_count, repair_count, split_repairs,
+};
 
 /// Most symbols in the window of a repair symbol.
 pub const MAX_WINDOW: u16 = 128;
