@@ -282,6 +282,15 @@ impl World {
         *self.sender(flow).counters()
     }
 
+    /// What a flow's receiver has counted.
+    ///
+    /// # Panics
+    /// If the flow is not of this world, or no session.
+    pub fn receiver_counters(&self, flow: FlowId) -> SessionCounters {
+        let flow = &self.flows[flow.index()];
+        *flow.ends[Side::Receiver as usize].endpoint.counters()
+    }
+
     /// The phase that the controller of a flow's path is in, by its source's own name.
     ///
     /// # Panics

@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn repairs_get_what_media_leaves_of_the_rate() {
         // 1 MB/s is 40 kB a frame: there is room for ten, for five and for none.
-        assert_eq!(run(30_000).0, 2_490_000, "all but the first frame's");
+        assert_eq!(run(30_000).0, 2_460_000, "once the first frame is paid");
         let (granted, _) = run(35_000);
         assert!((1_200_000..=1_250_000).contains(&granted), "{granted}");
         assert_eq!(run(41_000).0, 0);

@@ -1,6 +1,8 @@
 //! The policies, one a file, and what they share.
 
 pub(super) mod adaptive;
+#[cfg(test)]
+mod contract;
 pub(super) mod fixed;
 pub(super) mod frame;
 mod pace;

@@ -193,3 +193,18 @@ fn parse(text: &str) -> Result<(&'static FecPolicyEntry, ControllerOptions), Unk
     })?;
     Ok((entry, options))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_list_what_is_known() {
+        let error = |text| check(text).unwrap_err().to_string();
+        assert!(error("fec").contains("adaptive, fixed, frame, off, webrtc, window"));
+        assert!(error("fixed:rate=1").contains("overhead, window"));
+        assert!(error("off:window=3").starts_with("off: "));
+        assert!(build("fixed:overhead=0.25,window=20").unwrap().is_some());
+        assert!(build("off").unwrap().is_none());
+    }
+}
