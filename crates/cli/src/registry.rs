@@ -1,4 +1,5 @@
-//! `anabranch controllers`, `anabranch schedulers` and `anabranch fec`: what there is to choose from.
+//! `anabranch controllers`, `anabranch schedulers` and `anabranch fec`: what there is to choose
+//! from.
 
 use std::fmt::Write;
 

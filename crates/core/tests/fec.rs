@@ -2,8 +2,8 @@
 
 mod support;
 
-use anabranch_core::{Config, MediaConfig, PathId};
-use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_core::{Config, MediaConfig, PathId, SourceLimits};
+use anabranch_units::{DataRate, Duration, Importance, Instant};
 use support::{Network, TestPath};
 
 const MBIT: fn(u64) -> DataRate = DataRate::from_megabits_per_second;
@@ -141,9 +141,8 @@ fn fec_after_a_step_to_five_percent_one_frame_in_a_hundred_is_lost() {
         trial.network.paths[0].loss = 0.05;
         trial.run(2, bytes);
         let since = trial.network.now;
-        trial.run(40, bytes);
-        let (residual, overhead) = (trial.residual(since, 1_000), trial.overhead());
-        println!("{fec} {bytes}: residual {residual:.4} overhead {overhead:.3}");
+        trial.run(24, bytes);
+        let (residual, overhead) = (trial.residual(since, 600), trial.overhead());
         assert!(residual <= 0.01, "{fec} {bytes}: {residual}");
         assert!(overhead <= 0.5, "{fec} {bytes}: {overhead}");
     }
@@ -153,11 +152,10 @@ fn fec_after_a_step_to_five_percent_one_frame_in_a_hundred_is_lost() {
 fn fec_overhead_is_monotone_in_loss_and_zero_without() {
     for fec in ["frame", "adaptive", "window"] {
         let mut last = 0.0;
-        for loss in [0.0, 0.01, 0.03, 0.08, 0.15] {
+        for loss in [0.0, 0.02, 0.1] {
             let mut trial = Trial::new(fec, vec![lossy(loss, 300)]);
-            trial.run(20, 12_000);
+            trial.run(12, 12_000);
             let overhead = trial.overhead();
-            println!("{fec} {loss}: {overhead:.3}");
             assert!(overhead >= last, "{fec} {loss}: {overhead} after {last}");
             assert_eq!(overhead == 0.0, loss == 0.0, "{fec} {loss}: {overhead}");
             last = overhead;
@@ -196,7 +194,6 @@ fn fec_short_round_trips_need_retransmissions_only() {
         trial.run(40, bytes);
         assert_eq!(trial.overhead(), 0.0);
         let residual = trial.residual(Instant::ZERO, 1_000);
-        println!("{delay_millis} {bytes} {residual}");
         assert!(residual <= 0.001, "{delay_millis} {bytes}: {residual}");
     }
 }
@@ -216,7 +213,6 @@ fn fec_a_burst_on_one_of_two_paths_is_recovered_by_repairs_on_the_other() {
     }
     let residual = trial.residual(Instant::ZERO, 100);
     let counters = trial.network.receiver.counters();
-    println!("{residual} {counters:?}");
     assert!(counters.recovered_fragments >= 8, "{counters:?}");
     assert_eq!(residual, 0.0);
     let again = |path| {
@@ -237,14 +233,103 @@ fn arq_retransmitted_bytes_are_at_most_three_times_the_lost() {
     ] {
         let mut trial = Trial::new(fec, vec![lossy(loss, delay_millis)]);
         trial.run(20, 9_000);
-        let residual = trial.residual(Instant::ZERO, 500);
+        trial.residual(Instant::ZERO, 500);
         let sent = trial.network.sender.path_counters(PathId(0)).unwrap();
         let lost_bytes = sent.lost_packets * sent.sent_bytes / sent.sent_packets;
         let share = sent.retransmitted_bytes as f64 / lost_bytes as f64;
-        println!(
-            "{fec} {loss} {delay_millis}: {share:.2} {residual:.3} {:.3}",
-            trial.overhead()
-        );
         assert!(share <= 3.0, "{fec} {loss} {delay_millis}: {share}");
     }
+}
+
+/// The most bits in any second from the fifth on, by when datagrams left.
+fn busiest_second(network: &Network) -> f64 {
+    let seconds = network.now.as_millis() / 1_000;
+    let mut bits = vec![0.0; seconds as usize + 1];
+    for (at, bytes) in &network.sent {
+        bits[at.as_millis() as usize / 1_000] += *bytes as f64 * 8.0;
+    }
+    bits[5..].iter().copied().fold(0.0, f64::max)
+}
+
+#[test]
+fn fec_media_repairs_and_retransmissions_stay_below_the_target() {
+    for (loss, delay_millis) in [(0.03, 300), (0.1, 300), (0.1, 100)] {
+        let mut config = config("adaptive", 6);
+        config.media.source = SourceLimits::Adaptive {
+            min: DataRate::from_kilobits_per_second(300),
+            max: MBIT(20),
+        };
+        let mut network = Network::new(config, vec![lossy(loss, delay_millis)]);
+        network.stream_until(Instant::from_secs(20));
+        assert_intact(&network);
+        let sent = network.sender.path_counters(PathId(0)).unwrap();
+        let share = sent.repair_bytes as f64 / sent.sent_bytes as f64;
+        assert!(share > 0.05, "{sent:?}");
+        // 0.8 of 6 Mbit/s, and 4 % of headers.
+        let target = 4.8e6 * 1.04;
+        let busiest = busiest_second(&network);
+        println!(
+            "{loss} {delay_millis}: {:.3} of the target, {share:.2} repairs",
+            busiest / target
+        );
+        assert!(busiest <= target * 1.1, "{loss} {delay_millis}: {busiest}");
+    }
+}
+
+#[test]
+fn fec_repairs_of_a_source_that_does_not_follow_stop_at_the_bandwidth() {
+    // 5.5 Mbit/s of media, headers included, over 6 Mbit/s: there is room for 8 % of repairs.
+    let mut trial = Trial::new("frame", vec![lossy(0.1, 300)]);
+    trial.run(15, 26_400);
+    let overhead = trial.overhead();
+    println!("{overhead}");
+    assert!((0.02..0.1).contains(&overhead), "{overhead}");
+    let counters = trial.network.sender.counters();
+    assert_eq!(counters.frames_late, 0, "media had to wait for repairs");
+}
+
+#[test]
+fn arq_a_last_try_takes_two_paths() {
+    // A loss is known after 200 ms, and another try would take 310 more.
+    let mut trial = Trial::new("off", vec![lossy(0.1, 100), lossy(0.0, 102)]);
+    trial.run(20, 9_000);
+    let sent = |path| *trial.network.sender.path_counters(PathId(path)).unwrap();
+    let (on_lossy, on_other) = (sent(0), sent(1));
+    println!(
+        "{} {} {}",
+        on_lossy.lost_packets, on_lossy.retransmitted_packets, on_other.retransmitted_packets
+    );
+    assert!(on_lossy.lost_packets > 50);
+    assert!(on_other.retransmitted_packets >= on_lossy.lost_packets * 9 / 10);
+    assert!(on_lossy.retransmitted_packets >= on_other.retransmitted_packets * 9 / 10);
+    // The copies' own losses are not sent again: it would be too late.
+    assert!(on_lossy.retransmitted_packets <= on_lossy.lost_packets);
+}
+
+#[test]
+fn arq_frames_that_no_other_needs_are_dropped_before_references() {
+    // 6 Mbit/s over a path of 4: 2 of them have to go.
+    let mut network = Network::new(config("off", 4), vec![TestPath::new(8, 20)]);
+    for index in 0..300_u64 {
+        let importance = match index % 2 {
+            0 => Importance::Reference,
+            _ => Importance::Disposable,
+        };
+        network.send_frame(30_000, importance);
+        network.run_until(network.now + Duration::from_millis(40));
+    }
+    network.run_until(network.now + Duration::from_secs(2));
+    let received = |importance| {
+        let frames = network.received.iter();
+        frames
+            .filter(|(_, frame)| frame.importance == importance)
+            .count()
+    };
+    println!(
+        "{} {}",
+        received(Importance::Reference),
+        received(Importance::Disposable)
+    );
+    assert_eq!(received(Importance::Reference), 150);
+    assert!((20..120).contains(&received(Importance::Disposable)));
 }

@@ -11,8 +11,8 @@ const FREE_BACKLOG: Duration = Duration::from_millis(60);
 const DRAIN_WITHIN: Duration = Duration::from_millis(500);
 
 /// The encoder's share of the active paths' bandwidth (0.8 of it by default; Zhang & Lei's code),
-/// less what the backlog needs. `bandwidth` is the sum of the controllers' target rates. A source that does
-/// not follow gets its would-be target all the same, unbounded.
+/// less what the backlog needs. `bandwidth` is the sum of the controllers' target rates. A source
+/// that does not follow gets its would-be target all the same, unbounded.
 ///
 /// With forward error correction, `overhead` is what repairs and retransmissions take per byte of
 /// media: media is to leave room for it.

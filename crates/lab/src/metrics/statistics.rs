@@ -65,7 +65,8 @@ pub struct PathStatistics {
 pub struct Traffic {
     /// Bits delivered per second of the window in which the flow ran.
     pub throughput_bits_per_second: f64,
-    /// The same without padding, retransmissions and repairs: what is left for media and its headers.
+    /// The same without padding, retransmissions and repairs: what is left for media and its
+    /// headers.
     pub media_bits_per_second: f64,
     /// Bits sent per second of the window in which the flow ran.
     pub sent_bits_per_second: f64,

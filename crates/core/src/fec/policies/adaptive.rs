@@ -1,11 +1,11 @@
 //! `adaptive`: retransmission where there is time for it, else blocks or a sliding window.
 //!
-//! Where two tries fit before the deadline, lost packets are sent again and repairs would only cost.
+//! Where two tries fit before the deadline, lost packets are sent again; repairs would only cost.
 //! Where one fits, repairs need to save only what that try would lose too. Frames of at least six
 //! packets are blocks of their own; smaller ones share a sliding window. Frames that no other needs
 //! get nothing, key frames a tenth of the residual loss of others.
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Importance, Instant};
 
 use super::pace::Pace;
 use super::{Allowance, frame_repairs, longest_rtt, losses, residual};
@@ -14,8 +14,6 @@ use crate::fec::rate::is_retransmission_enough;
 use crate::fec::{FecPolicy, FrameToProtect, Protection, SlidingWindow};
 use crate::path_view::{PathState, PathView};
 use crate::session_view::SessionView;
-
-use anabranch_units::Importance;
 
 /// From so many symbols on a frame is a block of its own.
 const MIN_BLOCK: u16 = 6;
