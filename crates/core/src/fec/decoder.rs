@@ -15,7 +15,8 @@ const RETAINED_SYMBOLS: u64 = 1_024;
 /// A symbol is recovered as soon as what has arrived determines it. Without losses a repair symbol
 /// costs a look at its window. What a peer can make this cost is bounded: the newest 1,024 symbols
 /// and 128 repair symbols are kept, at most 128 unknown symbols are solved for at once (for more,
-/// the oldest are given up), and each recovery uses up a repair symbol.
+/// the oldest are given up), and each recovery uses up a repair symbol. One packet may complete
+/// many: at worst 127 symbols, each a sum of 254 others.
 #[derive(Debug)]
 pub struct Decoder {
     /// A ring: a symbol is at its number modulo the length.

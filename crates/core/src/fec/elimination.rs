@@ -26,6 +26,8 @@ pub(super) struct Elimination {
 #[derive(Debug)]
 struct Repair {
     header: RepairHeader,
+    /// Of the symbols of its window, in order.
+    coefficients: [u8; MAX_UNKNOWNS],
     bytes: Vec<u8>,
 }
 
@@ -78,8 +80,14 @@ impl Elimination {
         row.repairs[self.repairs.len()] = 1;
         let mut buffer = self.spare.pop().unwrap_or_default();
         buffer.extend_from_slice(bytes);
+        let mut coefficients = [0; MAX_UNKNOWNS];
+        let window = coefficients.iter_mut().take(usize::from(header.count));
+        for (coefficient, number) in window.zip(header.first..) {
+            *coefficient = header.coefficient(number);
+        }
         self.repairs.push(Repair {
             header,
+            coefficients,
             bytes: buffer,
         });
 
@@ -152,12 +160,14 @@ impl Elimination {
             first = first.min(repair.header.first);
             end = end.max(repair.header.first + u64::from(repair.header.count));
         }
-        for other in (first..end).filter(|&other| other != number) {
-            let coefficient = used()
-                .filter(|(repair, _)| repair.header.covers(other))
-                .map(|(repair, &factor)| gf256::multiply(factor, repair.header.coefficient(other)))
-                .fold(0, |sum, term| sum ^ term);
-            if coefficient != 0 {
+        let mut coefficients = vec![0; (end - first) as usize];
+        for (repair, &factor) in used() {
+            let start = (repair.header.first - first) as usize;
+            let window = &repair.coefficients[..usize::from(repair.header.count)];
+            gf256::multiply_add(&mut coefficients[start..], window, factor);
+        }
+        for (other, &coefficient) in (first..).zip(&coefficients) {
+            if coefficient != 0 && other != number {
                 gf256::multiply_add(out, known(other), coefficient);
             }
         }
