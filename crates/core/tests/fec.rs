@@ -243,10 +243,10 @@ fn arq_retransmitted_bytes_are_at_most_three_times_the_lost() {
 
 /// The most bits in any second from the fifth on, by when datagrams left.
 fn busiest_second(network: &Network) -> f64 {
-    let seconds = network.now.as_millis() / 1_000;
+    let seconds = network.now.as_micros() / 1_000_000;
     let mut bits = vec![0.0; seconds as usize + 1];
     for (at, bytes) in &network.sent {
-        bits[at.as_millis() as usize / 1_000] += *bytes as f64 * 8.0;
+        bits[at.as_micros() as usize / 1_000_000] += *bytes as f64 * 8.0;
     }
     bits[5..].iter().copied().fold(0.0, f64::max)
 }
