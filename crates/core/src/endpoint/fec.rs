@@ -125,7 +125,10 @@ impl Endpoint {
         // A source that does not follow may fill the paths, one that does leaves a margin.
         let media = &self.config.media;
         let rate = match media.source {
-            SourceLimits::Fixed => bandwidth,
+            SourceLimits::Fixed => {
+                let payload_bytes = f64::from(self.config.fragment_bytes);
+                bandwidth.mul_f64(payload_bytes / f64::from(self.max_packet_bytes()))
+            }
             SourceLimits::Adaptive { .. } => media::target_total(media, bandwidth, backlog_bytes),
         };
         self.budget.set_rate(rate);

@@ -371,14 +371,14 @@ impl SendBuffer {
         self.has_disposable
     }
 
-    /// Stops sending those frames that no other needs, the oldest first, until so many bytes less
-    /// wait.
+    /// Stops sending those frames that no other needs, the newest first, of which least has
+    /// been sent, until so many bytes less wait.
     pub(crate) fn give_up_disposable(
         &mut self,
         mut excess_bytes: u64,
         mut on_late: impl FnMut(FrameId),
     ) {
-        for index in 0..self.frames.len() {
+        for index in (0..self.frames.len()).rev() {
             let frame = &self.frames[index];
             let is_of_use = frame.importance != Importance::Disposable
                 || frame.is_given_up
