@@ -18,14 +18,23 @@
 //! a matrix with zeros can be singular although each lost symbol has a repair symbol of its own.
 //! Chance makes it so about once in 400 (six losses, windows of 20).
 
+mod budget;
 mod decoder;
 mod elimination;
 mod gf256;
 mod loss_process;
+mod policies;
+mod policy;
 mod rate;
 
+pub(crate) use budget::Budget;
 pub use decoder::Decoder;
 pub use loss_process::LossProcess;
+pub(crate) use policy::build;
+pub use policy::{
+    FEC_POLICIES, FecPolicy, FecPolicyEntry, FrameToProtect, Protection, SlidingWindow,
+    UnknownFecPolicy, check,
+};
 pub use rate::{
     KEY_FRAME_RESIDUAL, LossModel, OTHER_FRAME_RESIDUAL, RepairPath, is_retransmission_enough,
     media_rate, proportional_repair_count, repair_count, split_repairs,

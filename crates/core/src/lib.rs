@@ -27,7 +27,8 @@ mod stream;
 mod wire;
 
 pub use config::{
-    Config, ConfigError, MediaConfig, PaddingPolicy, SessionKind, SourceLimits, StreamConfig,
+    Config, ConfigError, MediaConfig, PaddingPolicy, RetransmissionCopies, SessionKind,
+    SourceLimits, StreamConfig,
 };
 pub use counters::{PathCounters, SessionCounters};
 pub use endpoint::{DatagramMeta, Endpoint, Event, Timer, Transmit};
