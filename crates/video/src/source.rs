@@ -13,6 +13,7 @@ mod audio;
 mod cbr;
 mod gop;
 mod ideal;
+mod packets;
 mod paused;
 mod schedule;
 mod statistical;
@@ -24,6 +25,7 @@ pub use audio::Audio;
 pub use cbr::Cbr;
 pub use gop::Gop;
 pub use ideal::Ideal;
+pub use packets::Packets;
 pub use paused::Paused;
 pub use statistical::Statistical;
 pub use trace::{FrameLadder, FrameLadderError, Trace};
@@ -119,6 +121,15 @@ pub enum SourceConfig {
         /// From one frame to the next.
         interval: Duration,
     },
+    /// [`Packets`]: packets of equal size, each a frame of its own (`"packets"`).
+    Packets {
+        /// Size of a packet.
+        packet_bytes: u32,
+        /// Targets below this are raised to it.
+        min_rate: DataRate,
+        /// Targets above this are lowered to it.
+        max_rate: DataRate,
+    },
 }
 
 /// A source that cannot be.
@@ -139,6 +150,9 @@ pub enum SourceConfigError {
     /// An interval outside 1 ms to 1 s.
     #[error("a frame's interval must be 1 ms to 1 s, not {0}")]
     FrameInterval(Duration),
+    /// A packet of no or too many bytes.
+    #[error("a packet must be 1 B to 65535 B, not {0} B")]
+    PacketBytes(u32),
     /// Frames per second outside 1 to 1,000.
     #[error("frames_per_second must be 1 to 1000, not {0}")]
     FramesPerSecond(u32),
@@ -160,7 +174,7 @@ pub enum SourceConfigError {
 
 impl SourceConfig {
     /// The models' names, as [`SourceConfig::from_str`] reads them.
-    pub const NAMES: [&str; 5] = ["ideal", "gop", "cbr", "rfc8593", "audio"];
+    pub const NAMES: [&str; 6] = ["ideal", "gop", "cbr", "rfc8593", "audio", "packets"];
 
     /// The names of the models that need a file of frame sizes beside.
     pub const NAMES_WITH_FILE: [&str; 2] = ["trace", "hybrid"];
@@ -178,6 +192,7 @@ impl SourceConfig {
             SourceConfig::Cbr { .. } => Self::NAMES[2],
             SourceConfig::Statistical { ladder: None, .. } => Self::NAMES[3],
             SourceConfig::Audio { .. } => Self::NAMES[4],
+            SourceConfig::Packets { .. } => Self::NAMES[5],
             SourceConfig::Trace { .. } => Self::NAMES_WITH_FILE[0],
             SourceConfig::Statistical { .. } => Self::NAMES_WITH_FILE[1],
         }
@@ -233,6 +248,11 @@ impl SourceConfig {
                 Box::new(Trace::new(start, frames_per_second, rates, ladder.clone())?)
             }
             SourceConfig::Audio { rate, interval } => Box::new(Audio::new(start, rate, interval)?),
+            SourceConfig::Packets {
+                packet_bytes,
+                min_rate,
+                max_rate,
+            } => Box::new(Packets::new(start, packet_bytes, min_rate, max_rate)?),
         })
     }
 }
@@ -242,7 +262,8 @@ impl FromStr for SourceConfig {
 
     /// The model of that name with its usual settings: 25 frames per second, 500 kbit/s to 2 Mbit/s
     /// (Zhang & Lei); a key frame of five times the others every 2 s; a constant 1 Mbit/s;
-    /// the values of RFC 8593 Table 1; 20 kbit/s of voice in frames of 20 ms.
+    /// the values of RFC 8593 Table 1; 20 kbit/s of voice in frames of 20 ms; packets of 1,316 B at
+    /// a constant 1 Mbit/s.
     fn from_str(name: &str) -> Result<Self, SourceConfigError> {
         let frames_per_second = 25;
         let min_rate = DataRate::from_kilobits_per_second(500);
@@ -274,6 +295,11 @@ impl FromStr for SourceConfig {
             "audio" => SourceConfig::Audio {
                 rate: DataRate::from_kilobits_per_second(20),
                 interval: Duration::from_millis(20),
+            },
+            "packets" => SourceConfig::Packets {
+                packet_bytes: 1_316,
+                min_rate: DataRate::from_megabits_per_second(1),
+                max_rate: DataRate::from_megabits_per_second(1),
             },
             _ if Self::NAMES_WITH_FILE.contains(&name) => {
                 return Err(SourceConfigError::FileMissing {

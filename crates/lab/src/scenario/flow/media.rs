@@ -123,6 +123,14 @@ fn limits(source: &SourceConfig) -> SourceLimits {
             max_rate: max,
             ..
         } => SourceLimits::Adaptive { min, max },
+        SourceConfig::Packets {
+            min_rate, max_rate, ..
+        } if min_rate == max_rate => SourceLimits::Fixed,
+        SourceConfig::Packets {
+            min_rate: min,
+            max_rate: max,
+            ..
+        } => SourceLimits::Adaptive { min, max },
         SourceConfig::Cbr { .. } | SourceConfig::Audio { .. } => SourceLimits::Fixed,
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 use anabranch_video::source::{FrameLadder, SourceConfig, SourceConfigError};
 
+use super::session::bytes;
 use crate::scenario::document::{Node, Value};
 use crate::scenario::error::Mistake;
 use crate::scenario::reader::{
@@ -21,6 +22,7 @@ pub(super) const SOURCE: Shape = Shape::Any(&[
     Shape::Table(CBR_KEYS),
     Shape::Table(STATISTICAL_KEYS),
     Shape::Table(AUDIO_KEYS),
+    Shape::Table(PACKETS_KEYS),
     Shape::Table(TRACE_KEYS),
     Shape::Table(HYBRID_KEYS),
 ]);
@@ -73,6 +75,13 @@ const AUDIO_KEYS: &[Key] = &[
     RATE,
     Key::new("interval", Shape::Duration, "from one frame to the next"),
 ];
+const PACKETS_KEYS: &[Key] = &[
+    kind(|| vec!["packets".to_owned()]),
+    Key::new("size", Shape::Amount, "of a packet"),
+    RATE,
+    MIN,
+    MAX,
+];
 const TRACE_KEYS: &[Key] = &[kind(|| vec!["trace".to_owned()]), FPS, MIN, MAX, FILE];
 const HYBRID_KEYS: &[Key] = &[
     kind(|| vec!["hybrid".to_owned()]),
@@ -91,6 +100,7 @@ fn keys_of(name: &str) -> Option<&'static [Key]> {
         "cbr" => CBR_KEYS,
         "rfc8593" => STATISTICAL_KEYS,
         "audio" => AUDIO_KEYS,
+        "packets" => PACKETS_KEYS,
         "trace" => TRACE_KEYS,
         "hybrid" => HYBRID_KEYS,
         _ => return None,
@@ -209,6 +219,18 @@ fn set(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
         SourceConfig::Audio { rate, interval } => {
             set_rate("rate", rate)?;
             *interval = table.or("interval", *interval, positive_duration)?;
+        }
+        SourceConfig::Packets {
+            packet_bytes,
+            min_rate,
+            max_rate,
+        } => {
+            let size = |node| bytes(node, 1..=65_535).map(|bytes| bytes as u32);
+            *packet_bytes = table.or("size", *packet_bytes, size)?;
+            set_rate("rate", max_rate)?;
+            *min_rate = *max_rate;
+            set_rate("min", min_rate)?;
+            set_rate("max", max_rate)?;
         }
     }
     match source {
