@@ -415,9 +415,7 @@ impl Endpoint {
     /// When a packet of `bytes` bytes that is not on `avoided` could be there, with two mean
     /// deviations to spare (`docs/algorithms.md`: cost(p*) + 2 RTTVAR).
     fn retransmission_arrives_at(&self, now: Instant, avoided: PathId, bytes: u32) -> Instant {
-        let cost = |view: &PathView| {
-            scheduler::transfer_cost(view, u64::from(bytes)) + view.rtt_variation * 2
-        };
+        let cost = |view: &PathView| scheduler::transfer_cost(view, u64::from(bytes));
         let usable = |view: &&PathView| view.state.is_usable();
         let others = self
             .views

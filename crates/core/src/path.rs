@@ -313,6 +313,26 @@ impl Path {
         Some(packet)
     }
 
+    /// Whether the packet, if it leaves now, arrives after its deadline. While media waits for long
+    /// every packet leaves as late as it may, so that a misjudged round trip would make all of them
+    /// late: what is sent for the first time has to be there with a sixteenth of its time to spare.
+    pub(crate) fn is_too_late_for(
+        &self,
+        now: Instant,
+        packet: &PacketView,
+        lifetime: Duration,
+    ) -> bool {
+        let rtt = self.recovery.rtt();
+        let (Some(deadline), Some(latest)) = (packet.deadline, rtt.latest()) else {
+            return false;
+        };
+        let margin = match packet.kind {
+            PacketKind::Retransmission => Duration::ZERO,
+            PacketKind::Source | PacketKind::Repair { .. } => lifetime / 16,
+        };
+        now + latest / 2 + margin > deadline
+    }
+
     pub(crate) fn has_bound(&self) -> bool {
         self.queued_bytes > 0
     }

@@ -200,14 +200,19 @@ impl Endpoint {
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<PacketContent> {
-        let path = &mut self.paths[id.index()];
         // What has arrived by another copy or has been given up meanwhile is passed over.
         loop {
+            let path = &mut self.paths[id.index()];
             let packet = path.pop_bound(now)?;
+            if path.is_too_late_for(now, &packet, self.config.media.deadline) {
+                self.give_up(packet.frame);
+                continue;
+            }
             let fragment = self.send_buffer.fragment(packet.frame, packet.fragment);
             let Some((header, captured_at, payload)) = fragment else {
                 continue;
             };
+            let path = &mut self.paths[id.index()];
             path.write_tracked_header(buf);
             wire::write_fragment(header, captured_at, payload, buf);
             if packet.kind == PacketKind::Retransmission {
