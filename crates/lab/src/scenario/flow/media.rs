@@ -124,6 +124,17 @@ fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) ->
 /// What the transport may know of a source.
 fn limits(source: &SourceConfig) -> SourceLimits {
     match *source {
+        // Stored video is not adapted.
+        SourceConfig::Gop {
+            min_rate: min,
+            max_rate: max,
+            ..
+        }
+        | SourceConfig::Stored {
+            min_rate: min,
+            max_rate: max,
+            ..
+        } if min == max => SourceLimits::Fixed,
         SourceConfig::Ideal {
             min_rate: min,
             max_rate: max,
@@ -135,6 +146,11 @@ fn limits(source: &SourceConfig) -> SourceLimits {
             ..
         }
         | SourceConfig::Statistical {
+            min_rate: min,
+            max_rate: max,
+            ..
+        }
+        | SourceConfig::Stored {
             min_rate: min,
             max_rate: max,
             ..
