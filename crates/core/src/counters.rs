@@ -82,6 +82,11 @@ pub struct SessionCounters {
     pub frames_dropped: u64,
     /// Media bytes received in whole frames.
     pub media_bytes_received: u64,
+    /// The most frames held at a time until they were whole or their turn came, among them those
+    /// of which nothing had arrived yet.
+    pub reassembly_peak_frames: u64,
+    /// The most bytes of media held so at a time.
+    pub reassembly_peak_bytes: u64,
     /// Bytes of the peer's stream that have arrived in order.
     pub stream_bytes_received: u64,
     /// Fragments that arrived twice, on whatever paths.

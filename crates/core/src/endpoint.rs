@@ -102,6 +102,8 @@ pub struct Transmit {
     pub ecn: Ecn,
     /// Whether it is a tracked packet (media, padding, challenge) rather than feedback.
     pub is_tracked: bool,
+    /// The piece of media that it carries, if any: which fragment of which frame.
+    pub fragment: Option<(FrameId, u16)>,
 }
 
 /// What the application is told.

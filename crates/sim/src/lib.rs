@@ -21,7 +21,7 @@ pub use application::{Application, ShortObjects};
 pub use flow::{Direction, FlowConfig, FlowId, FlowPath};
 pub use generator::{GeneratorConfig, GeneratorConfigError, GeneratorRate, Spacing};
 pub use network::PacketCounts;
-pub use observer::{FrameEvent, FrameOutcome, Observer, PacketEvent};
+pub use observer::{FragmentId, FrameEvent, FrameOutcome, Observer, PacketEvent};
 pub use topology::{LinkId, RouteId};
 pub use trace_hash::TraceHash;
 pub use world::{World, WorldError};

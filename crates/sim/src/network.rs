@@ -268,6 +268,7 @@ impl Network {
             path: PathId(path),
             direction,
             size_bytes,
+            fragment: _,
         } = *event;
         let word = u64::from(size_bytes)
             | u64::from(flow.0) << 32

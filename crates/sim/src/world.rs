@@ -16,7 +16,7 @@ use crate::event_queue::{Alarm, Event, EventQueue};
 use crate::flow::{Direction, End, Flow, FlowConfig, FlowId, Flows, Side, Work};
 use crate::generator::{Generator, GeneratorConfig, GeneratorConfigError};
 use crate::network::{Arrival, Datagram, Network, PacketCounts};
-use crate::observer::{FrameEvent, FrameOutcome, Observer, PacketEvent};
+use crate::observer::{FragmentId, FrameEvent, FrameOutcome, Observer, PacketEvent};
 use crate::topology::{LinkId, Route, RouteId};
 use crate::trace_hash::TraceHash;
 
@@ -282,6 +282,16 @@ impl World {
         *self.sender(flow).counters()
     }
 
+    /// What a flow's receiver has counted.
+    ///
+    /// # Panics
+    /// If the flow is not of this world, or no session.
+    pub fn receiver_counters(&self, flow: FlowId) -> SessionCounters {
+        *self.flows[flow.index()].ends[Side::Receiver as usize]
+            .endpoint
+            .counters()
+    }
+
     /// The phase that the controller of a flow's path is in, by its source's own name.
     ///
     /// # Panics
@@ -428,6 +438,7 @@ impl World {
                 path: PathId(0),
                 direction: Direction::Forward,
                 size_bytes: generator.config.size_bytes,
+                fragment: None,
             },
             session: 0,
             route: generator.config.route,
@@ -463,6 +474,10 @@ impl World {
                     path: transmit.path,
                     direction,
                     size_bytes,
+                    fragment: transmit.fragment.map(|(frame, fragment)| FragmentId {
+                        frame: frame.0 as u32,
+                        fragment,
+                    }),
                 },
                 session: flow.session,
                 route: flow.paths[transmit.path.index()].route,

@@ -9,14 +9,18 @@ use std::sync::Arc;
 use anabranch_units::{DataRate, Duration, Importance, Instant, Seed};
 use thiserror::Error;
 
+use crate::frame_trace::FrameTrace;
+
 mod audio;
 mod cbr;
 mod gop;
 mod ideal;
+mod ipb;
 mod packets;
 mod paused;
 mod schedule;
 mod statistical;
+mod stored;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -25,9 +29,11 @@ pub use audio::Audio;
 pub use cbr::Cbr;
 pub use gop::Gop;
 pub use ideal::Ideal;
+pub use ipb::{Ipb, IpbPattern, IpbStructure};
 pub use packets::Packets;
 pub use paused::Paused;
 pub use statistical::Statistical;
+pub use stored::Stored;
 pub use trace::{FrameLadder, FrameLadderError, Trace};
 
 /// What of a frame matters to a transport.
@@ -69,7 +75,8 @@ pub enum SourceConfig {
         /// Targets above this are lowered to it.
         max_rate: DataRate,
     },
-    /// [`Gop`]: as ideal in the mean, with larger key frames (`"gop"`).
+    /// [`Gop`]: as ideal in the mean, with larger key frames (`"gop"`); or [`Ipb`], with B-frames
+    /// and sizes that vary.
     Gop {
         /// Frames per second.
         frames_per_second: u32,
@@ -79,8 +86,10 @@ pub enum SourceConfig {
         max_rate: DataRate,
         /// Frames from one key frame to the next.
         key_frame_interval: u32,
-        /// Size of a key frame over that of another frame, at least 1.
+        /// Size of a key frame over that of another frame, at least 1, where there is no structure.
         key_frame_ratio: f64,
+        /// How other frames differ, and how sizes vary; `None`: not at all.
+        structure: Option<IpbStructure>,
     },
     /// [`Cbr`]: a constant bitrate, whatever the target (`"cbr"`).
     Cbr {
@@ -113,6 +122,15 @@ pub enum SourceConfig {
         max_rate: DataRate,
         /// The sizes.
         ladder: Arc<FrameLadder>,
+    },
+    /// [`Stored`]: the frames of a film at their times (`"trace"`).
+    Stored {
+        /// Targets below this are raised to it.
+        min_rate: DataRate,
+        /// Targets above this are lowered to it. The same as the lowest: the film is not adapted.
+        max_rate: DataRate,
+        /// The frames.
+        film: Arc<FrameTrace>,
     },
     /// [`Audio`]: a voice codec of constant bitrate (`"audio"`).
     Audio {
@@ -167,6 +185,15 @@ pub enum SourceConfigError {
     /// A key frame interval of zero frames.
     #[error("key_frame_interval must be at least 1 frame")]
     KeyFrameInterval,
+    /// Numbers of an [`IpbStructure`] outside their ranges.
+    #[error(
+        "a group has at most 16 B-frames between others, ratios above 0 and at most 1000, noise \
+         and variation of 0 to 2, and a variation time above zero"
+    )]
+    Structure,
+    /// A pattern of frames that is none.
+    #[error("the pattern {0:?} must be an I, then as often as you like B's and a P, as in IBBP")]
+    Pattern(String),
     /// A ratio below 1 or above 1,000.
     #[error("key_frame_ratio must be 1 to 1000, not {0}")]
     KeyFrameRatio(f64),
@@ -193,9 +220,15 @@ impl SourceConfig {
             SourceConfig::Statistical { ladder: None, .. } => Self::NAMES[3],
             SourceConfig::Audio { .. } => Self::NAMES[4],
             SourceConfig::Packets { .. } => Self::NAMES[5],
-            SourceConfig::Trace { .. } => Self::NAMES_WITH_FILE[0],
+            SourceConfig::Trace { .. } | SourceConfig::Stored { .. } => Self::NAMES_WITH_FILE[0],
             SourceConfig::Statistical { .. } => Self::NAMES_WITH_FILE[1],
         }
+    }
+
+    /// Whether its frames need one another, as their importance tells. Other models tell key frames
+    /// too, but every frame of theirs can be shown by itself.
+    pub const fn has_dependencies(&self) -> bool {
+        matches!(self, SourceConfig::Gop { .. } | SourceConfig::Stored { .. })
     }
 
     /// A source whose first frame is due at `start`, and whose chance, if any, comes from `seed`.
@@ -219,10 +252,21 @@ impl SourceConfig {
                 max_rate,
                 key_frame_interval,
                 key_frame_ratio,
+                structure,
             } => {
                 let ideal = Ideal::new(start, frames_per_second, min_rate, max_rate)?;
-                Box::new(Gop::new(ideal, key_frame_interval, key_frame_ratio)?)
+                match structure {
+                    None => Box::new(Gop::new(ideal, key_frame_interval, key_frame_ratio)?),
+                    Some(structure) => {
+                        Box::new(Ipb::new(ideal, key_frame_interval, structure, seed)?)
+                    }
+                }
             }
+            SourceConfig::Stored {
+                min_rate,
+                max_rate,
+                ref film,
+            } => Box::new(Stored::new(start, (min_rate, max_rate), film.clone())?),
             SourceConfig::Cbr {
                 frames_per_second,
                 rate,
@@ -280,6 +324,7 @@ impl FromStr for SourceConfig {
                 max_rate,
                 key_frame_interval: 2 * frames_per_second,
                 key_frame_ratio: 5.0,
+                structure: None,
             },
             "cbr" => SourceConfig::Cbr {
                 frames_per_second,

@@ -142,6 +142,9 @@ impl Endpoint {
             Taken::Late => self.counters.late_fragments += 1,
             Taken::Contradictory => self.counters.contradictory_fragments += 1,
         }
+        let peak = self.reassembly.peak();
+        self.counters.reassembly_peak_frames = peak.frames as u64;
+        self.counters.reassembly_peak_bytes = peak.bytes as u64;
         self.tell_outcomes(&mut outcomes);
         self.scratch.outcomes = outcomes;
     }

@@ -97,6 +97,7 @@ impl Endpoint {
             size,
             ecn: Ecn::NotEct,
             is_tracked: false,
+            fragment: None,
         })
     }
 
@@ -183,6 +184,10 @@ impl Endpoint {
             size,
             ecn,
             is_tracked: true,
+            fragment: match content {
+                PacketContent::Fragment { frame, fragment } => Some((frame, fragment)),
+                _ => None,
+            },
         })
     }
 

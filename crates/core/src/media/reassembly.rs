@@ -61,7 +61,17 @@ pub(crate) struct Reassembly {
     slots: VecDeque<Slot>,
     first: FrameId,
     open_bytes: usize,
+    /// Of frames that are whole and wait for those before them.
+    whole_bytes: usize,
+    peak: Peak,
     wait: Duration,
+}
+
+/// The most that was held at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Peak {
+    pub(crate) frames: usize,
+    pub(crate) bytes: usize,
 }
 
 impl Reassembly {
@@ -70,8 +80,15 @@ impl Reassembly {
             slots: VecDeque::new(),
             first: FrameId(0),
             open_bytes: 0,
+            whole_bytes: 0,
+            peak: Peak::default(),
             wait,
         }
+    }
+
+    /// The most that has been held at a time, the newest fragment included.
+    pub(crate) fn peak(&self) -> Peak {
+        self.peak
     }
 
     /// Takes a fragment in.
@@ -109,6 +126,7 @@ impl Reassembly {
         self.open_bytes += frame.bytes.len() - before;
         if frame.missing_count == 0 {
             self.open_bytes -= frame.bytes.len();
+            self.whole_bytes += frame.bytes.len();
             *slot = Slot::Whole(ReceivedFrame {
                 id: header.frame,
                 importance: frame.importance,
@@ -118,6 +136,8 @@ impl Reassembly {
                 completed_at: now,
             });
         }
+        self.peak.frames = self.peak.frames.max(self.slots.len());
+        self.peak.bytes = self.peak.bytes.max(self.open_bytes + self.whole_bytes);
         while self.open_bytes > MAX_OPEN_BYTES {
             self.push_out(1, out);
         }
@@ -170,7 +190,10 @@ impl Reassembly {
         let open = (self.slots.len() as u64).min(count);
         for slot in self.slots.drain(..open as usize) {
             out.push(match slot {
-                Slot::Whole(frame) => Outcome::Whole(frame),
+                Slot::Whole(frame) => {
+                    self.whole_bytes -= frame.bytes.len();
+                    Outcome::Whole(frame)
+                }
                 Slot::Open(frame) => {
                     self.open_bytes -= frame.bytes.len();
                     Outcome::Dropped(self.first, DropReason::Incomplete)

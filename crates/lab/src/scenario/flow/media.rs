@@ -3,12 +3,14 @@
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{Config, MediaConfig, SourceLimits};
 use anabranch_units::{Duration, Instant, Seed};
+use anabranch_video::player::JitterBuffer;
 use anabranch_video::source::{FrameSource, Paused, SourceConfig, SourceConfigError};
 
 use super::source::{SOURCE, named_source, source};
 use super::{Context, FlowKind, Kind, session};
+use crate::scenario::document::Node;
 use crate::scenario::link::{SPAN_KEYS, span};
-use crate::scenario::reader::{Read, Table, list_of, positive_duration, share};
+use crate::scenario::reader::{Read, Table, list_of, positive_duration, share, text};
 use crate::scenario::shape::{Key, Shape};
 
 /// Frames over a session.
@@ -20,6 +22,8 @@ pub struct MediaSpec {
     pub source: SourceConfig,
     /// When there are none, and for how long.
     pub pauses: Vec<(Instant, Duration)>,
+    /// How its viewer's player evens out the times that frames take.
+    pub jitter_buffer: JitterBuffer,
 }
 
 impl MediaSpec {
@@ -65,7 +69,23 @@ const KEYS: &[Key] = &[
         Shape::Share,
         "the encoder's share of the estimated bandwidth",
     ),
+    Key::new(
+        "jitter-buffer",
+        Shape::Any(&[Shape::Name(jitter_buffers), Shape::Duration]),
+        "how long the viewer's player keeps frames back",
+    ),
 ];
+
+fn jitter_buffers() -> Vec<String> {
+    [JitterBuffer::Off, JitterBuffer::Adaptive]
+        .map(|buffer| buffer.to_string())
+        .into()
+}
+
+fn jitter_buffer(node: &Node) -> Read<JitterBuffer> {
+    let unknown = |_| node.mistake("expected \"off\", \"adaptive\", or a time");
+    text(node)?.parse().map_err(unknown)
+}
 
 fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
     let source = match table.node("source") {
@@ -81,6 +101,7 @@ fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
         config,
         source,
         pauses: table.or("pauses", Vec::new(), |node| list_of(node, span))?,
+        jitter_buffer: table.or("jitter-buffer", JitterBuffer::default(), jitter_buffer)?,
     })))
 }
 
@@ -103,6 +124,17 @@ fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) ->
 /// What the transport may know of a source.
 fn limits(source: &SourceConfig) -> SourceLimits {
     match *source {
+        // Stored video is not adapted.
+        SourceConfig::Gop {
+            min_rate: min,
+            max_rate: max,
+            ..
+        }
+        | SourceConfig::Stored {
+            min_rate: min,
+            max_rate: max,
+            ..
+        } if min == max => SourceLimits::Fixed,
         SourceConfig::Ideal {
             min_rate: min,
             max_rate: max,
@@ -114,6 +146,11 @@ fn limits(source: &SourceConfig) -> SourceLimits {
             ..
         }
         | SourceConfig::Statistical {
+            min_rate: min,
+            max_rate: max,
+            ..
+        }
+        | SourceConfig::Stored {
             min_rate: min,
             max_rate: max,
             ..
