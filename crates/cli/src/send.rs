@@ -71,6 +71,10 @@ pub(crate) struct Arguments {
     /// How old a frame may be that is still sent, such as "500 ms"; key frames always are.
     #[arg(long, value_name = "TIME", default_value_t = MediaConfig::default().deadline)]
     deadline: Duration,
+    /// Forward error correction: adaptive, fixed, frame, off, webrtc or window, with any options:
+    /// `fixed:overhead=0.25`. `anabranch fec` lists them.
+    #[arg(long, value_name = "POLICY", default_value_t = MediaConfig::default().fec)]
+    fec: String,
     /// How long to wait for the receiver's answer.
     #[arg(long, value_name = "TIME", default_value = "10 s")]
     timeout: Duration,
@@ -102,6 +106,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     config.transport.scheduler = arguments.scheduler;
     config.transport.is_ecn_capable = arguments.ecn;
     config.transport.media.deadline = arguments.deadline;
+    config.transport.media.fec = arguments.fec;
     config.transport.media.source = input.limits();
     let (sender, events) = Sender::start(config)?;
     let mut session = Session {

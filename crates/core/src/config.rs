@@ -3,6 +3,7 @@
 use anabranch_units::{DataRate, Duration};
 
 use crate::congestion::{FeedbackSchedule, UnknownController};
+use crate::fec::{self, UnknownFecPolicy};
 use crate::recovery::LossDetection;
 use crate::scheduler::UnknownScheduler;
 
@@ -122,7 +123,7 @@ impl Default for StreamConfig {
 }
 
 /// The set-up of the media session.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MediaConfig {
     /// From a frame's capture until the sender gives it up; key frames have none (Zhang & Lei §4.2:
     /// 500 ms).
@@ -133,6 +134,11 @@ pub struct MediaConfig {
     pub target_fraction: f64,
     /// What the source can produce.
     pub source: SourceLimits,
+    /// Name of the policy of forward error correction, from [`crate::fec::FEC_POLICIES`], with its
+    /// options behind it if any are set: `fixed:overhead=0.25`. Only senders need one.
+    pub fec: String,
+    /// How many copies of a lost fragment are sent.
+    pub retransmission_copies: RetransmissionCopies,
 }
 
 impl Default for MediaConfig {
@@ -142,8 +148,29 @@ impl Default for MediaConfig {
             reassembly_wait: Duration::from_millis(500),
             target_fraction: 0.8,
             source: SourceLimits::Fixed,
+            fec: "off".to_owned(),
+            retransmission_copies: RetransmissionCopies::default(),
         }
     }
+}
+
+/// How many copies of a lost fragment are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RetransmissionCopies {
+    /// Two if there is no time for another try, on two paths if two are fast enough; else one. One
+    /// for frames that no other needs.
+    #[default]
+    Adaptive,
+    /// One.
+    Single,
+}
+
+impl RetransmissionCopies {
+    /// All of them by the name that scenario files use.
+    pub const NAMES: [(&'static str, RetransmissionCopies); 2] = [
+        ("adaptive", RetransmissionCopies::Adaptive),
+        ("single", RetransmissionCopies::Single),
+    ];
 }
 
 /// Whether the source follows the target bitrate, and how far.
@@ -191,6 +218,9 @@ pub enum ConfigError {
     /// There is no such scheduler.
     #[error(transparent)]
     Scheduler(#[from] UnknownScheduler),
+    /// There is no such policy of forward error correction.
+    #[error(transparent)]
+    Fec(#[from] UnknownFecPolicy),
     /// A fragment must carry something and fit a datagram.
     #[error("fragments of {bytes} bytes: allowed are 64 to 9000")]
     FragmentBytes {
@@ -259,6 +289,7 @@ impl Config {
         if self.kind == SessionKind::Media && self.loss_detection.is_of_streams() {
             return Err(ConfigError::LossDetection);
         }
+        fec::check(&self.media.fec)?;
         let bytes = self.stream.receive_window_bytes;
         let allowed = StreamConfig::INITIAL_WINDOW_BYTES..=StreamConfig::MAX_WINDOW_BYTES;
         if !allowed.contains(&bytes) {

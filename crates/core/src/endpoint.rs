@@ -4,6 +4,7 @@
 //! [`Endpoint::poll_event`] until `None` → [`Endpoint::poll_timeout`], and waits for a datagram or
 //! that moment. Time never goes back. Nothing that arrives from the network is an error.
 
+mod fec;
 mod receive;
 mod stream;
 mod timeout;
@@ -11,11 +12,12 @@ mod transmit;
 
 use std::collections::VecDeque;
 
-use anabranch_units::{DataRate, Duration, Ecn, Instant, Rng, Seed};
+use anabranch_units::{DataRate, Ecn, Instant, Rng, Seed};
 
 use crate::config::{Config, ConfigError, SessionKind, SourceLimits};
 use crate::congestion::{self, ControllerConfig, ControllerOptions};
 use crate::counters::{PathCounters, SessionCounters};
+use crate::fec::{Budget, FecPolicy};
 use crate::media::{
     self, DropReason, Frame, FrameId, Reassembly, ReceivedFrame, SendBuffer, SendFrameError,
 };
@@ -40,6 +42,12 @@ pub struct Endpoint {
     scheduler: Box<dyn Scheduler>,
     send_buffer: SendBuffer,
     reassembly: Reassembly,
+    /// How much forward error correction this end sends, if any.
+    fec_policy: Option<Box<dyn FecPolicy>>,
+    /// What it may cost.
+    budget: Budget,
+    /// What the peer sends of it.
+    fec_receiver: Option<Box<fec::Receiver>>,
     /// The stream, if the session carries one instead of media.
     stream: Option<Box<Stream>>,
     events: VecDeque<Event>,
@@ -66,6 +74,7 @@ struct Scratch {
     report: FeedbackReport,
     assignments: Vec<Assignment>,
     outcomes: Vec<media::Outcome>,
+    symbol_heads: Vec<[u8; media::SYMBOL_HEAD_BYTES]>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,7 +164,9 @@ impl Endpoint {
         config.check()?;
         // An unknown name shall be told now, not when the first path is added.
         congestion::check(&config.controller)?;
-        let overhead_bytes = config.overhead_bytes + wire::MAX_FRAGMENT_HEADER_BYTES as u32;
+        let fec_policy = crate::fec::build(&config.media.fec)?;
+        let has_symbols = fec_policy.is_some();
+        let overhead_bytes = config.overhead_bytes + wire::max_fragment_header_bytes(has_symbols);
         let target_bitrate = match config.media.source {
             SourceLimits::Fixed => DataRate::ZERO,
             SourceLimits::Adaptive { min, .. } => min,
@@ -170,7 +181,12 @@ impl Endpoint {
                 config.fragment_bytes,
                 overhead_bytes,
                 config.media.deadline,
+                config.media.retransmission_copies,
+                has_symbols,
             ),
+            fec_policy,
+            budget: Budget::new(now),
+            fec_receiver: None,
             reassembly: Reassembly::new(config.media.reassembly_wait),
             stream: Self::new_stream(&config),
             events: VecDeque::new(),
@@ -254,6 +270,8 @@ impl Endpoint {
         self.counters.frames_sent += 1;
         self.has_sent_media = true;
         self.is_schedule_due = true;
+        self.protect(now, id, frame);
+        self.give_up_disposable(now);
         Ok(id)
     }
 
@@ -316,7 +334,7 @@ impl Endpoint {
 
     fn max_packet_bytes(&self) -> u32 {
         let headers = match self.config.kind {
-            SessionKind::Media => wire::MAX_FRAGMENT_HEADER_BYTES as u32,
+            SessionKind::Media => wire::max_fragment_header_bytes(self.fec_policy.is_some()),
             SessionKind::Stream => wire::SEGMENT_HEADER_BYTES as u32,
         };
         u32::from(self.config.fragment_bytes) + headers + self.config.overhead_bytes
@@ -414,26 +432,6 @@ impl Endpoint {
             .map(|other| other.id)
     }
 
-    /// When a packet of `bytes` bytes that is not on `avoided` could be there, with two mean
-    /// deviations to spare (`docs/algorithms.md`: cost(p*) + 2 RTTVAR).
-    fn retransmission_arrives_at(&self, now: Instant, avoided: PathId, bytes: u32) -> Instant {
-        let cost = |view: &PathView| scheduler::transfer_cost(view, u64::from(bytes));
-        let usable = |view: &&PathView| view.state.is_usable();
-        let others = self
-            .views
-            .iter()
-            .filter(usable)
-            .filter(|view| view.id != avoided);
-        let own = self
-            .views
-            .iter()
-            .filter(usable)
-            .filter(|view| view.id == avoided);
-        let best = others.map(cost).min().or_else(|| own.map(cost).min());
-        // With no path at all it waits for one: whether that is too late, time will tell.
-        now + best.unwrap_or(Duration::ZERO)
-    }
-
     fn update_target(&mut self) {
         if self.stream.is_some() {
             return;
@@ -443,7 +441,11 @@ impl Endpoint {
             .iter()
             .filter(|path| path.state() == PathState::Active && path.control().is_usable)
             .map(|path| path.control().target_rate);
-        let target = media::target_bitrate(&self.config.media, rates, self.backlog_bytes());
+        let bandwidth = rates.sum();
+        let backlog_bytes = self.backlog_bytes();
+        let overhead = self.note_bandwidth(bandwidth, backlog_bytes);
+        let media = &self.config.media;
+        let target = media::target_bitrate(media, bandwidth, backlog_bytes, overhead);
         let before = self.target_bitrate.bits_per_second();
         self.target_bitrate = target;
         // A change of a percent is not worth an encoder's attention.

@@ -1,5 +1,7 @@
 //! One path: glue of controller, pacer, recovery, queue and liveness.
 
+mod fates;
+
 use std::collections::VecDeque;
 
 use anabranch_units::{DataRate, Duration, Instant};
@@ -8,12 +10,14 @@ use crate::config::{Config, PaddingPolicy, SessionKind};
 use crate::congestion::{CongestionController, ControlParameters, FeedbackSchedule, Timeout};
 use crate::counters::PathCounters;
 use crate::liveness::Liveness;
+use crate::media::FrameId;
 use crate::pacer::Pacer;
 use crate::path_view::{PathId, PathState, PathView};
 use crate::recovery::{Arrivals, Digest, PacketContent, Recovery, SentPacket};
 use crate::scheduler::{PacketKind, PacketView};
 use crate::session_view::SessionView;
 use crate::wire;
+use fates::Fates;
 
 /// What the driver says of a path that it adds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,6 +81,7 @@ pub(crate) struct Path {
     /// When anything last arrived on this path.
     pub(crate) last_heard_at: Instant,
     loss_ratio: f64,
+    fates: Fates,
     pub(crate) counters: PathCounters,
 }
 
@@ -196,6 +201,7 @@ impl Path {
             doubted_until: Instant::ZERO,
             last_heard_at: now,
             loss_ratio: 0.0,
+            fates: Fates::default(),
             counters: PathCounters::default(),
         }
     }
@@ -220,11 +226,18 @@ impl Path {
             min_rtt: rtt.min_rtt(),
             bytes_in_flight: self.recovery.bytes_in_flight(),
             queued_bytes: self.queued_bytes,
+            queued_retransmission_bytes: self
+                .bound_retransmissions
+                .iter()
+                .map(|packet| u64::from(packet.bytes))
+                .sum(),
             congestion_window: self.control.congestion_window,
             pacing_rate: self.control.pacing_rate,
             bandwidth: self.control.target_rate,
             sendable_bytes: self.sendable_bytes(max_packet_bytes, now),
             loss_ratio: self.loss_ratio,
+            recent_max_loss: self.fates.process().recent_max(),
+            loss_burst_packets: self.fates.process().burst_packets(),
             weight: self.options.weight,
             is_metered: self.options.is_metered,
             is_standby: false,
@@ -294,6 +307,20 @@ impl Path {
         self.bound_retransmissions
             .drain(..)
             .chain(self.bound_sources.drain(..))
+    }
+
+    /// Drops all bound packets of a frame.
+    pub(crate) fn unbind_frame(&mut self, frame: FrameId) {
+        let queued_bytes = &mut self.queued_bytes;
+        for queue in [&mut self.bound_retransmissions, &mut self.bound_sources] {
+            queue.retain(|packet| {
+                let is_other = packet.frame != frame;
+                if !is_other {
+                    *queued_bytes -= u64::from(packet.bytes);
+                }
+                is_other
+            });
+        }
     }
 
     /// The next bound packet, if pacer and window let it go now.
@@ -405,6 +432,7 @@ impl Path {
             self.schedule.on_acked(packet.sent.packet_number);
         }
         self.count_losses(digest);
+        self.fates.on_digest(now, digest);
         let window = self.control.congestion_window;
         if window.is_some_and(|window| digest.prior_bytes_in_flight >= window) {
             self.window_open_since = now;
@@ -428,6 +456,11 @@ impl Path {
             self.schedule.want(wanted);
             self.recovery.set_max_feedback_delay(wanted.longest_delay());
         }
+    }
+
+    /// All that flew on the path has been taken out of flight: it has been silent.
+    pub(crate) fn on_silence(&mut self) {
+        self.fates.skip_until(self.recovery.next_packet_number());
     }
 
     /// Tells the controller of a timeout.

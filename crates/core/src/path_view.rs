@@ -119,6 +119,8 @@ pub struct PathView {
     pub bytes_in_flight: u64,
     /// Bytes on the wire bound to this path that wait for its pacer or window.
     pub queued_bytes: u64,
+    /// Retransmissions among them, which leave first.
+    pub queued_retransmission_bytes: u64,
     /// The controller's window in bytes, if it has one.
     pub congestion_window: Option<u64>,
     /// The controller's pacing rate, if it paces.
@@ -129,6 +131,10 @@ pub struct PathView {
     pub sendable_bytes: u64,
     /// Lost / sent packets, smoothed over about a hundred packets, 0 to 1.
     pub loss_ratio: f64,
+    /// The highest share of packets lost over about a second, of the last ten seconds, 0 to 1.
+    pub recent_max_loss: f64,
+    /// Mean number of packets lost in a row, over about ten seconds; at least 1.
+    pub loss_burst_packets: f64,
     /// The user's preference: traffic shares follow it where the scheduler can choose freely.
     pub weight: f64,
     /// Whether the user pays by volume.

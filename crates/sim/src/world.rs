@@ -287,9 +287,8 @@ impl World {
     /// # Panics
     /// If the flow is not of this world, or no session.
     pub fn receiver_counters(&self, flow: FlowId) -> SessionCounters {
-        *self.flows[flow.index()].ends[Side::Receiver as usize]
-            .endpoint
-            .counters()
+        let flow = &self.flows[flow.index()];
+        *flow.ends[Side::Receiver as usize].endpoint.counters()
     }
 
     /// The phase that the controller of a flow's path is in, by its source's own name.

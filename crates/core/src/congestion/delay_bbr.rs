@@ -46,7 +46,7 @@ const DELIVERED_AS_SENT: f64 = 0.95;
 /// Reports are due after so many packets at the latest …
 const PACKETS_PER_REPORT: u32 = 16;
 /// … or after this time: as often as the encoder could follow.
-const LONGEST_REPORT_DELAY: Duration = Duration::from_millis(25);
+const LONGEST_REPORT_DELAY: Duration = Duration::from_millis(40);
 
 /// Media that waits for longer than this waits for the path, not for the pacer's turn.
 const LONG_BACKLOG: Duration = Duration::from_millis(60);
@@ -422,12 +422,12 @@ impl DelayBbr {
         }
     }
 
-    /// For how long the receiver may gather arrivals: a quarter of the round trip, but no less than
+    /// For how long the receiver may gather arrivals: a third of the round trip, but no less than
     /// by the default schedule.
     fn report_delay(&self) -> Duration {
         let usual = FeedbackSchedule::default().max_delay;
-        let quarter = self.min_rtt.value.map_or(usual, |min_rtt| min_rtt / 4);
-        quarter.clamp(usual, LONGEST_REPORT_DELAY)
+        let third = self.min_rtt.value.map_or(usual, |min_rtt| min_rtt / 3);
+        third.clamp(usual, LONGEST_REPORT_DELAY)
     }
 
     fn is_probing(&self) -> bool {

@@ -3,7 +3,7 @@
 use anabranch_units::{Duration, Ecn, Instant};
 
 use super::{Closing, DatagramMeta, Endpoint, Event};
-use crate::media::{FragmentHeader, FrameId, Outcome, Taken, Verdict};
+use crate::media::{FrameId, LostCopy, Outcome, Symbol, Taken, Verdict};
 use crate::path_view::{PathId, PathState};
 use crate::recovery::{Digest, PacketContent, SentPacket};
 use crate::scheduler::SchedulerEvent;
@@ -67,12 +67,23 @@ impl Endpoint {
             WireFrame::Fragment {
                 header,
                 captured_at_micros,
+                symbol: number,
                 payload,
             } => {
                 path.counters.received_media_packets += 1;
                 path.counters.received_media_bytes += payload.len() as u64;
-                self.on_fragment(now, header, captured_at_micros, payload);
+                let symbol = Symbol {
+                    header,
+                    captured_at_micros,
+                    payload,
+                };
+                self.on_fragment(now, &symbol);
+                if let Some(number) = number {
+                    self.on_source_symbol(now, number, &symbol);
+                }
             }
+            WireFrame::Repair { head, bytes } => self.on_repair_symbol(now, head, bytes),
+            WireFrame::SymbolsRecovered(numbers) => self.on_symbols_recovered(numbers),
             WireFrame::FeedbackSchedule(schedule) => path.arrivals.set_schedule(schedule),
             WireFrame::PathChallenge(token) => {
                 path.response = Some(token);
@@ -123,20 +134,20 @@ impl Endpoint {
         self.events.push_back(Event::Closed);
     }
 
-    fn on_fragment(
-        &mut self,
-        now: Instant,
-        header: FragmentHeader,
-        captured_at_micros: u32,
-        payload: &[u8],
-    ) {
+    /// A fragment has arrived, or been recovered.
+    pub(super) fn on_fragment(&mut self, now: Instant, symbol: &Symbol<'_>) -> Taken {
+        let Symbol {
+            header,
+            captured_at_micros,
+            payload,
+        } = *symbol;
         let expected = self.last_captured_at.as_micros();
         let captured_at = Instant::from_micros(wire::expand(captured_at_micros, expected));
         let mut outcomes = core::mem::take(&mut self.scratch.outcomes);
-        match self
+        let taken = self
             .reassembly
-            .insert(now, header, captured_at, payload, &mut outcomes)
-        {
+            .insert(now, header, captured_at, payload, &mut outcomes);
+        match taken {
             Taken::New => self.last_captured_at = captured_at,
             Taken::Duplicate => self.counters.duplicate_fragments += 1,
             Taken::Late => self.counters.late_fragments += 1,
@@ -147,6 +158,7 @@ impl Endpoint {
         self.counters.reassembly_peak_bytes = peak.bytes as u64;
         self.tell_outcomes(&mut outcomes);
         self.scratch.outcomes = outcomes;
+        taken
     }
 
     pub(super) fn tell_outcomes(&mut self, outcomes: &mut Vec<Outcome>) {
@@ -192,6 +204,7 @@ impl Endpoint {
                 self.on_acked(now, about, &packet.sent);
             }
             self.on_losses(now, about, &digest);
+            self.retry_disappointed(now);
             self.tell_controller(now, about, &digest);
             self.judge_answer(now, on, about, &digest);
             self.on_stream_feedback(now, about, &digest);
@@ -203,6 +216,9 @@ impl Endpoint {
         match packet.content {
             PacketContent::Fragment { frame, fragment } => {
                 self.send_buffer.on_acked(frame, fragment, path);
+            }
+            PacketContent::Repair { frame, repair } => {
+                self.send_buffer.on_repair_settled(frame, repair);
             }
             PacketContent::Segment { offset } => {
                 if let Some(stream) = &mut self.stream {
@@ -253,15 +269,27 @@ impl Endpoint {
         {
             stream.send.on_packet_lost(offset);
         }
+        if let PacketContent::Repair { frame, repair } = packet.content {
+            self.send_buffer.on_repair_settled(frame, repair);
+        }
         let PacketContent::Fragment { frame, fragment } = packet.content else {
             return;
         };
-        let arrives_at = self.retransmission_arrives_at(now, path, packet.bytes);
-        let verdict = self
-            .send_buffer
-            .on_lost(frame, fragment, path, is_stuck, arrives_at);
-        if verdict == Verdict::GiveUp {
-            self.give_up(frame);
+        let copy = LostCopy {
+            frame,
+            fragment,
+            path,
+            is_stuck,
+            may_wait: true,
+        };
+        self.judge(now, copy, packet.bytes);
+    }
+
+    /// Sends a lost fragment again, if that is of use.
+    pub(super) fn judge(&mut self, now: Instant, copy: LostCopy, bytes: u32) {
+        let retry = self.retry(now, copy.path, bytes);
+        if self.send_buffer.on_lost(copy, retry) == Verdict::GiveUp {
+            self.give_up(copy.frame);
         }
     }
 

@@ -67,6 +67,7 @@ impl Endpoint {
             wire::write_path_response(token, buf);
         }
         if has_report {
+            self.write_symbols_recovered(buf);
             self.write_report(now, id, id, buf);
         }
         if has_report || has_window {
@@ -210,22 +211,30 @@ impl Endpoint {
             let path = &mut self.paths[id.index()];
             let packet = path.pop_bound(now)?;
             if path.is_too_late_for(now, &packet, self.config.media.deadline) {
-                self.give_up(packet.frame);
+                if !matches!(packet.kind, PacketKind::Repair { .. }) {
+                    self.give_up(packet.frame);
+                }
                 continue;
             }
-            let fragment = self.send_buffer.fragment(packet.frame, packet.fragment);
-            let Some((header, captured_at, payload)) = fragment else {
+            if let PacketKind::Repair { .. } = packet.kind {
+                match self.write_repair(id, &packet, buf) {
+                    None => continue,
+                    content => return content,
+                }
+            }
+            let (frame, fragment) = (packet.frame, packet.fragment);
+            let Some(outgoing) = self.send_buffer.fragment(frame, fragment) else {
                 continue;
             };
             let path = &mut self.paths[id.index()];
             path.write_tracked_header(buf);
-            wire::write_fragment(header, captured_at, payload, buf);
+            outgoing.write(buf);
+            self.send_buffer.on_sent(frame, fragment, id);
             if packet.kind == PacketKind::Retransmission {
                 path.counters.retransmitted_packets += 1;
                 path.counters.retransmitted_bytes += u64::from(packet.bytes);
+                self.on_retransmitted(now, id, &packet);
             }
-            self.send_buffer.on_sent(packet.frame, packet.fragment, id);
-            let (frame, fragment) = (packet.frame, packet.fragment);
             return Some(PacketContent::Fragment { frame, fragment });
         }
     }

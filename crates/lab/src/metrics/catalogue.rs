@@ -159,6 +159,11 @@ pub const METRICS: &[Metric] = &[
     flow("retransmissions", Share, |flow| {
         flow.traffic.retransmission_ratio
     }),
+    flow("repairs", Share, |flow| flow.traffic.repair_ratio),
+    flow("recovered", Share, |flow| {
+        let lost = flow.traffic.packets_dropped;
+        (lost > 0).then(|| flow.frames.fragments_recovered as f64 / lost as f64)
+    }),
     flow("timeouts", Number, |flow| {
         Some(flow.traffic.timeouts as f64)
     }),

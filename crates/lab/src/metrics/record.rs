@@ -70,6 +70,8 @@ pub(super) struct PathRecord {
     /// What the sender counted while the window was open.
     pub(super) retransmitted_packets: u64,
     pub(super) retransmitted_bytes: u64,
+    pub(super) repair_packets: u64,
+    pub(super) repair_bytes: u64,
     pub(super) timeouts: u64,
     pub(super) padding_bytes: u64,
     pub(super) tracked_bytes: u64,
@@ -91,6 +93,9 @@ pub(super) struct FrameRecord {
     pub(super) delays_with_dropped: Histogram,
     /// Over the fastest path's propagation delay.
     pub(super) excesses: Histogram,
+    /// What the receiver had counted when the window opened.
+    pub(super) recovered_baseline: u64,
+    pub(super) recovered_fragments: u64,
     pub(super) shown_at: Option<Instant>,
     pub(super) longest_gap: Option<Duration>,
 }
@@ -129,6 +134,8 @@ impl PathRecord {
         let since = &self.baseline;
         self.retransmitted_packets += counters.retransmitted_packets - since.retransmitted_packets;
         self.retransmitted_bytes += counters.retransmitted_bytes - since.retransmitted_bytes;
+        self.repair_packets += counters.repair_packets - since.repair_packets;
+        self.repair_bytes += counters.repair_bytes - since.repair_bytes;
         self.timeouts += counters.retransmission_timeouts - since.retransmission_timeouts;
         self.padding_bytes += counters.padding_bytes - since.padding_bytes;
         self.tracked_bytes += counters.sent_bytes - since.sent_bytes;
@@ -143,6 +150,8 @@ impl PathRecord {
         self.dropped_packets += other.dropped_packets;
         self.retransmitted_packets += other.retransmitted_packets;
         self.retransmitted_bytes += other.retransmitted_bytes;
+        self.repair_packets += other.repair_packets;
+        self.repair_bytes += other.repair_bytes;
         self.timeouts += other.timeouts;
         self.padding_bytes += other.padding_bytes;
         self.tracked_bytes += other.tracked_bytes;
@@ -158,7 +167,7 @@ impl PathRecord {
 
     pub(super) fn traffic(&self, seconds: f64) -> Traffic {
         let throughput_bits_per_second = per_second(self.delivered_bytes, seconds);
-        let useless_bytes = self.padding_bytes + self.retransmitted_bytes;
+        let useless_bytes = self.padding_bytes + self.retransmitted_bytes + self.repair_bytes;
         let useless_ratio = ratio(useless_bytes, self.tracked_bytes).unwrap_or(0.0);
         Traffic {
             throughput_bits_per_second,
@@ -172,6 +181,8 @@ impl PathRecord {
             loss_ratio: ratio(self.dropped_packets, self.sent_packets),
             packets_retransmitted: self.retransmitted_packets,
             retransmission_ratio: ratio(self.retransmitted_packets, self.sent_packets),
+            packets_repair: self.repair_packets,
+            repair_ratio: ratio(self.repair_packets, self.sent_packets),
             timeouts: self.timeouts,
             padding_ratio: ratio(self.padding_bytes, self.tracked_bytes),
             delay_ms: Distribution::of(&self.delays),
@@ -191,6 +202,7 @@ impl FrameRecord {
         self.complete_bytes += other.complete_bytes;
         self.judged += other.judged;
         self.on_time += other.on_time;
+        self.recovered_fragments += other.recovered_fragments;
         self.delays.merge(&other.delays);
         self.delays_with_dropped.merge(&other.delays_with_dropped);
         self.excesses.merge(&other.excesses);
@@ -204,6 +216,7 @@ impl FrameRecord {
             late: self.late,
             dropped: self.dropped,
             abandoned: self.abandoned,
+            fragments_recovered: self.recovered_fragments,
             on_time_ratio: ratio(self.on_time, self.judged),
             delay_ms: Distribution::of(&self.delays),
             delay_with_dropped_ms: Distribution::of(&self.delays_with_dropped),

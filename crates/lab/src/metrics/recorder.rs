@@ -354,8 +354,12 @@ impl WindowRecord {
             link.baseline = world.link_statistics(LinkId(index as u32));
         }
         for (flow, record) in self.flows.iter_mut().enumerate() {
+            let flow = FlowId(flow as u32);
+            if world.is_session(flow) {
+                let counters = world.receiver_counters(flow);
+                record.frames.recovered_baseline = counters.recovered_fragments;
+            }
             for (path, record) in record.paths.iter_mut().enumerate() {
-                let flow = FlowId(flow as u32);
                 if world.is_session(flow) {
                     record.baseline = world.sender_path_counters(flow, PathId(path as u8));
                 }
@@ -373,14 +377,19 @@ impl WindowRecord {
             );
         }
         for (flow, (record, spec)) in self.flows.iter_mut().zip(specs).enumerate() {
+            let flow = FlowId(flow as u32);
+            if world.is_session(flow) {
+                let recovered = world.receiver_counters(flow).recovered_fragments;
+                let frames = &mut record.frames;
+                frames.recovered_fragments += recovered - frames.recovered_baseline;
+            }
             for (path, record) in record.paths.iter_mut().enumerate() {
-                let flow = FlowId(flow as u32);
                 if world.is_session(flow) {
                     record.add(&world.sender_path_counters(flow, PathId(path as u8)));
                 }
             }
             if spec.media().is_some() {
-                let counters = world.receiver_counters(FlowId(flow as u32));
+                let counters = world.receiver_counters(flow);
                 record.fragments.peak_bytes = counters.reassembly_peak_bytes;
                 record.fragments.peak_frames = counters.reassembly_peak_frames;
             }

@@ -114,7 +114,7 @@ pub struct PlayerStatistics {
 pub struct Traffic {
     /// Bits delivered per second of the window in which the flow ran.
     pub throughput_bits_per_second: f64,
-    /// The same without padding and retransmissions: what is left for media and its headers.
+    /// The same without padding, retransmissions and repairs: what is left for media and its headers.
     pub media_bits_per_second: f64,
     /// Bits sent per second of the window in which the flow ran.
     pub sent_bits_per_second: f64,
@@ -134,6 +134,12 @@ pub struct Traffic {
     pub packets_retransmitted: u64,
     /// Retransmitted over sent, in packets.
     pub retransmission_ratio: Option<f64>,
+    /// Repairs of forward error correction sent.
+    #[serde(default)]
+    pub packets_repair: u64,
+    /// Repairs over sent, in packets.
+    #[serde(default)]
+    pub repair_ratio: Option<f64>,
     /// Expiries of retransmission timers.
     pub timeouts: u64,
     /// Padding over all that was sent, in bytes.
@@ -155,6 +161,9 @@ pub struct FrameStatistics {
     pub dropped: u64,
     /// Frames given up by the sender.
     pub abandoned: u64,
+    /// Lost fragments that repairs have recovered at the receiver.
+    #[serde(default)]
+    pub fragments_recovered: u64,
     /// Complete within the deadline, over captured; frames captured too near the run's end to have
     /// had all their time do not count.
     pub on_time_ratio: Option<f64>,

@@ -1,7 +1,8 @@
 //! Flows of media.
 
+use anabranch_core::fec::{self, FEC_POLICIES};
 use anabranch_core::recovery::LossDetection;
-use anabranch_core::{Config, MediaConfig, SourceLimits};
+use anabranch_core::{Config, MediaConfig, RetransmissionCopies, SourceLimits};
 use anabranch_units::{Duration, Instant, Seed};
 use anabranch_video::player::JitterBuffer;
 use anabranch_video::source::{FrameSource, Paused, SourceConfig, SourceConfigError};
@@ -10,7 +11,7 @@ use super::source::{SOURCE, named_source, source};
 use super::{Context, FlowKind, Kind, session};
 use crate::scenario::document::Node;
 use crate::scenario::link::{SPAN_KEYS, span};
-use crate::scenario::reader::{Read, Table, list_of, positive_duration, share, text};
+use crate::scenario::reader::{Read, Table, choice, list_of, positive_duration, share, text};
 use crate::scenario::shape::{Key, Shape};
 
 /// Frames over a session.
@@ -74,6 +75,16 @@ const KEYS: &[Key] = &[
         Shape::Any(&[Shape::Name(jitter_buffers), Shape::Duration]),
         "how long the viewer's player keeps frames back",
     ),
+    Key::new(
+        "fec",
+        Shape::NameWithOptions(fec_policies),
+        "policy of forward error correction",
+    ),
+    Key::new(
+        "retransmission-copies",
+        Shape::Name(retransmission_copies),
+        "how many copies of a lost fragment are sent",
+    ),
 ];
 
 fn jitter_buffers() -> Vec<String> {
@@ -87,6 +98,20 @@ fn jitter_buffer(node: &Node) -> Read<JitterBuffer> {
     text(node)?.parse().map_err(unknown)
 }
 
+fn fec_policies() -> Vec<String> {
+    FEC_POLICIES
+        .iter()
+        .map(|entry| entry.name.to_owned())
+        .collect()
+}
+
+fn retransmission_copies() -> Vec<String> {
+    RetransmissionCopies::NAMES
+        .iter()
+        .map(|(name, _)| (*name).to_owned())
+        .collect()
+}
+
 fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
     let source = match table.node("source") {
         Some(node) => source(node, context.folder)?,
@@ -94,7 +119,7 @@ fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
     };
     let session = session::config(table, &LossDetection::NAMES)?;
     let config = Config {
-        media: media_config(table, session.media, &source)?,
+        media: media_config(table, session.media.clone(), &source)?,
         ..session
     };
     Ok(FlowKind::Media(Box::new(MediaSpec {
@@ -106,7 +131,19 @@ fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
 }
 
 fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) -> Read<MediaConfig> {
+    let fec = |node: &Node| {
+        let policy = text(node)?;
+        let known = fec::check(policy).map_err(|error| node.mistake(error));
+        known.map(|_| policy.to_owned())
+    };
+    let copies = |node: &Node| choice(node, "number of copies", &RetransmissionCopies::NAMES);
     Ok(MediaConfig {
+        fec: table.or("fec", usual.fec, fec)?,
+        retransmission_copies: table.or(
+            "retransmission-copies",
+            usual.retransmission_copies,
+            copies,
+        )?,
         deadline: table.or("deadline", usual.deadline, positive_duration)?,
         reassembly_wait: table.or("reassembly-wait", usual.reassembly_wait, positive_duration)?,
         target_fraction: table.or(
