@@ -281,11 +281,7 @@ impl Endpoint {
 /// What was lost on a path goes by another, unless that costs more than so many times as much.
 const OWN_PATH_PENALTY: f64 = 1.25;
 
-/// What a packet costs on a path, with two mean deviations to spare.
-fn doubtful_cost(view: &PathView, bytes: u32) -> Duration {
-    cost_of(view, bytes) + view.rtt_variation * 2
-}
-
+/// What a retransmission costs on a path.
 fn cost_of(view: &PathView, bytes: u32) -> Duration {
     scheduler::retransmission_cost(view, u64::from(bytes))
 }
