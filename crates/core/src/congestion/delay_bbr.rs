@@ -104,8 +104,8 @@ struct DelayBbr {
     /// Whether the newest acknowledged packet left a sender with too little to send.
     is_app_limited: bool,
     latest_rtt: Duration,
-    /// Whether media waits that a faster path would have taken.
-    is_backlogged: bool,
+    /// Media that waits for the path.
+    backlog_bytes: u64,
     /// Whether the path is silent: nothing has been acknowledged since it was declared so.
     is_silent: bool,
 }
@@ -129,7 +129,7 @@ impl DelayBbr {
             bytes_in_flight: 0,
             is_app_limited: false,
             latest_rtt: Duration::MAX,
-            is_backlogged: false,
+            backlog_bytes: 0,
             is_silent: false,
         }
     }
@@ -239,11 +239,14 @@ impl DelayBbr {
         }
     }
 
-    /// Whether probing has to show something: padding is needed for that, media waits, or there is
-    /// no queue, so that the path is not full. In the forms that care.
+    /// Whether probing has to show something: padding is needed for that, media waits for long, or
+    /// waits though there is no queue, so that the path is not full. In the forms that care.
     fn is_long_probe(&self) -> bool {
         let has_no_queue = self.latest_rtt <= self.min_rtt.or_initial() + NO_QUEUE;
-        (self.is_app_limited || self.is_backlogged || has_no_queue)
+        let is_unfilled =
+            has_no_queue && self.backlog_bytes > u64::from(self.config.max_packet_bytes);
+        let is_backlogged = self.backlog_bytes > self.bandwidth.max().bytes_in(LONG_BACKLOG);
+        (self.is_app_limited || is_backlogged || is_unfilled)
             && self.profile.app_limited_samples == AppLimitedSamples::OnlyRaise
     }
 
@@ -449,8 +452,7 @@ impl CongestionController for DelayBbr {
         session: &SessionView,
         paths: &[PathView],
     ) {
-        self.is_backlogged = path_backlog_bytes(feedback.path, session, paths)
-            > self.bandwidth.max().bytes_in(LONG_BACKLOG);
+        self.backlog_bytes = path_backlog_bytes(feedback.path, session, paths);
         let Some(newest) = feedback.acked.last() else {
             self.bytes_in_flight = feedback.bytes_in_flight;
             return;

@@ -300,6 +300,11 @@ fn set(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
             set_rate("max", max_rate)?;
         }
     }
+    set_own(source, table)
+}
+
+/// Changes what only one model has.
+fn set_own(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
     match source {
         SourceConfig::Gop {
             frames_per_second,
