@@ -1,6 +1,7 @@
 //! The `anabranch` program: one module per command.
 
 mod compare;
+mod contest;
 mod demo;
 mod exit;
 mod io;
@@ -42,6 +43,7 @@ then `anabranch recv --help` and `anabranch send --help`. To experiment: `anabra
 #[derive(Debug, Subcommand)]
 enum Command {
     Compare(compare::Arguments),
+    Contest(contest::Arguments),
     Controllers(registry::ControllerArguments),
     Demo(demo::Arguments),
     Fec(registry::FecArguments),
@@ -59,6 +61,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Contest(arguments) => contest::run(&arguments),
         Command::Controllers(arguments) => registry::controllers(&arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Fec(arguments) => registry::fec(&arguments),

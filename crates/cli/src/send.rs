@@ -9,7 +9,7 @@ use anabranch_core::{Config, Frame, MediaConfig};
 use anabranch_lab::ORACLE;
 use anabranch_net::{Clock, Ended, Event, SendError, Sender, SenderConfig, SenderPath};
 use anabranch_secure::PublicKey;
-use anabranch_units::{Duration, Importance, Instant};
+use anabranch_units::{Duration, Instant};
 use anyhow::{anyhow, bail};
 
 use crate::exit::PeerLost;
@@ -265,7 +265,7 @@ impl Session<'_> {
 fn feed(sender: &Sender, unit: &Unit, captured_at: Instant, refused_count: &mut u64) -> bool {
     let frame = Frame {
         bytes: &unit.bytes,
-        importance: Importance::key_if(unit.is_key),
+        importance: unit.importance,
         captured_at,
     };
     match sender.send_frame(&frame) {

@@ -233,6 +233,11 @@ impl Path {
             min_rtt: rtt.min_rtt(),
             bytes_in_flight: self.recovery.bytes_in_flight(),
             queued_bytes: self.queued_bytes,
+            queued_retransmission_bytes: self
+                .bound_retransmissions
+                .iter()
+                .map(|packet| u64::from(packet.bytes))
+                .sum(),
             congestion_window: self.control.congestion_window,
             pacing_rate: self.control.pacing_rate,
             bandwidth: self.control.target_rate,
@@ -351,6 +356,26 @@ impl Path {
             .or_else(|| self.bound_sources.pop_front())?;
         self.queued_bytes -= u64::from(packet.bytes);
         Some(packet)
+    }
+
+    /// Whether the packet, if it leaves now, arrives after its deadline. While media waits for long
+    /// every packet leaves as late as it may, so that a misjudged round trip would make all of them
+    /// late: what is sent for the first time has to be there with a sixteenth of its time to spare.
+    pub(crate) fn is_too_late_for(
+        &self,
+        now: Instant,
+        packet: &PacketView,
+        lifetime: Duration,
+    ) -> bool {
+        let rtt = self.recovery.rtt();
+        let (Some(deadline), Some(latest)) = (packet.deadline, rtt.latest()) else {
+            return false;
+        };
+        let margin = match packet.kind {
+            PacketKind::Retransmission => Duration::ZERO,
+            PacketKind::Source | PacketKind::Repair { .. } => lifetime / 16,
+        };
+        now + latest / 2 + margin > deadline
     }
 
     pub(crate) fn has_bound(&self) -> bool {

@@ -123,6 +123,8 @@ pub struct PathView {
     pub bytes_in_flight: u64,
     /// Bytes on the wire bound to this path that wait for its pacer or window.
     pub queued_bytes: u64,
+    /// Retransmissions among them, which leave first.
+    pub queued_retransmission_bytes: u64,
     /// The controller's window in bytes, if it has one.
     pub congestion_window: Option<u64>,
     /// The controller's pacing rate, if it paces.

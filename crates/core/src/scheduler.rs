@@ -36,7 +36,7 @@ use crate::media::FrameId;
 use crate::path_view::{PathId, PathSet, PathView};
 use crate::session_view::SessionView;
 
-pub use one_by_one::{OneByOne, PathChoice, PathCost, transfer_cost};
+pub use one_by_one::{OneByOne, PathChoice, PathCost, retransmission_cost, transfer_cost};
 pub use repair_placement::RepairPlacement;
 
 /// Binds packets to paths.

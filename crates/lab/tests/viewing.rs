@@ -42,8 +42,9 @@ fn is_near(value: f64, expected: f64, tolerance: f64) -> bool {
 fn overhead_is_all_that_both_ends_send_over_the_media() {
     let run = statistics("paths = [\"near\"]\nstop = \"19.9 s\"", &[]);
     let flow = &run.flows[0];
-    // 5000 B of 25 frames a second in four packets of at most 1316 B. Each has 28 B below it, and of
-    // its own 5 B that number it, 5 B of kind and capture time, and 4 to 5 B of frame and fragment.
+    // 5000 B of 25 frames a second in four packets of at most 1316 B. Each has 28 B below it, and
+    // of its own 5 B that number it, 5 B of kind and capture time, and 4 to 5 B of frame and
+    // fragment.
     let media = flow.frames.captured as f64 * 5_000.0 * 8.0;
     let traffic = &flow.traffic;
     let sent = traffic.sent_bits_per_second + traffic.feedback_bits_per_second;
@@ -187,4 +188,81 @@ fn frames_given_up_count_in_the_second_definition_of_the_delay() {
     let frames = &statistics(chained, &[lossy]).flows[0].frames;
     let known = (frames.complete + frames.dropped) as f64;
     assert!(frames.decodable_ratio.unwrap() < 0.5 * frames.complete as f64 / known);
+}
+
+/// A film of 25 frames a second with a key frame each second, the others of one importance.
+fn film(importance: &str) -> String {
+    let mut film = "index,time,bytes,type,importance\n".to_owned();
+    for index in 0..50 {
+        let time = f64::from(index) * 0.04;
+        film += &match index % 25 {
+            0 => format!("{index},{time:.3},30000,I,key\n"),
+            _ => format!("{index},{time:.3},4000,?,{importance}\n"),
+        };
+    }
+    film
+}
+
+fn played(film: &str, settings: &str, overrides: &[&str]) -> Result<Statistics, String> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("film.csv"), film).unwrap();
+    let source = format!("source = {{ kind = \"trace\", file = \"film.csv\"{settings} }}");
+    let flow = format!("[[flows]]\npaths = [\"near\"]\nstop = \"10 s\"\n{source}");
+    let file = folder.path().join("test.toml").display().to_string();
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    let scenario = Scenario::parse(&file, &format!("{NETWORK}{flow}"), &overrides);
+    let scenario = scenario.map_err(|error| error.to_string())?;
+    let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
+    Ok(report.runs[0].statistics.clone())
+}
+
+#[test]
+fn a_lost_disposable_frame_costs_itself_and_a_lost_reference_what_follows() {
+    // Key frames are waited for, others are lost for good.
+    let overrides = [
+        "links.near.loss=0.05",
+        "flow-defaults.deadline=30 ms",
+        "flow-defaults.reassembly-wait=100 ms",
+    ];
+    let shares = |importance| {
+        let run = played(&film(importance), "", &overrides).unwrap();
+        let frames = &run.flows[0].frames;
+        assert!(frames.dropped >= 10, "{frames:?}");
+        let known = (frames.complete + frames.dropped) as f64;
+        let decodable = frames.decodable_ratio.unwrap();
+        (decodable, frames.complete as f64 / known)
+    };
+    let (decodable, complete) = shares("disposable");
+    assert_eq!(decodable, complete);
+    let (decodable, complete) = shares("reference");
+    assert!(decodable < 0.8 * complete, "{decodable} {complete}");
+}
+
+#[test]
+fn a_film_plays_from_its_file() {
+    let run = played(&film("reference"), "", &[]).unwrap();
+    let flow = &run.flows[0];
+    assert_eq!((flow.frames.captured, flow.frames.complete), (250, 250));
+    // 30 kB and 24 times 4 kB a second.
+    assert_eq!(flow.goodput_bits_per_second, 126_000.0 * 8.0);
+    let error = played(&film("reference"), ", fps = 25", &[]).unwrap_err();
+    assert!(error.contains("the file has the frames' times"), "{error}");
+    assert!(played(&film("reference"), ", max = \"2 Mbit/s\"", &[]).is_ok());
+}
+
+#[test]
+fn the_settings_of_stored_video_are_checked() {
+    for (settings, message) in [
+        ("pattern = \"PIB\"", "must be an I"),
+        ("noise = 0.1", "needs a pattern"),
+        ("pattern = \"IBP\", key-ratio = 3", "\"ratio\" tells all"),
+        ("pattern = \"IBP\", b-frames = 1", "the pattern tells"),
+        ("b-frames = 1, ratio = \"6:2\"", "three numbers"),
+        ("rate = \"1 Mbit/s\", max = \"2 Mbit/s\"", "no range"),
+    ] {
+        let source = format!("source = {{ kind = \"gop\", {settings} }}");
+        let text = format!("{NETWORK}[[flows]]\npaths = [\"near\"]\n{source}");
+        let error = Scenario::parse("test.toml", &text, &[]).unwrap_err();
+        assert!(error.to_string().contains(message), "{settings}: {error}");
+    }
 }

@@ -165,30 +165,45 @@ impl Endpoint {
         Some(PacketContent::Repair { frame, repair })
     }
 
-    /// When a packet of `bytes` bytes that is not on `avoided` could be there, with two mean
-    /// deviations to spare (`docs/algorithms.md`: cost(p*) + 2 RTTVAR).
-    pub(super) fn retry(&self, now: Instant, avoided: PathId, bytes: u32) -> Retry {
+    /// When another copy of a packet of `bytes` bytes that was lost on `lost_on` could be there, and
+    /// the doubt in it (`docs/algorithms.md`: cost(p*)). It goes by another path, unless that takes
+    /// much longer: then the time for one more try is worth more.
+    pub(super) fn retry(&self, now: Instant, lost_on: PathId, bytes: u32) -> Retry {
         let usable = |view: &&PathView| view.state.is_usable() && !view.is_standby;
-        let others = self
-            .views
-            .iter()
-            .filter(usable)
-            .filter(|view| view.id != avoided);
-        let own = self
-            .views
-            .iter()
-            .filter(usable)
-            .filter(|view| view.id == avoided);
-        let cost = |view: &&PathView| doubtful_cost(view, bytes);
-        let best = others.min_by_key(cost).or_else(|| own.min_by_key(cost));
+        let (own, others) = (
+            self.views
+                .iter()
+                .filter(usable)
+                .find(|view| view.id == lost_on),
+            self.views
+                .iter()
+                .filter(usable)
+                .filter(|view| view.id != lost_on),
+        );
+        let cost = |view: &&PathView| cost_of(view, bytes);
+        let other = others.min_by_key(cost);
+        let is_own_better = |other: &PathView| {
+            own.is_some_and(|own| {
+                own.state == PathState::Active
+                    && cost_of(own, bytes).mul_f64(OWN_PATH_PENALTY) < cost_of(other, bytes)
+            })
+        };
+        let (best, avoid) = match other {
+            Some(other) if is_own_better(other) => (own, PathSet::EMPTY),
+            Some(other) => (Some(other), PathSet::only(lost_on)),
+            None => (own, PathSet::only(lost_on)),
+        };
         // With no path at all it waits for one: whether that is too late, time will tell.
-        let arrives_at = now + best.map_or(Duration::ZERO, |view| doubtful_cost(view, bytes));
+        let arrives_at = now + best.map_or(Duration::ZERO, |view| cost_of(view, bytes));
+        let doubt = best.map_or(Duration::ZERO, |view| view.rtt_variation * 2);
         let told_after = best.map_or(Duration::ZERO, |view| {
-            self.paths[view.id.index()].recovery.probe_timeout()
+            self.paths[view.id.index()].recovery.rtt().time_threshold()
         });
         Retry {
             now,
             arrives_at,
+            doubt,
+            avoid,
             told_after,
         }
     }
@@ -219,7 +234,7 @@ impl Endpoint {
         }
         self.refresh_views(now);
         let is_late = |view: &&PathView| {
-            let arrives_at = now + doubtful_cost(view, packet.bytes);
+            let arrives_at = now + cost_of(view, packet.bytes);
             packet
                 .deadline
                 .is_some_and(|deadline| arrives_at > deadline)
@@ -268,7 +283,10 @@ impl Endpoint {
     }
 }
 
-/// What a packet costs on a path, with two mean deviations to spare.
-fn doubtful_cost(view: &PathView, bytes: u32) -> Duration {
-    scheduler::transfer_cost(view, u64::from(bytes)) + view.rtt_variation * 2
+/// What was lost on a path goes by another, unless that costs more than so many times as much.
+const OWN_PATH_PENALTY: f64 = 1.25;
+
+/// What a retransmission costs on a path.
+fn cost_of(view: &PathView, bytes: u32) -> Duration {
+    scheduler::retransmission_cost(view, u64::from(bytes))
 }

@@ -303,7 +303,7 @@ impl Endpoint {
         }
     }
 
-    fn give_up(&mut self, frame: FrameId) {
+    pub(super) fn give_up(&mut self, frame: FrameId) {
         self.send_buffer.give_up(frame);
         self.counters.frames_late += 1;
         self.events.push_back(Event::late(frame));

@@ -212,6 +212,12 @@ impl Endpoint {
         loop {
             let path = &mut self.paths[id.index()];
             let packet = path.pop_bound(now)?;
+            if path.is_too_late_for(now, &packet, self.config.media.deadline) {
+                if !matches!(packet.kind, PacketKind::Repair { .. }) {
+                    self.give_up(packet.frame);
+                }
+                continue;
+            }
             if let PacketKind::Repair { .. } = packet.kind {
                 match self.write_repair(id, &packet, buf) {
                     None => continue,
@@ -222,6 +228,7 @@ impl Endpoint {
             let Some(outgoing) = self.send_buffer.fragment(frame, fragment) else {
                 continue;
             };
+            let path = &mut self.paths[id.index()];
             path.write_tracked_header(buf);
             outgoing.write(buf);
             self.send_buffer.on_sent(frame, fragment, id);

@@ -74,9 +74,13 @@ pub(crate) struct LostCopy {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retry {
     pub(crate) now: Instant,
-    /// When it could be there, the doubt included (`docs/algorithms.md`).
+    /// When it could be there (`docs/algorithms.md`).
     pub(crate) arrives_at: Instant,
-    /// How long its loss would take to be told.
+    /// By how much it may be later: two mean deviations of the round-trip time.
+    pub(crate) doubt: Duration,
+    /// The paths that it shall not take, if it need not.
+    pub(crate) avoid: PathSet,
+    /// How long its loss would take to be told: holes are reported at once.
     pub(crate) told_after: Duration,
 }
 
@@ -362,7 +366,11 @@ impl SendBuffer {
         if is_protected && may_wait && !is_stuck && self.wait_for_repairs(copy, retry, due_at) {
             return Verdict::Wait;
         }
-        self.queue_again(id, fragment, PathSet::only(path));
+        let avoid = match is_stuck {
+            true => PathSet::only(path),
+            false => retry.avoid,
+        };
+        self.queue_again(id, fragment, avoid);
         Verdict::SendAgain
     }
 

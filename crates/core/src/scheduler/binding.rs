@@ -48,6 +48,9 @@ impl Binding {
         for id in paths.iter() {
             let path = &mut self.paths[id.index()];
             path.queued_bytes += bytes;
+            if packet.kind == PacketKind::Retransmission {
+                path.queued_retransmission_bytes += bytes;
+            }
             path.sendable_bytes = path.sendable_bytes.saturating_sub(bytes);
         }
         out.push(Assignment { index, paths });

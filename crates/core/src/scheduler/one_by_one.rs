@@ -49,6 +49,14 @@ pub fn transfer_cost(path: &PathView, bytes: u64) -> Duration {
         + path.drain_rate().time_for(path.queued_bytes + bytes)
 }
 
+/// How long a retransmission of `bytes` bytes takes: only those before it delay it.
+pub fn retransmission_cost(path: &PathView, bytes: u64) -> Duration {
+    path.latest_rtt.unwrap_or(PathView::UNKNOWN_RTT) / 2
+        + path
+            .drain_rate()
+            .time_for(path.queued_retransmission_bytes + bytes)
+}
+
 /// Makes a [`Scheduler`] of a [`PathChoice`]. Retransmissions follow the session's own rule, the
 /// path that delivers first, and repairs go away from their sources (`docs/algorithms.md`).
 #[derive(Debug)]
@@ -121,9 +129,9 @@ fn best_of(paths: &[PathView], avoid: PathSet) -> impl Iterator<Item = &PathView
         .filter(move |path| rank(path) == best && best < 4)
 }
 
-/// The path that delivers `packet` first.
+/// The path that delivers `packet`, a retransmission, first.
 pub(super) fn fastest(packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
     candidates(packet, paths)
-        .min_by_key(|path| transfer_cost(path, u64::from(packet.bytes)))
+        .min_by_key(|path| retransmission_cost(path, u64::from(packet.bytes)))
         .map(|path| path.id)
 }

@@ -41,9 +41,9 @@ pub struct FlowStatistics {
     pub rates: Option<RateSamples>,
     /// Its packets on all paths.
     pub traffic: Traffic,
-    /// Bytes on the wire that both ends sent, over the bytes of the frames captured, less 1: headers,
-    /// feedback, padding, and what is sent again or stands in for what may be lost. `null`: no
-    /// media.
+    /// Bytes on the wire that both ends sent, over the bytes of the frames captured, less 1:
+    /// headers, feedback, padding, and what is sent again or stands in for what may be lost.
+    /// `null`: no media.
     pub overhead_ratio: Option<f64>,
     /// Its frames.
     pub frames: FrameStatistics,

@@ -242,7 +242,7 @@ impl SendBuffer {
             return false;
         };
         let symbol = frame.first_symbol + u64::from(copy.fragment);
-        let latest_at = retry.now + due_at.saturating_since(retry.arrives_at);
+        let latest_at = retry.now + due_at.saturating_since(retry.arrives_at + retry.doubt);
         let until = latest_at.min(retry.now + retry.told_after);
         let Some(repairs) = &mut self.repairs else {
             return false;

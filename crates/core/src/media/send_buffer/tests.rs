@@ -33,6 +33,8 @@ fn lose(
     let retry = Retry {
         now: Instant::ZERO,
         arrives_at,
+        doubt: Duration::ZERO,
+        avoid: PathSet::only(A),
         told_after: Duration::from_millis(100),
     };
     buffer.on_lost(copy, retry)
@@ -239,6 +241,8 @@ fn arq_a_lost_fragment_waits_for_the_repairs_that_may_save_it() {
     let retry = Retry {
         now: Instant::from_millis(99),
         arrives_at: Instant::from_millis(150),
+        doubt: Duration::ZERO,
+        avoid: PathSet::only(A),
         told_after: Duration::from_millis(100),
     };
     assert_eq!(buffer.on_lost(copy, retry), Verdict::SendAgain);
@@ -261,6 +265,8 @@ fn arq_what_a_repair_has_saved_is_not_sent_again() {
     let retry = Retry {
         now: Instant::from_millis(200),
         arrives_at: Instant::from_millis(250),
+        doubt: Duration::ZERO,
+        avoid: PathSet::only(A),
         told_after: Duration::from_millis(100),
     };
     assert_eq!(buffer.on_lost(copy, retry), Verdict::Settled);

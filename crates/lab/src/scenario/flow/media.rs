@@ -167,6 +167,17 @@ fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) ->
 /// What the transport may know of a source.
 fn limits(source: &SourceConfig) -> SourceLimits {
     match *source {
+        // Stored video is not adapted.
+        SourceConfig::Gop {
+            min_rate: min,
+            max_rate: max,
+            ..
+        }
+        | SourceConfig::Stored {
+            min_rate: min,
+            max_rate: max,
+            ..
+        } if min == max => SourceLimits::Fixed,
         SourceConfig::Ideal {
             min_rate: min,
             max_rate: max,
@@ -182,7 +193,20 @@ fn limits(source: &SourceConfig) -> SourceLimits {
             max_rate: max,
             ..
         }
+        | SourceConfig::Stored {
+            min_rate: min,
+            max_rate: max,
+            ..
+        }
         | SourceConfig::Trace {
+            min_rate: min,
+            max_rate: max,
+            ..
+        } => SourceLimits::Adaptive { min, max },
+        SourceConfig::Packets {
+            min_rate, max_rate, ..
+        } if min_rate == max_rate => SourceLimits::Fixed,
+        SourceConfig::Packets {
             min_rate: min,
             max_rate: max,
             ..
