@@ -2,7 +2,9 @@
 //! called again at most once for each moment.
 #![no_main]
 
-use anabranch_core::{Config, DatagramMeta, Endpoint, Frame, PathId, PathOptions};
+use anabranch_core::{
+    Config, DatagramMeta, Endpoint, Frame, MediaConfig, PathId, PathOptions,
+};
 use anabranch_units::{Duration, Ecn, Importance, Instant, Seed};
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
@@ -19,7 +21,9 @@ enum Step {
 
 fuzz_target!(|steps: Vec<Step>| {
     let mut now = Instant::ZERO;
-    let mut endpoint = Endpoint::new(Config::default(), Seed(1), now).unwrap();
+    let media = MediaConfig { fec: "fixed:overhead=0.5:window=4".into(), ..MediaConfig::default() };
+    let config = Config { media, ..Config::default() };
+    let mut endpoint = Endpoint::new(config, Seed(1), now).unwrap();
     for _ in 0..2 {
         endpoint.add_path(now, PathOptions::default());
     }

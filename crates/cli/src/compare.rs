@@ -1,10 +1,10 @@
-//! `anabranch compare`: controllers or schedulers side by side.
+//! `anabranch compare`: controllers, schedulers or settings side by side.
 
 use std::path::PathBuf;
 
 use anabranch_lab as lab;
 use anabranch_lab::compare::{
-    Column, USUAL_METRICS, compare, comparison_csv, comparison_json, comparison_svg,
+    Column, USUAL_METRICS, Vary, compare, comparison_csv, comparison_json, comparison_svg,
     comparison_table,
 };
 use anabranch_units::Duration;
@@ -14,8 +14,8 @@ use clap::ValueEnum;
 use crate::print;
 use crate::progress::Progress;
 
-/// Runs scenarios with several controllers or schedulers, and prints means with 95 % confidence
-/// intervals side by side.
+/// Runs scenarios with several controllers, schedulers or other settings, and prints means with
+/// 95 % confidence intervals side by side.
 ///
 /// What is compared takes the place of the first flow's controller (or scheduler) in every flow
 /// that has the same one; flows with another keep theirs.
@@ -24,7 +24,9 @@ use crate::progress::Progress;
   anabranch compare --controllers delay-bbr,new-reno scenarios/two-paths.toml
   anabranch compare --controllers delay-bbr,new-reno --metrics delay-p95,utilisation.bottleneck \\
       scenarios/zhang-delay-bbr/case-1.toml scenarios/zhang-delay-bbr/case-4.toml --plot bars.svg
-  anabranch compare --schedulers min-cost,wrr scenarios/three-paths.toml --format csv")]
+  anabranch compare --schedulers min-cost,wrr scenarios/multipath/*.toml --format csv
+  anabranch compare --vary scheduler=min-cost,wrr --vary padding=never,always \\
+      scenarios/two-paths.toml")]
 pub(crate) struct Arguments {
     /// The scenario files.
     #[arg(required = true)]
@@ -35,9 +37,19 @@ pub(crate) struct Arguments {
     /// Schedulers; with --controllers, every one is run with every other.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     schedulers: Vec<String>,
+    /// Any key and its values: one of the first flow (`padding=never,always`), or with dots any of
+    /// the scenario (`links.lte.loss=0,2 %`). May be repeated: every value with every other.
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    vary: Vec<Vary>,
     /// Metrics, of docs/scenarios.md: of all flows, or of one flow or link, as in
     /// `throughput.camera`.
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_values = USUAL_METRICS)]
+    #[arg(
+        long,
+        visible_alias = "metric",
+        value_name = "NAME,…",
+        value_delimiter = ','
+    )]
+    #[arg(default_values = USUAL_METRICS)]
     metrics: Vec<String>,
     /// How many seeds.
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -70,18 +82,22 @@ enum Format {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let columns = Column::product(&arguments.controllers, &arguments.schedulers);
+    let varies = arguments.vary.iter();
+    let columns = varies.fold(columns, |columns, vary| vary.over(&columns));
     ensure!(
         columns.iter().all(|column| *column != Column::default()),
-        "name what is to be compared: --controllers, --schedulers or both"
+        "name what is to be compared: --controllers, --schedulers, --vary"
     );
-    let scenarios = arguments
-        .scenarios
-        .iter()
-        .map(|path| lab::Scenario::load(path, &arguments.settings))
-        .collect::<Result<Vec<_>, _>>()?;
-    let spans = scenarios.iter().map(|scenario| scenario.duration);
+    let load = |path: &PathBuf| {
+        Column::scenarios(&columns, |settings| {
+            lab::Scenario::load(path, &[&arguments.settings[..], settings].concat())
+        })
+    };
+    let scenarios = arguments.scenarios.iter().map(load);
+    let scenarios = scenarios.collect::<Result<Vec<_>, _>>()?;
+    let spans = scenarios.iter().flatten().map(|scenario| scenario.duration);
     let simulated = spans.fold(Duration::ZERO, |sum, span| sum + span);
-    let progress = Progress::new(simulated * (columns.len() as u64 * arguments.seeds));
+    let progress = Progress::new(simulated * arguments.seeds);
     let comparison = compare(
         &scenarios,
         &columns,

@@ -1,10 +1,12 @@
 //! The `anabranch` program: one module per command.
 
 mod compare;
+mod contest;
 mod demo;
 mod exit;
 mod io;
 mod keygen;
+mod new;
 mod plot;
 mod print;
 mod progress;
@@ -16,6 +18,7 @@ mod schema;
 mod send;
 mod stop;
 mod summary;
+mod way_out;
 
 use std::process::ExitCode;
 
@@ -40,9 +43,12 @@ then `anabranch recv --help` and `anabranch send --help`. To experiment: `anabra
 #[derive(Debug, Subcommand)]
 enum Command {
     Compare(compare::Arguments),
+    Contest(contest::Arguments),
     Controllers(registry::ControllerArguments),
     Demo(demo::Arguments),
+    Fec(registry::FecArguments),
     Keygen(keygen::Arguments),
+    New(new::Arguments),
     Plot(plot::Arguments),
     Recv(recv::Arguments),
     Reproduce(reproduce::Arguments),
@@ -55,9 +61,12 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Contest(arguments) => contest::run(&arguments),
         Command::Controllers(arguments) => registry::controllers(&arguments),
         Command::Demo(arguments) => demo::run(arguments),
+        Command::Fec(arguments) => registry::fec(&arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),
+        Command::New(arguments) => new::run(&arguments),
         Command::Plot(arguments) => plot::run(&arguments),
         Command::Recv(arguments) => recv::run(arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),

@@ -1,8 +1,10 @@
-//! `anabranch controllers` and `anabranch schedulers`: what there is to choose from.
+//! `anabranch controllers`, `anabranch schedulers` and `anabranch fec`: what there is to choose
+//! from.
 
 use std::fmt::Write;
 
 use anabranch_core::congestion::{CONTROLLERS, ControllerOption, OptionValues};
+use anabranch_core::fec::FEC_POLICIES;
 use anabranch_core::scheduler::SCHEDULERS;
 
 use crate::print;
@@ -20,6 +22,14 @@ pub(crate) struct ControllerArguments {}
 #[derive(Debug, clap::Args)]
 pub(crate) struct SchedulerArguments {}
 
+/// Lists the policies of forward error correction, and what may be set of each.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A name with options goes wherever a policy is named:
+
+  anabranch send --fec fixed:overhead=0.25:window=20 …")]
+pub(crate) struct FecArguments {}
+
 pub(crate) fn controllers(_: &ControllerArguments) -> anyhow::Result<()> {
     print::text(controller_list())
 }
@@ -28,17 +38,34 @@ pub(crate) fn schedulers(_: &SchedulerArguments) -> anyhow::Result<()> {
     print::text(scheduler_list())
 }
 
+pub(crate) fn fec(_: &FecArguments) -> anyhow::Result<()> {
+    print::text(fec_list())
+}
+
 fn controller_list() -> String {
     let mut list = String::new();
     for entry in CONTROLLERS {
         line(&mut list, entry.name, entry.summary);
-        for option in entry.options {
-            let values = values(option);
-            let (name, summary) = (option.name, option.summary);
-            writeln!(list, "    {name}={values}\n        {summary}").expect("text");
-        }
+        option_lines(&mut list, entry.options);
     }
     list
+}
+
+fn fec_list() -> String {
+    let mut list = String::new();
+    for entry in FEC_POLICIES {
+        line(&mut list, entry.name, entry.summary);
+        option_lines(&mut list, entry.options);
+    }
+    list
+}
+
+fn option_lines(list: &mut String, options: &[ControllerOption]) {
+    for option in options {
+        let values = values(option);
+        let (name, summary) = (option.name, option.summary);
+        writeln!(list, "    {name}={values}\n        {summary}").expect("text");
+    }
 }
 
 fn scheduler_list() -> String {
@@ -79,6 +106,15 @@ mod tests {
             list.contains("    beta=0.1..0.95 (default 0.7)\n"),
             "{list}"
         );
+    }
+
+    #[test]
+    fn every_fec_policy_is_listed() {
+        let list = fec_list();
+        for entry in FEC_POLICIES {
+            assert!(list.contains(entry.summary), "{}", entry.name);
+        }
+        assert!(list.contains("    overhead=0..1 (default 0.2)\n"), "{list}");
     }
 
     #[test]

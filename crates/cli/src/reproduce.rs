@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anabranch_lab::papers::{
-    Cache, Claim, Finding, Study, StudyOptions, claims, findings_html, findings_json,
+    Cache, Claim, Finding, Study, StudyOptions, Swap, claims, findings_html, findings_json,
     findings_table, selected,
 };
 use anyhow::{Context, bail};
@@ -49,10 +49,12 @@ pub(crate) struct Arguments {
     /// Run everything anew, and keep nothing.
     #[arg(long, conflicts_with = "cache")]
     no_cache: bool,
-    /// Negative control: test every claim with this controller in the place of the one that it is
-    /// about.
+    /// Negative control: test every claim about a controller with this one in its place.
     #[arg(long, value_name = "CONTROLLER")]
     swap: Option<String>,
+    /// The same for claims about a scheduler.
+    #[arg(long, value_name = "SCHEDULER")]
+    swap_scheduler: Option<String>,
     /// How many runs at a time; 0: one per core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
@@ -94,7 +96,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn findings(claims: &[&'static Claim], arguments: &Arguments) -> anyhow::Result<Vec<Finding>> {
-    let study = Study::new(claims, arguments.swap.as_deref())?;
+    let swap = Swap {
+        controller: arguments.swap.as_deref(),
+        scheduler: arguments.swap_scheduler.as_deref(),
+    };
+    let study = Study::new(claims, swap)?;
     let root = arguments.cache.clone().unwrap_or_else(Cache::usual_root);
     let cache = match arguments.no_cache {
         true => None,

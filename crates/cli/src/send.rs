@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 
 use anabranch_core::media::SendFrameError;
-use anabranch_core::{Config, Frame, MediaConfig, PathOptions};
-use anabranch_net::{Clock, Ended, Event, SendError, Sender, SenderConfig, SenderPath, Via};
+use anabranch_core::{Config, Frame, MediaConfig};
+use anabranch_lab::ORACLE;
+use anabranch_net::{Clock, Ended, Event, SendError, Sender, SenderConfig, SenderPath};
 use anabranch_secure::PublicKey;
-use anabranch_units::{Duration, Importance, Instant};
+use anabranch_units::{Duration, Instant};
 use anyhow::{anyhow, bail};
 
 use crate::exit::PeerLost;
@@ -17,6 +18,7 @@ use crate::keygen::read_key;
 use crate::print;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
+use crate::way_out::WayOut;
 
 /// How often the main thread looks up from waiting for events.
 const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
@@ -38,8 +40,8 @@ Examples:
   A camera over Wi-Fi and a mobile network at once:
   ffmpeg -f v4l2 -i /dev/video0 -c:v libx264 -tune zerolatency -g 50 -f mpegts \\
     udp://127.0.0.1:5000 &
-  anabranch send --to 192.0.2.1:7000 --via wlan0 --via wwan0 --key camera.key --peer abpub_… \\
-    udp://127.0.0.1:5000
+  anabranch send --to 192.0.2.1:7000 --via wlan0 --via wwan0,metered --key camera.key \\
+    --peer abpub_… udp://127.0.0.1:5000
 
 The first Ctrl-C ends the session and prints what it did; a second one ends the program at once.")]
 pub(crate) struct Arguments {
@@ -48,9 +50,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ADDR", required = true)]
     to: Vec<String>,
     /// A way out of this machine: a network interface or a local address; once for each path. By
-    /// default one path that takes the default route.
-    #[arg(long, value_name = "INTERFACE|ADDRESS")]
-    via: Vec<Via>,
+    /// default one path that takes the default route. `wlan0,weight=2` is preferred,
+    /// `wwan0,metered` held in reserve while the others suffice.
+    #[arg(long, value_name = "INTERFACE|ADDRESS[,weight=N][,metered]")]
+    via: Vec<WayOut>,
     /// This end's key file, from `anabranch keygen`.
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
@@ -71,6 +74,10 @@ pub(crate) struct Arguments {
     /// How old a frame may be that is still sent, such as "500 ms"; key frames always are.
     #[arg(long, value_name = "TIME", default_value_t = MediaConfig::default().deadline)]
     deadline: Duration,
+    /// Forward error correction: adaptive, fixed, frame, off, webrtc or window, with any options:
+    /// `fixed:overhead=0.25`. `anabranch fec` lists them.
+    #[arg(long, value_name = "POLICY", default_value_t = MediaConfig::default().fec)]
+    fec: String,
     /// How long to wait for the receiver's answer.
     #[arg(long, value_name = "TIME", default_value = "10 s")]
     timeout: Duration,
@@ -85,6 +92,13 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
+    // The simulator's, which no registry lists.
+    if arguments.scheduler == ORACLE {
+        bail!(
+            "the scheduler {ORACLE} knows the network, as only a simulated one can be known: \
+             it is for `anabranch run` and `anabranch compare`"
+        );
+    }
     let stop = Stop::new()?;
     stop.on_signals()?;
     let clock = Clock::start();
@@ -102,6 +116,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     config.transport.scheduler = arguments.scheduler;
     config.transport.is_ecn_capable = arguments.ecn;
     config.transport.media.deadline = arguments.deadline;
+    config.transport.media.fec = arguments.fec;
     config.transport.media.source = input.limits();
     let (sender, events) = Sender::start(config)?;
     let mut session = Session {
@@ -125,7 +140,7 @@ fn paths(arguments: &Arguments) -> anyhow::Result<Vec<SenderPath>> {
         .map(|to| resolve(to))
         .collect::<Result<Vec<_>, _>>()?;
     let vias = match arguments.via.as_slice() {
-        [] => vec![Via::DefaultRoute; remotes.len()],
+        [] => vec![WayOut::default(); remotes.len()],
         vias => vias.to_vec(),
     };
     let remotes = match remotes.as_slice() {
@@ -137,10 +152,10 @@ fn paths(arguments: &Arguments) -> anyhow::Result<Vec<SenderPath>> {
             vias.len()
         ),
     };
-    let path = |(via, remote)| SenderPath {
-        via,
+    let path = |(way, remote): (WayOut, SocketAddr)| SenderPath {
+        via: way.via,
         remote,
-        options: PathOptions::default(),
+        options: way.options,
     };
     Ok(vias.into_iter().zip(remotes).map(path).collect())
 }
@@ -250,7 +265,7 @@ impl Session<'_> {
 fn feed(sender: &Sender, unit: &Unit, captured_at: Instant, refused_count: &mut u64) -> bool {
     let frame = Frame {
         bytes: &unit.bytes,
-        importance: Importance::key_if(unit.is_key),
+        importance: unit.importance,
         captured_at,
     };
     match sender.send_frame(&frame) {

@@ -51,6 +51,7 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
     for (index, path) in snapshot.paths.iter().enumerate() {
         text.push_str(&path_line(end, path, &name_of(names, path, index), total));
     }
+    text.push_str(&fec_line(end, snapshot));
     let edge = &snapshot.edge;
     let rejected = edge.rejected_datagrams.iter().sum::<u64>() + edge.unknown_datagrams;
     if rejected + edge.refused_handshakes + edge.dropped_events > 0 {
@@ -61,6 +62,26 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
         );
     }
     text
+}
+
+/// What forward error correction cost or gave, if there was any.
+fn fec_line(end: End, snapshot: &Snapshot) -> String {
+    let paths = || snapshot.paths.iter().map(|path| &path.counters);
+    let repair_bytes: u64 = paths().map(|counters| counters.repair_bytes).sum();
+    let recovered = snapshot.session.recovered_fragments;
+    match end {
+        End::Sender if repair_bytes > 0 => {
+            let sent_bytes: u64 = paths().map(|counters| counters.sent_bytes).sum();
+            let rest = sent_bytes.saturating_sub(repair_bytes).max(1);
+            let overhead = repair_bytes as f64 * 100.0 / rest as f64;
+            format!(
+                "\nrepairs: {}, {overhead:.1} % of the rest",
+                ByteCount(repair_bytes)
+            )
+        }
+        End::Receiver if recovered > 0 => format!("\nrepairs: {recovered} lost packets recovered"),
+        _ => String::new(),
+    }
 }
 
 fn path_line(end: End, path: &PathSnapshot, name: &str, total: u64) -> String {

@@ -3,6 +3,7 @@
 use anabranch_units::{DataRate, Duration};
 
 use crate::congestion::{FeedbackSchedule, UnknownController};
+use crate::fec::{self, UnknownFecPolicy};
 use crate::recovery::LossDetection;
 use crate::scheduler::UnknownScheduler;
 
@@ -33,6 +34,8 @@ pub struct Config {
     pub loss_detection: LossDetection,
     /// When useless bytes are sent.
     pub padding: PaddingPolicy,
+    /// The useless bytes in a packet of them; `None`: as many as in a full fragment.
+    pub padding_bytes: Option<u16>,
     /// When the peer shall report, if not as the controller asks.
     pub feedback: Option<FeedbackSchedule>,
     /// Bytes that the driver and the network add to each datagram: IP, UDP, packet protection.
@@ -60,6 +63,7 @@ impl Default for Config {
             fixed_rate: DataRate::from_megabits_per_second(1),
             loss_detection: LossDetection::default(),
             padding: PaddingPolicy::default(),
+            padding_bytes: None,
             feedback: None,
             // IPv4 and UDP; the packet protection's bytes are its driver's to add.
             overhead_bytes: 28,
@@ -122,7 +126,7 @@ impl Default for StreamConfig {
 }
 
 /// The set-up of the media session.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MediaConfig {
     /// From a frame's capture until the sender gives it up; key frames have none (Zhang & Lei §4.2:
     /// 500 ms).
@@ -131,8 +135,16 @@ pub struct MediaConfig {
     pub reassembly_wait: Duration,
     /// The encoder's share of the paths' estimated bandwidth, 0 to 1.
     pub target_fraction: f64,
+    /// What the encoder is asked for on account of each usable path at the least (Zhang & Lei's
+    /// program: the controllers' minimum).
+    pub path_target_min: DataRate,
     /// What the source can produce.
     pub source: SourceLimits,
+    /// Name of the policy of forward error correction, from [`crate::fec::FEC_POLICIES`], with its
+    /// options behind it if any are set: `fixed:overhead=0.25`. Only senders need one.
+    pub fec: String,
+    /// How many copies of a lost fragment are sent.
+    pub retransmission_copies: RetransmissionCopies,
 }
 
 impl Default for MediaConfig {
@@ -141,9 +153,31 @@ impl Default for MediaConfig {
             deadline: Duration::from_millis(500),
             reassembly_wait: Duration::from_millis(500),
             target_fraction: 0.8,
+            path_target_min: DataRate::ZERO,
             source: SourceLimits::Fixed,
+            fec: "off".to_owned(),
+            retransmission_copies: RetransmissionCopies::default(),
         }
     }
+}
+
+/// How many copies of a lost fragment are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RetransmissionCopies {
+    /// Two if there is no time for another try, on two paths if two are fast enough; else one. One
+    /// for frames that no other needs.
+    #[default]
+    Adaptive,
+    /// One.
+    Single,
+}
+
+impl RetransmissionCopies {
+    /// All of them by the name that scenario files use.
+    pub const NAMES: [(&'static str, RetransmissionCopies); 2] = [
+        ("adaptive", RetransmissionCopies::Adaptive),
+        ("single", RetransmissionCopies::Single),
+    ];
 }
 
 /// Whether the source follows the target bitrate, and how far.
@@ -191,8 +225,11 @@ pub enum ConfigError {
     /// There is no such scheduler.
     #[error(transparent)]
     Scheduler(#[from] UnknownScheduler),
-    /// A fragment must carry something and fit a datagram.
-    #[error("fragments of {bytes} bytes: allowed are 64 to 9000")]
+    /// There is no such policy of forward error correction.
+    #[error(transparent)]
+    Fec(#[from] UnknownFecPolicy),
+    /// A fragment, and padding, must fill something and fit a datagram.
+    #[error("fragments or padding of {bytes} bytes: allowed are 64 to 9000")]
     FragmentBytes {
         /// What was asked for.
         bytes: u16,
@@ -239,10 +276,13 @@ impl Config {
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        if !(64..=9000).contains(&self.fragment_bytes) {
-            return Err(ConfigError::FragmentBytes {
-                bytes: self.fragment_bytes,
-            });
+        for bytes in [Some(self.fragment_bytes), self.padding_bytes]
+            .into_iter()
+            .flatten()
+        {
+            if !(64..=9000).contains(&bytes) {
+                return Err(ConfigError::FragmentBytes { bytes });
+            }
         }
         let fraction = self.media.target_fraction;
         if !(fraction > 0.0 && fraction <= 1.0) {
@@ -259,6 +299,7 @@ impl Config {
         if self.kind == SessionKind::Media && self.loss_detection.is_of_streams() {
             return Err(ConfigError::LossDetection);
         }
+        fec::check(&self.media.fec)?;
         let bytes = self.stream.receive_window_bytes;
         let allowed = StreamConfig::INITIAL_WINDOW_BYTES..=StreamConfig::MAX_WINDOW_BYTES;
         if !allowed.contains(&bytes) {

@@ -35,6 +35,7 @@ mod testing;
 mod tfrc;
 mod vegas;
 mod window;
+mod zhu;
 
 use core::fmt::Debug;
 

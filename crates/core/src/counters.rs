@@ -11,6 +11,10 @@ pub struct PathCounters {
     pub retransmitted_packets: u64,
     /// Their bytes.
     pub retransmitted_bytes: u64,
+    /// Repair packets of forward error correction, among the sent.
+    pub repair_packets: u64,
+    /// Their bytes.
+    pub repair_bytes: u64,
     /// Padding packets, among the sent.
     pub padding_packets: u64,
     /// Their bytes.
@@ -51,6 +55,8 @@ impl PathCounters {
             sent_bytes: self.sent_bytes + other.sent_bytes,
             retransmitted_packets: self.retransmitted_packets + other.retransmitted_packets,
             retransmitted_bytes: self.retransmitted_bytes + other.retransmitted_bytes,
+            repair_packets: self.repair_packets + other.repair_packets,
+            repair_bytes: self.repair_bytes + other.repair_bytes,
             padding_packets: self.padding_packets + other.padding_packets,
             padding_bytes: self.padding_bytes + other.padding_bytes,
             control_packets: self.control_packets + other.control_packets,
@@ -82,8 +88,15 @@ pub struct SessionCounters {
     pub frames_dropped: u64,
     /// Media bytes received in whole frames.
     pub media_bytes_received: u64,
+    /// The most frames held at a time until they were whole or their turn came, among them those
+    /// of which nothing had arrived yet.
+    pub reassembly_peak_frames: u64,
+    /// The most bytes of media held so at a time.
+    pub reassembly_peak_bytes: u64,
     /// Bytes of the peer's stream that have arrived in order.
     pub stream_bytes_received: u64,
+    /// Lost fragments that repairs have recovered, or that are known before they come late.
+    pub recovered_fragments: u64,
     /// Fragments that arrived twice, on whatever paths.
     pub duplicate_fragments: u64,
     /// Fragments that arrived after their frame was over.

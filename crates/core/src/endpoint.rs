@@ -4,26 +4,31 @@
 //! [`Endpoint::poll_event`] until `None` → [`Endpoint::poll_timeout`], and waits for a datagram or
 //! that moment. Time never goes back. Nothing that arrives from the network is an error.
 
+mod fec;
 mod receive;
+mod standby;
 mod stream;
 mod timeout;
 mod transmit;
 
 use std::collections::VecDeque;
 
-use anabranch_units::{DataRate, Duration, Ecn, Instant, Rng, Seed};
+use anabranch_units::{DataRate, Ecn, Instant, Rng, Seed};
 
 use crate::config::{Config, ConfigError, SessionKind, SourceLimits};
 use crate::congestion::{self, ControllerConfig, ControllerOptions};
 use crate::counters::{PathCounters, SessionCounters};
+use crate::fec::{Budget, FecPolicy};
 use crate::media::{
-    self, DropReason, Frame, FrameId, Reassembly, ReceivedFrame, SendBuffer, SendFrameError,
+    self, Bandwidth, DropReason, Frame, FrameId, Reassembly, ReceivedFrame, SendBuffer,
+    SendFrameError,
 };
 use crate::path::{Path, PathOptions};
 use crate::path_view::{PathId, PathState, PathView};
 use crate::recovery::Digest;
 use crate::scheduler::{self, Assignment, Scheduler, SchedulerEvent};
 use crate::session_view::SessionView;
+use crate::standby::Standby;
 use crate::stream::Stream;
 use crate::wire::{self, FeedbackReport};
 
@@ -40,6 +45,12 @@ pub struct Endpoint {
     scheduler: Box<dyn Scheduler>,
     send_buffer: SendBuffer,
     reassembly: Reassembly,
+    /// How much forward error correction this end sends, if any.
+    fec_policy: Option<Box<dyn FecPolicy>>,
+    /// What it may cost.
+    budget: Budget,
+    /// What the peer sends of it.
+    fec_receiver: Option<Box<fec::Receiver>>,
     /// The stream, if the session carries one instead of media.
     stream: Option<Box<Stream>>,
     events: VecDeque<Event>,
@@ -54,6 +65,8 @@ pub struct Endpoint {
     held_since: Option<Instant>,
     /// Whether this end has ever sent media: only then does it pad.
     has_sent_media: bool,
+    /// Whether metered paths help; `None` if there are none.
+    standby: Option<Standby>,
     /// The path to be served next.
     next_path: usize,
     last_captured_at: Instant,
@@ -68,6 +81,7 @@ struct Scratch {
     report: FeedbackReport,
     assignments: Vec<Assignment>,
     outcomes: Vec<media::Outcome>,
+    symbol_heads: Vec<[u8; media::SYMBOL_HEAD_BYTES]>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +118,8 @@ pub struct Transmit {
     pub ecn: Ecn,
     /// Whether it is a tracked packet (media, padding, challenge) rather than feedback.
     pub is_tracked: bool,
+    /// The piece of media that it carries, if any: which fragment of which frame.
+    pub fragment: Option<(FrameId, u16)>,
 }
 
 /// What the application is told.
@@ -155,7 +171,9 @@ impl Endpoint {
         config.check()?;
         // An unknown name shall be told now, not when the first path is added.
         congestion::check(&config.controller)?;
-        let overhead_bytes = config.overhead_bytes + wire::MAX_FRAGMENT_HEADER_BYTES as u32;
+        let fec_policy = crate::fec::build(&config.media.fec)?;
+        let has_symbols = fec_policy.is_some();
+        let overhead_bytes = config.overhead_bytes + wire::max_fragment_header_bytes(has_symbols);
         let target_bitrate = match config.media.source {
             SourceLimits::Fixed => DataRate::ZERO,
             SourceLimits::Adaptive { min, .. } => min,
@@ -170,7 +188,12 @@ impl Endpoint {
                 config.fragment_bytes,
                 overhead_bytes,
                 config.media.deadline,
+                config.media.retransmission_copies,
+                has_symbols,
             ),
+            fec_policy,
+            budget: Budget::new(now),
+            fec_receiver: None,
             reassembly: Reassembly::new(config.media.reassembly_wait),
             stream: Self::new_stream(&config),
             events: VecDeque::new(),
@@ -181,11 +204,18 @@ impl Endpoint {
             scheduled_at: now,
             held_since: None,
             has_sent_media: false,
+            standby: None,
             next_path: 0,
             last_captured_at: now,
             scratch: Scratch::default(),
             config,
         })
+    }
+
+    /// Has another scheduler decide from now on, one that need not be registered.
+    pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
+        self.scheduler = scheduler;
+        self.is_schedule_due = true;
     }
 
     /// Adds a path, which may carry data at once: its driver vouches that it leads to the peer.
@@ -215,6 +245,7 @@ impl Endpoint {
             .expect("the controller's name was checked when the endpoint was made");
         self.paths
             .push(Path::new(id, now, &self.config, options, controller));
+        self.meet_meter(now, options.is_metered);
         if let Some(stream) = &mut self.stream {
             stream.add_path();
         }
@@ -254,7 +285,12 @@ impl Endpoint {
         let id = self.send_buffer.push(frame)?;
         self.counters.frames_sent += 1;
         self.has_sent_media = true;
+        if let Some(standby) = &mut self.standby {
+            standby.on_frame(now, frame.bytes.len());
+        }
         self.is_schedule_due = true;
+        self.protect(now, id, frame);
+        self.give_up_disposable(now);
         Ok(id)
     }
 
@@ -317,7 +353,7 @@ impl Endpoint {
 
     fn max_packet_bytes(&self) -> u32 {
         let headers = match self.config.kind {
-            SessionKind::Media => wire::MAX_FRAGMENT_HEADER_BYTES as u32,
+            SessionKind::Media => wire::max_fragment_header_bytes(self.fec_policy.is_some()),
             SessionKind::Stream => wire::SEGMENT_HEADER_BYTES as u32,
         };
         u32::from(self.config.fragment_bytes) + headers + self.config.overhead_bytes
@@ -331,6 +367,11 @@ impl Endpoint {
                 .iter()
                 .map(|path| path.view(max_packet_bytes, now)),
         );
+        if self.are_metered_in_reserve() {
+            for view in &mut self.views {
+                view.is_standby = view.is_metered;
+            }
+        }
     }
 
     fn session_view(&self) -> SessionView {
@@ -341,27 +382,34 @@ impl Endpoint {
         }
     }
 
+    /// Bytes on the wire of the packets that wait to be bound.
+    fn waiting_bytes(&self) -> u64 {
+        let waiting = self.send_buffer.waiting().iter();
+        waiting.map(|packet| u64::from(packet.bytes)).sum()
+    }
+
     fn backlog_bytes(&self) -> u64 {
-        let waiting: u64 = self
-            .send_buffer
-            .waiting()
-            .iter()
-            .map(|p| u64::from(p.bytes))
-            .sum();
         let stream = |stream: &Stream| stream.send.waiting_bytes();
         let of_stream = self.stream.as_deref().map_or(0, stream);
-        waiting + of_stream + self.paths.iter().map(Path::queued_bytes).sum::<u64>()
+        self.waiting_bytes() + of_stream + self.paths.iter().map(Path::queued_bytes).sum::<u64>()
     }
 
     /// Lets the scheduler bind what waits.
     fn schedule(&mut self, now: Instant) {
         self.is_schedule_due = false;
         self.scheduled_at = now;
-        if self.send_buffer.waiting().is_empty() {
+        // Every acknowledgement makes it due, but mostly nothing waits.
+        if !self.send_buffer.waiting().is_empty() {
+            self.bind_waiting(now);
+        } else {
             self.held_since = None;
-            return;
         }
+    }
+
+    fn bind_waiting(&mut self, now: Instant) {
+        self.update_standby(now);
         self.refresh_views(now);
+        self.views.iter_mut().for_each(PathView::apply_weight);
         let session = self.session_view();
         let mut assignments = core::mem::take(&mut self.scratch.assignments);
         assignments.clear();
@@ -405,8 +453,14 @@ impl Endpoint {
 
     /// Brings all that is bound to `path` back to where the scheduler finds it.
     fn take_back(&mut self, path: PathId) {
-        for packet in self.paths[path.index()].unbind_all() {
-            self.send_buffer.take_back(packet);
+        let (before, rest) = self.paths.split_at_mut(path.index());
+        let (path, after) = rest.split_first_mut().expect("the path is one of them");
+        let id = path.id;
+        for packet in path.unbind_all() {
+            let mut others = before.iter().chain(after.iter());
+            if !others.any(|other| other.has_bound_copy_of(&packet)) {
+                self.send_buffer.unbind(packet, id);
+            }
         }
         self.is_schedule_due = true;
     }
@@ -420,38 +474,30 @@ impl Endpoint {
             .map(|other| other.id)
     }
 
-    /// When a packet of `bytes` bytes that is not on `avoided` could be there, with two mean
-    /// deviations to spare (`docs/algorithms.md`: cost(p*) + 2 RTTVAR).
-    fn retransmission_arrives_at(&self, now: Instant, avoided: PathId, bytes: u32) -> Instant {
-        let cost = |view: &PathView| {
-            scheduler::transfer_cost(view, u64::from(bytes)) + view.rtt_variation * 2
-        };
-        let usable = |view: &&PathView| view.state.is_usable();
-        let others = self
-            .views
-            .iter()
-            .filter(usable)
-            .filter(|view| view.id != avoided);
-        let own = self
-            .views
-            .iter()
-            .filter(usable)
-            .filter(|view| view.id == avoided);
-        let best = others.map(cost).min().or_else(|| own.map(cost).min());
-        // With no path at all it waits for one: whether that is too late, time will tell.
-        now + best.unwrap_or(Duration::ZERO)
-    }
-
     fn update_target(&mut self) {
         if self.stream.is_some() {
             return;
         }
-        let rates = self
+        let is_saving = self.are_metered_in_reserve();
+        let active = self
             .paths
             .iter()
             .filter(|path| path.state() == PathState::Active && path.control().is_usable)
-            .map(|path| path.control().target_rate);
-        let target = media::target_bitrate(&self.config.media, rates, self.backlog_bytes());
+            .filter(|path| !(path.is_metered() && is_saving));
+        let rate = |path: &Path| path.control().target_rate;
+        let media = &self.config.media;
+        let (bandwidth, backlog_bytes) = if self.scheduler.is_redundant() {
+            // The others' queues are full of copies.
+            let best = active.max_by_key(|path| rate(path));
+            let backlog_bytes = self.waiting_bytes() + best.map_or(0, Path::queued_bytes);
+            let rates = best.into_iter().map(rate);
+            (Bandwidth::of(media, rates), backlog_bytes)
+        } else {
+            (Bandwidth::of(media, active.map(rate)), self.backlog_bytes())
+        };
+        let overhead = self.note_bandwidth(bandwidth, backlog_bytes);
+        let media = &self.config.media;
+        let target = media::target_bitrate(media, bandwidth, backlog_bytes, overhead);
         let before = self.target_bitrate.bits_per_second();
         self.target_bitrate = target;
         // A change of a percent is not worth an encoder's attention.
@@ -467,7 +513,7 @@ impl Endpoint {
     fn is_more_bandwidth_useful(&self) -> bool {
         match self.config.media.source {
             SourceLimits::Adaptive { max, .. } => self.target_bitrate < max,
-            SourceLimits::Fixed => false,
+            SourceLimits::Fixed => self.is_spending(),
         }
     }
 
@@ -480,6 +526,7 @@ impl Endpoint {
         self.scheduler.on_event(now, &event);
         self.events.push_back(Event::PathState { path, state });
         self.is_schedule_due = true;
+        self.update_standby(now);
         self.update_target();
     }
 

@@ -11,6 +11,7 @@ mod config;
 pub mod congestion;
 mod counters;
 mod endpoint;
+pub mod fec;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod liveness;
@@ -21,11 +22,13 @@ mod path_view;
 pub mod recovery;
 pub mod scheduler;
 mod session_view;
+mod standby;
 mod stream;
 mod wire;
 
 pub use config::{
-    Config, ConfigError, MediaConfig, PaddingPolicy, SessionKind, SourceLimits, StreamConfig,
+    Config, ConfigError, MediaConfig, PaddingPolicy, RetransmissionCopies, SessionKind,
+    SourceLimits, StreamConfig,
 };
 pub use counters::{PathCounters, SessionCounters};
 pub use endpoint::{DatagramMeta, Endpoint, Event, Timer, Transmit};

@@ -6,6 +6,7 @@
 
 mod reassembly;
 mod send_buffer;
+mod symbol;
 mod target;
 
 use core::fmt;
@@ -13,8 +14,9 @@ use core::fmt;
 use anabranch_units::{Importance, Instant};
 
 pub(crate) use reassembly::{Outcome, Reassembly, Taken};
-pub(crate) use send_buffer::{SendBuffer, Verdict};
-pub(crate) use target::target_bitrate;
+pub(crate) use send_buffer::{LostCopy, Retry, SendBuffer, Verdict};
+pub(crate) use symbol::{SYMBOL_HEAD_BYTES, Symbol};
+pub(crate) use target::{Bandwidth, target_bitrate, target_total};
 
 /// The largest frame, in bytes. A key frame of 4K video has about a megabyte.
 pub const MAX_FRAME_BYTES: usize = 8 << 20;

@@ -1,5 +1,7 @@
 //! One path: glue of controller, pacer, recovery, queue and liveness.
 
+mod fates;
+
 use std::collections::VecDeque;
 
 use anabranch_units::{DataRate, Duration, Instant};
@@ -8,12 +10,14 @@ use crate::config::{Config, PaddingPolicy, SessionKind};
 use crate::congestion::{CongestionController, ControlParameters, FeedbackSchedule, Timeout};
 use crate::counters::PathCounters;
 use crate::liveness::Liveness;
+use crate::media::FrameId;
 use crate::pacer::Pacer;
 use crate::path_view::{PathId, PathState, PathView};
 use crate::recovery::{Arrivals, Digest, PacketContent, Recovery, SentPacket};
 use crate::scheduler::{PacketKind, PacketView};
 use crate::session_view::SessionView;
 use crate::wire;
+use fates::Fates;
 
 /// How late a driver may wake an endpoint for a packet that was held until a path is ready.
 const LATE_WAKE: Duration = Duration::from_millis(2);
@@ -79,7 +83,10 @@ pub(crate) struct Path {
     pub(crate) doubted_until: Instant,
     /// When anything last arrived on this path.
     pub(crate) last_heard_at: Instant,
+    /// When a tracked packet last left.
+    pub(crate) last_sent_at: Instant,
     loss_ratio: f64,
+    fates: Fates,
     pub(crate) counters: PathCounters,
 }
 
@@ -198,9 +205,15 @@ impl Path {
             last_reported_at: Instant::ZERO,
             doubted_until: Instant::ZERO,
             last_heard_at: now,
+            last_sent_at: now,
             loss_ratio: 0.0,
+            fates: Fates::default(),
             counters: PathCounters::default(),
         }
+    }
+
+    pub(crate) fn is_metered(&self) -> bool {
+        self.options.is_metered
     }
 
     pub(crate) fn state(&self) -> PathState {
@@ -223,11 +236,18 @@ impl Path {
             min_rtt: rtt.min_rtt(),
             bytes_in_flight: self.recovery.bytes_in_flight(),
             queued_bytes: self.queued_bytes,
+            queued_retransmission_bytes: self
+                .bound_retransmissions
+                .iter()
+                .map(|packet| u64::from(packet.bytes))
+                .sum(),
             congestion_window: self.control.congestion_window,
             pacing_rate: self.control.pacing_rate,
             bandwidth: self.control.target_rate,
             sendable_bytes: self.sendable_bytes(max_packet_bytes, now),
             loss_ratio: self.loss_ratio,
+            recent_max_loss: self.fates.process().recent_max(),
+            loss_burst_packets: self.fates.process().burst_packets(),
             weight: self.options.weight,
             is_metered: self.options.is_metered,
             is_standby: false,
@@ -305,6 +325,31 @@ impl Path {
             .chain(self.bound_sources.drain(..))
     }
 
+    /// Whether a copy of this fragment waits here.
+    pub(crate) fn has_bound_copy_of(&self, packet: &PacketView) -> bool {
+        let is_copy = |bound: &PacketView| {
+            bound.frame == packet.frame
+                && bound.fragment == packet.fragment
+                && bound.kind == packet.kind
+        };
+        let sources = self.bound_sources.iter();
+        packet.kind == PacketKind::Source && sources.rev().any(is_copy)
+    }
+
+    /// Drops all bound packets of a frame.
+    pub(crate) fn unbind_frame(&mut self, frame: FrameId) {
+        let queued_bytes = &mut self.queued_bytes;
+        for queue in [&mut self.bound_retransmissions, &mut self.bound_sources] {
+            queue.retain(|packet| {
+                let is_other = packet.frame != frame;
+                if !is_other {
+                    *queued_bytes -= u64::from(packet.bytes);
+                }
+                is_other
+            });
+        }
+    }
+
     /// The next bound packet, if pacer and window let it go now.
     pub(crate) fn pop_bound(&mut self, now: Instant) -> Option<PacketView> {
         if self.queued_bytes == 0 || self.ready_at() > now {
@@ -320,6 +365,26 @@ impl Path {
             .or_else(|| self.bound_sources.pop_front())?;
         self.queued_bytes -= u64::from(packet.bytes);
         Some(packet)
+    }
+
+    /// Whether the packet, if it leaves now, arrives after its deadline. While media waits for long
+    /// every packet leaves as late as it may, so that a misjudged round trip would make all of them
+    /// late: what is sent for the first time has to be there with a sixteenth of its time to spare.
+    pub(crate) fn is_too_late_for(
+        &self,
+        now: Instant,
+        packet: &PacketView,
+        lifetime: Duration,
+    ) -> bool {
+        let rtt = self.recovery.rtt();
+        let (Some(deadline), Some(latest)) = (packet.deadline, rtt.latest()) else {
+            return false;
+        };
+        let margin = match packet.kind {
+            PacketKind::Retransmission => Duration::ZERO,
+            PacketKind::Source | PacketKind::Repair { .. } => lifetime / 16,
+        };
+        now + latest / 2 + margin > deadline
     }
 
     pub(crate) fn has_bound(&self) -> bool {
@@ -353,15 +418,18 @@ impl Path {
         policy: PaddingPolicy,
         is_more_useful: bool,
     ) -> Option<Instant> {
+        // The cheapest question first: it is asked after every event.
+        let not_before = match policy {
+            PaddingPolicy::Never => return None,
+            PaddingPolicy::Always => Instant::ZERO,
+            PaddingPolicy::WhileProbing if self.control.padding_rate.is_zero() => return None,
+            PaddingPolicy::WhileProbing if !is_more_useful => return None,
+            PaddingPolicy::WhileProbing => self.padding_at,
+        };
         if self.has_bound() || self.state() != PathState::Active || !self.has_window() {
             return None;
         }
-        match policy {
-            PaddingPolicy::Never => None,
-            PaddingPolicy::Always => Some(self.ready_at()),
-            PaddingPolicy::WhileProbing => (is_more_useful && !self.control.padding_rate.is_zero())
-                .then(|| self.ready_at().max(self.padding_at)),
-        }
+        Some(self.ready_at().max(not_before))
     }
 
     /// A tracked packet of `bytes` bytes on the wire leaves.
@@ -372,6 +440,7 @@ impl Path {
         content: PacketContent,
     ) -> SentPacket {
         let packet = self.recovery.on_sent(now, bytes, content);
+        self.last_sent_at = now;
         self.pacer.on_sent(now, bytes, self.control.pacing_rate);
         self.padding_at = match self.control.padding_rate {
             DataRate::ZERO => now,
@@ -394,6 +463,7 @@ impl Path {
             self.schedule.on_acked(packet.sent.packet_number);
         }
         self.count_losses(digest);
+        self.fates.on_digest(now, digest);
         let window = self.control.congestion_window;
         if window.is_some_and(|window| digest.prior_bytes_in_flight >= window) {
             self.window_open_since = now;
@@ -417,6 +487,11 @@ impl Path {
             self.schedule.want(wanted);
             self.recovery.set_max_feedback_delay(wanted.longest_delay());
         }
+    }
+
+    /// All that flew on the path has been taken out of flight: it has been silent.
+    pub(crate) fn on_silence(&mut self) {
+        self.fates.skip_until(self.recovery.next_packet_number());
     }
 
     /// Tells the controller of a timeout.

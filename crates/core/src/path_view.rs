@@ -65,9 +65,13 @@ impl PathSet {
 
     /// The paths in ascending order.
     pub fn iter(self) -> impl Iterator<Item = PathId> {
-        (0..PathId::LIMIT as u8)
-            .map(PathId)
-            .filter(move |path| self.contains(*path))
+        let mut rest = self.0;
+        core::iter::from_fn(move || {
+            let first = rest.trailing_zeros();
+            // Clears the lowest bit.
+            rest &= rest.wrapping_sub(1);
+            (first < u32::BITS).then_some(PathId(first as u8))
+        })
     }
 }
 
@@ -119,6 +123,8 @@ pub struct PathView {
     pub bytes_in_flight: u64,
     /// Bytes on the wire bound to this path that wait for its pacer or window.
     pub queued_bytes: u64,
+    /// Retransmissions among them, which leave first.
+    pub queued_retransmission_bytes: u64,
     /// The controller's window in bytes, if it has one.
     pub congestion_window: Option<u64>,
     /// The controller's pacing rate, if it paces.
@@ -129,7 +135,12 @@ pub struct PathView {
     pub sendable_bytes: u64,
     /// Lost / sent packets, smoothed over about a hundred packets, 0 to 1.
     pub loss_ratio: f64,
+    /// The highest share of packets lost over about a second, of the last ten seconds, 0 to 1.
+    pub recent_max_loss: f64,
+    /// Mean number of packets lost in a row, over about ten seconds; at least 1.
+    pub loss_burst_packets: f64,
     /// The user's preference: traffic shares follow it where the scheduler can choose freely.
+    /// Schedulers are shown times and rates with the weight in them already.
     pub weight: f64,
     /// Whether the user pays by volume.
     pub is_metered: bool,
@@ -163,11 +174,64 @@ impl PathView {
             .unwrap_or(self.bandwidth)
             .max(DataRate::from_bits_per_second(1))
     }
+
+    /// Makes of this the path as schedulers are shown it: `weight` times as near and as fast as it
+    /// is. So costs in time fall and shares of bandwidth rise with the weight, in every scheduler
+    /// alike. Bytes and windows stay what they are.
+    pub(crate) fn apply_weight(&mut self) {
+        let weight = self.weight;
+        if weight == 1.0 || !weight.is_finite() || weight <= 0.0 {
+            self.weight = 1.0;
+            return;
+        }
+        let nearer = |time: Duration| time.mul_f64(1.0 / weight);
+        self.smoothed_rtt = self.smoothed_rtt.map(nearer);
+        self.latest_rtt = self.latest_rtt.map(nearer);
+        self.min_rtt = self.min_rtt.map(nearer);
+        self.rtt_variation = nearer(self.rtt_variation);
+        self.pacing_rate = self.pacing_rate.map(|rate| rate.mul_f64(weight));
+        self.bandwidth = self.bandwidth.mul_f64(weight);
+    }
+
+    /// A time that a scheduler has computed of this view, as clocks have it: without the weight.
+    pub(crate) fn unweighted(&self, time: Duration) -> Duration {
+        match self.weight {
+            1.0 => time,
+            weight => time.mul_f64(weight),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_weight_makes_a_path_nearer_and_faster_and_nothing_else() {
+        let mut view = PathView {
+            latest_rtt: Some(Duration::from_millis(90)),
+            pacing_rate: Some(DataRate::from_megabits_per_second(4)),
+            bandwidth: DataRate::from_megabits_per_second(2),
+            queued_bytes: 7,
+            weight: 3.0,
+            ..PathView::default()
+        };
+        view.apply_weight();
+        assert_eq!(view.latest_rtt, Some(Duration::from_millis(30)));
+        assert_eq!(view.drain_rate(), DataRate::from_megabits_per_second(12));
+        assert_eq!(view.bandwidth, DataRate::from_megabits_per_second(6));
+        assert_eq!((view.queued_bytes, view.smoothed_rtt), (7, None));
+        assert_eq!(
+            view.unweighted(Duration::from_millis(30)),
+            Duration::from_millis(90)
+        );
+        // What is no weight counts as one.
+        for weight in [1.0, 0.0, -1.0, f64::NAN] {
+            let mut same = PathView { weight, ..view };
+            same.apply_weight();
+            assert_eq!((same.weight, same.bandwidth), (1.0, view.bandwidth));
+        }
+    }
 
     #[test]
     fn a_path_set_holds_what_was_put_in() {

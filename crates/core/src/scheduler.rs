@@ -7,12 +7,23 @@
 //! one file in `scheduler/`, one line in [`SCHEDULERS`].
 
 mod anabranch;
+mod binding;
 #[cfg(test)]
 mod contract;
+mod daps;
+mod dems;
+mod edcld;
+mod frame_wise;
+mod mdp;
 mod min_cost;
+mod oms;
 mod one_by_one;
+mod qaware;
+mod redundant;
 mod repair_placement;
 mod round_robin;
+mod sfl;
+mod stms;
 #[cfg(test)]
 mod testing;
 mod wrr;
@@ -26,7 +37,7 @@ use crate::media::FrameId;
 use crate::path_view::{PathId, PathSet, PathView};
 use crate::session_view::SessionView;
 
-pub use one_by_one::{OneByOne, PathChoice, PathCost, transfer_cost};
+pub use one_by_one::{OneByOne, PathChoice, PathCost, retransmission_cost, transfer_cost};
 pub use repair_placement::RepairPlacement;
 
 /// Binds packets to paths.
@@ -50,6 +61,12 @@ pub trait Scheduler: Debug + Send {
     /// When the scheduler wants to be asked again though nothing has happened.
     fn wake_at(&self) -> Option<Instant> {
         None
+    }
+
+    /// Whether every packet goes to every path, so that their rates do not add up: the encoder is
+    /// asked for what the best of them carries.
+    fn is_redundant(&self) -> bool {
+        false
     }
 }
 
@@ -151,6 +168,17 @@ pub enum SchedulerEvent {
         /// Its bytes on the wire.
         bytes: u32,
     },
+    /// A fragment has arrived, or a copy of it.
+    Delivered {
+        /// On this path.
+        path: PathId,
+        /// A fragment of this frame.
+        frame: FrameId,
+        /// Which one.
+        fragment: u16,
+        /// When, by the peer's clock: good for differences only.
+        received_at: Instant,
+    },
     /// A packet is lost.
     Lost {
         /// On this path.
@@ -182,14 +210,59 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
         build: anabranch::build,
     },
     SchedulerEntry {
+        name: "daps",
+        summary: "places in a list of coming arrivals, by rate and delay (Kuhn et al. 2014)",
+        build: daps::build,
+    },
+    SchedulerEntry {
+        name: "dems",
+        summary: "frames from both ends, repeated where the paths meet (Guo et al. 2017)",
+        build: dems::build,
+    },
+    SchedulerEntry {
+        name: "edcld",
+        summary: "shares that level the paths' delays (Prabhavat et al. 2011; Zhang & Lei eq. 17)",
+        build: edcld::build,
+    },
+    SchedulerEntry {
+        name: "mdp",
+        summary: "a Markov decision process over the paths' backlogs (Bui et al. 2010)",
+        build: mdp::build,
+    },
+    SchedulerEntry {
         name: "min-cost",
         summary: "the path with the least RTT/2 + queue/rate (Zhang & Lei §4.2; the default)",
         build: min_cost::build,
     },
     SchedulerEntry {
+        name: "oms",
+        summary: "the path that delivers first, shares kept (Cetinkaya & Knightly 2004)",
+        build: oms::build,
+    },
+    SchedulerEntry {
+        name: "qaware",
+        summary: "local queue at its measured rate + RTT/2 (Shreedhar et al. 2018)",
+        build: qaware::build,
+    },
+    SchedulerEntry {
+        name: "redundant",
+        summary: "every packet on every path (MPTCP's redundant scheduler)",
+        build: redundant::build,
+    },
+    SchedulerEntry {
         name: "round-robin",
         summary: "one packet per path in turn",
         build: round_robin::build,
+    },
+    SchedulerEntry {
+        name: "sfl",
+        summary: "each frame poured over the paths like water (Wu et al. 2015)",
+        build: sfl::build,
+    },
+    SchedulerEntry {
+        name: "stms",
+        summary: "slow paths run ahead by what the fast one brings meanwhile (Shi et al. 2018)",
+        build: stms::build,
     },
     SchedulerEntry {
         name: "wrr",

@@ -6,6 +6,7 @@
 //! `secure`.
 
 mod feedback;
+mod repair;
 mod stream;
 mod truncated;
 mod varint;
@@ -19,6 +20,9 @@ use varint::{read, write};
 
 pub use feedback::FeedbackReport;
 pub(crate) use feedback::{MAX_ARRIVALS, MAX_RANGES, OutgoingReport};
+pub(crate) use repair::{
+    MAX_RECOVERED, RecoveredSymbols, RepairHead, write_repair, write_symbols_recovered,
+};
 pub(crate) use stream::{
     SEGMENT_HEADER_BYTES, SegmentHeader, write_segment, write_stream_ack, write_stream_blocked,
 };
@@ -35,16 +39,32 @@ const PATH_CHALLENGE: u8 = 0x04;
 const PATH_RESPONSE: u8 = 0x05;
 const PATH_STATUS: u8 = 0x06;
 const CLOSE: u8 = 0x07;
+const REPAIR: u8 = 0x20;
+const SYMBOLS_RECOVERED: u8 = 0x21;
 
 const KEY_FRAME_FLAG: u8 = 0x01;
 const DISPOSABLE_FLAG: u8 = 0x02;
+const SYMBOL_FLAG: u8 = 0x04;
 const IMMEDIATE_ON_CE_FLAG: u8 = 0x01;
 
 /// Kind byte and truncated packet number.
 pub(crate) const TRACKED_HEADER_BYTES: usize = 5;
 /// The most bytes that a fragment adds to its payload: tracked header, type, frame, index, count,
 /// flags, capture time.
-pub(crate) const MAX_FRAGMENT_HEADER_BYTES: usize = TRACKED_HEADER_BYTES + 1 + 8 + 4 + 4 + 1 + 4;
+const MAX_FRAGMENT_HEADER_BYTES: usize = TRACKED_HEADER_BYTES + 1 + 8 + 4 + 4 + 1 + 4;
+/// What a symbol number adds to that.
+const SYMBOL_NUMBER_BYTES: usize = 4;
+
+/// The most bytes that a fragment adds to its payload, with a symbol number if it has one. A repair
+/// symbol adds no more to the longest fragment in it.
+pub(crate) const fn max_fragment_header_bytes(has_symbol_number: bool) -> u32 {
+    let symbol_number = if has_symbol_number {
+        SYMBOL_NUMBER_BYTES
+    } else {
+        0
+    };
+    (MAX_FRAGMENT_HEADER_BYTES + symbol_number) as u32
+}
 
 /// Whether the datagram has a packet number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +84,14 @@ pub(crate) enum WireFrame<'a> {
     Fragment {
         header: FragmentHeader,
         captured_at_micros: u32,
+        /// The low 32 bits of its symbol number, if the session uses FEC.
+        symbol: Option<u32>,
         payload: &'a [u8],
     },
+    /// The rest of the datagram is this repair symbol.
+    Repair { head: RepairHead, bytes: &'a [u8] },
+    /// These fragments were lost, and repairs have recovered them.
+    SymbolsRecovered(RecoveredSymbols<'a>),
     /// A report about `path`, in the [`FeedbackReport`] given to [`Frames::next`].
     Feedback { path: PathId },
     /// When the receiver of this frame shall report about the path that it came on.
@@ -143,8 +169,13 @@ impl<'a> Frames<'a> {
                 let frame = FrameId(read(rest)?);
                 let fragment = u16::try_from(read(rest)?).ok()?;
                 let fragment_count = u16::try_from(read(rest)?).ok()?;
-                let importance = read_importance(rest)?;
+                let flags = read_u8(rest)?;
+                let importance = importance_of(flags)?;
                 let captured_at_micros = read_u32(rest)?;
+                let symbol = match flags & SYMBOL_FLAG {
+                    0 => None,
+                    _ => Some(read_u32(rest)?),
+                };
                 if fragment >= fragment_count || rest.is_empty() {
                     return None;
                 }
@@ -158,9 +189,12 @@ impl<'a> Frames<'a> {
                 WireFrame::Fragment {
                     header,
                     captured_at_micros,
+                    symbol,
                     payload,
                 }
             }
+            REPAIR => repair::read_repair(rest)?,
+            SYMBOLS_RECOVERED => WireFrame::SymbolsRecovered(RecoveredSymbols::read(rest)?),
             FEEDBACK => WireFrame::Feedback {
                 path: report.read(rest)?,
             },
@@ -206,6 +240,7 @@ pub(crate) fn write_untracked_header(out: &mut Vec<u8>) {
 pub(crate) fn write_fragment(
     header: FragmentHeader,
     captured_at: Instant,
+    symbol: Option<u64>,
     payload: &[u8],
     out: &mut Vec<u8>,
 ) {
@@ -213,8 +248,12 @@ pub(crate) fn write_fragment(
     write(header.frame.0, out);
     write(u64::from(header.fragment), out);
     write(u64::from(header.fragment_count), out);
-    out.push(importance_flags(header.importance));
+    let symbol_flag = if symbol.is_some() { SYMBOL_FLAG } else { 0 };
+    out.push(importance_flags(header.importance) | symbol_flag);
     out.extend_from_slice(&(captured_at.as_micros() as u32).to_le_bytes());
+    if let Some(symbol) = symbol {
+        out.extend_from_slice(&(symbol as u32).to_le_bytes());
+    }
     out.extend_from_slice(payload);
 }
 
@@ -288,8 +327,9 @@ fn read_span(bytes: &mut &[u8]) -> Option<Duration> {
     Some(Duration::from_micros(read(bytes)?.min(10_000_000)))
 }
 
-fn read_importance(bytes: &mut &[u8]) -> Option<Importance> {
-    match read_u8(bytes)? & (KEY_FRAME_FLAG | DISPOSABLE_FLAG) {
+/// What flags of a fragment or of a symbol say; `None` if they contradict each other.
+pub(crate) fn importance_of(flags: u8) -> Option<Importance> {
+    match flags & (KEY_FRAME_FLAG | DISPOSABLE_FLAG) {
         0 => Some(Importance::Reference),
         KEY_FRAME_FLAG => Some(Importance::Key),
         DISPOSABLE_FLAG => Some(Importance::Disposable),
@@ -297,7 +337,7 @@ fn read_importance(bytes: &mut &[u8]) -> Option<Importance> {
     }
 }
 
-fn importance_flags(importance: Importance) -> u8 {
+pub(crate) fn importance_flags(importance: Importance) -> u8 {
     match importance {
         Importance::Key => KEY_FRAME_FLAG,
         Importance::Reference => 0,

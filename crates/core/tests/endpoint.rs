@@ -506,3 +506,54 @@ fn a_fixed_source_survives_the_death_of_one_of_two_paths() {
         );
     }
 }
+
+#[test]
+fn held_packets_leave_in_bursts_where_the_pacer_allows_them_and_paths_may_come_and_go() {
+    for scheduler in anabranch_core::scheduler::SCHEDULERS {
+        let config = Config {
+            scheduler: scheduler.name.into(),
+            ..fixed(MBIT(4))
+        };
+        let paths = vec![
+            TestPath::new(8, 20),
+            TestPath::new(8, 50),
+            TestPath::new(8, 30),
+        ];
+        let mut network = Network::new(config, paths);
+        network.sender.remove_path(network.now, PathId(2));
+        let frame = |network: &mut Network| {
+            network.send(12_000, false);
+            let next_at = network.now + Duration::from_millis(40);
+            network.run_until(next_at);
+        };
+        (0..25).for_each(|_| frame(&mut network));
+        let now = network.now;
+        network.sender.remove_path(now, PathId(0));
+        (0..25).for_each(|_| frame(&mut network));
+        network.run_until(Instant::from_secs(3));
+        let ids: Vec<u64> = network
+            .received
+            .iter()
+            .map(|(_, frame)| frame.id.0)
+            .collect();
+        assert_eq!(ids, (0..50).collect::<Vec<_>>(), "{}", scheduler.name);
+        assert_eq!(network.sent_on[2], 0, "{}", scheduler.name);
+    }
+}
+
+#[test]
+fn redundant_asks_the_encoder_for_what_the_best_path_carries_not_for_the_sum() {
+    let target = |scheduler: &str| {
+        let config = Config {
+            scheduler: scheduler.into(),
+            ..fixed(MBIT(4))
+        };
+        let paths = vec![TestPath::new(8, 20), TestPath::new(8, 50)];
+        let mut network = Network::new(config, paths);
+        network.send(1_000, true);
+        network.run_until(Instant::from_secs(1));
+        network.sender.target_bitrate()
+    };
+    assert_eq!(target("redundant"), MBIT(4).mul_f64(0.8));
+    assert_eq!(target("min-cost"), MBIT(8).mul_f64(0.8));
+}

@@ -1,5 +1,5 @@
-//! Scenarios × controllers, or schedulers: means over seeds, and which differences are more than
-//! chance.
+//! Scenarios × controllers, schedulers or any settings: means over seeds, and which differences
+//! are more than chance.
 //!
 //! The *controller under test* of a scenario is that of its first flow; every flow that has the
 //! same one, options of its own aside, gets the one that is compared, and the others, which are its
@@ -10,18 +10,19 @@
 
 mod output;
 mod statistics;
+mod vary;
 
 use anabranch_core::congestion::{self, UnknownController};
-use anabranch_core::scheduler::SCHEDULERS;
 
 use crate::metrics::{METRICS, Metric, Scope, Statistics, Subject};
 use crate::run::{Progress, RunError, RunOptions, in_parallel, run_outcomes};
-use crate::scenario::{FlowSpec, Scenario};
+use crate::scenario::{FlowSpec, Scenario, ScenarioError, schedulers};
 
 pub use output::{
     COMPARISON_SCHEMA, comparison_csv, comparison_json, comparison_svg, comparison_table,
 };
 pub use statistics::{Estimate, student_t_975};
+pub use vary::{Vary, VaryError};
 
 /// What one column of a comparison has in the place of what is under test.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,14 +31,19 @@ pub struct Column {
     pub controller: Option<String>,
     /// The scheduler; `None`: the scenario's own.
     pub scheduler: Option<String>,
+    /// Keys of the scenario and what they are set to, as by `--set`.
+    pub settings: Vec<(String, String)>,
 }
 
 impl Column {
     /// What it is called.
     pub fn label(&self) -> String {
         let parts = [&self.controller, &self.scheduler];
-        let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
-        parts.join(" + ")
+        let names = parts.into_iter().flatten().cloned();
+        let short = |key: &str| key.strip_prefix(vary::FIRST_FLOW).unwrap_or(key).to_owned();
+        let settings = self.settings.iter();
+        let settings = settings.map(|(key, value)| format!("{}={value}", short(key)));
+        names.chain(settings).collect::<Vec<_>>().join(" + ")
     }
 
     /// Every controller with every scheduler; an empty list stands for the scenario's own.
@@ -53,9 +59,26 @@ impl Column {
             schedulers.iter().map(move |scheduler| Column {
                 controller: controller.clone(),
                 scheduler: scheduler.clone(),
+                settings: Vec::new(),
             })
         });
         columns.collect()
+    }
+
+    /// A scenario as `load` reads it with these overrides, for each column with its own.
+    ///
+    /// # Errors
+    /// [`ScenarioError`], for a key or value that the scenario cannot have.
+    pub fn scenarios(
+        columns: &[Column],
+        load: impl Fn(&[String]) -> Result<Scenario, ScenarioError>,
+    ) -> Result<Vec<Scenario>, ScenarioError> {
+        let of = |column: &Column| {
+            let settings = column.settings.iter();
+            let settings = settings.map(|(key, value)| format!("{key}={value}"));
+            load(&settings.collect::<Vec<_>>())
+        };
+        columns.iter().map(of).collect()
     }
 
     /// The scenario with this column's controller and scheduler.
@@ -175,14 +198,15 @@ pub const USUAL_METRICS: [&str; 7] = [
     "frames-on-time",
 ];
 
-/// Runs every scenario in every column with the seeds 1 to `seed_count`, on `threads` threads (0:
-/// one per core). `metrics` are names of [`METRICS`], of all flows together, or of the flow or link
-/// named after a dot; those of links, without a name, are of every link that has a rate.
+/// Runs every scenario, each as it is for every column ([`Column::scenarios`]), with the seeds 1 to
+/// `seed_count`, on `threads` threads (0: one per core). `metrics` are names of [`METRICS`], of all
+/// flows together, or of the flow or link named after a dot; those of links, without a name, are of
+/// every link that has a rate.
 ///
 /// # Errors
 /// [`CompareError`].
 pub fn compare(
-    scenarios: &[Scenario],
+    scenarios: &[Vec<Scenario>],
     columns: &[Column],
     metrics: &[String],
     seed_count: u64,
@@ -191,17 +215,17 @@ pub fn compare(
 ) -> Result<Comparison, CompareError> {
     columns.iter().try_for_each(check)?;
     let mut rows = Vec::new();
-    for (place, scenario) in scenarios.iter().enumerate() {
+    let firsts: Vec<&Scenario> = scenarios.iter().filter_map(|all| all.first()).collect();
+    for (place, scenario) in firsts.iter().enumerate() {
         for text in metrics {
             for (metric, subject) in subjects(scenario, text)? {
                 rows.push((place, metric, subject));
             }
         }
     }
-    let pairs = scenarios.iter().flat_map(|scenario| {
-        columns
-            .iter()
-            .map(move |column| column.applied_to(scenario))
+    let pairs = scenarios.iter().flat_map(|of_columns| {
+        let pairs = columns.iter().zip(of_columns);
+        pairs.map(|(column, scenario)| column.applied_to(scenario))
     });
     let pairs: Vec<Scenario> = pairs.collect();
     let jobs = pairs
@@ -226,9 +250,9 @@ pub fn compare(
     let row = |(place, metric, subject): (usize, &'static Metric, Subject)| {
         let of_scenario = &by_pair[place * columns.len()..(place + 1) * columns.len()];
         ComparisonRow {
-            scenario: scenarios[place].name.clone(),
+            scenario: firsts[place].name.clone(),
             metric,
-            subject: subject_name(&scenarios[place], subject),
+            subject: subject_name(firsts[place], subject),
             cells: cells(of_scenario, metric, subject),
         }
     };
@@ -267,13 +291,10 @@ fn check(column: &Column) -> Result<(), CompareError> {
         congestion::check(controller)?;
     }
     match &column.scheduler {
-        Some(name) if SCHEDULERS.iter().all(|entry| entry.name != name) => {
-            let known: Vec<&str> = SCHEDULERS.iter().map(|entry| entry.name).collect();
-            Err(CompareError::Scheduler {
-                name: name.clone(),
-                known: known.join(", "),
-            })
-        }
+        Some(name) if !schedulers().contains(name) => Err(CompareError::Scheduler {
+            name: name.clone(),
+            known: schedulers().join(", "),
+        }),
         _ => Ok(()),
     }
 }

@@ -24,6 +24,7 @@ mod scenario;
 mod sweep;
 mod trace;
 
+pub use anabranch_sim::ORACLE;
 pub use chart::{Bar, BarKind, Bars, Chart, Line, Lines};
 pub use plot::{PlotError, plot};
 pub use report::{

@@ -3,6 +3,7 @@
 
 mod catalogue;
 mod fairness;
+mod fragments;
 mod histogram;
 mod rates;
 mod record;
@@ -10,6 +11,7 @@ mod recorder;
 mod series;
 mod statistics;
 mod variation;
+mod viewer;
 mod window;
 
 pub use catalogue::{METRICS, Metric, Scope, Subject, Unit};
@@ -18,8 +20,8 @@ pub use histogram::Histogram;
 pub use rates::RateSamples;
 pub use series::{FlowSeries, LinkSeries, Series};
 pub use statistics::{
-    Distribution, DropReport, FlowStatistics, FrameStatistics, LinkStatistics, PathStatistics,
-    Statistics, Traffic,
+    Distribution, DropReport, FlowStatistics, FragmentStatistics, FrameStatistics, LinkStatistics,
+    PathStatistics, PlayerStatistics, Statistics, Traffic,
 };
 pub use variation::Variation;
 pub use window::Window;

@@ -15,9 +15,10 @@ mod ns3;
 mod report;
 mod study;
 mod zhang_delay_bbr;
+mod zhang_multipath;
 
 pub use cache::Cache;
-pub use claim::{Case, Claim, Paper};
+pub use claim::{Case, Claim, Paper, Subject, Swap};
 pub use evidence::{Evidence, Points, RunRecord, Span};
 pub use html::findings_html;
 pub use judgement::{Expect, Judgement, Measured, Samples, Verdict};
@@ -26,10 +27,15 @@ pub use study::{Study, StudyError, StudyOptions};
 
 /// Every claim, paper by paper.
 pub fn claims() -> impl Iterator<Item = &'static Claim> {
-    [zhang_delay_bbr::CLAIMS, grieco_arc::CLAIMS, ns3::CLAIMS]
-        .into_iter()
-        .flatten()
-        .copied()
+    [
+        zhang_delay_bbr::CLAIMS,
+        zhang_multipath::CLAIMS,
+        grieco_arc::CLAIMS,
+        ns3::CLAIMS,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
 }
 
 /// The claims that are meant by any of `selections`, each a paper's key, an ID or the beginning of
@@ -64,13 +70,14 @@ mod tests {
     #[test]
     fn every_claim_can_be_planned() {
         let all: Vec<_> = claims().collect();
-        let study = Study::new(&all, None).unwrap_or_else(|error| panic!("{error}"));
+        let study = Study::new(&all, Swap::default()).unwrap_or_else(|error| panic!("{error}"));
         assert!(study.scenario_count() > 0);
         for claim in all {
-            let has_runs = !(claim.cases)(claim.controller.unwrap_or_default()).is_empty();
+            let has_runs = !(claim.cases)(claim.subject.name()).is_empty();
             assert!(
-                has_runs || claim.controller.is_none(),
-                "{claim:?} is about a controller"
+                has_runs || claim.subject == Subject::SetUp,
+                "{claim:?} is about {:?}",
+                claim.subject
             );
         }
     }

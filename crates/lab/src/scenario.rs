@@ -25,6 +25,7 @@ use shape::{Key, Shape};
 
 pub use error::ScenarioError;
 pub use expect::Expectation;
+pub(crate) use flow::schedulers;
 pub use flow::{BulkSpec, FlowKind, FlowSpec, MediaSpec, PathSpec, RawSpec, ShortSpec};
 pub use link::{LinkSpec, RouteSpec};
 pub use schema::schema;

@@ -2,8 +2,8 @@
 
 use anabranch_lab::Scenario;
 use anabranch_lab::compare::{
-    Column, CompareError, Comparison, compare, comparison_csv, comparison_json, comparison_svg,
-    comparison_table,
+    Column, CompareError, Comparison, Vary, compare, comparison_csv, comparison_json,
+    comparison_svg, comparison_table,
 };
 
 /// Two flows of what is under test and one that is their company.
@@ -16,8 +16,10 @@ flow-defaults = { paths = ["path"], controller = "delay-bbr", fixed-rate = "500 
 flows = [{ name = "ours", count = 2 }, { name = "company", controller = "new-reno" }]
 "#;
 
-fn tiny(name: &str) -> Scenario {
-    Scenario::parse(name, TINY, &[]).unwrap()
+/// As each column has it.
+fn of_columns(name: &str, columns: &[Column]) -> Vec<Scenario> {
+    let load = |settings: &[String]| Scenario::parse(name, TINY, settings);
+    Column::scenarios(columns, load).unwrap()
 }
 
 fn texts(names: &[&str]) -> Vec<String> {
@@ -27,7 +29,7 @@ fn texts(names: &[&str]) -> Vec<String> {
 fn compared(controllers: &[&str], metrics: &[&str]) -> Result<Comparison, CompareError> {
     let columns = Column::product(&texts(controllers), &[]);
     compare(
-        &[tiny("a.toml"), tiny("b.toml")],
+        &["a.toml", "b.toml"].map(|name| of_columns(name, &columns)),
         &columns,
         &texts(metrics),
         4,
@@ -106,7 +108,8 @@ fn what_cannot_be_compared_is_named() {
     assert!(message(&["fixed"], &["speed"]).contains("\"speed\""));
     assert!(message(&["fixed"], &["loss.nobody"]).contains("loss.nobody"));
     let columns = Column::product(&[], &texts(&["no"]));
-    let result = compare(&[tiny("a")], &columns, &texts(&["loss"]), 1, 0, &|_| ());
+    let scenarios = [of_columns("a", &columns)];
+    let result = compare(&scenarios, &columns, &texts(&["loss"]), 1, 0, &|_| ());
     assert!(result.unwrap_err().to_string().contains("no scheduler"));
 }
 
@@ -115,4 +118,32 @@ fn columns_are_every_pair() {
     let columns = Column::product(&texts(&["a", "b"]), &texts(&["x", "y"]));
     let labels: Vec<String> = columns.iter().map(Column::label).collect();
     assert_eq!(labels, ["a + x", "a + y", "b + x", "b + y"]);
+}
+
+#[test]
+fn any_key_of_the_first_flow_can_vary() {
+    let vary: Vary = "fixed-rate=400 kbit/s,800 kbit/s".parse().unwrap();
+    let columns = vary.over(&Column::product(&texts(&["fixed"]), &[]));
+    let scenarios = [of_columns("a", &columns)];
+    let metrics = texts(&["throughput.ours-1", "throughput.company"]);
+    let comparison = compare(&scenarios, &columns, &metrics, 2, 0, &|_| ()).unwrap();
+    let means = comparison.rows[0].cells.iter();
+    let means: Vec<f64> = means.map(|cell| cell.estimate.unwrap().mean).collect();
+    assert!((means[1] / means[0] - 2.0).abs() < 0.05, "{means:?}");
+    let labels: Vec<String> = columns.iter().map(Column::label).collect();
+    assert_eq!(
+        labels,
+        [
+            "fixed + fixed-rate=400 kbit/s",
+            "fixed + fixed-rate=800 kbit/s"
+        ]
+    );
+    let json: serde_json::Value = serde_json::from_str(&comparison_json(&comparison)).unwrap();
+    let setting = "flows.0.fixed-rate=800 kbit/s";
+    assert_eq!(json["columns"][1]["settings"][0], setting);
+    assert!(comparison_csv(&comparison).contains(setting));
+    let load = |settings: &[String]| Scenario::parse("a", TINY, settings);
+    let wrong: Vary = "no-key=1".parse().unwrap();
+    let error = Column::scenarios(&wrong.over(&[Column::default()]), load).unwrap_err();
+    assert!(error.to_string().contains("no-key"), "{error}");
 }

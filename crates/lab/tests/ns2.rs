@@ -2,13 +2,13 @@
 //! source; the claims `S2-ns2-…` say how near is near. `anabranch reproduce S2-ns2` does the same
 //! with ten seeds.
 
-use anabranch_lab::papers::{Study, StudyOptions, Verdict, selected};
+use anabranch_lab::papers::{Study, StudyOptions, Swap, Verdict, selected};
 
 #[test]
 fn tfrc_and_reno_get_what_they_get_in_ns_2() {
     let claims = selected(&["S2-ns2".to_owned()]).unwrap();
     assert_eq!(claims.len(), 13);
-    let study = Study::new(&claims, None).unwrap_or_else(|error| panic!("{error}"));
+    let study = Study::new(&claims, Swap::default()).unwrap_or_else(|error| panic!("{error}"));
     let options = StudyOptions {
         seed_count: 4,
         threads: 0,

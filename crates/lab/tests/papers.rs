@@ -1,8 +1,8 @@
 //! Published claims: that their verdicts can fail, and that runs which are kept change nothing.
 
 use anabranch_lab::papers::{
-    Cache, Claim, Finding, Study, StudyOptions, Verdict, claims, findings_html, findings_json,
-    selected,
+    Cache, Claim, Finding, Study, StudyOptions, Subject, Swap, Verdict, claims, findings_html,
+    findings_json, selected,
 };
 
 fn options(cache: Option<Cache>) -> StudyOptions {
@@ -13,7 +13,7 @@ fn options(cache: Option<Cache>) -> StudyOptions {
     }
 }
 
-fn findings(claims: &[&'static Claim], swap: Option<&str>, cache: Option<Cache>) -> Vec<Finding> {
+fn findings(claims: &[&'static Claim], swap: Swap<'_>, cache: Option<Cache>) -> Vec<Finding> {
     let study = Study::new(claims, swap).unwrap_or_else(|error| panic!("{error}"));
     study.findings(&options(cache), &|_| ()).unwrap()
 }
@@ -25,10 +25,31 @@ fn named(id: &str) -> Vec<&'static Claim> {
 /// A claim about a controller that holds for one which hears nothing says nothing.
 #[test]
 fn no_claim_holds_for_a_controller_at_a_fixed_rate() {
-    let about_controllers: Vec<&'static Claim> = claims()
-        .filter(|claim| claim.controller.is_some())
-        .collect();
-    for finding in findings(&about_controllers, Some("fixed"), None) {
+    let is_meant = |claim: &Claim| matches!(claim.subject, Subject::Controller(_));
+    let swap = Swap {
+        controller: Some("fixed"),
+        scheduler: None,
+    };
+    no_claim_holds(is_meant, swap);
+}
+
+/// A claim about a scheduler that holds for one which only counts packets says nothing.
+#[test]
+fn no_claim_holds_for_a_scheduler_that_heeds_no_delay() {
+    let is_meant = |claim: &Claim| matches!(claim.subject, Subject::Scheduler(_));
+    for scheduler in ["wrr", "round-robin"] {
+        let swap = Swap {
+            controller: None,
+            scheduler: Some(scheduler),
+        };
+        no_claim_holds(is_meant, swap);
+    }
+}
+
+fn no_claim_holds(is_meant: fn(&Claim) -> bool, swap: Swap<'_>) {
+    let claims: Vec<&'static Claim> = claims().filter(|claim| is_meant(claim)).collect();
+    assert!(!claims.is_empty());
+    for finding in findings(&claims, swap, None) {
         let expects = &finding.judgement.expects;
         assert_ne!(
             finding.verdict,
@@ -45,8 +66,8 @@ fn runs_from_the_cache_give_the_same_report() {
     let folder = tempfile::tempdir().unwrap();
     let cache = || Cache::open(folder.path()).ok();
     let claims = named("S0-m10");
-    let fresh = findings(&claims, None, None);
-    let written = findings(&claims, None, cache());
+    let fresh = findings(&claims, Swap::default(), None);
+    let written = findings(&claims, Swap::default(), cache());
     // What an interrupted run leaves: some entries whole, one half.
     let entries = || {
         let version = std::fs::read_dir(folder.path())
@@ -63,9 +84,9 @@ fn runs_from_the_cache_give_the_same_report() {
     std::fs::remove_file(&entries()[0]).unwrap();
     let text = std::fs::read(&entries()[0]).unwrap();
     std::fs::write(&entries()[0], &text[..100]).unwrap();
-    let resumed = findings(&claims, None, cache());
+    let resumed = findings(&claims, Swap::default(), cache());
     assert_eq!(entries().len(), 3);
-    let read = findings(&claims, None, cache());
+    let read = findings(&claims, Swap::default(), cache());
     for other in [written, resumed, read] {
         assert_eq!(findings_json(&other, 1), findings_json(&fresh, 1));
         assert_eq!(findings_html(&other, 1, ""), findings_html(&fresh, 1, ""));
@@ -74,7 +95,7 @@ fn runs_from_the_cache_give_the_same_report() {
 
 #[test]
 fn the_findings_keep_their_contract() {
-    let findings = findings(&named("S0-m10"), None, None);
+    let findings = findings(&named("S0-m10"), Swap::default(), None);
     let value: serde_json::Value = serde_json::from_str(&findings_json(&findings, 1)).unwrap();
     assert_eq!(value["schema"], "anabranch-findings/1");
     let finding = &value["findings"][0];
@@ -93,7 +114,11 @@ fn the_findings_keep_their_contract() {
 
 #[test]
 fn the_page_needs_nothing_but_itself() {
-    let page = findings_html(&findings(&named("S0-F7"), None, None), 1, "<program>");
+    let page = findings_html(
+        &findings(&named("S0-F7"), Swap::default(), None),
+        1,
+        "<program>",
+    );
     for foreign in ["<script", "src=", "@import", "url(", "<link"] {
         assert!(!page.contains(foreign), "{foreign}");
     }

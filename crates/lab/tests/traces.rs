@@ -40,11 +40,35 @@ fn cellular() -> Vec<u64> {
     times
 }
 
+/// A Gauss-Markov process in steps of 100 ms.
+fn gauss_markov(mean: i64, most: i64, mut state: i64) -> Vec<u64> {
+    let (mut rate, mut earned_bits) = (mean, 0);
+    let mut times = Vec::new();
+    for time in 1..=20_000 {
+        if time % 100 == 1 {
+            state = (1_103_515_245 * state + 12_345) % (1 << 31);
+            let noise = (state >> 16) % (2 * most + 1) - most;
+            rate = (mean + (15 * (rate - mean)).div_euclid(16) + noise).max(200);
+        }
+        earned_bits += rate;
+        while earned_bits >= 12_032 {
+            earned_bits -= 12_032;
+            times.push(time);
+        }
+    }
+    times
+}
+
 #[test]
 fn shipped_traces_are_what_their_formulas_give() {
     assert_eq!(shipped("constant-12-mbit.trace"), lines([1]));
     assert_eq!(shipped("wifi-aggregates.trace"), lines([5; 8]));
     assert_eq!(shipped("cellular.trace"), lines(cellular()));
+    assert_eq!(shipped("walking.trace"), lines(gauss_markov(3_000, 700, 1)));
+    assert_eq!(
+        shipped("driving.trace"),
+        lines(gauss_markov(2_500, 1_100, 2))
+    );
 }
 
 #[test]
@@ -53,6 +77,8 @@ fn shipped_traces_have_the_rates_of_the_readme() {
         ("constant-12-mbit.trace", 12.032),
         ("wifi-aggregates.trace", 19.251),
         ("cellular.trace", 3.415),
+        ("walking.trace", 2.627),
+        ("driving.trace", 2.226),
     ] {
         assert!((mean_rate(name) - rate).abs() < 0.001, "{name}");
     }

@@ -6,6 +6,7 @@ use anabranch_units::{DataRate, Duration, Instant, Seed};
 
 use crate::discipline::{Discipline, Ledger, Queue, QueueDiscipline, Refused};
 use crate::element::{Dropped, Element};
+use crate::forecast::{Departure, Forecast};
 use crate::packet::Packet;
 use crate::queue::{Load, QueueLimit};
 use crate::schedule::Schedule;
@@ -119,6 +120,45 @@ impl Bottleneck {
             statistics.busy += self.transmitter.busy(service.started_at, now, 0);
         }
         statistics
+    }
+
+    /// Lets all that is inside pass in the forecast of what is behind, which becomes that of both.
+    pub(crate) fn forecast(
+        &self,
+        now: Instant,
+        mut behind: Forecast,
+        inside: &mut Vec<Departure>,
+    ) -> Forecast {
+        behind.capacity = self.queue.capacity();
+        behind.free_at = now;
+        let mut transmitter = self.transmitter.clone();
+        let mut leave = |packet: &Packet, sent_at| {
+            behind.free_at = sent_at;
+            behind.queued.push_back((sent_at, Load::of(packet)));
+            behind.last_release_at = behind.release_at(sent_at);
+            inside.push(Departure {
+                id: packet.id,
+                size_bytes: packet.size_bytes,
+                at: behind.last_release_at,
+            });
+        };
+        let mut next_at = self.starts_at;
+        if let Some(service) = &self.in_service {
+            leave(&service.packet, service.ends_at);
+            next_at = None;
+        }
+        let mut free_at = self
+            .in_service
+            .as_ref()
+            .map_or(now, |service| service.ends_at);
+        self.queue.for_each(&mut |packet| {
+            let starts_at = next_at.take();
+            let starts_at = starts_at.unwrap_or_else(|| transmitter.start_at(free_at, false));
+            free_at = transmitter.end_at(starts_at, packet.size_bytes);
+            leave(packet, free_at);
+        });
+        behind.transmitter = Some(transmitter);
+        behind
     }
 
     /// The transmitter is free at `now`: it takes the next packet, when it may.

@@ -35,6 +35,11 @@ impl<A: Element, B: Element> Chain<A, B> {
         &self.first
     }
 
+    /// The element at which packets leave.
+    pub fn second(&self) -> &B {
+        &self.second
+    }
+
     /// The element at which packets enter, to read what it measures. Packets are not to be pushed
     /// or popped there.
     pub fn first_mut(&mut self) -> &mut A {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
 use crate::element::{Dropped, Element};
+use crate::forecast::{Departure, Forecast};
 use crate::jitter::{Jitter, JitterModel};
 use crate::packet::Packet;
 use crate::schedule::Schedule;
@@ -43,6 +44,25 @@ impl Delay {
         Delay {
             jitter: Some(Jitter::new(model, rate, seed)),
             ..Delay::new(delay)
+        }
+    }
+}
+
+impl Delay {
+    /// What becomes of packets that enter, and when those leave that are in flight.
+    pub(crate) fn forecast(&self, inside: &mut Vec<Departure>) -> Forecast {
+        inside.extend(self.in_flight.iter().map(|(at, packet)| Departure {
+            id: packet.id,
+            size_bytes: packet.size_bytes,
+            at: *at,
+        }));
+        Forecast {
+            transmitter: None,
+            capacity: None,
+            queued: VecDeque::new(),
+            free_at: Instant::ZERO,
+            delay: self.delay.clone(),
+            last_release_at: self.last_release_at,
         }
     }
 }

@@ -13,7 +13,7 @@ use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 
 use crate::element::{DropCause, Dropped};
 use crate::packet::Packet;
-use crate::queue::{Load, QueueLimit};
+use crate::queue::{Capacity, Load, QueueLimit};
 use crate::statistics::QueueStatistics;
 
 pub use codel::CoDelOptions;
@@ -197,6 +197,16 @@ macro_rules! dispatch {
             Queue::DualPi2($inner) => $call,
         }
     };
+}
+
+impl Queue {
+    /// What the queue holds, if that alone decides what it takes in.
+    pub(crate) fn capacity(&self) -> Option<Capacity> {
+        match self {
+            Queue::DropTail(queue) => Some(queue.capacity()),
+            _ => None,
+        }
+    }
 }
 
 impl QueueDiscipline for Queue {

@@ -44,6 +44,7 @@ mod config;
 mod delay;
 mod discipline;
 mod element;
+mod forecast;
 mod jitter;
 mod link;
 mod loss;
@@ -65,6 +66,7 @@ pub use discipline::{
     RedOptions,
 };
 pub use element::{DropCause, Dropped, Element};
+pub use forecast::{Departure, Forecast};
 pub use jitter::{JitterModel, JitterShape};
 pub use link::Link;
 pub use loss::{Loss, LossModel};

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
-use anabranch_units::{DataRate, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Instant, Seed};
 
 use crate::bottleneck::Bottleneck;
 use crate::chain::Chain;
 use crate::config::LinkConfig;
 use crate::delay::Delay;
 use crate::element::{DropCause, Dropped, Element};
+use crate::forecast::{Departure, Forecast};
 use crate::loss::Loss;
 use crate::outage::Outage;
 use crate::packet::Packet;
@@ -149,6 +150,34 @@ impl Link {
 }
 
 impl Link {
+    /// What the link would do to packets that come at `now` or later if nothing else came, and when
+    /// those leave that are `inside`, in their order. `None` while the link is down.
+    pub fn forecast(&mut self, now: Instant, inside: &mut Vec<Departure>) -> Option<Forecast> {
+        Element::advance(self, now);
+        let elements = match &self.elements {
+            Elements::Line(line) => return Some(line.forecast(inside)),
+            Elements::All(elements) => elements,
+        };
+        if elements.is_down(now) {
+            return None;
+        }
+        inside.extend(elements.departed().map(|(at, packet)| Departure {
+            id: packet.id,
+            size_bytes: packet.size_bytes,
+            at: *at,
+        }));
+        let line = elements.inner().second().inner().forecast(inside);
+        Some(elements.inner().first().forecast(now, line, inside))
+    }
+
+    /// How long a packet of so many bytes takes that enters at `now`: what waits before it, its
+    /// serialization and the delay. `None` if it would not come out: the link is down or stands
+    /// still, or its queue is full.
+    pub fn transit_time(&mut self, now: Instant, size_bytes: u32) -> Option<Duration> {
+        let forecast = self.forecast(now, &mut Vec::new())?;
+        forecast.exit_at(now, size_bytes).map(|at| at - now)
+    }
+
     fn queue_statistics(&mut self, now: Instant) -> QueueStatistics {
         match &mut self.elements {
             // Every packet leaves a bottleneck without a limit as it enters.

@@ -97,6 +97,11 @@ impl<E: Element> Loss<E> {
         }
     }
 
+    /// What packets enter that chance spares.
+    pub(crate) fn inner(&self) -> &E {
+        &self.inner
+    }
+
     fn is_next_lost(&mut self) -> bool {
         match self.model {
             LossModel::None => false,

@@ -40,6 +40,11 @@ impl<E: Element> Outage<E> {
         now < self.down_until
     }
 
+    /// What left before an outage, and nobody has popped yet.
+    pub(crate) fn departed(&self) -> impl Iterator<Item = &(Instant, Packet)> {
+        self.departed.iter()
+    }
+
     /// What is taken down.
     pub fn inner(&self) -> &E {
         &self.inner

@@ -32,6 +32,15 @@ impl Transmitter {
         }
     }
 
+    /// From when on the next packet is sent, which is there at `at`: after an idle time or, back to
+    /// back, when the last one has left.
+    pub(crate) fn start_at(&mut self, at: Instant, was_idle: bool) -> Instant {
+        match self {
+            Transmitter::Rate(_) => at,
+            Transmitter::Trace(cursor) => cursor.start_at(at, was_idle),
+        }
+    }
+
     /// When the last bit leaves of a packet whose first bit leaves at `start`.
     #[inline]
     pub(crate) fn end_at(&mut self, start: Instant, size_bytes: u32) -> Instant {

@@ -117,6 +117,7 @@ mod tests {
                     size,
                     ecn: Ecn::NotEct,
                     is_tracked: true,
+                    fragment: None,
                 })
             };
             let added = outbox.add(|_| max_count, write, |_, _| Ok::<_, Infallible>(()));
@@ -168,6 +169,7 @@ mod tests {
                 size: 1,
                 ecn: Ecn::NotEct,
                 is_tracked: true,
+                fragment: None,
             })
         };
         assert_eq!(

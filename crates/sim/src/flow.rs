@@ -11,6 +11,7 @@ use crate::application::{Application, Objects};
 use crate::event_queue::Alarm;
 use crate::generator::Generator;
 use crate::observer::FrameEvent;
+use crate::oracle::SharedTruth;
 use crate::topology::RouteId;
 
 /// Names a flow of a [`World`](crate::World).
@@ -86,6 +87,8 @@ pub(crate) struct Flow {
     pub(crate) ends: [End; 2],
     /// When the present session began.
     pub(crate) began_at: Instant,
+    /// Where the sender's scheduler reads the truth, if it is the oracle.
+    pub(crate) truth: Option<SharedTruth>,
     /// Captured, outcome not yet known.
     pub(crate) open_frames: VecDeque<FrameEvent>,
     /// Which of the flow's sessions is the present one: datagrams of earlier ones are for nobody.

@@ -1,12 +1,13 @@
 //! Links, routes, and the packets on them.
 
 use anabranch_core::PathId;
-use anabranch_link::{Dropped, Link, Packet};
+use anabranch_link::{Departure, Dropped, Forecast, Link, Packet};
 use anabranch_units::{Ecn, Instant};
 
 use crate::event_queue::{Alarm, Event, EventQueue};
 use crate::flow::Direction;
 use crate::observer::{Observer, PacketEvent};
+use crate::payload::Payload;
 use crate::topology::{LinkId, Route, RouteId};
 use crate::trace_hash::TraceHash;
 
@@ -34,17 +35,37 @@ pub(crate) struct Arrival {
     pub(crate) event: PacketEvent,
     pub(crate) session: u32,
     pub(crate) ecn: Ecn,
-    pub(crate) payload: Vec<u8>,
 }
 
-/// What the network must remember of a packet, named by [`Packet::id`].
-#[derive(Clone, Copy, Debug)]
+/// The forecasts of a route's links, in their order.
+#[derive(Clone, Debug)]
+pub(crate) struct RouteForecast {
+    links: Vec<Forecast>,
+}
+
+impl RouteForecast {
+    /// When a packet that enters at `entry` comes out at the end; `None`: never.
+    pub(crate) fn exit_at(&self, entry: Instant, size_bytes: u32) -> Option<Instant> {
+        let mut links = self.links.iter();
+        links.try_fold(entry, |at, link| link.exit_at(at, size_bytes))
+    }
+
+    /// The same, and the packet counts for those that follow.
+    pub(crate) fn pass(&mut self, entry: Instant, size_bytes: u32) -> Option<Instant> {
+        let mut links = self.links.iter_mut();
+        links.try_fold(entry, |at, link| link.pass(at, size_bytes))
+    }
+}
+
+/// What the network must remember of a packet, named by [`Packet::id`]. Links need none of it.
+#[derive(Debug)]
 struct Journey {
     event: PacketEvent,
     session: u32,
     route: RouteId,
     hop: u8,
     sent_at: Instant,
+    payload: Payload,
 }
 
 #[derive(Debug)]
@@ -58,10 +79,8 @@ pub(crate) struct Network {
     links: Vec<LinkState>,
     routes: Vec<Route>,
     journeys: Vec<Journey>,
-    /// Indices of journeys that have ended.
+    /// Indices of journeys that have ended, for packets to come.
     free_journeys: Vec<u32>,
-    /// Payloads of packets that have arrived or been lost, for packets to come.
-    spare_payloads: Vec<Vec<u8>>,
     counts: PacketCounts,
     data_delivered_count: u64,
     hash: TraceHash,
@@ -108,22 +127,11 @@ impl Network {
         self.hash
     }
 
-    /// An empty buffer for a datagram.
-    pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
-        self.spare_payloads.pop().unwrap_or_default()
-    }
-
-    /// Takes back a buffer, whatever is in it.
-    pub(crate) fn recycle(&mut self, mut buffer: Vec<u8>) {
-        buffer.clear();
-        self.spare_payloads.push(buffer);
-    }
-
     /// Hands a datagram to the first link of its route.
     pub(crate) fn send(
         &mut self,
         now: Instant,
-        datagram: Datagram,
+        datagram: Datagram<'_>,
         events: &mut EventQueue,
         observer: &mut impl Observer,
     ) {
@@ -140,6 +148,7 @@ impl Network {
             route,
             hop: 0,
             sent_at: now,
+            payload: Payload::of(payload),
         };
         let id = match self.free_journeys.pop() {
             Some(index) => {
@@ -155,7 +164,7 @@ impl Network {
         self.fold(now, Kind::Sent, &event);
         observer.on_sent(now, &event);
         let packet = Packet {
-            payload,
+            payload: Vec::new(),
             size_bytes: event.size_bytes,
             ecn,
             flow: event.flow.0,
@@ -177,12 +186,13 @@ impl Network {
         self.links[link.index()].alarm.ring(now)
     }
 
-    /// Takes the next packet from a link that has come to its route's end; those that have links
-    /// before them go on to these.
+    /// Takes the next packet from a link that has come to its route's end, and its bytes to
+    /// `buffer`; those that have links before them go on to these.
     pub(crate) fn next_arrival(
         &mut self,
         now: Instant,
         link: LinkId,
+        buffer: &mut Vec<u8>,
         events: &mut EventQueue,
         observer: &mut impl Observer,
     ) -> Option<Arrival> {
@@ -192,7 +202,7 @@ impl Network {
             let route = &self.routes[journey.route.index()];
             match route.hop(journey.event.direction, journey.hop) {
                 Some(next) => self.push(now, next, packet, events, observer),
-                None => return Some(self.arrive(now, packet, observer)),
+                None => return Some(self.arrive(now, &packet, buffer, observer)),
             }
         }
         None
@@ -207,12 +217,50 @@ impl Network {
         observer: &mut impl Observer,
     ) {
         while let Some(dropped) = self.links[link.index()].link.take_dropped() {
-            self.lose(now, link, dropped, observer);
+            self.lose(now, link, &dropped, observer);
         }
         let state = &mut self.links[link.index()];
         state
             .alarm
             .set(state.link.next_at(), Event::Link(link), events);
+    }
+
+    /// What a route's links in one direction would do to packets that come, given all that is on
+    /// them now. `None` while one of them is down. What others will send is not in it.
+    pub(crate) fn forecast(
+        &mut self,
+        now: Instant,
+        route: RouteId,
+        direction: Direction,
+    ) -> Option<RouteForecast> {
+        let mut links = Vec::new();
+        // What goes from the link before on to this one.
+        let mut coming: Vec<Departure> = Vec::new();
+        for hop in 0_u8.. {
+            let Some(link) = self.routes[route.index()].hop(direction, hop) else {
+                break;
+            };
+            let mut inside = Vec::new();
+            let mut forecast = self.link(link).forecast(now, &mut inside)?;
+            for packet in coming {
+                let at = forecast.pass(packet.at, packet.size_bytes);
+                inside.extend(at.map(|at| Departure { at, ..packet }));
+            }
+            links.push(forecast);
+            let next = self.routes[route.index()].hop(direction, hop + 1);
+            inside.retain(|packet| next.is_some() && self.link_after(packet.id, link) == next);
+            inside.sort_by_key(|packet| packet.at);
+            coming = inside;
+        }
+        Some(RouteForecast { links })
+    }
+
+    /// The link that a packet takes after this one.
+    fn link_after(&self, id: u64, link: LinkId) -> Option<LinkId> {
+        let Journey { event, route, .. } = &self.journeys[id as usize];
+        let route = &self.routes[route.index()];
+        let hops = || (0_u8..).map_while(|hop| route.hop(event.direction, hop));
+        hops().skip_while(|hop| *hop != link).nth(1)
     }
 
     fn push(
@@ -224,18 +272,21 @@ impl Network {
         observer: &mut impl Observer,
     ) {
         if let Err(dropped) = self.links[link.index()].link.push(now, packet) {
-            self.lose(now, link, dropped, observer);
+            self.lose(now, link, &dropped, observer);
         }
         self.settle(now, link, events, observer);
     }
 
-    fn arrive(&mut self, now: Instant, packet: Packet, observer: &mut impl Observer) -> Arrival {
-        let Journey {
-            event,
-            session,
-            sent_at,
-            ..
-        } = self.end_journey(packet.id);
+    fn arrive(
+        &mut self,
+        now: Instant,
+        packet: &Packet,
+        buffer: &mut Vec<u8>,
+        observer: &mut impl Observer,
+    ) -> Arrival {
+        let journey = self.end_journey(packet.id);
+        journey.payload.unpack(buffer);
+        let (event, session, sent_at) = (journey.event, journey.session, journey.sent_at);
         self.counts.delivered += 1;
         self.data_delivered_count += u64::from(event.direction == Direction::Forward);
         self.fold(now, Kind::Delivered, &event);
@@ -244,21 +295,26 @@ impl Network {
             event,
             session,
             ecn: packet.ecn,
-            payload: packet.payload,
         }
     }
 
-    fn lose(&mut self, now: Instant, link: LinkId, dropped: Dropped, observer: &mut impl Observer) {
+    fn lose(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        dropped: &Dropped,
+        observer: &mut impl Observer,
+    ) {
         let event = self.end_journey(dropped.packet.id).event;
         self.counts.dropped += 1;
         self.fold(dropped.at, Kind::Dropped, &event);
         observer.on_dropped(dropped.at.min(now), &event, link, dropped.cause);
-        self.recycle(dropped.packet.payload);
     }
 
-    fn end_journey(&mut self, id: u64) -> Journey {
+    /// The journey of a packet that leaves the network, which lasts until the next one begins.
+    fn end_journey(&mut self, id: u64) -> &Journey {
         self.free_journeys.push(id as u32);
-        self.journeys[id as usize]
+        &self.journeys[id as usize]
     }
 
     #[inline]
@@ -268,6 +324,7 @@ impl Network {
             path: PathId(path),
             direction,
             size_bytes,
+            fragment: _,
         } = *event;
         let word = u64::from(size_bytes)
             | u64::from(flow.0) << 32
@@ -280,13 +337,13 @@ impl Network {
 
 /// A datagram that an endpoint sends.
 #[derive(Debug)]
-pub(crate) struct Datagram {
+pub(crate) struct Datagram<'a> {
     pub(crate) event: PacketEvent,
     /// Which of the flow's sessions it belongs to.
     pub(crate) session: u32,
     pub(crate) route: RouteId,
     pub(crate) ecn: Ecn,
-    pub(crate) payload: Vec<u8>,
+    pub(crate) payload: &'a [u8],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -294,4 +351,104 @@ enum Kind {
     Sent = 1,
     Delivered = 2,
     Dropped = 3,
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_link::{LinkConfig, QueueLimit};
+    use anabranch_units::{DataRate, Duration, Seed};
+
+    use super::*;
+    use crate::flow::FlowId;
+
+    /// No other packet is as long.
+    const PROBE_BYTES: u32 = 1_501;
+
+    fn datagram(route: RouteId, size_bytes: u32) -> Datagram<'static> {
+        Datagram {
+            event: PacketEvent {
+                flow: FlowId(0),
+                path: PathId(0),
+                direction: Direction::Forward,
+                size_bytes,
+                fragment: None,
+            },
+            session: 0,
+            route,
+            ecn: Ecn::NotEct,
+            payload: &[],
+        }
+    }
+
+    /// Two drop-tail links, one route over both and one over the first alone.
+    fn network() -> (Network, [RouteId; 2]) {
+        let mut network = Network::default();
+        let mut link = |megabits, delay_millis, queue| {
+            let config = LinkConfig {
+                rate: Some(DataRate::from_megabits_per_second(megabits)),
+                delay: Duration::from_millis(delay_millis),
+                queue,
+                ..LinkConfig::default()
+            };
+            network.add_link(config.build(Seed(1)).unwrap())
+        };
+        let first = link(5, 20, QueueLimit::Unlimited);
+        let second = link(2, 30, QueueLimit::Bytes(10_000));
+        let routes = [vec![first, second], vec![first]].map(|forward| {
+            let reverse = vec![first];
+            network.add_route(Route { forward, reverse })
+        });
+        (network, routes)
+    }
+
+    #[test]
+    fn the_forecast_of_a_chain_of_links_is_exact_while_nothing_else_comes() {
+        let mut rng = Seed(7).rng();
+        let (mut never_count, mut arrived_count) = (0, 0);
+        for _ in 0..200 {
+            let (mut network, routes) = network();
+            let mut events = EventQueue::default();
+            let mut now = Instant::ZERO;
+            for _ in 0..rng.below(150) {
+                let next_at = now + Duration::from_micros(rng.below(3_000));
+                run(&mut network, next_at, &mut events);
+                now = next_at;
+                let route = routes[usize::from(rng.chance(0.2))];
+                let size_bytes = 40 + rng.below(1_461) as u32;
+                network.send(now, datagram(route, size_bytes), &mut events, &mut ());
+            }
+            let forecast = network.forecast(now, routes[0], Direction::Forward);
+            let promised = forecast.unwrap().exit_at(now, PROBE_BYTES);
+            network.send(now, datagram(routes[0], PROBE_BYTES), &mut events, &mut ());
+            let arrivals = run(&mut network, Instant::from_secs(60), &mut events);
+            let probe = arrivals
+                .iter()
+                .find(|(_, size_bytes)| *size_bytes == PROBE_BYTES);
+            assert_eq!(promised, probe.map(|(at, _)| *at));
+            never_count += u32::from(promised.is_none());
+            arrived_count += u32::from(promised.is_some());
+        }
+        assert!(
+            never_count > 10 && arrived_count > 50,
+            "{never_count} {arrived_count}"
+        );
+    }
+
+    /// Lets everything happen up to `until`. When datagrams arrived, and their sizes.
+    fn run(network: &mut Network, until: Instant, events: &mut EventQueue) -> Vec<(Instant, u32)> {
+        let mut arrivals = Vec::new();
+        let mut buffer = Vec::new();
+        while let Some((now, event)) = events.pop_until(until) {
+            let Event::Link(link) = event else { continue };
+            if !network.ring(now, link) {
+                continue;
+            }
+            while let Some(arrival) = network.next_arrival(now, link, &mut buffer, events, &mut ())
+            {
+                arrivals.push((now, arrival.event.size_bytes));
+            }
+            network.settle(now, link, events, &mut ());
+        }
+        arrivals
+    }
 }

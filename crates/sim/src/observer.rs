@@ -62,6 +62,17 @@ pub struct PacketEvent {
     pub direction: Direction,
     /// Bytes on the wire.
     pub size_bytes: u32,
+    /// The piece of media that it carries; `None`: something else.
+    pub fragment: Option<FragmentId>,
+}
+
+/// Names a piece of media: every copy of it has the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FragmentId {
+    /// The frame's number, from zero; a simulation has fewer than 2^32.
+    pub frame: u32,
+    /// Which of the frame's fragments, from zero.
+    pub fragment: u16,
 }
 
 /// A frame of video.

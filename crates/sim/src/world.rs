@@ -16,7 +16,8 @@ use crate::event_queue::{Alarm, Event, EventQueue};
 use crate::flow::{Direction, End, Flow, FlowConfig, FlowId, Flows, Side, Work};
 use crate::generator::{Generator, GeneratorConfig, GeneratorConfigError};
 use crate::network::{Arrival, Datagram, Network, PacketCounts};
-use crate::observer::{FrameEvent, FrameOutcome, Observer, PacketEvent};
+use crate::observer::{FragmentId, FrameEvent, FrameOutcome, Observer, PacketEvent};
+use crate::oracle::{self, SharedTruth};
 use crate::topology::{LinkId, Route, RouteId};
 use crate::trace_hash::TraceHash;
 
@@ -32,8 +33,12 @@ pub struct World {
     events: EventQueue,
     network: Network,
     flows: Flows,
-    /// Bytes of the frame being sent.
-    frame: Vec<u8>,
+    /// The datagram being sent or received.
+    datagram: Vec<u8>,
+    /// Zeros: the contents of frames and streams.
+    zeros: Vec<u8>,
+    /// What a stream's receiver reads.
+    read: Vec<u8>,
 }
 
 /// Why something cannot be added to a [`World`].
@@ -76,7 +81,9 @@ impl World {
             events: EventQueue::default(),
             network: Network::default(),
             flows: Flows::default(),
-            frame: Vec::new(),
+            datagram: Vec::new(),
+            zeros: Vec::new(),
+            read: Vec::new(),
         }
     }
 
@@ -118,13 +125,14 @@ impl World {
     /// If a route is not of this world, or the flow starts in the past.
     pub fn add_flow(&mut self, config: FlowConfig) -> Result<FlowId, WorldError> {
         let FlowConfig {
-            sender,
-            receiver,
+            mut sender,
+            mut receiver,
             paths,
             start,
             stop,
             source,
         } = config;
+        let [is_clairvoyant, _] = [&mut sender, &mut receiver].map(oracle::take_name);
         let configs = [sender.clone(), receiver.clone()];
         if !(1..=PathId::LIMIT).contains(&paths.len()) {
             return Err(WorldError::PathCount {
@@ -154,7 +162,14 @@ impl World {
                 overhead_bytes,
             })
         };
-        let ends = [end(sender, "sender")?, end(receiver, "receiver")?];
+        let mut ends = [end(sender, "sender")?, end(receiver, "receiver")?];
+        let truth = is_clairvoyant.then(SharedTruth::default);
+        if let Some(truth) = &truth {
+            let scheduler = oracle::build(truth);
+            ends[Side::Sender as usize]
+                .endpoint
+                .set_scheduler(scheduler);
+        }
         self.events.plan(start, Event::Start(flow_id));
         self.flows.push(Flow {
             paths,
@@ -163,6 +178,7 @@ impl World {
             ends,
             session: 0,
             began_at: start,
+            truth,
             open_frames: VecDeque::new(),
         });
         Ok(flow_id)
@@ -282,6 +298,15 @@ impl World {
         *self.sender(flow).counters()
     }
 
+    /// What a flow's receiver has counted.
+    ///
+    /// # Panics
+    /// If the flow is not of this world, or no session.
+    pub fn receiver_counters(&self, flow: FlowId) -> SessionCounters {
+        let flow = &self.flows[flow.index()];
+        *flow.ends[Side::Receiver as usize].endpoint.counters()
+    }
+
     /// The phase that the controller of a flow's path is in, by its source's own name.
     ///
     /// # Panics
@@ -345,26 +370,29 @@ impl World {
         if !self.network.ring(self.now, link) {
             return;
         }
-        while let Some(arrival) =
-            self.network
-                .next_arrival(self.now, link, &mut self.events, observer)
-        {
+        while let Some(arrival) = self.network.next_arrival(
+            self.now,
+            link,
+            &mut self.datagram,
+            &mut self.events,
+            observer,
+        ) {
             self.on_arrival(arrival, observer);
         }
         self.network
             .settle(self.now, link, &mut self.events, observer);
     }
 
+    /// The datagram in the buffer has come to an end of its flow.
     fn on_arrival(&mut self, arrival: Arrival, observer: &mut impl Observer) {
         let Arrival {
             event,
             session,
             ecn,
-            payload,
         } = arrival;
         let is_session = self.flows.is_session(event.flow);
         if !is_session || self.flows[event.flow.index()].session != session {
-            return self.network.recycle(payload);
+            return;
         }
         let side = match event.direction {
             Direction::Forward => Side::Receiver,
@@ -376,8 +404,7 @@ impl World {
             ecn,
         };
         let end = self.flows[event.flow.index()].end(side);
-        end.endpoint.handle_datagram(self.now, meta, &payload);
-        self.network.recycle(payload);
+        end.endpoint.handle_datagram(self.now, meta, &self.datagram);
         self.serve(event.flow, side, observer);
     }
 
@@ -393,11 +420,11 @@ impl World {
         let sender = &mut flow.ends[Side::Sender as usize].endpoint;
         let shape = source.produce(now, sender.target_bitrate());
         let size = shape.bytes as usize;
-        if self.frame.len() < size {
-            self.frame.resize(size, 0);
+        if self.zeros.len() < size {
+            self.zeros.resize(size, 0);
         }
         let frame = Frame {
-            bytes: &self.frame[..size],
+            bytes: &self.zeros[..size],
             importance: shape.importance,
             captured_at: now,
         };
@@ -428,12 +455,13 @@ impl World {
                 path: PathId(0),
                 direction: Direction::Forward,
                 size_bytes: generator.config.size_bytes,
+                fragment: None,
             },
             session: 0,
             route: generator.config.route,
             ecn: Ecn::NotEct,
             // Nobody reads it: its length on the wire is all that counts.
-            payload: self.network.take_buffer(),
+            payload: &[],
         };
         generator.advance();
         if let Some(at) = generator.next_at() {
@@ -448,14 +476,20 @@ impl World {
     fn serve(&mut self, flow_id: FlowId, side: Side, observer: &mut impl Observer) {
         let now = self.now;
         let flow = &mut self.flows[flow_id.index()];
+        if side == Side::Sender
+            && let Some(truth) = &flow.truth
+        {
+            let routes = flow.paths.iter().map(|path| path.route);
+            let forecast = |route| self.network.forecast(now, route, Direction::Forward);
+            oracle::tell(truth, routes.map(forecast));
+        }
         let end = &mut flow.ends[side as usize];
         loop {
-            let mut payload = self.network.take_buffer();
-            let Some(transmit) = end.endpoint.poll_transmit(now, &mut payload) else {
-                self.network.recycle(payload);
+            self.datagram.clear();
+            let Some(transmit) = end.endpoint.poll_transmit(now, &mut self.datagram) else {
                 break;
             };
-            let size_bytes = payload.len() as u32 + end.overhead_bytes;
+            let size_bytes = transmit.size as u32 + end.overhead_bytes;
             let direction = side.direction();
             let datagram = Datagram {
                 event: PacketEvent {
@@ -463,11 +497,15 @@ impl World {
                     path: transmit.path,
                     direction,
                     size_bytes,
+                    fragment: transmit.fragment.map(|(frame, fragment)| FragmentId {
+                        frame: frame.0 as u32,
+                        fragment,
+                    }),
                 },
                 session: flow.session,
                 route: flow.paths[transmit.path.index()].route,
                 ecn: transmit.ecn,
-                payload,
+                payload: &self.datagram,
             };
             self.network.send(now, datagram, &mut self.events, observer);
         }

@@ -91,6 +91,9 @@ impl DataRate {
 
     /// How many whole bytes pass in `span`.
     pub const fn bytes_in(self, span: Duration) -> u64 {
+        if let Some(bit_nanos) = self.0.checked_mul(span.as_nanos()) {
+            return bit_nanos / BIT_NANOS_PER_BYTE_SECOND as u64;
+        }
         let bytes = self.0 as u128 * span.as_nanos() as u128 / BIT_NANOS_PER_BYTE_SECOND;
         if bytes > u64::MAX as u128 {
             u64::MAX

@@ -1,6 +1,6 @@
 //! Splitting an H.264 byte stream (ITU-T H.264 annex B) into access units.
 
-use anabranch_units::Duration;
+use anabranch_units::{Duration, Importance};
 use h264_reader::nal::sps::SeqParameterSet;
 use h264_reader::nal::{Nal, RefNal};
 
@@ -17,8 +17,9 @@ const DEFAULT_FRAME_INTERVAL: Duration = Duration::from_millis(40);
 pub struct AccessUnit {
     /// Its bytes, start codes included.
     pub annex_b: Vec<u8>,
-    /// Whether it holds an IDR slice, so that decoding can start here.
-    pub is_key: bool,
+    /// What is lost with it: key if it holds an IDR slice, so that decoding can start here;
+    /// disposable if no slice of it is used for reference.
+    pub importance: Importance,
 }
 
 /// Splits a byte stream that comes in pieces of any size. What was pushed comes out again, byte for
@@ -30,7 +31,7 @@ pub struct AccessUnitSplitter {
     searched_len: usize,
     is_started: bool,
     has_slice: bool,
-    is_key: bool,
+    slices: nal::Slices,
     frame_interval: Option<Duration>,
 }
 
@@ -123,25 +124,27 @@ impl AccessUnitSplitter {
 
     /// Takes note of the NAL unit whose header is at `header_at`.
     fn note(&mut self, header_at: usize) {
-        match nal::h264_type(self.buffer[header_at]) {
-            h264::IDR_SLICE => (self.has_slice, self.is_key) = (true, true),
-            h264::SLICE | h264::SLICE_PARTITION_A => self.has_slice = true,
-            _ => {}
-        }
+        let header = self.buffer[header_at];
+        self.slices.note_h264(header);
+        self.has_slice |= matches!(
+            nal::h264_type(header),
+            h264::IDR_SLICE | h264::SLICE | h264::SLICE_PARTITION_A
+        );
     }
 
     /// Cuts off the first `len` bytes.
     fn take(&mut self, len: usize) -> AccessUnit {
         let rest = self.buffer.split_off(len);
         let annex_b = core::mem::replace(&mut self.buffer, rest);
-        if self.frame_interval.is_none() && self.is_key {
+        let importance = core::mem::take(&mut self.slices).importance();
+        if self.frame_interval.is_none() && importance.is_key() {
             self.frame_interval = frame_interval(&annex_b);
         }
         self.searched_len = self.searched_len.saturating_sub(len);
         self.has_slice = false;
         AccessUnit {
             annex_b,
-            is_key: core::mem::take(&mut self.is_key),
+            importance,
         }
     }
 }
@@ -211,9 +214,22 @@ mod tests {
             let units = split(&stream, chunk_len);
             let bytes: Vec<_> = units.iter().map(|unit| unit.annex_b.clone()).collect();
             assert_eq!(bytes, expected, "{chunk_len}");
-            let keys: Vec<_> = units.iter().map(|unit| unit.is_key).collect();
+            let keys: Vec<_> = units.iter().map(|unit| unit.importance.is_key()).collect();
             assert_eq!(keys, [true, false, false, false, true]);
         }
+    }
+
+    #[test]
+    fn a_unit_without_reference_slices_is_disposable() {
+        let b_slice = [0, 0, 1, 0x01, 0x9a, 2, 3];
+        let second = [0, 0, 1, 0x01, 0x5a, 2, 3];
+        let stream = [IDR, P_SLICE, &b_slice, &second, P_SLICE].concat();
+        let importance: Vec<_> = split(&stream, 5)
+            .iter()
+            .map(|unit| unit.importance)
+            .collect();
+        use Importance::{Disposable, Key, Reference};
+        assert_eq!(importance, [Key, Reference, Disposable, Reference]);
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Video for Anabranch: where frames come from, how they are told apart, and what a viewer sees.
 //!
 //! - [`source`]: frame-size models, for the simulator.
+//! - [`frame_trace`]: sizes, times and types of a file's frames, for the same.
 //! - [`camera`], [`encoder`], [`decoder`]: a real picture through a real H.264 codec whose bitrate
 //!   changes while it runs. The frame number is burnt in ([`burnt_in`]), so that the receiver can
 //!   check that what it decodes is what was sent. Behind the feature `codec`, on by default.
 //! - [`input`], [`mpeg_ts`], [`annex_b`]: stored and streamed video, split at access units.
 //! - [`playback`]: which frames can be displayed, and how long the picture stood still.
+//! - [`player`]: a jitter buffer before that, presentation times, and freezes by the W3C.
 //!
 //! Nothing here knows a clock, a socket or a thread.
 
@@ -17,6 +19,7 @@ pub mod decoder;
 mod digits;
 #[cfg(feature = "codec")]
 pub mod encoder;
+pub mod frame_trace;
 pub mod input;
 pub mod mpeg_ts;
 mod nal;
@@ -24,4 +27,5 @@ mod nal;
 mod openh264_options;
 pub mod picture;
 pub mod playback;
+pub mod player;
 pub mod source;

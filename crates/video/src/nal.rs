@@ -1,5 +1,7 @@
-//! NAL units of H.264 in a byte stream (ITU-T H.264 annex B): where they start and of which type
-//! they are.
+//! NAL units of H.264 and HEVC in a byte stream (ITU-T H.264 and H.265, annex B): where they start,
+//! of which type they are, and what they tell of a picture's importance.
+
+use anabranch_units::Importance;
 
 /// NAL unit types of H.264 (ITU-T H.264 table 7-1) that access units are told apart by.
 pub(crate) mod h264 {
@@ -20,6 +22,64 @@ pub(crate) const fn h264_type(header: u8) -> u8 {
 /// The type of an HEVC NAL unit from its first byte.
 pub(crate) const fn hevc_type(header: u8) -> u8 {
     header >> 1 & 0x3f
+}
+
+/// What the slices of a picture tell of its importance.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Slices {
+    is_key: bool,
+    has_reference: bool,
+    has_disposable: bool,
+}
+
+impl Slices {
+    /// Decoding can start at this picture, as something else than its slices tells.
+    pub(crate) fn note_key(&mut self) {
+        self.is_key = true;
+    }
+
+    /// Takes note of a NAL unit of H.264 by its first byte: an IDR slice is of a key frame, and
+    /// what has nal_ref_idc 0 is used by no other picture (ITU-T H.264 §7.4.1).
+    pub(crate) fn note_h264(&mut self, header: u8) {
+        match h264_type(header) {
+            h264::IDR_SLICE => self.is_key = true,
+            h264::SLICE | h264::SLICE_PARTITION_A if header & 0x60 == 0 => {
+                self.has_disposable = true;
+            }
+            h264::SLICE | h264::SLICE_PARTITION_A => self.has_reference = true,
+            _ => {}
+        }
+    }
+
+    /// Takes note of a NAL unit of HEVC by its first two bytes: IRAP pictures (BLA, IDR, CRA) are
+    /// key frames; sub-layer non-reference pictures, of even types below 16, are used by none of
+    /// their own sub-layer, and in the highest by no other at all (ITU-T H.265 §7.4.2.2).
+    /// `highest_layer` is kept over all pictures of a stream.
+    pub(crate) fn note_hevc(&mut self, header: [u8; 2], highest_layer: &mut u8) {
+        let layer = (header[1] & 0x07).saturating_sub(1);
+        match hevc_type(header[0]) {
+            16..=21 => self.is_key = true,
+            kind @ 0..=15 => {
+                *highest_layer = layer.max(*highest_layer);
+                if kind % 2 == 0 && layer == *highest_layer {
+                    self.has_disposable = true;
+                } else {
+                    self.has_reference = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The importance of the picture that they are all of. One without known slices may be
+    /// anything.
+    pub(crate) const fn importance(&self) -> Importance {
+        match (self.is_key, self.has_disposable && !self.has_reference) {
+            (true, _) => Importance::Key,
+            (false, true) => Importance::Disposable,
+            (false, false) => Importance::Reference,
+        }
+    }
 }
 
 /// Positions of the bytes that follow a start code (00 00 01) in `bytes`, in order.
@@ -51,6 +111,40 @@ fn find_start_code(bytes: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn h264(headers: &[u8]) -> Importance {
+        let mut slices = Slices::default();
+        headers.iter().for_each(|header| slices.note_h264(*header));
+        slices.importance()
+    }
+
+    #[test]
+    fn h264_pictures_are_disposable_if_no_slice_is_a_reference() {
+        // nal_ref_idc in bits 5 and 6, the type below. SPS, PPS and an IDR slice; P and B slices.
+        assert_eq!(h264(&[0x67, 0x68, 0x65]), Importance::Key);
+        assert_eq!(h264(&[0x41]), Importance::Reference);
+        assert_eq!(h264(&[0x09, 0x06, 0x01, 0x01]), Importance::Disposable);
+        assert_eq!(h264(&[0x01, 0x21]), Importance::Reference);
+        assert_eq!(h264(&[0x06]), Importance::Reference);
+    }
+
+    #[test]
+    fn hevc_pictures_are_disposable_in_the_highest_sub_layer_only() {
+        let mut highest_layer = 0;
+        let mut of = |kind: u8, layer: u8| {
+            let mut slices = Slices::default();
+            slices.note_hevc([kind << 1, layer + 1], &mut highest_layer);
+            slices.importance()
+        };
+        // IDR_W_RADL, CRA_NUT.
+        assert_eq!((of(19, 0), of(21, 0)), (Importance::Key, Importance::Key));
+        // TRAIL_R, TRAIL_N, while one sub-layer is all there is.
+        assert_eq!(of(1, 0), Importance::Reference);
+        assert_eq!(of(0, 0), Importance::Disposable);
+        // TSA_N of the next sub-layer, which may refer to the one below.
+        assert_eq!(of(2, 1), Importance::Disposable);
+        assert_eq!(of(0, 0), Importance::Reference);
+    }
 
     proptest! {
         #[test]

@@ -1,14 +1,16 @@
 //! What a viewer would see: which frames can be displayed, and how long the picture stood still.
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Importance, Instant};
+
+use crate::player::Decodability;
 
 /// One frame as the receiver's application met it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayedFrame {
     /// The frame's number; each is one more than the one before it in coding order.
     pub id: u64,
-    /// Whether decoding can start at this frame.
-    pub is_key: bool,
+    /// What is lost with it.
+    pub importance: Importance,
     /// Whether all of it arrived in time.
     pub is_complete: bool,
     /// The moment that gaps are measured between: when the frame was received, or, for the
@@ -16,12 +18,11 @@ pub struct PlayedFrame {
     pub at: Instant,
 }
 
-/// Follows frames in coding order. A frame is displayable if it is complete and every frame back to
-/// the last key frame is: each refers to the one before it.
+/// Follows frames in coding order. A frame is displayable if it can be decoded.
 #[derive(Clone, Debug, Default)]
 pub struct Playback {
     next_id: Option<u64>,
-    is_chain_intact: bool,
+    decodability: Decodability,
     displayable_count: u64,
     frame_count: u64,
     last_displayable_at: Option<Instant>,
@@ -46,18 +47,27 @@ impl Playback {
         let missing_count = frame.id - expected_id;
         self.frame_count += missing_count + 1;
         self.next_id = Some(frame.id + 1);
-        let is_continued = frame.is_key || (self.is_chain_intact && missing_count == 0);
-        self.is_chain_intact = is_continued && frame.is_complete;
-        if self.is_chain_intact {
+        if missing_count > 0 {
+            self.decodability.on_unknown_loss();
+        }
+        let is_displayable = self
+            .decodability
+            .on_frame(frame.importance, frame.is_complete);
+        if is_displayable {
             self.displayable_count += 1;
             self.close_gap(frame.at);
         }
-        self.is_chain_intact
+        is_displayable
     }
 
     /// Ends the viewing at `at`: a picture that stood still until then counts as a gap too.
     pub fn finish(&mut self, at: Instant) {
         self.close_gap(at);
+    }
+
+    /// The number that the next frame in order has; `None` before the first.
+    pub const fn next_id(&self) -> Option<u64> {
+        self.next_id
     }
 
     /// Frames so far, those left out included.
@@ -100,7 +110,7 @@ mod tests {
     fn frame(id: u64, is_key: bool, is_complete: bool) -> PlayedFrame {
         PlayedFrame {
             id,
-            is_key,
+            importance: Importance::key_if(is_key),
             is_complete,
             at: Instant::from_millis(id * 40),
         }

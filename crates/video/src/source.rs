@@ -9,13 +9,18 @@ use std::sync::Arc;
 use anabranch_units::{DataRate, Duration, Importance, Instant, Seed};
 use thiserror::Error;
 
+use crate::frame_trace::FrameTrace;
+
 mod audio;
 mod cbr;
 mod gop;
 mod ideal;
+mod ipb;
+mod packets;
 mod paused;
 mod schedule;
 mod statistical;
+mod stored;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -24,8 +29,11 @@ pub use audio::Audio;
 pub use cbr::Cbr;
 pub use gop::Gop;
 pub use ideal::Ideal;
+pub use ipb::{Ipb, IpbPattern, IpbStructure};
+pub use packets::Packets;
 pub use paused::Paused;
 pub use statistical::Statistical;
+pub use stored::Stored;
 pub use trace::{FrameLadder, FrameLadderError, Trace};
 
 /// What of a frame matters to a transport.
@@ -67,7 +75,8 @@ pub enum SourceConfig {
         /// Targets above this are lowered to it.
         max_rate: DataRate,
     },
-    /// [`Gop`]: as ideal in the mean, with larger key frames (`"gop"`).
+    /// [`Gop`]: as ideal in the mean, with larger key frames (`"gop"`); or [`Ipb`], with B-frames
+    /// and sizes that vary.
     Gop {
         /// Frames per second.
         frames_per_second: u32,
@@ -77,8 +86,10 @@ pub enum SourceConfig {
         max_rate: DataRate,
         /// Frames from one key frame to the next.
         key_frame_interval: u32,
-        /// Size of a key frame over that of another frame, at least 1.
+        /// Size of a key frame over that of another frame, at least 1, where there is no structure.
         key_frame_ratio: f64,
+        /// How other frames differ, and how sizes vary; `None`: not at all.
+        structure: Option<IpbStructure>,
     },
     /// [`Cbr`]: a constant bitrate, whatever the target (`"cbr"`).
     Cbr {
@@ -112,12 +123,30 @@ pub enum SourceConfig {
         /// The sizes.
         ladder: Arc<FrameLadder>,
     },
+    /// [`Stored`]: the frames of a film at their times (`"trace"`).
+    Stored {
+        /// Targets below this are raised to it.
+        min_rate: DataRate,
+        /// Targets above this are lowered to it. The same as the lowest: the film is not adapted.
+        max_rate: DataRate,
+        /// The frames.
+        film: Arc<FrameTrace>,
+    },
     /// [`Audio`]: a voice codec of constant bitrate (`"audio"`).
     Audio {
         /// The bitrate.
         rate: DataRate,
         /// From one frame to the next.
         interval: Duration,
+    },
+    /// [`Packets`]: packets of equal size, each a frame of its own (`"packets"`).
+    Packets {
+        /// Size of a packet.
+        packet_bytes: u32,
+        /// Targets below this are raised to it.
+        min_rate: DataRate,
+        /// Targets above this are lowered to it.
+        max_rate: DataRate,
     },
 }
 
@@ -139,6 +168,9 @@ pub enum SourceConfigError {
     /// An interval outside 1 ms to 1 s.
     #[error("a frame's interval must be 1 ms to 1 s, not {0}")]
     FrameInterval(Duration),
+    /// A packet of no or too many bytes.
+    #[error("a packet must be 1 B to 65535 B, not {0} B")]
+    PacketBytes(u32),
     /// Frames per second outside 1 to 1,000.
     #[error("frames_per_second must be 1 to 1000, not {0}")]
     FramesPerSecond(u32),
@@ -153,6 +185,15 @@ pub enum SourceConfigError {
     /// A key frame interval of zero frames.
     #[error("key_frame_interval must be at least 1 frame")]
     KeyFrameInterval,
+    /// Numbers of an [`IpbStructure`] outside their ranges.
+    #[error(
+        "a group has at most 16 B-frames between others, ratios above 0 and at most 1000, noise \
+         and variation of 0 to 2, and a variation time above zero"
+    )]
+    Structure,
+    /// A pattern of frames that is none.
+    #[error("the pattern {0:?} must be an I, then as often as you like B's and a P, as in IBBP")]
+    Pattern(String),
     /// A ratio below 1 or above 1,000.
     #[error("key_frame_ratio must be 1 to 1000, not {0}")]
     KeyFrameRatio(f64),
@@ -160,7 +201,7 @@ pub enum SourceConfigError {
 
 impl SourceConfig {
     /// The models' names, as [`SourceConfig::from_str`] reads them.
-    pub const NAMES: [&str; 5] = ["ideal", "gop", "cbr", "rfc8593", "audio"];
+    pub const NAMES: [&str; 6] = ["ideal", "gop", "cbr", "rfc8593", "audio", "packets"];
 
     /// The names of the models that need a file of frame sizes beside.
     pub const NAMES_WITH_FILE: [&str; 2] = ["trace", "hybrid"];
@@ -178,9 +219,16 @@ impl SourceConfig {
             SourceConfig::Cbr { .. } => Self::NAMES[2],
             SourceConfig::Statistical { ladder: None, .. } => Self::NAMES[3],
             SourceConfig::Audio { .. } => Self::NAMES[4],
-            SourceConfig::Trace { .. } => Self::NAMES_WITH_FILE[0],
+            SourceConfig::Packets { .. } => Self::NAMES[5],
+            SourceConfig::Trace { .. } | SourceConfig::Stored { .. } => Self::NAMES_WITH_FILE[0],
             SourceConfig::Statistical { .. } => Self::NAMES_WITH_FILE[1],
         }
+    }
+
+    /// Whether its frames need one another, as their importance tells. Other models tell key frames
+    /// too, but every frame of theirs can be shown by itself.
+    pub const fn has_dependencies(&self) -> bool {
+        matches!(self, SourceConfig::Gop { .. } | SourceConfig::Stored { .. })
     }
 
     /// A source whose first frame is due at `start`, and whose chance, if any, comes from `seed`.
@@ -204,10 +252,21 @@ impl SourceConfig {
                 max_rate,
                 key_frame_interval,
                 key_frame_ratio,
+                structure,
             } => {
                 let ideal = Ideal::new(start, frames_per_second, min_rate, max_rate)?;
-                Box::new(Gop::new(ideal, key_frame_interval, key_frame_ratio)?)
+                match structure {
+                    None => Box::new(Gop::new(ideal, key_frame_interval, key_frame_ratio)?),
+                    Some(structure) => {
+                        Box::new(Ipb::new(ideal, key_frame_interval, structure, seed)?)
+                    }
+                }
             }
+            SourceConfig::Stored {
+                min_rate,
+                max_rate,
+                ref film,
+            } => Box::new(Stored::new(start, (min_rate, max_rate), film.clone())?),
             SourceConfig::Cbr {
                 frames_per_second,
                 rate,
@@ -233,6 +292,11 @@ impl SourceConfig {
                 Box::new(Trace::new(start, frames_per_second, rates, ladder.clone())?)
             }
             SourceConfig::Audio { rate, interval } => Box::new(Audio::new(start, rate, interval)?),
+            SourceConfig::Packets {
+                packet_bytes,
+                min_rate,
+                max_rate,
+            } => Box::new(Packets::new(start, packet_bytes, min_rate, max_rate)?),
         })
     }
 }
@@ -242,7 +306,8 @@ impl FromStr for SourceConfig {
 
     /// The model of that name with its usual settings: 25 frames per second, 500 kbit/s to 2 Mbit/s
     /// (Zhang & Lei); a key frame of five times the others every 2 s; a constant 1 Mbit/s;
-    /// the values of RFC 8593 Table 1; 20 kbit/s of voice in frames of 20 ms.
+    /// the values of RFC 8593 Table 1; 20 kbit/s of voice in frames of 20 ms; packets of 1,316 B at
+    /// a constant 1 Mbit/s.
     fn from_str(name: &str) -> Result<Self, SourceConfigError> {
         let frames_per_second = 25;
         let min_rate = DataRate::from_kilobits_per_second(500);
@@ -259,6 +324,7 @@ impl FromStr for SourceConfig {
                 max_rate,
                 key_frame_interval: 2 * frames_per_second,
                 key_frame_ratio: 5.0,
+                structure: None,
             },
             "cbr" => SourceConfig::Cbr {
                 frames_per_second,
@@ -274,6 +340,11 @@ impl FromStr for SourceConfig {
             "audio" => SourceConfig::Audio {
                 rate: DataRate::from_kilobits_per_second(20),
                 interval: Duration::from_millis(20),
+            },
+            "packets" => SourceConfig::Packets {
+                packet_bytes: 1_316,
+                min_rate: DataRate::from_megabits_per_second(1),
+                max_rate: DataRate::from_megabits_per_second(1),
             },
             _ if Self::NAMES_WITH_FILE.contains(&name) => {
                 return Err(SourceConfigError::FileMissing {

@@ -78,7 +78,7 @@ fn check_units(stream: &[u8], units: &[TransportUnit]) {
     assert!(joined == stream, "the units are the stream");
     assert_eq!(units.len(), FRAME_COUNT);
     for (index, unit) in units.iter().enumerate() {
-        assert_eq!(unit.is_key, index % 25 == 0, "{index}");
+        assert_eq!(unit.importance.is_key(), index % 25 == 0, "{index}");
         let at = Duration::from_millis(40) * index as u64;
         assert!(
             unit.clock.unwrap().abs_diff(at) < Duration::from_millis(1),
@@ -153,8 +153,8 @@ fn a_bare_byte_stream_is_split_into_its_pictures() {
             assert_eq!(units.len(), FRAME_COUNT);
             assert_eq!(splitter.frame_interval(), Duration::from_millis(40));
             for (index, unit) in units.iter().enumerate() {
-                assert_eq!(unit.is_key, index % 25 == 0, "{index}");
-                assert_eq!(annex_b::is_key(&unit.annex_b), unit.is_key);
+                assert_eq!(unit.importance.is_key(), index % 25 == 0, "{index}");
+                assert_eq!(annex_b::is_key(&unit.annex_b), unit.importance.is_key());
             }
             let joined: Vec<u8> = units.into_iter().flat_map(|unit| unit.annex_b).collect();
             assert!(joined == stream);

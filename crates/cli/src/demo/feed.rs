@@ -36,7 +36,7 @@ impl Feed<'_> {
         let content = is_compared.then_some(frame.bytes);
         let payload_bytes = frame.bytes.len() as u64;
         self.ledger
-            .on_sending(index, frame.importance.is_key(), payload_bytes, content);
+            .on_sending(index, frame.importance, payload_bytes, content);
         match self.sender.send_frame(frame) {
             Ok(_) => true,
             Err(error) => {

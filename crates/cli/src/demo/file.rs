@@ -43,7 +43,7 @@ enum Bytes {
 /// One unit and when it is due after the first.
 struct Unit {
     bytes: Vec<u8>,
-    is_key: bool,
+    importance: Importance,
     due: Duration,
 }
 
@@ -104,7 +104,7 @@ fn send(feed: &Feed<'_>, unit: &Unit) -> bool {
     let index = feed.ledger.on_captured(captured_at);
     let frame = Frame {
         bytes: &unit.bytes,
-        importance: Importance::key_if(unit.is_key),
+        importance: unit.importance,
         captured_at,
     };
     feed.send(index, &frame, true)
@@ -211,7 +211,7 @@ impl Splitter {
                 *last = unit.clock.unwrap_or(*last);
                 Some(Unit {
                     bytes: unit.bytes,
-                    is_key: unit.is_key,
+                    importance: unit.importance,
                     due: *last,
                 })
             }
@@ -224,7 +224,7 @@ impl Splitter {
                 *next += splitter.frame_interval();
                 Some(Unit {
                     bytes: unit.annex_b,
-                    is_key: unit.is_key,
+                    importance: unit.importance,
                     due,
                 })
             }
@@ -241,11 +241,15 @@ mod tests {
         let mut splitter = Splitter::new(UnitKind::AnnexB);
         splitter.push(&[0, 0, 0, 1, 0x65, 0x80, 7, 0, 0, 0, 1, 0x41, 0x80, 9]);
         let first = splitter.next(false).expect("the next one has started");
-        assert_eq!((first.is_key, first.due), (true, Duration::ZERO));
+        assert_eq!(
+            (first.importance, first.due),
+            (Importance::Key, Duration::ZERO)
+        );
         assert!(splitter.next(false).is_none());
         let last = splitter.next(true).expect("the stream has ended");
         assert_eq!(last.bytes, [0, 0, 0, 1, 0x41, 0x80, 9]);
-        assert_eq!((last.is_key, last.due), (false, Duration::from_millis(40)));
+        assert_eq!(last.importance, Importance::Reference);
+        assert_eq!(last.due, Duration::from_millis(40));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anabranch_core::FrameId;
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Importance, Instant};
 use anabranch_video::playback::{Playback, PlayedFrame};
 
 /// What became of one picture of the source.
@@ -11,13 +11,13 @@ use anabranch_video::playback::{Playback, PlayedFrame};
 pub(super) struct FrameRecord {
     /// When it was taken.
     pub(super) captured_at: Instant,
-    /// Whether decoding can start at it.
-    pub(super) is_key: bool,
+    /// What is lost with it.
+    pub(super) importance: Importance,
     /// Its encoded size.
     pub(super) payload_bytes: u64,
     /// When the receiver handed it over; `None`: never.
     pub(super) delivered_at: Option<Instant>,
-    /// Whether it and all frames back to the last key frame were there when it was delivered.
+    /// Whether it and all that it may need were there when it was delivered.
     pub(super) is_displayable: bool,
     /// What looking at its content showed.
     pub(super) check: Option<Check>,
@@ -89,13 +89,13 @@ impl Ledger {
     pub(super) fn on_sending(
         &self,
         index: usize,
-        is_key: bool,
+        importance: Importance,
         payload_bytes: u64,
         content: Option<&[u8]>,
     ) {
         let mut entries = self.lock();
         let frame = &mut entries.frames[index];
-        frame.is_key = is_key;
+        frame.importance = importance;
         frame.payload_bytes = payload_bytes;
         entries.indices.push(index);
         entries.contents.push(content.map(<[u8]>::to_vec));
@@ -119,16 +119,20 @@ impl Ledger {
     pub(super) fn on_delivered(&self, id: FrameId, delivered_at: Instant) -> bool {
         let entries = &mut *self.lock();
         let index = entries.indices[id.0 as usize];
-        let frame = &mut entries.frames[index];
-        frame.delivered_at = Some(delivered_at);
-        frame.is_displayable = entries.playback.on_frame(PlayedFrame {
-            id: index as u64,
-            is_key: frame.is_key,
-            is_complete: true,
-            at: delivered_at,
-        });
+        entries.frames[index].delivered_at = Some(delivered_at);
+        // Of frames that were left out it matters what they were.
+        let next = entries.playback.next_id().map_or(index, |id| id as usize);
+        for index in next.min(index)..=index {
+            let frame = &mut entries.frames[index];
+            frame.is_displayable = entries.playback.on_frame(PlayedFrame {
+                id: index as u64,
+                importance: frame.importance,
+                is_complete: frame.delivered_at.is_some(),
+                at: delivered_at,
+            });
+        }
         entries.pending_count -= 1;
-        frame.is_displayable
+        entries.frames[index].is_displayable
     }
 
     /// A frame was given up by the receiver.
@@ -194,7 +198,8 @@ mod tests {
     fn send(ledger: &Ledger, is_key: bool) {
         let count = ledger.lock().frames.len() as u64;
         let index = ledger.on_captured(Instant::from_millis(40 * count));
-        ledger.on_sending(index, is_key, 1_000, Some(&[count as u8]));
+        let importance = Importance::key_if(is_key);
+        ledger.on_sending(index, importance, 1_000, Some(&[count as u8]));
     }
 
     #[test]

@@ -122,6 +122,8 @@ impl Recording {
 /// Recordings for tests.
 #[cfg(test)]
 pub(super) mod testing {
+    use anabranch_units::Importance;
+
     use super::super::ledger::Check;
     use super::super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT};
     use super::*;
@@ -133,7 +135,7 @@ pub(super) mod testing {
             let captured_at = started_at + Duration::from_millis(40) * number;
             FrameRecord {
                 captured_at,
-                is_key: number.is_multiple_of(50),
+                importance: Importance::key_if(number.is_multiple_of(50)),
                 payload_bytes: 10_000,
                 delivered_at: Some(captured_at + Duration::from_millis(70)),
                 is_displayable: true,

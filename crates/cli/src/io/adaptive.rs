@@ -1,7 +1,7 @@
 //! `test:`: the built-in camera, encoded at whatever bitrate the transport asks for.
 
 use anabranch_core::SourceLimits;
-use anabranch_units::{DataRate, Duration, Seed};
+use anabranch_units::{DataRate, Duration, Importance, Seed};
 use anabranch_video::camera::{Camera, FRAMES_PER_SECOND, HEIGHT, WIDTH};
 use anabranch_video::encoder::{EncoderConfig, H264Encoder};
 use anyhow::Context;
@@ -75,7 +75,7 @@ impl AdaptiveCamera {
         let bytes = self.muxer.mux(&encoded.annex_b, clock, encoded.is_key)?;
         Ok(Unit {
             bytes,
-            is_key: encoded.is_key,
+            importance: Importance::key_if(encoded.is_key),
         })
     }
 }

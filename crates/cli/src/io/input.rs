@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anabranch_core::SourceLimits;
 use anabranch_net::Clock;
-use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_units::{DataRate, Duration, Importance, Instant};
 use anabranch_video::annex_b::AccessUnitSplitter;
 use anabranch_video::input::InputKind;
 use anabranch_video::mpeg_ts::TransportUnitSplitter;
@@ -52,8 +52,8 @@ impl FromStr for InputName {
 pub(crate) struct Unit {
     /// MPEG-TS.
     pub(crate) bytes: Vec<u8>,
-    /// Whether decoding can start here.
-    pub(crate) is_key: bool,
+    /// What is lost with it.
+    pub(crate) importance: Importance,
 }
 
 /// An input that is open.
@@ -275,7 +275,7 @@ impl Splitter {
                     (
                         Unit {
                             bytes: unit.bytes,
-                            is_key: unit.is_key,
+                            importance: unit.importance,
                         },
                         unit.clock,
                     )
@@ -295,11 +295,11 @@ impl Splitter {
                 let Some(unit) = unit else { return Ok(None) };
                 let clock = *next_clock;
                 *next_clock += splitter.frame_interval();
-                let bytes = muxer.mux(&unit.annex_b, clock, unit.is_key)?;
+                let bytes = muxer.mux(&unit.annex_b, clock, unit.importance.is_key())?;
                 Ok(Some((
                     Unit {
                         bytes,
-                        is_key: unit.is_key,
+                        importance: unit.importance,
                     },
                     Some(clock),
                 )))
@@ -312,7 +312,7 @@ impl Splitter {
         match self {
             Splitter::MpegTs(splitter) => splitter.flush().map(|unit| Unit {
                 bytes: unit.bytes,
-                is_key: unit.is_key,
+                importance: unit.importance,
             }),
             // A picture cut in two would be muxed as two.
             Splitter::AnnexB { .. } => None,

@@ -17,12 +17,13 @@ mod tests;
 mod text;
 mod v5;
 
-use anabranch_units::{DataRate, Instant, Rng};
+use anabranch_units::{DataRate, Duration, Instant, Rng};
 
 use super::bbr::{BANDWIDTH_WINDOW_ROUNDS, FullPipe, RoundCounter, RoundMax};
 use super::options::{ControllerOption, OptionValues};
 use super::{
     CongestionController, ControlParameters, ControllerConfig, Feedback, FeedbackSchedule, Timeout,
+    path_backlog_bytes,
 };
 use crate::path_view::PathView;
 use crate::recovery::{AckedPacket, RateSample, SentPacket};
@@ -32,7 +33,9 @@ use min_rtt::MinRtt;
 use overflow::Overflow;
 use probe_bw::GainCycle;
 use probe_rtt::ProbeRtt;
-use profile::{AfterSilence, AppLimitedSamples, BandwidthUpdate, MinRateFloor, Profile};
+use profile::{
+    AfterSilence, AppLimitedSamples, BandwidthUpdate, MinRateFloor, Profile, Reports, Start,
+};
 
 /// The initial window, in bytes per round trip.
 const INITIAL_BYTES: u64 = 10 * 1_000;
@@ -41,6 +44,17 @@ const STARTUP_ROUNDS_BEFORE_DELAY_EXIT: u64 = 2;
 
 /// A path that delivers at least this share of the rate at which it is sent to is not full.
 const DELIVERED_AS_SENT: f64 = 0.95;
+
+/// Reports are due after so many packets at the latest …
+const PACKETS_PER_REPORT: u32 = 16;
+/// … or after this time: as often as the encoder could follow.
+const LONGEST_REPORT_DELAY: Duration = Duration::from_millis(40);
+
+/// Media that waits for longer than this waits for the path, not for the pacer's turn.
+const LONG_BACKLOG: Duration = Duration::from_millis(60);
+
+/// A round-trip time so near the least one has met no queue.
+const NO_QUEUE: Duration = Duration::from_millis(1);
 
 /// The gains of ProbeBW: those of §4.1, or BBR's, which it means to improve on.
 pub(super) const CYCLE: ControllerOption = ControllerOption {
@@ -92,6 +106,9 @@ struct DelayBbr {
     bytes_in_flight: u64,
     /// Whether the newest acknowledged packet left a sender with too little to send.
     is_app_limited: bool,
+    latest_rtt: Duration,
+    /// Media that waits for the path.
+    backlog_bytes: u64,
     /// Whether the path is silent: nothing has been acknowledged since it was declared so.
     is_silent: bool,
 }
@@ -115,6 +132,8 @@ impl DelayBbr {
             counts_from: 0,
             bytes_in_flight: 0,
             is_app_limited: false,
+            latest_rtt: Duration::MAX,
+            backlog_bytes: 0,
             is_silent: false,
         }
     }
@@ -146,9 +165,11 @@ impl DelayBbr {
             self.on_round_end(newest, sample);
         }
         self.maybe_exit_startup_or_drain(now);
-        let has_too_little = self.has_too_little();
+        let is_long_probe = self.is_long_probe();
+        let report_delay = self.report_delay();
         if let Mode::ProbeBw(cycle) = &mut self.mode {
-            cycle.advance(now, self.min_rtt.or_initial(), has_too_little);
+            let probe_length = self.min_rtt.or_initial() * 2 + report_delay;
+            cycle.advance(now, self.min_rtt.or_initial(), probe_length, is_long_probe);
         }
     }
 
@@ -158,6 +179,7 @@ impl DelayBbr {
         let Some(rtt) = packet.rtt.filter(|_| number >= self.counts_from) else {
             return;
         };
+        self.latest_rtt = rtt;
         self.min_rtt.on_rtt(now, rtt, self.profile.comparison);
         self.overflow.on_rtt(rtt);
         match &mut self.mode {
@@ -231,8 +253,8 @@ impl DelayBbr {
         }
     }
 
-    /// A probe that padding fills shows by any sample that lies in it, whatever the rounds.
-    fn on_padded_probe(&mut self, newest: &AckedPacket, sample: Option<&RateSample>) {
+    /// A long probe shows by any sample that lies in it, whatever the rounds.
+    fn on_long_probe(&mut self, newest: &AckedPacket, sample: Option<&RateSample>) {
         let estimate = self.bandwidth.max();
         let Some(sample) = sample else { return };
         if let Mode::ProbeBw(cycle) = &mut self.mode
@@ -244,9 +266,15 @@ impl DelayBbr {
         }
     }
 
-    /// Whether probing needs padding to show anything, in the forms that care.
-    fn has_too_little(&self) -> bool {
-        self.is_app_limited && self.profile.app_limited_samples == AppLimitedSamples::OnlyRaise
+    /// Whether probing has to show something: padding is needed for that, media waits for long, or
+    /// waits though there is no queue, so that the path is not full. In the forms that care.
+    fn is_long_probe(&self) -> bool {
+        let has_no_queue = self.latest_rtt <= self.min_rtt.or_initial() + NO_QUEUE;
+        let is_unfilled =
+            has_no_queue && self.backlog_bytes > u64::from(self.config.max_packet_bytes);
+        let is_backlogged = self.backlog_bytes > self.bandwidth.max().bytes_in(LONG_BACKLOG);
+        (self.is_app_limited || is_backlogged || is_unfilled)
+            && self.profile.app_limited_samples == AppLimitedSamples::OnlyRaise
     }
 
     fn is_draining_congestion(&self) -> bool {
@@ -304,7 +332,7 @@ impl DelayBbr {
     }
 
     fn enter_probe_bw(&mut self, now: Instant) {
-        self.mode = Mode::ProbeBw(GainCycle::enter(now, self.has_too_little(), &mut self.rng));
+        self.mode = Mode::ProbeBw(GainCycle::enter(now, self.is_long_probe(), &mut self.rng));
     }
 
     /// The path is out: nothing of what was in flight is any longer.
@@ -355,6 +383,10 @@ impl DelayBbr {
             (self.silent_rate(), true)
         } else if bandwidth.is_zero() {
             (self.initial_pacing_rate(), false)
+        } else if self.is_first_startup() {
+            // A first sample shows the pause after the initial window as much as the path.
+            let rate = bandwidth.mul_f64(gain);
+            (rate.max(self.initial_pacing_rate()), false)
         } else {
             let is_cruising = matches!(self.mode, Mode::ProbeBw(_)) && gain == 1.0;
             (bandwidth.mul_f64(gain), is_cruising)
@@ -380,7 +412,13 @@ impl DelayBbr {
     }
 
     fn initial_pacing_rate(&self) -> DataRate {
-        let window_rate = DataRate::from_bytes_per(INITIAL_BYTES, self.min_rtt.or_initial());
+        let window_rate = match (self.profile.start, self.min_rtt.value) {
+            (Start::InitialWindow, Some(min_rtt)) => {
+                DataRate::from_bytes_per(self.initial_window_bytes(), min_rtt)
+                    .mul_f64(self.profile.startup_gain)
+            }
+            _ => DataRate::from_bytes_per(INITIAL_BYTES, self.min_rtt.or_initial()),
+        };
         match self.profile.min_rate_floor {
             MinRateFloor::Always => window_rate.max(self.config.initial_rate),
             MinRateFloor::CruisingOnly if self.min_rtt.value.is_none() => {
@@ -388,6 +426,39 @@ impl DelayBbr {
             }
             MinRateFloor::CruisingOnly => window_rate,
         }
+    }
+
+    /// Whether the path has not been found full yet, nor been silent: its rate only grows.
+    fn is_first_startup(&self) -> bool {
+        self.profile.start == Start::InitialWindow
+            && matches!(self.mode, Mode::Startup)
+            && self.counts_from == 0
+    }
+
+    fn initial_window_bytes(&self) -> u64 {
+        u64::from(self.config.initial_window_packets) * u64::from(self.config.max_packet_bytes)
+    }
+
+    /// What may leave at once before anything has been heard: the initial window.
+    fn burst_bytes(&self) -> u64 {
+        let is_start = self.profile.start == Start::InitialWindow
+            && self.min_rtt.value.is_none()
+            && self.bandwidth.max().is_zero()
+            && !self.is_silent;
+        if is_start {
+            self.initial_window_bytes()
+                .saturating_sub(u64::from(self.config.max_packet_bytes))
+        } else {
+            0
+        }
+    }
+
+    /// For how long the receiver may gather arrivals: a third of the round trip, but no less than
+    /// by the default schedule.
+    fn report_delay(&self) -> Duration {
+        let usual = FeedbackSchedule::default().max_delay;
+        let third = self.min_rtt.value.map_or(usual, |min_rtt| min_rtt / 3);
+        third.clamp(usual, LONGEST_REPORT_DELAY)
     }
 
     fn is_probing(&self) -> bool {
@@ -406,9 +477,10 @@ impl CongestionController for DelayBbr {
         &mut self,
         now: Instant,
         feedback: &Feedback<'_>,
-        _session: &SessionView,
-        _paths: &[PathView],
+        session: &SessionView,
+        paths: &[PathView],
     ) {
+        self.backlog_bytes = path_backlog_bytes(feedback.path, session, paths);
         let Some(newest) = feedback.acked.last() else {
             self.bytes_in_flight = feedback.bytes_in_flight;
             return;
@@ -439,7 +511,7 @@ impl CongestionController for DelayBbr {
             }
         }
         self.bytes_in_flight = feedback.bytes_in_flight;
-        self.on_padded_probe(newest, sample.as_ref());
+        self.on_long_probe(newest, sample.as_ref());
         if self.rounds.count > rounds_before
             && self.profile.answers_overflow
             && let Some(sample) = sample
@@ -473,15 +545,19 @@ impl CongestionController for DelayBbr {
             } else {
                 DataRate::ZERO
             },
+            burst_bytes: self.burst_bytes(),
             ..ControlParameters::of(target_rate.max(self.config.min_rate))
         }
     }
 
     fn feedback_schedule(&self) -> FeedbackSchedule {
-        if self.profile.is_every_packet_reported {
-            FeedbackSchedule::EVERY_PACKET
-        } else {
-            FeedbackSchedule::default()
+        match self.profile.reports {
+            Reports::EveryPacket => FeedbackSchedule::EVERY_PACKET,
+            Reports::Batches => FeedbackSchedule {
+                every_packets: PACKETS_PER_REPORT,
+                max_delay: self.report_delay(),
+                ..FeedbackSchedule::default()
+            },
         }
     }
 

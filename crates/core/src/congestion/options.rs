@@ -61,9 +61,9 @@ pub enum OptionError {
 }
 
 impl ControllerOptions {
-    /// Reads `name=value:name=value`; the empty text sets nothing.
-    pub(super) fn parse(text: &str, known: &[ControllerOption]) -> Result<Self, OptionError> {
-        let set = text.split(':').filter(|part| !part.is_empty());
+    /// Reads `name=value:name=value`, or with commas; the empty text sets nothing.
+    pub(crate) fn parse(text: &str, known: &[ControllerOption]) -> Result<Self, OptionError> {
+        let set = text.split([':', ',']).filter(|part| !part.is_empty());
         let set = set.map(|part| {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let option = known

@@ -4,7 +4,7 @@ use super::bbr::{linux, quic, v3, webrtc};
 use super::options::{ControllerOption, ControllerOptions, OptionError};
 use super::{
     CongestionController, ControllerConfig, arc, bic, ccp, ccpd, compound, copa, cubic, delay_bbr,
-    fixed, gcc, nada, new_reno, rap, reno, scream, tfrc, vegas,
+    fixed, gcc, nada, new_reno, rap, reno, scream, tfrc, vegas, zhu,
 };
 
 /// An entry of the registry.
@@ -194,6 +194,12 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         summary: "TCP Vegas: a backlog of 2 to 4 packets",
         options: vegas::OPTIONS,
         build: vegas::build,
+    },
+    ControllerEntry {
+        name: "zhu",
+        summary: "rates over all paths at which the video's expected distortion is least",
+        options: zhu::OPTIONS,
+        build: zhu::build,
     },
 ];
 

@@ -3,9 +3,9 @@
 use anabranch_units::{Duration, Ecn, Instant};
 
 use super::{Closing, DatagramMeta, Endpoint, Event};
-use crate::media::{FragmentHeader, FrameId, Outcome, Taken, Verdict};
+use crate::media::{FrameId, LostCopy, Outcome, Symbol, Taken, Verdict};
 use crate::path_view::{PathId, PathState};
-use crate::recovery::{Digest, PacketContent, SentPacket};
+use crate::recovery::{AckedPacket, Digest, PacketContent, SentPacket};
 use crate::scheduler::SchedulerEvent;
 use crate::wire::{self, Tracking, WireFrame};
 
@@ -67,12 +67,23 @@ impl Endpoint {
             WireFrame::Fragment {
                 header,
                 captured_at_micros,
+                symbol: number,
                 payload,
             } => {
                 path.counters.received_media_packets += 1;
                 path.counters.received_media_bytes += payload.len() as u64;
-                self.on_fragment(now, header, captured_at_micros, payload);
+                let symbol = Symbol {
+                    header,
+                    captured_at_micros,
+                    payload,
+                };
+                self.on_fragment(now, &symbol);
+                if let Some(number) = number {
+                    self.on_source_symbol(now, number, &symbol);
+                }
             }
+            WireFrame::Repair { head, bytes } => self.on_repair_symbol(now, head, bytes),
+            WireFrame::SymbolsRecovered(numbers) => self.on_symbols_recovered(numbers),
             WireFrame::FeedbackSchedule(schedule) => path.arrivals.set_schedule(schedule),
             WireFrame::PathChallenge(token) => {
                 path.response = Some(token);
@@ -123,27 +134,31 @@ impl Endpoint {
         self.events.push_back(Event::Closed);
     }
 
-    fn on_fragment(
-        &mut self,
-        now: Instant,
-        header: FragmentHeader,
-        captured_at_micros: u32,
-        payload: &[u8],
-    ) {
+    /// A fragment has arrived, or been recovered.
+    pub(super) fn on_fragment(&mut self, now: Instant, symbol: &Symbol<'_>) -> Taken {
+        let Symbol {
+            header,
+            captured_at_micros,
+            payload,
+        } = *symbol;
         let expected = self.last_captured_at.as_micros();
         let captured_at = Instant::from_micros(wire::expand(captured_at_micros, expected));
         let mut outcomes = core::mem::take(&mut self.scratch.outcomes);
-        match self
+        let taken = self
             .reassembly
-            .insert(now, header, captured_at, payload, &mut outcomes)
-        {
+            .insert(now, header, captured_at, payload, &mut outcomes);
+        match taken {
             Taken::New => self.last_captured_at = captured_at,
             Taken::Duplicate => self.counters.duplicate_fragments += 1,
             Taken::Late => self.counters.late_fragments += 1,
             Taken::Contradictory => self.counters.contradictory_fragments += 1,
         }
+        let peak = self.reassembly.peak();
+        self.counters.reassembly_peak_frames = peak.frames as u64;
+        self.counters.reassembly_peak_bytes = peak.bytes as u64;
         self.tell_outcomes(&mut outcomes);
         self.scratch.outcomes = outcomes;
+        taken
     }
 
     pub(super) fn tell_outcomes(&mut self, outcomes: &mut Vec<Outcome>) {
@@ -186,9 +201,10 @@ impl Endpoint {
             path.counters.acked_packets += digest.acked.len() as u64;
             path.counters.marked_packets += digest.ce_count;
             for packet in &digest.acked {
-                self.on_acked(now, about, &packet.sent);
+                self.on_acked(now, about, packet);
             }
             self.on_losses(now, about, &digest);
+            self.retry_disappointed(now);
             self.tell_controller(now, about, &digest);
             self.judge_answer(now, on, about, &digest);
             self.on_stream_feedback(now, about, &digest);
@@ -196,10 +212,23 @@ impl Endpoint {
         self.scratch.digest = Some(digest);
     }
 
-    fn on_acked(&mut self, now: Instant, path: PathId, packet: &SentPacket) {
+    fn on_acked(&mut self, now: Instant, path: PathId, acked: &AckedPacket) {
+        let packet = &acked.sent;
         match packet.content {
             PacketContent::Fragment { frame, fragment } => {
                 self.send_buffer.on_acked(frame, fragment, path);
+                if let Some(received_at) = acked.received_at {
+                    let event = SchedulerEvent::Delivered {
+                        path,
+                        frame,
+                        fragment,
+                        received_at,
+                    };
+                    self.scheduler.on_event(now, &event);
+                }
+            }
+            PacketContent::Repair { frame, repair } => {
+                self.send_buffer.on_repair_settled(frame, repair);
             }
             PacketContent::Segment { offset } => {
                 if let Some(stream) = &mut self.stream {
@@ -250,29 +279,45 @@ impl Endpoint {
         {
             stream.send.on_packet_lost(offset);
         }
+        if let PacketContent::Repair { frame, repair } = packet.content {
+            self.send_buffer.on_repair_settled(frame, repair);
+        }
         let PacketContent::Fragment { frame, fragment } = packet.content else {
             return;
         };
-        let arrives_at = self.retransmission_arrives_at(now, path, packet.bytes);
-        let verdict = self
-            .send_buffer
-            .on_lost(frame, fragment, path, is_stuck, arrives_at);
-        if verdict == Verdict::GiveUp {
-            self.give_up(frame);
+        let copy = LostCopy {
+            frame,
+            fragment,
+            path,
+            is_stuck,
+            may_wait: true,
+        };
+        self.judge(now, copy, packet.bytes);
+    }
+
+    /// Sends a lost fragment again, if that is of use.
+    pub(super) fn judge(&mut self, now: Instant, copy: LostCopy, bytes: u32) {
+        let retry = self.retry(now, copy.path, bytes);
+        if self.send_buffer.on_lost(copy, retry) == Verdict::GiveUp {
+            self.give_up(copy.frame);
         }
     }
 
-    fn give_up(&mut self, frame: FrameId) {
+    pub(super) fn give_up(&mut self, frame: FrameId) {
         self.send_buffer.give_up(frame);
         self.counters.frames_late += 1;
         self.events.push_back(Event::late(frame));
     }
 
     pub(super) fn tell_controller(&mut self, now: Instant, path: PathId, digest: &Digest) {
+        if self.is_of_probe(path, digest) {
+            return;
+        }
         self.refresh_views(now);
         let session = self.session_view();
         let is_schedule_fixed = self.config.feedback.is_some();
         self.paths[path.index()].on_feedback(now, digest, &session, &self.views, is_schedule_fixed);
+        self.update_standby(now);
         self.update_target();
     }
 

@@ -29,6 +29,8 @@ pub enum Timer {
     Scheduler,
     /// A frame at the sender becomes worthless.
     FrameDeadline,
+    /// A lost fragment has waited long enough for repairs.
+    Repairs,
     /// A frame at the receiver has waited long enough.
     Reassembly,
     /// The end is to be told again.
@@ -72,12 +74,14 @@ impl Endpoint {
             } else {
                 consider(path.liveness.due_at(&path.recovery), Timer::PathSilence);
             }
+            consider(self.standby_probe_at(path.id), Timer::PathSilence);
             consider(path.controller.next_timeout(), Timer::Controller);
         }
         if is_open {
             consider(self.blocked_at(), Timer::Blocked);
             consider(self.held_until(), Timer::Scheduler);
             consider(self.send_buffer.expires_at(), Timer::FrameDeadline);
+            consider(self.send_buffer.waits_until(), Timer::Repairs);
         }
         consider(self.reassembly.expires_at(), Timer::Reassembly);
         next
@@ -101,6 +105,9 @@ impl Endpoint {
             self.is_schedule_due = true;
         }
         self.on_blocked_timeout(now);
+        if self.send_buffer.waits_until().is_some_and(|at| at <= now) {
+            self.retry_disappointed(now);
+        }
         for index in 0..self.paths.len() {
             self.handle_path_timeout(now, PathId(index as u8));
         }
@@ -130,6 +137,7 @@ impl Endpoint {
             self.on_stream_timeout(now, id);
             return;
         }
+        self.probe_standby(now, id);
         while let Some(alarm) = self.next_alarm(now, id) {
             match alarm {
                 Alarm::Suspect => self.on_suspect(now, id),
@@ -183,6 +191,7 @@ impl Endpoint {
         let path = &mut self.paths[id.index()];
         path.recovery.on_silence(&mut digest);
         path.recovery.forget_lost(now);
+        path.on_silence();
         path.counters.lost_packets += digest.lost.len() as u64;
         self.on_losses(now, id, &digest);
         self.scratch.digest = Some(digest);

@@ -37,6 +37,8 @@ impl Endpoint {
             debug_assert_eq!(buf.len(), start);
             if let Some(transmit) = self.write_tracked(now, path, buf) {
                 self.next_path = (index + 1) % path_count;
+                // What is held may go now that the path is free, or a burst is not over.
+                self.is_schedule_due |= !self.send_buffer.waiting().is_empty();
                 return Some(transmit);
             }
         }
@@ -67,6 +69,7 @@ impl Endpoint {
             wire::write_path_response(token, buf);
         }
         if has_report {
+            self.write_symbols_recovered(buf);
             self.write_report(now, id, id, buf);
         }
         if has_report || has_window {
@@ -97,6 +100,7 @@ impl Endpoint {
             size,
             ecn: Ecn::NotEct,
             is_tracked: false,
+            fragment: None,
         })
     }
 
@@ -183,6 +187,10 @@ impl Endpoint {
             size,
             ecn,
             is_tracked: true,
+            fragment: match content {
+                PacketContent::Fragment { frame, fragment } => Some((frame, fragment)),
+                _ => None,
+            },
         })
     }
 
@@ -200,22 +208,35 @@ impl Endpoint {
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<PacketContent> {
-        let path = &mut self.paths[id.index()];
         // What has arrived by another copy or has been given up meanwhile is passed over.
         loop {
+            let path = &mut self.paths[id.index()];
             let packet = path.pop_bound(now)?;
-            let fragment = self.send_buffer.fragment(packet.frame, packet.fragment);
-            let Some((header, captured_at, payload)) = fragment else {
+            if path.is_too_late_for(now, &packet, self.config.media.deadline) {
+                if !matches!(packet.kind, PacketKind::Repair { .. }) {
+                    self.give_up(packet.frame);
+                }
+                continue;
+            }
+            if let PacketKind::Repair { .. } = packet.kind {
+                match self.write_repair(id, &packet, buf) {
+                    None => continue,
+                    content => return content,
+                }
+            }
+            let (frame, fragment) = (packet.frame, packet.fragment);
+            let Some(outgoing) = self.send_buffer.fragment(frame, fragment) else {
                 continue;
             };
+            let path = &mut self.paths[id.index()];
             path.write_tracked_header(buf);
-            wire::write_fragment(header, captured_at, payload, buf);
+            outgoing.write(buf);
+            self.send_buffer.on_sent(frame, fragment, id);
             if packet.kind == PacketKind::Retransmission {
                 path.counters.retransmitted_packets += 1;
                 path.counters.retransmitted_bytes += u64::from(packet.bytes);
+                self.on_retransmitted(now, id, &packet);
             }
-            self.send_buffer.on_sent(packet.frame, packet.fragment, id);
-            let (frame, fragment) = (packet.frame, packet.fragment);
             return Some(PacketContent::Fragment { frame, fragment });
         }
     }
@@ -237,7 +258,9 @@ impl Endpoint {
         }
         let path = &mut self.paths[id.index()];
         path.write_tracked_header(buf);
-        wire::write_padding(usize::from(self.config.fragment_bytes), buf);
+        let padding_bytes = self.config.padding_bytes;
+        let padding_bytes = padding_bytes.unwrap_or(self.config.fragment_bytes);
+        wire::write_padding(usize::from(padding_bytes), buf);
         Some(PacketContent::Padding)
     }
 
@@ -247,6 +270,12 @@ impl Endpoint {
             return None;
         }
         let policy = self.config.padding;
+        // Volume costs money there: only who is greedy on purpose pays for padding.
+        if self.paths[id.index()].is_metered()
+            && (policy != PaddingPolicy::Always || self.is_standby(id))
+        {
+            return None;
+        }
         let is_useful = policy == PaddingPolicy::Always || self.is_more_bandwidth_useful();
         self.paths[id.index()].padding_due_at(policy, is_useful)
     }

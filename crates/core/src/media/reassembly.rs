@@ -11,6 +11,9 @@ const MAX_OPEN_FRAMES: usize = 512;
 /// How many bytes they may hold.
 const MAX_OPEN_BYTES: usize = 64 << 20;
 
+/// How many used-up frames are kept for the next.
+const MAX_SPARE_FRAMES: usize = 8;
+
 /// What became of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
@@ -41,7 +44,7 @@ enum Slot {
     Whole(ReceivedFrame),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct IncomingFrame {
     fragment_count: u16,
     importance: Importance,
@@ -61,7 +64,20 @@ pub(crate) struct Reassembly {
     slots: VecDeque<Slot>,
     first: FrameId,
     open_bytes: usize,
+    /// Of frames that are whole and wait for those before them.
+    whole_bytes: usize,
+    peak: Peak,
     wait: Duration,
+    /// Used-up frames, for the next ones.
+    #[allow(clippy::vec_box, reason = "the boxes are what is used again")]
+    spare: Vec<Box<IncomingFrame>>,
+}
+
+/// The most that was held at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Peak {
+    pub(crate) frames: usize,
+    pub(crate) bytes: usize,
 }
 
 impl Reassembly {
@@ -70,8 +86,16 @@ impl Reassembly {
             slots: VecDeque::new(),
             first: FrameId(0),
             open_bytes: 0,
+            whole_bytes: 0,
+            peak: Peak::default(),
             wait,
+            spare: Vec::new(),
         }
+    }
+
+    /// The most that has been held at a time, the newest fragment included.
+    pub(crate) fn peak(&self) -> Peak {
+        self.peak
     }
 
     /// Takes a fragment in.
@@ -99,7 +123,9 @@ impl Reassembly {
         }
         let slot = &mut self.slots[index];
         if let Slot::Missing { .. } = slot {
-            *slot = Slot::Open(Box::new(IncomingFrame::new(now, header, captured_at)));
+            let mut frame = self.spare.pop().unwrap_or_default();
+            frame.begin(now, header, captured_at);
+            *slot = Slot::Open(frame);
         }
         let Slot::Open(frame) = slot else {
             return Taken::Duplicate;
@@ -109,7 +135,8 @@ impl Reassembly {
         self.open_bytes += frame.bytes.len() - before;
         if frame.missing_count == 0 {
             self.open_bytes -= frame.bytes.len();
-            *slot = Slot::Whole(ReceivedFrame {
+            self.whole_bytes += frame.bytes.len();
+            let whole = Slot::Whole(ReceivedFrame {
                 id: header.frame,
                 importance: frame.importance,
                 captured_at: frame.captured_at,
@@ -117,7 +144,14 @@ impl Reassembly {
                 first_at: frame.first_at,
                 completed_at: now,
             });
+            if let Slot::Open(used_up) = core::mem::replace(slot, whole)
+                && self.spare.len() < MAX_SPARE_FRAMES
+            {
+                self.spare.push(used_up);
+            }
         }
+        self.peak.frames = self.peak.frames.max(self.slots.len());
+        self.peak.bytes = self.peak.bytes.max(self.open_bytes + self.whole_bytes);
         while self.open_bytes > MAX_OPEN_BYTES {
             self.push_out(1, out);
         }
@@ -170,7 +204,10 @@ impl Reassembly {
         let open = (self.slots.len() as u64).min(count);
         for slot in self.slots.drain(..open as usize) {
             out.push(match slot {
-                Slot::Whole(frame) => Outcome::Whole(frame),
+                Slot::Whole(frame) => {
+                    self.whole_bytes -= frame.bytes.len();
+                    Outcome::Whole(frame)
+                }
                 Slot::Open(frame) => {
                     self.open_bytes -= frame.bytes.len();
                     Outcome::Dropped(self.first, DropReason::Incomplete)
@@ -185,18 +222,20 @@ impl Reassembly {
 }
 
 impl IncomingFrame {
-    fn new(now: Instant, header: FragmentHeader, captured_at: Instant) -> Self {
-        IncomingFrame {
+    /// Starts anew with another frame, in what memory the last one has left.
+    fn begin(&mut self, now: Instant, header: FragmentHeader, captured_at: Instant) {
+        let mut has_arrived = core::mem::take(&mut self.has_arrived);
+        has_arrived.clear();
+        has_arrived.resize(usize::from(header.fragment_count), false);
+        *self = IncomingFrame {
             fragment_count: header.fragment_count,
             importance: header.importance,
             captured_at,
             first_at: now,
-            fragment_bytes: 0,
-            bytes: Vec::new(),
-            last: None,
-            has_arrived: vec![false; usize::from(header.fragment_count)],
+            has_arrived,
             missing_count: header.fragment_count,
-        }
+            ..IncomingFrame::default()
+        };
     }
 
     fn insert(&mut self, header: FragmentHeader, payload: &[u8]) -> Taken {

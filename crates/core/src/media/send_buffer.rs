@@ -1,21 +1,27 @@
 //! The sender's frames, from their capture until they are acknowledged or worthless.
 
+mod repairs;
+
 use std::collections::VecDeque;
 
 use anabranch_units::{Duration, Importance, Instant};
 
-use super::{FragmentHeader, Frame, FrameId, MAX_FRAME_BYTES, SendFrameError};
+use super::{FragmentHeader, Frame, FrameId, MAX_FRAME_BYTES, SendFrameError, Symbol};
+use crate::config::RetransmissionCopies;
 use crate::path_view::{PathId, PathSet};
 use crate::scheduler::{PacketKind, PacketView};
+use crate::wire;
+use repairs::Repairs;
 
 /// The most bytes kept; a source that fills this is refused.
 const MAX_BUFFERED_BYTES: usize = 64 << 20;
 
 /// How often a fragment is sent at most: once, and three times again. With one try less, one
 /// fragment in 8,000 is lost for good at 5 % loss, and so more than one frame in a thousand. Key
-/// frames are worth more tries.
+/// frames are worth more tries, and frames that no other needs a single one.
 const MAX_SENDS: u8 = 4;
 const MAX_SENDS_OF_KEY: u8 = 20;
+const MAX_SENDS_OF_DISPOSABLE: u8 = 2;
 
 /// When a key frame is given up though no other has followed.
 const KEY_FRAME_LIFETIME: Duration = Duration::from_secs(5);
@@ -32,15 +38,80 @@ struct OutgoingFrame {
     unacked_count: u16,
     never_sent_count: u16,
     is_given_up: bool,
+    /// The symbol number of its first fragment, which the others follow.
+    first_symbol: u64,
+    /// Whether there have been repairs that cover any of it: though it cannot be sent again in
+    /// time, it may complete.
+    is_protected: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Fragment {
     is_acked: bool,
-    /// Waits to be bound, or is bound and waits to be sent.
+    /// Waits to be bound, or is bound and waits to be sent, or waits for what repairs achieve.
     is_queued: bool,
+    /// What waits is to be followed by a copy: there is no time for another try.
+    is_to_be_doubled: bool,
     send_count: u8,
     in_flight_on: PathSet,
+    /// The path on which two copies are in flight.
+    twice_on: Option<PathId>,
+}
+
+/// A copy that is lost, or stuck.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LostCopy {
+    pub(crate) frame: FrameId,
+    pub(crate) fragment: u16,
+    pub(crate) path: PathId,
+    /// It is in flight on a path in doubt.
+    pub(crate) is_stuck: bool,
+    /// It may wait for what the repairs that are under way achieve.
+    pub(crate) may_wait: bool,
+}
+
+/// Another try at a fragment, as the paths would have it now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Retry {
+    pub(crate) now: Instant,
+    /// When it could be there (`docs/algorithms.md`).
+    pub(crate) arrives_at: Instant,
+    /// By how much it may be later: two mean deviations of the round-trip time.
+    pub(crate) doubt: Duration,
+    /// The paths that it shall not take, if it need not.
+    pub(crate) avoid: PathSet,
+    /// How long its loss would take to be told: holes are reported at once.
+    pub(crate) told_after: Duration,
+}
+
+/// A fragment as it goes on the wire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OutgoingFragment<'a> {
+    pub(crate) header: FragmentHeader,
+    pub(crate) captured_at: Instant,
+    pub(crate) symbol: Option<u64>,
+    pub(crate) payload: &'a [u8],
+}
+
+impl OutgoingFragment<'_> {
+    /// Appends it to a datagram, as its last frame.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        wire::write_fragment(
+            self.header,
+            self.captured_at,
+            self.symbol,
+            self.payload,
+            out,
+        );
+    }
+
+    pub(crate) fn as_symbol(&self) -> Symbol<'_> {
+        Symbol {
+            header: self.header,
+            captured_at_micros: self.captured_at.as_micros() as u32,
+            payload: self.payload,
+        }
+    }
 }
 
 /// What is to become of a fragment whose copy is lost or stuck.
@@ -50,6 +121,8 @@ pub(crate) enum Verdict {
     Settled,
     /// It is sent again.
     SendAgain,
+    /// Repairs that cover it are under way: it is judged again when they have arrived or not.
+    Wait,
     /// It would come too late, or has been sent often enough: its frame is given up.
     GiveUp,
 }
@@ -67,10 +140,21 @@ pub(crate) struct SendBuffer {
     /// What a packet has on the wire beside the fragment.
     packet_overhead_bytes: u32,
     deadline: Duration,
+    copies: RetransmissionCopies,
+    /// Whether there have been frames that no other needs.
+    has_disposable: bool,
+    /// Symbol numbers and repairs, if the session uses FEC.
+    repairs: Option<Box<Repairs>>,
 }
 
 impl SendBuffer {
-    pub(crate) fn new(fragment_bytes: u16, packet_overhead_bytes: u32, deadline: Duration) -> Self {
+    pub(crate) fn new(
+        fragment_bytes: u16,
+        packet_overhead_bytes: u32,
+        deadline: Duration,
+        copies: RetransmissionCopies,
+        has_repairs: bool,
+    ) -> Self {
         SendBuffer {
             frames: VecDeque::new(),
             first: FrameId(0),
@@ -80,6 +164,9 @@ impl SendBuffer {
             fragment_bytes: usize::from(fragment_bytes),
             packet_overhead_bytes,
             deadline,
+            copies,
+            has_disposable: false,
+            repairs: has_repairs.then(Box::default),
         }
     }
 
@@ -104,7 +191,12 @@ impl SendBuffer {
         outgoing.bytes.extend_from_slice(frame.bytes);
         outgoing.unacked_count = fragment_count;
         outgoing.never_sent_count = fragment_count;
+        self.has_disposable |= frame.importance == Importance::Disposable;
         outgoing.is_given_up = false;
+        outgoing.is_protected = false;
+        if let Some(repairs) = &mut self.repairs {
+            outgoing.first_symbol = repairs.number(fragment_count);
+        }
         let queued = Fragment {
             is_queued: true,
             ..Fragment::default()
@@ -134,8 +226,26 @@ impl SendBuffer {
         });
     }
 
-    /// A bound packet comes back: its path has died or is in doubt.
-    pub(crate) fn take_back(&mut self, packet: PacketView) {
+    /// A packet that was bound to `path` comes back: the path has died or is in doubt. Nothing
+    /// comes back of which another copy has left.
+    pub(crate) fn unbind(&mut self, packet: PacketView, path: PathId) {
+        if packet.kind != PacketKind::Source {
+            return self.take_back(packet);
+        }
+        let frame = self.frame(packet.frame);
+        let state = frame.map(|frame| frame.fragments[usize::from(packet.fragment)]);
+        let Some(state) = state.filter(|state| !state.is_acked) else {
+            return;
+        };
+        let mut in_flight_elsewhere = state.in_flight_on;
+        in_flight_elsewhere.remove(path);
+        if in_flight_elsewhere.is_empty() {
+            self.take_back(packet);
+        }
+    }
+
+    /// Puts a packet to those that wait.
+    fn take_back(&mut self, packet: PacketView) {
         let place = self
             .waiting
             .partition_point(|other| queue_order(other) <= queue_order(&packet));
@@ -143,22 +253,34 @@ impl SendBuffer {
     }
 
     /// The fragment as it goes on the wire; `None` if it need not be sent any more.
-    pub(crate) fn fragment(
-        &self,
-        id: FrameId,
-        fragment: u16,
-    ) -> Option<(FragmentHeader, Instant, &[u8])> {
+    pub(crate) fn fragment(&self, id: FrameId, fragment: u16) -> Option<OutgoingFragment<'_>> {
         let frame = self.frame(id).filter(|frame| !frame.is_given_up)?;
         let state = frame.fragments.get(usize::from(fragment))?;
+        (!state.is_acked).then(|| self.part(frame, id, fragment))
+    }
+
+    fn part<'a>(
+        &self,
+        frame: &'a OutgoingFrame,
+        id: FrameId,
+        fragment: u16,
+    ) -> OutgoingFragment<'a> {
         let start = usize::from(fragment) * self.fragment_bytes;
         let end = (start + self.fragment_bytes).min(frame.bytes.len());
-        let header = FragmentHeader {
-            frame: id,
-            fragment,
-            fragment_count: frame.fragments.len() as u16,
-            importance: frame.importance,
-        };
-        (!state.is_acked).then(|| (header, frame.captured_at, &frame.bytes[start..end]))
+        OutgoingFragment {
+            header: FragmentHeader {
+                frame: id,
+                fragment,
+                fragment_count: frame.fragments.len() as u16,
+                importance: frame.importance,
+            },
+            captured_at: frame.captured_at,
+            symbol: self
+                .repairs
+                .is_some()
+                .then(|| frame.first_symbol + u64::from(fragment)),
+            payload: &frame.bytes[start..end],
+        }
     }
 
     pub(crate) fn on_sent(&mut self, id: FrameId, fragment: u16, path: PathId) {
@@ -171,6 +293,9 @@ impl SendBuffer {
         }
         state.send_count = state.send_count.saturating_add(1);
         state.is_queued = false;
+        if state.in_flight_on.contains(path) {
+            state.twice_on = Some(path);
+        }
         state.in_flight_on.insert(path);
     }
 
@@ -189,22 +314,26 @@ impl SendBuffer {
         true
     }
 
-    /// A copy sent on `path` is lost, or stuck there while `is_stuck`. `arrives_at` is when another
-    /// one could be there, the doubt included (`docs/algorithms.md`). Queues the
-    /// fragment if it is to be sent again.
-    pub(crate) fn on_lost(
-        &mut self,
-        id: FrameId,
-        fragment: u16,
-        path: PathId,
-        is_stuck: bool,
-        arrives_at: Instant,
-    ) -> Verdict {
+    /// Decides what becomes of a fragment of which a copy is lost, or stuck. Queues the fragment if
+    /// it is to be sent again.
+    pub(crate) fn on_lost(&mut self, copy: LostCopy, retry: Retry) -> Verdict {
+        let LostCopy {
+            frame: id,
+            fragment,
+            path,
+            is_stuck,
+            may_wait,
+        } = copy;
         let deadline = self.deadline;
+        let copies = self.copies;
         let Some(frame) = self.frame_mut(id) else {
             return Verdict::Settled;
         };
         let state = &mut frame.fragments[usize::from(fragment)];
+        if !is_stuck && state.twice_on == Some(path) {
+            state.twice_on = None;
+            return Verdict::Settled;
+        }
         let mut elsewhere = state.in_flight_on;
         elsewhere.remove(path);
         if !is_stuck {
@@ -213,37 +342,96 @@ impl SendBuffer {
         if state.is_acked || state.is_queued || frame.is_given_up || !elsewhere.is_empty() {
             return Verdict::Settled;
         }
-        let max_sends = if frame.importance.is_key() {
-            MAX_SENDS_OF_KEY
-        } else {
-            MAX_SENDS
+        let (importance, is_protected) = (frame.importance, frame.is_protected);
+        let max_sends = match importance {
+            Importance::Key => MAX_SENDS_OF_KEY,
+            Importance::Reference => MAX_SENDS,
+            Importance::Disposable => MAX_SENDS_OF_DISPOSABLE,
         };
-        let is_late = !frame.importance.is_key() && arrives_at > frame.captured_at + deadline;
+        let due_at = frame.captured_at + deadline;
+        let is_late = !importance.is_key() && retry.arrives_at > due_at;
         if is_late || state.send_count >= max_sends {
-            return if is_stuck {
-                Verdict::Settled
-            } else {
-                Verdict::GiveUp
+            // Repairs may yet complete it.
+            return match is_stuck || is_protected {
+                true => Verdict::Settled,
+                false => Verdict::GiveUp,
             };
         }
+        let is_last_try = retry.arrives_at + retry.told_after > due_at;
+        state.is_to_be_doubled = copies == RetransmissionCopies::Adaptive
+            && is_last_try
+            && !is_stuck
+            && importance != Importance::Disposable;
         state.is_queued = true;
-        let view = self.view(
-            id,
-            fragment,
-            PacketKind::Retransmission,
-            PathSet::only(path),
-        );
-        if let Some(view) = view {
-            self.take_back(view);
+        if is_protected && may_wait && !is_stuck && self.wait_for_repairs(copy, retry, due_at) {
+            return Verdict::Wait;
         }
+        let avoid = match is_stuck {
+            true => PathSet::only(path),
+            false => retry.avoid,
+        };
+        self.queue_again(id, fragment, avoid);
         Verdict::SendAgain
+    }
+
+    /// A retransmission has been sent: whether a copy is to follow it, because there is no time for
+    /// another try.
+    pub(crate) fn take_doubling(&mut self, id: FrameId, fragment: u16) -> bool {
+        self.frame_mut(id).is_some_and(|frame| {
+            core::mem::take(&mut frame.fragments[usize::from(fragment)].is_to_be_doubled)
+        })
+    }
+
+    /// Queues a fragment for being sent again.
+    pub(crate) fn queue_again(&mut self, id: FrameId, fragment: u16, avoid: PathSet) {
+        if let Some(view) = self.view(id, fragment, PacketKind::Retransmission, avoid) {
+            self.take_back(view);
+            if let Some(frame) = self.frame_mut(id) {
+                frame.fragments[usize::from(fragment)].is_queued = true;
+            }
+        }
+    }
+
+    /// Whether there have been frames that no other needs.
+    pub(crate) fn has_disposable(&self) -> bool {
+        self.has_disposable
+    }
+
+    /// Stops sending those frames that no other needs, the newest first, of which least has
+    /// been sent, until so many bytes less wait.
+    pub(crate) fn give_up_disposable(
+        &mut self,
+        mut excess_bytes: u64,
+        mut on_late: impl FnMut(FrameId),
+    ) {
+        for index in (0..self.frames.len()).rev() {
+            let frame = &self.frames[index];
+            let is_of_use = frame.importance != Importance::Disposable
+                || frame.is_given_up
+                || frame.never_sent_count == 0;
+            if excess_bytes == 0 || is_of_use {
+                continue;
+            }
+            let unsent_bytes = usize::from(frame.never_sent_count) * self.fragment_bytes;
+            excess_bytes = excess_bytes.saturating_sub(unsent_bytes.min(frame.bytes.len()) as u64);
+            let id = FrameId(self.first.0 + index as u64);
+            self.give_up(id);
+            on_late(id);
+        }
     }
 
     /// Stops sending a frame: it cannot be of use any more.
     pub(crate) fn give_up(&mut self, id: FrameId) {
         if let Some(frame) = self.frame_mut(id) {
             frame.is_given_up = true;
-            self.waiting.retain(|packet| packet.frame != id);
+            self.discard_waiting(id);
+        }
+    }
+
+    fn discard_waiting(&mut self, id: FrameId) {
+        self.waiting.retain(|packet| packet.frame != id);
+        if let Some(repairs) = &mut self.repairs {
+            repairs.forget_frame(id);
         }
     }
 
@@ -263,7 +451,7 @@ impl SendBuffer {
             frame.is_given_up = true;
             if frame.never_sent_count > 0 {
                 on_late(id);
-                self.waiting.retain(|packet| packet.frame != id);
+                self.discard_waiting(id);
             }
         }
         self.forget_settled();
@@ -318,7 +506,12 @@ impl SendBuffer {
         kind: PacketKind,
         avoid: PathSet,
     ) -> Option<PacketView> {
-        let (header, captured_at, payload) = self.fragment(id, fragment)?;
+        let OutgoingFragment {
+            header,
+            captured_at,
+            payload,
+            ..
+        } = self.fragment(id, fragment)?;
         let state = self.frame(id)?.fragments[usize::from(fragment)];
         Some(PacketView {
             frame: id,
@@ -349,8 +542,7 @@ impl SendBuffer {
     }
 }
 
-/// Retransmissions before sources, then as captured.
-/// Retransmissions first; of a frame, sources before repairs.
+/// Retransmissions first, then as captured; of a frame, sources before repairs.
 fn queue_order(packet: &PacketView) -> (bool, FrameId, bool, u16) {
     (
         packet.kind != PacketKind::Retransmission,
@@ -361,163 +553,4 @@ fn queue_order(packet: &PacketView) -> (bool, FrameId, bool, u16) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NEVER_LATE: Instant = Instant::ZERO;
-    const A: PathId = PathId(0);
-    const B: PathId = PathId(1);
-
-    fn buffer_with(frames: &[(u64, bool)]) -> SendBuffer {
-        let mut buffer = SendBuffer::new(1000, 60, Duration::from_millis(500));
-        for &(captured_millis, is_key) in frames {
-            let captured_at = Instant::from_millis(captured_millis);
-            buffer
-                .push(&Frame {
-                    bytes: &[7; 2500],
-                    importance: Importance::key_if(is_key),
-                    captured_at,
-                })
-                .unwrap();
-        }
-        buffer
-    }
-
-    fn send_all(buffer: &mut SendBuffer) {
-        for packet in buffer.waiting().to_vec() {
-            buffer.on_sent(packet.frame, packet.fragment, A);
-        }
-        buffer.retain_waiting(|_| true);
-    }
-
-    #[test]
-    fn a_frame_is_cut_into_fragments() {
-        let buffer = buffer_with(&[(0, false)]);
-        let sizes: Vec<u32> = buffer.waiting().iter().map(|packet| packet.bytes).collect();
-        assert_eq!(sizes, [1060, 1060, 560]);
-        let (header, _, payload) = buffer.fragment(FrameId(0), 2).unwrap();
-        assert_eq!((header.fragment_count, payload.len()), (3, 500));
-    }
-
-    #[test]
-    fn a_lost_fragment_is_sent_again_before_sources_and_avoids_its_path() {
-        let mut buffer = buffer_with(&[(0, false)]);
-        send_all(&mut buffer);
-        buffer
-            .push(&Frame {
-                bytes: &[1],
-                importance: Importance::Reference,
-                captured_at: Instant::ZERO,
-            })
-            .unwrap();
-        let verdict = buffer.on_lost(FrameId(0), 1, A, false, NEVER_LATE);
-        assert_eq!(verdict, Verdict::SendAgain);
-        let first = buffer.waiting()[0];
-        assert_eq!(
-            (first.fragment, first.kind),
-            (1, PacketKind::Retransmission)
-        );
-        assert!(first.avoid.contains(A) && first.in_flight_on.is_empty());
-        let again = buffer.on_lost(FrameId(0), 1, A, false, NEVER_LATE);
-        assert_eq!(again, Verdict::Settled, "it waits already");
-    }
-
-    #[test]
-    fn arq_what_would_come_late_is_given_up_but_not_a_key_frame() {
-        let mut buffer = buffer_with(&[(0, false), (0, true)]);
-        send_all(&mut buffer);
-        let late = Instant::from_millis(501);
-        assert_eq!(
-            buffer.on_lost(FrameId(0), 0, A, false, late),
-            Verdict::GiveUp
-        );
-        assert_eq!(
-            buffer.on_lost(FrameId(1), 0, A, false, late),
-            Verdict::SendAgain
-        );
-    }
-
-    #[test]
-    fn arq_a_fragment_is_sent_again_three_times_at_most() {
-        let mut buffer = buffer_with(&[(0, false)]);
-        send_all(&mut buffer);
-        for _ in 0..3 {
-            assert_eq!(
-                buffer.on_lost(FrameId(0), 0, A, false, NEVER_LATE),
-                Verdict::SendAgain
-            );
-            send_all(&mut buffer);
-        }
-        assert_eq!(
-            buffer.on_lost(FrameId(0), 0, A, false, NEVER_LATE),
-            Verdict::GiveUp
-        );
-    }
-
-    #[test]
-    fn a_stuck_copy_is_doubled_once_and_its_loss_then_changes_nothing() {
-        let mut buffer = buffer_with(&[(0, false)]);
-        send_all(&mut buffer);
-        assert_eq!(
-            buffer.on_lost(FrameId(0), 0, A, true, NEVER_LATE),
-            Verdict::SendAgain
-        );
-        buffer.on_sent(FrameId(0), 0, B);
-        buffer.retain_waiting(|_| true);
-        assert_eq!(
-            buffer.on_lost(FrameId(0), 0, A, true, NEVER_LATE),
-            Verdict::Settled
-        );
-        assert_eq!(
-            buffer.on_lost(FrameId(0), 0, A, false, NEVER_LATE),
-            Verdict::Settled
-        );
-        assert_eq!(
-            buffer.on_lost(FrameId(0), 0, B, false, NEVER_LATE),
-            Verdict::SendAgain
-        );
-    }
-
-    #[test]
-    fn an_acknowledged_frame_is_forgotten_and_its_late_copies_are_ignored() {
-        let mut buffer = buffer_with(&[(0, false)]);
-        send_all(&mut buffer);
-        for fragment in 0..3 {
-            assert!(buffer.on_acked(FrameId(0), fragment, A));
-        }
-        assert!(buffer.is_empty() && !buffer.on_acked(FrameId(0), 0, B));
-        assert_eq!(buffer.buffered_bytes, 0);
-    }
-
-    #[test]
-    fn arq_nothing_older_than_the_deadline_is_kept_but_the_last_key_frame() {
-        let mut buffer = buffer_with(&[(0, true), (40, false), (80, true), (120, false)]);
-        let mut late = Vec::new();
-        buffer.expire(Instant::from_millis(700), |id| late.push(id.0));
-        assert_eq!(late, [0, 1, 3]);
-        assert!(
-            buffer
-                .waiting()
-                .iter()
-                .all(|packet| packet.frame == FrameId(2))
-        );
-        buffer.expire(Instant::from_secs(6), |id| late.push(id.0));
-        assert!(buffer.is_empty() && late.len() == 4);
-    }
-
-    #[test]
-    fn a_callers_mistake_is_told() {
-        let mut buffer = buffer_with(&[]);
-        let frame = |bytes| Frame {
-            bytes,
-            importance: Importance::Reference,
-            captured_at: Instant::ZERO,
-        };
-        assert_eq!(buffer.push(&frame(&[])), Err(SendFrameError::Empty));
-        let huge = vec![0; MAX_FRAME_BYTES + 1];
-        assert!(matches!(
-            buffer.push(&frame(&huge)),
-            Err(SendFrameError::TooLarge { .. })
-        ));
-    }
-}
+mod tests;

@@ -10,23 +10,55 @@ const FREE_BACKLOG: Duration = Duration::from_millis(60);
 /// What is more shall be gone within this time.
 const DRAIN_WITHIN: Duration = Duration::from_millis(500);
 
+/// What the active paths carry together, by their controllers' target rates.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bandwidth {
+    pub(crate) total: DataRate,
+    /// What their shares lack of [`MediaConfig::path_target_min`] each.
+    shortfall: DataRate,
+}
+
+impl Bandwidth {
+    pub(crate) fn of(config: &MediaConfig, path_rates: impl Iterator<Item = DataRate>) -> Self {
+        let mut bandwidth = Bandwidth::default();
+        for rate in path_rates {
+            let share = rate.mul_f64(config.target_fraction);
+            bandwidth.total += rate;
+            bandwidth.shortfall += config.path_target_min.saturating_sub(share);
+        }
+        bandwidth
+    }
+}
+
 /// The encoder's share of the active paths' bandwidth (0.8 of it by default; Zhang & Lei's code),
-/// less what the backlog needs. `path_rates` are the controllers' target rates. A source that does
-/// not follow gets its would-be target all the same, unbounded.
+/// less what the backlog needs. A source that does not follow gets its would-be target all the
+/// same, unbounded.
+///
+/// With forward error correction, `overhead` is what repairs and retransmissions take per byte of
+/// media: media is to leave room for it.
 pub(crate) fn target_bitrate(
     config: &MediaConfig,
-    path_rates: impl Iterator<Item = DataRate>,
+    bandwidth: Bandwidth,
     backlog_bytes: u64,
+    overhead: Option<f64>,
 ) -> DataRate {
-    let bandwidth: DataRate = path_rates.sum();
-    let excess_bytes = backlog_bytes.saturating_sub(bandwidth.bytes_in(FREE_BACKLOG));
-    let target = bandwidth
-        .mul_f64(config.target_fraction)
-        .saturating_sub(DataRate::from_bytes_per(excess_bytes, DRAIN_WITHIN));
+    let total = target_total(config, bandwidth, backlog_bytes);
+    let target = overhead.map_or(total, |overhead| total.mul_f64(1.0 / (1.0 + overhead)));
     match config.source {
         SourceLimits::Fixed => target,
         SourceLimits::Adaptive { min, max } => target.clamp(min, max),
     }
+}
+
+/// What media, repairs and retransmissions may be together.
+pub(crate) fn target_total(
+    config: &MediaConfig,
+    bandwidth: Bandwidth,
+    backlog_bytes: u64,
+) -> DataRate {
+    let excess_bytes = backlog_bytes.saturating_sub(bandwidth.total.bytes_in(FREE_BACKLOG));
+    (bandwidth.total.mul_f64(config.target_fraction) + bandwidth.shortfall)
+        .saturating_sub(DataRate::from_bytes_per(excess_bytes, DRAIN_WITHIN))
 }
 
 #[cfg(test)]
@@ -40,7 +72,8 @@ mod tests {
             source,
             ..MediaConfig::default()
         };
-        target_bitrate(&config, [MBIT(4), MBIT(3)].into_iter(), backlog_bytes)
+        let bandwidth = Bandwidth::of(&config, [MBIT(4), MBIT(3)].into_iter());
+        target_bitrate(&config, bandwidth, backlog_bytes, None)
     }
 
     #[test]
@@ -49,6 +82,21 @@ mod tests {
             target(SourceLimits::Fixed, 0),
             DataRate::from_kilobits_per_second(5_600)
         );
+    }
+
+    #[test]
+    fn no_path_counts_for_less_than_the_least_of_a_path() {
+        let config = MediaConfig {
+            path_target_min: MBIT(1),
+            ..MediaConfig::default()
+        };
+        let target = target_bitrate(
+            &config,
+            Bandwidth::of(&config, [MBIT(4), MBIT(1)].into_iter()),
+            0,
+            None,
+        );
+        assert_eq!(target, DataRate::from_kilobits_per_second(3_200 + 1_000));
     }
 
     #[test]
@@ -61,6 +109,15 @@ mod tests {
         let excess_bytes = 50_000;
         let less = DataRate::from_kilobits_per_second(4_800);
         assert_eq!(target(SourceLimits::Fixed, a_frame + excess_bytes), less);
+    }
+
+    #[test]
+    fn media_leaves_room_for_repairs_and_retransmissions() {
+        let config = MediaConfig::default();
+        let bandwidth = Bandwidth::of(&config, [MBIT(7)].into_iter());
+        let target = |overhead| target_bitrate(&config, bandwidth, 0, Some(overhead));
+        assert_eq!(target(0.0), DataRate::from_kilobits_per_second(5_600));
+        assert_eq!(target(0.4), MBIT(4));
     }
 
     #[test]

@@ -41,8 +41,8 @@ impl Arrivals {
     /// stream's segments suggests, until the sender asks for a schedule.
     pub(crate) fn new(follows_stream: bool) -> Self {
         Arrivals {
-            ranges: Vec::with_capacity(MAX_RANGES + 1),
-            recent: VecDeque::with_capacity(MAX_ARRIVALS + 1),
+            ranges: Vec::new(),
+            recent: VecDeque::new(),
             schedule: FeedbackSchedule::default(),
             follows_stream,
             lowest_unreported: None,
@@ -52,7 +52,7 @@ impl Arrivals {
             holes_settled_until: 0,
             hole_told_at: None,
             ce_count: 0,
-            arrivals: Vec::with_capacity(MAX_ARRIVALS),
+            arrivals: Vec::new(),
         }
     }
 
@@ -90,21 +90,7 @@ impl Arrivals {
         if !self.insert(packet_number) {
             return false;
         }
-        if self
-            .recent
-            .back()
-            .is_none_or(|&(last, _)| last < packet_number)
-        {
-            self.recent.push_back((packet_number, received_at));
-        } else {
-            let position = self
-                .recent
-                .partition_point(|&(number, _)| number < packet_number);
-            self.recent.insert(position, (packet_number, received_at));
-        }
-        if self.recent.len() > MAX_ARRIVALS {
-            self.recent.pop_front();
-        }
+        self.remember(packet_number, received_at);
         self.ce_count += u64::from(is_ce_marked);
         self.unreported_count += 1;
         self.lowest_unreported = Some(
@@ -128,6 +114,30 @@ impl Arrivals {
             self.due_at = Some(by_interval.map_or(by_delay, |at| at.min(by_delay)).max(now));
         }
         true
+    }
+
+    /// Keeps the arrival time of a packet, if it is among the newest.
+    fn remember(&mut self, packet_number: u64, received_at: Instant) {
+        if self.recent.len() == MAX_ARRIVALS {
+            // Room is made first: one entry more would take the memory of twice as many.
+            if self
+                .recent
+                .front()
+                .is_some_and(|&(first, _)| packet_number < first)
+            {
+                return;
+            }
+            self.recent.pop_front();
+        }
+        let is_newest = |&(last, _): &(u64, Instant)| last < packet_number;
+        if self.recent.back().is_none_or(is_newest) {
+            self.recent.push_back((packet_number, received_at));
+        } else {
+            let position = self
+                .recent
+                .partition_point(|&(number, _)| number < packet_number);
+            self.recent.insert(position, (packet_number, received_at));
+        }
     }
 
     /// A segment has come, in the packet noted last: a report is due after `delay`, and with the

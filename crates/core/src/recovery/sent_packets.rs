@@ -37,6 +37,13 @@ pub enum PacketContent {
         /// Which fragment of it, from zero.
         fragment: u16,
     },
+    /// A repair symbol; never sent again.
+    Repair {
+        /// The newest frame that it covers.
+        frame: FrameId,
+        /// Which repair of that frame, from zero.
+        repair: u16,
+    },
     /// A segment of the stream.
     Segment {
         /// The offset of its first byte.

@@ -24,10 +24,9 @@
 
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 
+use super::binding::Binding;
 use super::one_by_one::candidates;
-use super::{
-    Assignment, PacketKind, PacketView, RepairPlacement, Scheduler, SchedulerEvent, SendQueue,
-};
+use super::{Assignment, PacketKind, PacketView, Scheduler, SchedulerEvent, SendQueue};
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::session_view::SessionView;
 
@@ -55,11 +54,10 @@ const DEVIATIONS: u64 = 2;
 
 #[derive(Debug, Default)]
 struct Anabranch {
-    paths: Vec<PathView>,
+    binding: Binding,
     /// Bytes of packets that are to wait for a path, by path.
     held_bytes: Vec<u64>,
     trust: [Trust; PathId::LIMIT],
-    repairs: RepairPlacement,
     media_rate: MediaRate,
     copy_allowance_bytes: f64,
 }
@@ -110,7 +108,7 @@ fn transit(path: &PathView) -> Duration {
 
 /// Whether a packet that would arrive after `after` is likely to miss its deadline.
 fn is_late(now: Instant, packet: &PacketView, after: Duration, path: &PathView) -> bool {
-    let at = now + after + path.rtt_variation * DEVIATIONS;
+    let at = now + path.unweighted(after + path.rtt_variation * DEVIATIONS);
     packet.deadline.is_some_and(|deadline| at > deadline)
 }
 
@@ -127,6 +125,7 @@ impl Anabranch {
     fn slack(&self, session: &SessionView) -> Duration {
         let is_counted = |path: &&PathView| path.state == PathState::Active && !path.is_standby;
         let bandwidth: DataRate = self
+            .binding
             .paths
             .iter()
             .filter(is_counted)
@@ -161,8 +160,8 @@ impl Anabranch {
         packet: &PacketView,
     ) -> impl Iterator<Item = (Duration, &PathView)> {
         let is_any_proved =
-            candidates(packet, &self.paths).any(|path| self.has_proved_itself(path));
-        candidates(packet, &self.paths)
+            candidates(packet, &self.binding.paths).any(|path| self.has_proved_itself(path));
+        candidates(packet, &self.binding.paths)
             .filter(move |path| !is_any_proved || self.has_proved_itself(path))
             .map(move |path| (self.arrival(now, packet, path), path))
     }
@@ -217,57 +216,33 @@ impl Anabranch {
                 && !paths.contains(path.id)
                 && (is_proving || (is_idle && since >= REFRESH_INTERVAL))
         };
-        if let Some(path) = self.paths.iter().find(is_due) {
+        if let Some(path) = self.binding.paths.iter().find(is_due) {
             self.trust[path.id.index()].copied_at = now;
             paths.insert(path.id);
         }
     }
 
-    /// Counts what was bound.
-    fn on_bound(&mut self, now: Instant, packet: &PacketView, paths: PathSet) {
+    /// Where a packet is sent to for the first time now; no path: it is held.
+    fn bind_source(&mut self, now: Instant, packet: &PacketView, slack: Duration) -> PathSet {
         let bytes = u64::from(packet.bytes);
-        for id in paths.iter() {
-            let path = &mut self.paths[id.index()];
-            path.queued_bytes += bytes;
-            path.sendable_bytes = path.sendable_bytes.saturating_sub(bytes);
-        }
-        if let Some(first) = paths.iter().next() {
-            self.repairs.on_bound(packet, first);
-        }
-        if packet.kind == PacketKind::Source {
-            self.media_rate.on_bound(now, bytes);
-            self.copy_allowance_bytes = (self.copy_allowance_bytes + bytes as f64 * COPY_SHARE)
-                .min(MAX_COPY_ALLOWANCE_BYTES);
-        }
-    }
-
-    fn bind(&mut self, now: Instant, packet: &PacketView, slack: Duration) -> PathSet {
-        match packet.kind {
-            PacketKind::Source => {
-                let (path, copy) = match self.place(now, packet, slack) {
-                    Some(Place::Goes { path, copy }) => (path, copy),
-                    Some(Place::WaitsFor(path)) => {
-                        self.held_bytes[path.index()] += u64::from(packet.bytes);
-                        return PathSet::EMPTY;
-                    }
-                    None => return PathSet::EMPTY,
-                };
-                let mut paths = PathSet::only(path);
-                if let Some(copy) = copy {
-                    self.copy_allowance_bytes -= f64::from(packet.bytes);
-                    paths.insert(copy);
-                }
-                self.add_probe(now, &mut paths);
-                paths
+        let (path, copy) = match self.place(now, packet, slack) {
+            Some(Place::Goes { path, copy }) => (path, copy),
+            Some(Place::WaitsFor(path)) => {
+                self.held_bytes[path.index()] += bytes;
+                return PathSet::EMPTY;
             }
-            PacketKind::Retransmission => candidates(packet, &self.paths)
-                .min_by_key(|path| self.arrival(now, packet, path))
-                .map_or(PathSet::EMPTY, |path| PathSet::only(path.id)),
-            PacketKind::Repair { window } => self
-                .repairs
-                .path_for(now, packet, window, &self.paths)
-                .map_or(PathSet::EMPTY, PathSet::only),
+            None => return PathSet::EMPTY,
+        };
+        let mut paths = PathSet::only(path);
+        if let Some(copy) = copy {
+            self.copy_allowance_bytes -= bytes as f64;
+            paths.insert(copy);
         }
+        self.add_probe(now, &mut paths);
+        self.media_rate.on_bound(now, bytes);
+        self.copy_allowance_bytes =
+            (self.copy_allowance_bytes + bytes as f64 * COPY_SHARE).min(MAX_COPY_ALLOWANCE_BYTES);
+        paths
     }
 }
 
@@ -280,8 +255,7 @@ impl Scheduler for Anabranch {
         paths: &[PathView],
         out: &mut Vec<Assignment>,
     ) {
-        self.paths.clear();
-        self.paths.extend_from_slice(paths);
+        self.binding.begin(paths);
         self.held_bytes.clear();
         self.held_bytes.resize(paths.len(), 0);
         let slack = self.slack(session);
@@ -290,10 +264,12 @@ impl Scheduler for Anabranch {
                 (packet.importance == Importance::Disposable) == is_disposable
             });
             for (index, packet) in of_turn {
-                let paths = self.bind(now, packet, slack);
+                let paths = match packet.kind {
+                    PacketKind::Source => self.bind_source(now, packet, slack),
+                    _ => self.binding.by_rule(now, packet).into_iter().collect(),
+                };
                 if !paths.is_empty() {
-                    self.on_bound(now, packet, paths);
-                    out.push(Assignment { index, paths });
+                    self.binding.bind(index, packet, paths, out);
                 }
             }
         }

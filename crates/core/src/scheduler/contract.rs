@@ -1,10 +1,10 @@
 //! What every registered scheduler owes, whatever it optimises: one property model for all.
 
-use anabranch_units::{DataRate, Importance};
+use anabranch_units::{DataRate, Importance, Instant};
 use proptest::prelude::*;
 
-use super::testing::{Bed, path};
-use super::{PacketKind, PacketView, SCHEDULERS};
+use super::testing::{Bed, FluidBed, path};
+use super::{PacketKind, PacketView, SCHEDULERS, SchedulerEntry, SchedulerEvent};
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 
 fn any_state() -> impl Strategy<Value = PathState> {
@@ -160,6 +160,40 @@ proptest! {
     }
 }
 
+/// Schedulers that have no preference among paths for a weight to be part of.
+const WITHOUT_PREFERENCE: &[&str] = &["round-robin"];
+
+/// The bytes that the second of two paths is given, by its weight.
+fn bytes_by_weight(entry: &SchedulerEntry, rtt_millis: u64, load: f64) -> [u64; 4] {
+    [0.5, 1.0, 2.0, 4.0].map(|weight| {
+        let mut paths = vec![path(0, 40, 8), path(1, rtt_millis, 4)];
+        paths[1].weight = weight;
+        let mut bed = FluidBed::new((entry.build)(), paths);
+        bed.run_at(load, 4);
+        bed.bound_bytes[1]
+    })
+}
+
+#[test]
+fn contract_twice_the_weight_never_lowers_the_bytes_of_a_path() {
+    let weighing = |entry: &&SchedulerEntry| !WITHOUT_PREFERENCE.contains(&entry.name);
+    for entry in SCHEDULERS.iter().filter(weighing) {
+        for (rtt_millis, load) in [(40, 0.5), (40, 1.2), (100, 0.5), (100, 1.2)] {
+            let bytes = bytes_by_weight(entry, rtt_millis, load);
+            let name = entry.name;
+            assert!(
+                bytes.is_sorted(),
+                "{name} {rtt_millis} ms at {load}: {bytes:?}"
+            );
+        }
+        let mut paths = vec![path(0, 40, 8), path(1, 40, 8)];
+        paths[1].weight = 3.0;
+        let mut bed = FluidBed::new((entry.build)(), paths);
+        bed.run_at(0.2, 4);
+        assert!(bed.share(1) > 0.6, "{}: {}", entry.name, bed.share(1));
+    }
+}
+
 #[test]
 fn contract_every_name_is_unique_and_an_unknown_one_lists_them() {
     let error = super::build("nearest").unwrap_err().to_string();
@@ -174,3 +208,84 @@ fn contract_every_name_is_unique_and_an_unknown_one_lists_them() {
         );
     }
 }
+
+/// A session's paths at one time: as many as there are by then, each in some state.
+fn any_life() -> impl Strategy<Value = Vec<(Vec<PathState>, Vec<PacketView>)>> {
+    let step = (prop::collection::vec(any_state(), 4), any_packets());
+    prop::collection::vec(step, 2..8).prop_map(|mut steps| {
+        for (index, (states, _)) in steps.iter_mut().enumerate() {
+            // One more joins at every other step, and none is ever forgotten.
+            states.truncate(1 + index / 2);
+        }
+        steps
+    })
+}
+
+proptest! {
+    #[test]
+    fn contract_paths_that_come_and_go_carry_what_they_can(life in any_life()) {
+        for entry in SCHEDULERS {
+            let mut bed = Bed::new((entry.build)(), Vec::new());
+            for (states, packets) in &life {
+                for (id, state) in states.iter().enumerate() {
+                    if bed.paths.len() == id {
+                        bed.paths.push(path(id as u8, 20 + 30 * id as u64, 4));
+                    }
+                    let was_usable = bed.paths[id].state.is_usable();
+                    bed.paths[id].state = *state;
+                    let path_id = PathId(id as u8);
+                    let event = match state.is_usable() {
+                        true => SchedulerEvent::PathUp(path_id),
+                        false => SchedulerEvent::PathDown(path_id),
+                    };
+                    if was_usable != state.is_usable() {
+                        bed.scheduler.on_event(Instant::ZERO, &event);
+                    }
+                }
+                let is_any_usable = states.iter().any(|state| state.is_usable());
+                let bound = bed.schedule(packets);
+                let expected = if is_any_usable { packets.len() } else { 0 };
+                prop_assert_eq!(bound.len(), expected, "{}", entry.name);
+                for (_, set) in &bound {
+                    let is_alive = set.iter().all(|id| states[id.index()].is_usable());
+                    prop_assert!(is_alive, "{}", entry.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn contract_what_is_held_while_all_paths_are_blocked_is_bound_when_room_comes(
+        packets in any_packets(),
+    ) {
+        for entry in SCHEDULERS {
+            let mut bed = Bed::new((entry.build)(), vec![path(0, 20, 4), path(1, 50, 3)]);
+            bed.paths.iter_mut().for_each(|path| path.sendable_bytes = 0);
+            let early = bed.schedule(&packets);
+            let is_held = |packet: &&PacketView| {
+                early.iter().all(|(bound, _)| bound.fragment != packet.fragment)
+            };
+            let held: Vec<PacketView> = packets.iter().filter(is_held).copied().collect();
+            bed.paths.iter_mut().for_each(|path| path.sendable_bytes = u64::MAX);
+            let late = bed.schedule(&held);
+            prop_assert_eq!(early.len() + late.len(), packets.len(), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn contract_nothing_is_doubled_unless_that_is_what_the_scheduler_is_for(
+        paths in any_paths(),
+        packets in any_packets(),
+    ) {
+        for entry in SCHEDULERS {
+            let mut bed = Bed::new((entry.build)(), paths.clone());
+            for (_, set) in bed.schedule(&packets) {
+                let is_allowed = set.len() == 1 || DOUBLING.contains(&entry.name);
+                prop_assert!(is_allowed, "{}", entry.name);
+            }
+        }
+    }
+}
+
+/// The schedulers that send copies on purpose.
+const DOUBLING: [&str; 2] = ["dems", "redundant"];

@@ -31,7 +31,7 @@ mod tests {
     use anabranch_units::DataRate;
 
     use super::*;
-    use crate::scheduler::testing::{Bed, path};
+    use crate::scheduler::testing::{Bed, FluidBed, path};
 
     #[test]
     fn eq_14_is_half_the_rtt_plus_the_queue_at_the_pacing_rate() {
@@ -53,6 +53,36 @@ mod tests {
             .collect();
         let one_packet = DataRate::from_megabits_per_second(3).time_for(1000);
         assert!(costs[0].abs_diff(costs[1]) <= one_packet, "{costs:?}");
+    }
+
+    #[test]
+    fn no_path_idles_while_another_costs_more() {
+        let mut bed = FluidBed::new(build(), vec![path(0, 20, 10), path(1, 60, 4)]);
+        let mut idle_count = 0;
+        for turn in 0..2_000_u64 {
+            // One packet at a time, and now and then a pause.
+            let pause = Duration::from_micros(if turn % 200 == 0 { 100_000 } else { 500 });
+            let before = bed.bed.paths.clone();
+            bed.run(1, pause, 1);
+            let taken = bed.trail[turn as usize].index();
+            for (id, path) in before.iter().enumerate().filter(|(id, _)| *id != taken) {
+                let cost = transfer_cost(&before[taken], 0);
+                assert!(
+                    cost <= transfer_cost(path, 0),
+                    "packet {turn}: {id} was cheaper"
+                );
+                idle_count += usize::from(path.queued_bytes == 0);
+            }
+        }
+        assert!(idle_count > 100 && bed.share(1) > 0.1);
+    }
+
+    #[test]
+    fn a_frame_of_one_packet_takes_the_least_cost_and_not_the_least_rtt() {
+        let mut bed = Bed::new(build(), vec![path(0, 20, 10), path(1, 60, 4)]);
+        bed.paths[0].queued_bytes = 30_000;
+        bed.schedule(&Bed::frame(1, 1000));
+        assert_eq!(bed.paths[1].queued_bytes, 1000);
     }
 
     #[test]

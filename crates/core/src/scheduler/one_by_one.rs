@@ -4,7 +4,8 @@ use core::fmt::Debug;
 
 use anabranch_units::{Duration, Instant};
 
-use super::{Assignment, PacketKind, PacketView, RepairPlacement, Scheduler, SendQueue};
+use super::binding::Binding;
+use super::{Assignment, PacketKind, PacketView, Scheduler, SchedulerEvent, SendQueue};
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::session_view::SessionView;
 
@@ -14,6 +15,9 @@ pub trait PathChoice: Debug + Send {
     /// bound in this call counts in [`PathView::queued_bytes`] and [`PathView::sendable_bytes`]
     /// already.
     fn choose(&mut self, now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId>;
+
+    /// As [`Scheduler::on_event`].
+    fn on_event(&mut self, _now: Instant, _event: &SchedulerEvent) {}
 }
 
 /// What sending a packet on a path costs. The cheapest path gets it: every cost is a
@@ -21,6 +25,9 @@ pub trait PathChoice: Debug + Send {
 pub trait PathCost: Debug + Send {
     /// The cost of `packet` on `path`. Only the order of costs matters.
     fn cost(&mut self, now: Instant, packet: &PacketView, path: &PathView) -> Duration;
+
+    /// As [`Scheduler::on_event`].
+    fn on_event(&mut self, _now: Instant, _event: &SchedulerEvent) {}
 }
 
 impl<C: PathCost> PathChoice for C {
@@ -28,6 +35,10 @@ impl<C: PathCost> PathChoice for C {
         candidates(packet, paths)
             .min_by_key(|path| self.cost(now, packet, path))
             .map(|path| path.id)
+    }
+
+    fn on_event(&mut self, now: Instant, event: &SchedulerEvent) {
+        PathCost::on_event(self, now, event);
     }
 }
 
@@ -38,13 +49,20 @@ pub fn transfer_cost(path: &PathView, bytes: u64) -> Duration {
         + path.drain_rate().time_for(path.queued_bytes + bytes)
 }
 
+/// How long a retransmission of `bytes` bytes takes: only those before it delay it.
+pub fn retransmission_cost(path: &PathView, bytes: u64) -> Duration {
+    path.latest_rtt.unwrap_or(PathView::UNKNOWN_RTT) / 2
+        + path
+            .drain_rate()
+            .time_for(path.queued_retransmission_bytes + bytes)
+}
+
 /// Makes a [`Scheduler`] of a [`PathChoice`]. Retransmissions follow the session's own rule, the
 /// path that delivers first, and repairs go away from their sources (`docs/algorithms.md`).
 #[derive(Debug)]
 pub struct OneByOne<C> {
     choice: C,
-    paths: Vec<PathView>,
-    repairs: RepairPlacement,
+    binding: Binding,
 }
 
 impl<C: PathChoice> OneByOne<C> {
@@ -52,8 +70,7 @@ impl<C: PathChoice> OneByOne<C> {
     pub fn new(choice: C) -> Self {
         OneByOne {
             choice,
-            paths: Vec::new(),
-            repairs: RepairPlacement::default(),
+            binding: Binding::default(),
         }
     }
 }
@@ -67,27 +84,20 @@ impl<C: PathChoice> Scheduler for OneByOne<C> {
         paths: &[PathView],
         out: &mut Vec<Assignment>,
     ) {
-        self.paths.clear();
-        self.paths.extend_from_slice(paths);
+        self.binding.begin(paths);
         for (index, packet) in queue.iter() {
             let chosen = match packet.kind {
-                PacketKind::Retransmission => fastest(packet, &self.paths),
-                PacketKind::Source => self.choice.choose(now, packet, &self.paths),
-                PacketKind::Repair { window } => {
-                    self.repairs.path_for(now, packet, window, &self.paths)
-                }
+                PacketKind::Source => self.choice.choose(now, packet, &self.binding.paths),
+                _ => self.binding.by_rule(now, packet),
             };
-            let Some(id) = chosen else { continue };
-            self.repairs.on_bound(packet, id);
-            let path = &mut self.paths[id.index()];
-            let bytes = u64::from(packet.bytes);
-            path.queued_bytes += bytes;
-            path.sendable_bytes = path.sendable_bytes.saturating_sub(bytes);
-            out.push(Assignment {
-                index,
-                paths: PathSet::only(id),
-            });
+            if let Some(id) = chosen {
+                self.binding.bind(index, packet, PathSet::only(id), out);
+            }
         }
+    }
+
+    fn on_event(&mut self, now: Instant, event: &SchedulerEvent) {
+        self.choice.on_event(now, event);
     }
 }
 
@@ -96,8 +106,16 @@ impl<C: PathChoice> Scheduler for OneByOne<C> {
 pub(super) fn candidates<'a>(
     packet: &PacketView,
     paths: &'a [PathView],
-) -> impl Iterator<Item = &'a PathView> {
-    let avoid = packet.avoid;
+) -> impl Iterator<Item = &'a PathView> + Clone {
+    best_of(paths, packet.avoid)
+}
+
+/// The paths that a packet may take from which nothing has been lost yet.
+pub(super) fn usable(paths: &[PathView]) -> impl Iterator<Item = &PathView> + Clone {
+    best_of(paths, PathSet::EMPTY)
+}
+
+fn best_of(paths: &[PathView], avoid: PathSet) -> impl Iterator<Item = &PathView> + Clone {
     let rank = move |path: &PathView| match path.state {
         PathState::Active if path.is_standby => 2,
         PathState::Active if !avoid.contains(path.id) => 0,
@@ -111,9 +129,9 @@ pub(super) fn candidates<'a>(
         .filter(move |path| rank(path) == best && best < 4)
 }
 
-/// The path that delivers `packet` first.
+/// The path that delivers `packet`, a retransmission, first.
 pub(super) fn fastest(packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
     candidates(packet, paths)
-        .min_by_key(|path| transfer_cost(path, u64::from(packet.bytes)))
+        .min_by_key(|path| retransmission_cost(path, u64::from(packet.bytes)))
         .map(|path| path.id)
 }

@@ -36,7 +36,7 @@ impl PathChoice for RoundRobin {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::testing::{Bed, path};
+    use crate::scheduler::testing::{Bed, Lines, path};
 
     #[test]
     fn equal_paths_get_equal_counts() {
@@ -56,6 +56,25 @@ mod tests {
             counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1,
             "{counts:?}"
         );
+    }
+
+    #[test]
+    fn below_what_the_slower_path_carries_every_packet_changes_the_path() {
+        // 4 packets in 40 ms, of which 3 Mbit/s carry 15.
+        let mut lines = Lines::new(build(), &[(4, 20), (3, 50)]);
+        lines.stream(4, 50);
+        let changes = lines.left_on.windows(2).filter(|two| two[0] != two[1]);
+        assert_eq!((changes.count(), lines.left_on.len()), (199, 200));
+    }
+
+    #[test]
+    fn a_source_that_fills_unequal_paths_sends_on_each_what_it_has_room_for() {
+        // 60 packets in 40 ms, of which 4 and 2 Mbit/s carry 30.
+        let mut lines = Lines::new(build(), &[(4, 20), (2, 50)]);
+        lines.stream(60, 25);
+        let first = lines.left_on.iter().filter(|id| id.0 == 0).count() as f64;
+        let share = first / lines.left_on.len() as f64;
+        assert!((share - 2.0 / 3.0).abs() < 0.01, "{share}");
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! A bed for schedulers under test.
 
+use std::collections::VecDeque;
+
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 
-use super::{Assignment, PacketKind, PacketView, Scheduler, SendQueue};
+use super::{Assignment, PacketKind, PacketView, PathChoice, Scheduler, SchedulerEvent, SendQueue};
 use crate::media::FrameId;
 use crate::path_view::{PathId, PathSet, PathView};
 use crate::session_view::SessionView;
@@ -66,6 +68,15 @@ impl Bed {
 
     /// Offers packets as the next frame and returns what was bound where.
     pub(super) fn schedule(&mut self, packets: &[PacketView]) -> Vec<(PacketView, PathSet)> {
+        self.schedule_at(Instant::ZERO, packets)
+    }
+
+    /// The same at a moment.
+    pub(super) fn schedule_at(
+        &mut self,
+        now: Instant,
+        packets: &[PacketView],
+    ) -> Vec<(PacketView, PathSet)> {
         let frame = FrameId(self.next_frame);
         self.next_frame += 1;
         let packets: Vec<PacketView> = packets
@@ -75,8 +86,10 @@ impl Bed {
         let mut out: Vec<Assignment> = Vec::new();
         let queue = SendQueue::new(&packets);
         let session = SessionView::default();
+        let mut views = self.paths.clone();
+        views.iter_mut().for_each(PathView::apply_weight);
         self.scheduler
-            .schedule(Instant::ZERO, &queue, &session, &self.paths, &mut out);
+            .schedule(now, &queue, &session, &views, &mut out);
         out.iter()
             .map(|assignment| {
                 let packet = packets[assignment.index];
@@ -86,5 +99,366 @@ impl Bed {
                 (packet, assignment.paths)
             })
             .collect()
+    }
+}
+
+/// Paths of constant rate and delay, each with a queue of its own, first in, first out: frames come
+/// at a constant pace, and whatever is bound arrives.
+pub(super) struct FluidBed {
+    pub(super) bed: Bed,
+    /// What waits on each path: when its last byte leaves, and its bytes.
+    queues: Vec<VecDeque<(Instant, u32)>>,
+    now: Instant,
+    /// How long each packet took from its frame's capture to the receiver.
+    pub(super) packet_delays: Vec<Duration>,
+    /// How long each frame took.
+    pub(super) frame_delays: Vec<Duration>,
+    /// What each path was given.
+    pub(super) bound_bytes: Vec<u64>,
+    /// Which path each packet took, in order.
+    pub(super) trail: Vec<PathId>,
+}
+
+/// Test bed M1: 10 Mbit/s with a round-trip time of 20 ms, 10 Mbit/s with 100 ms.
+pub(super) fn m1() -> Vec<PathView> {
+    vec![path(0, 20, 10), path(1, 100, 10)]
+}
+
+impl FluidBed {
+    pub(super) fn new(scheduler: Box<dyn Scheduler>, paths: Vec<PathView>) -> Self {
+        FluidBed {
+            queues: paths.iter().map(|_| VecDeque::new()).collect(),
+            now: Instant::ZERO,
+            packet_delays: Vec::new(),
+            frame_delays: Vec::new(),
+            bound_bytes: vec![0; paths.len()],
+            trail: Vec::new(),
+            bed: Bed::new(scheduler, paths),
+        }
+    }
+
+    /// Runs over `frame_count` frames, one every `interval`, of so many packets of 1000 bytes.
+    pub(super) fn run(&mut self, frame_count: u32, interval: Duration, fragment_count: u16) {
+        for _ in 0..frame_count {
+            let packets = Bed::frame(fragment_count, 1000);
+            self.offer(&packets);
+            self.drain(self.now + interval);
+        }
+    }
+
+    /// Runs at a share of what all paths carry together, 25 frames per second for so long.
+    pub(super) fn run_at(&mut self, load: f64, seconds: u32) {
+        let rates = self.bed.paths.iter().map(PathView::drain_rate);
+        let rate = rates.sum::<DataRate>().mul_f64(load);
+        let interval = Duration::from_millis(40);
+        let fragment_count = rate.bytes_in(interval).div_ceil(1000).max(1) as u16;
+        let interval = rate.time_for(u64::from(fragment_count) * 1000);
+        let frame_count = Duration::from_secs(u64::from(seconds)).as_nanos() / interval.as_nanos();
+        self.run(frame_count as u32, interval, fragment_count);
+    }
+
+    fn offer(&mut self, packets: &[PacketView]) {
+        let now = self.now;
+        let mut frame_delay = Duration::ZERO;
+        for (packet, set) in self.bed.schedule_at(now, packets) {
+            let mut first_delay = Duration::MAX;
+            for id in set.iter() {
+                let path = &self.bed.paths[id.index()];
+                let queue = &mut self.queues[id.index()];
+                let free_at = queue.back().map_or(now, |(leaves_at, _)| *leaves_at);
+                let leaves_at = free_at + path.drain_rate().time_for(u64::from(packet.bytes));
+                queue.push_back((leaves_at, packet.bytes));
+                let one_way = path.min_rtt.expect("the bed's paths are known") / 2;
+                let delay = (leaves_at + one_way).saturating_since(now);
+                first_delay = first_delay.min(delay);
+                self.bound_bytes[id.index()] += u64::from(packet.bytes);
+                self.trail.push(id);
+            }
+            self.packet_delays.push(first_delay);
+            frame_delay = frame_delay.max(first_delay);
+        }
+        self.frame_delays.push(frame_delay);
+    }
+
+    /// Lets time pass: what leaves meanwhile is told to the scheduler in order.
+    fn drain(&mut self, until: Instant) {
+        loop {
+            let heads = self.queues.iter().enumerate();
+            let heads = heads.filter_map(|(index, queue)| Some((queue.front()?.0, index)));
+            let Some((at, index)) = heads.min().filter(|(at, _)| *at <= until) else {
+                break;
+            };
+            let (_, bytes) = self.queues[index].pop_front().expect("it has a head");
+            self.bed.paths[index].queued_bytes -= u64::from(bytes);
+            let path = PathId(index as u8);
+            let event = SchedulerEvent::Sent { path, bytes };
+            self.bed.scheduler.on_event(at, &event);
+        }
+        self.now = until;
+    }
+
+    /// What share of the bytes the path got.
+    pub(super) fn share(&self, path: usize) -> f64 {
+        self.bound_bytes[path] as f64 / self.bound_bytes.iter().sum::<u64>() as f64
+    }
+}
+
+/// The mean, in milliseconds.
+pub(super) fn mean_millis(delays: &[Duration]) -> f64 {
+    delays
+        .iter()
+        .map(|delay| delay.as_millis_f64())
+        .sum::<f64>()
+        / delays.len() as f64
+}
+
+/// The path of the least round-trip time that has room: what others are compared with.
+#[derive(Debug)]
+pub(super) struct LeastRtt;
+
+impl PathChoice for LeastRtt {
+    fn choose(&mut self, _now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
+        let with_room = paths
+            .iter()
+            .filter(|path| path.sendable_bytes >= u64::from(packet.bytes));
+        with_room
+            .min_by_key(|path| path.smoothed_rtt)
+            .map(|path| path.id)
+    }
+}
+
+/// From one frame of [`Lines`] to the next.
+const FRAME_INTERVAL: Duration = Duration::from_millis(40);
+/// Bytes of each packet of [`Lines`].
+const LINE_PACKET_BYTES: u32 = 1000;
+
+/// Lines of constant rate and delay that tell the truth about themselves, and a stream of frames.
+pub(super) struct Lines {
+    scheduler: Option<Box<dyn Scheduler>>,
+    lines: Vec<Line>,
+    now: Instant,
+    waiting: Vec<PacketView>,
+    frames: Vec<Instant>,
+    acks: Vec<(Instant, Arrived)>,
+    pub(super) arrived: Vec<Arrived>,
+    /// Which path each packet took, in the order of leaving, and each one's room then.
+    pub(super) left_on: Vec<PathId>,
+}
+
+struct Line {
+    rate: DataRate,
+    there: Duration,
+    back: Duration,
+    queue: VecDeque<PacketView>,
+    free_at: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrived {
+    pub(super) at: Instant,
+    pub(super) path: PathId,
+    pub(super) packet: PacketView,
+}
+
+impl Lines {
+    /// Lines of so many Mbit/s and ms one way.
+    pub(super) fn new(scheduler: Box<dyn Scheduler>, lines: &[(u64, u64)]) -> Self {
+        let lines: Vec<_> = lines.iter().map(|&(rate, ms)| (rate, ms, ms)).collect();
+        Lines {
+            scheduler: Some(scheduler),
+            ..Self::of(&lines)
+        }
+    }
+
+    /// Lines of so many Mbit/s, ms there and ms back.
+    pub(super) fn of(lines: &[(u64, u64, u64)]) -> Self {
+        let line = |&(rate, there, back): &(u64, u64, u64)| Line {
+            rate: DataRate::from_megabits_per_second(rate),
+            there: Duration::from_millis(there),
+            back: Duration::from_millis(back),
+            queue: VecDeque::new(),
+            free_at: Instant::ZERO,
+        };
+        Lines {
+            scheduler: None,
+            lines: lines.iter().map(line).collect(),
+            now: Instant::ZERO,
+            waiting: Vec::new(),
+            frames: Vec::new(),
+            acks: Vec::new(),
+            arrived: Vec::new(),
+            left_on: Vec::new(),
+        }
+    }
+
+    /// Streams so many frames of so many packets, and waits until all have arrived.
+    pub(super) fn stream(&mut self, packet_count: u16, frame_count: u64) {
+        let mut scheduler = self.scheduler.take().expect("it was given");
+        self.stream_over(&mut *scheduler, packet_count, frame_count);
+    }
+
+    pub(super) fn stream_over(
+        &mut self,
+        scheduler: &mut dyn Scheduler,
+        packet_count: u16,
+        frame_count: u64,
+    ) {
+        for index in 0..frame_count {
+            self.frames.push(self.now);
+            let packets = Bed::frame(packet_count, LINE_PACKET_BYTES).into_iter();
+            let frame = FrameId(index);
+            self.waiting
+                .extend(packets.map(|packet| PacketView { frame, ..packet }));
+            self.run_until(scheduler, self.now + FRAME_INTERVAL);
+        }
+        while !self.waiting.is_empty() || self.lines.iter().any(|line| !line.queue.is_empty()) {
+            self.run_until(scheduler, self.now + FRAME_INTERVAL);
+        }
+        self.arrived.sort_by_key(|arrived| arrived.at);
+    }
+
+    fn run_until(&mut self, scheduler: &mut dyn Scheduler, end: Instant) {
+        loop {
+            self.schedule(scheduler);
+            self.send();
+            let line_free_at = self.lines.iter().map(|line| line.free_at);
+            let acked_at = self.acks.iter().map(|(at, _)| *at);
+            let next = line_free_at.chain(acked_at).chain(scheduler.wake_at());
+            let Some(next) = next.filter(|at| *at > self.now && *at < end).min() else {
+                break;
+            };
+            self.now = next;
+            self.acknowledge(scheduler);
+        }
+        self.now = end;
+        self.acknowledge(scheduler);
+    }
+
+    fn schedule(&mut self, scheduler: &mut dyn Scheduler) {
+        let views: Vec<PathView> = self
+            .lines
+            .iter()
+            .zip(0..)
+            .map(|(line, id)| {
+                let queued_bytes = line
+                    .queue
+                    .iter()
+                    .map(|packet| u64::from(packet.bytes))
+                    .sum();
+                let is_ready = queued_bytes == 0 && line.free_at <= self.now;
+                PathView {
+                    queued_bytes,
+                    sendable_bytes: if is_ready {
+                        u64::from(LINE_PACKET_BYTES)
+                    } else {
+                        0
+                    },
+                    smoothed_rtt: Some(line.there + line.back),
+                    latest_rtt: Some(line.there + line.back),
+                    pacing_rate: Some(line.rate),
+                    bandwidth: line.rate,
+                    ..path(id, 0, 0)
+                }
+            })
+            .collect();
+        let mut out = Vec::new();
+        let queue = SendQueue::new(&self.waiting);
+        scheduler.schedule(self.now, &queue, &SessionView::default(), &views, &mut out);
+        for assignment in &out {
+            for id in assignment.paths.iter() {
+                self.lines[id.index()]
+                    .queue
+                    .push_back(self.waiting[assignment.index]);
+            }
+        }
+        let mut index = 0;
+        self.waiting.retain(|_| {
+            index += 1;
+            !out.iter().any(|assignment| assignment.index == index - 1)
+        });
+    }
+
+    fn send(&mut self) {
+        for (line, id) in self.lines.iter_mut().zip(0..) {
+            if line.free_at > self.now {
+                continue;
+            }
+            let Some(packet) = line.queue.pop_front() else {
+                continue;
+            };
+            line.free_at = self.now + line.rate.time_for(u64::from(packet.bytes));
+            let path = PathId(id);
+            let at = line.free_at + line.there;
+            let arrived = Arrived { at, path, packet };
+            self.left_on.push(path);
+            self.arrived.push(arrived);
+            self.acks.push((at + line.back, arrived));
+        }
+    }
+
+    fn acknowledge(&mut self, scheduler: &mut dyn Scheduler) {
+        let now = self.now;
+        let (due, later): (Vec<_>, Vec<_>) = self.acks.drain(..).partition(|(at, _)| *at <= now);
+        self.acks = later;
+        for (_, Arrived { at, path, packet }) in due {
+            let event = SchedulerEvent::Delivered {
+                path,
+                frame: packet.frame,
+                fragment: packet.fragment,
+                received_at: at,
+            };
+            scheduler.on_event(now, &event);
+        }
+    }
+
+    /// Bytes that a receiver in order holds after each arrival.
+    fn held_bytes(&self) -> Vec<u64> {
+        let key = |arrived: &Arrived| (arrived.packet.frame, arrived.packet.fragment);
+        let mut sent: Vec<_> = self.arrived.iter().map(key).collect();
+        sent.sort_unstable();
+        let mut next = sent.iter().peekable();
+        let mut held = Vec::new();
+        let after = |arrived: &Arrived| {
+            held.push(key(arrived));
+            while let Some(place) = held.iter().position(|key| Some(&key) == next.peek()) {
+                held.swap_remove(place);
+                next.next();
+            }
+            held.len() as u64 * u64::from(LINE_PACKET_BYTES)
+        };
+        self.arrived.iter().map(after).collect()
+    }
+
+    /// The share of packets that arrive when all before them have.
+    pub(super) fn in_order_share(&self) -> f64 {
+        let mut before = 0;
+        let in_order = self.held_bytes().into_iter().filter(|held| {
+            let is_in_order = *held <= before;
+            before = *held;
+            is_in_order
+        });
+        in_order.count() as f64 / self.arrived.len() as f64
+    }
+
+    pub(super) fn mean_held_bytes(&self) -> f64 {
+        self.held_bytes().iter().sum::<u64>() as f64 / self.arrived.len() as f64
+    }
+
+    pub(super) fn max_held_bytes(&self) -> u64 {
+        self.held_bytes().into_iter().max().unwrap_or(0)
+    }
+
+    /// From a frame's coming to its last packet's arrival.
+    pub(super) fn mean_frame_delay(&self) -> Duration {
+        let whole_at = |frame: usize| {
+            let of_frame = |arrived: &&Arrived| arrived.packet.frame.0 == frame as u64;
+            let last = self.arrived.iter().rev().find(of_frame);
+            last.expect("it has arrived").at
+        };
+        let delays = self.frames.iter().enumerate();
+        let total: Duration = delays
+            .map(|(frame, came_at)| whole_at(frame) - *came_at)
+            .sum();
+        total / self.frames.len() as u64
     }
 }

@@ -10,61 +10,39 @@
 
 use anabranch_units::{DataRate, Instant};
 
-use super::one_by_one::{candidates, fastest};
-use super::{OneByOne, PacketView, PathChoice, Scheduler};
-use crate::media::FrameId;
+use super::frame_wise::{FrameDeal, FrameWise, interleave};
+use super::{OneByOne, PacketView, Scheduler};
 use crate::path_view::{PathId, PathView};
 
 #[derive(Debug, Default)]
 struct WeightedRoundRobin {
-    /// The frame that `turns` is for.
-    frame: Option<FrameId>,
-    /// The paths of the frame's packets that are still to be bound, last first.
-    turns: Vec<PathId>,
     /// Which path begins an interleaving, so that no path is favoured by its number.
     first: u8,
 }
 
 pub(super) fn build() -> Box<dyn Scheduler> {
-    Box::new(OneByOne::new(WeightedRoundRobin::default()))
+    Box::new(OneByOne::new(FrameWise::new(WeightedRoundRobin::default())))
 }
 
-impl PathChoice for WeightedRoundRobin {
-    fn choose(&mut self, _now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
-        let fastest = fastest(packet, paths)?;
-        if self.frame != Some(packet.frame) {
-            self.frame = Some(packet.frame);
-            let usable: Vec<PathView> = candidates(packet, paths).copied().collect();
-            self.deal(u64::from(packet.fragment_count), &usable);
-        }
-        // A path that has died since the frame was dealt loses its turns to the fastest.
-        let turn = self.turns.pop();
-        let turn = turn.filter(|id| paths[id.index()].state.is_usable());
-        Some(turn.unwrap_or(fastest))
-    }
-}
-
-impl WeightedRoundRobin {
+impl FrameDeal for WeightedRoundRobin {
     /// Eq. 16, interleaved.
-    fn deal(&mut self, packet_count: u64, paths: &[PathView]) {
-        self.turns.clear();
+    fn deal(
+        &mut self,
+        _now: Instant,
+        packet: &PacketView,
+        paths: &[PathView],
+        turns: &mut Vec<PathId>,
+    ) {
+        let packet_count = u64::from(packet.fragment_count);
         let total: DataRate = paths.iter().map(|path| path.bandwidth).sum();
         let total = u128::from(total.bits_per_second().max(1));
-        let load = |path: &PathView| {
-            let share = u128::from(path.bandwidth.bits_per_second()) * u128::from(packet_count);
+        let load = |index: usize| {
+            let bandwidth = u128::from(paths[index].bandwidth.bits_per_second());
+            let share = bandwidth * u128::from(packet_count);
             (share.div_ceil(total) as u64).min(packet_count)
         };
-        let start = usize::from(self.first) % paths.len();
+        interleave(paths, self.first, load, turns);
         self.first = self.first.wrapping_add(1);
-        for mark in (1..=paths.iter().map(load).max().unwrap_or(0)).rev() {
-            for turn in 0..paths.len() {
-                let path = &paths[(start + turn) % paths.len()];
-                if load(path) >= mark && (self.turns.len() as u64) < packet_count {
-                    self.turns.push(path.id);
-                }
-            }
-        }
-        self.turns.reverse();
     }
 }
 
@@ -74,13 +52,24 @@ mod tests {
     use crate::scheduler::testing::{Bed, path};
 
     #[test]
-    fn eq_16_shares_follow_bandwidth_in_the_long_run() {
-        let mut bed = Bed::new(build(), vec![path(0, 40, 3), path(1, 400, 1)]);
-        for _ in 0..250 {
-            bed.schedule(&Bed::frame(16, 1000));
+    fn eq_16_shares_follow_bandwidth_in_the_long_run_whatever_the_rtt() {
+        for rates in [vec![3, 1], vec![9, 1], vec![5, 3, 2], vec![20, 1, 1, 1]] {
+            let total: u64 = rates.iter().sum();
+            for packet_count in [2, 3, 5, 16, 50] {
+                let paths = rates.iter().zip(0..);
+                let paths = paths.map(|(rate, id)| path(id, 40 + 90 * u64::from(id), *rate));
+                let mut bed = Bed::new(build(), paths.collect());
+                for _ in 0..240 {
+                    bed.schedule(&Bed::frame(packet_count, 1000));
+                }
+                for (path, rate) in bed.paths.iter().zip(&rates) {
+                    let got = path.queued_bytes as f64 / (240_000.0 * f64::from(packet_count));
+                    let error = (got - *rate as f64 / total as f64).abs();
+                    let bound = 1.0 / f64::from(packet_count) + 0.01;
+                    assert!(error < bound, "{rates:?}, {packet_count} packets: {got}");
+                }
+            }
         }
-        let share = bed.paths[0].queued_bytes as f64 / 4_000_000.0;
-        assert!((share - 0.75).abs() < 1.0 / 16.0 + 0.01, "{share}");
     }
 
     #[test]

@@ -21,13 +21,25 @@ pub(super) fn write(value: u64, out: &mut Vec<u8>) {
 
 /// Takes a value off the front of `bytes`; `None` if they end too soon.
 pub(super) fn read(bytes: &mut &[u8]) -> Option<u64> {
-    let length = 1 << (bytes.first()? >> 6);
-    let (encoded, rest) = bytes.split_at_checked(length)?;
+    let (value, rest) = match bytes.first()? >> 6 {
+        0 => bytes
+            .split_first()
+            .map(|(byte, rest)| (u64::from(*byte), rest))?,
+        1 => {
+            let (encoded, rest) = bytes.split_first_chunk()?;
+            (u64::from(u16::from_be_bytes(*encoded) & 0x3fff), rest)
+        }
+        2 => {
+            let (encoded, rest) = bytes.split_first_chunk()?;
+            (u64::from(u32::from_be_bytes(*encoded) & 0x3fff_ffff), rest)
+        }
+        _ => {
+            let (encoded, rest) = bytes.split_first_chunk()?;
+            (u64::from_be_bytes(*encoded) & MAX, rest)
+        }
+    };
     *bytes = rest;
-    let value = encoded
-        .iter()
-        .fold(0_u64, |value, &byte| value << 8 | u64::from(byte));
-    Some(value & (MAX >> (62 - (8 * length - 2))))
+    Some(value)
 }
 
 /// Folds a signed difference into an unsigned integer that is small when the difference is.

@@ -128,10 +128,15 @@ impl Network {
 
     /// Sends a frame now.
     pub fn send(&mut self, bytes: usize, is_key: bool) {
+        self.send_frame(bytes, Importance::key_if(is_key));
+    }
+
+    /// Sends a frame of this importance now.
+    pub fn send_frame(&mut self, bytes: usize, importance: Importance) {
         let payload: Vec<u8> = (0..bytes).map(|byte| byte as u8).collect();
         let frame = Frame {
             bytes: &payload,
-            importance: Importance::key_if(is_key),
+            importance,
             captured_at: self.now,
         };
         self.sender.send_frame(self.now, &frame).unwrap();

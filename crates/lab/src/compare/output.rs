@@ -73,6 +73,14 @@ pub fn comparison_table(comparison: &Comparison) -> String {
     )
 }
 
+/// `key=value`, each.
+fn settings(column: &super::Column) -> Vec<String> {
+    let settings = column.settings.iter();
+    settings
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect()
+}
+
 #[derive(Serialize)]
 struct CsvRow<'a> {
     scenario: &'a str,
@@ -84,6 +92,8 @@ struct CsvRow<'a> {
     mean: Option<f64>,
     half_width_95: Option<f64>,
     is_different_from_first: Option<bool>,
+    /// `key=value`, with semicolons between them.
+    settings: String,
 }
 
 /// The comparison as CSV, one line a cell. Shares are 0 to 1, times in ms, rates in bit/s.
@@ -101,6 +111,7 @@ pub fn comparison_csv(comparison: &Comparison) -> String {
                 mean: cell.estimate.map(|estimate| estimate.mean),
                 half_width_95: cell.estimate.and_then(|estimate| estimate.half_width),
                 is_different_from_first: cell.is_different,
+                settings: settings(column).join(";"),
             });
             written.expect("memory takes everything");
         }
@@ -121,6 +132,7 @@ struct JsonDocument<'a> {
 struct JsonColumn<'a> {
     controller: Option<&'a str>,
     scheduler: Option<&'a str>,
+    settings: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -144,6 +156,7 @@ pub fn comparison_json(comparison: &Comparison) -> String {
     let columns = comparison.columns.iter().map(|column| JsonColumn {
         controller: column.controller.as_deref(),
         scheduler: column.scheduler.as_deref(),
+        settings: settings(column),
     });
     let document = JsonDocument {
         schema: COMPARISON_SCHEMA,

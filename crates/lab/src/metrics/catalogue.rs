@@ -154,9 +154,15 @@ pub const METRICS: &[Metric] = &[
     flow("feedback-overhead", Share, |flow| {
         flow.traffic.feedback_ratio
     }),
+    flow("overhead", Share, |flow| flow.overhead_ratio),
     flow("loss", Share, |flow| flow.traffic.loss_ratio),
     flow("retransmissions", Share, |flow| {
         flow.traffic.retransmission_ratio
+    }),
+    flow("repairs", Share, |flow| flow.traffic.repair_ratio),
+    flow("recovered", Share, |flow| {
+        let lost = flow.traffic.packets_dropped;
+        (lost > 0).then(|| flow.frames.fragments_recovered as f64 / lost as f64)
     }),
     flow("timeouts", Number, |flow| {
         Some(flow.traffic.timeouts as f64)
@@ -199,6 +205,45 @@ pub const METRICS: &[Metric] = &[
     }),
     flow("frame-delay-max", Milliseconds, |flow| {
         flow.frames.delay_ms.map(|delay| delay.max)
+    }),
+    flow("frame-delay-all-mean", Milliseconds, |flow| {
+        flow.frames.delay_with_dropped_ms.map(|delay| delay.mean)
+    }),
+    flow("frame-delay-all-p95", Milliseconds, |flow| {
+        flow.frames.delay_with_dropped_ms.map(|delay| delay.p95)
+    }),
+    flow("frame-delay-excess-p95", Milliseconds, |flow| {
+        flow.frames.delay_excess_ms.map(|delay| delay.p95)
+    }),
+    flow("frames-decodable", Share, |flow| {
+        flow.frames.decodable_ratio
+    }),
+    flow("freezes", Number, |flow| {
+        flow.player.map(|player| player.freezes as f64)
+    }),
+    flow("freeze-time", Milliseconds, |flow| {
+        flow.player.map(|player| player.freeze_time_ms)
+    }),
+    flow("stall-ratio", Share, |flow| flow.player?.stall_ratio),
+    flow("start-up-delay", Milliseconds, |flow| {
+        flow.player?.start_up_ms
+    }),
+    flow("reassembly-peak", Bytes, |flow| {
+        flow.fragments
+            .map(|fragments| fragments.reassembly_peak_bytes as f64)
+    }),
+    flow("packet-gap-mean", Milliseconds, |flow| {
+        flow.fragments?.gap_mean_ms
+    }),
+    flow("out-of-order", Share, |flow| {
+        flow.fragments?.out_of_order_ratio
+    }),
+    flow("path-switches", Number, |flow| {
+        flow.fragments
+            .map(|fragments| fragments.path_switches as f64)
+    }),
+    flow("aggregate-cost", Milliseconds, |flow| {
+        flow.fragments?.aggregate_cost_ms
     }),
     flow("longest-gap", Milliseconds, |flow| {
         flow.frames.longest_gap_ms

@@ -5,7 +5,10 @@ use anabranch_link::DropCause;
 use anabranch_units::{Duration, Instant};
 
 use super::histogram::Histogram;
-use super::statistics::{Distribution, DropReport, FrameStatistics, LinkStatistics, Traffic};
+use super::statistics::{
+    Distribution, DropReport, FragmentStatistics, FrameStatistics, LinkStatistics,
+    PlayerStatistics, Traffic,
+};
 use super::variation::Variation;
 
 #[derive(Debug, Default)]
@@ -16,6 +19,31 @@ pub(super) struct FlowRecord {
     pub(super) rates: Variation,
     pub(super) frames: FrameRecord,
     pub(super) stream: StreamRecord,
+    pub(super) fragments: FragmentRecord,
+    pub(super) viewer: ViewerRecord,
+}
+
+/// Of the first copies of packets of media; costs are counted by path.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FragmentRecord {
+    pub(super) out_of_order: u64,
+    pub(super) gap_count: u64,
+    pub(super) gaps: Duration,
+    pub(super) path_switches: u64,
+    pub(super) peak_bytes: u64,
+    pub(super) peak_frames: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct ViewerRecord {
+    pub(super) displayed: u64,
+    pub(super) late: u64,
+    pub(super) skipped: u64,
+    pub(super) freezes: u64,
+    pub(super) frozen: Duration,
+    /// From the first frame on.
+    pub(super) watched: Duration,
+    pub(super) start_up: Option<Duration>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -35,10 +63,15 @@ pub(super) struct PathRecord {
     pub(super) delivered_bytes: u64,
     pub(super) dropped_packets: u64,
     pub(super) delays: Histogram,
+    /// First copies of packets of media that arrived, and the sum of their times since capture.
+    pub(super) fragments: u64,
+    pub(super) fragment_times: Duration,
     pub(super) baseline: PathCounters,
     /// What the sender counted while the window was open.
     pub(super) retransmitted_packets: u64,
     pub(super) retransmitted_bytes: u64,
+    pub(super) repair_packets: u64,
+    pub(super) repair_bytes: u64,
     pub(super) timeouts: u64,
     pub(super) padding_bytes: u64,
     pub(super) tracked_bytes: u64,
@@ -47,6 +80,8 @@ pub(super) struct PathRecord {
 #[derive(Clone, Debug, Default)]
 pub(super) struct FrameRecord {
     pub(super) captured: u64,
+    pub(super) captured_bytes: u64,
+    pub(super) decodable: u64,
     pub(super) complete: u64,
     pub(super) late: u64,
     pub(super) dropped: u64,
@@ -56,6 +91,11 @@ pub(super) struct FrameRecord {
     pub(super) on_time: u64,
     pub(super) delays: Histogram,
     pub(super) delays_with_dropped: Histogram,
+    /// Over the fastest path's propagation delay.
+    pub(super) excesses: Histogram,
+    /// What the receiver had counted when the window opened.
+    pub(super) recovered_baseline: u64,
+    pub(super) recovered_fragments: u64,
     pub(super) shown_at: Option<Instant>,
     pub(super) longest_gap: Option<Duration>,
 }
@@ -80,6 +120,12 @@ impl FlowRecord {
     pub(super) fn useful_bytes(&self) -> u64 {
         self.frames.complete_bytes + self.stream.bytes
     }
+
+    pub(super) fn all_paths(&self) -> PathRecord {
+        let mut all = PathRecord::default();
+        self.paths.iter().for_each(|path| all.merge(path));
+        all
+    }
 }
 
 impl PathRecord {
@@ -88,6 +134,8 @@ impl PathRecord {
         let since = &self.baseline;
         self.retransmitted_packets += counters.retransmitted_packets - since.retransmitted_packets;
         self.retransmitted_bytes += counters.retransmitted_bytes - since.retransmitted_bytes;
+        self.repair_packets += counters.repair_packets - since.repair_packets;
+        self.repair_bytes += counters.repair_bytes - since.repair_bytes;
         self.timeouts += counters.retransmission_timeouts - since.retransmission_timeouts;
         self.padding_bytes += counters.padding_bytes - since.padding_bytes;
         self.tracked_bytes += counters.sent_bytes - since.sent_bytes;
@@ -102,15 +150,24 @@ impl PathRecord {
         self.dropped_packets += other.dropped_packets;
         self.retransmitted_packets += other.retransmitted_packets;
         self.retransmitted_bytes += other.retransmitted_bytes;
+        self.repair_packets += other.repair_packets;
+        self.repair_bytes += other.repair_bytes;
         self.timeouts += other.timeouts;
         self.padding_bytes += other.padding_bytes;
         self.tracked_bytes += other.tracked_bytes;
         self.delays.merge(&other.delays);
+        self.fragments += other.fragments;
+        self.fragment_times += other.fragment_times;
+    }
+
+    /// λ of Zhang & Lei's eq. 9, or over all paths q of eq. 8.
+    pub(super) fn cost_ms(&self) -> Option<f64> {
+        mean_ms(self.fragment_times, self.fragments)
     }
 
     pub(super) fn traffic(&self, seconds: f64) -> Traffic {
         let throughput_bits_per_second = per_second(self.delivered_bytes, seconds);
-        let useless_bytes = self.padding_bytes + self.retransmitted_bytes;
+        let useless_bytes = self.padding_bytes + self.retransmitted_bytes + self.repair_bytes;
         let useless_ratio = ratio(useless_bytes, self.tracked_bytes).unwrap_or(0.0);
         Traffic {
             throughput_bits_per_second,
@@ -124,6 +181,8 @@ impl PathRecord {
             loss_ratio: ratio(self.dropped_packets, self.sent_packets),
             packets_retransmitted: self.retransmitted_packets,
             retransmission_ratio: ratio(self.retransmitted_packets, self.sent_packets),
+            packets_repair: self.repair_packets,
+            repair_ratio: ratio(self.repair_packets, self.sent_packets),
             timeouts: self.timeouts,
             padding_ratio: ratio(self.padding_bytes, self.tracked_bytes),
             delay_ms: Distribution::of(&self.delays),
@@ -134,6 +193,8 @@ impl PathRecord {
 impl FrameRecord {
     pub(super) fn merge(&mut self, other: &FrameRecord) {
         self.captured += other.captured;
+        self.captured_bytes += other.captured_bytes;
+        self.decodable += other.decodable;
         self.complete += other.complete;
         self.late += other.late;
         self.dropped += other.dropped;
@@ -141,8 +202,10 @@ impl FrameRecord {
         self.complete_bytes += other.complete_bytes;
         self.judged += other.judged;
         self.on_time += other.on_time;
+        self.recovered_fragments += other.recovered_fragments;
         self.delays.merge(&other.delays);
         self.delays_with_dropped.merge(&other.delays_with_dropped);
+        self.excesses.merge(&other.excesses);
         self.longest_gap = self.longest_gap.max(other.longest_gap);
     }
 
@@ -153,10 +216,60 @@ impl FrameRecord {
             late: self.late,
             dropped: self.dropped,
             abandoned: self.abandoned,
+            fragments_recovered: self.recovered_fragments,
             on_time_ratio: ratio(self.on_time, self.judged),
             delay_ms: Distribution::of(&self.delays),
             delay_with_dropped_ms: Distribution::of(&self.delays_with_dropped),
+            delay_excess_ms: Distribution::of(&self.excesses),
+            decodable_ratio: ratio(self.decodable, self.complete + self.dropped),
             longest_gap_ms: self.longest_gap.map(Duration::as_millis_f64),
+        }
+    }
+}
+
+impl FragmentRecord {
+    pub(super) fn merge(&mut self, other: &FragmentRecord) {
+        self.out_of_order += other.out_of_order;
+        self.gap_count += other.gap_count;
+        self.gaps += other.gaps;
+        self.path_switches += other.path_switches;
+        self.peak_bytes = self.peak_bytes.max(other.peak_bytes);
+        self.peak_frames = self.peak_frames.max(other.peak_frames);
+    }
+
+    /// `all_paths`: the sum of the flow's paths.
+    pub(super) fn statistics(&self, all_paths: &PathRecord) -> FragmentStatistics {
+        FragmentStatistics {
+            gap_mean_ms: mean_ms(self.gaps, self.gap_count),
+            out_of_order_ratio: ratio(self.out_of_order, all_paths.fragments),
+            path_switches: self.path_switches,
+            aggregate_cost_ms: all_paths.cost_ms(),
+            reassembly_peak_bytes: self.peak_bytes,
+            reassembly_peak_frames: self.peak_frames,
+        }
+    }
+}
+
+impl ViewerRecord {
+    pub(super) fn merge(&mut self, other: &ViewerRecord) {
+        self.displayed += other.displayed;
+        self.late += other.late;
+        self.skipped += other.skipped;
+        self.freezes += other.freezes;
+        self.frozen += other.frozen;
+        self.watched += other.watched;
+        self.start_up = self.start_up.max(other.start_up);
+    }
+
+    pub(super) fn statistics(&self) -> PlayerStatistics {
+        PlayerStatistics {
+            displayed: self.displayed,
+            late: self.late,
+            skipped: self.skipped,
+            freezes: self.freezes,
+            freeze_time_ms: self.frozen.as_millis_f64(),
+            stall_ratio: ratio(self.frozen.as_nanos(), self.watched.as_nanos()),
+            start_up_ms: self.start_up.map(Duration::as_millis_f64),
         }
     }
 }
@@ -198,7 +311,11 @@ impl LinkRecord {
     }
 }
 
-fn ratio(part: u64, whole: u64) -> Option<f64> {
+fn mean_ms(sum: Duration, count: u64) -> Option<f64> {
+    (count > 0).then(|| sum.as_millis_f64() / count as f64)
+}
+
+pub(super) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 

@@ -1,17 +1,19 @@
 //! Collects what happens in a run into the statistics of its windows.
 
 use anabranch_core::{PathId, SourceLimits};
-use anabranch_link::DropCause;
+use anabranch_link::{DropCause, LinkConfig};
 use anabranch_sim::{
-    Direction, FlowId, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent, World,
+    Direction, FlowId, FragmentId, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent, World,
 };
 use anabranch_units::{Duration, Instant};
-use anabranch_video::source::SourceConfig;
+use anabranch_video::player::Display;
 
 use super::fairness::{jain_index, smallest_over_largest};
+use super::fragments::FragmentTrails;
 use super::rates::RateSeries;
-use super::record::{FlowRecord, FrameRecord, LinkRecord, PathRecord, per_second};
+use super::record::{FlowRecord, FrameRecord, LinkRecord, PathRecord, per_second, ratio};
 use super::statistics::{Distribution, FlowStatistics, PathStatistics, Statistics};
+use super::viewer::Viewer;
 use super::window::Window;
 use crate::scenario::{FlowSpec, Scenario};
 
@@ -23,8 +25,39 @@ pub(crate) struct Recorder<'a> {
     windows: Vec<WindowRecord>,
     /// By flow.
     series: Vec<RateSeries>,
-    /// By flow: whether a frame that later ones depend on is missing.
-    is_broken: Vec<bool>,
+    /// By flow.
+    watches: Vec<Watch>,
+}
+
+/// What is followed of a flow over the whole run.
+#[derive(Debug)]
+struct Watch {
+    trails: FragmentTrails,
+    /// Of a flow of media.
+    viewer: Option<Viewer>,
+    /// The least propagation delay of its paths.
+    base_delay: Duration,
+}
+
+impl Watch {
+    fn new(scenario: &Scenario, flow: &FlowSpec) -> Watch {
+        let routes = flow.paths.iter().map(|path| &scenario.routes[path.route]);
+        let delays = routes.map(|route| {
+            let links = route.forward.iter().map(|link| &scenario.links[*link]);
+            links.map(|link| least_delay(&link.config)).sum()
+        });
+        Watch {
+            trails: FragmentTrails::default(),
+            viewer: flow.media().map(|media| Viewer::new(flow, media)),
+            base_delay: delays.min().unwrap_or(Duration::ZERO),
+        }
+    }
+}
+
+/// A link's propagation delay, at its least.
+fn least_delay(link: &LinkConfig) -> Duration {
+    let later = link.delay_schedule.iter().map(|(_, delay)| *delay);
+    later.fold(link.delay, Duration::min)
 }
 
 #[derive(Debug)]
@@ -57,7 +90,11 @@ impl<'a> Recorder<'a> {
             scenario,
             windows: windows.iter().map(record).collect(),
             series: vec![RateSeries::default(); scenario.flows.len()],
-            is_broken: vec![false; scenario.flows.len()],
+            watches: scenario
+                .flows
+                .iter()
+                .map(|flow| Watch::new(scenario, flow))
+                .collect(),
         }
     }
 
@@ -97,8 +134,19 @@ impl<'a> Recorder<'a> {
     }
 
     /// The statistics of each window, in their order. The run is over.
-    pub(crate) fn finish(self, end: Instant) -> Vec<Statistics> {
+    pub(crate) fn finish(mut self, end: Instant) -> Vec<Statistics> {
         let scenario = self.scenario;
+        for (flow, (watch, spec)) in self.watches.iter_mut().zip(&scenario.flows).enumerate() {
+            let Some(viewer) = &mut watch.viewer else {
+                continue;
+            };
+            let (_, stop) = span(spec, end);
+            viewer.finish(stop.min(end));
+            for record in &mut self.windows {
+                let of_flow = &mut record.flows[flow].viewer;
+                viewer.record_times(&record.window, stop.min(end), of_flow);
+            }
+        }
         self.windows
             .iter()
             .map(|record| record.statistics(scenario, &self.series, end))
@@ -121,6 +169,36 @@ impl<'a> Recorder<'a> {
             .iter_mut()
             .filter(move |record| record.window.contains(captured_at))
             .map(move |record| &mut record.flows[flow].frames)
+    }
+
+    /// A packet of media has arrived.
+    fn on_fragment(&mut self, now: Instant, packet: &PacketEvent, id: FragmentId) {
+        let trails = &mut self.watches[packet.flow.index()].trails;
+        let Some(arrival) = trails.on_arrived(now, id) else {
+            return;
+        };
+        for record in self.windows.iter_mut().filter(|record| record.is_open) {
+            let flow = &mut record.flows[packet.flow.index()];
+            let path = &mut flow.paths[packet.path.index()];
+            path.fragments += 1;
+            path.fragment_times += arrival.took;
+            flow.fragments.out_of_order += u64::from(arrival.is_out_of_order);
+            for gap in arrival.gaps.into_iter().flatten() {
+                flow.fragments.gap_count += 1;
+                flow.fragments.gaps += gap;
+            }
+        }
+    }
+
+    /// Counts a frame that the player displays.
+    fn count_display(&mut self, flow: FlowId, display: &Display) {
+        let windows = self.windows.iter_mut();
+        for record in windows.filter(|record| record.window.contains(display.at)) {
+            let viewer = &mut record.flows[flow.index()].viewer;
+            viewer.displayed += u64::from(!display.is_substitute);
+            viewer.skipped += u64::from(display.is_substitute);
+            viewer.late += u64::from(display.is_late);
+        }
     }
 
     /// Notes that a frame can be shown now.
@@ -153,6 +231,15 @@ impl Observer for Recorder<'_> {
             path.sent_packets += 1;
             path.sent_bytes += size_bytes;
         }
+        let Some(id) = packet.fragment else {
+            return;
+        };
+        let flow = packet.flow.index();
+        if self.watches[flow].trails.on_sent(id, packet.path) {
+            for record in self.windows.iter_mut().filter(|record| record.is_open) {
+                record.flows[flow].fragments.path_switches += 1;
+            }
+        }
     }
 
     #[inline]
@@ -170,6 +257,9 @@ impl Observer for Recorder<'_> {
                 path.delivered_bytes += u64::from(packet.size_bytes);
                 path.delays.record_span(delay);
             }
+        }
+        if let Some(id) = packet.fragment {
+            self.on_fragment(now, packet, id);
         }
     }
 
@@ -190,8 +280,10 @@ impl Observer for Recorder<'_> {
             return;
         };
         let has_time = frame.captured_at + media.config.media.deadline <= end;
+        self.watches[frame.flow.index()].trails.on_captured(frame);
         for frames in self.frames_of(frame) {
             frames.captured += 1;
+            frames.captured_bytes += u64::from(frame.size_bytes);
             frames.judged += u64::from(has_time);
         }
     }
@@ -203,7 +295,11 @@ impl Observer for Recorder<'_> {
         };
         let deadline = media.config.media.deadline;
         let has_time = frame.captured_at + deadline <= end;
-        let depends = matches!(media.source, SourceConfig::Gop { .. });
+        let watch = &mut self.watches[frame.flow.index()];
+        watch.trails.on_outcome(frame);
+        let viewer = watch.viewer.as_mut();
+        let display = viewer.and_then(|viewer| viewer.on_outcome(now, frame, outcome));
+        let base_delay = watch.base_delay;
         let completed_at = match outcome {
             FrameOutcome::Complete { completed_at } => Some(completed_at),
             FrameOutcome::Incomplete | FrameOutcome::Missing => None,
@@ -216,17 +312,19 @@ impl Observer for Recorder<'_> {
                 frames.complete += 1;
                 frames.complete_bytes += u64::from(frame.size_bytes);
                 frames.delays.record_span(delay);
+                frames
+                    .excesses
+                    .record_span(delay.saturating_sub(base_delay));
+                frames.decodable += u64::from(display.is_some());
                 frames.late += u64::from(delay > deadline);
                 frames.on_time += u64::from(has_time && delay <= deadline);
             } else {
                 frames.dropped += 1;
             }
         }
-        let is_complete = completed_at.is_some();
-        let is_broken = &mut self.is_broken[frame.flow.index()];
-        *is_broken = depends && (!is_complete || (*is_broken && !frame.importance.is_key()));
-        if is_complete && !*is_broken {
+        if let Some(display) = display {
             self.show(now, frame.flow);
+            self.count_display(frame.flow, &display);
         }
     }
 
@@ -256,8 +354,12 @@ impl WindowRecord {
             link.baseline = world.link_statistics(LinkId(index as u32));
         }
         for (flow, record) in self.flows.iter_mut().enumerate() {
+            let flow = FlowId(flow as u32);
+            if world.is_session(flow) {
+                let counters = world.receiver_counters(flow);
+                record.frames.recovered_baseline = counters.recovered_fragments;
+            }
             for (path, record) in record.paths.iter_mut().enumerate() {
-                let flow = FlowId(flow as u32);
                 if world.is_session(flow) {
                     record.baseline = world.sender_path_counters(flow, PathId(path as u8));
                 }
@@ -275,11 +377,21 @@ impl WindowRecord {
             );
         }
         for (flow, (record, spec)) in self.flows.iter_mut().zip(specs).enumerate() {
+            let flow = FlowId(flow as u32);
+            if world.is_session(flow) {
+                let recovered = world.receiver_counters(flow).recovered_fragments;
+                let frames = &mut record.frames;
+                frames.recovered_fragments += recovered - frames.recovered_baseline;
+            }
             for (path, record) in record.paths.iter_mut().enumerate() {
-                let flow = FlowId(flow as u32);
                 if world.is_session(flow) {
                     record.add(&world.sender_path_counters(flow, PathId(path as u8)));
                 }
+            }
+            if spec.media().is_some() {
+                let counters = world.receiver_counters(flow);
+                record.fragments.peak_bytes = counters.reassembly_peak_bytes;
+                record.fragments.peak_frames = counters.reassembly_peak_frames;
             }
             // A picture that has stood still to the end has stood still.
             if let Some(shown_at) = record.frames.shown_at {
@@ -316,39 +428,64 @@ impl WindowRecord {
         ratios.min_by(f64::total_cmp)
     }
 
+    fn flow_statistics(
+        &self,
+        flow: usize,
+        scenario: &Scenario,
+        series: &RateSeries,
+        end: Instant,
+    ) -> FlowStatistics {
+        let (record, spec) = (&self.flows[flow], &scenario.flows[flow]);
+        let (start, stop) = span(spec, end);
+        let seconds = self.window.overlap(start, stop).as_secs_f64();
+        let all_paths = record.all_paths();
+        let is_media = spec.media().is_some();
+        let path = |(path, spec): (&PathRecord, &crate::scenario::PathSpec)| PathStatistics {
+            route: scenario.routes[spec.route].name.clone(),
+            traffic: path.traffic(seconds),
+            media_ratio: ratio(path.fragments, all_paths.fragments),
+            cost_ms: path.cost_ms(),
+        };
+        FlowStatistics {
+            name: spec.name.clone(),
+            controller: spec.controller().to_owned(),
+            scheduler: spec.scheduler().to_owned(),
+            goodput_bits_per_second: per_second(record.useful_bytes(), seconds),
+            rate_variation: record.rates.coefficient(),
+            rates: series.samples(&self.window, span(spec, end)),
+            traffic: all_paths.traffic(seconds),
+            overhead_ratio: overhead(&all_paths, &record.frames),
+            frames: record.frames.statistics(),
+            fragments: is_media.then(|| record.fragments.statistics(&all_paths)),
+            player: is_media.then(|| record.viewer.statistics()),
+            transfers: record.stream.transfers.count(),
+            transfer_time_ms: Distribution::of(&record.stream.transfers),
+            paths: record.paths.iter().zip(&spec.paths).map(path).collect(),
+        }
+    }
+
     fn statistics(&self, scenario: &Scenario, series: &[RateSeries], end: Instant) -> Statistics {
         let mut total = FlowRecord {
             paths: vec![PathRecord::default()],
             ..FlowRecord::default()
         };
-        let mut flows = Vec::new();
+        let mut media_paths = PathRecord::default();
         for (record, spec) in self.flows.iter().zip(&scenario.flows) {
-            let (start, stop) = span(spec, end);
-            let seconds = self.window.overlap(start, stop).as_secs_f64();
-            let mut all_paths = PathRecord::default();
-            record.paths.iter().for_each(|path| all_paths.merge(path));
-            let path = |(path, spec): (&PathRecord, &crate::scenario::PathSpec)| PathStatistics {
-                route: scenario.routes[spec.route].name.clone(),
-                traffic: path.traffic(seconds),
-            };
-            flows.push(FlowStatistics {
-                name: spec.name.clone(),
-                controller: spec.controller().to_owned(),
-                scheduler: spec.scheduler().to_owned(),
-                goodput_bits_per_second: per_second(record.useful_bytes(), seconds),
-                rate_variation: record.rates.coefficient(),
-                rates: series[flows.len()].samples(&self.window, span(spec, end)),
-                traffic: all_paths.traffic(seconds),
-                frames: record.frames.statistics(),
-                transfers: record.stream.transfers.count(),
-                transfer_time_ms: Distribution::of(&record.stream.transfers),
-                paths: record.paths.iter().zip(&spec.paths).map(path).collect(),
-            });
+            let all_paths = record.all_paths();
             total.paths[0].merge(&all_paths);
             total.frames.merge(&record.frames);
             total.stream.bytes += record.stream.bytes;
             total.stream.transfers.merge(&record.stream.transfers);
+            if spec.media().is_some() {
+                media_paths.merge(&all_paths);
+                total.fragments.merge(&record.fragments);
+                total.viewer.merge(&record.viewer);
+            }
         }
+        let flows = (0..scenario.flows.len())
+            .map(|flow| self.flow_statistics(flow, scenario, &series[flow], end));
+        let flows: Vec<FlowStatistics> = flows.collect();
+        let has_media = scenario.flows.iter().any(|flow| flow.media().is_some());
         let seconds = self.window.length().as_secs_f64();
         let links = self.links.iter().zip(&scenario.links);
         Statistics {
@@ -372,7 +509,10 @@ impl WindowRecord {
                 name: "all flows".to_owned(),
                 goodput_bits_per_second: per_second(total.useful_bytes(), seconds),
                 traffic: total.paths[0].traffic(seconds),
+                overhead_ratio: overhead(&media_paths, &total.frames),
                 frames: total.frames.statistics(),
+                fragments: has_media.then(|| total.fragments.statistics(&media_paths)),
+                player: has_media.then(|| total.viewer.statistics()),
                 transfers: total.stream.transfers.count(),
                 transfer_time_ms: Distribution::of(&total.stream.transfers),
                 ..FlowStatistics::default()
@@ -391,6 +531,12 @@ impl WindowRecord {
 /// From when to when a flow runs.
 fn span(flow: &FlowSpec, end: Instant) -> (Instant, Instant) {
     (flow.start, flow.stop.unwrap_or(end))
+}
+
+/// What both ends of flows of media sent beyond the frames, over these.
+fn overhead(paths: &PathRecord, frames: &FrameRecord) -> Option<f64> {
+    let sent_bytes = paths.sent_bytes + paths.feedback_bytes;
+    ratio(sent_bytes, frames.captured_bytes).map(|ratio| ratio - 1.0)
 }
 
 /// Whether it is fair to ask for fairness: the flow follows what the network gives.

@@ -47,6 +47,10 @@ pub struct FlowSeries {
     pub delay_nanos: Vec<u64>,
     /// The longest time from a frame's capture to its last piece's arrival.
     pub frame_delay_max_nanos: Vec<u64>,
+    /// Frames that came whole.
+    pub frames: Vec<u64>,
+    /// Sum of their delays, from capture to the last piece's arrival.
+    pub frame_delay_nanos: Vec<u64>,
     /// The bandwidth that the controllers of all paths believe in, at the interval's end; zero
     /// while the flow does not run.
     pub bandwidth_bits_per_second: Vec<u64>,
@@ -81,6 +85,8 @@ struct Interval {
     feedback_packets: u64,
     delay_nanos: u64,
     frame_delay_max_nanos: u64,
+    frames: u64,
+    frame_delay_nanos: u64,
 }
 
 /// Observes a run. Whoever drives it calls [`SeriesRecorder::at_interval`] at each one's end.
@@ -171,6 +177,8 @@ impl FlowSeries {
         self.delay_nanos.push(interval.delay_nanos);
         self.frame_delay_max_nanos
             .push(interval.frame_delay_max_nanos);
+        self.frames.push(interval.frames);
+        self.frame_delay_nanos.push(interval.frame_delay_nanos);
     }
 }
 
@@ -211,6 +219,8 @@ impl Observer for SeriesRecorder {
             let delay = (completed_at - frame.captured_at).as_nanos();
             let interval = &mut self.current[frame.flow.index()];
             interval.frame_delay_max_nanos = interval.frame_delay_max_nanos.max(delay);
+            interval.frames += 1;
+            interval.frame_delay_nanos += delay;
         }
     }
 }

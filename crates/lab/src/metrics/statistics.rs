@@ -41,8 +41,16 @@ pub struct FlowStatistics {
     pub rates: Option<RateSamples>,
     /// Its packets on all paths.
     pub traffic: Traffic,
+    /// Bytes on the wire that both ends sent, over the bytes of the frames captured, less 1:
+    /// headers, feedback, padding, and what is sent again or stands in for what may be lost.
+    /// `null`: no media.
+    pub overhead_ratio: Option<f64>,
     /// Its frames.
     pub frames: FrameStatistics,
+    /// Its packets of media; `null`: no media.
+    pub fragments: Option<FragmentStatistics>,
+    /// What its viewer sees; `null`: no media.
+    pub player: Option<PlayerStatistics>,
     /// Streams that have arrived to their ends.
     pub transfers: u64,
     /// From a stream's beginning to the arrival of its end.
@@ -58,6 +66,47 @@ pub struct PathStatistics {
     pub route: String,
     /// Its packets.
     pub traffic: Traffic,
+    /// Its share of the flow's packets of media that arrived, α in Zhang & Lei's eq. 8; `null`: no
+    /// media.
+    pub media_ratio: Option<f64>,
+    /// Mean time of these from their frame's capture to their arrival: λ there, by eq. 9.
+    pub cost_ms: Option<f64>,
+}
+
+/// Packets of media, by the first copy that arrives before its frame is complete or given up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FragmentStatistics {
+    /// Mean time between the arrivals of consecutive packets of a frame, in either order.
+    pub gap_mean_ms: Option<f64>,
+    /// Share of packets that arrive after one that comes later in the media.
+    pub out_of_order_ratio: Option<f64>,
+    /// How often a new packet took another path than the one before it.
+    pub path_switches: u64,
+    /// Zhang & Lei's q, eq. 8: the sum over paths of share times cost.
+    pub aggregate_cost_ms: Option<f64>,
+    /// Most bytes of media that the receiver has held at a time, since the start of the flow.
+    pub reassembly_peak_bytes: u64,
+    /// Most frames, among them those of which nothing had arrived yet.
+    pub reassembly_peak_frames: u64,
+}
+
+/// What a viewer sees behind the flow's jitter buffer, by when it is displayed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlayerStatistics {
+    /// Frames displayed.
+    pub displayed: u64,
+    /// Frames that came after their time, displayed or skipped.
+    pub late: u64,
+    /// Frames that came so late that the next was there too.
+    pub skipped: u64,
+    /// Gaps of at least max(3·avg, avg + 150 ms), avg over the last 30 frames displayed (W3C).
+    pub freezes: u64,
+    /// How long they were in all.
+    pub freeze_time_ms: f64,
+    /// Over the time from the first frame displayed to the end.
+    pub stall_ratio: Option<f64>,
+    /// From the flow's start to its first frame's display; of all flows, the longest.
+    pub start_up_ms: Option<f64>,
 }
 
 /// Packets from senders to receivers. Bits and bytes are those on the wire.
@@ -65,7 +114,8 @@ pub struct PathStatistics {
 pub struct Traffic {
     /// Bits delivered per second of the window in which the flow ran.
     pub throughput_bits_per_second: f64,
-    /// The same without padding and retransmissions: what is left for media and its headers.
+    /// The same without padding, retransmissions and repairs: what is left for media and its
+    /// headers.
     pub media_bits_per_second: f64,
     /// Bits sent per second of the window in which the flow ran.
     pub sent_bits_per_second: f64,
@@ -85,6 +135,12 @@ pub struct Traffic {
     pub packets_retransmitted: u64,
     /// Retransmitted over sent, in packets.
     pub retransmission_ratio: Option<f64>,
+    /// Repairs of forward error correction sent.
+    #[serde(default)]
+    pub packets_repair: u64,
+    /// Repairs over sent, in packets.
+    #[serde(default)]
+    pub repair_ratio: Option<f64>,
     /// Expiries of retransmission timers.
     pub timeouts: u64,
     /// Padding over all that was sent, in bytes.
@@ -106,6 +162,9 @@ pub struct FrameStatistics {
     pub dropped: u64,
     /// Frames given up by the sender.
     pub abandoned: u64,
+    /// Lost fragments that repairs have recovered at the receiver.
+    #[serde(default)]
+    pub fragments_recovered: u64,
     /// Complete within the deadline, over captured; frames captured too near the run's end to have
     /// had all their time do not count.
     pub on_time_ratio: Option<f64>,
@@ -114,6 +173,10 @@ pub struct FrameStatistics {
     /// The same, and for frames given up by the receiver from capture to its giving up (Zhang & Lei
     /// count these).
     pub delay_with_dropped_ms: Option<Distribution>,
+    /// The delay of complete frames less the propagation delay of the flow's fastest path.
+    pub delay_excess_ms: Option<Distribution>,
+    /// Frames complete with all that they need, over those whose outcome is known.
+    pub decodable_ratio: Option<f64>,
     /// The longest time between two frames that could be shown: complete, and with them all since
     /// the last key frame where frames depend on one another.
     pub longest_gap_ms: Option<f64>,

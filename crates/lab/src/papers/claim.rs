@@ -15,6 +15,48 @@ pub struct Paper {
     pub citation: &'static str,
 }
 
+/// What a claim is about, and what is put in its place to see that the claim can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// What was set up.
+    SetUp,
+    /// The behaviour of this controller.
+    Controller(&'static str),
+    /// The behaviour of this scheduler.
+    Scheduler(&'static str),
+}
+
+impl Subject {
+    /// Its name; that of the set-up is empty.
+    pub fn name(self) -> &'static str {
+        match self {
+            Subject::SetUp => "",
+            Subject::Controller(name) | Subject::Scheduler(name) => name,
+        }
+    }
+}
+
+/// What takes the place of the subjects of claims, in a negative control.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Swap<'a> {
+    /// Instead of every claim's controller.
+    pub controller: Option<&'a str>,
+    /// Instead of every claim's scheduler.
+    pub scheduler: Option<&'a str>,
+}
+
+impl Swap<'_> {
+    /// What `subject` is tested with.
+    pub fn of(&self, subject: Subject) -> &str {
+        let other = match subject {
+            Subject::SetUp => None,
+            Subject::Controller(_) => self.controller,
+            Subject::Scheduler(_) => self.scheduler,
+        };
+        other.unwrap_or(subject.name())
+    }
+}
+
 /// One figure, table or sentence of a paper, as a statement that a run can contradict.
 #[derive(Clone, Copy)]
 pub struct Claim {
@@ -26,9 +68,10 @@ pub struct Claim {
     pub figure: &'static str,
     /// What it says, in our words.
     pub claim: &'static str,
-    /// The controller whose behaviour it is about; `None`: it is about the set-up.
-    pub controller: Option<&'static str>,
-    /// The runs that it takes, with this controller in the place of the one it is about.
+    /// What it is about.
+    pub subject: Subject,
+    /// The runs that it takes, with this controller or scheduler in the place of the one it is
+    /// about.
     pub cases: fn(&str) -> Vec<Case>,
     /// What they say to it.
     pub judge: fn(&Evidence) -> Judgement,
@@ -92,6 +135,12 @@ impl Case {
     #[must_use]
     pub fn controller(self, controller: &str) -> Case {
         self.set("flow-defaults.controller", controller)
+    }
+
+    /// With the scheduler of all flows that have none of their own.
+    #[must_use]
+    pub fn scheduler(self, scheduler: &str) -> Case {
+        self.set("flow-defaults.scheduler", scheduler)
     }
 
     /// Recorded more, or less, finely; in whole milliseconds.

@@ -144,6 +144,20 @@ impl RunRecord {
             .collect()
     }
 
+    /// Mean delay of a flow's frames that came whole, in ms.
+    pub fn frame_delay_ms(&self, flow: &FlowSeries, span: Span) -> f64 {
+        self.sum(&flow.frame_delay_nanos, span) / self.sum(&flow.frames, span) / 1e6
+    }
+
+    /// The mean delay of each interval's frames over time, in ms.
+    pub fn frame_delays_ms(&self, flow: &FlowSeries) -> Points {
+        let means = flow.frame_delay_nanos.iter().zip(&flow.frames).enumerate();
+        means
+            .filter(|(_, (_, count))| **count > 0)
+            .map(|(index, (sum, count))| (self.end_of(index), *sum as f64 / *count as f64 / 1e6))
+            .collect()
+    }
+
     /// Jain's index over what has arrived of each flow since the start.
     pub fn cumulative_jain(&self) -> Points {
         let mut totals = vec![0.0; self.series.flows.len()];

@@ -1,7 +1,7 @@
 //! What ns-3.48 measures where both simulators can run the same: three TCP flows over 3 Mbit/s.
 //! No paper's claim, but a check that ours are the algorithms that others call by these names.
 
-use super::claim::{Case, Claim, Paper};
+use super::claim::{Case, Claim, Paper, Subject};
 use super::evidence::{Evidence, RunRecord, Span};
 use super::judgement::{Judgement, Measured, Samples};
 use crate::chart::{Chart, Line, Lines};
@@ -49,7 +49,7 @@ const BBR: Claim = Claim {
     figure: "TcpBbr",
     claim: "Three BBR flows share fairly (Jain 0.95 to 0.99), with a one-way delay of 320 to \
             351 ms and 2.4 to 3.8 % lost.",
-    controller: Some("bbr-linux"),
+    subject: Subject::Controller("bbr-linux"),
     cases,
     judge: |evidence| judge(evidence, &NS3_BBR),
 };
@@ -60,7 +60,7 @@ const CUBIC: Claim = Claim {
     figure: "TcpCubic",
     claim: "Three CUBIC flows share fairly, with a one-way delay of 283 to 294 ms and 2.0 to \
             2.2 % lost.",
-    controller: Some("cubic"),
+    subject: Subject::Controller("cubic"),
     cases: |controller| {
         // As ns-3 has it.
         let controller = match controller {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::claim::Claim;
+use super::claim::{Claim, Subject};
 use super::judgement::{Expect, Judgement, Measured, Verdict};
 use crate::metrics::Unit;
 use crate::report::{Spread, grid};
@@ -52,6 +52,7 @@ struct JsonFinding<'a> {
     figure: &'a str,
     claim: &'a str,
     controller: Option<&'a str>,
+    scheduler: Option<&'a str>,
     verdict: Verdict,
     paper_value: Option<f64>,
     ours: Option<Spread>,
@@ -96,12 +97,18 @@ fn json_finding(finding: &Finding) -> JsonFinding<'_> {
     let judgement = &finding.judgement;
     let value = |measured: &'_ Measured| (measured.published, measured.samples.spread());
     let (paper_value, ours) = judgement.values.first().map_or((None, None), value);
+    let (controller, scheduler) = match finding.claim.subject {
+        Subject::SetUp => (None, None),
+        Subject::Controller(name) => (Some(name), None),
+        Subject::Scheduler(name) => (None, Some(name)),
+    };
     JsonFinding {
         id: finding.claim.id,
         paper: finding.claim.paper.key,
         figure: finding.claim.figure,
         claim: finding.claim.claim,
-        controller: finding.claim.controller,
+        controller,
+        scheduler,
         verdict: finding.verdict,
         paper_value,
         ours,

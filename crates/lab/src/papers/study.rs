@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anabranch_units::Duration;
 
 use super::cache::Cache;
-use super::claim::Claim;
+use super::claim::{Claim, Swap};
 use super::evidence::{Evidence, RunRecord};
 use super::report::Finding;
 use crate::run::{Progress, RunError, RunOptions, in_parallel, run_outcomes};
@@ -66,21 +66,19 @@ struct Run {
 }
 
 impl Study {
-    /// Plans the test of `claims`; with `swap`, another controller takes the place of the one that
-    /// each is about.
+    /// Plans the test of `claims`, each about what `swap` says.
     ///
     /// # Errors
     /// [`StudyError::Scenario`].
-    pub fn new(claims: &[&'static Claim], swap: Option<&str>) -> Result<Study, StudyError> {
+    pub fn new(claims: &[&'static Claim], swap: Swap<'_>) -> Result<Study, StudyError> {
         let mut study = Study {
             claims: Vec::new(),
             runs: Vec::new(),
         };
         let mut places = BTreeMap::new();
         for claim in claims {
-            let controller = claim.controller.map(|usual| swap.unwrap_or(usual));
             let mut cases = Vec::new();
-            for case in (claim.cases)(controller.unwrap_or_default()) {
+            for case in (claim.cases)(swap.of(claim.subject)) {
                 let key = case.key();
                 let scenario = case.scenario();
                 let scenario = scenario.map_err(|error| StudyError::Scenario {

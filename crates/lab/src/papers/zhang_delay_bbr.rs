@@ -20,7 +20,7 @@ mod utilisation;
 use super::claim::{Case, Claim, Paper};
 use super::evidence::Span;
 
-const PAPER: Paper = Paper {
+pub(super) const PAPER: Paper = Paper {
     key: "zhang-delay-bbr",
     citation: "S. Zhang, W. Lei: An Optimized BBR for Multipath Real Time Video Streaming",
 };

@@ -27,6 +27,7 @@ use super::shape::{Key, Shape};
 pub use bulk::BulkSpec;
 pub use media::MediaSpec;
 pub use raw::RawSpec;
+pub(crate) use session::schedulers;
 pub use short::ShortSpec;
 
 /// A flow.

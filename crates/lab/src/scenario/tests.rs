@@ -180,6 +180,7 @@ fn every_setting_of_a_flow_reaches_the_core() {
         max_rate: max,
         key_frame_interval: 50,
         key_frame_ratio: 4.0,
+        structure: None,
     };
     assert_eq!(media.source, source);
     assert_eq!(

@@ -24,6 +24,12 @@ impl DropTail {
     }
 }
 
+impl DropTail {
+    pub(super) fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+}
+
 impl QueueDiscipline for DropTail {
     #[inline]
     fn enqueue(

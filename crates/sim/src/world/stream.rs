@@ -42,8 +42,8 @@ impl World {
         let flow = &mut self.flows[flow_id.index()];
         let began_at = flow.began_at;
         let receiver = &mut flow.end(Side::Receiver).endpoint;
-        self.frame.clear();
-        let bytes = receiver.read_stream(&mut self.frame);
+        self.read.clear();
+        let bytes = receiver.read_stream(&mut self.read);
         if bytes > 0 {
             observer.on_stream_delivered(now, flow_id, bytes as u64);
         }
@@ -64,11 +64,13 @@ impl World {
             Work::Objects(objects) if !objects.is_active => return,
             Work::Objects(objects) => &mut objects.unwritten_bytes,
         };
-        self.frame.resize(CHUNK_BYTES.max(self.frame.len()), 0);
+        if self.zeros.len() < CHUNK_BYTES {
+            self.zeros.resize(CHUNK_BYTES, 0);
+        }
         while *unwritten > 0 {
             let wanted = CHUNK_BYTES.min(usize::try_from(*unwritten).unwrap_or(CHUNK_BYTES));
             // A session that has been closed takes nothing any more.
-            let taken = sender.write_stream(now, &self.frame[..wanted]).unwrap_or(0);
+            let taken = sender.write_stream(now, &self.zeros[..wanted]).unwrap_or(0);
             if *unwritten != u64::MAX {
                 *unwritten -= taken as u64;
             }

@@ -1,13 +1,13 @@
 //! Cutting a transport stream into units of one coded picture each, without changing a byte.
 
-use anabranch_units::Duration;
+use anabranch_units::{Duration, Importance};
 
 use super::clock::StreamClock;
 use super::packet::Packet;
 use super::pes::PesHeader;
 use super::tables::{ProgramTables, VideoCodec, VideoStream};
 use super::{PACKET_LEN, SYNC_BYTE};
-use crate::nal::{self, h264};
+use crate::nal::Slices;
 
 /// A unit larger than this is handed over in parts, so that memory stays bounded.
 pub const MAX_UNIT_LEN: usize = 4 << 20;
@@ -24,9 +24,10 @@ const SPAN_WITH_VIDEO: u64 = 45_000;
 pub struct TransportUnit {
     /// Whole packets: a multiple of [`PACKET_LEN`] bytes.
     pub bytes: Vec<u8>,
-    /// Whether decoding can start here: a random access point of the video, or one of its IDR
-    /// (HEVC: IRAP) pictures, is inside.
-    pub is_key: bool,
+    /// What is lost with it. Key: decoding can start here, since a random access point of the
+    /// video, or one of its IDR (HEVC: IRAP) pictures, is inside. Disposable: its picture is used
+    /// for no other.
+    pub importance: Importance,
     /// The unit's time since the first that had one: by the video's decoding timestamps, or by the
     /// program clock reference where there is no video. Never decreases.
     pub clock: Option<Duration>,
@@ -50,6 +51,8 @@ pub struct TransportUnitSplitter {
     remaining_pes_len: Option<usize>,
     /// The last four bytes of video, for start codes that span packets.
     video_tail: u32,
+    /// The highest sub-layer of HEVC that was met.
+    highest_layer: u8,
     skipped_bytes: u64,
     sync_loss_count: u64,
 }
@@ -61,7 +64,7 @@ struct Unit {
     /// Where the tables at the end start; `None` if something else is at the end.
     tables_at: Option<usize>,
     has_video: bool,
-    is_key: bool,
+    slices: Slices,
     clock: Option<Duration>,
     /// The first program clock reference in this unit, and the stream's time at it.
     first_reference: Option<(u64, Duration)>,
@@ -209,7 +212,9 @@ impl TransportUnitSplitter {
     /// Takes note of a packet of the video, already in the unit.
     fn note_video(&mut self, packet: Packet<'_>, video: VideoStream) {
         let unit = &mut self.unit;
-        unit.is_key |= packet.is_random_access();
+        if packet.is_random_access() {
+            unit.slices.note_key();
+        }
         unit.has_video = true;
         if packet.is_opaque() {
             return;
@@ -239,18 +244,21 @@ impl TransportUnitSplitter {
         }
     }
 
-    /// Looks for start codes of pictures that decoding can start from.
+    /// Looks for start codes of slices, and of what decoding can start from.
     fn note_start_codes(&mut self, payload: &[u8], codec: VideoCodec) {
         for &byte in payload {
-            if self.video_tail & 0x00ff_ffff == 1 {
-                self.unit.is_key |= match codec {
-                    VideoCodec::H264 => nal::h264_type(byte) == h264::IDR_SLICE,
-                    // IRAP pictures: BLA, IDR and CRA (ITU-T H.265 table 7-1).
-                    VideoCodec::Hevc => (16..=21).contains(&nal::hevc_type(byte)),
-                    // A sequence header (ITU-T H.262 table 6-1).
-                    VideoCodec::Mpeg2 => byte == 0xb3,
-                    VideoCodec::Other => false,
-                };
+            let slices = &mut self.unit.slices;
+            let is_header = self.video_tail & 0x00ff_ffff == 1;
+            let is_after_header = self.video_tail >> 8 == 1;
+            match codec {
+                VideoCodec::H264 if is_header => slices.note_h264(byte),
+                VideoCodec::Hevc if is_after_header => {
+                    let header = [self.video_tail as u8, byte];
+                    slices.note_hevc(header, &mut self.highest_layer);
+                }
+                // A sequence header (ITU-T H.262 table 6-1).
+                VideoCodec::Mpeg2 if is_header && byte == 0xb3 => slices.note_key(),
+                _ => {}
             }
             self.video_tail = self.video_tail << 8 | u32::from(byte);
         }
@@ -265,7 +273,7 @@ impl TransportUnitSplitter {
         self.last_clock = self.last_clock.max(clock);
         TransportUnit {
             bytes: unit.bytes,
-            is_key: unit.is_key,
+            importance: unit.slices.importance(),
             clock: self.last_clock,
         }
     }

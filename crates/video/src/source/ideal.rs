@@ -35,6 +35,10 @@ impl Ideal {
         })
     }
 
+    pub(super) const fn frames_per_second(&self) -> u32 {
+        self.schedule.frames_per_second()
+    }
+
     /// Index and size in bytes of the frame that is due.
     pub(super) fn advance(&mut self, now: Instant, target: DataRate) -> (u64, u64) {
         let rate = target.clamp(self.min_rate, self.max_rate);

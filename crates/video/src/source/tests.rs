@@ -56,6 +56,7 @@ fn settings_outside_their_range_are_refused() {
             max_rate: rate,
             key_frame_interval: 0,
             key_frame_ratio: 5.0,
+            structure: None,
         },
         SourceConfig::Gop {
             frames_per_second: 25,
@@ -63,6 +64,7 @@ fn settings_outside_their_range_are_refused() {
             max_rate: rate,
             key_frame_interval: 50,
             key_frame_ratio: f64::NAN,
+            structure: None,
         },
     ];
     for config in refused {

@@ -37,9 +37,9 @@ impl MinRtt {
         }
     }
 
-    /// Algorithm 2, line 3.
+    /// Algorithm 2, line 3. What is still unknown does not expire.
     pub(super) fn has_expired(&self, now: Instant) -> bool {
-        now.saturating_since(self.confirmed_at) > EXPIRY
+        self.value.is_some() && now.saturating_since(self.confirmed_at) > EXPIRY
     }
 
     /// Takes a value, lower or higher, that was seen at that moment.

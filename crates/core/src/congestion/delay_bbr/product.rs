@@ -17,13 +17,17 @@
 //!    seconds. The queue that has grown meanwhile is left to Drain, as Startup's is, and the
 //!    encoder is slowed with it.
 //! 6. Four packets count as drained: less cannot be told from the grain of packets.
-//! 7. The minimum rate holds in every state, and the path starts with the configured initial rate
-//!    or ten packets a round trip, whichever is more.
+//! 7. The minimum rate holds in every state. The path starts with the initial window at once, since
+//!    live video does not wait for the first report; then with twice that window a round trip, or
+//!    the configured initial rate, whichever is more.
 //! 8. A silent path starts again in Startup from half its bandwidth, with its delays learnt anew.
 //! 9. A sender that has too little to send probes for two round trips, with padding, so that one
 //!    sample lies in the probe from end to end; while that finds at least 5 % more, the next probe
 //!    follows at once. Rounds that only overlap the probe never show more than the encoder sends.
-//! 10. Reports come in batches; each packet counts with its own round-trip time.
+//!    A sender whose media waits for more than 60 ms does the same, without padding: with reports
+//!    in batches a round is longer than a phase, and shows next to nothing of the probe.
+//! 10. Reports come in batches, three a round trip and holes at once; each packet counts with its own
+//!     round-trip time.
 //! 11. A ProbeRTT for expiry sends at half the bandwidth, for a full round at least. At three
 //!     quarters, until each flow's own excess has drained, the queue does not empty: now and then
 //!     (one run in forty of Zhang & Lei's case 1) the flows took its delay for the path's, one
@@ -39,7 +43,7 @@ use anabranch_units::Duration;
 
 use super::profile::{
     AfterSilence, AppLimitedSamples, BandwidthUpdate, Comparison, Expiry, ExpiryStay, MinRateFloor,
-    Profile,
+    Profile, Reports, Start,
 };
 
 pub(super) static PROFILE: Profile = Profile {
@@ -59,5 +63,6 @@ pub(super) static PROFILE: Profile = Profile {
     min_bdp_packets: 4,
     min_rate_floor: MinRateFloor::Always,
     after_silence: AfterSilence::Startup,
-    is_every_packet_reported: false,
+    reports: Reports::Batches,
+    start: Start::InitialWindow,
 };

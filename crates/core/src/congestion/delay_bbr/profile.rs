@@ -39,8 +39,10 @@ pub(super) struct Profile {
     pub(super) min_rate_floor: MinRateFloor,
     /// Where a path starts again that was silent.
     pub(super) after_silence: AfterSilence,
-    /// Whether the receiver is to report every packet, or by the default schedule.
-    pub(super) is_every_packet_reported: bool,
+    /// When the receiver is to report.
+    pub(super) reports: Reports,
+    /// What may be sent before the first bandwidth sample.
+    pub(super) start: Start,
 }
 
 /// Whether a value on the boundary belongs to the quiet side.
@@ -115,4 +117,23 @@ pub(super) enum AfterSilence {
     Resume,
     /// In Startup, at half the bandwidth, with everything about delay learnt anew.
     Startup,
+}
+
+/// When the receiver is to report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reports {
+    /// Every packet.
+    EveryPacket,
+    /// A few at a time, and holes at once.
+    Batches,
+}
+
+/// What may be sent before the first bandwidth sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// 10 kB a round trip.
+    TenKilobytes,
+    /// The initial window at once (RFC 6928), and once the round-trip time is known the start-up
+    /// gain times the window a round trip (BBRInitPacingRate of draft-ietf-ccwg-bbr).
+    InitialWindow,
 }

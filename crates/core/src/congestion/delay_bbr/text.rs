@@ -29,7 +29,7 @@ use anabranch_units::Duration;
 
 use super::profile::{
     AfterSilence, AppLimitedSamples, BandwidthUpdate, Comparison, Expiry, ExpiryStay, MinRateFloor,
-    Profile,
+    Profile, Reports, Start,
 };
 
 pub(super) static PROFILE: Profile = Profile {
@@ -49,5 +49,6 @@ pub(super) static PROFILE: Profile = Profile {
     min_bdp_packets: 0,
     min_rate_floor: MinRateFloor::CruisingOnly,
     after_silence: AfterSilence::Resume,
-    is_every_packet_reported: true,
+    reports: Reports::EveryPacket,
+    start: Start::TenKilobytes,
 };

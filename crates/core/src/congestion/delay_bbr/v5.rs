@@ -21,7 +21,7 @@ use anabranch_units::Duration;
 
 use super::profile::{
     AfterSilence, AppLimitedSamples, BandwidthUpdate, Comparison, Expiry, ExpiryStay, MinRateFloor,
-    Profile,
+    Profile, Reports, Start,
 };
 
 pub(super) static PROFILE: Profile = Profile {
@@ -41,5 +41,6 @@ pub(super) static PROFILE: Profile = Profile {
     min_bdp_packets: 0,
     min_rate_floor: MinRateFloor::CruisingOnly,
     after_silence: AfterSilence::Resume,
-    is_every_packet_reported: true,
+    reports: Reports::EveryPacket,
+    start: Start::TenKilobytes,
 };

@@ -85,10 +85,8 @@ fn rule_2_an_overdue_acknowledgement_makes_a_path_dear() {
 
 #[test]
 fn rule_3_the_slack_grows_with_the_load_to_a_fifth_of_the_deadline() {
-    let mut scheduler = Anabranch {
-        paths: vec![path(0, 20, 1), path(1, 20, 1)],
-        ..Anabranch::default()
-    };
+    let mut scheduler = Anabranch::default();
+    scheduler.binding.begin(&[path(0, 20, 1), path(1, 20, 1)]);
     let mut slack = |bytes| {
         scheduler.media_rate = MediaRate::default();
         scheduler.media_rate.on_bound(at(0), bytes);

@@ -4,7 +4,7 @@ use anabranch_units::Duration;
 
 use super::{ALONE, PAPER};
 use crate::metrics::Unit;
-use crate::papers::claim::{Case, Claim};
+use crate::papers::claim::{Case, Claim, Subject};
 use crate::papers::evidence::{RunRecord, Span};
 use crate::papers::judgement::{Judgement, Measured};
 
@@ -35,7 +35,7 @@ pub(super) const FIGURE_1: Claim = Claim {
     figure: "Fig. 1, §2",
     claim: "Eq. 1 with the window of eq. 2 brings the rate to the available bandwidth and the \
             queue to zero.",
-    controller: Some("arc"),
+    subject: Subject::Controller("arc"),
     cases: narrow,
     judge: |evidence| {
         let mut judgement = Judgement::new();
@@ -76,7 +76,7 @@ pub(super) const DEPLETION: Claim = Claim {
     figure: "§2",
     claim: "The window of eq. 2 clears the flow's queue: after a loss it empties within a round \
             trip and 1/k.",
-    controller: Some("arc"),
+    subject: Subject::Controller("arc"),
     cases: narrow,
     judge: |evidence| {
         let mut judgement = Judgement::new();
@@ -117,7 +117,7 @@ pub(super) const OUTSTANDING: Claim = Claim {
     paper: &PAPER,
     figure: "§2",
     claim: "What is outstanding never exceeds the window.",
-    controller: Some("arc"),
+    subject: Subject::Controller("arc"),
     cases: |controller| {
         let interval = Duration::from_secs_f64(RTT);
         vec![wide("wide", controller).every(interval)]
@@ -157,7 +157,7 @@ pub(super) const SLOPE: Claim = Claim {
     figure: "§3.1.2",
     claim: "The window grows by a packet every 300 ms, and the rate therefore by k / (1 + k RTT) / \
             alpha.",
-    controller: Some("arc"),
+    subject: Subject::Controller("arc"),
     cases: |controller| vec![wide("wide", controller)],
     judge: |evidence| {
         let mut judgement = Judgement::new();
@@ -179,7 +179,7 @@ pub(super) const TIMEOUT: Claim = Claim {
     figure: "§3.1.3",
     claim: "Two smoothed round trips without a report are a timeout, which sets the window by \
             eq. 2.",
-    controller: Some("arc"),
+    subject: Subject::Controller("arc"),
     cases: |controller| {
         let outage = format!("[{{ at = \"{OUTAGE} s\", for = \"3 s\" }}]");
         let case = wide("outage", controller)
@@ -219,7 +219,7 @@ pub(super) const REPORTS: Claim = Claim {
     paper: &PAPER,
     figure: "§3.2",
     claim: "The receiver reports once a smoothed round trip, and at once on a loss.",
-    controller: Some("arc"),
+    subject: Subject::Controller("arc"),
     cases: |controller| {
         let lossy = wide("lossy", controller).set("links.bottleneck.loss", "2 %");
         vec![wide("wide", controller), lossy]

@@ -4,7 +4,7 @@ use anabranch_units::Duration;
 
 use super::{ALONE, PAPER, TFRC, controlled, goodput, mean_variation, multihop};
 use crate::metrics::Unit;
-use crate::papers::claim::{Case, Claim};
+use crate::papers::claim::{Case, Claim, Subject};
 use crate::papers::evidence::{Evidence, RunRecord};
 use crate::papers::judgement::{Judgement, Measured};
 
@@ -36,7 +36,7 @@ pub(super) const SETTLING: Claim = Claim {
     figure: "§1, citing Bansal et al.",
     claim: "Without self-clocking a flow takes many round trips to adapt to less bandwidth; TFRC \
             with it takes fewer.",
-    controller: Some(TFRC),
+    subject: Subject::Controller(TFRC),
     cases: |controller| {
         vec![
             falling("self-clocked TFRC", controller),
@@ -85,7 +85,7 @@ pub(super) const RATE_AIMD: Claim = Claim {
     figure: "§3.1.2, citing Bolot and Turletti",
     claim: "A rate increased and decreased as TCP's window is (RAP) is not as friendly to Reno as \
             ARC is.",
-    controller: Some("rap"),
+    subject: Subject::Controller("rap"),
     cases: |controller| {
         let hops = [3, 5, 10];
         let line = |(name, cross): (&str, &str)| {
@@ -128,7 +128,7 @@ pub(super) const LONG_TERM: Claim = Claim {
     paper: &PAPER,
     figure: "§1",
     claim: "TFRC's long-term throughput is that of Reno.",
-    controller: Some("tfrc"),
+    subject: Subject::Controller("tfrc"),
     cases: |controller| {
         let lossy = |name: &str, controller: &str| {
             test_bed(name, controller).set("links.bottleneck.loss", "1 %")

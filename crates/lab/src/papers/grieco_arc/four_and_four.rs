@@ -3,7 +3,7 @@
 use super::{FOUR_AND_FOUR, PAPER, TFRC, controlled, group, mean_variation};
 use crate::chart::{Chart, Line, Lines};
 use crate::metrics::Unit;
-use crate::papers::claim::{Case, Claim};
+use crate::papers::claim::{Case, Claim, Subject};
 use crate::papers::evidence::{Evidence, RunRecord, Span};
 use crate::papers::judgement::{Judgement, Measured};
 
@@ -61,7 +61,7 @@ pub(super) const FIGURE_5: Claim = Claim {
     paper: &PAPER,
     figure: "Fig. 5, §4.1.2",
     claim: "Beside Reno, ARC and TFRC send more smoothly than Reno.",
-    controller: Some("arc"),
+    subject: Subject::Controller("arc"),
     cases: both,
     judge: |evidence| {
         let mut judgement = Judgement::new();
@@ -98,7 +98,7 @@ pub(super) const SMOOTHER: Claim = Claim {
     paper: &PAPER,
     figure: "Abstract",
     claim: "ARC oscillates less than Reno.",
-    controller: Some("arc"),
+    subject: Subject::Controller("arc"),
     cases: |controller| vec![case("ARC", controller)],
     judge: |evidence| {
         let mut judgement = Judgement::new();

@@ -3,7 +3,7 @@
 use super::{PAPER, TFRC, goodput, group, multihop};
 use crate::chart::{Chart, Line, Lines};
 use crate::metrics::Unit;
-use crate::papers::claim::{Case, Claim};
+use crate::papers::claim::{Case, Claim, Subject};
 use crate::papers::evidence::Evidence;
 use crate::papers::judgement::{Judgement, Measured};
 
@@ -67,7 +67,7 @@ pub(super) const FIGURE_7A: Claim = Claim {
     figure: "Fig. 7 (a), §4.2",
     claim: "Through Reno traffic, C1 gets less the more hops it passes, and beyond three hops most \
             if it is ARC.",
-    controller: Some("arc"),
+    subject: Subject::Controller("arc"),
     cases: |controller| {
         over_hops([
             ("ARC", controller, "reno"),
@@ -107,7 +107,7 @@ pub(super) const FIGURE_7B: Claim = Claim {
     paper: &PAPER,
     figure: "Fig. 7 (b), §4.2",
     claim: "A Reno flow gets very little through TFRC traffic, and most through ARC traffic.",
-    controller: Some("arc"),
+    subject: Subject::Controller("arc"),
     cases: reno_through_each,
     judge: |evidence| {
         let mut judgement = Judgement::new();
@@ -152,7 +152,7 @@ pub(super) const FRIENDLIER: Claim = Claim {
     paper: &PAPER,
     figure: "Abstract",
     claim: "ARC is friendlier towards Reno than TFRC is.",
-    controller: Some("arc"),
+    subject: Subject::Controller("arc"),
     cases: reno_through_each,
     judge: |evidence| {
         let mut judgement = Judgement::new();
@@ -175,7 +175,7 @@ pub(super) const FIGURE_7C: Claim = Claim {
     figure: "Fig. 7 (c), §4.2",
     claim: "Among its own kind C1 gets least if all are TFRC; beyond three hops ARC and Reno get \
             about the same.",
-    controller: Some("arc"),
+    subject: Subject::Controller("arc"),
     cases: |controller| {
         over_hops([
             ("ARC", controller, controller),

@@ -3,7 +3,7 @@
 
 use super::{PAPER, four_and_four, goodput, multihop, ten_flows};
 use crate::metrics::Unit;
-use crate::papers::claim::{Case, Claim};
+use crate::papers::claim::{Case, Claim, Subject};
 use crate::papers::evidence::{Evidence, RunRecord};
 use crate::papers::judgement::{Expect, Judgement, Measured};
 
@@ -98,7 +98,7 @@ macro_rules! conformance {
             paper: &PAPER,
             figure: "ns-2.35",
             claim: $what,
-            controller: Some($controller),
+            subject: Subject::Controller($controller),
             cases: |controller| vec![reference($id).case(controller)],
             judge: |evidence| reference($id).judge(evidence),
         };

@@ -3,7 +3,7 @@
 use super::four_and_four::{STEADY, case};
 use super::{PAPER, TFRC, TFRC_NS2, group};
 use crate::metrics::Unit;
-use crate::papers::claim::{Case, Claim};
+use crate::papers::claim::{Case, Claim, Subject};
 use crate::papers::evidence::{Evidence, RunRecord};
 use crate::papers::judgement::{Judgement, Measured};
 
@@ -39,7 +39,7 @@ pub(super) const DELAY: Claim = Claim {
     paper: &PAPER,
     figure: "§1, citing de Cuetos and Ross",
     claim: "Reno makes a player wait three times as long as TFRC does.",
-    controller: Some(TFRC),
+    subject: Subject::Controller(TFRC),
     cases: |controller| {
         let beside = |name: &str, controller: &str| -> Case { case(name, controller) };
         vec![beside("TFRC", controller), beside("ns-2's TFRC", TFRC_NS2)]
@@ -76,7 +76,7 @@ pub(super) const RENO: Claim = Claim {
     paper: &PAPER,
     figure: "§1",
     claim: "Reno's rate varies so much that smooth playback takes a large buffer.",
-    controller: Some("reno"),
+    subject: Subject::Controller("reno"),
     cases: |controller| {
         let case = case("beside TFRC", TFRC).set("flows.1.controller", controller);
         vec![case.set("flows.1.fixed-rate", "200 kbit/s")]

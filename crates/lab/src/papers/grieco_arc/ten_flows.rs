@@ -3,7 +3,7 @@
 use super::{PAPER, TEN_FLOWS, TFRC, TFRC_NS2, group, mean_variation};
 use crate::chart::{Chart, Line, Lines};
 use crate::metrics::{FlowSeries, Unit, jain_index};
-use crate::papers::claim::{Case, Claim};
+use crate::papers::claim::{Case, Claim, Subject};
 use crate::papers::evidence::{Evidence, Points, RunRecord, Span};
 use crate::papers::judgement::{Judgement, Measured};
 
@@ -26,7 +26,7 @@ pub(super) const FIGURE_3: Claim = Claim {
     figure: "Fig. 3, §4.1.1",
     claim: "Ten ARC flows on 10 Mbit/s have rates close to each other and use what UDP leaves; \
             TFRC's oscillate much more.",
-    controller: Some("arc"),
+    subject: Subject::Controller("arc"),
     cases: |controller| {
         let mut cases = both(controller);
         cases.push(case("ns-2's default TFRC", TFRC_NS2));
@@ -102,7 +102,7 @@ pub(super) const FIGURE_4: Claim = Claim {
     claim: "Jain's index of what ten ARC flows have got since the start is 0.9 before 100 s, and \
             largest after 200 s; TFRC's is significantly unfair in the first 200 s, and about 0.9 \
             at the end.",
-    controller: Some("arc"),
+    subject: Subject::Controller("arc"),
     cases: both,
     judge: |evidence| {
         let mut judgement = Judgement::new()
@@ -171,7 +171,7 @@ pub(super) const STEADY: Claim = Claim {
     paper: &PAPER,
     figure: "Abstract",
     claim: "ARC's rates do not oscillate while the load does not change.",
-    controller: Some("arc"),
+    subject: Subject::Controller("arc"),
     cases: |controller| vec![case("ARC", controller)],
     judge: |evidence| {
         let mut judgement = Judgement::new();

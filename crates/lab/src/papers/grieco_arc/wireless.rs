@@ -3,7 +3,7 @@
 use super::{PAPER, TFRC, goodput, multihop};
 use crate::chart::{Chart, Line, Lines};
 use crate::metrics::Unit;
-use crate::papers::claim::{Case, Claim};
+use crate::papers::claim::{Case, Claim, Subject};
 use crate::papers::evidence::Evidence;
 use crate::papers::judgement::{Judgement, Measured};
 
@@ -44,7 +44,7 @@ pub(super) const FIGURE_7D: Claim = Claim {
     figure: "Fig. 7 (d), §4.2",
     claim: "Through ten hops of Reno traffic and a lossy last link, Reno and TFRC get very little, \
             and ARC up to 14 times as much.",
-    controller: Some("arc"),
+    subject: Subject::Controller("arc"),
     cases,
     judge: |evidence| {
         let mut judgement = Judgement::new();
@@ -100,7 +100,7 @@ pub(super) const GOODPUT: Claim = Claim {
     paper: &PAPER,
     figure: "Abstract",
     claim: "Over lossy links ARC has remarkably more goodput than TFRC and Reno.",
-    controller: Some("arc"),
+    subject: Subject::Controller("arc"),
     cases,
     judge: |evidence| {
         let mut judgement = Judgement::new();

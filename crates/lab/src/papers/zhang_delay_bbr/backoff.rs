@@ -4,7 +4,7 @@ use anabranch_units::Duration;
 
 use super::{PAPER, test_bed};
 use crate::metrics::Unit;
-use crate::papers::claim::Claim;
+use crate::papers::claim::{Claim, Subject};
 use crate::papers::evidence::RunRecord;
 use crate::papers::judgement::{Judgement, Measured};
 
@@ -17,7 +17,7 @@ pub(super) const CLAIM: Claim = Claim {
     figure: "§1",
     claim: "WebRTC backs off to a share of what arrives when a link is congested. (The paper says \
             0.8, an older value; draft and code have 0.85, which is what is tested.)",
-    controller: Some("gcc"),
+    subject: Subject::Controller("gcc"),
     cases: |controller| {
         let case = test_bed("gcc", controller)
             .set("links.bottleneck.rate", "3 Mbit/s")

@@ -2,7 +2,7 @@
 
 use super::{PAPER, STEADY, as_tcp, test_bed};
 use crate::metrics::Unit;
-use crate::papers::claim::{Case, Claim};
+use crate::papers::claim::{Case, Claim, Subject};
 use crate::papers::judgement::{Judgement, Measured};
 
 const RIVAL: &str = include_str!("../../../../../scenarios/zhang-delay-bbr/rival.toml");
@@ -13,7 +13,7 @@ pub(super) const LOSS: Claim = Claim {
     figure: "§3.1",
     claim: "BBR does not take loss for congestion: 1 % of random loss hardly moves it, and cuts \
             Reno down.",
-    controller: Some("bbr-quic"),
+    subject: Subject::Controller("bbr-quic"),
     cases: |controller| {
         let lossy = |name: &str, controller: &str| {
             test_bed(name, controller).set("links.bottleneck.loss", "1 %")
@@ -53,7 +53,7 @@ pub(super) const STARVATION: Claim = Claim {
     paper: &PAPER,
     figure: "§5.1",
     claim: "Beside TCP, Vegas starves and Delay-BBR does not.",
-    controller: Some("delay-bbr"),
+    subject: Subject::Controller("delay-bbr"),
     cases: |controller| {
         let rival = |name: &str, controller: &str| -> Case {
             Case::new(name, "zhang-delay-bbr/rival.toml", RIVAL).controller(controller)

@@ -5,7 +5,7 @@ use super::forms::PUBLISHED as DELAY_BBR;
 use super::{PAPER, SHOWN, WHOLE, setting};
 use crate::chart::{Bar, BarKind, Bars, Chart};
 use crate::metrics::Unit;
-use crate::papers::claim::{Case, Claim};
+use crate::papers::claim::{Case, Claim, Subject};
 use crate::papers::evidence::Evidence;
 use crate::papers::judgement::{Judgement, Measured};
 
@@ -121,7 +121,7 @@ pub(super) const TABLE_2: Claim = Claim {
     figure: "Table 2",
     claim: "Cases 1, 4 and 7: GCC has the least delay and WebRTC-BBR the most; Delay-BBR loses \
             least, about 1 %, and the others about 10 %.",
-    controller: Some("delay-bbr"),
+    subject: Subject::Controller("delay-bbr"),
     cases,
     judge: |evidence| {
         let mut judgement = Judgement::new().because(
@@ -193,7 +193,7 @@ pub(super) const CONCLUSION: Claim = Claim {
     paper: &PAPER,
     figure: "Conclusion",
     claim: "Delay-BBR's one-way delay is considerably higher than GCC's.",
-    controller: Some("delay-bbr"),
+    subject: Subject::Controller("delay-bbr"),
     cases,
     judge: |evidence| {
         let mut judgement = Judgement::new();

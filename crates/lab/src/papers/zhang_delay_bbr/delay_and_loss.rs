@@ -3,7 +3,7 @@
 use super::{PAPER, SETTINGS, Setting, WHOLE};
 use crate::chart::{Bar, BarKind, Bars, Chart};
 use crate::metrics::Unit;
-use crate::papers::claim::{Case, Claim};
+use crate::papers::claim::{Case, Claim, Subject};
 use crate::papers::evidence::{Evidence, RunRecord};
 use crate::papers::judgement::{Judgement, Measured};
 
@@ -53,7 +53,7 @@ pub(super) const FIGURE_3: Claim = Claim {
     claim: "Mean one-way delay: Delay-BBR's is lower than QUIC-BBR's in all nine cases, and \
             QUIC-BBR's grows with the buffer. (The paper's column: data files of the authors, \
             perhaps these bars.)",
-    controller: Some("delay-bbr"),
+    subject: Subject::Controller("delay-bbr"),
     cases,
     judge: |evidence| {
         let of = |form: &str| {
@@ -83,7 +83,7 @@ pub(super) const FIGURE_4: Claim = Claim {
     claim: "Loss: Delay-BBR's is far lower than QUIC-BBR's (a fifth at most) in all nine cases, \
             and QUIC-BBR's falls as the buffer grows. (The paper's column: data files of the \
             authors, perhaps these bars.)",
-    controller: Some("delay-bbr"),
+    subject: Subject::Controller("delay-bbr"),
     cases,
     judge: |evidence| {
         let of = |form: &str| measured(evidence, form, Unit::Share, |run| run.loss(WHOLE));

@@ -2,7 +2,7 @@
 
 use super::{PAPER, SHARED, setting};
 use crate::metrics::Unit;
-use crate::papers::claim::Claim;
+use crate::papers::claim::{Claim, Subject};
 use crate::papers::judgement::{Judgement, Measured};
 
 pub(super) const CLAIM: Claim = Claim {
@@ -11,7 +11,7 @@ pub(super) const CLAIM: Claim = Claim {
     figure: "§5.1",
     claim: "Flows insist on their largest bandwidth estimates, whose sum exceeds the capacity: \
             that is why the queue fills.",
-    controller: Some("bbr-quic"),
+    subject: Subject::Controller("bbr-quic"),
     cases: |controller| vec![setting(2).three_flows("case 2", controller)],
     judge: |evidence| {
         let capacity = setting(2).bits_per_second();

@@ -4,7 +4,7 @@
 use super::{PAPER, SETTINGS, SHARED, SHOWN, Setting, WHOLE, setting};
 use crate::chart::{Bar, BarKind, Bars, Chart};
 use crate::metrics::Unit;
-use crate::papers::claim::Claim;
+use crate::papers::claim::{Claim, Subject};
 use crate::papers::evidence::Evidence;
 use crate::papers::judgement::{Judgement, Measured};
 
@@ -25,7 +25,7 @@ pub(super) const TABLE_2: Claim = Claim {
     figure: "Table 2, Delay-BBR",
     claim: "Mean one-way delay of 200 to 235 ms and loss near 1 % in cases 1, 4 and 7; ours may be \
             better, and the published forms have these numbers in their range.",
-    controller: Some(OURS),
+    subject: Subject::Controller(OURS),
     cases: |controller| {
         let all = FORMS.into_iter().chain([(OURS, controller)]);
         all.flat_map(|(form, controller)| {

@@ -2,7 +2,7 @@
 
 use super::PAPER;
 use crate::metrics::Unit;
-use crate::papers::claim::{Case, Claim};
+use crate::papers::claim::{Case, Claim, Subject};
 use crate::papers::evidence::RunRecord;
 use crate::papers::judgement::{Judgement, Measured};
 
@@ -14,7 +14,7 @@ pub(super) const FIGURE_1: Claim = Claim {
     figure: "Fig. 1",
     claim: "One video over two paths: each has a controller, a pacer and feedback of its own, and \
             the receiver puts frames together from both.",
-    controller: None,
+    subject: Subject::SetUp,
     cases: |_| vec![Case::new("two paths", "two-paths.toml", TWO_PATHS)],
     judge: |evidence| {
         let each = |name: &str, measure: fn(&RunRecord) -> f64| {

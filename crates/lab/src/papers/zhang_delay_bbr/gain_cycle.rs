@@ -3,7 +3,7 @@
 use super::rates::mean_variation;
 use super::{PAPER, setting};
 use crate::metrics::Unit;
-use crate::papers::claim::Claim;
+use crate::papers::claim::{Claim, Subject};
 use crate::papers::evidence::Evidence;
 use crate::papers::judgement::{Judgement, Measured};
 
@@ -12,7 +12,7 @@ pub(super) const CLAIM: Claim = Claim {
     paper: &PAPER,
     figure: "§4.1",
     claim: "Gains of 1.11 and 0.9 instead of BBR's 1.25 and 0.75 keep the sending rate stable.",
-    controller: Some("delay-bbr"),
+    subject: Subject::Controller("delay-bbr"),
     cases: |controller| {
         vec![
             setting(2).three_flows("1.11 and 0.9", controller),

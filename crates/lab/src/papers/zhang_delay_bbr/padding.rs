@@ -2,7 +2,7 @@
 
 use super::{PAPER, STEADY, test_bed};
 use crate::metrics::Unit;
-use crate::papers::claim::{Case, Claim};
+use crate::papers::claim::{Case, Claim, Subject};
 use crate::papers::judgement::{Judgement, Measured};
 
 /// Of the test bed.
@@ -13,7 +13,7 @@ pub(super) const CLAIM: Claim = Claim {
     paper: &PAPER,
     figure: "§3",
     claim: "Where there is too little video to fill a path, only padding shows what it can carry.",
-    controller: Some("delay-bbr"),
+    subject: Subject::Controller("delay-bbr"),
     cases: |controller| {
         let case = |name: &str, padding: &str| -> Case {
             test_bed(name, controller)

@@ -4,7 +4,7 @@ use anabranch_units::Duration;
 
 use super::{PAPER, SHARED, STEADY, setting, test_bed};
 use crate::metrics::Unit;
-use crate::papers::claim::Claim;
+use crate::papers::claim::{Claim, Subject};
 use crate::papers::evidence::{RunRecord, is_state};
 use crate::papers::judgement::{Judgement, Measured};
 
@@ -18,7 +18,7 @@ pub(super) const GENTLE: Claim = Claim {
     claim: "Four packets in flight during ProbeRTT make frames wait at the sender every 10 s; at \
             three quarters of the rate they wait less, and under load the state can be entered \
             several times in 10 s.",
-    controller: Some("delay-bbr"),
+    subject: Subject::Controller("delay-bbr"),
     cases: |controller| {
         // Video that leaves the path room, so that what waits waits for ProbeRTT.
         let video = |name: &str, controller: &str| {
@@ -68,7 +68,7 @@ pub(super) const INTERVAL: Claim = Claim {
     figure: "§3.1",
     claim: "BBR enters ProbeRTT every 10 s. (The paper says for at most 200 ms; the standard, for \
             at least 200 ms and a round trip, which is what is tested.)",
-    controller: Some("bbr-quic"),
+    subject: Subject::Controller("bbr-quic"),
     cases: |controller| vec![test_bed("bbr", controller).every(FINE)],
     judge: |evidence| {
         let entries = evidence.each("bbr", |run| {

@@ -2,7 +2,7 @@
 
 use super::{PAPER, STEADY, as_tcp, test_bed};
 use crate::metrics::Unit;
-use crate::papers::claim::{Case, Claim};
+use crate::papers::claim::{Case, Claim, Subject};
 use crate::papers::evidence::{Evidence, RunRecord};
 use crate::papers::judgement::{Judgement, Measured};
 
@@ -14,7 +14,7 @@ pub(super) const SAW_TOOTH: Claim = Claim {
     paper: &PAPER,
     figure: "§1",
     claim: "Halving the window at every loss makes TCP's rate a saw-tooth, unlike Delay-BBR's.",
-    controller: Some(TCP),
+    subject: Subject::Controller(TCP),
     cases: |tcp| {
         vec![
             as_tcp(test_bed("tcp", tcp)),
@@ -42,7 +42,7 @@ pub(super) const BUFFERBLOAT: Claim = Claim {
     figure: "§1",
     claim: "TCP probes until packets are lost and fills the queue; Delay-BBR's is less than a \
             quarter of it.",
-    controller: Some(TCP),
+    subject: Subject::Controller(TCP),
     cases: |tcp| {
         // Five times the bandwidth-delay product.
         let deep = |name: &str, controller: &str| {
@@ -82,7 +82,7 @@ pub(super) const OCCUPANCY: Claim = Claim {
     figure: "§5",
     claim: "The more of the buffer is occupied, the longer the delay; packets are lost when it \
             overflows.",
-    controller: None,
+    subject: Subject::SetUp,
     cases: |_| {
         let case = |share: &str, rate: &str| -> Case {
             test_bed(share, "fixed").set("flow-defaults.fixed-rate", rate)

@@ -4,7 +4,7 @@ use super::compared::{GCC_CONTROLLER, WEBRTC_BBR_CONTROLLER, as_gcc, as_webrtc_b
 use super::{PAPER, SHARED, SHOWN, Setting, setting};
 use crate::chart::{Chart, Line, Lines};
 use crate::metrics::Unit;
-use crate::papers::claim::{Case, Claim};
+use crate::papers::claim::{Case, Claim, Subject};
 use crate::papers::evidence::{Evidence, RunRecord};
 use crate::papers::judgement::{Judgement, Measured, Samples};
 
@@ -14,7 +14,7 @@ pub(super) const FIGURE_6: Claim = Claim {
     figure: "Fig. 6",
     claim: "Case 2: three Delay-BBR flows are stable, with less than half the variation of \
             QUIC-BBR's, and converge near 1 Mbit/s each.",
-    controller: Some("delay-bbr"),
+    subject: Subject::Controller("delay-bbr"),
     cases: |controller| {
         vec![
             setting(2).three_flows("case 2", controller),
@@ -48,7 +48,7 @@ pub(super) const FIGURE_8: Claim = Claim {
     paper: &PAPER,
     figure: "Fig. 8",
     claim: "Cases 1, 4 and 7: Delay-BBR flows converge to the line of fair shares.",
-    controller: Some("delay-bbr"),
+    subject: Subject::Controller("delay-bbr"),
     cases: |controller| {
         let case = |number| setting(number).three_flows(format!("case {number}"), controller);
         SHOWN.map(case).to_vec()
@@ -145,7 +145,7 @@ pub(super) const FIGURE_5: Claim = Claim {
     figure: "Fig. 5",
     claim: "Case 2: QUIC-BBR flows are fair on average, but their rates swing between 500 and \
             1500 kbit/s.",
-    controller: Some("bbr-quic"),
+    subject: Subject::Controller("bbr-quic"),
     cases: |controller| vec![setting(2).three_flows("case 2", controller)],
     judge: |evidence| {
         let fair = setting(2).bits_per_second() / 3.0;
@@ -191,7 +191,7 @@ pub(super) const FIGURE_9: Claim = Claim {
     paper: &PAPER,
     figure: "Fig. 9",
     claim: "Cases 1, 4 and 7: WebRTC's GCC flows converge to the line of fair shares.",
-    controller: Some(GCC_CONTROLLER),
+    subject: Subject::Controller(GCC_CONTROLLER),
     cases: |controller| with_and_without_loss(controller, as_gcc),
     judge: |evidence| {
         let mut judgement = Judgement::new().because(
@@ -218,7 +218,7 @@ pub(super) const FIGURE_10: Claim = Claim {
     figure: "Fig. 10",
     claim: "Cases 1, 4 and 7: WebRTC-BBR's rates oscillate, and one flow is held at a minimal \
             rate.",
-    controller: Some(WEBRTC_BBR_CONTROLLER),
+    subject: Subject::Controller(WEBRTC_BBR_CONTROLLER),
     cases: |controller| with_and_without_loss(controller, as_webrtc_bbr),
     judge: |evidence| {
         let mut judgement = Judgement::new().because(

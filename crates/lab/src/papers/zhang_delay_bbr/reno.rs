@@ -3,7 +3,7 @@
 use super::PAPER;
 use crate::chart::{Chart, Line, Lines};
 use crate::metrics::Unit;
-use crate::papers::claim::{Case, Claim};
+use crate::papers::claim::{Case, Claim, Subject};
 use crate::papers::evidence::{Evidence, RunRecord, Span};
 use crate::papers::judgement::{Judgement, Measured};
 
@@ -18,7 +18,7 @@ pub(super) const FIGURE_7: Claim = Claim {
     figure: "Fig. 7",
     claim: "Case 2, Reno from 50 to 200 s: Delay-BBR is not starved, yields while Reno is there, \
             and then rises rapidly to near the capacity.",
-    controller: Some("delay-bbr"),
+    subject: Subject::Controller("delay-bbr"),
     cases: |controller| {
         vec![Case::new("reno", "zhang-delay-bbr/reno.toml", SCENARIO).controller(controller)]
     },

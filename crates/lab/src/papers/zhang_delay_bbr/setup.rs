@@ -4,7 +4,7 @@ use anabranch_link::QueueLimit;
 use anabranch_units::{DataRate, Duration};
 
 use super::{PAPER, SETTINGS};
-use crate::papers::claim::Claim;
+use crate::papers::claim::{Claim, Subject};
 use crate::papers::evidence::Evidence;
 use crate::papers::judgement::{Expect, Judgement};
 
@@ -14,7 +14,7 @@ pub(super) const TABLE_1: Claim = Claim {
     figure: "Table 1",
     claim: "Nine bottlenecks of 3, 4 and 5 Mbit/s with queues of 300, 400 and 600 ms, 100 ms long; \
             three flows start at 0, 40 and 80 s and run for 300 s.",
-    controller: None,
+    subject: Subject::SetUp,
     cases: |_| Vec::new(),
     judge,
 };

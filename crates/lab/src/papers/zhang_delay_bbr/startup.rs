@@ -4,7 +4,7 @@ use anabranch_units::Duration;
 
 use super::{PAPER, test_bed};
 use crate::metrics::Unit;
-use crate::papers::claim::Claim;
+use crate::papers::claim::{Claim, Subject};
 use crate::papers::evidence::{RunRecord, is_state};
 use crate::papers::judgement::{Judgement, Measured};
 
@@ -19,7 +19,7 @@ pub(super) const CLAIM: Claim = Claim {
     figure: "§3.1",
     claim: "In Startup, BBR doubles its rate every round trip, and leaves it when the bandwidth \
             has grown by less than a quarter for three.",
-    controller: Some("bbr-quic"),
+    subject: Subject::Controller("bbr-quic"),
     cases: |controller| {
         let case = test_bed("start", controller)
             .set("links.bottleneck.rate", "100 Mbit/s")

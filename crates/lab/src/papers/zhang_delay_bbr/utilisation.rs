@@ -3,7 +3,7 @@
 use super::{PAPER, SETTINGS, WHOLE};
 use crate::chart::{Bar, BarKind, Bars, Chart};
 use crate::metrics::Unit;
-use crate::papers::claim::Claim;
+use crate::papers::claim::{Claim, Subject};
 use crate::papers::judgement::{Judgement, Measured, Samples};
 
 pub(super) const CLAIM: Claim = Claim {
@@ -11,7 +11,7 @@ pub(super) const CLAIM: Claim = Claim {
     paper: &PAPER,
     figure: "Abstract",
     claim: "Delay-BBR keeps the link's utilisation high, in all nine cases.",
-    controller: Some("delay-bbr"),
+    subject: Subject::Controller("delay-bbr"),
     cases: |controller| {
         let case = |setting: &super::Setting| setting.three_flows(setting.label(), controller);
         SETTINGS.iter().map(case).collect()

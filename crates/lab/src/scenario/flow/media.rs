@@ -1,14 +1,17 @@
 //! Flows of media.
 
+use anabranch_core::fec::{self, FEC_POLICIES};
 use anabranch_core::recovery::LossDetection;
-use anabranch_core::{Config, MediaConfig, SourceLimits};
+use anabranch_core::{Config, MediaConfig, RetransmissionCopies, SourceLimits};
 use anabranch_units::{Duration, Instant, Seed};
+use anabranch_video::player::JitterBuffer;
 use anabranch_video::source::{FrameSource, Paused, SourceConfig, SourceConfigError};
 
 use super::source::{SOURCE, named_source, source};
 use super::{Context, FlowKind, Kind, session};
+use crate::scenario::document::Node;
 use crate::scenario::link::{SPAN_KEYS, span};
-use crate::scenario::reader::{Read, Table, list_of, positive_duration, share};
+use crate::scenario::reader::{Read, Table, choice, list_of, positive_duration, rate, share, text};
 use crate::scenario::shape::{Key, Shape};
 
 /// Frames over a session.
@@ -20,6 +23,8 @@ pub struct MediaSpec {
     pub source: SourceConfig,
     /// When there are none, and for how long.
     pub pauses: Vec<(Instant, Duration)>,
+    /// How its viewer's player evens out the times that frames take.
+    pub jitter_buffer: JitterBuffer,
 }
 
 impl MediaSpec {
@@ -65,7 +70,52 @@ const KEYS: &[Key] = &[
         Shape::Share,
         "the encoder's share of the estimated bandwidth",
     ),
+    Key::new(
+        "path-target-min",
+        Shape::Rate,
+        "what the encoder is asked for on account of each path at the least",
+    ),
+    Key::new(
+        "jitter-buffer",
+        Shape::Any(&[Shape::Name(jitter_buffers), Shape::Duration]),
+        "how long the viewer's player keeps frames back",
+    ),
+    Key::new(
+        "fec",
+        Shape::NameWithOptions(fec_policies),
+        "policy of forward error correction",
+    ),
+    Key::new(
+        "retransmission-copies",
+        Shape::Name(retransmission_copies),
+        "how many copies of a lost fragment are sent",
+    ),
 ];
+
+fn jitter_buffers() -> Vec<String> {
+    [JitterBuffer::Off, JitterBuffer::Adaptive]
+        .map(|buffer| buffer.to_string())
+        .into()
+}
+
+fn jitter_buffer(node: &Node) -> Read<JitterBuffer> {
+    let unknown = |_| node.mistake("expected \"off\", \"adaptive\", or a time");
+    text(node)?.parse().map_err(unknown)
+}
+
+fn fec_policies() -> Vec<String> {
+    FEC_POLICIES
+        .iter()
+        .map(|entry| entry.name.to_owned())
+        .collect()
+}
+
+fn retransmission_copies() -> Vec<String> {
+    RetransmissionCopies::NAMES
+        .iter()
+        .map(|(name, _)| (*name).to_owned())
+        .collect()
+}
 
 fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
     let source = match table.node("source") {
@@ -74,18 +124,31 @@ fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
     };
     let session = session::config(table, &LossDetection::NAMES)?;
     let config = Config {
-        media: media_config(table, session.media, &source)?,
+        media: media_config(table, session.media.clone(), &source)?,
         ..session
     };
     Ok(FlowKind::Media(Box::new(MediaSpec {
         config,
         source,
         pauses: table.or("pauses", Vec::new(), |node| list_of(node, span))?,
+        jitter_buffer: table.or("jitter-buffer", JitterBuffer::default(), jitter_buffer)?,
     })))
 }
 
 fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) -> Read<MediaConfig> {
+    let fec = |node: &Node| {
+        let policy = text(node)?;
+        let known = fec::check(policy).map_err(|error| node.mistake(error));
+        known.map(|_| policy.to_owned())
+    };
+    let copies = |node: &Node| choice(node, "number of copies", &RetransmissionCopies::NAMES);
     Ok(MediaConfig {
+        fec: table.or("fec", usual.fec, fec)?,
+        retransmission_copies: table.or(
+            "retransmission-copies",
+            usual.retransmission_copies,
+            copies,
+        )?,
         deadline: table.or("deadline", usual.deadline, positive_duration)?,
         reassembly_wait: table.or("reassembly-wait", usual.reassembly_wait, positive_duration)?,
         target_fraction: table.or(
@@ -96,6 +159,7 @@ fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) ->
                 fraction => Ok(fraction),
             },
         )?,
+        path_target_min: table.or("path-target-min", usual.path_target_min, rate)?,
         source: limits(source),
     })
 }
@@ -103,6 +167,17 @@ fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) ->
 /// What the transport may know of a source.
 fn limits(source: &SourceConfig) -> SourceLimits {
     match *source {
+        // Stored video is not adapted.
+        SourceConfig::Gop {
+            min_rate: min,
+            max_rate: max,
+            ..
+        }
+        | SourceConfig::Stored {
+            min_rate: min,
+            max_rate: max,
+            ..
+        } if min == max => SourceLimits::Fixed,
         SourceConfig::Ideal {
             min_rate: min,
             max_rate: max,
@@ -118,7 +193,20 @@ fn limits(source: &SourceConfig) -> SourceLimits {
             max_rate: max,
             ..
         }
+        | SourceConfig::Stored {
+            min_rate: min,
+            max_rate: max,
+            ..
+        }
         | SourceConfig::Trace {
+            min_rate: min,
+            max_rate: max,
+            ..
+        } => SourceLimits::Adaptive { min, max },
+        SourceConfig::Packets {
+            min_rate, max_rate, ..
+        } if min_rate == max_rate => SourceLimits::Fixed,
+        SourceConfig::Packets {
             min_rate: min,
             max_rate: max,
             ..

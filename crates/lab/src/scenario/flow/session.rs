@@ -4,6 +4,7 @@ use anabranch_core::congestion::{self, FeedbackSchedule, HoleReports};
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::scheduler::SCHEDULERS;
 use anabranch_core::{Config, PaddingPolicy};
+use anabranch_sim::ORACLE;
 use anabranch_units::ByteCount;
 
 use crate::scenario::document::{Node, Value};
@@ -32,6 +33,11 @@ pub(super) const KEYS: &[Key] = &[
         "padding",
         Name(paddings),
         "when a path is filled up with padding",
+    ),
+    Key::new(
+        "padding-packet",
+        Amount,
+        "useless bytes in a packet of them, 64 B to 9 kB",
     ),
     Key::new("feedback", FEEDBACK, "when the receiver reports"),
     Key::new(
@@ -85,11 +91,10 @@ fn controllers() -> Vec<String> {
         .collect()
 }
 
-fn schedulers() -> Vec<String> {
-    SCHEDULERS
-        .iter()
-        .map(|entry| entry.name.to_owned())
-        .collect()
+/// All that a simulation can run: the registered ones, and the one that knows the network.
+pub(crate) fn schedulers() -> Vec<String> {
+    let registered = SCHEDULERS.iter().map(|entry| entry.name);
+    registered.chain([ORACLE]).map(str::to_owned).collect()
 }
 
 fn paddings() -> Vec<String> {
@@ -121,10 +126,11 @@ const FEEDBACK_NAMES: [(&str, Option<FeedbackSchedule>); 2] = [
 /// The set-up of both ends. The first of the loss detections is the usual one.
 pub(super) fn config(table: &Table<'_>, loss_detections: &[(&str, LossDetection)]) -> Read<Config> {
     let usual = Config::default();
-    let schedulers = SCHEDULERS
+    let schedulers = schedulers();
+    let schedulers: Vec<_> = schedulers
         .iter()
-        .map(|entry| (entry.name, entry.name))
-        .collect::<Vec<_>>();
+        .map(|name| (name.as_str(), name.as_str()))
+        .collect();
     let controller = |node: &Node| {
         let name = text(node)?;
         let known = congestion::check(name).map_err(|error| node.mistake(error));
@@ -148,6 +154,9 @@ pub(super) fn config(table: &Table<'_>, loss_detections: &[(&str, LossDetection)
         fixed_rate: table.or("fixed-rate", usual.fixed_rate, positive_rate)?,
         loss_detection: table.or("loss-detection", loss_detections[0].1, loss_detection)?,
         padding: table.or("padding", usual.padding, padding)?,
+        padding_bytes: table.optional("padding-packet", |node| {
+            bytes(node, 64..=9_000).map(|b| b as u16)
+        })?,
         feedback: table.or("feedback", usual.feedback, feedback)?,
         overhead_bytes: table.or("overhead", usual.overhead_bytes, |node| {
             bytes(node, 0..=1_000).map(|b| b as u32)

@@ -4,8 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anabranch_units::{DataRate, Duration, Instant, Seed};
-use anabranch_video::source::{FrameLadder, SourceConfig, SourceConfigError};
+use anabranch_video::frame_trace::{self, FrameTrace};
+use anabranch_video::source::{
+    FrameLadder, IpbPattern, IpbStructure, SourceConfig, SourceConfigError,
+};
 
+use super::session::bytes;
 use crate::scenario::document::{Node, Value};
 use crate::scenario::error::Mistake;
 use crate::scenario::reader::{
@@ -21,6 +25,7 @@ pub(super) const SOURCE: Shape = Shape::Any(&[
     Shape::Table(CBR_KEYS),
     Shape::Table(STATISTICAL_KEYS),
     Shape::Table(AUDIO_KEYS),
+    Shape::Table(PACKETS_KEYS),
     Shape::Table(TRACE_KEYS),
     Shape::Table(HYBRID_KEYS),
 ]);
@@ -55,6 +60,7 @@ const GOP_KEYS: &[Key] = &[
     FPS,
     MIN,
     MAX,
+    RATE,
     Key::new(
         "key-interval",
         Shape::Duration,
@@ -65,6 +71,37 @@ const GOP_KEYS: &[Key] = &[
         Shape::Number(1.0, 1_000.0),
         "a key frame's size over another's",
     ),
+    Key::new(
+        "pattern",
+        Shape::Text,
+        "frames in the order of display, as IBBP: sizes vary as those of stored video",
+    ),
+    Key::new(
+        "b-frames",
+        Shape::Integer(0, 16),
+        "instead of a pattern, its B-frames in a row",
+    ),
+    Key::new(
+        "ratio",
+        Shape::Text,
+        "mean sizes of I-, P- and B-frames, as 6:2:1",
+    ),
+    Key::new(
+        "noise",
+        Shape::Number(0.0, 2.0),
+        "standard deviation of the logarithm of a frame's size",
+    ),
+    Key::new(
+        "variation",
+        Shape::Number(0.0, 2.0),
+        "standard deviation of the logarithm of the size of all frames from one key frame to the \
+         next",
+    ),
+    Key::new(
+        "variation-time",
+        Shape::Duration,
+        "in which the correlation of these sizes falls to 1/e",
+    ),
 ];
 const CBR_KEYS: &[Key] = &[kind(|| vec!["cbr".to_owned()]), FPS, RATE];
 const STATISTICAL_KEYS: &[Key] = &[kind(|| vec!["rfc8593".to_owned()]), FPS, MIN, MAX, REACTION];
@@ -72,6 +109,13 @@ const AUDIO_KEYS: &[Key] = &[
     kind(|| vec!["audio".to_owned()]),
     RATE,
     Key::new("interval", Shape::Duration, "from one frame to the next"),
+];
+const PACKETS_KEYS: &[Key] = &[
+    kind(|| vec!["packets".to_owned()]),
+    Key::new("size", Shape::Amount, "of a packet"),
+    RATE,
+    MIN,
+    MAX,
 ];
 const TRACE_KEYS: &[Key] = &[kind(|| vec!["trace".to_owned()]), FPS, MIN, MAX, FILE];
 const HYBRID_KEYS: &[Key] = &[
@@ -91,6 +135,7 @@ fn keys_of(name: &str) -> Option<&'static [Key]> {
         "cbr" => CBR_KEYS,
         "rfc8593" => STATISTICAL_KEYS,
         "audio" => AUDIO_KEYS,
+        "packets" => PACKETS_KEYS,
         "trace" => TRACE_KEYS,
         "hybrid" => HYBRID_KEYS,
         _ => return None,
@@ -127,16 +172,29 @@ pub(super) fn source(node: &Node, folder: &Path) -> Read<SourceConfig> {
     Ok(source)
 }
 
-/// The frame sizes of the file that the table names.
-fn ladder(table: &Table<'_>, folder: &Path) -> Read<Arc<FrameLadder>> {
-    let ladder = table.required("file", |node| {
+/// What a file of frames holds.
+enum Frames {
+    /// Sizes at several bitrates.
+    Ladder(Arc<FrameLadder>),
+    /// A film, as `anabranch trace` writes it.
+    Film(Arc<FrameTrace>),
+}
+
+/// The frames of the file that the table of the model `name` names.
+fn frames(name: &str, table: &Table<'_>, folder: &Path) -> Read<Frames> {
+    table.required("file", |node| {
         let path = folder.join(text(node)?);
         let failed =
             |error: &dyn std::fmt::Display| node.mistake(format!("{}: {error}", path.display()));
         let text = std::fs::read_to_string(&path).map_err(|error| failed(&error))?;
-        FrameLadder::parse(&text).map_err(|error| failed(&error))
-    })?;
-    Ok(Arc::new(ladder))
+        let heading = text.lines().find(|line| !line.starts_with('#'));
+        if name == "trace" && heading.is_some_and(|line| line.trim() == frame_trace::HEADING) {
+            let film = FrameTrace::parse(&text).map_err(|error| failed(&error))?;
+            return Ok(Frames::Film(Arc::new(film)));
+        }
+        let ladder = FrameLadder::parse(&text).map_err(|error| failed(&error))?;
+        Ok(Frames::Ladder(Arc::new(ladder)))
+    })
 }
 
 /// The source called `name` as it is without settings. One that plays a file keeps, if not told
@@ -145,7 +203,17 @@ fn usual(name: &str, table: &Table<'_>, folder: &Path) -> Read<SourceConfig> {
     if !SourceConfig::NAMES_WITH_FILE.contains(&name) {
         return named_source(name).map_err(|error| table.mistake("kind", error));
     }
-    let ladder = ladder(table, folder)?;
+    let ladder = match frames(name, table, folder)? {
+        Frames::Ladder(ladder) => ladder,
+        Frames::Film(film) => {
+            let rate = film.mean_rate();
+            return Ok(SourceConfig::Stored {
+                min_rate: rate,
+                max_rate: rate,
+                film,
+            });
+        }
+    };
     let (min_rate, max_rate) = ladder.range();
     Ok(match name {
         "trace" => SourceConfig::Trace {
@@ -199,6 +267,15 @@ fn set(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
             set_rate("min", min_rate)?;
             set_rate("max", max_rate)?;
         }
+        SourceConfig::Stored {
+            min_rate, max_rate, ..
+        } => {
+            if let Some(node) = table.node("fps") {
+                return Err(node.mistake("the file has the frames' times"));
+            }
+            set_rate("min", min_rate)?;
+            set_rate("max", max_rate)?;
+        }
         SourceConfig::Cbr {
             frames_per_second,
             rate,
@@ -210,14 +287,40 @@ fn set(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
             set_rate("rate", rate)?;
             *interval = table.or("interval", *interval, positive_duration)?;
         }
+        SourceConfig::Packets {
+            packet_bytes,
+            min_rate,
+            max_rate,
+        } => {
+            let size = |node| bytes(node, 1..=65_535).map(|bytes| bytes as u32);
+            *packet_bytes = table.or("size", *packet_bytes, size)?;
+            set_rate("rate", max_rate)?;
+            *min_rate = *max_rate;
+            set_rate("min", min_rate)?;
+            set_rate("max", max_rate)?;
+        }
     }
+    set_own(source, table)
+}
+
+/// Changes what only one model has.
+fn set_own(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
     match source {
         SourceConfig::Gop {
             frames_per_second,
+            min_rate,
+            max_rate,
             key_frame_interval,
             key_frame_ratio,
-            ..
+            structure,
         } => {
+            if let Some(rate) = table.optional("rate", positive_rate)? {
+                if let Some(node) = table.node("min").or(table.node("max")) {
+                    return Err(node.mistake("a source of one rate has no range of them"));
+                }
+                (*min_rate, *max_rate) = (rate, rate);
+            }
+            *structure = ipb_structure(table)?;
             let interval = table.or("key-interval", Duration::from_secs(2), positive_duration)?;
             *key_frame_interval = frames_in(interval, *frames_per_second);
             let ratio = |node| number(node, 1.0..=1_000.0);
@@ -229,6 +332,49 @@ fn set(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// How a `gop` source's frames differ, if it has a pattern.
+fn ipb_structure(table: &Table<'_>) -> Read<Option<IpbStructure>> {
+    let pattern = |node: &Node| {
+        let pattern: Result<IpbPattern, _> = text(node)?.parse();
+        pattern.map_err(|error| node.mistake(error))
+    };
+    let pattern = table.optional("pattern", pattern)?;
+    let b_frames = table.optional("b-frames", |node| integer(node, 0..=16_u32))?;
+    let b_frames = match (pattern, b_frames) {
+        (Some(_), Some(_)) => {
+            return Err(table.mistake("b-frames", "the pattern tells the B-frames"));
+        }
+        (pattern, b_frames) => b_frames.or(pattern.map(|IpbPattern(b_frames)| b_frames)),
+    };
+    let Some(b_frames) = b_frames else {
+        let mut keys = ["ratio", "noise", "variation", "variation-time"].into_iter();
+        return match keys.find_map(|key| table.node(key)) {
+            Some(node) => Err(node.mistake("this needs a pattern, such as IBBP")),
+            None => Ok(None),
+        };
+    };
+    if let Some(node) = table.node("key-ratio") {
+        return Err(node.mistake("with a pattern, the key \"ratio\" tells all sizes"));
+    }
+    let usual = IpbStructure::default();
+    let spread = |node| number(node, 0.0..=2.0);
+    Ok(Some(IpbStructure {
+        b_frames,
+        ratio: table.or("ratio", usual.ratio, ratio)?,
+        noise: table.or("noise", usual.noise, spread)?,
+        variation: table.or("variation", usual.variation, spread)?,
+        variation_time: table.or("variation-time", usual.variation_time, positive_duration)?,
+    }))
+}
+
+/// Three sizes, as 6:2:1.
+fn ratio(node: &Node) -> Read<[f64; 3]> {
+    let parts = text(node)?.split(':').map(|part| part.trim().parse().ok());
+    let parts: Option<Vec<f64>> = parts.collect();
+    let parts = parts.and_then(|parts| <[f64; 3]>::try_from(parts).ok());
+    parts.ok_or_else(|| node.mistake("expected three numbers, as 6:2:1"))
 }
 
 fn frames_in(span: Duration, frames_per_second: u32) -> u32 {

@@ -79,10 +79,14 @@ fn what_the_writer_wrote_comes_back_as_the_same_pictures_keys_and_times() {
     assert_eq!(units.len(), pictures.len());
     for (index, (unit, picture)) in units.iter().zip(&pictures).enumerate() {
         assert!(video_of(&unit.bytes) == *picture, "picture {index}");
-        assert_eq!(unit.is_key, index % KEY_FRAME_INTERVAL == 0, "{index}");
+        assert_eq!(
+            unit.importance.is_key(),
+            index % KEY_FRAME_INTERVAL == 0,
+            "{index}"
+        );
         let at = unit.clock.unwrap();
         assert!(at.abs_diff(Duration::from_millis(40) * index as u64) < Duration::from_micros(20));
-        if unit.is_key {
+        if unit.importance.is_key() {
             let first: [u8; PACKET_LEN] = unit.bytes[..PACKET_LEN].try_into().unwrap();
             assert_eq!(
                 Packet::new(&first).pid(),
@@ -141,7 +145,7 @@ fn key_frames_are_known_without_the_random_access_indicator() {
     }
     let keys: Vec<_> = split(&stream, 1_000)
         .iter()
-        .map(|unit| unit.is_key)
+        .map(|unit| unit.importance.is_key())
         .collect();
     assert_eq!(keys, [true, false, false, false, false, true]);
 }

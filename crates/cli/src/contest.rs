@@ -1,0 +1,126 @@
+//! `anabranch contest`: this transport beside those that users would pick instead.
+
+mod real;
+mod rows;
+mod table;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anabranch_lab as lab;
+use anabranch_units::{Duration, Seed};
+use anyhow::Context;
+
+use crate::print;
+use crate::progress::Progress;
+use rows::{ROWS, Row};
+use table::{Figures, Judged};
+
+/// How many rows run at a time in real time: more would want for processors.
+const ROWS_AT_A_TIME: usize = 2;
+
+/// Runs the cases in which SRT, RIST, SRTLA and noq were measured, and prints what they and this
+/// transport deliver within the latency budget, and at which overhead.
+///
+/// Every row has the same settings, but for its links, stream and latency budget.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The cases are scenarios/contest/*.toml. With --real the runtimes of `send` and `recv` meet over real
+sockets, encrypted, with the same links in a relay between them, for a minute a row.
+
+  anabranch contest
+  anabranch contest --real --quick
+  anabranch contest --row 4 --set flows.0.scheduler=wrr")]
+pub(crate) struct Arguments {
+    /// In real time, over real sockets.
+    #[arg(long)]
+    real: bool,
+    /// With --real, 10 s a row: what fails in a row does so at 3 s, for 4 s.
+    #[arg(long, requires = "real")]
+    quick: bool,
+    /// Only the rows whose names begin so: `4`, `6a`. May be repeated.
+    #[arg(long = "row", value_name = "NAME")]
+    rows: Vec<String>,
+    /// How many seeds; one in real time.
+    #[arg(long, value_name = "N", default_value_t = 10, conflicts_with = "real")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    seeds: u64,
+    /// Set a value in every row: `flows.0.fec=adaptive`. May be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let is_wanted = |row: &&Row| {
+        let starts = |name: &String| row.name.starts_with(name.as_str());
+        arguments.rows.is_empty() || arguments.rows.iter().any(starts)
+    };
+    let rows = ROWS.iter().filter(is_wanted).map(|row| {
+        let mut settings = arguments.settings.clone();
+        if arguments.quick {
+            settings.extend(row.quick.iter().map(|text| (*text).to_owned()));
+        }
+        let scenario = lab::Scenario::parse(row.name, row.scenario, &settings)?;
+        Ok((row, scenario))
+    });
+    let rows: Vec<(&Row, lab::Scenario)> = rows.collect::<anyhow::Result<_>>()?;
+    let judged = if arguments.real {
+        in_real_time(&rows)?
+    } else {
+        simulated(&rows, arguments.seeds)?
+    };
+    print::text(table::table(&judged, arguments.real))
+}
+
+fn simulated<'a>(rows: &[(&'a Row, lab::Scenario)], seeds: u64) -> anyhow::Result<Vec<Judged<'a>>> {
+    let spans = rows.iter().map(|(_, scenario)| scenario.duration);
+    let simulated = spans.fold(Duration::ZERO, |sum, span| sum + span);
+    let progress = Progress::new(simulated * seeds);
+    let options = lab::RunOptions::seeds(seeds);
+    let judged = rows.iter().map(|(row, scenario)| {
+        let report = lab::run(scenario, &options, &|part| progress.add(part.simulated))?;
+        let figures = report.runs.iter().map(|run| {
+            let flow = &run.statistics.total;
+            Some(Figures {
+                delivered: flow.frames.on_time_ratio?,
+                overhead: flow.overhead_ratio?,
+            })
+        });
+        let figures: Option<Vec<Figures>> = figures.collect();
+        let figures = figures.context("a row sent nothing")?;
+        Ok(Judged::new(row, scenario, figures))
+    });
+    let judged = judged.collect::<anyhow::Result<_>>()?;
+    progress.finish();
+    Ok(judged)
+}
+
+fn in_real_time<'a>(rows: &[(&'a Row, lab::Scenario)]) -> anyhow::Result<Vec<Judged<'a>>> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..ROWS_AT_A_TIME.min(rows.len()) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some((row, scenario)) = rows.get(index) else {
+                        return;
+                    };
+                    let seconds = scenario.duration.as_secs_f64();
+                    print::note(format_args!("row {} runs for {seconds} s", row.name));
+                    let figures = real::run(scenario, Seed(1));
+                    let mut done = done.lock().expect("no thread has panicked");
+                    done.push((index, figures));
+                    print::note(format_args!("{} of {} rows done", done.len(), rows.len()));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().expect("no thread has panicked");
+    done.sort_by_key(|(index, _)| *index);
+    let judged = done.into_iter().map(|(index, figures)| {
+        let (row, scenario) = &rows[index];
+        Ok(Judged::new(row, scenario, vec![figures?]))
+    });
+    judged.collect()
+}

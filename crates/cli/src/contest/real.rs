@@ -1,0 +1,155 @@
+//! A row in real time: the runtimes of `send` and `recv` over loopback, with the scenario's links in
+//! a relay between them.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::mpsc;
+use std::time::Duration as StdDuration;
+
+use anabranch_core::{Frame, PathOptions};
+use anabranch_emu::{Relay, RelayConfig, RelayLink};
+use anabranch_lab::{MediaSpec, Scenario};
+use anabranch_link::LinkConfig;
+use anabranch_net::{
+    Clock, Event, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
+};
+use anabranch_secure::SecretKey;
+use anabranch_units::{Duration, Instant, Seed};
+use anyhow::{Context, bail};
+
+use super::table::Figures;
+
+/// For how long an event is waited for.
+const PATIENCE: StdDuration = StdDuration::from_secs(90);
+/// From the clock's origin to the scenario's, in which the session is opened.
+const PREPARATION: Duration = Duration::from_secs(1);
+
+/// Runs the first flow of `scenario`.
+pub(super) fn run(scenario: &Scenario, seed: Seed) -> anyhow::Result<Figures> {
+    let media = scenario.flows[0].media().context("a row carries media")?;
+    let clock = Clock::start();
+    let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
+    let receiver_public = receiver_key.public_key();
+    let allowed = vec![sender_key.public_key()];
+    let mut config = ReceiverConfig::new((loopback(), 0).into(), receiver_key, allowed);
+    config.clock = clock;
+    config.transport = media.config.clone();
+    let (receiver, received) = Receiver::start(config)?;
+    let relay = relay(scenario, receiver.local_addr(), &clock, seed)?;
+    let path = |index| SenderPath {
+        via: Via::Address(loopback()),
+        remote: relay.listen_addr(index),
+        options: PathOptions::default(),
+    };
+    let paths = (0..scenario.flows[0].paths.len()).map(path).collect();
+    let mut config = SenderConfig::new(sender_key, receiver_public, paths);
+    config.clock = clock;
+    config.transport = media.config.clone();
+    let (sender, events) = Sender::start(config)?;
+    match events.recv_timeout(PATIENCE).context("no session")? {
+        Event::Connected { .. } => {}
+        event => bail!("no session, but {event:?}"),
+    }
+    let deadline = media.config.media.deadline;
+    let taker = std::thread::spawn(move || take(&received, deadline));
+    let sent = feed(&sender, media, &clock, scenario.duration, seed);
+    // What is on its way has its time.
+    wait_until(&clock, clock.now() + deadline);
+    let (at_sender, at_receiver) = (sender.snapshot(), receiver.snapshot());
+    sender.close();
+    let Ok(delivered_count) = taker.join() else {
+        bail!("a thread panicked");
+    };
+    let ends = [&at_sender, &at_receiver];
+    let paths = ends.into_iter().flat_map(|end| &end.paths);
+    let wire_bytes: u64 = paths
+        .map(|path| path.counters.sent_bytes + path.counters.control_bytes)
+        .sum();
+    Ok(Figures {
+        delivered: delivered_count as f64 / sent.count.max(1) as f64,
+        overhead: wire_bytes as f64 / sent.bytes.max(1) as f64 - 1.0,
+    })
+}
+
+fn loopback() -> IpAddr {
+    Ipv4Addr::LOCALHOST.into()
+}
+
+fn relay(
+    scenario: &Scenario,
+    target: SocketAddr,
+    clock: &Clock,
+    seed: Seed,
+) -> anyhow::Result<Relay> {
+    let link = |indices: &[usize]| -> anyhow::Result<LinkConfig> {
+        match indices {
+            [index] => Ok(scenario.links[*index].config.clone()),
+            _ => bail!("a relay has one link a way"),
+        }
+    };
+    let links = scenario.flows[0].paths.iter().map(|path| {
+        let route = &scenario.routes[path.route];
+        Ok(RelayLink {
+            name: route.name.clone(),
+            listen: (loopback(), 0).into(),
+            target,
+            forward: link(&route.forward)?,
+            reverse: link(&route.reverse)?,
+            seed: seed.derive(&route.name),
+        })
+    });
+    Ok(Relay::start(RelayConfig {
+        links: links.collect::<anyhow::Result<_>>()?,
+        origin: Some(clock.origin() + PREPARATION.to_std()),
+    })?)
+}
+
+/// What the source gave.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sent {
+    count: u64,
+    bytes: u64,
+}
+
+/// Hands the source's frames over at their times.
+fn feed(sender: &Sender, media: &MediaSpec, clock: &Clock, span: Duration, seed: Seed) -> Sent {
+    let mut source = media
+        .source
+        .build(Instant::ZERO, seed)
+        .expect("the scenario was read");
+    let begin = Instant::ZERO + PREPARATION;
+    let mut sent = Sent::default();
+    while let Some(due_at) = source.next_at().filter(|at| *at < Instant::ZERO + span) {
+        wait_until(clock, begin + (due_at - Instant::ZERO));
+        let shape = source.produce(due_at, sender.target_bitrate());
+        let frame = Frame {
+            bytes: &vec![7; shape.bytes as usize],
+            importance: shape.importance,
+            captured_at: clock.now(),
+        };
+        // A frame that is refused counts: it has been captured.
+        let _ = sender.send_frame(&frame);
+        sent.count += 1;
+        sent.bytes += u64::from(shape.bytes);
+    }
+    sent
+}
+
+/// Counts the frames that are there in time, until the session ends.
+fn take(received: &mpsc::Receiver<Event>, deadline: Duration) -> u64 {
+    let mut in_time = 0;
+    loop {
+        match received.recv_timeout(PATIENCE) {
+            Ok(Event::FrameReceived(frame)) => {
+                let delay = frame.completed_at.saturating_since(frame.captured_at);
+                in_time += u64::from(delay <= deadline);
+            }
+            Ok(Event::Ended(_)) | Err(_) => return in_time,
+            Ok(_) => {}
+        }
+    }
+}
+
+fn wait_until(clock: &Clock, due_at: Instant) {
+    let (_keep, never) = mpsc::channel::<()>();
+    let _ = never.recv_timeout(due_at.saturating_since(clock.now()).to_std());
+}

@@ -1,0 +1,126 @@
+//! The rows of the contest, with what other transports did in them.
+
+/// One case.
+#[derive(Debug)]
+pub(super) struct Row {
+    /// Its number, as the user names it.
+    pub(super) name: &'static str,
+    /// What it is.
+    pub(super) case: &'static str,
+    /// The scenario file; its expectations are the bar.
+    pub(super) scenario: &'static str,
+    /// What turns it into a row of ten seconds.
+    pub(super) quick: &'static [&'static str],
+    /// Delivered / overhead in percent, as measured in 2026 through an emulator of the same kind
+    /// (rate, delay, drop-tail of one bandwidth-delay product) with packets of 1,316 B over 60 s:
+    /// libsrt 1.5 and librist 0.2.7 without encryption, BELABOX's SRTLA sender and receiver, noq
+    /// 1.4.
+    pub(super) srt: &'static str,
+    pub(super) rist: &'static str,
+    pub(super) srtla: &'static str,
+    pub(super) noq: &'static str,
+}
+
+const SHORT: &str = "duration=10 s";
+const QUICK_DROP: &[&str] = &[
+    SHORT,
+    "links.fast.rate-schedule=\
+     [{at = \"3 s\", rate = \"1 Mbit/s\"}, {at = \"7 s\", rate = \"4 Mbit/s\"}]",
+];
+
+macro_rules! scenario {
+    ($name:literal) => {
+        include_str!(concat!(
+            "../../../../scenarios/contest/row-",
+            $name,
+            ".toml"
+        ))
+    };
+}
+
+pub(super) const ROWS: [Row; 8] = [
+    Row {
+        name: "1",
+        case: "1 % loss, 200 ms",
+        scenario: scenario!("1-one-path-1-percent"),
+        quick: &[SHORT],
+        srt: "100 / 5.2",
+        rist: "100 / 5.0",
+        srtla: "-",
+        noq: "98.9-99 / 4.4",
+    },
+    Row {
+        name: "2",
+        case: "5 % loss, 200 ms",
+        scenario: scenario!("2-one-path-5-percent"),
+        quick: &[SHORT],
+        srt: "99.99 / 9.9",
+        rist: "99.98 / 9.4",
+        srtla: "-",
+        noq: "-",
+    },
+    Row {
+        name: "3",
+        case: "bursts of loss, 100 ms",
+        scenario: scenario!("3-bursts"),
+        quick: &[SHORT],
+        srt: "99.60 / 11",
+        rist: "96.0 / 10",
+        srtla: "95-97 / 13",
+        noq: "-",
+    },
+    Row {
+        name: "4",
+        case: "two paths, 1 % loss, 200 ms",
+        scenario: scenario!("4-two-paths"),
+        quick: &[SHORT],
+        srt: "88.1 / 177",
+        rist: "99.99 / 5.6",
+        srtla: "99.6 / 16",
+        noq: "98.3-100 / 4.5",
+    },
+    Row {
+        name: "5",
+        case: "uneven paths, 5 of 6 Mbit/s, 1 s",
+        scenario: scenario!("5-uneven"),
+        quick: &[SHORT],
+        srt: "85 / 368",
+        rist: "96.6 / 85",
+        srtla: "100 / 18",
+        noq: "-",
+    },
+    Row {
+        name: "6a",
+        case: "4 to 1 Mbit/s, encoder follows, 1 s",
+        scenario: scenario!("6a-capacity-drop-adaptive"),
+        quick: QUICK_DROP,
+        srt: "98.6 / 184",
+        rist: "98.7 / 29",
+        srtla: "99.1 / 31",
+        noq: "-",
+    },
+    Row {
+        name: "6b",
+        case: "4 to 1 Mbit/s, fixed 4 Mbit/s, 1 s",
+        scenario: scenario!("6b-capacity-drop-fixed"),
+        quick: QUICK_DROP,
+        srt: "98.6 / 184",
+        rist: "98.7 / 29",
+        srtla: "99.1 / 31",
+        noq: "-",
+    },
+    Row {
+        name: "7",
+        case: "a path dead for 15 s, 500 ms",
+        scenario: scenario!("7-dead-path"),
+        quick: &[
+            SHORT,
+            "links.near.outages=[{at = \"3 s\", for = \"4 s\"}]",
+            "links.near-return.outages=[{at = \"3 s\", for = \"4 s\"}]",
+        ],
+        srt: "100 / 5-17",
+        rist: "99.8-99.98 / 10-20",
+        srtla: "99.7-100 / 8-13",
+        noq: "45-80 / -",
+    },
+];

@@ -1,0 +1,220 @@
+//! What two endpoints allocate that exchange frames over two paths, once they have warmed up:
+//! nothing, apart from the received frame's own bytes and the slot that collects them.
+//!
+//! Run it by `make bench`. It fails if the sender allocates, or the receiver more than that. With
+//! the argument `--profile` it writes `dhat-heap.json` instead, which tells where.
+
+use std::process::ExitCode;
+
+use anabranch_core::{Config, DatagramMeta, Endpoint, Event, Frame, PathId, PathOptions, Transmit};
+use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Seed};
+
+#[global_allocator]
+static ALLOCATOR: dhat::Alloc = dhat::Alloc;
+
+const PATH_DELAYS: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(50)];
+const FRAME_BYTES: usize = 20_000;
+const FRAME_INTERVAL: Duration = Duration::from_millis(40);
+const WARM_UP_FRAMES: u64 = 500;
+const FRAMES: u64 = 1_000;
+
+/// What has been allocated so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    blocks: u64,
+    bytes: u64,
+}
+
+impl Count {
+    fn now() -> Count {
+        let stats = dhat::HeapStats::get();
+        Count {
+            blocks: stats.total_blocks,
+            bytes: stats.total_bytes,
+        }
+    }
+
+    fn add_since(&mut self, before: Count) {
+        let now = Count::now();
+        self.blocks += now.blocks - before.blocks;
+        self.bytes += now.bytes - before.bytes;
+    }
+}
+
+/// A datagram on its way, in a buffer that is used again.
+#[derive(Debug)]
+struct Flying {
+    at: Instant,
+    path: PathId,
+    is_back: bool,
+    bytes: Vec<u8>,
+}
+
+/// Two endpoints, and lines of constant delay between them.
+struct Bed {
+    now: Instant,
+    ends: [Endpoint; 2],
+    flying: Vec<Flying>,
+    spare: Vec<Vec<u8>>,
+    /// Of the sender and of the receiver.
+    allocated: [Count; 2],
+    is_counting: bool,
+    packets: u64,
+    frames_received: u64,
+}
+
+impl Bed {
+    fn new(scheduler: &str) -> Bed {
+        let now = Instant::ZERO;
+        let config = Config {
+            controller: "fixed".to_owned(),
+            fixed_rate: DataRate::from_megabits_per_second(4),
+            scheduler: scheduler.to_owned(),
+            ..Config::default()
+        };
+        let ends = [Seed(1), Seed(2)].map(|seed| {
+            let mut end = Endpoint::new(config.clone(), seed, now).expect("a set-up that works");
+            for _ in PATH_DELAYS {
+                end.add_path(now, PathOptions::default());
+            }
+            end
+        });
+        Bed {
+            now,
+            ends,
+            flying: Vec::new(),
+            spare: Vec::new(),
+            allocated: [Count::default(); 2],
+            is_counting: false,
+            packets: 0,
+            frames_received: 0,
+        }
+    }
+
+    /// Has one end do something, and counts what it allocates.
+    fn call<R>(&mut self, side: usize, work: impl FnOnce(&mut Endpoint, Instant) -> R) -> R {
+        let before = Count::now();
+        let result = work(&mut self.ends[side], self.now);
+        if self.is_counting {
+            self.allocated[side].add_since(before);
+        }
+        result
+    }
+
+    fn stream(&mut self, frame_count: u64, bytes: &[u8]) {
+        for _ in 0..frame_count {
+            let captured_at = self.now;
+            let frame = Frame {
+                bytes,
+                importance: Importance::Reference,
+                captured_at,
+            };
+            self.call(0, |sender, now| sender.send_frame(now, &frame))
+                .expect("it fits");
+            self.run_until(captured_at + FRAME_INTERVAL);
+        }
+    }
+
+    fn run_until(&mut self, end: Instant) {
+        loop {
+            (0..2).for_each(|side| self.serve(side));
+            let timers = self.ends.iter().filter_map(|end| end.poll_timeout());
+            let next_at = timers.map(|(at, _)| at);
+            let next_at = next_at.chain(self.flying.iter().map(|one| one.at)).min();
+            let Some(next_at) = next_at.filter(|at| *at <= end) else {
+                break;
+            };
+            self.now = self.now.max(next_at);
+            while let Some(place) = self.flying.iter().position(|one| one.at <= self.now) {
+                self.deliver(place);
+            }
+            for side in 0..2 {
+                self.call(side, |end, now| end.handle_timeout(now));
+            }
+        }
+        self.now = end;
+    }
+
+    fn deliver(&mut self, place: usize) {
+        let mut datagram = self.flying.remove(place);
+        let meta = DatagramMeta {
+            path: datagram.path,
+            received_at: self.now,
+            ecn: Ecn::NotEct,
+        };
+        self.call(usize::from(!datagram.is_back), |end, now| {
+            end.handle_datagram(now, meta, &datagram.bytes);
+        });
+        datagram.bytes.clear();
+        self.spare.push(datagram.bytes);
+    }
+
+    fn serve(&mut self, side: usize) {
+        loop {
+            let mut bytes = self
+                .spare
+                .pop()
+                .unwrap_or_else(|| Vec::with_capacity(2_048));
+            let transmit = self.call(side, |end, now| end.poll_transmit(now, &mut bytes));
+            let Some(Transmit { path, .. }) = transmit else {
+                self.spare.push(bytes);
+                break;
+            };
+            self.packets += u64::from(side == 0 && self.is_counting);
+            self.flying.push(Flying {
+                at: self.now + PATH_DELAYS[path.index()],
+                path,
+                is_back: side == 1,
+                bytes,
+            });
+        }
+        while let Some(event) = self.call(side, |end, _| end.poll_event()) {
+            let is_frame = matches!(event, Event::FrameReceived(_));
+            self.frames_received += u64::from(is_frame && self.is_counting);
+        }
+    }
+}
+
+/// Whether the sender allocated nothing, and the receiver nothing but frames.
+fn measure(scheduler: &str) -> bool {
+    let bytes = vec![7; FRAME_BYTES];
+    let mut bed = Bed::new(scheduler);
+    bed.stream(WARM_UP_FRAMES, &bytes);
+    bed.is_counting = true;
+    bed.stream(FRAMES, &bytes);
+    let [sender, receiver] = bed.allocated;
+    let per_packet = |count: Count| count.blocks as f64 / bed.packets as f64;
+    let per_frame = receiver.blocks as f64 / bed.frames_received as f64;
+    println!(
+        "{scheduler:<20} {:>8.4} {:>8.4} {per_frame:>10.3} {:>10.0}",
+        per_packet(sender),
+        per_packet(receiver),
+        receiver.bytes as f64 / bed.frames_received as f64,
+    );
+    sender.blocks == 0 && receiver.blocks <= FRAME_BLOCKS * bed.frames_received
+}
+
+/// What a received frame may allocate: its bytes.
+const FRAME_BLOCKS: u64 = 1;
+
+fn main() -> ExitCode {
+    let is_profile = std::env::args().any(|argument| argument == "--profile");
+    let _profiler = match is_profile {
+        true => dhat::Profiler::new_heap(),
+        false => dhat::Profiler::builder().testing().build(),
+    };
+    println!(
+        "{:<20} {:>8} {:>8} {:>10} {:>10}",
+        "allocations", "sender", "receiver", "receiver", "receiver"
+    );
+    println!(
+        "{:<20} {:>8} {:>8} {:>10} {:>10}",
+        "", "/packet", "/packet", "/frame", "B/frame"
+    );
+    let schedulers = anabranch_core::scheduler::SCHEDULERS.iter();
+    let as_expected = schedulers.filter(|entry| !measure(entry.name)).count() == 0;
+    match as_expected {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}

@@ -1,0 +1,124 @@
+//! What a scheduler costs: nanoseconds per decision, which is one packet, and that over the number
+//! of paths; for frames of 1, 10 and 50 packets over 2, 4 and 8 paths, each of which is served and
+//! has room.
+//!
+//! Run it by `make bench`. Machines are noisy: compare ratios of one run.
+
+use std::hint::black_box;
+
+use anabranch_core::scheduler::{
+    PacketKind, PacketView, SCHEDULERS, SchedulerEvent, SendQueue, build,
+};
+use anabranch_core::{FrameId, PathId, PathSet, PathView, SessionView};
+use anabranch_units::{DataRate, Duration, Importance, Instant};
+use rustix::time::{ClockId, clock_gettime};
+
+const PACKET_BYTES: u32 = 1_350;
+const FRAME_INTERVAL: Duration = Duration::from_millis(40);
+const PATH_COUNTS: [u8; 3] = [2, 4, 8];
+const FRAME_PACKETS: [u16; 3] = [1, 10, 50];
+/// Packets of one measurement.
+const PACKETS: u64 = 100_000;
+const ROUNDS: usize = 3;
+
+fn paths(count: u8) -> Vec<PathView> {
+    let path = |id: u8| {
+        let rtt = Some(Duration::from_millis(20 + 15 * u64::from(id)));
+        let rate = DataRate::from_megabits_per_second(20 - u64::from(id));
+        PathView {
+            id: PathId(id),
+            smoothed_rtt: rtt,
+            latest_rtt: rtt,
+            min_rtt: rtt,
+            rtt_variation: Duration::from_millis(2),
+            pacing_rate: Some(rate),
+            congestion_window: Some(200_000),
+            bandwidth: rate,
+            sendable_bytes: 200_000,
+            weight: 1.0,
+            ..PathView::default()
+        }
+    };
+    (0..count).map(path).collect()
+}
+
+fn frame(packet_count: u16) -> Vec<PacketView> {
+    let packet = |fragment| PacketView {
+        frame: FrameId(0),
+        fragment,
+        fragment_count: packet_count,
+        kind: PacketKind::Source,
+        importance: Importance::Reference,
+        bytes: PACKET_BYTES,
+        deadline: None,
+        in_flight_on: PathSet::EMPTY,
+        avoid: PathSet::EMPTY,
+    };
+    (0..packet_count).map(packet).collect()
+}
+
+fn cpu_nanos() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
+/// Nanoseconds of CPU time per packet, its sending and its acknowledgement included.
+fn round(name: &str, path_count: u8, packet_count: u16) -> f64 {
+    let mut scheduler = build(name).expect("a registered scheduler");
+    let paths = paths(path_count);
+    let mut packets = frame(packet_count);
+    let session = SessionView {
+        deadline: Duration::from_millis(500),
+        ..SessionView::default()
+    };
+    let mut out = Vec::new();
+    let mut now = Instant::from_secs(1);
+    let frames = PACKETS / u64::from(packet_count);
+    let start = cpu_nanos();
+    for index in 0..frames {
+        now += FRAME_INTERVAL;
+        let deadline = Some(now + session.deadline);
+        for packet in &mut packets {
+            (packet.frame, packet.deadline) = (FrameId(index), deadline);
+        }
+        out.clear();
+        let queue = SendQueue::new(&packets);
+        scheduler.schedule(now, &queue, &session, &paths, &mut out);
+        let bytes = PACKET_BYTES;
+        for assignment in black_box(&out) {
+            for path in assignment.paths.iter() {
+                scheduler.on_event(now, &SchedulerEvent::Sent { path, bytes });
+                scheduler.on_event(now, &SchedulerEvent::Acked { path, bytes });
+            }
+        }
+    }
+    (cpu_nanos() - start) / (frames * u64::from(packet_count)) as f64
+}
+
+fn main() {
+    println!("ns per packet (ns per path and packet)");
+    print!("{:<20}", "paths x packets");
+    for (path_count, packet_count) in shapes() {
+        print!("{:>16}", format!("{path_count} x {packet_count}"));
+    }
+    println!();
+    for entry in SCHEDULERS {
+        print!("{:<20}", entry.name);
+        for (path_count, packet_count) in shapes() {
+            let best = (0..ROUNDS)
+                .map(|_| round(entry.name, path_count, packet_count))
+                .fold(f64::MAX, f64::min);
+            let per_path = best / f64::from(path_count);
+            print!("{:>16}", format!("{best:.0} ({per_path:.0})"));
+        }
+        println!();
+    }
+}
+
+fn shapes() -> impl Iterator<Item = (u8, u16)> {
+    PATH_COUNTS.into_iter().flat_map(|paths| {
+        FRAME_PACKETS
+            .into_iter()
+            .map(move |packets| (paths, packets))
+    })
+}

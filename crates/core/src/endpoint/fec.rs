@@ -1,0 +1,292 @@
+//! Forward error correction and retransmission: what is sent beside the media, and what comes of
+//! it.
+
+use std::collections::VecDeque;
+
+use anabranch_units::{DataRate, Duration, Instant};
+
+use super::Endpoint;
+use crate::config::SourceLimits;
+use crate::fec::{self, Decoder, FrameToProtect};
+use crate::media::{self, Bandwidth, Frame, FrameId, Retry, Symbol, Taken};
+use crate::path_view::{PathId, PathSet, PathState, PathView};
+use crate::recovery::PacketContent;
+use crate::scheduler::{self, PacketView};
+use crate::wire::{self, MAX_RECOVERED, RecoveredSymbols, RepairHead};
+
+/// In how many reports a recovered symbol is told, so that a lost one costs little.
+const TELLINGS: u8 = 3;
+
+/// What has arrived of the peer's symbols.
+#[derive(Debug, Default)]
+pub(super) struct Receiver {
+    decoder: Decoder,
+    /// The number of the last symbol that arrived.
+    last_symbol: u64,
+    /// Its frame.
+    last_frame: FrameId,
+    /// Recovered symbols that the peer does not know of, and how often it is still to be told.
+    recovered: VecDeque<(u64, u8)>,
+}
+
+impl Endpoint {
+    pub(super) fn on_source_symbol(&mut self, now: Instant, low_bits: u32, symbol: &Symbol<'_>) {
+        let mut receiver = self.fec_receiver.take().unwrap_or_default();
+        let number = wire::expand(low_bits, receiver.last_symbol);
+        receiver.last_symbol = number;
+        receiver.last_frame = symbol.header.frame;
+        receiver
+            .decoder
+            .on_source(number, [&symbol.head(), symbol.payload]);
+        self.take_recovered(now, &mut receiver);
+        self.fec_receiver = Some(receiver);
+    }
+
+    pub(super) fn on_repair_symbol(&mut self, now: Instant, head: RepairHead, bytes: &[u8]) {
+        let mut receiver = self.fec_receiver.take().unwrap_or_default();
+        let header = head.expand(receiver.last_symbol);
+        receiver.decoder.on_repair(header, bytes);
+        self.take_recovered(now, &mut receiver);
+        self.fec_receiver = Some(receiver);
+    }
+
+    fn take_recovered(&mut self, now: Instant, receiver: &mut Receiver) {
+        while let Some((number, bytes)) = receiver.decoder.next_recovered() {
+            let Some(symbol) = Symbol::read(bytes, receiver.last_frame) else {
+                self.counters.malformed_datagrams += 1;
+                continue;
+            };
+            if self.on_fragment(now, &symbol) == Taken::New {
+                self.counters.recovered_fragments += 1;
+            }
+            receiver.recovered.push_back((number, TELLINGS));
+            if receiver.recovered.len() > MAX_RECOVERED {
+                receiver.recovered.pop_front();
+            }
+        }
+    }
+
+    /// Tells the peer what it need not send again.
+    pub(super) fn write_symbols_recovered(&mut self, buf: &mut Vec<u8>) {
+        let Some(receiver) = &mut self.fec_receiver else {
+            return;
+        };
+        let recovered = &mut receiver.recovered;
+        if recovered.is_empty() {
+            return;
+        }
+        wire::write_symbols_recovered(recovered.iter().map(|(number, _)| *number), buf);
+        recovered.retain_mut(|(_, tellings)| {
+            *tellings -= 1;
+            *tellings > 0
+        });
+    }
+
+    pub(super) fn on_symbols_recovered(&mut self, numbers: RecoveredSymbols<'_>) {
+        for low_bits in numbers.iter() {
+            let symbol = wire::expand(low_bits, self.send_buffer.next_symbol());
+            self.send_buffer.on_recovered(symbol);
+        }
+    }
+
+    /// Adds to a frame that has just been queued what the policy says.
+    pub(super) fn protect(&mut self, now: Instant, id: FrameId, frame: &Frame<'_>) {
+        let Some(mut policy) = self.fec_policy.take() else {
+            return;
+        };
+        self.refresh_views(now);
+        let fragment_bytes = usize::from(self.config.fragment_bytes);
+        let to_protect = FrameToProtect {
+            id,
+            importance: frame.importance,
+            symbol_count: frame.bytes.len().div_ceil(fragment_bytes) as u16,
+            bytes: frame.bytes.len() as u32,
+            deadline: frame.captured_at + self.config.media.deadline,
+        };
+        let session = self.session_view();
+        let protection = policy.protect(now, &to_protect, &session, &self.views);
+        self.fec_policy = Some(policy);
+        self.budget.on_media(now, frame.bytes.len() as u64);
+        let wanted = protection.repair_count();
+        let repair_bytes = self.send_buffer.repair_bytes(id, &protection);
+        let is_key = frame.importance.is_key();
+        let granted = self.budget.grant(now, wanted, repair_bytes, is_key);
+        self.send_buffer.protect(id, &protection, granted);
+    }
+
+    /// Takes note of what the paths carry. The share of it that repairs and retransmissions want
+    /// of the media, if the session has repairs.
+    pub(super) fn note_bandwidth(
+        &mut self,
+        bandwidth: Bandwidth,
+        backlog_bytes: u64,
+    ) -> Option<f64> {
+        self.fec_policy.as_ref()?;
+        // A source that does not follow may fill the paths, one that does leaves a margin.
+        let media = &self.config.media;
+        let rate = match media.source {
+            SourceLimits::Fixed => {
+                let payload_bytes = f64::from(self.config.fragment_bytes);
+                bandwidth
+                    .total
+                    .mul_f64(payload_bytes / f64::from(self.max_packet_bytes()))
+            }
+            SourceLimits::Adaptive { .. } => media::target_total(media, bandwidth, backlog_bytes),
+        };
+        self.budget.set_rate(rate);
+        Some(self.budget.overhead())
+    }
+
+    /// Writes a repair, if it is still of use.
+    pub(super) fn write_repair(
+        &mut self,
+        id: PathId,
+        packet: &PacketView,
+        buf: &mut Vec<u8>,
+    ) -> Option<PacketContent> {
+        let (frame, repair) = (packet.frame, packet.fragment);
+        let window = self.send_buffer.take_repair(frame, repair)?;
+        let start = buf.len();
+        let path = &mut self.paths[id.index()];
+        path.write_tracked_header(buf);
+        wire::write_repair(window, buf);
+        let symbols = self.send_buffer.symbols(window);
+        let heads = &mut self.scratch.symbol_heads;
+        heads.clear();
+        heads.extend(symbols.clone().map(|symbol| symbol.as_symbol().head()));
+        let parts = heads
+            .iter()
+            .zip(symbols)
+            .map(|(head, symbol)| [head.as_slice(), symbol.payload]);
+        fec::encode(window, parts, buf);
+        let bytes = (buf.len() - start) as u64 + u64::from(self.config.overhead_bytes);
+        path.counters.repair_packets += 1;
+        path.counters.repair_bytes += bytes;
+        Some(PacketContent::Repair { frame, repair })
+    }
+
+    /// When another copy of a packet of `bytes` bytes that was lost on `lost_on` could be there, and
+    /// the doubt in it (`docs/algorithms.md`: cost(p*)). It goes by another path, unless that takes
+    /// much longer: then the time for one more try is worth more.
+    pub(super) fn retry(&self, now: Instant, lost_on: PathId, bytes: u32) -> Retry {
+        let usable = |view: &&PathView| view.state.is_usable() && !view.is_standby;
+        let (own, others) = (
+            self.views
+                .iter()
+                .filter(usable)
+                .find(|view| view.id == lost_on),
+            self.views
+                .iter()
+                .filter(usable)
+                .filter(|view| view.id != lost_on),
+        );
+        let cost = |view: &&PathView| cost_of(view, bytes);
+        let other = others.min_by_key(cost);
+        let is_own_better = |other: &PathView| {
+            own.is_some_and(|own| {
+                own.state == PathState::Active
+                    && cost_of(own, bytes).mul_f64(OWN_PATH_PENALTY) < cost_of(other, bytes)
+            })
+        };
+        let (best, avoid) = match other {
+            Some(other) if is_own_better(other) => (own, PathSet::EMPTY),
+            Some(other) => (Some(other), PathSet::only(lost_on)),
+            None => (own, PathSet::only(lost_on)),
+        };
+        // With no path at all it waits for one: whether that is too late, time will tell.
+        let arrives_at = now + best.map_or(Duration::ZERO, |view| cost_of(view, bytes));
+        let doubt = best.map_or(Duration::ZERO, |view| view.rtt_variation * 2);
+        let told_after = best.map_or(Duration::ZERO, |view| {
+            self.paths[view.id.index()].recovery.rtt().time_threshold()
+        });
+        Retry {
+            now,
+            arrives_at,
+            doubt,
+            avoid,
+            told_after,
+        }
+    }
+
+    /// Judges again the lost fragments for which repairs have come too late or not at all.
+    pub(super) fn retry_disappointed(&mut self, now: Instant) {
+        if self.send_buffer.waits_until().is_none() {
+            return;
+        }
+        self.refresh_views(now);
+        while let Some(copy) = self.send_buffer.next_disappointed(now) {
+            self.judge(now, copy, self.max_packet_bytes());
+            self.is_schedule_due = true;
+        }
+    }
+
+    /// A retransmission has just left on `path`. Queues a copy of it, if it is the last that can
+    /// make the deadline: on another path that makes it too, else on the same.
+    pub(super) fn on_retransmitted(&mut self, now: Instant, path: PathId, packet: &PacketView) {
+        if self.fec_policy.is_some() {
+            self.budget.on_retransmission(now, u64::from(packet.bytes));
+        }
+        if !self
+            .send_buffer
+            .take_doubling(packet.frame, packet.fragment)
+        {
+            return;
+        }
+        self.refresh_views(now);
+        let is_late = |view: &&PathView| {
+            let arrives_at = now + cost_of(view, packet.bytes);
+            packet
+                .deadline
+                .is_some_and(|deadline| arrives_at > deadline)
+        };
+        let others = self.views.iter().filter(|view| view.id != path);
+        let has_other = others
+            .filter(|view| view.state == PathState::Active)
+            .any(|view| !is_late(&view));
+        let is_avoided = |view: &&PathView| (view.id == path) == has_other || is_late(view);
+        let avoided = self.views.iter().filter(is_avoided).map(|view| view.id);
+        let avoid: PathSet = avoided.collect();
+        self.send_buffer
+            .queue_again(packet.frame, packet.fragment, avoid);
+        self.is_schedule_due = true;
+    }
+
+    /// When more waits than leaves before its deadline, frames that no other needs make way.
+    pub(super) fn give_up_disposable(&mut self, now: Instant) {
+        if !self.send_buffer.has_disposable() {
+            return;
+        }
+        self.refresh_views(now);
+        let active = || {
+            let views = self.views.iter();
+            views.filter(|view| view.state == PathState::Active)
+        };
+        let rtt = |view: &PathView| view.smoothed_rtt.unwrap_or(PathView::UNKNOWN_RTT);
+        let Some(one_way) = active().map(|view| rtt(view) / 2).min() else {
+            return;
+        };
+        let rate: DataRate = active().map(PathView::drain_rate).sum();
+        let time_left = self.config.media.deadline.saturating_sub(one_way);
+        let excess_bytes = self
+            .backlog_bytes()
+            .saturating_sub(rate.bytes_in(time_left));
+        if excess_bytes == 0 {
+            return;
+        }
+        let (paths, events) = (&mut self.paths, &mut self.events);
+        let counters = &mut self.counters;
+        self.send_buffer.give_up_disposable(excess_bytes, |id| {
+            paths.iter_mut().for_each(|path| path.unbind_frame(id));
+            counters.frames_late += 1;
+            events.push_back(super::Event::late(id));
+        });
+    }
+}
+
+/// What was lost on a path goes by another, unless that costs more than so many times as much.
+const OWN_PATH_PENALTY: f64 = 1.25;
+
+/// What a retransmission costs on a path.
+fn cost_of(view: &PathView, bytes: u32) -> Duration {
+    scheduler::retransmission_cost(view, u64::from(bytes))
+}

@@ -1,0 +1,141 @@
+//! What repairs may cost: media, repairs and retransmissions together stay below a rate.
+
+use anabranch_units::{DataRate, Duration, Instant};
+
+/// Time constant of the shares that the encoder's target leaves room for.
+const MEMORY: Duration = Duration::from_secs(1);
+/// So much of the rate may be saved up, and repairs of a key frame may borrow.
+const BURST: Duration = Duration::from_millis(100);
+/// Media above the rate is held against repairs for so long and no longer.
+const MAX_DEBT: Duration = Duration::from_millis(500);
+
+/// An account of bytes of payload. Repairs are paid from what media and retransmissions leave.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    at: Instant,
+    rate: DataRate,
+    /// What may be sent now; negative when more has been.
+    credit_bytes: f64,
+    /// Bytes that fade over [`MEMORY`].
+    media_bytes: f64,
+    wanted_bytes: f64,
+    retransmitted_bytes: f64,
+}
+
+impl Budget {
+    pub(crate) fn new(now: Instant) -> Self {
+        Budget {
+            at: now,
+            rate: DataRate::ZERO,
+            credit_bytes: 0.0,
+            media_bytes: 0.0,
+            wanted_bytes: 0.0,
+            retransmitted_bytes: 0.0,
+        }
+    }
+
+    /// From now on so much may be sent.
+    pub(crate) fn set_rate(&mut self, rate: DataRate) {
+        self.rate = rate;
+    }
+
+    pub(crate) fn on_media(&mut self, now: Instant, bytes: u64) {
+        self.advance(now);
+        self.media_bytes += bytes as f64;
+        self.charge(bytes as f64);
+    }
+
+    pub(crate) fn on_retransmission(&mut self, now: Instant, bytes: u64) {
+        self.advance(now);
+        self.retransmitted_bytes += bytes as f64;
+        self.charge(bytes as f64);
+    }
+
+    /// How many of the repairs that are wanted, of so many bytes each, there is room for.
+    pub(crate) fn grant(&mut self, now: Instant, wanted: u16, bytes: u64, is_key: bool) -> u16 {
+        self.advance(now);
+        let bytes = bytes.max(1) as f64;
+        self.wanted_bytes += f64::from(wanted) * bytes;
+        let borrowed = if is_key { self.span_bytes(BURST) } else { 0.0 };
+        let room = ((self.credit_bytes + borrowed) / bytes).max(0.0);
+        let granted = wanted.min(room as u16);
+        self.charge(f64::from(granted) * bytes);
+        granted
+    }
+
+    /// Bytes of wanted repairs and of retransmissions per byte of media, over about a second.
+    pub(crate) fn overhead(&self) -> f64 {
+        match self.media_bytes > 0.0 {
+            true => ((self.wanted_bytes + self.retransmitted_bytes) / self.media_bytes).min(1.0),
+            false => 0.0,
+        }
+    }
+
+    fn span_bytes(&self, span: Duration) -> f64 {
+        self.rate.bytes_in(span) as f64
+    }
+
+    fn charge(&mut self, bytes: f64) {
+        self.credit_bytes = (self.credit_bytes - bytes).max(-self.span_bytes(MAX_DEBT));
+    }
+
+    fn advance(&mut self, now: Instant) {
+        let elapsed = now.saturating_since(self.at);
+        if elapsed.is_zero() {
+            return;
+        }
+        self.at = now;
+        let earned = self.rate.bits_per_second() as f64 / 8.0 * elapsed.as_secs_f64();
+        self.credit_bytes = (self.credit_bytes + earned).min(self.span_bytes(BURST));
+        let fading = libm::exp(-elapsed.as_secs_f64() / MEMORY.as_secs_f64());
+        self.media_bytes *= fading;
+        self.wanted_bytes *= fading;
+        self.retransmitted_bytes *= fading;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: DataRate = DataRate::from_bits_per_second(8_000_000);
+
+    /// Frames of so many bytes every 40 ms for ten seconds, for each of which ten repairs of 1000
+    /// bytes are wanted: the bytes of the repairs, and the overhead.
+    fn run(media_bytes: u64) -> (u64, f64) {
+        let mut budget = Budget::new(Instant::ZERO);
+        budget.set_rate(RATE);
+        let mut granted = 0;
+        for frame in 0..250 {
+            let now = Instant::from_millis(frame * 40);
+            budget.on_media(now, media_bytes);
+            granted += u64::from(budget.grant(now, 10, 1_000, false)) * 1_000;
+        }
+        (granted, budget.overhead())
+    }
+
+    #[test]
+    fn repairs_get_what_media_leaves_of_the_rate() {
+        // 1 MB/s is 40 kB a frame: there is room for ten, for five and for none.
+        assert_eq!(run(30_000).0, 2_460_000, "once the first frame is paid");
+        let (granted, _) = run(35_000);
+        assert!((1_200_000..=1_250_000).contains(&granted), "{granted}");
+        assert_eq!(run(41_000).0, 0);
+    }
+
+    #[test]
+    fn the_overhead_is_what_is_wanted_though_it_is_not_granted() {
+        let (_, overhead) = run(41_000);
+        assert!((overhead - 10.0 / 41.0).abs() < 1e-3, "{overhead}");
+        assert_eq!(Budget::new(Instant::ZERO).overhead(), 0.0);
+    }
+
+    #[test]
+    fn a_key_frame_may_borrow() {
+        let mut budget = Budget::new(Instant::ZERO);
+        budget.set_rate(RATE);
+        assert_eq!(budget.grant(Instant::ZERO, 10, 1_000, false), 0);
+        assert_eq!(budget.grant(Instant::ZERO, 200, 1_000, true), 100);
+        assert_eq!(budget.grant(Instant::ZERO, 200, 1_000, true), 0);
+    }
+}

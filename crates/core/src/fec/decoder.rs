@@ -1,0 +1,157 @@
+//! The receiver's side of the code: what arrived goes in, what was lost comes out.
+
+use std::collections::VecDeque;
+use std::mem;
+
+use super::RepairHeader;
+use super::elimination::Elimination;
+
+/// Symbols that are remembered, counted back from the highest number heard of: a quarter of a
+/// second at 50 Mbit/s.
+const RETAINED_SYMBOLS: u64 = 1_024;
+
+/// Recovers lost symbols from repair symbols, of blocks and of sliding windows alike.
+///
+/// A symbol is recovered as soon as what has arrived determines it. Without losses a repair symbol
+/// costs a look at its window. What a peer can make this cost is bounded: the newest 1,024 symbols
+/// and 128 repair symbols are kept, at most 128 unknown symbols are solved for at once (for more,
+/// the oldest are given up), and each recovery uses up a repair symbol. One packet may complete
+/// many: at worst 127 symbols, each a sum of 254 others.
+#[derive(Debug)]
+pub struct Decoder {
+    /// A ring: a symbol is at its number modulo the length.
+    symbols: Vec<Symbol>,
+    /// The number after the highest heard of.
+    end: u64,
+    elimination: Elimination,
+    /// At most the lowest number in any window of the elimination's.
+    oldest_needed: u64,
+    recovered: VecDeque<u64>,
+    missing: Vec<u64>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Symbol {
+    number: u64,
+    is_known: bool,
+    bytes: Vec<u8>,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Decoder::new()
+    }
+}
+
+impl Decoder {
+    /// A decoder that has heard of nothing. Buffers grow as symbols arrive and are used again.
+    pub fn new() -> Self {
+        Decoder {
+            symbols: vec![Symbol::default(); RETAINED_SYMBOLS as usize],
+            end: 0,
+            elimination: Elimination::default(),
+            oldest_needed: u64::MAX,
+            recovered: VecDeque::new(),
+            missing: Vec::new(),
+        }
+    }
+
+    /// A symbol has arrived; the two parts follow one another. Answers whether it was unknown
+    /// before: `false` for what arrived or was recovered already, and for what is forgotten.
+    pub fn on_source(&mut self, number: u64, parts: [&[u8]; 2]) -> bool {
+        let Some(end) = number.checked_add(1) else {
+            return false;
+        };
+        self.advance(end);
+        if number < self.floor() || known(&self.symbols, number).is_some() {
+            return false;
+        }
+        let symbol = &mut self.symbols[slot(number)];
+        symbol.number = number;
+        symbol.is_known = true;
+        symbol.bytes.clear();
+        symbol.bytes.extend_from_slice(parts[0]);
+        symbol.bytes.extend_from_slice(parts[1]);
+        if self.oldest_needed != u64::MAX {
+            self.elimination.remove_unknown(number);
+            self.recover();
+        }
+        true
+    }
+
+    /// A repair symbol has arrived. One that no sender can mean is ignored.
+    pub fn on_repair(&mut self, repair: RepairHeader, bytes: &[u8]) {
+        let Some(end) = repair.end() else {
+            return;
+        };
+        self.advance(end);
+        if repair.first < self.floor() {
+            return;
+        }
+        self.missing.clear();
+        let is_missing = |&number: &u64| known(&self.symbols, number).is_none();
+        self.missing.extend((repair.first..end).filter(is_missing));
+        if !self.missing.is_empty() {
+            self.elimination.insert(repair, bytes, &self.missing);
+            self.recover();
+        }
+    }
+
+    /// A lost symbol that became known, each once, with its number. It ends with the zeros it was
+    /// padded with: its true length must be told by what is in it.
+    pub fn next_recovered(&mut self) -> Option<(u64, &[u8])> {
+        while let Some(number) = self.recovered.pop_front() {
+            if known(&self.symbols, number).is_some() {
+                return known(&self.symbols, number).map(|bytes| (number, bytes));
+            }
+        }
+        None
+    }
+
+    /// The lowest number that is not forgotten.
+    fn floor(&self) -> u64 {
+        self.end.saturating_sub(RETAINED_SYMBOLS)
+    }
+
+    fn advance(&mut self, end: u64) {
+        self.end = self.end.max(end);
+        let floor = self.floor();
+        if self.oldest_needed < floor {
+            self.elimination.forget_before(floor);
+            self.oldest_needed = self.elimination.oldest().unwrap_or(u64::MAX);
+        }
+    }
+
+    fn recover(&mut self) {
+        while let Some((row, number)) = self.elimination.solved() {
+            let mut bytes = mem::take(&mut self.symbols[slot(number)].bytes);
+            bytes.clear();
+            let others = |other| known(&self.symbols, other).unwrap_or_default();
+            self.elimination.evaluate((row, number), others, &mut bytes);
+            self.symbols[slot(number)] = Symbol {
+                number,
+                is_known: true,
+                bytes,
+            };
+            self.elimination.remove_unknown(number);
+            if self.recovered.len() as u64 == RETAINED_SYMBOLS {
+                self.recovered.pop_front();
+            }
+            self.recovered.push_back(number);
+        }
+        self.oldest_needed = self.elimination.oldest().unwrap_or(u64::MAX);
+    }
+}
+
+fn slot(number: u64) -> usize {
+    (number % RETAINED_SYMBOLS) as usize
+}
+
+/// The symbol's bytes if it is there. What is forgotten may be there still.
+fn known(symbols: &[Symbol], number: u64) -> Option<&[u8]> {
+    let symbol = &symbols[slot(number)];
+    (symbol.is_known && symbol.number == number).then_some(&symbol.bytes[..])
+}
+
+#[cfg(test)]
+mod tests;

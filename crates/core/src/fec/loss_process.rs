@@ -1,0 +1,212 @@
+//! What the losses of a path are like: how many, and how many in a row.
+//!
+//! Bursts are those of Gilbert's model (E. N. Gilbert, "Capacity of a Burst-Noise Channel", Bell
+//! System Technical Journal 39, 1960) in its simple form: all packets are lost in the bad state
+//! and none in the good one, so the mean burst is `1 / P(loss -> arrival)`.
+
+use anabranch_units::{Duration, Instant};
+
+/// Time constant of the ratio.
+const RATIO_MEMORY: Duration = Duration::from_secs(1);
+/// Time constant of the burst length: losses are few. It is ten times the other.
+const BURST_MEMORY: Duration = Duration::from_secs(10);
+/// For so many seconds the highest ratio is remembered.
+const PEAK_SECONDS: usize = 10;
+/// Fewer packets than these within the ratio's memory (200 kbit/s) tell little: those that are
+/// wanting count as arrived.
+const MIN_PACKETS: f64 = 20.0;
+
+/// Follows the fates of a path's packets, each acknowledged or lost, in the order of their numbers.
+#[derive(Clone, Debug, Default)]
+pub struct LossProcess {
+    at: Instant,
+    /// Packets and losses, fading over [`RATIO_MEMORY`].
+    packet_count: f64,
+    lost_count: f64,
+    /// Losses and bursts, fading over [`BURST_MEMORY`].
+    burst_lost_count: f64,
+    burst_count: f64,
+    is_last_lost: bool,
+    /// The highest ratio of each of the last seconds, by the second modulo the length. It is
+    /// entered at losses alone: in between, the ratio falls.
+    peaks: [f64; PEAK_SECONDS],
+}
+
+impl LossProcess {
+    /// A path of which nothing is known: it loses nothing.
+    pub fn new() -> Self {
+        LossProcess::default()
+    }
+
+    /// The fate of the next packet is known. Constant work; `now` must not go backwards.
+    pub fn on_fate(&mut self, now: Instant, is_lost: bool) {
+        self.forget_until(now);
+        self.packet_count += 1.0;
+        if is_lost {
+            self.lost_count += 1.0;
+            self.burst_lost_count += 1.0;
+            if !self.is_last_lost {
+                self.burst_count += 1.0;
+            }
+            let peak = &mut self.peaks[second(now) as usize % PEAK_SECONDS];
+            *peak = peak.max(self.lost_count / self.packet_count.max(MIN_PACKETS));
+        }
+        self.is_last_lost = is_lost;
+    }
+
+    /// Share of packets lost, over about a second.
+    pub fn ratio(&self) -> f64 {
+        self.lost_count / self.packet_count.max(MIN_PACKETS)
+    }
+
+    /// The highest ratio of the last ten seconds; zero if nothing was lost in them.
+    pub fn recent_max(&self) -> f64 {
+        self.peaks.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// Mean number of packets lost in a row, at least 1, over about ten seconds.
+    pub fn burst_packets(&self) -> f64 {
+        match self.burst_count > 0.0 {
+            true => (self.burst_lost_count / self.burst_count).max(1.0),
+            false => 1.0,
+        }
+    }
+
+    fn forget_until(&mut self, now: Instant) {
+        let elapsed = now.saturating_since(self.at);
+        if elapsed.is_zero() {
+            return;
+        }
+        let fading = libm::exp(-elapsed.as_secs_f64() / BURST_MEMORY.as_secs_f64());
+        self.burst_lost_count *= fading;
+        self.burst_count *= fading;
+        let faster = libm::exp(-elapsed.as_secs_f64() / RATIO_MEMORY.as_secs_f64());
+        self.packet_count *= faster;
+        self.lost_count *= faster;
+        let begun = second(now) - second(self.at);
+        for later in (1..=begun).take(PEAK_SECONDS) {
+            self.peaks[(second(self.at) + later) as usize % PEAK_SECONDS] = 0.0;
+        }
+        self.at = now;
+    }
+}
+
+fn second(at: Instant) -> u64 {
+    at.as_micros() / 1_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_units::{Rng, Seed};
+
+    use super::*;
+
+    fn at(packet: u64, gap: Duration) -> Instant {
+        Instant::from_nanos(packet * gap.as_nanos())
+    }
+
+    /// Gilbert's losses with mean burst `b` and ratio `p`.
+    struct Channel {
+        rng: Rng,
+        is_bad: bool,
+        p: f64,
+        b: f64,
+    }
+
+    impl Channel {
+        fn new(p: f64, b: f64) -> Self {
+            Channel {
+                rng: Seed(11).rng(),
+                is_bad: false,
+                p,
+                b,
+            }
+        }
+
+        fn is_next_lost(&mut self) -> bool {
+            let end = 1.0 / self.b;
+            let begin = self.p * end / (1.0 - self.p);
+            self.is_bad = self.rng.chance(if self.is_bad { 1.0 - end } else { begin });
+            self.is_bad
+        }
+    }
+
+    const GAP: Duration = Duration::from_millis(2);
+
+    #[test]
+    fn ratio_and_bursts_are_those_of_the_channel() {
+        for (p, b) in [(0.05, 1.0 / 0.95), (0.1, 3.0), (0.02, 8.0)] {
+            let (mut channel, mut process) = (Channel::new(p, b), LossProcess::new());
+            let (mut ratios, mut bursts, mut samples) = (0.0, 0.0, 0.0);
+            for packet in 0..400_000 {
+                process.on_fate(at(packet, GAP), channel.is_next_lost());
+                if packet % 500 == 0 && packet > 10_000 {
+                    ratios += process.ratio();
+                    bursts += process.burst_packets();
+                    samples += 1.0;
+                }
+            }
+            let (ratio, burst) = (ratios / samples, bursts / samples);
+            assert!((ratio / p - 1.0).abs() < 0.06, "{ratio} for {p}");
+            assert!((burst / b - 1.0).abs() < 0.06, "{burst} for {b}");
+        }
+    }
+
+    #[test]
+    fn a_step_of_loss_is_seen_within_a_second_and_a_half() {
+        let mut process = LossProcess::new();
+        for packet in 0..5_000 {
+            process.on_fate(at(packet, GAP), false);
+        }
+        assert_eq!((process.ratio(), process.recent_max()), (0.0, 0.0));
+        for packet in 5_000..5_750 {
+            process.on_fate(at(packet, GAP), packet % 20 == 0);
+        }
+        // 1 - exp(-1.5) = 78 % of the step.
+        assert!(
+            (0.036..0.042).contains(&process.ratio()),
+            "{}",
+            process.ratio()
+        );
+        assert!(process.recent_max() >= process.ratio());
+    }
+
+    #[test]
+    fn the_peak_is_kept_for_nine_seconds_and_gone_after_ten() {
+        let mut process = LossProcess::new();
+        for packet in 0..1_000 {
+            process.on_fate(at(packet, GAP), packet > 100 && packet % 10 == 0);
+        }
+        let peak = process.recent_max();
+        assert!((0.08..0.12).contains(&peak), "{peak}");
+        let last_loss = 990;
+        for packet in 1_000..=last_loss + 5_000 {
+            process.on_fate(at(packet, GAP), false);
+            if packet < last_loss + 4_500 {
+                assert_eq!(process.recent_max(), peak);
+            }
+        }
+        assert_eq!(process.recent_max(), 0.0);
+        assert!(process.ratio() < 1e-5);
+    }
+
+    #[test]
+    fn one_loss_among_the_first_packets_is_not_all_packets() {
+        let mut process = LossProcess::new();
+        process.on_fate(at(0, GAP), true);
+        assert_eq!(process.ratio(), 0.05);
+        assert_eq!(process.burst_packets(), 1.0);
+    }
+
+    #[test]
+    fn an_hour_of_silence_forgets_all_but_the_last_fate() {
+        let mut process = LossProcess::new();
+        for packet in 0..100 {
+            process.on_fate(at(packet, GAP), true);
+        }
+        assert!((100.0..101.5).contains(&process.burst_packets()));
+        process.on_fate(Instant::from_nanos(3_600_000_000_000), false);
+        assert_eq!(process.recent_max(), 0.0);
+        assert!(process.ratio() < 1e-12 && process.burst_packets() >= 1.0);
+    }
+}

@@ -1,0 +1,91 @@
+//! The policies, one a file, and what they share.
+
+pub(super) mod adaptive;
+#[cfg(test)]
+mod contract;
+pub(super) mod fixed;
+pub(super) mod frame;
+mod pace;
+pub(super) mod webrtc;
+pub(super) mod window;
+
+use anabranch_units::Duration;
+
+use super::MAX_WINDOW;
+use super::rate::{KEY_FRAME_RESIDUAL, LossModel, OTHER_FRAME_RESIDUAL, repair_count};
+use crate::path_view::{PathState, PathView};
+
+/// Most repairs for a symbol, over time.
+const MAX_OVERHEAD: f64 = 0.5;
+/// How many repairs may be sent ahead of that: a window of the largest overhead.
+const MAX_AHEAD: f64 = 64.0;
+
+/// Keeps repairs below [`MAX_OVERHEAD`] of the symbols.
+#[derive(Debug)]
+struct Allowance {
+    repairs: f64,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Allowance { repairs: MAX_AHEAD }
+    }
+}
+
+impl Allowance {
+    /// So many symbols have been queued.
+    fn earn(&mut self, symbol_count: u16) {
+        let earned = f64::from(symbol_count) * MAX_OVERHEAD;
+        self.repairs = (self.repairs + earned).min(MAX_AHEAD.max(earned));
+    }
+
+    /// As many of these repairs as are allowed.
+    fn spend(&mut self, repairs: u16) -> u16 {
+        let allowed = repairs.min(self.repairs as u16);
+        self.repairs -= f64::from(allowed);
+        allowed
+    }
+}
+
+/// The share of blocks that may stay incomplete.
+fn residual(is_key: bool) -> f64 {
+    match is_key {
+        true => KEY_FRAME_RESIDUAL,
+        false => OTHER_FRAME_RESIDUAL,
+    }
+}
+
+/// The losses that packets spread over all active paths see: each path's worst of the last ten
+/// seconds, by its share of the bandwidth. Of a burst they see that share too.
+fn losses(paths: &[PathView]) -> LossModel {
+    let active = || paths.iter().filter(|path| path.state == PathState::Active);
+    let rate = |path: &PathView| path.bandwidth.bits_per_second().max(1) as f64;
+    let total: f64 = active().map(rate).sum();
+    let (mut ratio, mut weighted_burst) = (0.0, 0.0);
+    for path in active() {
+        let share = rate(path) / total;
+        let lost = share * path.recent_max_loss;
+        ratio += lost;
+        weighted_burst += lost * (1.0 + (path.loss_burst_packets.max(1.0) - 1.0) * share);
+    }
+    LossModel {
+        ratio,
+        burst_packets: match ratio > 0.0 {
+            true => weighted_burst / ratio,
+            false => 1.0,
+        },
+    }
+}
+
+/// Repairs for a frame of its own, which is several blocks if it is larger than a window.
+fn frame_repairs(symbol_count: u16, losses: LossModel, residual: f64) -> u16 {
+    let blocks = symbol_count.div_ceil(MAX_WINDOW).max(1);
+    let of_block = repair_count(symbol_count.div_ceil(blocks), losses, residual);
+    of_block.saturating_mul(blocks).min(symbol_count)
+}
+
+/// The longest round-trip time of the active paths; `None` before the first is known.
+fn longest_rtt(paths: &[PathView]) -> Option<Duration> {
+    let active = paths.iter().filter(|path| path.state == PathState::Active);
+    active.filter_map(|path| path.smoothed_rtt).max()
+}

@@ -1,0 +1,82 @@
+//! `adaptive`: retransmission where there is time for it, else blocks or a sliding window.
+//!
+//! Where two tries fit before the deadline, lost packets are sent again; repairs would only cost.
+//! Where one fits, repairs need to save only what that try would lose too. Frames of at least six
+//! packets are blocks of their own; smaller ones share a sliding window. Frames that no other needs
+//! get nothing, key frames a tenth of the residual loss of others.
+
+use anabranch_units::{Duration, Importance, Instant};
+
+use super::pace::Pace;
+use super::{Allowance, frame_repairs, longest_rtt, losses, residual};
+use crate::congestion::ControllerOptions;
+use crate::fec::rate::is_retransmission_enough;
+use crate::fec::{FecPolicy, FrameToProtect, Protection, SlidingWindow};
+use crate::path_view::{PathState, PathView};
+use crate::session_view::SessionView;
+
+/// From so many symbols on a frame is a block of its own.
+const MIN_BLOCK: u16 = 6;
+/// What a loss takes to be noticed beside the round trip: the receiver's delay and the packets that
+/// have to overtake it.
+const REORDER_WAIT: Duration = Duration::from_millis(10);
+/// One try fits: the repairs leave no more than this to it.
+const MAX_RESIDUAL: f64 = 0.25;
+
+#[derive(Debug, Default)]
+struct Adaptive {
+    allowance: Allowance,
+    pace: Pace,
+}
+
+pub(in crate::fec) fn build(_: &ControllerOptions) -> Box<dyn FecPolicy> {
+    Box::new(Adaptive::default())
+}
+
+/// How many times, at most two, a packet of a frame that leaves now can be sent again in time.
+fn tries(now: Instant, frame: &FrameToProtect, rtt: Duration, variation: Duration) -> u32 {
+    let time_left = frame.deadline.saturating_since(now);
+    // A loss is known after a round trip and an eighth; the last try takes half a one.
+    let fits = |tries: u64| {
+        let spent = rtt.mul_f64(1.125) * tries + rtt / 2;
+        is_retransmission_enough(spent, REORDER_WAIT * tries, time_left, variation * 2)
+    };
+    (1..=2).take_while(|tries| fits(*tries)).count() as u32
+}
+
+impl FecPolicy for Adaptive {
+    fn protect(
+        &mut self,
+        now: Instant,
+        frame: &FrameToProtect,
+        _session: &SessionView,
+        paths: &[PathView],
+    ) -> Protection {
+        self.allowance.earn(frame.symbol_count);
+        self.pace.on_frame(now, frame);
+        let losses = losses(paths);
+        if losses.ratio == 0.0 || frame.importance == Importance::Disposable {
+            return Protection::NONE;
+        }
+        let rtt = longest_rtt(paths).unwrap_or(PathView::UNKNOWN_RTT);
+        let active = paths.iter().filter(|path| path.state == PathState::Active);
+        let variation = active.map(|path| path.rtt_variation).max();
+        let residual = residual(frame.importance.is_key());
+        let residual = match tries(now, frame, rtt, variation.unwrap_or_default()) {
+            0 => residual,
+            1 => (residual / losses.ratio).clamp(residual, MAX_RESIDUAL),
+            _ => return Protection::NONE,
+        };
+        if frame.symbol_count >= MIN_BLOCK {
+            let repairs = frame_repairs(frame.symbol_count, losses, residual);
+            return Protection::of_frame(self.allowance.spend(repairs));
+        }
+        let window = self.pace.slide(now, frame, rtt, losses, residual);
+        window.map_or(Protection::NONE, |window| {
+            Protection::of_window(SlidingWindow {
+                repairs: self.allowance.spend(window.repairs),
+                ..window
+            })
+        })
+    }
+}

@@ -1,0 +1,195 @@
+//! What every policy promises.
+
+use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
+
+use super::super::policy::{FEC_POLICIES, build};
+use super::super::{FecPolicy, FrameToProtect, MAX_WINDOW};
+use crate::media::FrameId;
+use crate::path_view::{PathId, PathView};
+use crate::session_view::SessionView;
+
+/// A path of this round-trip time that has lost so much of late.
+fn path(id: u8, rtt_millis: u64, loss: f64) -> PathView {
+    let rtt = Some(Duration::from_millis(rtt_millis));
+    PathView {
+        id: PathId(id),
+        smoothed_rtt: rtt,
+        latest_rtt: rtt,
+        bandwidth: DataRate::from_megabits_per_second(4),
+        loss_ratio: loss,
+        recent_max_loss: loss,
+        loss_burst_packets: 1.0,
+        ..PathView::default()
+    }
+}
+
+/// A policy, and the frames that it is asked about.
+struct Bed {
+    policy: Box<dyn FecPolicy>,
+    next: u64,
+    symbols: u64,
+    repairs: u64,
+}
+
+impl Bed {
+    fn new(name: &str) -> Self {
+        Bed {
+            policy: build(name).unwrap().expect("not off"),
+            next: 0,
+            symbols: 0,
+            repairs: 0,
+        }
+    }
+
+    /// 25 frames a second, a key frame every 50.
+    fn frame(&mut self, symbol_count: u16, importance: Importance, paths: &[PathView]) -> u16 {
+        let now = Instant::from_millis(self.next * 40);
+        let frame = FrameToProtect {
+            id: FrameId(self.next),
+            importance,
+            symbol_count,
+            bytes: u32::from(symbol_count) * 1_316,
+            deadline: now + Duration::from_millis(500),
+        };
+        let session = SessionView::default();
+        let protection = self.policy.protect(now, &frame, &session, paths);
+        let repairs = protection.repair_count();
+        let window = protection.window.map_or(1, |window| window.symbols);
+        assert!((1..=MAX_WINDOW).contains(&window), "{protection:?}");
+        assert!(
+            protection.frame_repairs <= symbol_count,
+            "m <= k: {protection:?}"
+        );
+        self.next += 1;
+        self.symbols += u64::from(symbol_count);
+        self.repairs += u64::from(repairs);
+        repairs
+    }
+
+    fn run(&mut self, frames: u64, symbol_count: u16, paths: &[PathView]) -> f64 {
+        let (symbols, repairs) = (self.symbols, self.repairs);
+        for _ in 0..frames {
+            let importance = Importance::key_if(self.next.is_multiple_of(50));
+            self.frame(symbol_count, importance, paths);
+        }
+        (self.repairs - repairs) as f64 / (self.symbols - symbols) as f64
+    }
+}
+
+/// Those that ask for the losses, by name.
+fn by_loss() -> impl Iterator<Item = &'static str> {
+    names().filter(|name| *name != "fixed")
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    let names = FEC_POLICIES.iter().map(|entry| entry.name);
+    names.filter(|name| *name != "off")
+}
+
+#[test]
+fn without_loss_there_is_no_repair() {
+    for name in by_loss() {
+        for symbol_count in [1, 4, 10, 300] {
+            let mut bed = Bed::new(name);
+            let paths = [path(0, 150, 0.0), path(1, 600, 0.0)];
+            assert_eq!(bed.run(100, symbol_count, &paths), 0.0, "{name}");
+        }
+    }
+}
+
+#[test]
+fn overhead_is_at_most_half_over_time_whatever_the_losses() {
+    for name in by_loss() {
+        for symbol_count in [1, 4, 10, 300] {
+            let mut bed = Bed::new(name);
+            bed.run(200, symbol_count, &[path(0, 600, 0.9)]);
+            let overhead = bed.run(2_000, symbol_count, &[path(0, 600, 0.9)]);
+            assert!(overhead <= 0.501, "{name} {symbol_count}: {overhead}");
+        }
+    }
+    let mut bed = Bed::new("fixed:overhead=0.25");
+    assert!((bed.run(400, 3, &[]) - 0.25).abs() < 0.01);
+}
+
+#[test]
+fn overhead_is_monotone_in_loss() {
+    for name in by_loss() {
+        for symbol_count in [1, 4, 10, 40] {
+            let mut last = 0.0;
+            for loss in [0.0, 0.002, 0.01, 0.03, 0.05, 0.1, 0.2, 0.4] {
+                let overhead = Bed::new(name).run(500, symbol_count, &[path(0, 400, loss)]);
+                assert!(
+                    overhead >= last,
+                    "{name} {symbol_count} {loss}: {overhead} < {last}"
+                );
+                last = overhead;
+            }
+            assert!(last > 0.1, "{name} {symbol_count}: {last}");
+        }
+    }
+}
+
+#[test]
+fn with_a_round_trip_of_20_ms_adaptive_leaves_all_to_retransmission() {
+    for symbol_count in [1, 4, 10, 300] {
+        let overhead = Bed::new("adaptive").run(200, symbol_count, &[path(0, 20, 0.05)]);
+        assert_eq!(overhead, 0.0);
+    }
+}
+
+#[test]
+fn adaptive_protects_key_frames_better_and_disposable_ones_not_at_all() {
+    let paths = [path(0, 600, 0.05)];
+    let of = |importance| Bed::new("adaptive").frame(20, importance, &paths);
+    // Binomial: P[more than m of 20 + m] <= 1e-3 and 1e-2.
+    assert_eq!((of(Importance::Key), of(Importance::Reference)), (6, 4));
+    assert_eq!(of(Importance::Disposable), 0);
+}
+
+#[test]
+fn adaptive_leaves_to_one_retransmission_what_it_can_save() {
+    // A round trip of 260 ms: one try fits into 500 ms, two do not.
+    let of = |rtt_millis| {
+        let paths = [path(0, rtt_millis, 0.05)];
+        Bed::new("adaptive").frame(20, Importance::Reference, &paths)
+    };
+    assert_eq!((of(600), of(260), of(100)), (4, 2, 0));
+}
+
+#[test]
+fn it_is_a_function_of_what_it_is_told_and_survives_anything() {
+    for name in names() {
+        let run = || {
+            let mut rng: Rng = Seed(9).rng();
+            let mut bed = Bed::new(name);
+            let mut counts = Vec::new();
+            for _ in 0..2_000 {
+                let count = rng.below(4) as u8;
+                let mut paths: Vec<PathView> = (0..count)
+                    .map(|id| path(id, rng.below(3_000), rng.next_f64()))
+                    .collect();
+                if rng.chance(0.1) {
+                    for path in &mut paths {
+                        path.loss_burst_packets = 1e9 * rng.next_f64();
+                        path.bandwidth = DataRate::ZERO;
+                        path.smoothed_rtt = None;
+                    }
+                }
+                let importance = match rng.below(3) {
+                    0 => Importance::Key,
+                    1 => Importance::Reference,
+                    _ => Importance::Disposable,
+                };
+                let symbol_count = 1 + rng.below(u64::from(u16::MAX)) as u16;
+                let symbol_count = if rng.chance(0.9) {
+                    1 + symbol_count % 30
+                } else {
+                    symbol_count
+                };
+                counts.push(bed.frame(symbol_count.max(1), importance, &paths));
+            }
+            counts
+        };
+        assert_eq!(run(), run(), "{name}");
+    }
+}

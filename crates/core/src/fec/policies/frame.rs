@@ -1,0 +1,37 @@
+//! `frame`: each frame is a block of its own, with the fewest repairs that leave the residual loss.
+//!
+//! The residual is one block in a thousand for key frames and one in a hundred for others, under
+//! Gilbert's model of the worst losses of the last ten seconds. Whether a retransmission would come
+//! in time is not asked.
+
+use anabranch_units::Instant;
+
+use super::{Allowance, frame_repairs, losses, residual};
+use crate::congestion::ControllerOptions;
+use crate::fec::{FecPolicy, FrameToProtect, Protection};
+use crate::path_view::PathView;
+use crate::session_view::SessionView;
+
+#[derive(Debug, Default)]
+struct PerFrame {
+    allowance: Allowance,
+}
+
+pub(in crate::fec) fn build(_: &ControllerOptions) -> Box<dyn FecPolicy> {
+    Box::new(PerFrame::default())
+}
+
+impl FecPolicy for PerFrame {
+    fn protect(
+        &mut self,
+        _now: Instant,
+        frame: &FrameToProtect,
+        _session: &SessionView,
+        paths: &[PathView],
+    ) -> Protection {
+        self.allowance.earn(frame.symbol_count);
+        let residual = residual(frame.importance.is_key());
+        let repairs = frame_repairs(frame.symbol_count, losses(paths), residual);
+        Protection::of_frame(self.allowance.spend(repairs))
+    }
+}

@@ -1,0 +1,66 @@
+//! The pace of frames, and the sliding window that fits it.
+
+use anabranch_units::{Duration, Instant};
+
+use super::super::rate::{LossModel, repair_count};
+use super::super::{FrameToProtect, MAX_WINDOW, SlidingWindow};
+
+/// The weight of a new frame in the means.
+const WEIGHT: f64 = 0.05;
+
+/// How often frames come, how large they are, and what is due for them.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    last_at: Option<Instant>,
+    interval_seconds: f64,
+    symbols_per_frame: f64,
+    /// Repairs owed: a fraction of one, after each frame.
+    due: f64,
+}
+
+impl Pace {
+    pub(super) fn on_frame(&mut self, now: Instant, frame: &FrameToProtect) {
+        let symbols = f64::from(frame.symbol_count);
+        let Some(last_at) = self.last_at.replace(now) else {
+            self.symbols_per_frame = symbols;
+            return;
+        };
+        let interval = now.saturating_since(last_at).as_secs_f64();
+        if self.interval_seconds == 0.0 {
+            self.interval_seconds = interval;
+        }
+        self.interval_seconds += WEIGHT * (interval - self.interval_seconds);
+        self.symbols_per_frame += WEIGHT * (symbols - self.symbols_per_frame);
+    }
+
+    /// The repairs that are due after a frame, over as many symbols as fit two round trips (WebRTC
+    /// `fec_controller_default`: frames of a block <= 2 fps RTT) and the time until the frame is
+    /// late. One is sent for every so many symbols, so that of a window as many are lost as its
+    /// `residual` allows.
+    pub(super) fn slide(
+        &mut self,
+        now: Instant,
+        frame: &FrameToProtect,
+        rtt: Duration,
+        losses: LossModel,
+        residual: f64,
+    ) -> Option<SlidingWindow> {
+        let time_left = frame.deadline.saturating_since(now).saturating_sub(rtt / 2);
+        let span = (rtt * 2).min(time_left).as_secs_f64();
+        let frames = match self.interval_seconds > 0.0 {
+            true => (span / self.interval_seconds).max(1.0),
+            false => 1.0,
+        };
+        let symbols = (frames * self.symbols_per_frame).min(f64::from(MAX_WINDOW)) as u16;
+        let symbols = symbols.max(frame.symbol_count).clamp(1, MAX_WINDOW);
+        let of_window = repair_count(symbols, losses, residual);
+        if of_window == 0 {
+            self.due = 0.0;
+            return None;
+        }
+        self.due += f64::from(of_window) / f64::from(symbols) * f64::from(frame.symbol_count);
+        let repairs = self.due as u16;
+        self.due -= f64::from(repairs);
+        (repairs > 0).then_some(SlidingWindow { symbols, repairs })
+    }
+}

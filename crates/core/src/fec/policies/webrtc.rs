@@ -1,0 +1,56 @@
+//! `webrtc`: a share that follows the smoothed loss ratio, as in WebRTC's media optimization.
+//!
+//! *Deviations*: 1.5 p + 0.02 instead of WebRTC's table over loss and bits per frame. Below a
+//! round-trip time of 20 ms retransmission is enough, and so it is for frames of one packet below
+//! 200 ms; in between, protection grows with the round-trip time up to 100 ms, as the hybrid of
+//! NACK and FEC does.
+
+use anabranch_units::{Duration, Instant};
+
+use super::{Allowance, longest_rtt};
+use crate::congestion::ControllerOptions;
+use crate::fec::rate::proportional_repair_count;
+use crate::fec::{FecPolicy, FrameToProtect, Protection};
+use crate::path_view::{PathState, PathView};
+use crate::session_view::SessionView;
+
+/// Below this there is no protection.
+const LOW_RTT: Duration = Duration::from_millis(20);
+/// From this on there is all of it.
+const HIGH_RTT: Duration = Duration::from_millis(100);
+/// Below this, frames of one packet have none.
+const SMALL_FRAME_RTT: Duration = Duration::from_millis(200);
+/// Losses below this, one packet in a thousand, are none.
+const MIN_LOSS_RATIO: f64 = 0.001;
+
+#[derive(Debug, Default)]
+struct WebRtc {
+    allowance: Allowance,
+}
+
+pub(in crate::fec) fn build(_: &ControllerOptions) -> Box<dyn FecPolicy> {
+    Box::new(WebRtc::default())
+}
+
+impl FecPolicy for WebRtc {
+    fn protect(
+        &mut self,
+        _now: Instant,
+        frame: &FrameToProtect,
+        _session: &SessionView,
+        paths: &[PathView],
+    ) -> Protection {
+        self.allowance.earn(frame.symbol_count);
+        let active = paths.iter().filter(|path| path.state == PathState::Active);
+        let ratio = active.map(|path| path.loss_ratio).fold(0.0, f64::max);
+        let rtt = longest_rtt(paths).unwrap_or(PathView::UNKNOWN_RTT);
+        let is_small = frame.symbol_count == 1 && rtt < SMALL_FRAME_RTT;
+        if rtt < LOW_RTT || is_small || ratio < MIN_LOSS_RATIO {
+            return Protection::NONE;
+        }
+        let hybrid = rtt.min(HIGH_RTT).as_secs_f64() / HIGH_RTT.as_secs_f64();
+        let is_key = frame.importance.is_key();
+        let repairs = proportional_repair_count(frame.symbol_count, ratio * hybrid, is_key);
+        Protection::of_frame(self.allowance.spend(repairs))
+    }
+}

@@ -1,0 +1,46 @@
+//! `window`: repairs over a window that slides over the last symbols, whatever their frames.
+//!
+//! For streams of many small frames, as MPEG-TS packet by packet: a block of one symbol can only be
+//! protected by a copy, a window of twenty by a repair for every few. The window is as long as the
+//! time until a frame is late allows, and at most two round trips.
+
+use anabranch_units::Instant;
+
+use super::pace::Pace;
+use super::{Allowance, longest_rtt, losses, residual};
+use crate::congestion::ControllerOptions;
+use crate::fec::{FecPolicy, FrameToProtect, Protection, SlidingWindow};
+use crate::path_view::PathView;
+use crate::session_view::SessionView;
+
+#[derive(Debug, Default)]
+struct Sliding {
+    allowance: Allowance,
+    pace: Pace,
+}
+
+pub(in crate::fec) fn build(_: &ControllerOptions) -> Box<dyn FecPolicy> {
+    Box::new(Sliding::default())
+}
+
+impl FecPolicy for Sliding {
+    fn protect(
+        &mut self,
+        now: Instant,
+        frame: &FrameToProtect,
+        _session: &SessionView,
+        paths: &[PathView],
+    ) -> Protection {
+        self.allowance.earn(frame.symbol_count);
+        self.pace.on_frame(now, frame);
+        let rtt = longest_rtt(paths).unwrap_or(PathView::UNKNOWN_RTT);
+        let residual = residual(frame.importance.is_key());
+        let window = self.pace.slide(now, frame, rtt, losses(paths), residual);
+        window.map_or(Protection::NONE, |window| {
+            Protection::of_window(SlidingWindow {
+                repairs: self.allowance.spend(window.repairs),
+                ..window
+            })
+        })
+    }
+}

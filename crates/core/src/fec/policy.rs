@@ -1,0 +1,210 @@
+//! How much forward error correction a session sends: the trait, and every policy by its name.
+
+use core::fmt::Debug;
+
+use anabranch_units::{Importance, Instant};
+
+use super::policies::{adaptive, fixed, frame, webrtc, window};
+use crate::congestion::registry::known_names;
+use crate::congestion::{ControllerOption, ControllerOptions, OptionError};
+use crate::media::FrameId;
+use crate::path_view::PathView;
+use crate::session_view::SessionView;
+
+/// Says what repairs a frame gets. A pure function of what it has been told.
+pub trait FecPolicy: Debug + Send {
+    /// What is to follow `frame`, which has just been queued. Asked once for each frame, in the
+    /// order of sending. The session sends less where the budget is spent.
+    fn protect(
+        &mut self,
+        now: Instant,
+        frame: &FrameToProtect,
+        session: &SessionView,
+        paths: &[PathView],
+    ) -> Protection;
+}
+
+/// A frame that a policy is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameToProtect {
+    /// Which frame.
+    pub id: FrameId,
+    /// What is lost with it.
+    pub importance: Importance,
+    /// How many symbols it has, one a fragment; at least one.
+    pub symbol_count: u16,
+    /// Its bytes of payload.
+    pub bytes: u32,
+    /// When it is of no use any more, or, for a key frame, shown late.
+    pub deadline: Instant,
+}
+
+/// The repairs that a frame gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Protection {
+    /// Repairs over the frame's own symbols.
+    pub frame_repairs: u16,
+    /// Repairs over the last symbols, whatever their frames.
+    pub window: Option<SlidingWindow>,
+}
+
+impl Protection {
+    /// No repairs.
+    pub const NONE: Protection = Protection {
+        frame_repairs: 0,
+        window: None,
+    };
+
+    /// So many repairs over the frame's own symbols.
+    pub const fn of_frame(repairs: u16) -> Self {
+        Protection {
+            frame_repairs: repairs,
+            window: None,
+        }
+    }
+
+    /// Repairs over the last symbols.
+    pub const fn of_window(window: SlidingWindow) -> Self {
+        Protection {
+            frame_repairs: 0,
+            window: Some(window),
+        }
+    }
+
+    /// How many repairs these are together.
+    pub fn repair_count(&self) -> u16 {
+        let of_window = self.window.map_or(0, |window| window.repairs);
+        self.frame_repairs.saturating_add(of_window)
+    }
+}
+
+/// Repairs over the last symbols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlidingWindow {
+    /// How many symbols each covers, those of the frame included.
+    pub symbols: u16,
+    /// How many repairs.
+    pub repairs: u16,
+}
+
+/// An entry of the registry.
+#[derive(Clone, Copy)]
+pub struct FecPolicyEntry {
+    /// The name used in scenario files and on the command line.
+    pub name: &'static str,
+    /// One line on what it is.
+    pub summary: &'static str,
+    /// What may be set of it, as in `fixed:overhead=0.25`.
+    pub options: &'static [ControllerOption],
+    build: fn(&ControllerOptions) -> Option<Box<dyn FecPolicy>>,
+}
+
+impl Debug for FecPolicyEntry {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Every policy there is, by name.
+pub const FEC_POLICIES: &[FecPolicyEntry] = &[
+    FecPolicyEntry {
+        name: "adaptive",
+        summary: "retransmission where there is time for it, else blocks or a sliding window",
+        options: &[],
+        build: |options| Some(adaptive::build(options)),
+    },
+    FecPolicyEntry {
+        name: "fixed",
+        summary: "a constant share of repairs, whatever the losses",
+        options: fixed::OPTIONS,
+        build: |options| Some(fixed::build(options)),
+    },
+    FecPolicyEntry {
+        name: "frame",
+        summary: "each frame a block of its own, with what recent losses ask for",
+        options: &[],
+        build: |options| Some(frame::build(options)),
+    },
+    FecPolicyEntry {
+        name: "off",
+        summary: "no repairs: lost packets are sent again, or missing (the default)",
+        options: &[],
+        build: |_| None,
+    },
+    FecPolicyEntry {
+        name: "webrtc",
+        summary: "a share that follows the loss ratio, by round-trip time, as in WebRTC",
+        options: &[],
+        build: |options| Some(webrtc::build(options)),
+    },
+    FecPolicyEntry {
+        name: "window",
+        summary: "a window that slides over many small frames",
+        options: &[],
+        build: |options| Some(window::build(options)),
+    },
+];
+
+/// A text that names no policy, or sets an option that the policy does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownFecPolicy {
+    /// No policy has this name.
+    #[error(
+        "no FEC policy is called {name:?}; known are {}",
+        known_names(FEC_POLICIES.iter().map(|entry| entry.name))
+    )]
+    Name {
+        /// The name asked for.
+        name: String,
+    },
+    /// The policy cannot be set so.
+    #[error("{policy}: {error}")]
+    Option {
+        /// The policy.
+        policy: &'static str,
+        /// What is wrong.
+        error: OptionError,
+    },
+}
+
+/// A policy by its name in [`FEC_POLICIES`], with any options behind it; `None` for `off`.
+pub(crate) fn build(text: &str) -> Result<Option<Box<dyn FecPolicy>>, UnknownFecPolicy> {
+    parse(text).map(|(entry, options)| (entry.build)(&options))
+}
+
+/// Whether a session can be set up with this policy: a name, with any options behind it.
+///
+/// # Errors
+/// [`UnknownFecPolicy`], which lists the known names or the policy's options.
+pub fn check(text: &str) -> Result<&'static FecPolicyEntry, UnknownFecPolicy> {
+    parse(text).map(|(entry, _)| entry)
+}
+
+fn parse(text: &str) -> Result<(&'static FecPolicyEntry, ControllerOptions), UnknownFecPolicy> {
+    let (name, options) = text.split_once(':').unwrap_or((text, ""));
+    let entry = FEC_POLICIES.iter().find(|entry| entry.name == name);
+    let entry = entry.ok_or_else(|| UnknownFecPolicy::Name {
+        name: name.to_owned(),
+    })?;
+    let options = ControllerOptions::parse(options, entry.options);
+    let options = options.map_err(|error| UnknownFecPolicy::Option {
+        policy: entry.name,
+        error,
+    })?;
+    Ok((entry, options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_list_what_is_known() {
+        let error = |text| check(text).unwrap_err().to_string();
+        assert!(error("fec").contains("adaptive, fixed, frame, off, webrtc, window"));
+        assert!(error("fixed:rate=1").contains("overhead, window"));
+        assert!(error("off:window=3").starts_with("off: "));
+        assert!(build("fixed:overhead=0.25,window=20").unwrap().is_some());
+        assert!(build("off").unwrap().is_none());
+    }
+}

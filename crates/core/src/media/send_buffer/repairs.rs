@@ -1,0 +1,305 @@
+//! The sender's repairs: which there are, what they cover, and what waits for them.
+
+use std::collections::VecDeque;
+
+use anabranch_units::Instant;
+
+use super::{LostCopy, OutgoingFragment, Retry, SendBuffer};
+use crate::fec::{MAX_ROWS, MAX_WINDOW, Protection, RepairHeader};
+use crate::media::FrameId;
+use crate::path_view::PathSet;
+use crate::scheduler::{PacketKind, PacketView};
+
+/// The most repairs that are remembered until they are settled.
+const MAX_REPAIRS: usize = 1_024;
+
+#[derive(Debug, Default)]
+pub(super) struct Repairs {
+    next_symbol: u64,
+    next_row: u8,
+    /// Repairs that wait or are in flight, oldest first.
+    unsettled: VecDeque<Repair>,
+    /// Lost copies that wait for them.
+    waiting: Vec<(LostCopy, Instant)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Repair {
+    frame: FrameId,
+    /// Counts the frame's repairs.
+    index: u16,
+    /// The symbols that it covers: from the first on, and before the end.
+    first: u64,
+    end: u64,
+    row: u8,
+}
+
+impl Repairs {
+    /// The number of the first of so many new symbols.
+    pub(super) fn number(&mut self, count: u16) -> u64 {
+        let first = self.next_symbol;
+        self.next_symbol += u64::from(count);
+        first
+    }
+
+    pub(super) fn forget_frame(&mut self, id: FrameId) {
+        self.unsettled.retain(|repair| repair.frame != id);
+    }
+
+    fn is_covered(&self, symbol: u64) -> bool {
+        let covers = |repair: &Repair| (repair.first..repair.end).contains(&symbol);
+        self.unsettled.iter().any(covers)
+    }
+
+    fn position(&self, frame: FrameId, index: u16) -> Option<usize> {
+        let is_it = |repair: &Repair| repair.frame == frame && repair.index == index;
+        self.unsettled.iter().position(is_it)
+    }
+
+    fn push(&mut self, frame: FrameId, index: u16, first: u64, end: u64) {
+        if self.unsettled.len() == MAX_REPAIRS {
+            self.unsettled.pop_front();
+        }
+        let row = self.next_row;
+        self.next_row = (row + 1) % MAX_ROWS;
+        self.unsettled.push_back(Repair {
+            frame,
+            index,
+            first,
+            end,
+            row,
+        });
+    }
+}
+
+impl SendBuffer {
+    /// The number that the next symbol gets.
+    pub(crate) fn next_symbol(&self) -> u64 {
+        self.repairs
+            .as_ref()
+            .map_or(0, |repairs| repairs.next_symbol)
+    }
+
+    /// The bytes of payload of each of the repairs that `protection` asks for.
+    pub(crate) fn repair_bytes(&self, id: FrameId, protection: &Protection) -> u64 {
+        let Some(frame) = self.frame(id) else {
+            return 0;
+        };
+        let end = frame.first_symbol + frame.fragments.len() as u64;
+        let symbols = protection.window.map_or(0, |window| window.symbols);
+        let first = end.saturating_sub(u64::from(symbols));
+        let in_window = self
+            .frames
+            .iter()
+            .rev()
+            .take_while(|frame| frame.first_symbol + frame.fragments.len() as u64 > first);
+        let bytes = in_window.map(|frame| frame.bytes.len()).max().unwrap_or(0);
+        bytes.max(frame.bytes.len()).min(self.fragment_bytes) as u64
+    }
+
+    /// Queues repairs behind the newest frame, at most so many.
+    pub(crate) fn protect(&mut self, id: FrameId, protection: &Protection, at_most: u16) {
+        let Some(frame) = self.frame(id) else {
+            return;
+        };
+        let first = frame.first_symbol;
+        let count = frame.fragments.len() as u64;
+        // A frame of more symbols than fit a window is several blocks.
+        let block_count = count.div_ceil(u64::from(MAX_WINDOW));
+        let frame_repairs = protection.frame_repairs.min(at_most);
+        for index in 0..frame_repairs {
+            let block = u64::from(index) % block_count;
+            let start = first + block * count / block_count;
+            let end = first + (block + 1) * count / block_count;
+            self.queue_repair(id, index, start, end);
+        }
+        if let Some(window) = protection.window {
+            let end = first + count;
+            let start = end.saturating_sub(u64::from(window.symbols.min(MAX_WINDOW)));
+            let repairs = window.repairs.min(at_most - frame_repairs);
+            for index in frame_repairs..frame_repairs + repairs {
+                self.queue_repair(id, index, start, end);
+            }
+        }
+    }
+
+    /// Queues one repair over the symbols from `first` on and before `end`, as far as their frames
+    /// are still here.
+    fn queue_repair(&mut self, id: FrameId, index: u16, first: u64, end: u64) {
+        let oldest = self.frames.front().map_or(end, |frame| frame.first_symbol);
+        let first = first.max(oldest);
+        let (Some(newest), true) = (self.frame(id), first < end) else {
+            return;
+        };
+        let (importance, fragment_count) = (newest.importance, newest.fragments.len() as u16);
+        let deadline = newest.captured_at + self.deadline;
+        let mut largest_bytes = 0;
+        let from = self.frame_of(first);
+        for frame in self.frames.range_mut(from..) {
+            if frame.first_symbol >= end {
+                break;
+            }
+            frame.is_protected = true;
+            largest_bytes = largest_bytes.max(frame.bytes.len().min(self.fragment_bytes));
+        }
+        let Some(repairs) = &mut self.repairs else {
+            return;
+        };
+        repairs.push(id, index, first, end);
+        self.waiting.push(PacketView {
+            frame: id,
+            fragment: index,
+            fragment_count,
+            kind: PacketKind::Repair {
+                window: (end - first) as u16,
+            },
+            importance,
+            bytes: largest_bytes as u32 + self.packet_overhead_bytes,
+            deadline: Some(deadline),
+            in_flight_on: PathSet::EMPTY,
+            avoid: PathSet::EMPTY,
+        });
+    }
+
+    /// What a repair that may leave now is to be made of: its window without what has arrived or is
+    /// given up at both of its ends. `None`, and it is forgotten, if nothing is left.
+    pub(crate) fn take_repair(&mut self, frame: FrameId, index: u16) -> Option<RepairHeader> {
+        let position = self.repairs.as_ref()?.position(frame, index)?;
+        let mut repair = self.repairs.as_ref()?.unsettled[position];
+        while repair.first < repair.end && !self.is_wanted(repair.first) {
+            repair.first += 1;
+        }
+        while repair.first < repair.end && !self.is_wanted(repair.end - 1) {
+            repair.end -= 1;
+        }
+        let repairs = self.repairs.as_mut()?;
+        if repair.first == repair.end {
+            repairs.unsettled.remove(position);
+            return None;
+        }
+        repairs.unsettled[position] = repair;
+        Some(RepairHeader {
+            first: repair.first,
+            count: (repair.end - repair.first) as u16,
+            row: repair.row,
+        })
+    }
+
+    /// The symbols of a window that [`SendBuffer::take_repair`] has named.
+    pub(crate) fn symbols(
+        &self,
+        window: RepairHeader,
+    ) -> impl Iterator<Item = OutgoingFragment<'_>> + Clone {
+        let end = window.first + u64::from(window.count);
+        (window.first..end).map(|symbol| {
+            let index = self.frame_of(symbol);
+            let frame = &self.frames[index];
+            let id = FrameId(self.first.0 + index as u64);
+            self.part(frame, id, (symbol - frame.first_symbol) as u16)
+        })
+    }
+
+    /// A repair has arrived, or is lost.
+    pub(crate) fn on_repair_settled(&mut self, frame: FrameId, index: u16) {
+        if let Some(repairs) = &mut self.repairs
+            && let Some(position) = repairs.position(frame, index)
+        {
+            repairs.unsettled.remove(position);
+        }
+    }
+
+    /// The receiver has recovered this symbol: it need not be sent again. Returns whether that is
+    /// news.
+    pub(crate) fn on_recovered(&mut self, symbol: u64) -> bool {
+        let is_kept = self
+            .frames
+            .front()
+            .is_some_and(|frame| frame.first_symbol <= symbol);
+        if !is_kept || symbol >= self.next_symbol() {
+            return false;
+        }
+        let index = self.frame_of(symbol);
+        let frame = &mut self.frames[index];
+        let fragment = (symbol - frame.first_symbol) as usize;
+        let state = &mut frame.fragments[fragment];
+        if core::mem::replace(&mut state.is_acked, true) {
+            return false;
+        }
+        frame.unacked_count -= 1;
+        self.forget_settled();
+        true
+    }
+
+    /// Lets a lost copy wait while repairs that cover it are under way, for as long as another try
+    /// still makes the deadline, and no longer than the fate of a packet sent now takes to be told.
+    pub(super) fn wait_for_repairs(
+        &mut self,
+        copy: LostCopy,
+        retry: Retry,
+        due_at: Instant,
+    ) -> bool {
+        let Some(frame) = self.frame(copy.frame) else {
+            return false;
+        };
+        let symbol = frame.first_symbol + u64::from(copy.fragment);
+        let latest_at = retry.now + due_at.saturating_since(retry.arrives_at + retry.doubt);
+        let until = latest_at.min(retry.now + retry.told_after);
+        let Some(repairs) = &mut self.repairs else {
+            return false;
+        };
+        let waits = until > retry.now && repairs.is_covered(symbol);
+        if waits {
+            repairs.waiting.push((copy, until));
+        }
+        waits
+    }
+
+    /// When [`SendBuffer::next_disappointed`] has something for sure.
+    pub(crate) fn waits_until(&self) -> Option<Instant> {
+        let waiting = &self.repairs.as_ref()?.waiting;
+        waiting.iter().map(|(_, until)| *until).min()
+    }
+
+    /// A lost copy that has waited in vain, or long enough, to be judged again.
+    pub(crate) fn next_disappointed(&mut self, now: Instant) -> Option<LostCopy> {
+        loop {
+            let is_over = |(copy, until): &(LostCopy, Instant)| {
+                let repairs = self.repairs.as_ref()?;
+                let symbol = self.frame(copy.frame)?.first_symbol + u64::from(copy.fragment);
+                (*until > now && repairs.is_covered(symbol)).then_some(())
+            };
+            let waiting = &self.repairs.as_ref()?.waiting;
+            let position = waiting.iter().position(|entry| is_over(entry).is_none())?;
+            let (copy, _) = self.repairs.as_mut()?.waiting.remove(position);
+            let Some(frame) = self.frame_mut(copy.frame) else {
+                continue;
+            };
+            frame.fragments[usize::from(copy.fragment)].is_queued = false;
+            return Some(LostCopy {
+                may_wait: false,
+                ..copy
+            });
+        }
+    }
+
+    /// Whether the symbol's frame is here and wants it at the receiver.
+    fn is_wanted(&self, symbol: u64) -> bool {
+        if self
+            .frames
+            .front()
+            .is_none_or(|frame| frame.first_symbol > symbol)
+        {
+            return false;
+        }
+        let frame = &self.frames[self.frame_of(symbol)];
+        let fragment = (symbol - frame.first_symbol) as usize;
+        !frame.is_given_up && !frame.fragments[fragment].is_acked
+    }
+
+    /// The index of the frame that a symbol is of. There must be one.
+    fn frame_of(&self, symbol: u64) -> usize {
+        self.frames
+            .partition_point(|frame| frame.first_symbol <= symbol)
+            - 1
+    }
+}

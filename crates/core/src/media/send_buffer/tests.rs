@@ -1,0 +1,422 @@
+use super::*;
+
+const NEVER_LATE: Instant = Instant::ZERO;
+const A: PathId = PathId(0);
+const B: PathId = PathId(1);
+
+fn buffer(has_repairs: bool) -> SendBuffer {
+    let deadline = Duration::from_millis(500);
+    SendBuffer::new(
+        1000,
+        60,
+        deadline,
+        RetransmissionCopies::Adaptive,
+        has_repairs,
+    )
+}
+
+/// A copy on `path` is lost, or stuck, and another could be there at this moment.
+fn lose(
+    buffer: &mut SendBuffer,
+    (frame, fragment): (u64, u16),
+    path: PathId,
+    is_stuck: bool,
+    arrives_at: Instant,
+) -> Verdict {
+    let copy = LostCopy {
+        frame: FrameId(frame),
+        fragment,
+        path,
+        is_stuck,
+        may_wait: true,
+    };
+    let retry = Retry {
+        now: Instant::ZERO,
+        arrives_at,
+        doubt: Duration::ZERO,
+        avoid: PathSet::only(A),
+        told_after: Duration::from_millis(100),
+    };
+    buffer.on_lost(copy, retry)
+}
+
+fn buffer_with(frames: &[(u64, bool)]) -> SendBuffer {
+    let mut buffer = buffer(false);
+    for &(captured_millis, is_key) in frames {
+        let captured_at = Instant::from_millis(captured_millis);
+        buffer
+            .push(&Frame {
+                bytes: &[7; 2500],
+                importance: Importance::key_if(is_key),
+                captured_at,
+            })
+            .unwrap();
+    }
+    buffer
+}
+
+fn send_all(buffer: &mut SendBuffer) {
+    for packet in buffer.waiting().to_vec() {
+        buffer.on_sent(packet.frame, packet.fragment, A);
+    }
+    buffer.retain_waiting(|_| true);
+}
+
+#[test]
+fn a_frame_is_cut_into_fragments() {
+    let buffer = buffer_with(&[(0, false)]);
+    let sizes: Vec<u32> = buffer.waiting().iter().map(|packet| packet.bytes).collect();
+    assert_eq!(sizes, [1060, 1060, 560]);
+    let fragment = buffer.fragment(FrameId(0), 2).unwrap();
+    let payload_bytes = fragment.payload.len();
+    assert_eq!((fragment.header.fragment_count, payload_bytes), (3, 500));
+}
+
+#[test]
+fn a_lost_fragment_is_sent_again_before_sources_and_avoids_its_path() {
+    let mut buffer = buffer_with(&[(0, false)]);
+    send_all(&mut buffer);
+    buffer
+        .push(&Frame {
+            bytes: &[1],
+            importance: Importance::Reference,
+            captured_at: Instant::ZERO,
+        })
+        .unwrap();
+    let verdict = lose(&mut buffer, (0, 1), A, false, NEVER_LATE);
+    assert_eq!(verdict, Verdict::SendAgain);
+    let first = buffer.waiting()[0];
+    assert_eq!(
+        (first.fragment, first.kind),
+        (1, PacketKind::Retransmission)
+    );
+    assert!(first.avoid.contains(A) && first.in_flight_on.is_empty());
+    let again = lose(&mut buffer, (0, 1), A, false, NEVER_LATE);
+    assert_eq!(again, Verdict::Settled, "it waits already");
+}
+
+#[test]
+fn arq_what_would_come_late_is_given_up_but_not_a_key_frame() {
+    let mut buffer = buffer_with(&[(0, false), (0, true)]);
+    send_all(&mut buffer);
+    let late = Instant::from_millis(501);
+    assert_eq!(lose(&mut buffer, (0, 0), A, false, late), Verdict::GiveUp);
+    assert_eq!(
+        lose(&mut buffer, (1, 0), A, false, late),
+        Verdict::SendAgain
+    );
+}
+
+#[test]
+fn arq_a_fragment_is_sent_again_three_times_at_most() {
+    let mut buffer = buffer_with(&[(0, false)]);
+    send_all(&mut buffer);
+    for _ in 0..3 {
+        assert_eq!(
+            lose(&mut buffer, (0, 0), A, false, NEVER_LATE),
+            Verdict::SendAgain
+        );
+        send_all(&mut buffer);
+    }
+    assert_eq!(
+        lose(&mut buffer, (0, 0), A, false, NEVER_LATE),
+        Verdict::GiveUp
+    );
+}
+
+#[test]
+fn a_stuck_copy_is_doubled_once_and_its_loss_then_changes_nothing() {
+    let mut buffer = buffer_with(&[(0, false)]);
+    send_all(&mut buffer);
+    assert_eq!(
+        lose(&mut buffer, (0, 0), A, true, NEVER_LATE),
+        Verdict::SendAgain
+    );
+    buffer.on_sent(FrameId(0), 0, B);
+    buffer.retain_waiting(|_| true);
+    assert_eq!(
+        lose(&mut buffer, (0, 0), A, true, NEVER_LATE),
+        Verdict::Settled
+    );
+    assert_eq!(
+        lose(&mut buffer, (0, 0), A, false, NEVER_LATE),
+        Verdict::Settled
+    );
+    assert_eq!(
+        lose(&mut buffer, (0, 0), B, false, NEVER_LATE),
+        Verdict::SendAgain
+    );
+}
+
+#[test]
+fn an_acknowledged_frame_is_forgotten_and_its_late_copies_are_ignored() {
+    let mut buffer = buffer_with(&[(0, false)]);
+    send_all(&mut buffer);
+    for fragment in 0..3 {
+        assert!(buffer.on_acked(FrameId(0), fragment, A));
+    }
+    assert!(buffer.is_empty() && !buffer.on_acked(FrameId(0), 0, B));
+    assert_eq!(buffer.buffered_bytes, 0);
+}
+
+#[test]
+fn arq_nothing_older_than_the_deadline_is_kept_but_the_last_key_frame() {
+    let mut buffer = buffer_with(&[(0, true), (40, false), (80, true), (120, false)]);
+    let mut late = Vec::new();
+    buffer.expire(Instant::from_millis(700), |id| late.push(id.0));
+    assert_eq!(late, [0, 1, 3]);
+    assert!(
+        buffer
+            .waiting()
+            .iter()
+            .all(|packet| packet.frame == FrameId(2))
+    );
+    buffer.expire(Instant::from_secs(6), |id| late.push(id.0));
+    assert!(buffer.is_empty() && late.len() == 4);
+}
+
+#[test]
+fn a_callers_mistake_is_told() {
+    let mut buffer = buffer_with(&[]);
+    let frame = |bytes| Frame {
+        bytes,
+        importance: Importance::Reference,
+        captured_at: Instant::ZERO,
+    };
+    assert_eq!(buffer.push(&frame(&[])), Err(SendFrameError::Empty));
+    let huge = vec![0; MAX_FRAME_BYTES + 1];
+    assert!(matches!(
+        buffer.push(&frame(&huge)),
+        Err(SendFrameError::TooLarge { .. })
+    ));
+}
+
+fn only_wait(verdict: Verdict) {
+    assert_eq!(verdict, Verdict::Wait);
+}
+
+/// A buffer with one frame of three fragments, all sent, and so many repairs for it.
+fn protected(repairs: u16) -> SendBuffer {
+    let mut buffer = buffer(true);
+    push(&mut buffer, 0, Importance::Reference);
+    let protection = crate::fec::Protection::of_frame(repairs);
+    buffer.protect(FrameId(0), &protection, u16::MAX);
+    let repairs_waiting = buffer.waiting().len() - 3;
+    assert_eq!(repairs_waiting, usize::from(repairs));
+    for fragment in 0..3 {
+        buffer.on_sent(FrameId(0), fragment, A);
+    }
+    buffer.retain_waiting(|_| true);
+    buffer
+}
+
+fn push(buffer: &mut SendBuffer, captured_millis: u64, importance: Importance) {
+    let captured_at = Instant::from_millis(captured_millis);
+    let frame = Frame {
+        bytes: &[7; 2500],
+        importance,
+        captured_at,
+    };
+    buffer.push(&frame).unwrap();
+}
+
+#[test]
+fn arq_a_lost_fragment_waits_for_the_repairs_that_may_save_it() {
+    let mut buffer = protected(1);
+    only_wait(lose(
+        &mut buffer,
+        (0, 1),
+        A,
+        false,
+        Instant::from_millis(100),
+    ));
+    assert_eq!(buffer.waits_until(), Some(Instant::from_millis(100)));
+    assert!(buffer.next_disappointed(Instant::from_millis(99)).is_none());
+    assert!(buffer.waiting().is_empty());
+    // The repair is lost too.
+    buffer.on_repair_settled(FrameId(0), 0);
+    let copy = buffer.next_disappointed(Instant::from_millis(99)).unwrap();
+    assert_eq!((copy.fragment, copy.may_wait), (1, false));
+    assert!(buffer.next_disappointed(Instant::from_millis(99)).is_none());
+    let retry = Retry {
+        now: Instant::from_millis(99),
+        arrives_at: Instant::from_millis(150),
+        doubt: Duration::ZERO,
+        avoid: PathSet::only(A),
+        told_after: Duration::from_millis(100),
+    };
+    assert_eq!(buffer.on_lost(copy, retry), Verdict::SendAgain);
+}
+
+#[test]
+fn arq_what_a_repair_has_saved_is_not_sent_again() {
+    let mut buffer = protected(1);
+    only_wait(lose(
+        &mut buffer,
+        (0, 1),
+        A,
+        false,
+        Instant::from_millis(100),
+    ));
+    assert!(buffer.on_recovered(1) && !buffer.on_recovered(1));
+    assert!(!buffer.on_recovered(3) && !buffer.on_recovered(u64::MAX));
+    buffer.on_repair_settled(FrameId(0), 0);
+    let copy = buffer.next_disappointed(Instant::from_millis(200)).unwrap();
+    let retry = Retry {
+        now: Instant::from_millis(200),
+        arrives_at: Instant::from_millis(250),
+        doubt: Duration::ZERO,
+        avoid: PathSet::only(A),
+        told_after: Duration::from_millis(100),
+    };
+    assert_eq!(buffer.on_lost(copy, retry), Verdict::Settled);
+    buffer.on_acked(FrameId(0), 0, A);
+    buffer.on_acked(FrameId(0), 2, A);
+    assert!(buffer.is_empty());
+}
+
+#[test]
+fn arq_a_lost_fragment_does_not_wait_when_that_would_cost_its_last_try() {
+    let mut buffer = protected(1);
+    let at_the_deadline = Instant::from_millis(500);
+    let verdict = lose(&mut buffer, (0, 1), A, false, at_the_deadline);
+    assert_eq!(verdict, Verdict::SendAgain);
+}
+
+#[test]
+fn arq_repairs_may_complete_what_cannot_be_sent_again_in_time() {
+    let too_late = Instant::from_millis(501);
+    let mut buffer = protected(1);
+    assert_eq!(
+        lose(&mut buffer, (0, 1), A, false, too_late),
+        Verdict::Settled
+    );
+    let mut buffer = protected(0);
+    assert_eq!(
+        lose(&mut buffer, (0, 1), A, false, too_late),
+        Verdict::GiveUp
+    );
+}
+
+#[test]
+fn a_repair_covers_what_is_not_known_to_have_arrived() {
+    let mut buffer = protected(2);
+    buffer.on_acked(FrameId(0), 0, A);
+    let window = buffer.take_repair(FrameId(0), 0).unwrap();
+    assert_eq!((window.first, window.count, window.row), (1, 2, 0));
+    let payloads = buffer.symbols(window).map(|symbol| symbol.payload.len());
+    assert_eq!(payloads.collect::<Vec<_>>(), [1000, 500]);
+    buffer.on_acked(FrameId(0), 2, A);
+    let window = buffer.take_repair(FrameId(0), 1).unwrap();
+    assert_eq!((window.first, window.count, window.row), (1, 1, 1));
+    buffer.on_acked(FrameId(0), 1, A);
+    assert_eq!(buffer.take_repair(FrameId(0), 1), None);
+}
+
+#[test]
+fn a_sliding_window_spans_the_frames_that_are_still_kept() {
+    let mut buffer = protected(0);
+    for fragment in 0..3 {
+        buffer.on_acked(FrameId(0), fragment, A);
+    }
+    push(&mut buffer, 40, Importance::Reference);
+    push(&mut buffer, 80, Importance::Reference);
+    let window = crate::fec::SlidingWindow {
+        symbols: 8,
+        repairs: 2,
+    };
+    let protection = crate::fec::Protection::of_window(window);
+    buffer.protect(FrameId(2), &protection, 1);
+    let repair = *buffer.waiting().last().unwrap();
+    assert_eq!(repair.kind, PacketKind::Repair { window: 6 });
+    assert_eq!((repair.frame, repair.fragment), (FrameId(2), 0));
+    assert_eq!(repair.bytes, 1060);
+    let window = buffer.take_repair(FrameId(2), 0).unwrap();
+    assert_eq!((window.first, window.count), (3, 6));
+}
+
+#[test]
+fn a_frame_larger_than_a_window_is_protected_in_blocks() {
+    let mut buffer = buffer(true);
+    let frame = Frame {
+        bytes: &[7; 300_000],
+        importance: Importance::Key,
+        captured_at: Instant::ZERO,
+    };
+    buffer.push(&frame).unwrap();
+    buffer.protect(FrameId(0), &crate::fec::Protection::of_frame(6), u16::MAX);
+    let windows = (0..6).map(|index| buffer.take_repair(FrameId(0), index).unwrap());
+    let windows: Vec<_> = windows.map(|window| (window.first, window.count)).collect();
+    assert_eq!(windows[..3], [(0, 100), (100, 100), (200, 100)]);
+    assert_eq!(windows[3..], windows[..3]);
+}
+
+#[test]
+fn arq_the_last_try_is_doubled_but_not_of_frames_that_no_other_needs() {
+    // Another try would arrive 100 ms after this one, and the deadline is at 500 ms.
+    let in_time = Instant::from_millis(390);
+    let last_try = Instant::from_millis(410);
+    for (importance, arrives_at, expected) in [
+        (Importance::Reference, in_time, false),
+        (Importance::Reference, last_try, true),
+        (Importance::Key, last_try, true),
+        (Importance::Key, Instant::from_secs(1), true),
+        (Importance::Disposable, last_try, false),
+    ] {
+        let mut buffer = buffer(false);
+        push(&mut buffer, 0, importance);
+        send_all(&mut buffer);
+        let verdict = lose(&mut buffer, (0, 1), A, false, arrives_at);
+        assert_eq!(verdict, Verdict::SendAgain);
+        assert_eq!(
+            buffer.take_doubling(FrameId(0), 1),
+            expected,
+            "{importance:?}"
+        );
+        assert!(!buffer.take_doubling(FrameId(0), 1), "once");
+    }
+}
+
+#[test]
+fn arq_the_loss_of_one_of_two_copies_on_a_path_changes_nothing() {
+    let mut buffer = buffer_with(&[(0, false)]);
+    send_all(&mut buffer);
+    lose(&mut buffer, (0, 1), A, false, NEVER_LATE);
+    for _ in 0..2 {
+        buffer.on_sent(FrameId(0), 1, B);
+    }
+    let mut lost = || lose(&mut buffer, (0, 1), B, false, NEVER_LATE);
+    assert_eq!((lost(), lost()), (Verdict::Settled, Verdict::SendAgain));
+}
+
+#[test]
+fn arq_a_frame_that_no_other_needs_is_sent_again_once() {
+    let mut buffer = buffer(false);
+    push(&mut buffer, 0, Importance::Disposable);
+    send_all(&mut buffer);
+    let verdict = lose(&mut buffer, (0, 1), A, false, NEVER_LATE);
+    assert_eq!(verdict, Verdict::SendAgain);
+    send_all(&mut buffer);
+    let verdict = lose(&mut buffer, (0, 1), A, false, NEVER_LATE);
+    assert_eq!(verdict, Verdict::GiveUp);
+}
+
+#[test]
+fn arq_frames_that_no_other_needs_make_way_first() {
+    let mut buffer = buffer(false);
+    for importance in [
+        Importance::Reference,
+        Importance::Disposable,
+        Importance::Disposable,
+        Importance::Key,
+    ] {
+        push(&mut buffer, 0, importance);
+    }
+    let mut late = Vec::new();
+    buffer.give_up_disposable(2_000, |id| late.push(id.0));
+    assert_eq!(late, [2], "the newest, and no more than needed");
+    buffer.give_up_disposable(1_000_000, |id| late.push(id.0));
+    assert_eq!(late, [2, 1]);
+    let mut waiting = buffer.waiting().iter().map(|packet| packet.frame.0);
+    assert!(waiting.all(|frame| frame == 0 || frame == 3));
+}

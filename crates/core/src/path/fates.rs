@@ -1,0 +1,92 @@
+//! Which packets arrived and which are lost, in the order of their numbers.
+
+use std::collections::VecDeque;
+
+use anabranch_units::Instant;
+
+use crate::fec::LossProcess;
+use crate::recovery::Digest;
+
+/// Puts the fates of packets in order before the loss process hears of them: losses are declared
+/// after later packets have arrived, and a burst is told by order alone.
+#[derive(Debug, Default)]
+pub(super) struct Fates {
+    process: LossProcess,
+    /// The fates of the packets from `first` on, as far as they are known.
+    pending: VecDeque<Option<IsLost>>,
+    first: u64,
+}
+
+type IsLost = bool;
+
+impl Fates {
+    pub(super) fn process(&self) -> &LossProcess {
+        &self.process
+    }
+
+    pub(super) fn on_digest(&mut self, now: Instant, digest: &Digest) {
+        for packet in &digest.acked {
+            self.note(packet.sent.packet_number, false);
+        }
+        for packet in &digest.lost {
+            self.note(packet.packet_number, true);
+        }
+        while let Some(Some(is_lost)) = self.pending.front().copied() {
+            self.pending.pop_front();
+            self.first += 1;
+            self.process.on_fate(now, is_lost);
+        }
+    }
+
+    /// The path has fallen silent: what is outstanding before this number says nothing of losses.
+    pub(super) fn skip_until(&mut self, packet_number: u64) {
+        self.pending.clear();
+        self.first = packet_number;
+    }
+
+    fn note(&mut self, packet_number: u64, is_lost: bool) {
+        // Before it, everything is settled: a loss that was none does not count.
+        let Some(index) = packet_number.checked_sub(self.first) else {
+            return;
+        };
+        let index = index as usize;
+        if self.pending.len() <= index {
+            self.pending.resize(index + 1, None);
+        }
+        self.pending[index] = Some(is_lost);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_is_told_by_the_order_of_packets_not_of_news() {
+        let mut fates = Fates::default();
+        // 3 and 5 are lost, each alone, though their losses are declared together.
+        for packet_number in [0, 1, 2, 4, 6, 7, 8] {
+            fates.note(packet_number, false);
+        }
+        fates.note(3, true);
+        fates.note(5, true);
+        fates.on_digest(Instant::ZERO, &Digest::default());
+        assert_eq!(fates.process.burst_packets(), 1.0);
+        assert!(fates.process.ratio() > 0.0);
+        fates.note(9, true);
+        fates.note(10, true);
+        fates.on_digest(Instant::ZERO, &Digest::default());
+        assert_eq!(fates.process.burst_packets(), 4.0 / 3.0);
+    }
+
+    #[test]
+    fn silence_is_no_loss() {
+        let mut fates = Fates::default();
+        fates.note(4, true);
+        fates.skip_until(9);
+        fates.note(8, true);
+        fates.note(9, false);
+        fates.on_digest(Instant::ZERO, &Digest::default());
+        assert_eq!((fates.process.ratio(), fates.first), (0.0, 10));
+    }
+}

@@ -1,0 +1,58 @@
+//! What a call of a scheduler has bound so far.
+
+use anabranch_units::Instant;
+
+use super::one_by_one::fastest;
+use super::{Assignment, PacketKind, PacketView, RepairPlacement};
+use crate::path_view::{PathId, PathSet, PathView};
+
+/// The paths as they are with what the present call has bound, and the session's rules for
+/// packets whose path is not the scheduler's choice.
+#[derive(Debug, Default)]
+pub(super) struct Binding {
+    /// What has been bound in this call counts in `queued_bytes` and `sendable_bytes` already.
+    pub(super) paths: Vec<PathView>,
+    repairs: RepairPlacement,
+}
+
+impl Binding {
+    /// A call begins.
+    pub(super) fn begin(&mut self, paths: &[PathView]) {
+        self.paths.clear();
+        self.paths.extend_from_slice(paths);
+    }
+
+    /// The path of a packet by the session's rules: a repair goes away from its sources, and
+    /// everything else to the path that delivers it first.
+    pub(super) fn by_rule(&self, now: Instant, packet: &PacketView) -> Option<PathId> {
+        match packet.kind {
+            PacketKind::Repair { window } => {
+                self.repairs.path_for(now, packet, window, &self.paths)
+            }
+            PacketKind::Source | PacketKind::Retransmission => fastest(packet, &self.paths),
+        }
+    }
+
+    /// Packet `index` of the queue goes to `paths`.
+    pub(super) fn bind(
+        &mut self,
+        index: usize,
+        packet: &PacketView,
+        paths: PathSet,
+        out: &mut Vec<Assignment>,
+    ) {
+        if let Some(first) = paths.iter().next() {
+            self.repairs.on_bound(packet, first);
+        }
+        let bytes = u64::from(packet.bytes);
+        for id in paths.iter() {
+            let path = &mut self.paths[id.index()];
+            path.queued_bytes += bytes;
+            if packet.kind == PacketKind::Retransmission {
+                path.queued_retransmission_bytes += bytes;
+            }
+            path.sendable_bytes = path.sendable_bytes.saturating_sub(bytes);
+        }
+        out.push(Assignment { index, paths });
+    }
+}

@@ -1,0 +1,96 @@
+//! Schedulers that deal a whole frame at once.
+
+use core::fmt::Debug;
+
+use anabranch_units::Instant;
+
+use super::one_by_one::{candidates, fastest};
+use super::{PacketView, PathChoice, SchedulerEvent};
+use crate::media::FrameId;
+use crate::path_view::{PathId, PathView};
+
+/// Deals the packets of a frame to paths.
+pub(super) trait FrameDeal: Debug + Send {
+    /// Appends the path of each of the `packet_count` packets, first to last, of a frame that is
+    /// bound from now on; `packet` is the first of them. Where it appends too few the rest take
+    /// the path that delivers first. `paths`, never empty, are those that may be taken.
+    fn deal(
+        &mut self,
+        now: Instant,
+        packet: &PacketView,
+        paths: &[PathView],
+        turns: &mut Vec<PathId>,
+    );
+
+    /// As [`super::Scheduler::on_event`].
+    fn on_event(&mut self, _now: Instant, _event: &SchedulerEvent) {}
+}
+
+/// Makes a [`PathChoice`] of a [`FrameDeal`].
+#[derive(Debug)]
+pub(super) struct FrameWise<D> {
+    deal: D,
+    /// The frame that `turns` is for.
+    frame: Option<FrameId>,
+    /// The paths of the frame's packets, and how many of them have been taken.
+    turns: Vec<PathId>,
+    taken_count: usize,
+    usable: Vec<PathView>,
+}
+
+impl<D: FrameDeal> FrameWise<D> {
+    pub(super) fn new(deal: D) -> Self {
+        FrameWise {
+            deal,
+            frame: None,
+            turns: Vec::new(),
+            taken_count: 0,
+            usable: Vec::new(),
+        }
+    }
+}
+
+impl<D: FrameDeal> PathChoice for FrameWise<D> {
+    fn choose(&mut self, now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
+        let fastest = fastest(packet, paths)?;
+        if self.frame != Some(packet.frame) {
+            self.frame = Some(packet.frame);
+            self.usable.clear();
+            self.usable.extend(candidates(packet, paths));
+            self.turns.clear();
+            self.taken_count = 0;
+            self.deal.deal(now, packet, &self.usable, &mut self.turns);
+            self.turns.truncate(usize::from(packet.fragment_count));
+        }
+        let turn = self.turns.get(self.taken_count).copied();
+        self.taken_count += 1;
+        // A path that may not be taken any more since the frame was dealt loses its turns to the
+        // fastest.
+        let turn = turn.filter(|id| candidates(packet, paths).any(|path| path.id == *id));
+        Some(turn.unwrap_or(fastest))
+    }
+
+    fn on_event(&mut self, now: Instant, event: &SchedulerEvent) {
+        self.deal.on_event(now, event);
+    }
+}
+
+/// The classic weighted round robin of load balancers: serves every path whose load reaches a mark
+/// that sinks from the largest load to one, beginning with path number `first`. `load` is of the
+/// path at an index, in packets.
+pub(super) fn interleave(
+    paths: &[PathView],
+    first: u8,
+    load: impl Fn(usize) -> u64,
+    turns: &mut Vec<PathId>,
+) {
+    let largest = (0..paths.len()).map(&load).max().unwrap_or(0);
+    for mark in (1..=largest).rev() {
+        for turn in 0..paths.len() {
+            let index = (usize::from(first) + turn) % paths.len();
+            if load(index) >= mark {
+                turns.push(paths[index].id);
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Metered paths in reserve: whether those that cost nothing by volume suffice without them.
+//!
+//! They suffice while their bandwidth is at least 1.25 times the media rate that is needed, and what
+//! waits on them is gone within a quarter of the deadline. What is needed is, of a source that
+//! follows no target, what it produces; of an adaptive one twice its least, or its most if that is
+//! less: metered paths are there to keep the picture, not to make the best of it. Whoever wants
+//! more of them sets the source's least higher.
+//!
+//! The other way the bandwidth must fall below the needed rate itself, and either must last
+//! ([`SHORT_FOR`], [`SUFFICIENT_FOR`]), so that neither a frame nor a controller's dip changes
+//! anything. The loss of the last other path does at once.
+
+use anabranch_units::{DataRate, Duration, Instant};
+
+use crate::config::SourceLimits;
+
+/// By how much the bandwidth has to exceed the needed rate: an encoder is asked for 0.8 of it.
+const MARGIN: f64 = 1.25;
+
+/// How long the other paths have to fall short before metered ones help.
+const SHORT_FOR: Duration = Duration::from_millis(100);
+
+/// How long the other paths have to suffice before metered ones are held in reserve.
+const SUFFICIENT_FOR: Duration = Duration::from_secs(1);
+
+/// Over how long the rate of a source is measured.
+const MEASURED_OVER: Duration = Duration::from_secs(1);
+
+/// How often an idle path in reserve is asked for a sign of life, which is a sample of its
+/// round-trip time too.
+pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Decides whether metered paths are held in reserve.
+#[derive(Debug)]
+pub(crate) struct Standby {
+    is_in_reserve: bool,
+    /// Since when the opposite of `is_in_reserve` has seemed right.
+    doubted_since: Option<Instant>,
+    /// Media bytes since the moment, and the rate over the span before.
+    media_bytes: u64,
+    measured_since: Instant,
+    media_rate: DataRate,
+}
+
+/// What the active paths without a meter are like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unmetered {
+    /// How many there are.
+    pub(crate) path_count: usize,
+    /// What they carry together.
+    pub(crate) bandwidth: DataRate,
+    /// What waits on them.
+    pub(crate) queued_bytes: u64,
+}
+
+impl Standby {
+    /// In reserve until the others are seen to fall short.
+    pub(crate) fn new(now: Instant) -> Self {
+        Standby {
+            is_in_reserve: true,
+            doubted_since: None,
+            media_bytes: 0,
+            measured_since: now,
+            media_rate: DataRate::ZERO,
+        }
+    }
+
+    /// The source has produced a frame.
+    pub(crate) fn on_frame(&mut self, now: Instant, bytes: usize) {
+        let elapsed = now.saturating_since(self.measured_since);
+        if elapsed >= MEASURED_OVER {
+            self.media_rate = DataRate::from_bytes_per(self.media_bytes, elapsed);
+            self.media_bytes = 0;
+            self.measured_since = now;
+        }
+        self.media_bytes += bytes as u64;
+    }
+
+    /// Whether metered paths are in reserve now.
+    pub(crate) fn is_in_reserve(&self) -> bool {
+        self.is_in_reserve
+    }
+
+    /// Looks at the paths anew. Returns whether the answer has changed.
+    pub(crate) fn update(
+        &mut self,
+        now: Instant,
+        source: SourceLimits,
+        deadline: Duration,
+        unmetered: &Unmetered,
+    ) -> bool {
+        if unmetered.path_count == 0 {
+            self.doubted_since = None;
+            return core::mem::replace(&mut self.is_in_reserve, false);
+        }
+        let needed = self.needed(source);
+        let is_drained = unmetered.bandwidth.bytes_in(deadline / 4) >= unmetered.queued_bytes;
+        let (is_doubted, lasting) = if self.is_in_reserve {
+            (unmetered.bandwidth < needed || !is_drained, SHORT_FOR)
+        } else {
+            let is_ample = unmetered.bandwidth >= needed.mul_f64(MARGIN);
+            (is_ample && is_drained, SUFFICIENT_FOR)
+        };
+        if !is_doubted {
+            self.doubted_since = None;
+            return false;
+        }
+        let since = *self.doubted_since.get_or_insert(now);
+        if now.saturating_since(since) < lasting {
+            return false;
+        }
+        self.is_in_reserve = !self.is_in_reserve;
+        self.doubted_since = None;
+        true
+    }
+
+    fn needed(&self, source: SourceLimits) -> DataRate {
+        match source {
+            SourceLimits::Fixed => self.media_rate,
+            SourceLimits::Adaptive { min, max } => min.mul_f64(2.0).min(max),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KBIT: fn(u64) -> DataRate = DataRate::from_kilobits_per_second;
+    const DEADLINE: Duration = Duration::from_millis(500);
+    const ADAPTIVE: SourceLimits = SourceLimits::Adaptive {
+        min: DataRate::from_kilobits_per_second(500),
+        max: DataRate::from_kilobits_per_second(4_000),
+    };
+
+    fn unmetered(kilobits_per_second: u64, queued_bytes: u64) -> Unmetered {
+        Unmetered {
+            path_count: 1,
+            bandwidth: KBIT(kilobits_per_second),
+            queued_bytes,
+        }
+    }
+
+    /// Whether metered paths are in reserve after the same is seen every 10 ms for so long.
+    fn after(standby: &mut Standby, from_millis: u64, for_millis: u64, seen: Unmetered) -> bool {
+        for millis in (from_millis..=from_millis + for_millis).step_by(10) {
+            standby.update(Instant::from_millis(millis), ADAPTIVE, DEADLINE, &seen);
+        }
+        standby.is_in_reserve()
+    }
+
+    #[test]
+    fn an_adaptive_source_needs_twice_its_least_or_its_most() {
+        let standby = Standby::new(Instant::ZERO);
+        assert_eq!(standby.needed(ADAPTIVE), KBIT(1_000));
+        let narrow = SourceLimits::Adaptive {
+            min: KBIT(500),
+            max: KBIT(800),
+        };
+        assert_eq!(standby.needed(narrow), KBIT(800));
+    }
+
+    #[test]
+    fn a_source_that_follows_nothing_needs_what_it_produced_in_the_last_second() {
+        let mut standby = Standby::new(Instant::ZERO);
+        for frame in 0..=25 {
+            standby.on_frame(Instant::from_millis(40 * frame), 5_000);
+        }
+        assert_eq!(standby.needed(SourceLimits::Fixed), KBIT(1_000));
+    }
+
+    #[test]
+    fn below_the_need_for_100_ms_metered_paths_help() {
+        let mut standby = Standby::new(Instant::ZERO);
+        assert!(after(&mut standby, 0, 5_000, unmetered(1_000, 0)));
+        assert!(after(&mut standby, 6_000, 90, unmetered(999, 0)));
+        assert!(
+            after(&mut standby, 6_100, 0, unmetered(1_000, 0)),
+            "it starts again"
+        );
+        assert!(!after(&mut standby, 6_110, 100, unmetered(999, 0)));
+    }
+
+    #[test]
+    fn a_backlog_of_more_than_a_quarter_of_the_deadline_counts_as_short() {
+        let mut standby = Standby::new(Instant::ZERO);
+        // 2 Mbit/s for 125 ms carry 31,250 B.
+        assert!(after(&mut standby, 0, 1_000, unmetered(2_000, 31_250)));
+        assert!(!after(&mut standby, 1_010, 100, unmetered(2_000, 31_251)));
+    }
+
+    #[test]
+    fn with_a_quarter_to_spare_for_a_second_they_go_back() {
+        let mut standby = Standby::new(Instant::ZERO);
+        standby.is_in_reserve = false;
+        assert!(!after(&mut standby, 0, 9_000, unmetered(1_249, 0)));
+        assert!(!after(&mut standby, 9_010, 990, unmetered(1_250, 0)));
+        assert!(after(&mut standby, 10_010, 0, unmetered(1_250, 0)));
+    }
+
+    #[test]
+    fn without_any_other_path_they_help_at_once() {
+        let mut standby = Standby::new(Instant::ZERO);
+        let seen = Unmetered::default();
+        assert!(standby.update(Instant::ZERO, ADAPTIVE, DEADLINE, &seen));
+        assert!(!standby.is_in_reserve());
+    }
+}

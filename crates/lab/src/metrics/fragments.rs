@@ -1,0 +1,186 @@
+//! Follows packets of media from their frame's capture to the arrival of the first copy.
+
+use std::collections::VecDeque;
+
+use anabranch_core::PathId;
+use anabranch_sim::{FragmentId, FrameEvent};
+use anabranch_units::{Duration, Instant};
+
+/// A flow's packets of frames that have been captured and whose outcome is not known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FragmentTrails {
+    frames: VecDeque<FrameTrail>,
+    last_path: Option<PathId>,
+    /// The one farthest in the media of those that have arrived.
+    farthest: Option<FragmentId>,
+}
+
+#[derive(Clone, Debug)]
+struct FrameTrail {
+    index: u64,
+    captured_at: Instant,
+    /// Grows with what is seen of them.
+    fragments: Vec<Trail>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Trail {
+    is_sent: bool,
+    arrived_at: Option<Instant>,
+}
+
+/// The first copy of a packet of media has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FragmentArrival {
+    /// Since its frame's capture.
+    pub(super) took: Duration,
+    /// Whether one that comes later in the media has arrived before it.
+    pub(super) is_out_of_order: bool,
+    /// Since the arrivals of its neighbours in the frame, as far as they have arrived.
+    pub(super) gaps: [Option<Duration>; 2],
+}
+
+impl FragmentTrails {
+    pub(super) fn on_captured(&mut self, frame: &FrameEvent) {
+        self.frames.push_back(FrameTrail {
+            index: frame.index,
+            captured_at: frame.captured_at,
+            fragments: Vec::new(),
+        });
+    }
+
+    /// The outcome of the oldest frame is known: its packets count no more.
+    pub(super) fn on_outcome(&mut self, frame: &FrameEvent) {
+        while self
+            .frames
+            .front()
+            .is_some_and(|trail| trail.index <= frame.index)
+        {
+            self.frames.pop_front();
+        }
+    }
+
+    /// A packet leaves. Returns whether it is a new one on another path than the one before it.
+    pub(super) fn on_sent(&mut self, id: FragmentId, path: PathId) -> bool {
+        let Some((_, trail)) = self.trail(id) else {
+            return false;
+        };
+        if std::mem::replace(&mut trail.is_sent, true) {
+            return false;
+        }
+        let last = self.last_path.replace(path);
+        last.is_some_and(|last| last != path)
+    }
+
+    /// A packet arrives; `None`: another copy has, or its frame's outcome is known.
+    pub(super) fn on_arrived(&mut self, now: Instant, id: FragmentId) -> Option<FragmentArrival> {
+        let (captured_at, trail) = self.trail(id)?;
+        if trail.arrived_at.replace(now).is_some() {
+            return None;
+        }
+        let is_out_of_order = self.farthest > Some(id);
+        self.farthest = self.farthest.max(Some(id));
+        let gap = |fragment: Option<u16>| {
+            let frame = self.frame_index(id)?;
+            let fragments = &self.frames[frame].fragments;
+            let neighbour = fragments.get(usize::from(fragment?))?;
+            Some(now - neighbour.arrived_at?)
+        };
+        let before = id.fragment.checked_sub(1);
+        let after = id.fragment.checked_add(1);
+        Some(FragmentArrival {
+            took: now.saturating_since(captured_at),
+            is_out_of_order,
+            gaps: [gap(before), gap(after)],
+        })
+    }
+
+    fn frame_index(&self, id: FragmentId) -> Option<usize> {
+        // Frames are numbered without gaps, but for those that their sender refuses.
+        let frame = u64::from(id.frame);
+        self.frames
+            .binary_search_by_key(&frame, |trail| trail.index)
+            .ok()
+    }
+
+    fn trail(&mut self, id: FragmentId) -> Option<(Instant, &mut Trail)> {
+        let frame = self.frame_index(id)?;
+        let frame = &mut self.frames[frame];
+        let index = usize::from(id.fragment);
+        if frame.fragments.len() <= index {
+            frame.fragments.resize(index + 1, Trail::default());
+        }
+        Some((frame.captured_at, &mut frame.fragments[index]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_sim::FlowId;
+    use anabranch_units::Importance;
+
+    use super::*;
+
+    fn frame(index: u64) -> FrameEvent {
+        FrameEvent {
+            flow: FlowId(0),
+            index,
+            captured_at: Instant::from_millis(40 * index),
+            size_bytes: 4_000,
+            importance: Importance::Reference,
+        }
+    }
+
+    fn id(frame: u32, fragment: u16) -> FragmentId {
+        FragmentId { frame, fragment }
+    }
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn gaps_are_between_consecutive_packets_of_a_frame_in_either_order() {
+        let mut trails = FragmentTrails::default();
+        trails.on_captured(&frame(1));
+        trails.on_captured(&frame(2));
+        let mut arrive = |millis, id| trails.on_arrived(Instant::from_millis(millis), id).unwrap();
+        let first = arrive(100, id(1, 0));
+        assert_eq!((first.took, first.gaps), (ms(60), [None, None]));
+        assert_eq!(arrive(107, id(1, 2)).gaps, [None, None]);
+        assert!(!arrive(108, id(2, 0)).is_out_of_order);
+        let middle = arrive(110, id(1, 1));
+        assert_eq!(middle.gaps, [Some(ms(10)), Some(ms(3))]);
+        assert!(middle.is_out_of_order);
+    }
+
+    #[test]
+    fn copies_and_packets_of_frames_that_are_over_do_not_count() {
+        let mut trails = FragmentTrails::default();
+        trails.on_captured(&frame(0));
+        trails.on_captured(&frame(1));
+        let now = Instant::from_millis(50);
+        assert!(trails.on_arrived(now, id(0, 0)).is_some());
+        assert!(trails.on_arrived(now, id(0, 0)).is_none());
+        trails.on_outcome(&frame(0));
+        assert!(trails.on_arrived(now, id(0, 1)).is_none());
+        assert!(trails.on_arrived(now, id(1, 0)).is_some());
+    }
+
+    #[test]
+    fn a_switch_is_a_new_packet_on_another_path_than_the_one_before() {
+        let mut trails = FragmentTrails::default();
+        trails.on_captured(&frame(0));
+        let mut send = |fragment, path| trails.on_sent(id(0, fragment), PathId(path));
+        let switches = [
+            send(0, 0),
+            send(1, 0),
+            send(2, 1),
+            // Again, which is nothing new.
+            send(0, 0),
+            send(3, 1),
+            send(4, 0),
+        ];
+        assert_eq!(switches, [false, false, true, false, false, true]);
+    }
+}

@@ -1,0 +1,70 @@
+//! The viewer of a flow's frames.
+
+use anabranch_sim::{FrameEvent, FrameOutcome};
+use anabranch_units::{Importance, Instant};
+use anabranch_video::player::{Display, Fate, Freeze, Player, PlayerFrame};
+
+use super::record::ViewerRecord;
+use super::window::Window;
+use crate::scenario::{FlowSpec, MediaSpec};
+
+/// A flow's player.
+#[derive(Clone, Debug)]
+pub(super) struct Viewer {
+    player: Player,
+    has_dependencies: bool,
+    /// The freezes so far. A window counts those that end in it.
+    freezes: Vec<Freeze>,
+}
+
+impl Viewer {
+    pub(super) fn new(flow: &FlowSpec, media: &MediaSpec) -> Viewer {
+        Viewer {
+            player: Player::new(media.jitter_buffer, flow.start),
+            has_dependencies: media.source.has_dependencies(),
+            freezes: Vec::new(),
+        }
+    }
+
+    /// Takes a frame whose outcome is known, and says how it is displayed; `None`: it is not there,
+    /// or cannot be decoded.
+    pub(super) fn on_outcome(
+        &mut self,
+        now: Instant,
+        frame: &FrameEvent,
+        outcome: FrameOutcome,
+    ) -> Option<Display> {
+        let is_complete = matches!(outcome, FrameOutcome::Complete { .. });
+        let importance = match self.has_dependencies {
+            true => frame.importance,
+            false => Importance::Key,
+        };
+        let frame = PlayerFrame {
+            importance,
+            captured_at: frame.captured_at,
+            is_complete,
+        };
+        let Fate::Displayed(display) = self.player.on_frame(now, frame) else {
+            return None;
+        };
+        self.freezes.extend(display.freeze);
+        Some(display)
+    }
+
+    /// The flow ends.
+    pub(super) fn finish(&mut self, at: Instant) {
+        self.freezes.extend(self.player.finish(at));
+    }
+
+    /// What the player did over time, as far as it lies in a window; `end`: of the flow.
+    pub(super) fn record_times(&self, window: &Window, end: Instant, record: &mut ViewerRecord) {
+        for freeze in &self.freezes {
+            record.freezes += u64::from(window.contains(freeze.to));
+            record.frozen += window.overlap(freeze.from, freeze.to);
+        }
+        if let Some(from) = self.player.first_shown_at() {
+            record.watched += window.overlap(from, end);
+        }
+        record.start_up = self.player.start_up_delay();
+    }
+}

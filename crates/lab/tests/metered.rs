@@ -1,0 +1,103 @@
+//! Metered paths in scenarios: in reserve while the others suffice, there at once when they do not.
+
+use anabranch_lab::{RunOptions, Scenario, run};
+
+/// Wi-Fi of 3 Mbit/s that dies from 15 s to 20 s, and LTE that is paid for by volume.
+const BED: &str = r#"
+duration = "40 s"
+[links.wifi]
+rate = "3 Mbit/s"
+delay = "20 ms"
+queue = "200 ms"
+outages = [{ at = "15 s", for = "5 s" }]
+[links.wifi-return]
+delay = "20 ms"
+outages = [{ at = "15 s", for = "5 s" }]
+[links.lte]
+rate = "3 Mbit/s"
+delay = "50 ms"
+queue = "300 ms"
+[links.lte-return]
+delay = "50 ms"
+[routes.wifi]
+forward = ["wifi"]
+reverse = ["wifi-return"]
+[routes.lte]
+forward = ["lte"]
+reverse = ["lte-return"]
+[[flows]]
+name = "camera"
+paths = ["wifi", { route = "lte", metered = true }]
+source = { kind = "ideal", fps = 25, min = "500 kbit/s", max = "2 Mbit/s" }
+"#;
+
+const SOURCES: [&str; 3] = [
+    "flows.0.source={kind=\"ideal\",min=\"500 kbit/s\",max=\"2 Mbit/s\"}",
+    "flows.0.source={kind=\"gop\",min=\"300 kbit/s\",max=\"4 Mbit/s\"}",
+    "flows.0.source={kind=\"cbr\",rate=\"1 Mbit/s\"}",
+];
+
+/// What Wi-Fi and LTE carried in that time, in bit/s.
+fn carried(overrides: &[&str], from: &str, to: &str) -> (f64, f64) {
+    let window = format!("statistics={{from=\"{from}\",to=\"{to}\"}}");
+    let overrides = overrides.iter().copied().chain([&*window]);
+    let overrides: Vec<String> = overrides.map(str::to_owned).collect();
+    let scenario = Scenario::parse("test.toml", BED, &overrides).unwrap();
+    let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
+    let links = &report.runs[0].statistics.links;
+    let of = |name| links.iter().find(|link| link.name == name).unwrap();
+    let rate = |name| of(name).throughput_bits_per_second;
+    (rate("wifi"), rate("lte"))
+}
+
+/// What share of the bytes went by LTE in that time.
+fn lte_share(overrides: &[&str], from: &str, to: &str) -> f64 {
+    let (wifi, lte) = carried(overrides, from, to);
+    lte / (wifi + lte)
+}
+
+#[test]
+fn a_metered_path_carries_little_while_the_other_suffices_and_goes_back() {
+    for source in SOURCES {
+        let before = lte_share(&[source], "0 s", "15 s");
+        assert!(before < 0.05, "{source}: {before} before the outage");
+        let after = lte_share(&[source], "25 s", "40 s");
+        assert!(after < 0.05, "{source}: {after} after the outage");
+    }
+}
+
+#[test]
+fn a_metered_path_takes_over_within_300_ms_of_silence() {
+    for source in SOURCES {
+        let (_, lte) = carried(&[source], "15.3 s", "15.5 s");
+        assert!(lte > 250e3, "{source}: {lte} bit/s right away");
+        let (_, lte) = carried(&[source], "16 s", "20 s");
+        assert!(lte > 250e3, "{source}: {lte} bit/s later");
+    }
+}
+
+#[test]
+fn without_a_meter_both_paths_carry() {
+    let paths = "flows.0.paths=[\"wifi\",\"lte\"]";
+    let share = lte_share(&[paths, SOURCES[1]], "5 s", "15 s");
+    assert!(share > 0.2, "{share}");
+}
+
+#[test]
+fn a_metered_path_helps_where_the_other_is_too_slow() {
+    // Twice the least of 500 kbit/s is not in 600 kbit/s.
+    let overrides = [
+        SOURCES[0],
+        "links.wifi.rate=600 kbit/s",
+        "links.wifi.outages=[]",
+    ];
+    let share = lte_share(&overrides, "5 s", "40 s");
+    assert!(share > 0.2, "{share}");
+}
+
+#[test]
+fn a_path_in_reserve_is_probed_with_a_few_bytes() {
+    let (_, lte) = carried(&[SOURCES[2], "links.wifi.outages=[]"], "10 s", "15 s");
+    // A packet every two seconds.
+    assert!(lte > 0.0 && lte < 1e3, "{lte} bit/s");
+}

@@ -1,0 +1,268 @@
+//! What is measured of media: each metric by its definition, on networks where the answer is known.
+
+use anabranch_lab::metrics::Statistics;
+use anabranch_lab::{RunOptions, Scenario, run};
+
+const NETWORK: &str = r#"duration = "20 s"
+[links.near]
+rate = "8 Mbit/s"
+delay = "20 ms"
+[links.far]
+rate = "8 Mbit/s"
+delay = "60 ms"
+[links.back]
+delay = "10 ms"
+[routes.near]
+forward = ["near"]
+reverse = ["back"]
+[routes.far]
+forward = ["far"]
+reverse = ["back"]
+[flow-defaults]
+controller = "fixed"
+fixed-rate = "4 Mbit/s"
+padding = "never"
+source = "cbr"
+"#;
+
+fn statistics(flow: &str, overrides: &[&str]) -> Statistics {
+    let text = format!("{NETWORK}[[flows]]\n{flow}");
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    let scenario = Scenario::parse("test.toml", &text, &overrides);
+    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
+    report.runs[0].statistics.clone()
+}
+
+fn is_near(value: f64, expected: f64, tolerance: f64) -> bool {
+    (value - expected).abs() <= tolerance
+}
+
+#[test]
+fn overhead_is_all_that_both_ends_send_over_the_media() {
+    let run = statistics("paths = [\"near\"]\nstop = \"19.9 s\"", &[]);
+    let flow = &run.flows[0];
+    // 5000 B of 25 frames a second in four packets of at most 1316 B. Each has 28 B below it, and
+    // of its own 5 B that number it, 5 B of kind and capture time, and 4 to 5 B of frame and
+    // fragment.
+    let media = flow.frames.captured as f64 * 5_000.0 * 8.0;
+    let traffic = &flow.traffic;
+    let sent = traffic.sent_bits_per_second + traffic.feedback_bits_per_second;
+    let overhead = flow.overhead_ratio.unwrap();
+    assert!(is_near(overhead, sent * 19.9 / media - 1.0, 1e-9));
+    let headers = traffic.sent_bits_per_second * 19.9 / media - 1.0;
+    let packet = headers * 5_000.0 / 4.0;
+    assert!((42.0..=43.0).contains(&packet), "{packet} B a packet");
+    assert_eq!(run.total.overhead_ratio, flow.overhead_ratio);
+}
+
+#[test]
+fn padding_is_overhead_and_other_kinds_of_flows_have_none() {
+    let padded = statistics("paths = [\"near\"]\npadding = \"always\"", &[]);
+    // 4 Mbit/s are sent for 1 Mbit/s of media.
+    let overhead = padded.flows[0].overhead_ratio.unwrap();
+    assert!(is_near(overhead, 3.0, 0.1), "{overhead}");
+    let text = "kind = \"bulk\"\npaths = [\"near\"]";
+    let bulk = statistics(text, &[]);
+    assert_eq!(bulk.flows[0].overhead_ratio, None);
+    assert_eq!((bulk.total.player, bulk.total.fragments), (None, None));
+}
+
+#[test]
+fn the_excess_is_over_the_fastest_paths_propagation_delay() {
+    for (paths, base) in [
+        ("[\"near\"]", 20.0),
+        ("[\"far\"]", 60.0),
+        ("[\"far\", \"near\"]", 20.0),
+    ] {
+        let run = statistics(&format!("paths = {paths}"), &[]);
+        let frames = &run.flows[0].frames;
+        let delay = frames.delay_ms.unwrap();
+        let excess = frames.delay_excess_ms.unwrap();
+        assert!(is_near(delay.mean - excess.mean, base, 1e-6), "{paths}");
+        assert!(is_near(delay.p95 - excess.p95, base, 0.5), "{paths}");
+    }
+    let schedule = "links.near.delay-schedule=[{ at = \"5 s\", delay = \"5 ms\" }]";
+    let run = statistics("paths = [\"near\"]", &[schedule]);
+    let frames = &run.flows[0].frames;
+    let difference = frames.delay_ms.unwrap().mean - frames.delay_excess_ms.unwrap().mean;
+    assert!(is_near(difference, 5.0, 1e-6), "{difference}");
+}
+
+#[test]
+fn one_path_keeps_the_order_and_two_uneven_ones_do_not() {
+    let one = statistics("paths = [\"near\"]", &[]);
+    let fragments = one.flows[0].fragments.unwrap();
+    assert_eq!(
+        (fragments.out_of_order_ratio, fragments.path_switches),
+        (Some(0.0), 0)
+    );
+    // Four packets of about 1300 B on the wire, one every 2.6 ms at 4 Mbit/s.
+    let gap = fragments.gap_mean_ms.unwrap();
+    assert!(is_near(gap, 2.6, 0.1), "{gap} ms");
+    let two = "paths = [\"near\", \"far\"]\nscheduler = \"round-robin\"";
+    let two = statistics(two, &[]);
+    let fragments = two.flows[0].fragments.unwrap();
+    // Of 0 1 2 3 go 0 and 2 the near way: every second packet switches back, and 1 comes after 2.
+    assert!(fragments.path_switches >= 4 * 500 - 10, "{fragments:?}");
+    let out_of_order = fragments.out_of_order_ratio.unwrap();
+    assert!(is_near(out_of_order, 0.5, 0.26), "{out_of_order}");
+    assert!(fragments.gap_mean_ms.unwrap() > 30.0);
+}
+
+#[test]
+fn the_aggregate_cost_is_the_sum_of_shares_times_costs() {
+    let run = statistics(
+        "paths = [\"near\", \"far\"]\nscheduler = \"round-robin\"",
+        &[],
+    );
+    let flow = &run.flows[0];
+    let shares = flow.paths.iter().map(|path| path.media_ratio.unwrap());
+    assert!(is_near(shares.sum(), 1.0, 1e-12));
+    let costs = flow.paths.iter();
+    let sum = costs.map(|path| path.media_ratio.unwrap() * path.cost_ms.unwrap());
+    let cost = flow.fragments.unwrap().aggregate_cost_ms.unwrap();
+    assert!(is_near(sum.sum(), cost, 1e-6));
+    // Propagation, and a few packets in the pacer and on the link: 40 ms lie between the paths.
+    let between = flow.paths[1].cost_ms.unwrap() - flow.paths[0].cost_ms.unwrap();
+    assert!(is_near(between, 40.0, 3.0), "{between}");
+}
+
+#[test]
+fn the_reassembly_holds_one_frame_on_a_path_that_loses_nothing() {
+    let run = statistics("paths = [\"near\"]", &[]);
+    let fragments = run.flows[0].fragments.unwrap();
+    // Room for three full packets of 1316 B, and the 1052 B that remain.
+    assert_eq!(
+        (
+            fragments.reassembly_peak_bytes,
+            fragments.reassembly_peak_frames
+        ),
+        (5_000, 1)
+    );
+    // 40 ms more are a frame more.
+    let two = "paths = [\"near\", \"far\"]\nscheduler = \"round-robin\"";
+    let run = statistics(two, &[]);
+    let fragments = run.flows[0].fragments.unwrap();
+    assert!(fragments.reassembly_peak_frames >= 2, "{fragments:?}");
+}
+
+#[test]
+fn an_outage_is_a_freeze_and_the_rest_is_not() {
+    let outage = "links.near.outages=[{ at = \"10 s\", for = \"1 s\" }]";
+    for buffer in ["off", "adaptive", "200 ms"] {
+        let flow = format!("paths = [\"near\"]\njitter-buffer = \"{buffer}\"");
+        let calm = statistics(&flow, &[]);
+        let player = calm.flows[0].player.unwrap();
+        assert_eq!(player.freezes, 0, "{buffer}");
+        // Of ten seconds one frame in twenty may be late to an adaptive buffer.
+        assert!(player.late <= if buffer == "adaptive" { 25 } else { 0 });
+        assert_eq!(player.stall_ratio, Some(0.0));
+        let run = statistics(&flow, &[outage]);
+        let player = run.flows[0].player.unwrap();
+        assert!((1..=2).contains(&player.freezes), "{buffer}: {player:?}");
+        // The outage, and until the sender has noticed that it is over.
+        let frozen = player.freeze_time_ms;
+        assert!((900.0..=1_900.0).contains(&frozen), "{buffer}: {frozen} ms");
+        let stalled = player.stall_ratio.unwrap();
+        assert!(is_near(stalled, frozen / 20_000.0, 0.001), "{stalled}");
+    }
+    let fixed = statistics("paths = [\"near\"]\njitter-buffer = \"200 ms\"", &[]);
+    assert_eq!(fixed.flows[0].player.unwrap().start_up_ms, Some(200.0));
+}
+
+#[test]
+fn frames_given_up_count_in_the_second_definition_of_the_delay() {
+    let lossy = "links.near.loss=0.3";
+    let run = statistics("paths = [\"near\"]\ndeadline = \"60 ms\"", &[lossy]);
+    let frames = &run.flows[0].frames;
+    assert!(frames.dropped > 50, "{frames:?}");
+    let all = frames.delay_with_dropped_ms.unwrap();
+    // Given up half a second after their first packet.
+    assert!(all.mean > frames.delay_ms.unwrap().mean + 50.0);
+    // A constant bitrate's frames need no others.
+    let known = (frames.complete + frames.dropped) as f64;
+    let decodable = frames.decodable_ratio.unwrap();
+    assert!(is_near(decodable, frames.complete as f64 / known, 1e-12));
+    let chained = "paths = [\"near\"]\ndeadline = \"60 ms\"\nsource = \"gop\"";
+    let frames = &statistics(chained, &[lossy]).flows[0].frames;
+    let known = (frames.complete + frames.dropped) as f64;
+    assert!(frames.decodable_ratio.unwrap() < 0.5 * frames.complete as f64 / known);
+}
+
+/// A film of 25 frames a second with a key frame each second, the others of one importance.
+fn film(importance: &str) -> String {
+    let mut film = "index,time,bytes,type,importance\n".to_owned();
+    for index in 0..50 {
+        let time = f64::from(index) * 0.04;
+        film += &match index % 25 {
+            0 => format!("{index},{time:.3},30000,I,key\n"),
+            _ => format!("{index},{time:.3},4000,?,{importance}\n"),
+        };
+    }
+    film
+}
+
+fn played(film: &str, settings: &str, overrides: &[&str]) -> Result<Statistics, String> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("film.csv"), film).unwrap();
+    let source = format!("source = {{ kind = \"trace\", file = \"film.csv\"{settings} }}");
+    let flow = format!("[[flows]]\npaths = [\"near\"]\nstop = \"10 s\"\n{source}");
+    let file = folder.path().join("test.toml").display().to_string();
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    let scenario = Scenario::parse(&file, &format!("{NETWORK}{flow}"), &overrides);
+    let scenario = scenario.map_err(|error| error.to_string())?;
+    let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
+    Ok(report.runs[0].statistics.clone())
+}
+
+#[test]
+fn a_lost_disposable_frame_costs_itself_and_a_lost_reference_what_follows() {
+    // Key frames are waited for, others are lost for good.
+    let overrides = [
+        "links.near.loss=0.05",
+        "flow-defaults.deadline=30 ms",
+        "flow-defaults.reassembly-wait=100 ms",
+    ];
+    let shares = |importance| {
+        let run = played(&film(importance), "", &overrides).unwrap();
+        let frames = &run.flows[0].frames;
+        assert!(frames.dropped >= 10, "{frames:?}");
+        let known = (frames.complete + frames.dropped) as f64;
+        let decodable = frames.decodable_ratio.unwrap();
+        (decodable, frames.complete as f64 / known)
+    };
+    let (decodable, complete) = shares("disposable");
+    assert_eq!(decodable, complete);
+    let (decodable, complete) = shares("reference");
+    assert!(decodable < 0.8 * complete, "{decodable} {complete}");
+}
+
+#[test]
+fn a_film_plays_from_its_file() {
+    let run = played(&film("reference"), "", &[]).unwrap();
+    let flow = &run.flows[0];
+    assert_eq!((flow.frames.captured, flow.frames.complete), (250, 250));
+    // 30 kB and 24 times 4 kB a second.
+    assert_eq!(flow.goodput_bits_per_second, 126_000.0 * 8.0);
+    let error = played(&film("reference"), ", fps = 25", &[]).unwrap_err();
+    assert!(error.contains("the file has the frames' times"), "{error}");
+    assert!(played(&film("reference"), ", max = \"2 Mbit/s\"", &[]).is_ok());
+}
+
+#[test]
+fn the_settings_of_stored_video_are_checked() {
+    for (settings, message) in [
+        ("pattern = \"PIB\"", "must be an I"),
+        ("noise = 0.1", "needs a pattern"),
+        ("pattern = \"IBP\", key-ratio = 3", "\"ratio\" tells all"),
+        ("pattern = \"IBP\", b-frames = 1", "the pattern tells"),
+        ("b-frames = 1, ratio = \"6:2\"", "three numbers"),
+        ("rate = \"1 Mbit/s\", max = \"2 Mbit/s\"", "no range"),
+    ] {
+        let source = format!("source = {{ kind = \"gop\", {settings} }}");
+        let text = format!("{NETWORK}[[flows]]\npaths = [\"near\"]\n{source}");
+        let error = Scenario::parse("test.toml", &text, &[]).unwrap_err();
+        assert!(error.to_string().contains(message), "{settings}: {error}");
+    }
+}

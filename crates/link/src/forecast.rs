@@ -1,0 +1,107 @@
+//! What a link would do to packets that came, as far as it is determined by now.
+
+use std::collections::VecDeque;
+
+use anabranch_units::{Duration, Instant};
+
+use crate::queue::{Capacity, Load};
+use crate::schedule::Schedule;
+use crate::transmitter::Transmitter;
+
+/// A packet that is on a link, and when it leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// Its [`Packet::id`](crate::Packet::id).
+    pub id: u64,
+    /// Its bytes on the wire.
+    pub size_bytes: u32,
+    /// When it leaves the link.
+    pub at: Instant,
+}
+
+/// When packets would leave that entered a link, made by [`Link::forecast`](crate::Link::forecast):
+/// from the queue, the rate, the delay and their changes to come. Exact for a drop-tail queue; of
+/// other disciplines it knows the packets that wait, but not which of them will be dropped or
+/// overtaken. Neither random loss nor jitter nor outages to come are in it.
+#[derive(Clone, Debug)]
+pub struct Forecast {
+    /// `None`: nothing limits the rate.
+    pub(crate) transmitter: Option<Transmitter>,
+    /// `None`: the queue's discipline decides what it takes in.
+    pub(crate) capacity: Option<Capacity>,
+    /// The queue's packets, and when each one's last bit is sent.
+    pub(crate) queued: VecDeque<(Instant, Load)>,
+    /// When the transmitter has sent all of them.
+    pub(crate) free_at: Instant,
+    pub(crate) delay: Schedule<Duration>,
+    /// When the packet leaves that entered last.
+    pub(crate) last_release_at: Instant,
+}
+
+impl Forecast {
+    /// A packet of so many bytes enters at `entry`, which is not before the last one's. When it
+    /// leaves; `None` if it never does: the queue has no room for it, or the link stands still.
+    pub fn pass(&mut self, entry: Instant, size_bytes: u32) -> Option<Instant> {
+        while self.queued.front().is_some_and(|(at, _)| *at <= entry) {
+            self.queued.pop_front();
+        }
+        let load = load_of(size_bytes);
+        if !self.has_room(entry, load) {
+            return None;
+        }
+        let sent_at = match &mut self.transmitter {
+            Some(transmitter) => sent_at(transmitter, self.free_at, entry, size_bytes),
+            None => entry,
+        };
+        self.free_at = sent_at;
+        self.queued.push_back((sent_at, load));
+        self.last_release_at = self.release_at(sent_at);
+        is_ever(self.last_release_at)
+    }
+
+    /// What [`Forecast::pass`] would answer.
+    pub fn exit_at(&self, entry: Instant, size_bytes: u32) -> Option<Instant> {
+        if !self.has_room(entry, load_of(size_bytes)) {
+            return None;
+        }
+        let sent_at = match &mut self.transmitter.clone() {
+            Some(transmitter) => sent_at(transmitter, self.free_at, entry, size_bytes),
+            None => entry,
+        };
+        is_ever(self.release_at(sent_at))
+    }
+
+    fn has_room(&self, entry: Instant, load: Load) -> bool {
+        let Some(capacity) = self.capacity else {
+            return true;
+        };
+        let waiting = self.queued.iter().filter(|(at, _)| *at > entry);
+        capacity.holds(waiting.fold(load, |sum, (_, load)| sum.plus(*load)))
+    }
+
+    pub(crate) fn release_at(&self, sent_at: Instant) -> Instant {
+        (sent_at + self.delay.value_at(sent_at)).max(self.last_release_at)
+    }
+}
+
+fn load_of(size_bytes: u32) -> Load {
+    Load {
+        bytes: u64::from(size_bytes),
+        packets: 1,
+    }
+}
+
+fn sent_at(
+    transmitter: &mut Transmitter,
+    free_at: Instant,
+    entry: Instant,
+    size_bytes: u32,
+) -> Instant {
+    let is_idle = free_at <= entry;
+    let start = transmitter.start_at(free_at.max(entry), is_idle);
+    transmitter.end_at(start, size_bytes)
+}
+
+fn is_ever(at: Instant) -> Option<Instant> {
+    (at < Instant::FAR_FUTURE).then_some(at)
+}

@@ -1,0 +1,160 @@
+//! `oracle`: the scheduler that knows what no sender can know, as a bound for those that cannot.
+//!
+//! The world tells it before each decision what every link of every path holds, how fast it sends
+//! and how long it takes, and whether it is down. Each packet goes to the path on which it arrives
+//! first, after all that is bound to the path and not sent yet. What it does not know: losses by
+//! chance, jitter, outages to come, and what other flows will send.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anabranch_core::scheduler::{Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue};
+use anabranch_core::{Config, PathId, PathSet, PathView, SessionView};
+use anabranch_units::{DataRate, Duration, Instant};
+
+use crate::network::RouteForecast;
+
+/// The scheduler's name in a flow's set-up; only a simulation can run it.
+pub const ORACLE: &str = "oracle";
+
+/// How often it looks whether one of its paths is up again, while none is.
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);
+/// In what pieces a path sends what is bound to it, whose sizes are not known any more.
+const PIECE_BYTES: u64 = 1_300;
+
+/// By path number; `None`: the path is down.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedTruth(Arc<Mutex<Vec<Option<RouteForecast>>>>);
+
+/// Whether the set-up asks for the oracle. If so, it is left with a name that an endpoint knows.
+pub(crate) fn take_name(config: &mut Config) -> bool {
+    let is_oracle = config.scheduler == ORACLE;
+    if is_oracle {
+        config.scheduler = Config::default().scheduler;
+    }
+    is_oracle
+}
+
+/// Says how the paths are.
+pub(crate) fn tell(truth: &SharedTruth, paths: impl Iterator<Item = Option<RouteForecast>>) {
+    let mut told = truth.0.lock().unwrap_or_else(PoisonError::into_inner);
+    told.clear();
+    told.extend(paths);
+}
+
+pub(crate) fn build(truth: &SharedTruth) -> Box<dyn Scheduler> {
+    Box::new(Oracle {
+        truth: truth.clone(),
+        pacers: Vec::new(),
+        wake_at: None,
+    })
+}
+
+#[derive(Debug)]
+struct Oracle {
+    truth: SharedTruth,
+    /// By path number.
+    pacers: Vec<Pacer>,
+    wake_at: Option<Instant>,
+}
+
+/// When a path lets its next packet go.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pacer {
+    rate: Option<DataRate>,
+    ready_at: Instant,
+}
+
+impl Pacer {
+    /// A packet of `bytes` bytes leaves, no sooner than `now`. When it does.
+    fn let_go(&mut self, now: Instant, bytes: u64) -> Instant {
+        let leaves_at = self.ready_at.max(now);
+        let gap = self
+            .rate
+            .map_or(Duration::ZERO, |rate| rate.time_for(bytes));
+        self.ready_at = leaves_at + gap;
+        leaves_at
+    }
+}
+
+/// A path as it will be when what has been bound to it has left.
+#[derive(Debug)]
+struct Outlook<'a> {
+    id: PathId,
+    pacer: Pacer,
+    forecast: &'a mut RouteForecast,
+}
+
+impl Outlook<'_> {
+    /// When a packet bound now arrives.
+    fn arrives_at(&self, now: Instant, packet: &PacketView) -> Option<Instant> {
+        let leaves_at = self.pacer.ready_at.max(now);
+        self.forecast.exit_at(leaves_at, packet.bytes)
+    }
+
+    fn bind(&mut self, now: Instant, bytes: u64) {
+        let leaves_at = self.pacer.let_go(now, bytes);
+        self.forecast.pass(leaves_at, bytes as u32);
+    }
+}
+
+impl Scheduler for Oracle {
+    fn schedule(
+        &mut self,
+        now: Instant,
+        queue: &SendQueue<'_>,
+        _session: &SessionView,
+        paths: &[PathView],
+        out: &mut Vec<Assignment>,
+    ) {
+        self.pacers.resize(paths.len(), Pacer::default());
+        let mut truth = self.truth.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut outlooks = Vec::new();
+        let told = paths.iter().zip(&mut self.pacers).zip(truth.iter_mut());
+        for ((path, pacer), forecast) in told {
+            pacer.rate = path.pacing_rate;
+            let Some(forecast) = forecast.as_mut().filter(|_| path.state.is_usable()) else {
+                continue;
+            };
+            let pacer = *pacer;
+            let id = path.id;
+            let mut outlook = Outlook {
+                id,
+                pacer,
+                forecast,
+            };
+            let mut bound_bytes = path.queued_bytes;
+            while bound_bytes > 0 {
+                let piece = bound_bytes.min(PIECE_BYTES);
+                outlook.bind(now, piece);
+                bound_bytes -= piece;
+            }
+            outlooks.push(outlook);
+        }
+        for (index, packet) in queue.iter() {
+            // A full queue is better than none: it may have room when the packet comes to it.
+            let best = outlooks.iter_mut().min_by_key(|outlook| {
+                let arrives_at = outlook.arrives_at(now, packet);
+                arrives_at.unwrap_or(Instant::FAR_FUTURE)
+            });
+            let Some(outlook) = best else { break };
+            outlook.bind(now, u64::from(packet.bytes));
+            out.push(Assignment {
+                index,
+                paths: PathSet::only(outlook.id),
+            });
+        }
+        self.wake_at = outlooks.is_empty().then(|| now + RETRY_INTERVAL);
+    }
+
+    fn on_event(&mut self, now: Instant, event: &SchedulerEvent) {
+        if let SchedulerEvent::Sent { path, bytes } = *event
+            && let Some(pacer) = self.pacers.get_mut(path.index())
+        {
+            pacer.let_go(now, u64::from(bytes));
+        }
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        self.wake_at
+    }
+}

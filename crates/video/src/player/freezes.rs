@@ -1,0 +1,132 @@
+//! When a picture counts as frozen: `freezeCount` of the W3C's "Identifiers for WebRTC's Statistics
+//! API".
+
+use std::collections::VecDeque;
+
+use anabranch_units::{Duration, Instant};
+
+/// Over how many displayed frames the time that a frame stays is averaged.
+const AVERAGED: usize = 30;
+/// A freeze is at least so many times that average, and longer than it by so much.
+const FACTOR: u64 = 3;
+const EXCESS: Duration = Duration::from_millis(150);
+
+/// A picture that stood still for too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Freeze {
+    /// When it was first shown.
+    pub from: Instant,
+    /// When the next one was, or the end.
+    pub to: Instant,
+}
+
+/// Tells freezes from the instants at which frames are displayed: a gap of at least max(3·avg, avg
+/// + 150 ms), avg being the mean gap of the last 30 frames before it.
+#[derive(Clone, Debug, Default)]
+pub struct FreezeDetector {
+    gaps: VecDeque<Duration>,
+    sum: Duration,
+    shown_at: Option<Instant>,
+}
+
+impl FreezeDetector {
+    /// A frame is displayed, no earlier than the last. One that takes another's place at the same
+    /// instant makes no gap.
+    pub fn on_displayed(&mut self, at: Instant) -> Option<Freeze> {
+        let freeze = self.until(at);
+        if let Some(shown_at) = self.shown_at.filter(|shown_at| *shown_at < at) {
+            let gap = at - shown_at;
+            self.gaps.push_back(gap);
+            self.sum += gap;
+            if self.gaps.len() > AVERAGED {
+                self.sum -= self.gaps.pop_front().expect("there are more than 30");
+            }
+        }
+        self.shown_at = self.shown_at.max(Some(at));
+        freeze
+    }
+
+    /// The freeze that there is if the next frame is displayed at `at`.
+    pub fn until(&self, at: Instant) -> Option<Freeze> {
+        let from = self.shown_at?;
+        let gap = at.saturating_since(from);
+        let average = self.sum / u64::try_from(self.gaps.len()).ok().filter(|n| *n > 0)?;
+        (gap >= (average * FACTOR).max(average + EXCESS)).then_some(Freeze { from, to: at })
+    }
+
+    /// When the last frame was displayed.
+    pub const fn shown_at(&self) -> Option<Instant> {
+        self.shown_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The freezes' lengths in ms when frames are displayed after these gaps in ms.
+    fn freezes(gaps: impl IntoIterator<Item = u64>) -> Vec<u64> {
+        let mut detector = FreezeDetector::default();
+        detector.on_displayed(Instant::ZERO);
+        let mut at = Instant::ZERO;
+        let mut freezes = Vec::new();
+        for gap in gaps {
+            at += Duration::from_millis(gap);
+            let freeze = detector.on_displayed(at);
+            freezes.extend(freeze.map(|freeze| (freeze.to - freeze.from).as_millis()));
+        }
+        freezes
+    }
+
+    #[test]
+    fn at_short_gaps_a_freeze_is_the_average_and_150_ms() {
+        let thirty = || [40; 30].into_iter();
+        assert_eq!(freezes(thirty().chain([189])), []);
+        assert_eq!(freezes(thirty().chain([190])), [190]);
+    }
+
+    #[test]
+    fn at_long_gaps_a_freeze_is_three_times_the_average() {
+        let thirty = || [100; 30].into_iter();
+        assert_eq!(freezes(thirty().chain([299])), []);
+        assert_eq!(freezes(thirty().chain([300])), [300]);
+    }
+
+    #[test]
+    fn the_average_is_over_the_last_thirty_gaps() {
+        // Thirty gaps of 40 ms have pushed those of 200 ms out.
+        assert_eq!(
+            freezes([200; 30].into_iter().chain([40; 30]).chain([190])),
+            [190]
+        );
+        // After 29 of them it is (200 + 29 · 40) / 30 = 45.3 ms.
+        assert_eq!(
+            freezes([200; 30].into_iter().chain([40; 29]).chain([195])),
+            []
+        );
+        assert_eq!(
+            freezes([200; 30].into_iter().chain([40; 29]).chain([196])),
+            [196]
+        );
+    }
+
+    #[test]
+    fn frames_at_one_instant_make_no_gap() {
+        assert_eq!(
+            freezes([40; 30].into_iter().chain([0; 30]).chain([189])),
+            []
+        );
+    }
+
+    #[test]
+    fn a_picture_that_stays_to_the_end_is_frozen() {
+        let mut detector = FreezeDetector::default();
+        assert_eq!(detector.until(Instant::from_secs(9)), None);
+        for frame in 0..3 {
+            detector.on_displayed(Instant::from_millis(40 * frame));
+        }
+        assert_eq!(detector.until(Instant::from_millis(269)), None);
+        let freeze = detector.until(Instant::from_millis(270)).unwrap();
+        assert_eq!(freeze.from, Instant::from_millis(80));
+    }
+}

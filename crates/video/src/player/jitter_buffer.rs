@@ -1,0 +1,168 @@
+//! How long frames are kept back so that they can be displayed evenly.
+
+use core::fmt;
+use core::str::FromStr;
+use std::collections::VecDeque;
+
+use anabranch_units::{Duration, Instant, ParseQuantityError};
+
+/// What a player does about frames that take different times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JitterBuffer {
+    /// Nothing: each is displayed as soon as it is there (`off`).
+    Off,
+    /// Each is displayed so long after its capture, if it is there (a time, such as `200 ms`).
+    Fixed(Duration),
+    /// The same, as long as 95 % of the last 10 s' frames took, 20 to 500 ms (`adaptive`).
+    #[default]
+    Adaptive,
+}
+
+impl FromStr for JitterBuffer {
+    type Err = ParseQuantityError;
+
+    fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
+        Ok(match text {
+            "off" => JitterBuffer::Off,
+            "adaptive" => JitterBuffer::Adaptive,
+            _ => JitterBuffer::Fixed(text.parse()?),
+        })
+    }
+}
+
+impl fmt::Display for JitterBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JitterBuffer::Off => f.write_str("off"),
+            JitterBuffer::Adaptive => f.write_str("adaptive"),
+            JitterBuffer::Fixed(delay) => delay.fmt(f),
+        }
+    }
+}
+
+/// For how long a frame's delay counts.
+const WINDOW: Duration = Duration::from_secs(10);
+/// The share of frames that are to be in time, in percent.
+const PERCENT: usize = 95;
+const MIN_DELAY: Duration = Duration::from_millis(20);
+const MAX_DELAY: Duration = Duration::from_millis(500);
+/// The delay shrinks by this part of the time that passes: the picture runs so much faster, which
+/// nobody sees. The choice of 5 % is ours.
+const SHRINKING: u64 = 20;
+
+/// The time from capture to display.
+#[derive(Clone, Debug)]
+pub(super) struct PlayoutDelay {
+    buffer: JitterBuffer,
+    /// When frames came and how long they took, oldest first.
+    recent: VecDeque<(Instant, Duration)>,
+    /// How long they took, in ascending order.
+    sorted: Vec<Duration>,
+    delay: Duration,
+    set_at: Option<Instant>,
+}
+
+impl PlayoutDelay {
+    pub(super) fn new(buffer: JitterBuffer) -> Self {
+        PlayoutDelay {
+            buffer,
+            recent: VecDeque::new(),
+            sorted: Vec::new(),
+            delay: match buffer {
+                JitterBuffer::Fixed(delay) => delay,
+                JitterBuffer::Off | JitterBuffer::Adaptive => Duration::ZERO,
+            },
+            set_at: None,
+        }
+    }
+
+    /// The present time from capture to display; `None`: frames are not kept back.
+    pub(super) fn delay(&self) -> Option<Duration> {
+        (self.buffer != JitterBuffer::Off).then_some(self.delay)
+    }
+
+    /// A frame has come that took `took` since its capture. A longer delay holds at once, a shorter
+    /// one is approached.
+    pub(super) fn on_frame(&mut self, now: Instant, took: Duration) {
+        if self.buffer != JitterBuffer::Adaptive {
+            return;
+        }
+        while let Some((came_at, old)) = self.recent.front().copied()
+            && now.saturating_since(came_at) > WINDOW
+        {
+            self.recent.pop_front();
+            let index = self.sorted.partition_point(|other| *other < old);
+            self.sorted.remove(index);
+        }
+        self.recent.push_back((now, took));
+        let index = self.sorted.partition_point(|other| *other < took);
+        self.sorted.insert(index, took);
+        let rank = (self.sorted.len() * PERCENT).div_ceil(100);
+        let target = self.sorted[rank - 1].clamp(MIN_DELAY, MAX_DELAY);
+        let passed = now.saturating_since(self.set_at.unwrap_or(now));
+        self.set_at = Some(now);
+        let shrunk = self.delay.saturating_sub(passed / SHRINKING);
+        self.delay = target.max(shrunk);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAME: Duration = Duration::from_millis(40);
+
+    /// Feeds frames every 40 ms, from the one with the number `first` on, and returns the delay in
+    /// ms after the last.
+    fn feed(buffer: &mut PlayoutDelay, first: u64, took_millis: &[u64]) -> f64 {
+        for (frame, took) in (first..).zip(took_millis) {
+            buffer.on_frame(Instant::ZERO + FRAME * frame, Duration::from_millis(*took));
+        }
+        buffer.delay().unwrap().as_millis_f64()
+    }
+
+    #[test]
+    fn the_delay_is_that_which_95_percent_of_the_last_ten_seconds_kept_to() {
+        let mut buffer = PlayoutDelay::new(JitterBuffer::Adaptive);
+        let hundred: Vec<u64> = (1..=100).map(|frame| 100 + frame).collect();
+        assert_eq!(feed(&mut buffer, 0, &hundred), 195.0);
+    }
+
+    #[test]
+    fn the_delay_is_clamped_to_20_and_500_ms() {
+        let mut buffer = PlayoutDelay::new(JitterBuffer::Adaptive);
+        assert_eq!(feed(&mut buffer, 0, &[5]), 20.0);
+        assert_eq!(feed(&mut buffer, 1, &[900; 20]), 500.0);
+    }
+
+    #[test]
+    fn the_delay_grows_at_once_and_shrinks_by_a_twentieth_of_the_time() {
+        let mut buffer = PlayoutDelay::new(JitterBuffer::Adaptive);
+        assert_eq!(feed(&mut buffer, 0, &[50; 251]), 50.0);
+        // One frame in twenty may be slow; from the 14th of the 251 in the window on they are more.
+        assert_eq!(feed(&mut buffer, 251, &[300; 12]), 50.0);
+        assert_eq!(feed(&mut buffer, 263, &[300; 1]), 300.0);
+        // 238 frames later the first of them has left the window: one in twenty again.
+        assert_eq!(feed(&mut buffer, 264, &[50; 238]), 300.0);
+        // From there on 2 ms a frame.
+        assert_eq!(feed(&mut buffer, 502, &[50; 1]), 298.0);
+        assert_eq!(feed(&mut buffer, 503, &[50; 10]), 278.0);
+        assert_eq!(feed(&mut buffer, 513, &[50; 200]), 50.0);
+    }
+
+    #[test]
+    fn a_fixed_delay_stays_and_none_is_none() {
+        let mut fixed = PlayoutDelay::new("200 ms".parse().unwrap());
+        assert_eq!(feed(&mut fixed, 0, &[900; 9]), 200.0);
+        assert_eq!(PlayoutDelay::new(JitterBuffer::Off).delay(), None);
+    }
+
+    #[test]
+    fn settings_are_read_as_they_are_written() {
+        for text in ["off", "adaptive", "200 ms"] {
+            let buffer: JitterBuffer = text.parse().unwrap();
+            assert_eq!(buffer.to_string(), text);
+        }
+        assert!("maybe".parse::<JitterBuffer>().is_err());
+    }
+}
