@@ -10,7 +10,7 @@
 //!    RTT/2, makes a long queue look short), and for how long the path has kept an
 //!    acknowledgement due: a path that has just fallen silent is dear before it is suspect;
 //! 3. takes a ready path that is slower than the best by no more than a *slack*, which grows with
-//!    the load to a fifth of the deadline. At low load the fastest path carries all. Near
+//!    the load to a tenth of the deadline. At low load the fastest path carries all. Near
 //!    capacity all paths are kept busy, or those left idle lose their share of what they cross
 //!    to other traffic, and the encoder's rate with it;
 //! 4. leaves a path that comes back from an outage to prove itself with copies, and sends a copy
@@ -31,7 +31,7 @@ use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::session_view::SessionView;
 
 /// The slack at full load, as a share of the deadline.
-const SLACK: f64 = 0.2;
+const SLACK: f64 = 0.1;
 /// Media at this share of the paths' bandwidth is full load, and at that share of it light load.
 const FULL_LOAD: f64 = 0.8;
 const LIGHT_LOAD: f64 = 0.6;

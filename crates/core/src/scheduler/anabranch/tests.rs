@@ -84,7 +84,7 @@ fn rule_2_an_overdue_acknowledgement_makes_a_path_dear() {
 }
 
 #[test]
-fn rule_3_the_slack_grows_with_the_load_to_a_fifth_of_the_deadline() {
+fn rule_3_the_slack_grows_with_the_load_to_a_tenth_of_the_deadline() {
     let mut scheduler = Anabranch::default();
     scheduler.binding.begin(&[path(0, 20, 1), path(1, 20, 1)]);
     let mut slack = |bytes| {
@@ -92,15 +92,15 @@ fn rule_3_the_slack_grows_with_the_load_to_a_fifth_of_the_deadline() {
         scheduler.media_rate.on_bound(at(0), bytes);
         scheduler.slack(&SESSION)
     };
-    assert_eq!(slack(100_000), millis(10), "load 0.4");
-    assert_eq!(slack(175_000), millis(50), "load 0.7");
-    assert_eq!(slack(225_000), millis(100), "load 0.9");
+    assert_eq!(slack(100_000), millis(5), "load 0.4");
+    assert_eq!(slack(175_000), millis(25), "load 0.7");
+    assert_eq!(slack(225_000), millis(50), "load 0.9");
 }
 
 #[test]
 fn rule_3_at_full_load_a_slower_ready_path_is_kept_busy() {
     let spread = |load_bytes: u64| {
-        let mut bed = Paced::new(vec![path(0, 20, 2), path(1, 140, 2)]);
+        let mut bed = Paced::new(vec![path(0, 20, 2), path(1, 60, 2)]);
         let mut packet = Bed::source(0, 1_000);
         for millis in 0..load_bytes / 1_000 {
             packet.frame.0 += 1;
