@@ -53,8 +53,8 @@ struct IncomingFrame {
     /// The length of every fragment but the last; zero until one of them has arrived.
     fragment_bytes: usize,
     bytes: Vec<u8>,
-    /// The last fragment, while where it belongs is unknown.
-    last: Option<Vec<u8>>,
+    /// The last fragment, while where it belongs is unknown; else empty.
+    last: Vec<u8>,
     has_arrived: Vec<bool>,
     missing_count: u16,
 }
@@ -227,11 +227,14 @@ impl IncomingFrame {
         let mut has_arrived = core::mem::take(&mut self.has_arrived);
         has_arrived.clear();
         has_arrived.resize(usize::from(header.fragment_count), false);
+        let mut last = core::mem::take(&mut self.last);
+        last.clear();
         *self = IncomingFrame {
             fragment_count: header.fragment_count,
             importance: header.importance,
             captured_at,
             first_at: now,
+            last,
             has_arrived,
             missing_count: header.fragment_count,
             ..IncomingFrame::default()
@@ -249,7 +252,7 @@ impl IncomingFrame {
         let is_last = header.fragment + 1 == self.fragment_count;
         if is_last && self.fragment_count > 1 {
             if self.fragment_bytes == 0 {
-                self.last = Some(payload.to_vec());
+                self.last.extend_from_slice(payload);
             } else if !self.place_last(payload) {
                 return Taken::Contradictory;
             }
@@ -264,11 +267,7 @@ impl IncomingFrame {
     /// Copies any fragment but the last to its place.
     fn place(&mut self, index: usize, payload: &[u8]) -> bool {
         if self.fragment_bytes == 0 {
-            if self
-                .last
-                .as_ref()
-                .is_some_and(|last| last.len() > payload.len())
-            {
+            if self.last.len() > payload.len() {
                 return false;
             }
             self.fragment_bytes = payload.len();
@@ -278,9 +277,8 @@ impl IncomingFrame {
                 payload.len() * (usize::from(self.fragment_count) - 1).max(1),
                 0,
             );
-            if let Some(last) = self.last.take() {
-                self.bytes.extend_from_slice(&last);
-            }
+            self.bytes.extend_from_slice(&self.last);
+            self.last.clear();
         }
         if payload.len() != self.fragment_bytes {
             return false;
