@@ -1,21 +1,24 @@
-//! What two endpoints allocate that exchange frames over two paths, once they have warmed up:
-//! nothing, apart from the received frame's own bytes and the slot that collects them.
+//! What two endpoints allocate that exchange frames over two paths, by every scheduler, with
+//! losses and with error correction, once they have warmed up: nothing, apart from the received
+//! frame's own bytes.
 //!
 //! Run it by `make bench`. It fails if the sender allocates, or the receiver more than that. With
 //! the argument `--profile` it writes `dhat-heap.json` instead, which tells where.
 
 use std::process::ExitCode;
 
-use anabranch_core::{Config, DatagramMeta, Endpoint, Event, Frame, PathId, PathOptions, Transmit};
+use anabranch_core::{
+    Config, DatagramMeta, Endpoint, Event, Frame, MediaConfig, PathId, PathOptions, Transmit,
+};
 use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Seed};
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
 
 const PATH_DELAYS: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(50)];
-const FRAME_BYTES: usize = 20_000;
+const FRAME_BYTES: usize = 16_000;
 const FRAME_INTERVAL: Duration = Duration::from_millis(40);
-const WARM_UP_FRAMES: u64 = 500;
+const WARM_UP_FRAMES: u64 = 2_000;
 const FRAMES: u64 = 1_000;
 
 /// What has been allocated so far.
@@ -41,6 +44,33 @@ impl Count {
     }
 }
 
+/// What is measured.
+struct Session {
+    scheduler: &'static str,
+    fec: &'static str,
+    /// Of the sender's datagrams every so many-th is lost.
+    loses_every: Option<u64>,
+}
+
+/// With the default scheduler.
+const WITH_LOSSES: [Session; 7] = [
+    session("off", Some(50)),
+    session("fixed:overhead=0.2", None),
+    session("fixed:overhead=0.2", Some(50)),
+    session("frame", Some(50)),
+    session("window", Some(50)),
+    session("adaptive", Some(50)),
+    session("adaptive", Some(10)),
+];
+
+const fn session(fec: &'static str, loses_every: Option<u64>) -> Session {
+    Session {
+        scheduler: "min-cost",
+        fec,
+        loses_every,
+    }
+}
+
 /// A datagram on its way, in a buffer that is used again.
 #[derive(Debug)]
 struct Flying {
@@ -61,15 +91,21 @@ struct Bed {
     is_counting: bool,
     packets: u64,
     frames_received: u64,
+    loses_every: Option<u64>,
+    launched: u64,
 }
 
 impl Bed {
-    fn new(scheduler: &str) -> Bed {
+    fn new(session: &Session) -> Bed {
         let now = Instant::ZERO;
         let config = Config {
             controller: "fixed".to_owned(),
             fixed_rate: DataRate::from_megabits_per_second(4),
-            scheduler: scheduler.to_owned(),
+            scheduler: session.scheduler.to_owned(),
+            media: MediaConfig {
+                fec: session.fec.into(),
+                ..MediaConfig::default()
+            },
             ..Config::default()
         };
         let ends = [Seed(1), Seed(2)].map(|seed| {
@@ -88,6 +124,8 @@ impl Bed {
             is_counting: false,
             packets: 0,
             frames_received: 0,
+            loses_every: session.loses_every,
+            launched: 0,
         }
     }
 
@@ -161,6 +199,13 @@ impl Bed {
                 break;
             };
             self.packets += u64::from(side == 0 && self.is_counting);
+            self.launched += u64::from(side == 0);
+            let is_lost = |every| side == 0 && self.launched.is_multiple_of(every);
+            if self.loses_every.is_some_and(is_lost) {
+                bytes.clear();
+                self.spare.push(bytes);
+                continue;
+            }
             self.flying.push(Flying {
                 at: self.now + PATH_DELAYS[path.index()],
                 path,
@@ -176,22 +221,27 @@ impl Bed {
 }
 
 /// Whether the sender allocated nothing, and the receiver nothing but frames.
-fn measure(scheduler: &str) -> bool {
+fn measure(session: &Session) -> bool {
     let bytes = vec![7; FRAME_BYTES];
-    let mut bed = Bed::new(scheduler);
+    let mut bed = Bed::new(session);
     bed.stream(WARM_UP_FRAMES, &bytes);
     bed.is_counting = true;
     bed.stream(FRAMES, &bytes);
     let [sender, receiver] = bed.allocated;
     let per_packet = |count: Count| count.blocks as f64 / bed.packets as f64;
     let per_frame = receiver.blocks as f64 / bed.frames_received as f64;
+    let name = match session.loses_every {
+        Some(every) => format!("{}, 1 in {every} lost", session.fec),
+        None if session.fec != "off" => session.fec.to_owned(),
+        None => session.scheduler.to_owned(),
+    };
     println!(
-        "{scheduler:<20} {:>8.4} {:>8.4} {per_frame:>10.3} {:>10.0}",
+        "{name:<32} {:>8.4} {:>8.4} {per_frame:>10.3} {:>10.0}",
         per_packet(sender),
         per_packet(receiver),
         receiver.bytes as f64 / bed.frames_received as f64,
     );
-    sender.blocks == 0 && receiver.blocks <= FRAME_BLOCKS * bed.frames_received
+    sender.blocks == 0 && receiver.blocks <= FRAME_BLOCKS * FRAMES
 }
 
 /// What a received frame may allocate: its bytes.
@@ -204,15 +254,20 @@ fn main() -> ExitCode {
         false => dhat::Profiler::builder().testing().build(),
     };
     println!(
-        "{:<20} {:>8} {:>8} {:>10} {:>10}",
+        "{:<32} {:>8} {:>8} {:>10} {:>10}",
         "allocations", "sender", "receiver", "receiver", "receiver"
     );
     println!(
-        "{:<20} {:>8} {:>8} {:>10} {:>10}",
+        "{:<32} {:>8} {:>8} {:>10} {:>10}",
         "", "/packet", "/packet", "/frame", "B/frame"
     );
     let schedulers = anabranch_core::scheduler::SCHEDULERS.iter();
-    let as_expected = schedulers.filter(|entry| !measure(entry.name)).count() == 0;
+    let schedulers = schedulers.map(|entry| Session {
+        scheduler: entry.name,
+        ..session("off", None)
+    });
+    let sessions = schedulers.chain(WITH_LOSSES);
+    let as_expected = sessions.filter(|session| !measure(session)).count() == 0;
     match as_expected {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,

@@ -97,9 +97,9 @@ pub struct SessionCounters {
     pub stream_bytes_received: u64,
     /// Lost fragments that repairs have recovered, or that are known before they come late.
     pub recovered_fragments: u64,
-    /// Fragments that arrived twice, on whatever paths.
+    /// Fragments that arrived twice, on whatever paths, up to 64 frames later.
     pub duplicate_fragments: u64,
-    /// Fragments that arrived after their frame was over.
+    /// Fragments that arrived after their frame had been given up.
     pub late_fragments: u64,
     /// Datagrams that made no sense, in whole or in part.
     pub malformed_datagrams: u64,

@@ -19,6 +19,8 @@ use crate::session_view::SessionView;
 use crate::wire;
 use fates::Fates;
 
+/// What is sent for the first time has to arrive before its deadline by its lifetime over this.
+pub(crate) const SPARE_LIFETIME: u64 = 16;
 /// How late a driver may wake an endpoint for a packet that was held until a path is ready.
 const LATE_WAKE: Duration = Duration::from_millis(2);
 
@@ -369,7 +371,7 @@ impl Path {
 
     /// Whether the packet, if it leaves now, arrives after its deadline. While media waits for long
     /// every packet leaves as late as it may, so that a misjudged round trip would make all of them
-    /// late: what is sent for the first time has to be there with a sixteenth of its time to spare.
+    /// late: what is sent for the first time has to be there by lifetime / [`SPARE_LIFETIME`] before it.
     pub(crate) fn is_too_late_for(
         &self,
         now: Instant,
@@ -382,7 +384,7 @@ impl Path {
         };
         let margin = match packet.kind {
             PacketKind::Retransmission => Duration::ZERO,
-            PacketKind::Source | PacketKind::Repair { .. } => lifetime / 16,
+            PacketKind::Source | PacketKind::Repair { .. } => lifetime / SPARE_LIFETIME,
         };
         now + latest / 2 + margin > deadline
     }

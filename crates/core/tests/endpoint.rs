@@ -557,3 +557,29 @@ fn redundant_asks_the_encoder_for_what_the_best_path_carries_not_for_the_sum() {
     assert_eq!(target("redundant"), MBIT(4).mul_f64(0.8));
     assert_eq!(target("min-cost"), MBIT(8).mul_f64(0.8));
 }
+
+#[test]
+fn redundant_the_receiver_counts_every_second_copy_as_a_duplicate() {
+    let config = Config {
+        scheduler: "redundant".into(),
+        ..fixed(MBIT(4))
+    };
+    // Both paths send a frame within 11 ms, so that no copy is passed over as acknowledged.
+    let paths = vec![TestPath::new(8, 20), TestPath::new(8, 50)];
+    let mut network = Network::new(config, paths);
+    for index in 0..50 {
+        network.send(5_000, index % 25 == 0);
+        network.run_until(network.now + Duration::from_millis(40));
+    }
+    network.run_until(network.now + Duration::from_secs(1));
+    let sent = |path| network.sender.path_counters(PathId(path)).unwrap();
+    assert_eq!((sent(0).sent_packets, sent(1).sent_packets), (200, 200));
+    let received = network.receiver.counters();
+    assert_eq!(received.duplicate_fragments, 200);
+    // Packet numbers are a path's own: to each path every packet is a new one.
+    let of_path = |path| network.receiver.path_counters(PathId(path)).unwrap();
+    assert_eq!(
+        (of_path(0).duplicate_packets, of_path(1).duplicate_packets),
+        (0, 0)
+    );
+}

@@ -154,7 +154,7 @@ fn fec_overhead_is_monotone_in_loss_and_zero_without() {
         let mut last = 0.0;
         for loss in [0.0, 0.02, 0.1] {
             let mut trial = Trial::new(fec, vec![lossy(loss, 300)]);
-            trial.run(12, 12_000);
+            trial.run(8, 12_000);
             let overhead = trial.overhead();
             assert!(overhead >= last, "{fec} {loss}: {overhead} after {last}");
             assert_eq!(overhead == 0.0, loss == 0.0, "{fec} {loss}: {overhead}");

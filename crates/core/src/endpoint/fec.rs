@@ -9,6 +9,7 @@ use super::Endpoint;
 use crate::config::SourceLimits;
 use crate::fec::{self, Decoder, FrameToProtect};
 use crate::media::{self, Bandwidth, Frame, FrameId, Retry, Symbol, Taken};
+use crate::path::SPARE_LIFETIME;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::recovery::PacketContent;
 use crate::scheduler::{self, PacketView};
@@ -266,7 +267,8 @@ impl Endpoint {
             return;
         };
         let rate: DataRate = active().map(PathView::drain_rate).sum();
-        let time_left = self.config.media.deadline.saturating_sub(one_way);
+        let lifetime = self.config.media.deadline;
+        let time_left = (lifetime - lifetime / SPARE_LIFETIME).saturating_sub(one_way);
         let excess_bytes = self
             .backlog_bytes()
             .saturating_sub(rate.bytes_in(time_left));

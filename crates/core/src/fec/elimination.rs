@@ -21,6 +21,8 @@ pub(super) struct Elimination {
     rows: Vec<Row>,
     /// Buffers of former repair symbols.
     spare: Vec<Vec<u8>>,
+    /// Of what is being evaluated: the factors of the symbols of all windows.
+    factors: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -135,7 +137,7 @@ impl Elimination {
     /// Writes the symbol of a row that determines it to `out`, which is empty. `known` has all
     /// other symbols of the windows.
     pub(super) fn evaluate<'a>(
-        &self,
+        &mut self,
         (row, number): (usize, u64),
         known: impl Fn(u64) -> &'a [u8],
         out: &mut Vec<u8>,
@@ -160,13 +162,15 @@ impl Elimination {
             first = first.min(repair.header.first);
             end = end.max(repair.header.first + u64::from(repair.header.count));
         }
-        let mut coefficients = vec![0; (end - first) as usize];
+        let coefficients = &mut self.factors;
+        coefficients.clear();
+        coefficients.resize((end - first) as usize, 0);
         for (repair, &factor) in used() {
             let start = (repair.header.first - first) as usize;
             let window = &repair.coefficients[..usize::from(repair.header.count)];
             gf256::multiply_add(&mut coefficients[start..], window, factor);
         }
-        for (other, &coefficient) in (first..).zip(&coefficients) {
+        for (other, &coefficient) in (first..).zip(coefficients.iter()) {
             if coefficient != 0 && other != number {
                 gf256::multiply_add(out, known(other), coefficient);
             }

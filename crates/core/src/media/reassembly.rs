@@ -21,7 +21,7 @@ pub(crate) enum Taken {
     New,
     /// It had arrived already.
     Duplicate,
-    /// Its frame has been delivered or given up.
+    /// Its frame has been given up, or was delivered long ago.
     Late,
     /// It contradicts earlier fragments of its frame, or its frame is too large.
     Contradictory,
@@ -53,8 +53,8 @@ struct IncomingFrame {
     /// The length of every fragment but the last; zero until one of them has arrived.
     fragment_bytes: usize,
     bytes: Vec<u8>,
-    /// The last fragment, while where it belongs is unknown.
-    last: Option<Vec<u8>>,
+    /// The last fragment, while where it belongs is unknown; else empty.
+    last: Vec<u8>,
     has_arrived: Vec<bool>,
     missing_count: u16,
 }
@@ -63,6 +63,9 @@ struct IncomingFrame {
 pub(crate) struct Reassembly {
     slots: VecDeque<Slot>,
     first: FrameId,
+    /// Which of the frames before the first were whole, the last one in the lowest bit: what
+    /// comes of them now is a copy, and not late.
+    was_whole: u64,
     open_bytes: usize,
     /// Of frames that are whole and wait for those before them.
     whole_bytes: usize,
@@ -85,6 +88,7 @@ impl Reassembly {
         Reassembly {
             slots: VecDeque::new(),
             first: FrameId(0),
+            was_whole: 0,
             open_bytes: 0,
             whole_bytes: 0,
             peak: Peak::default(),
@@ -108,7 +112,7 @@ impl Reassembly {
         out: &mut Vec<Outcome>,
     ) -> Taken {
         let Some(ahead) = header.frame.0.checked_sub(self.first.0) else {
-            return Taken::Late;
+            return self.taken_before(header.frame);
         };
         if usize::from(header.fragment_count) * payload.len() > MAX_FRAME_BYTES {
             return Taken::Contradictory;
@@ -192,6 +196,15 @@ impl Reassembly {
         self.push_out(self.slots.len() as u64, out);
     }
 
+    /// What a fragment is of a frame that is over.
+    fn taken_before(&self, frame: FrameId) -> Taken {
+        let behind = self.first.0 - frame.0;
+        match behind <= u64::from(u64::BITS) && self.was_whole >> (behind - 1) & 1 == 1 {
+            true => Taken::Duplicate,
+            false => Taken::Late,
+        }
+    }
+
     fn has_later_whole_key(&self) -> bool {
         self.slots
             .iter()
@@ -203,6 +216,7 @@ impl Reassembly {
     fn push_out(&mut self, count: u64, out: &mut Vec<Outcome>) {
         let open = (self.slots.len() as u64).min(count);
         for slot in self.slots.drain(..open as usize) {
+            self.was_whole = self.was_whole << 1 | u64::from(matches!(slot, Slot::Whole(_)));
             out.push(match slot {
                 Slot::Whole(frame) => {
                     self.whole_bytes -= frame.bytes.len();
@@ -217,7 +231,12 @@ impl Reassembly {
             self.first.0 += 1;
         }
         // Frames of which not even a successor was seen are too many to tell one by one.
-        self.first.0 += count - open;
+        let unseen = count - open;
+        self.first.0 += unseen;
+        self.was_whole = self
+            .was_whole
+            .checked_shl(unseen.min(64) as u32)
+            .unwrap_or(0);
     }
 }
 
@@ -227,11 +246,14 @@ impl IncomingFrame {
         let mut has_arrived = core::mem::take(&mut self.has_arrived);
         has_arrived.clear();
         has_arrived.resize(usize::from(header.fragment_count), false);
+        let mut last = core::mem::take(&mut self.last);
+        last.clear();
         *self = IncomingFrame {
             fragment_count: header.fragment_count,
             importance: header.importance,
             captured_at,
             first_at: now,
+            last,
             has_arrived,
             missing_count: header.fragment_count,
             ..IncomingFrame::default()
@@ -249,7 +271,7 @@ impl IncomingFrame {
         let is_last = header.fragment + 1 == self.fragment_count;
         if is_last && self.fragment_count > 1 {
             if self.fragment_bytes == 0 {
-                self.last = Some(payload.to_vec());
+                self.last.extend_from_slice(payload);
             } else if !self.place_last(payload) {
                 return Taken::Contradictory;
             }
@@ -264,11 +286,7 @@ impl IncomingFrame {
     /// Copies any fragment but the last to its place.
     fn place(&mut self, index: usize, payload: &[u8]) -> bool {
         if self.fragment_bytes == 0 {
-            if self
-                .last
-                .as_ref()
-                .is_some_and(|last| last.len() > payload.len())
-            {
+            if self.last.len() > payload.len() {
                 return false;
             }
             self.fragment_bytes = payload.len();
@@ -278,9 +296,8 @@ impl IncomingFrame {
                 payload.len() * (usize::from(self.fragment_count) - 1).max(1),
                 0,
             );
-            if let Some(last) = self.last.take() {
-                self.bytes.extend_from_slice(&last);
-            }
+            self.bytes.extend_from_slice(&self.last);
+            self.last.clear();
         }
         if payload.len() != self.fragment_bytes {
             return false;
@@ -401,12 +418,35 @@ mod tests {
     fn late_double_and_contradictory_fragments_change_nothing() {
         let mut bed = Bed::new();
         bed.insert(0, 0, 0, 1, false);
-        assert_eq!(bed.insert(1, 0, 0, 1, false), Taken::Late);
+        assert_eq!(bed.insert(1, 0, 0, 1, false), Taken::Duplicate);
         bed.insert(2, 1, 0, 3, false);
         assert_eq!(bed.insert(3, 1, 0, 3, false), Taken::Duplicate);
         assert_eq!(bed.insert(3, 1, 1, 4, false), Taken::Contradictory);
         assert_eq!(bed.insert(3, 1, 1, 3, true), Taken::Contradictory);
         assert_eq!(bed.outcomes(), "0");
+    }
+
+    #[test]
+    fn a_copy_of_what_was_delivered_is_a_duplicate_and_what_was_given_up_comes_late() {
+        let mut bed = Bed::new();
+        bed.insert(0, 0, 0, 2, false);
+        bed.insert(0, 1, 0, 1, false);
+        bed.insert(600, 2, 0, 1, false);
+        assert_eq!(bed.insert(601, 0, 1, 2, false), Taken::Late);
+        for frame in 2..66 {
+            assert_eq!(bed.insert(601, 1, 0, 1, false), Taken::Duplicate);
+            bed.insert(601, frame, 0, 1, false);
+        }
+        assert_eq!(
+            bed.insert(602, 1, 0, 1, false),
+            Taken::Late,
+            "64 frames ago"
+        );
+        // A sender that skips more frames than may be open: not one of them was whole.
+        bed.insert(603, 5_000, 0, 1, false);
+        bed.insert(1_200, 5_001, 0, 1, false);
+        assert_eq!(bed.insert(1_201, 4_000, 0, 1, false), Taken::Late);
+        assert_eq!(bed.insert(1_201, 5_000, 0, 1, false), Taken::Duplicate);
     }
 
     #[test]

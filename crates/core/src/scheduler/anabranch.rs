@@ -57,6 +57,8 @@ struct Anabranch {
     binding: Binding,
     /// Bytes of packets that are to wait for a path, by path.
     held_bytes: Vec<u64>,
+    /// The paths that the packet of the moment may take, and when it would arrive by them.
+    choices: Vec<(Duration, PathId)>,
     trust: [Trust; PathId::LIMIT],
     media_rate: MediaRate,
     copy_allowance_bytes: f64,
@@ -153,32 +155,39 @@ impl Anabranch {
         self.trust[path.id.index()].proofs_missing == 0
     }
 
-    /// The paths that a packet may be given to, each with when it would arrive.
-    fn choices(
-        &self,
-        now: Instant,
-        packet: &PacketView,
-    ) -> impl Iterator<Item = (Duration, &PathView)> {
-        let is_any_proved =
-            candidates(packet, &self.binding.paths).any(|path| self.has_proved_itself(path));
-        candidates(packet, &self.binding.paths)
-            .filter(move |path| !is_any_proved || self.has_proved_itself(path))
-            .map(move |path| (self.arrival(now, packet, path), path))
+    /// Notes the paths that a packet may be given to, each with when it would arrive.
+    fn note_choices(&mut self, now: Instant, packet: &PacketView) {
+        let mut choices = core::mem::take(&mut self.choices);
+        choices.clear();
+        let mut is_any_proved = false;
+        for path in candidates(packet, &self.binding.paths) {
+            let is_proved = self.has_proved_itself(path);
+            if is_proved && !is_any_proved {
+                choices.clear();
+                is_any_proved = true;
+            }
+            if is_proved || !is_any_proved {
+                choices.push((self.arrival(now, packet, path), path.id));
+            }
+        }
+        self.choices = choices;
     }
 
-    /// Where a packet goes that is sent for the first time.
+    /// Where a packet goes that is sent for the first time, by its choices.
     fn place(&self, now: Instant, packet: &PacketView, slack: Duration) -> Option<Place> {
-        let (soonest, best) = self.choices(now, packet).min_by_key(|(at, _)| *at)?;
+        let (soonest, best) = *self.choices.iter().min_by_key(|(at, _)| *at)?;
+        let path = |id: PathId| &self.binding.paths[id.index()];
         let ready = self
-            .choices(now, packet)
-            .filter(|(at, path)| *at <= soonest + slack && self.is_ready(packet, path))
+            .choices
+            .iter()
+            .filter(|(at, id)| *at <= soonest + slack && self.is_ready(packet, path(*id)))
             .min_by_key(|(at, _)| *at);
         Some(match ready {
-            None => Place::WaitsFor(best.id),
-            Some((at, path)) => Place::Goes {
-                path: path.id,
-                copy: if is_late(now, packet, at, path) {
-                    self.rescue(now, packet, path.id)
+            None => Place::WaitsFor(best),
+            Some((at, id)) => Place::Goes {
+                path: *id,
+                copy: if is_late(now, packet, *at, path(*id)) {
+                    self.rescue(now, packet, *id)
                 } else {
                     None
                 },
@@ -193,13 +202,11 @@ impl Anabranch {
         {
             return None;
         }
-        self.choices(now, packet)
-            .find(|(at, other)| {
-                other.id != path
-                    && !is_late(now, packet, *at, other)
-                    && self.is_ready(packet, other)
-            })
-            .map(|(_, other)| other.id)
+        let may_rescue = |(at, id): &&(Duration, PathId)| {
+            let other = &self.binding.paths[id.index()];
+            *id != path && !is_late(now, packet, *at, other) && self.is_ready(packet, other)
+        };
+        self.choices.iter().find(may_rescue).map(|(_, id)| *id)
     }
 
     /// Adds a copy on a path that has to prove itself, or whose estimates are old.
@@ -225,6 +232,7 @@ impl Anabranch {
     /// Where a packet is sent to for the first time now; no path: it is held.
     fn bind_source(&mut self, now: Instant, packet: &PacketView, slack: Duration) -> PathSet {
         let bytes = u64::from(packet.bytes);
+        self.note_choices(now, packet);
         let (path, copy) = match self.place(now, packet, slack) {
             Some(Place::Goes { path, copy }) => (path, copy),
             Some(Place::WaitsFor(path)) => {

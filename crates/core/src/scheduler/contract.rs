@@ -160,8 +160,8 @@ proptest! {
     }
 }
 
-/// Schedulers that have no preference among paths for a weight to be part of.
-const WITHOUT_PREFERENCE: &[&str] = &["round-robin"];
+/// Schedulers that have no preference among paths for a weight to be part of: they take all.
+const WITHOUT_PREFERENCE: &[&str] = &["redundant", "round-robin"];
 
 /// The bytes that the second of two paths is given, by its weight.
 fn bytes_by_weight(entry: &SchedulerEntry, rtt_millis: u64, load: f64) -> [u64; 4] {

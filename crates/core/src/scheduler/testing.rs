@@ -56,6 +56,9 @@ impl Bed {
         }
     }
 
+    /// How old a frame may become.
+    const DEADLINE: Duration = Duration::from_millis(500);
+
     /// The packets of a frame.
     pub(super) fn frame(fragment_count: u16, bytes: u32) -> Vec<PacketView> {
         (0..fragment_count)
@@ -85,7 +88,10 @@ impl Bed {
             .collect();
         let mut out: Vec<Assignment> = Vec::new();
         let queue = SendQueue::new(&packets);
-        let session = SessionView::default();
+        let session = SessionView {
+            deadline: Self::DEADLINE,
+            ..SessionView::default()
+        };
         let mut views = self.paths.clone();
         views.iter_mut().for_each(PathView::apply_weight);
         self.scheduler
