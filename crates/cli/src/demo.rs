@@ -88,8 +88,8 @@ pub(crate) struct Arguments {
     /// --compare-fec.
     #[arg(long, value_name = "PERCENT")]
     loss: Option<f64>,
-    /// How old a frame may be that is still sent, by default 500 ms, and 200 ms with --compare-fec;
-    /// key frames always are.
+    /// How old a frame may be that is still sent and waited for, by default 500 ms, and 200 ms with
+    /// --compare-fec; key frames always are.
     #[arg(long, value_name = "TIME")]
     deadline: Option<Duration>,
 }

@@ -39,7 +39,7 @@ pub(super) struct Plan {
     pub(super) output: PathBuf,
     /// The policy of forward error correction.
     pub(super) fec: String,
-    /// The sender gives frames up that are older, but for key frames.
+    /// Either end gives frames up that are older, but for key frames.
     pub(super) deadline: Duration,
     /// How likely each link is to lose a packet.
     pub(super) loss_probability: f64,
@@ -161,6 +161,7 @@ fn connect(plan: &Plan, source: Source) -> anyhow::Result<Session> {
                 Source::File => SourceLimits::Fixed,
             },
             deadline: plan.deadline,
+            reassembly_wait: plan.deadline,
             fec: plan.fec.clone(),
             ..MediaConfig::default()
         },

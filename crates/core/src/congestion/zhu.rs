@@ -4,9 +4,9 @@
 //! & Lei discuss as their reference 24.
 //!
 //! Each path is an M/M/1 queue; packets that come after the deadline are lost. The rates of all
-//! paths are those at which the video's expected distortion, that of the encoder and that of the late
-//! packets, is least: see `zhu/allocation.rs`. Each path's instance solves for all paths from the
-//! read model, and takes its own rate.
+//! paths are those at which the video's expected distortion, that of the encoder and that of the
+//! late packets, is least: see `zhu/allocation.rs`. Each path's instance solves for all paths from
+//! the read model, and takes its own rate.
 //!
 //! Deviations: the paper's full text was not at hand. From its abstract are the inputs (available
 //! bit rate and round-trip time of each network, distortion-rate of the video), the convex sum
