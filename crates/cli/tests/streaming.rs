@@ -342,7 +342,8 @@ fn a_metered_path_stands_by() {
     assert_eq!((send_code, recv_code), (0, 0), "{sent}\n{received}");
     assert!(std::fs::read(bed.path("out.ts")).unwrap() == stream);
     let packet_count = |path: &str| {
-        let line = sent.lines().find(|line| line.starts_with(path)).unwrap();
+        let is_summary = |line: &&str| line.starts_with(path) && line.contains(" packets");
+        let line = sent.lines().find(is_summary).unwrap();
         number_before(line, " packets")
     };
     let counts = [
