@@ -5,13 +5,14 @@
 //! camera.rs or file.rs ─▶ feed.rs ─▶ Sender ═▶ network.rs (Relay) ═▶ Receiver ─▶ viewer.rs
 //!          └────────── ledger.rs: each frame from capture to check ─────────────┘
 //! monitor.rs samples all of it ─▶ view.rs, screen.rs while it runs;
-//! recording.rs ─▶ judge.rs, report.rs, plot.rs at the end
+//! recording.rs ─▶ judge.rs, report.rs, plot.rs at the end; of two runs comparison.rs
 //! ```
 //!
 //! Both ends count time from one origin, so that a frame's delay, from the capture of the picture
 //! to the delivery of the whole frame, is measured and not estimated.
 
 mod camera;
+mod comparison;
 mod feed;
 mod file;
 mod judge;
@@ -26,22 +27,43 @@ mod screen;
 mod view;
 mod viewer;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anabranch_core::MediaConfig;
 use anabranch_units::{Duration, Seed};
 use anyhow::{Context, bail};
 
 use crate::exit::Unmet;
 use crate::print;
 use crate::stop::Stop;
+use comparison::Comparison;
+use recording::Recording;
 use view::View;
+
+/// How long each run of `--compare-fec` lasts: the outage, and a while before and after it.
+const COMPARED_DURATION: Duration = Duration::from_secs(18);
+/// With `--compare-fec` a picture is of use for so long: as long as people can talk in turn.
+const COMPARED_DEADLINE: Duration = Duration::from_millis(200);
+const COMPARED_LOSS_PERCENT: f64 = 2.0;
+const COMPARED_FEC: &str = "adaptive";
 
 /// Shows live video over two emulated links, of which one fails, and judges what a viewer saw.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Lost packets are sent again, and that is enough while a film may be half a second behind. Where
+people talk there is no time to ask again: forward error correction sends repairs along, from which
+the receiver computes what was lost. What that gives and takes, on the same links in turn:
+
+  anabranch demo --compare-fec
+
+or of another policy, at other losses and for other patience:
+
+  anabranch demo --compare-fec --fec frame --loss 5 --deadline \"150 ms\"")]
 pub(crate) struct Arguments {
-    /// How long to film; the Wi-Fi link fails from 10 s to 15 s.
-    #[arg(long, value_name = "TIME", default_value = "30s")]
-    duration: Duration,
+    /// How long to film, by default 30 s, and 18 s a run with --compare-fec; the Wi-Fi link fails
+    /// from 10 s to 15 s.
+    #[arg(long, value_name = "TIME")]
+    duration: Option<Duration>,
     /// Chooses the camera's grain and the transport's random choices.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
@@ -55,6 +77,60 @@ pub(crate) struct Arguments {
     /// Where to draw rates and delays, SVG.
     #[arg(long, value_name = "FILE", default_value = "demo.svg")]
     plot: PathBuf,
+    /// Runs twice, without and with forward error correction, and says what either viewer saw.
+    #[arg(long)]
+    compare_fec: bool,
+    /// Forward error correction, by default off, and adaptive with --compare-fec; `anabranch fec`
+    /// lists the policies.
+    #[arg(long, value_name = "POLICY")]
+    fec: Option<String>,
+    /// How many packets each link loses at random, in percent; by default none, and 2 with
+    /// --compare-fec.
+    #[arg(long, value_name = "PERCENT")]
+    loss: Option<f64>,
+    /// How old a frame may be that is still sent and waited for, by default 500 ms, and 200 ms with
+    /// --compare-fec; key frames always are.
+    #[arg(long, value_name = "TIME")]
+    deadline: Option<Duration>,
+}
+
+impl Arguments {
+    /// The run that is asked for; of two the one with repairs.
+    fn plan(&self) -> anyhow::Result<run::Plan> {
+        let usual = MediaConfig::default();
+        let is_two = self.compare_fec;
+        let duration = self.duration.unwrap_or(match is_two {
+            true => COMPARED_DURATION,
+            false => Duration::from_secs(30),
+        });
+        if duration < Duration::from_secs(1) {
+            bail!("a demo of {duration}: it must last at least 1 s");
+        }
+        let loss_percent = self.loss.unwrap_or(match is_two {
+            true => COMPARED_LOSS_PERCENT,
+            false => 0.0,
+        });
+        if !(0.0..=50.0).contains(&loss_percent) {
+            bail!("--loss {loss_percent}: it is in percent, from 0 to 50");
+        }
+        let fec = self.fec.clone().unwrap_or(match is_two {
+            true => COMPARED_FEC.to_owned(),
+            false => usual.fec,
+        });
+        let deadline = self.deadline.unwrap_or(match is_two {
+            true => COMPARED_DEADLINE,
+            false => usual.deadline,
+        });
+        Ok(run::Plan {
+            duration,
+            seed: Seed(self.seed),
+            input: self.input.clone(),
+            output: self.output.clone(),
+            fec,
+            deadline,
+            loss_probability: loss_percent / 100.0,
+        })
+    }
 }
 
 /// Runs the demo, prints its report and draws its picture.
@@ -63,30 +139,20 @@ pub(crate) struct Arguments {
 /// What keeps the demo from running: a file, a socket, a missing `ffmpeg`; [`Unmet`] for a promise
 /// that is broken.
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
-    if arguments.duration < Duration::from_secs(1) {
-        bail!(
-            "a demo of {}: it must last at least 1 s",
-            arguments.duration
-        );
-    }
+    let plan = arguments.plan()?;
     let stop = Stop::new()?;
     stop.on_signals()?;
-    let plan = run::Plan {
-        duration: arguments.duration,
-        seed: Seed(arguments.seed),
-        input: arguments.input,
-        output: arguments.output,
-    };
-    let mut view = View::for_standard_output();
-    let recording = run::run(&plan, &mut view, &stop);
-    // The terminal is given back before anything is printed, an error too.
-    drop(view);
-    let recording = recording?;
+    match arguments.compare_fec {
+        true => run_twice(&plan, &arguments.plot, &stop),
+        false => run_once(&plan, &arguments.plot, &stop),
+    }
+}
+
+fn run_once(plan: &run::Plan, plot: &Path, stop: &Stop) -> anyhow::Result<()> {
+    let recording = record(plan, plot, stop)?;
     let promises = judge::judge(&recording);
     print::text(report::report(&recording, &promises))?;
-    plot::draw(&arguments.plot, &recording)
-        .with_context(|| format!("cannot draw {}", arguments.plot.display()))?;
-    let (video, picture) = (plan.output.display(), arguments.plot.display());
+    let (video, picture) = (plan.output.display(), plot.display());
     print::line(format_args!(
         "\n{video} holds the video as received, {picture} shows the run."
     ))?;
@@ -94,4 +160,63 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         0 => Ok(()),
         count => Err(Unmet(format!("{count} of {} promises broken", promises.len())).into()),
     }
+}
+
+/// The plan without repairs and with them. Of losses nothing is promised.
+fn run_twice(plan: &run::Plan, plot: &Path, stop: &Stop) -> anyhow::Result<()> {
+    let off = MediaConfig::default().fec;
+    let without = run::Plan {
+        fec: off,
+        output: with_suffix(&plan.output, "-without-fec"),
+        ..plan.clone()
+    };
+    let with = run::Plan {
+        output: with_suffix(&plan.output, "-with-fec"),
+        ..plan.clone()
+    };
+    let mut recordings = Vec::new();
+    for (plan, suffix) in [(&without, "-without-fec"), (&with, "-with-fec")] {
+        stop.clear();
+        print::line(format_args!("forward error correction: {}", plan.fec))?;
+        let recording = record(plan, &with_suffix(plot, suffix), stop)?;
+        if recording.is_interrupted {
+            return print::line("interrupted: there is nothing to compare");
+        }
+        recordings.push(recording);
+    }
+    let comparison = Comparison {
+        fec: &plan.fec,
+        without: &recordings[0],
+        with: &recordings[1],
+        deadline: plan.deadline,
+        loss_probability: plan.loss_probability,
+    };
+    print::text(comparison.table())?;
+    print::line(format_args!(
+        "\n{} and {} hold the videos as received.",
+        without.output.display(),
+        with.output.display()
+    ))
+}
+
+/// Runs the plan where the user can watch, and draws what happened.
+fn record(plan: &run::Plan, plot: &Path, stop: &Stop) -> anyhow::Result<Recording> {
+    let mut view = View::for_standard_output();
+    let recording = run::run(plan, &mut view, stop);
+    // The terminal is given back before anything is printed, an error too.
+    drop(view);
+    let recording = recording?;
+    plot::draw(plot, &recording).with_context(|| format!("cannot draw {}", plot.display()))?;
+    Ok(recording)
+}
+
+/// `demo.ts` with `-with-fec` is `demo-with-fec.ts`.
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(suffix);
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
 }

@@ -85,8 +85,8 @@ fn new_scheduler(root: &Path, name: &str) -> anyhow::Result<PathBuf> {
 }
 
 /// What else is in the folder, what only the simulator has, and what Rust reserves.
-const TAKEN: &str = "binding contract testing frame_wise repair_placement one_by_one oracle as async \
-    await break const continue crate dyn else enum extern false fn for gen if impl in \
+const TAKEN: &str = "binding contract testing frame_wise repair_placement one_by_one oracle as \
+    async await break const continue crate dyn else enum extern false fn for gen if impl in \
     let loop match mod move mut pub ref return self static struct super trait true type \
     unsafe use where while abstract become box do final macro override priv try typeof \
     unsized virtual yield";

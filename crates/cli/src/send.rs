@@ -96,7 +96,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     if arguments.scheduler == ORACLE {
         bail!(
             "the scheduler {ORACLE} knows the network, as only a simulated one can be known: \
-             it is for `anabranch run` and `anabranch compare`"
+             it is for `anabranch run` and `anabranch compare`. `anabranch schedulers` lists those \
+             that can send"
         );
     }
     let stop = Stop::new()?;

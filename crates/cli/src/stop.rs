@@ -1,6 +1,6 @@
 //! Being told to stop, and waiting until then.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use anabranch_units::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-/// Becomes true once and stays so: by SIGINT, SIGTERM, or [`Stop::stop`]. Waits end early with it.
-/// Clones are the same.
+/// Becomes true by SIGINT, SIGTERM, or [`Stop::stop`], and stays so until [`Stop::clear`]. Waits
+/// end early with it. Clones are the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop {
     is_stopped: Arc<AtomicBool>,
-    /// Readable once stopped, and never read.
+    /// Readable while stopped.
     bell: Arc<UnixStream>,
     ringer: Arc<UnixStream>,
 }
@@ -25,6 +25,7 @@ impl Stop {
     pub(crate) fn new() -> io::Result<Self> {
         let (ringer, bell) = UnixStream::pair()?;
         ringer.set_nonblocking(true)?;
+        bell.set_nonblocking(true)?;
         Ok(Stop {
             is_stopped: Arc::default(),
             bell: Arc::new(bell),
@@ -46,6 +47,13 @@ impl Stop {
     pub(crate) fn stop(&self) {
         self.is_stopped.store(true, Ordering::SeqCst);
         let _ = (&*self.ringer).write(&[0]);
+    }
+
+    /// Lets it be stopped anew.
+    pub(crate) fn clear(&self) {
+        self.is_stopped.store(false, Ordering::SeqCst);
+        let mut rings = [0; 64];
+        while matches!((&*self.bell).read(&mut rings), Ok(1..)) {}
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -109,6 +117,10 @@ mod tests {
         assert!(!stop.wait_until(&clock, far));
         assert!(clock.now() < far);
         stopper.join().unwrap();
+        stop.clear();
+        let at = clock.now() + Duration::from_millis(20);
+        assert!(stop.wait_until(&clock, at), "cleared");
+        assert!(clock.now() >= at);
     }
 
     #[test]

@@ -27,7 +27,9 @@ impl FromStr for WayOut {
                     let weight = number.parse().ok();
                     options.weight = weight
                         .filter(|weight: &f64| weight.is_finite() && *weight > 0.0)
-                        .ok_or_else(|| format!("weight={number}: it must be above zero"))?;
+                        .ok_or_else(|| {
+                            format!("weight={number}: it must be a number above zero")
+                        })?;
                 }
                 _ => return Err(format!("{part:?}: known are weight=N and metered")),
             }

@@ -9,6 +9,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use anabranch_emu::{Relay, RelayConfig, RelayLink};
+use anabranch_link::{LinkConfig, LossModel};
+use anabranch_units::Seed;
 use anabranch_video::mpeg_ts::TransportStreamWriter;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -271,6 +274,85 @@ fn udp_in_and_out_is_verbatim() {
     assert_eq!(recv.finish().0, 0);
 }
 
+/// A link with 20 ms of delay each way that loses a packet in twenty on its way to `target`.
+fn lossy_relay(target: &str) -> Relay {
+    let reverse = LinkConfig {
+        delay: anabranch_units::Duration::from_millis(20),
+        ..LinkConfig::default()
+    };
+    let link = RelayLink {
+        name: "lossy".to_owned(),
+        listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        target: target.parse().unwrap(),
+        forward: LinkConfig {
+            loss: LossModel::Bernoulli { probability: 0.05 },
+            ..reverse.clone()
+        },
+        reverse,
+        seed: Seed(1),
+    };
+    let config = RelayConfig {
+        links: vec![link],
+        origin: None,
+    };
+    Relay::start(config).unwrap()
+}
+
+/// The number before `unit` in what was said.
+fn number_before(said: &str, unit: &str) -> f64 {
+    let before = said.split(unit).next().unwrap();
+    let number = before.split_whitespace().next_back().unwrap();
+    number.parse().unwrap_or_else(|_| panic!("{unit}: {said}"))
+}
+
+#[test]
+fn repairs_give_back_what_a_link_loses() {
+    let bed = Bed::new();
+    let stream = transport_stream(150);
+    std::fs::write(bed.path("in.ts"), &stream).unwrap();
+    let (recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &[]);
+    let relay = lossy_relay(&address);
+    let options = ["--fec", "fixed:overhead=0.5"];
+    let to = relay.listen_addr(0).to_string();
+    let (send_code, sent) = bed.send(&to, &bed.text("in.ts"), &options).finish();
+    let (recv_code, received) = recv.finish();
+    assert_eq!((send_code, recv_code), (0, 0), "{sent}\n{received}");
+    let lost_count = relay.statistics(0).forward.link.dropped.total();
+    let recovered_count = number_before(&received, " lost packets recovered");
+    assert!(recovered_count > 0.0, "{lost_count} lost: {received}");
+    // Half a repair a symbol, a few without room left aside.
+    let overhead = number_before(&sent, " % of the rest");
+    assert!((20.0..60.0).contains(&overhead), "{overhead}: {sent}");
+    let all = "frames: 150 complete, 0 dropped";
+    assert!(received.contains(all), "{sent}\n{received}");
+    let written = std::fs::read(bed.path("out.ts")).unwrap();
+    assert!(written == stream, "{sent}\n{received}");
+}
+
+#[test]
+fn a_metered_path_stands_by() {
+    let bed = Bed::new();
+    let stream = transport_stream(75);
+    std::fs::write(bed.path("in.ts"), &stream).unwrap();
+    let (recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &[]);
+    let ways = ["--via", "127.0.0.1,weight=2", "--via", "127.0.0.2,metered"];
+    let options = [&ways[..], &["--scheduler", "anabranch"]].concat();
+    let (send_code, sent) = bed.send(&address, &bed.text("in.ts"), &options).finish();
+    let (recv_code, received) = recv.finish();
+    assert_eq!((send_code, recv_code), (0, 0), "{sent}\n{received}");
+    assert!(std::fs::read(bed.path("out.ts")).unwrap() == stream);
+    let packet_count = |path: &str| {
+        let is_summary = |line: &&str| line.starts_with(path) && line.contains(" packets");
+        let line = sent.lines().find(is_summary).unwrap();
+        number_before(line, " packets")
+    };
+    let counts = [
+        packet_count("path 0 (127.0.0.1)"),
+        packet_count("path 1 (127.0.0.2)"),
+    ];
+    assert!(counts[1] < counts[0] / 2.0, "{counts:?}: {sent}");
+}
+
 #[test]
 fn an_interrupt_ends_both_with_a_summary() {
     let bed = Bed::new();
@@ -335,7 +417,7 @@ fn a_reader_that_goes_away_is_no_error() {
 #[test]
 fn mistakes_name_what_is_wrong() {
     let bed = Bed::new();
-    let cases: [(&[&str], &str, i32, &str); 7] = [
+    let cases: [(&[&str], &str, i32, &str); 14] = [
         (&[], "nowhere.ts", 1, "nowhere.ts"),
         (&["--controller", "no-such"], "test:", 1, "delay-bbr"),
         (&["--controller", "cubic:speed=1"], "test:", 1, "hystart"),
@@ -346,6 +428,18 @@ fn mistakes_name_what_is_wrong() {
             "classic",
         ),
         (&["--via", "nowhere9"], "test:", 1, "nowhere9"),
+        (&["--via", "127.0.0.1,weight=0"], "test:", 2, "above zero"),
+        (&["--via", "127.0.0.1,meter"], "test:", 2, "metered"),
+        (&["--fec", "no-such"], "test:", 1, "adaptive"),
+        (&["--fec", "fixed:overhead=7"], "test:", 1, "0 to 1"),
+        (&["--fec", "fixed:speed=1"], "test:", 1, "window"),
+        (&["--scheduler", "no-such"], "test:", 1, "anabranch"),
+        (
+            &["--scheduler", "oracle"],
+            "test:",
+            1,
+            "anabranch schedulers",
+        ),
         (&["--deadline", "soon"], "test:", 2, "--deadline"),
         (&["--duration", "1 s"], "udp://127.0.0.1:0", 1, "test:"),
     ];

@@ -147,8 +147,8 @@ pub struct PathView {
     /// Whether the path is held in reserve: to be taken only when no other path will do. The
     /// session says so of metered paths while the others suffice.
     pub is_standby: bool,
-    /// When its pacer lets the next packet go; in the past if it might have gone already. Bytes that
-    /// are bound to it go before.
+    /// When its pacer lets the next packet go; in the past if it might have gone already. Bytes
+    /// that are bound to it go before.
     pub ready_at: Instant,
     /// For how long the oldest packet in flight has been due for its acknowledgement, by the
     /// smoothed round-trip time.

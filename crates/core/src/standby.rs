@@ -1,7 +1,7 @@
 //! Metered paths in reserve: whether those that cost nothing by volume suffice without them.
 //!
-//! They suffice while their bandwidth is at least 1.25 times the media rate that is needed, and what
-//! waits on them is gone within a quarter of the deadline. What is needed is, of a source that
+//! They suffice while their bandwidth is at least 1.25 times the media rate that is needed, and
+//! what waits on them is gone within a quarter of the deadline. What is needed is, of a source that
 //! follows no target, what it produces; of an adaptive one twice its least, or its most if that is
 //! less: metered paths are there to keep the picture, not to make the best of it. Whoever wants
 //! more of them sets the source's least higher.

@@ -1,5 +1,5 @@
-//! A row in real time: the runtimes of `send` and `recv` over loopback, with the scenario's links in
-//! a relay between them.
+//! A row in real time: the runtimes of `send` and `recv` over loopback, with the scenario's links
+//! in a relay between them.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::mpsc;

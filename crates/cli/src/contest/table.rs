@@ -90,7 +90,8 @@ pub(super) fn table(rows: &[Judged<'_>], is_real: bool) -> String {
         "simulated"
     };
     let mut text = format!(
-        "% delivered within the latency budget / % of bytes on the wire above the payload ({world})\n\
+        "% delivered within the latency budget / % of bytes on the wire above the payload \
+         ({world})\n\
          {:<3} {:<36} {:>15} {:>15} {:>13} {:>8}  {:<12} {:<20} {:<16} {}\n",
         "row", "case", "median", "worst", "bar", "", "SRT", "RIST", "SRTLA", "noq"
     );

@@ -1,5 +1,7 @@
 //! The demo's promises, and whether a run kept them.
 
+use core::ops::Range;
+
 use anabranch_units::{DataRate, Duration, Instant};
 
 use super::ledger::{Check, FrameRecord, mean};
@@ -106,32 +108,41 @@ fn completeness(recording: &Recording) -> Promise {
 
 fn longest_gap(recording: &Recording) -> Promise {
     let text = "no gap above 500 ms between displayable frames";
-    let mut shown_at = recording
-        .frames
-        .iter()
-        .filter(|frame| frame.is_displayable)
-        .filter_map(|frame| frame.delivered_at);
-    let Some(first_at) = shown_at.next() else {
+    let whole = Instant::ZERO..recording.ended_at.max(Instant::from_millis(1));
+    let Some((gap, from)) = longest_gap_in(recording, &whole) else {
         return Promise {
             text,
             measured: "no frame was displayable".to_owned(),
             verdict: Verdict::Broken,
         };
     };
-    let mut longest = (Duration::ZERO, first_at);
-    let mut last_at = first_at;
-    // A picture that stands still until the end is a gap too.
-    for at in shown_at.chain([recording.ended_at]) {
-        longest = longest.max((at.saturating_since(last_at), last_at));
-        last_at = last_at.max(at);
-    }
-    let (gap, from) = longest;
     let measured = format!(
         "the longest was {:.0} ms, from {:.2} s on",
         gap.as_millis_f64(),
         from.as_secs_f64()
     );
     judged_unless_overloaded(recording, text, measured, gap <= DEADLINE)
+}
+
+/// The longest time that one picture stood still, of those that began in `span`, and since when;
+/// `None` if no picture came then.
+pub(super) fn longest_gap_in(
+    recording: &Recording,
+    span: &Range<Instant>,
+) -> Option<(Duration, Instant)> {
+    let mut shown_at = recording
+        .frames
+        .iter()
+        .filter(|frame| frame.is_displayable)
+        .filter_map(|frame| frame.delivered_at);
+    let mut last_at = shown_at.next()?;
+    // A picture that stands still until the end is a gap too.
+    let gaps = shown_at.chain([recording.ended_at]).map(|at| {
+        let gap = (at.saturating_since(last_at), last_at);
+        last_at = last_at.max(at);
+        gap
+    });
+    gaps.filter(|(_, from)| span.contains(from)).max()
 }
 
 fn judged_unless_overloaded(

@@ -78,6 +78,7 @@ impl<'a> Monitor<'a> {
                 path.smoothed_rtt = sent.view.smoothed_rtt;
                 path.loss_ratio = sent.view.loss_ratio;
                 path.sent_bytes = sent.counters.sent_bytes;
+                path.repair_bytes = sent.counters.repair_bytes;
                 path.sent_packets = sent.counters.sent_packets;
                 path.lost_packets = sent.counters.lost_packets;
                 path.retransmitted_packets = sent.counters.retransmitted_packets;
@@ -94,6 +95,7 @@ impl<'a> Monitor<'a> {
         Sample {
             at,
             target_bitrate: sender.target_bitrate,
+            recovered_packets: receiver.session.recovered_fragments,
             paths: paths.collect(),
         }
     }

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use anabranch_emu::{RelayConfig, RelayLink};
-use anabranch_link::{LinkConfig, QueueLimit};
+use anabranch_link::{LinkConfig, LossModel, QueueLimit};
 use anabranch_net::Clock;
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
@@ -41,9 +41,20 @@ pub(super) const OUTAGE_AT: Instant = Instant::from_secs(10);
 /// … and when it is back.
 pub(super) const RETURN_AT: Instant = Instant::from_secs(15);
 
-/// The relay that emulates the links between their senders and `target`. The outage counts from the
-/// origin of `clock`.
-pub(super) fn relay(target: SocketAddr, clock: &Clock, seed: Seed) -> RelayConfig {
+/// The relay that emulates the links between their senders and `target`, which lose packets at
+/// random with this probability. The outage counts from the origin of `clock`.
+pub(super) fn relay(
+    target: SocketAddr,
+    clock: &Clock,
+    seed: Seed,
+    loss_probability: f64,
+) -> RelayConfig {
+    let loss = match loss_probability > 0.0 {
+        true => LossModel::Bernoulli {
+            probability: loss_probability,
+        },
+        false => LossModel::None,
+    };
     let links = LINKS.iter().enumerate().map(|(index, link)| {
         let outages = match index == FAILING {
             true => vec![(OUTAGE_AT, RETURN_AT - OUTAGE_AT)],
@@ -54,6 +65,7 @@ pub(super) fn relay(target: SocketAddr, clock: &Clock, seed: Seed) -> RelayConfi
             delay: link.delay,
             queue: QueueLimit::Time(link.queue),
             outages,
+            loss,
             ..LinkConfig::default()
         };
         RelayLink {

@@ -23,6 +23,8 @@ pub(super) struct Recording {
     pub(super) started_at: Instant,
     /// When the source ended.
     pub(super) ended_at: Instant,
+    /// Whether the user ended it before its time.
+    pub(super) is_interrupted: bool,
     /// In the order of capture.
     pub(super) frames: Vec<FrameRecord>,
     /// In the order of time, some tens of milliseconds apart.
@@ -44,8 +46,20 @@ pub(super) struct Sample {
     pub(super) at: Instant,
     /// What the encoder is asked to produce.
     pub(super) target_bitrate: DataRate,
+    /// Lost packets that the receiver has computed from repairs, since the start.
+    pub(super) recovered_packets: u64,
     /// The index is the path's number.
     pub(super) paths: Vec<PathSample>,
+}
+
+impl Sample {
+    /// Bytes of repairs by bytes of all else that was sent.
+    pub(super) fn repair_share(&self) -> f64 {
+        let sum = |bytes: fn(&PathSample) -> u64| self.paths.iter().map(bytes).sum::<u64>();
+        let repair_bytes = sum(|path| path.repair_bytes);
+        let rest = sum(|path| path.sent_bytes).saturating_sub(repair_bytes);
+        repair_bytes as f64 / rest.max(1) as f64
+    }
 }
 
 /// One path at a moment. Counts are since the start.
@@ -63,6 +77,8 @@ pub(super) struct PathSample {
     pub(super) loss_ratio: f64,
     /// Bytes on the wire sent.
     pub(super) sent_bytes: u64,
+    /// Of these, bytes of repairs.
+    pub(super) repair_bytes: u64,
     /// Packets sent.
     pub(super) sent_packets: u64,
     /// Packets that the sender declared lost.
@@ -158,6 +174,7 @@ pub(super) mod testing {
             samples.push(Sample {
                 at,
                 target_bitrate: DataRate::from_megabits_per_second(2),
+                recovered_packets: 0,
                 paths,
             });
         }
@@ -165,6 +182,7 @@ pub(super) mod testing {
             source: Source::Camera,
             started_at,
             ended_at: Instant::from_secs(30),
+            is_interrupted: false,
             frames: (0..747).map(frame).collect(),
             samples,
             happenings: Vec::new(),

@@ -7,7 +7,7 @@ use anabranch_units::Duration;
 use super::judge::{Promise, Verdict};
 use super::ledger::{FrameRecord, mean};
 use super::network::{LINKS, OUTAGE_AT};
-use super::recording::Recording;
+use super::recording::{Recording, Sample};
 use super::view::milliseconds;
 
 /// The table and the promises.
@@ -44,7 +44,22 @@ fn write_paths(text: &mut String, recording: &Recording) -> core::fmt::Result {
             milliseconds(path.smoothed_rtt),
         )?;
     }
-    Ok(())
+    write_repairs(text, last)
+}
+
+/// What forward error correction cost and gave, if there was any.
+fn write_repairs(text: &mut String, last: &Sample) -> core::fmt::Result {
+    let repair_bytes: u64 = last.paths.iter().map(|path| path.repair_bytes).sum();
+    let recovered = last.recovered_packets;
+    match repair_bytes {
+        0 => Ok(()),
+        _ => writeln!(
+            text,
+            "\nrepairs {}, {:.1} % of the rest; {recovered} lost packets computed from them",
+            megabytes(repair_bytes),
+            last.repair_share() * 100.0,
+        ),
+    }
 }
 
 fn megabytes(bytes: u64) -> String {

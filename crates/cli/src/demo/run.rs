@@ -37,6 +37,12 @@ pub(super) struct Plan {
     /// `None`: the camera.
     pub(super) input: Option<PathBuf>,
     pub(super) output: PathBuf,
+    /// The policy of forward error correction.
+    pub(super) fec: String,
+    /// Either end gives frames up that are older, but for key frames.
+    pub(super) deadline: Duration,
+    /// How likely each link is to lose a packet.
+    pub(super) loss_probability: f64,
 }
 
 impl Plan {
@@ -94,7 +100,7 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
         stop: stop.clone(),
         end_at,
     };
-    let ended_at = thread::scope(|scope| {
+    let (ended_at, is_interrupted) = thread::scope(|scope| {
         let source = spawn(scope, "source", || play(plan, file, feed));
         let (deliveries, delivered) = mpsc::channel();
         let ledger = &ledger;
@@ -107,6 +113,8 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
         let watched = watch.until(|| {
             stop.is_stopped() || source.as_ref().map_or(true, ScopedJoinHandle::is_finished)
         });
+        let is_playing = source.as_ref().is_ok_and(|source| !source.is_finished());
+        let is_interrupted = is_playing || stop.is_stopped();
         let ended_at = clock.now().min(end_at);
         stop.stop();
         let played = join(source);
@@ -118,7 +126,7 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
         for result in [watched, played, settled, closed, join(taker), join(looker)] {
             result?;
         }
-        Ok::<_, anyhow::Error>(ended_at)
+        Ok::<_, anyhow::Error>((ended_at, is_interrupted))
     })?;
     if let Some(ended) = watch.ended.filter(|ended| *ended != Ended::Closed) {
         bail!("the session ended early: {ended}");
@@ -132,6 +140,7 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
         source,
         started_at,
         ended_at,
+        is_interrupted,
         frames: ledger.into_frames(),
         samples,
         happenings,
@@ -151,6 +160,9 @@ fn connect(plan: &Plan, source: Source) -> anyhow::Result<Session> {
                 },
                 Source::File => SourceLimits::Fixed,
             },
+            deadline: plan.deadline,
+            reassembly_wait: plan.deadline,
+            fec: plan.fec.clone(),
             ..MediaConfig::default()
         },
         ..Config::default()
@@ -166,7 +178,12 @@ fn connect(plan: &Plan, source: Source) -> anyhow::Result<Session> {
             vec![sender_key.public_key()],
         )
     })?;
-    let links = network::relay(receiver.local_addr(), &clock, plan.seed.derive("links"));
+    let links = network::relay(
+        receiver.local_addr(),
+        &clock,
+        plan.seed.derive("links"),
+        plan.loss_probability,
+    );
     let relay = Relay::start(links)?;
     let paths = (0..LINKS.len()).map(|link| SenderPath {
         via: Via::Address(Ipv4Addr::LOCALHOST.into()),

@@ -8,13 +8,21 @@ use anabranch_video::mpeg_ts::{PACKET_LEN, SYNC_BYTE, TransportStreamWriter};
 use std::fs;
 use tempfile::TempDir;
 
-fn run_for(seconds: u64, input: Option<PathBuf>, folder: &TempDir) -> (Recording, Vec<u8>) {
-    let plan = Plan {
+fn plan(seconds: u64, input: Option<PathBuf>, folder: &TempDir) -> Plan {
+    let media = MediaConfig::default();
+    Plan {
         duration: Duration::from_secs(seconds),
         seed: Seed(1),
         input,
         output: folder.path().join("demo.ts"),
-    };
+        fec: media.fec,
+        deadline: media.deadline,
+        loss_probability: 0.0,
+    }
+}
+
+fn run_for(seconds: u64, input: Option<PathBuf>, folder: &TempDir) -> (Recording, Vec<u8>) {
+    let plan = plan(seconds, input, folder);
     let recording = run(&plan, &mut View::Hidden, &Stop::new().expect("a stop")).expect("a run");
     let output = fs::read(&plan.output).expect("the video");
     (recording, output)
@@ -72,6 +80,7 @@ fn a_transport_stream_comes_out_as_it_went_in() {
     fs::write(&input, &sent).expect("an input");
     let (recording, output) = run_for(10, Some(input), &folder);
     assert!(recording.ended_at < Instant::from_secs(8), "ends with it");
+    assert!(!recording.is_interrupted);
     assert_eq!(recording.frames.len(), 50);
     let right = |frame: &super::super::ledger::FrameRecord| frame.check == Some(Check::Right);
     assert!(recording.frames.iter().all(right));
@@ -103,14 +112,10 @@ fn access_units_are_sent_one_by_one_and_muxed() {
 #[test]
 fn an_interrupted_run_ends_in_order() {
     let folder = TempDir::new().expect("a folder");
-    let plan = Plan {
-        duration: Duration::from_secs(30),
-        seed: Seed(1),
-        input: None,
-        output: folder.path().join("demo.ts"),
-    };
+    let plan = plan(30, None, &folder);
     let stop = Stop::new().expect("a stop");
     stop.stop();
     let recording = run(&plan, &mut View::Hidden, &stop).expect("a run");
     assert!(recording.ended_at < Instant::from_secs(10));
+    assert!(recording.is_interrupted);
 }

@@ -3,20 +3,21 @@
 //! access networks" (ACM Multimedia 2007; IEEE Transactions on Multimedia 11(4), 2009), which Zhang
 //! & Lei discuss as their reference 24.
 //!
-//! Each path is an M/M/1 queue; packets that come after the deadline are lost. The rates of all paths
-//! are those at which the video's expected distortion, that of the encoder and that of the late
-//! packets, is least: see `zhu/allocation.rs`. Each path's instance solves for all paths from the
-//! read model, and takes its own rate.
+//! Each path is an M/M/1 queue; packets that come after the deadline are lost. The rates of all
+//! paths are those at which the video's expected distortion, that of the encoder and that of the
+//! late packets, is least: see `zhu/allocation.rs`. Each path's instance solves for all paths from
+//! the read model, and takes its own rate.
 //!
 //! Deviations: the paper's full text was not at hand. From its abstract are the inputs (available
 //! bit rate and round-trip time of each network, distortion-rate of the video), the convex sum
 //! of distortions, and the comparison with AIMD and H∞ control; from Zhang & Lei §2 are the M/M/1
 //! queue and that late means lost. The equations are these models' textbook forms, and all the rest
 //! is ours:
-//! 1. There is one video. Others on a path are seen by what they leave of it, not by their distortion.
+//! 1. There is one video. Others on a path are seen by what they leave of it, not by their
+//!    distortion.
 //! 2. The available bit rate is the dispersion of trains of packets, paced at 1.25 of the last one,
-//!    smoothed by 1/4, or at once if they arrive as they left. Frames make them, or padding if none did for half a second. The paper takes
-//!    the rate for observed.
+//!    smoothed by 1/4, or at once if they arrive as they left. Frames make them, or
+//!    padding if none did for half a second. The paper takes the rate for observed.
 //! 3. `α`, the bits by which mean wait and residual rate multiply, is a packet's size for M/M/1;
 //!    here the product observed, smoothed by 1/8, if that is more.
 //! 4. The deadline is the session's, less half the least round-trip time. Losses seen that

@@ -166,9 +166,9 @@ impl Endpoint {
         Some(PacketContent::Repair { frame, repair })
     }
 
-    /// When another copy of a packet of `bytes` bytes that was lost on `lost_on` could be there, and
-    /// the doubt in it (`docs/algorithms.md`: cost(p*)). It goes by another path, unless that takes
-    /// much longer: then the time for one more try is worth more.
+    /// When another copy of a packet of `bytes` bytes that was lost on `lost_on` could be there,
+    /// and the doubt in it (`docs/algorithms.md`: cost(p*)). It goes by another path, unless
+    /// that takes much longer: then the time for one more try is worth more.
     pub(super) fn retry(&self, now: Instant, lost_on: PathId, bytes: u32) -> Retry {
         let usable = |view: &&PathView| view.state.is_usable() && !view.is_standby;
         let (own, others) = (

@@ -1,10 +1,10 @@
 //! `sfl`: Sub-Frame-Level scheduling, each frame poured over the paths like water.
 //!
 //! Source: Wu et al., IEEE Transactions on Multimedia 2015, as Zhang & Lei §4.3 and Algorithm 7
-//! have it: with one-way delays d_i and available bandwidths c_i, path i gets (h − d_i)·c_i of a frame of L
-//! bytes, with the level h at which Σ_{d_i < h} (h − d_i)·c_i = L, so that D_i + d_i is the same on
-//! all paths that are used. Packets go in order, to the path of the least delay until its part is
-//! used up, then to the next.
+//! have it: with one-way delays d_i and available bandwidths c_i, path i gets (h − d_i)·c_i of a
+//! frame of L bytes, with the level h at which Σ_{d_i < h} (h − d_i)·c_i = L, so that D_i + d_i is
+//! the same on all paths that are used. Packets go in order, to the path of the least delay until
+//! its part is used up, then to the next.
 //!
 //! *Deviations*: h in closed form; the printed loop starts at the largest d_i and so fills the
 //! nearest path beyond the level when a frame is small. The delay is the text's, one-way, not the

@@ -26,8 +26,8 @@
 //!    follows at once. Rounds that only overlap the probe never show more than the encoder sends.
 //!    A sender whose media waits for more than 60 ms does the same, without padding: with reports
 //!    in batches a round is longer than a phase, and shows next to nothing of the probe.
-//! 10. Reports come in batches, three a round trip and holes at once; each packet counts with its own
-//!     round-trip time.
+//! 10. Reports come in batches, three a round trip and holes at once; each packet counts with its
+//!     own round-trip time.
 //! 11. A ProbeRTT for expiry sends at half the bandwidth, for a full round at least. At three
 //!     quarters, until each flow's own excess has drained, the queue does not empty: now and then
 //!     (one run in forty of Zhang & Lei's case 1) the flows took its delay for the path's, one

@@ -1,0 +1,184 @@
+//! What the demo says of two runs, without and with forward error correction.
+
+use core::fmt::Write;
+use core::ops::Range;
+
+use anabranch_units::{Duration, Instant};
+
+use super::judge::longest_gap_in;
+use super::ledger::FrameRecord;
+use super::network::{OUTAGE_AT, RETURN_AT};
+use super::recording::Recording;
+use super::view::milliseconds;
+
+/// What still counts as the outage after the link is back.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// The two runs, and what they were judged by.
+#[derive(Debug)]
+pub(super) struct Comparison<'a> {
+    /// The policy's name.
+    pub(super) fec: &'a str,
+    pub(super) without: &'a Recording,
+    pub(super) with: &'a Recording,
+    /// A frame is of use this long after its capture.
+    pub(super) deadline: Duration,
+    pub(super) loss_probability: f64,
+}
+
+/// What a viewer saw of the frames that were taken in some spans.
+#[derive(Clone, Debug, PartialEq)]
+struct Seen {
+    taken_count: usize,
+    on_time_count: usize,
+    /// Within which 99 % of the frames that came had come.
+    delay: Option<Duration>,
+    longest_gap: Option<Duration>,
+}
+
+impl Seen {
+    fn of(recording: &Recording, spans: &[Range<Instant>], deadline: Duration) -> Seen {
+        let frames = recording.frames.iter();
+        let frames: Vec<&FrameRecord> = frames
+            .filter(|frame| spans.iter().any(|span| span.contains(&frame.captured_at)))
+            .collect();
+        let on_time = |frame: &&&FrameRecord| {
+            frame.is_displayable && frame.delay().is_some_and(|delay| delay <= deadline)
+        };
+        let mut delays: Vec<Duration> = frames.iter().filter_map(|frame| frame.delay()).collect();
+        delays.sort_unstable();
+        let gaps = spans
+            .iter()
+            .filter_map(|span| longest_gap_in(recording, span));
+        Seen {
+            taken_count: frames.len(),
+            on_time_count: frames.iter().filter(on_time).count(),
+            // Nearest rank.
+            delay: delays
+                .get((delays.len() * 99).div_ceil(100).wrapping_sub(1))
+                .copied(),
+            longest_gap: gaps.map(|(gap, _)| gap).max(),
+        }
+    }
+}
+
+impl Comparison<'_> {
+    /// A table: what the outage and the random losses cost in either run, and what the repairs do.
+    pub(super) fn table(&self) -> String {
+        let end = self.without.ended_at.max(self.with.ended_at);
+        let outage = OUTAGE_AT..RETURN_AT + SETTLING;
+        let rest = [Instant::ZERO..outage.start, outage.end..end.max(outage.end)];
+        let loss = self.loss_probability * 100.0;
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "\nThe same links twice. Each loses {loss} % of its packets at random all the time; \
+             Wi-Fi is gone\nfrom 10 s to 15 s. A picture is on time {} after its capture: in time \
+             to talk.\n\n{:<42}{:>14}{:>14}",
+            self.deadline, "", "without FEC", self.fec
+        );
+        self.write_seen(&mut text, &format!("{loss} % random loss"), &rest);
+        if end > OUTAGE_AT {
+            self.write_seen(&mut text, "outage, and 1 s after it", &[outage]);
+        }
+        self.write_cost(&mut text);
+        text
+    }
+
+    fn write_seen(&self, text: &mut String, what: &str, spans: &[Range<Instant>]) {
+        let runs = [self.without, self.with];
+        let seen = runs.map(|run| Seen::of(run, spans, self.deadline));
+        row(text, what, seen.each_ref().map(|_| String::new()));
+        let share = |seen: &Seen| {
+            let share = seen.on_time_count as f64 / seen.taken_count.max(1) as f64;
+            format!("{:.1} %", share * 100.0)
+        };
+        let missing = |seen: &Seen| format!("{}", seen.taken_count - seen.on_time_count);
+        row(text, "  pictures on time", seen.each_ref().map(share));
+        row(
+            text,
+            "  late, missing or broken",
+            seen.each_ref().map(missing),
+        );
+        let delay = |seen: &Seen| milliseconds(seen.delay);
+        row(text, "  99 % there within", seen.each_ref().map(delay));
+        let gap = |seen: &Seen| milliseconds(seen.longest_gap);
+        row(text, "  longest still picture", seen.each_ref().map(gap));
+    }
+
+    fn write_cost(&self, text: &mut String) {
+        let runs = [self.without, self.with];
+        let last = |run: &Recording| run.samples.last().cloned();
+        let cells = |of: &dyn Fn(&Recording) -> Option<String>| {
+            runs.map(|run| of(run).unwrap_or_else(|| "–".to_owned()))
+        };
+        row(text, "what it takes", runs.map(|_| String::new()));
+        let repairs = cells(&|run| Some(format!("{:.1} %", last(run)?.repair_share() * 100.0)));
+        row(text, "  repairs, of all else sent", repairs);
+        let recovered = cells(&|run| Some(last(run)?.recovered_packets.to_string()));
+        row(text, "  lost packets computed from repairs", recovered);
+        let again = cells(&|run| {
+            let last = last(run)?;
+            let again = last.paths.iter().map(|path| path.retransmitted_packets);
+            Some(again.sum::<u64>().to_string())
+        });
+        row(text, "  packets sent again", again);
+        let video = cells(&|run| {
+            let rate = run.video_rate(run.started_at, run.ended_at);
+            Some(format!("{:.2} Mbit/s", rate.megabits_per_second()))
+        });
+        row(text, "  video, which makes room for repairs", video);
+    }
+}
+
+fn row(text: &mut String, what: &str, [without, with]: [String; 2]) {
+    let line = format!("{what:<42}{without:>14}{with:>14}");
+    let _ = writeln!(text, "{}", line.trim_end());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::recording::testing::flawless;
+    use super::*;
+
+    #[test]
+    fn losses_and_the_outage_are_told_apart() {
+        let (mut without, mut with) = (flawless(), flawless());
+        // Taken at 4.1 s and at 12.1 s.
+        without.frames[100].delivered_at = None;
+        without.frames[100].is_displayable = false;
+        without.frames[300].delivered_at = Some(Instant::from_millis(12_400));
+        let last = with.samples.last_mut().unwrap();
+        last.recovered_packets = 77;
+        last.paths[0].sent_bytes = 1_100;
+        last.paths[0].repair_bytes = 100;
+        let comparison = Comparison {
+            fec: "adaptive",
+            without: &without,
+            with: &with,
+            deadline: Duration::from_millis(200),
+            loss_probability: 0.02,
+        };
+        let table = comparison.table();
+        let lines: Vec<String> = table
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        for line in [
+            "2 % random loss",
+            "late, missing or broken 1 0",
+            "longest still picture 80 ms 40 ms",
+            "outage, and 1 s after it",
+            "pictures on time 99.3 % 100.0 %",
+            "longest still picture 270 ms 40 ms",
+            "repairs, of all else sent 0.0 % 10.0 %",
+            "lost packets computed from repairs 0 77",
+        ] {
+            assert!(
+                lines.iter().any(|found| found == line),
+                "{line:?} in\n{table}"
+            );
+        }
+    }
+}
