@@ -32,7 +32,7 @@ use delay_signal::DelaySignal;
 use min_rtt::MinRtt;
 use overflow::Overflow;
 use probe_bw::GainCycle;
-use probe_rtt::ProbeRtt;
+use probe_rtt::{ProbeRtt, send_rate};
 use profile::{
     AfterSilence, AppLimitedSamples, BandwidthUpdate, MinRateFloor, Profile, Reports, Start,
 };
@@ -49,6 +49,10 @@ const DELIVERED_AS_SENT: f64 = 0.95;
 const PACKETS_PER_REPORT: u32 = 16;
 /// … or after this time: as often as the encoder could follow.
 const LONGEST_REPORT_DELAY: Duration = Duration::from_millis(40);
+
+/// A sender that has not run out for so many rounds, the bandwidth filter's, always has enough; and
+/// a path that has not queued for so many, more than a cycle of gains, is not full.
+const ROUNDS_TO_TELL: u64 = BANDWIDTH_WINDOW_ROUNDS;
 
 /// Media that waits for longer than this waits for the path, not for the pacer's turn.
 const LONG_BACKLOG: Duration = Duration::from_millis(60);
@@ -106,6 +110,10 @@ struct DelayBbr {
     bytes_in_flight: u64,
     /// Whether the newest acknowledged packet left a sender with too little to send.
     is_app_limited: bool,
+    /// The round in which a packet was acknowledged last that left a sender with too little.
+    app_limited_round: u64,
+    /// The round in which a packet met a queue last.
+    queued_round: u64,
     latest_rtt: Duration,
     /// Media that waits for the path.
     backlog_bytes: u64,
@@ -132,6 +140,8 @@ impl DelayBbr {
             counts_from: 0,
             bytes_in_flight: 0,
             is_app_limited: false,
+            app_limited_round: 0,
+            queued_round: 0,
             latest_rtt: Duration::MAX,
             backlog_bytes: 0,
             is_silent: false,
@@ -182,6 +192,9 @@ impl DelayBbr {
         self.latest_rtt = rtt;
         self.min_rtt.on_rtt(now, rtt, self.profile.comparison);
         self.overflow.on_rtt(rtt);
+        if !self.has_no_queue() {
+            self.queued_round = self.rounds.count;
+        }
         match &mut self.mode {
             Mode::ProbeRtt(stay) => stay.on_rtt(now, rtt),
             // "The SRTT signal is monitored during the ProbeBW phase."
@@ -267,14 +280,20 @@ impl DelayBbr {
     }
 
     /// Whether probing has to show something: padding is needed for that, media waits for long, or
-    /// waits though there is no queue, so that the path is not full. In the forms that care.
+    /// waits though there is no queue or has been none for long, so that the path is not full. In
+    /// the forms that care.
     fn is_long_probe(&self) -> bool {
-        let has_no_queue = self.latest_rtt <= self.min_rtt.or_initial() + NO_QUEUE;
-        let is_unfilled =
-            has_no_queue && self.backlog_bytes > u64::from(self.config.max_packet_bytes);
+        let is_waiting = self.backlog_bytes > u64::from(self.config.max_packet_bytes);
+        let unfilled_since = self.app_limited_round.max(self.queued_round);
+        let is_unfilled = (self.has_no_queue() && is_waiting)
+            || self.rounds.count > unfilled_since + ROUNDS_TO_TELL;
         let is_backlogged = self.backlog_bytes > self.bandwidth.max().bytes_in(LONG_BACKLOG);
         (self.is_app_limited || is_backlogged || is_unfilled)
             && self.profile.app_limited_samples == AppLimitedSamples::OnlyRaise
+    }
+
+    fn has_no_queue(&self) -> bool {
+        self.latest_rtt <= self.min_rtt.or_initial() + NO_QUEUE
     }
 
     fn is_draining_congestion(&self) -> bool {
@@ -454,9 +473,12 @@ impl DelayBbr {
     }
 
     /// For how long the receiver may gather arrivals: a third of the round trip, but no less than
-    /// by the default schedule.
+    /// by the default schedule, and no more for a sender that never runs out.
     fn report_delay(&self) -> Duration {
         let usual = FeedbackSchedule::default().max_delay;
+        if self.rounds.count > self.app_limited_round + ROUNDS_TO_TELL {
+            return usual;
+        }
         let third = self.min_rtt.value.map_or(usual, |min_rtt| min_rtt / 3);
         third.clamp(usual, LONGEST_REPORT_DELAY)
     }
@@ -487,6 +509,9 @@ impl CongestionController for DelayBbr {
         };
         let sample = feedback.delivery.filter(|sample| !sample.is_first_flight);
         self.is_app_limited = feedback.is_app_limited;
+        if feedback.is_app_limited {
+            self.app_limited_round = self.rounds.count;
+        }
         self.bytes_in_flight = feedback.prior_bytes_in_flight;
         let rounds_before = self.rounds.count;
         let mut lost = feedback.lost.iter().peekable();
@@ -569,14 +594,4 @@ impl CongestionController for DelayBbr {
             Mode::ProbeRtt(_) => "ProbeRTT",
         }
     }
-}
-
-/// The rate at which a packet and those before it were sent, over the interval of its rate sample.
-fn send_rate(packet: &SentPacket) -> DataRate {
-    let delivery = &packet.delivery;
-    let bytes = delivery.sent_bytes - delivery.sent_bytes_at_last_acked;
-    DataRate::from_bytes_per(
-        bytes,
-        packet.sent_at.saturating_since(delivery.first_sent_at),
-    )
 }

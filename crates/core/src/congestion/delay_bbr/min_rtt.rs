@@ -48,3 +48,27 @@ impl MinRtt {
         self.confirmed_at = seen_at;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unknown_does_not_expire_and_what_is_known_does_after_ten_seconds() {
+        let mut min_rtt = MinRtt::default();
+        assert!(!min_rtt.has_expired(Instant::from_secs(3_600)));
+        let rtt = Duration::from_millis(100);
+        min_rtt.on_rtt(Instant::from_secs(60), rtt, Comparison::Inclusive);
+        assert!(!min_rtt.has_expired(Instant::from_secs(70)));
+        assert!(min_rtt.has_expired(Instant::from_millis(70_001)));
+        min_rtt.on_rtt(
+            Instant::from_secs(69),
+            rtt.mul_f64(1.125),
+            Comparison::Inclusive,
+        );
+        assert!(
+            !min_rtt.has_expired(Instant::from_secs(79)),
+            "a similar one"
+        );
+    }
+}

@@ -1,8 +1,9 @@
 //! ProbeRTT: the state that drains what was sent in excess (Algorithm 5).
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{DataRate, Duration, Instant};
 
 use super::profile::{Expiry, ExpiryStay, Profile};
+use crate::recovery::SentPacket;
 
 /// Pacing gain: three quarters of the bandwidth instead of BBR's four packets.
 const GAIN: f64 = 0.75;
@@ -93,4 +94,14 @@ impl ProbeRtt {
         self.is_by_expiry
             .then(|| self.least.unwrap_or((self.min_rtt_at_entry, now)))
     }
+}
+
+/// The rate at which a packet and those before it were sent, over the interval of its rate sample.
+pub(super) fn send_rate(packet: &SentPacket) -> DataRate {
+    let delivery = &packet.delivery;
+    let bytes = delivery.sent_bytes - delivery.sent_bytes_at_last_acked;
+    DataRate::from_bytes_per(
+        bytes,
+        packet.sent_at.saturating_since(delivery.first_sent_at),
+    )
 }
