@@ -6,7 +6,7 @@ RMCAT_SEEDS ?= 5
 RMCAT_CONTROLLERS ?= delay-bbr,gcc,gcc-kalman,nada,scream,scream-v1,copa,bbr3,bbr-webrtc,tfrc,arc,cubic,new-reno
 RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-on-time,feedback-overhead
 
-.PHONY: help demo test bench fuzz papers rmcat clean
+.PHONY: help demo test bench fuzz papers rmcat contest clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -39,6 +39,9 @@ papers: ## test what papers claim over ten seeds; writes anabranch-report.html
 rmcat: ## RFC 8867's cases with every media controller: a table, and rmcat.svg (a few minutes)
 	$(CARGO) run --release --quiet -p anabranch -- compare --controllers $(RMCAT_CONTROLLERS) \
 	  --seeds $(RMCAT_SEEDS) --metrics $(RMCAT_METRICS) --plot rmcat.svg scenarios/rmcat/*.toml
+
+contest: ## the cases in which SRT, RIST, SRTLA and noq were measured, simulated: what arrives in time, and at which overhead
+	$(CARGO) run --release --quiet -p anabranch -- contest
 
 clean: ## remove what was built
 	$(CARGO) clean

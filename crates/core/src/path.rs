@@ -369,24 +369,15 @@ impl Path {
         Some(packet)
     }
 
-    /// Whether the packet, if it leaves now, arrives after its deadline. While media waits for long
-    /// every packet leaves as late as it may, so that a misjudged round trip would make all of them
-    /// late: what is sent for the first time has to be there by lifetime / [`SPARE_LIFETIME`] before it.
+    /// Whether the packet, if it leaves now, arrives after its deadline.
     pub(crate) fn is_too_late_for(
         &self,
         now: Instant,
         packet: &PacketView,
         lifetime: Duration,
     ) -> bool {
-        let rtt = self.recovery.rtt();
-        let (Some(deadline), Some(latest)) = (packet.deadline, rtt.latest()) else {
-            return false;
-        };
-        let margin = match packet.kind {
-            PacketKind::Retransmission => Duration::ZERO,
-            PacketKind::Source | PacketKind::Repair { .. } => lifetime / SPARE_LIFETIME,
-        };
-        now + latest / 2 + margin > deadline
+        let latest_rtt = self.recovery.rtt().latest();
+        latest_rtt.is_some_and(|rtt| comes_late(now + rtt / 2, packet, lifetime))
     }
 
     pub(crate) fn has_bound(&self) -> bool {
@@ -512,5 +503,56 @@ impl Path {
         for is_lost in (0..lost).map(|_| 1.0).chain((0..acked).map(|_| 0.0)) {
             self.loss_ratio += WEIGHT * (is_lost - self.loss_ratio);
         }
+    }
+}
+
+/// Whether a packet that would arrive then is late. While media waits for long every packet leaves
+/// as late as it may, so that a misjudged round trip would make all of them late: what is sent for
+/// the first time has to be there with a sixteenth of its time to spare.
+fn comes_late(arrives_at: Instant, packet: &PacketView, lifetime: Duration) -> bool {
+    let margin = match packet.kind {
+        PacketKind::Retransmission => Duration::ZERO,
+        PacketKind::Source | PacketKind::Repair { .. } => lifetime / SPARE_LIFETIME,
+    };
+    packet
+        .deadline
+        .is_some_and(|deadline| arrives_at + margin > deadline)
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_units::Importance;
+
+    use super::*;
+    use crate::path_view::PathSet;
+
+    #[test]
+    fn media_comes_late_a_sixteenth_before_its_deadline_and_a_retransmission_after_it() {
+        let due_at = Instant::from_millis(1_000);
+        let late = |kind, deadline, millis| {
+            let packet = PacketView {
+                frame: FrameId(0),
+                fragment: 0,
+                fragment_count: 1,
+                kind,
+                importance: Importance::Reference,
+                bytes: 1_000,
+                deadline,
+                in_flight_on: PathSet::EMPTY,
+                avoid: PathSet::EMPTY,
+            };
+            comes_late(
+                Instant::from_millis(millis),
+                &packet,
+                Duration::from_millis(320),
+            )
+        };
+        for kind in [PacketKind::Source, PacketKind::Repair { window: 4 }] {
+            assert!(!late(kind, Some(due_at), 980));
+            assert!(late(kind, Some(due_at), 981));
+        }
+        assert!(!late(PacketKind::Retransmission, Some(due_at), 1_000));
+        assert!(late(PacketKind::Retransmission, Some(due_at), 1_001));
+        assert!(!late(PacketKind::Source, None, 9_000), "a key frame");
     }
 }

@@ -20,23 +20,33 @@ const MAX_OVERHEAD: f64 = 0.5;
 /// How many repairs may be sent ahead of that: a window of the largest overhead.
 const MAX_AHEAD: f64 = 64.0;
 
-/// Keeps repairs below [`MAX_OVERHEAD`] of the symbols.
+/// Keeps repairs below a share of the symbols.
 #[derive(Debug)]
 struct Allowance {
+    max_overhead: f64,
     repairs: f64,
 }
 
 impl Default for Allowance {
     fn default() -> Self {
-        Allowance { repairs: MAX_AHEAD }
+        Allowance::of(MAX_OVERHEAD)
     }
 }
 
 impl Allowance {
+    /// So many repairs for a symbol, over time.
+    fn of(max_overhead: f64) -> Self {
+        Allowance {
+            max_overhead,
+            repairs: MAX_AHEAD * max_overhead / MAX_OVERHEAD,
+        }
+    }
+
     /// So many symbols have been queued.
     fn earn(&mut self, symbol_count: u16) {
-        let earned = f64::from(symbol_count) * MAX_OVERHEAD;
-        self.repairs = (self.repairs + earned).min(MAX_AHEAD.max(earned));
+        let earned = f64::from(symbol_count) * self.max_overhead;
+        let ahead = MAX_AHEAD * self.max_overhead / MAX_OVERHEAD;
+        self.repairs = (self.repairs + earned).min(ahead.max(earned));
     }
 
     /// As many of these repairs as are allowed.

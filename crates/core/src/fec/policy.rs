@@ -110,7 +110,7 @@ pub const FEC_POLICIES: &[FecPolicyEntry] = &[
     FecPolicyEntry {
         name: "adaptive",
         summary: "retransmission where there is time for it, else blocks or a sliding window",
-        options: &[],
+        options: adaptive::OPTIONS,
         build: |options| Some(adaptive::build(options)),
     },
     FecPolicyEntry {

@@ -135,3 +135,25 @@ pub(super) fn fastest(packet: &PacketView, paths: &[PathView]) -> Option<PathId>
         .min_by_key(|path| retransmission_cost(path, u64::from(packet.bytes)))
         .map(|path| path.id)
 }
+
+#[cfg(test)]
+mod tests {
+    use anabranch_units::DataRate;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_bound_to_be_sent_again_delays_a_retransmission() {
+        let path = PathView {
+            latest_rtt: Some(Duration::from_millis(60)),
+            bandwidth: DataRate::from_megabits_per_second(8),
+            pacing_rate: None,
+            queued_bytes: 50_000,
+            queued_retransmission_bytes: 2_000,
+            ..PathView::default()
+        };
+        // A kilobyte takes a millisecond.
+        assert_eq!(transfer_cost(&path, 1_000), Duration::from_millis(81));
+        assert_eq!(retransmission_cost(&path, 1_000), Duration::from_millis(33));
+    }
+}

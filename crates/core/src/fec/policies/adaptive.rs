@@ -3,13 +3,14 @@
 //! Where two tries fit before the deadline, lost packets are sent again; repairs would only cost.
 //! Where one fits, repairs need to save only what that try would lose too. Frames of at least six
 //! packets are blocks of their own; smaller ones share a sliding window. Frames that no other needs
-//! get nothing, key frames a tenth of the residual loss of others.
+//! get nothing, key frames a tenth of the residual loss of others. Repairs are `cap` of the packets
+//! at most, over time.
 
 use anabranch_units::{Duration, Importance, Instant};
 
 use super::pace::Pace;
 use super::{Allowance, frame_repairs, longest_rtt, losses, residual};
-use crate::congestion::ControllerOptions;
+use crate::congestion::{ControllerOption, ControllerOptions, OptionValues};
 use crate::fec::rate::is_retransmission_enough;
 use crate::fec::{FecPolicy, FrameToProtect, Protection, SlidingWindow};
 use crate::path_view::{PathState, PathView};
@@ -23,14 +24,28 @@ const REORDER_WAIT: Duration = Duration::from_millis(10);
 /// One try fits: the repairs leave no more than this to it.
 const MAX_RESIDUAL: f64 = 0.25;
 
-#[derive(Debug, Default)]
+const CAP: ControllerOption = ControllerOption {
+    name: "cap",
+    summary: "most repairs for a packet, over time",
+    values: OptionValues::Number {
+        usual: 0.25,
+        min: 0.0,
+        max: 0.5,
+    },
+};
+pub(in crate::fec) const OPTIONS: &[ControllerOption] = &[CAP];
+
+#[derive(Debug)]
 struct Adaptive {
     allowance: Allowance,
     pace: Pace,
 }
 
-pub(in crate::fec) fn build(_: &ControllerOptions) -> Box<dyn FecPolicy> {
-    Box::new(Adaptive::default())
+pub(in crate::fec) fn build(options: &ControllerOptions) -> Box<dyn FecPolicy> {
+    Box::new(Adaptive {
+        allowance: Allowance::of(options.number(&CAP)),
+        pace: Pace::default(),
+    })
 }
 
 /// How many times, at most two, a packet of a frame that leaves now can be sent again in time.

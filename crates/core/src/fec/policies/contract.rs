@@ -107,6 +107,16 @@ fn overhead_is_at_most_half_over_time_whatever_the_losses() {
             assert!(overhead <= 0.501, "{name} {symbol_count}: {overhead}");
         }
     }
+    for (name, cap) in [
+        ("adaptive", 0.25),
+        ("adaptive:cap=0.1", 0.1),
+        ("adaptive:cap=0.5", 0.5),
+    ] {
+        let mut bed = Bed::new(name);
+        bed.run(200, 10, &[path(0, 600, 0.9)]);
+        let overhead = bed.run(2_000, 10, &[path(0, 600, 0.9)]);
+        assert!((overhead - cap).abs() < 0.001, "{name}: {overhead}");
+    }
     let mut bed = Bed::new("fixed:overhead=0.25");
     assert!((bed.run(400, 3, &[]) - 0.25).abs() < 0.01);
 }
