@@ -512,8 +512,8 @@ impl Endpoint {
     /// Whether more bandwidth than is known would be of use.
     fn is_more_bandwidth_useful(&self) -> bool {
         match self.config.media.source {
-            SourceLimits::Adaptive { max, .. } => self.target_bitrate < max,
-            SourceLimits::Fixed => self.is_spending(),
+            SourceLimits::Adaptive { max, .. } if self.target_bitrate < max => true,
+            _ => self.is_spending(),
         }
     }
 

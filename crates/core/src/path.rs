@@ -284,6 +284,15 @@ impl Path {
         self.queued_bytes
     }
 
+    /// By how much the newest round-trip time exceeds the least.
+    pub(crate) fn queueing_delay(&self) -> Duration {
+        let rtt = self.recovery.rtt();
+        let (latest, min) = (rtt.latest(), rtt.min_rtt());
+        latest
+            .zip(min)
+            .map_or(Duration::ZERO, |(latest, min)| latest.saturating_sub(min))
+    }
+
     /// Appends the header of the next tracked packet, with what the peer is still to be told.
     pub(crate) fn write_tracked_header(&mut self, buf: &mut Vec<u8>) {
         let packet_number = self.recovery.next_packet_number();

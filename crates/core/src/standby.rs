@@ -1,14 +1,16 @@
 //! Metered paths in reserve: whether those that cost nothing by volume suffice without them.
 //!
-//! They suffice while their bandwidth is at least 1.25 times the media rate that is needed, and
-//! what waits on them is gone within a quarter of the deadline. What is needed is, of a source that
+//! They suffice while their bandwidth is at least 1.25 times the media rate that is needed, and what
+//! waits on them is gone within a quarter of the deadline, be it here or, by the round-trip time,
+//! in the network. What is needed is, of a source that
 //! follows no target, what it produces; of an adaptive one twice its least, or its most if that is
 //! less: metered paths are there to keep the picture, not to make the best of it. Whoever wants
 //! more of them sets the source's least higher.
 //!
-//! The other way the bandwidth must fall below the needed rate itself, and either must last
-//! ([`SHORT_FOR`], [`SUFFICIENT_FOR`]), so that neither a frame nor a controller's dip changes
-//! anything. The loss of the last other path does at once.
+//! The other way the bandwidth must fall below the needed rate itself, or the network hold packets
+//! for half of the deadline: others' queues are no reason to pay while frames come in time. Either
+//! must last ([`SHORT_FOR`], [`SUFFICIENT_FOR`]), so that neither a frame nor a controller's dip
+//! changes anything. The loss of the last other path does at once.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
@@ -26,8 +28,8 @@ const SUFFICIENT_FOR: Duration = Duration::from_secs(1);
 /// Over how long the rate of a source is measured.
 const MEASURED_OVER: Duration = Duration::from_secs(1);
 
-/// How often an idle path in reserve is asked for a sign of life, which is a sample of its
-/// round-trip time too.
+/// How often an idle path is asked for a sign of life, which is a sample of its round-trip time too:
+/// one in reserve, or one without a meter that metered ones stand in for.
 pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Decides whether metered paths are held in reserve.
@@ -49,8 +51,11 @@ pub(crate) struct Unmetered {
     pub(crate) path_count: usize,
     /// What they carry together.
     pub(crate) bandwidth: DataRate,
-    /// What waits on them.
+    /// What waits for them here.
     pub(crate) queued_bytes: u64,
+    /// By how much the round-trip time of the best of them exceeds its least: how long the network
+    /// holds packets.
+    pub(crate) queueing_delay: Duration,
 }
 
 impl Standby {
@@ -96,10 +101,13 @@ impl Standby {
         let needed = self.needed(source);
         let is_drained = unmetered.bandwidth.bytes_in(deadline / 4) >= unmetered.queued_bytes;
         let (is_doubted, lasting) = if self.is_in_reserve {
-            (unmetered.bandwidth < needed || !is_drained, SHORT_FOR)
+            let is_held_up = unmetered.queueing_delay > deadline / 2;
+            let is_short = unmetered.bandwidth < needed || !is_drained || is_held_up;
+            (is_short, SHORT_FOR)
         } else {
             let is_ample = unmetered.bandwidth >= needed.mul_f64(MARGIN);
-            (is_ample && is_drained, SUFFICIENT_FOR)
+            let is_swift = unmetered.queueing_delay <= deadline / 4;
+            (is_ample && is_drained && is_swift, SUFFICIENT_FOR)
         };
         if !is_doubted {
             self.doubted_since = None;
@@ -138,6 +146,7 @@ mod tests {
             path_count: 1,
             bandwidth: KBIT(kilobits_per_second),
             queued_bytes,
+            queueing_delay: Duration::ZERO,
         }
     }
 
@@ -187,6 +196,19 @@ mod tests {
         // 2 Mbit/s for 125 ms carry 31,250 B.
         assert!(after(&mut standby, 0, 1_000, unmetered(2_000, 31_250)));
         assert!(!after(&mut standby, 1_010, 100, unmetered(2_000, 31_251)));
+    }
+
+    #[test]
+    fn packets_held_for_half_of_the_deadline_count_as_short_and_for_a_quarter_as_ample() {
+        let held = |millis| Unmetered {
+            queueing_delay: Duration::from_millis(millis),
+            ..unmetered(2_000, 0)
+        };
+        let mut standby = Standby::new(Instant::ZERO);
+        assert!(after(&mut standby, 0, 1_000, held(250)));
+        assert!(!after(&mut standby, 1_010, 100, held(251)));
+        assert!(!after(&mut standby, 1_120, 5_000, held(126)));
+        assert!(after(&mut standby, 6_130, 1_000, held(125)));
     }
 
     #[test]

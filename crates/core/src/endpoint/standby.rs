@@ -1,6 +1,6 @@
 //! Which paths stand by: metered ones, while the others suffice.
 
-use anabranch_units::Instant;
+use anabranch_units::{Duration, Instant};
 
 use super::Endpoint;
 use crate::path::Path;
@@ -40,10 +40,15 @@ impl Endpoint {
         let Some(standby) = &mut self.standby else {
             return;
         };
-        let mut unmetered = Unmetered::default();
+        let mut unmetered = Unmetered {
+            queueing_delay: Duration::MAX,
+            ..Unmetered::default()
+        };
         for path in &self.paths {
             if !path.is_metered() && path.state() == PathState::Active {
                 unmetered.path_count += 1;
+                let queueing_delay = path.queueing_delay();
+                unmetered.queueing_delay = unmetered.queueing_delay.min(queueing_delay);
                 unmetered.queued_bytes += path.queued_bytes();
                 if path.control().is_usable {
                     unmetered.bandwidth += path.control().target_rate;
@@ -56,11 +61,20 @@ impl Endpoint {
         }
     }
 
-    /// When a path that stands by is to be asked for a sign of life.
+    /// Whether the path is asked for signs of life when it is idle: if it stands by, or if metered
+    /// ones stand in for it, since nobody would learn otherwise that it has recovered.
+    fn is_probed(&self, id: PathId) -> bool {
+        match self.paths[id.index()].is_metered() {
+            true => self.is_standby(id),
+            false => self.is_spending(),
+        }
+    }
+
+    /// When such a path is to be asked.
     pub(super) fn standby_probe_at(&self, id: PathId) -> Option<Instant> {
         let path = &self.paths[id.index()];
         let is_idle = path.state() == PathState::Active && path.challenge.is_none();
-        let is_asked = self.has_sent_media && is_idle && self.is_standby(id);
+        let is_asked = self.has_sent_media && is_idle && self.is_probed(id);
         is_asked.then(|| path.last_sent_at + PROBE_INTERVAL)
     }
 
@@ -76,10 +90,10 @@ impl Endpoint {
         path.challenge = Some(*path.expected_response.get_or_insert(token));
     }
 
-    /// Whether all that the report is about is a probe of a path that stands by. It is a sample of
+    /// Whether all that the report is about is a probe of an idle path. It is a sample of
     /// the round-trip time, but would make a controller believe that the path carries no more.
     pub(super) fn is_of_probe(&self, id: PathId, digest: &Digest) -> bool {
         let is_probe = |packet: &AckedPacket| packet.sent.content == PacketContent::Challenge;
-        self.is_standby(id) && digest.lost.is_empty() && digest.acked.iter().all(is_probe)
+        self.is_probed(id) && digest.lost.is_empty() && digest.acked.iter().all(is_probe)
     }
 }

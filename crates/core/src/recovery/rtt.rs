@@ -23,9 +23,15 @@ impl RttEstimator {
     /// variation falls far below it, and every such delay would pass for silence.
     pub const HOST_DELAY: Duration = Duration::from_millis(10);
 
-    /// Takes a sample: the variation first, with the old smoothed value (RFC 6298 §2.3).
+    /// How old the newest sample may be and still say something of the path: a queue comes and goes
+    /// within less.
+    const STALE_AFTER: Duration = Duration::from_secs(2);
+
+    /// Takes a sample: the variation first, with the old smoothed value (RFC 6298 §2.3). After a
+    /// long silence it is as if it were the first.
     pub fn on_sample(&mut self, now: Instant, rtt: Duration) {
-        if self.latest.is_none() {
+        let is_stale = now.saturating_since(self.sampled_at) >= Self::STALE_AFTER;
+        if self.latest.is_none() || is_stale {
             self.smoothed = rtt;
             self.variation = rtt / 2;
         } else {
@@ -113,6 +119,19 @@ mod tests {
         let rtt = after([100, 200]);
         assert_eq!(rtt.variation(), Duration::from_micros(62_500));
         assert_eq!(rtt.smoothed(), Duration::from_micros(112_500));
+    }
+
+    #[test]
+    fn a_sample_after_two_seconds_of_silence_starts_anew() {
+        let at = |rtt: &mut RttEstimator, at, millis| {
+            rtt.on_sample(Instant::from_millis(at), Duration::from_millis(millis));
+            rtt.smoothed()
+        };
+        let mut rtt = RttEstimator::default();
+        assert_eq!(at(&mut rtt, 1_000, 1_600), Duration::from_millis(1_600));
+        assert_eq!(at(&mut rtt, 2_999, 800), Duration::from_millis(1_500));
+        assert_eq!(at(&mut rtt, 4_999, 40), Duration::from_millis(40));
+        assert_eq!(rtt.variation(), Duration::from_millis(20));
     }
 
     #[test]
