@@ -200,7 +200,7 @@ pub enum Verdict {
     /// Something else was found.
     #[serde(rename = "differs")]
     Differs,
-    /// The source is lost.
+    /// The source is lost, or argues without anything that a run could contradict.
     #[serde(rename = "cannot be known")]
     CannotBeKnown,
 }
@@ -236,7 +236,7 @@ impl Judgement {
         Judgement::default()
     }
 
-    /// The source is lost, for the reason given.
+    /// The source is lost or says nothing that a run could contradict, for the reason given.
     pub fn unknowable(why: impl Into<String>) -> Judgement {
         Judgement {
             why: why.into(),

@@ -90,6 +90,9 @@ const SCHEDULERS: [(&str, &str); 4] = [
     ("SFL", "sfl"),
 ];
 
+/// Of other origin; shown beside them in Fig. 12, and no part of its claim.
+const OTHER_SCHEDULERS: [&str; 3] = ["anabranch", "oms", "qaware"];
+
 impl Configuration {
     fn case(&self, name: impl Into<String>) -> Case {
         let file = format!("zhang-multipath/config-{:02}.toml", self.number);

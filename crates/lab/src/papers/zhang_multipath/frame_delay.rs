@@ -2,7 +2,7 @@
 
 use anabranch_units::Duration;
 
-use super::{CONFIGURATIONS, Configuration, PAPER, SCHEDULERS, frame_delay_ms};
+use super::{CONFIGURATIONS, Configuration, OTHER_SCHEDULERS, PAPER, SCHEDULERS, frame_delay_ms};
 use crate::chart::{Bar, BarKind, Bars, Chart, Line, Lines};
 use crate::metrics::Unit;
 use crate::papers::claim::{Case, Claim, Subject};
@@ -20,10 +20,16 @@ pub(super) const FIGURE_12: Claim = Claim {
             those of WRR, EDCLD and SFL. (Candidate Table 3.)",
     subject: Subject::Scheduler("min-cost"),
     cases: |scheduler| {
-        let configurations = CONFIGURATIONS.iter();
-        configurations
-            .flat_map(|configuration| configuration.all_schedulers(scheduler))
-            .collect()
+        let cases = |configuration: &Configuration| {
+            let others = OTHER_SCHEDULERS.map(|name| {
+                let case = configuration.case(configuration.name(name));
+                case.scheduler(name)
+            });
+            let mut cases = configuration.all_schedulers(scheduler);
+            cases.extend(others);
+            cases
+        };
+        CONFIGURATIONS.iter().flat_map(cases).collect()
     },
     judge: |evidence| {
         let mut judgement = Judgement::new().because(WHY_12);
@@ -34,6 +40,9 @@ pub(super) const FIGURE_12: Claim = Claim {
             least_count += usize::from(is_least);
             judgement.report(&ours);
             others.iter().for_each(|other| judgement.report(other));
+            for name in OTHER_SCHEDULERS {
+                judgement.report(&delay(evidence, configuration, name));
+            }
         }
         let text = format!(
             "the median of min-cost is the least in {least_count} of 10 configurations, expected \
@@ -51,20 +60,23 @@ const WHY_12: &str = "It is below WRR in eight of ten, and as good as EDCLD and 
      locally, as min-cost does.";
 
 fn delays(evidence: &Evidence, configuration: &Configuration) -> [Measured; 4] {
-    SCHEDULERS.map(|(label, _)| {
-        let name = configuration.name(label);
-        let samples = evidence.each(&name, frame_delay_ms);
-        Measured::new(format!("{name}: frame delay"), Unit::Milliseconds, samples)
-    })
+    SCHEDULERS.map(|(label, _)| delay(evidence, configuration, label))
+}
+
+fn delay(evidence: &Evidence, configuration: &Configuration, label: &str) -> Measured {
+    let name = configuration.name(label);
+    let samples = evidence.each(&name, frame_delay_ms);
+    Measured::new(format!("{name}: frame delay"), Unit::Milliseconds, samples)
 }
 
 fn bars(evidence: &Evidence) -> Chart {
-    let kind = |(place, (label, _)): (usize, &(&str, &str))| BarKind {
-        label: (*label).to_owned(),
+    let labels = SCHEDULERS.iter().map(|(label, _)| *label);
+    let kind = |label: &str| BarKind {
+        label: label.to_owned(),
         bars: CONFIGURATIONS
             .iter()
             .map(|configuration| {
-                let spread = delays(evidence, configuration)[place].samples.spread();
+                let spread = delay(evidence, configuration, label).samples.spread();
                 spread.map(Bar::from)
             })
             .collect(),
@@ -76,7 +88,7 @@ fn bars(evidence: &Evidence) -> Chart {
             .iter()
             .map(|configuration| configuration.number.to_string())
             .collect(),
-        kinds: SCHEDULERS.iter().enumerate().map(kind).collect(),
+        kinds: labels.chain(OTHER_SCHEDULERS).map(kind).collect(),
     })
 }
 
