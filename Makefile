@@ -11,8 +11,9 @@ RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-on-time,feedback-ove
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-demo: ## live video over two real-time emulated links, one of which dies (INPUT=file sends your video)
+demo: ## live video over two real-time emulated links, one of which dies; then what FEC gives (INPUT=file sends your video)
 	$(CARGO) run --release --quiet -p anabranch -- demo $(if $(INPUT),--input $(INPUT)) $(DEMO_ARGUMENTS)
+	$(if $(INPUT)$(DEMO_ARGUMENTS),,$(CARGO) run --release --quiet -p anabranch -- demo --compare-fec)
 
 test: ## everything a newcomer should see pass
 	$(CARGO) fmt --all -- --check

@@ -42,8 +42,9 @@ use view::View;
 
 /// How long each run of `--compare-fec` lasts: the outage, and a while before and after it.
 const COMPARED_DURATION: Duration = Duration::from_secs(18);
-/// With `--compare-fec` a picture is of use for so long: as long as people can talk in turn.
-const COMPARED_DEADLINE: Duration = Duration::from_millis(200);
+/// With `--compare-fec` a picture is of use for so long: people who talk do not notice it (ITU-T
+/// G.114, one way).
+const COMPARED_DEADLINE: Duration = Duration::from_millis(150);
 const COMPARED_LOSS_PERCENT: f64 = 2.0;
 const COMPARED_FEC: &str = "adaptive";
 
@@ -58,7 +59,7 @@ the receiver computes what was lost. What that gives and takes, on the same link
 
 or of another policy, at other losses and for other patience:
 
-  anabranch demo --compare-fec --fec frame --loss 5 --deadline \"150 ms\"")]
+  anabranch demo --compare-fec --fec frame --loss 5 --deadline \"200 ms\"")]
 pub(crate) struct Arguments {
     /// How long to film, by default 30 s, and 18 s a run with --compare-fec; the Wi-Fi link fails
     /// from 10 s to 15 s.
@@ -88,7 +89,7 @@ pub(crate) struct Arguments {
     /// --compare-fec.
     #[arg(long, value_name = "PERCENT")]
     loss: Option<f64>,
-    /// How old a frame may be that is still sent and waited for, by default 500 ms, and 200 ms with
+    /// How old a frame may be that is still sent and waited for, by default 500 ms, and 150 ms with
     /// --compare-fec; key frames always are.
     #[arg(long, value_name = "TIME")]
     deadline: Option<Duration>,

@@ -228,18 +228,21 @@ mod tests {
     fn copy() -> tempfile::TempDir {
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let copy = tempfile::tempdir().unwrap();
-        fs::create_dir_all(copy.path().join(FOLDER)).unwrap();
+        fs::create_dir_all(copy.path().join(REGISTRY).parent().unwrap()).unwrap();
         fs::copy(workspace.join(REGISTRY), copy.path().join(REGISTRY)).unwrap();
-        for entry in fs::read_dir(workspace.join(FOLDER))
-            .unwrap()
-            .map(Result::unwrap)
-        {
-            if entry.path().is_file() {
-                let to = copy.path().join(FOLDER).join(entry.file_name());
-                fs::copy(entry.path(), to).unwrap();
+        copy_folder(&workspace.join(FOLDER), &copy.path().join(FOLDER));
+        copy
+    }
+
+    fn copy_folder(from: &Path, to: &Path) {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+            let to = to.join(entry.file_name());
+            match entry.path().is_dir() {
+                true => copy_folder(&entry.path(), &to),
+                false => drop(fs::copy(entry.path(), to).unwrap()),
             }
         }
-        copy
     }
 
     fn registry(root: &Path) -> String {

@@ -131,11 +131,7 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
     if let Some(ended) = watch.ended.filter(|ended| *ended != Ended::Closed) {
         bail!("the session ended early: {ended}");
     }
-    let Monitor {
-        samples,
-        happenings,
-        ..
-    } = watch.monitor;
+    let (samples, happenings) = (watch.monitor.samples, watch.monitor.happenings);
     Ok(Recording {
         source,
         started_at,
