@@ -25,10 +25,10 @@
 //!    sample lies in the probe from end to end; while that finds at least 5 % more, the next probe
 //!    follows at once. Rounds that only overlap the probe never show more than the encoder sends.
 //!    A sender whose media waits for more than 60 ms does the same, without padding: with reports
-//!    in batches a round is longer than a phase, and shows next to nothing of the probe. So does one
-//!    that for ten rounds has neither run out nor met a queue: the path is not full.
-//! 10. Reports come in batches, three a round trip and holes at once; each packet counts with its own
-//!     round-trip time. A sender that has not run out for ten rounds is reported to every 10 ms: it
+//!    in batches a round is longer than a phase, and shows next to nothing of the probe. So does
+//!    one that for ten rounds has neither run out nor met a queue: the path is not full.
+//! 10. Reports come in batches, three a round trip and holes at once; each packet counts with its
+//!     own round-trip time. A sender that has not run out for ten rounds is reported to every 10 ms: it
 //!     finds bandwidth by its rounds. With 40 ms at 200 ms of round trip these saw a third of a
 //!     probe, the rate grew by 4 % a cycle instead of 7 %, and what a flow of Reno had left was
 //!     taken in 40 s instead of 27.
