@@ -28,10 +28,10 @@
 //!    in batches a round is longer than a phase, and shows next to nothing of the probe. So does
 //!    one that for ten rounds has neither run out nor met a queue: the path is not full.
 //! 10. Reports come in batches, three a round trip and holes at once; each packet counts with its
-//!     own round-trip time. A sender that has not run out for ten rounds is reported to every 10 ms: it
-//!     finds bandwidth by its rounds. With 40 ms at 200 ms of round trip these saw a third of a
-//!     probe, the rate grew by 4 % a cycle instead of 7 %, and what a flow of Reno had left was
-//!     taken in 40 s instead of 27.
+//!     own round-trip time. A sender that has not run out for ten rounds is reported to every
+//!     10 ms: it finds bandwidth by its rounds. With 40 ms at 200 ms of round trip these saw a
+//!     third of a probe, the rate grew by 4 % a cycle instead of 7 %, and what a flow of Reno had
+//!     left was taken in 40 s instead of 27.
 //! 11. A ProbeRTT for expiry sends at half the bandwidth, for a full round at least. At three
 //!     quarters, until each flow's own excess has drained, the queue does not empty: now and then
 //!     (one run in forty of Zhang & Lei's case 1) the flows took its delay for the path's, one
