@@ -1,8 +1,8 @@
 //! Metered paths in reserve: whether those that cost nothing by volume suffice without them.
 //!
 //! They suffice while their bandwidth is at least 1.25 times the media rate that is needed, and
-//! what waits on them is gone within a quarter of the deadline, be it here or, by the round-trip
-//! time, in the network. What is needed is, of a source that
+//! what waits on them is gone within a quarter of the deadline, be it here or, by the round-trip time,
+//! in the network. What is needed is, of a source that
 //! follows no target, what it produces; of an adaptive one twice its least, or its most if that is
 //! less: metered paths are there to keep the picture, not to make the best of it. Whoever wants
 //! more of them sets the source's least higher.
@@ -28,8 +28,8 @@ const SUFFICIENT_FOR: Duration = Duration::from_secs(1);
 /// Over how long the rate of a source is measured.
 const MEASURED_OVER: Duration = Duration::from_secs(1);
 
-/// How often an idle path is asked for a sign of life, which gives a round-trip time too: one in
-/// reserve, or one without a meter that metered ones stand in for.
+/// How often an idle path is asked for a sign of life, which is a sample of its round-trip time
+/// too: one in reserve, or one without a meter that metered ones stand in for.
 pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Decides whether metered paths are held in reserve.

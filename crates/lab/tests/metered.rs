@@ -101,3 +101,19 @@ fn a_path_in_reserve_is_probed_with_a_few_bytes() {
     // A packet every two seconds.
     assert!(lte > 0.0 && lte < 1e3, "{lte} bit/s");
 }
+
+/// A tenth of its rate holds up in Wi-Fi's own queue what is sent before its controller knows.
+#[test]
+fn where_wifi_holds_packets_up_lte_carries_until_wifi_has_recovered() {
+    let slow = [
+        SOURCES[1],
+        "links.wifi.rate=5 Mbit/s",
+        "links.wifi.outages=[]",
+        "links.wifi.rate-schedule=[{at=\"10 s\",rate=\"500 kbit/s\"},\
+         {at=\"15 s\",rate=\"5 Mbit/s\"}]",
+    ];
+    let (_, lte) = carried(&slow, "10.5 s", "15 s");
+    assert!(lte > 600e3, "{lte} bit/s");
+    let share = lte_share(&slow, "25 s", "40 s");
+    assert!(share < 0.05, "{share} after");
+}
