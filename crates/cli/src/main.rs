@@ -16,6 +16,7 @@ mod schema;
 mod send;
 mod stop;
 mod summary;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -50,6 +51,7 @@ enum Command {
     Schedulers(registry::SchedulerArguments),
     Schema(schema::Arguments),
     Send(send::Arguments),
+    Trace(trace::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         Command::Schedulers(arguments) => registry::schedulers(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Send(arguments) => send::run(arguments),
+        Command::Trace(arguments) => trace::run(&arguments),
     };
     exit::report(done)
 }
