@@ -18,6 +18,7 @@ mod schema;
 mod send;
 mod stop;
 mod summary;
+mod trace;
 mod way_out;
 
 use std::process::ExitCode;
@@ -56,6 +57,7 @@ enum Command {
     Schedulers(registry::SchedulerArguments),
     Schema(schema::Arguments),
     Send(send::Arguments),
+    Trace(trace::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         Command::Schedulers(arguments) => registry::schedulers(&arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Send(arguments) => send::run(arguments),
+        Command::Trace(arguments) => trace::run(&arguments),
     };
     exit::report(done)
 }

@@ -8,10 +8,11 @@ use anabranch_core::MediaConfig;
 use anabranch_net::{Clock, Ended, Event, Receiver, ReceiverConfig};
 use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
+use anabranch_video::player::JitterBuffer;
 use anyhow::anyhow;
 
 use crate::exit::PeerLost;
-use crate::io::{Output, OutputName};
+use crate::io::{Output, OutputName, Playout};
 use crate::keygen::read_key;
 use crate::print;
 use crate::stop::Stop;
@@ -50,6 +51,11 @@ pub(crate) struct Arguments {
     /// How long an incomplete frame holds up those after it, such as "500 ms".
     #[arg(long, value_name = "TIME", default_value_t = MediaConfig::default().reassembly_wait)]
     latency: Duration,
+    /// How long frames are kept back so that they leave as evenly as they were taken: "off",
+    /// "adaptive" (20 to 500 ms, as the network asks for), or a time such as "200 ms". It counts
+    /// from the arrival of the fastest frames.
+    #[arg(long, value_name = "off|adaptive|TIME", default_value_t = JitterBuffer::Off)]
+    jitter_buffer: JitterBuffer,
     /// How long a sender may be silent before its session counts as over.
     #[arg(long, value_name = "TIME", default_value = "60 s")]
     timeout: Duration,
@@ -84,6 +90,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         receiver: &receiver,
         events,
         output,
+        jitter_buffer: arguments.jitter_buffer,
+        playout: Playout::new(arguments.jitter_buffer, clock.now()),
         stop,
         clock,
         keeps_listening: arguments.keep_listening,
@@ -109,6 +117,8 @@ struct Session<'a> {
     receiver: &'a Receiver,
     events: mpsc::Receiver<Event>,
     output: Output,
+    jitter_buffer: JitterBuffer,
+    playout: Playout,
     stop: Stop,
     clock: Clock,
     keeps_listening: bool,
@@ -121,28 +131,30 @@ struct Session<'a> {
 impl Session<'_> {
     fn run(&mut self) -> anyhow::Result<()> {
         loop {
-            match self.events.recv_timeout(LOOK_INTERVAL) {
-                Ok(Event::FrameReceived(frame)) => {
-                    let written = self.output.write(&frame.bytes, &self.clock, &self.stop);
-                    if written.is_err() {
-                        self.summarize();
-                        return written;
-                    }
-                }
+            match self.events.recv_timeout(self.patience()) {
+                Ok(Event::FrameReceived(frame)) => self.playout.push(self.clock.now(), frame),
+                Ok(Event::FrameDropped { .. }) => self.playout.on_dropped(self.clock.now()),
                 Ok(Event::Connected { peer }) => {
                     self.is_connected = true;
+                    self.playout = Playout::new(self.jitter_buffer, self.clock.now());
                     self.meter = Meter::default();
                     print::note(format_args!("connected to {peer}"));
                 }
                 Ok(Event::Ended(ended)) => {
                     self.is_connected = false;
+                    let written = self.play_out();
                     self.summarize();
+                    written?;
                     if let Some(done) = self.outcome(ended) {
                         return done;
                     }
                 }
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            if let Err(error) = self.write_due() {
+                self.summarize();
+                return Err(error);
             }
             if self.stop.is_stopped() {
                 if !self.is_connected {
@@ -153,6 +165,33 @@ impl Session<'_> {
             }
             self.print_statistics();
         }
+    }
+
+    /// How long to wait for events: until the next frame is due.
+    fn patience(&self) -> core::time::Duration {
+        let until = |at: Instant| at.saturating_since(self.clock.now()).to_std();
+        let due = self.playout.next_at().map_or(LOOK_INTERVAL, until);
+        due.min(LOOK_INTERVAL)
+    }
+
+    /// Writes the frames whose time has come.
+    fn write_due(&mut self) -> anyhow::Result<()> {
+        while let Some(bytes) = self.playout.pop(self.clock.now()) {
+            self.output.write(&bytes, &self.clock, &self.stop)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left of a session that is over, each frame at its time; who cannot wait gets
+    /// it at once.
+    fn play_out(&mut self) -> anyhow::Result<()> {
+        while let Some(at) = self.playout.next_at() {
+            self.stop.wait_until(&self.clock, at);
+            if let Some(bytes) = self.playout.pop(at.max(self.clock.now())) {
+                self.output.write(&bytes, &self.clock, &self.stop)?;
+            }
+        }
+        Ok(())
     }
 
     /// What the end of a session is to the program: nothing yet while it goes on listening.
@@ -175,6 +214,9 @@ impl Session<'_> {
             &self.receiver.snapshot(),
             &[],
         ));
+        if self.jitter_buffer != JitterBuffer::Off {
+            print::note(self.playout.summary(self.clock.now()));
+        }
     }
 
     fn print_statistics(&mut self) {

@@ -3,7 +3,9 @@
 use anabranch_units::{Duration, Importance};
 use h264_reader::nal::sps::SeqParameterSet;
 use h264_reader::nal::{Nal, RefNal};
+use h264_reader::rbsp::BitRead;
 
+use crate::frame_trace::PictureType;
 use crate::nal::{self, h264};
 
 /// An access unit larger than this is handed over in parts, so that memory stays bounded.
@@ -175,6 +177,38 @@ pub fn is_key(annex_b: &[u8]) -> bool {
         .any(|position| nal::h264_type(annex_b[position]) == h264::IDR_SLICE)
 }
 
+/// How the picture of an access unit, an Annex B byte stream, is coded: as its slices are, the
+/// farthest-reaching of them (ITU-T H.264 table 7-6); `None` if there is none that can be read.
+pub fn picture_type(annex_b: &[u8]) -> Option<PictureType> {
+    let slices = nal::header_positions(annex_b).filter(|&position| {
+        matches!(
+            nal::h264_type(annex_b[position]),
+            h264::SLICE | h264::SLICE_PARTITION_A | h264::IDR_SLICE
+        )
+    });
+    slices
+        .filter_map(|position| slice_type(&annex_b[position..]))
+        .max()
+}
+
+/// The type of the slice that a NAL unit starts with: slice_type of its header (§7.3.3).
+fn slice_type(unit: &[u8]) -> Option<PictureType> {
+    // The first macroblock's number and the type take no more than nine bytes.
+    let start = &unit[..unit.len().min(16)];
+    let len = nal::header_positions(start)
+        .next()
+        .map_or(start.len(), |next| next - 3);
+    let start = &start[..len];
+    let slice = RefNal::new(start, &[], false);
+    let mut bits = slice.rbsp_bits();
+    bits.read_ue("first_mb_in_slice").ok()?;
+    match bits.read_ue("slice_type").ok()? % 5 {
+        0 | 3 => Some(PictureType::P),
+        1 => Some(PictureType::B),
+        _ => Some(PictureType::I),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,6 +264,20 @@ mod tests {
             .collect();
         use Importance::{Disposable, Key, Reference};
         assert_eq!(importance, [Key, Reference, Disposable, Reference]);
+    }
+
+    #[test]
+    fn a_picture_is_of_its_slices_farthest_reaching_type() {
+        // first_mb_in_slice 0 is the bit 1; slice_type 7 (I) is 0001000, 5 (P) 00110, 6 (B) 00111.
+        let slice = |bits: u8| vec![0, 0, 1, 0x41, bits, 0x80];
+        let (i, p, b) = (slice(0b1000_1000), slice(0b1001_1010), slice(0b1001_1110));
+        assert_eq!(picture_type(&i), Some(PictureType::I));
+        assert_eq!(picture_type(&[&i[..], &p].concat()), Some(PictureType::P));
+        assert_eq!(
+            picture_type(&[&p[..], &b, &i].concat()),
+            Some(PictureType::B)
+        );
+        assert_eq!(picture_type(SPS), None);
     }
 
     #[test]

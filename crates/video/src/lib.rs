@@ -6,6 +6,7 @@
 //!   changes while it runs. The frame number is burnt in ([`burnt_in`]), so that the receiver can
 //!   check that what it decodes is what was sent. Behind the feature `codec`, on by default.
 //! - [`input`], [`mpeg_ts`], [`annex_b`]: stored and streamed video, split at access units.
+//! - [`fidelity`]: how much a picture differs from its source.
 //! - [`playback`]: which frames can be displayed, and how long the picture stood still.
 //! - [`player`]: a jitter buffer before that, presentation times, and freezes by the W3C.
 //!
@@ -19,6 +20,7 @@ pub mod decoder;
 mod digits;
 #[cfg(feature = "codec")]
 pub mod encoder;
+pub mod fidelity;
 pub mod frame_trace;
 pub mod input;
 pub mod mpeg_ts;

@@ -4,10 +4,12 @@
 mod clock;
 mod packet;
 mod pes;
+mod pictures;
 mod splitter;
 mod tables;
 mod writer;
 
+pub use pictures::{ExtractedPicture, PictureExtractor};
 pub use splitter::{MAX_UNIT_LEN, TransportUnit, TransportUnitSplitter};
 pub use writer::TransportStreamWriter;
 

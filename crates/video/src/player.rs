@@ -7,6 +7,7 @@
 mod decodability;
 mod freezes;
 mod jitter_buffer;
+mod peer_clock;
 
 use anabranch_units::{Duration, Importance, Instant};
 
@@ -14,6 +15,7 @@ pub use decodability::Decodability;
 pub use freezes::{Freeze, FreezeDetector};
 pub use jitter_buffer::JitterBuffer;
 use jitter_buffer::PlayoutDelay;
+pub use peer_clock::PeerClock;
 
 /// A frame as the player gets it, in coding order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -56,7 +56,7 @@ pub(super) fn film(feed: &Feed<'_>, seed: Seed) -> anyhow::Result<()> {
             importance: Importance::key_if(encoded.is_key),
             captured_at,
         };
-        if !feed.send(index, &frame, false) {
+        if !feed.send(index, &frame, picture.luma()) {
             break;
         }
     }

@@ -30,10 +30,10 @@ impl Feed<'_> {
         due_at < self.end_at && self.stop.wait_until(&self.clock, due_at)
     }
 
-    /// Sends the frame with this index. A frame for which there is no room is not sent: that is the
-    /// ledger's to know. Returns whether the session is still up.
-    pub(super) fn send(&self, index: usize, frame: &Frame<'_>, is_compared: bool) -> bool {
-        let content = is_compared.then_some(frame.bytes);
+    /// Sends the frame with this index; `content` will be compared with what comes. A frame for
+    /// which there is no room is not sent: that is the ledger's to know. Returns whether the
+    /// session is still up.
+    pub(super) fn send(&self, index: usize, frame: &Frame<'_>, content: &[u8]) -> bool {
         let payload_bytes = frame.bytes.len() as u64;
         self.ledger
             .on_sending(index, frame.importance, payload_bytes, content);

@@ -107,7 +107,7 @@ fn send(feed: &Feed<'_>, unit: &Unit) -> bool {
         importance: unit.importance,
         captured_at,
     };
-    feed.send(index, &frame, true)
+    feed.send(index, &frame, frame.bytes)
 }
 
 fn remux(path: &Path) -> anyhow::Result<Child> {

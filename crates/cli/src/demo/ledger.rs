@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anabranch_core::FrameId;
 use anabranch_units::{Duration, Importance, Instant};
+use anabranch_video::fidelity::Fidelity;
 use anabranch_video::playback::{Playback, PlayedFrame};
 
 /// What became of one picture of the source.
@@ -21,6 +22,9 @@ pub(super) struct FrameRecord {
     pub(super) is_displayable: bool,
     /// What looking at its content showed.
     pub(super) check: Option<Check>,
+    /// How near what was on the screen in its place, itself or the frame that stood still there,
+    /// is to the camera's picture.
+    pub(super) fidelity: Option<Fidelity>,
 }
 
 impl FrameRecord {
@@ -91,14 +95,14 @@ impl Ledger {
         index: usize,
         importance: Importance,
         payload_bytes: u64,
-        content: Option<&[u8]>,
+        content: &[u8],
     ) {
         let mut entries = self.lock();
         let frame = &mut entries.frames[index];
         frame.importance = importance;
         frame.payload_bytes = payload_bytes;
         entries.indices.push(index);
-        entries.contents.push(content.map(<[u8]>::to_vec));
+        entries.contents.push(Some(content.to_vec()));
         entries.pending_count += 1;
     }
 
@@ -153,6 +157,13 @@ impl Ledger {
         entries.frames[index].check = Some(check);
     }
 
+    /// What was on the screen in the place of a frame was compared with it.
+    pub(super) fn on_seen(&self, id: FrameId, fidelity: Fidelity) {
+        let mut entries = self.lock();
+        let index = entries.indices[id.0 as usize];
+        entries.frames[index].fidelity = Some(fidelity);
+    }
+
     /// Whether every frame sent has come or was given up.
     pub(super) fn is_settled(&self) -> bool {
         self.lock().pending_count == 0
@@ -199,7 +210,7 @@ mod tests {
         let count = ledger.lock().frames.len() as u64;
         let index = ledger.on_captured(Instant::from_millis(40 * count));
         let importance = Importance::key_if(is_key);
-        ledger.on_sending(index, importance, 1_000, Some(&[count as u8]));
+        ledger.on_sending(index, importance, 1_000, &[count as u8]);
     }
 
     #[test]

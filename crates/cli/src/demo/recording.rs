@@ -139,6 +139,7 @@ impl Recording {
 #[cfg(test)]
 pub(super) mod testing {
     use anabranch_units::Importance;
+    use anabranch_video::fidelity::Fidelity;
 
     use super::super::ledger::Check;
     use super::super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT};
@@ -156,6 +157,10 @@ pub(super) mod testing {
                 delivered_at: Some(captured_at + Duration::from_millis(70)),
                 is_displayable: true,
                 check: Some(Check::Right),
+                fidelity: Some(Fidelity {
+                    psnr: 38.0,
+                    ssim: 0.95,
+                }),
             }
         };
         let mut samples: Vec<Sample> = Vec::new();

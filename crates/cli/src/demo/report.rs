@@ -3,6 +3,7 @@
 use core::fmt::Write;
 
 use anabranch_units::Duration;
+use anabranch_video::fidelity::Fidelity;
 
 use super::judge::{Promise, Verdict};
 use super::ledger::{FrameRecord, mean};
@@ -16,6 +17,7 @@ pub(super) fn report(recording: &Recording, promises: &[Promise]) -> String {
     // Writing to a string does not fail.
     let _ = write_paths(&mut text, recording);
     let _ = write_frames(&mut text, recording);
+    let _ = write_fidelity(&mut text, recording);
     let _ = write_happenings(&mut text, recording);
     let _ = write_promises(&mut text, recording, promises);
     text
@@ -97,6 +99,37 @@ fn write_frames(text: &mut String, recording: &Recording) -> core::fmt::Result {
     )
 }
 
+/// Mean, 5th percentile and least of what was on the screen against the camera's pictures.
+fn write_fidelity(text: &mut String, recording: &Recording) -> core::fmt::Result {
+    let frames = recording.frames.iter();
+    let seen: Vec<Fidelity> = frames.filter_map(|frame| frame.fidelity).collect();
+    if seen.is_empty() {
+        return Ok(());
+    }
+    let figures = |of: fn(&Fidelity) -> f64| {
+        let mut values: Vec<f64> = seen.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        // Nearest rank.
+        [
+            mean,
+            values[(values.len() * 5).div_ceil(100) - 1],
+            values[0],
+        ]
+    };
+    let [mean, low, least] = figures(|seen| seen.psnr);
+    writeln!(
+        text,
+        "PSNR    mean {mean:.1} dB, 5 % below {low:.1} dB, least {least:.1} dB (luma; a frame that \
+         is missing counts as the one that stands still in its place)"
+    )?;
+    let [mean, low, least] = figures(|seen| seen.ssim);
+    writeln!(
+        text,
+        "SSIM    mean {mean:.3}, 5 % below {low:.3}, least {least:.3}"
+    )
+}
+
 fn write_happenings(text: &mut String, recording: &Recording) -> core::fmt::Result {
     writeln!(text, "\nevents")?;
     for happening in &recording.happenings {
@@ -149,6 +182,10 @@ mod tests {
     fn the_report_holds_paths_frames_and_every_promise() {
         let mut recording = flawless();
         recording.frames[0].delivered_at = None;
+        recording.frames[1].fidelity = Some(Fidelity {
+            psnr: 12.0,
+            ssim: 0.3,
+        });
         recording.happenings.push(Happening {
             at: Instant::from_millis(10_120),
             text: "Wi-Fi suspect".to_owned(),
@@ -160,6 +197,8 @@ mod tests {
             "LTE",
             "747 taken, 746 there",
             "median 70 ms",
+            "PSNR    mean 38.0 dB, 5 % below 38.0 dB, least 12.0 dB",
+            "SSIM    mean 0.949, 5 % below 0.950, least 0.300",
             "10.12 s  Wi-Fi suspect",
         ] {
             assert!(text.contains(part), "{part:?} in\n{text}");

@@ -57,6 +57,12 @@ fn the_cameras_pictures_arrive_and_show_their_numbers() {
     let right_count = frames.iter().filter(right).count();
     assert!(right_count * 100 >= frames.len() * 95, "{right_count}");
     assert!(frames.iter().all(|frame| frame.check != Some(Check::Wrong)));
+    // What comes is what the encoder made of the picture, and no other.
+    let seen = frames.iter().filter_map(|frame| frame.fidelity);
+    let psnr: Vec<f64> = seen.map(|seen| seen.psnr).collect();
+    assert!(psnr.len() >= right_count, "{}", psnr.len());
+    let mean = psnr.iter().sum::<f64>() / psnr.len() as f64;
+    assert!((25.0..60.0).contains(&mean), "{mean} dB");
     let first = frames[0].delay().expect("the first frame came");
     assert!(first >= LINKS[0].delay, "no faster than the link");
     let last = recording.samples.last().expect("samples");

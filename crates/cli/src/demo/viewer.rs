@@ -6,10 +6,12 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::mpsc;
 
-use anabranch_core::ReceivedFrame;
+use anabranch_core::{FrameId, ReceivedFrame};
 use anabranch_net::{Clock, Event};
 use anabranch_units::Instant;
+use anabranch_video::camera::WIDTH;
 use anabranch_video::decoder::H264Decoder;
+use anabranch_video::fidelity;
 use anabranch_video::mpeg_ts::TransportStreamWriter;
 use anyhow::Context;
 
@@ -57,9 +59,41 @@ pub(super) enum Viewer {
         decoder: H264Decoder,
         output: TransportStreamWriter<BufWriter<File>>,
         started_at: Option<Instant>,
+        screen: Screen,
     },
     /// Units of a file: compared with what was sent.
     File(FileOutput),
+}
+
+/// What the viewer of the camera's pictures has before the eyes.
+#[derive(Debug, Default)]
+pub(super) struct Screen {
+    /// Luma of the picture that was displayed last, rows without padding.
+    luma: Option<Vec<u8>>,
+    /// The frame whose turn is next.
+    next_id: u64,
+}
+
+impl Screen {
+    /// The frame `id` has had its turn, and what is on the screen now stands for it and for those
+    /// that were left out before it.
+    fn compare(&mut self, id: FrameId, picture: Option<Vec<u8>>, ledger: &Ledger) {
+        for left_out in self.next_id..id.0 {
+            self.compare_one(FrameId(left_out), ledger);
+        }
+        self.luma = picture.or(self.luma.take());
+        self.compare_one(id, ledger);
+        self.next_id = id.0 + 1;
+    }
+
+    fn compare_one(&self, id: FrameId, ledger: &Ledger) {
+        if let Some(source) = ledger.take_content(id)
+            && let Some(shown) = &self.luma
+            && shown.len() == source.len()
+        {
+            ledger.on_seen(id, fidelity::compare(&source, shown, WIDTH));
+        }
+    }
 }
 
 /// Where a file's units are written.
@@ -81,6 +115,7 @@ impl Viewer {
             decoder: H264Decoder::new()?,
             output: TransportStreamWriter::new(create(output)?),
             started_at: None,
+            screen: Screen::default(),
         })
     }
 
@@ -108,8 +143,17 @@ impl Viewer {
         } in deliveries
         {
             let check = match &mut self {
-                Viewer::Camera { .. } if !is_displayable => None,
-                Viewer::Camera { decoder, .. } => Some(decoded(decoder, &frame)),
+                Viewer::Camera { screen, .. } if !is_displayable => {
+                    screen.compare(frame.id, None, ledger);
+                    None
+                }
+                Viewer::Camera {
+                    decoder, screen, ..
+                } => {
+                    let (check, picture) = decoded(decoder, &frame);
+                    screen.compare(frame.id, picture, ledger);
+                    Some(check)
+                }
                 Viewer::File { .. } => Some(match ledger.take_content(frame.id) {
                     Some(sent) if sent == frame.bytes => Check::Right,
                     _ => Check::Wrong,
@@ -155,10 +199,19 @@ fn create(path: &Path) -> anyhow::Result<BufWriter<File>> {
     Ok(BufWriter::new(file))
 }
 
-fn decoded(decoder: &mut H264Decoder, frame: &ReceivedFrame) -> Check {
+/// What a frame shows, and its luma.
+fn decoded(decoder: &mut H264Decoder, frame: &ReceivedFrame) -> (Check, Option<Vec<u8>>) {
     match decoder.decode(&frame.bytes) {
-        Ok(Some(picture)) if picture.burnt_in_number() == Some(frame.id.0 as u32) => Check::Right,
-        Ok(Some(_)) => Check::Wrong,
-        Ok(None) | Err(_) => Check::Undecodable,
+        Ok(Some(picture)) => {
+            let check = match picture.burnt_in_number() == Some(frame.id.0 as u32) {
+                true => Check::Right,
+                false => Check::Wrong,
+            };
+            let rows = picture.luma().chunks(picture.luma_stride());
+            let rows = rows.take(picture.height());
+            let luma = rows.flat_map(|row| &row[..picture.width()]).copied();
+            (check, Some(luma.collect()))
+        }
+        Ok(None) | Err(_) => (Check::Undecodable, None),
     }
 }

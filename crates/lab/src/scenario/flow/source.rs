@@ -306,31 +306,39 @@ fn set(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
 /// Changes what only one model has.
 fn set_own(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
     match source {
-        SourceConfig::Gop {
-            frames_per_second,
-            min_rate,
-            max_rate,
-            key_frame_interval,
-            key_frame_ratio,
-            structure,
-        } => {
-            if let Some(rate) = table.optional("rate", positive_rate)? {
-                if let Some(node) = table.node("min").or(table.node("max")) {
-                    return Err(node.mistake("a source of one rate has no range of them"));
-                }
-                (*min_rate, *max_rate) = (rate, rate);
-            }
-            *structure = ipb_structure(table)?;
-            let interval = table.or("key-interval", Duration::from_secs(2), positive_duration)?;
-            *key_frame_interval = frames_in(interval, *frames_per_second);
-            let ratio = |node| number(node, 1.0..=1_000.0);
-            *key_frame_ratio = table.or("key-ratio", *key_frame_ratio, ratio)?;
-        }
+        SourceConfig::Gop { .. } => set_gop(source, table)?,
         SourceConfig::Statistical { reaction, .. } => {
             *reaction = table.or("reaction", *reaction, duration)?;
         }
         _ => {}
     }
+    Ok(())
+}
+
+/// Changes the settings of a `gop` source that others do not have.
+fn set_gop(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
+    let SourceConfig::Gop {
+        frames_per_second,
+        min_rate,
+        max_rate,
+        key_frame_interval,
+        key_frame_ratio,
+        structure,
+    } = source
+    else {
+        return Ok(());
+    };
+    if let Some(rate) = table.optional("rate", positive_rate)? {
+        if let Some(node) = table.node("min").or(table.node("max")) {
+            return Err(node.mistake("a source of one rate has no range of them"));
+        }
+        (*min_rate, *max_rate) = (rate, rate);
+    }
+    *structure = ipb_structure(table)?;
+    let interval = table.or("key-interval", Duration::from_secs(2), positive_duration)?;
+    *key_frame_interval = frames_in(interval, *frames_per_second);
+    let ratio = |node| number(node, 1.0..=1_000.0);
+    *key_frame_ratio = table.or("key-ratio", *key_frame_ratio, ratio)?;
     Ok(())
 }
 

@@ -1,0 +1,100 @@
+//! The coded picture inside a unit of a transport stream.
+
+use super::PACKET_LEN;
+use super::packet::Packet;
+use super::pes::PesHeader;
+use super::tables::{ProgramTables, VideoCodec};
+
+/// Takes the units of a [`TransportUnitSplitter`](super::TransportUnitSplitter), all of them, and
+/// leaves their video.
+#[derive(Clone, Debug, Default)]
+pub struct PictureExtractor {
+    tables: ProgramTables,
+}
+
+/// The video of one unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtractedPicture {
+    /// The elementary stream's bytes.
+    pub bytes: Vec<u8>,
+    /// Whether these are an H.264 byte stream.
+    pub is_h264: bool,
+}
+
+impl PictureExtractor {
+    /// An extractor that knows no tables yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The unit's video; `None` if there is none in it, or its packets are scrambled.
+    pub fn extract(&mut self, unit: &[u8]) -> Option<ExtractedPicture> {
+        let mut bytes = Vec::new();
+        let mut is_h264 = false;
+        for packet in unit.chunks_exact(PACKET_LEN) {
+            let Some(packet) = packet.first_chunk::<PACKET_LEN>() else {
+                continue;
+            };
+            let packet = Packet::new(packet);
+            if packet.is_opaque() {
+                continue;
+            }
+            self.tables.note(packet);
+            let Some(video) = self
+                .tables
+                .video()
+                .filter(|video| video.pid == packet.pid())
+            else {
+                continue;
+            };
+            is_h264 = video.codec == VideoCodec::H264;
+            let payload = packet.payload();
+            let start = match packet
+                .starts_unit()
+                .then(|| PesHeader::read(payload))
+                .flatten()
+            {
+                Some(header) => header.header_len.min(payload.len()),
+                None => 0,
+            };
+            bytes.extend_from_slice(&payload[start..]);
+        }
+        (!bytes.is_empty()).then_some(ExtractedPicture { bytes, is_h264 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_units::Duration;
+
+    use super::super::{TransportStreamWriter, TransportUnitSplitter};
+    use super::*;
+
+    #[test]
+    fn pictures_come_out_of_a_transport_stream_as_they_went_in() {
+        // An access unit delimiter, and a slice.
+        let picture = |number: u8| {
+            let mut picture = vec![0, 0, 0, 1, 0x09, 0xf0, 0, 0, 0, 1, 0x65, 0x88];
+            picture.resize(100 + 300 * usize::from(number), 0xa0 + number);
+            picture
+        };
+        let mut writer = TransportStreamWriter::new(Vec::new());
+        for number in 0..5 {
+            let at = Duration::from_millis(40 * u64::from(number));
+            writer.write(&picture(number), at, number == 0).unwrap();
+        }
+        let mut splitter = TransportUnitSplitter::new();
+        splitter.push(&writer.into_inner());
+        let mut extractor = PictureExtractor::new();
+        let units = std::iter::from_fn(|| splitter.finish());
+        let pictures: Vec<_> = units
+            .filter_map(|unit| extractor.extract(&unit.bytes))
+            .collect();
+        assert_eq!(pictures.len(), 5);
+        for (number, extracted) in (0..).zip(&pictures) {
+            assert!(extracted.is_h264);
+            assert_eq!(extracted.bytes, picture(number), "{number}");
+        }
+        assert_eq!(extractor.extract(b"no packet"), None);
+    }
+}
