@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anabranch_lab::{RunOptions, Scenario, run};
 
-/// Rows whose bars do not hold yet, and the settings that the others share.
+/// Rows whose bars do not hold yet.
 const UNMET: [&str; 3] = [
     "row-3-bursts",
     "row-4-two-paths",
