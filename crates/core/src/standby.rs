@@ -1,11 +1,11 @@
 //! Metered paths in reserve: whether those that cost nothing by volume suffice without them.
 //!
 //! They suffice while their bandwidth is at least 1.25 times the media rate that is needed, and
-//! what waits on them is gone within a quarter of the deadline, be it here or, by the round-trip time,
-//! in the network. What is needed is, of a source that
-//! follows no target, what it produces; of an adaptive one twice its least, or its most if that is
-//! less: metered paths are there to keep the picture, not to make the best of it. Whoever wants
-//! more of them sets the source's least higher.
+//! what waits on them is gone within a quarter of the deadline, be it here or, by the round-trip
+//! time, in the network. What is needed is, of a source that follows no target, what it produces;
+//! of an adaptive one twice its least, or its most if that is less: metered paths are there to keep
+//! the picture, not to make the best of it. Whoever wants more of them sets the source's least
+//! higher.
 //!
 //! The other way the bandwidth must fall below the needed rate itself, or the network hold packets
 //! for half of the deadline: others' queues are no reason to pay while frames come in time. Either

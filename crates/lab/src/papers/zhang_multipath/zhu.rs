@@ -80,9 +80,9 @@ pub(super) const COMPARISON: Claim = Claim {
     },
 };
 
-const WHY: &str = "About half of the goodput buys short queues where links are wide (configurations \
-     6 to 10). Where flows share a link of 1 Mbit/s (1 to 5) a tenth to a third is lost: drop-tail \
-     queues that other flows share are no M/M/1 queues.";
+const WHY: &str = "About half of the goodput buys short queues where links are wide \
+     (configurations 6 to 10). Where flows share a link of 1 Mbit/s (1 to 5) a tenth to a third \
+     is lost: drop-tail queues that other flows share are no M/M/1 queues.";
 
 fn measured(
     evidence: &Evidence,
