@@ -28,7 +28,7 @@ const CAP: ControllerOption = ControllerOption {
     name: "cap",
     summary: "most repairs for a packet, over time",
     values: OptionValues::Number {
-        usual: 0.25,
+        usual: 0.5,
         min: 0.0,
         max: 0.5,
     },
