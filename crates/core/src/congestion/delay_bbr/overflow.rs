@@ -29,6 +29,9 @@ pub(super) struct Overflow {
 enum Stance {
     #[default]
     Watchful,
+    /// The round before this one overflowed the buffer. One such round may be another flow's doing,
+    /// which will answer for itself: TCP fills a buffer and halves.
+    Alarmed { round: u64 },
     /// An overflow has been answered; what comes of it shows in that round.
     Answered { until_round: u64, loss_ratio: f64 },
     /// The answer did not help: the path itself loses packets.
@@ -40,7 +43,7 @@ impl Overflow {
         self.least_rtt = Some(self.least_rtt.map_or(rtt, |least| least.min(rtt)));
     }
 
-    /// Whether the round that `newest` has ended overflowed the buffer; if so, the least
+    /// Whether the round that `newest` has ended overflowed the buffer, after another; if so, the least
     /// round-trip time that the path has shown. `lost_bytes` counts all that has been lost.
     pub(super) fn on_round_end(
         &mut self,
@@ -64,10 +67,15 @@ impl Overflow {
             } if loss_ratio >= LOSS_RATIO.max(before * HELPFUL) => Stance::Patient {
                 until_round: round + ROUNDS_OF_PATIENCE,
             },
-            _ if loss_ratio >= LOSS_RATIO && is_queue_long => Stance::Answered {
-                until_round: round + ROUNDS_TO_HELP,
-                loss_ratio,
-            },
+            Stance::Alarmed { round: before }
+                if round == before + 1 && loss_ratio >= LOSS_RATIO && is_queue_long =>
+            {
+                Stance::Answered {
+                    until_round: round + ROUNDS_TO_HELP,
+                    loss_ratio,
+                }
+            }
+            _ if loss_ratio >= LOSS_RATIO && is_queue_long => Stance::Alarmed { round },
             _ => Stance::Watchful,
         };
         let has_begun = |until_round| until_round == round + ROUNDS_TO_HELP;
