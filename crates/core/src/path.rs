@@ -378,15 +378,16 @@ impl Path {
         Some(packet)
     }
 
-    /// Whether the packet, if it leaves now, arrives after its deadline.
+    /// Whether the packet, if it leaves now, arrives after its deadline, even if nothing else queues:
+    /// which way the queues of the latest round trip were, nobody knows.
     pub(crate) fn is_too_late_for(
         &self,
         now: Instant,
         packet: &PacketView,
         lifetime: Duration,
     ) -> bool {
-        let latest_rtt = self.recovery.rtt().latest();
-        latest_rtt.is_some_and(|rtt| comes_late(now + rtt / 2, packet, lifetime))
+        let min_rtt = self.recovery.rtt().min_rtt();
+        min_rtt.is_some_and(|rtt| comes_late(now + rtt / 2, packet, lifetime))
     }
 
     pub(crate) fn has_bound(&self) -> bool {
