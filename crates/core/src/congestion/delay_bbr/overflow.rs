@@ -43,8 +43,8 @@ impl Overflow {
         self.least_rtt = Some(self.least_rtt.map_or(rtt, |least| least.min(rtt)));
     }
 
-    /// Whether the round that `newest` has ended overflowed the buffer, after another; if so, the least
-    /// round-trip time that the path has shown. `lost_bytes` counts all that has been lost.
+    /// Whether the round that `newest` has ended overflowed the buffer, after another; if so, the
+    /// least round-trip time that the path has shown. `lost_bytes` counts all that has been lost.
     pub(super) fn on_round_end(
         &mut self,
         round: u64,
