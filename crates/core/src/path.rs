@@ -378,8 +378,8 @@ impl Path {
         Some(packet)
     }
 
-    /// Whether the packet, if it leaves now, arrives after its deadline, even if nothing else queues:
-    /// which way the queues of the latest round trip were, nobody knows.
+    /// Whether the packet, if it leaves now, arrives after its deadline, even if nothing else
+    /// queues: which way the queues of the latest round trip were, nobody knows.
     pub(crate) fn is_too_late_for(
         &self,
         now: Instant,

@@ -36,12 +36,13 @@
 //!     quarters, until each flow's own excess has drained, the queue does not empty: now and then
 //!     (one run in forty of Zhang & Lei's case 1) the flows took its delay for the path's, one
 //!     expiry after the other, and ended with a full queue.
-//! 12. A second round on end that loses 5 % while the round-trip time is a quarter above the least ever seen
-//!     overflows a buffer. What came through replaces the estimate, the least round-trip time ever
-//!     counts again, and the excess drains. Where the sum of estimates stays above a capacity that
-//!     has fallen, or that several flows at their minimum rates exceed, the rules before lock in at
-//!     a full queue and lose a tenth to a third of all packets. If the losses stay after an answer,
-//!     the path itself loses packets, and forty rounds pass before the next.
+//! 12. A second round on end that loses 5 % while the round-trip time is a quarter above the
+//!     least ever seen overflows a buffer. What came through replaces the estimate, the least
+//!     round-trip time ever counts again, and the excess drains. Where the sum of estimates stays
+//!     above a capacity that has fallen, or that several flows at their minimum rates exceed, the
+//!     rules before lock in at a full queue and lose a tenth to a third of all packets. If the
+//!     losses stay after an answer, the path itself loses packets, and forty rounds pass before
+//!     the next.
 
 use anabranch_units::Duration;
 
