@@ -108,9 +108,9 @@ fn overhead_is_at_most_half_over_time_whatever_the_losses() {
         }
     }
     for (name, cap) in [
-        ("adaptive", 0.25),
+        ("adaptive", 0.5),
         ("adaptive:cap=0.1", 0.1),
-        ("adaptive:cap=0.5", 0.5),
+        ("adaptive:cap=0.25", 0.25),
     ] {
         let mut bed = Bed::new(name);
         bed.run(200, 10, &[path(0, 600, 0.9)]);
