@@ -94,12 +94,6 @@ impl MediaRate {
     }
 }
 
-/// How long until a packet of `bytes` bytes, bound after `held_bytes` more, would be there.
-fn arrival(now: Instant, path: &PathView, held_bytes: u64, bytes: u64) -> Duration {
-    let before = path.queued_bytes + held_bytes + bytes;
-    path.ready_at.saturating_since(now) + path.drain_rate().time_for(before) + transit(path)
-}
-
 /// From the pacer to the receiver.
 fn transit(path: &PathView) -> Duration {
     let (Some(min), Some(smoothed)) = (path.min_rtt, path.smoothed_rtt) else {
@@ -139,12 +133,11 @@ impl Anabranch {
         session.deadline.mul_f64(SLACK * share)
     }
 
+    /// How long until a packet, bound after those that are to wait for the path, would be there.
     fn arrival(&self, now: Instant, packet: &PacketView, path: &PathView) -> Duration {
-        let held_bytes = match packet.kind {
-            PacketKind::Retransmission => 0,
-            _ => self.held_bytes[path.id.index()],
-        };
-        arrival(now, path, held_bytes, u64::from(packet.bytes))
+        let held_bytes = self.held_bytes[path.id.index()];
+        let bytes = path.queued_bytes + held_bytes + u64::from(packet.bytes);
+        path.ready_at.saturating_since(now) + path.drain_rate().time_for(bytes) + transit(path)
     }
 
     fn is_ready(&self, packet: &PacketView, path: &PathView) -> bool {

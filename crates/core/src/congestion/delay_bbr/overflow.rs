@@ -56,6 +56,7 @@ impl Overflow {
         let is_queue_long = newest.rtt? > least.mul_f64(QUEUE_FACTOR);
         let lost_bytes = lost_bytes.saturating_sub(newest.sent.delivery.lost_bytes);
         let loss_ratio = lost_bytes as f64 / (lost_bytes + sample.delivered_bytes).max(1) as f64;
+        let is_overflow = loss_ratio >= LOSS_RATIO && is_queue_long;
         self.stance = match self.stance {
             Stance::Answered { until_round, .. } | Stance::Patient { until_round }
                 if round < until_round =>
@@ -67,19 +68,16 @@ impl Overflow {
             } if loss_ratio >= LOSS_RATIO.max(before * HELPFUL) => Stance::Patient {
                 until_round: round + ROUNDS_OF_PATIENCE,
             },
-            Stance::Alarmed { round: before }
-                if round == before + 1 && loss_ratio >= LOSS_RATIO && is_queue_long =>
-            {
-                Stance::Answered {
+            Stance::Alarmed { round: before } if is_overflow && round == before + 1 => {
+                self.stance = Stance::Answered {
                     until_round: round + ROUNDS_TO_HELP,
                     loss_ratio,
-                }
+                };
+                return Some(least);
             }
-            _ if loss_ratio >= LOSS_RATIO && is_queue_long => Stance::Alarmed { round },
+            _ if is_overflow => Stance::Alarmed { round },
             _ => Stance::Watchful,
         };
-        let has_begun = |until_round| until_round == round + ROUNDS_TO_HELP;
-        matches!(self.stance, Stance::Answered { until_round, .. } if has_begun(until_round))
-            .then_some(least)
+        None
     }
 }
