@@ -233,10 +233,13 @@ impl Element for Bottleneck {
     }
 
     fn pop(&mut self, now: Instant) -> Option<Packet> {
-        self.departed
-            .pop_front()
-            .or_else(|| self.end_service(now))
+        self.pop_before(now, Instant::FAR_FUTURE)
             .map(|(_, packet)| packet)
+    }
+
+    /// When the packet in service ends is not certain, as the rate may be a queue's discipline's.
+    fn pop_before(&mut self, now: Instant, _before: Instant) -> Option<(Instant, Packet)> {
+        self.departed.pop_front().or_else(|| self.end_service(now))
     }
 
     fn next_at(&self) -> Option<Instant> {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_units::Instant;
+use anabranch_units::{Duration, Instant};
 
 use crate::element::{Dropped, Element};
 use crate::packet::Packet;
@@ -58,6 +58,11 @@ impl<A: Element, B: Element> Element for Chain<A, B> {
         self.second.pop(now)
     }
 
+    fn pop_before(&mut self, now: Instant, before: Instant) -> Option<(Instant, Packet)> {
+        self.advance(now);
+        self.second.pop_before(now, before)
+    }
+
     fn next_at(&self) -> Option<Instant> {
         let via_first = self.first.next_at().map(|at| self.second.earliest_exit(at));
         self.second.next_at().into_iter().chain(via_first).min()
@@ -87,6 +92,10 @@ impl<A: Element, B: Element> Element for Chain<A, B> {
 
     fn held_packets(&self) -> usize {
         self.first.held_packets() + self.second.held_packets()
+    }
+
+    fn min_delay(&self) -> Duration {
+        self.first.min_delay() + self.second.min_delay()
     }
 
     fn earliest_exit(&self, entry: Instant) -> Instant {

@@ -86,6 +86,11 @@ impl Element for Delay {
         self.in_flight.pop_front().map(|(_, packet)| packet)
     }
 
+    fn pop_before(&mut self, _now: Instant, before: Instant) -> Option<(Instant, Packet)> {
+        self.next_at().filter(|release_at| *release_at < before)?;
+        self.in_flight.pop_front()
+    }
+
     fn next_at(&self) -> Option<Instant> {
         self.in_flight.front().map(|(release_at, _)| *release_at)
     }
@@ -101,6 +106,14 @@ impl Element for Delay {
 
     fn held_packets(&self) -> usize {
         self.in_flight.len()
+    }
+
+    fn min_delay(&self) -> Duration {
+        let jitter = self.jitter.as_ref();
+        let advance = jitter.map_or(Duration::ZERO, Jitter::max_advance);
+        let changes = self.delay.upcoming().iter().map(|(_, delay)| *delay);
+        let least = changes.fold(self.delay.value_at(Instant::ZERO), Duration::min);
+        least.saturating_sub(advance)
     }
 
     fn earliest_exit(&self, entry: Instant) -> Instant {

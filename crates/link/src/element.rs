@@ -1,6 +1,6 @@
 //! The interface that all link elements share.
 
-use anabranch_units::Instant;
+use anabranch_units::{Duration, Instant};
 
 use crate::packet::Packet;
 
@@ -22,6 +22,11 @@ pub trait Element {
     /// Gives back the next packet that has left by `now`, in the order of leaving.
     fn pop(&mut self, now: Instant) -> Option<Packet>;
 
+    /// Gives back the next packet that will leave before `before`, and when, if that is certain at
+    /// `now` whatever is pushed from `now` on: what has nothing but a delay ahead of it. A driver
+    /// that knows how far it can look ahead takes packets in batches so. They leave in order.
+    fn pop_before(&mut self, now: Instant, before: Instant) -> Option<(Instant, Packet)>;
+
     /// The earliest instant at which a packet may leave or be dropped; `None` if no packet inside
     /// ever will. It may come to nothing (a packet is lost on its way out), but once `pop` of that
     /// instant has answered `None`, `next_at` is later. A packet pushed may bring it forward.
@@ -41,6 +46,12 @@ pub trait Element {
 
     /// How many packets are inside: pushed, not yet popped, not dropped.
     fn held_packets(&self) -> usize;
+
+    /// The least time that any packet spends inside, at any time. With it a driver knows how far it
+    /// can look ahead.
+    fn min_delay(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// No packet that enters at `entry` or later leaves before this instant. It lets a chain sleep
     /// while a packet only moves from one of its elements to the next.

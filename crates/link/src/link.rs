@@ -97,6 +97,20 @@ impl Link {
         Some(packet)
     }
 
+    /// Gives back the next packet that is certain to leave before `before`; see
+    /// [`Element::pop_before`].
+    pub fn pop_before(&mut self, now: Instant, before: Instant) -> Option<(Instant, Packet)> {
+        let popped = of_elements!(&mut self.elements, inner => inner.pop_before(now, before))?;
+        self.statistics.delivered_packets += 1;
+        self.statistics.delivered_bytes += u64::from(popped.1.size_bytes);
+        Some(popped)
+    }
+
+    /// The least time that any packet spends on the link; see [`Element::min_delay`].
+    pub fn min_delay(&self) -> Duration {
+        of_elements!(&self.elements, inner => inner.min_delay())
+    }
+
     /// When a packet next leaves or is lost; see [`Element::next_at`].
     pub fn next_at(&self) -> Option<Instant> {
         of_elements!(&self.elements, inner => inner.next_at())
@@ -201,6 +215,10 @@ impl Element for Link {
         Link::pop(self, now)
     }
 
+    fn pop_before(&mut self, now: Instant, before: Instant) -> Option<(Instant, Packet)> {
+        Link::pop_before(self, now, before)
+    }
+
     fn next_at(&self) -> Option<Instant> {
         Link::next_at(self)
     }
@@ -223,6 +241,10 @@ impl Element for Link {
 
     fn held_packets(&self) -> usize {
         Link::held_packets(self)
+    }
+
+    fn min_delay(&self) -> Duration {
+        Link::min_delay(self)
     }
 
     fn earliest_exit(&self, entry: Instant) -> Instant {

@@ -1,6 +1,6 @@
 //! Random loss.
 
-use anabranch_units::{Instant, Rng, Seed};
+use anabranch_units::{Duration, Instant, Rng, Seed};
 
 use crate::element::{DropCause, Dropped, Element};
 use crate::packet::Packet;
@@ -140,6 +140,10 @@ impl<E: Element> Element for Loss<E> {
         self.inner.pop(now)
     }
 
+    fn pop_before(&mut self, now: Instant, before: Instant) -> Option<(Instant, Packet)> {
+        self.inner.pop_before(now, before)
+    }
+
     fn next_at(&self) -> Option<Instant> {
         self.inner.next_at()
     }
@@ -158,6 +162,10 @@ impl<E: Element> Element for Loss<E> {
 
     fn held_packets(&self) -> usize {
         self.inner.held_packets()
+    }
+
+    fn min_delay(&self) -> Duration {
+        self.inner.min_delay()
     }
 
     fn earliest_exit(&self, entry: Instant) -> Instant {

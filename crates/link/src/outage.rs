@@ -115,6 +115,17 @@ impl<E: Element> Element for Outage<E> {
         }
     }
 
+    fn pop_before(&mut self, now: Instant, before: Instant) -> Option<(Instant, Packet)> {
+        self.start_due_outages(now);
+        if let Some(departed) = self.departed.pop_front() {
+            return Some(departed);
+        }
+        // What has not left when the next outage starts is lost.
+        let outage_at = self.upcoming.front().map(|(start_at, _)| *start_at);
+        let before = outage_at.map_or(before, |at| at.min(before));
+        self.inner.pop_before(now, before)
+    }
+
     fn next_at(&self) -> Option<Instant> {
         if let Some((left_at, _)) = self.departed.front() {
             return Some(*left_at);
@@ -145,6 +156,10 @@ impl<E: Element> Element for Outage<E> {
 
     fn held_packets(&self) -> usize {
         self.departed.len() + self.inner.held_packets()
+    }
+
+    fn min_delay(&self) -> Duration {
+        self.inner.min_delay()
     }
 
     fn earliest_exit(&self, entry: Instant) -> Instant {

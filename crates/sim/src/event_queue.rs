@@ -5,35 +5,15 @@ use std::collections::BinaryHeap;
 
 use anabranch_units::Instant;
 
-use crate::flow::{FlowId, Side};
-use crate::topology::LinkId;
-
-/// Something that is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
-    /// A link may give a packet back.
-    Link(LinkId),
-    /// An endpoint's timer.
-    Endpoint(FlowId, Side),
-    /// A flow's source has a frame, or an object.
-    Frame(FlowId),
-    /// A flow begins.
-    Start(FlowId),
-    /// A flow's sender closes the session.
-    Stop(FlowId),
-    /// A generator sends a packet.
-    Generate(FlowId),
-}
-
 #[derive(Clone, Copy, Debug)]
-struct Planned {
+struct Planned<E> {
     at: Instant,
     /// How many were planned before.
     number: u64,
-    event: Event,
+    event: E,
 }
 
-impl Planned {
+impl<E> Planned<E> {
     /// What the order goes by: one number, compared without a branch.
     #[inline]
     fn order(&self) -> u128 {
@@ -41,43 +21,52 @@ impl Planned {
     }
 }
 
-impl PartialEq for Planned {
-    fn eq(&self, other: &Planned) -> bool {
+impl<E> PartialEq for Planned<E> {
+    fn eq(&self, other: &Planned<E>) -> bool {
         self.order() == other.order()
     }
 }
 
-impl Eq for Planned {}
+impl<E> Eq for Planned<E> {}
 
-impl PartialOrd for Planned {
-    fn partial_cmp(&self, other: &Planned) -> Option<Ordering> {
+impl<E> PartialOrd for Planned<E> {
+    fn partial_cmp(&self, other: &Planned<E>) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 
     /// As a heap's largest element is its first, this is the other way round.
     #[inline]
-    fn le(&self, other: &Planned) -> bool {
+    fn le(&self, other: &Planned<E>) -> bool {
         self.order() >= other.order()
     }
 }
 
-impl Ord for Planned {
+impl<E> Ord for Planned<E> {
     #[inline]
-    fn cmp(&self, other: &Planned) -> Ordering {
+    fn cmp(&self, other: &Planned<E>) -> Ordering {
         other.order().cmp(&self.order())
     }
 }
 
 /// Events by time, and those of one instant in the order in which they were planned: the same on
 /// every machine.
-#[derive(Debug, Default)]
-pub(crate) struct EventQueue {
-    heap: BinaryHeap<Planned>,
+#[derive(Debug)]
+pub(crate) struct EventQueue<E> {
+    heap: BinaryHeap<Planned<E>>,
     planned_count: u64,
 }
 
-impl EventQueue {
-    pub(crate) fn plan(&mut self, at: Instant, event: Event) {
+impl<E> Default for EventQueue<E> {
+    fn default() -> Self {
+        EventQueue {
+            heap: BinaryHeap::new(),
+            planned_count: 0,
+        }
+    }
+}
+
+impl<E: Copy> EventQueue<E> {
+    pub(crate) fn plan(&mut self, at: Instant, event: E) {
         self.heap.push(Planned {
             at,
             number: self.planned_count,
@@ -86,11 +75,14 @@ impl EventQueue {
         self.planned_count += 1;
     }
 
-    /// The next event that is due by `until`.
-    pub(crate) fn pop_until(&mut self, until: Instant) -> Option<(Instant, Event)> {
-        if self.heap.peek()?.at > until {
-            return None;
-        }
+    /// When the next event is due.
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        self.heap.peek().map(|planned| planned.at)
+    }
+
+    /// The next event that is due before `before`.
+    pub(crate) fn pop_before(&mut self, before: Instant) -> Option<(Instant, E)> {
+        self.next_at().filter(|at| *at < before)?;
         self.heap.pop().map(|Planned { at, event, .. }| (at, event))
     }
 }
@@ -109,7 +101,12 @@ impl Alarm {
 
     /// Sees to it that `event` comes at `deadline` or before.
     #[inline]
-    pub(crate) fn set(&mut self, deadline: Option<Instant>, event: Event, queue: &mut EventQueue) {
+    pub(crate) fn set<E: Copy>(
+        &mut self,
+        deadline: Option<Instant>,
+        event: E,
+        queue: &mut EventQueue<E>,
+    ) {
         if let Some(at) = deadline.filter(|at| *at < self.planned_at) {
             self.planned_at = at;
             queue.plan(at, event);
@@ -138,33 +135,25 @@ mod tests {
         let mut popped = Vec::new();
         for index in 0..1_000_u64 {
             // Every residue once.
-            queue.plan(
-                Instant::from_nanos(1 + index * 387 % 1_000),
-                Event::Start(FlowId(0)),
-            );
+            queue.plan(Instant::from_nanos(1 + index * 387 % 1_000), ());
         }
-        while let Some((at, _)) = queue.pop_until(Instant::from_nanos(900)) {
+        while let Some((at, ())) = queue.pop_before(Instant::from_nanos(901)) {
             popped.push(at.as_nanos());
         }
         assert_eq!(popped, (1..=900).collect::<Vec<_>>());
+        assert_eq!(queue.next_at(), Some(Instant::from_nanos(901)));
     }
 
     #[test]
     fn events_of_one_instant_come_in_the_order_of_planning() {
         let mut queue = EventQueue::default();
         let at = Instant::from_secs;
-        queue.plan(at(2), Event::Start(FlowId(0)));
-        queue.plan(at(1), Event::Stop(FlowId(9)));
-        queue.plan(at(1), Event::Link(LinkId(3)));
-        assert_eq!(
-            queue.pop_until(at(1)),
-            Some((at(1), Event::Stop(FlowId(9))))
-        );
-        assert_eq!(
-            queue.pop_until(at(1)),
-            Some((at(1), Event::Link(LinkId(3))))
-        );
-        assert_eq!(queue.pop_until(at(1)), None);
+        queue.plan(at(2), 'b');
+        queue.plan(at(1), 'z');
+        queue.plan(at(1), 'a');
+        assert_eq!(queue.pop_before(at(2)), Some((at(1), 'z')));
+        assert_eq!(queue.pop_before(at(2)), Some((at(1), 'a')));
+        assert_eq!(queue.pop_before(at(2)), None);
     }
 
     #[test]
@@ -172,14 +161,13 @@ mod tests {
         let mut queue = EventQueue::default();
         let mut alarm = Alarm::UNSET;
         let at = Instant::from_secs;
-        let event = Event::Link(LinkId(0));
         for deadline in [at(5), at(6), at(3)] {
-            alarm.set(Some(deadline), event, &mut queue);
+            alarm.set(Some(deadline), (), &mut queue);
         }
-        assert_eq!(queue.pop_until(at(9)), Some((at(3), event)));
+        assert_eq!(queue.pop_before(at(9)), Some((at(3), ())));
         assert!(alarm.ring(at(3)));
-        assert_eq!(queue.pop_until(at(9)), Some((at(5), event)));
+        assert_eq!(queue.pop_before(at(9)), Some((at(5), ())));
         assert!(!alarm.ring(at(5)), "it was overtaken");
-        assert_eq!(queue.pop_until(at(9)), None);
+        assert_eq!(queue.pop_before(at(9)), None);
     }
 }

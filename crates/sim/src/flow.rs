@@ -10,6 +10,7 @@ use anabranch_video::source::FrameSource;
 use crate::application::{Application, Objects};
 use crate::event_queue::Alarm;
 use crate::generator::Generator;
+use crate::network::Arrival;
 use crate::observer::FrameEvent;
 use crate::oracle::SharedTruth;
 use crate::topology::RouteId;
@@ -49,6 +50,14 @@ impl Side {
             Side::Receiver => Direction::Reverse,
         }
     }
+
+    /// Whom such datagrams are for.
+    pub(crate) const fn that_hears(direction: Direction) -> Side {
+        match direction {
+            Direction::Forward => Side::Receiver,
+            Direction::Reverse => Side::Sender,
+        }
+    }
 }
 
 /// A flow of media, or of a stream's bytes.
@@ -83,6 +92,16 @@ pub(crate) struct Flow {
     pub(crate) paths: Vec<FlowPath>,
     pub(crate) stop: Option<Instant>,
     pub(crate) source: Work,
+    /// When it begins, while it has not.
+    pub(crate) start_at: Option<Instant>,
+    /// When its source has a frame, or an object.
+    pub(crate) frame_at: Option<Instant>,
+    /// When its sender closes the session, from the flow's start on.
+    pub(crate) stop_at: Option<Instant>,
+    /// Datagrams that come to either end, in the order of their instants.
+    pub(crate) inbox: VecDeque<Arrival>,
+    /// When it is next looked at.
+    pub(crate) alarm: Alarm,
     /// Sender and receiver.
     pub(crate) ends: [End; 2],
     /// When the present session began.
@@ -135,6 +154,22 @@ impl Flows {
         }
     }
 
+    /// Whether a flow's scheduler is the oracle.
+    pub(crate) fn has_clairvoyant(&self) -> bool {
+        let is_clairvoyant = |entry: &Entry| match entry {
+            Entry::Session(flow) => flow.truth.is_some(),
+            Entry::Generator(_) => false,
+        };
+        self.0.iter().any(is_clairvoyant)
+    }
+
+    pub(crate) fn session(&mut self, flow: FlowId) -> Option<&mut Flow> {
+        match &mut self.0[flow.index()] {
+            Entry::Session(session) => Some(session),
+            Entry::Generator(_) => None,
+        }
+    }
+
     pub(crate) fn is_session(&self, flow: FlowId) -> bool {
         matches!(self.0[flow.index()], Entry::Session(_))
     }
@@ -161,16 +196,57 @@ impl IndexMut<usize> for Flows {
     }
 }
 
+/// What a flow has to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    Start,
+    /// The first of the inbox.
+    Arrival,
+    /// The source has a frame, or an object.
+    Frame,
+    /// An endpoint's timer.
+    Timeout(Side),
+    /// The sender closes the session.
+    Stop,
+}
+
 impl Flow {
     pub(crate) fn end(&mut self, side: Side) -> &mut End {
         &mut self.ends[side as usize]
+    }
+
+    /// What is due next, and when; of what is due at one instant, the first of [`Due`].
+    pub(crate) fn next_due(&self) -> Option<(Instant, Due)> {
+        let [sender, receiver] = &self.ends;
+        let mut next = None;
+        for (at, due) in [
+            (self.start_at, Due::Start),
+            (self.inbox.front().map(|arrival| arrival.at), Due::Arrival),
+            (self.frame_at, Due::Frame),
+            (sender.deadline, Due::Timeout(Side::Sender)),
+            (receiver.deadline, Due::Timeout(Side::Receiver)),
+            (self.stop_at, Due::Stop),
+        ] {
+            if let Some(at) = at
+                && next.is_none_or(|(earliest, _)| at < earliest)
+            {
+                next = Some((at, due));
+            }
+        }
+        next
+    }
+
+    /// Puts a datagram where its instant belongs.
+    pub(crate) fn receive(&mut self, arrival: Arrival) {
+        let later = self.inbox.iter().rev();
+        let later_count = later.take_while(|other| other.at > arrival.at).count();
+        self.inbox.insert(self.inbox.len() - later_count, arrival);
     }
 }
 
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) endpoint: Endpoint,
-    pub(crate) alarm: Alarm,
     /// When the endpoint wants to be called, as of the last time that it was served.
     pub(crate) deadline: Option<Instant>,
     pub(crate) overhead_bytes: u32,

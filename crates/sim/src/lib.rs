@@ -4,7 +4,8 @@
 //! of the very core that runs over real sockets, and the datagrams between them are real: encoded,
 //! decoded, and as long on the simulated wire as on a real one. Besides there are generators of raw
 //! datagrams that nobody answers. [`World::run_until`] moves time
-//! from event to event; an [`Observer`] is told of each. The same calls with the same seed make the
+//! on, flow by flow in windows so short that none can reach another within; an [`Observer`] is told
+//! of every event. The same calls with the same seed make the
 //! same run, of which the [`TraceHash`] is the proof.
 
 mod application;
@@ -17,6 +18,7 @@ mod oracle;
 mod payload;
 mod topology;
 mod trace_hash;
+mod window;
 mod world;
 
 pub use application::{Application, ShortObjects};

@@ -2,14 +2,15 @@
 
 use anabranch_core::PathId;
 use anabranch_link::{Departure, Dropped, Forecast, Link, Packet};
-use anabranch_units::{Ecn, Instant};
+use anabranch_units::{Duration, Ecn, Instant};
 
-use crate::event_queue::{Alarm, Event, EventQueue};
-use crate::flow::Direction;
+use crate::event_queue::{Alarm, EventQueue};
+use crate::flow::{Direction, FlowId, Side};
 use crate::observer::{Observer, PacketEvent};
 use crate::payload::Payload;
 use crate::topology::{LinkId, Route, RouteId};
 use crate::trace_hash::TraceHash;
+use crate::window::Window;
 
 /// Datagrams by what has become of them. What was sent was delivered, dropped, or is in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,11 +30,14 @@ impl PacketCounts {
     }
 }
 
-/// A datagram that has reached the end of its route.
-#[derive(Debug)]
+/// A datagram that comes to the end of its route.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
-    pub(crate) event: PacketEvent,
-    pub(crate) session: u32,
+    pub(crate) at: Instant,
+    /// Which packet, for [`Network::arrive`].
+    id: u32,
+    pub(crate) flow: FlowId,
+    pub(crate) side: Side,
     pub(crate) ecn: Ecn,
 }
 
@@ -72,8 +76,35 @@ struct Journey {
 struct LinkState {
     link: Link,
     alarm: Alarm,
+    /// Whether a route ends with it.
+    is_last: bool,
+    /// Whether something has come to it since its alarm was set.
+    is_changed: bool,
 }
 
+/// A packet that is about to enter a link.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    at: Instant,
+    flow: FlowId,
+    /// How many were noted before.
+    number: u32,
+    id: u32,
+    size_bytes: u32,
+    link: LinkId,
+    ecn: Ecn,
+}
+
+impl Entry {
+    /// By time; at the same time by flow, and then as they were noted.
+    fn order(&self) -> u128 {
+        let tie = u64::from(self.flow.0) << 32 | u64::from(self.number);
+        u128::from(self.at.as_nanos()) << 64 | u128::from(tie)
+    }
+}
+
+/// Links and what is on them. It is driven in windows of time: [`Network::deliver`] gives what
+/// arrives in a window, then the flows [`Network::send`], and [`Network::carry`] moves all of it on.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     links: Vec<LinkState>,
@@ -81,6 +112,14 @@ pub(crate) struct Network {
     journeys: Vec<Journey>,
     /// Indices of journeys that have ended, for packets to come.
     free_journeys: Vec<u32>,
+    /// What enters a link in this window, in any order.
+    entries: Vec<Entry>,
+    /// When links give packets back with which a route ends.
+    deliveries: EventQueue<LinkId>,
+    /// When the other links give packets back.
+    relays: EventQueue<LinkId>,
+    /// Links with which a route ends and that have changed in this window.
+    changed: Vec<LinkId>,
     counts: PacketCounts,
     data_delivered_count: u64,
     hash: TraceHash,
@@ -91,10 +130,14 @@ impl Network {
         self.links.push(LinkState {
             link,
             alarm: Alarm::UNSET,
+            is_last: false,
+            is_changed: false,
         });
         LinkId(u32::try_from(self.links.len() - 1).expect("fewer than 2^32 links"))
     }
 
+    /// # Panics
+    /// If a link is not of this network.
     pub(crate) fn add_route(&mut self, route: Route) -> RouteId {
         let links = route.forward.iter().chain(&route.reverse);
         assert!(
@@ -103,8 +146,19 @@ impl Network {
                 .is_some_and(|link| link.index() < self.links.len()),
             "a link unknown here"
         );
+        for last in [&route.forward, &route.reverse].map(|links| links.last()) {
+            let last = last.expect("routes have links");
+            self.links[last.index()].is_last = true;
+        }
         self.routes.push(route);
         RouteId(u32::try_from(self.routes.len() - 1).expect("fewer than 2^32 routes"))
+    }
+
+    /// What is sent arrives no sooner than so long after.
+    pub(crate) fn lookahead(&self) -> Duration {
+        let last = self.links.iter().filter(|state| state.is_last);
+        let delays = last.map(|state| state.link.min_delay());
+        delays.min().unwrap_or(Duration::ZERO)
     }
 
     pub(crate) fn link(&mut self, link: LinkId) -> &mut Link {
@@ -127,12 +181,78 @@ impl Network {
         self.hash
     }
 
+    /// When something next happens on a link that [`Network::deliver`] has to know.
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        let events = [self.deliveries.next_at(), self.relays.next_at()];
+        events.into_iter().flatten().min()
+    }
+
+    /// Appends to `arrivals` what comes to the end of its route in this window. All of it was sent
+    /// before, as the window is no longer than [`Network::lookahead`].
+    pub(crate) fn deliver(
+        &mut self,
+        window: Window,
+        arrivals: &mut Vec<Arrival>,
+        observer: &mut impl Observer,
+    ) {
+        while let Some((at, link)) = self.deliveries.pop_before(window.before()) {
+            let state = &mut self.links[link.index()];
+            if !state.alarm.ring(at) {
+                continue;
+            }
+            while let Some((at, packet)) = state.link.pop_before(window.start, window.before()) {
+                let journey = &mut self.journeys[packet.id as usize];
+                journey.hop += 1;
+                let PacketEvent {
+                    flow, direction, ..
+                } = journey.event;
+                let id = packet.id as u32;
+                match self.routes[journey.route.index()].hop(direction, journey.hop) {
+                    Some(next) => self.entries.push(Entry {
+                        at,
+                        flow,
+                        number: self.entries.len() as u32,
+                        id,
+                        size_bytes: packet.size_bytes,
+                        link: next,
+                        ecn: packet.ecn,
+                    }),
+                    None => arrivals.push(Arrival {
+                        at,
+                        id,
+                        flow,
+                        side: Side::that_hears(direction),
+                        ecn: packet.ecn,
+                    }),
+                }
+            }
+            self.settle(link, window.before(), observer);
+        }
+    }
+
+    /// A datagram that has arrived is read: its bytes go to `buffer`. What it is, and which of the
+    /// flow's sessions it belongs to.
+    pub(crate) fn arrive(
+        &mut self,
+        arrival: &Arrival,
+        buffer: &mut Vec<u8>,
+        observer: &mut impl Observer,
+    ) -> (PacketEvent, u32) {
+        let journey = self.end_journey(arrival.id);
+        journey.payload.unpack(buffer);
+        let (event, session, sent_at) = (journey.event, journey.session, journey.sent_at);
+        self.counts.delivered += 1;
+        self.data_delivered_count += u64::from(event.direction == Direction::Forward);
+        self.record(arrival.at, Kind::Delivered, &event);
+        observer.on_delivered(arrival.at, &event, arrival.at - sent_at);
+        (event, session)
+    }
+
     /// Hands a datagram to the first link of its route.
     pub(crate) fn send(
         &mut self,
         now: Instant,
         datagram: Datagram<'_>,
-        events: &mut EventQueue,
         observer: &mut impl Observer,
     ) {
         let Datagram {
@@ -161,68 +281,60 @@ impl Network {
             }
         };
         self.counts.sent += 1;
-        self.fold(now, Kind::Sent, &event);
+        self.record(now, Kind::Sent, &event);
         observer.on_sent(now, &event);
-        let packet = Packet {
-            payload: Vec::new(),
-            size_bytes: event.size_bytes,
-            ecn,
-            flow: event.flow.0,
-            id: u64::from(id),
-            entered_at: now,
-        };
         let link = self.routes[route.index()].hop(event.direction, 0);
-        self.push(
-            now,
-            link.expect("routes have links"),
-            packet,
-            events,
-            observer,
-        );
+        self.entries.push(Entry {
+            at: now,
+            flow: event.flow,
+            number: self.entries.len() as u32,
+            id,
+            size_bytes: event.size_bytes,
+            link: link.expect("routes have links"),
+            ecn,
+        });
     }
 
-    /// Whether the event of this link and instant is still wanted.
-    pub(crate) fn ring(&mut self, now: Instant, link: LinkId) -> bool {
-        self.links[link.index()].alarm.ring(now)
+    /// Moves everything on to the end of the window.
+    pub(crate) fn carry(&mut self, window: Window, observer: &mut impl Observer) {
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.sort_unstable_by_key(Entry::order);
+        for entry in entries.drain(..) {
+            self.relay(entry.at + Duration::from_nanos(1), observer);
+            let packet = Packet {
+                payload: Vec::new(),
+                size_bytes: entry.size_bytes,
+                ecn: entry.ecn,
+                flow: entry.flow.0,
+                id: u64::from(entry.id),
+                entered_at: entry.at,
+            };
+            self.push(entry.at, entry.link, packet, observer);
+        }
+        self.entries = entries;
+        self.relay(window.before(), observer);
+        while let Some(link) = self.changed.pop() {
+            self.links[link.index()].is_changed = false;
+            self.settle(link, window.resumed_at(), observer);
+        }
     }
 
-    /// Takes the next packet from a link that has come to its route's end, and its bytes to
-    /// `buffer`; those that have links before them go on to these.
-    pub(crate) fn next_arrival(
-        &mut self,
-        now: Instant,
-        link: LinkId,
-        buffer: &mut Vec<u8>,
-        events: &mut EventQueue,
-        observer: &mut impl Observer,
-    ) -> Option<Arrival> {
-        while let Some(packet) = self.links[link.index()].link.pop(now) {
-            let journey = &mut self.journeys[packet.id as usize];
-            journey.hop += 1;
-            let route = &self.routes[journey.route.index()];
-            match route.hop(journey.event.direction, journey.hop) {
-                Some(next) => self.push(now, next, packet, events, observer),
-                None => return Some(self.arrive(now, &packet, buffer, observer)),
+    /// Links give to the next ones what leaves them before `before`.
+    fn relay(&mut self, before: Instant, observer: &mut impl Observer) {
+        while let Some((at, link)) = self.relays.pop_before(before) {
+            if !self.links[link.index()].alarm.ring(at) {
+                continue;
             }
+            while let Some(packet) = self.links[link.index()].link.pop(at) {
+                let journey = &mut self.journeys[packet.id as usize];
+                journey.hop += 1;
+                let route = &self.routes[journey.route.index()];
+                let next = route.hop(journey.event.direction, journey.hop);
+                let next = next.expect("no route ends here");
+                self.push(at, next, packet, observer);
+            }
+            self.settle(link, at, observer);
         }
-        None
-    }
-
-    /// Collects what a link has lost, and plans its next event.
-    pub(crate) fn settle(
-        &mut self,
-        now: Instant,
-        link: LinkId,
-        events: &mut EventQueue,
-        observer: &mut impl Observer,
-    ) {
-        while let Some(dropped) = self.links[link.index()].link.take_dropped() {
-            self.lose(now, link, &dropped, observer);
-        }
-        let state = &mut self.links[link.index()];
-        state
-            .alarm
-            .set(state.link.next_at(), Event::Link(link), events);
     }
 
     /// What a route's links in one direction would do to packets that come, given all that is on
@@ -263,62 +375,48 @@ impl Network {
         hops().skip_while(|hop| *hop != link).nth(1)
     }
 
-    fn push(
-        &mut self,
-        now: Instant,
-        link: LinkId,
-        packet: Packet,
-        events: &mut EventQueue,
-        observer: &mut impl Observer,
-    ) {
-        if let Err(dropped) = self.links[link.index()].link.push(now, packet) {
-            self.lose(now, link, &dropped, observer);
+    fn push(&mut self, now: Instant, link: LinkId, packet: Packet, observer: &mut impl Observer) {
+        let state = &mut self.links[link.index()];
+        let result = state.link.push(now, packet);
+        if !state.is_last {
+            self.settle(link, now, observer);
+        } else if !std::mem::replace(&mut state.is_changed, true) {
+            self.changed.push(link);
         }
-        self.settle(now, link, events, observer);
-    }
-
-    fn arrive(
-        &mut self,
-        now: Instant,
-        packet: &Packet,
-        buffer: &mut Vec<u8>,
-        observer: &mut impl Observer,
-    ) -> Arrival {
-        let journey = self.end_journey(packet.id);
-        journey.payload.unpack(buffer);
-        let (event, session, sent_at) = (journey.event, journey.session, journey.sent_at);
-        self.counts.delivered += 1;
-        self.data_delivered_count += u64::from(event.direction == Direction::Forward);
-        self.fold(now, Kind::Delivered, &event);
-        observer.on_delivered(now, &event, now - sent_at);
-        Arrival {
-            event,
-            session,
-            ecn: packet.ecn,
+        if let Err(dropped) = result {
+            self.lose(link, &dropped, observer);
         }
     }
 
-    fn lose(
-        &mut self,
-        now: Instant,
-        link: LinkId,
-        dropped: &Dropped,
-        observer: &mut impl Observer,
-    ) {
-        let event = self.end_journey(dropped.packet.id).event;
+    /// Collects what a link has lost, and plans its next event, at `earliest` or later.
+    fn settle(&mut self, link: LinkId, earliest: Instant, observer: &mut impl Observer) {
+        while let Some(dropped) = self.links[link.index()].link.take_dropped() {
+            self.lose(link, &dropped, observer);
+        }
+        let state = &mut self.links[link.index()];
+        let events = match state.is_last {
+            true => &mut self.deliveries,
+            false => &mut self.relays,
+        };
+        let next_at = state.link.next_at().map(|at| at.max(earliest));
+        state.alarm.set(next_at, link, events);
+    }
+
+    fn lose(&mut self, link: LinkId, dropped: &Dropped, observer: &mut impl Observer) {
+        let event = self.end_journey(dropped.packet.id as u32).event;
         self.counts.dropped += 1;
-        self.fold(dropped.at, Kind::Dropped, &event);
-        observer.on_dropped(dropped.at.min(now), &event, link, dropped.cause);
+        self.record(dropped.at, Kind::Dropped, &event);
+        observer.on_dropped(dropped.at, &event, link, dropped.cause);
     }
 
     /// The journey of a packet that leaves the network, which lasts until the next one begins.
-    fn end_journey(&mut self, id: u64) -> &Journey {
-        self.free_journeys.push(id as u32);
+    fn end_journey(&mut self, id: u32) -> &Journey {
+        self.free_journeys.push(id);
         &self.journeys[id as usize]
     }
 
     #[inline]
-    fn fold(&mut self, at: Instant, kind: Kind, event: &PacketEvent) {
+    fn record(&mut self, at: Instant, kind: Kind, event: &PacketEvent) {
         let PacketEvent {
             flow,
             path: PathId(path),
@@ -331,7 +429,7 @@ impl Network {
             | u64::from(path) << 52
             | (direction as u64) << 60
             | (kind as u64) << 61;
-        self.hash.fold(at.as_nanos(), word);
+        self.hash.add(at.as_nanos(), word);
     }
 }
 
@@ -407,20 +505,19 @@ mod tests {
         let (mut never_count, mut arrived_count) = (0, 0);
         for _ in 0..200 {
             let (mut network, routes) = network();
-            let mut events = EventQueue::default();
             let mut now = Instant::ZERO;
             for _ in 0..rng.below(150) {
                 let next_at = now + Duration::from_micros(rng.below(3_000));
-                run(&mut network, next_at, &mut events);
+                run(&mut network, next_at);
                 now = next_at;
                 let route = routes[usize::from(rng.chance(0.2))];
                 let size_bytes = 40 + rng.below(1_461) as u32;
-                network.send(now, datagram(route, size_bytes), &mut events, &mut ());
+                send(&mut network, now, datagram(route, size_bytes));
             }
             let forecast = network.forecast(now, routes[0], Direction::Forward);
             let promised = forecast.unwrap().exit_at(now, PROBE_BYTES);
-            network.send(now, datagram(routes[0], PROBE_BYTES), &mut events, &mut ());
-            let arrivals = run(&mut network, Instant::from_secs(60), &mut events);
+            send(&mut network, now, datagram(routes[0], PROBE_BYTES));
+            let arrivals = run(&mut network, Instant::from_secs(60));
             let probe = arrivals
                 .iter()
                 .find(|(_, size_bytes)| *size_bytes == PROBE_BYTES);
@@ -434,21 +531,24 @@ mod tests {
         );
     }
 
+    fn send(network: &mut Network, now: Instant, datagram: Datagram<'_>) {
+        network.send(now, datagram, &mut ());
+        network.carry(Window::of(now, Duration::ZERO, now), &mut ());
+    }
+
     /// Lets everything happen up to `until`. When datagrams arrived, and their sizes.
-    fn run(network: &mut Network, until: Instant, events: &mut EventQueue) -> Vec<(Instant, u32)> {
+    fn run(network: &mut Network, until: Instant) -> Vec<(Instant, u32)> {
         let mut arrivals = Vec::new();
-        let mut buffer = Vec::new();
-        while let Some((now, event)) = events.pop_until(until) {
-            let Event::Link(link) = event else { continue };
-            if !network.ring(now, link) {
-                continue;
-            }
-            while let Some(arrival) = network.next_arrival(now, link, &mut buffer, events, &mut ())
-            {
-                arrivals.push((now, arrival.event.size_bytes));
-            }
-            network.settle(now, link, events, &mut ());
+        while let Some(start) = network.next_at().filter(|at| *at <= until) {
+            let window = Window::of(start, network.lookahead(), until);
+            network.deliver(window, &mut arrivals, &mut ());
+            network.carry(window, &mut ());
         }
-        arrivals
+        let mut buffer = Vec::new();
+        let mut read = |arrival: &Arrival| {
+            let (event, _) = network.arrive(arrival, &mut buffer, &mut ());
+            (arrival.at, event.size_bytes)
+        };
+        arrivals.iter().map(&mut read).collect()
     }
 }

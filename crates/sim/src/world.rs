@@ -1,44 +1,42 @@
 //! The simulated world, and the loop that drives it.
 
 mod stream;
+mod turn;
 
 use std::collections::VecDeque;
 
-use anabranch_core::media::DropReason;
-use anabranch_core::{
-    ConfigError, DatagramMeta, Endpoint, Event as EndpointEvent, Frame, PathCounters, PathId,
-    PathView, ReceivedFrame, SessionCounters,
-};
+use anabranch_core::{ConfigError, Endpoint, PathCounters, PathId, PathView, SessionCounters};
 use anabranch_link::{LinkConfig, LinkConfigError, LinkStatistics};
-use anabranch_units::{DataRate, Ecn, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 
-use crate::event_queue::{Alarm, Event, EventQueue};
+use self::turn::{Buffers, Turn};
+use crate::event_queue::{Alarm, EventQueue};
 use crate::flow::{Direction, End, Flow, FlowConfig, FlowId, Flows, Side, Work};
 use crate::generator::{Generator, GeneratorConfig, GeneratorConfigError};
 use crate::network::{Arrival, Datagram, Network, PacketCounts};
-use crate::observer::{FragmentId, FrameEvent, FrameOutcome, Observer, PacketEvent};
+use crate::observer::{Observer, PacketEvent};
 use crate::oracle::{self, SharedTruth};
 use crate::topology::{LinkId, Route, RouteId};
 use crate::trace_hash::TraceHash;
+use crate::window::Window;
 
 /// Links, routes over them, and flows that use these, in virtual time.
 ///
-/// Each flow is two real endpoints of the core whose datagrams, bytes and all, pass the links. Time
-/// moves from event to event, so nothing is rounded to a tick. What happens depends on nothing but
-/// the calls made and the seed.
+/// Each flow is two real endpoints of the core whose datagrams, bytes and all, pass the links.
+/// Things happen at their exact instants, so nothing is rounded to a tick. What happens depends on
+/// nothing but the calls made and the seed.
 #[derive(Debug)]
 pub struct World {
     seed: Seed,
     now: Instant,
-    events: EventQueue,
+    /// When flows have something to do.
+    agenda: EventQueue<FlowId>,
     network: Network,
+    /// How long a window may be.
+    lookahead: Duration,
     flows: Flows,
-    /// The datagram being sent or received.
-    datagram: Vec<u8>,
-    /// Zeros: the contents of frames and streams.
-    zeros: Vec<u8>,
-    /// What a stream's receiver reads.
-    read: Vec<u8>,
+    arrivals: Vec<Arrival>,
+    buffers: Buffers,
 }
 
 /// Why something cannot be added to a [`World`].
@@ -78,12 +76,12 @@ impl World {
         World {
             seed,
             now: Instant::ZERO,
-            events: EventQueue::default(),
+            agenda: EventQueue::default(),
             network: Network::default(),
+            lookahead: Duration::ZERO,
             flows: Flows::default(),
-            datagram: Vec::new(),
-            zeros: Vec::new(),
-            read: Vec::new(),
+            arrivals: Vec::new(),
+            buffers: Buffers::default(),
         }
     }
 
@@ -113,7 +111,9 @@ impl World {
                 return Err(WorldError::RouteLength { link_count });
             }
         }
-        Ok(self.network.add_route(Route { forward, reverse }))
+        let route = self.network.add_route(Route { forward, reverse });
+        self.lookahead = self.network.lookahead();
+        Ok(route)
     }
 
     /// Adds a flow.
@@ -157,7 +157,6 @@ impl World {
             }
             Ok(End {
                 endpoint,
-                alarm: Alarm::UNSET,
                 deadline: None,
                 overhead_bytes,
             })
@@ -170,11 +169,17 @@ impl World {
                 .endpoint
                 .set_scheduler(scheduler);
         }
-        self.events.plan(start, Event::Start(flow_id));
+        let mut alarm = Alarm::UNSET;
+        alarm.set(Some(start), flow_id, &mut self.agenda);
         self.flows.push(Flow {
             paths,
             stop,
             source: Work::new(source, configs, flow_seed),
+            start_at: Some(start),
+            frame_at: None,
+            stop_at: None,
+            inbox: VecDeque::new(),
+            alarm,
             ends,
             session: 0,
             began_at: start,
@@ -199,33 +204,108 @@ impl World {
         let seed = self.seed.derive(&format!("flow/{}/generator", flow_id.0));
         let generator = Generator::new(config, seed);
         if let Some(at) = generator.next_at() {
-            self.events.plan(at, Event::Generate(flow_id));
+            self.agenda.plan(at, flow_id);
         }
         self.flows.push_generator(generator);
         Ok(flow_id)
     }
 
-    /// Lets everything happen that is due by `until`, that instant included.
+    /// Lets everything happen that is due by `until`, that instant included. The observer hears of
+    /// what happens to one flow in the order of time, and of flows by turns.
     pub fn run_until(&mut self, until: Instant, observer: &mut impl Observer) {
-        while let Some((at, event)) = self.events.pop_until(until) {
-            debug_assert!(at >= self.now, "time does not go back");
-            self.now = at;
-            match event {
-                Event::Link(link) => self.on_link(link, observer),
-                Event::Endpoint(flow, side) => self.on_alarm(flow, side, observer),
-                Event::Frame(flow) => self.on_frame_due(flow, observer),
-                Event::Generate(flow) => self.on_generate(flow, observer),
-                Event::Start(flow) => self.on_start(flow, observer),
-                Event::Stop(flow) => {
-                    self.flows[flow.index()]
-                        .end(Side::Sender)
-                        .endpoint
-                        .close(at);
-                    self.serve(flow, Side::Sender, observer);
-                }
+        let lookahead = match self.flows.has_clairvoyant() {
+            // They look at links as they are at the very instant.
+            true => Duration::ZERO,
+            false => self.lookahead,
+        };
+        while let Some(start) = self.next_at().filter(|at| *at <= until) {
+            debug_assert!(start >= self.now, "time does not go back");
+            let window = Window::of(start, lookahead, until);
+            self.network.deliver(window, &mut self.arrivals, observer);
+            self.hand_out(observer);
+            while let Some((at, flow)) = self.agenda.pop_before(window.before()) {
+                self.give_turn(at, flow, window, observer);
             }
+            self.network.carry(window, observer);
+            self.now = window.resumed_at();
         }
-        self.now = self.now.max(until);
+        self.now = until;
+    }
+
+    fn next_at(&self) -> Option<Instant> {
+        let events = [self.agenda.next_at(), self.network.next_at()];
+        events.into_iter().flatten().min()
+    }
+
+    /// Puts what arrives in a window before those who will read it.
+    fn hand_out(&mut self, observer: &mut impl Observer) {
+        for arrival in self.arrivals.drain(..) {
+            let Some(flow) = self.flows.session(arrival.flow) else {
+                let bytes = &mut self.buffers.datagram;
+                self.network.arrive(&arrival, bytes, observer);
+                continue;
+            };
+            flow.receive(arrival);
+            flow.alarm
+                .set(Some(arrival.at), arrival.flow, &mut self.agenda);
+        }
+    }
+
+    /// Moves a flow to the end of the window.
+    fn give_turn(
+        &mut self,
+        at: Instant,
+        flow_id: FlowId,
+        window: Window,
+        observer: &mut impl Observer,
+    ) {
+        if !self.flows.is_session(flow_id) {
+            return self.generate(flow_id, window, observer);
+        }
+        let flow = &mut self.flows[flow_id.index()];
+        if !flow.alarm.ring(at) {
+            return;
+        }
+        let mut turn = Turn {
+            seed: self.seed,
+            window,
+            now: at,
+            flow_id,
+            flow,
+            network: &mut self.network,
+            buffers: &mut self.buffers,
+            observer,
+        };
+        let next_at = turn.run();
+        flow.alarm.set(next_at, flow_id, &mut self.agenda);
+    }
+
+    /// Lets a generator send what it sends in the window.
+    fn generate(&mut self, flow: FlowId, window: Window, observer: &mut impl Observer) {
+        let Some(generator) = self.flows.generator(flow) else {
+            return;
+        };
+        while let Some(at) = generator.next_at() {
+            if at >= window.before() {
+                return self.agenda.plan(at, flow);
+            }
+            let datagram = Datagram {
+                event: PacketEvent {
+                    flow,
+                    path: PathId(0),
+                    direction: Direction::Forward,
+                    size_bytes: generator.config.size_bytes,
+                    fragment: None,
+                },
+                session: 0,
+                route: generator.config.route,
+                ecn: Ecn::NotEct,
+                // Nobody reads it: its length on the wire is all that counts.
+                payload: &[],
+            };
+            self.network.send(at, datagram, observer);
+            generator.advance();
+        }
     }
 
     /// The instant up to which everything has happened.
@@ -327,260 +407,5 @@ impl World {
 
     fn sender(&self, flow: FlowId) -> &Endpoint {
         &self.flows[flow.index()].ends[Side::Sender as usize].endpoint
-    }
-
-    fn on_start(&mut self, flow_id: FlowId, observer: &mut impl Observer) {
-        let flow = &mut self.flows[flow_id.index()];
-        let next_at = match &mut flow.source {
-            Work::Frames(source) => source.next_at(),
-            Work::Objects(objects) => Some(objects.first_at(self.now)),
-            Work::Bytes(_) => None,
-        };
-        if let Some(at) = next_at {
-            self.events.plan(at.max(self.now), Event::Frame(flow_id));
-        }
-        self.write_stream(flow_id);
-        let flow = &mut self.flows[flow_id.index()];
-        if let Some(stop) = flow.stop {
-            self.events.plan(stop.max(self.now), Event::Stop(flow_id));
-        }
-        self.serve(flow_id, Side::Sender, observer);
-        self.serve(flow_id, Side::Receiver, observer);
-    }
-
-    fn on_alarm(&mut self, flow_id: FlowId, side: Side, observer: &mut impl Observer) {
-        let now = self.now;
-        let end = self.flows[flow_id.index()].end(side);
-        if !end.alarm.ring(now) {
-            return;
-        }
-        if end.deadline.is_some_and(|at| at <= now) {
-            end.endpoint.handle_timeout(now);
-            self.serve(flow_id, side, observer);
-        } else {
-            end.alarm.set(
-                end.deadline,
-                Event::Endpoint(flow_id, side),
-                &mut self.events,
-            );
-        }
-    }
-
-    fn on_link(&mut self, link: LinkId, observer: &mut impl Observer) {
-        if !self.network.ring(self.now, link) {
-            return;
-        }
-        while let Some(arrival) = self.network.next_arrival(
-            self.now,
-            link,
-            &mut self.datagram,
-            &mut self.events,
-            observer,
-        ) {
-            self.on_arrival(arrival, observer);
-        }
-        self.network
-            .settle(self.now, link, &mut self.events, observer);
-    }
-
-    /// The datagram in the buffer has come to an end of its flow.
-    fn on_arrival(&mut self, arrival: Arrival, observer: &mut impl Observer) {
-        let Arrival {
-            event,
-            session,
-            ecn,
-        } = arrival;
-        let is_session = self.flows.is_session(event.flow);
-        if !is_session || self.flows[event.flow.index()].session != session {
-            return;
-        }
-        let side = match event.direction {
-            Direction::Forward => Side::Receiver,
-            Direction::Reverse => Side::Sender,
-        };
-        let meta = DatagramMeta {
-            path: event.path,
-            received_at: self.now,
-            ecn,
-        };
-        let end = self.flows[event.flow.index()].end(side);
-        end.endpoint.handle_datagram(self.now, meta, &self.datagram);
-        self.serve(event.flow, side, observer);
-    }
-
-    fn on_frame_due(&mut self, flow_id: FlowId, observer: &mut impl Observer) {
-        let now = self.now;
-        let flow = &mut self.flows[flow_id.index()];
-        if flow.stop.is_some_and(|stop| stop <= now) {
-            return;
-        }
-        let Work::Frames(source) = &mut flow.source else {
-            return self.begin_object(flow_id, observer);
-        };
-        let sender = &mut flow.ends[Side::Sender as usize].endpoint;
-        let shape = source.produce(now, sender.target_bitrate());
-        let size = shape.bytes as usize;
-        if self.zeros.len() < size {
-            self.zeros.resize(size, 0);
-        }
-        let frame = Frame {
-            bytes: &self.zeros[..size],
-            importance: shape.importance,
-            captured_at: now,
-        };
-        if let Ok(id) = sender.send_frame(now, &frame) {
-            let frame = FrameEvent {
-                flow: flow_id,
-                index: id.0,
-                captured_at: now,
-                size_bytes: shape.bytes,
-                importance: shape.importance,
-            };
-            flow.open_frames.push_back(frame);
-            observer.on_frame_captured(&frame);
-        }
-        if let Some(at) = source.next_at() {
-            self.events.plan(at.max(now), Event::Frame(flow_id));
-        }
-        self.serve(flow_id, Side::Sender, observer);
-    }
-
-    fn on_generate(&mut self, flow: FlowId, observer: &mut impl Observer) {
-        let Some(generator) = self.flows.generator(flow) else {
-            return;
-        };
-        let datagram = Datagram {
-            event: PacketEvent {
-                flow,
-                path: PathId(0),
-                direction: Direction::Forward,
-                size_bytes: generator.config.size_bytes,
-                fragment: None,
-            },
-            session: 0,
-            route: generator.config.route,
-            ecn: Ecn::NotEct,
-            // Nobody reads it: its length on the wire is all that counts.
-            payload: &[],
-        };
-        generator.advance();
-        if let Some(at) = generator.next_at() {
-            self.events.plan(at, Event::Generate(flow));
-        }
-        self.network
-            .send(self.now, datagram, &mut self.events, observer);
-    }
-
-    /// The calls that follow every call of an endpoint: what it sends, what it tells, when it wants
-    /// to be called next.
-    fn serve(&mut self, flow_id: FlowId, side: Side, observer: &mut impl Observer) {
-        let now = self.now;
-        let flow = &mut self.flows[flow_id.index()];
-        if side == Side::Sender
-            && let Some(truth) = &flow.truth
-        {
-            let routes = flow.paths.iter().map(|path| path.route);
-            let forecast = |route| self.network.forecast(now, route, Direction::Forward);
-            oracle::tell(truth, routes.map(forecast));
-        }
-        let end = &mut flow.ends[side as usize];
-        loop {
-            self.datagram.clear();
-            let Some(transmit) = end.endpoint.poll_transmit(now, &mut self.datagram) else {
-                break;
-            };
-            let size_bytes = transmit.size as u32 + end.overhead_bytes;
-            let direction = side.direction();
-            let datagram = Datagram {
-                event: PacketEvent {
-                    flow: flow_id,
-                    path: transmit.path,
-                    direction,
-                    size_bytes,
-                    fragment: transmit.fragment.map(|(frame, fragment)| FragmentId {
-                        frame: frame.0 as u32,
-                        fragment,
-                    }),
-                },
-                session: flow.session,
-                route: flow.paths[transmit.path.index()].route,
-                ecn: transmit.ecn,
-                payload: &self.datagram,
-            };
-            self.network.send(now, datagram, &mut self.events, observer);
-        }
-        let mut has_streamed = false;
-        while let Some(event) = end.endpoint.poll_event() {
-            match event {
-                EndpointEvent::StreamReadable
-                | EndpointEvent::StreamWritable
-                | EndpointEvent::StreamFinished => has_streamed = true,
-                event => report(now, flow_id, &mut flow.open_frames, event, observer),
-            }
-        }
-        if has_streamed {
-            // Reading may open a window, and writing gives something to send.
-            self.serve_stream(flow_id, side, observer);
-            return self.serve(flow_id, side, observer);
-        }
-        end.deadline = end.endpoint.poll_timeout().map(|(at, _)| at.max(now));
-        end.alarm.set(
-            end.deadline,
-            Event::Endpoint(flow_id, side),
-            &mut self.events,
-        );
-    }
-}
-
-/// Tells the observer what an endpoint tells its application.
-fn report(
-    now: Instant,
-    flow: FlowId,
-    open_frames: &mut VecDeque<FrameEvent>,
-    event: EndpointEvent,
-    observer: &mut impl Observer,
-) {
-    let (index, outcome) = match event {
-        EndpointEvent::FrameReceived(ReceivedFrame {
-            id, completed_at, ..
-        }) => (id.0, FrameOutcome::Complete { completed_at }),
-        EndpointEvent::FrameDropped {
-            id,
-            reason: DropReason::Incomplete,
-        } => (id.0, FrameOutcome::Incomplete),
-        EndpointEvent::FrameDropped {
-            id,
-            reason: DropReason::Missing,
-        } => (id.0, FrameOutcome::Missing),
-        EndpointEvent::FrameDropped {
-            reason: DropReason::Late,
-            ..
-        } => {
-            return observer.on_frame_abandoned(now, flow);
-        }
-        EndpointEvent::TargetBitrate(target) => {
-            return observer.on_target_bitrate(now, flow, target);
-        }
-        EndpointEvent::PathState { path, state } => {
-            return observer.on_path_state(now, flow, path, state);
-        }
-        EndpointEvent::StreamReadable
-        | EndpointEvent::StreamWritable
-        | EndpointEvent::StreamFinished
-        | EndpointEvent::Closed => return,
-    };
-    // The receiver hears of a frame that vanished as a whole only by the numbers of later ones.
-    while let Some(frame) = open_frames
-        .front()
-        .copied()
-        .filter(|frame| frame.index <= index)
-    {
-        open_frames.pop_front();
-        let outcome = if frame.index == index {
-            outcome
-        } else {
-            FrameOutcome::Missing
-        };
-        observer.on_frame_outcome(now, &frame, outcome);
     }
 }

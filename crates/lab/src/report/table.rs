@@ -1,5 +1,6 @@
 //! The report as aligned text.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::{ExpectationReport, Report, Spread};
@@ -113,17 +114,6 @@ pub(crate) fn cell(spread: Option<Spread>, format: impl Fn(f64) -> String) -> St
     }
 }
 
-fn metric_cell(report: &Report, metric: &str, subject: Option<&str>) -> String {
-    let unit = METRICS
-        .iter()
-        .find(|known| known.name == metric)
-        .map(|known| known.unit);
-    let unit = unit.expect("the table asks for known metrics");
-    cell(spread(report, metric, subject), |value| {
-        in_unit(value, unit)
-    })
-}
-
 /// A number without its unit, which stands in the heading.
 pub(crate) fn in_unit(value: f64, unit: Unit) -> String {
     match unit {
@@ -163,20 +153,30 @@ pub(crate) fn broken_expectations(report: &Report) -> String {
     grid(&rows)
 }
 
+/// A row for each subject, a column for each metric.
 fn metric_rows(
     report: &Report,
     subjects: &[(Option<&str>, String)],
     columns: &[(&str, &str)],
 ) -> Rows {
-    subjects
+    let mut rows: Rows = subjects
         .iter()
-        .map(|(subject, label)| {
-            let cells = columns
-                .iter()
-                .map(|(_, metric)| metric_cell(report, metric, *subject));
-            std::iter::once(label.clone()).chain(cells).collect()
-        })
-        .collect()
+        .map(|(_, label)| vec![label.clone()])
+        .collect();
+    for (_, metric) in columns {
+        let unit = METRICS.iter().find(|known| known.name == *metric);
+        let unit = unit.expect("the table asks for known metrics").unit;
+        let entries = report.summary.iter();
+        let entries = entries.filter(|entry| entry.metric == *metric);
+        let spreads: BTreeMap<Option<&str>, Spread> = entries
+            .map(|entry| (entry.subject.as_deref(), entry.spread))
+            .collect();
+        for ((subject, _), row) in subjects.iter().zip(&mut rows) {
+            let spread = spreads.get(subject).copied();
+            row.push(cell(spread, |value| in_unit(value, unit)));
+        }
+    }
+    rows
 }
 
 fn flow_subjects(report: &Report) -> Vec<(Option<&str>, String)> {

@@ -3,10 +3,9 @@
 use anabranch_core::{Config, Endpoint};
 use anabranch_units::{Instant, Seed};
 
-use super::World;
+use super::turn::Turn;
 use crate::application::{Application, Objects, STREAM_PATH};
-use crate::event_queue::Event;
-use crate::flow::{FlowId, Side, Work};
+use crate::flow::{Side, Work};
 use crate::observer::Observer;
 
 /// How many bytes a source hands over at a time.
@@ -27,36 +26,30 @@ impl Work {
     }
 }
 
-impl World {
+impl<O: Observer> Turn<'_, O> {
     /// Does what a stream's events ask for.
-    pub(super) fn serve_stream(
-        &mut self,
-        flow_id: FlowId,
-        side: Side,
-        observer: &mut impl Observer,
-    ) {
+    pub(super) fn serve_stream(&mut self, side: Side) {
         if side == Side::Sender {
-            return self.write_stream(flow_id);
+            return self.write_stream();
         }
-        let now = self.now;
-        let flow = &mut self.flows[flow_id.index()];
-        let began_at = flow.began_at;
-        let receiver = &mut flow.end(Side::Receiver).endpoint;
-        self.read.clear();
-        let bytes = receiver.read_stream(&mut self.read);
+        let (now, flow_id) = (self.now, self.flow_id);
+        let receiver = &mut self.flow.end(Side::Receiver).endpoint;
+        self.buffers.read.clear();
+        let bytes = receiver.read_stream(&mut self.buffers.read);
         if bytes > 0 {
-            observer.on_stream_delivered(now, flow_id, bytes as u64);
+            self.observer
+                .on_stream_delivered(now, flow_id, bytes as u64);
         }
         if receiver.is_stream_complete() {
-            observer.on_stream_finished(now, flow_id, began_at);
-            self.end_object(flow_id);
+            let began_at = self.flow.began_at;
+            self.observer.on_stream_finished(now, flow_id, began_at);
+            self.end_object();
         }
     }
 
     /// Writes what there is to write, as far as the sender takes it.
-    pub(super) fn write_stream(&mut self, flow_id: FlowId) {
-        let now = self.now;
-        let flow = &mut self.flows[flow_id.index()];
+    pub(super) fn write_stream(&mut self) {
+        let flow = &mut *self.flow;
         let sender = &mut flow.ends[Side::Sender as usize].endpoint;
         let unwritten = match &mut flow.source {
             Work::Frames(_) => return,
@@ -64,13 +57,14 @@ impl World {
             Work::Objects(objects) if !objects.is_active => return,
             Work::Objects(objects) => &mut objects.unwritten_bytes,
         };
-        if self.zeros.len() < CHUNK_BYTES {
-            self.zeros.resize(CHUNK_BYTES, 0);
+        let zeros = &mut self.buffers.zeros;
+        if zeros.len() < CHUNK_BYTES {
+            zeros.resize(CHUNK_BYTES, 0);
         }
         while *unwritten > 0 {
             let wanted = CHUNK_BYTES.min(usize::try_from(*unwritten).unwrap_or(CHUNK_BYTES));
             // A session that has been closed takes nothing any more.
-            let taken = sender.write_stream(now, &self.zeros[..wanted]).unwrap_or(0);
+            let taken = sender.write_stream(self.now, &zeros[..wanted]).unwrap_or(0);
             if *unwritten != u64::MAX {
                 *unwritten -= taken as u64;
             }
@@ -83,9 +77,8 @@ impl World {
     }
 
     /// A new session begins for the next object of a flow.
-    pub(super) fn begin_object(&mut self, flow_id: FlowId, observer: &mut impl Observer) {
-        let now = self.now;
-        let flow = &mut self.flows[flow_id.index()];
+    pub(super) fn begin_object(&mut self) {
+        let flow = &mut *self.flow;
         let Work::Objects(objects) = &mut flow.source else {
             return;
         };
@@ -97,23 +90,22 @@ impl World {
             .plus(counters.expect("flows keep their path"));
         objects.begin();
         flow.session += 1;
-        flow.began_at = now;
+        flow.began_at = self.now;
         for (end, config) in flow.ends.iter_mut().zip(&objects.configs) {
-            let name = format!("flow/{}/session/{}", flow_id.0, flow.session);
-            end.endpoint = new_endpoint(config, self.seed.derive(&name), now);
-            end.endpoint.add_path(now, flow.paths[0].options);
+            let name = format!("flow/{}/session/{}", self.flow_id.0, flow.session);
+            end.endpoint = new_endpoint(config, self.seed.derive(&name), self.now);
+            end.endpoint.add_path(self.now, flow.paths[0].options);
         }
-        self.write_stream(flow_id);
-        self.serve(flow_id, Side::Sender, observer);
-        self.serve(flow_id, Side::Receiver, observer);
+        self.write_stream();
+        self.serve(Side::Sender);
+        self.serve(Side::Receiver);
     }
 
     /// An object has arrived: the next one comes after a pause.
-    fn end_object(&mut self, flow_id: FlowId) {
-        if let Work::Objects(objects) = &mut self.flows[flow_id.index()].source {
+    fn end_object(&mut self) {
+        if let Work::Objects(objects) = &mut self.flow.source {
             objects.is_active = false;
-            let at = self.now + objects.idle_time();
-            self.events.plan(at, Event::Frame(flow_id));
+            self.flow.frame_at = Some(self.now + objects.idle_time());
         }
     }
 }

@@ -1,0 +1,257 @@
+//! A flow's turn: all that it does in a window of time.
+
+use std::collections::VecDeque;
+
+use anabranch_core::media::DropReason;
+use anabranch_core::{DatagramMeta, Event, Frame, ReceivedFrame};
+use anabranch_units::{Instant, Seed};
+
+use crate::flow::{Due, Flow, FlowId, Side, Work};
+use crate::network::{Datagram, Network};
+use crate::observer::{FragmentId, FrameEvent, FrameOutcome, Observer, PacketEvent};
+use crate::oracle;
+use crate::window::Window;
+
+/// Bytes that all flows use in turn.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    /// The datagram being sent or received.
+    pub(super) datagram: Vec<u8>,
+    /// Zeros: the contents of frames and streams.
+    pub(super) zeros: Vec<u8>,
+    /// What a stream's receiver reads.
+    pub(super) read: Vec<u8>,
+}
+
+/// A flow, and what it needs of the world while it is its turn.
+pub(super) struct Turn<'a, O> {
+    /// The world's.
+    pub(super) seed: Seed,
+    pub(super) window: Window,
+    /// How far this flow is.
+    pub(super) now: Instant,
+    pub(super) flow_id: FlowId,
+    pub(super) flow: &'a mut Flow,
+    pub(super) network: &'a mut Network,
+    pub(super) buffers: &'a mut Buffers,
+    pub(super) observer: &'a mut O,
+}
+
+impl<O: Observer> Turn<'_, O> {
+    /// Does all that is due in the window. When something is due after it.
+    pub(super) fn run(&mut self) -> Option<Instant> {
+        while let Some((at, due)) = self.flow.next_due() {
+            if at >= self.window.before() {
+                return Some(at);
+            }
+            debug_assert!(at >= self.now, "time does not go back");
+            self.now = at;
+            match due {
+                Due::Start => self.start(),
+                Due::Arrival => self.take_arrival(),
+                Due::Frame => self.take_frame(),
+                Due::Timeout(side) => {
+                    self.flow.end(side).endpoint.handle_timeout(at);
+                    self.serve(side);
+                }
+                Due::Stop => {
+                    self.flow.stop_at = None;
+                    self.flow.end(Side::Sender).endpoint.close(at);
+                    self.serve(Side::Sender);
+                }
+            }
+        }
+        None
+    }
+
+    fn start(&mut self) {
+        let now = self.now;
+        self.flow.start_at = None;
+        self.flow.stop_at = self.flow.stop.map(|stop| stop.max(now));
+        let first_at = match &mut self.flow.source {
+            Work::Frames(source) => source.next_at(),
+            Work::Objects(objects) => Some(objects.first_at(now)),
+            Work::Bytes(_) => None,
+        };
+        self.flow.frame_at = first_at.map(|at| at.max(now));
+        self.write_stream();
+        self.serve(Side::Sender);
+        self.serve(Side::Receiver);
+    }
+
+    /// The first datagram of the inbox is for an endpoint.
+    fn take_arrival(&mut self) {
+        let Some(arrival) = self.flow.inbox.pop_front() else {
+            return;
+        };
+        let bytes = &mut self.buffers.datagram;
+        let (event, session) = self.network.arrive(&arrival, bytes, self.observer);
+        if self.flow.session != session {
+            return;
+        }
+        let meta = DatagramMeta {
+            path: event.path,
+            received_at: self.now,
+            ecn: arrival.ecn,
+        };
+        let endpoint = &mut self.flow.end(arrival.side).endpoint;
+        endpoint.handle_datagram(self.now, meta, bytes);
+        self.serve(arrival.side);
+    }
+
+    fn take_frame(&mut self) {
+        let now = self.now;
+        self.flow.frame_at = None;
+        if self.flow.stop.is_some_and(|stop| stop <= now) {
+            return;
+        }
+        let Work::Frames(source) = &mut self.flow.source else {
+            return self.begin_object();
+        };
+        let sender = &mut self.flow.ends[Side::Sender as usize].endpoint;
+        let shape = source.produce(now, sender.target_bitrate());
+        let size = shape.bytes as usize;
+        let zeros = &mut self.buffers.zeros;
+        if zeros.len() < size {
+            zeros.resize(size, 0);
+        }
+        let frame = Frame {
+            bytes: &zeros[..size],
+            importance: shape.importance,
+            captured_at: now,
+        };
+        if let Ok(id) = sender.send_frame(now, &frame) {
+            let frame = FrameEvent {
+                flow: self.flow_id,
+                index: id.0,
+                captured_at: now,
+                size_bytes: shape.bytes,
+                importance: shape.importance,
+            };
+            self.flow.open_frames.push_back(frame);
+            self.observer.on_frame_captured(&frame);
+        }
+        self.flow.frame_at = source.next_at().map(|at| at.max(now));
+        self.serve(Side::Sender);
+    }
+
+    /// The calls that follow every call of an endpoint: what it sends, what it tells, when it wants
+    /// to be called next.
+    pub(super) fn serve(&mut self, side: Side) {
+        let now = self.now;
+        if side == Side::Sender {
+            self.tell_truth();
+        }
+        let flow = &mut *self.flow;
+        let end = &mut flow.ends[side as usize];
+        loop {
+            self.buffers.datagram.clear();
+            let transmit = end.endpoint.poll_transmit(now, &mut self.buffers.datagram);
+            let Some(transmit) = transmit else {
+                break;
+            };
+            let datagram = Datagram {
+                event: PacketEvent {
+                    flow: self.flow_id,
+                    path: transmit.path,
+                    direction: side.direction(),
+                    size_bytes: transmit.size as u32 + end.overhead_bytes,
+                    fragment: transmit.fragment.map(|(frame, fragment)| FragmentId {
+                        frame: frame.0 as u32,
+                        fragment,
+                    }),
+                },
+                session: flow.session,
+                route: flow.paths[transmit.path.index()].route,
+                ecn: transmit.ecn,
+                payload: &self.buffers.datagram,
+            };
+            self.network.send(now, datagram, self.observer);
+        }
+        let mut has_streamed = false;
+        while let Some(event) = end.endpoint.poll_event() {
+            match event {
+                Event::StreamReadable | Event::StreamWritable | Event::StreamFinished => {
+                    has_streamed = true;
+                }
+                event => report(
+                    now,
+                    self.flow_id,
+                    &mut flow.open_frames,
+                    event,
+                    self.observer,
+                ),
+            }
+        }
+        if has_streamed {
+            // Reading may open a window, and writing gives something to send.
+            self.serve_stream(side);
+            return self.serve(side);
+        }
+        end.deadline = end.endpoint.poll_timeout().map(|(at, _)| at.max(now));
+    }
+
+    /// Shows a clairvoyant scheduler what the links hold, which need all that was sent for it.
+    fn tell_truth(&mut self) {
+        let Some(truth) = &self.flow.truth else {
+            return;
+        };
+        self.network.carry(self.window, self.observer);
+        let routes = self.flow.paths.iter().map(|path| path.route);
+        let direction = Side::Sender.direction();
+        let forecast = |route| self.network.forecast(self.now, route, direction);
+        oracle::tell(truth, routes.map(forecast));
+    }
+}
+
+/// Tells the observer what an endpoint tells its application.
+fn report(
+    now: Instant,
+    flow: FlowId,
+    open_frames: &mut VecDeque<FrameEvent>,
+    event: Event,
+    observer: &mut impl Observer,
+) {
+    let (index, outcome) = match event {
+        Event::FrameReceived(ReceivedFrame {
+            id, completed_at, ..
+        }) => (id.0, FrameOutcome::Complete { completed_at }),
+        Event::FrameDropped {
+            id,
+            reason: DropReason::Incomplete,
+        } => (id.0, FrameOutcome::Incomplete),
+        Event::FrameDropped {
+            id,
+            reason: DropReason::Missing,
+        } => (id.0, FrameOutcome::Missing),
+        Event::FrameDropped {
+            reason: DropReason::Late,
+            ..
+        } => {
+            return observer.on_frame_abandoned(now, flow);
+        }
+        Event::TargetBitrate(target) => {
+            return observer.on_target_bitrate(now, flow, target);
+        }
+        Event::PathState { path, state } => {
+            return observer.on_path_state(now, flow, path, state);
+        }
+        Event::StreamReadable | Event::StreamWritable | Event::StreamFinished | Event::Closed => {
+            return;
+        }
+    };
+    // The receiver hears of a frame that vanished as a whole only by the numbers of later ones.
+    while let Some(frame) = open_frames
+        .front()
+        .copied()
+        .filter(|frame| frame.index <= index)
+    {
+        open_frames.pop_front();
+        let outcome = if frame.index == index {
+            outcome
+        } else {
+            FrameOutcome::Missing
+        };
+        observer.on_frame_outcome(now, &frame, outcome);
+    }
+}
