@@ -263,9 +263,9 @@ impl Session<'_> {
 }
 
 /// Hands a unit to the session. Whether it wants more.
-fn feed(sender: &Sender, unit: &Unit, captured_at: Instant, refused_count: &mut u64) -> bool {
+fn feed(sender: &Sender, unit: Unit, captured_at: Instant, refused_count: &mut u64) -> bool {
     let frame = Frame {
-        bytes: &unit.bytes,
+        bytes: unit.bytes.into(),
         importance: unit.importance,
         captured_at,
     };

@@ -11,6 +11,7 @@ use anabranch_core::{
     Config, DatagramMeta, Endpoint, Event, Frame, MediaConfig, PathId, PathOptions, Transmit,
 };
 use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Seed};
+use bytes::Bytes;
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;
@@ -139,11 +140,11 @@ impl Bed {
         result
     }
 
-    fn stream(&mut self, frame_count: u64, bytes: &[u8]) {
+    fn stream(&mut self, frame_count: u64, bytes: &Bytes) {
         for _ in 0..frame_count {
             let captured_at = self.now;
             let frame = Frame {
-                bytes,
+                bytes: bytes.clone(),
                 importance: Importance::Reference,
                 captured_at,
             };
@@ -222,7 +223,7 @@ impl Bed {
 
 /// Whether the sender allocated nothing, and the receiver nothing but frames.
 fn measure(session: &Session) -> bool {
-    let bytes = vec![7; FRAME_BYTES];
+    let bytes = Bytes::from(vec![7; FRAME_BYTES]);
     let mut bed = Bed::new(session);
     bed.stream(WARM_UP_FRAMES, &bytes);
     bed.is_counting = true;

@@ -273,11 +273,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`SendFrameError`]; the frame is then not sent, and the next one takes its number.
-    pub fn send_frame(
-        &mut self,
-        now: Instant,
-        frame: &Frame<'_>,
-    ) -> Result<FrameId, SendFrameError> {
+    pub fn send_frame(&mut self, now: Instant, frame: &Frame) -> Result<FrameId, SendFrameError> {
         if self.closing != Closing::Open {
             return Err(SendFrameError::Closed);
         }

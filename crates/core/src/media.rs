@@ -12,6 +12,7 @@ mod target;
 use core::fmt;
 
 use anabranch_units::{Importance, Instant};
+use bytes::Bytes;
 
 pub(crate) use reassembly::{Outcome, Reassembly, Taken};
 pub(crate) use send_buffer::{LostCopy, Retry, SendBuffer, Verdict};
@@ -32,10 +33,10 @@ impl fmt::Display for FrameId {
 }
 
 /// A frame to be sent: an access unit, or what else is worthless in part.
-#[derive(Clone, Copy, Debug)]
-pub struct Frame<'a> {
-    /// Its bytes, 1 to [`MAX_FRAME_BYTES`].
-    pub bytes: &'a [u8],
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// Its bytes, 1 to [`MAX_FRAME_BYTES`]. They are shared, not copied.
+    pub bytes: Bytes,
     /// What is lost with it. Key frames are never given up for age alone.
     pub importance: Importance,
     /// When the picture was taken, by the sender's clock: deadlines and frame delays count from

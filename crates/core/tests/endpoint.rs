@@ -312,7 +312,7 @@ fn the_close_arrives_though_one_of_its_datagrams_is_lost() {
     network.run_until(network.now + Duration::from_secs(1));
     assert!(network.is_peer_closed && network.sender.is_closed());
     let frame = Frame {
-        bytes: &[1],
+        bytes: vec![1].into(),
         importance: Importance::Key,
         captured_at: network.now,
     };
@@ -429,7 +429,7 @@ proptest! {
                 bytes[0] = 0x40 | (bytes[0] & 1);
             }
             let importance = Importance::Reference;
-            let frame = Frame { bytes: &[0; 3_000], importance, captured_at: now };
+            let frame = Frame { bytes: vec![0; 3_000].into(), importance, captured_at: now };
             // One of the datagrams may be a close.
             let _ = endpoint.send_frame(now, &frame);
             let meta = DatagramMeta { path: PathId(path), received_at: now, ecn: Ecn::Ce };

@@ -95,7 +95,7 @@ fn feed(sender: &Sender, clock: &Clock, bytes: &[u8], interval: Duration) {
         let wait = next_at.saturating_since(clock.now());
         let _ = never.recv_timeout(StdDuration::from_nanos(wait.as_nanos()));
         let frame = Frame {
-            bytes,
+            bytes: bytes.to_vec().into(),
             importance: Importance::key_if(next_at == origin),
             captured_at: next_at,
         };

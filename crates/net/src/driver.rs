@@ -157,7 +157,7 @@ impl Driver {
     pub(crate) fn send_frame(
         &mut self,
         now: Instant,
-        frame: &Frame<'_>,
+        frame: &Frame,
     ) -> Result<FrameId, SendFrameError> {
         let now = self.pass_to(now);
         self.endpoint.send_frame(now, frame)

@@ -158,7 +158,7 @@ impl Sender {
     ///
     /// # Errors
     /// [`SendError`]; the frame is not sent.
-    pub fn send_frame(&self, frame: &Frame<'_>) -> Result<FrameId, SendError> {
+    pub fn send_frame(&self, frame: &Frame) -> Result<FrameId, SendError> {
         self.runtime.change(|role, now| match &mut role.driver {
             Some(_) if role.closing_at.is_some() => Err(SendFrameError::Closed.into()),
             Some(driver) => Ok(driver.send_frame(now, frame)?),

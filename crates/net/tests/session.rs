@@ -69,7 +69,7 @@ fn frame_bytes(number: usize) -> Vec<u8> {
 fn send(sender: &Sender, clock: &Clock, number: usize) {
     let bytes = frame_bytes(number);
     let frame = Frame {
-        bytes: &bytes,
+        bytes: bytes.into(),
         importance: Importance::key_if(number.is_multiple_of(25)),
         captured_at: clock.now(),
     };
@@ -241,7 +241,7 @@ fn a_stranger_is_not_answered_and_is_told_what_to_look_at() {
     let clock = config.clock;
     let (sender, events) = Sender::start(config).expect("loopback");
     let early = Frame {
-        bytes: &[1],
+        bytes: vec![1].into(),
         importance: Importance::Key,
         captured_at: clock.now(),
     };

@@ -122,7 +122,7 @@ fn feed(sender: &Sender, media: &MediaSpec, clock: &Clock, span: Duration, seed:
         wait_until(clock, begin + (due_at - Instant::ZERO));
         let shape = source.produce(due_at, sender.target_bitrate());
         let frame = Frame {
-            bytes: &vec![7; shape.bytes as usize],
+            bytes: vec![7; shape.bytes as usize].into(),
             importance: shape.importance,
             captured_at: clock.now(),
         };

@@ -52,7 +52,7 @@ pub(super) fn film(feed: &Feed<'_>, seed: Seed) -> anyhow::Result<()> {
             Err(error) => return Err(error).context("the camera's picture cannot be encoded"),
         };
         let frame = Frame {
-            bytes: &encoded.annex_b,
+            bytes: encoded.annex_b.into(),
             importance: Importance::key_if(encoded.is_key),
             captured_at,
         };

@@ -33,7 +33,7 @@ impl Feed<'_> {
     /// Sends the frame with this index; `content` will be compared with what comes. A frame for
     /// which there is no room is not sent: that is the ledger's to know. Returns whether the
     /// session is still up.
-    pub(super) fn send(&self, index: usize, frame: &Frame<'_>, content: &[u8]) -> bool {
+    pub(super) fn send(&self, index: usize, frame: &Frame, content: &[u8]) -> bool {
         let payload_bytes = frame.bytes.len() as u64;
         self.ledger
             .on_sending(index, frame.importance, payload_bytes, content);

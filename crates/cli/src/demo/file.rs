@@ -82,7 +82,7 @@ impl VideoFile {
             let len = self.bytes.read(&mut buffer).with_context(cannot_read)?;
             splitter.push(&buffer[..len]);
             while let Some(unit) = splitter.next(len == 0) {
-                if !feed.wait_until(start_at + unit.due) || !send(feed, &unit) {
+                if !feed.wait_until(start_at + unit.due) || !send(feed, unit) {
                     return Ok(());
                 }
                 has_sent = true;
@@ -99,15 +99,15 @@ impl VideoFile {
     }
 }
 
-fn send(feed: &Feed<'_>, unit: &Unit) -> bool {
+fn send(feed: &Feed<'_>, unit: Unit) -> bool {
     let captured_at = feed.clock.now();
     let index = feed.ledger.on_captured(captured_at);
     let frame = Frame {
-        bytes: &unit.bytes,
+        bytes: unit.bytes.into(),
         importance: unit.importance,
         captured_at,
     };
-    feed.send(index, &frame, frame.bytes)
+    feed.send(index, &frame, &frame.bytes)
 }
 
 fn remux(path: &Path) -> anyhow::Result<Child> {

@@ -138,7 +138,7 @@ impl Input {
         clock: &Clock,
         stop: &Stop,
         target: impl Fn() -> DataRate,
-        deliver: impl FnMut(&Unit, Instant) -> bool,
+        deliver: impl FnMut(Unit, Instant) -> bool,
     ) -> anyhow::Result<()> {
         match self.0 {
             Kind::Camera(camera) => run_camera(*camera, clock, stop, target, deliver),
@@ -169,7 +169,7 @@ fn run_camera(
     clock: &Clock,
     stop: &Stop,
     target: impl Fn() -> DataRate,
-    mut deliver: impl FnMut(&Unit, Instant) -> bool,
+    mut deliver: impl FnMut(Unit, Instant) -> bool,
 ) -> anyhow::Result<()> {
     let origin = clock.now();
     while let Some(taken_after) = camera.next_clock() {
@@ -178,7 +178,7 @@ fn run_camera(
             break;
         }
         let unit = camera.take(taken_after, target())?;
-        if !deliver(&unit, taken_at) {
+        if !deliver(unit, taken_at) {
             break;
         }
     }
@@ -190,7 +190,7 @@ impl Stream {
         mut self,
         clock: &Clock,
         stop: &Stop,
-        mut deliver: impl FnMut(&Unit, Instant) -> bool,
+        mut deliver: impl FnMut(Unit, Instant) -> bool,
     ) -> anyhow::Result<()> {
         let mut buffer = vec![0; READ_BYTES];
         let mut waited = Duration::ZERO;
@@ -200,7 +200,7 @@ impl Stream {
                 if !self.release(clock, stop, unit_clock, &mut waited) {
                     return Ok(());
                 }
-                if !deliver(&unit, clock.now()) {
+                if !deliver(unit, clock.now()) {
                     return Ok(());
                 }
             }
@@ -215,7 +215,7 @@ impl Stream {
                 Bytes::End => has_ended = true,
                 Bytes::NoneYet => {
                     if let Some(unit) = self.splitter.flush()
-                        && !deliver(&unit, clock.now())
+                        && !deliver(unit, clock.now())
                     {
                         return Ok(());
                     }

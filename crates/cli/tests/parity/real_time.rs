@@ -196,7 +196,7 @@ impl Ends {
             self.wait_until(due_at);
             let shape = source.produce(due_at, self.sender.target_bitrate());
             let frame = Frame {
-                bytes: &vec![7; shape.bytes as usize],
+                bytes: vec![7; shape.bytes as usize].into(),
                 importance: shape.importance,
                 captured_at: self.clock.now(),
             };

@@ -91,7 +91,7 @@ impl Endpoint {
     }
 
     /// Adds to a frame that has just been queued what the policy says.
-    pub(super) fn protect(&mut self, now: Instant, id: FrameId, frame: &Frame<'_>) {
+    pub(super) fn protect(&mut self, now: Instant, id: FrameId, frame: &Frame) {
         let Some(mut policy) = self.fec_policy.take() else {
             return;
         };

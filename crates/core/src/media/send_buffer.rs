@@ -5,6 +5,7 @@ mod repairs;
 use std::collections::VecDeque;
 
 use anabranch_units::{Duration, Importance, Instant};
+use bytes::Bytes;
 
 use super::{FragmentHeader, Frame, FrameId, MAX_FRAME_BYTES, SendFrameError, Symbol};
 use crate::config::RetransmissionCopies;
@@ -26,14 +27,14 @@ const MAX_SENDS_OF_DISPOSABLE: u8 = 2;
 /// When a key frame is given up though no other has followed.
 const KEY_FRAME_LIFETIME: Duration = Duration::from_secs(5);
 
-/// How many used-up frames' buffers are kept for the next.
+/// How many used-up frames are kept for the next, which takes over their list of fragments.
 const MAX_SPARE_FRAMES: usize = 8;
 
 #[derive(Debug, Default)]
 struct OutgoingFrame {
     importance: Importance,
     captured_at: Instant,
-    bytes: Vec<u8>,
+    bytes: Bytes,
     fragments: Vec<Fragment>,
     unacked_count: u16,
     never_sent_count: u16,
@@ -171,7 +172,7 @@ impl SendBuffer {
     }
 
     /// Takes a frame in and queues its fragments.
-    pub(crate) fn push(&mut self, frame: &Frame<'_>) -> Result<FrameId, SendFrameError> {
+    pub(crate) fn push(&mut self, frame: &Frame) -> Result<FrameId, SendFrameError> {
         let limit = MAX_FRAME_BYTES.min(self.fragment_bytes * usize::from(u16::MAX));
         match frame.bytes.len() {
             0 => return Err(SendFrameError::Empty),
@@ -188,7 +189,7 @@ impl SendBuffer {
         let mut outgoing = self.spare.pop().unwrap_or_default();
         outgoing.importance = frame.importance;
         outgoing.captured_at = frame.captured_at;
-        outgoing.bytes.extend_from_slice(frame.bytes);
+        outgoing.bytes = frame.bytes.clone();
         outgoing.unacked_count = fragment_count;
         outgoing.never_sent_count = fragment_count;
         self.has_disposable |= frame.importance == Importance::Disposable;
@@ -534,7 +535,7 @@ impl SendBuffer {
             self.first.0 += 1;
             self.buffered_bytes -= frame.bytes.len();
             if self.spare.len() < MAX_SPARE_FRAMES {
-                frame.bytes.clear();
+                frame.bytes = Bytes::new();
                 frame.fragments.clear();
                 self.spare.push(frame);
             }

@@ -135,7 +135,7 @@ impl Network {
     pub fn send_frame(&mut self, bytes: usize, importance: Importance) {
         let payload: Vec<u8> = (0..bytes).map(|byte| byte as u8).collect();
         let frame = Frame {
-            bytes: &payload,
+            bytes: payload.into(),
             importance,
             captured_at: self.now,
         };

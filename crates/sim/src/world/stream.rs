@@ -57,10 +57,7 @@ impl<O: Observer> Turn<'_, O> {
             Work::Objects(objects) if !objects.is_active => return,
             Work::Objects(objects) => &mut objects.unwritten_bytes,
         };
-        let zeros = &mut self.buffers.zeros;
-        if zeros.len() < CHUNK_BYTES {
-            zeros.resize(CHUNK_BYTES, 0);
-        }
+        let zeros = self.buffers.zeros(CHUNK_BYTES);
         while *unwritten > 0 {
             let wanted = CHUNK_BYTES.min(usize::try_from(*unwritten).unwrap_or(CHUNK_BYTES));
             // A session that has been closed takes nothing any more.

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use anabranch_core::media::DropReason;
 use anabranch_core::{DatagramMeta, Event, Frame, ReceivedFrame};
 use anabranch_units::{Instant, Seed};
+use bytes::Bytes;
 
 use crate::flow::{Due, Flow, FlowId, Side, Work};
 use crate::network::{Datagram, Network};
@@ -18,9 +19,19 @@ pub(super) struct Buffers {
     /// The datagram being sent or received.
     pub(super) datagram: Vec<u8>,
     /// Zeros: the contents of frames and streams.
-    pub(super) zeros: Vec<u8>,
+    zeros: Bytes,
     /// What a stream's receiver reads.
     pub(super) read: Vec<u8>,
+}
+
+impl Buffers {
+    /// So many zeros.
+    pub(super) fn zeros(&mut self, size: usize) -> Bytes {
+        if self.zeros.len() < size {
+            self.zeros = vec![0; size.next_power_of_two()].into();
+        }
+        self.zeros.slice(..size)
+    }
 }
 
 /// A flow, and what it needs of the world while it is its turn.
@@ -111,12 +122,8 @@ impl<O: Observer> Turn<'_, O> {
         let sender = &mut self.flow.ends[Side::Sender as usize].endpoint;
         let shape = source.produce(now, sender.target_bitrate());
         let size = shape.bytes as usize;
-        let zeros = &mut self.buffers.zeros;
-        if zeros.len() < size {
-            zeros.resize(size, 0);
-        }
         let frame = Frame {
-            bytes: &zeros[..size],
+            bytes: self.buffers.zeros(size),
             importance: shape.importance,
             captured_at: now,
         };

@@ -46,7 +46,7 @@ fn buffer_with(frames: &[(u64, bool)]) -> SendBuffer {
         let captured_at = Instant::from_millis(captured_millis);
         buffer
             .push(&Frame {
-                bytes: &[7; 2500],
+                bytes: vec![7; 2500].into(),
                 importance: Importance::key_if(is_key),
                 captured_at,
             })
@@ -78,7 +78,7 @@ fn a_lost_fragment_is_sent_again_before_sources_and_avoids_its_path() {
     send_all(&mut buffer);
     buffer
         .push(&Frame {
-            bytes: &[1],
+            bytes: vec![1].into(),
             importance: Importance::Reference,
             captured_at: Instant::ZERO,
         })
@@ -178,15 +178,15 @@ fn arq_nothing_older_than_the_deadline_is_kept_but_the_last_key_frame() {
 #[test]
 fn a_callers_mistake_is_told() {
     let mut buffer = buffer_with(&[]);
-    let frame = |bytes| Frame {
-        bytes,
+    let frame = |bytes: Vec<u8>| Frame {
+        bytes: bytes.into(),
         importance: Importance::Reference,
         captured_at: Instant::ZERO,
     };
-    assert_eq!(buffer.push(&frame(&[])), Err(SendFrameError::Empty));
+    assert_eq!(buffer.push(&frame(Vec::new())), Err(SendFrameError::Empty));
     let huge = vec![0; MAX_FRAME_BYTES + 1];
     assert!(matches!(
-        buffer.push(&frame(&huge)),
+        buffer.push(&frame(huge)),
         Err(SendFrameError::TooLarge { .. })
     ));
 }
@@ -213,7 +213,7 @@ fn protected(repairs: u16) -> SendBuffer {
 fn push(buffer: &mut SendBuffer, captured_millis: u64, importance: Importance) {
     let captured_at = Instant::from_millis(captured_millis);
     let frame = Frame {
-        bytes: &[7; 2500],
+        bytes: vec![7; 2500].into(),
         importance,
         captured_at,
     };
@@ -339,7 +339,7 @@ fn a_sliding_window_spans_the_frames_that_are_still_kept() {
 fn a_frame_larger_than_a_window_is_protected_in_blocks() {
     let mut buffer = buffer(true);
     let frame = Frame {
-        bytes: &[7; 300_000],
+        bytes: vec![7; 300_000].into(),
         importance: Importance::Key,
         captured_at: Instant::ZERO,
     };
