@@ -8,11 +8,12 @@ use anabranch_units::Instant;
 use anabranch_video::source::FrameSource;
 
 use crate::application::{Application, Objects};
-use crate::event_queue::Alarm;
+use crate::event_queue::{Alarm, EventQueue};
 use crate::generator::Generator;
 use crate::network::Arrival;
 use crate::observer::FrameEvent;
 use crate::oracle::SharedTruth;
+use crate::parties::{Division, MAX_PARTIES, Party};
 use crate::topology::RouteId;
 
 /// Names a flow of a [`World`](crate::World).
@@ -92,16 +93,16 @@ pub(crate) struct Flow {
     pub(crate) paths: Vec<FlowPath>,
     pub(crate) stop: Option<Instant>,
     pub(crate) source: Work,
-    /// When it begins, while it has not.
-    pub(crate) start_at: Option<Instant>,
+    /// When either end begins, while it has not.
+    pub(crate) start_at: [Option<Instant>; 2],
     /// When its source has a frame, or an object.
     pub(crate) frame_at: Option<Instant>,
     /// When its sender closes the session, from the flow's start on.
     pub(crate) stop_at: Option<Instant>,
     /// Datagrams that come to either end, in the order of their instants.
-    pub(crate) inbox: VecDeque<Arrival>,
-    /// When it is next looked at.
-    pub(crate) alarm: Alarm,
+    pub(crate) inboxes: [VecDeque<Arrival>; 2],
+    /// By party: when it is next looked at.
+    pub(crate) alarms: [Alarm; MAX_PARTIES],
     /// Sender and receiver.
     pub(crate) ends: [End; 2],
     /// When the present session began.
@@ -156,11 +157,46 @@ impl Flows {
 
     /// Whether a flow's scheduler is the oracle.
     pub(crate) fn has_clairvoyant(&self) -> bool {
-        let is_clairvoyant = |entry: &Entry| match entry {
-            Entry::Session(flow) => flow.truth.is_some(),
-            Entry::Generator(_) => false,
-        };
-        self.0.iter().any(is_clairvoyant)
+        self.sessions().any(|flow| flow.truth.is_some())
+    }
+
+    /// Whether what one end does touches the other at once: a session that ends at the receiver
+    /// begins anew at the sender.
+    pub(crate) fn has_successions(&self) -> bool {
+        self.sessions()
+            .any(|flow| matches!(flow.source, Work::Objects(_)))
+    }
+
+    fn sessions(&self) -> impl Iterator<Item = &Flow> {
+        self.0.iter().filter_map(|entry| match entry {
+            Entry::Session(flow) => Some(&**flow),
+            Entry::Generator(_) => None,
+        })
+    }
+
+    /// When a flow next has something to do for a party, on a new agenda.
+    pub(crate) fn plan_all(
+        &mut self,
+        division: Division,
+        agendas: &mut [EventQueue<FlowId>; MAX_PARTIES],
+    ) {
+        for (index, entry) in self.0.iter_mut().enumerate() {
+            let id = FlowId(index as u32);
+            match entry {
+                Entry::Session(flow) => {
+                    flow.alarms = [Alarm::UNSET; MAX_PARTIES];
+                    for party in division.parties() {
+                        flow.plan(id, division, party, &mut agendas[party]);
+                    }
+                }
+                Entry::Generator(generator) => {
+                    let party = division.party_of(Side::Sender);
+                    if let Some(at) = generator.next_at() {
+                        agendas[party].plan(at, id);
+                    }
+                }
+            }
+        }
     }
 
     pub(crate) fn session(&mut self, flow: FlowId) -> Option<&mut Flow> {
@@ -199,9 +235,10 @@ impl IndexMut<usize> for Flows {
 /// What a flow has to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
-    Start,
-    /// The first of the inbox.
-    Arrival,
+    /// An end begins.
+    Start(Side),
+    /// The first of an end's inbox.
+    Arrival(Side),
     /// The source has a frame, or an object.
     Frame,
     /// An endpoint's timer.
@@ -215,32 +252,56 @@ impl Flow {
         &mut self.ends[side as usize]
     }
 
-    /// What is due next, and when; of what is due at one instant, the first of [`Due`].
-    pub(crate) fn next_due(&self) -> Option<(Instant, Due)> {
-        let [sender, receiver] = &self.ends;
+    /// What is due next for the ends of a party, and when; at one instant in the order of [`Due`].
+    pub(crate) fn next_due(&self, division: Division, party: Party) -> Option<(Instant, Due)> {
         let mut next = None;
-        for (at, due) in [
-            (self.start_at, Due::Start),
-            (self.inbox.front().map(|arrival| arrival.at), Due::Arrival),
-            (self.frame_at, Due::Frame),
-            (sender.deadline, Due::Timeout(Side::Sender)),
-            (receiver.deadline, Due::Timeout(Side::Receiver)),
-            (self.stop_at, Due::Stop),
-        ] {
+        let mut offer = |at: Option<Instant>, due| {
             if let Some(at) = at
                 && next.is_none_or(|(earliest, _)| at < earliest)
             {
                 next = Some((at, due));
             }
+        };
+        let sides = [Side::Sender, Side::Receiver];
+        let sides = || {
+            sides
+                .into_iter()
+                .filter(|side| division.party_of(*side) == party)
+        };
+        for side in sides() {
+            offer(self.start_at[side as usize], Due::Start(side));
         }
+        for side in sides() {
+            let first = self.inboxes[side as usize].front();
+            offer(first.map(|arrival| arrival.at), Due::Arrival(side));
+        }
+        let has_sender = division.party_of(Side::Sender) == party;
+        offer(self.frame_at.filter(|_| has_sender), Due::Frame);
+        for side in sides() {
+            offer(self.ends[side as usize].deadline, Due::Timeout(side));
+        }
+        offer(self.stop_at.filter(|_| has_sender), Due::Stop);
         next
+    }
+
+    /// Plans when it is next looked at.
+    pub(crate) fn plan(
+        &mut self,
+        id: FlowId,
+        division: Division,
+        party: Party,
+        agenda: &mut EventQueue<FlowId>,
+    ) {
+        let next_at = self.next_due(division, party).map(|(at, _)| at);
+        self.alarms[party].set(next_at, id, agenda);
     }
 
     /// Puts a datagram where its instant belongs.
     pub(crate) fn receive(&mut self, arrival: Arrival) {
-        let later = self.inbox.iter().rev();
+        let inbox = &mut self.inboxes[arrival.side as usize];
+        let later = inbox.iter().rev();
         let later_count = later.take_while(|other| other.at > arrival.at).count();
-        self.inbox.insert(self.inbox.len() - later_count, arrival);
+        inbox.insert(inbox.len() - later_count, arrival);
     }
 }
 

@@ -15,10 +15,10 @@ mod generator;
 mod network;
 mod observer;
 mod oracle;
+mod parties;
 mod payload;
 mod topology;
 mod trace_hash;
-mod window;
 mod world;
 
 pub use application::{Application, ShortObjects};

@@ -7,10 +7,10 @@ use anabranch_units::{Duration, Ecn, Instant};
 use crate::event_queue::{Alarm, EventQueue};
 use crate::flow::{Direction, FlowId, Side};
 use crate::observer::{Observer, PacketEvent};
+use crate::parties::{Division, MAX_PARTIES, Party, Window};
 use crate::payload::Payload;
 use crate::topology::{LinkId, Route, RouteId};
 use crate::trace_hash::TraceHash;
-use crate::window::Window;
 
 /// Datagrams by what has become of them. What was sent was delivered, dropped, or is in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,10 +76,24 @@ struct Journey {
 struct LinkState {
     link: Link,
     alarm: Alarm,
+    /// Who hears what passes it.
+    party: Party,
     /// Whether a route ends with it.
     is_last: bool,
     /// Whether something has come to it since its alarm was set.
     is_changed: bool,
+}
+
+impl LinkState {
+    /// Plans the next event of this link, at `earliest` or later.
+    fn plan(&mut self, link: LinkId, earliest: Instant, way: &mut Way) {
+        let events = match self.is_last {
+            true => &mut way.deliveries,
+            false => &mut way.relays,
+        };
+        let next_at = self.link.next_at().map(|at| at.max(earliest));
+        self.alarm.set(next_at, link, events);
+    }
 }
 
 /// A packet that is about to enter a link.
@@ -103,6 +117,26 @@ impl Entry {
     }
 }
 
+/// What goes on on the links over which a party hears.
+#[derive(Debug, Default)]
+struct Way {
+    /// What enters a link in this window, in any order.
+    entries: Vec<Entry>,
+    /// When links give packets back with which a route ends.
+    deliveries: EventQueue<LinkId>,
+    /// When the other links give packets back.
+    relays: EventQueue<LinkId>,
+    /// Links with which a route ends and that have changed in this window.
+    changed: Vec<LinkId>,
+}
+
+impl Way {
+    fn enter(&mut self, entry: Entry) {
+        let number = self.entries.len() as u32;
+        self.entries.push(Entry { number, ..entry });
+    }
+}
+
 /// Links and what is on them. It is driven in windows of time: [`Network::deliver`] gives what
 /// arrives in a window, then the flows [`Network::send`], and [`Network::carry`] moves all of it on.
 #[derive(Debug, Default)]
@@ -112,14 +146,9 @@ pub(crate) struct Network {
     journeys: Vec<Journey>,
     /// Indices of journeys that have ended, for packets to come.
     free_journeys: Vec<u32>,
-    /// What enters a link in this window, in any order.
-    entries: Vec<Entry>,
-    /// When links give packets back with which a route ends.
-    deliveries: EventQueue<LinkId>,
-    /// When the other links give packets back.
-    relays: EventQueue<LinkId>,
-    /// Links with which a route ends and that have changed in this window.
-    changed: Vec<LinkId>,
+    division: Division,
+    /// By the party that hears.
+    ways: [Way; MAX_PARTIES],
     counts: PacketCounts,
     data_delivered_count: u64,
     hash: TraceHash,
@@ -130,6 +159,7 @@ impl Network {
         self.links.push(LinkState {
             link,
             alarm: Alarm::UNSET,
+            party: 0,
             is_last: false,
             is_changed: false,
         });
@@ -146,17 +176,51 @@ impl Network {
                 .is_some_and(|link| link.index() < self.links.len()),
             "a link unknown here"
         );
-        for last in [&route.forward, &route.reverse].map(|links| links.last()) {
-            let last = last.expect("routes have links");
-            self.links[last.index()].is_last = true;
-        }
         self.routes.push(route);
         RouteId(u32::try_from(self.routes.len() - 1).expect("fewer than 2^32 routes"))
     }
 
-    /// What is sent arrives no sooner than so long after.
-    pub(crate) fn lookahead(&self) -> Duration {
-        let last = self.links.iter().filter(|state| state.is_last);
+    /// Whether senders and receivers hear of each other over different links, all of whose packets
+    /// have come to the end of their routes when they leave it, or none of them.
+    pub(crate) fn is_divisible(&self) -> bool {
+        let mut roles = vec![None; self.links.len()];
+        let mut is_so = |link: LinkId, role| *roles[link.index()].get_or_insert(role) == role;
+        self.routes.iter().all(|route| {
+            let directions = [&route.forward, &route.reverse].into_iter().enumerate();
+            directions.into_iter().all(|(direction, links)| {
+                let last = links.len() - 1;
+                let mut hops = links.iter().enumerate();
+                hops.all(|(hop, link)| is_so(*link, (direction, hop == last)))
+            })
+        })
+    }
+
+    /// Sees to it that parties of this division can be moved.
+    pub(crate) fn divide(&mut self, division: Division) {
+        self.division = division;
+        for route in &self.routes {
+            let directions = [Direction::Forward, Direction::Reverse];
+            for (links, direction) in [&route.forward, &route.reverse].into_iter().zip(directions) {
+                for link in links {
+                    self.links[link.index()].party = division.that_hears(direction);
+                }
+                let last = links.last().expect("routes have links");
+                self.links[last.index()].is_last = true;
+            }
+        }
+        self.ways = Default::default();
+        for (index, state) in self.links.iter_mut().enumerate() {
+            state.alarm = Alarm::UNSET;
+            let link = LinkId(index as u32);
+            let way = &mut self.ways[state.party];
+            state.plan(link, Instant::ZERO, way);
+        }
+    }
+
+    /// What a party hears was sent at least so long before.
+    pub(crate) fn lookahead(&self, party: Party) -> Duration {
+        let links = self.links.iter();
+        let last = links.filter(|state| state.is_last && state.party == party);
         let delays = last.map(|state| state.link.min_delay());
         delays.min().unwrap_or(Duration::ZERO)
     }
@@ -181,26 +245,36 @@ impl Network {
         self.hash
     }
 
-    /// When something next happens on a link that [`Network::deliver`] has to know.
-    pub(crate) fn next_at(&self) -> Option<Instant> {
-        let events = [self.deliveries.next_at(), self.relays.next_at()];
+    /// When something next happens on a link that moves a party on.
+    pub(crate) fn next_at(&self, party: Party) -> Option<Instant> {
+        let carried = &self.ways[self.division.peer_of(party)];
+        let events = [
+            self.ways[party].deliveries.next_at(),
+            carried.relays.next_at(),
+        ];
         events.into_iter().flatten().min()
     }
 
-    /// Appends to `arrivals` what comes to the end of its route in this window. All of it was sent
-    /// before, as the window is no longer than [`Network::lookahead`].
+    /// Appends to `arrivals` what comes to the end of its route in this window. All of it is known,
+    /// as the window is no longer than [`Network::lookahead`] allows.
     pub(crate) fn deliver(
         &mut self,
         window: Window,
         arrivals: &mut Vec<Arrival>,
         observer: &mut impl Observer,
     ) {
-        while let Some((at, link)) = self.deliveries.pop_before(window.before()) {
+        let Window {
+            party,
+            known_until,
+            before,
+            ..
+        } = window;
+        while let Some((at, link)) = self.ways[party].deliveries.pop_before(before) {
             let state = &mut self.links[link.index()];
             if !state.alarm.ring(at) {
                 continue;
             }
-            while let Some((at, packet)) = state.link.pop_before(window.start, window.before()) {
+            while let Some((at, packet)) = state.link.pop_before(known_until, before) {
                 let journey = &mut self.journeys[packet.id as usize];
                 journey.hop += 1;
                 let PacketEvent {
@@ -208,10 +282,10 @@ impl Network {
                 } = journey.event;
                 let id = packet.id as u32;
                 match self.routes[journey.route.index()].hop(direction, journey.hop) {
-                    Some(next) => self.entries.push(Entry {
+                    Some(next) => self.ways[party].enter(Entry {
                         at,
                         flow,
-                        number: self.entries.len() as u32,
+                        number: 0,
                         id,
                         size_bytes: packet.size_bytes,
                         link: next,
@@ -226,7 +300,7 @@ impl Network {
                     }),
                 }
             }
-            self.settle(link, window.before(), observer);
+            self.settle(link, before, observer);
         }
     }
 
@@ -284,10 +358,10 @@ impl Network {
         self.record(now, Kind::Sent, &event);
         observer.on_sent(now, &event);
         let link = self.routes[route.index()].hop(event.direction, 0);
-        self.entries.push(Entry {
+        self.ways[self.division.that_hears(event.direction)].enter(Entry {
             at: now,
             flow: event.flow,
-            number: self.entries.len() as u32,
+            number: 0,
             id,
             size_bytes: event.size_bytes,
             link: link.expect("routes have links"),
@@ -295,12 +369,13 @@ impl Network {
         });
     }
 
-    /// Moves everything on to the end of the window.
-    pub(crate) fn carry(&mut self, window: Window, observer: &mut impl Observer) {
-        let mut entries = std::mem::take(&mut self.entries);
+    /// Moves what a party has sent on to the end of its window. Who hears it is at `peer_at`.
+    pub(crate) fn carry(&mut self, window: Window, peer_at: Instant, observer: &mut impl Observer) {
+        let way = self.division.peer_of(window.party);
+        let mut entries = std::mem::take(&mut self.ways[way].entries);
         entries.sort_unstable_by_key(Entry::order);
         for entry in entries.drain(..) {
-            self.relay(entry.at + Duration::from_nanos(1), observer);
+            self.relay(way, entry.at + Duration::from_nanos(1), observer);
             let packet = Packet {
                 payload: Vec::new(),
                 size_bytes: entry.size_bytes,
@@ -311,17 +386,17 @@ impl Network {
             };
             self.push(entry.at, entry.link, packet, observer);
         }
-        self.entries = entries;
-        self.relay(window.before(), observer);
-        while let Some(link) = self.changed.pop() {
+        self.ways[way].entries = entries;
+        self.relay(way, window.before, observer);
+        while let Some(link) = self.ways[way].changed.pop() {
             self.links[link.index()].is_changed = false;
-            self.settle(link, window.resumed_at(), observer);
+            self.settle(link, peer_at, observer);
         }
     }
 
-    /// Links give to the next ones what leaves them before `before`.
-    fn relay(&mut self, before: Instant, observer: &mut impl Observer) {
-        while let Some((at, link)) = self.relays.pop_before(before) {
+    /// Links of a way give to the next ones what leaves them before `before`.
+    fn relay(&mut self, way: Party, before: Instant, observer: &mut impl Observer) {
+        while let Some((at, link)) = self.ways[way].relays.pop_before(before) {
             if !self.links[link.index()].alarm.ring(at) {
                 continue;
             }
@@ -381,7 +456,7 @@ impl Network {
         if !state.is_last {
             self.settle(link, now, observer);
         } else if !std::mem::replace(&mut state.is_changed, true) {
-            self.changed.push(link);
+            self.ways[state.party].changed.push(link);
         }
         if let Err(dropped) = result {
             self.lose(link, &dropped, observer);
@@ -394,12 +469,8 @@ impl Network {
             self.lose(link, &dropped, observer);
         }
         let state = &mut self.links[link.index()];
-        let events = match state.is_last {
-            true => &mut self.deliveries,
-            false => &mut self.relays,
-        };
-        let next_at = state.link.next_at().map(|at| at.max(earliest));
-        state.alarm.set(next_at, link, events);
+        let way = &mut self.ways[state.party];
+        state.plan(link, earliest, way);
     }
 
     fn lose(&mut self, link: LinkId, dropped: &Dropped, observer: &mut impl Observer) {
@@ -496,6 +567,7 @@ mod tests {
             let reverse = vec![first];
             network.add_route(Route { forward, reverse })
         });
+        network.divide(Division::Together);
         (network, routes)
     }
 
@@ -533,16 +605,25 @@ mod tests {
 
     fn send(network: &mut Network, now: Instant, datagram: Datagram<'_>) {
         network.send(now, datagram, &mut ());
-        network.carry(Window::of(now, Duration::ZERO, now), &mut ());
+        network.carry(instant(now), now, &mut ());
+    }
+
+    /// A window of one instant.
+    fn instant(now: Instant) -> Window {
+        Window {
+            party: 0,
+            known_until: now,
+            before: now + Duration::from_nanos(1),
+            reached: now,
+        }
     }
 
     /// Lets everything happen up to `until`. When datagrams arrived, and their sizes.
     fn run(network: &mut Network, until: Instant) -> Vec<(Instant, u32)> {
         let mut arrivals = Vec::new();
-        while let Some(start) = network.next_at().filter(|at| *at <= until) {
-            let window = Window::of(start, network.lookahead(), until);
-            network.deliver(window, &mut arrivals, &mut ());
-            network.carry(window, &mut ());
+        while let Some(now) = network.next_at(0).filter(|at| *at <= until) {
+            network.deliver(instant(now), &mut arrivals, &mut ());
+            network.carry(instant(now), now, &mut ());
         }
         let mut buffer = Vec::new();
         let mut read = |arrival: &Arrival| {

@@ -16,9 +16,9 @@ use crate::generator::{Generator, GeneratorConfig, GeneratorConfigError};
 use crate::network::{Arrival, Datagram, Network, PacketCounts};
 use crate::observer::{Observer, PacketEvent};
 use crate::oracle::{self, SharedTruth};
+use crate::parties::{Division, MAX_PARTIES, Progress, Window};
 use crate::topology::{LinkId, Route, RouteId};
 use crate::trace_hash::TraceHash;
-use crate::window::Window;
 
 /// Links, routes over them, and flows that use these, in virtual time.
 ///
@@ -29,11 +29,12 @@ use crate::window::Window;
 pub struct World {
     seed: Seed,
     now: Instant,
-    /// When flows have something to do.
-    agenda: EventQueue<FlowId>,
+    progress: Progress,
+    /// By party: when flows have something to do.
+    agendas: [EventQueue<FlowId>; MAX_PARTIES],
+    /// Whether something has been added, so that the parties may have to be other ones.
+    is_changed: bool,
     network: Network,
-    /// How long a window may be.
-    lookahead: Duration,
     flows: Flows,
     arrivals: Vec<Arrival>,
     buffers: Buffers,
@@ -76,9 +77,10 @@ impl World {
         World {
             seed,
             now: Instant::ZERO,
-            agenda: EventQueue::default(),
+            progress: Progress::default(),
+            agendas: Default::default(),
+            is_changed: false,
             network: Network::default(),
-            lookahead: Duration::ZERO,
             flows: Flows::default(),
             arrivals: Vec::new(),
             buffers: Buffers::default(),
@@ -111,9 +113,8 @@ impl World {
                 return Err(WorldError::RouteLength { link_count });
             }
         }
-        let route = self.network.add_route(Route { forward, reverse });
-        self.lookahead = self.network.lookahead();
-        Ok(route)
+        self.is_changed = true;
+        Ok(self.network.add_route(Route { forward, reverse }))
     }
 
     /// Adds a flow.
@@ -169,17 +170,16 @@ impl World {
                 .endpoint
                 .set_scheduler(scheduler);
         }
-        let mut alarm = Alarm::UNSET;
-        alarm.set(Some(start), flow_id, &mut self.agenda);
+        self.is_changed = true;
         self.flows.push(Flow {
             paths,
             stop,
             source: Work::new(source, configs, flow_seed),
-            start_at: Some(start),
+            start_at: [Some(start); 2],
             frame_at: None,
             stop_at: None,
-            inbox: VecDeque::new(),
-            alarm,
+            inboxes: Default::default(),
+            alarms: [Alarm::UNSET; MAX_PARTIES],
             ends,
             session: 0,
             began_at: start,
@@ -202,43 +202,82 @@ impl World {
         assert!(config.start >= self.now, "flows start now or later");
         let flow_id = self.flows.next_id();
         let seed = self.seed.derive(&format!("flow/{}/generator", flow_id.0));
-        let generator = Generator::new(config, seed);
-        if let Some(at) = generator.next_at() {
-            self.agenda.plan(at, flow_id);
-        }
-        self.flows.push_generator(generator);
+        self.is_changed = true;
+        self.flows.push_generator(Generator::new(config, seed));
         Ok(flow_id)
     }
 
     /// Lets everything happen that is due by `until`, that instant included. The observer hears of
-    /// what happens to one flow in the order of time, and of flows by turns.
+    /// what happens to one end of a flow in the order of time, and of ends and flows by turns, but
+    /// never of an effect before its cause.
     pub fn run_until(&mut self, until: Instant, observer: &mut impl Observer) {
-        let lookahead = match self.flows.has_clairvoyant() {
-            // They look at links as they are at the very instant.
-            true => Duration::ZERO,
-            false => self.lookahead,
-        };
-        while let Some(start) = self.next_at().filter(|at| *at <= until) {
-            debug_assert!(start >= self.now, "time does not go back");
-            let window = Window::of(start, lookahead, until);
-            self.network.deliver(window, &mut self.arrivals, observer);
-            self.hand_out(observer);
-            while let Some((at, flow)) = self.agenda.pop_before(window.before()) {
-                self.give_turn(at, flow, window, observer);
-            }
-            self.network.carry(window, observer);
-            self.now = window.resumed_at();
+        if std::mem::take(&mut self.is_changed) {
+            self.divide();
         }
+        while let Some(next_at) = self.next_at().filter(|at| *at <= until) {
+            self.progress.skip_to(next_at);
+            for party in self.progress.division.parties() {
+                if let Some(window) = self.progress.advance(party, until) {
+                    self.move_on(window, observer);
+                }
+            }
+        }
+        self.progress.set(until);
         self.now = until;
     }
 
+    /// Finds out who can be moved together, and how far at a time.
+    fn divide(&mut self) {
+        let is_divisible = self.network.is_divisible() && !self.flows.has_successions();
+        // Who is clairvoyant looks at links as they are at the very instant.
+        let is_clairvoyant = self.flows.has_clairvoyant();
+        let division = match is_divisible && !is_clairvoyant {
+            true => Division::BySide,
+            false => Division::Together,
+        };
+        self.set_division(division);
+        let has_lookahead = self.progress.lookahead.iter().any(|span| !span.is_zero());
+        if is_clairvoyant {
+            self.progress.lookahead = [Duration::ZERO; MAX_PARTIES];
+        } else if !has_lookahead {
+            self.set_division(Division::Together);
+        }
+        self.agendas = Default::default();
+        self.flows
+            .plan_all(self.progress.division, &mut self.agendas);
+    }
+
+    fn set_division(&mut self, division: Division) {
+        self.network.divide(division);
+        self.progress.division = division;
+        for party in division.parties() {
+            self.progress.lookahead[party] = self.network.lookahead(party);
+        }
+    }
+
     fn next_at(&self) -> Option<Instant> {
-        let events = [self.agenda.next_at(), self.network.next_at()];
-        events.into_iter().flatten().min()
+        let parties = self.progress.division.parties();
+        let events = parties.flat_map(|party| {
+            let events = [self.agendas[party].next_at(), self.network.next_at(party)];
+            events.into_iter().flatten()
+        });
+        events.min()
+    }
+
+    /// Moves a party to the end of its window.
+    fn move_on(&mut self, window: Window, observer: &mut impl Observer) {
+        let party = window.party;
+        self.network.deliver(window, &mut self.arrivals, observer);
+        self.hand_out(window, observer);
+        while let Some((at, flow)) = self.agendas[party].pop_before(window.before) {
+            self.give_turn(at, flow, window, observer);
+        }
+        let peer_at = self.progress.reached(self.progress.division.peer_of(party));
+        self.network.carry(window, peer_at, observer);
     }
 
     /// Puts what arrives in a window before those who will read it.
-    fn hand_out(&mut self, observer: &mut impl Observer) {
+    fn hand_out(&mut self, window: Window, observer: &mut impl Observer) {
         for arrival in self.arrivals.drain(..) {
             let Some(flow) = self.flows.session(arrival.flow) else {
                 let bytes = &mut self.buffers.datagram;
@@ -246,8 +285,8 @@ impl World {
                 continue;
             };
             flow.receive(arrival);
-            flow.alarm
-                .set(Some(arrival.at), arrival.flow, &mut self.agenda);
+            let agenda = &mut self.agendas[window.party];
+            flow.alarms[window.party].set(Some(arrival.at), arrival.flow, agenda);
         }
     }
 
@@ -262,12 +301,14 @@ impl World {
         if !self.flows.is_session(flow_id) {
             return self.generate(flow_id, window, observer);
         }
+        let division = self.progress.division;
         let flow = &mut self.flows[flow_id.index()];
-        if !flow.alarm.ring(at) {
+        if !flow.alarms[window.party].ring(at) {
             return;
         }
-        let mut turn = Turn {
+        let turn = Turn {
             seed: self.seed,
+            division,
             window,
             now: at,
             flow_id,
@@ -276,8 +317,9 @@ impl World {
             buffers: &mut self.buffers,
             observer,
         };
-        let next_at = turn.run();
-        flow.alarm.set(next_at, flow_id, &mut self.agenda);
+        turn.run();
+        let agenda = &mut self.agendas[window.party];
+        flow.plan(flow_id, division, window.party, agenda);
     }
 
     /// Lets a generator send what it sends in the window.
@@ -286,8 +328,8 @@ impl World {
             return;
         };
         while let Some(at) = generator.next_at() {
-            if at >= window.before() {
-                return self.agenda.plan(at, flow);
+            if at >= window.before {
+                return self.agendas[window.party].plan(at, flow);
             }
             let datagram = Datagram {
                 event: PacketEvent {

@@ -11,7 +11,7 @@ use crate::flow::{Due, Flow, FlowId, Side, Work};
 use crate::network::{Datagram, Network};
 use crate::observer::{FragmentId, FrameEvent, FrameOutcome, Observer, PacketEvent};
 use crate::oracle;
-use crate::window::Window;
+use crate::parties::{Division, Window};
 
 /// Bytes that all flows use in turn.
 #[derive(Debug, Default)]
@@ -38,6 +38,7 @@ impl Buffers {
 pub(super) struct Turn<'a, O> {
     /// The world's.
     pub(super) seed: Seed,
+    pub(super) division: Division,
     pub(super) window: Window,
     /// How far this flow is.
     pub(super) now: Instant,
@@ -49,17 +50,17 @@ pub(super) struct Turn<'a, O> {
 }
 
 impl<O: Observer> Turn<'_, O> {
-    /// Does all that is due in the window. When something is due after it.
-    pub(super) fn run(&mut self) -> Option<Instant> {
-        while let Some((at, due)) = self.flow.next_due() {
-            if at >= self.window.before() {
-                return Some(at);
-            }
+    /// Does all that is due in the window for the ends of its party.
+    pub(super) fn run(mut self) {
+        let Window { party, before, .. } = self.window;
+        while let Some((at, due)) = self.flow.next_due(self.division, party)
+            && at < before
+        {
             debug_assert!(at >= self.now, "time does not go back");
             self.now = at;
             match due {
-                Due::Start => self.start(),
-                Due::Arrival => self.take_arrival(),
+                Due::Start(side) => self.start(side),
+                Due::Arrival(side) => self.take_arrival(side),
                 Due::Frame => self.take_frame(),
                 Due::Timeout(side) => {
                     self.flow.end(side).endpoint.handle_timeout(at);
@@ -72,27 +73,27 @@ impl<O: Observer> Turn<'_, O> {
                 }
             }
         }
-        None
     }
 
-    fn start(&mut self) {
+    fn start(&mut self, side: Side) {
         let now = self.now;
-        self.flow.start_at = None;
-        self.flow.stop_at = self.flow.stop.map(|stop| stop.max(now));
-        let first_at = match &mut self.flow.source {
-            Work::Frames(source) => source.next_at(),
-            Work::Objects(objects) => Some(objects.first_at(now)),
-            Work::Bytes(_) => None,
-        };
-        self.flow.frame_at = first_at.map(|at| at.max(now));
-        self.write_stream();
-        self.serve(Side::Sender);
-        self.serve(Side::Receiver);
+        self.flow.start_at[side as usize] = None;
+        if side == Side::Sender {
+            self.flow.stop_at = self.flow.stop.map(|stop| stop.max(now));
+            let first_at = match &mut self.flow.source {
+                Work::Frames(source) => source.next_at(),
+                Work::Objects(objects) => Some(objects.first_at(now)),
+                Work::Bytes(_) => None,
+            };
+            self.flow.frame_at = first_at.map(|at| at.max(now));
+            self.write_stream();
+        }
+        self.serve(side);
     }
 
-    /// The first datagram of the inbox is for an endpoint.
-    fn take_arrival(&mut self) {
-        let Some(arrival) = self.flow.inbox.pop_front() else {
+    /// An endpoint reads the first datagram of its inbox.
+    fn take_arrival(&mut self, side: Side) {
+        let Some(arrival) = self.flow.inboxes[side as usize].pop_front() else {
             return;
         };
         let bytes = &mut self.buffers.datagram;
@@ -105,9 +106,9 @@ impl<O: Observer> Turn<'_, O> {
             received_at: self.now,
             ecn: arrival.ecn,
         };
-        let endpoint = &mut self.flow.end(arrival.side).endpoint;
+        let endpoint = &mut self.flow.end(side).endpoint;
         endpoint.handle_datagram(self.now, meta, bytes);
-        self.serve(arrival.side);
+        self.serve(side);
     }
 
     fn take_frame(&mut self) {
@@ -203,7 +204,7 @@ impl<O: Observer> Turn<'_, O> {
         let Some(truth) = &self.flow.truth else {
             return;
         };
-        self.network.carry(self.window, self.observer);
+        self.network.carry(self.window, self.now, self.observer);
         let routes = self.flow.paths.iter().map(|path| path.route);
         let direction = Side::Sender.direction();
         let forecast = |route| self.network.forecast(self.now, route, direction);

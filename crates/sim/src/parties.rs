@@ -1,0 +1,185 @@
+//! Who is moved on together, and how far at a time.
+//!
+//! What is sent takes a while to arrive. So those who send can be moved through that while, each on
+//! its own with its state in the processor's caches, before anybody hears of it; the result is that
+//! of moving from event to event (conservative synchronisation: Chandy & Misra 1979).
+
+use anabranch_units::{Duration, Instant};
+
+use crate::flow::{Direction, Side};
+
+/// How the ends of flows are divided into parties, each of which is at one instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Division {
+    /// Not at all.
+    #[default]
+    Together,
+    /// Senders and receivers: they hear of each other over different links only, so that either
+    /// can be moved through as long as a packet and its answer take.
+    BySide,
+}
+
+/// A [`Division`]'s parties by number.
+pub(crate) type Party = usize;
+
+/// How many there are at most.
+pub(crate) const MAX_PARTIES: usize = 2;
+
+impl Division {
+    /// All parties, in the order in which they are moved.
+    pub(crate) fn parties(self) -> core::ops::Range<Party> {
+        match self {
+            Division::Together => 0..1,
+            Division::BySide => 0..2,
+        }
+    }
+
+    /// Where such ends belong.
+    pub(crate) fn party_of(self, side: Side) -> Party {
+        match self {
+            Division::Together => 0,
+            Division::BySide => side as usize,
+        }
+    }
+
+    /// Who hears what goes this way.
+    pub(crate) fn that_hears(self, direction: Direction) -> Party {
+        self.party_of(Side::that_hears(direction))
+    }
+
+    /// Whom this party hears, and who hears it.
+    pub(crate) fn peer_of(self, party: Party) -> Party {
+        match self {
+            Division::Together => party,
+            Division::BySide => 1 - party,
+        }
+    }
+}
+
+/// What is due next for a party, before its peer sends anything that could arrive: all from its
+/// present instant up to `before`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// Who is moved.
+    pub(crate) party: Party,
+    /// How far its peer has been moved: what was sent before is known.
+    pub(crate) known_until: Instant,
+    /// The first instant after the window.
+    pub(crate) before: Instant,
+    /// Where the party is after it. Without lookahead there may be more to do at the same instant.
+    pub(crate) reached: Instant,
+}
+
+/// How far the parties are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Progress {
+    pub(crate) division: Division,
+    /// By party: what it hears was sent at least so long before.
+    pub(crate) lookahead: [Duration; MAX_PARTIES],
+    /// By party: everything before has happened.
+    reached: [Instant; MAX_PARTIES],
+}
+
+/// Instants are whole.
+const TICK: Duration = Duration::from_nanos(1);
+
+impl Progress {
+    /// Nothing happens to anybody before `at`.
+    pub(crate) fn skip_to(&mut self, at: Instant) {
+        for reached in &mut self.reached {
+            *reached = at.max(*reached);
+        }
+    }
+
+    /// All are at `at`.
+    pub(crate) fn set(&mut self, at: Instant) {
+        self.reached = [at; MAX_PARTIES];
+    }
+
+    /// How far a party is.
+    pub(crate) fn reached(&self, party: Party) -> Instant {
+        self.reached[party]
+    }
+
+    /// Moves a party on as far as it can be, but not beyond `until`. `None`: it cannot.
+    pub(crate) fn advance(&mut self, party: Party, until: Instant) -> Option<Window> {
+        let known_until = self.reached[self.division.peer_of(party)];
+        let lookahead = self.lookahead[party];
+        let is_instant = self.division == Division::Together && lookahead.is_zero();
+        let horizon = match is_instant {
+            true => known_until + TICK,
+            false => known_until + lookahead,
+        };
+        let before = horizon.min(until + TICK);
+        let start = self.reached[party];
+        if before <= start {
+            return None;
+        }
+        let reached = if is_instant { start } else { before };
+        self.reached[party] = reached;
+        Some(Window {
+            party,
+            known_until,
+            before,
+            reached,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNTIL: Instant = Instant::from_nanos(1_000);
+
+    fn progress(division: Division, lookahead: [u64; 2]) -> Progress {
+        let mut progress = Progress {
+            division,
+            lookahead: lookahead.map(Duration::from_nanos),
+            ..Progress::default()
+        };
+        progress.skip_to(Instant::from_nanos(100));
+        progress
+    }
+
+    /// Ends of the windows of both parties by turns, nothing where one cannot be moved.
+    fn ends(progress: &mut Progress, rounds: usize) -> Vec<Option<u64>> {
+        let parties = || progress.division.parties();
+        let turns: Vec<Party> = (0..rounds).flat_map(|_| parties()).collect();
+        turns
+            .into_iter()
+            .map(|party| progress.advance(party, UNTIL))
+            .map(|window| window.map(|window| window.before.as_nanos()))
+            .collect()
+    }
+
+    #[test]
+    fn together_a_window_is_as_long_as_the_lookahead() {
+        let mut progress = progress(Division::Together, [20, 0]);
+        assert_eq!(ends(&mut progress, 2), [Some(120), Some(140)]);
+        progress.set(Instant::from_nanos(990));
+        assert_eq!(ends(&mut progress, 2), [Some(1_001), None]);
+    }
+
+    #[test]
+    fn without_lookahead_an_instant_is_repeated() {
+        let mut progress = progress(Division::Together, [0, 0]);
+        assert_eq!(ends(&mut progress, 2), [Some(101), Some(101)]);
+        progress.skip_to(Instant::from_nanos(150));
+        assert_eq!(ends(&mut progress, 1), [Some(151)]);
+    }
+
+    #[test]
+    fn by_side_a_window_is_as_long_as_there_and_back() {
+        let mut progress = progress(Division::BySide, [20, 30]);
+        let expected = [120, 150, 170, 200, 220].map(Some);
+        assert_eq!(ends(&mut progress, 3)[..5], expected);
+    }
+
+    #[test]
+    fn delay_in_one_direction_is_enough() {
+        let mut progress = progress(Division::BySide, [0, 30]);
+        let expected = [None, Some(130), Some(130), Some(160), Some(160)];
+        assert_eq!(ends(&mut progress, 3)[..5], expected);
+    }
+}
