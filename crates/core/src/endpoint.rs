@@ -243,8 +243,15 @@ impl Endpoint {
         };
         let controller = congestion::build(&self.config.controller, &controller)
             .expect("the controller's name was checked when the endpoint was made");
-        self.paths
-            .push(Path::new(id, now, &self.config, options, controller));
+        let has_fec = self.fec_policy.is_some();
+        self.paths.push(Path::new(
+            id,
+            now,
+            &self.config,
+            options,
+            controller,
+            has_fec,
+        ));
         self.meet_meter(now, options.is_metered);
         if let Some(stream) = &mut self.stream {
             stream.add_path();
