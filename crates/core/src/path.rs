@@ -44,51 +44,59 @@ impl Default for PathOptions {
     }
 }
 
+/// The fields lie in memory as they are declared, and what the same calls need lies together: among
+/// a thousand flows, each line of the cache that a packet needs has to come from memory.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Path {
-    pub(crate) id: PathId,
-    options: PathOptions,
-    pub(crate) controller: Box<dyn CongestionController>,
+    // Whether and when anything is to leave: for every call.
     control: ControlParameters,
-    pacer: Pacer,
-    pub(crate) recovery: Recovery,
     pub(crate) liveness: Liveness,
-    pub(crate) arrivals: Arrivals,
-    pub(crate) schedule: ScheduleExchange,
+    pacer: Pacer,
     bound: Bound,
+    pub(crate) controller: Box<dyn CongestionController>,
+    padding_at: Instant,
+    pub(crate) id: PathId,
     /// Whether the window has kept a packet back since the last report.
     pub(crate) is_window_limited: bool,
-    /// When a report last opened the window that had been full.
-    window_open_since: Instant,
     /// Whether the receiver acknowledges as the stream's order suggests, unless it is told a
     /// schedule.
     acks_follow_stream: bool,
-    padding_at: Instant,
-    /// The path challenge that is to leave, and the one that waits for its answer.
-    pub(crate) challenge: Option<u64>,
-    pub(crate) expected_response: Option<u64>,
-    /// The token to be echoed.
-    pub(crate) response: Option<u64>,
-    /// Whether the peer is to be told that this path is in doubt, or no longer.
-    pub(crate) status_to_tell: Option<bool>,
-    /// When the peer was last told so.
-    pub(crate) doubt_told_at: Instant,
-    /// The doubted path whose report is to be repeated on this one.
-    pub(crate) report_elsewhere: Option<PathId>,
     /// Whether the close is to be said on this path.
     pub(crate) says_close: bool,
-    /// When the peer last made a report on this path, by its clock.
-    pub(crate) last_reported_at: Instant,
-    /// Until when the peer doubts that its path's feedback comes through.
-    pub(crate) doubted_until: Instant,
-    /// When anything last arrived on this path.
-    pub(crate) last_heard_at: Instant,
+    /// Whether the peer is to be told that this path is in doubt, or no longer.
+    pub(crate) status_to_tell: Option<bool>,
+    /// The doubted path whose report is to be repeated on this one.
+    pub(crate) report_elsewhere: Option<PathId>,
+    /// The token to be echoed.
+    pub(crate) response: Option<u64>,
+    /// The path challenge that is to leave.
+    pub(crate) challenge: Option<u64>,
+    // For packets that leave, and reports on them.
+    pub(crate) recovery: Recovery,
     /// When a tracked packet last left.
     pub(crate) last_sent_at: Instant,
+    /// When a report last opened the window that had been full.
+    window_open_since: Instant,
+    pub(crate) schedule: ScheduleExchange,
+    /// When the peer last made a report on this path, by its clock.
+    pub(crate) last_reported_at: Instant,
     loss_ratio: f64,
     /// What only forward error correction asks for: kept if the session has it.
     fates: Option<Box<Fates>>,
+    options: PathOptions,
+    /// The path challenge that waits for its answer.
+    pub(crate) expected_response: Option<u64>,
+    /// When the peer was last told that the path is in doubt.
+    pub(crate) doubt_told_at: Instant,
+    /// Those of packets that arrive come last.
     pub(crate) counters: PathCounters,
+    // For packets that arrive.
+    /// When anything last arrived on this path.
+    pub(crate) last_heard_at: Instant,
+    /// Until when the peer doubts that its path's feedback comes through.
+    pub(crate) doubted_until: Instant,
+    pub(crate) arrivals: Arrivals,
 }
 
 /// Telling the peer when to report: repeated with every packet until one that told it has arrived.
@@ -98,6 +106,8 @@ pub(crate) struct ScheduleExchange {
     /// The first packet that told `wanted`; `None` until one has left.
     told_since: Option<u64>,
     is_known: bool,
+    /// The controller has no say in it.
+    is_fixed: bool,
 }
 
 impl ScheduleExchange {
@@ -106,6 +116,7 @@ impl ScheduleExchange {
             wanted,
             told_since: None,
             is_known: false,
+            is_fixed: false,
         }
     }
 
@@ -176,10 +187,11 @@ impl Path {
         recovery.set_max_feedback_delay(wanted.longest_delay());
         let is_stream = config.kind == SessionKind::Stream;
         let acks_follow_stream = is_stream && config.feedback.is_none();
-        let schedule = match acks_follow_stream && wanted.interval.is_none() {
+        let mut schedule = match acks_follow_stream && wanted.interval.is_none() {
             true => ScheduleExchange::known(wanted),
             false => ScheduleExchange::new(wanted),
         };
+        schedule.is_fixed = config.feedback.is_some();
         Path {
             id,
             options,
@@ -428,7 +440,6 @@ impl Path {
         digest: &Digest,
         session: &SessionView,
         views: &[PathView],
-        is_schedule_fixed: bool,
     ) {
         for packet in &digest.acked {
             self.schedule.on_acked(packet.sent.packet_number);
@@ -452,7 +463,7 @@ impl Path {
             self.pacer
                 .forget_old_rate(now, rtt.smoothed(), self.control.pacing_rate);
         }
-        if !is_schedule_fixed {
+        if !self.schedule.is_fixed {
             let wanted = self.controller.feedback_schedule();
             if self.acks_follow_stream && wanted.interval.is_none() {
                 return;

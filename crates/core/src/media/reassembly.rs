@@ -62,7 +62,9 @@ struct IncomingFrame {
     missing_count: u16,
 }
 
+/// What every fragment needs comes first, and lies so.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Reassembly {
     slots: VecDeque<Slot>,
     first: FrameId,
