@@ -8,10 +8,30 @@ use crate::recovery::LossDetection;
 use crate::scheduler::UnknownScheduler;
 
 /// The set-up of an endpoint. Both ends may differ in everything but `kind` and `overhead_bytes`.
+///
+/// The fields lie in memory as they are declared: what every packet asks for comes first.
 #[derive(Clone, Debug, PartialEq)]
+#[repr(C)]
 pub struct Config {
     /// What the session carries.
     pub kind: SessionKind,
+    /// When useless bytes are sent.
+    pub padding: PaddingPolicy,
+    /// When packets count as lost.
+    pub loss_detection: LossDetection,
+    /// Whether packets may leave with an ECT codepoint, if the controller reacts to marks.
+    pub is_ecn_capable: bool,
+    /// Bytes that the driver and the network add to each datagram: IP, UDP, packet protection.
+    pub overhead_bytes: u32,
+    /// The useless bytes in a packet of them; `None`: as many as in a full fragment.
+    pub padding_bytes: Option<u16>,
+    /// The most payload bytes in a fragment or segment. With the headers it must fit the smallest
+    /// path's largest packet.
+    pub fragment_bytes: u16,
+    /// The media session.
+    pub media: MediaConfig,
+    /// The stream session.
+    pub stream: StreamConfig,
     /// Name of every path's congestion controller, from [`crate::congestion::CONTROLLERS`], with
     /// its options behind it if any are set: `cubic:hystart=classic`.
     pub controller: String,
@@ -26,27 +46,10 @@ pub struct Config {
     pub max_rate: Option<DataRate>,
     /// The window that a path starts with, in packets.
     pub initial_window_packets: u32,
-    /// Whether packets may leave with an ECT codepoint, if the controller reacts to marks.
-    pub is_ecn_capable: bool,
     /// The rate of the controller `fixed`.
     pub fixed_rate: DataRate,
-    /// When packets count as lost.
-    pub loss_detection: LossDetection,
-    /// When useless bytes are sent.
-    pub padding: PaddingPolicy,
-    /// The useless bytes in a packet of them; `None`: as many as in a full fragment.
-    pub padding_bytes: Option<u16>,
     /// When the peer shall report, if not as the controller asks.
     pub feedback: Option<FeedbackSchedule>,
-    /// Bytes that the driver and the network add to each datagram: IP, UDP, packet protection.
-    pub overhead_bytes: u32,
-    /// The most payload bytes in a fragment or segment. With the headers it must fit the smallest
-    /// path's largest packet.
-    pub fragment_bytes: u16,
-    /// The media session.
-    pub media: MediaConfig,
-    /// The stream session.
-    pub stream: StreamConfig,
 }
 
 impl Default for Config {
@@ -127,12 +130,11 @@ impl Default for StreamConfig {
 
 /// The set-up of the media session.
 #[derive(Clone, Debug, PartialEq)]
+#[repr(C)]
 pub struct MediaConfig {
     /// From a frame's capture until the sender gives it up; key frames have none (Zhang & Lei §4.2:
     /// 500 ms).
     pub deadline: Duration,
-    /// How long the receiver waits for the rest of a frame that is not a key frame.
-    pub reassembly_wait: Duration,
     /// The encoder's share of the paths' estimated bandwidth, 0 to 1.
     pub target_fraction: f64,
     /// What the encoder is asked for on account of each usable path at the least (Zhang & Lei's
@@ -140,6 +142,8 @@ pub struct MediaConfig {
     pub path_target_min: DataRate,
     /// What the source can produce.
     pub source: SourceLimits,
+    /// How long the receiver waits for the rest of a frame that is not a key frame.
+    pub reassembly_wait: Duration,
     /// Name of the policy of forward error correction, from [`crate::fec::FEC_POLICIES`], with its
     /// options behind it if any are set: `fixed:overhead=0.25`. Only senders need one.
     pub fec: String,

@@ -1,13 +1,29 @@
 //! What an endpoint has counted.
 
 /// Counts of one path, since it was added. Bytes are on the wire.
+///
+/// The fields lie in memory as they are declared: first what packets that leave change, then what
+/// is rare, then what packets that arrive change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct PathCounters {
     /// Tracked packets sent: media, padding and challenges.
     pub sent_packets: u64,
     /// Their bytes.
     pub sent_bytes: u64,
-    /// Fragments and segments sent again, among them.
+    /// Padding packets, among the sent.
+    pub padding_packets: u64,
+    /// Their bytes.
+    pub padding_bytes: u64,
+    /// Packets that the peer has acknowledged.
+    pub acked_packets: u64,
+    /// Packets that the peer has received with the mark Congestion Experienced.
+    pub marked_packets: u64,
+    /// Packets declared lost.
+    pub lost_packets: u64,
+    /// Packets declared lost that arrived after all.
+    pub spurious_losses: u64,
+    /// Fragments and segments sent again, among the sent.
     pub retransmitted_packets: u64,
     /// Their bytes.
     pub retransmitted_bytes: u64,
@@ -15,24 +31,10 @@ pub struct PathCounters {
     pub repair_packets: u64,
     /// Their bytes.
     pub repair_bytes: u64,
-    /// Padding packets, among the sent.
-    pub padding_packets: u64,
-    /// Their bytes.
-    pub padding_bytes: u64,
-    /// Untracked packets sent: feedback and answers.
-    pub control_packets: u64,
-    /// Their bytes.
-    pub control_bytes: u64,
-    /// Packets declared lost.
-    pub lost_packets: u64,
     /// Expiries of a stream's retransmission timer.
     pub retransmission_timeouts: u64,
-    /// Packets declared lost that arrived after all.
-    pub spurious_losses: u64,
-    /// Packets that the peer has acknowledged.
-    pub acked_packets: u64,
-    /// Packets that the peer has received with the mark Congestion Experienced.
-    pub marked_packets: u64,
+    /// Tracked packets received twice.
+    pub duplicate_packets: u64,
     /// Packets received, tracked or not.
     pub received_packets: u64,
     /// Their bytes.
@@ -42,8 +44,10 @@ pub struct PathCounters {
     pub received_media_packets: u64,
     /// Bytes of payload in them, headers not counted.
     pub received_media_bytes: u64,
-    /// Tracked packets received twice.
-    pub duplicate_packets: u64,
+    /// Untracked packets sent: feedback and answers.
+    pub control_packets: u64,
+    /// Their bytes.
+    pub control_bytes: u64,
 }
 
 impl PathCounters {

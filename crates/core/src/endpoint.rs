@@ -35,46 +35,55 @@ use crate::wire::{self, FeedbackReport};
 pub use timeout::Timer;
 
 /// One end of a session: sends and receives frames over all its paths.
+///
+/// The fields lie in memory as they are declared, and what the same calls need lies together: among
+/// a thousand flows, each line of the cache that a packet needs has to come from memory.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Endpoint {
-    config: Config,
-    seed: Seed,
-    rng: Rng,
+    // For every call.
     paths: Vec<Path>,
-    views: Vec<PathView>,
-    scheduler: Box<dyn Scheduler>,
-    send_buffer: SendBuffer,
-    reassembly: Reassembly,
-    /// How much forward error correction this end sends, if any.
-    fec_policy: Option<Box<dyn FecPolicy>>,
-    /// What it may cost.
-    budget: Budget,
-    /// What the peer sends of it.
-    fec_receiver: Option<Box<fec::Receiver>>,
     /// The stream, if the session carries one instead of media.
     stream: Option<Box<Stream>>,
-    events: VecDeque<Event>,
-    target_bitrate: DataRate,
-    counters: SessionCounters,
-    closing: Closing,
-    /// Whether waiting packets may find a path that they did not find before.
-    is_schedule_due: bool,
-    /// When the scheduler was last asked.
-    scheduled_at: Instant,
-    /// Since when the scheduler has held packets.
-    held_since: Option<Instant>,
-    /// Whether this end has ever sent media: only then does it pad.
-    has_sent_media: bool,
     /// Whether metered paths help; `None` if there are none.
-    standby: Option<Standby>,
+    standby: Option<Box<Standby>>,
     /// The path to be served next.
     next_path: usize,
+    closing: Closing,
+    send_buffer: SendBuffer,
+    target_bitrate: DataRate,
+    events: VecDeque<Event>,
+    scheduler: Box<dyn Scheduler>,
+    /// When the scheduler was last asked.
+    scheduled_at: Instant,
+    /// The most bytes on the wire of a packet.
+    max_packet_bytes: u32,
+    /// Whether waiting packets may find a path that they did not find before.
+    is_schedule_due: bool,
+    /// Whether this end has ever sent media: only then does it pad.
+    has_sent_media: bool,
+    reassembly: Reassembly,
+    /// Since when the scheduler has held packets.
+    held_since: Option<Instant>,
+    config: Config,
+    // For packets of media, and for reports.
     last_captured_at: Instant,
+    /// How much forward error correction this end sends, if any.
+    fec_policy: Option<Box<dyn FecPolicy>>,
+    /// What the peer sends of it.
+    fec_receiver: Option<Box<fec::Receiver>>,
+    views: Vec<PathView>,
     scratch: Scratch,
+    counters: SessionCounters,
+    /// What forward error correction may cost.
+    budget: Budget,
+    seed: Seed,
+    rng: Rng,
 }
 
 /// Buffers that are used again and again, so that the steady state allocates nothing.
 #[derive(Debug, Default)]
+#[repr(C)]
 struct Scratch {
     /// In a box, so that lending it moves a pointer.
     digest: Option<Box<Digest>>,
@@ -174,6 +183,13 @@ impl Endpoint {
         let fec_policy = crate::fec::build(&config.media.fec)?;
         let has_symbols = fec_policy.is_some();
         let overhead_bytes = config.overhead_bytes + wire::max_fragment_header_bytes(has_symbols);
+        let max_packet_bytes = match config.kind {
+            SessionKind::Media => u32::from(config.fragment_bytes) + overhead_bytes,
+            SessionKind::Stream => {
+                let segment_bytes = u32::from(config.fragment_bytes) + config.overhead_bytes;
+                segment_bytes + wire::SEGMENT_HEADER_BYTES as u32
+            }
+        };
         let target_bitrate = match config.media.source {
             SourceLimits::Fixed => DataRate::ZERO,
             SourceLimits::Adaptive { min, .. } => min,
@@ -198,6 +214,7 @@ impl Endpoint {
             stream: Self::new_stream(&config),
             events: VecDeque::new(),
             target_bitrate,
+            max_packet_bytes,
             counters: SessionCounters::default(),
             closing: Closing::Open,
             is_schedule_due: false,
@@ -236,15 +253,22 @@ impl Endpoint {
             initial_rate: self.config.initial_rate,
             initial_window_packets: self.config.initial_window_packets,
             fixed_rate: self.config.fixed_rate,
-            max_packet_bytes: self.max_packet_bytes(),
+            max_packet_bytes: self.max_packet_bytes,
             is_ecn_capable: self.config.is_ecn_capable,
             options: ControllerOptions::default(),
             seed: self.seed.derive(&format!("path/{id}/controller")),
         };
         let controller = congestion::build(&self.config.controller, &controller)
             .expect("the controller's name was checked when the endpoint was made");
-        self.paths
-            .push(Path::new(id, now, &self.config, options, controller));
+        let has_fec = self.fec_policy.is_some();
+        self.paths.push(Path::new(
+            id,
+            now,
+            &self.config,
+            options,
+            controller,
+            has_fec,
+        ));
         self.meet_meter(now, options.is_metered);
         if let Some(stream) = &mut self.stream {
             stream.add_path();
@@ -347,16 +371,8 @@ impl Endpoint {
             .map(|path| path.controller.state())
     }
 
-    fn max_packet_bytes(&self) -> u32 {
-        let headers = match self.config.kind {
-            SessionKind::Media => wire::max_fragment_header_bytes(self.fec_policy.is_some()),
-            SessionKind::Stream => wire::SEGMENT_HEADER_BYTES as u32,
-        };
-        u32::from(self.config.fragment_bytes) + headers + self.config.overhead_bytes
-    }
-
     fn refresh_views(&mut self, now: Instant) {
-        let max_packet_bytes = u64::from(self.max_packet_bytes());
+        let max_packet_bytes = u64::from(self.max_packet_bytes);
         self.views.clear();
         self.views.extend(
             self.paths
@@ -378,16 +394,12 @@ impl Endpoint {
         }
     }
 
-    /// Bytes on the wire of the packets that wait to be bound.
-    fn waiting_bytes(&self) -> u64 {
-        let waiting = self.send_buffer.waiting().iter();
-        waiting.map(|packet| u64::from(packet.bytes)).sum()
-    }
-
     fn backlog_bytes(&self) -> u64 {
         let stream = |stream: &Stream| stream.send.waiting_bytes();
         let of_stream = self.stream.as_deref().map_or(0, stream);
-        self.waiting_bytes() + of_stream + self.paths.iter().map(Path::queued_bytes).sum::<u64>()
+        self.send_buffer.waiting_bytes()
+            + of_stream
+            + self.paths.iter().map(Path::queued_bytes).sum::<u64>()
     }
 
     /// Lets the scheduler bind what waits.
@@ -485,7 +497,8 @@ impl Endpoint {
         let (bandwidth, backlog_bytes) = if self.scheduler.is_redundant() {
             // The others' queues are full of copies.
             let best = active.max_by_key(|path| rate(path));
-            let backlog_bytes = self.waiting_bytes() + best.map_or(0, Path::queued_bytes);
+            let backlog_bytes =
+                self.send_buffer.waiting_bytes() + best.map_or(0, Path::queued_bytes);
             let rates = best.into_iter().map(rate);
             (Bandwidth::of(media, rates), backlog_bytes)
         } else {

@@ -1,14 +1,14 @@
 //! One path: glue of controller, pacer, recovery, queue and liveness.
 
+mod bound;
 mod fates;
-
-use std::collections::VecDeque;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::config::{Config, PaddingPolicy, SessionKind};
 use crate::congestion::{CongestionController, ControlParameters, FeedbackSchedule, Timeout};
 use crate::counters::PathCounters;
+use crate::fec::LossProcess;
 use crate::liveness::Liveness;
 use crate::media::FrameId;
 use crate::pacer::Pacer;
@@ -17,6 +17,7 @@ use crate::recovery::{Arrivals, Digest, PacketContent, Recovery, SentPacket};
 use crate::scheduler::{PacketKind, PacketView};
 use crate::session_view::SessionView;
 use crate::wire;
+use bound::Bound;
 use fates::Fates;
 
 /// What is sent for the first time has to arrive before its deadline by its lifetime over this.
@@ -43,53 +44,59 @@ impl Default for PathOptions {
     }
 }
 
+/// The fields lie in memory as they are declared, and what the same calls need lies together: among
+/// a thousand flows, each line of the cache that a packet needs has to come from memory.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Path {
-    pub(crate) id: PathId,
-    options: PathOptions,
-    pub(crate) controller: Box<dyn CongestionController>,
+    // Whether and when anything is to leave: for every call.
     control: ControlParameters,
-    pacer: Pacer,
-    pub(crate) recovery: Recovery,
     pub(crate) liveness: Liveness,
-    pub(crate) arrivals: Arrivals,
-    pub(crate) schedule: ScheduleExchange,
-    /// Packets bound to this path: retransmissions go first.
-    bound_retransmissions: VecDeque<PacketView>,
-    bound_sources: VecDeque<PacketView>,
-    queued_bytes: u64,
+    pacer: Pacer,
+    bound: Bound,
+    pub(crate) controller: Box<dyn CongestionController>,
+    padding_at: Instant,
+    pub(crate) id: PathId,
     /// Whether the window has kept a packet back since the last report.
     pub(crate) is_window_limited: bool,
-    /// When a report last opened the window that had been full.
-    window_open_since: Instant,
     /// Whether the receiver acknowledges as the stream's order suggests, unless it is told a
     /// schedule.
     acks_follow_stream: bool,
-    padding_at: Instant,
-    /// The path challenge that is to leave, and the one that waits for its answer.
-    pub(crate) challenge: Option<u64>,
-    pub(crate) expected_response: Option<u64>,
-    /// The token to be echoed.
-    pub(crate) response: Option<u64>,
-    /// Whether the peer is to be told that this path is in doubt, or no longer.
-    pub(crate) status_to_tell: Option<bool>,
-    /// When the peer was last told so.
-    pub(crate) doubt_told_at: Instant,
-    /// The doubted path whose report is to be repeated on this one.
-    pub(crate) report_elsewhere: Option<PathId>,
     /// Whether the close is to be said on this path.
     pub(crate) says_close: bool,
-    /// When the peer last made a report on this path, by its clock.
-    pub(crate) last_reported_at: Instant,
-    /// Until when the peer doubts that its path's feedback comes through.
-    pub(crate) doubted_until: Instant,
-    /// When anything last arrived on this path.
-    pub(crate) last_heard_at: Instant,
+    /// Whether the peer is to be told that this path is in doubt, or no longer.
+    pub(crate) status_to_tell: Option<bool>,
+    /// The doubted path whose report is to be repeated on this one.
+    pub(crate) report_elsewhere: Option<PathId>,
+    /// The token to be echoed.
+    pub(crate) response: Option<u64>,
+    /// The path challenge that is to leave.
+    pub(crate) challenge: Option<u64>,
+    // For packets that leave, and reports on them.
+    pub(crate) recovery: Recovery,
     /// When a tracked packet last left.
     pub(crate) last_sent_at: Instant,
+    /// When a report last opened the window that had been full.
+    window_open_since: Instant,
+    pub(crate) schedule: ScheduleExchange,
+    /// When the peer last made a report on this path, by its clock.
+    pub(crate) last_reported_at: Instant,
     loss_ratio: f64,
-    fates: Fates,
+    /// What only forward error correction asks for: kept if the session has it.
+    fates: Option<Box<Fates>>,
+    options: PathOptions,
+    /// The path challenge that waits for its answer.
+    pub(crate) expected_response: Option<u64>,
+    /// When the peer was last told that the path is in doubt.
+    pub(crate) doubt_told_at: Instant,
+    /// Those of packets that arrive come last.
     pub(crate) counters: PathCounters,
+    // For packets that arrive.
+    /// When anything last arrived on this path.
+    pub(crate) last_heard_at: Instant,
+    /// Until when the peer doubts that its path's feedback comes through.
+    pub(crate) doubted_until: Instant,
+    pub(crate) arrivals: Arrivals,
 }
 
 /// Telling the peer when to report: repeated with every packet until one that told it has arrived.
@@ -99,6 +106,8 @@ pub(crate) struct ScheduleExchange {
     /// The first packet that told `wanted`; `None` until one has left.
     told_since: Option<u64>,
     is_known: bool,
+    /// The controller has no say in it.
+    is_fixed: bool,
 }
 
 impl ScheduleExchange {
@@ -107,6 +116,7 @@ impl ScheduleExchange {
             wanted,
             told_since: None,
             is_known: false,
+            is_fixed: false,
         }
     }
 
@@ -167,6 +177,7 @@ impl Path {
         config: &Config,
         options: PathOptions,
         controller: Box<dyn CongestionController>,
+        has_fec: bool,
     ) -> Self {
         let control = controller.control();
         let wanted = config
@@ -176,10 +187,11 @@ impl Path {
         recovery.set_max_feedback_delay(wanted.longest_delay());
         let is_stream = config.kind == SessionKind::Stream;
         let acks_follow_stream = is_stream && config.feedback.is_none();
-        let schedule = match acks_follow_stream && wanted.interval.is_none() {
+        let mut schedule = match acks_follow_stream && wanted.interval.is_none() {
             true => ScheduleExchange::known(wanted),
             false => ScheduleExchange::new(wanted),
         };
+        schedule.is_fixed = config.feedback.is_some();
         Path {
             id,
             options,
@@ -190,9 +202,7 @@ impl Path {
             liveness: Liveness::default(),
             arrivals: Arrivals::new(is_stream),
             schedule,
-            bound_retransmissions: VecDeque::new(),
-            bound_sources: VecDeque::new(),
-            queued_bytes: 0,
+            bound: Bound::default(),
             is_window_limited: false,
             window_open_since: now,
             acks_follow_stream,
@@ -209,7 +219,7 @@ impl Path {
             last_heard_at: now,
             last_sent_at: now,
             loss_ratio: 0.0,
-            fates: Fates::default(),
+            fates: has_fec.then(Box::default),
             counters: PathCounters::default(),
         }
     }
@@ -229,6 +239,7 @@ impl Path {
 
     pub(crate) fn view(&self, max_packet_bytes: u64, now: Instant) -> PathView {
         let rtt = self.recovery.rtt();
+        let losses = self.fates.as_deref().map(Fates::process);
         PathView {
             id: self.id,
             state: self.state(),
@@ -237,19 +248,15 @@ impl Path {
             rtt_variation: rtt.variation(),
             min_rtt: rtt.min_rtt(),
             bytes_in_flight: self.recovery.bytes_in_flight(),
-            queued_bytes: self.queued_bytes,
-            queued_retransmission_bytes: self
-                .bound_retransmissions
-                .iter()
-                .map(|packet| u64::from(packet.bytes))
-                .sum(),
+            queued_bytes: self.queued_bytes(),
+            queued_retransmission_bytes: self.bound.retransmission_bytes(),
             congestion_window: self.control.congestion_window,
             pacing_rate: self.control.pacing_rate,
             bandwidth: self.control.target_rate,
             sendable_bytes: self.sendable_bytes(max_packet_bytes, now),
             loss_ratio: self.loss_ratio,
-            recent_max_loss: self.fates.process().recent_max(),
-            loss_burst_packets: self.fates.process().burst_packets(),
+            recent_max_loss: losses.map_or(0.0, LossProcess::recent_max),
+            loss_burst_packets: losses.map_or(1.0, LossProcess::burst_packets),
             weight: self.options.weight,
             is_metered: self.options.is_metered,
             is_standby: false,
@@ -264,7 +271,7 @@ impl Path {
         if !self.state().is_usable() {
             return 0;
         }
-        let committed = self.recovery.bytes_in_flight() + self.queued_bytes;
+        let committed = self.recovery.bytes_in_flight() + self.queued_bytes();
         let window = self
             .control
             .congestion_window
@@ -272,7 +279,7 @@ impl Path {
         if self.control.pacing_rate.is_none() {
             return window;
         }
-        let is_ready = self.queued_bytes == 0 && self.ready_at() <= now;
+        let is_ready = !self.has_bound() && self.ready_at() <= now;
         if is_ready {
             window.min(max_packet_bytes)
         } else {
@@ -281,7 +288,7 @@ impl Path {
     }
 
     pub(crate) fn queued_bytes(&self) -> u64 {
-        self.queued_bytes
+        self.bound.bytes()
     }
 
     /// By how much the newest round-trip time exceeds the least.
@@ -308,14 +315,10 @@ impl Path {
         let ready_at = self.ready_at();
         let was_waited_for = held_since.is_some_and(|since| since <= ready_at)
             && now.saturating_since(ready_at) <= LATE_WAKE;
-        if self.queued_bytes == 0 && !was_waited_for {
+        if !self.has_bound() && !was_waited_for {
             self.leave_idleness(now);
         }
-        self.queued_bytes += u64::from(packet.bytes);
-        match packet.kind {
-            PacketKind::Retransmission => self.bound_retransmissions.push_back(packet),
-            PacketKind::Source | PacketKind::Repair { .. } => self.bound_sources.push_back(packet),
-        }
+        self.bound.push(packet);
     }
 
     /// There is something to send where there was nothing: if the path has stood idle for want of
@@ -330,52 +333,29 @@ impl Path {
 
     /// Takes all bound packets back.
     pub(crate) fn unbind_all(&mut self) -> impl Iterator<Item = PacketView> + '_ {
-        self.queued_bytes = 0;
-        self.bound_retransmissions
-            .drain(..)
-            .chain(self.bound_sources.drain(..))
+        self.bound.drain()
     }
 
     /// Whether a copy of this fragment waits here.
     pub(crate) fn has_bound_copy_of(&self, packet: &PacketView) -> bool {
-        let is_copy = |bound: &PacketView| {
-            bound.frame == packet.frame
-                && bound.fragment == packet.fragment
-                && bound.kind == packet.kind
-        };
-        let sources = self.bound_sources.iter();
-        packet.kind == PacketKind::Source && sources.rev().any(is_copy)
+        self.bound.has_copy_of(packet)
     }
 
     /// Drops all bound packets of a frame.
     pub(crate) fn unbind_frame(&mut self, frame: FrameId) {
-        let queued_bytes = &mut self.queued_bytes;
-        for queue in [&mut self.bound_retransmissions, &mut self.bound_sources] {
-            queue.retain(|packet| {
-                let is_other = packet.frame != frame;
-                if !is_other {
-                    *queued_bytes -= u64::from(packet.bytes);
-                }
-                is_other
-            });
-        }
+        self.bound.drop_frame(frame);
     }
 
     /// The next bound packet, if pacer and window let it go now.
     pub(crate) fn pop_bound(&mut self, now: Instant) -> Option<PacketView> {
-        if self.queued_bytes == 0 || self.ready_at() > now {
+        if !self.has_bound() || self.ready_at() > now {
             return None;
         }
         if !self.has_window() {
             self.is_window_limited = true;
             return None;
         }
-        let packet = self
-            .bound_retransmissions
-            .pop_front()
-            .or_else(|| self.bound_sources.pop_front())?;
-        self.queued_bytes -= u64::from(packet.bytes);
-        Some(packet)
+        self.bound.pop()
     }
 
     /// Whether the packet, if it leaves now, arrives after its deadline, even if nothing else
@@ -391,7 +371,7 @@ impl Path {
     }
 
     pub(crate) fn has_bound(&self) -> bool {
-        self.queued_bytes > 0
+        self.bound.bytes() > 0
     }
 
     pub(crate) fn has_window(&self) -> bool {
@@ -460,13 +440,14 @@ impl Path {
         digest: &Digest,
         session: &SessionView,
         views: &[PathView],
-        is_schedule_fixed: bool,
     ) {
         for packet in &digest.acked {
             self.schedule.on_acked(packet.sent.packet_number);
         }
         self.count_losses(digest);
-        self.fates.on_digest(now, digest);
+        if let Some(fates) = &mut self.fates {
+            fates.on_digest(now, digest);
+        }
         let window = self.control.congestion_window;
         if window.is_some_and(|window| digest.prior_bytes_in_flight >= window) {
             self.window_open_since = now;
@@ -482,7 +463,7 @@ impl Path {
             self.pacer
                 .forget_old_rate(now, rtt.smoothed(), self.control.pacing_rate);
         }
-        if !is_schedule_fixed {
+        if !self.schedule.is_fixed {
             let wanted = self.controller.feedback_schedule();
             if self.acks_follow_stream && wanted.interval.is_none() {
                 return;
@@ -494,7 +475,9 @@ impl Path {
 
     /// All that flew on the path has been taken out of flight: it has been silent.
     pub(crate) fn on_silence(&mut self) {
-        self.fates.skip_until(self.recovery.next_packet_number());
+        if let Some(fates) = &mut self.fates {
+            fates.skip_until(self.recovery.next_packet_number());
+        }
     }
 
     /// Tells the controller of a timeout.

@@ -26,20 +26,21 @@ use delivery_rate::DeliveryRate;
 use rack::Rack;
 use sent_packets::{Acknowledged, SentPackets};
 
-/// The sending side of one path's reliability.
+/// The sending side of one path's reliability. What timers are made of comes first, and lies so.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Recovery {
+    loss_timer: Option<Instant>,
+    last_acked_at: Instant,
+    max_feedback_delay: Duration,
     sent: SentPackets,
     rtt: RttEstimator,
     delivery: DeliveryRate,
-    loss_detection: LossDetection,
-    loss_timer: Option<Instant>,
-    rack: Rack,
     /// Bytes that duplicate acknowledgements stand for: they have left the network, but nobody
     /// knows which they are.
     departed_bytes: u64,
-    last_acked_at: Instant,
-    max_feedback_delay: Duration,
+    loss_detection: LossDetection,
+    rack: Rack,
 }
 
 /// What one report or timeout has changed. Its vectors are used again and again.

@@ -108,6 +108,21 @@ struct PacketRow<'a> {
     cause: Option<&'static str>,
 }
 
+/// What has become of a packet.
+#[derive(Clone, Copy, Debug)]
+struct PacketNote {
+    at: Instant,
+    packet: PacketEvent,
+    fate: Fate,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    Sent,
+    Delivered { delay: Duration },
+    Dropped { link: LinkId, cause: DropCause },
+}
+
 /// What has happened on a path since the last sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
@@ -127,6 +142,9 @@ pub(crate) struct TraceWriter {
     links: Csv,
     frames: Csv,
     packets: Option<Csv>,
+    /// What happened to packets since the last sample: it is told flow by flow, and written in the
+    /// order of time.
+    packet_notes: Vec<PacketNote>,
     samples: Vec<Vec<Sample>>,
     link_statistics: Vec<anabranch_link::LinkStatistics>,
     /// The first error of those calls that cannot return one.
@@ -212,6 +230,7 @@ impl TraceWriter {
             links: Csv::create(folder, "links.csv")?,
             frames: Csv::create(folder, "frames.csv")?,
             packets: packets.transpose()?,
+            packet_notes: Vec::new(),
             samples: flows
                 .iter()
                 .map(|flow| vec![Sample::default(); flow.paths.len()])
@@ -224,6 +243,7 @@ impl TraceWriter {
     /// Writes a row for every path, flow and link.
     pub(crate) fn sample(&mut self, world: &mut World) -> Result<(), TraceError> {
         let time_s = world.now().as_secs_f64();
+        self.write_packets()?;
         for flow in 0..self.names.flows.len() {
             self.sample_flow(time_s, FlowId(flow as u32), world)?;
         }
@@ -297,7 +317,8 @@ impl TraceWriter {
     }
 
     /// Writes out what is still in memory.
-    pub(crate) fn finish(self) -> Result<(), TraceError> {
+    pub(crate) fn finish(mut self) -> Result<(), TraceError> {
+        self.write_packets()?;
         if let Some(error) = self.error {
             return Err(error);
         }
@@ -313,32 +334,40 @@ impl TraceWriter {
             .then(|| &mut self.samples[packet.flow.index()][packet.path.index()])
     }
 
-    fn packet(
-        &mut self,
-        now: Instant,
-        event: &'static str,
-        packet: &PacketEvent,
-        delay: Option<Duration>,
-        dropped: Option<(LinkId, DropCause)>,
-    ) {
+    fn note(&mut self, at: Instant, packet: &PacketEvent, fate: Fate) {
+        if self.packets.is_some() {
+            let packet = *packet;
+            self.packet_notes.push(PacketNote { at, packet, fate });
+        }
+    }
+
+    fn write_packets(&mut self) -> Result<(), TraceError> {
         let Some(file) = &mut self.packets else {
-            return;
+            return Ok(());
         };
-        let written = file.write(&PacketRow {
-            time_s: now.as_secs_f64(),
-            event,
-            flow: &self.names.flows[packet.flow.index()],
-            path: packet.path.0,
-            direction: match packet.direction {
-                Direction::Forward => "forward",
-                Direction::Reverse => "reverse",
-            },
-            bytes: packet.size_bytes,
-            delay_ms: delay.map(Duration::as_millis_f64),
-            link: dropped.map(|(link, _)| self.names.links[link.index()].as_str()),
-            cause: dropped.map(|(_, cause)| cause.name()),
-        });
-        self.error = self.error.take().or(written.err());
+        self.packet_notes.sort_by_key(|note| note.at);
+        for PacketNote { at, packet, fate } in self.packet_notes.drain(..) {
+            let (event, delay, dropped) = match fate {
+                Fate::Sent => ("sent", None, None),
+                Fate::Delivered { delay } => ("delivered", Some(delay), None),
+                Fate::Dropped { link, cause } => ("dropped", None, Some((link, cause))),
+            };
+            file.write(&PacketRow {
+                time_s: at.as_secs_f64(),
+                event,
+                flow: &self.names.flows[packet.flow.index()],
+                path: packet.path.0,
+                direction: match packet.direction {
+                    Direction::Forward => "forward",
+                    Direction::Reverse => "reverse",
+                },
+                bytes: packet.size_bytes,
+                delay_ms: delay.map(Duration::as_millis_f64),
+                link: dropped.map(|(link, _)| self.names.links[link.index()].as_str()),
+                cause: dropped.map(|(_, cause)| cause.name()),
+            })?;
+        }
+        Ok(())
     }
 }
 
@@ -347,7 +376,7 @@ impl Observer for TraceWriter {
         if let Some(sample) = self.data_sample(packet) {
             sample.sent_bytes += u64::from(packet.size_bytes);
         }
-        self.packet(now, "sent", packet, None, None);
+        self.note(now, packet, Fate::Sent);
     }
 
     fn on_delivered(&mut self, now: Instant, packet: &PacketEvent, delay: Duration) {
@@ -356,14 +385,14 @@ impl Observer for TraceWriter {
             sample.delivered_packets += 1;
             sample.delay += delay;
         }
-        self.packet(now, "delivered", packet, Some(delay), None);
+        self.note(now, packet, Fate::Delivered { delay });
     }
 
     fn on_dropped(&mut self, now: Instant, packet: &PacketEvent, link: LinkId, cause: DropCause) {
         if let Some(sample) = self.data_sample(packet) {
             sample.dropped_packets += 1;
         }
-        self.packet(now, "dropped", packet, None, Some((link, cause)));
+        self.note(now, packet, Fate::Dropped { link, cause });
     }
 
     fn on_frame_outcome(&mut self, now: Instant, frame: &FrameEvent, outcome: FrameOutcome) {

@@ -1,10 +1,15 @@
 //! Links, routes, and the packets on them.
 
+mod forecast;
+mod way;
+
 use anabranch_core::PathId;
-use anabranch_link::{Departure, Dropped, Forecast, Link, Packet};
+use anabranch_link::{Dropped, Link, Packet};
 use anabranch_units::{Duration, Ecn, Instant};
 
-use crate::event_queue::{Alarm, EventQueue};
+pub(crate) use self::forecast::RouteForecast;
+use self::way::{Entry, LinkState, Way};
+use crate::event_queue::Alarm;
 use crate::flow::{Direction, FlowId, Side};
 use crate::observer::{Observer, PacketEvent};
 use crate::parties::{Division, MAX_PARTIES, Party, Window};
@@ -41,26 +46,6 @@ pub(crate) struct Arrival {
     pub(crate) ecn: Ecn,
 }
 
-/// The forecasts of a route's links, in their order.
-#[derive(Clone, Debug)]
-pub(crate) struct RouteForecast {
-    links: Vec<Forecast>,
-}
-
-impl RouteForecast {
-    /// When a packet that enters at `entry` comes out at the end; `None`: never.
-    pub(crate) fn exit_at(&self, entry: Instant, size_bytes: u32) -> Option<Instant> {
-        let mut links = self.links.iter();
-        links.try_fold(entry, |at, link| link.exit_at(at, size_bytes))
-    }
-
-    /// The same, and the packet counts for those that follow.
-    pub(crate) fn pass(&mut self, entry: Instant, size_bytes: u32) -> Option<Instant> {
-        let mut links = self.links.iter_mut();
-        links.try_fold(entry, |at, link| link.pass(at, size_bytes))
-    }
-}
-
 /// What the network must remember of a packet, named by [`Packet::id`]. Links need none of it.
 #[derive(Debug)]
 struct Journey {
@@ -70,71 +55,6 @@ struct Journey {
     hop: u8,
     sent_at: Instant,
     payload: Payload,
-}
-
-#[derive(Debug)]
-struct LinkState {
-    link: Link,
-    alarm: Alarm,
-    /// Who hears what passes it.
-    party: Party,
-    /// Whether a route ends with it.
-    is_last: bool,
-    /// Whether something has come to it since its alarm was set.
-    is_changed: bool,
-}
-
-impl LinkState {
-    /// Plans the next event of this link, at `earliest` or later.
-    fn plan(&mut self, link: LinkId, earliest: Instant, way: &mut Way) {
-        let events = match self.is_last {
-            true => &mut way.deliveries,
-            false => &mut way.relays,
-        };
-        let next_at = self.link.next_at().map(|at| at.max(earliest));
-        self.alarm.set(next_at, link, events);
-    }
-}
-
-/// A packet that is about to enter a link.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    at: Instant,
-    flow: FlowId,
-    /// How many were noted before.
-    number: u32,
-    id: u32,
-    size_bytes: u32,
-    link: LinkId,
-    ecn: Ecn,
-}
-
-impl Entry {
-    /// By time; at the same time by flow, and then as they were noted.
-    fn order(&self) -> u128 {
-        let tie = u64::from(self.flow.0) << 32 | u64::from(self.number);
-        u128::from(self.at.as_nanos()) << 64 | u128::from(tie)
-    }
-}
-
-/// What goes on on the links over which a party hears.
-#[derive(Debug, Default)]
-struct Way {
-    /// What enters a link in this window, in any order.
-    entries: Vec<Entry>,
-    /// When links give packets back with which a route ends.
-    deliveries: EventQueue<LinkId>,
-    /// When the other links give packets back.
-    relays: EventQueue<LinkId>,
-    /// Links with which a route ends and that have changed in this window.
-    changed: Vec<LinkId>,
-}
-
-impl Way {
-    fn enter(&mut self, entry: Entry) {
-        let number = self.entries.len() as u32;
-        self.entries.push(Entry { number, ..entry });
-    }
 }
 
 /// Links and what is on them. It is driven in windows of time: [`Network::deliver`] gives what
@@ -412,44 +332,6 @@ impl Network {
         }
     }
 
-    /// What a route's links in one direction would do to packets that come, given all that is on
-    /// them now. `None` while one of them is down. What others will send is not in it.
-    pub(crate) fn forecast(
-        &mut self,
-        now: Instant,
-        route: RouteId,
-        direction: Direction,
-    ) -> Option<RouteForecast> {
-        let mut links = Vec::new();
-        // What goes from the link before on to this one.
-        let mut coming: Vec<Departure> = Vec::new();
-        for hop in 0_u8.. {
-            let Some(link) = self.routes[route.index()].hop(direction, hop) else {
-                break;
-            };
-            let mut inside = Vec::new();
-            let mut forecast = self.link(link).forecast(now, &mut inside)?;
-            for packet in coming {
-                let at = forecast.pass(packet.at, packet.size_bytes);
-                inside.extend(at.map(|at| Departure { at, ..packet }));
-            }
-            links.push(forecast);
-            let next = self.routes[route.index()].hop(direction, hop + 1);
-            inside.retain(|packet| next.is_some() && self.link_after(packet.id, link) == next);
-            inside.sort_by_key(|packet| packet.at);
-            coming = inside;
-        }
-        Some(RouteForecast { links })
-    }
-
-    /// The link that a packet takes after this one.
-    fn link_after(&self, id: u64, link: LinkId) -> Option<LinkId> {
-        let Journey { event, route, .. } = &self.journeys[id as usize];
-        let route = &self.routes[route.index()];
-        let hops = || (0_u8..).map_while(|hop| route.hop(event.direction, hop));
-        hops().skip_while(|hop| *hop != link).nth(1)
-    }
-
     fn push(&mut self, now: Instant, link: LinkId, packet: Packet, observer: &mut impl Observer) {
         let state = &mut self.links[link.index()];
         let result = state.link.push(now, packet);
@@ -520,116 +402,4 @@ enum Kind {
     Sent = 1,
     Delivered = 2,
     Dropped = 3,
-}
-
-#[cfg(test)]
-mod tests {
-    use anabranch_link::{LinkConfig, QueueLimit};
-    use anabranch_units::{DataRate, Duration, Seed};
-
-    use super::*;
-    use crate::flow::FlowId;
-
-    /// No other packet is as long.
-    const PROBE_BYTES: u32 = 1_501;
-
-    fn datagram(route: RouteId, size_bytes: u32) -> Datagram<'static> {
-        Datagram {
-            event: PacketEvent {
-                flow: FlowId(0),
-                path: PathId(0),
-                direction: Direction::Forward,
-                size_bytes,
-                fragment: None,
-            },
-            session: 0,
-            route,
-            ecn: Ecn::NotEct,
-            payload: &[],
-        }
-    }
-
-    /// Two drop-tail links, one route over both and one over the first alone.
-    fn network() -> (Network, [RouteId; 2]) {
-        let mut network = Network::default();
-        let mut link = |megabits, delay_millis, queue| {
-            let config = LinkConfig {
-                rate: Some(DataRate::from_megabits_per_second(megabits)),
-                delay: Duration::from_millis(delay_millis),
-                queue,
-                ..LinkConfig::default()
-            };
-            network.add_link(config.build(Seed(1)).unwrap())
-        };
-        let first = link(5, 20, QueueLimit::Unlimited);
-        let second = link(2, 30, QueueLimit::Bytes(10_000));
-        let routes = [vec![first, second], vec![first]].map(|forward| {
-            let reverse = vec![first];
-            network.add_route(Route { forward, reverse })
-        });
-        network.divide(Division::Together);
-        (network, routes)
-    }
-
-    #[test]
-    fn the_forecast_of_a_chain_of_links_is_exact_while_nothing_else_comes() {
-        let mut rng = Seed(7).rng();
-        let (mut never_count, mut arrived_count) = (0, 0);
-        for _ in 0..200 {
-            let (mut network, routes) = network();
-            let mut now = Instant::ZERO;
-            for _ in 0..rng.below(150) {
-                let next_at = now + Duration::from_micros(rng.below(3_000));
-                run(&mut network, next_at);
-                now = next_at;
-                let route = routes[usize::from(rng.chance(0.2))];
-                let size_bytes = 40 + rng.below(1_461) as u32;
-                send(&mut network, now, datagram(route, size_bytes));
-            }
-            let forecast = network.forecast(now, routes[0], Direction::Forward);
-            let promised = forecast.unwrap().exit_at(now, PROBE_BYTES);
-            send(&mut network, now, datagram(routes[0], PROBE_BYTES));
-            let arrivals = run(&mut network, Instant::from_secs(60));
-            let probe = arrivals
-                .iter()
-                .find(|(_, size_bytes)| *size_bytes == PROBE_BYTES);
-            assert_eq!(promised, probe.map(|(at, _)| *at));
-            never_count += u32::from(promised.is_none());
-            arrived_count += u32::from(promised.is_some());
-        }
-        assert!(
-            never_count > 10 && arrived_count > 50,
-            "{never_count} {arrived_count}"
-        );
-    }
-
-    fn send(network: &mut Network, now: Instant, datagram: Datagram<'_>) {
-        network.send(now, datagram, &mut ());
-        network.carry(instant(now), now, &mut ());
-    }
-
-    /// A window of one instant.
-    fn instant(now: Instant) -> Window {
-        Window {
-            party: 0,
-            known_until: now,
-            before: now + Duration::from_nanos(1),
-            reached: now,
-        }
-    }
-
-    /// Lets everything happen up to `until`. When datagrams arrived, and their sizes.
-    fn run(network: &mut Network, until: Instant) -> Vec<(Instant, u32)> {
-        let mut arrivals = Vec::new();
-        while let Some(now) = network.next_at(0).filter(|at| *at <= until) {
-            network.deliver(instant(now), &mut arrivals, &mut ());
-            network.carry(instant(now), now, &mut ());
-        }
-        let mut buffer = Vec::new();
-        let mut read = |arrival: &Arrival| {
-            let (event, _) = network.arrive(arrival, &mut buffer, &mut ());
-            (arrival.at, event.size_bytes)
-        };
-        arrivals.iter().map(&mut read).collect()
-    }
 }

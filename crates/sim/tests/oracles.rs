@@ -280,6 +280,66 @@ fn one_seed_is_one_run_and_observing_it_changes_nothing() {
     assert_ne!(run(1, 10_000), run(2, 10_000));
 }
 
+/// Two flows over a bottleneck, one of them over two hops, for 10 s; what an observer counts, and
+/// the hash. `prepare` may add to the world before.
+fn two_flows(
+    back_delay_ms: u64,
+    step: Duration,
+    prepare: impl FnOnce(&mut World, anabranch_sim::RouteId),
+) -> (Vec<(u32, Duration)>, anabranch_sim::TraceHash) {
+    let mut world = World::new(Seed(3));
+    let slow = LinkConfig {
+        queue: QueueLimit::Time(Duration::from_millis(60)),
+        ..link(Some(MEGABIT), 20)
+    };
+    let access = world.add_link("access", &link(None, 7)).unwrap();
+    let up = world.add_link("up", &slow).unwrap();
+    let back = world.add_link("back", &link(None, back_delay_ms)).unwrap();
+    let far = world.add_route(vec![access, up], vec![back]).unwrap();
+    let near = world.add_route(vec![up], vec![back]).unwrap();
+    for route in [far, near] {
+        let mut flow = fixed_flow(
+            MEGABIT.mul_f64(0.6),
+            PaddingPolicy::Always,
+            vec![path(route)],
+        );
+        flow.sender.controller = "new-reno".to_owned();
+        flow.receiver.controller = "new-reno".to_owned();
+        world.add_flow(flow).unwrap();
+    }
+    prepare(&mut world, near);
+    let mut tally = Tally::default();
+    let mut now = Instant::ZERO;
+    while now < Instant::from_secs(10) {
+        now += step;
+        world.run_until(now, &mut tally);
+    }
+    tally.delays.sort();
+    (tally.delays, world.trace_hash())
+}
+
+#[test]
+fn how_far_the_ends_are_moved_at_a_time_changes_nothing() {
+    // Short objects that start after the end let senders and receivers be moved only together.
+    let together = |world: &mut World, route| {
+        let mut flow = fixed_flow(MEGABIT, PaddingPolicy::Never, vec![path(route)]);
+        let stream = anabranch_core::SessionKind::Stream;
+        (flow.sender.kind, flow.receiver.kind) = (stream, stream);
+        flow.start = Instant::from_secs(99);
+        flow.source = Application::Short(anabranch_sim::ShortObjects::default());
+        world.add_flow(flow).unwrap();
+    };
+    let second = Duration::from_secs(10);
+    // Without delay on the way back, together means instant by instant.
+    for back_delay_ms in [30, 0] {
+        let apart = two_flows(back_delay_ms, second, |_, _| ());
+        assert!(apart.0.len() > 500, "{}", apart.0.len());
+        assert_eq!(two_flows(back_delay_ms, second, together), apart);
+        let step = Duration::from_millis(1);
+        assert_eq!(two_flows(back_delay_ms, step, |_, _| ()), apart);
+    }
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let mut world = World::new(Seed(1));

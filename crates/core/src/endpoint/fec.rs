@@ -130,7 +130,7 @@ impl Endpoint {
                 let payload_bytes = f64::from(self.config.fragment_bytes);
                 bandwidth
                     .total
-                    .mul_f64(payload_bytes / f64::from(self.max_packet_bytes()))
+                    .mul_f64(payload_bytes / f64::from(self.max_packet_bytes))
             }
             SourceLimits::Adaptive { .. } => media::target_total(media, bandwidth, backlog_bytes),
         };
@@ -216,7 +216,7 @@ impl Endpoint {
         }
         self.refresh_views(now);
         while let Some(copy) = self.send_buffer.next_disappointed(now) {
-            self.judge(now, copy, self.max_packet_bytes());
+            self.judge(now, copy, self.max_packet_bytes);
             self.is_schedule_due = true;
         }
     }

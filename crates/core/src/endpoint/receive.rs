@@ -43,11 +43,12 @@ impl Endpoint {
                 return;
             }
         }
-        let mut report = core::mem::take(&mut self.scratch.report);
-        while let Some(frame) = frames.next(&mut report) {
+        while let Some(frame) = frames.next(&mut self.scratch.report) {
             match frame {
                 Ok(WireFrame::Feedback { path }) => {
+                    let mut report = core::mem::take(&mut self.scratch.report);
                     self.on_feedback(now, meta.path, path, &mut report);
+                    self.scratch.report = report;
                 }
                 // Without a packet number a segment cannot be acknowledged.
                 Ok(WireFrame::Segment { .. }) if tracking == Tracking::Untracked => {
@@ -57,7 +58,6 @@ impl Endpoint {
                 Err(_) => self.counters.malformed_datagrams += 1,
             }
         }
-        self.scratch.report = report;
     }
 
     fn on_wire_frame(&mut self, now: Instant, on: PathId, frame: WireFrame<'_>) {
@@ -313,10 +313,18 @@ impl Endpoint {
         if self.is_of_probe(path, digest) {
             return;
         }
-        self.refresh_views(now);
         let session = self.session_view();
-        let is_schedule_fixed = self.config.feedback.is_some();
-        self.paths[path.index()].on_feedback(now, digest, &session, &self.views, is_schedule_fixed);
+        match &mut self.paths[..] {
+            // Of a single path no list is kept: one on the stack is in the cache.
+            [only] => {
+                let view = only.view(u64::from(self.max_packet_bytes), now);
+                only.on_feedback(now, digest, &session, &[view]);
+            }
+            _ => {
+                self.refresh_views(now);
+                self.paths[path.index()].on_feedback(now, digest, &session, &self.views);
+            }
+        }
         self.update_standby(now);
         self.update_target();
     }

@@ -12,14 +12,16 @@ impl Endpoint {
     /// A path with these options has joined.
     pub(super) fn meet_meter(&mut self, now: Instant, is_metered: bool) {
         if is_metered {
-            self.standby.get_or_insert_with(|| Standby::new(now));
+            self.standby
+                .get_or_insert_with(|| Box::new(Standby::new(now)));
         }
     }
 
     /// Whether metered paths stand by. Never while all others are silent.
     pub(super) fn are_metered_in_reserve(&self) -> bool {
         let is_other = |path: &Path| !path.is_metered() && path.state() == PathState::Active;
-        self.standby.as_ref().is_some_and(Standby::is_in_reserve) && self.paths.iter().any(is_other)
+        self.standby.as_deref().is_some_and(Standby::is_in_reserve)
+            && self.paths.iter().any(is_other)
     }
 
     /// Whether the path stands by.
@@ -64,6 +66,9 @@ impl Endpoint {
     /// Whether the path is asked for signs of life when it is idle: if it stands by, or if metered
     /// ones stand in for it, since nobody would learn otherwise that it has recovered.
     fn is_probed(&self, id: PathId) -> bool {
+        if self.standby.is_none() {
+            return false;
+        }
         match self.paths[id.index()].is_metered() {
             true => self.is_standby(id),
             false => self.is_spending(),
@@ -72,10 +77,12 @@ impl Endpoint {
 
     /// When such a path is to be asked.
     pub(super) fn standby_probe_at(&self, id: PathId) -> Option<Instant> {
+        if !self.has_sent_media || !self.is_probed(id) {
+            return None;
+        }
         let path = &self.paths[id.index()];
         let is_idle = path.state() == PathState::Active && path.challenge.is_none();
-        let is_asked = self.has_sent_media && is_idle && self.is_probed(id);
-        is_asked.then(|| path.last_sent_at + PROBE_INTERVAL)
+        is_idle.then(|| path.last_sent_at + PROBE_INTERVAL)
     }
 
     /// Asks it, if it is time.

@@ -313,7 +313,7 @@ impl Endpoint {
     }
 
     fn on_duplicate_ack(&mut self, now: Instant, on: PathId) {
-        let segment_bytes = u64::from(self.max_packet_bytes());
+        let segment_bytes = u64::from(self.max_packet_bytes);
         let (Some(stream), path) = (&mut self.stream, &mut self.paths[on.index()]) else {
             return;
         };
@@ -367,7 +367,7 @@ impl Endpoint {
     }
 
     fn schedule_probe(&mut self, now: Instant, id: PathId) {
-        let packet_bytes = u64::from(self.max_packet_bytes());
+        let packet_bytes = u64::from(self.max_packet_bytes);
         let Some(stream) = &mut self.stream else {
             return;
         };

@@ -31,12 +31,14 @@ impl Endpoint {
                 return Some(transmit);
             }
         }
-        for offset in 0..path_count {
-            let index = (self.next_path + offset) % path_count;
+        for index in (self.next_path..path_count).chain(0..self.next_path) {
             let path = PathId(index as u8);
             debug_assert_eq!(buf.len(), start);
             if let Some(transmit) = self.write_tracked(now, path, buf) {
-                self.next_path = (index + 1) % path_count;
+                self.next_path = match index + 1 {
+                    next if next == path_count => 0,
+                    next => next,
+                };
                 // What is held may go now that the path is free, or a burst is not over.
                 self.is_schedule_due |= !self.send_buffer.waiting().is_empty();
                 return Some(transmit);
@@ -55,14 +57,14 @@ impl Endpoint {
         let status_about = self.status_for(id);
         let (has_window, is_blocked) = self.take_stream_notices();
         let path = &mut self.paths[id.index()];
-        let response = path.response.take();
-        let is_closing = core::mem::take(&mut path.says_close);
-        let echo_about = path.report_elsewhere.take();
-        let is_silent = response.is_none() && status_about.is_none() && echo_about.is_none();
-        let has_notice = has_window || is_blocked;
-        if !is_closing && !has_report && !has_notice && is_silent {
+        let is_silent =
+            path.response.is_none() && path.report_elsewhere.is_none() && !path.says_close;
+        if is_silent && !has_report && status_about.is_none() && !has_window && !is_blocked {
             return None;
         }
+        let response = path.response.take();
+        let echo_about = path.report_elsewhere.take();
+        let is_closing = core::mem::take(&mut path.says_close);
         let start = buf.len();
         wire::write_untracked_header(buf);
         if let Some(token) = response {
@@ -270,8 +272,10 @@ impl Endpoint {
             return None;
         }
         let policy = self.config.padding;
-        // Volume costs money there: only who is greedy on purpose pays for padding.
-        if self.paths[id.index()].is_metered()
+        // Volume costs money there: only who is greedy on purpose pays for padding. Without any
+        // such path, there is no `standby`.
+        if self.standby.is_some()
+            && self.paths[id.index()].is_metered()
             && (policy != PaddingPolicy::Always || self.is_standby(id))
         {
             return None;

@@ -52,14 +52,19 @@ struct IncomingFrame {
     first_at: Instant,
     /// The length of every fragment but the last; zero until one of them has arrived.
     fragment_bytes: usize,
+    /// What has arrived, in its place; grows with the farthest fragment.
     bytes: Vec<u8>,
+    /// What `bytes` will hold by what is known of the fragments' lengths.
+    held_bytes: usize,
     /// The last fragment, while where it belongs is unknown; else empty.
     last: Vec<u8>,
     has_arrived: Vec<bool>,
     missing_count: u16,
 }
 
+/// What every fragment needs comes first, and lies so.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Reassembly {
     slots: VecDeque<Slot>,
     first: FrameId,
@@ -134,11 +139,11 @@ impl Reassembly {
         let Slot::Open(frame) = slot else {
             return Taken::Duplicate;
         };
-        let before = frame.bytes.len();
+        let before = frame.held_bytes;
         let taken = frame.insert(header, payload);
-        self.open_bytes += frame.bytes.len() - before;
+        self.open_bytes += frame.held_bytes - before;
         if frame.missing_count == 0 {
-            self.open_bytes -= frame.bytes.len();
+            self.open_bytes -= frame.held_bytes;
             self.whole_bytes += frame.bytes.len();
             let whole = Slot::Whole(ReceivedFrame {
                 id: header.frame,
@@ -223,7 +228,7 @@ impl Reassembly {
                     Outcome::Whole(frame)
                 }
                 Slot::Open(frame) => {
-                    self.open_bytes -= frame.bytes.len();
+                    self.open_bytes -= frame.held_bytes;
                     Outcome::Dropped(self.first, DropReason::Incomplete)
                 }
                 Slot::Missing { .. } => Outcome::Dropped(self.first, DropReason::Missing),
@@ -283,7 +288,7 @@ impl IncomingFrame {
         Taken::New
     }
 
-    /// Copies any fragment but the last to its place.
+    /// Takes any fragment but the last.
     fn place(&mut self, index: usize, payload: &[u8]) -> bool {
         if self.fragment_bytes == 0 {
             if self.last.len() > payload.len() {
@@ -292,27 +297,40 @@ impl IncomingFrame {
             self.fragment_bytes = payload.len();
             self.bytes
                 .reserve(payload.len() * usize::from(self.fragment_count));
-            self.bytes.resize(
-                payload.len() * (usize::from(self.fragment_count) - 1).max(1),
-                0,
-            );
-            self.bytes.extend_from_slice(&self.last);
-            self.last.clear();
+            self.held_bytes = payload.len() * (usize::from(self.fragment_count) - 1).max(1);
+            let mut last = core::mem::take(&mut self.last);
+            if !last.is_empty() {
+                self.place_last(&last);
+                last.clear();
+            }
+            self.last = last;
         }
         if payload.len() != self.fragment_bytes {
             return false;
         }
-        let start = index * self.fragment_bytes;
-        self.bytes[start..start + payload.len()].copy_from_slice(payload);
+        self.copy(index, payload);
         true
     }
 
     fn place_last(&mut self, payload: &[u8]) -> bool {
         let fits = payload.len() <= self.fragment_bytes;
         if fits {
-            self.bytes.extend_from_slice(payload);
+            self.held_bytes += payload.len();
+            self.copy(usize::from(self.fragment_count) - 1, payload);
         }
         fits
+    }
+
+    /// Copies a fragment to its place. What comes in order is appended, so that nothing is zeroed
+    /// for it.
+    fn copy(&mut self, index: usize, payload: &[u8]) {
+        let start = index * self.fragment_bytes;
+        if self.bytes.len() <= start {
+            self.bytes.resize(start, 0);
+            self.bytes.extend_from_slice(payload);
+        } else {
+            self.bytes[start..start + payload.len()].copy_from_slice(payload);
+        }
     }
 }
 

@@ -128,24 +128,26 @@ pub(crate) enum Verdict {
     GiveUp,
 }
 
+/// What everybody asks for after every event comes first, and lies so.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct SendBuffer {
     /// Frames `first..`, in order.
     frames: VecDeque<OutgoingFrame>,
+    /// Packets that wait for the scheduler: retransmissions first, then sources, oldest first.
+    waiting: Vec<PacketView>,
+    /// Symbol numbers and repairs, if the session uses FEC.
+    repairs: Option<Box<Repairs>>,
     first: FrameId,
     spare: Vec<OutgoingFrame>,
     buffered_bytes: usize,
-    /// Packets that wait for the scheduler: retransmissions first, then sources, oldest first.
-    waiting: Vec<PacketView>,
-    fragment_bytes: usize,
+    deadline: Duration,
     /// What a packet has on the wire beside the fragment.
     packet_overhead_bytes: u32,
-    deadline: Duration,
+    fragment_bytes: u16,
     copies: RetransmissionCopies,
     /// Whether there have been frames that no other needs.
     has_disposable: bool,
-    /// Symbol numbers and repairs, if the session uses FEC.
-    repairs: Option<Box<Repairs>>,
 }
 
 impl SendBuffer {
@@ -162,7 +164,7 @@ impl SendBuffer {
             spare: Vec::new(),
             buffered_bytes: 0,
             waiting: Vec::new(),
-            fragment_bytes: usize::from(fragment_bytes),
+            fragment_bytes,
             packet_overhead_bytes,
             deadline,
             copies,
@@ -173,7 +175,7 @@ impl SendBuffer {
 
     /// Takes a frame in and queues its fragments.
     pub(crate) fn push(&mut self, frame: &Frame) -> Result<FrameId, SendFrameError> {
-        let limit = MAX_FRAME_BYTES.min(self.fragment_bytes * usize::from(u16::MAX));
+        let limit = MAX_FRAME_BYTES.min(usize::from(self.fragment_bytes) * usize::from(u16::MAX));
         match frame.bytes.len() {
             0 => return Err(SendFrameError::Empty),
             bytes if bytes > limit => return Err(SendFrameError::TooLarge { bytes, limit }),
@@ -185,7 +187,7 @@ impl SendBuffer {
             bytes => self.buffered_bytes += bytes,
         }
         let id = FrameId(self.first.0 + self.frames.len() as u64);
-        let fragment_count = frame.bytes.len().div_ceil(self.fragment_bytes) as u16;
+        let fragment_count = frame.bytes.len().div_ceil(usize::from(self.fragment_bytes)) as u16;
         let mut outgoing = self.spare.pop().unwrap_or_default();
         outgoing.importance = frame.importance;
         outgoing.captured_at = frame.captured_at;
@@ -216,6 +218,12 @@ impl SendBuffer {
     /// The packets that wait for the scheduler.
     pub(crate) fn waiting(&self) -> &[PacketView] {
         &self.waiting
+    }
+
+    /// Their bytes on the wire.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        let bytes = self.waiting.iter().map(|packet| u64::from(packet.bytes));
+        bytes.sum()
     }
 
     /// Takes out of the waiting packets those that `is_bound` names by index.
@@ -266,8 +274,8 @@ impl SendBuffer {
         id: FrameId,
         fragment: u16,
     ) -> OutgoingFragment<'a> {
-        let start = usize::from(fragment) * self.fragment_bytes;
-        let end = (start + self.fragment_bytes).min(frame.bytes.len());
+        let start = usize::from(fragment) * usize::from(self.fragment_bytes);
+        let end = (start + usize::from(self.fragment_bytes)).min(frame.bytes.len());
         OutgoingFragment {
             header: FragmentHeader {
                 frame: id,
@@ -413,7 +421,8 @@ impl SendBuffer {
             if excess_bytes == 0 || is_of_use {
                 continue;
             }
-            let unsent_bytes = usize::from(frame.never_sent_count) * self.fragment_bytes;
+            let unsent_bytes =
+                usize::from(frame.never_sent_count) * usize::from(self.fragment_bytes);
             excess_bytes = excess_bytes.saturating_sub(unsent_bytes.min(frame.bytes.len()) as u64);
             let id = FrameId(self.first.0 + index as u64);
             self.give_up(id);

@@ -12,28 +12,29 @@ use crate::wire::{MAX_ARRIVALS, MAX_RANGES, OutgoingReport};
 /// How many ranges that earlier reports told are told again, in case those got lost.
 const REPEATED_RANGES: usize = 4;
 
-/// What has arrived on one path.
+/// What has arrived on one path. What every packet and every timer needs comes first, and lies so.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Arrivals {
+    due_at: Option<Instant>,
     /// Received numbers, inclusive, the highest range first.
     ranges: Vec<(u64, u64)>,
-    /// The received packets of the highest numbers, ascending, with their arrival times.
-    recent: VecDeque<(u64, Instant)>,
-    schedule: FeedbackSchedule,
-    /// Whether [`Arrivals::on_segment`] says when to report, until a schedule is told.
-    follows_stream: bool,
     /// The lowest number received since the last report.
     lowest_unreported: Option<u64>,
-    unreported_count: u32,
-    due_at: Option<Instant>,
     /// When the last report was made.
     reported_at: Instant,
+    /// The received packets of the highest numbers, ascending, with their arrival times.
+    recent: VecDeque<(u64, Instant)>,
+    arrivals: Vec<Instant>,
+    ce_count: u64,
+    schedule: FeedbackSchedule,
     /// Holes below this number have been told out of turn, or left to the next regular report.
     holes_settled_until: u64,
+    unreported_count: u32,
+    /// Whether [`Arrivals::on_segment`] says when to report, until a schedule is told.
+    follows_stream: bool,
     /// When a hole was last reported out of turn.
     hole_told_at: Option<Instant>,
-    ce_count: u64,
-    arrivals: Vec<Instant>,
 }
 
 impl Arrivals {

@@ -86,20 +86,22 @@ enum Fate {
     Lost,
 }
 
+/// What timers and windows are made of comes first, and lies so.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct SentPackets {
+    /// When the oldest outstanding packet was sent: asked for after every event.
+    oldest_sent_at: Option<Instant>,
+    bytes_in_flight: u64,
+    first: u64,
     /// Packets `first..next_packet_number`, each with its fate.
     packets: VecDeque<(SentPacket, Fate)>,
-    first: u64,
     /// Numbers up to the largest acknowledged one that are not acknowledged, ascending. Short,
     /// because settled ones are forgotten: so a report costs what is new in it, not what it
     /// repeats.
     holes: Vec<u64>,
     /// One more than the largest acknowledged number; zero before the first.
     acked_until: u64,
-    bytes_in_flight: u64,
-    /// When the oldest outstanding packet was sent: asked for after every event.
-    oldest_sent_at: Option<Instant>,
     ce_count: u64,
 }
 

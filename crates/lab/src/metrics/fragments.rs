@@ -7,12 +7,17 @@ use anabranch_sim::{FragmentId, FrameEvent};
 use anabranch_units::{Duration, Instant};
 
 /// A flow's packets of frames that have been captured and whose outcome is not known.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct FragmentTrails {
+    /// In order and without gaps, as frames are numbered.
     frames: VecDeque<FrameTrail>,
-    last_path: Option<PathId>,
+    /// What frames that are over have left, for those to come.
+    spare: Vec<Vec<Trail>>,
     /// The one farthest in the media of those that have arrived.
     farthest: Option<FragmentId>,
+    /// Whether there are paths to switch between.
+    has_paths: bool,
+    last_path: Option<PathId>,
 }
 
 #[derive(Clone, Debug)]
@@ -41,31 +46,47 @@ pub(super) struct FragmentArrival {
 }
 
 impl FragmentTrails {
+    /// Of a flow over so many paths.
+    pub(super) fn new(path_count: usize) -> Self {
+        FragmentTrails {
+            frames: VecDeque::new(),
+            spare: Vec::new(),
+            farthest: None,
+            has_paths: path_count > 1,
+            last_path: None,
+        }
+    }
+
     pub(super) fn on_captured(&mut self, frame: &FrameEvent) {
+        let last = self.frames.back();
+        debug_assert!(last.is_none_or(|last| last.index + 1 == frame.index));
         self.frames.push_back(FrameTrail {
             index: frame.index,
             captured_at: frame.captured_at,
-            fragments: Vec::new(),
+            fragments: self.spare.pop().unwrap_or_default(),
         });
     }
 
     /// The outcome of the oldest frame is known: its packets count no more.
     pub(super) fn on_outcome(&mut self, frame: &FrameEvent) {
-        while self
-            .frames
-            .front()
-            .is_some_and(|trail| trail.index <= frame.index)
+        while let Some(oldest) = self.frames.front_mut()
+            && oldest.index <= frame.index
         {
+            oldest.fragments.clear();
+            self.spare.push(std::mem::take(&mut oldest.fragments));
             self.frames.pop_front();
         }
     }
 
     /// A packet leaves. Returns whether it is a new one on another path than the one before it.
     pub(super) fn on_sent(&mut self, id: FragmentId, path: PathId) -> bool {
-        let Some((_, trail)) = self.trail(id) else {
+        if !self.has_paths {
+            return false;
+        }
+        let Some(frame) = self.frame(id) else {
             return false;
         };
-        if std::mem::replace(&mut trail.is_sent, true) {
+        if std::mem::replace(&mut frame.trail(id).is_sent, true) {
             return false;
         }
         let last = self.last_path.replace(path);
@@ -74,43 +95,40 @@ impl FragmentTrails {
 
     /// A packet arrives; `None`: another copy has, or its frame's outcome is known.
     pub(super) fn on_arrived(&mut self, now: Instant, id: FragmentId) -> Option<FragmentArrival> {
-        let (captured_at, trail) = self.trail(id)?;
-        if trail.arrived_at.replace(now).is_some() {
+        let frame = self.frame(id)?;
+        if frame.trail(id).arrived_at.replace(now).is_some() {
             return None;
         }
-        let is_out_of_order = self.farthest > Some(id);
-        self.farthest = self.farthest.max(Some(id));
-        let gap = |fragment: Option<u16>| {
-            let frame = self.frame_index(id)?;
-            let fragments = &self.frames[frame].fragments;
-            let neighbour = fragments.get(usize::from(fragment?))?;
+        let index = usize::from(id.fragment);
+        let gap = |neighbour: Option<usize>| {
+            let neighbour = frame.fragments.get(neighbour?)?;
             Some(now - neighbour.arrived_at?)
         };
-        let before = id.fragment.checked_sub(1);
-        let after = id.fragment.checked_add(1);
+        let gaps = [gap(index.checked_sub(1)), gap(Some(index + 1))];
+        let took = now.saturating_since(frame.captured_at);
+        let is_out_of_order = self.farthest > Some(id);
+        self.farthest = self.farthest.max(Some(id));
         Some(FragmentArrival {
-            took: now.saturating_since(captured_at),
+            took,
             is_out_of_order,
-            gaps: [gap(before), gap(after)],
+            gaps,
         })
     }
 
-    fn frame_index(&self, id: FragmentId) -> Option<usize> {
-        // Frames are numbered without gaps, but for those that their sender refuses.
-        let frame = u64::from(id.frame);
-        self.frames
-            .binary_search_by_key(&frame, |trail| trail.index)
-            .ok()
+    fn frame(&mut self, id: FragmentId) -> Option<&mut FrameTrail> {
+        let first = self.frames.front()?.index;
+        let ahead = u64::from(id.frame).checked_sub(first)?;
+        self.frames.get_mut(usize::try_from(ahead).ok()?)
     }
+}
 
-    fn trail(&mut self, id: FragmentId) -> Option<(Instant, &mut Trail)> {
-        let frame = self.frame_index(id)?;
-        let frame = &mut self.frames[frame];
+impl FrameTrail {
+    fn trail(&mut self, id: FragmentId) -> &mut Trail {
         let index = usize::from(id.fragment);
-        if frame.fragments.len() <= index {
-            frame.fragments.resize(index + 1, Trail::default());
+        if self.fragments.len() <= index {
+            self.fragments.resize(index + 1, Trail::default());
         }
-        Some((frame.captured_at, &mut frame.fragments[index]))
+        &mut self.fragments[index]
     }
 }
 
@@ -141,7 +159,7 @@ mod tests {
 
     #[test]
     fn gaps_are_between_consecutive_packets_of_a_frame_in_either_order() {
-        let mut trails = FragmentTrails::default();
+        let mut trails = FragmentTrails::new(2);
         trails.on_captured(&frame(1));
         trails.on_captured(&frame(2));
         let mut arrive = |millis, id| trails.on_arrived(Instant::from_millis(millis), id).unwrap();
@@ -156,7 +174,7 @@ mod tests {
 
     #[test]
     fn copies_and_packets_of_frames_that_are_over_do_not_count() {
-        let mut trails = FragmentTrails::default();
+        let mut trails = FragmentTrails::new(2);
         trails.on_captured(&frame(0));
         trails.on_captured(&frame(1));
         let now = Instant::from_millis(50);
@@ -169,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_switch_is_a_new_packet_on_another_path_than_the_one_before() {
-        let mut trails = FragmentTrails::default();
+        let mut trails = FragmentTrails::new(2);
         trails.on_captured(&frame(0));
         let mut send = |fragment, path| trails.on_sent(id(0, fragment), PathId(path));
         let switches = [

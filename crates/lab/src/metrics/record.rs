@@ -14,8 +14,6 @@ use super::variation::Variation;
 #[derive(Debug, Default)]
 pub(super) struct FlowRecord {
     pub(super) paths: Vec<PathRecord>,
-    /// Bytes delivered since the last full second.
-    pub(super) second_bytes: u64,
     pub(super) rates: Variation,
     pub(super) frames: FrameRecord,
     pub(super) stream: StreamRecord,

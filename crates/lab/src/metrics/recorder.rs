@@ -24,14 +24,15 @@ pub(crate) struct Recorder<'a> {
     scenario: &'a Scenario,
     windows: Vec<WindowRecord>,
     /// By flow.
-    series: Vec<RateSeries>,
-    /// By flow.
     watches: Vec<Watch>,
 }
 
 /// What is followed of a flow over the whole run.
 #[derive(Debug)]
 struct Watch {
+    series: RateSeries,
+    /// Bytes delivered since the last full second.
+    second_bytes: u64,
     trails: FragmentTrails,
     /// Of a flow of media.
     viewer: Option<Viewer>,
@@ -47,7 +48,9 @@ impl Watch {
             links.map(|link| least_delay(&link.config)).sum()
         });
         Watch {
-            trails: FragmentTrails::default(),
+            series: RateSeries::default(),
+            second_bytes: 0,
+            trails: FragmentTrails::new(flow.paths.len()),
             viewer: flow.media().map(|media| Viewer::new(flow, media)),
             base_delay: delays.min().unwrap_or(Duration::ZERO),
         }
@@ -89,7 +92,6 @@ impl<'a> Recorder<'a> {
         Recorder {
             scenario,
             windows: windows.iter().map(record).collect(),
-            series: vec![RateSeries::default(); scenario.flows.len()],
             watches: scenario
                 .flows
                 .iter()
@@ -122,12 +124,13 @@ impl<'a> Recorder<'a> {
     pub(crate) fn at_second(&mut self, now: Instant) {
         let second = Duration::from_secs(1);
         let since = now.saturating_sub(second);
-        for record in &mut self.windows {
-            for (flow, spec) in record.flows.iter_mut().zip(&self.scenario.flows) {
-                let bytes = std::mem::take(&mut flow.second_bytes);
-                let is_running = spec.start <= since && spec.stop.is_none_or(|stop| now <= stop);
-                if record.is_open && record.opened_at <= since && is_running {
-                    flow.rates.record(bytes as f64);
+        let watches = self.watches.iter_mut().zip(&self.scenario.flows);
+        for (flow, (watch, spec)) in watches.enumerate() {
+            let bytes = std::mem::take(&mut watch.second_bytes);
+            let is_running = spec.start <= since && spec.stop.is_none_or(|stop| now <= stop);
+            for record in self.windows.iter_mut().filter(|_| is_running) {
+                if record.is_open && record.opened_at <= since {
+                    record.flows[flow].rates.record(bytes as f64);
                 }
             }
         }
@@ -147,9 +150,11 @@ impl<'a> Recorder<'a> {
                 viewer.record_times(&record.window, stop.min(end), of_flow);
             }
         }
+        let series = self.watches.into_iter().map(|watch| watch.series);
+        let series: Vec<RateSeries> = series.collect();
         self.windows
             .iter()
-            .map(|record| record.statistics(scenario, &self.series, end))
+            .map(|record| record.statistics(scenario, &series, end))
             .collect()
     }
 
@@ -226,7 +231,10 @@ impl Observer for Recorder<'_> {
             }
             return;
         }
-        self.series[packet.flow.index()].record_sent(now, packet.size_bytes);
+        let flow = packet.flow.index();
+        self.watches[flow]
+            .series
+            .record_sent(now, packet.size_bytes);
         for path in self.open_paths(packet) {
             path.sent_packets += 1;
             path.sent_bytes += size_bytes;
@@ -234,7 +242,6 @@ impl Observer for Recorder<'_> {
         let Some(id) = packet.fragment else {
             return;
         };
-        let flow = packet.flow.index();
         if self.watches[flow].trails.on_sent(id, packet.path) {
             for record in self.windows.iter_mut().filter(|record| record.is_open) {
                 record.flows[flow].fragments.path_switches += 1;
@@ -247,16 +254,13 @@ impl Observer for Recorder<'_> {
         if packet.direction != Direction::Forward {
             return;
         }
-        self.series[packet.flow.index()].record_received(now, packet.size_bytes);
-        for record in &mut self.windows {
-            let flow = &mut record.flows[packet.flow.index()];
-            flow.second_bytes += u64::from(packet.size_bytes);
-            if record.is_open {
-                let path = &mut flow.paths[packet.path.index()];
-                path.delivered_packets += 1;
-                path.delivered_bytes += u64::from(packet.size_bytes);
-                path.delays.record_span(delay);
-            }
+        let watch = &mut self.watches[packet.flow.index()];
+        watch.series.record_received(now, packet.size_bytes);
+        watch.second_bytes += u64::from(packet.size_bytes);
+        for path in self.open_paths(packet) {
+            path.delivered_packets += 1;
+            path.delivered_bytes += u64::from(packet.size_bytes);
+            path.delays.record_span(delay);
         }
         if let Some(id) = packet.fragment {
             self.on_fragment(now, packet, id);

@@ -94,7 +94,9 @@ impl SendBuffer {
             .rev()
             .take_while(|frame| frame.first_symbol + frame.fragments.len() as u64 > first);
         let bytes = in_window.map(|frame| frame.bytes.len()).max().unwrap_or(0);
-        bytes.max(frame.bytes.len()).min(self.fragment_bytes) as u64
+        bytes
+            .max(frame.bytes.len())
+            .min(usize::from(self.fragment_bytes)) as u64
     }
 
     /// Queues repairs behind the newest frame, at most so many.
@@ -140,7 +142,8 @@ impl SendBuffer {
                 break;
             }
             frame.is_protected = true;
-            largest_bytes = largest_bytes.max(frame.bytes.len().min(self.fragment_bytes));
+            largest_bytes =
+                largest_bytes.max(frame.bytes.len().min(usize::from(self.fragment_bytes)));
         }
         let Some(repairs) = &mut self.repairs else {
             return;

@@ -1,0 +1,87 @@
+//! The packets that are bound to a path and wait for its pacer or window.
+
+use std::collections::VecDeque;
+
+use crate::media::FrameId;
+use crate::scheduler::{PacketKind, PacketView};
+
+/// Packets in the order in which they leave: retransmissions first. Their bytes are summed as they
+/// come and go, and lie before them: everybody asks for them after every event.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(super) struct Bound {
+    /// Bytes on the wire of all of them.
+    bytes: u64,
+    /// Bytes on the wire of the retransmissions.
+    retransmission_bytes: u64,
+    retransmissions: VecDeque<PacketView>,
+    /// What is sent for the first time, and repairs.
+    sources: VecDeque<PacketView>,
+}
+
+impl Bound {
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn retransmission_bytes(&self) -> u64 {
+        self.retransmission_bytes
+    }
+
+    pub(super) fn push(&mut self, packet: PacketView) {
+        self.bytes += u64::from(packet.bytes);
+        match packet.kind {
+            PacketKind::Retransmission => {
+                self.retransmission_bytes += u64::from(packet.bytes);
+                self.retransmissions.push_back(packet);
+            }
+            PacketKind::Source | PacketKind::Repair { .. } => self.sources.push_back(packet),
+        }
+    }
+
+    pub(super) fn pop(&mut self) -> Option<PacketView> {
+        let packet = match self.retransmissions.pop_front() {
+            Some(packet) => {
+                self.retransmission_bytes -= u64::from(packet.bytes);
+                packet
+            }
+            None => self.sources.pop_front()?,
+        };
+        self.bytes -= u64::from(packet.bytes);
+        Some(packet)
+    }
+
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = PacketView> + '_ {
+        (self.bytes, self.retransmission_bytes) = (0, 0);
+        self.retransmissions.drain(..).chain(self.sources.drain(..))
+    }
+
+    /// Drops all packets of a frame.
+    pub(super) fn drop_frame(&mut self, frame: FrameId) {
+        let drop_from = |queue: &mut VecDeque<PacketView>| {
+            let mut dropped_bytes = 0;
+            queue.retain(|packet| {
+                let is_other = packet.frame != frame;
+                if !is_other {
+                    dropped_bytes += u64::from(packet.bytes);
+                }
+                is_other
+            });
+            dropped_bytes
+        };
+        let retransmission_bytes = drop_from(&mut self.retransmissions);
+        self.retransmission_bytes -= retransmission_bytes;
+        self.bytes -= retransmission_bytes + drop_from(&mut self.sources);
+    }
+
+    /// Whether another copy of this packet, which is sent for the first time, is bound too.
+    pub(super) fn has_copy_of(&self, packet: &PacketView) -> bool {
+        let is_copy = |bound: &PacketView| {
+            bound.frame == packet.frame
+                && bound.fragment == packet.fragment
+                && bound.kind == packet.kind
+        };
+        let mut sources = self.sources.iter().rev();
+        packet.kind == PacketKind::Source && sources.any(is_copy)
+    }
+}

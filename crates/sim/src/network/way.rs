@@ -1,0 +1,74 @@
+//! The links over which a party hears, and what is due on them.
+
+use anabranch_link::Link;
+use anabranch_units::{Ecn, Instant};
+
+use crate::event_queue::{Alarm, EventQueue};
+use crate::flow::FlowId;
+use crate::parties::Party;
+use crate::topology::LinkId;
+
+#[derive(Debug)]
+pub(super) struct LinkState {
+    pub(super) link: Link,
+    pub(super) alarm: Alarm,
+    /// Who hears what passes it.
+    pub(super) party: Party,
+    /// Whether a route ends with it.
+    pub(super) is_last: bool,
+    /// Whether something has come to it since its alarm was set.
+    pub(super) is_changed: bool,
+}
+
+impl LinkState {
+    /// Plans the next event of this link, at `earliest` or later.
+    pub(super) fn plan(&mut self, link: LinkId, earliest: Instant, way: &mut Way) {
+        let events = match self.is_last {
+            true => &mut way.deliveries,
+            false => &mut way.relays,
+        };
+        let next_at = self.link.next_at().map(|at| at.max(earliest));
+        self.alarm.set(next_at, link, events);
+    }
+}
+
+/// A packet that is about to enter a link.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) at: Instant,
+    pub(super) flow: FlowId,
+    /// How many were noted before.
+    pub(super) number: u32,
+    pub(super) id: u32,
+    pub(super) size_bytes: u32,
+    pub(super) link: LinkId,
+    pub(super) ecn: Ecn,
+}
+
+impl Entry {
+    /// By time; at the same time by flow, and then as they were noted.
+    pub(super) fn order(&self) -> u128 {
+        let tie = u64::from(self.flow.0) << 32 | u64::from(self.number);
+        u128::from(self.at.as_nanos()) << 64 | u128::from(tie)
+    }
+}
+
+/// What goes on on the links over which a party hears.
+#[derive(Debug, Default)]
+pub(super) struct Way {
+    /// What enters a link in this window, in any order.
+    pub(super) entries: Vec<Entry>,
+    /// When links give packets back with which a route ends.
+    pub(super) deliveries: EventQueue<LinkId>,
+    /// When the other links give packets back.
+    pub(super) relays: EventQueue<LinkId>,
+    /// Links with which a route ends and that have changed in this window.
+    pub(super) changed: Vec<LinkId>,
+}
+
+impl Way {
+    pub(super) fn enter(&mut self, entry: Entry) {
+        let number = self.entries.len() as u32;
+        self.entries.push(Entry { number, ..entry });
+    }
+}
