@@ -14,7 +14,7 @@ use core::fmt;
 use anabranch_units::{Importance, Instant};
 
 pub(crate) use reassembly::{Outcome, Reassembly, Taken};
-pub(crate) use send_buffer::{LostCopy, Retry, SendBuffer, Verdict};
+pub(crate) use send_buffer::{LastCall, LostCopy, Retry, SendBuffer, Verdict};
 pub(crate) use symbol::{SYMBOL_HEAD_BYTES, Symbol};
 pub(crate) use target::{Bandwidth, target_bitrate, target_total};
 

@@ -314,6 +314,7 @@ impl Endpoint {
             return;
         }
         self.refresh_views(now);
+        self.update_last_call_lead();
         let session = self.session_view();
         let is_schedule_fixed = self.config.feedback.is_some();
         self.paths[path.index()].on_feedback(now, digest, &session, &self.views, is_schedule_fixed);

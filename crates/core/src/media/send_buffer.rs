@@ -1,5 +1,6 @@
 //! The sender's frames, from their capture until they are acknowledged or worthless.
 
+mod last_calls;
 mod repairs;
 
 use std::collections::VecDeque;
@@ -11,6 +12,8 @@ use crate::config::RetransmissionCopies;
 use crate::path_view::{PathId, PathSet};
 use crate::scheduler::{PacketKind, PacketView};
 use crate::wire;
+pub(crate) use last_calls::LastCall;
+use last_calls::LastCalls;
 use repairs::Repairs;
 
 /// The most bytes kept; a source that fills this is refused.
@@ -145,6 +148,7 @@ pub(crate) struct SendBuffer {
     has_disposable: bool,
     /// Symbol numbers and repairs, if the session uses FEC.
     repairs: Option<Box<Repairs>>,
+    last_calls: LastCalls,
 }
 
 impl SendBuffer {
@@ -167,6 +171,7 @@ impl SendBuffer {
             copies,
             has_disposable: false,
             repairs: has_repairs.then(Box::default),
+            last_calls: LastCalls::default(),
         }
     }
 
@@ -539,6 +544,7 @@ impl SendBuffer {
                 self.spare.push(frame);
             }
         }
+        self.skip_settled_calls();
     }
 }
 
