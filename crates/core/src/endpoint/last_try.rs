@@ -12,8 +12,8 @@ use crate::scheduler::PacketView;
 
 /// By how many mean deviations of the round-trip time it may be longer.
 const DOUBT_IN_DEVIATIONS: u64 = 2;
-/// Where a last try and its copy would both be lost more often, by the losses of the worst second of
-/// the last ten, there is one copy more.
+/// Where a last try and its copy would both be lost more often, by the losses of the worst second
+/// of the last ten, there is one copy more.
 const MAX_RESIDUAL_LOSS: f64 = 1e-3;
 
 impl Endpoint {

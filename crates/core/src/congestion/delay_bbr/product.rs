@@ -28,8 +28,9 @@
 //!    in batches a round is longer than a phase, and shows next to nothing of the probe. So does
 //!    one that for ten rounds has neither run out nor met a queue: the path is not full. While
 //!    media waits for half of its lifetime or longer, a probe that found all that it asked for is
-//!    followed by one with twice the excess, up to 1.44: what does not leave comes late, and at 11 %
-//!    a probe a path that carries four times as much again takes eight seconds to be believed.
+//!    followed by one with twice the excess, up to 1.44: what does not leave comes late, and at
+//!    11 % a probe a path that has come to carry four times as much is believed to after eight
+//!    seconds.
 //! 10. Reports come in batches, three a round trip and holes at once; each packet counts with its
 //!     own round-trip time. A sender that has not run out for ten rounds, on any path, is reported
 //!     to every 10 ms: it finds bandwidth by its rounds. With 40 ms at 200 ms of round trip these
