@@ -5,6 +5,7 @@
 //! that moment. Time never goes back. Nothing that arrives from the network is an error.
 
 mod fec;
+mod last_try;
 mod receive;
 mod standby;
 mod stream;
@@ -90,6 +91,7 @@ struct Scratch {
     report: FeedbackReport,
     assignments: Vec<Assignment>,
     outcomes: Vec<media::Outcome>,
+    last_calls: Vec<media::LastCall>,
     symbol_heads: Vec<[u8; media::SYMBOL_HEAD_BYTES]>,
 }
 

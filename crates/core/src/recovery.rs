@@ -320,9 +320,15 @@ impl Recovery {
     /// For how long the oldest packet in flight has been due for its acknowledgement: since it was
     /// sent, less the smoothed round-trip time and the receiver's delay.
     pub(crate) fn overdue(&self, now: Instant) -> Duration {
-        let usual = self.rtt.smoothed() + self.max_feedback_delay;
+        let usual = self.usual_answer_time();
         let sent_at = self.sent.oldest_sent_at();
         sent_at.map_or(Duration::ZERO, |at| now.saturating_since(at + usual))
+    }
+
+    /// How long after its sending a packet is acknowledged at the latest, on a path that is as it
+    /// was: the smoothed round-trip time and the receiver's delay.
+    pub(crate) fn usual_answer_time(&self) -> Duration {
+        self.rtt.smoothed() + self.max_feedback_delay
     }
 
     /// Since when nothing has been heard though something is outstanding.

@@ -39,6 +39,9 @@ const PATH_CHALLENGE: u8 = 0x04;
 const PATH_RESPONSE: u8 = 0x05;
 const PATH_STATUS: u8 = 0x06;
 const CLOSE: u8 = 0x07;
+/// The first of eight types: a frame that is a single fragment, with its flags in the type.
+const WHOLE_FRAME: u8 = 0x08;
+const LAST_WHOLE_FRAME: u8 = WHOLE_FRAME | KEY_FRAME_FLAG | DISPOSABLE_FLAG | SYMBOL_FLAG;
 const REPAIR: u8 = 0x20;
 const SYMBOLS_RECOVERED: u8 = 0x21;
 
@@ -170,28 +173,11 @@ impl<'a> Frames<'a> {
                 let fragment = u16::try_from(read(rest)?).ok()?;
                 let fragment_count = u16::try_from(read(rest)?).ok()?;
                 let flags = read_u8(rest)?;
-                let importance = importance_of(flags)?;
-                let captured_at_micros = read_u32(rest)?;
-                let symbol = match flags & SYMBOL_FLAG {
-                    0 => None,
-                    _ => Some(read_u32(rest)?),
-                };
-                if fragment >= fragment_count || rest.is_empty() {
-                    return None;
-                }
-                let header = FragmentHeader {
-                    frame,
-                    fragment,
-                    fragment_count,
-                    importance,
-                };
-                let payload = core::mem::take(rest);
-                WireFrame::Fragment {
-                    header,
-                    captured_at_micros,
-                    symbol,
-                    payload,
-                }
+                read_fragment(frame, fragment, fragment_count, flags, rest)?
+            }
+            flags @ WHOLE_FRAME..=LAST_WHOLE_FRAME => {
+                let frame = FrameId(read(rest)?);
+                read_fragment(frame, 0, 1, flags - WHOLE_FRAME, rest)?
             }
             REPAIR => repair::read_repair(rest)?,
             SYMBOLS_RECOVERED => WireFrame::SymbolsRecovered(RecoveredSymbols::read(rest)?),
@@ -227,6 +213,37 @@ impl<'a> Frames<'a> {
     }
 }
 
+/// What follows a fragment's numbers and flags.
+fn read_fragment<'a>(
+    frame: FrameId,
+    fragment: u16,
+    fragment_count: u16,
+    flags: u8,
+    rest: &mut &'a [u8],
+) -> Option<WireFrame<'a>> {
+    let importance = importance_of(flags)?;
+    let captured_at_micros = read_u32(rest)?;
+    let symbol = match flags & SYMBOL_FLAG {
+        0 => None,
+        _ => Some(read_u32(rest)?),
+    };
+    if fragment >= fragment_count || rest.is_empty() {
+        return None;
+    }
+    let header = FragmentHeader {
+        frame,
+        fragment,
+        fragment_count,
+        importance,
+    };
+    Some(WireFrame::Fragment {
+        header,
+        captured_at_micros,
+        symbol,
+        payload: core::mem::take(rest),
+    })
+}
+
 pub(crate) fn write_tracked_header(packet_number: u64, out: &mut Vec<u8>) {
     out.push(TRACKED);
     out.extend_from_slice(&(packet_number as u32).to_le_bytes());
@@ -244,12 +261,18 @@ pub(crate) fn write_fragment(
     payload: &[u8],
     out: &mut Vec<u8>,
 ) {
-    out.push(FRAGMENT);
-    write(header.frame.0, out);
-    write(u64::from(header.fragment), out);
-    write(u64::from(header.fragment_count), out);
     let symbol_flag = if symbol.is_some() { SYMBOL_FLAG } else { 0 };
-    out.push(importance_flags(header.importance) | symbol_flag);
+    let flags = importance_flags(header.importance) | symbol_flag;
+    if header.fragment_count == 1 {
+        out.push(WHOLE_FRAME | flags);
+        write(header.frame.0, out);
+    } else {
+        out.push(FRAGMENT);
+        write(header.frame.0, out);
+        write(u64::from(header.fragment), out);
+        write(u64::from(header.fragment_count), out);
+        out.push(flags);
+    }
     out.extend_from_slice(&(captured_at.as_micros() as u32).to_le_bytes());
     if let Some(symbol) = symbol {
         out.extend_from_slice(&(symbol as u32).to_le_bytes());
@@ -349,4 +372,72 @@ fn read_path(bytes: &mut &[u8]) -> Option<PathId> {
     read_u8(bytes)
         .map(PathId)
         .filter(|path| path.index() < PathId::LIMIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(header: FragmentHeader, symbol: Option<u64>) -> Vec<u8> {
+        let mut out = Vec::new();
+        write_untracked_header(&mut out);
+        write_fragment(header, Instant::from_micros(77), symbol, b"media", &mut out);
+        out
+    }
+
+    fn first_frame(datagram: &[u8]) -> Option<Result<WireFrame<'_>, Malformed>> {
+        let (_, mut frames) = decode(datagram).unwrap();
+        frames.next(&mut FeedbackReport::default())
+    }
+
+    #[test]
+    fn a_fragment_is_read_as_it_was_written_whatever_its_flags() {
+        for fragment_count in [1, 3] {
+            for importance in [
+                Importance::Key,
+                Importance::Reference,
+                Importance::Disposable,
+            ] {
+                for symbol in [None, Some(9)] {
+                    let header = FragmentHeader {
+                        frame: FrameId(5_000),
+                        fragment: fragment_count - 1,
+                        fragment_count,
+                        importance,
+                    };
+                    let read = WireFrame::Fragment {
+                        header,
+                        captured_at_micros: 77,
+                        symbol: symbol.map(|number| number as u32),
+                        payload: b"media",
+                    };
+                    let datagram = written(header, symbol);
+                    assert_eq!(first_frame(&datagram), Some(Ok(read)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_only_fragment_of_a_frame_saves_three_bytes() {
+        let header = |fragment_count| FragmentHeader {
+            frame: FrameId(5_000),
+            fragment: 0,
+            fragment_count,
+            importance: Importance::Reference,
+        };
+        let (one, two) = (written(header(1), None), written(header(2), None));
+        // Kind, type, frame number, capture time, payload.
+        assert_eq!(one.len(), 1 + 1 + 2 + 4 + 5);
+        assert_eq!(two.len(), one.len() + 3);
+        for length in 1..=one.len() - 5 {
+            let cut = first_frame(&one[..length]);
+            assert!(matches!(cut, None | Some(Err(Malformed))), "{length} bytes");
+        }
+        // A key frame that no other needs.
+        assert_eq!(
+            first_frame(&[UNTRACKED, WHOLE_FRAME | 3, 1, 0, 0, 0, 0, 1]),
+            Some(Err(Malformed))
+        );
+    }
 }

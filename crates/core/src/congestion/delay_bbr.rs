@@ -12,6 +12,7 @@ mod probe_bw;
 mod probe_rtt;
 mod product;
 mod profile;
+mod reports;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -31,7 +32,7 @@ use crate::session_view::SessionView;
 use delay_signal::DelaySignal;
 use min_rtt::MinRtt;
 use overflow::Overflow;
-use probe_bw::GainCycle;
+use probe_bw::{GainCycle, Need};
 use probe_rtt::{ProbeRtt, send_rate};
 use profile::{
     AfterSilence, AppLimitedSamples, BandwidthUpdate, MinRateFloor, Profile, Reports, Start,
@@ -44,11 +45,6 @@ const STARTUP_ROUNDS_BEFORE_DELAY_EXIT: u64 = 2;
 
 /// A path that delivers at least this share of the rate at which it is sent to is not full.
 const DELIVERED_AS_SENT: f64 = 0.95;
-
-/// Reports are due after so many packets at the latest …
-const PACKETS_PER_REPORT: u32 = 16;
-/// … or after this time: as often as the encoder could follow.
-const LONGEST_REPORT_DELAY: Duration = Duration::from_millis(40);
 
 /// A sender that has not run out for so many rounds, the bandwidth filter's, always has enough; and
 /// a path that has not queued for so many, more than a cycle of gains, is not full.
@@ -112,11 +108,15 @@ struct DelayBbr {
     is_app_limited: bool,
     /// The round in which a packet was acknowledged last that left a sender with too little.
     app_limited_round: u64,
+    /// The same, or in which another path had room for more.
+    spare_round: u64,
     /// The round in which a packet met a queue last.
     queued_round: u64,
     latest_rtt: Duration,
     /// Media that waits for the path.
     backlog_bytes: u64,
+    /// How long after its capture it is worthless.
+    deadline: Duration,
     /// Whether the path is silent: nothing has been acknowledged since it was declared so.
     is_silent: bool,
 }
@@ -141,9 +141,11 @@ impl DelayBbr {
             bytes_in_flight: 0,
             is_app_limited: false,
             app_limited_round: 0,
+            spare_round: 0,
             queued_round: 0,
             latest_rtt: Duration::MAX,
             backlog_bytes: 0,
+            deadline: Duration::ZERO,
             is_silent: false,
         }
     }
@@ -175,11 +177,11 @@ impl DelayBbr {
             self.on_round_end(newest, sample);
         }
         self.maybe_exit_startup_or_drain(now);
-        let is_long_probe = self.is_long_probe();
+        let (need, estimate) = (self.probing_need(), self.bandwidth.max());
         let report_delay = self.report_delay();
         if let Mode::ProbeBw(cycle) = &mut self.mode {
             let probe_length = self.min_rtt.or_initial() * 2 + report_delay;
-            cycle.advance(now, self.min_rtt.or_initial(), probe_length, is_long_probe);
+            cycle.advance(now, self.min_rtt.or_initial(), probe_length, need, estimate);
         }
     }
 
@@ -253,6 +255,10 @@ impl DelayBbr {
         sample: &RateSample,
         lost_bytes: u64,
     ) {
+        // While an earlier excess drains, what is declared lost had left before.
+        if matches!(self.mode, Mode::Drain) && overflow::has_come_through(newest, sample) {
+            return;
+        }
         let round = self.rounds.count;
         let overflow = self
             .overflow
@@ -282,14 +288,21 @@ impl DelayBbr {
     /// Whether probing has to show something: padding is needed for that, media waits for long, or
     /// waits though there is no queue or has been none for long, so that the path is not full. In
     /// the forms that care.
-    fn is_long_probe(&self) -> bool {
+    fn probing_need(&self) -> Need {
         let is_waiting = self.backlog_bytes > u64::from(self.config.max_packet_bytes);
         let unfilled_since = self.app_limited_round.max(self.queued_round);
         let is_unfilled = (self.has_no_queue() && is_waiting)
             || self.rounds.count > unfilled_since + ROUNDS_TO_TELL;
-        let is_backlogged = self.backlog_bytes > self.bandwidth.max().bytes_in(LONG_BACKLOG);
-        (self.is_app_limited || is_backlogged || is_unfilled)
-            && self.profile.app_limited_samples == AppLimitedSamples::OnlyRaise
+        let waits_for = |span| self.backlog_bytes > self.bandwidth.max().bytes_in(span);
+        if self.profile.app_limited_samples == AppLimitedSamples::Count {
+            Need::Usual
+        } else if waits_for(LONG_BACKLOG.max(self.deadline / 2)) {
+            Need::Urgent
+        } else if self.is_app_limited || waits_for(LONG_BACKLOG) || is_unfilled {
+            Need::Evident
+        } else {
+            Need::Usual
+        }
     }
 
     fn has_no_queue(&self) -> bool {
@@ -351,7 +364,8 @@ impl DelayBbr {
     }
 
     fn enter_probe_bw(&mut self, now: Instant) {
-        self.mode = Mode::ProbeBw(GainCycle::enter(now, self.is_long_probe(), &mut self.rng));
+        let (need, estimate) = (self.probing_need(), self.bandwidth.max());
+        self.mode = Mode::ProbeBw(GainCycle::enter(now, need, estimate, &mut self.rng));
     }
 
     /// The path is out: nothing of what was in flight is any longer.
@@ -472,17 +486,6 @@ impl DelayBbr {
         }
     }
 
-    /// For how long the receiver may gather arrivals: a third of the round trip, but no less than
-    /// by the default schedule, and no more for a sender that never runs out.
-    fn report_delay(&self) -> Duration {
-        let usual = FeedbackSchedule::default().max_delay;
-        if self.rounds.count > self.app_limited_round + ROUNDS_TO_TELL {
-            return usual;
-        }
-        let third = self.min_rtt.value.map_or(usual, |min_rtt| min_rtt / 3);
-        third.clamp(usual, LONGEST_REPORT_DELAY)
-    }
-
     fn is_probing(&self) -> bool {
         !self.is_silent && (self.gain() > 1.0 || !self.full_pipe.is_full)
     }
@@ -503,6 +506,7 @@ impl CongestionController for DelayBbr {
         paths: &[PathView],
     ) {
         self.backlog_bytes = path_backlog_bytes(feedback.path, session, paths);
+        self.deadline = session.deadline;
         let Some(newest) = feedback.acked.last() else {
             self.bytes_in_flight = feedback.bytes_in_flight;
             return;
@@ -511,6 +515,9 @@ impl CongestionController for DelayBbr {
         self.is_app_limited = feedback.is_app_limited;
         if feedback.is_app_limited {
             self.app_limited_round = self.rounds.count;
+        }
+        if feedback.is_app_limited || reports::is_room_elsewhere(now, feedback.path, paths) {
+            self.spare_round = self.rounds.count;
         }
         self.bytes_in_flight = feedback.prior_bytes_in_flight;
         let rounds_before = self.rounds.count;
@@ -578,11 +585,7 @@ impl CongestionController for DelayBbr {
     fn feedback_schedule(&self) -> FeedbackSchedule {
         match self.profile.reports {
             Reports::EveryPacket => FeedbackSchedule::EVERY_PACKET,
-            Reports::Batches => FeedbackSchedule {
-                every_packets: PACKETS_PER_REPORT,
-                max_delay: self.report_delay(),
-                ..FeedbackSchedule::default()
-            },
+            Reports::Batches => self.batches(),
         }
     }
 

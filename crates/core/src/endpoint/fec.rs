@@ -221,37 +221,6 @@ impl Endpoint {
         }
     }
 
-    /// A retransmission has just left on `path`. Queues a copy of it, if it is the last that can
-    /// make the deadline: on another path that makes it too, else on the same.
-    pub(super) fn on_retransmitted(&mut self, now: Instant, path: PathId, packet: &PacketView) {
-        if self.fec_policy.is_some() {
-            self.budget.on_retransmission(now, u64::from(packet.bytes));
-        }
-        if !self
-            .send_buffer
-            .take_doubling(packet.frame, packet.fragment)
-        {
-            return;
-        }
-        self.refresh_views(now);
-        let is_late = |view: &&PathView| {
-            let arrives_at = now + cost_of(view, packet.bytes);
-            packet
-                .deadline
-                .is_some_and(|deadline| arrives_at > deadline)
-        };
-        let others = self.views.iter().filter(|view| view.id != path);
-        let has_other = others
-            .filter(|view| view.state == PathState::Active)
-            .any(|view| !is_late(&view));
-        let is_avoided = |view: &&PathView| (view.id == path) == has_other || is_late(view);
-        let avoided = self.views.iter().filter(is_avoided).map(|view| view.id);
-        let avoid: PathSet = avoided.collect();
-        self.send_buffer
-            .queue_again(packet.frame, packet.fragment, avoid);
-        self.is_schedule_due = true;
-    }
-
     /// When more waits than leaves before its deadline, frames that no other needs make way.
     pub(super) fn give_up_disposable(&mut self, now: Instant) {
         if !self.send_buffer.has_disposable() {
@@ -289,6 +258,6 @@ impl Endpoint {
 const OWN_PATH_PENALTY: f64 = 1.25;
 
 /// What a retransmission costs on a path.
-fn cost_of(view: &PathView, bytes: u32) -> Duration {
+pub(super) fn cost_of(view: &PathView, bytes: u32) -> Duration {
     scheduler::retransmission_cost(view, u64::from(bytes))
 }

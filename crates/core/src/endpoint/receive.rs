@@ -317,12 +317,16 @@ impl Endpoint {
         match &mut self.paths[..] {
             // Of a single path no list is kept: one on the stack is in the cache.
             [only] => {
-                let view = only.view(u64::from(self.max_packet_bytes), now);
-                only.on_feedback(now, digest, &session, &[view]);
+                let views = [only.view(u64::from(self.max_packet_bytes), now)];
+                only.on_feedback(now, digest, &session, &views);
+                self.update_last_call_lead(&views);
             }
             _ => {
                 self.refresh_views(now);
-                self.paths[path.index()].on_feedback(now, digest, &session, &self.views);
+                let views = core::mem::take(&mut self.views);
+                self.paths[path.index()].on_feedback(now, digest, &session, &views);
+                self.update_last_call_lead(&views);
+                self.views = views;
             }
         }
         self.update_standby(now);

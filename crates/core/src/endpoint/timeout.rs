@@ -31,6 +31,8 @@ pub enum Timer {
     FrameDeadline,
     /// A lost fragment has waited long enough for repairs.
     Repairs,
+    /// What has not been heard of can be there in time only if it is sent again now.
+    LastCall,
     /// A frame at the receiver has waited long enough.
     Reassembly,
     /// The end is to be told again.
@@ -82,6 +84,7 @@ impl Endpoint {
             consider(self.held_until(), Timer::Scheduler);
             consider(self.send_buffer.expires_at(), Timer::FrameDeadline);
             consider(self.send_buffer.waits_until(), Timer::Repairs);
+            consider(self.send_buffer.next_last_call(), Timer::LastCall);
         }
         consider(self.reassembly.expires_at(), Timer::Reassembly);
         next
@@ -108,6 +111,7 @@ impl Endpoint {
         if self.send_buffer.waits_until().is_some_and(|at| at <= now) {
             self.retry_disappointed(now);
         }
+        self.answer_last_calls(now);
         for index in 0..self.paths.len() {
             self.handle_path_timeout(now, PathId(index as u8));
         }

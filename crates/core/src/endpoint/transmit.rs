@@ -215,7 +215,9 @@ impl Endpoint {
             let path = &mut self.paths[id.index()];
             let packet = path.pop_bound(now)?;
             if path.is_too_late_for(now, &packet, self.config.media.deadline) {
-                if !matches!(packet.kind, PacketKind::Repair { .. }) {
+                // What is in flight may yet be there in time.
+                let is_last = packet.in_flight_on.is_empty();
+                if is_last && !matches!(packet.kind, PacketKind::Repair { .. }) {
                     self.give_up(packet.frame);
                 }
                 continue;

@@ -1,5 +1,6 @@
 //! The sender's frames, from their capture until they are acknowledged or worthless.
 
+mod last_calls;
 mod repairs;
 
 use std::collections::VecDeque;
@@ -12,6 +13,8 @@ use crate::config::RetransmissionCopies;
 use crate::path_view::{PathId, PathSet};
 use crate::scheduler::{PacketKind, PacketView};
 use crate::wire;
+pub(crate) use last_calls::LastCall;
+use last_calls::LastCalls;
 use repairs::Repairs;
 
 /// The most bytes kept; a source that fills this is refused.
@@ -148,6 +151,7 @@ pub(crate) struct SendBuffer {
     copies: RetransmissionCopies,
     /// Whether there have been frames that no other needs.
     has_disposable: bool,
+    last_calls: LastCalls,
 }
 
 impl SendBuffer {
@@ -170,6 +174,7 @@ impl SendBuffer {
             copies,
             has_disposable: false,
             repairs: has_repairs.then(Box::default),
+            last_calls: LastCalls::default(),
         }
     }
 
@@ -549,6 +554,7 @@ impl SendBuffer {
                 self.spare.push(frame);
             }
         }
+        self.skip_settled_calls();
     }
 }
 

@@ -2,6 +2,8 @@
 
 use anabranch_units::Duration;
 
+use super::DELIVERED_AS_SENT;
+use super::probe_rtt::send_rate;
 use crate::recovery::{AckedPacket, RateSample};
 
 /// Of what was sent in a round, so much must have been lost. Delay is the signal; this one is for
@@ -80,4 +82,11 @@ impl Overflow {
         };
         None
     }
+}
+
+/// Whether what was sent in the sample's interval came through: the sample shows the rate of
+/// sending, not the path.
+pub(super) fn has_come_through(newest: &AckedPacket, sample: &RateSample) -> bool {
+    let sent_rate = send_rate(&newest.sent);
+    sample.min_of_send_and_ack_rate >= sent_rate.mul_f64(DELIVERED_AS_SENT)
 }

@@ -12,6 +12,23 @@ const BBR_GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// A probe that finds so much more is followed by another one.
 const WORTHWHILE_GROWTH: f64 = 1.05;
 
+/// A probe that found this share of all that it asked for is followed by one that asks for twice as
+/// much more, if media is about to come late; so many times at most: 1.11, 1.22 and 1.44.
+const FULL_GROWTH: f64 = 0.95;
+const MAX_DOUBLINGS: u8 = 2;
+
+/// What a probe has to show, and to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// The rounds show it.
+    Usual,
+    /// It has to show by itself: a long probe.
+    Evident,
+    /// As [`Need::Evident`], and media is about to come late: what the path has come to carry is to
+    /// be found soon.
+    Urgent,
+}
+
 /// Where in the cycle ProbeBW is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GainCycle {
@@ -28,12 +45,23 @@ pub(super) struct GainCycle {
 struct LongProbe {
     began_at: Instant,
     ended_at: Instant,
+    /// What the path was believed to carry when it began, if it is urgent.
+    base: Option<DataRate>,
+    /// How often its gain's excess over 1 has been doubled.
+    doublings: u8,
     has_grown: bool,
+    has_found_all: bool,
+}
+
+impl LongProbe {
+    fn gain(&self, usual: f64) -> f64 {
+        1.0 + (usual - 1.0) * f64::from(1_u32 << self.doublings)
+    }
 }
 
 impl GainCycle {
     /// Enters the cycle anywhere but in the phase that drains what probing has queued.
-    pub(super) fn enter(now: Instant, is_long: bool, rng: &mut Rng) -> Self {
+    pub(super) fn enter(now: Instant, need: Need, estimate: DataRate, rng: &mut Rng) -> Self {
         let drawn = rng.below(GAINS.len() as u64 - 1) as usize;
         let phase = if drawn >= 1 { drawn + 1 } else { drawn };
         let mut cycle = GainCycle {
@@ -41,7 +69,7 @@ impl GainCycle {
             started_at: now,
             long_probe: None,
         };
-        cycle.start_phase(now, phase, is_long);
+        cycle.start_phase(now, phase, need, estimate);
         cycle
     }
 
@@ -52,11 +80,14 @@ impl GainCycle {
         now: Instant,
         min_rtt: Duration,
         probe_length: Duration,
-        is_long: bool,
+        need: Need,
+        estimate: DataRate,
     ) {
         // What a long probe has queued takes as long to drain.
         let is_in_long_probe = self.phase < 2 && self.long_probe.is_some();
-        let length = if is_in_long_probe {
+        let has_found_all = self.long_probe.is_some_and(|probe| probe.has_found_all);
+        let has_queued_nothing = self.phase == 1 && has_found_all && need == Need::Urgent;
+        let length = if is_in_long_probe && !has_queued_nothing {
             probe_length
         } else {
             min_rtt
@@ -73,19 +104,27 @@ impl GainCycle {
         } else {
             (self.phase + 1) % GAINS.len()
         };
-        self.start_phase(now, next, is_long);
+        self.start_phase(now, next, need, estimate);
     }
 
-    fn start_phase(&mut self, now: Instant, phase: usize, is_long: bool) {
+    fn start_phase(&mut self, now: Instant, phase: usize, need: Need, estimate: DataRate) {
         self.phase = phase;
         self.started_at = now;
         if phase == 0 {
+            let before = self.long_probe.filter(|probe| probe.has_found_all);
+            let doublings = match need {
+                Need::Urgent => before.map_or(0, |probe| MAX_DOUBLINGS.min(probe.doublings + 1)),
+                Need::Usual | Need::Evident => 0,
+            };
             let probe = LongProbe {
                 began_at: now,
                 ended_at: Instant::FAR_FUTURE,
+                base: (need == Need::Urgent).then_some(estimate),
+                doublings,
                 has_grown: false,
+                has_found_all: false,
             };
-            self.long_probe = is_long.then_some(probe);
+            self.long_probe = (need != Need::Usual).then_some(probe);
         }
     }
 
@@ -99,14 +138,22 @@ impl GainCycle {
     /// A long probe has found this much more than the estimate.
     pub(super) fn on_probed(&mut self, estimate: DataRate, found: DataRate) {
         if let Some(probe) = &mut self.long_probe {
-            probe.has_grown |= found >= estimate.mul_f64(WORTHWHILE_GROWTH);
+            let base = probe.base.unwrap_or(estimate);
+            probe.has_grown |= found >= base.mul_f64(WORTHWHILE_GROWTH);
+            let all = probe.gain(GAINS[0]) * FULL_GROWTH;
+            probe.has_found_all |= probe.base.is_some() && found >= base.mul_f64(all);
         }
     }
 
     /// The phase's pacing gain.
     pub(super) fn gain(&self, has_bbr_gains: bool) -> f64 {
-        let gains = if has_bbr_gains { BBR_GAINS } else { GAINS };
-        gains[self.phase]
+        if has_bbr_gains {
+            return BBR_GAINS[self.phase];
+        }
+        match &self.long_probe {
+            Some(probe) if self.phase == 0 => probe.gain(GAINS[0]),
+            _ => GAINS[self.phase],
+        }
     }
 }
 
@@ -129,7 +176,8 @@ mod tests {
                 Instant::from_millis(millis),
                 Duration::from_millis(99),
                 Duration::from_millis(208),
-                false,
+                Need::Usual,
+                DataRate::ZERO,
             );
             if gains.last() != Some(&cycle.gain(false)) {
                 gains.push(cycle.gain(false));
@@ -143,7 +191,8 @@ mod tests {
         let mut rng = Seed(1).rng();
         let mut entries = [0; 8];
         for _ in 0..700 {
-            entries[GainCycle::enter(Instant::ZERO, false, &mut rng).phase] += 1;
+            entries
+                [GainCycle::enter(Instant::ZERO, Need::Usual, DataRate::ZERO, &mut rng).phase] += 1;
         }
         assert_eq!(entries[1], 0);
         assert!(
@@ -167,7 +216,8 @@ mod tests {
                 Instant::from_millis(millis),
                 Duration::from_millis(99),
                 Duration::from_millis(208),
-                true,
+                Need::Evident,
+                estimate,
             );
             if millis == 350 {
                 cycle.on_probed(estimate, estimate.mul_f64(1.11));
@@ -189,5 +239,49 @@ mod tests {
                 (1.0, 6)
             ]
         );
+    }
+
+    #[test]
+    fn while_media_waits_a_probe_that_found_all_is_followed_by_one_that_asks_for_twice_as_much() {
+        let gains = |need, capacity: DataRate| {
+            let mut cycle = GainCycle {
+                phase: 7,
+                started_at: Instant::ZERO,
+                long_probe: None,
+            };
+            let mut estimate = DataRate::from_megabits_per_second(1);
+            let mut gains = Vec::new();
+            for millis in (0..2_000).step_by(10) {
+                let now = Instant::from_millis(millis);
+                cycle.advance(
+                    now,
+                    Duration::from_millis(99),
+                    Duration::from_millis(208),
+                    need,
+                    estimate,
+                );
+                let gain = cycle.gain(false);
+                if gain > 1.0 && now.saturating_since(cycle.started_at).as_millis() == 200 {
+                    let found = estimate.mul_f64(gain).min(capacity);
+                    cycle.on_probed(estimate, found);
+                    estimate = estimate.max(found);
+                }
+                if gain > 1.0 && gains.last() != Some(&gain) {
+                    gains.push(gain);
+                }
+            }
+            let megabits = estimate.bits_per_second() as f64 / 1e6;
+            (gains, megabits)
+        };
+        let (urgent, found) = gains(Need::Urgent, DataRate::from_megabits_per_second(9));
+        assert_eq!(urgent, [1.11, 1.2200000000000002, 1.4400000000000004]);
+        assert!((5.8..5.9).contains(&found), "{found}");
+        let (evident, found) = gains(Need::Evident, DataRate::from_megabits_per_second(9));
+        assert_eq!(evident, [1.11]);
+        assert!((1.6..1.7).contains(&found), "{found}");
+        // The second probe finds less than it asked for, and the third starts over.
+        let (urgent, found) = gains(Need::Urgent, DataRate::from_kilobits_per_second(1_200));
+        assert_eq!(urgent, [1.11, 1.2200000000000002, 1.11]);
+        assert_eq!(found, 1.2);
     }
 }

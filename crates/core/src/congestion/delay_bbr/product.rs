@@ -26,12 +26,16 @@
 //!    follows at once. Rounds that only overlap the probe never show more than the encoder sends.
 //!    A sender whose media waits for more than 60 ms does the same, without padding: with reports
 //!    in batches a round is longer than a phase, and shows next to nothing of the probe. So does
-//!    one that for ten rounds has neither run out nor met a queue: the path is not full.
+//!    one that for ten rounds has neither run out nor met a queue: the path is not full. While
+//!    media waits for half of its lifetime or longer, a probe that found all that it asked for is
+//!    followed by one with twice the excess, up to 1.44: what does not leave comes late, and at
+//!    11 % a probe a path that has come to carry four times as much is believed to after eight
+//!    seconds.
 //! 10. Reports come in batches, three a round trip and holes at once; each packet counts with its
-//!     own round-trip time. A sender that has not run out for ten rounds is reported to every
-//!     10 ms: it finds bandwidth by its rounds. With 40 ms at 200 ms of round trip these saw a
-//!     third of a probe, the rate grew by 4 % a cycle instead of 7 %, and what a flow of Reno had
-//!     left was taken in 40 s instead of 27.
+//!     own round-trip time. A sender that has not run out for ten rounds, on any path, is reported
+//!     to every 10 ms: it finds bandwidth by its rounds. With 40 ms at 200 ms of round trip these
+//!     saw a third of a probe, the rate grew by 4 % a cycle instead of 7 %, and what a flow of Reno
+//!     had left was taken in 40 s instead of 27.
 //! 11. A ProbeRTT for expiry sends at half the bandwidth, for a full round at least. At three
 //!     quarters, until each flow's own excess has drained, the queue does not empty: now and then
 //!     (one run in forty of Zhang & Lei's case 1) the flows took its delay for the path's, one
@@ -42,7 +46,8 @@
 //!     above a capacity that has fallen, or that several flows at their minimum rates exceed, the
 //!     rules before lock in at a full queue and lose a tenth to a third of all packets. If the
 //!     losses stay after an answer, the path itself loses packets, and forty rounds pass before
-//!     the next.
+//!     the next. While the excess drains, a round that delivered what was sent in it is not
+//!     answered: what is declared lost had left before, and the rate is that of draining.
 
 use anabranch_units::Duration;
 

@@ -531,7 +531,12 @@ fn an_answer_that_does_not_help_is_not_repeated_for_long() {
     let answers = |rig: &mut Rig, rounds: usize| {
         (0..rounds)
             .filter(|_| {
-                rig.bbr.mode = Mode::ProbeBw(GainCycle::enter(rig.now, false, &mut rig.bbr.rng));
+                rig.bbr.mode = Mode::ProbeBw(GainCycle::enter(
+                    rig.now,
+                    Need::Usual,
+                    DataRate::ZERO,
+                    &mut rig.bbr.rng,
+                ));
                 rig.bbr.signal.restart(u64::MAX);
                 rig.lossy_round(300, kbps(2_000), 0.2);
                 rig.bbr.state() == "Drain"
@@ -557,6 +562,28 @@ fn an_answer_that_helps_may_be_followed_by_another() {
     assert_eq!(rig.bbr.bandwidth.max(), kbps(2_000));
     rig.lossy_round(300, kbps(1_500), 0.1);
     assert_eq!(rig.bbr.bandwidth.max(), kbps(1_500));
+}
+
+#[test]
+fn while_the_excess_drains_losses_are_answered_only_if_what_is_sent_does_not_come_through() {
+    for (sent, expected) in [(kbps(1_500), kbps(3_000)), (kbps(2_000), kbps(1_500))] {
+        let mut rig = Rig::in_probe_bw(&product::PROFILE, kbps(3_000));
+        rig.bbr.mode = Mode::Drain;
+        for _ in 0..2 {
+            // More than the bandwidth-delay product stays in flight.
+            rig.send(60);
+            // The newest packet that is acknowledged ends the round.
+            let count = rig.flying.len() - 59;
+            let newest = &mut rig.flying[count - 1];
+            newest.delivery.first_sent_at = newest.sent_at.saturating_sub(millis(100));
+            newest.delivery.sent_bytes = sent.bytes_in(millis(100));
+            rig.lost_bytes += u64::from(PACKET_BYTES);
+            rig.now += millis(300);
+            rig.ack(count, 300, kbps(1_500), false);
+            assert_eq!(rig.bbr.state(), "Drain");
+        }
+        assert_eq!(rig.bbr.bandwidth.max(), expected);
+    }
 }
 
 #[test]

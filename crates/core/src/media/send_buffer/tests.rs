@@ -420,3 +420,63 @@ fn arq_frames_that_no_other_needs_make_way_first() {
     let mut waiting = buffer.waiting().iter().map(|packet| packet.frame.0);
     assert!(waiting.all(|frame| frame == 0 || frame == 3));
 }
+
+/// The fragments whose last calls have come.
+fn called(buffer: &mut SendBuffer, millis: u64) -> Vec<(u64, u16, bool)> {
+    let mut calls = Vec::new();
+    buffer.last_calls(Instant::from_millis(millis), &mut calls);
+    calls
+        .iter()
+        .map(|call| (call.frame.0, call.fragment, call.is_copy))
+        .collect()
+}
+
+#[test]
+fn the_last_call_of_what_has_not_arrived_comes_so_long_before_the_deadline() {
+    let mut buffer = buffer_with(&[(0, false), (10, false), (20, false), (30, false)]);
+    assert_eq!(buffer.next_last_call(), None, "no path is known");
+    buffer.set_last_call_lead(Some(Duration::from_millis(100)));
+    send_all(&mut buffer);
+    for fragment in 0..3 {
+        buffer.on_acked(FrameId(0), fragment, A);
+        buffer.on_acked(FrameId(2), fragment, A);
+    }
+    buffer.on_acked(FrameId(1), 1, A);
+    // The deadline is 500 ms after the capture.
+    assert_eq!(buffer.next_last_call(), Some(Instant::from_millis(410)));
+    assert_eq!(called(&mut buffer, 409), []);
+    assert_eq!(called(&mut buffer, 410), [(1, 0, false), (1, 2, false)]);
+    assert_eq!(
+        called(&mut buffer, 420),
+        [],
+        "once, and what has arrived has none"
+    );
+    assert_eq!(buffer.next_last_call(), Some(Instant::from_millis(430)));
+    // What waits to be sent again needs no call.
+    lose(&mut buffer, (3, 1), A, false, NEVER_LATE);
+    assert_eq!(called(&mut buffer, 430), [(3, 0, false), (3, 2, false)]);
+    assert_eq!(buffer.next_last_call(), None);
+}
+
+#[test]
+fn a_copy_is_called_at_its_moment_unless_the_first_has_arrived() {
+    let mut buffer = buffer_with(&[(0, false)]);
+    send_all(&mut buffer);
+    for fragment in 0..2 {
+        buffer.call_copy(Instant::from_millis(80), FrameId(0), fragment);
+    }
+    buffer.on_acked(FrameId(0), 0, A);
+    assert_eq!(buffer.next_last_call(), Some(Instant::from_millis(80)));
+    assert_eq!(called(&mut buffer, 79), []);
+    assert_eq!(called(&mut buffer, 80), [(0, 1, true)]);
+    assert_eq!(buffer.next_last_call(), None);
+}
+
+#[test]
+fn a_frame_that_no_other_needs_has_no_last_call() {
+    let mut buffer = buffer(false);
+    push(&mut buffer, 0, Importance::Disposable);
+    buffer.set_last_call_lead(Some(Duration::ZERO));
+    send_all(&mut buffer);
+    assert_eq!(called(&mut buffer, 500), []);
+}

@@ -1,0 +1,152 @@
+//! The last try at a fragment: when there is no time for another one after it.
+
+use anabranch_units::{Duration, Instant};
+
+use super::Endpoint;
+use super::fec::cost_of;
+use crate::config::RetransmissionCopies;
+use crate::media::LastCall;
+use crate::path_view::{PathId, PathSet, PathState, PathView};
+use crate::recovery::PacketContent;
+use crate::scheduler::PacketView;
+
+/// By how many mean deviations of the round-trip time it may be longer.
+const DOUBT_IN_DEVIATIONS: u64 = 2;
+/// Where a last try and its copy would both be lost more often, by the losses of the worst second
+/// of the last ten, there is one copy more.
+const MAX_RESIDUAL_LOSS: f64 = 1e-3;
+
+impl Endpoint {
+    /// A retransmission has just left on `path`. Has a copy of it follow, if it is the last that
+    /// can make the deadline: on another path that makes it too, else on the same, where it waits
+    /// until a burst of losses that met the first is over.
+    pub(super) fn on_retransmitted(&mut self, now: Instant, path: PathId, packet: &PacketView) {
+        if self.fec_policy.is_some() {
+            self.budget.on_retransmission(now, u64::from(packet.bytes));
+        }
+        let (frame, fragment) = (packet.frame, packet.fragment);
+        if !self.send_buffer.take_doubling(frame, fragment) {
+            return;
+        }
+        self.refresh_views(now);
+        let (avoid, has_other) = self.avoided_by_copy(now, path, packet.bytes, packet.deadline);
+        let wait = match packet.deadline {
+            Some(deadline) if !has_other => self.burst_wait(now, path, packet.bytes, deadline),
+            _ => Duration::ZERO,
+        };
+        if wait.is_zero() {
+            self.send_buffer.queue_again(frame, fragment, avoid);
+            self.is_schedule_due = true;
+            return;
+        }
+        let loss = self.views[path.index()].recent_max_loss;
+        let copies = if loss * loss > MAX_RESIDUAL_LOSS {
+            2
+        } else {
+            1
+        };
+        for copy in 1..=copies {
+            let at = now + wait * copy / copies;
+            self.send_buffer.call_copy(at, frame, fragment);
+        }
+    }
+
+    /// How long the last copy on the same path waits: the longer bursts of losses are there, the
+    /// later it leaves, and at two packets and more as late as the deadline allows.
+    fn burst_wait(&self, now: Instant, path: PathId, bytes: u32, deadline: Instant) -> Duration {
+        let view = &self.views[path.index()];
+        let latest = deadline.saturating_sub(lead_of(view, bytes));
+        let burstiness = (view.loss_burst_packets - 1.0).clamp(0.0, 1.0);
+        latest.saturating_since(now).mul_f64(burstiness)
+    }
+
+    /// The paths that a copy of what is in flight on `path` shall not take, if it need not, and
+    /// whether that leaves another one that makes the deadline.
+    fn avoided_by_copy(
+        &self,
+        now: Instant,
+        path: PathId,
+        bytes: u32,
+        deadline: Option<Instant>,
+    ) -> (PathSet, bool) {
+        let is_late = |view: &PathView| {
+            let arrives_at = now + cost_of(view, bytes);
+            deadline.is_some_and(|deadline| arrives_at > deadline)
+        };
+        let mut others = self.views.iter().filter(|view| view.id != path);
+        let has_other = others.any(|view| view.state == PathState::Active && !is_late(view));
+        let is_avoided = |view: &&PathView| (view.id == path) == has_other || is_late(view);
+        let avoided = self.views.iter().filter(is_avoided).map(|view| view.id);
+        (avoided.collect(), has_other)
+    }
+
+    /// Takes note of how long before its deadline a packet has to leave over these paths.
+    pub(super) fn update_last_call_lead(&mut self, paths: &[PathView]) {
+        let has_calls = self.stream.is_none()
+            && self.config.media.retransmission_copies == RetransmissionCopies::Adaptive;
+        if !has_calls {
+            return;
+        }
+        let bytes = self.max_packet_bytes;
+        let usable = paths.iter().filter(|view| {
+            view.state.is_usable() && !view.is_standby && view.smoothed_rtt.is_some()
+        });
+        let lead = usable.map(|view| lead_of(view, bytes)).min();
+        self.send_buffer.set_last_call_lead(lead);
+    }
+
+    /// Sends again what has not been heard of though it should have been, and can be there in time
+    /// only if it leaves now: its loss, or the report about it, may be lost in a burst. And copies
+    /// that have waited.
+    pub(super) fn answer_last_calls(&mut self, now: Instant) {
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if !is_due(self.send_buffer.next_last_call()) {
+            return;
+        }
+        let mut calls = core::mem::take(&mut self.scratch.last_calls);
+        calls.clear();
+        self.send_buffer.last_calls(now, &mut calls);
+        if !calls.is_empty() {
+            self.refresh_views(now);
+        }
+        let bytes = self.max_packet_bytes;
+        // Nothing else waits on paths that keep up: no media is late for a copy's sake.
+        let is_keeping_up = self.send_buffer.waiting_bytes() == 0;
+        for call in &calls {
+            let mut paths = call.in_flight_on.iter();
+            let is_unheard = call.is_copy || paths.all(|path| self.is_overdue(now, path, call));
+            let Some(path) = call.in_flight_on.iter().next().filter(|_| is_unheard) else {
+                continue;
+            };
+            if is_keeping_up || call.is_copy {
+                let (avoid, _) = self.avoided_by_copy(now, path, bytes, Some(call.deadline));
+                self.send_buffer
+                    .queue_again(call.frame, call.fragment, avoid);
+                self.is_schedule_due = true;
+            }
+        }
+        self.scratch.last_calls = calls;
+    }
+
+    /// Whether the path, though in use, has told nothing of this copy when it should have.
+    fn is_overdue(&self, now: Instant, path: PathId, call: &LastCall) -> bool {
+        let path = &self.paths[path.index()];
+        let content = PacketContent::Fragment {
+            frame: call.frame,
+            fragment: call.fragment,
+        };
+        let margin = path.recovery.rtt().variation() * DOUBT_IN_DEVIATIONS;
+        let mut outstanding = path.recovery.outstanding();
+        path.state().is_usable()
+            && outstanding.any(|packet| {
+                let due_at = packet.sent_at + path.recovery.usual_answer_time() + margin;
+                packet.content == content && due_at <= now
+            })
+    }
+}
+
+/// How long before its deadline a packet has to leave on a path: what it takes, and two mean
+/// deviations of the round-trip time.
+fn lead_of(view: &PathView, bytes: u32) -> Duration {
+    cost_of(view, bytes) + view.rtt_variation * DOUBT_IN_DEVIATIONS
+}

@@ -1,0 +1,105 @@
+//! Last calls: the moments at which another copy of a fragment can still be there in time, for the
+//! copies that wait for theirs and for fragments of which nothing has been heard.
+
+use anabranch_units::{Duration, Importance, Instant};
+
+use super::SendBuffer;
+use crate::media::FrameId;
+use crate::path_view::PathSet;
+
+/// Moments that are to come.
+#[derive(Debug, Default)]
+pub(super) struct LastCalls {
+    /// How long before its deadline a packet has to leave, if there is a path.
+    lead: Option<Duration>,
+    /// Frames before this one have had theirs, or need none.
+    next: FrameId,
+    /// Copies of a last try, each with its moment.
+    copies: Vec<(Instant, FrameId, u16)>,
+}
+
+/// A fragment whose last call has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LastCall {
+    pub(crate) frame: FrameId,
+    pub(crate) fragment: u16,
+    /// Where copies of it are in flight.
+    pub(crate) in_flight_on: PathSet,
+    /// It is a copy of a last try, and goes whatever is due.
+    pub(crate) is_copy: bool,
+    pub(crate) deadline: Instant,
+}
+
+impl SendBuffer {
+    /// Sets how long before its deadline a packet has to leave; `None` if no path would take it.
+    pub(crate) fn set_last_call_lead(&mut self, lead: Option<Duration>) {
+        self.last_calls.lead = lead;
+    }
+
+    /// A copy of a last try is to leave then.
+    pub(crate) fn call_copy(&mut self, at: Instant, frame: FrameId, fragment: u16) {
+        self.last_calls.copies.push((at, frame, fragment));
+    }
+
+    /// When [`SendBuffer::last_calls`] has something to tell: no later than this.
+    pub(crate) fn next_last_call(&self) -> Option<Instant> {
+        let copies = self.last_calls.copies.iter();
+        let of_copies = copies.map(|(at, _, _)| *at).min();
+        let of_frames = self.frame(self.last_calls.next).and_then(|frame| {
+            let lead = self.last_calls.lead?;
+            Some((frame.captured_at + self.deadline).saturating_sub(lead))
+        });
+        of_copies.into_iter().chain(of_frames).min()
+    }
+
+    /// Appends the fragments whose last calls have come, of those that have been sent and neither
+    /// arrived nor wait for being sent again.
+    pub(crate) fn last_calls(&mut self, now: Instant, out: &mut Vec<LastCall>) {
+        let mut copies = core::mem::take(&mut self.last_calls.copies);
+        copies.retain(|&(at, frame, fragment)| {
+            if at <= now {
+                out.extend(self.last_call(frame, fragment, true));
+            }
+            at > now
+        });
+        self.last_calls.copies = copies;
+        let Some(lead) = self.last_calls.lead else {
+            return;
+        };
+        while let Some(frame) = self.frame(self.last_calls.next)
+            && frame.captured_at + self.deadline <= now + lead
+        {
+            let id = self.last_calls.next;
+            if !frame.is_given_up && frame.unacked_count > 0 {
+                let fragments = 0..frame.fragments.len() as u16;
+                out.extend(fragments.filter_map(|fragment| self.last_call(id, fragment, false)));
+            }
+            self.last_calls.next.0 += 1;
+            self.skip_settled_calls();
+        }
+    }
+
+    fn last_call(&self, id: FrameId, fragment: u16, is_copy: bool) -> Option<LastCall> {
+        let frame = self.frame(id).filter(|frame| !frame.is_given_up)?;
+        let state = frame.fragments[usize::from(fragment)];
+        let is_open = !state.is_acked && !state.is_queued && !state.in_flight_on.is_empty();
+        let is_needed = frame.importance != Importance::Disposable;
+        (is_open && is_needed).then_some(LastCall {
+            frame: id,
+            fragment,
+            in_flight_on: state.in_flight_on,
+            is_copy,
+            deadline: frame.captured_at + self.deadline,
+        })
+    }
+
+    /// Passes over frames that need no call any more, so that no timer runs for them.
+    pub(super) fn skip_settled_calls(&mut self) {
+        self.last_calls.next = self.last_calls.next.max(self.first);
+        while let Some(frame) = self.frame(self.last_calls.next)
+            && (frame.unacked_count == 0 || frame.is_given_up)
+        {
+            self.last_calls.next.0 += 1;
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The last moment at which another copy can be there in time, as the drivers of two endpoints see
+//! it.
+
+mod support;
+
+use anabranch_core::{Config, MediaConfig, RetransmissionCopies};
+use anabranch_units::{DataRate, Duration};
+use support::{Network, TestPath};
+
+const DEADLINE: Duration = Duration::from_millis(130);
+
+/// Frames of one packet every 5 ms over 30 ms one way, of which these are lost: how many are there
+/// before the deadline, and how many packets were sent.
+fn stream(copies: RetransmissionCopies, lost: std::ops::Range<u64>) -> (usize, u64) {
+    let config = Config {
+        controller: "fixed".into(),
+        fixed_rate: DataRate::from_megabits_per_second(6),
+        media: MediaConfig {
+            deadline: DEADLINE,
+            reassembly_wait: Duration::from_millis(100),
+            retransmission_copies: copies,
+            ..MediaConfig::default()
+        },
+        ..Config::default()
+    };
+    let path = TestPath {
+        lost_there: lost.collect(),
+        ..TestPath::new(6, 30)
+    };
+    let mut network = Network::new(config, vec![path]);
+    for _ in 0..200 {
+        network.send(1_000, false);
+        network.run_until(network.now + Duration::from_millis(5));
+    }
+    network.run_until(network.now + Duration::from_secs(1));
+    let delays = network.frame_delays();
+    let in_time = delays.iter().filter(|delay| **delay <= DEADLINE);
+    (in_time.count(), network.sent_on[0])
+}
+
+#[test]
+fn what_a_long_burst_hides_from_the_receiver_is_sent_again_at_the_last_moment() {
+    // The hole shows 10 × 5 ms after the first packet in it was sent and a round trip later: too
+    // late for that packet.
+    let (single, _) = stream(RetransmissionCopies::Single, 100..110);
+    assert!(single < 200, "{single}");
+    let (adaptive, sent) = stream(RetransmissionCopies::Adaptive, 100..110);
+    assert_eq!(adaptive, 200);
+    assert!(sent <= 200 + 2 * 10, "{sent}");
+}
+
+#[test]
+fn nothing_is_sent_twice_where_nothing_is_lost() {
+    assert_eq!(stream(RetransmissionCopies::Adaptive, 0..0), (200, 200));
+}
