@@ -17,8 +17,8 @@ pub enum DecodeError {
     Damaged(openh264::Error),
 }
 
-/// Decodes streams without B frames, such as [`H264Encoder`](crate::encoder::H264Encoder)'s, in
-/// which no picture waits for a later one.
+/// Decodes pictures in coding order: each comes out with its access unit, B frames too, which are
+/// shown in another order.
 pub struct H264Decoder {
     decoder: Decoder,
 }
@@ -35,8 +35,8 @@ impl H264Decoder {
     /// # Errors
     /// [`DecodeError::Create`] if OpenH264 cannot be created.
     pub fn new() -> Result<Self, DecodeError> {
-        // No picture is ever held back, so flushing after each has nothing to find.
-        let config = DecoderConfig::new().flush_after_decode(Flush::NoFlush);
+        // OpenH264 would hold pictures back to hand them out in display order.
+        let config = DecoderConfig::new().flush_after_decode(Flush::Flush);
         Decoder::with_api_config(OpenH264API::from_source(), config)
             .map(|decoder| H264Decoder { decoder })
             .map_err(DecodeError::Create)
@@ -82,6 +82,12 @@ impl Decoded<'_> {
     /// The luma plane, `height` rows of `luma_stride` bytes.
     pub fn luma(&self) -> &[u8] {
         self.picture.y()
+    }
+
+    /// The luma plane without padding: `width * height` bytes.
+    pub fn packed_luma(&self) -> Vec<u8> {
+        let rows = self.luma().chunks(self.luma_stride()).take(self.height());
+        rows.flat_map(|row| &row[..self.width()]).copied().collect()
     }
 
     /// The frame number burnt in by the camera, if the picture has one.
