@@ -1,12 +1,12 @@
 //! A film that is compared: its pictures' marks first, then the pictures themselves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anabranch_units::Duration;
 use anabranch_video::alignment::{Mark, PresentationClock};
 use anabranch_video::annex_b;
-use anabranch_video::decoder::H264Decoder;
+use anabranch_video::decoder::{DecodeError, Decoded, H264Decoder};
 use anabranch_video::frame_trace::PictureType;
 use anabranch_video::mpeg_ts::VideoCodec;
 use anyhow::{bail, ensure};
@@ -93,23 +93,39 @@ impl Luma {
     }
 }
 
+impl From<Decoded<'_>> for Luma {
+    fn from(picture: Decoded<'_>) -> Luma {
+        Luma {
+            width: picture.width(),
+            bytes: picture.packed_luma(),
+        }
+    }
+}
+
 /// A film's pictures as they are decoded, in the order of display.
 #[derive(Debug)]
 pub(super) struct Track {
     reader: PictureReader,
     decoder: H264Decoder,
+    /// Pictures come out of the decoder later than they went in, in the order of display.
+    is_reordered: bool,
     /// Of each picture in coding order; `None`: it is decoded, but not shown.
     ranks: std::vec::IntoIter<Option<usize>>,
+    /// In the decoder.
+    pending: BTreeSet<usize>,
     /// Decoded, and shown later.
     ready: BTreeMap<usize, Option<Luma>>,
 }
 
 impl Track {
     pub(super) fn open(film: &Film, ranks: Vec<Option<usize>>) -> anyhow::Result<Track> {
+        let is_reordered = film.has_b_pictures;
         Ok(Track {
             reader: PictureReader::open(&film.path)?,
-            decoder: H264Decoder::new()?,
+            decoder: decoder(is_reordered)?,
+            is_reordered,
             ranks: ranks.into_iter(),
+            pending: BTreeSet::new(),
             ready: BTreeMap::new(),
         })
     }
@@ -118,22 +134,52 @@ impl Track {
     /// asked for before; `None` if it cannot be decoded.
     pub(super) fn picture(&mut self, rank: usize) -> anyhow::Result<Option<Luma>> {
         while !self.ready.contains_key(&rank) {
-            let (Some(picture), Some(of)) = (self.reader.next()?, self.ranks.next()) else {
-                bail!("a film became shorter while it was read");
-            };
-            let luma = self.decode(&picture);
-            if let Some(of) = of {
-                self.ready.insert(of, luma);
+            match (self.reader.next()?, self.ranks.next()) {
+                (Some(picture), Some(of)) => self.decode(&picture, of)?,
+                _ if self.pending.is_empty() => bail!("a film became shorter while it was read"),
+                _ => self.finish(),
             }
         }
         Ok(self.ready.remove(&rank).flatten())
     }
 
-    fn decode(&mut self, picture: &CodedPicture) -> Option<Luma> {
-        let decoded = self.decoder.decode(&picture.bytes).ok()??;
-        Some(Luma {
-            width: decoded.width(),
-            bytes: decoded.packed_luma(),
-        })
+    fn decode(&mut self, picture: &CodedPicture, of: Option<usize>) -> anyhow::Result<()> {
+        let decoded = self.decoder.decode(&picture.bytes);
+        let decoded = decoded.map(|picture| picture.map(Luma::from));
+        match decoded {
+            Ok(luma) if self.is_reordered => {
+                self.pending.extend(of);
+                if let Some(luma) = luma
+                    && let Some(first) = self.pending.pop_first()
+                {
+                    self.ready.insert(first, Some(luma));
+                }
+            }
+            Ok(luma) => self.ready.extend(of.map(|of| (of, luma))),
+            Err(_) => {
+                self.ready.extend(of.map(|of| (of, None)));
+                if self.is_reordered {
+                    // What it holds may be out of step now. It would wait for a key frame anyway.
+                    self.finish();
+                    self.decoder = decoder(true)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Empties the decoder.
+    fn finish(&mut self) {
+        let mut rest = self.decoder.finish().into_iter().map(Luma::from);
+        for rank in core::mem::take(&mut self.pending) {
+            self.ready.insert(rank, rest.next());
+        }
+    }
+}
+
+fn decoder(is_reordered: bool) -> Result<H264Decoder, DecodeError> {
+    match is_reordered {
+        true => H264Decoder::in_display_order(),
+        false => H264Decoder::new(),
     }
 }

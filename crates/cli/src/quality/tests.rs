@@ -211,7 +211,21 @@ fn pictures_coded_anew_measure_as_in_ffmpeg() {
     ];
     ffmpeg(
         "error",
-        &[&made[..], &["-bf", "2", "-g", "25", "-crf", "18", &film]].concat(),
+        &[
+            &made[..],
+            &[
+                "-bf",
+                "2",
+                "-g",
+                "25",
+                "-sc_threshold",
+                "0",
+                "-crf",
+                "18",
+                &film,
+            ],
+        ]
+        .concat(),
     );
     let anew = [
         "-i", &film, "-c:v", "libx264", "-crf", "35", "-bf", "3", &coarse,
@@ -220,6 +234,11 @@ fn pictures_coded_anew_measure_as_in_ffmpeg() {
     let itself = compare(film.as_ref(), film.as_ref()).expect("two films");
     assert_eq!(counts(&itself), [50, 0, 0], "{}", itself.text());
     assert_eq!(psnr_mean(&itself), 100.0);
+    let late = bed.text("late.ts");
+    ffmpeg("error", &["-ss", "1", "-i", &film, "-c", "copy", &late]);
+    let late = compare(film.as_ref(), late.as_ref()).expect("two films");
+    assert_eq!(counts(&late), [25, 0, 0], "{}", late.text());
+    assert_eq!(psnr_mean(&late), 100.0);
     let report = compare(film.as_ref(), coarse.as_ref()).expect("two films");
     let said = report.text();
     assert_eq!(counts(&report), [50, 0, 0], "{said}");
