@@ -81,8 +81,8 @@ impl Comparison<'_> {
             text,
             "\nThe same links twice. Each loses {loss} % of its packets at random all the time; \
              Wi-Fi is gone\nfrom 10 s to 15 s. A picture is on time {} after its capture, as \
-             talking\nwants it. So short a run is one draw of chance, and whatever else this machine \
-             does\nhas a part in it; --seed draws anew.\n",
+             talking\nwants it. So short a run is one draw of chance, and whatever else this \
+             machine does\nhas a part in it; --seed draws anew.\n",
             self.deadline
         );
         let heads = ["without FEC".to_owned(), self.fec.to_owned()];

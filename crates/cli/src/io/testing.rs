@@ -7,6 +7,8 @@ use anabranch_video::camera::{Camera, FRAMES_PER_SECOND, HEIGHT, WIDTH};
 use anabranch_video::encoder::{EncoderConfig, H264Encoder};
 use anabranch_video::mpeg_ts::TransportStreamWriter;
 
+use crate::print;
+
 /// Pictures from one key frame to the next, in [`encoded`].
 pub(crate) const KEY_FRAME_INTERVAL: usize = 25;
 
@@ -47,7 +49,9 @@ pub(crate) fn has_ffmpeg(encoder: &str) -> bool {
     let is_there =
         encoders.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(encoder));
     if !is_there {
-        eprintln!("skipped: no ffmpeg with {encoder} is installed");
+        print::note(format_args!(
+            "skipped: no ffmpeg with {encoder} is installed"
+        ));
     }
     is_there
 }
