@@ -39,8 +39,8 @@ impl H264Decoder {
         Self::with(Flush::Flush)
     }
 
-    /// A decoder that waits for a key frame, of any streams: pictures come out late, in the order of
-    /// their display, and the last with [`finish`](Self::finish).
+    /// A decoder that waits for a key frame, of any streams: pictures come out late, in the order
+    /// of their display, and the last with [`finish`](Self::finish).
     ///
     /// # Errors
     /// [`DecodeError::Create`] if OpenH264 cannot be created.
