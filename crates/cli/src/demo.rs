@@ -212,7 +212,8 @@ fn record(plan: &run::Plan, plot: &Path, stop: &Stop) -> anyhow::Result<Recordin
     // The terminal is given back before anything is printed, an error too.
     drop(view);
     let recording = recording?;
-    plot::draw(plot, &recording).with_context(|| format!("cannot draw {}", plot.display()))?;
+    plot::draw(plot, &recording, plan.deadline)
+        .with_context(|| format!("cannot draw {}", plot.display()))?;
     Ok(recording)
 }
 

@@ -98,11 +98,11 @@ impl Report {
     fn overall_psnr(&self) -> Option<f64> {
         let error = |of: Fidelity| match of.psnr >= EQUAL_PSNR {
             true => 0.0,
-            false => PEAK_SQUARE / 10_f64.powf(of.psnr / 10.0),
+            false => PEAK_SQUARE / libm::pow(10.0, of.psnr / 10.0),
         };
         let errors: f64 = self.compared().map(error).sum();
         let mean = errors / self.compared().count() as f64;
-        (errors > 0.0).then(|| 10.0 * (PEAK_SQUARE / mean).log10())
+        (errors > 0.0).then(|| 10.0 * libm::log10(PEAK_SQUARE / mean))
     }
 
     /// How long the picture stood still at most: pictures that were not shown in a row.
