@@ -13,6 +13,7 @@
 
 mod camera;
 mod comparison;
+mod expectation;
 mod feed;
 mod file;
 mod judge;
@@ -193,6 +194,10 @@ fn run_twice(plan: &run::Plan, plot: &Path, stop: &Stop) -> anyhow::Result<()> {
         loss_probability: plan.loss_probability,
     };
     print::text(comparison.table())?;
+    // A film of the user's has other pictures than the simulator's camera.
+    if plan.input.is_none() {
+        print::text(expectation::table(plan)?)?;
+    }
     print::line(format_args!(
         "\n{} and {} hold the videos as received.",
         without.output.display(),
@@ -207,7 +212,8 @@ fn record(plan: &run::Plan, plot: &Path, stop: &Stop) -> anyhow::Result<Recordin
     // The terminal is given back before anything is printed, an error too.
     drop(view);
     let recording = recording?;
-    plot::draw(plot, &recording).with_context(|| format!("cannot draw {}", plot.display()))?;
+    plot::draw(plot, &recording, plan.deadline)
+        .with_context(|| format!("cannot draw {}", plot.display()))?;
     Ok(recording)
 }
 

@@ -5,10 +5,13 @@ mod input;
 mod muxer;
 mod output;
 mod pace;
+mod pictures;
 mod playout;
 mod source;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub(crate) use input::{Input, InputName, Unit};
 pub(crate) use output::{Output, OutputName};
+pub(crate) use pictures::{CodedPicture, PictureReader};
 pub(crate) use playout::Playout;
-pub(crate) use source::{Bytes, READ_BYTES, Source};

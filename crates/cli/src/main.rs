@@ -10,6 +10,7 @@ mod new;
 mod plot;
 mod print;
 mod progress;
+mod quality;
 mod recv;
 mod registry;
 mod reproduce;
@@ -51,6 +52,7 @@ enum Command {
     Keygen(keygen::Arguments),
     New(new::Arguments),
     Plot(plot::Arguments),
+    Quality(quality::Arguments),
     Recv(recv::Arguments),
     Reproduce(reproduce::Arguments),
     Run(run::Arguments),
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         Command::Keygen(arguments) => keygen::run(&arguments),
         Command::New(arguments) => new::run(&arguments),
         Command::Plot(arguments) => plot::run(&arguments),
+        Command::Quality(arguments) => quality::run(&arguments),
         Command::Recv(arguments) => recv::run(arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),

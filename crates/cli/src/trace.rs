@@ -1,27 +1,26 @@
 //! `anabranch trace`: a film's frames without their content, for scenarios.
 
+mod probe;
+
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use anabranch_net::Clock;
-use anabranch_units::Duration;
-use anabranch_video::annex_b::{self, AccessUnitSplitter};
 use anabranch_video::frame_trace::{FrameTrace, PictureType, TracedFrame};
-use anabranch_video::input::InputKind;
-use anabranch_video::mpeg_ts::{PictureExtractor, TransportUnitSplitter};
+use anabranch_video::picture_types::PictureTypes;
 use anyhow::{Context, bail};
 
-use crate::io::{Bytes, READ_BYTES, Source};
+use crate::io::PictureReader;
 use crate::print;
-use crate::stop::Stop;
 
 /// Writes the sizes, times and types of a film's frames, and tells what they are like.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-MPEG-TS and H.264 byte streams are read as they are, other files by way of ffmpeg. Sizes are those
-of the coded pictures, without what the container adds. A scenario plays the frames with
+MPEG-TS and H.264 byte streams are read as they are. H.264, HEVC and MPEG-2 in other files (MP4,
+Matroska) are by way of ffmpeg, and of other codecs (AV1, VP9) ffprobe lists the pictures: either
+must be installed. Sizes are those of the coded pictures, without what the container adds. A
+scenario plays the frames with
 
   source = { kind = \"trace\", file = \"sizes.csv\" }
 
@@ -47,28 +46,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// The frames of the film at `path`.
 fn read(path: &Path) -> anyhow::Result<FrameTrace> {
-    let stop = Stop::new()?;
-    let clock = Clock::start();
     let shown = path.display();
-    let (mut source, kind, first) = Source::open_file(path)?;
-    let mut pictures = Pictures::new(kind);
-    pictures.push(&first);
-    let mut buffer = vec![0; READ_BYTES];
-    let patience = Duration::from_secs(1);
-    let mut waited = Duration::ZERO;
-    let mut frames = Vec::new();
-    let mut has_ended = false;
-    while !has_ended {
-        let read = source.read(&mut buffer, patience, &stop, &clock, &mut waited);
-        match read.with_context(|| format!("cannot read {shown}"))? {
-            Bytes::Some(bytes) => pictures.push(&buffer[..bytes]),
-            Bytes::NoneYet => continue,
-            Bytes::End => has_ended = true,
-        }
-        while let Some(frame) = pictures.next(has_ended) {
-            frames.push(frame);
-        }
-    }
+    let mut frames = match probe::frames(path)? {
+        Some(frames) => frames,
+        None => split(path)?,
+    };
     // Times count from the first picture, whatever the stream began with.
     let Some(first) = frames.first().map(|frame: &TracedFrame| frame.at) else {
         bail!("{shown} holds no video");
@@ -77,85 +59,21 @@ fn read(path: &Path) -> anyhow::Result<FrameTrace> {
     FrameTrace::new(frames).with_context(|| format!("{shown} holds no film"))
 }
 
-/// Cuts a stream into pictures.
-enum Pictures {
-    MpegTs {
-        splitter: Box<TransportUnitSplitter>,
-        extractor: PictureExtractor,
-        last: Duration,
-    },
-    AnnexB {
-        splitter: AccessUnitSplitter,
-        next: Duration,
-    },
-}
-
-impl Pictures {
-    fn new(kind: InputKind) -> Self {
-        match kind {
-            InputKind::AnnexB => Pictures::AnnexB {
-                splitter: AccessUnitSplitter::new(),
-                next: Duration::ZERO,
-            },
-            InputKind::MpegTs | InputKind::Other => Pictures::MpegTs {
-                splitter: Box::default(),
-                extractor: PictureExtractor::new(),
-                last: Duration::ZERO,
-            },
-        }
+/// The frames of a film that can be had as a byte stream.
+fn split(path: &Path) -> anyhow::Result<Vec<TracedFrame>> {
+    let mut reader = PictureReader::open(path)?;
+    let mut types = PictureTypes::new();
+    let mut frames = Vec::new();
+    while let Some(picture) = reader.next()? {
+        let kind = types.of(picture.codec, &picture.bytes);
+        frames.push(TracedFrame {
+            at: picture.due,
+            bytes: picture.bytes.len() as u32,
+            kind: kind.or(picture.importance.is_key().then_some(PictureType::I)),
+            importance: picture.importance,
+        });
     }
-
-    fn push(&mut self, bytes: &[u8]) {
-        match self {
-            Pictures::MpegTs { splitter, .. } => splitter.push(bytes),
-            Pictures::AnnexB { splitter, .. } => splitter.push(bytes),
-        }
-    }
-
-    /// The next picture; where the film `has_ended`, also the last one.
-    fn next(&mut self, has_ended: bool) -> Option<TracedFrame> {
-        match self {
-            Pictures::MpegTs {
-                splitter,
-                extractor,
-                last,
-            } => loop {
-                let unit = match has_ended {
-                    true => splitter.finish(),
-                    false => splitter.next_unit(),
-                }?;
-                *last = unit.clock.unwrap_or(*last);
-                // Some units hold tables or sound alone.
-                let Some(picture) = extractor.extract(&unit.bytes) else {
-                    continue;
-                };
-                let kind = match picture.is_h264 {
-                    true => annex_b::picture_type(&picture.bytes),
-                    false => unit.importance.is_key().then_some(PictureType::I),
-                };
-                return Some(TracedFrame {
-                    at: *last,
-                    bytes: picture.bytes.len() as u32,
-                    kind,
-                    importance: unit.importance,
-                });
-            },
-            Pictures::AnnexB { splitter, next } => {
-                let unit = match splitter.next_unit() {
-                    None if has_ended => splitter.finish(),
-                    unit => unit,
-                }?;
-                let at = *next;
-                *next += splitter.frame_interval();
-                Some(TracedFrame {
-                    at,
-                    bytes: unit.annex_b.len() as u32,
-                    kind: annex_b::picture_type(&unit.annex_b),
-                    importance: unit.importance,
-                })
-            }
-        }
-    }
+    Ok(frames)
 }
 
 /// Bars of the histogram, and the longest one's length.
@@ -214,31 +132,11 @@ fn summary(name: &str, trace: &FrameTrace) -> String {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_units::{DataRate, Importance, Seed};
-    use anabranch_video::camera::{Camera, FRAMES_PER_SECOND, HEIGHT, WIDTH};
-    use anabranch_video::encoder::{EncoderConfig, H264Encoder};
-    use anabranch_video::mpeg_ts::TransportStreamWriter;
+    use anabranch_units::{Duration, Importance};
     use tempfile::TempDir;
 
     use super::*;
-
-    /// Pictures of the built-in camera.
-    fn encoded(count: u32) -> Vec<Vec<u8>> {
-        let mut camera = Camera::new(Seed(1));
-        let config = EncoderConfig {
-            width: WIDTH,
-            height: HEIGHT,
-            frames_per_second: FRAMES_PER_SECOND,
-            bitrate: DataRate::from_megabits_per_second(1),
-            key_frame_interval: 25,
-        };
-        let mut encoder = H264Encoder::new(config).expect("an encoder");
-        let pictures = (0..count).map(|number| {
-            let picture = camera.render(number, Duration::ZERO);
-            encoder.encode(picture).expect("a frame").annex_b
-        });
-        pictures.collect()
-    }
+    use crate::io::testing::{KEY_FRAME_INTERVAL, encoded, ffmpeg, has_ffmpeg, transport_stream};
 
     /// The trace of a file in these bytes, read back from what was written of it.
     fn traced(bytes: &[u8]) -> (FrameTrace, TempDir) {
@@ -258,7 +156,7 @@ mod tests {
     fn check(trace: &FrameTrace, pictures: &[Vec<u8>], delimiter: usize) {
         assert_eq!(trace.frames().len(), pictures.len());
         for (index, (frame, picture)) in trace.frames().iter().zip(pictures).enumerate() {
-            let (kind, importance) = match index % 25 {
+            let (kind, importance) = match index % KEY_FRAME_INTERVAL {
                 0 => (PictureType::I, Importance::Key),
                 _ => (PictureType::P, Importance::Reference),
             };
@@ -277,12 +175,8 @@ mod tests {
     #[test]
     fn a_transport_streams_frames_are_those_of_its_video_and_play_in_a_scenario() {
         let pictures = encoded(60);
-        let mut writer = TransportStreamWriter::new(Vec::new());
-        for (number, picture) in (0..).zip(&pictures) {
-            let at = Duration::from_millis(40 * number);
-            writer.write(picture, at, number % 25 == 0).expect("memory");
-        }
-        let (trace, folder) = traced(&writer.into_inner());
+        let numbered: Vec<_> = pictures.iter().cloned().enumerate().collect();
+        let (trace, folder) = traced(&transport_stream(&numbered, Duration::ZERO));
         // The writer puts an access unit delimiter of 6 B in front.
         check(&trace, &pictures, 6);
         let text = "duration = \"2 s\"\nlinks.a.delay = \"10 ms\"\nlinks.b.delay = \"10 ms\"\n\
@@ -322,5 +216,101 @@ mod tests {
         let error = read(&path).unwrap_err().to_string();
         assert!(error.contains("holds no video"), "{error}");
         assert!(read(Path::new("/nowhere.ts")).is_err());
+    }
+
+    /// What ffmpeg makes of a test picture with this codec and file name, traced.
+    fn traced_from_ffmpeg(codec: &[&str], name: &str) -> FrameTrace {
+        let folder = TempDir::new().expect("a folder");
+        let file = folder.path().join(name);
+        let source = [
+            "-f",
+            "lavfi",
+            "-i",
+            "testsrc2=size=320x180:rate=25:duration=2",
+        ];
+        let output = [file.to_str().expect("a text")];
+        ffmpeg("error", &[&source[..], codec, &output].concat());
+        read(&file).expect("a trace")
+    }
+
+    fn count(trace: &FrameTrace, kind: PictureType) -> usize {
+        trace.of_type(kind).map_or(0, |(count, _)| count)
+    }
+
+    #[test]
+    fn films_in_other_containers_are_traced_as_the_stream_they_hold() {
+        for codec in ["libx264", "libx265"] {
+            if !has_ffmpeg(codec) {
+                continue;
+            }
+            // A hierarchy of B pictures; those at its foot refer to nothing and none to them.
+            let quiet = [
+                "-x265-params",
+                "log-level=none:bframes=3:b-adapt=0:open-gop=0:scenecut=0",
+            ];
+            let plain = [
+                "-x264-params",
+                "bframes=3:b-adapt=0:scenecut=0",
+                "-pix_fmt",
+                "yuv420p",
+            ];
+            let more = if codec == "libx265" {
+                &quiet[..]
+            } else {
+                &plain[..]
+            };
+            let codec = [&["-c:v", codec, "-g", "25"], more].concat();
+            let traces =
+                ["film.ts", "film.mp4", "film.mkv"].map(|name| traced_from_ffmpeg(&codec, name));
+            assert_eq!(traces[0].frames().len(), 50);
+            assert_eq!(count(&traces[0], PictureType::I), 2);
+            let sum = PictureType::ALL
+                .map(|kind| count(&traces[0], kind))
+                .iter()
+                .sum::<usize>();
+            assert_eq!(sum, 50, "all types are known");
+            assert!((25..40).contains(&count(&traces[0], PictureType::B)));
+            assert_eq!(traces[0].key_frame_interval(), Some(25.0));
+            let is_disposable = |frame: &&TracedFrame| frame.importance == Importance::Disposable;
+            let disposable = traces[0].frames().iter().filter(is_disposable);
+            assert!((20..40).contains(&disposable.clone().count()));
+            assert!(
+                disposable
+                    .clone()
+                    .all(|frame| frame.kind == Some(PictureType::B))
+            );
+            for other in &traces[1..] {
+                let kinds = |trace: &FrameTrace| -> Vec<_> {
+                    let frames = trace.frames().iter();
+                    frames.map(|frame| (frame.kind, frame.importance)).collect()
+                };
+                assert_eq!(kinds(other), kinds(&traces[0]));
+                // But for parameter sets, which MP4 keeps elsewhere.
+                let (ours, theirs) = (other.total_bytes(), traces[0].total_bytes());
+                assert!(ours.abs_diff(theirs) < theirs / 20, "{ours} {theirs}");
+            }
+        }
+    }
+
+    #[test]
+    fn codecs_that_are_not_cut_here_are_listed_by_ffprobe() {
+        if !has_ffmpeg("libvpx-vp9") {
+            return;
+        }
+        let codec = [
+            "-c:v",
+            "libvpx-vp9",
+            "-deadline",
+            "realtime",
+            "-cpu-used",
+            "8",
+            "-g",
+            "25",
+        ];
+        let trace = traced_from_ffmpeg(&codec, "film.webm");
+        assert_eq!(trace.frames().len(), 50);
+        assert_eq!(trace.key_frame_interval(), Some(25.0));
+        assert_eq!(count(&trace, PictureType::I), 2);
+        assert_eq!(trace.frames_per_second().round(), 25.0);
     }
 }

@@ -177,6 +177,32 @@ pub fn is_key(annex_b: &[u8]) -> bool {
         .any(|position| nal::h264_type(annex_b[position]) == h264::IDR_SLICE)
 }
 
+/// A fingerprint of the coded picture in an access unit, an Annex B byte stream: of its slices'
+/// bytes alone (64-bit FNV-1a), so that delimiters and parameter sets that were put in front of it
+/// on the way change nothing. `None` if there is no slice.
+pub fn fingerprint(annex_b: &[u8]) -> Option<u64> {
+    let mut starts = nal::header_positions(annex_b).peekable();
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut has_slice = false;
+    while let Some(start) = starts.next() {
+        if !(h264::SLICE..=h264::IDR_SLICE).contains(&nal::h264_type(annex_b[start])) {
+            continue;
+        }
+        has_slice = true;
+        let end = starts.peek().map_or(annex_b.len(), |next| next - 3);
+        // Zeros behind it belong to the next start code.
+        let unit = &annex_b[start..end];
+        let used_len = unit
+            .iter()
+            .rposition(|&byte| byte != 0)
+            .map_or(0, |at| at + 1);
+        for &byte in &unit[..used_len] {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+    has_slice.then_some(hash)
+}
+
 /// How the picture of an access unit, an Annex B byte stream, is coded: as its slices are, the
 /// farthest-reaching of them (ITU-T H.264 table 7-6); `None` if there is none that can be read.
 pub fn picture_type(annex_b: &[u8]) -> Option<PictureType> {
@@ -264,6 +290,16 @@ mod tests {
             .collect();
         use Importance::{Disposable, Key, Reference};
         assert_eq!(importance, [Key, Reference, Disposable, Reference]);
+    }
+
+    #[test]
+    fn a_fingerprint_is_of_the_slices_alone() {
+        let picture = [IDR, SECOND_SLICE].concat();
+        let dressed = [DELIMITER, SPS, PPS, IDR, SECOND_SLICE, &[0, 0]].concat();
+        assert_eq!(fingerprint(&dressed), fingerprint(&picture));
+        assert_ne!(fingerprint(&picture), fingerprint(IDR));
+        assert_ne!(fingerprint(P_SLICE), fingerprint(IDR));
+        assert_eq!(fingerprint(&[SPS, PPS].concat()), None);
     }
 
     #[test]

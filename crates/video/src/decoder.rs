@@ -17,8 +17,7 @@ pub enum DecodeError {
     Damaged(openh264::Error),
 }
 
-/// Decodes streams without B frames, such as [`H264Encoder`](crate::encoder::H264Encoder)'s, in
-/// which no picture waits for a later one.
+/// Decodes one access unit after the other, either without delay or in display order.
 pub struct H264Decoder {
     decoder: Decoder,
 }
@@ -30,13 +29,27 @@ impl core::fmt::Debug for H264Decoder {
 }
 
 impl H264Decoder {
-    /// A decoder that waits for a key frame.
+    /// A decoder that waits for a key frame, of streams without B frames, such as
+    /// [`H264Encoder`](crate::encoder::H264Encoder)'s: each picture comes out with its access unit.
     ///
     /// # Errors
     /// [`DecodeError::Create`] if OpenH264 cannot be created.
     pub fn new() -> Result<Self, DecodeError> {
-        // No picture is ever held back, so flushing after each has nothing to find.
-        let config = DecoderConfig::new().flush_after_decode(Flush::NoFlush);
+        // But for the Baseline profile OpenH264 would keep the last picture to itself.
+        Self::with(Flush::Flush)
+    }
+
+    /// A decoder that waits for a key frame, of any streams: pictures come out late, in the order
+    /// of their display, and the last with [`finish`](Self::finish).
+    ///
+    /// # Errors
+    /// [`DecodeError::Create`] if OpenH264 cannot be created.
+    pub fn in_display_order() -> Result<Self, DecodeError> {
+        Self::with(Flush::NoFlush)
+    }
+
+    fn with(flush: Flush) -> Result<Self, DecodeError> {
+        let config = DecoderConfig::new().flush_after_decode(flush);
         Decoder::with_api_config(OpenH264API::from_source(), config)
             .map(|decoder| H264Decoder { decoder })
             .map_err(DecodeError::Create)
@@ -54,6 +67,13 @@ impl H264Decoder {
         }
         let picture = self.decoder.decode(annex_b).map_err(DecodeError::Damaged)?;
         Ok(picture.map(|picture| Decoded { picture }))
+    }
+
+    /// The pictures that were held back, once the stream has ended.
+    pub fn finish(&mut self) -> Vec<Decoded<'_>> {
+        let pictures = self.decoder.flush_remaining().unwrap_or_default();
+        let pictures = pictures.into_iter().map(|picture| Decoded { picture });
+        pictures.collect()
     }
 }
 
@@ -82,6 +102,12 @@ impl Decoded<'_> {
     /// The luma plane, `height` rows of `luma_stride` bytes.
     pub fn luma(&self) -> &[u8] {
         self.picture.y()
+    }
+
+    /// The luma plane without padding: `width * height` bytes.
+    pub fn packed_luma(&self) -> Vec<u8> {
+        let rows = self.luma().chunks(self.luma_stride()).take(self.height());
+        rows.flat_map(|row| &row[..self.width()]).copied().collect()
     }
 
     /// The frame number burnt in by the camera, if the picture has one.

@@ -50,7 +50,14 @@ fn is_annex_b(first: &[u8]) -> bool {
     let is_start_code = (2..=3).contains(&after_zeros) && first.get(after_zeros) == Some(&1);
     is_start_code
         && first.get(after_zeros + 1).is_some_and(|&header| {
-            header & 0x80 == 0 && matches!(nal::h264_type(header), 1 | 5..=9)
+            let (reference, kind) = (header >> 5, nal::h264_type(header));
+            // HEVC's delimiter looks like an SEI, but what is no picture is no reference.
+            match kind {
+                1 => reference <= 3,
+                5 | 7 | 8 => (1..=3).contains(&reference),
+                6 | 9 => reference == 0,
+                _ => false,
+            }
         })
 }
 
@@ -61,15 +68,8 @@ pub fn remux_arguments(path: &Path) -> Vec<OsString> {
     let mut input = OsString::from("file:");
     input.push(path);
     let before = ["-nostdin", "-v", "error", "-i"].map(OsString::from);
-    let after = [
-        "-c",
-        "copy",
-        "-bsf:v",
-        "h264_mp4toannexb",
-        "-f",
-        "mpegts",
-        "-",
-    ];
+    // The muxer makes byte streams of H.264 and HEVC by itself.
+    let after = ["-c", "copy", "-f", "mpegts", "-"];
     before
         .into_iter()
         .chain([input])
@@ -98,6 +98,8 @@ mod tests {
     fn byte_streams_are_known_by_their_start_code() {
         assert_eq!(probe(&[0, 0, 0, 1, 0x67, 0x42]), InputKind::AnnexB);
         assert_eq!(probe(&[0, 0, 1, 0x09, 0xf0]), InputKind::AnnexB);
+        // An access unit delimiter of HEVC.
+        assert_eq!(probe(&[0, 0, 0, 1, 0x46, 1, 0x50]), InputKind::Other);
         // An MPEG program stream starts with a pack header.
         assert_eq!(probe(&[0, 0, 1, 0xba, 0x44]), InputKind::Other);
     }

@@ -5,13 +5,16 @@
 //! - [`camera`], [`encoder`], [`decoder`]: a real picture through a real H.264 codec whose bitrate
 //!   changes while it runs. The frame number is burnt in ([`burnt_in`]), so that the receiver can
 //!   check that what it decodes is what was sent. Behind the feature `codec`, on by default.
-//! - [`input`], [`mpeg_ts`], [`annex_b`]: stored and streamed video, split at access units.
-//! - [`fidelity`]: how much a picture differs from its source.
+//! - [`input`], [`mpeg_ts`], [`annex_b`], [`picture_types`]: stored and streamed video, split at
+//!   access units.
+//! - [`fidelity`]: how much a picture differs from its source; [`alignment`]: which of the source's
+//!   pictures that is.
 //! - [`playback`]: which frames can be displayed, and how long the picture stood still.
 //! - [`player`]: a jitter buffer before that, presentation times, and freezes by the W3C.
 //!
 //! Nothing here knows a clock, a socket or a thread.
 
+pub mod alignment;
 pub mod annex_b;
 pub mod burnt_in;
 pub mod camera;
@@ -28,6 +31,7 @@ mod nal;
 #[cfg(feature = "codec")]
 mod openh264_options;
 pub mod picture;
+pub mod picture_types;
 pub mod playback;
 pub mod player;
 pub mod source;

@@ -11,6 +11,7 @@ mod writer;
 
 pub use pictures::{ExtractedPicture, PictureExtractor};
 pub use splitter::{MAX_UNIT_LEN, TransportUnit, TransportUnitSplitter};
+pub use tables::VideoCodec;
 pub use writer::TransportStreamWriter;
 
 /// Length of a transport packet in bytes.

@@ -9,7 +9,7 @@ use super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT};
 use super::recording::{Recording, Source};
 
 /// A frame is of use this long after its capture; no picture stands still for longer.
-pub(super) const DEADLINE: Duration = Duration::from_millis(500);
+const DEADLINE: Duration = Duration::from_millis(500);
 /// Share of all captured frames that come within the deadline.
 const COMPLETE_SHARE: f64 = 0.995;
 /// The mean frame delay outside the outage.

@@ -7,7 +7,6 @@ use anabranch_units::{DataRate, Duration};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use super::judge::DEADLINE;
 use super::ledger::FrameRecord;
 use super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT};
 use super::recording::{Recording, Sample, Source, rate};
@@ -37,21 +36,25 @@ type Chart<'a, B> = ChartContext<
     Cartesian2d<plotters::coord::types::RangedCoordf64, plotters::coord::types::RangedCoordf64>,
 >;
 
-/// Draws the run into an SVG file.
+/// Draws the run into an SVG file. Frames older than `deadline` are late.
 ///
 /// # Errors
 /// What kept the file from being written.
-pub(super) fn draw(path: &Path, recording: &Recording) -> anyhow::Result<()> {
+pub(super) fn draw(path: &Path, recording: &Recording, deadline: Duration) -> anyhow::Result<()> {
     let mut text = String::new();
     {
         let root = SVGBackend::with_string(&mut text, (WIDTH, HEIGHT)).into_drawing_area();
-        draw_all(&root, recording).map_err(|error| anyhow::anyhow!("{error}"))?;
+        draw_all(&root, recording, deadline).map_err(|error| anyhow::anyhow!("{error}"))?;
     }
     std::fs::write(path, text)?;
     Ok(())
 }
 
-fn draw_all<B: DrawingBackend>(root: &DrawingArea<B, Shift>, recording: &Recording) -> Drawn<B> {
+fn draw_all<B: DrawingBackend>(
+    root: &DrawingArea<B, Shift>,
+    recording: &Recording,
+    deadline: Duration,
+) -> Drawn<B> {
     root.fill(&WHITE)?;
     let names: Vec<String> = LINKS
         .iter()
@@ -61,7 +64,7 @@ fn draw_all<B: DrawingBackend>(root: &DrawingArea<B, Shift>, recording: &Recordi
     let root = root.titled(&title, (FONT, 22))?;
     let (above, below) = root.split_vertically(370);
     draw_rates(&above, recording)?;
-    draw_delays(&below, recording)?;
+    draw_delays(&below, recording, deadline)?;
     root.present()
 }
 
@@ -113,7 +116,7 @@ fn draw_rates<B: DrawingBackend>(area: &DrawingArea<B, Shift>, recording: &Recor
     let names = LINKS
         .iter()
         .map(|link| format!("video by {}", link.name))
-        .chain(["headers, repeats, padding".to_owned()]);
+        .chain(["headers, repairs, repeats, padding".to_owned()]);
     let colours = PATHS.into_iter().chain([OTHER_BYTES]);
     let mut legend = Legend::new(area);
     // From the top down, so that each layer covers the one behind it.
@@ -133,16 +136,19 @@ fn draw_rates<B: DrawingBackend>(area: &DrawingArea<B, Shift>, recording: &Recor
     Ok(())
 }
 
-fn draw_delays<B: DrawingBackend>(area: &DrawingArea<B, Shift>, recording: &Recording) -> Drawn<B> {
-    let deadline = DEADLINE.as_millis_f64();
-    let top = deadline * 1.25;
+fn draw_delays<B: DrawingBackend>(
+    area: &DrawingArea<B, Shift>,
+    recording: &Recording,
+    deadline: Duration,
+) -> Drawn<B> {
+    let top = deadline.as_millis_f64() * 1.25;
     let end = axis_end(recording);
     let mut chart = chart(area, end, top, "delay of frames, ms")?;
     shade_outage(&mut chart, recording, top)?;
     let (in_time, late): (Vec<&FrameRecord>, Vec<&FrameRecord>) = recording
         .frames
         .iter()
-        .partition(|frame| frame.delay().is_some_and(|delay| delay <= DEADLINE));
+        .partition(|frame| frame.delay().is_some_and(|delay| delay <= deadline));
     // What is late or never came stands at the upper border, however late it is.
     let height = |frame: &FrameRecord| {
         let delay = frame
@@ -155,7 +161,7 @@ fn draw_delays<B: DrawingBackend>(area: &DrawingArea<B, Shift>, recording: &Reco
     chart.draw_series(in_time.iter().map(dot))?;
     let cross = |frame: &&FrameRecord| Cross::new(place(frame), 4, LATE.stroke_width(2));
     chart.draw_series(late.iter().map(cross))?;
-    let line = [(0.0, deadline), (end, deadline)];
+    let line = [0.0, end].map(|x| (x, deadline.as_millis_f64()));
     chart.draw_series(DashedLineSeries::new(line, 8, 5, TARGET.into()))?;
     let mut legend = Legend::new(area);
     legend.add("capture to delivery", |at| {
@@ -164,7 +170,7 @@ fn draw_delays<B: DrawingBackend>(area: &DrawingArea<B, Shift>, recording: &Reco
     legend.add(&format!("late or never there: {}", late.len()), |at| {
         Cross::new(at, 4, LATE.stroke_width(2))
     })?;
-    legend.add(&format!("deadline, {DEADLINE}"), |at| dash(at, 1))
+    legend.add(&format!("deadline, {deadline}"), |at| dash(at, 1))
 }
 
 fn dash((x, y): (i32, i32), width: u32) -> PathElement<(i32, i32)> {
@@ -256,7 +262,7 @@ mod tests {
     fn svg(recording: &Recording) -> String {
         let folder = tempfile::TempDir::new().expect("a folder");
         let path = folder.path().join("demo.svg");
-        draw(&path, recording).expect("a picture");
+        draw(&path, recording, Duration::from_millis(500)).expect("a picture");
         std::fs::read_to_string(path).expect("a picture")
     }
 

@@ -207,10 +207,7 @@ fn decoded(decoder: &mut H264Decoder, frame: &ReceivedFrame) -> (Check, Option<V
                 true => Check::Right,
                 false => Check::Wrong,
             };
-            let rows = picture.luma().chunks(picture.luma_stride());
-            let rows = rows.take(picture.height());
-            let luma = rows.flat_map(|row| &row[..picture.width()]).copied();
-            (check, Some(luma.collect()))
+            (check, Some(picture.packed_luma()))
         }
         Ok(None) | Err(_) => (Check::Undecodable, None),
     }

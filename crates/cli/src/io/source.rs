@@ -18,11 +18,11 @@ use crate::stop::Stop;
 /// What is asked of the operating system, so that a key frame's burst fits.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 /// The most that one read takes: longer than any datagram.
-pub(crate) const READ_BYTES: usize = 1 << 16;
+pub(super) const READ_BYTES: usize = 1 << 16;
 
 /// Where bytes come from.
 #[derive(Debug)]
-pub(crate) enum Source {
+pub(super) enum Source {
     File(File),
     Pipe(File),
     Udp(UdpSocket),
@@ -31,7 +31,7 @@ pub(crate) enum Source {
 
 /// What a read brought.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Bytes {
+pub(super) enum Bytes {
     /// So many.
     Some(usize),
     /// None in time.
@@ -42,7 +42,7 @@ pub(crate) enum Bytes {
 
 impl Source {
     /// Opens the file at `path`, by way of `ffmpeg` if it holds neither MPEG-TS nor a byte stream.
-    pub(crate) fn open_file(path: &Path) -> anyhow::Result<(Source, InputKind, Vec<u8>)> {
+    pub(super) fn open_file(path: &Path) -> anyhow::Result<(Source, InputKind, Vec<u8>)> {
         let shown = path.display();
         let mut file = File::open(path).with_context(|| format!("cannot open input {shown}"))?;
         let mut first = Vec::new();
@@ -136,7 +136,7 @@ impl Source {
     }
 
     /// Reads what is there, waiting for `patience` at most; the time waited is added to `waited`.
-    pub(crate) fn read(
+    pub(super) fn read(
         &mut self,
         buffer: &mut [u8],
         patience: Duration,

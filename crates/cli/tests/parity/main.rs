@@ -13,51 +13,17 @@ use anabranch_units::Seed;
 use real_time::{Network, Run};
 
 /// Wi-Fi and LTE; the Wi-Fi goes away for 2 s.
-const SCENARIO: &str = r#"
-duration = "8 s"
-
-[links.wifi]
-rate = "4 Mbit/s"
-delay = "20 ms"
-queue = "200 ms"
-outages = [{ at = "4 s", for = "2 s" }]
-
-[links.wifi-return]
-rate = "4 Mbit/s"
-delay = "20 ms"
-queue = "200 ms"
-outages = [{ at = "4 s", for = "2 s" }]
-
-[links.lte]
-rate = "3 Mbit/s"
-delay = "50 ms"
-queue = "300 ms"
-
-[links.lte-return]
-rate = "3 Mbit/s"
-delay = "50 ms"
-queue = "300 ms"
-
-[routes.wifi]
-forward = ["wifi"]
-reverse = ["wifi-return"]
-
-[routes.lte]
-forward = ["lte"]
-reverse = ["lte-return"]
-
-[[flows]]
-name = "camera"
-paths = ["wifi", "lte"]
-
-[flows.source]
-kind = "gop"
-fps = 25
-min = "300 kbit/s"
-max = "4 Mbit/s"
-key-interval = "2 s"
-key-ratio = 5
-"#;
+fn scenario() -> Scenario {
+    let text = include_str!("../../../../scenarios/two-paths.toml");
+    let settings = [
+        "duration=8 s",
+        "links.wifi.outages=[{ at = \"4 s\", for = \"2 s\" }]",
+        "links.wifi-return.outages=[{ at = \"4 s\", for = \"2 s\" }]",
+        // Those are about the outage's usual time.
+        "expect={}",
+    ];
+    Scenario::parse("parity.toml", text, &settings.map(str::to_owned)).expect("it is a scenario")
+}
 
 /// A controller takes a moment without a processor for a delay of the network, as it should. Such
 /// moments come and go, what is wrong comes again: it may fail once.
@@ -109,7 +75,7 @@ fn measured(scenario: &Scenario, run: &Run) -> Measured {
 
 #[test]
 fn simulator_and_emulator_agree() {
-    let scenario = Scenario::parse("parity.toml", SCENARIO, &[]).expect("it is a scenario");
+    let scenario = scenario();
     let simulated = simulated(&scenario);
     twice(|| {
         let run = real_time::run(&scenario, Network::Emulated, Seed(1));
@@ -138,7 +104,7 @@ fn simulator_and_emulator_agree() {
 
 #[test]
 fn loopback_carries_every_frame() {
-    let scenario = Scenario::parse("parity.toml", SCENARIO, &[]).expect("it is a scenario");
+    let scenario = scenario();
     twice(|| {
         let run = real_time::run(&scenario, Network::Loopback, Seed(1));
         ensure(

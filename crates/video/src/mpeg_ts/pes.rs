@@ -8,6 +8,8 @@ const START_LEN: usize = 6;
 pub(super) struct PesHeader {
     /// When to decode, 33 bits in units of 1/90,000 s: the DTS, or the PTS where there is no DTS.
     pub(super) timestamp: Option<u64>,
+    /// When to show, in the same units: the PTS.
+    pub(super) presented_at: Option<u64>,
     /// Length of the whole PES packet in bytes; `None` where the stream leaves it open.
     pub(super) packet_len: Option<usize>,
     /// Length of the header: where the elementary stream's bytes start.
@@ -35,14 +37,18 @@ impl PesHeader {
         if marker & 0xc0 != 0x80 {
             return None;
         }
-        let timestamp = match flags >> 6 {
-            0b10 => read_timestamp(fields),
-            0b11 => fields.get(5..).and_then(read_timestamp),
-            _ => None,
+        let (presented_at, timestamp) = match flags >> 6 {
+            0b10 => (read_timestamp(fields), read_timestamp(fields)),
+            0b11 => (
+                read_timestamp(fields),
+                fields.get(5..).and_then(read_timestamp),
+            ),
+            _ => (None, None),
         };
         let len = usize::from(u16::from_be_bytes([*length_high, *length_low]));
         Some(PesHeader {
             timestamp,
+            presented_at,
             packet_len: (len > 0).then_some(START_LEN + len),
             header_len: START_LEN + 3 + usize::from(*rest_len),
         })
@@ -80,7 +86,9 @@ mod tests {
         assert_eq!(header.timestamp, Some((1 << 33) - 1));
         assert_eq!((header.packet_len, header.header_len), (Some(26), 19));
         bytes[7] = 0xc0;
-        assert_eq!(PesHeader::read(&bytes).unwrap().timestamp, Some(1));
+        let header = PesHeader::read(&bytes).unwrap();
+        let both = (header.timestamp, header.presented_at);
+        assert_eq!(both, (Some(1), Some((1 << 33) - 1)));
         bytes[16] = 0;
         assert_eq!(PesHeader::read(&bytes).unwrap().timestamp, None);
         assert_eq!(PesHeader::read(&bytes[1..]), None);

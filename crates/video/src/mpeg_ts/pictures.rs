@@ -17,8 +17,10 @@ pub struct PictureExtractor {
 pub struct ExtractedPicture {
     /// The elementary stream's bytes.
     pub bytes: Vec<u8>,
-    /// Whether these are an H.264 byte stream.
-    pub is_h264: bool,
+    /// How they are coded.
+    pub codec: VideoCodec,
+    /// When it is to be shown: the PTS, 33 bits in units of 1/90,000 s.
+    pub presented_at: Option<u64>,
 }
 
 impl PictureExtractor {
@@ -30,7 +32,8 @@ impl PictureExtractor {
     /// The unit's video; `None` if there is none in it, or its packets are scrambled.
     pub fn extract(&mut self, unit: &[u8]) -> Option<ExtractedPicture> {
         let mut bytes = Vec::new();
-        let mut is_h264 = false;
+        let mut codec = VideoCodec::Other;
+        let mut presented_at = None;
         for packet in unit.chunks_exact(PACKET_LEN) {
             let Some(packet) = packet.first_chunk::<PACKET_LEN>() else {
                 continue;
@@ -47,19 +50,26 @@ impl PictureExtractor {
             else {
                 continue;
             };
-            is_h264 = video.codec == VideoCodec::H264;
+            codec = video.codec;
             let payload = packet.payload();
             let start = match packet
                 .starts_unit()
                 .then(|| PesHeader::read(payload))
                 .flatten()
             {
-                Some(header) => header.header_len.min(payload.len()),
+                Some(header) => {
+                    presented_at = presented_at.or(header.presented_at);
+                    header.header_len.min(payload.len())
+                }
                 None => 0,
             };
             bytes.extend_from_slice(&payload[start..]);
         }
-        (!bytes.is_empty()).then_some(ExtractedPicture { bytes, is_h264 })
+        (!bytes.is_empty()).then_some(ExtractedPicture {
+            bytes,
+            codec,
+            presented_at,
+        })
     }
 }
 
@@ -91,8 +101,13 @@ mod tests {
             .filter_map(|unit| extractor.extract(&unit.bytes))
             .collect();
         assert_eq!(pictures.len(), 5);
-        for (number, extracted) in (0..).zip(&pictures) {
-            assert!(extracted.is_h264);
+        for (number, extracted) in (0_u8..).zip(&pictures) {
+            assert_eq!(extracted.codec, VideoCodec::H264);
+            let first = pictures[0].presented_at.unwrap();
+            assert_eq!(
+                extracted.presented_at,
+                Some(first + u64::from(number) * 3_600)
+            );
             assert_eq!(extracted.bytes, picture(number), "{number}");
         }
         assert_eq!(extractor.extract(b"no packet"), None);

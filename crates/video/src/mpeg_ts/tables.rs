@@ -13,9 +13,12 @@ const PMT_TABLE_ID: u8 = 0x02;
 
 /// How a video stream is coded, as far as its key frames are recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum VideoCodec {
+pub enum VideoCodec {
+    /// MPEG-1 or MPEG-2 (ITU-T H.262).
     Mpeg2,
+    /// ITU-T H.264.
     H264,
+    /// ITU-T H.265.
     Hevc,
     /// Known as video; its key frames are known by the random access indicator alone.
     Other,

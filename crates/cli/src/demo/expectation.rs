@@ -1,0 +1,128 @@
+//! What the simulator expects of the demo's links: one run in real time is one draw of chance, and
+//! a busy machine has a part in it.
+
+use core::fmt::Write;
+
+use anabranch_lab::compare::{Cell, Column, compare};
+use anabranch_lab::{self as lab};
+use anabranch_units::Duration;
+use anyhow::Context;
+
+use super::run::Plan;
+
+/// The demo's links and a camera like its own.
+const SCENARIO: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../scenarios/two-paths.toml"
+));
+/// How many draws of chance; the simulator takes a second or two for them.
+pub(super) const SEEDS: u64 = 10;
+const LINKS: [&str; 4] = ["wifi", "wifi-return", "lte", "lte-return"];
+const FAILING: [&str; 2] = ["wifi", "wifi-return"];
+
+/// A table, of the plan without repairs and with its policy: pictures on time with the outage and
+/// without it.
+///
+/// # Errors
+/// A policy or a time that a scenario cannot have.
+pub(super) fn table(plan: &Plan) -> anyhow::Result<String> {
+    let columns = ["off", &plan.fec].map(|fec| Column {
+        settings: vec![("flows.0.fec".to_owned(), fec.to_owned())],
+        ..Column::default()
+    });
+    let load = |has_outage| {
+        Column::scenarios(&columns, |column| {
+            let settings = [&settings(plan, has_outage)[..], column].concat();
+            lab::Scenario::parse("the demo's links", SCENARIO, &settings)
+        })
+    };
+    let scenarios = [load(true)?, load(false)?];
+    let metrics = ["frames-on-time".to_owned()];
+    let comparison = compare(&scenarios, &columns, &metrics, SEEDS, 0, &|_| {})
+        .context("the demo's links in the simulator")?;
+    let mut text = format!(
+        "\nThe simulator, where nothing disturbs, with {SEEDS} draws of chance (means, and 95 % \
+         confidence):\n\n"
+    );
+    for (what, row) in ["with the outage", "without it"]
+        .iter()
+        .zip(&comparison.rows)
+    {
+        let name = format!("  pictures on time, {what}");
+        let cells: Vec<String> = row.cells.iter().map(share).collect();
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{name:<42}{:>14}{:>14}", cells[0], cells[1]);
+        if row.cells[1].is_different == Some(false) {
+            let _ = writeln!(text, "{:<42}{:>28}", "", "may be chance");
+        }
+    }
+    Ok(text)
+}
+
+/// What differs from the scenario.
+fn settings(plan: &Plan, has_outage: bool) -> Vec<String> {
+    let loss = |link| format!("links.{link}.loss={} %", plan.loss_probability * 100.0);
+    let mut settings: Vec<String> = LINKS.map(loss).into();
+    settings.push(format!("duration={}", plan.duration));
+    for key in ["deadline", "reassembly-wait"] {
+        settings.push(format!("flows.0.{key}={}", plan.deadline));
+    }
+    if !has_outage || plan.duration <= Duration::from_secs(15) {
+        settings.extend(FAILING.map(|link| format!("links.{link}.outages=[]")));
+    }
+    settings
+}
+
+fn share(cell: &Cell) -> String {
+    let Some(estimate) = cell.estimate else {
+        return "–".to_owned();
+    };
+    let half_width = estimate.half_width.unwrap_or_default() * 100.0;
+    format!("{:.1} ± {half_width:.1} %", estimate.mean * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_units::Seed;
+
+    use super::*;
+
+    #[test]
+    fn repairs_help_where_there_is_no_time_to_ask_again() {
+        let plan = Plan {
+            duration: Duration::from_secs(18),
+            seed: Seed(1),
+            input: None,
+            output: "demo.ts".into(),
+            fec: "adaptive".to_owned(),
+            deadline: Duration::from_millis(100),
+            loss_probability: 0.02,
+        };
+        let text = table(&plan).expect("a table");
+        let row = |what: &str| -> Vec<f64> {
+            let line = text.lines().find(|line| line.contains(what));
+            let words = line.expect(&text).split_whitespace();
+            words.filter_map(|word| word.parse().ok()).collect()
+        };
+        // Mean and interval, without and with.
+        let (outage, rest) = (row("with the outage"), row("without it"));
+        assert!(outage.len() == 4 && rest.len() == 4, "{text}");
+        assert!(rest[2] > rest[0] && outage[2] > outage[0], "{text}");
+        assert!(outage[0] < rest[0], "{text}");
+    }
+
+    #[test]
+    fn a_short_plan_has_no_outage_that_lasts_beyond_it() {
+        let plan = Plan {
+            duration: Duration::from_secs(2),
+            seed: Seed(1),
+            input: None,
+            output: "demo.ts".into(),
+            fec: "frame".to_owned(),
+            deadline: Duration::from_millis(200),
+            loss_probability: 0.0,
+        };
+        let text = table(&plan).expect("a table");
+        assert!(text.contains("100.0 ± 0.0 %"), "{text}");
+    }
+}

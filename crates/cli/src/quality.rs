@@ -1,0 +1,165 @@
+//! `anabranch quality`: what is left of a film's pictures after a transmission.
+
+mod film;
+mod report;
+
+use std::path::{Path, PathBuf};
+
+use anabranch_video::alignment::align;
+use anabranch_video::fidelity::{self, Fidelity};
+use anyhow::{Context, bail, ensure};
+use clap::ValueEnum;
+
+use crate::print;
+use film::{Film, Luma, Track};
+use report::Report;
+
+/// Compares a received video with its source: PSNR and SSIM, and which pictures are missing.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+What `send` was given and `recv` wrote, or what the demo was given and wrote:
+
+  anabranch demo --input film.ts && anabranch quality film.ts demo.ts
+  anabranch quality film.ts received.ts --format json --pictures pictures.csv
+
+Both are H.264 in MPEG-TS, as byte streams, or in files that ffmpeg can remux. Each picture of the
+source is compared with what a viewer had on the screen in its place: where it is missing or cannot
+be decoded, the last picture that could be. Pictures are known by their bytes, which a transport
+does not change; those of a copy that was encoded anew, by their timestamps. What lies before the
+first received picture or behind the last is left out. It is the luma that is compared; 100 dB stand
+for equal pictures. OpenH264 decodes.")]
+pub(crate) struct Arguments {
+    /// The video as it was sent.
+    source: PathBuf,
+    /// The video as it was received.
+    received: PathBuf,
+    /// What to print.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Where to write what each picture of the source came to: number, time in seconds, state
+    /// (shown, missing, undecodable, outside), PSNR in dB, SSIM.
+    #[arg(long, value_name = "FILE.csv")]
+    pictures: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// What a picture of the source came to.
+///
+/// Before the first that was received and behind the last, who can say what was lost and what was
+/// not sent?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It was received, and could be decoded.
+    Shown,
+    /// It was not received.
+    Missing,
+    /// It was received, but is damaged, or refers to pictures that are missing.
+    Undecodable,
+    /// It lies before the first or behind the last that was received.
+    Outside,
+}
+
+/// One picture of the source, in the order of display.
+#[derive(Clone, Copy, Debug)]
+struct Compared {
+    state: State,
+    /// How near the screen was to it; `None` outside of what was received, before the first picture
+    /// was shown, and where the source itself cannot be decoded.
+    fidelity: Option<Fidelity>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let report = compare(&arguments.source, &arguments.received)?;
+    if let Some(path) = &arguments.pictures {
+        std::fs::write(path, report.pictures_csv())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    match arguments.format {
+        Format::Text => print::text(report.text()),
+        Format::Json => print::text(report.json()),
+    }
+}
+
+/// Reads both films twice: to find out which picture is which, and to decode them side by side, so
+/// that no more than a few pictures are held.
+fn compare(source: &Path, received: &Path) -> anyhow::Result<Report> {
+    let (source, received) = (Film::scan(source)?, Film::scan(received)?);
+    let ranks = source.ranks()?;
+    let alignment = align(&source.marks, &received.marks);
+    let place = |of: &Option<usize>| of.map(|index| ranks[index]);
+    let received_ranks: Vec<Option<usize>> = alignment.source_of.iter().map(place).collect();
+    let mut is_received = vec![false; ranks.len()];
+    for rank in received_ranks.iter().flatten() {
+        is_received[*rank] = true;
+    }
+    let first = is_received.iter().position(|is_received| *is_received);
+    let last = is_received.iter().rposition(|is_received| *is_received);
+    let (Some(first), Some(last)) = (first, last) else {
+        bail!(
+            "no picture of {} has a place in {}: their times are different; is it another film?",
+            received.path.display(),
+            source.path.display()
+        );
+    };
+    let mut source_track = Track::open(&source, ranks.iter().copied().map(Some).collect())?;
+    let mut received_track = Track::open(&received, received_ranks)?;
+    let mut screen: Option<Luma> = None;
+    let mut pictures = Vec::new();
+    let mut size = None;
+    for (rank, is_received) in is_received.into_iter().enumerate() {
+        let original = source_track.picture(rank)?;
+        let state = match is_received {
+            false if !(first..=last).contains(&rank) => State::Outside,
+            false => State::Missing,
+            true => match received_track.picture(rank)? {
+                None => State::Undecodable,
+                Some(picture) => {
+                    screen = Some(picture);
+                    State::Shown
+                }
+            },
+        };
+        size = size.or(original.as_ref().map(Luma::size));
+        let fidelity = match (&original, &screen) {
+            (Some(original), Some(screen)) if state != State::Outside => {
+                Some(near(&source, original, &received, screen)?)
+            }
+            _ => None,
+        };
+        pictures.push(Compared { state, fidelity });
+    }
+    let Some(size) = size else {
+        bail!("no picture of {} can be decoded", source.path.display());
+    };
+    Ok(Report::new(&source, &received, size, &alignment, pictures))
+}
+
+fn near(
+    source: &Film,
+    original: &Luma,
+    received: &Film,
+    screen: &Luma,
+) -> anyhow::Result<Fidelity> {
+    let ((width, height), (other_width, other_height)) = (original.size(), screen.size());
+    ensure!(
+        original.size() == screen.size(),
+        "{} has pictures of {width}x{height} and {} of {other_width}x{other_height}, which cannot \
+         be compared pixel by pixel: bring one to the size of the other first, as in `ffmpeg -i \
+         {} -vf scale={width}:{height} -c:v libx264 -qp 0 scaled.ts`",
+        source.path.display(),
+        received.path.display(),
+        received.path.display()
+    );
+    Ok(fidelity::compare(&original.bytes, &screen.bytes, width))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,283 @@
+//! What is said of a comparison.
+
+use core::fmt::Write;
+use std::path::PathBuf;
+
+use anabranch_units::Duration;
+use anabranch_video::alignment::{Alignment, Basis};
+use anabranch_video::fidelity::Fidelity;
+use serde_json::json;
+
+use super::film::Film;
+use super::{Compared, State};
+
+/// The square of the largest luma.
+const PEAK_SQUARE: f64 = 255.0 * 255.0;
+/// What stands for equal pictures, in dB.
+const EQUAL_PSNR: f64 = 100.0;
+
+/// A source and what was received of it.
+#[derive(Debug)]
+pub(super) struct Report {
+    source: PathBuf,
+    received: PathBuf,
+    /// Width and height in pixels.
+    size: (usize, usize),
+    duration: Duration,
+    received_count: usize,
+    /// Received pictures that are nowhere in the source.
+    foreign_count: usize,
+    basis: Basis,
+    same_count: usize,
+    pictures: Vec<Compared>,
+}
+
+/// A measure over all pictures that were compared.
+#[derive(Clone, Copy, Debug)]
+struct Spread {
+    mean: f64,
+    /// Of the worst picture but for a twentieth of all.
+    percentile_5: f64,
+    least: f64,
+}
+
+impl Spread {
+    /// `None` of nothing.
+    fn of(values: impl Iterator<Item = f64>) -> Option<Spread> {
+        let mut values: Vec<f64> = values.collect();
+        values.sort_by(f64::total_cmp);
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        // Nearest rank.
+        let at = values.len().div_ceil(20).saturating_sub(1);
+        Some(Spread {
+            mean,
+            percentile_5: *values.get(at)?,
+            least: *values.first()?,
+        })
+    }
+}
+
+impl Report {
+    pub(super) fn new(
+        source: &Film,
+        received: &Film,
+        size: (usize, usize),
+        alignment: &Alignment,
+        pictures: Vec<Compared>,
+    ) -> Report {
+        let foreign = alignment.source_of.iter().filter(|of| of.is_none());
+        Report {
+            source: source.path.clone(),
+            received: received.path.clone(),
+            size,
+            duration: source.duration,
+            received_count: alignment.source_of.len(),
+            foreign_count: foreign.count(),
+            basis: alignment.basis,
+            same_count: alignment.same_count,
+            pictures,
+        }
+    }
+
+    pub(super) fn count(&self, state: State) -> usize {
+        let is_so = |picture: &&Compared| picture.state == state;
+        self.pictures.iter().filter(is_so).count()
+    }
+
+    fn compared(&self) -> impl Iterator<Item = Fidelity> {
+        self.pictures.iter().filter_map(|picture| picture.fidelity)
+    }
+
+    fn equal_count(&self) -> usize {
+        let is_equal = |of: &Fidelity| of.psnr >= EQUAL_PSNR;
+        self.compared().filter(is_equal).count()
+    }
+
+    /// PSNR of the mean square error over all pictures, which equal ones do not lift to the skies;
+    /// `None` if all are equal.
+    fn overall_psnr(&self) -> Option<f64> {
+        let error = |of: Fidelity| match of.psnr >= EQUAL_PSNR {
+            true => 0.0,
+            false => PEAK_SQUARE / libm::pow(10.0, of.psnr / 10.0),
+        };
+        let errors: f64 = self.compared().map(error).sum();
+        let mean = errors / self.compared().count() as f64;
+        (errors > 0.0).then(|| 10.0 * libm::log10(PEAK_SQUARE / mean))
+    }
+
+    /// How long the picture stood still at most: pictures that were not shown in a row.
+    fn longest_still(&self) -> usize {
+        let mut longest = 0;
+        let mut current = 0;
+        for picture in &self.pictures {
+            current = match picture.state {
+                State::Missing | State::Undecodable => current + 1,
+                State::Shown | State::Outside => 0,
+            };
+            longest = longest.max(current);
+        }
+        longest
+    }
+
+    fn interval(&self) -> Duration {
+        self.duration / self.pictures.len().max(1) as u64
+    }
+
+    /// For people.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        let mut line = |line: String| writeln!(text, "{line}").expect("a String takes everything");
+        let (width, height) = self.size;
+        let (count, duration) = (self.pictures.len(), self.duration.as_secs_f64());
+        line(format!(
+            "source    {}: {width}x{height}, {count} pictures in {duration:.2} s",
+            self.source.display()
+        ));
+        let known_by = match self.basis {
+            Basis::Content => format!("{} of them byte for byte the source's", self.same_count),
+            Basis::Timestamps => "coded anew, known by their timestamps".to_owned(),
+            Basis::Order => {
+                "coded anew and without timestamps: they are counted, and a\n          lost one \
+                 shifts all that follow"
+                    .to_owned()
+            }
+        };
+        line(format!(
+            "received  {}: {} pictures, {known_by}",
+            self.received.display(),
+            self.received_count
+        ));
+        if self.foreign_count > 0 {
+            line(format!(
+                "          {} of them are nowhere in the source, and left out",
+                self.foreign_count
+            ));
+        }
+        let still = self.longest_still();
+        line(format!(
+            "pictures  {} shown, {} missing, {} received but not decodable; {}",
+            self.count(State::Shown),
+            self.count(State::Missing),
+            self.count(State::Undecodable),
+            match still {
+                0 => "the picture never stood still".to_owned(),
+                _ => format!(
+                    "at most {still} in a row, {}",
+                    self.interval() * still as u64
+                ),
+            }
+        ));
+        let outside = self.count(State::Outside);
+        if outside > 0 {
+            line(format!(
+                "          {outside} before the first received one or behind the last, left out"
+            ));
+        }
+        self.write_measures(&mut text);
+        text
+    }
+
+    fn write_measures(&self, text: &mut String) {
+        let mut line = |line: String| writeln!(text, "{line}").expect("a String takes everything");
+        let psnr = Spread::of(self.compared().map(|of| of.psnr));
+        let ssim = Spread::of(self.compared().map(|of| of.ssim));
+        let (Some(psnr), Some(ssim)) = (psnr, ssim) else {
+            return line("\nNothing was shown that could be compared.".to_owned());
+        };
+        line(format!(
+            "\n{:<20}{:>10}{:>14}{:>10}",
+            "", "mean", "5th per cent", "least"
+        ));
+        let row = |name: &str, of: Spread, digits: usize| {
+            let Spread {
+                mean,
+                percentile_5,
+                least,
+            } = of;
+            format!("{name:<20}{mean:>10.digits$}{percentile_5:>14.digits$}{least:>10.digits$}")
+        };
+        line(row("PSNR of luma, dB", psnr, 2));
+        line(row("SSIM of luma", ssim, 4));
+        let compared = self.compared().count();
+        let overall = match self.overall_psnr() {
+            None => String::new(),
+            Some(psnr) => format!(" The mean square error\nof all is {psnr:.2} dB."),
+        };
+        line(format!(
+            "\n{} of {compared} compared pictures are equal, which counts as 100 dB.{overall}",
+            self.equal_count()
+        ));
+        let rest = self.pictures.len() - self.count(State::Outside) - compared;
+        if rest > 0 {
+            line(format!(
+                "{rest} had nothing on the screen to be compared with."
+            ));
+        }
+    }
+
+    /// For programs.
+    pub(super) fn json(&self) -> String {
+        let spread = |of: &dyn Fn(Fidelity) -> f64| {
+            Spread::of(self.compared().map(of)).map(|spread| {
+                json!({
+                    "mean": spread.mean,
+                    "percentile_5": spread.percentile_5,
+                    "min": spread.least,
+                })
+            })
+        };
+        let document = json!({
+            "source": {
+                "file": self.source.display().to_string(),
+                "width": self.size.0,
+                "height": self.size.1,
+                "pictures": self.pictures.len(),
+                "duration_seconds": self.duration.as_secs_f64(),
+            },
+            "received": {
+                "file": self.received.display().to_string(),
+                "pictures": self.received_count,
+                "same_bytes": self.same_count,
+                "foreign": self.foreign_count,
+                "known_by": match self.basis {
+                    Basis::Content => "content",
+                    Basis::Timestamps => "timestamps",
+                    Basis::Order => "order",
+                },
+            },
+            "shown": self.count(State::Shown),
+            "missing": self.count(State::Missing),
+            "undecodable": self.count(State::Undecodable),
+            "outside": self.count(State::Outside),
+            "longest_still": self.longest_still(),
+            "compared": self.compared().count(),
+            "equal": self.equal_count(),
+            "psnr_db": spread(&|of| of.psnr),
+            "psnr_of_mean_square_error_db": self.overall_psnr(),
+            "ssim": spread(&|of| of.ssim),
+        });
+        let mut text = serde_json::to_string_pretty(&document).expect("keys are texts");
+        text.push('\n');
+        text
+    }
+
+    /// A line for each picture of the source.
+    pub(super) fn pictures_csv(&self) -> String {
+        let mut text = "picture,time,state,psnr,ssim\n".to_owned();
+        for (number, picture) in (0_u64..).zip(&self.pictures) {
+            let at = (self.interval() * number).as_secs_f64();
+            let state = match picture.state {
+                State::Shown => "shown",
+                State::Missing => "missing",
+                State::Undecodable => "undecodable",
+                State::Outside => "outside",
+            };
+            let measures = picture.fidelity;
+            let measures = measures.map_or(",".to_owned(), |of| {
+                format!("{:.4},{:.6}", of.psnr, of.ssim)
+            });
+            writeln!(text, "{number},{at:.6},{state},{measures}").expect("a String takes it");
+        }
+        text
+    }
+}

@@ -1,0 +1,176 @@
+//! How pictures are coded, from what stands in front of them in the byte stream.
+
+use core::num::NonZeroUsize;
+
+use h264_reader::rbsp::{BitRead, BitReader, ByteReader};
+
+use crate::annex_b;
+use crate::frame_trace::PictureType;
+use crate::mpeg_ts::VideoCodec;
+use crate::nal;
+
+/// NAL unit type of HEVC's picture parameter sets (ITU-T H.265 table 7-1).
+const HEVC_PPS: u8 = 34;
+/// Picture parameter sets that a stream of HEVC can have (§7.4.3.3.1).
+const HEVC_PPS_COUNT: usize = 64;
+/// The start code of MPEG-2's picture headers (ITU-T H.262 table 6-1).
+const MPEG2_PICTURE: u8 = 0x00;
+/// Slice headers are read as far as the type, and parameter sets as far as it depends on them.
+const READ_LEN: usize = 16;
+
+/// Tells the types of a stream's pictures, which must come in order: HEVC's slice headers cannot be
+/// read without the parameter sets before them.
+#[derive(Clone, Debug)]
+pub struct PictureTypes {
+    /// num_extra_slice_header_bits of each picture parameter set.
+    extra_bit_counts: [u8; HEVC_PPS_COUNT],
+}
+
+impl Default for PictureTypes {
+    fn default() -> Self {
+        PictureTypes {
+            extra_bit_counts: [0; HEVC_PPS_COUNT],
+        }
+    }
+}
+
+impl PictureTypes {
+    /// Before the first picture.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The type of the next picture; `None` if it cannot be told.
+    pub fn of(&mut self, codec: VideoCodec, bytes: &[u8]) -> Option<PictureType> {
+        match codec {
+            VideoCodec::H264 => annex_b::picture_type(bytes),
+            VideoCodec::Hevc => self.of_hevc(bytes),
+            VideoCodec::Mpeg2 => of_mpeg2(bytes),
+            VideoCodec::Other => None,
+        }
+    }
+
+    /// The farthest-reaching of its slices' types.
+    fn of_hevc(&mut self, bytes: &[u8]) -> Option<PictureType> {
+        let mut farthest = None;
+        let mut positions = nal::header_positions(bytes).peekable();
+        while let Some(position) = positions.next() {
+            let end = positions.peek().map_or(bytes.len(), |next| next - 3);
+            let unit = &bytes[position..end.min(position + READ_LEN)];
+            match unit
+                .first()
+                .map_or(u8::MAX, |header| nal::hevc_type(*header))
+            {
+                HEVC_PPS => {
+                    let _ = self.note_parameter_set(unit);
+                }
+                kind @ 0..=21 => farthest = farthest.max(self.slice_type(unit, kind)),
+                _ => {}
+            }
+        }
+        farthest
+    }
+
+    /// §7.3.2.3.1; `None` for a damaged one.
+    fn note_parameter_set(&mut self, unit: &[u8]) -> Option<()> {
+        let mut bits = hevc_bits(unit);
+        let id = bits.read_ue("pps_pic_parameter_set_id").ok()?;
+        bits.read_ue("pps_seq_parameter_set_id").ok()?;
+        bits.read::<2, u8>("dependent_slice_segments, output_flag_present")
+            .ok()?;
+        let count = bits.read::<3, u8>("num_extra_slice_header_bits").ok()?;
+        *self.extra_bit_counts.get_mut(id as usize)? = count;
+        Some(())
+    }
+
+    /// Of a picture's slice that says how it is coded: §7.3.6.1. Those behind the first begin with
+    /// an address that is not read here.
+    fn slice_type(&self, unit: &[u8], kind: u8) -> Option<PictureType> {
+        let mut bits = hevc_bits(unit);
+        if !bits.read_bit("first_slice_segment_in_pic_flag").ok()? {
+            return None;
+        }
+        if kind >= 16 {
+            bits.read_bit("no_output_of_prior_pics_flag").ok()?;
+        }
+        let id = bits.read_ue("slice_pic_parameter_set_id").ok()?;
+        for _ in 0..*self.extra_bit_counts.get(id as usize)? {
+            bits.read_bit("slice_reserved_flag").ok()?;
+        }
+        match bits.read_ue("slice_type").ok()? {
+            0 => Some(PictureType::B),
+            1 => Some(PictureType::P),
+            2 => Some(PictureType::I),
+            _ => None,
+        }
+    }
+}
+
+/// The bits behind a NAL unit's two bytes of header.
+fn hevc_bits(unit: &[u8]) -> BitReader<ByteReader<&[u8]>> {
+    const HEADER_LEN: NonZeroUsize = NonZeroUsize::new(2).expect("two is not zero");
+    BitReader::new(ByteReader::skipping_bytes(unit, HEADER_LEN))
+}
+
+/// picture_coding_type (ITU-T H.262 table 6-12), behind ten bits of temporal reference.
+fn of_mpeg2(bytes: &[u8]) -> Option<PictureType> {
+    let position = nal::header_positions(bytes).find(|&at| bytes[at] == MPEG2_PICTURE)?;
+    match bytes.get(position + 2)? >> 3 & 7 {
+        1 => Some(PictureType::I),
+        2 => Some(PictureType::P),
+        3 => Some(PictureType::B),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn hevc_slices_are_read_with_their_parameter_sets() {
+        let mut types = PictureTypes::new();
+        let mut of = |bytes: &[u8]| types.of(VideoCodec::Hevc, bytes);
+        // TRAIL_R, first slice (1), set 0 (1), type B (1), P (010) or I (011).
+        let slice = |bits: u8| [0, 0, 1, 1 << 1, 1, bits, 0x80];
+        assert_eq!(of(&slice(0b1110_0000)), Some(PictureType::B));
+        assert_eq!(of(&slice(0b1101_0000)), Some(PictureType::P));
+        assert_eq!(of(&slice(0b1101_1000)), Some(PictureType::I));
+        // IDR_W_RADL has one bit more, in front of the set's number.
+        let idr = [0, 0, 1, 19 << 1, 1, 0b1010_1100, 0x80];
+        assert_eq!(of(&idr), Some(PictureType::I));
+        // Set 0 (1) of sequence 0 (1), two flags, two extra bits (010).
+        let set = [0, 0, 1, HEVC_PPS << 1, 1, 0b1100_0101, 0x80];
+        let extra = slice(0b1111_0100);
+        assert_eq!(of(&[&set[..], &extra].concat()), Some(PictureType::P));
+        // Another slice of the same picture says nothing of its own here.
+        assert_eq!(of(&slice(0b0110_0000)), None);
+    }
+
+    #[test]
+    fn mpeg2_says_it_in_the_picture_header() {
+        for (coding_type, kind) in [
+            (1, Some(PictureType::I)),
+            (2, Some(PictureType::P)),
+            (3, Some(PictureType::B)),
+            (4, None),
+        ] {
+            let header = [0xff, 0xc0 | coding_type << 3];
+            let picture = [&[0, 0, 1, 0xb3, 9, 9, 0, 0, 1, MPEG2_PICTURE], &header[..]].concat();
+            assert_eq!(PictureTypes::new().of(VideoCodec::Mpeg2, &picture), kind);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let set = [0, 0, 1, HEVC_PPS << 1, 1];
+            let bytes = [&set, &bytes[..], &[0, 0, 1, 2, 1], &bytes].concat();
+            for codec in [VideoCodec::H264, VideoCodec::Hevc, VideoCodec::Mpeg2] {
+                let _ = PictureTypes::new().of(codec, &bytes);
+            }
+        }
+    }
+}
