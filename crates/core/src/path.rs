@@ -187,7 +187,7 @@ impl Path {
             control,
             pacer: Pacer::new(now),
             recovery,
-            liveness: Liveness::default(),
+            liveness: Liveness::new(config.media.deadline),
             arrivals: Arrivals::new(is_stream),
             schedule,
             bound_retransmissions: VecDeque::new(),
