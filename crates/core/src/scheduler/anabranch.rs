@@ -8,9 +8,9 @@
 //! happened since. So it
 //! 2. adds for how long the path has kept an acknowledgement due: one that has just fallen silent
 //!    is dear before it is suspect;
-//! 3. takes a path for as slow as it delivers, while that is clearly less than it is sent: all that
-//!    is in flight there, at that rate, comes before a new packet (Little's law), and so do those
-//!    bound to it;
+//! 3. takes a path for as slow as packets leave it, come through or lost, while that is clearly
+//!    less than it is sent: all that is in flight there, at that rate, comes before a new packet
+//!    (Little's law), and so do those bound to it;
 //! 4. leaves a path that comes back from an outage to prove itself with copies;
 //! 5. sends a second copy of a packet that would probably miss its deadline, if another path may
 //!    make it and stands idle, within an allowance of a twentieth of the media. Disposable frames
@@ -27,11 +27,12 @@ use super::{Assignment, PacketKind, PacketView, Scheduler, SchedulerEvent, SendQ
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::session_view::SessionView;
 
-/// Over how long the rate of what a path delivers is measured: a few reports.
-const DELIVERY_MEMORY: Duration = Duration::from_millis(150);
-/// A path that delivers less than this share of the rate at which it is sent to has slowed down.
+/// Over how long the rate at which packets leave a path is measured: a few reports.
+const DEPARTURE_MEMORY: Duration = Duration::from_millis(150);
+/// A path that packets leave at less than this share of the rate at which it is sent has slowed
+/// down.
 const SLOWED_DOWN: f64 = 0.7;
-/// A round-trip time beyond the least by so much tells of a queue: no path delivers more than it
+/// A round-trip time beyond the least by so much tells of a queue: no more leaves a path than it
 /// is given.
 const STANDING_QUEUE: Duration = Duration::from_millis(20);
 
@@ -51,7 +52,7 @@ struct Anabranch {
     /// The paths that the packet of the moment may take, and when it would arrive by them.
     choices: Vec<(Duration, PathId)>,
     trust: [Trust; PathId::LIMIT],
-    delivered: [Delivered; PathId::LIMIT],
+    departures: [Departures; PathId::LIMIT],
     copy_allowance_bytes: f64,
 }
 
@@ -66,20 +67,20 @@ pub(super) fn build() -> Box<dyn Scheduler> {
     Box::new(Anabranch::default())
 }
 
-/// What a path has delivered of late: bytes that fade over [`DELIVERY_MEMORY`].
+/// What has come through a path or been lost there of late: bytes that fade over [`DEPARTURE_MEMORY`].
 #[derive(Clone, Copy, Debug, Default)]
-struct Delivered {
+struct Departures {
     bytes: f64,
     at: Instant,
 }
 
-impl Delivered {
+impl Departures {
     fn faded_bytes(&self, now: Instant) -> f64 {
         let elapsed = now.saturating_since(self.at).as_secs_f64();
-        self.bytes * libm::exp(-elapsed / DELIVERY_MEMORY.as_secs_f64())
+        self.bytes * libm::exp(-elapsed / DEPARTURE_MEMORY.as_secs_f64())
     }
 
-    fn on_acked(&mut self, now: Instant, bytes: u32) {
+    fn add(&mut self, now: Instant, bytes: u32) {
         self.bytes = self.faded_bytes(now) + f64::from(bytes);
         self.at = now;
     }
@@ -87,7 +88,7 @@ impl Delivered {
     /// Never zero.
     fn rate(&self, now: Instant) -> DataRate {
         let bytes = self.faded_bytes(now).max(1.0) as u64;
-        DataRate::from_bytes_per(bytes, DELIVERY_MEMORY)
+        DataRate::from_bytes_per(bytes, DEPARTURE_MEMORY)
     }
 }
 
@@ -103,25 +104,25 @@ impl Anabranch {
     fn arrival(&self, now: Instant, path: &PathView) -> Duration {
         let mut transit = path.latest_rtt.unwrap_or(PathView::UNKNOWN_RTT) / 2 + path.overdue;
         let mut rate = path.drain_rate();
-        if let Some(delivered) = self.slowed_down(now, path, rate) {
+        if let Some(departing) = self.slowed_down(now, path, rate) {
             let min_rtt = path.min_rtt.unwrap_or_default();
-            let in_flight = delivered.time_for(path.bytes_in_flight);
+            let in_flight = departing.time_for(path.bytes_in_flight);
             transit = transit.max(in_flight.saturating_sub(min_rtt / 2));
-            rate = delivered;
+            rate = departing;
         }
         path.ready_at.saturating_since(now) + rate.time_for(path.queued_bytes) + transit
     }
 
-    /// The rate at which the path delivers, if that is clearly less than it is sent and packets
+    /// The rate at which packets leave the path, if that is clearly less than it is sent and packets
     /// queue there.
     fn slowed_down(&self, now: Instant, path: &PathView, sent: DataRate) -> Option<DataRate> {
         let queueing_delay = path.latest_rtt?.saturating_sub(path.min_rtt?);
         // As schedulers are shown all rates: with the user's weight in it.
-        let delivered = self.delivered[path.id.index()]
+        let departing = self.departures[path.id.index()]
             .rate(now)
             .mul_f64(path.weight);
-        let is_slow = delivered < sent.mul_f64(SLOWED_DOWN);
-        (queueing_delay > STANDING_QUEUE && is_slow).then_some(delivered)
+        let is_slow = departing < sent.mul_f64(SLOWED_DOWN);
+        (queueing_delay > STANDING_QUEUE && is_slow).then_some(departing)
     }
 
     fn has_proved_itself(&self, path: &PathView) -> bool {
@@ -232,9 +233,12 @@ impl Scheduler for Anabranch {
                 self.trust[path.index()].proofs_missing = PROOFS;
             }
             SchedulerEvent::Acked { path, bytes } => {
-                self.delivered[path.index()].on_acked(now, *bytes);
+                self.departures[path.index()].add(now, *bytes);
                 let trust = &mut self.trust[path.index()];
                 trust.proofs_missing = trust.proofs_missing.saturating_sub(1);
+            }
+            SchedulerEvent::Lost { path, bytes } => {
+                self.departures[path.index()].add(now, *bytes);
             }
             _ => {}
         }

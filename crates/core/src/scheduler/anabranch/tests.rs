@@ -121,6 +121,19 @@ fn rule_3_what_is_bound_to_a_path_that_slows_down_takes_as_long() {
 }
 
 #[test]
+fn rule_3_what_is_lost_leaves_the_path_too() {
+    let mut bed = fading(10);
+    for turn in 0..600 {
+        let lost = SchedulerEvent::Lost {
+            path: PathId(0),
+            bytes: 1_000,
+        };
+        bed.scheduler.on_event(at(turn), &lost);
+    }
+    assert_eq!(bed.schedule(at(600), &Bed::frame(1, 1_000)), [vec![0]]);
+}
+
+#[test]
 fn rule_3_a_path_without_a_queue_is_not_slow_because_it_is_given_little() {
     let mut bed = fading(10);
     bed.paths[0].latest_rtt = Some(millis(30));
