@@ -67,7 +67,8 @@ pub(super) fn build() -> Box<dyn Scheduler> {
     Box::new(Anabranch::default())
 }
 
-/// What has come through a path or been lost there of late: bytes that fade over [`DEPARTURE_MEMORY`].
+/// What has come through a path or been lost there of late: bytes that fade over
+/// [`DEPARTURE_MEMORY`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Departures {
     bytes: f64,
@@ -113,8 +114,8 @@ impl Anabranch {
         path.ready_at.saturating_since(now) + rate.time_for(path.queued_bytes) + transit
     }
 
-    /// The rate at which packets leave the path, if that is clearly less than it is sent and packets
-    /// queue there.
+    /// The rate at which packets leave the path, if that is clearly less than it is sent and
+    /// packets queue there.
     fn slowed_down(&self, now: Instant, path: &PathView, sent: DataRate) -> Option<DataRate> {
         let queueing_delay = path.latest_rtt?.saturating_sub(path.min_rtt?);
         // As schedulers are shown all rates: with the user's weight in it.
