@@ -121,7 +121,8 @@ impl Anabranch {
         // As schedulers are shown all rates: with the user's weight in it.
         let departing = self.departures[path.id.index()]
             .rate(now)
-            .mul_f64(path.weight);
+            .mul_f64(path.weight)
+            .max(DataRate::from_bits_per_second(1));
         let is_slow = departing < sent.mul_f64(SLOWED_DOWN);
         (queueing_delay > STANDING_QUEUE && is_slow).then_some(departing)
     }
