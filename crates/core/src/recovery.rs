@@ -332,11 +332,15 @@ impl Recovery {
     /// When the path has been silent for too long: a probe timeout after it was last heard and the
     /// oldest packet in flight was sent. `patience`, but not less than the receiver takes to
     /// report, bounds the deviations that the oldest packet's acknowledgement is granted, and the
-    /// silence of a path whose acknowledgement is that much overdue.
+    /// silence of a path whose acknowledgement is that much overdue. Of a path whose round trips
+    /// nobody knows yet nothing is overdue.
     pub(crate) fn suspect_at(&self, patience: Duration) -> Option<Instant> {
         let oldest_at = self.sent.oldest_sent_at()?;
         let patience = patience.max(self.max_feedback_delay + RttEstimator::HOST_DELAY);
         let probe_timeout = self.probe_timeout();
+        if !self.rtt.has_sample() {
+            return Some(oldest_at.max(self.last_acked_at) + probe_timeout);
+        }
         let usual = self.rtt.smoothed() + self.max_feedback_delay;
         let overdue_at = oldest_at + probe_timeout.min(usual + patience);
         Some(overdue_at.max(self.last_acked_at + probe_timeout.min(patience)))
@@ -454,6 +458,15 @@ mod tests {
         // The packet is overdue by seconds; the path was heard a moment ago.
         let path = path([300, 480], 1_000, 4_000);
         assert_eq!(suspect_after(&path, 125, 4_000), 125);
+    }
+
+    #[test]
+    fn before_the_first_sample_a_whole_probe_timeout_is_waited() {
+        let mut path = Recovery::new(LossDetection::PerPacket, Instant::ZERO);
+        path.on_sent(at(0), 1_000, PacketContent::Padding);
+        let initial = path.probe_timeout().as_micros().div_ceil(1_000);
+        assert!(initial > 900);
+        assert_eq!(suspect_after(&path, 125, 0), initial);
     }
 
     #[test]
