@@ -3,6 +3,11 @@
 //! With packets outstanding, a path is *suspect* after one probe timeout of silence (SRTT + 4
 //! RTTVAR, RFC 9002 §6.2.1) and *out* after max(3 SRTT, 200 ms). A late acknowledgement undoes
 //! both. While it is not active it is challenged, so that it is found again when it returns.
+//!
+//! A round-trip time that a queue has swollen makes a probe timeout longer than media lives. But
+//! over a path that is in use acknowledgements come as often as reports, however long they take: a
+//! quarter of the deadline without one is suspicious once the oldest packet's is as much overdue.
+//! So long may what flies there be sent elsewhere in time.
 
 use anabranch_units::{Duration, Instant};
 
@@ -15,8 +20,14 @@ const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
 /// A path is not out before this much silence, however short its round-trip time.
 const OUT_AFTER_AT_LEAST: Duration = Duration::from_millis(200);
 
-#[derive(Debug, Default)]
+/// This share of the deadline is the most that a silent path is waited for: what it swallows has to
+/// be sent elsewhere in time.
+const PATIENCE: u64 = 4;
+
+#[derive(Debug)]
 pub(crate) struct Liveness {
+    /// For how long an acknowledgement that is due, of a path in use, is waited for at most.
+    patience: Duration,
     state: PathState,
     doubted_since: Instant,
     challenge_at: Option<Instant>,
@@ -34,6 +45,16 @@ pub(crate) enum Alarm {
 }
 
 impl Liveness {
+    /// Of a path that carries what is worthless after `deadline`.
+    pub(crate) fn new(deadline: Duration) -> Self {
+        Liveness {
+            patience: deadline / PATIENCE,
+            state: PathState::Active,
+            doubted_since: Instant::ZERO,
+            challenge_at: None,
+        }
+    }
+
     pub(crate) fn state(&self) -> PathState {
         self.state
     }
@@ -61,7 +82,7 @@ impl Liveness {
     /// When [`Liveness::on_timeout`] has something to say.
     pub(crate) fn due_at(&self, recovery: &Recovery) -> Option<Instant> {
         match self.state {
-            PathState::Active => Some(recovery.silent_since()? + recovery.probe_timeout()),
+            PathState::Active => recovery.suspect_at(self.patience),
             PathState::Suspect => {
                 let silent_since = recovery.silent_since()?;
                 let probe_timeout = recovery.probe_timeout();

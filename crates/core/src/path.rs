@@ -199,7 +199,7 @@ impl Path {
             control,
             pacer: Pacer::new(now),
             recovery,
-            liveness: Liveness::default(),
+            liveness: Liveness::new(config.media.deadline),
             arrivals: Arrivals::new(is_stream),
             schedule,
             bound: Bound::default(),

@@ -336,6 +336,23 @@ impl Recovery {
         Some(self.sent.oldest_sent_at()?.max(self.last_acked_at))
     }
 
+    /// When the path has been silent for too long: a probe timeout after it was last heard and the
+    /// oldest packet in flight was sent. `patience`, but not less than the receiver takes to
+    /// report, bounds the deviations that the oldest packet's acknowledgement is granted, and the
+    /// silence of a path whose acknowledgement is that much overdue. Of a path whose round trips
+    /// nobody knows yet nothing is overdue.
+    pub(crate) fn suspect_at(&self, patience: Duration) -> Option<Instant> {
+        let oldest_at = self.sent.oldest_sent_at()?;
+        let patience = patience.max(self.max_feedback_delay + RttEstimator::HOST_DELAY);
+        let probe_timeout = self.probe_timeout();
+        if !self.rtt.has_sample() {
+            return Some(oldest_at.max(self.last_acked_at) + probe_timeout);
+        }
+        let usual = self.rtt.smoothed() + self.max_feedback_delay;
+        let overdue_at = oldest_at + probe_timeout.min(usual + patience);
+        Some(overdue_at.max(self.last_acked_at + probe_timeout.min(patience)))
+    }
+
     /// When a packet was last acknowledged, or the path answered otherwise.
     pub(crate) fn last_acked_at(&self) -> Instant {
         self.last_acked_at
@@ -384,5 +401,84 @@ impl Recovery {
     /// How long a lost packet is remembered in case it arrives after all.
     fn lost_memory(&self) -> Duration {
         (self.rtt.smoothed() * 3).max(Duration::from_millis(200))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    /// A path whose round trips were of these milliseconds in turn, reported within 40 ms; one
+    /// packet of it, sent at `sent_at`, is outstanding, and it was last heard at `heard_at`.
+    fn path(rtts: [u64; 2], sent_at: u64, heard_at: u64) -> Recovery {
+        let mut recovery = Recovery::new(LossDetection::PerPacket, Instant::ZERO);
+        recovery.set_max_feedback_delay(Duration::from_millis(40));
+        for round in 0..40 {
+            let rtt = Duration::from_millis(rtts[round % 2]);
+            recovery.rtt.on_sample(Instant::ZERO, rtt);
+        }
+        recovery.on_sent(at(sent_at), 1_000, PacketContent::Padding);
+        recovery.on_heard(at(heard_at));
+        recovery
+    }
+
+    /// After how many milliseconds of silence it is suspect.
+    fn suspect_after(path: &Recovery, patience_millis: u64, heard_at: u64) -> u64 {
+        let patience = Duration::from_millis(patience_millis);
+        let at_instant = path.suspect_at(patience).unwrap();
+        (at_instant - at(heard_at)).as_micros().div_ceil(1_000)
+    }
+
+    #[test]
+    fn short_round_trips_make_a_path_suspect_after_a_probe_timeout() {
+        // SRTT 40 ms, hardly a deviation, 10 ms of the host's and 40 of the receiver's.
+        for (sent_at, heard_at) in [(1_000, 1_000), (990, 1_000), (700, 1_000)] {
+            let path = path([40, 40], sent_at, heard_at);
+            assert_eq!(suspect_after(&path, 125, heard_at), 90, "sent at {sent_at}");
+        }
+    }
+
+    #[test]
+    fn a_swollen_round_trip_does_not_hide_silence_beyond_the_patience() {
+        // 390 ms and a mean deviation of 90 are a probe timeout of more than 750 ms. What was sent
+        // at 1000 was due at 1430.
+        let path = path([300, 480], 1_000, 1_420);
+        assert!(path.probe_timeout() > Duration::from_millis(750));
+        let silence = suspect_after(&path, 125, 1_420);
+        assert!((125..=160).contains(&silence), "{silence} ms");
+        assert!(suspect_after(&path, 10_000, 1_420) > 750);
+    }
+
+    #[test]
+    fn a_swollen_path_has_its_round_trip_to_answer_what_is_sent_after_a_pause() {
+        let path = path([300, 480], 5_000, 1_000);
+        let waited = suspect_after(&path, 125, 5_000);
+        assert!((390..=600).contains(&waited), "{waited} ms");
+    }
+
+    #[test]
+    fn a_path_that_answers_is_not_suspect_for_a_packet_that_is_lost() {
+        // The packet is overdue by seconds; the path was heard a moment ago.
+        let path = path([300, 480], 1_000, 4_000);
+        assert_eq!(suspect_after(&path, 125, 4_000), 125);
+    }
+
+    #[test]
+    fn before_the_first_sample_a_whole_probe_timeout_is_waited() {
+        let mut path = Recovery::new(LossDetection::PerPacket, Instant::ZERO);
+        path.on_sent(at(0), 1_000, PacketContent::Padding);
+        let initial = path.probe_timeout().as_micros().div_ceil(1_000);
+        assert!(initial > 900);
+        assert_eq!(suspect_after(&path, 125, 0), initial);
+    }
+
+    #[test]
+    fn no_patience_is_shorter_than_what_a_report_takes() {
+        let path = path([300, 480], 1_000, 4_000);
+        assert_eq!(suspect_after(&path, 1, 4_000), 50);
     }
 }

@@ -206,7 +206,7 @@ pub struct SchedulerEntry {
 pub const SCHEDULERS: &[SchedulerEntry] = &[
     SchedulerEntry {
         name: "anabranch",
-        summary: "whole frames soonest: late binding by predicted arrival and its uncertainty",
+        summary: "the path that delivers first, by a forecast that sees paths slow down (ours)",
         build: anabranch::build,
     },
     SchedulerEntry {

@@ -162,6 +162,7 @@ fn the_json_report_keeps_its_contract() {
         "/runs/0/statistics/flows/0/frames/delay_with_dropped_ms/mean",
         "/runs/0/statistics/flows/0/frames/longest_gap_ms",
         "/runs/0/statistics/flows/0/frames/delay_excess_ms/p95",
+        "/runs/0/statistics/flows/0/frames/delay_excess_of_all_ms/p95",
         "/runs/0/statistics/flows/0/frames/decodable_ratio",
         "/runs/0/statistics/flows/0/overhead_ratio",
         "/runs/0/statistics/flows/0/fragments/gap_mean_ms",

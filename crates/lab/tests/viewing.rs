@@ -90,6 +90,25 @@ fn the_excess_is_over_the_fastest_paths_propagation_delay() {
 }
 
 #[test]
+fn a_frame_that_is_never_complete_counts_with_its_deadline_in_the_excess_of_all() {
+    let run = statistics("paths = [\"near\"]", &[]);
+    let frames = &run.flows[0].frames;
+    let (all, complete) = (frames.delay_excess_of_all_ms, frames.delay_excess_ms);
+    assert!(is_near(all.unwrap().p95, complete.unwrap().p95, 0.5));
+    // Of 500 frames a hundred find no path for 4 s: those that come through are fast as ever.
+    let outage = "links.near.outages=[{ at = \"10 s\", for = \"4 s\" }]";
+    let run = statistics("paths = [\"near\"]\ndeadline = \"300 ms\"", &[outage]);
+    let frames = &run.flows[0].frames;
+    assert!(frames.complete < 410, "{frames:?}");
+    let complete = frames.delay_excess_ms.unwrap().p95;
+    assert!(complete < 100.0, "{complete} ms");
+    let all = frames.delay_excess_of_all_ms.unwrap();
+    // The deadline, less the 20 ms of propagation; or later, when it is given up.
+    assert!(all.p95 >= 279.0, "{all:?}");
+    assert_eq!(run.total.frames.delay_excess_of_all_ms, Some(all));
+}
+
+#[test]
 fn one_path_keeps_the_order_and_two_uneven_ones_do_not() {
     let one = statistics("paths = [\"near\"]", &[]);
     let fragments = one.flows[0].fragments.unwrap();

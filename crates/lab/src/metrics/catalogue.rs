@@ -215,6 +215,9 @@ pub const METRICS: &[Metric] = &[
     flow("frame-delay-excess-p95", Milliseconds, |flow| {
         flow.frames.delay_excess_ms.map(|delay| delay.p95)
     }),
+    flow("frame-delay-all-excess-p95", Milliseconds, |flow| {
+        flow.frames.delay_excess_of_all_ms.map(|delay| delay.p95)
+    }),
     flow("frames-decodable", Share, |flow| {
         flow.frames.decodable_ratio
     }),

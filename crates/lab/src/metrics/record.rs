@@ -91,6 +91,8 @@ pub(super) struct FrameRecord {
     pub(super) delays_with_dropped: Histogram,
     /// Over the fastest path's propagation delay.
     pub(super) excesses: Histogram,
+    /// The same of all frames judged, those given up with the deadline at least.
+    pub(super) excesses_of_all: Histogram,
     /// What the receiver had counted when the window opened.
     pub(super) recovered_baseline: u64,
     pub(super) recovered_fragments: u64,
@@ -204,6 +206,7 @@ impl FrameRecord {
         self.delays.merge(&other.delays);
         self.delays_with_dropped.merge(&other.delays_with_dropped);
         self.excesses.merge(&other.excesses);
+        self.excesses_of_all.merge(&other.excesses_of_all);
         self.longest_gap = self.longest_gap.max(other.longest_gap);
     }
 
@@ -219,6 +222,7 @@ impl FrameRecord {
             delay_ms: Distribution::of(&self.delays),
             delay_with_dropped_ms: Distribution::of(&self.delays_with_dropped),
             delay_excess_ms: Distribution::of(&self.excesses),
+            delay_excess_of_all_ms: Distribution::of(&self.excesses_of_all),
             decodable_ratio: ratio(self.decodable, self.complete + self.dropped),
             longest_gap_ms: self.longest_gap.map(Duration::as_millis_f64),
         }

@@ -139,6 +139,7 @@ impl<'a> Recorder<'a> {
     /// The statistics of each window, in their order. The run is over.
     pub(crate) fn finish(mut self, end: Instant) -> Vec<Statistics> {
         let scenario = self.scenario;
+        self.count_frames_without_outcome();
         for (flow, (watch, spec)) in self.watches.iter_mut().zip(&scenario.flows).enumerate() {
             let Some(viewer) = &mut watch.viewer else {
                 continue;
@@ -156,6 +157,23 @@ impl<'a> Recorder<'a> {
             .iter()
             .map(|record| record.statistics(scenario, &series, end))
             .collect()
+    }
+
+    /// Frames of whose fate nobody has told are not complete.
+    fn count_frames_without_outcome(&mut self) {
+        for (flow, (watch, spec)) in self.watches.iter().zip(&self.scenario.flows).enumerate() {
+            let Some(media) = spec.media() else {
+                continue;
+            };
+            let deadline = media.config.media.deadline;
+            let excess = deadline.saturating_sub(watch.base_delay);
+            for record in &mut self.windows {
+                let frames = &mut record.flows[flow].frames;
+                for _ in frames.excesses_of_all.count()..frames.judged {
+                    frames.excesses_of_all.record_span(excess);
+                }
+            }
+        }
     }
 
     #[inline]
@@ -312,6 +330,14 @@ impl Observer for Recorder<'_> {
             let over_at = completed_at.unwrap_or(now);
             let delay = over_at - frame.captured_at;
             frames.delays_with_dropped.record_span(delay);
+            if has_time {
+                let delay = match completed_at {
+                    Some(_) => delay,
+                    None => delay.max(deadline),
+                };
+                let excess = delay.saturating_sub(base_delay);
+                frames.excesses_of_all.record_span(excess);
+            }
             if completed_at.is_some() {
                 frames.complete += 1;
                 frames.complete_bytes += u64::from(frame.size_bytes);

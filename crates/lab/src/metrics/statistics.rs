@@ -175,6 +175,10 @@ pub struct FrameStatistics {
     pub delay_with_dropped_ms: Option<Distribution>,
     /// The delay of complete frames less the propagation delay of the flow's fastest path.
     pub delay_excess_ms: Option<Distribution>,
+    /// The same of all frames that had their time: those that are never complete count with the
+    /// deadline, or with the time until they were given up if that is longer.
+    #[serde(default)]
+    pub delay_excess_of_all_ms: Option<Distribution>,
     /// Frames complete with all that they need, over those whose outcome is known.
     pub decodable_ratio: Option<f64>,
     /// The longest time between two frames that could be shown: complete, and with them all since
