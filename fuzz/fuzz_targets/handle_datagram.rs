@@ -37,7 +37,8 @@ fuzz_target!(|steps: Vec<Step>| {
             }
             Step::Frame { bytes, is_key } => {
                 let importance = Importance::key_if(is_key);
-                let frame = Frame { bytes: vec![0; bytes.into()].into(), importance, captured_at: now };
+                let bytes = vec![0; bytes.into()].into();
+                let frame = Frame { bytes, importance, captured_at: now };
                 let _ = endpoint.send_frame(now, &frame);
             }
             Step::Wait { micros } => now += Duration::from_micros(micros.into()),

@@ -58,7 +58,7 @@ struct Journey {
 }
 
 /// Links and what is on them. It is driven in windows of time: [`Network::deliver`] gives what
-/// arrives in a window, then the flows [`Network::send`], and [`Network::carry`] moves all of it on.
+/// arrives in a window, then the flows [`Network::send`], and [`Network::carry`] moves it all on.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     links: Vec<LinkState>,

@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// A hash of everything that happened in a run, and when: the sum of a number for each event, so that
-/// it does not matter in which order a program comes to tell them. It depends on the code, the
+/// A hash of everything that happened in a run, and when: the sum of a number for each event, so
+/// that it does not matter in which order a program comes to tell them. It depends on the code, the
 /// scenario and the seed, not on the machine. Not for cryptography.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceHash(u64);
