@@ -37,6 +37,8 @@ pub struct World {
     network: Network,
     flows: Flows,
     arrivals: Vec<Arrival>,
+    /// Flows that have something to do in a window, and when they are to be looked at.
+    due: Vec<(FlowId, Instant)>,
     buffers: Buffers,
 }
 
@@ -83,6 +85,7 @@ impl World {
             network: Network::default(),
             flows: Flows::default(),
             arrivals: Vec::new(),
+            due: Vec::new(),
             buffers: Buffers::default(),
         }
     }
@@ -269,15 +272,23 @@ impl World {
         let party = window.party;
         self.network.deliver(window, &mut self.arrivals, observer);
         self.hand_out(window, observer);
+        let mut due = std::mem::take(&mut self.due);
         while let Some((at, flow)) = self.agendas[party].pop_before(window.before) {
+            due.push((flow, at));
+        }
+        // As they lie in memory.
+        due.sort_unstable();
+        for (flow, at) in due.drain(..) {
             self.give_turn(at, flow, window, observer);
         }
+        self.due = due;
         let peer_at = self.progress.reached(self.progress.division.peer_of(party));
         self.network.carry(window, peer_at, observer);
     }
 
     /// Puts what arrives in a window before those who will read it.
     fn hand_out(&mut self, window: Window, observer: &mut impl Observer) {
+        self.arrivals.sort_by_key(|arrival| arrival.flow);
         for arrival in self.arrivals.drain(..) {
             let Some(flow) = self.flows.session(arrival.flow) else {
                 let bytes = &mut self.buffers.datagram;
