@@ -276,6 +276,7 @@ impl Endpoint {
             stream.add_path();
         }
         self.refresh_views(now);
+        self.set_patience();
         self.on_path_changed(now, id);
         Some(id)
     }
@@ -290,9 +291,20 @@ impl Endpoint {
             return;
         }
         self.paths[path.index()].liveness.remove();
+        self.set_patience();
         self.take_back(path);
         self.declare_silent(now, path);
         self.on_path_changed(now, path);
+    }
+
+    /// Has silent paths waited for as long as the number of paths suggests.
+    fn set_patience(&mut self) {
+        let deadline = self.config.media.deadline;
+        let kept = |path: &&Path| path.state() != PathState::Removed;
+        let is_only = self.paths.iter().filter(kept).count() <= 1;
+        for path in &mut self.paths {
+            path.liveness.set_patience(deadline, is_only);
+        }
     }
 
     /// Takes a frame in for sending.

@@ -7,7 +7,8 @@
 //! A round-trip time that a queue has swollen makes a probe timeout longer than media lives. But
 //! over a path that is in use acknowledgements come as often as reports, however long they take: a
 //! quarter of the deadline without one is suspicious once the oldest packet's is as much overdue.
-//! So long may what flies there be sent elsewhere in time.
+//! So long may what flies there be sent elsewhere in time. The only path has no elsewhere, and is
+//! given its probe timeout.
 
 use anabranch_units::{Duration, Instant};
 
@@ -20,8 +21,8 @@ const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
 /// A path is not out before this much silence, however short its round-trip time.
 const OUT_AFTER_AT_LEAST: Duration = Duration::from_millis(200);
 
-/// This share of the deadline is the most that a silent path is waited for: what it swallows has to
-/// be sent elsewhere in time.
+/// This share of the deadline is the most that a silent path is waited for, if there is another one:
+/// what it swallows has to be sent elsewhere in time.
 const PATIENCE: u64 = 4;
 
 #[derive(Debug)]
@@ -45,14 +46,22 @@ pub(crate) enum Alarm {
 }
 
 impl Liveness {
-    /// Of a path that carries what is worthless after `deadline`.
-    pub(crate) fn new(deadline: Duration) -> Self {
+    /// Of the only path.
+    pub(crate) fn new() -> Self {
         Liveness {
-            patience: deadline / PATIENCE,
+            patience: Duration::MAX,
             state: PathState::Active,
             doubted_since: Instant::ZERO,
             challenge_at: None,
         }
+    }
+
+    /// The path carries what is worthless after `deadline`. Whether it is the only one.
+    pub(crate) fn set_patience(&mut self, deadline: Duration, is_only: bool) {
+        self.patience = match is_only {
+            true => Duration::MAX,
+            false => deadline / PATIENCE,
+        };
     }
 
     pub(crate) fn state(&self) -> PathState {

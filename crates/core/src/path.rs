@@ -199,7 +199,7 @@ impl Path {
             control,
             pacer: Pacer::new(now),
             recovery,
-            liveness: Liveness::new(config.media.deadline),
+            liveness: Liveness::new(),
             arrivals: Arrivals::new(is_stream),
             schedule,
             bound: Bound::default(),

@@ -454,6 +454,13 @@ mod tests {
     }
 
     #[test]
+    fn the_only_path_is_given_its_probe_timeout() {
+        let path = path([300, 480], 1_000, 1_420);
+        let suspect_at = path.suspect_at(Duration::MAX);
+        assert_eq!(suspect_at, Some(at(1_420) + path.probe_timeout()));
+    }
+
+    #[test]
     fn a_swollen_path_has_its_round_trip_to_answer_what_is_sent_after_a_pause() {
         let path = path([300, 480], 5_000, 1_000);
         let waited = suspect_after(&path, 125, 5_000);

@@ -1,134 +1,19 @@
 //! Links against what theory and arithmetic say of them.
 
+mod support;
+
 use anabranch_link::{
-    Bottleneck, CoDelOptions, Delay, Discipline, DropCause, Dropped, DualPi2Options, Ecn, Element,
-    FqCoDelOptions, JitterModel, Link, LinkConfig, LinkConfigError, Loss, LossModel, Outage,
-    Packet, PieOptions, QueueLimit, RedOptions, Schedule, Trace,
+    Bottleneck, Delay, DropCause, Ecn, Element, Link, LinkConfig, LinkConfigError, Loss, LossModel,
+    Outage, Packet, QueueLimit, Schedule,
 };
-use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
+use anabranch_units::{DataRate, Duration, Instant, Seed};
 
-fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-fn at_ms(millis: u64) -> Instant {
-    Instant::from_millis(millis)
-}
-
-fn megabits(megabits: u64) -> DataRate {
-    DataRate::from_megabits_per_second(megabits)
-}
-
-fn packet(id: u64, size_bytes: u32) -> Packet {
-    Packet {
-        id,
-        ..Packet::of_size(size_bytes)
-    }
-}
+use support::{
+    at_ms, drain, drain_dropped, exponential, lively_config, lively_configs, megabits, ms, packet,
+};
 
 fn constant(rate: DataRate, limit: QueueLimit) -> Bottleneck {
     Bottleneck::new(Schedule::constant(rate), limit)
-}
-
-/// Pops all that leaves up to `end`, each at its own instant.
-fn drain<E: Element>(element: &mut E, end: Instant) -> Vec<(Instant, u64)> {
-    let mut departures = Vec::new();
-    while let Some(at) = element.next_at().filter(|at| *at <= end) {
-        while let Some(packet) = element.pop(at) {
-            departures.push((at, packet.id));
-        }
-    }
-    departures
-}
-
-fn drain_dropped<E: Element>(element: &mut E) -> Vec<Dropped> {
-    core::iter::from_fn(|| element.take_dropped()).collect()
-}
-
-/// Exponentially distributed, of the given mean.
-fn exponential(rng: &mut Rng, mean: Duration) -> Duration {
-    mean.mul_f64(-libm::log(1.0 - rng.next_f64()))
-}
-
-fn lively_config() -> LinkConfig {
-    LinkConfig {
-        rate: Some(megabits(2)),
-        rate_schedule: vec![
-            (at_ms(700), DataRate::ZERO),
-            (at_ms(900), megabits(1)),
-            (at_ms(3_000), megabits(5)),
-        ],
-        delay: ms(30),
-        delay_schedule: vec![(at_ms(1_000), ms(80)), (at_ms(2_000), ms(10))],
-        queue: QueueLimit::Time(ms(100)),
-        loss: LossModel::GilbertElliott {
-            good_to_bad: 0.02,
-            bad_to_good: 0.3,
-            loss_in_good: 0.0,
-            loss_in_bad: 0.8,
-        },
-        outages: vec![(at_ms(1_500), ms(200)), (at_ms(2_500), ms(50))],
-        ..LinkConfig::default()
-    }
-}
-
-/// Every discipline, both kinds of jitter, and a trace.
-fn lively_configs() -> Vec<LinkConfig> {
-    let red = |ecn| RedOptions {
-        min_threshold: QueueLimit::Time(ms(10)),
-        max_threshold: QueueLimit::Time(ms(50)),
-        weight: 0.05,
-        ecn,
-        ..RedOptions::default()
-    };
-    let codel = CoDelOptions {
-        ecn: true,
-        ..CoDelOptions::default()
-    };
-    let disciplines = [
-        Discipline::default(),
-        Discipline::DropTail {
-            mark_above: Some(QueueLimit::Time(ms(20))),
-        },
-        Discipline::Red(red(false)),
-        Discipline::Red(red(true)),
-        Discipline::CoDel(CoDelOptions::default()),
-        Discipline::CoDel(codel),
-        Discipline::FqCoDel(FqCoDelOptions::default()),
-        Discipline::FqCoDel(FqCoDelOptions {
-            codel,
-            bucket_count: 2,
-            quantum: 300,
-        }),
-        Discipline::Pie(PieOptions::default()),
-        Discipline::DualPi2(DualPi2Options::default()),
-    ];
-    let mut configs = Vec::new();
-    for (discipline, may_reorder) in disciplines
-        .into_iter()
-        .zip([false, true].into_iter().cycle())
-    {
-        let plain = LinkConfig {
-            discipline,
-            ..lively_config()
-        };
-        let with_jitter = LinkConfig {
-            jitter: Some(JitterModel {
-                std: ms(3),
-                may_reorder,
-                ..JitterModel::default()
-            }),
-            ..plain.clone()
-        };
-        let with_trace = LinkConfig {
-            rate: None,
-            rate_schedule: Vec::new(),
-            trace: Trace::new(&[0, 1, 9, 9, 9, 30, 31, 90]).ok(),
-            ..plain.clone()
-        };
-        configs.extend([plain, with_jitter, with_trace]);
-    }
-    configs
 }
 
 /// Random arrivals for 4 s, popped as `lateness` has it; every packet's fate by its id.
@@ -223,72 +108,6 @@ fn a_late_driver_changes_no_fate() {
         assert_eq!(prompt, late, "{config:?}");
         let at = at_ms(60_000);
         assert_eq!(prompt_link.statistics(at), late_link.statistics(at));
-    }
-}
-
-/// Random arrivals for 4 s; the packets' departures and drops.
-fn driven(
-    config: &LinkConfig,
-    mut drive: impl FnMut(&mut Link, &[(Instant, Packet)]) -> Vec<(Instant, u64)>,
-) -> (Vec<(Instant, u64)>, Vec<(Instant, u64)>) {
-    let mut rng = Seed(5).derive("arrivals").rng();
-    let mut now = Instant::ZERO;
-    let arrivals: Vec<_> = (0..1_000)
-        .map(|id| {
-            now += exponential(&mut rng, ms(4));
-            (now, packet(id, 40 + rng.below(1_460) as u32))
-        })
-        .collect();
-    let mut link = config.build(Seed(5)).expect("a valid configuration");
-    let mut departures = drive(&mut link, &arrivals);
-    departures.sort();
-    assert_eq!(link.held_packets(), 0);
-    let dropped = drain_dropped(&mut link);
-    let mut dropped: Vec<_> = dropped
-        .iter()
-        .map(|drop| (drop.at, drop.packet.id))
-        .collect();
-    dropped.sort();
-    (departures, dropped)
-}
-
-#[test]
-fn packets_taken_ahead_are_those_that_leave_and_when() {
-    for config in lively_configs() {
-        let end = at_ms(30_000);
-        let at_their_instants = driven(&config, |link, arrivals| {
-            let mut departures = Vec::new();
-            for (at, packet) in arrivals {
-                departures.extend(drain(link, at.saturating_sub(Duration::from_nanos(1))));
-                let _ = link.push(*at, packet.clone());
-            }
-            departures.extend(drain(link, end));
-            departures
-        });
-        let ahead = driven(&config, |link, arrivals| {
-            let span = link.min_delay();
-            assert!(span >= ms(1), "{span}");
-            let mut departures = Vec::new();
-            let mut arrivals = arrivals.iter().peekable();
-            let mut start = Instant::ZERO;
-            while start < end {
-                let before = start + span;
-                while let Some((at, packet)) = link.pop_before(start, before) {
-                    departures.push((at, packet.id));
-                }
-                while let Some((at, packet)) = arrivals.next_if(|(at, _)| *at < before) {
-                    let _ = link.push(*at, packet.clone());
-                }
-                start = before;
-            }
-            departures
-        });
-        assert!(
-            ahead.0.len() > 100 && ahead.1.len() > 10,
-            "{}",
-            ahead.0.len()
-        );
-        assert_eq!(at_their_instants, ahead, "{config:?}");
     }
 }
 
