@@ -204,7 +204,8 @@ pub enum PaddingPolicy {
     /// Never.
     Never,
     /// While a controller probes, if more bandwidth would be of use: for an adaptive source below
-    /// its maximum.
+    /// its maximum; for any while metered paths help and the others are not known to carry enough
+    /// to do without.
     #[default]
     WhileProbing,
     /// Always, as Zhang & Lei §4.1 have it: the session is greedy from its first frame on.

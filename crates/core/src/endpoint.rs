@@ -536,7 +536,7 @@ impl Endpoint {
     fn is_more_bandwidth_useful(&self) -> bool {
         match self.config.media.source {
             SourceLimits::Adaptive { max, .. } if self.target_bitrate < max => true,
-            _ => self.is_spending(),
+            _ => self.is_unmetered_bandwidth_wanted(),
         }
     }
 

@@ -11,6 +11,9 @@
 //! for half of the deadline: others' queues are no reason to pay while frames come in time. Either
 //! must last ([`SHORT_FOR`], [`SUFFICIENT_FOR`]), so that neither a frame nor a controller's dip
 //! changes anything. The loss of the last other path does at once.
+//!
+//! While metered paths help, the others are padded until their bandwidth is known to suffice, and
+//! no further: what they carry beyond that saves nothing, and its queues keep metered paths in use.
 
 use anabranch_units::{DataRate, Duration, Instant};
 
@@ -36,6 +39,9 @@ pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Standby {
     is_in_reserve: bool,
+    /// Whether the others are known to carry less than what they have to for metered paths to go
+    /// back.
+    is_scarce: bool,
     /// Since when the opposite of `is_in_reserve` has seemed right.
     doubted_since: Option<Instant>,
     /// Media bytes since the moment, and the rate over the span before.
@@ -63,6 +69,7 @@ impl Standby {
     pub(crate) fn new(now: Instant) -> Self {
         Standby {
             is_in_reserve: true,
+            is_scarce: false,
             doubted_since: None,
             media_bytes: 0,
             measured_since: now,
@@ -86,6 +93,13 @@ impl Standby {
         self.is_in_reserve
     }
 
+    /// Whether more bandwidth of the others would save money: metered paths help, and it is
+    /// bandwidth that keeps them from going back. Where it is only what waits on the others, they
+    /// need time, and whatever else is sent on them takes from it.
+    pub(crate) fn is_bandwidth_wanted(&self) -> bool {
+        !self.is_in_reserve && self.is_scarce
+    }
+
     /// Looks at the paths anew. Returns whether the answer has changed.
     pub(crate) fn update(
         &mut self,
@@ -99,15 +113,15 @@ impl Standby {
             return core::mem::replace(&mut self.is_in_reserve, false);
         }
         let needed = self.needed(source);
+        self.is_scarce = unmetered.bandwidth < needed.mul_f64(MARGIN);
         let is_drained = unmetered.bandwidth.bytes_in(deadline / 4) >= unmetered.queued_bytes;
         let (is_doubted, lasting) = if self.is_in_reserve {
             let is_held_up = unmetered.queueing_delay > deadline / 2;
             let is_short = unmetered.bandwidth < needed || !is_drained || is_held_up;
             (is_short, SHORT_FOR)
         } else {
-            let is_ample = unmetered.bandwidth >= needed.mul_f64(MARGIN);
             let is_swift = unmetered.queueing_delay <= deadline / 4;
-            (is_ample && is_drained && is_swift, SUFFICIENT_FOR)
+            (!self.is_scarce && is_drained && is_swift, SUFFICIENT_FOR)
         };
         if !is_doubted {
             self.doubted_since = None;
@@ -218,6 +232,20 @@ mod tests {
         assert!(!after(&mut standby, 0, 9_000, unmetered(1_249, 0)));
         assert!(!after(&mut standby, 9_010, 990, unmetered(1_250, 0)));
         assert!(after(&mut standby, 10_010, 0, unmetered(1_250, 0)));
+    }
+
+    #[test]
+    fn bandwidth_is_wanted_up_to_a_quarter_above_the_need_and_only_while_metered_paths_help() {
+        let mut standby = Standby::new(Instant::ZERO);
+        let mut is_wanted = |is_in_reserve, seen| {
+            standby.is_in_reserve = is_in_reserve;
+            standby.update(Instant::ZERO, ADAPTIVE, DEADLINE, &seen);
+            standby.is_bandwidth_wanted()
+        };
+        assert!(is_wanted(false, unmetered(1_249, 0)));
+        assert!(!is_wanted(false, unmetered(1_250, 0)));
+        assert!(!is_wanted(false, unmetered(1_250, 1_000_000)), "time is");
+        assert!(!is_wanted(true, unmetered(999, 0)));
     }
 
     #[test]

@@ -31,7 +31,14 @@ impl Endpoint {
 
     /// Whether bandwidth of unmetered paths is worth looking for, since metered ones carry what it
     /// could.
-    pub(super) fn is_spending(&self) -> bool {
+    pub(super) fn is_unmetered_bandwidth_wanted(&self) -> bool {
+        self.standby
+            .as_ref()
+            .is_some_and(|standby| standby.is_bandwidth_wanted())
+    }
+
+    /// Whether metered paths carry what unmetered ones do not.
+    fn is_spending(&self) -> bool {
         self.standby
             .as_ref()
             .is_some_and(|standby| !standby.is_in_reserve())

@@ -27,6 +27,8 @@ pub struct TestPath {
     pub lost_there: Vec<u64>,
     /// Everything is dropped from the first to the second instant.
     pub outage: Option<(Instant, Instant)>,
+    /// Whether the sender pays for it by volume.
+    pub is_metered: bool,
 }
 
 impl TestPath {
@@ -40,6 +42,7 @@ impl TestPath {
             jitter: Duration::ZERO,
             lost_there: Vec::new(),
             outage: None,
+            is_metered: false,
         }
     }
 
@@ -93,8 +96,12 @@ impl Network {
         let now = Instant::ZERO;
         let mut sender = Endpoint::new(config.clone(), Seed(1), now).unwrap();
         let mut receiver = Endpoint::new(config, Seed(2), now).unwrap();
-        for _ in &paths {
-            sender.add_path(now, PathOptions::default()).unwrap();
+        for path in &paths {
+            let options = PathOptions {
+                is_metered: path.is_metered,
+                ..PathOptions::default()
+            };
+            sender.add_path(now, options).unwrap();
             receiver.add_path(now, PathOptions::default()).unwrap();
         }
         Network {

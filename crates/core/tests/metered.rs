@@ -1,0 +1,108 @@
+//! Two fast paths, one of them metered: how much more than the picture is sent to do without the
+//! metered one, and what comes late.
+
+mod support;
+
+use anabranch_core::{Config, MediaConfig, PathId, SourceLimits};
+use anabranch_units::{DataRate, Duration, Instant};
+use support::{Network, TestPath};
+
+/// 2.4 Mbit/s, whatever the network.
+const FIXED: SourceLimits = SourceLimits::Fixed;
+/// 2.4 Mbit/s, which is all that is ever wanted.
+const AT_ITS_MOST: SourceLimits = SourceLimits::Adaptive {
+    min: DataRate::from_kilobits_per_second(2_000),
+    max: DataRate::from_kilobits_per_second(2_400),
+};
+/// What the source produces in a second.
+const A_SECOND_BYTES: u64 = 300_000;
+/// What a path in reserve carries in a second at most.
+const PROBE_BYTES: u64 = 60;
+
+fn network(source: SourceLimits, megabits_per_second: u64, delay: Duration) -> Network {
+    let config = Config {
+        media: MediaConfig {
+            source,
+            ..MediaConfig::default()
+        },
+        ..Config::default()
+    };
+    let path = TestPath {
+        delay,
+        ..TestPath::new(megabits_per_second, 0)
+    };
+    let metered = TestPath {
+        is_metered: true,
+        ..path.clone()
+    };
+    Network::new(config, vec![path, metered])
+}
+
+/// Sends for so many seconds. Returns what the metered path carried in the last of them.
+fn stream(network: &mut Network, seconds: u64) -> u64 {
+    let on_metered =
+        |network: &Network| network.sender.path_counters(PathId(1)).unwrap().sent_bytes;
+    let mut before = 0;
+    for _ in 0..seconds {
+        before = on_metered(network);
+        for index in 0..25 {
+            let bytes = if index == 0 { 60_000 } else { 10_000 };
+            network.send(bytes, index == 0);
+            network.run_until(network.now + Duration::from_millis(40));
+        }
+    }
+    on_metered(network) - before
+}
+
+fn padding_bytes(network: &Network) -> u64 {
+    let of = |path| network.sender.path_counters(path).unwrap().padding_bytes;
+    of(PathId(0)) + of(PathId(1))
+}
+
+#[test]
+fn after_an_outage_no_more_is_padded_than_finds_what_is_needed() {
+    for source in [FIXED, AT_ITS_MOST] {
+        for rate in [100, 300, 1_000] {
+            for micros in [100, 1_000, 10_000, 50_000] {
+                let mut network = network(source, rate, Duration::from_micros(micros));
+                let (from, to) = (Instant::from_millis(1_000), Instant::from_millis(1_500));
+                network.paths[0].outage = Some((from, to));
+                let on_metered_at_end = stream(&mut network, 6);
+                let case = format!("{source:?}, {rate} Mbit/s, {micros} µs");
+                let padding_bytes = padding_bytes(&network);
+                assert!(padding_bytes < A_SECOND_BYTES, "{case}: {padding_bytes} B");
+                assert_eq!(network.dropped, [], "{case}");
+                assert!(
+                    on_metered_at_end <= PROBE_BYTES,
+                    "{case}: {on_metered_at_end} B"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_path_that_is_just_wide_enough_is_padded_until_a_quarter_more_is_found() {
+    for source in [FIXED, AT_ITS_MOST] {
+        for rate in [100, 300] {
+            for micros in [100, 1_000, 10_000] {
+                let mut network = network(source, rate, Duration::from_micros(micros));
+                stream(&mut network, 2);
+                network.paths[0].rate = DataRate::from_kilobits_per_second(2_600);
+                let on_metered_when_narrow = stream(&mut network, 3);
+                network.paths[0].rate = DataRate::from_megabits_per_second(rate);
+                let before = padding_bytes(&network);
+                let on_metered_at_end = stream(&mut network, 4);
+                let case = format!("{source:?}, {rate} Mbit/s, {micros} µs");
+                assert!(on_metered_when_narrow > A_SECOND_BYTES / 2, "{case}");
+                assert!(
+                    on_metered_at_end <= PROBE_BYTES,
+                    "{case}: {on_metered_at_end} B"
+                );
+                let found_with = padding_bytes(&network) - before;
+                assert!(found_with > 0, "{case}");
+                assert!(found_with < A_SECOND_BYTES / 4, "{case}: {found_with} B");
+            }
+        }
+    }
+}
