@@ -304,9 +304,10 @@ impl Endpoint {
     }
 
     pub(super) fn give_up(&mut self, frame: FrameId) {
-        self.send_buffer.give_up(frame);
-        self.counters.frames_late += 1;
-        self.events.push_back(Event::late(frame));
+        if self.send_buffer.give_up(frame) {
+            self.counters.frames_late += 1;
+            self.events.push_back(Event::late(frame));
+        }
     }
 
     pub(super) fn tell_controller(&mut self, now: Instant, path: PathId, digest: &Digest) {

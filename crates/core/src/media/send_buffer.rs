@@ -435,12 +435,14 @@ impl SendBuffer {
         }
     }
 
-    /// Stops sending a frame: it cannot be of use any more.
-    pub(crate) fn give_up(&mut self, id: FrameId) {
-        if let Some(frame) = self.frame_mut(id) {
-            frame.is_given_up = true;
-            self.discard_waiting(id);
-        }
+    /// Stops sending a frame: it cannot be of use any more. Returns whether it was sent until now.
+    pub(crate) fn give_up(&mut self, id: FrameId) -> bool {
+        let Some(frame) = self.frame_mut(id) else {
+            return false;
+        };
+        let is_new = !core::mem::replace(&mut frame.is_given_up, true);
+        self.discard_waiting(id);
+        is_new
     }
 
     fn discard_waiting(&mut self, id: FrameId) {

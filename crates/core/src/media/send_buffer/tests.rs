@@ -221,6 +221,14 @@ fn push(buffer: &mut SendBuffer, captured_millis: u64, importance: Importance) {
 }
 
 #[test]
+fn a_frame_is_given_up_once() {
+    let mut buffer = buffer_with(&[(0, false)]);
+    assert!(buffer.give_up(FrameId(0)));
+    assert!(!buffer.give_up(FrameId(0)), "it was before");
+    assert!(!buffer.give_up(FrameId(1)), "there is none");
+}
+
+#[test]
 fn arq_a_lost_fragment_waits_for_the_repairs_that_may_save_it() {
     let mut buffer = protected(1);
     only_wait(lose(
