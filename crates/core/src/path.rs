@@ -82,8 +82,10 @@ pub(crate) struct Path {
     /// When the peer last made a report on this path, by its clock.
     pub(crate) last_reported_at: Instant,
     loss_ratio: f64,
-    /// What only forward error correction asks for: kept if the session has it.
+    /// How media is lost here: for forward error correction from the start, else from the first
+    /// loss on.
     fates: Option<Box<Fates>>,
+    is_stream: bool,
     options: PathOptions,
     /// The path challenge that waits for its answer.
     pub(crate) expected_response: Option<u64>,
@@ -220,6 +222,7 @@ impl Path {
             last_sent_at: now,
             loss_ratio: 0.0,
             fates: has_fec.then(Box::default),
+            is_stream,
             counters: PathCounters::default(),
         }
     }
@@ -447,6 +450,9 @@ impl Path {
         self.count_losses(digest);
         if let Some(fates) = &mut self.fates {
             fates.on_digest(now, digest);
+        } else if !self.is_stream && !digest.lost.is_empty() {
+            let begun = Fates::from(self.recovery.next_packet_number());
+            self.fates = Some(Box::new(begun));
         }
         let window = self.control.congestion_window;
         if window.is_some_and(|window| digest.prior_bytes_in_flight >= window) {

@@ -136,10 +136,10 @@ pub struct PathView {
     /// Lost / sent packets, smoothed over about a hundred packets, 0 to 1.
     pub loss_ratio: f64,
     /// The highest share of packets lost over about a second, of the last ten seconds, 0 to 1.
-    /// Followed if this end sends forward error correction; else 0.
+    /// Followed from the first loss on, with forward error correction from the start.
     pub recent_max_loss: f64,
-    /// Mean number of packets lost in a row, over about ten seconds; at least 1. Followed if this
-    /// end sends forward error correction; else 1.
+    /// Mean number of packets lost in a row, over about ten seconds; at least 1. Followed from
+    /// the first loss on, with forward error correction from the start.
     pub loss_burst_packets: f64,
     /// The user's preference: traffic shares follow it where the scheduler can choose freely.
     /// Schedulers are shown times and rates with the weight in them already.

@@ -337,17 +337,19 @@ impl Recovery {
     }
 
     /// When the path has been silent for too long: a probe timeout after it was last heard and the
-    /// oldest packet in flight was sent. `patience`, but not less than the receiver takes to
-    /// report, bounds the deviations that the oldest packet's acknowledgement is granted, and the
+    /// oldest packet in flight was sent. `patience`, but not less than the least round trip
+    /// and two of the receiver's reports, bounds the deviations that the oldest packet's acknowledgement is granted, and the
     /// silence of a path whose acknowledgement is that much overdue. Of a path whose round trips
     /// nobody knows yet nothing is overdue.
     pub(crate) fn suspect_at(&self, patience: Duration) -> Option<Instant> {
         let oldest_at = self.sent.oldest_sent_at()?;
-        let patience = patience.max(self.max_feedback_delay + RttEstimator::HOST_DELAY);
         let probe_timeout = self.probe_timeout();
         if !self.rtt.has_sample() {
             return Some(oldest_at.max(self.last_acked_at) + probe_timeout);
         }
+        // A path without a queue is no less patient than it would be: one report may be lost.
+        let two_reports = self.max_feedback_delay * 2 + RttEstimator::HOST_DELAY;
+        let patience = patience.max(self.rtt.min_rtt().unwrap_or_default() + two_reports);
         let usual = self.rtt.smoothed() + self.max_feedback_delay;
         let overdue_at = oldest_at + probe_timeout.min(usual + patience);
         Some(overdue_at.max(self.last_acked_at + probe_timeout.min(patience)))

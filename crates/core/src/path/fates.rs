@@ -20,6 +20,14 @@ pub(super) struct Fates {
 type IsLost = bool;
 
 impl Fates {
+    /// Of packets from this number on.
+    pub(super) fn from(packet_number: u64) -> Self {
+        Fates {
+            first: packet_number,
+            ..Fates::default()
+        }
+    }
+
     pub(super) fn process(&self) -> &LossProcess {
         &self.process
     }
