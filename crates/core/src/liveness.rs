@@ -21,7 +21,7 @@ const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
 /// A path is not out before this much silence, however short its round-trip time.
 const OUT_AFTER_AT_LEAST: Duration = Duration::from_millis(200);
 
-/// This share of the deadline is the most that a silent path is waited for, if there is another one:
+/// This share of the deadline is the most that a silent path is waited for, if there is another:
 /// what it swallows has to be sent elsewhere in time.
 const PATIENCE: u64 = 4;
 

@@ -337,10 +337,10 @@ impl Recovery {
     }
 
     /// When the path has been silent for too long: a probe timeout after it was last heard and the
-    /// oldest packet in flight was sent. `patience`, but not less than the least round trip
-    /// and two of the receiver's reports, bounds the deviations that the oldest packet's acknowledgement is granted, and the
-    /// silence of a path whose acknowledgement is that much overdue. Of a path whose round trips
-    /// nobody knows yet nothing is overdue.
+    /// oldest packet in flight was sent. `patience`, but not less than the least round trip and two
+    /// of the receiver's reports, bounds the deviations that the oldest packet's acknowledgement is
+    /// granted, and the silence of a path whose acknowledgement is that much overdue. Of a path
+    /// whose round trips nobody knows yet nothing is overdue.
     pub(crate) fn suspect_at(&self, patience: Duration) -> Option<Instant> {
         let oldest_at = self.sent.oldest_sent_at()?;
         let probe_timeout = self.probe_timeout();
@@ -414,11 +414,13 @@ mod tests {
         Instant::from_millis(millis)
     }
 
-    /// A path whose round trips were of these milliseconds in turn, reported within 40 ms; one
+    /// A path whose round trips were of 40 ms and then of these in turn, reported within 40 ms; one
     /// packet of it, sent at `sent_at`, is outstanding, and it was last heard at `heard_at`.
     fn path(rtts: [u64; 2], sent_at: u64, heard_at: u64) -> Recovery {
         let mut recovery = Recovery::new(LossDetection::PerPacket, Instant::ZERO);
         recovery.set_max_feedback_delay(Duration::from_millis(40));
+        let least = Duration::from_millis(40);
+        recovery.rtt.on_sample(Instant::ZERO, least);
         for round in 0..40 {
             let rtt = Duration::from_millis(rtts[round % 2]);
             recovery.rtt.on_sample(Instant::ZERO, rtt);
@@ -473,7 +475,7 @@ mod tests {
     fn a_path_that_answers_is_not_suspect_for_a_packet_that_is_lost() {
         // The packet is overdue by seconds; the path was heard a moment ago.
         let path = path([300, 480], 1_000, 4_000);
-        assert_eq!(suspect_after(&path, 125, 4_000), 125);
+        assert_eq!(suspect_after(&path, 140, 4_000), 140);
     }
 
     #[test]
@@ -486,8 +488,8 @@ mod tests {
     }
 
     #[test]
-    fn no_patience_is_shorter_than_what_a_report_takes() {
+    fn no_patience_is_shorter_than_the_least_round_trip_and_two_reports() {
         let path = path([300, 480], 1_000, 4_000);
-        assert_eq!(suspect_after(&path, 1, 4_000), 50);
+        assert_eq!(suspect_after(&path, 1, 4_000), 40 + 2 * 40 + 10);
     }
 }

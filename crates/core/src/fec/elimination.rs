@@ -170,7 +170,8 @@ impl Elimination {
             let window = &repair.coefficients[..usize::from(repair.header.count)];
             gf256::multiply_add(&mut coefficients[start..], window, factor);
         }
-        for (other, &coefficient) in (first..).zip(coefficients.iter()) {
+        // The range comes second: asked once more, it would step beyond the last number there is.
+        for (&coefficient, other) in coefficients.iter().zip(first..) {
             if coefficient != 0 && other != number {
                 gf256::multiply_add(out, known(other), coefficient);
             }
