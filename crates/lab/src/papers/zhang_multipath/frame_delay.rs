@@ -54,7 +54,7 @@ pub(super) const FIGURE_12: Claim = Claim {
     },
 };
 
-const WHY_12: &str = "It is below WRR in eight of ten, and as good as EDCLD and SFL: these \
+const WHY_12: &str = "It is below WRR in nearly all, and as good as EDCLD and SFL: these \
      differ by less than seeds do. EDCLD's published program deviates from its own derivation, and \
      SFL's fills the nearest path beyond the level; here both are as derived, and heed what waits \
      locally, as min-cost does.";
@@ -106,7 +106,7 @@ fn mean_delay(name: &str, run: &RunRecord, span: Span) -> f64 {
 }
 
 const WHY_13: &str = "Frames take longer in company, and longer with WRR; EDCLD and SFL, built as \
-     derived, are within 1 ms of min-cost.";
+     derived, are within 2 % of min-cost.";
 
 pub(super) const FIGURE_13: Claim = Claim {
     id: "S0-F13",
