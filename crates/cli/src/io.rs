@@ -10,8 +10,10 @@ mod playout;
 mod source;
 #[cfg(test)]
 pub(crate) mod testing;
+mod units;
 
 pub(crate) use input::{Input, InputName, Unit};
 pub(crate) use output::{Output, OutputName};
 pub(crate) use pictures::{CodedPicture, PictureReader};
 pub(crate) use playout::Playout;
+pub(crate) use units::{FilmUnit, UnitSplitter};

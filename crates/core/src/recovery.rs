@@ -350,8 +350,7 @@ impl Recovery {
         // A path without a queue is no less patient than it would be: one report may be lost.
         let two_reports = self.max_feedback_delay * 2 + RttEstimator::HOST_DELAY;
         let patience = patience.max(self.rtt.min_rtt().unwrap_or_default() + two_reports);
-        let usual = self.rtt.smoothed() + self.max_feedback_delay;
-        let overdue_at = oldest_at + probe_timeout.min(usual + patience);
+        let overdue_at = oldest_at + probe_timeout.min(self.usual_answer_time() + patience);
         Some(overdue_at.max(self.last_acked_at + probe_timeout.min(patience)))
     }
 

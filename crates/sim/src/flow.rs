@@ -36,6 +36,10 @@ pub enum Direction {
     Reverse,
 }
 
+impl Direction {
+    pub(crate) const BOTH: [Direction; 2] = [Direction::Forward, Direction::Reverse];
+}
+
 /// One of a flow's two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Side {

@@ -106,8 +106,8 @@ impl Network {
         let mut roles = vec![None; self.links.len()];
         let mut is_so = |link: LinkId, role| *roles[link.index()].get_or_insert(role) == role;
         self.routes.iter().all(|route| {
-            let directions = [&route.forward, &route.reverse].into_iter().enumerate();
-            directions.into_iter().all(|(direction, links)| {
+            Direction::BOTH.into_iter().all(|direction| {
+                let links = route.links(direction);
                 let last = links.len() - 1;
                 let mut hops = links.iter().enumerate();
                 hops.all(|(hop, link)| is_so(*link, (direction, hop == last)))
@@ -119,8 +119,8 @@ impl Network {
     pub(crate) fn divide(&mut self, division: Division) {
         self.division = division;
         for route in &self.routes {
-            let directions = [Direction::Forward, Direction::Reverse];
-            for (links, direction) in [&route.forward, &route.reverse].into_iter().zip(directions) {
+            for direction in Direction::BOTH {
+                let links = route.links(direction);
                 for link in links {
                     self.links[link.index()].party = division.that_hears(direction);
                 }

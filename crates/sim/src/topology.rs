@@ -32,11 +32,15 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    pub(crate) fn hop(&self, direction: Direction, hop: u8) -> Option<LinkId> {
-        let links = match direction {
+    /// At least one.
+    pub(crate) fn links(&self, direction: Direction) -> &[LinkId] {
+        match direction {
             Direction::Forward => &self.forward,
             Direction::Reverse => &self.reverse,
-        };
-        links.get(usize::from(hop)).copied()
+        }
+    }
+
+    pub(crate) fn hop(&self, direction: Direction, hop: u8) -> Option<LinkId> {
+        self.links(direction).get(usize::from(hop)).copied()
     }
 }

@@ -6,30 +6,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anabranch_core::Frame;
-use anabranch_units::{Duration, Importance};
-use anabranch_video::annex_b::AccessUnitSplitter;
+use anabranch_units::Duration;
 use anabranch_video::input::{InputKind, PROBE_LEN, probe, remux_arguments};
-use anabranch_video::mpeg_ts::TransportUnitSplitter;
 use anyhow::{Context, bail};
 
 use super::feed::Feed;
+use crate::io::{FilmUnit, UnitSplitter};
 
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 << 10;
 
-/// How the units of a file are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum UnitKind {
-    /// Pieces of a transport stream, one picture each.
-    MpegTs,
-    /// Access units of an H.264 byte stream.
-    AnnexB,
-}
-
 /// A file that is open for reading, remuxed if need be.
 #[derive(Debug)]
 pub(super) struct VideoFile {
-    pub(super) kind: UnitKind,
+    /// What is neither is remuxed to MPEG-TS.
+    pub(super) kind: InputKind,
     path: PathBuf,
     bytes: Bytes,
 }
@@ -38,13 +29,6 @@ pub(super) struct VideoFile {
 enum Bytes {
     File(File),
     Remuxed(Child),
-}
-
-/// One unit and when it is due after the first.
-struct Unit {
-    bytes: Vec<u8>,
-    importance: Importance,
-    due: Duration,
 }
 
 impl VideoFile {
@@ -58,10 +42,10 @@ impl VideoFile {
             .read_to_end(&mut first)
             .with_context(cannot_read)?;
         file.rewind().with_context(cannot_read)?;
-        let (kind, bytes) = match probe(&first) {
-            InputKind::MpegTs => (UnitKind::MpegTs, Bytes::File(file)),
-            InputKind::AnnexB => (UnitKind::AnnexB, Bytes::File(file)),
-            InputKind::Other => (UnitKind::MpegTs, Bytes::Remuxed(remux(path)?)),
+        let kind = probe(&first);
+        let bytes = match kind {
+            InputKind::MpegTs | InputKind::AnnexB => Bytes::File(file),
+            InputKind::Other => Bytes::Remuxed(remux(path)?),
         };
         Ok(VideoFile {
             kind,
@@ -74,7 +58,8 @@ impl VideoFile {
     pub(super) fn play(mut self, feed: &Feed<'_>) -> anyhow::Result<()> {
         let path = self.path.clone();
         let cannot_read = || format!("cannot read {}", path.display());
-        let mut splitter = Splitter::new(self.kind);
+        let mut splitter = UnitSplitter::new(self.kind);
+        let mut due = Duration::ZERO;
         let start_at = feed.clock.now();
         let mut buffer = vec![0; READ_BYTES];
         let mut has_sent = false;
@@ -82,7 +67,8 @@ impl VideoFile {
             let len = self.bytes.read(&mut buffer).with_context(cannot_read)?;
             splitter.push(&buffer[..len]);
             while let Some(unit) = splitter.next(len == 0) {
-                if !feed.wait_until(start_at + unit.due) || !send(feed, unit) {
+                due = unit.clock.unwrap_or(due);
+                if !feed.wait_until(start_at + due) || !send(feed, unit) {
                     return Ok(());
                 }
                 has_sent = true;
@@ -99,7 +85,7 @@ impl VideoFile {
     }
 }
 
-fn send(feed: &Feed<'_>, unit: Unit) -> bool {
+fn send(feed: &Feed<'_>, unit: FilmUnit) -> bool {
     let captured_at = feed.clock.now();
     let index = feed.ledger.on_captured(captured_at);
     let frame = Frame {
@@ -166,91 +152,9 @@ impl Drop for Bytes {
     }
 }
 
-/// Units out of bytes, each with its time.
-enum Splitter {
-    MpegTs {
-        splitter: Box<TransportUnitSplitter>,
-        /// A unit without a time of its own goes with the one before it.
-        last: Duration,
-    },
-    AnnexB {
-        splitter: AccessUnitSplitter,
-        next: Duration,
-    },
-}
-
-impl Splitter {
-    fn new(kind: UnitKind) -> Self {
-        match kind {
-            UnitKind::MpegTs => Splitter::MpegTs {
-                splitter: Box::default(),
-                last: Duration::ZERO,
-            },
-            UnitKind::AnnexB => Splitter::AnnexB {
-                splitter: AccessUnitSplitter::new(),
-                next: Duration::ZERO,
-            },
-        }
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        match self {
-            Splitter::MpegTs { splitter, .. } => splitter.push(bytes),
-            Splitter::AnnexB { splitter, .. } => splitter.push(bytes),
-        }
-    }
-
-    /// The next unit; where the file `has_ended`, also the last one.
-    fn next(&mut self, has_ended: bool) -> Option<Unit> {
-        match self {
-            Splitter::MpegTs { splitter, last } => {
-                let unit = match has_ended {
-                    true => splitter.finish(),
-                    false => splitter.next_unit(),
-                }?;
-                *last = unit.clock.unwrap_or(*last);
-                Some(Unit {
-                    bytes: unit.bytes,
-                    importance: unit.importance,
-                    due: *last,
-                })
-            }
-            Splitter::AnnexB { splitter, next } => {
-                let unit = match splitter.next_unit() {
-                    None if has_ended => splitter.finish(),
-                    unit => unit,
-                }?;
-                let due = *next;
-                *next += splitter.frame_interval();
-                Some(Unit {
-                    bytes: unit.annex_b,
-                    importance: unit.importance,
-                    due,
-                })
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn access_units_come_at_frame_intervals_and_the_last_at_the_end() {
-        let mut splitter = Splitter::new(UnitKind::AnnexB);
-        splitter.push(&[0, 0, 0, 1, 0x65, 0x80, 7, 0, 0, 0, 1, 0x41, 0x80, 9]);
-        let first = splitter.next(false).expect("the next one has started");
-        assert_eq!(
-            (first.importance, first.due),
-            (Importance::Key, Duration::ZERO)
-        );
-        assert!(splitter.next(false).is_none());
-        let last = splitter.next(true).expect("the stream has ended");
-        assert_eq!(last.bytes, [0, 0, 0, 1, 0x41, 0x80, 9]);
-        assert_eq!(last.importance, Importance::Reference);
-        assert_eq!(last.due, Duration::from_millis(40));
-    }
 
     #[test]
     fn a_missing_file_is_named() {

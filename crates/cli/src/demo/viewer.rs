@@ -12,10 +12,10 @@ use anabranch_units::Instant;
 use anabranch_video::camera::WIDTH;
 use anabranch_video::decoder::H264Decoder;
 use anabranch_video::fidelity;
+use anabranch_video::input::InputKind;
 use anabranch_video::mpeg_ts::TransportStreamWriter;
 use anyhow::Context;
 
-use super::file::UnitKind;
 use super::ledger::{Check, Ledger};
 
 /// A frame on its way to be looked at.
@@ -120,11 +120,11 @@ impl Viewer {
     }
 
     /// Looks at a file's units.
-    pub(super) fn of_file(kind: UnitKind, output: &Path) -> anyhow::Result<Viewer> {
+    pub(super) fn of_file(kind: InputKind, output: &Path) -> anyhow::Result<Viewer> {
         let output = create(output)?;
         Ok(Viewer::File(match kind {
-            UnitKind::MpegTs => FileOutput::Verbatim(output),
-            UnitKind::AnnexB => FileOutput::Muxed {
+            InputKind::MpegTs | InputKind::Other => FileOutput::Verbatim(output),
+            InputKind::AnnexB => FileOutput::Muxed {
                 output: TransportStreamWriter::new(output),
                 started_at: None,
             },

@@ -8,15 +8,14 @@ use std::path::PathBuf;
 use anabranch_core::SourceLimits;
 use anabranch_net::Clock;
 use anabranch_units::{DataRate, Duration, Importance, Instant};
-use anabranch_video::annex_b::AccessUnitSplitter;
 use anabranch_video::input::InputKind;
-use anabranch_video::mpeg_ts::TransportUnitSplitter;
 use anyhow::{Context, anyhow};
 
 use super::adaptive::{self, AdaptiveCamera};
 use super::muxer::Muxer;
 use super::pace::Pace;
 use super::source::{Bytes, READ_BYTES, Source};
+use super::units::{FilmUnit, UnitSplitter};
 use crate::stop::Stop;
 
 /// A stream that pauses for this long has no more of the picture that it began.
@@ -76,16 +75,12 @@ struct Stream {
     pace: Option<Pace>,
 }
 
+/// Units of MPEG-TS out of bytes.
 #[derive(Debug)]
-enum Splitter {
-    /// Carried verbatim.
-    MpegTs(TransportUnitSplitter),
-    /// Made MPEG-TS on the way.
-    AnnexB {
-        splitter: AccessUnitSplitter,
-        muxer: Muxer,
-        next_clock: Duration,
-    },
+struct Splitter {
+    units: UnitSplitter,
+    /// What is no MPEG-TS becomes so on the way.
+    muxer: Option<Muxer>,
 }
 
 impl Input {
@@ -245,77 +240,42 @@ impl Stream {
 
 impl Splitter {
     fn new(kind: InputKind) -> Self {
-        match kind {
-            InputKind::AnnexB => Splitter::AnnexB {
-                splitter: AccessUnitSplitter::new(),
-                muxer: Muxer::new(),
-                next_clock: Duration::ZERO,
-            },
-            InputKind::MpegTs | InputKind::Other => Splitter::MpegTs(TransportUnitSplitter::new()),
+        Splitter {
+            units: UnitSplitter::new(kind),
+            muxer: (kind == InputKind::AnnexB).then(Muxer::new),
         }
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        match self {
-            Splitter::MpegTs(splitter) => splitter.push(bytes),
-            Splitter::AnnexB { splitter, .. } => splitter.push(bytes),
-        }
+        self.units.push(bytes);
     }
 
     /// The next unit and its time; of what is left if the input has ended.
     fn next_unit(&mut self, has_ended: bool) -> anyhow::Result<Option<(Unit, Option<Duration>)>> {
-        match self {
-            Splitter::MpegTs(splitter) => {
-                let unit = if has_ended {
-                    splitter.finish()
-                } else {
-                    splitter.next_unit()
-                };
-                Ok(unit.map(|unit| {
-                    (
-                        Unit {
-                            bytes: unit.bytes,
-                            importance: unit.importance,
-                        },
-                        unit.clock,
-                    )
-                }))
-            }
-            Splitter::AnnexB {
-                splitter,
-                muxer,
-                next_clock,
-            } => {
-                let unit = splitter.next_unit();
-                let unit = if has_ended {
-                    unit.or_else(|| splitter.finish())
-                } else {
-                    unit
-                };
-                let Some(unit) = unit else { return Ok(None) };
-                let clock = *next_clock;
-                *next_clock += splitter.frame_interval();
-                let bytes = muxer.mux(&unit.annex_b, clock, unit.importance.is_key())?;
-                Ok(Some((
-                    Unit {
-                        bytes,
-                        importance: unit.importance,
-                    },
-                    Some(clock),
-                )))
-            }
-        }
+        let Some(unit) = self.units.next(has_ended) else {
+            return Ok(None);
+        };
+        let FilmUnit {
+            bytes,
+            importance,
+            clock,
+        } = unit;
+        let bytes = match (&mut self.muxer, clock) {
+            (Some(muxer), Some(clock)) => muxer.mux(&bytes, clock, importance.is_key())?,
+            _ => bytes,
+        };
+        Ok(Some((Unit { bytes, importance }, clock)))
     }
 
     /// What has come of a unit whose rest does not come.
     fn flush(&mut self) -> Option<Unit> {
-        match self {
-            Splitter::MpegTs(splitter) => splitter.flush().map(|unit| Unit {
+        match &mut self.units {
+            UnitSplitter::MpegTs(splitter) => splitter.flush().map(|unit| Unit {
                 bytes: unit.bytes,
                 importance: unit.importance,
             }),
             // A picture cut in two would be muxed as two.
-            Splitter::AnnexB { .. } => None,
+            UnitSplitter::AnnexB { .. } => None,
         }
     }
 }

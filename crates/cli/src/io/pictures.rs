@@ -4,12 +4,12 @@ use std::path::Path;
 
 use anabranch_net::Clock;
 use anabranch_units::{Duration, Importance};
-use anabranch_video::annex_b::AccessUnitSplitter;
 use anabranch_video::input::InputKind;
-use anabranch_video::mpeg_ts::{PictureExtractor, TransportUnitSplitter, VideoCodec};
+use anabranch_video::mpeg_ts::{PictureExtractor, VideoCodec};
 use anyhow::Context;
 
 use super::source::{Bytes, READ_BYTES, Source};
+use super::units::UnitSplitter;
 use crate::stop::Stop;
 
 /// How long to wait for what ffmpeg makes, at a time.
@@ -34,36 +34,29 @@ pub(crate) struct CodedPicture {
 pub(crate) struct PictureReader {
     shown: String,
     source: Source,
-    splitter: Splitter,
+    splitter: UnitSplitter,
+    /// Takes pictures out of a transport stream's units; the units of a byte stream are pictures.
+    extractor: Option<PictureExtractor>,
+    /// When the last unit was due.
+    last_due: Duration,
     buffer: Vec<u8>,
     has_ended: bool,
     stop: Stop,
     clock: Clock,
 }
 
-#[derive(Debug)]
-enum Splitter {
-    MpegTs {
-        splitter: Box<TransportUnitSplitter>,
-        extractor: PictureExtractor,
-        last: Duration,
-    },
-    AnnexB {
-        splitter: AccessUnitSplitter,
-        next: Duration,
-    },
-}
-
 impl PictureReader {
     /// Opens a film: MPEG-TS or an H.264 byte stream as it is, others by way of ffmpeg.
     pub(crate) fn open(path: &Path) -> anyhow::Result<PictureReader> {
         let (source, kind, first) = Source::open_file(path)?;
-        let mut splitter = Splitter::new(kind);
+        let mut splitter = UnitSplitter::new(kind);
         splitter.push(&first);
         Ok(PictureReader {
             shown: path.display().to_string(),
             source,
             splitter,
+            extractor: (kind != InputKind::AnnexB).then(PictureExtractor::new),
+            last_due: Duration::ZERO,
             buffer: vec![0; READ_BYTES],
             has_ended: false,
             stop: Stop::new()?,
@@ -74,7 +67,7 @@ impl PictureReader {
     /// The next picture; `None` at the end.
     pub(crate) fn next(&mut self) -> anyhow::Result<Option<CodedPicture>> {
         loop {
-            if let Some(picture) = self.splitter.next(self.has_ended) {
+            if let Some(picture) = self.next_known() {
                 return Ok(Some(picture));
             }
             if self.has_ended {
@@ -91,70 +84,29 @@ impl PictureReader {
             }
         }
     }
-}
 
-impl Splitter {
-    fn new(kind: InputKind) -> Self {
-        match kind {
-            InputKind::AnnexB => Splitter::AnnexB {
-                splitter: AccessUnitSplitter::new(),
-                next: Duration::ZERO,
-            },
-            InputKind::MpegTs | InputKind::Other => Splitter::MpegTs {
-                splitter: Box::default(),
-                extractor: PictureExtractor::new(),
-                last: Duration::ZERO,
-            },
-        }
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        match self {
-            Splitter::MpegTs { splitter, .. } => splitter.push(bytes),
-            Splitter::AnnexB { splitter, .. } => splitter.push(bytes),
-        }
-    }
-
-    /// The next picture; where the film `has_ended`, also the last one.
-    fn next(&mut self, has_ended: bool) -> Option<CodedPicture> {
-        match self {
-            Splitter::MpegTs {
-                splitter,
-                extractor,
-                last,
-            } => loop {
-                let unit = match has_ended {
-                    true => splitter.finish(),
-                    false => splitter.next_unit(),
-                }?;
-                *last = unit.clock.unwrap_or(*last);
-                // Some units hold tables or sound alone.
-                let Some(picture) = extractor.extract(&unit.bytes) else {
-                    continue;
-                };
-                return Some(CodedPicture {
-                    bytes: picture.bytes,
-                    codec: picture.codec,
-                    importance: unit.importance,
-                    due: *last,
-                    presented_at: picture.presented_at,
-                });
-            },
-            Splitter::AnnexB { splitter, next } => {
-                let unit = match splitter.next_unit() {
-                    None if has_ended => splitter.finish(),
-                    unit => unit,
-                }?;
-                let due = *next;
-                *next += splitter.frame_interval();
-                Some(CodedPicture {
-                    bytes: unit.annex_b,
-                    codec: VideoCodec::H264,
-                    importance: unit.importance,
-                    due,
-                    presented_at: None,
-                })
-            }
+    /// The next picture of the bytes that have been read.
+    fn next_known(&mut self) -> Option<CodedPicture> {
+        loop {
+            let unit = self.splitter.next(self.has_ended)?;
+            self.last_due = unit.clock.unwrap_or(self.last_due);
+            let (bytes, codec, presented_at) = match &mut self.extractor {
+                None => (unit.bytes, VideoCodec::H264, None),
+                Some(extractor) => {
+                    // Some units hold tables or sound alone.
+                    let Some(picture) = extractor.extract(&unit.bytes) else {
+                        continue;
+                    };
+                    (picture.bytes, picture.codec, picture.presented_at)
+                }
+            };
+            return Some(CodedPicture {
+                bytes,
+                codec,
+                importance: unit.importance,
+                due: self.last_due,
+                presented_at,
+            });
         }
     }
 }

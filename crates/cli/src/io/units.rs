@@ -1,0 +1,103 @@
+//! Films cut into the units that a session carries.
+
+use anabranch_units::{Duration, Importance};
+use anabranch_video::annex_b::AccessUnitSplitter;
+use anabranch_video::input::InputKind;
+use anabranch_video::mpeg_ts::TransportUnitSplitter;
+
+/// A piece of a film, as a rule one picture with what belongs to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FilmUnit {
+    /// As they were in the film.
+    pub(crate) bytes: Vec<u8>,
+    /// What is lost with it.
+    pub(crate) importance: Importance,
+    /// When it is due after the first one; `None`: with the one before it.
+    pub(crate) clock: Option<Duration>,
+}
+
+/// Units out of a film's bytes.
+#[derive(Debug)]
+pub(crate) enum UnitSplitter {
+    /// Pieces of a transport stream.
+    MpegTs(Box<TransportUnitSplitter>),
+    /// Access units of an H.264 byte stream, at its frame rate.
+    AnnexB {
+        splitter: AccessUnitSplitter,
+        next_clock: Duration,
+    },
+}
+
+impl UnitSplitter {
+    /// What is neither is MPEG-TS by the time that it comes here.
+    pub(crate) fn new(kind: InputKind) -> Self {
+        match kind {
+            InputKind::AnnexB => UnitSplitter::AnnexB {
+                splitter: AccessUnitSplitter::new(),
+                next_clock: Duration::ZERO,
+            },
+            InputKind::MpegTs | InputKind::Other => UnitSplitter::MpegTs(Box::default()),
+        }
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        match self {
+            UnitSplitter::MpegTs(splitter) => splitter.push(bytes),
+            UnitSplitter::AnnexB { splitter, .. } => splitter.push(bytes),
+        }
+    }
+
+    /// The next unit; where the film `has_ended`, also the last one.
+    pub(crate) fn next(&mut self, has_ended: bool) -> Option<FilmUnit> {
+        match self {
+            UnitSplitter::MpegTs(splitter) => {
+                let unit = match has_ended {
+                    true => splitter.finish(),
+                    false => splitter.next_unit(),
+                }?;
+                Some(FilmUnit {
+                    bytes: unit.bytes,
+                    importance: unit.importance,
+                    clock: unit.clock,
+                })
+            }
+            UnitSplitter::AnnexB {
+                splitter,
+                next_clock,
+            } => {
+                let unit = match splitter.next_unit() {
+                    None if has_ended => splitter.finish(),
+                    unit => unit,
+                }?;
+                let clock = *next_clock;
+                *next_clock += splitter.frame_interval();
+                Some(FilmUnit {
+                    bytes: unit.annex_b,
+                    importance: unit.importance,
+                    clock: Some(clock),
+                })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn access_units_come_at_frame_intervals_and_the_last_at_the_end() {
+        let mut splitter = UnitSplitter::new(InputKind::AnnexB);
+        splitter.push(&[0, 0, 0, 1, 0x65, 0x80, 7, 0, 0, 0, 1, 0x41, 0x80, 9]);
+        let first = splitter.next(false).expect("the next one has started");
+        assert_eq!(
+            (first.importance, first.clock),
+            (Importance::Key, Some(Duration::ZERO))
+        );
+        assert!(splitter.next(false).is_none());
+        let last = splitter.next(true).expect("the stream has ended");
+        assert_eq!(last.bytes, [0, 0, 0, 1, 0x41, 0x80, 9]);
+        assert_eq!(last.importance, Importance::Reference);
+        assert_eq!(last.clock, Some(Duration::from_millis(40)));
+    }
+}
