@@ -303,6 +303,17 @@ impl Path {
             .map_or(Duration::ZERO, |(latest, min)| latest.saturating_sub(min))
     }
 
+    /// Whether the peer is to be told something: a report, an answer, a challenge, the state of a
+    /// path, or the end.
+    pub(crate) fn has_notices(&self, now: Instant) -> bool {
+        self.arrivals.due_at().is_some_and(|due_at| due_at <= now)
+            || self.response.is_some()
+            || self.challenge.is_some()
+            || self.report_elsewhere.is_some()
+            || self.status_to_tell.is_some()
+            || self.says_close
+    }
+
     /// Appends the header of the next tracked packet, with what the peer is still to be told.
     pub(crate) fn write_tracked_header(&mut self, buf: &mut Vec<u8>) {
         let packet_number = self.recovery.next_packet_number();

@@ -144,6 +144,10 @@ impl Flows {
         FlowId(u32::try_from(self.0.len()).expect("fewer than 2^32 flows"))
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn push(&mut self, flow: Flow) {
         self.0.push(Entry::Session(Box::new(flow)));
     }
@@ -258,34 +262,33 @@ impl Flow {
 
     /// What is due next for the ends of a party, and when; at one instant in the order of [`Due`].
     pub(crate) fn next_due(&self, division: Division, party: Party) -> Option<(Instant, Due)> {
-        let mut next = None;
+        let mut next = (Instant::FAR_FUTURE, Due::Stop);
         let mut offer = |at: Option<Instant>, due| {
             if let Some(at) = at
-                && next.is_none_or(|(earliest, _)| at < earliest)
+                && at < next.0
             {
-                next = Some((at, due));
+                next = (at, due);
             }
         };
-        let sides = [Side::Sender, Side::Receiver];
-        let sides = || {
-            sides
-                .into_iter()
-                .filter(|side| division.party_of(*side) == party)
-        };
-        for side in sides() {
+        let sides = division.sides_of(party);
+        for &side in sides {
             offer(self.start_at[side as usize], Due::Start(side));
         }
-        for side in sides() {
+        for &side in sides {
             let first = self.inboxes[side as usize].front();
             offer(first.map(|arrival| arrival.at), Due::Arrival(side));
         }
-        let has_sender = division.party_of(Side::Sender) == party;
-        offer(self.frame_at.filter(|_| has_sender), Due::Frame);
-        for side in sides() {
+        let has_sender = sides[0] == Side::Sender;
+        if has_sender {
+            offer(self.frame_at, Due::Frame);
+        }
+        for &side in sides {
             offer(self.ends[side as usize].deadline, Due::Timeout(side));
         }
-        offer(self.stop_at.filter(|_| has_sender), Due::Stop);
-        next
+        if has_sender {
+            offer(self.stop_at, Due::Stop);
+        }
+        (next.0 < Instant::FAR_FUTURE).then_some(next)
     }
 
     /// Plans when it is next looked at.
@@ -303,6 +306,9 @@ impl Flow {
     /// Puts a datagram where its instant belongs.
     pub(crate) fn receive(&mut self, arrival: Arrival) {
         let inbox = &mut self.inboxes[arrival.side as usize];
+        if inbox.back().is_none_or(|last| last.at <= arrival.at) {
+            return inbox.push_back(arrival);
+        }
         let later = inbox.iter().rev();
         let later_count = later.take_while(|other| other.at > arrival.at).count();
         inbox.insert(inbox.len() - later_count, arrival);

@@ -42,6 +42,15 @@ impl Division {
         }
     }
 
+    /// Which ends of a flow belong to a party.
+    pub(crate) fn sides_of(self, party: Party) -> &'static [Side] {
+        const BOTH: [Side; 2] = [Side::Sender, Side::Receiver];
+        match self {
+            Division::Together => &BOTH,
+            Division::BySide => &BOTH[party..=party],
+        }
+    }
+
     /// Who hears what goes this way.
     pub(crate) fn that_hears(self, direction: Direction) -> Party {
         self.party_of(Side::that_hears(direction))

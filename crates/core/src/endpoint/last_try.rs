@@ -136,12 +136,10 @@ impl Endpoint {
             fragment: call.fragment,
         };
         let margin = path.recovery.rtt().variation() * DOUBT_IN_DEVIATIONS;
-        let mut outstanding = path.recovery.outstanding();
-        path.state().is_usable()
-            && outstanding.any(|packet| {
-                let due_at = packet.sent_at + path.recovery.usual_answer_time() + margin;
-                packet.content == content && due_at <= now
-            })
+        let patience = path.recovery.usual_answer_time() + margin;
+        let outstanding = path.recovery.outstanding();
+        let mut overdue = outstanding.take_while(|packet| packet.sent_at + patience <= now);
+        path.state().is_usable() && overdue.any(|packet| packet.content == content)
     }
 }
 

@@ -44,12 +44,12 @@ impl Endpoint {
     /// moment that has passed means at once. `None`: only a datagram or the application can change
     /// anything.
     pub fn poll_timeout(&self) -> Option<(Instant, Timer)> {
-        let mut next: Option<(Instant, Timer)> = None;
+        let mut next = (Instant::FAR_FUTURE, Timer::Close);
         let mut consider = |at: Option<Instant>, timer| {
             if let Some(at) = at
-                && next.is_none_or(|(next_at, _)| at < next_at)
+                && at < next.0
             {
-                next = Some((at, timer));
+                next = (at, timer);
             }
         };
         if let Closing::Telling { next_at, .. } = self.closing {
@@ -65,10 +65,11 @@ impl Endpoint {
             if !is_open {
                 continue;
             }
-            if path.has_bound() && path.has_window() {
-                consider(Some(path.ready_at()), Timer::Pacing);
-            }
-            consider(self.padding_due_at(path.id), Timer::Pacing);
+            let leaves_at = match path.has_bound() {
+                true => path.has_window().then(|| path.ready_at()),
+                false => self.padding_due_at(path.id),
+            };
+            consider(leaves_at, Timer::Pacing);
             consider(path.recovery.loss_timer(), Timer::LossDetection);
             if self.stream.is_some() {
                 consider(self.segment_due_at(path.id), Timer::Pacing);
@@ -87,7 +88,7 @@ impl Endpoint {
             consider(self.send_buffer.next_last_call(), Timer::LastCall);
         }
         consider(self.reassembly.expires_at(), Timer::Reassembly);
-        next
+        (next.0 < Instant::FAR_FUTURE).then_some(next)
     }
 
     /// Does what is due. Early or repeated calls have no effect.

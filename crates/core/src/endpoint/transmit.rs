@@ -5,6 +5,7 @@ use anabranch_units::{Duration, Ecn, Instant};
 
 use super::{Closing, Endpoint, Transmit};
 use crate::config::PaddingPolicy;
+use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::recovery::PacketContent;
 use crate::scheduler::{PacketKind, SchedulerEvent};
@@ -23,6 +24,9 @@ impl Endpoint {
         if self.is_schedule_due {
             self.schedule(now);
         }
+        if self.is_quiet(now) {
+            return None;
+        }
         self.tell_close(now);
         let start = buf.len();
         let path_count = self.paths.len();
@@ -31,7 +35,11 @@ impl Endpoint {
                 return Some(transmit);
             }
         }
-        for index in (self.next_path..path_count).chain(0..self.next_path) {
+        for turn in 0..path_count {
+            let index = match self.next_path + turn {
+                index if index < path_count => index,
+                index => index - path_count,
+            };
             let path = PathId(index as u8);
             debug_assert_eq!(buf.len(), start);
             if let Some(transmit) = self.write_tracked(now, path, buf) {
@@ -45,6 +53,18 @@ impl Endpoint {
             }
         }
         None
+    }
+
+    /// Whether, at a glance, nothing is to leave: of a session of media, as often as not.
+    fn is_quiet(&self, now: Instant) -> bool {
+        let is_waiting = |path: &Path| match self.has_sent_media || path.has_bound() {
+            true => path.has_window() && path.ready_at() > now,
+            false => true,
+        };
+        let mut paths = self.paths.iter();
+        self.closing == Closing::Open
+            && self.stream.is_none()
+            && paths.all(|path| !path.has_notices(now) && is_waiting(path))
     }
 
     /// Feedback, answers, the state of paths, and the end: all that has no packet number.

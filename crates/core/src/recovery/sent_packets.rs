@@ -100,6 +100,9 @@ pub(super) struct SentPackets {
     /// because settled ones are forgotten: so a report costs what is new in it, not what it
     /// repeats.
     holes: Vec<u64>,
+    /// So many of them, the oldest, are not outstanding any more, but lost, and only remembered in
+    /// case they arrive after all.
+    lost_hole_count: usize,
     /// One more than the largest acknowledged number; zero before the first.
     acked_until: u64,
     ce_count: u64,
@@ -135,11 +138,24 @@ impl SentPackets {
         packet
     }
 
+    /// Packets that are neither acknowledged nor lost, the oldest first.
     pub(super) fn outstanding(&self) -> impl Iterator<Item = &SentPacket> {
-        self.packets
-            .iter()
+        let beyond = self.acked_until.saturating_sub(self.first) as usize;
+        let in_holes = self
+            .open_holes()
+            .map(|number| &self.packets[self.index_of(number)]);
+        in_holes
+            .chain(self.packets.range(beyond..))
             .filter(|(_, fate)| *fate == Fate::Outstanding)
             .map(|(packet, _)| packet)
+    }
+
+    fn open_holes(&self) -> impl Iterator<Item = u64> {
+        self.holes[self.lost_hole_count..].iter().copied()
+    }
+
+    fn index_of(&self, number: u64) -> usize {
+        (number - self.first) as usize
     }
 
     /// When the oldest outstanding packet was sent.
@@ -148,19 +164,7 @@ impl SentPackets {
     }
 
     pub(super) fn oldest_outstanding(&self) -> Option<&SentPacket> {
-        let in_hole = self.holes.iter().find_map(|number| {
-            let (packet, fate) = &self.packets[(number - self.first) as usize];
-            (*fate == Fate::Outstanding).then_some(packet)
-        });
-        // Past the largest acknowledged number, only silence can have declared packets lost, and
-        // that declares all of them.
-        in_hole.or_else(|| {
-            let beyond = self.acked_until.saturating_sub(self.first) as usize;
-            self.packets
-                .range(beyond..)
-                .find(|(_, fate)| *fate == Fate::Outstanding)
-                .map(|(p, _)| p)
-        })
+        self.outstanding().next()
     }
 
     /// Settles what `report` acknowledges for the first time, in the order of packet numbers.
@@ -174,12 +178,7 @@ impl SentPackets {
             return;
         };
         let mut holes = core::mem::take(&mut self.holes);
-        holes.retain(|&number| {
-            !report.contains(number) || {
-                self.settle(number, report, on_acked);
-                false
-            }
-        });
+        self.fill(&mut holes, report, on_acked);
         for number in self.acked_until.max(self.first)..=report.largest().min(last_sent) {
             if report.contains(number) {
                 self.settle(number, report, on_acked);
@@ -197,6 +196,35 @@ impl SentPackets {
         }
         self.holes = holes;
         self.note_oldest();
+    }
+
+    /// Takes the holes out that the report has filled.
+    fn fill(
+        &mut self,
+        holes: &mut Vec<u64>,
+        report: &FeedbackReport,
+        on_acked: &mut impl FnMut(Acknowledged),
+    ) {
+        for (first, last) in report.ascending_ranges() {
+            if holes.last().is_none_or(|hole| *hole < first) {
+                return;
+            }
+            let from = holes.partition_point(|hole| *hole < first);
+            let filled = holes[from..].iter().take_while(|hole| **hole <= last);
+            let until = from + filled.count();
+            let lost_count = self.lost_hole_count;
+            self.lost_hole_count -= until.min(lost_count) - from.min(lost_count);
+            for number in holes.drain(from..until) {
+                self.settle(number, report, on_acked);
+            }
+        }
+    }
+
+    /// Counts what has been declared lost since among the oldest holes.
+    fn note_lost_holes(&mut self) {
+        let open = self.holes[self.lost_hole_count..].iter();
+        let is_lost = |number: &&u64| self.packets[self.index_of(**number)].1 != Fate::Outstanding;
+        self.lost_hole_count += open.take_while(is_lost).count();
     }
 
     fn note_oldest(&mut self) {
@@ -251,6 +279,7 @@ impl SentPackets {
         *fate = Fate::Lost;
         let packet = *packet;
         self.bytes_in_flight -= u64::from(packet.bytes);
+        self.note_lost_holes();
         self.note_oldest();
         Some(packet)
     }
@@ -262,13 +291,11 @@ impl SentPackets {
 
     /// How many packets have been acknowledged beyond the oldest that is outstanding.
     pub(super) fn acked_beyond_oldest(&self) -> u64 {
-        let is_open = |number: &u64| {
-            let (_, fate) = &self.packets[(number - self.first) as usize];
-            *fate == Fate::Outstanding
-        };
-        let Some(index) = self.holes.iter().position(is_open) else {
+        let is_open = |number: &u64| self.packets[self.index_of(*number)].1 == Fate::Outstanding;
+        let Some(index) = self.holes[self.lost_hole_count..].iter().position(is_open) else {
             return 0;
         };
+        let index = self.lost_hole_count + index;
         self.acked_until - self.holes[index] - (self.holes.len() - index) as u64
     }
 
@@ -284,7 +311,7 @@ impl SentPackets {
         let largest_acked = self.acked_until.checked_sub(1)?;
         let mut next_at = None;
         let mut has_lost = false;
-        for &number in &self.holes {
+        for &number in &self.holes[self.lost_hole_count..] {
             let (packet, fate) = &mut self.packets[(number - self.first) as usize];
             if *fate != Fate::Outstanding {
                 continue;
@@ -302,6 +329,7 @@ impl SentPackets {
             }
         }
         if has_lost {
+            self.note_lost_holes();
             self.note_oldest();
         }
         next_at
@@ -315,6 +343,7 @@ impl SentPackets {
                 on_lost(packet);
             }
         }
+        self.lost_hole_count = self.holes.len();
         self.oldest_sent_at = None;
     }
 
@@ -335,6 +364,7 @@ impl SentPackets {
         }
         let forgotten = self.holes.partition_point(|&number| number < self.first);
         self.holes.drain(..forgotten);
+        self.lost_hole_count = self.lost_hole_count.saturating_sub(forgotten);
     }
 
     /// How many more packets than before the peer has counted as marked Congestion Experienced.

@@ -7,11 +7,19 @@ pub(super) const MAX: u64 = (1 << 62) - 1;
 ///
 /// # Panics
 /// If `value` is above [`MAX`].
+#[inline]
 pub(super) fn write(value: u64, out: &mut Vec<u8>) {
+    // Most are small.
+    match u8::try_from(value) {
+        Ok(byte @ 0..=0x3f) => out.push(byte),
+        _ => write_longer(value, out),
+    }
+}
+
+fn write_longer(value: u64, out: &mut Vec<u8>) {
     assert!(value <= MAX, "an integer too large for the wire: {value}");
     match value {
-        0..=0x3f => out.push(value as u8),
-        0x40..=0x3fff => out.extend_from_slice(&(value as u16 | 0x4000).to_be_bytes()),
+        0..=0x3fff => out.extend_from_slice(&(value as u16 | 0x4000).to_be_bytes()),
         0x4000..=0x3fff_ffff => {
             out.extend_from_slice(&(value as u32 | 0x8000_0000).to_be_bytes());
         }
@@ -20,12 +28,19 @@ pub(super) fn write(value: u64, out: &mut Vec<u8>) {
 }
 
 /// Takes a value off the front of `bytes`; `None` if they end too soon.
+#[inline]
 pub(super) fn read(bytes: &mut &[u8]) -> Option<u64> {
+    let (&first, rest) = bytes.split_first()?;
+    if first <= 0x3f {
+        *bytes = rest;
+        return Some(u64::from(first));
+    }
+    read_longer(bytes)
+}
+
+fn read_longer(bytes: &mut &[u8]) -> Option<u64> {
     let (value, rest) = match bytes.first()? >> 6 {
-        0 => bytes
-            .split_first()
-            .map(|(byte, rest)| (u64::from(*byte), rest))?,
-        1 => {
+        0 | 1 => {
             let (encoded, rest) = bytes.split_first_chunk()?;
             (u64::from(u16::from_be_bytes(*encoded) & 0x3fff), rest)
         }

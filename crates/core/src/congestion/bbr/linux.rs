@@ -172,7 +172,11 @@ impl BbrLinux {
             return INITIAL_PRODUCT_PACKETS * self.packet_bytes;
         };
         let bytes = bandwidth.bytes_in(min_rtt) as f64 * gain;
-        (bytes / self.packet_bytes as f64).ceil() as u64 * self.packet_bytes
+        let packets = bytes / self.packet_bytes as f64;
+        let whole = packets as u64;
+        // Rounded up, without a call of the mathematical library.
+        let packet_count = whole + u64::from(packets > whole as f64);
+        packet_count * self.packet_bytes
     }
 
     /// `bbr_quantization_budget`: three offloaded segments more, an even number of packets, and two
