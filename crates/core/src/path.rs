@@ -314,6 +314,12 @@ impl Path {
             || self.says_close
     }
 
+    /// Whether nothing is sent here, and nothing is awaited.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let has_outstanding = self.recovery.outstanding_bytes() > 0;
+        self.state() == PathState::Active && !has_outstanding && !self.has_bound()
+    }
+
     /// Appends the header of the next tracked packet, with what the peer is still to be told.
     pub(crate) fn write_tracked_header(&mut self, buf: &mut Vec<u8>) {
         let packet_number = self.recovery.next_packet_number();

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 
-use anabranch_core::{Config, Endpoint, PathOptions};
+use anabranch_core::{Config, Endpoint, PathOptions, Timer};
 use anabranch_units::Instant;
 use anabranch_video::source::FrameSource;
 
@@ -241,7 +241,7 @@ impl IndexMut<usize> for Flows {
 }
 
 /// What a flow has to do next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Due {
     /// An end begins.
     Start(Side),
@@ -261,7 +261,17 @@ impl Flow {
     }
 
     /// What is due next for the ends of a party, and when; at one instant in the order of [`Due`].
+    #[inline]
     pub(crate) fn next_due(&self, division: Division, party: Party) -> Option<(Instant, Due)> {
+        let next = match *division.sides_of(party) {
+            [side] => self.due_of(side),
+            _ => self.due_of(Side::Sender).min(self.due_of(Side::Receiver)),
+        };
+        (next.0 < Instant::FAR_FUTURE).then_some(next)
+    }
+
+    /// The same for one end; [`Instant::FAR_FUTURE`] if nothing is.
+    fn due_of(&self, side: Side) -> (Instant, Due) {
         let mut next = (Instant::FAR_FUTURE, Due::Stop);
         let mut offer = |at: Option<Instant>, due| {
             if let Some(at) = at
@@ -270,25 +280,18 @@ impl Flow {
                 next = (at, due);
             }
         };
-        let sides = division.sides_of(party);
-        for &side in sides {
-            offer(self.start_at[side as usize], Due::Start(side));
-        }
-        for &side in sides {
-            let first = self.inboxes[side as usize].front();
-            offer(first.map(|arrival| arrival.at), Due::Arrival(side));
-        }
-        let has_sender = sides[0] == Side::Sender;
-        if has_sender {
+        offer(self.start_at[side as usize], Due::Start(side));
+        let first = self.inboxes[side as usize].front();
+        offer(first.map(|arrival| arrival.at), Due::Arrival(side));
+        if side == Side::Sender {
             offer(self.frame_at, Due::Frame);
         }
-        for &side in sides {
-            offer(self.ends[side as usize].deadline, Due::Timeout(side));
-        }
-        if has_sender {
+        let deadline = self.ends[side as usize].deadline;
+        offer(deadline.map(|(at, _)| at), Due::Timeout(side));
+        if side == Side::Sender {
             offer(self.stop_at, Due::Stop);
         }
-        (next.0 < Instant::FAR_FUTURE).then_some(next)
+        next
     }
 
     /// Plans when it is next looked at.
@@ -318,7 +321,7 @@ impl Flow {
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) endpoint: Endpoint,
-    /// When the endpoint wants to be called, as of the last time that it was served.
-    pub(crate) deadline: Option<Instant>,
+    /// When the endpoint wants to be called and why, as of the last time that it was served.
+    pub(crate) deadline: Option<(Instant, Timer)>,
     pub(crate) overhead_bytes: u32,
 }

@@ -46,6 +46,13 @@ pub(crate) struct Arrival {
     pub(crate) ecn: Ecn,
 }
 
+/// What a link is to a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Role {
+    direction: Direction,
+    is_last: bool,
+}
+
 /// What the network must remember of a packet, named by [`Packet::id`]. Links need none of it.
 #[derive(Debug)]
 struct Journey {
@@ -81,6 +88,7 @@ impl Network {
             alarm: Alarm::UNSET,
             party: 0,
             is_last: false,
+            is_all_for: None,
             is_changed: false,
         });
         LinkId(u32::try_from(self.links.len() - 1).expect("fewer than 2^32 links"))
@@ -100,19 +108,35 @@ impl Network {
         RouteId(u32::try_from(self.routes.len() - 1).expect("fewer than 2^32 routes"))
     }
 
+    /// What each link is to the routes that it is part of: which way packets go, and whether it is
+    /// the last; `None` if not the same to all of them.
+    fn roles(&self) -> Vec<Option<Role>> {
+        let mut roles = vec![Vec::new(); self.links.len()];
+        for route in &self.routes {
+            for direction in Direction::BOTH {
+                let links = route.links(direction);
+                for (hop, link) in links.iter().enumerate() {
+                    let is_last = hop == links.len() - 1;
+                    roles[link.index()].push(Role { direction, is_last });
+                }
+            }
+        }
+        let only = |roles: Vec<Role>| {
+            let first = roles.first().copied();
+            first.filter(|first| roles.iter().all(|role| role == first))
+        };
+        roles.into_iter().map(only).collect()
+    }
+
     /// Whether senders and receivers hear of each other over different links, all of whose packets
     /// have come to the end of their routes when they leave it, or none of them.
     pub(crate) fn is_divisible(&self) -> bool {
-        let mut roles = vec![None; self.links.len()];
-        let mut is_so = |link: LinkId, role| *roles[link.index()].get_or_insert(role) == role;
-        self.routes.iter().all(|route| {
-            Direction::BOTH.into_iter().all(|direction| {
-                let links = route.links(direction);
-                let last = links.len() - 1;
-                let mut hops = links.iter().enumerate();
-                hops.all(|(hop, link)| is_so(*link, (direction, hop == last)))
-            })
-        })
+        let roles = self.roles();
+        let mut links = self.routes.iter().flat_map(|route| {
+            let links = Direction::BOTH.map(|direction| route.links(direction));
+            links.into_iter().flatten()
+        });
+        links.all(|link| roles[link.index()].is_some())
     }
 
     /// Sees to it that parties of this division can be moved.
@@ -129,7 +153,10 @@ impl Network {
             }
         }
         self.ways = Default::default();
-        for (index, state) in self.links.iter_mut().enumerate() {
+        let roles = self.roles();
+        for (index, (state, role)) in self.links.iter_mut().zip(roles).enumerate() {
+            let last = role.filter(|role| role.is_last);
+            state.is_all_for = last.map(|role| Side::that_hears(role.direction));
             state.alarm = Alarm::UNSET;
             let link = LinkId(index as u32);
             let way = &mut self.ways[state.party];
@@ -195,12 +222,24 @@ impl Network {
                 continue;
             }
             while let Some((at, packet)) = state.link.pop_before(known_until, before) {
+                let id = packet.id as u32;
+                let arrival = |flow, side| Arrival {
+                    at,
+                    id,
+                    flow,
+                    side,
+                    ecn: packet.ecn,
+                };
+                // As mostly; the journey need not be looked at.
+                if let Some(side) = state.is_all_for {
+                    arrivals.push(arrival(FlowId(packet.flow), side));
+                    continue;
+                }
                 let journey = &mut self.journeys[packet.id as usize];
                 journey.hop += 1;
                 let PacketEvent {
                     flow, direction, ..
                 } = journey.event;
-                let id = packet.id as u32;
                 match self.routes[journey.route.index()].hop(direction, journey.hop) {
                     Some(next) => self.ways[party].enter(Entry {
                         at,
@@ -211,13 +250,7 @@ impl Network {
                         link: next,
                         ecn: packet.ecn,
                     }),
-                    None => arrivals.push(Arrival {
-                        at,
-                        id,
-                        flow,
-                        side: Side::that_hears(direction),
-                        ecn: packet.ecn,
-                    }),
+                    None => arrivals.push(arrival(flow, Side::that_hears(direction))),
                 }
             }
             self.settle(link, before, observer);

@@ -5,13 +5,14 @@ use anabranch_units::Instant;
 use super::{Closing, Endpoint};
 use crate::congestion::Timeout;
 use crate::liveness::Alarm;
+use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::recovery::SentPacket;
 
 /// Why an endpoint wants to be called at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// The pacer lets a packet go.
+    /// The pacer lets a packet go: that is for [`Endpoint::poll_transmit`] alone.
     Pacing,
     /// A packet may count as lost.
     LossDetection,
@@ -42,7 +43,7 @@ pub enum Timer {
 impl Endpoint {
     /// When to call [`Endpoint::handle_timeout`] and [`Endpoint::poll_transmit`] next, and why. A
     /// moment that has passed means at once. `None`: only a datagram or the application can change
-    /// anything.
+    /// anything. [`Timer::Pacing`]: nothing else is due at that moment.
     pub fn poll_timeout(&self) -> Option<(Instant, Timer)> {
         let mut next = (Instant::FAR_FUTURE, Timer::Close);
         let mut consider = |at: Option<Instant>, timer| {
@@ -56,6 +57,9 @@ impl Endpoint {
             consider(Some(next_at), Timer::Close);
         }
         let is_open = self.closing == Closing::Open;
+        // One that only receives has few timers.
+        let is_sender = self.has_sent_media || self.stream.is_some();
+        let mut leaves_at = Instant::FAR_FUTURE;
         for path in self
             .paths
             .iter()
@@ -65,22 +69,18 @@ impl Endpoint {
             if !is_open {
                 continue;
             }
-            let leaves_at = match path.has_bound() {
-                true => path.has_window().then(|| path.ready_at()),
-                false => self.padding_due_at(path.id),
-            };
-            consider(leaves_at, Timer::Pacing);
             consider(path.recovery.loss_timer(), Timer::LossDetection);
-            if self.stream.is_some() {
-                consider(self.segment_due_at(path.id), Timer::Pacing);
-                consider(self.stream_timer_at(path.id), Timer::Retransmission);
-            } else {
-                consider(path.liveness.due_at(&path.recovery), Timer::PathSilence);
-            }
-            consider(self.standby_probe_at(path.id), Timer::PathSilence);
             consider(path.controller.next_timeout(), Timer::Controller);
+            if is_sender || !path.is_at_rest() {
+                leaves_at = leaves_at.min(self.leaves_at(path).unwrap_or(Instant::FAR_FUTURE));
+                match self.stream {
+                    Some(_) => consider(self.stream_timer_at(path.id), Timer::Retransmission),
+                    None => consider(path.liveness.due_at(&path.recovery), Timer::PathSilence),
+                }
+                consider(self.standby_probe_at(path.id), Timer::PathSilence);
+            }
         }
-        if is_open {
+        if is_open && is_sender {
             consider(self.blocked_at(), Timer::Blocked);
             consider(self.held_until(), Timer::Scheduler);
             consider(self.send_buffer.expires_at(), Timer::FrameDeadline);
@@ -88,7 +88,19 @@ impl Endpoint {
             consider(self.send_buffer.next_last_call(), Timer::LastCall);
         }
         consider(self.reassembly.expires_at(), Timer::Reassembly);
+        consider(Some(leaves_at), Timer::Pacing);
         (next.0 < Instant::FAR_FUTURE).then_some(next)
+    }
+
+    /// When the pacer lets go what is ready for the path: media, a segment, or padding.
+    fn leaves_at(&self, path: &Path) -> Option<Instant> {
+        if self.stream.is_some() {
+            self.segment_due_at(path.id)
+        } else if path.has_bound() {
+            path.has_window().then(|| path.ready_at())
+        } else {
+            self.padding_due_at(path.id)
+        }
     }
 
     /// Does what is due. Early or repeated calls have no effect.

@@ -30,9 +30,12 @@ impl Endpoint {
         self.tell_close(now);
         let start = buf.len();
         let path_count = self.paths.len();
-        for index in 0..path_count {
-            if let Some(transmit) = self.write_untracked(now, PathId(index as u8), buf) {
-                return Some(transmit);
+        let has_notices = |path: &Path| path.has_notices(now);
+        if self.stream.is_some() || self.paths.iter().any(has_notices) {
+            for index in 0..path_count {
+                if let Some(transmit) = self.write_untracked(now, PathId(index as u8), buf) {
+                    return Some(transmit);
+                }
             }
         }
         for turn in 0..path_count {

@@ -4,7 +4,7 @@ use anabranch_link::Link;
 use anabranch_units::{Ecn, Instant};
 
 use crate::event_queue::{Alarm, EventQueue};
-use crate::flow::FlowId;
+use crate::flow::{FlowId, Side};
 use crate::parties::Party;
 use crate::topology::LinkId;
 
@@ -16,6 +16,8 @@ pub(super) struct LinkState {
     pub(super) party: Party,
     /// Whether a route ends with it.
     pub(super) is_last: bool,
+    /// Whom all that passes it is for, if all routes that it is part of end with it, on one side.
+    pub(super) is_all_for: Option<Side>,
     /// Whether something has come to it since its alarm was set.
     pub(super) is_changed: bool,
 }

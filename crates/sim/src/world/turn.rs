@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use anabranch_core::media::DropReason;
-use anabranch_core::{DatagramMeta, Event, Frame, ReceivedFrame};
+use anabranch_core::{DatagramMeta, Event, Frame, ReceivedFrame, Timer};
 use anabranch_units::{Instant, Seed};
 use bytes::Bytes;
 
-use crate::flow::{Due, Flow, FlowId, Side, Work};
+use crate::flow::{Due, End, Flow, FlowId, Side, Work};
 use crate::network::{Datagram, Network};
 use crate::observer::{FragmentId, FrameEvent, FrameOutcome, Observer, PacketEvent};
 use crate::oracle;
@@ -63,7 +63,12 @@ impl<O: Observer> Turn<'_, O> {
                 Due::Arrival(side) => self.take_arrival(side),
                 Due::Frame => self.take_frame(),
                 Due::Timeout(side) => {
-                    self.flow.end(side).endpoint.handle_timeout(at);
+                    let End {
+                        endpoint, deadline, ..
+                    } = self.flow.end(side);
+                    if !matches!(deadline, Some((_, Timer::Pacing))) {
+                        endpoint.handle_timeout(at);
+                    }
                     self.serve(side);
                 }
                 Due::Stop => {
@@ -196,7 +201,8 @@ impl<O: Observer> Turn<'_, O> {
             self.serve_stream(side);
             return self.serve(side);
         }
-        end.deadline = end.endpoint.poll_timeout().map(|(at, _)| at.max(now));
+        let deadline = end.endpoint.poll_timeout();
+        end.deadline = deadline.map(|(at, timer)| (at.max(now), timer));
     }
 
     /// Shows a clairvoyant scheduler what the links hold, which need all that was sent for it.
