@@ -94,11 +94,11 @@ fn main() {
             &format!("case 1, {controller}, feedback every packet"),
             &[&set],
         );
+        case_1(
+            &format!("case 1, {controller}, its own feedback"),
+            &[&set, "flow-defaults.feedback=\"controller\""],
+        );
     }
-    case_1(
-        "case 1, delay-bbr, its own feedback",
-        &["flow-defaults.feedback=\"controller\""],
-    );
     case_1(
         "case 1, delay-bbr, ten times as long",
         &["duration=\"3000 s\""],
