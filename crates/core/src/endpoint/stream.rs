@@ -1,6 +1,7 @@
 //! Streams: the verbs of the application, segments and acknowledgements, and the timers.
 
 use anabranch_units::{Duration, Instant};
+use bytes::Bytes;
 
 use super::{Closing, Endpoint, Event};
 use crate::config::SessionKind;
@@ -8,23 +9,44 @@ use crate::congestion::Timeout;
 use crate::path::Path;
 use crate::path_view::PathId;
 use crate::recovery::{Digest, LossDetection, PacketContent, SentPacket};
-use crate::stream::{Chunk, DuplicateAck, Received, Stream, WriteStreamError};
+use crate::stream::{Chunk, DuplicateAck, Received, SendStream, Stream, WriteStreamError};
 use crate::wire::{self, SegmentHeader};
 
 /// The longest wait between two times of saying that the peer's window keeps bytes back.
 const MAX_BLOCKED_WAIT: Duration = Duration::from_secs(60);
 
 impl Endpoint {
-    /// Takes bytes in for sending, as many as there is room for, and tells how many. After fewer
-    /// than all, [`Event::StreamWritable`] says when to try again.
+    /// Takes a copy of bytes for sending, as many as there is room for, and tells how many. After
+    /// fewer than all, [`Event::StreamWritable`] says when to try again.
     ///
     /// # Errors
     /// [`WriteStreamError`]; nothing was taken.
     pub fn write_stream(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, WriteStreamError> {
+        self.write_with(now, |send| send.write(bytes))
+    }
+
+    /// Like [`Endpoint::write_stream`], but copies nothing: the bytes are shared until the peer has
+    /// acknowledged them.
+    ///
+    /// # Errors
+    /// [`WriteStreamError`]; nothing was taken.
+    pub fn write_stream_bytes(
+        &mut self,
+        now: Instant,
+        bytes: Bytes,
+    ) -> Result<usize, WriteStreamError> {
+        self.write_with(now, |send| send.write_shared(bytes))
+    }
+
+    fn write_with(
+        &mut self,
+        now: Instant,
+        write: impl FnOnce(&mut SendStream) -> usize,
+    ) -> Result<usize, WriteStreamError> {
         let max_bytes = usize::from(self.config.fragment_bytes);
         let stream = self.open_stream()?;
         let is_idle = stream.send.next(max_bytes).is_none();
-        let taken = stream.send.write(bytes);
+        let taken = write(&mut stream.send);
         if is_idle && taken > 0 {
             self.paths
                 .iter_mut()

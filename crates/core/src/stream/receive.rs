@@ -91,8 +91,20 @@ impl ReceiveStream {
     /// Moves all that can be read to the end of `out`. Returns how many bytes.
     pub(crate) fn read(&mut self, out: &mut Vec<u8>) -> usize {
         let length = self.readable_bytes();
-        out.extend(self.bytes.drain(..length));
         self.read_offset = self.offset;
+        if length == 0 {
+            return 0;
+        }
+        if out.is_empty() && length == self.bytes.len() {
+            // Handed over as it is: the next bytes find one that others have just let go.
+            *out = core::mem::take(&mut self.bytes).into();
+            return length;
+        }
+        let (first, second) = self.bytes.as_slices();
+        let in_first = first.len().min(length);
+        out.extend_from_slice(&first[..in_first]);
+        out.extend_from_slice(&second[..length - in_first]);
+        self.bytes.drain(..length);
         length
     }
 

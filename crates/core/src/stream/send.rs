@@ -1,16 +1,19 @@
 //! The sending half of a stream: bytes that wait, and segments that are not acknowledged.
 
+mod written;
+
 use std::collections::{BTreeSet, VecDeque};
+
+use bytes::Bytes;
 
 use crate::config::StreamConfig;
 use crate::recovery::SentPacket;
+use written::Written;
 
 /// Bytes from the first unacknowledged segment to the last byte written.
 #[derive(Debug)]
 pub(crate) struct SendStream {
-    bytes: VecDeque<u8>,
-    /// Offset of the first of `bytes`.
-    base_offset: u64,
+    written: Written,
     capacity: usize,
     max_unsent_bytes: usize,
     /// Whether the application wanted to write more than there was room for.
@@ -59,8 +62,7 @@ impl Chunk {
 impl SendStream {
     pub(super) fn new(capacity: usize, max_unsent_bytes: usize) -> Self {
         SendStream {
-            bytes: VecDeque::new(),
-            base_offset: 0,
+            written: Written::default(),
             capacity: capacity.max(1),
             max_unsent_bytes: max_unsent_bytes.max(1),
             is_write_refused: false,
@@ -73,11 +75,25 @@ impl SendStream {
         }
     }
 
-    /// Takes as many of the bytes as there is room for.
+    /// Takes a copy of as many of the bytes as there is room for.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> usize {
-        let taken = bytes.len().min(self.room());
-        self.bytes.extend(&bytes[..taken]);
-        self.is_write_refused = taken < bytes.len();
+        let taken = self.admit(bytes.len());
+        self.written.push_copy(&bytes[..taken]);
+        taken
+    }
+
+    /// Takes as many of the bytes as there is room for, and shares them with whoever holds them.
+    pub(crate) fn write_shared(&mut self, mut bytes: Bytes) -> usize {
+        let taken = self.admit(bytes.len());
+        bytes.truncate(taken);
+        self.written.push(bytes);
+        taken
+    }
+
+    /// How many of so many bytes are taken now.
+    fn admit(&mut self, wanted: usize) -> usize {
+        let taken = wanted.min(self.room());
+        self.is_write_refused = taken < wanted;
         taken
     }
 
@@ -91,14 +107,14 @@ impl SendStream {
 
     /// Whether all that was written has arrived.
     pub(crate) fn is_drained(&self) -> bool {
-        self.bytes.is_empty() && self.segments.is_empty() && self.next_offset == self.end()
+        self.written.len() == 0 && self.segments.is_empty() && self.next_offset == self.end()
     }
 
     /// How many more bytes may be written now.
     fn room(&self) -> usize {
-        let unsent_bytes = self.written_end().saturating_sub(self.next_offset) as usize;
+        let unsent_bytes = self.written.end().saturating_sub(self.next_offset) as usize;
         let unsent_room = self.max_unsent_bytes.saturating_sub(unsent_bytes);
-        unsent_room.min(self.capacity - self.bytes.len())
+        unsent_room.min(self.capacity - self.written.len())
     }
 
     /// Whether a writer that was refused may try again: once a quarter of either limit is free.
@@ -119,18 +135,14 @@ impl SendStream {
 
     /// Bytes that wait for being sent, or sent again.
     pub(crate) fn waiting_bytes(&self) -> u64 {
-        let unsent = self.written_end().saturating_sub(self.next_offset);
+        let unsent = self.written.end().saturating_sub(self.next_offset);
         let lost = self.lost.iter().filter_map(|offset| self.segment(*offset));
         unsent + lost.map(|segment| segment.chunk.length as u64).sum::<u64>()
     }
 
-    fn written_end(&self) -> u64 {
-        self.base_offset + self.bytes.len() as u64
-    }
-
     fn end(&self) -> u64 {
         // Once it is acknowledged, the end's own offset lies behind all bytes.
-        self.written_end() + u64::from(self.is_finished)
+        self.written.end() + u64::from(self.is_finished)
     }
 
     /// The piece to be sent next: the first lost segment, or what has never been sent.
@@ -148,7 +160,7 @@ impl SendStream {
     }
 
     fn unsent(&self, max_bytes: usize) -> Option<Chunk> {
-        let unsent = self.written_end().checked_sub(self.next_offset)?;
+        let unsent = self.written.end().checked_sub(self.next_offset)?;
         let length = unsent.min(max_bytes as u64);
         let is_last = self.is_finished && length == unsent;
         (length > 0 || is_last).then_some(Chunk {
@@ -180,12 +192,7 @@ impl SendStream {
 
     /// The bytes of a piece.
     pub(crate) fn append_payload(&self, chunk: &Chunk, out: &mut Vec<u8>) {
-        let from = (chunk.offset - self.base_offset) as usize;
-        let (first, second) = self.bytes.as_slices();
-        let to = from + chunk.length;
-        let split = first.len();
-        out.extend_from_slice(&first[from.min(split)..to.min(split)]);
-        out.extend_from_slice(&second[from.max(split) - split..to.max(split) - split]);
+        self.written.append(chunk.offset, chunk.length, out);
     }
 
     /// A piece has left in `packet`.
@@ -235,7 +242,7 @@ impl SendStream {
             return false;
         }
         self.acked_offset = offset;
-        let mut freed_until = self.base_offset;
+        let mut freed_until = 0;
         while let Some(segment) = self.segments.front().filter(|s| s.chunk.end() <= offset) {
             self.lost.remove(&segment.chunk.offset);
             freed_until = segment.chunk.offset + segment.chunk.length as u64;
@@ -244,9 +251,7 @@ impl SendStream {
             }
             self.segments.pop_front();
         }
-        self.bytes
-            .drain(..(freed_until - self.base_offset) as usize);
-        self.base_offset = freed_until;
+        self.written.free(freed_until);
         true
     }
 

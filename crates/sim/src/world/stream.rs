@@ -61,7 +61,8 @@ impl<O: Observer> Turn<'_, O> {
         while *unwritten > 0 {
             let wanted = CHUNK_BYTES.min(usize::try_from(*unwritten).unwrap_or(CHUNK_BYTES));
             // A session that has been closed takes nothing any more.
-            let taken = sender.write_stream(self.now, &zeros[..wanted]).unwrap_or(0);
+            let taken = sender.write_stream_bytes(self.now, zeros.slice(..wanted));
+            let taken = taken.unwrap_or(0);
             if *unwritten != u64::MAX {
                 *unwritten -= taken as u64;
             }
