@@ -68,16 +68,24 @@ impl Endpoint {
 
     /// Moves all bytes that have arrived in order to the end of `out`. Returns how many.
     pub fn read_stream(&mut self, out: &mut Vec<u8>) -> usize {
-        let Some(stream) = &mut self.stream else {
-            return 0;
-        };
+        let before = out.len();
+        while let Some(bytes) = self.read_stream_bytes() {
+            out.extend_from_slice(&bytes);
+        }
+        out.len() - before
+    }
+
+    /// The next of the bytes that have arrived in order, as many as lie together, without a copy;
+    /// `None` if all have been read.
+    pub fn read_stream_bytes(&mut self) -> Option<Bytes> {
+        let stream = self.stream.as_mut()?;
         stream.is_readable_told = false;
-        let length = stream.receive.read(out);
+        let bytes = stream.receive.read()?;
         // An acknowledgement that is due anyway tells the window too.
         let is_ack_due = |path: &Path| path.arrivals.due_at().is_some();
         stream.is_window_due |=
             stream.receive.is_window_worth_telling() && !self.paths.iter().any(is_ack_due);
-        length
+        Some(bytes)
     }
 
     /// Whether the peer's stream has arrived to its end and been read to it.

@@ -34,11 +34,10 @@ impl<O: Observer> Turn<'_, O> {
         }
         let (now, flow_id) = (self.now, self.flow_id);
         let receiver = &mut self.flow.end(Side::Receiver).endpoint;
-        self.buffers.read.clear();
-        let bytes = receiver.read_stream(&mut self.buffers.read);
-        if bytes > 0 {
-            self.observer
-                .on_stream_delivered(now, flow_id, bytes as u64);
+        let pieces = std::iter::from_fn(|| receiver.read_stream_bytes());
+        let byte_count = pieces.map(|bytes| bytes.len() as u64).sum();
+        if byte_count > 0 {
+            self.observer.on_stream_delivered(now, flow_id, byte_count);
         }
         if receiver.is_stream_complete() {
             let began_at = self.flow.began_at;

@@ -20,8 +20,6 @@ pub(super) struct Buffers {
     pub(super) datagram: Vec<u8>,
     /// Zeros: the contents of frames and streams.
     zeros: Bytes,
-    /// What a stream's receiver reads.
-    pub(super) read: Vec<u8>,
 }
 
 impl Buffers {
