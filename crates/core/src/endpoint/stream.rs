@@ -189,8 +189,10 @@ impl Endpoint {
             path.counters.retransmitted_packets += 1;
             path.counters.retransmitted_bytes += u64::from(packet.bytes);
         }
-        own.duplicate_acks
-            .on_sent(now, chunk.end(), packet.bytes, chunk.is_new);
+        if self.config.loss_detection == LossDetection::TcpCumulative {
+            own.duplicate_acks
+                .on_sent(now, chunk.end(), packet.bytes, chunk.is_new);
+        }
         own.timer.start(now);
         stream.send.on_sent(&chunk, packet.packet_number);
         if stream.send.take_writable() {
@@ -327,8 +329,10 @@ impl Endpoint {
         };
         let own = &mut stream.paths[on.index()];
         let is_cumulative = self.config.loss_detection == LossDetection::TcpCumulative;
-        let sample = own.duplicate_acks.on_advance(now, offset);
-        let sample = sample.filter(|_| is_cumulative);
+        let sample = match is_cumulative {
+            true => own.duplicate_acks.on_advance(now, offset),
+            false => None,
+        };
         // As Vegas keeps the time of each segment, but for those that may be taken for another's.
         let newest_resent = own.newest_resent;
         let is_timed = |number| is_cumulative && newest_resent.is_none_or(|resent| number > resent);

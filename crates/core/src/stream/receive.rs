@@ -112,6 +112,10 @@ impl ReceiveStream {
             return None;
         }
         let piece = self.pieces.pop_front()?;
+        if self.pieces.is_empty() {
+            // The next one is put where this one lay, not behind it.
+            self.pieces.clear();
+        }
         self.read_offset = piece.end();
         Some(piece.bytes.into())
     }

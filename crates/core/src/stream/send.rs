@@ -10,28 +10,30 @@ use crate::config::StreamConfig;
 use crate::recovery::SentPacket;
 use written::Written;
 
-/// Bytes from the first unacknowledged segment to the last byte written.
+/// Bytes from the first unacknowledged segment to the last byte written. What says whether there is
+/// something to send comes first, and lies so.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct SendStream {
-    written: Written,
-    capacity: usize,
-    max_unsent_bytes: usize,
-    /// Whether the application wanted to write more than there was room for.
-    is_write_refused: bool,
-    is_finished: bool,
-    /// Everything below has arrived.
-    acked_offset: u64,
+    /// The segments that are to be sent again by their offsets, each with its last copy: recovery
+    /// forgets what is lost.
+    lost: BTreeMap<u64, SentPacket>,
     /// Nothing from here on has ever been sent.
     next_offset: u64,
     /// The peer takes nothing from here on.
     max_offset: u64,
+    written: Written,
+    is_finished: bool,
+    /// Whether the application wanted to write more than there was room for.
+    is_write_refused: bool,
+    /// Everything below has arrived.
+    acked_offset: u64,
     /// What has been sent and does not lie below the cumulative acknowledgement, by offset and
     /// without holes.
     segments: VecDeque<Segment>,
-    /// The segments that are to be sent again by their offsets, each with its last copy: recovery
-    /// forgets what is lost.
-    lost: BTreeMap<u64, SentPacket>,
     lost_bytes: u64,
+    capacity: usize,
+    max_unsent_bytes: usize,
 }
 
 /// What is kept of a segment: there are as many as packets in flight.

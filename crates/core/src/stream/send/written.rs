@@ -9,15 +9,16 @@ const GATHERED_BYTES: usize = 16 << 10;
 
 /// Bytes by their offset. What the application shares is kept as it is; the rest is copied once.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct Written {
+    /// The offset that follows the last byte.
+    end: u64,
+    /// Nothing below is kept any more.
+    start: u64,
     /// In order and without gaps.
     pieces: VecDeque<Piece>,
     /// Copied bytes after the pieces.
     tail: Vec<u8>,
-    /// Nothing below is kept any more.
-    start: u64,
-    /// The offset that follows the last byte.
-    end: u64,
 }
 
 #[derive(Debug)]
