@@ -240,6 +240,11 @@ impl Recovery {
         !digest.lost.is_empty()
     }
 
+    /// A packet that has been sent and is not forgotten.
+    pub(crate) fn sent_packet(&self, packet_number: u64) -> Option<&SentPacket> {
+        self.sent.packet(packet_number)
+    }
+
     /// Whether reports have passed this packet over.
     pub(crate) fn is_passed_over(&self, packet_number: u64) -> bool {
         self.sent

@@ -55,6 +55,7 @@ struct Role {
 
 /// What the network must remember of a packet, named by [`Packet::id`]. Links need none of it.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Journey {
     event: PacketEvent,
     session: u32,

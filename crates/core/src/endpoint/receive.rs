@@ -277,7 +277,7 @@ impl Endpoint {
         if let PacketContent::Segment { offset } = packet.content
             && let Some(stream) = &mut self.stream
         {
-            stream.send.on_packet_lost(offset);
+            stream.send.on_packet_lost(offset, packet);
         }
         if let PacketContent::Repair { frame, repair } = packet.content {
             self.send_buffer.on_repair_settled(frame, repair);

@@ -1,6 +1,7 @@
 //! Streams: the verbs of the application, segments and acknowledgements, and the timers.
 
 use anabranch_units::{Duration, Instant};
+use bytes::Bytes;
 
 use super::{Closing, Endpoint, Event};
 use crate::config::SessionKind;
@@ -8,23 +9,46 @@ use crate::congestion::Timeout;
 use crate::path::Path;
 use crate::path_view::PathId;
 use crate::recovery::{Digest, LossDetection, PacketContent, SentPacket};
-use crate::stream::{Chunk, DuplicateAck, Received, Stream, WriteStreamError};
+use crate::stream::{
+    Chunk, DuplicateAck, Received, SendStream, Stream, StreamPath, WriteStreamError,
+};
 use crate::wire::{self, SegmentHeader};
 
 /// The longest wait between two times of saying that the peer's window keeps bytes back.
 const MAX_BLOCKED_WAIT: Duration = Duration::from_secs(60);
 
 impl Endpoint {
-    /// Takes bytes in for sending, as many as there is room for, and tells how many. After fewer
-    /// than all, [`Event::StreamWritable`] says when to try again.
+    /// Takes a copy of bytes for sending, as many as there is room for, and tells how many. After
+    /// fewer than all, [`Event::StreamWritable`] says when to try again.
     ///
     /// # Errors
     /// [`WriteStreamError`]; nothing was taken.
     pub fn write_stream(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, WriteStreamError> {
+        self.write_with(now, |send| send.write(bytes))
+    }
+
+    /// Like [`Endpoint::write_stream`], but copies nothing: the bytes are shared until the peer has
+    /// acknowledged them.
+    ///
+    /// # Errors
+    /// [`WriteStreamError`]; nothing was taken.
+    pub fn write_stream_bytes(
+        &mut self,
+        now: Instant,
+        bytes: Bytes,
+    ) -> Result<usize, WriteStreamError> {
+        self.write_with(now, |send| send.write_shared(bytes))
+    }
+
+    fn write_with(
+        &mut self,
+        now: Instant,
+        write: impl FnOnce(&mut SendStream) -> usize,
+    ) -> Result<usize, WriteStreamError> {
         let max_bytes = usize::from(self.config.fragment_bytes);
         let stream = self.open_stream()?;
         let is_idle = stream.send.next(max_bytes).is_none();
-        let taken = stream.send.write(bytes);
+        let taken = write(&mut stream.send);
         if is_idle && taken > 0 {
             self.paths
                 .iter_mut()
@@ -46,16 +70,24 @@ impl Endpoint {
 
     /// Moves all bytes that have arrived in order to the end of `out`. Returns how many.
     pub fn read_stream(&mut self, out: &mut Vec<u8>) -> usize {
-        let Some(stream) = &mut self.stream else {
-            return 0;
-        };
+        let before = out.len();
+        while let Some(bytes) = self.read_stream_bytes() {
+            out.extend_from_slice(&bytes);
+        }
+        out.len() - before
+    }
+
+    /// The next of the bytes that have arrived in order, as many as lie together, without a copy;
+    /// `None` if all have been read.
+    pub fn read_stream_bytes(&mut self) -> Option<Bytes> {
+        let stream = self.stream.as_mut()?;
         stream.is_readable_told = false;
-        let length = stream.receive.read(out);
+        let bytes = stream.receive.read()?;
         // An acknowledgement that is due anyway tells the window too.
         let is_ack_due = |path: &Path| path.arrivals.due_at().is_some();
         stream.is_window_due |=
             stream.receive.is_window_worth_telling() && !self.paths.iter().any(is_ack_due);
-        length
+        Some(bytes)
     }
 
     /// Whether the peer's stream has arrived to its end and been read to it.
@@ -80,29 +112,32 @@ impl Endpoint {
         (config.kind == SessionKind::Stream).then(|| Box::new(Stream::new(config.stream)))
     }
 
-    /// What a path is to carry as soon as its pacer lets it.
-    fn next_chunk(&self, id: PathId) -> Option<Chunk> {
-        let (stream, path) = (self.stream.as_ref()?, self.paths.get(id.index())?);
-        let own = &stream.paths[id.index()];
+    /// What a path is to carry next.
+    fn next_chunk(&self, stream: &Stream, own: &StreamPath) -> Option<Chunk> {
         let max_bytes = usize::from(self.config.fragment_bytes);
-        let chunk = if own.probe.is_wanted() {
+        if own.probe.is_wanted() {
             // RFC 8985 §7.3: new data if there is, else what was sent last.
             let new = stream.send.next_new(max_bytes);
             return new.or_else(|| stream.send.last_undelivered());
-        } else {
-            stream.send.next(max_bytes)?
-        };
+        }
+        stream.send.next(max_bytes)
+    }
+
+    /// Whether the window lets a path carry it.
+    fn has_window_for(&self, chunk: &Chunk, path: &Path, own: &StreamPath) -> bool {
         let bytes = chunk.length + wire::SEGMENT_HEADER_BYTES;
         let bytes = bytes as u64 + u64::from(self.config.overhead_bytes);
         let is_urgent = own.is_urgent && !chunk.is_new;
-        (is_urgent || path.has_window_for(bytes)).then_some(chunk)
+        own.probe.is_wanted() || is_urgent || path.has_window_for(bytes)
     }
 
     /// When the pacer lets the next segment of a path go; `None` if there is none.
     pub(super) fn segment_due_at(&self, id: PathId) -> Option<Instant> {
-        self.stream.as_ref()?;
-        self.next_chunk(id)
-            .map(|_| self.paths[id.index()].ready_at())
+        let stream = self.stream.as_deref()?;
+        let (path, own) = (&self.paths[id.index()], &stream.paths[id.index()]);
+        let chunk = self.next_chunk(stream, own)?;
+        self.has_window_for(&chunk, path, own)
+            .then(|| path.ready_at())
     }
 
     pub(super) fn write_next_segment(
@@ -111,15 +146,15 @@ impl Endpoint {
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<PacketContent> {
-        self.stream.as_ref()?;
-        let chunk = self.next_chunk(id);
-        let stream = self.stream.as_mut()?;
+        let stream = self.stream.as_deref()?;
+        let (path, own) = (&self.paths[id.index()], &stream.paths[id.index()]);
+        let chunk = self.next_chunk(stream, own)?;
+        let has_window = self.has_window_for(&chunk, path, own);
         let path = &mut self.paths[id.index()];
-        let Some(chunk) = chunk else {
-            let max_bytes = usize::from(self.config.fragment_bytes);
-            path.is_window_limited |= stream.send.next(max_bytes).is_some();
+        if !has_window {
+            path.is_window_limited = true;
             return None;
-        };
+        }
         if path.ready_at() > now {
             return None;
         }
@@ -130,6 +165,7 @@ impl Endpoint {
             wants_packet_feedback: self.config.loss_detection != LossDetection::TcpCumulative,
         };
         wire::write_segment(header, buf);
+        let stream = self.stream.as_mut()?;
         stream.send.append_payload(&chunk, buf);
         stream.sending = Some(chunk);
         Some(PacketContent::Segment {
@@ -153,10 +189,12 @@ impl Endpoint {
             path.counters.retransmitted_packets += 1;
             path.counters.retransmitted_bytes += u64::from(packet.bytes);
         }
-        own.duplicate_acks
-            .on_sent(now, chunk.end(), packet.bytes, chunk.is_new);
+        if self.config.loss_detection == LossDetection::TcpCumulative {
+            own.duplicate_acks
+                .on_sent(now, chunk.end(), packet.bytes, chunk.is_new);
+        }
         own.timer.start(now);
-        stream.send.on_sent(&chunk, *packet);
+        stream.send.on_sent(&chunk, packet.packet_number);
         if stream.send.take_writable() {
             self.events.push_back(Event::StreamWritable);
         }
@@ -259,7 +297,12 @@ impl Endpoint {
         stream.send.on_window(offset.saturating_add(window));
         let mut settled = core::mem::take(&mut stream.settled);
         let is_cumulative = self.config.loss_detection == LossDetection::TcpCumulative;
-        if stream.send.on_cumulative_ack(offset, &mut settled) {
+        let recovery = &self.paths[on.index()].recovery;
+        let in_flight = |number| recovery.sent_packet(number).copied();
+        if stream
+            .send
+            .on_cumulative_ack(offset, in_flight, &mut settled)
+        {
             self.on_stream_advance(now, on, offset, &mut settled);
         } else if is_cumulative && is_prompted && offset == acked_offset {
             self.on_duplicate_ack(now, on);
@@ -286,8 +329,10 @@ impl Endpoint {
         };
         let own = &mut stream.paths[on.index()];
         let is_cumulative = self.config.loss_detection == LossDetection::TcpCumulative;
-        let sample = own.duplicate_acks.on_advance(now, offset);
-        let sample = sample.filter(|_| is_cumulative);
+        let sample = match is_cumulative {
+            true => own.duplicate_acks.on_advance(now, offset),
+            false => None,
+        };
         // As Vegas keeps the time of each segment, but for those that may be taken for another's.
         let newest_resent = own.newest_resent;
         let is_timed = |number| is_cumulative && newest_resent.is_none_or(|resent| number > resent);
@@ -330,13 +375,13 @@ impl Endpoint {
             return;
         }
         let flight_size = own.duplicate_acks.flight_size(outstanding_bytes);
-        let Some(first) = stream.send.first_unacked().copied() else {
+        let Some(first) = stream.send.first_unacked() else {
             return;
         };
         own.is_urgent = true;
         own.timer.restart(now);
         let mut digest = self.scratch.digest.take().unwrap_or_default();
-        if path.recovery.declare_lost(first.packet_number, &mut digest) {
+        if path.recovery.declare_lost(first, &mut digest) {
             digest.prior_bytes_in_flight = flight_size;
             self.on_losses(now, on, &digest);
             self.tell_controller(now, on, &digest);

@@ -138,6 +138,12 @@ impl SentPackets {
         packet
     }
 
+    /// A packet that has been sent and is not forgotten.
+    pub(super) fn packet(&self, number: u64) -> Option<&SentPacket> {
+        let index = number.checked_sub(self.first)? as usize;
+        self.packets.get(index).map(|(packet, _)| packet)
+    }
+
     /// Packets that are neither acknowledged nor lost, the oldest first.
     pub(super) fn outstanding(&self) -> impl Iterator<Item = &SentPacket> {
         let beyond = self.acked_until.saturating_sub(self.first) as usize;

@@ -1,24 +1,43 @@
 //! The receiving half of a stream: puts segments together, whatever their order.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+
+use bytes::Bytes;
 
 use crate::config::StreamConfig;
+
+/// What follows a smaller piece is added to it, so that a stream of tiny segments does not take
+/// many times its bytes.
+const SMALL_PIECE_BYTES: usize = 512;
 
 /// What has arrived and has not been read.
 #[derive(Debug)]
 pub(crate) struct ReceiveStream {
-    /// Bytes from `read_offset` on, with room where some are missing.
-    bytes: VecDeque<u8>,
+    /// In the order of their offsets, which are no less than `read_offset`; apart from one another
+    /// where some are missing. Whoever reads at once so gets each segment in memory that the one
+    /// before it has just left.
+    pieces: VecDeque<Piece>,
     read_offset: u64,
     /// All bytes below have arrived.
     offset: u64,
-    /// What has arrived beyond: start and end of each range, apart from one another.
-    beyond: BTreeMap<u64, u64>,
     window_bytes: u64,
     /// The sender has been told that it may send up to here.
     told_max_offset: u64,
     /// Where the stream ends.
     final_offset: Option<u64>,
+}
+
+/// Bytes that lie together.
+#[derive(Debug)]
+struct Piece {
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl Piece {
+    fn end(&self) -> u64 {
+        self.offset + self.bytes.len() as u64
+    }
 }
 
 /// What a segment was to the stream: decides how soon it is acknowledged.
@@ -36,10 +55,9 @@ pub(crate) enum Received {
 impl ReceiveStream {
     pub(super) fn new(window_bytes: u64) -> Self {
         ReceiveStream {
-            bytes: VecDeque::new(),
+            pieces: VecDeque::new(),
             read_offset: 0,
             offset: 0,
-            beyond: BTreeMap::new(),
             window_bytes,
             told_max_offset: StreamConfig::INITIAL_WINDOW_BYTES,
             final_offset: None,
@@ -76,24 +94,30 @@ impl ReceiveStream {
         if contradicts || end > self.told_max_offset.max(self.max_offset()) {
             return Received::Forbidden;
         }
-        let is_next = offset == self.offset && self.beyond.is_empty() && !is_last;
+        let is_next = offset == self.offset && self.highest() == offset && !is_last;
         if is_last {
             self.final_offset = Some(end);
         }
-        self.copy(offset, payload);
-        self.merge(offset, end);
+        self.place(offset, payload);
+        self.advance();
         match is_next {
             true => Received::InOrder,
             false => Received::OutOfTurn,
         }
     }
 
-    /// Moves all that can be read to the end of `out`. Returns how many bytes.
-    pub(crate) fn read(&mut self, out: &mut Vec<u8>) -> usize {
-        let length = self.readable_bytes();
-        out.extend(self.bytes.drain(..length));
-        self.read_offset = self.offset;
-        length
+    /// The next bytes that can be read, as many as lie together.
+    pub(crate) fn read(&mut self) -> Option<Bytes> {
+        if self.readable_bytes() == 0 {
+            return None;
+        }
+        let piece = self.pieces.pop_front()?;
+        if self.pieces.is_empty() {
+            // The next one is put where this one lay, not behind it.
+            self.pieces.clear();
+        }
+        self.read_offset = piece.end();
+        Some(piece.bytes.into())
     }
 
     /// Bytes from the acknowledged offset on that the sender may send. Telling them is a promise.
@@ -112,61 +136,131 @@ impl ReceiveStream {
         self.read_offset + self.window_bytes
     }
 
+    /// The offset that follows the last byte that has arrived.
     fn highest(&self) -> u64 {
-        self.beyond.values().last().copied().unwrap_or(self.offset)
+        self.pieces
+            .back()
+            .map_or(self.offset, |piece| piece.end().max(self.offset))
     }
 
-    /// Puts the bytes in their place; those that were there already are the same.
-    fn copy(&mut self, offset: u64, payload: &[u8]) {
-        let known = self.offset.saturating_sub(offset).min(payload.len() as u64);
-        let payload = &payload[known as usize..];
-        if payload.is_empty() {
-            return;
-        }
-        let from = (offset + known - self.read_offset) as usize;
-        let length = self.bytes.len();
-        if from == length {
-            self.bytes.extend(payload);
-            return;
-        }
-        let to = from + payload.len();
-        self.bytes.resize(length.max(to), 0);
-        let (first, second) = self.bytes.as_mut_slices();
-        let in_first = first.len().saturating_sub(from).min(payload.len());
-        let (head, tail) = payload.split_at(in_first);
-        if !head.is_empty() {
-            first[from..from + in_first].copy_from_slice(head);
-        }
-        if !tail.is_empty() {
-            let start = from + in_first - first.len();
-            second[start..start + tail.len()].copy_from_slice(tail);
+    /// Keeps those of the bytes that are not there yet: the others are the same.
+    fn place(&mut self, mut offset: u64, mut payload: &[u8]) {
+        (_, payload) = split(payload, self.offset.saturating_sub(offset));
+        offset = offset.max(self.offset);
+        let mut index = self.index_beyond(offset);
+        while !payload.is_empty() {
+            let next = self.pieces.get(index);
+            let (from, to) = next.map_or((u64::MAX, u64::MAX), |next| (next.offset, next.end()));
+            let (missing, rest) = split(payload, from.saturating_sub(offset));
+            if !missing.is_empty() && self.put(index, offset, missing) {
+                index += 1;
+            }
+            let (known, rest) = split(rest, to - from.max(offset));
+            offset += (missing.len() + known.len()) as u64;
+            payload = rest;
+            index += 1;
         }
     }
 
-    fn merge(&mut self, offset: u64, end: u64) {
-        if offset > self.offset {
-            let (mut start, mut end) = (offset, end);
-            if let Some((&low, &high)) = self.beyond.range(..=start).next_back()
-                && high >= start
-            {
-                start = low;
-                end = end.max(high);
-            }
-            while let Some((&low, &high)) = self.beyond.range(start..=end).next() {
-                self.beyond.remove(&low);
-                end = end.max(high);
-            }
-            if end > start {
-                self.beyond.insert(start, end);
-            }
-            return;
+    /// Keeps bytes that lie between the piece of this index and the one before it. Returns whether
+    /// they are a piece of their own.
+    fn put(&mut self, index: usize, offset: u64, bytes: &[u8]) -> bool {
+        if let Some(before) = index.checked_sub(1).map(|before| &mut self.pieces[before])
+            && before.end() == offset
+            && before.bytes.len() < SMALL_PIECE_BYTES
+        {
+            before.bytes.extend_from_slice(bytes);
+            return false;
         }
-        self.offset = self.offset.max(end);
-        while let Some(entry) = self.beyond.first_entry() {
-            if *entry.key() > self.offset {
+        let bytes = bytes.to_vec();
+        self.pieces.insert(index, Piece { offset, bytes });
+        true
+    }
+
+    /// Which is the first piece that has bytes from `offset` on.
+    fn index_beyond(&self, offset: u64) -> usize {
+        // The usual case first: all of them lie below.
+        match self.pieces.back() {
+            Some(last) if last.end() > offset => {
+                self.pieces.partition_point(|piece| piece.end() <= offset)
+            }
+            _ => self.pieces.len(),
+        }
+    }
+
+    /// Finds out how far the bytes have come without gaps.
+    fn advance(&mut self) {
+        let beyond = self.pieces.range(self.index_beyond(self.offset)..);
+        for piece in beyond {
+            if piece.offset > self.offset {
                 break;
             }
-            self.offset = self.offset.max(entry.remove());
+            self.offset = piece.end();
         }
+    }
+}
+
+/// The first bytes, at most so many, and the others.
+fn split(bytes: &[u8], count: u64) -> (&[u8], &[u8]) {
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    bytes.split_at(bytes.len().min(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream() -> ReceiveStream {
+        ReceiveStream::new(1_000_000)
+    }
+
+    fn read(stream: &mut ReceiveStream) -> Vec<u8> {
+        core::iter::from_fn(|| stream.read()).flatten().collect()
+    }
+
+    #[test]
+    fn pieces_of_any_order_and_overlap_are_put_together() {
+        let whole: Vec<u8> = (0..3_000_u32).map(|index| (index % 251) as u8).collect();
+        let mut rng = anabranch_units::Seed(7).rng();
+        for _ in 0..200 {
+            let mut stream = stream();
+            let mut out = Vec::new();
+            let mut arrived = vec![false; whole.len()];
+            while out.len() < whole.len() {
+                let from = rng.next_u64() as usize % whole.len();
+                let length = 1 + rng.next_u64() as usize % 700;
+                let to = whole.len().min(from + length);
+                let missing = arrived.iter().position(|is_there| !is_there).unwrap_or(0);
+                let gap = arrived[missing..].iter().any(|is_there| *is_there);
+                let received = stream.insert(from as u64, &whole[from..to], false);
+                let is_in_order = from == missing && !gap;
+                assert_eq!(received == Received::InOrder, is_in_order);
+                arrived[from..to].fill(true);
+                let missing = arrived.iter().position(|is_there| !is_there);
+                assert_eq!(stream.expected(), missing.unwrap_or(whole.len()) as u64);
+                if rng.next_u64().is_multiple_of(3) {
+                    out.extend(read(&mut stream));
+                }
+            }
+            assert_eq!(out, whole);
+            assert!(stream.pieces.is_empty());
+        }
+    }
+
+    #[test]
+    fn small_pieces_that_touch_share_their_memory() {
+        let mut stream = stream();
+        for offset in 0..SMALL_PIECE_BYTES {
+            stream.insert(offset as u64, &[7], false);
+        }
+        assert_eq!(stream.pieces.len(), 1);
+        stream.insert(SMALL_PIECE_BYTES as u64, &[7], false);
+        assert_eq!(stream.pieces.len(), 2);
+        assert_eq!(
+            stream.read().map(|bytes| bytes.len()),
+            Some(SMALL_PIECE_BYTES)
+        );
+        assert_eq!(stream.read().map(|bytes| bytes.len()), Some(1));
+        assert_eq!(stream.read(), None);
     }
 }

@@ -42,18 +42,20 @@ impl Ticks {
     }
 }
 
-/// When silence means that something is to be sent again.
+/// When silence means that something is to be sent again. What is always of use comes first, and
+/// lies so.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct RetransmissionTimer {
-    ticks: Option<Ticks>,
-    min: Duration,
+    expires_at: Option<Instant>,
     /// `RTO` before back-off.
     base: Duration,
+    min: Duration,
     /// How many times the timeout has been doubled since the last round-trip time.
     backoff: u32,
     /// Expiries since the last acknowledgement that advanced.
     expiry_count: u32,
-    expires_at: Option<Instant>,
+    ticks: Option<Ticks>,
 }
 
 impl RetransmissionTimer {

@@ -1,41 +1,63 @@
 //! The sending half of a stream: bytes that wait, and segments that are not acknowledged.
 
-use std::collections::{BTreeSet, VecDeque};
+mod written;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
 
 use crate::config::StreamConfig;
 use crate::recovery::SentPacket;
+use written::Written;
 
-/// Bytes from the first unacknowledged segment to the last byte written.
+/// Bytes from the first unacknowledged segment to the last byte written. What says whether there is
+/// something to send comes first, and lies so.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct SendStream {
-    bytes: VecDeque<u8>,
-    /// Offset of the first of `bytes`.
-    base_offset: u64,
-    capacity: usize,
-    max_unsent_bytes: usize,
-    /// Whether the application wanted to write more than there was room for.
-    is_write_refused: bool,
-    is_finished: bool,
-    /// Everything below has arrived.
-    acked_offset: u64,
+    /// The segments that are to be sent again by their offsets, each with its last copy: recovery
+    /// forgets what is lost.
+    lost: BTreeMap<u64, SentPacket>,
     /// Nothing from here on has ever been sent.
     next_offset: u64,
     /// The peer takes nothing from here on.
     max_offset: u64,
+    written: Written,
+    is_finished: bool,
+    /// Whether the application wanted to write more than there was room for.
+    is_write_refused: bool,
+    /// Everything below has arrived.
+    acked_offset: u64,
     /// What has been sent and does not lie below the cumulative acknowledgement, by offset and
     /// without holes.
     segments: VecDeque<Segment>,
-    /// Offsets of the segments that are to be sent again.
-    lost: BTreeSet<u64>,
+    lost_bytes: u64,
+    capacity: usize,
+    max_unsent_bytes: usize,
 }
 
+/// What is kept of a segment: there are as many as packets in flight.
 #[derive(Debug)]
 struct Segment {
-    chunk: Chunk,
-    /// Its last copy.
-    packet: SentPacket,
-    copies_in_flight: u32,
+    offset: u64,
+    /// The number of its last copy.
+    packet_number: u64,
+    length: u32,
+    copies_in_flight: u16,
+    is_last: bool,
     is_delivered: bool,
+}
+
+impl Segment {
+    /// As it is sent again.
+    fn chunk(&self) -> Chunk {
+        Chunk {
+            offset: self.offset,
+            length: self.length as usize,
+            is_last: self.is_last,
+            is_new: false,
+        }
+    }
 }
 
 /// A piece of the stream.
@@ -59,8 +81,7 @@ impl Chunk {
 impl SendStream {
     pub(super) fn new(capacity: usize, max_unsent_bytes: usize) -> Self {
         SendStream {
-            bytes: VecDeque::new(),
-            base_offset: 0,
+            written: Written::default(),
             capacity: capacity.max(1),
             max_unsent_bytes: max_unsent_bytes.max(1),
             is_write_refused: false,
@@ -69,15 +90,30 @@ impl SendStream {
             next_offset: 0,
             max_offset: StreamConfig::INITIAL_WINDOW_BYTES,
             segments: VecDeque::new(),
-            lost: BTreeSet::new(),
+            lost: BTreeMap::new(),
+            lost_bytes: 0,
         }
     }
 
-    /// Takes as many of the bytes as there is room for.
+    /// Takes a copy of as many of the bytes as there is room for.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> usize {
-        let taken = bytes.len().min(self.room());
-        self.bytes.extend(&bytes[..taken]);
-        self.is_write_refused = taken < bytes.len();
+        let taken = self.admit(bytes.len());
+        self.written.push_copy(&bytes[..taken]);
+        taken
+    }
+
+    /// Takes as many of the bytes as there is room for, and shares them with whoever holds them.
+    pub(crate) fn write_shared(&mut self, mut bytes: Bytes) -> usize {
+        let taken = self.admit(bytes.len());
+        bytes.truncate(taken);
+        self.written.push(bytes);
+        taken
+    }
+
+    /// How many of so many bytes are taken now.
+    fn admit(&mut self, wanted: usize) -> usize {
+        let taken = wanted.min(self.room());
+        self.is_write_refused = taken < wanted;
         taken
     }
 
@@ -91,14 +127,14 @@ impl SendStream {
 
     /// Whether all that was written has arrived.
     pub(crate) fn is_drained(&self) -> bool {
-        self.bytes.is_empty() && self.segments.is_empty() && self.next_offset == self.end()
+        self.written.len() == 0 && self.segments.is_empty() && self.next_offset == self.end()
     }
 
     /// How many more bytes may be written now.
     fn room(&self) -> usize {
-        let unsent_bytes = self.written_end().saturating_sub(self.next_offset) as usize;
+        let unsent_bytes = self.written.end().saturating_sub(self.next_offset) as usize;
         let unsent_room = self.max_unsent_bytes.saturating_sub(unsent_bytes);
-        unsent_room.min(self.capacity - self.bytes.len())
+        unsent_room.min(self.capacity - self.written.len())
     }
 
     /// Whether a writer that was refused may try again: once a quarter of either limit is free.
@@ -119,36 +155,29 @@ impl SendStream {
 
     /// Bytes that wait for being sent, or sent again.
     pub(crate) fn waiting_bytes(&self) -> u64 {
-        let unsent = self.written_end().saturating_sub(self.next_offset);
-        let lost = self.lost.iter().filter_map(|offset| self.segment(*offset));
-        unsent + lost.map(|segment| segment.chunk.length as u64).sum::<u64>()
-    }
-
-    fn written_end(&self) -> u64 {
-        self.base_offset + self.bytes.len() as u64
+        self.written.end().saturating_sub(self.next_offset) + self.lost_bytes
     }
 
     fn end(&self) -> u64 {
         // Once it is acknowledged, the end's own offset lies behind all bytes.
-        self.written_end() + u64::from(self.is_finished)
+        self.written.end() + u64::from(self.is_finished)
     }
 
     /// The piece to be sent next: the first lost segment, or what has never been sent.
     pub(crate) fn next(&self, max_bytes: usize) -> Option<Chunk> {
-        match self.lost.first() {
-            Some(offset) => self.segment(*offset).map(|segment| segment.chunk),
+        match self.lost.first_key_value() {
+            Some((offset, _)) => Some(self.segment(*offset)?.chunk()),
             None => self.next_new(max_bytes),
         }
     }
 
     /// The piece never sent that is to be sent next, if the peer's window takes it whole.
     pub(crate) fn next_new(&self, max_bytes: usize) -> Option<Chunk> {
-        let chunk = self.unsent(max_bytes)?;
-        (chunk.offset + chunk.length as u64 <= self.max_offset).then_some(chunk)
+        self.unsent(max_bytes).filter(|chunk| self.is_taken(chunk))
     }
 
     fn unsent(&self, max_bytes: usize) -> Option<Chunk> {
-        let unsent = self.written_end().checked_sub(self.next_offset)?;
+        let unsent = self.written.end().checked_sub(self.next_offset)?;
         let length = unsent.min(max_bytes as u64);
         let is_last = self.is_finished && length == unsent;
         (length > 0 || is_last).then_some(Chunk {
@@ -159,53 +188,50 @@ impl SendStream {
         })
     }
 
+    /// Whether the peer's window takes a piece whole.
+    fn is_taken(&self, chunk: &Chunk) -> bool {
+        chunk.offset + chunk.length as u64 <= self.max_offset
+    }
+
     /// Whether only the peer's window keeps bytes back.
     pub(crate) fn is_blocked(&self, max_bytes: usize) -> bool {
-        self.lost.is_empty()
-            && self.unsent(max_bytes).is_some()
-            && self.next_new(max_bytes).is_none()
+        let unsent = self.unsent(max_bytes);
+        self.lost.is_empty() && unsent.is_some_and(|chunk| !self.is_taken(&chunk))
     }
 
     /// The segment of the highest offset that is not known to have arrived.
     pub(crate) fn last_undelivered(&self) -> Option<Chunk> {
         let mut newest_first = self.segments.iter().rev();
         let segment = newest_first.find(|segment| !segment.is_delivered)?;
-        Some(segment.chunk)
+        Some(segment.chunk())
     }
 
-    /// The last copy of the first segment that is not acknowledged.
-    pub(crate) fn first_unacked(&self) -> Option<&SentPacket> {
-        self.segments.front().map(|segment| &segment.packet)
+    /// The packet number of the last copy of the first segment that is not acknowledged.
+    pub(crate) fn first_unacked(&self) -> Option<u64> {
+        self.segments.front().map(|segment| segment.packet_number)
     }
 
     /// The bytes of a piece.
     pub(crate) fn append_payload(&self, chunk: &Chunk, out: &mut Vec<u8>) {
-        let from = (chunk.offset - self.base_offset) as usize;
-        let (first, second) = self.bytes.as_slices();
-        let to = from + chunk.length;
-        let split = first.len();
-        out.extend_from_slice(&first[from.min(split)..to.min(split)]);
-        out.extend_from_slice(&second[from.max(split) - split..to.max(split) - split]);
+        self.written.append(chunk.offset, chunk.length, out);
     }
 
-    /// A piece has left in `packet`.
-    pub(crate) fn on_sent(&mut self, chunk: &Chunk, packet: SentPacket) {
+    /// A piece has left in the packet of this number.
+    pub(crate) fn on_sent(&mut self, chunk: &Chunk, packet_number: u64) {
         if chunk.is_new {
             self.next_offset = chunk.end();
-            let chunk = Chunk {
-                is_new: false,
-                ..*chunk
-            };
             self.segments.push_back(Segment {
-                chunk,
-                packet,
+                offset: chunk.offset,
+                packet_number,
+                length: chunk.length as u32,
                 copies_in_flight: 1,
+                is_last: chunk.is_last,
                 is_delivered: false,
             });
         } else if let Some(segment) = self.segment_mut(chunk.offset) {
-            segment.packet = packet;
-            segment.copies_in_flight += 1;
-            self.lost.remove(&chunk.offset);
+            segment.packet_number = packet_number;
+            segment.copies_in_flight = segment.copies_in_flight.saturating_add(1);
+            self.take_lost(chunk.offset, chunk.length as u32);
         }
     }
 
@@ -214,39 +240,60 @@ impl SendStream {
         if let Some(segment) = self.segment_mut(offset) {
             segment.copies_in_flight = segment.copies_in_flight.saturating_sub(1);
             segment.is_delivered = true;
-            self.lost.remove(&offset);
+            let length = segment.length;
+            self.take_lost(offset, length);
         }
     }
 
-    /// A copy of the segment at `offset` is lost: it is sent again, unless another copy flies.
-    pub(crate) fn on_packet_lost(&mut self, offset: u64) {
+    /// A copy of the segment at `offset` is lost: it is sent again, unless another copy flies. Of
+    /// copies that are lost together, the last one is told last.
+    pub(crate) fn on_packet_lost(&mut self, offset: u64, packet: &SentPacket) {
         if let Some(segment) = self.segment_mut(offset) {
             segment.copies_in_flight = segment.copies_in_flight.saturating_sub(1);
             if segment.copies_in_flight == 0 && !segment.is_delivered {
-                self.lost.insert(offset);
+                let length = u64::from(segment.length);
+                if self.lost.insert(offset, *packet).is_none() {
+                    self.lost_bytes += length;
+                }
             }
         }
     }
 
+    /// The segment at `offset` need not be sent again: the last copy that was lost, if it was to
+    /// be.
+    fn take_lost(&mut self, offset: u64, length: u32) -> Option<SentPacket> {
+        let packet = self.lost.remove(&offset)?;
+        self.lost_bytes -= u64::from(length);
+        Some(packet)
+    }
+
     /// Everything below `offset` has arrived. The last copies of segments that were not known to
-    /// have arrived are appended to `settled`. Returns whether that is news.
-    pub(crate) fn on_cumulative_ack(&mut self, offset: u64, settled: &mut Vec<SentPacket>) -> bool {
+    /// have arrived are appended to `settled`; those in flight are found by their numbers. Returns
+    /// whether that is news.
+    pub(crate) fn on_cumulative_ack(
+        &mut self,
+        offset: u64,
+        in_flight: impl Fn(u64) -> Option<SentPacket>,
+        settled: &mut Vec<SentPacket>,
+    ) -> bool {
         if offset <= self.acked_offset || offset > self.next_offset {
             return false;
         }
         self.acked_offset = offset;
-        let mut freed_until = self.base_offset;
-        while let Some(segment) = self.segments.front().filter(|s| s.chunk.end() <= offset) {
-            self.lost.remove(&segment.chunk.offset);
-            freed_until = segment.chunk.offset + segment.chunk.length as u64;
-            if !segment.is_delivered {
-                settled.push(segment.packet);
+        let mut freed_until = 0;
+        while let Some(segment) = self.segments.front()
+            && segment.chunk().end() <= offset
+        {
+            let (start, number) = (segment.offset, segment.packet_number);
+            let (length, is_delivered) = (segment.length, segment.is_delivered);
+            freed_until = start + u64::from(length);
+            if !is_delivered {
+                let lost = self.take_lost(start, length);
+                settled.extend(lost.or_else(|| in_flight(number)));
             }
             self.segments.pop_front();
         }
-        self.bytes
-            .drain(..(freed_until - self.base_offset) as usize);
-        self.base_offset = freed_until;
+        self.written.free(freed_until);
         true
     }
 
@@ -257,13 +304,13 @@ impl SendStream {
 
     fn index(&self, offset: u64) -> Option<usize> {
         // Segments are all of one length, unless the application had too little.
-        let first = &self.segments.front()?.chunk;
-        let guess = offset.checked_sub(first.offset)? / first.length.max(1) as u64;
+        let first = self.segments.front()?;
+        let guess = offset.checked_sub(first.offset)? / u64::from(first.length.max(1));
         let at_guess = self.segments.get(guess as usize);
-        if at_guess.is_some_and(|segment| segment.chunk.offset == offset) {
+        if at_guess.is_some_and(|segment| segment.offset == offset) {
             return Some(guess as usize);
         }
-        let found = |segment: &Segment| segment.chunk.offset.cmp(&offset);
+        let found = |segment: &Segment| segment.offset.cmp(&offset);
         self.segments.binary_search_by(found).ok()
     }
 

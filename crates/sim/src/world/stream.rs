@@ -34,11 +34,10 @@ impl<O: Observer> Turn<'_, O> {
         }
         let (now, flow_id) = (self.now, self.flow_id);
         let receiver = &mut self.flow.end(Side::Receiver).endpoint;
-        self.buffers.read.clear();
-        let bytes = receiver.read_stream(&mut self.buffers.read);
-        if bytes > 0 {
-            self.observer
-                .on_stream_delivered(now, flow_id, bytes as u64);
+        let pieces = std::iter::from_fn(|| receiver.read_stream_bytes());
+        let byte_count = pieces.map(|bytes| bytes.len() as u64).sum();
+        if byte_count > 0 {
+            self.observer.on_stream_delivered(now, flow_id, byte_count);
         }
         if receiver.is_stream_complete() {
             let began_at = self.flow.began_at;
@@ -61,7 +60,8 @@ impl<O: Observer> Turn<'_, O> {
         while *unwritten > 0 {
             let wanted = CHUNK_BYTES.min(usize::try_from(*unwritten).unwrap_or(CHUNK_BYTES));
             // A session that has been closed takes nothing any more.
-            let taken = sender.write_stream(self.now, &zeros[..wanted]).unwrap_or(0);
+            let taken = sender.write_stream_bytes(self.now, zeros.slice(..wanted));
+            let taken = taken.unwrap_or(0);
             if *unwritten != u64::MAX {
                 *unwritten -= taken as u64;
             }

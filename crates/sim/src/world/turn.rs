@@ -20,8 +20,6 @@ pub(super) struct Buffers {
     pub(super) datagram: Vec<u8>,
     /// Zeros: the contents of frames and streams.
     zeros: Bytes,
-    /// What a stream's receiver reads.
-    pub(super) read: Vec<u8>,
 }
 
 impl Buffers {
@@ -98,9 +96,14 @@ impl<O: Observer> Turn<'_, O> {
 
     /// An endpoint reads the first datagram of its inbox.
     fn take_arrival(&mut self, side: Side) {
-        let Some(arrival) = self.flow.inboxes[side as usize].pop_front() else {
+        let inbox = &mut self.flow.inboxes[side as usize];
+        let Some(arrival) = inbox.pop_front() else {
             return;
         };
+        if inbox.is_empty() {
+            // It begins anew in the same lines of the cache.
+            inbox.clear();
+        }
         let bytes = &mut self.buffers.datagram;
         let (event, session) = self.network.arrive(&arrival, bytes, self.observer);
         if self.flow.session != session {

@@ -1,0 +1,170 @@
+//! What the application has written to a stream and the peer has not acknowledged.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+/// Bytes that had to be copied are gathered to pieces of about this size.
+const GATHERED_BYTES: usize = 16 << 10;
+
+/// Bytes by their offset. What the application shares is kept as it is; the rest is copied once.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(super) struct Written {
+    /// The offset that follows the last byte.
+    end: u64,
+    /// Nothing below is kept any more.
+    start: u64,
+    /// In order and without gaps.
+    pieces: VecDeque<Piece>,
+    /// Copied bytes after the pieces.
+    tail: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Piece {
+    offset: u64,
+    bytes: Bytes,
+}
+
+impl Piece {
+    fn end(&self) -> u64 {
+        self.offset + self.bytes.len() as u64
+    }
+}
+
+impl Written {
+    /// The offset that follows the last byte.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// How many bytes are kept.
+    pub(super) fn len(&self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    /// Takes bytes without copying them.
+    pub(super) fn push(&mut self, bytes: Bytes) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.close_tail();
+        let offset = self.end;
+        self.end += bytes.len() as u64;
+        self.pieces.push_back(Piece { offset, bytes });
+    }
+
+    /// Takes a copy of bytes.
+    pub(super) fn push_copy(&mut self, bytes: &[u8]) {
+        self.tail.extend_from_slice(bytes);
+        self.end += bytes.len() as u64;
+        if self.tail.len() >= GATHERED_BYTES {
+            self.close_tail();
+        }
+    }
+
+    fn tail_offset(&self) -> u64 {
+        self.end - self.tail.len() as u64
+    }
+
+    fn close_tail(&mut self) {
+        if !self.tail.is_empty() {
+            let offset = self.tail_offset();
+            let bytes = core::mem::take(&mut self.tail).into();
+            self.pieces.push_back(Piece { offset, bytes });
+        }
+    }
+
+    /// Appends so many bytes from `offset` on to `out`. They must be among those kept.
+    pub(super) fn append(&self, offset: u64, length: usize, out: &mut Vec<u8>) {
+        let mut left = length;
+        let mut from = offset;
+        let mut index = self.pieces.partition_point(|piece| piece.end() <= from);
+        while left > 0 {
+            let (start, bytes) = match self.pieces.get(index) {
+                Some(piece) => (piece.offset, &piece.bytes[..]),
+                None => (self.tail_offset(), &self.tail[..]),
+            };
+            let bytes = &bytes[(from - start) as usize..];
+            let bytes = &bytes[..left.min(bytes.len())];
+            assert!(!bytes.is_empty(), "what is sent has been written");
+            out.extend_from_slice(bytes);
+            left -= bytes.len();
+            from += bytes.len() as u64;
+            index += 1;
+        }
+    }
+
+    /// Keeps nothing below `offset`, which has been written.
+    pub(super) fn free(&mut self, offset: u64) {
+        self.start = self.start.max(offset);
+        while self
+            .pieces
+            .front()
+            .is_some_and(|piece| piece.end() <= self.start)
+        {
+            self.pieces.pop_front();
+        }
+        if self.start == self.end {
+            self.tail.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(written: &Written, offset: u64, length: usize) -> Vec<u8> {
+        let mut out = vec![b'>'];
+        written.append(offset, length, &mut out);
+        out.split_off(1)
+    }
+
+    #[test]
+    fn copies_and_shared_pieces_are_read_across_their_boundaries() {
+        let mut written = Written::default();
+        written.push_copy(b"ab");
+        written.push_copy(b"c");
+        written.push(Bytes::from_static(b"defg"));
+        written.push(Bytes::new());
+        written.push_copy(b"hi");
+        assert_eq!((written.end(), written.len()), (9, 9));
+        assert_eq!(read(&written, 0, 9), b"abcdefghi");
+        assert_eq!(read(&written, 2, 2), b"cd");
+        assert_eq!(read(&written, 6, 3), b"ghi");
+        assert_eq!(read(&written, 9, 0), b"");
+    }
+
+    #[test]
+    fn what_is_shared_is_not_copied_and_let_go_once_it_is_acknowledged() {
+        let shared = Bytes::from(vec![7; 100]);
+        let mut written = Written::default();
+        written.push(shared.slice(..60));
+        written.push(shared.slice(60..));
+        assert_eq!(written.pieces[1].bytes.as_ptr(), shared[60..].as_ptr());
+        written.free(99);
+        assert_eq!((written.len(), written.pieces.len()), (1, 1));
+        assert!(!shared.is_unique());
+        written.free(100);
+        assert_eq!(written.len(), 0);
+        assert!(shared.is_unique());
+    }
+
+    #[test]
+    fn small_copies_are_gathered_and_hold_no_more_than_a_piece_too_much() {
+        let mut written = Written::default();
+        for byte in 0..40_000_u32 {
+            written.push_copy(&[byte as u8]);
+        }
+        assert_eq!(written.pieces.len(), 2);
+        assert_eq!(read(&written, 16_383, 2), [0xff, 0]);
+        written.free(39_999);
+        assert!(written.pieces.is_empty());
+        assert_eq!(written.tail.len(), 40_000 - 2 * GATHERED_BYTES);
+        assert_eq!(read(&written, 39_999, 1), [39_999_u32 as u8]);
+        written.free(40_000);
+        assert!(written.tail.is_empty());
+    }
+}
