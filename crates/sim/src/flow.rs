@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
+use std::sync::Arc;
 
 use anabranch_core::{Config, Endpoint, PathOptions};
 use anabranch_units::Instant;
@@ -68,10 +69,10 @@ impl Side {
 /// A flow of media, or of a stream's bytes.
 #[derive(Debug)]
 pub struct FlowConfig {
-    /// Set-up of the end that sends.
-    pub sender: Config,
+    /// Set-up of the end that sends. Flows that are alike had better share it.
+    pub sender: Arc<Config>,
     /// Set-up of the end that receives.
-    pub receiver: Config,
+    pub receiver: Arc<Config>,
     /// Routes of the session's paths, in the order of their path numbers; at least one.
     pub paths: Vec<FlowPath>,
     /// When the session begins.
@@ -91,32 +92,30 @@ pub struct FlowPath {
     pub options: PathOptions,
 }
 
-/// A flow as the world keeps it.
+/// A flow as the world keeps it. The fields lie in memory as they are declared, and those of one
+/// end together: the two ends have their turns apart.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Flow {
+    /// By party: when it is next looked at.
+    pub(crate) alarms: [Alarm; MAX_PARTIES],
+    /// Which of the flow's sessions is the present one: datagrams of earlier ones are for nobody.
+    pub(crate) session: u32,
     pub(crate) paths: Vec<FlowPath>,
-    pub(crate) stop: Option<Instant>,
-    pub(crate) source: Work,
-    /// When either end begins, while it has not.
-    pub(crate) start_at: [Option<Instant>; 2],
     /// When its source has a frame, or an object.
     pub(crate) frame_at: Option<Instant>,
     /// When its sender closes the session, from the flow's start on.
     pub(crate) stop_at: Option<Instant>,
-    /// Datagrams that come to either end, in the order of their instants.
-    pub(crate) inboxes: [VecDeque<Arrival>; 2],
-    /// By party: when it is next looked at.
-    pub(crate) alarms: [Alarm; MAX_PARTIES],
-    /// Sender and receiver.
-    pub(crate) ends: [End; 2],
+    /// Captured, outcome not yet known.
+    pub(crate) open_frames: VecDeque<FrameEvent>,
+    pub(crate) source: Work,
+    pub(crate) stop: Option<Instant>,
     /// When the present session began.
     pub(crate) began_at: Instant,
     /// Where the sender's scheduler reads the truth, if it is the oracle.
     pub(crate) truth: Option<SharedTruth>,
-    /// Captured, outcome not yet known.
-    pub(crate) open_frames: VecDeque<FrameEvent>,
-    /// Which of the flow's sessions is the present one: datagrams of earlier ones are for nobody.
-    pub(crate) session: u32,
+    /// Sender and receiver.
+    pub(crate) ends: [End; 2],
 }
 
 /// What a flow has to send.
@@ -273,10 +272,10 @@ impl Flow {
                 .filter(|side| division.party_of(*side) == party)
         };
         for side in sides() {
-            offer(self.start_at[side as usize], Due::Start(side));
+            offer(self.ends[side as usize].start_at, Due::Start(side));
         }
         for side in sides() {
-            let first = self.inboxes[side as usize].front();
+            let first = self.ends[side as usize].inbox.front();
             offer(first.map(|arrival| arrival.at), Due::Arrival(side));
         }
         let has_sender = division.party_of(Side::Sender) == party;
@@ -302,17 +301,23 @@ impl Flow {
 
     /// Puts a datagram where its instant belongs.
     pub(crate) fn receive(&mut self, arrival: Arrival) {
-        let inbox = &mut self.inboxes[arrival.side as usize];
+        let inbox = &mut self.ends[arrival.side as usize].inbox;
         let later = inbox.iter().rev();
         let later_count = later.take_while(|other| other.at > arrival.at).count();
         inbox.insert(inbox.len() - later_count, arrival);
     }
 }
 
+/// An end of a flow. What says when it has something to do comes first, and lies so.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct End {
-    pub(crate) endpoint: Endpoint,
     /// When the endpoint wants to be called, as of the last time that it was served.
     pub(crate) deadline: Option<Instant>,
+    /// Datagrams that come to it, in the order of their instants.
+    pub(crate) inbox: VecDeque<Arrival>,
     pub(crate) overhead_bytes: u32,
+    /// When it begins, while it has not.
+    pub(crate) start_at: Option<Instant>,
+    pub(crate) endpoint: Endpoint,
 }

@@ -77,7 +77,7 @@ impl<O: Observer> Turn<'_, O> {
 
     fn start(&mut self, side: Side) {
         let now = self.now;
-        self.flow.start_at[side as usize] = None;
+        self.flow.end(side).start_at = None;
         if side == Side::Sender {
             self.flow.stop_at = self.flow.stop.map(|stop| stop.max(now));
             let first_at = match &mut self.flow.source {
@@ -93,7 +93,7 @@ impl<O: Observer> Turn<'_, O> {
 
     /// An endpoint reads the first datagram of its inbox.
     fn take_arrival(&mut self, side: Side) {
-        let Some(arrival) = self.flow.inboxes[side as usize].pop_front() else {
+        let Some(arrival) = self.flow.end(side).inbox.pop_front() else {
             return;
         };
         let bytes = &mut self.buffers.datagram;
