@@ -13,6 +13,7 @@ mod timeout;
 mod transmit;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use anabranch_units::{DataRate, Ecn, Instant, Rng, Seed};
 
@@ -66,7 +67,8 @@ pub struct Endpoint {
     reassembly: Reassembly,
     /// Since when the scheduler has held packets.
     held_since: Option<Instant>,
-    config: Config,
+    /// Shared by all who are set up alike: theirs are the same lines of the cache.
+    config: Arc<Config>,
     // For packets of media, and for reports.
     last_captured_at: Instant,
     /// How much forward error correction this end sends, if any.
@@ -178,7 +180,12 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`ConfigError`] says what in `config` cannot work.
-    pub fn new(config: Config, seed: Seed, now: Instant) -> Result<Self, ConfigError> {
+    pub fn new(
+        config: impl Into<Arc<Config>>,
+        seed: Seed,
+        now: Instant,
+    ) -> Result<Self, ConfigError> {
+        let config = config.into();
         config.check()?;
         // An unknown name shall be told now, not when the first path is added.
         congestion::check(&config.controller)?;
@@ -275,7 +282,6 @@ impl Endpoint {
         if let Some(stream) = &mut self.stream {
             stream.add_path();
         }
-        self.refresh_views(now);
         self.set_patience();
         self.on_path_changed(now, id);
         Some(id)
@@ -430,15 +436,31 @@ impl Endpoint {
 
     fn bind_waiting(&mut self, now: Instant) {
         self.update_standby(now);
-        self.refresh_views(now);
-        self.views.iter_mut().for_each(PathView::apply_weight);
+        match &self.paths[..] {
+            // Of a single path no list is kept: one on the stack is in the cache.
+            [only] => {
+                let mut views = [only.view(u64::from(self.max_packet_bytes), now)];
+                self.bind_to(now, &mut views);
+            }
+            _ => {
+                self.refresh_views(now);
+                let mut views = core::mem::take(&mut self.views);
+                self.bind_to(now, &mut views);
+                self.views = views;
+            }
+        }
+    }
+
+    /// Lets the scheduler bind what waits to the paths that are viewed.
+    fn bind_to(&mut self, now: Instant, views: &mut [PathView]) {
+        views.iter_mut().for_each(PathView::apply_weight);
         let session = self.session_view();
         let mut assignments = core::mem::take(&mut self.scratch.assignments);
         assignments.clear();
         let waiting = self.send_buffer.waiting();
         let queue = scheduler::SendQueue::new(waiting);
         self.scheduler
-            .schedule(now, &queue, &session, &self.views, &mut assignments);
+            .schedule(now, &queue, &session, views, &mut assignments);
         for assignment in &assignments {
             for id in assignment.paths.iter() {
                 self.paths[id.index()].bind(now, waiting[assignment.index], self.held_since);

@@ -1,10 +1,10 @@
 //! Running a scenario, with one seed or with many on all cores.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
-use anabranch_core::PathOptions;
+use anabranch_core::{Config, PathOptions};
 use anabranch_link::DropCause;
 use anabranch_sim::{
     Application, FlowConfig, FlowId, FlowPath, FrameEvent, FrameOutcome, LinkId, Observer,
@@ -257,8 +257,9 @@ fn build_world(scenario: &Scenario, seed: Seed) -> Result<World, RunError> {
         let links = |indices: &[usize]| indices.iter().map(|link| LinkId(*link as u32)).collect();
         world.add_route(links(&route.forward), links(&route.reverse))?;
     }
+    let mut last_config = None;
     for flow in &scenario.flows {
-        add_flow(&mut world, flow, seed)?;
+        add_flow(&mut world, flow, seed, &mut last_config)?;
     }
     Ok(world)
 }
@@ -274,7 +275,13 @@ fn with_starts(scenario: &Scenario, seed: Seed) -> Scenario {
     scenario
 }
 
-fn add_flow(world: &mut World, flow: &FlowSpec, seed: Seed) -> Result<FlowId, RunError> {
+/// `last_config`: that of the flow before.
+fn add_flow(
+    world: &mut World,
+    flow: &FlowSpec,
+    seed: Seed,
+    last_config: &mut Option<Arc<Config>>,
+) -> Result<FlowId, RunError> {
     let path = |path: &crate::scenario::PathSpec| FlowPath {
         route: RouteId(path.route as u32),
         options: PathOptions {
@@ -300,9 +307,14 @@ fn add_flow(world: &mut World, flow: &FlowSpec, seed: Seed) -> Result<FlowId, Ru
             return Ok(world.add_generator(raw.generator(route, flow.start, flow.stop))?);
         }
     };
+    let config = match last_config.take().filter(|last| **last == *config) {
+        Some(shared) => shared,
+        None => Arc::new(config.clone()),
+    };
+    *last_config = Some(config.clone());
     Ok(world.add_flow(FlowConfig {
         sender: config.clone(),
-        receiver: config.clone(),
+        receiver: config,
         paths: flow.paths.iter().map(path).collect(),
         start: flow.start,
         stop: flow.stop,

@@ -1,5 +1,7 @@
 //! What flows send.
 
+use std::sync::Arc;
+
 use anabranch_core::{Config, PathCounters, PathId};
 use anabranch_units::{Duration, Instant, Rng};
 use anabranch_video::source::FrameSource;
@@ -55,13 +57,13 @@ pub(crate) struct Objects {
     /// Whether an object is on its way.
     pub(crate) is_active: bool,
     /// What new sessions are made from: the sender's and the receiver's set-up.
-    pub(crate) configs: [Config; 2],
+    pub(crate) configs: [Arc<Config>; 2],
     /// What the senders of earlier sessions have counted.
     pub(crate) counted: PathCounters,
 }
 
 impl Objects {
-    pub(crate) fn new(plan: ShortObjects, rng: Rng, configs: [Config; 2]) -> Self {
+    pub(crate) fn new(plan: ShortObjects, rng: Rng, configs: [Arc<Config>; 2]) -> Self {
         Objects {
             plan,
             rng,

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
+use std::sync::Arc;
 
 use anabranch_core::{Config, Endpoint, PathOptions, Timer};
 use anabranch_units::Instant;
@@ -68,10 +69,10 @@ impl Side {
 /// A flow of media, or of a stream's bytes.
 #[derive(Debug)]
 pub struct FlowConfig {
-    /// Set-up of the end that sends.
-    pub sender: Config,
+    /// Set-up of the end that sends. Flows that are alike had better share it.
+    pub sender: Arc<Config>,
     /// Set-up of the end that receives.
-    pub receiver: Config,
+    pub receiver: Arc<Config>,
     /// Routes of the session's paths, in the order of their path numbers; at least one.
     pub paths: Vec<FlowPath>,
     /// When the session begins.
@@ -91,32 +92,30 @@ pub struct FlowPath {
     pub options: PathOptions,
 }
 
-/// A flow as the world keeps it.
+/// A flow as the world keeps it. The fields lie in memory as they are declared, and those of one
+/// end together: the two ends have their turns apart.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Flow {
+    /// By party: when it is next looked at.
+    pub(crate) alarms: [Alarm; MAX_PARTIES],
+    /// Which of the flow's sessions is the present one: datagrams of earlier ones are for nobody.
+    pub(crate) session: u32,
     pub(crate) paths: Vec<FlowPath>,
-    pub(crate) stop: Option<Instant>,
-    pub(crate) source: Work,
-    /// When either end begins, while it has not.
-    pub(crate) start_at: [Option<Instant>; 2],
     /// When its source has a frame, or an object.
     pub(crate) frame_at: Option<Instant>,
     /// When its sender closes the session, from the flow's start on.
     pub(crate) stop_at: Option<Instant>,
-    /// Datagrams that come to either end, in the order of their instants.
-    pub(crate) inboxes: [VecDeque<Arrival>; 2],
-    /// By party: when it is next looked at.
-    pub(crate) alarms: [Alarm; MAX_PARTIES],
-    /// Sender and receiver.
-    pub(crate) ends: [End; 2],
+    /// Captured, outcome not yet known.
+    pub(crate) open_frames: VecDeque<FrameEvent>,
+    pub(crate) source: Work,
+    pub(crate) stop: Option<Instant>,
     /// When the present session began.
     pub(crate) began_at: Instant,
     /// Where the sender's scheduler reads the truth, if it is the oracle.
     pub(crate) truth: Option<SharedTruth>,
-    /// Captured, outcome not yet known.
-    pub(crate) open_frames: VecDeque<FrameEvent>,
-    /// Which of the flow's sessions is the present one: datagrams of earlier ones are for nobody.
-    pub(crate) session: u32,
+    /// Sender and receiver.
+    pub(crate) ends: [End; 2],
 }
 
 /// What a flow has to send.
@@ -280,14 +279,14 @@ impl Flow {
                 next = (at, due);
             }
         };
-        offer(self.start_at[side as usize], Due::Start(side));
-        let first = self.inboxes[side as usize].front();
+        let end = &self.ends[side as usize];
+        offer(end.start_at, Due::Start(side));
+        let first = end.inbox.front();
         offer(first.map(|arrival| arrival.at), Due::Arrival(side));
         if side == Side::Sender {
             offer(self.frame_at, Due::Frame);
         }
-        let deadline = self.ends[side as usize].deadline;
-        offer(deadline.map(|(at, _)| at), Due::Timeout(side));
+        offer(end.deadline.map(|(at, _)| at), Due::Timeout(side));
         if side == Side::Sender {
             offer(self.stop_at, Due::Stop);
         }
@@ -308,7 +307,7 @@ impl Flow {
 
     /// Puts a datagram where its instant belongs.
     pub(crate) fn receive(&mut self, arrival: Arrival) {
-        let inbox = &mut self.inboxes[arrival.side as usize];
+        let inbox = &mut self.ends[arrival.side as usize].inbox;
         if inbox.back().is_none_or(|last| last.at <= arrival.at) {
             return inbox.push_back(arrival);
         }
@@ -318,10 +317,16 @@ impl Flow {
     }
 }
 
+/// An end of a flow. What says when it has something to do comes first, and lies so.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct End {
-    pub(crate) endpoint: Endpoint,
     /// When the endpoint wants to be called and why, as of the last time that it was served.
     pub(crate) deadline: Option<(Instant, Timer)>,
+    /// Datagrams that come to it, in the order of their instants.
+    pub(crate) inbox: VecDeque<Arrival>,
     pub(crate) overhead_bytes: u32,
+    /// When it begins, while it has not.
+    pub(crate) start_at: Option<Instant>,
+    pub(crate) endpoint: Endpoint,
 }

@@ -26,10 +26,10 @@ const PIECE_BYTES: u64 = 1_300;
 pub(crate) struct SharedTruth(Arc<Mutex<Vec<Option<RouteForecast>>>>);
 
 /// Whether the set-up asks for the oracle. If so, it is left with a name that an endpoint knows.
-pub(crate) fn take_name(config: &mut Config) -> bool {
+pub(crate) fn take_name(config: &mut Arc<Config>) -> bool {
     let is_oracle = config.scheduler == ORACLE;
     if is_oracle {
-        config.scheduler = Config::default().scheduler;
+        Arc::make_mut(config).scheduler = Config::default().scheduler;
     }
     is_oracle
 }

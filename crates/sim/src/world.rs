@@ -4,8 +4,11 @@ mod stream;
 mod turn;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use anabranch_core::{ConfigError, Endpoint, PathCounters, PathId, PathView, SessionCounters};
+use anabranch_core::{
+    Config, ConfigError, Endpoint, PathCounters, PathId, PathView, SessionCounters,
+};
 use anabranch_link::{LinkConfig, LinkConfigError, LinkStatistics};
 use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 
@@ -153,7 +156,7 @@ impl World {
         assert!(start >= self.now, "flows start now or later");
         let flow_id = self.flows.next_id();
         let flow_seed = self.seed.derive(&format!("flow/{}", flow_id.0));
-        let end = |config: anabranch_core::Config, role: &str| -> Result<End, WorldError> {
+        let end = |config: Arc<Config>, role: &str| -> Result<End, WorldError> {
             let overhead_bytes = config.overhead_bytes;
             let seed = self.seed.derive(&format!("flow/{}/{role}", flow_id.0));
             let mut endpoint = Endpoint::new(config, seed, start)?;
@@ -163,9 +166,11 @@ impl World {
                 added.ok_or(WorldError::PathCount { path_count })?;
             }
             Ok(End {
-                endpoint,
                 deadline: None,
+                inbox: VecDeque::new(),
                 overhead_bytes,
+                start_at: Some(start),
+                endpoint,
             })
         };
         let mut ends = [end(sender, "sender")?, end(receiver, "receiver")?];
@@ -181,10 +186,8 @@ impl World {
             paths,
             stop,
             source: Work::new(source, configs, flow_seed),
-            start_at: [Some(start); 2],
             frame_at: None,
             stop_at: None,
-            inboxes: Default::default(),
             alarms: [Alarm::UNSET; MAX_PARTIES],
             ends,
             session: 0,

@@ -1,5 +1,7 @@
 //! The simulator against what can be computed by hand.
 
+use std::sync::Arc;
+
 use anabranch_core::{Config, MediaConfig, PaddingPolicy, PathOptions, SourceLimits};
 use anabranch_link::{DropCause, LinkConfig, QueueLimit};
 use anabranch_sim::{
@@ -72,14 +74,14 @@ fn fixed_flow(rate: DataRate, padding: PaddingPolicy, paths: Vec<FlowPath>) -> F
         source: SourceLimits::Fixed,
         ..MediaConfig::default()
     };
-    let config = Config {
+    let config = Arc::new(Config {
         controller: "fixed".to_owned(),
         fixed_rate: rate,
         initial_rate: rate,
         padding,
         media,
         ..Config::default()
-    };
+    });
     let source = SourceConfig::Cbr {
         frames_per_second: 25,
         rate: rate.mul_f64(0.5),
@@ -303,8 +305,9 @@ fn two_flows(
             PaddingPolicy::Always,
             vec![path(route)],
         );
-        flow.sender.controller = "new-reno".to_owned();
-        flow.receiver.controller = "new-reno".to_owned();
+        for config in [&mut flow.sender, &mut flow.receiver] {
+            Arc::make_mut(config).controller = "new-reno".to_owned();
+        }
         world.add_flow(flow).unwrap();
     }
     prepare(&mut world, near);
@@ -323,8 +326,9 @@ fn how_far_the_ends_are_moved_at_a_time_changes_nothing() {
     // Short objects that start after the end let senders and receivers be moved only together.
     let together = |world: &mut World, route| {
         let mut flow = fixed_flow(MEGABIT, PaddingPolicy::Never, vec![path(route)]);
-        let stream = anabranch_core::SessionKind::Stream;
-        (flow.sender.kind, flow.receiver.kind) = (stream, stream);
+        for config in [&mut flow.sender, &mut flow.receiver] {
+            Arc::make_mut(config).kind = anabranch_core::SessionKind::Stream;
+        }
         flow.start = Instant::from_secs(99);
         flow.source = Application::Short(anabranch_sim::ShortObjects::default());
         world.add_flow(flow).unwrap();
@@ -353,7 +357,7 @@ fn what_cannot_be_is_refused() {
     );
     let route = world.add_route(vec![up], vec![up]).unwrap();
     let mut flow = fixed_flow(MEGABIT, PaddingPolicy::Never, vec![path(route)]);
-    flow.sender.controller = "bbrr".to_owned();
+    Arc::make_mut(&mut flow.sender).controller = "bbrr".to_owned();
     assert!(matches!(world.add_flow(flow), Err(WorldError::Config(_))));
 }
 

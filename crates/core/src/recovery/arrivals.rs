@@ -23,7 +23,8 @@ pub(crate) struct Arrivals {
     lowest_unreported: Option<u64>,
     /// When the last report was made.
     reported_at: Instant,
-    /// The received packets of the highest numbers, ascending, with their arrival times.
+    /// The received packets of the highest numbers, ascending, with their arrival times: those that
+    /// a report may still tell.
     recent: VecDeque<(u64, Instant)>,
     arrivals: Vec<Instant>,
     ce_count: u64,
@@ -243,6 +244,11 @@ impl Arrivals {
             .rev()
             .take_while(|(number, _)| *number >= lowest_unreported);
         self.arrivals.extend(arrivals.map(|(_, at)| *at));
+        // Where nothing is missing, nothing older than the newest is told again.
+        if let [(0, _)] = self.ranges[..] {
+            let told_for_good = self.recent.len().saturating_sub(1);
+            self.recent.drain(..told_for_good);
+        }
         Some(OutgoingReport {
             path,
             reported_at: now,
@@ -404,6 +410,22 @@ mod tests {
             (&[(5, 6), (0, 2)][..], 1)
         );
         assert_eq!(arrivals.due_at(), None);
+    }
+
+    #[test]
+    fn what_a_report_without_holes_has_told_is_forgotten_but_for_the_newest() {
+        let mut arrivals = received(&[0, 1, 2]);
+        let now = Instant::from_millis(5);
+        assert_eq!(arrivals.report(now, PathId(0)).unwrap().arrivals.len(), 3);
+        assert_eq!(arrivals.recent.len(), 1);
+        assert_eq!(arrivals.report(now, PathId(0)).unwrap().arrivals.len(), 1);
+        // With a hole, what came after it is told again when it fills.
+        let mut told = Vec::new();
+        for number in [4, 5, 3] {
+            arrivals.on_received(now, number, now, false);
+            told.push(arrivals.report(now, PathId(0)).unwrap().arrivals.len());
+        }
+        assert_eq!((told, arrivals.recent.len()), (vec![1, 1, 3], 1));
     }
 
     #[test]

@@ -22,15 +22,9 @@ impl Binding {
         self.paths.extend_from_slice(paths);
     }
 
-    /// The path of a packet by the session's rules: a repair goes away from its sources, and
-    /// everything else to the path that delivers it first.
+    /// The path of a packet by the session's rules.
     pub(super) fn by_rule(&self, now: Instant, packet: &PacketView) -> Option<PathId> {
-        match packet.kind {
-            PacketKind::Repair { window } => {
-                self.repairs.path_for(now, packet, window, &self.paths)
-            }
-            PacketKind::Source | PacketKind::Retransmission => fastest(packet, &self.paths),
-        }
+        self.repairs.path_by_rule(now, packet, &self.paths)
     }
 
     /// Packet `index` of the queue goes to `paths`.
@@ -41,18 +35,39 @@ impl Binding {
         paths: PathSet,
         out: &mut Vec<Assignment>,
     ) {
-        if let Some(first) = paths.iter().next() {
-            self.repairs.on_bound(packet, first);
+        self.repairs.note(packet, paths, &mut self.paths);
+        out.push(Assignment { index, paths });
+    }
+}
+
+impl RepairPlacement {
+    /// The path of a packet by the session's rules: a repair goes away from its sources, and
+    /// everything else to the path that delivers it first.
+    pub(super) fn path_by_rule(
+        &self,
+        now: Instant,
+        packet: &PacketView,
+        paths: &[PathView],
+    ) -> Option<PathId> {
+        match packet.kind {
+            PacketKind::Repair { window } => self.path_for(now, packet, window, paths),
+            PacketKind::Source | PacketKind::Retransmission => fastest(packet, paths),
+        }
+    }
+
+    /// A packet has been bound to `bound_to`, some of `paths`, where it counts from now on.
+    pub(super) fn note(&mut self, packet: &PacketView, bound_to: PathSet, paths: &mut [PathView]) {
+        if let Some(first) = bound_to.iter().next() {
+            self.on_bound(packet, first);
         }
         let bytes = u64::from(packet.bytes);
-        for id in paths.iter() {
-            let path = &mut self.paths[id.index()];
+        for id in bound_to.iter() {
+            let path = &mut paths[id.index()];
             path.queued_bytes += bytes;
             if packet.kind == PacketKind::Retransmission {
                 path.queued_retransmission_bytes += bytes;
             }
             path.sendable_bytes = path.sendable_bytes.saturating_sub(bytes);
         }
-        out.push(Assignment { index, paths });
     }
 }

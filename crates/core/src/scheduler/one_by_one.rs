@@ -4,8 +4,9 @@ use core::fmt::Debug;
 
 use anabranch_units::{Duration, Instant};
 
-use super::binding::Binding;
-use super::{Assignment, PacketKind, PacketView, Scheduler, SchedulerEvent, SendQueue};
+use super::{
+    Assignment, PacketKind, PacketView, RepairPlacement, Scheduler, SchedulerEvent, SendQueue,
+};
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::session_view::SessionView;
 
@@ -62,7 +63,9 @@ pub fn retransmission_cost(path: &PathView, bytes: u64) -> Duration {
 #[derive(Debug)]
 pub struct OneByOne<C> {
     choice: C,
-    binding: Binding,
+    repairs: RepairPlacement,
+    /// The paths as they are with what the present call has bound.
+    paths: Vec<PathView>,
 }
 
 impl<C: PathChoice> OneByOne<C> {
@@ -70,7 +73,32 @@ impl<C: PathChoice> OneByOne<C> {
     pub fn new(choice: C) -> Self {
         OneByOne {
             choice,
-            binding: Binding::default(),
+            repairs: RepairPlacement::default(),
+            paths: Vec::new(),
+        }
+    }
+
+    /// Binds what waits to `paths`, in which it counts then.
+    fn bind(
+        &mut self,
+        now: Instant,
+        queue: &SendQueue<'_>,
+        paths: &mut [PathView],
+        out: &mut Vec<Assignment>,
+    ) {
+        for (index, packet) in queue.iter() {
+            let chosen = match packet.kind {
+                PacketKind::Source => self.choice.choose(now, packet, paths),
+                _ => self.repairs.path_by_rule(now, packet, paths),
+            };
+            if let Some(id) = chosen {
+                let bound_to = PathSet::only(id);
+                self.repairs.note(packet, bound_to, paths);
+                out.push(Assignment {
+                    index,
+                    paths: bound_to,
+                });
+            }
         }
     }
 }
@@ -84,14 +112,15 @@ impl<C: PathChoice> Scheduler for OneByOne<C> {
         paths: &[PathView],
         out: &mut Vec<Assignment>,
     ) {
-        self.binding.begin(paths);
-        for (index, packet) in queue.iter() {
-            let chosen = match packet.kind {
-                PacketKind::Source => self.choice.choose(now, packet, &self.binding.paths),
-                _ => self.binding.by_rule(now, packet),
-            };
-            if let Some(id) = chosen {
-                self.binding.bind(index, packet, PathSet::only(id), out);
+        match paths {
+            // Of a single path no list is kept: one on the stack is in the cache.
+            [only] => self.bind(now, queue, &mut [*only], out),
+            _ => {
+                let mut views = core::mem::take(&mut self.paths);
+                views.clear();
+                views.extend_from_slice(paths);
+                self.bind(now, queue, &mut views, out);
+                self.paths = views;
             }
         }
     }

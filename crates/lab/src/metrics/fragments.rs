@@ -9,10 +9,12 @@ use anabranch_units::{Duration, Instant};
 /// A flow's packets of frames that have been captured and whose outcome is not known.
 #[derive(Clone, Debug)]
 pub(super) struct FragmentTrails {
-    /// In order and without gaps, as frames are numbered.
+    /// First those that are followed, in order and without gaps, as frames are numbered; then what
+    /// others have left, for those to come.
     frames: VecDeque<FrameTrail>,
-    /// What frames that are over have left, for those to come.
-    spare: Vec<Vec<Trail>>,
+    followed_count: usize,
+    /// Of the first frame.
+    first_index: u64,
     /// The one farthest in the media of those that have arrived.
     farthest: Option<FragmentId>,
     /// Whether there are paths to switch between.
@@ -20,18 +22,30 @@ pub(super) struct FragmentTrails {
     last_path: Option<PathId>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct FrameTrail {
-    index: u64,
     captured_at: Instant,
     /// Grows with what is seen of them.
     fragments: Vec<Trail>,
 }
 
+/// How far a packet is.
 #[derive(Clone, Copy, Debug, Default)]
-struct Trail {
-    is_sent: bool,
-    arrived_at: Option<Instant>,
+enum Trail {
+    #[default]
+    Unseen,
+    /// Noted only where there are paths to switch between.
+    Sent,
+    Arrived(Instant),
+}
+
+impl Trail {
+    fn arrived_at(self) -> Option<Instant> {
+        match self {
+            Trail::Unseen | Trail::Sent => None,
+            Trail::Arrived(at) => Some(at),
+        }
+    }
 }
 
 /// The first copy of a packet of media has arrived.
@@ -50,7 +64,8 @@ impl FragmentTrails {
     pub(super) fn new(path_count: usize) -> Self {
         FragmentTrails {
             frames: VecDeque::new(),
-            spare: Vec::new(),
+            followed_count: 0,
+            first_index: 0,
             farthest: None,
             has_paths: path_count > 1,
             last_path: None,
@@ -58,23 +73,25 @@ impl FragmentTrails {
     }
 
     pub(super) fn on_captured(&mut self, frame: &FrameEvent) {
-        let last = self.frames.back();
-        debug_assert!(last.is_none_or(|last| last.index + 1 == frame.index));
-        self.frames.push_back(FrameTrail {
-            index: frame.index,
-            captured_at: frame.captured_at,
-            fragments: self.spare.pop().unwrap_or_default(),
-        });
+        let expected = self.first_index + self.followed_count as u64;
+        debug_assert!(self.followed_count == 0 || frame.index == expected);
+        if self.followed_count == 0 {
+            self.first_index = frame.index;
+        }
+        if self.followed_count == self.frames.len() {
+            self.frames.push_back(FrameTrail::default());
+        }
+        self.frames[self.followed_count].captured_at = frame.captured_at;
+        self.followed_count += 1;
     }
 
     /// The outcome of the oldest frame is known: its packets count no more.
     pub(super) fn on_outcome(&mut self, frame: &FrameEvent) {
-        while let Some(oldest) = self.frames.front_mut()
-            && oldest.index <= frame.index
-        {
-            oldest.fragments.clear();
-            self.spare.push(std::mem::take(&mut oldest.fragments));
-            self.frames.pop_front();
+        while self.followed_count > 0 && self.first_index <= frame.index {
+            self.frames[0].fragments.clear();
+            self.frames.rotate_left(1);
+            self.first_index += 1;
+            self.followed_count -= 1;
         }
     }
 
@@ -86,9 +103,11 @@ impl FragmentTrails {
         let Some(frame) = self.frame(id) else {
             return false;
         };
-        if std::mem::replace(&mut frame.trail(id).is_sent, true) {
+        let trail = frame.trail(id);
+        let Trail::Unseen = trail else {
             return false;
-        }
+        };
+        *trail = Trail::Sent;
         let last = self.last_path.replace(path);
         last.is_some_and(|last| last != path)
     }
@@ -96,13 +115,14 @@ impl FragmentTrails {
     /// A packet arrives; `None`: another copy has, or its frame's outcome is known.
     pub(super) fn on_arrived(&mut self, now: Instant, id: FragmentId) -> Option<FragmentArrival> {
         let frame = self.frame(id)?;
-        if frame.trail(id).arrived_at.replace(now).is_some() {
+        let trail = frame.trail(id);
+        if let Trail::Arrived(_) = std::mem::replace(trail, Trail::Arrived(now)) {
             return None;
         }
         let index = usize::from(id.fragment);
         let gap = |neighbour: Option<usize>| {
             let neighbour = frame.fragments.get(neighbour?)?;
-            Some(now - neighbour.arrived_at?)
+            Some(now - neighbour.arrived_at()?)
         };
         let gaps = [gap(index.checked_sub(1)), gap(Some(index + 1))];
         let took = now.saturating_since(frame.captured_at);
@@ -116,9 +136,9 @@ impl FragmentTrails {
     }
 
     fn frame(&mut self, id: FragmentId) -> Option<&mut FrameTrail> {
-        let first = self.frames.front()?.index;
-        let ahead = u64::from(id.frame).checked_sub(first)?;
-        self.frames.get_mut(usize::try_from(ahead).ok()?)
+        let ahead = u64::from(id.frame).checked_sub(self.first_index)?;
+        let mut followed = self.frames.range_mut(..self.followed_count);
+        followed.nth(usize::try_from(ahead).ok()?)
     }
 }
 

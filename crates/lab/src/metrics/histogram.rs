@@ -1,21 +1,22 @@
 //! Percentiles of any number of samples in bounded memory.
 
-use std::collections::VecDeque;
-
 use anabranch_units::Duration;
 
 /// Counts of samples in bins of equal width on a logarithmic scale with linear steps: below 256 a
 /// bin holds one integer, above it 1/128 of a power of two. A percentile is thus exact below 256
 /// and within 0.4 % above it; mean, least and largest are exact. Samples are integers of any unit;
 /// spans count in nanoseconds.
-#[derive(Clone, Debug, Default)]
+///
+/// A thousand flows have thousands of these, which the processor's caches should hold: each is one
+/// line of the cache, and a line of bins where samples fall.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
 pub struct Histogram {
-    /// From the bin of the least sample to that of the largest: at most 7,424 bins. A thousand
-    /// flows have a thousand of these, which the processor's caches should hold.
-    bins: VecDeque<u64>,
-    first_bin: usize,
-    count: u64,
+    /// From the bin of the least sample to that of the largest: at most 7,424 bins.
+    bins: Vec<u64>,
+    first_bin: u32,
     sum: u128,
+    /// [`u64::MAX`] without samples.
     min: u64,
     max: u64,
 }
@@ -37,32 +38,49 @@ fn value_of(bin: usize) -> u64 {
     low + ((1 << shift) - 1) / 2
 }
 
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram {
+            bins: Vec::new(),
+            first_bin: 0,
+            sum: 0,
+            min: u64::MAX,
+            max: 0,
+        }
+    }
+}
+
 impl Histogram {
     /// Takes a sample in.
     #[inline]
     pub fn record(&mut self, sample: u64) {
         *self.bin(bin_of(sample)) += 1;
-        self.min = if self.count == 0 {
-            sample
-        } else {
-            self.min.min(sample)
-        };
+        self.min = self.min.min(sample);
         self.max = self.max.max(sample);
-        self.count += 1;
         self.sum += u128::from(sample);
     }
 
     /// The count of a bin.
     #[inline]
     fn bin(&mut self, bin: usize) -> &mut u64 {
+        // A bin before the first one wraps around to beyond the last.
+        let index = bin.wrapping_sub(self.first_bin as usize);
+        if index < self.bins.len() {
+            return &mut self.bins[index];
+        }
+        self.new_bin(bin)
+    }
+
+    /// The count of a bin outside those that there are.
+    #[cold]
+    fn new_bin(&mut self, bin: usize) -> &mut u64 {
         if self.bins.is_empty() {
-            self.first_bin = bin;
+            self.first_bin = bin as u32;
         }
-        while bin < self.first_bin {
-            self.bins.push_front(0);
-            self.first_bin -= 1;
-        }
-        let index = bin - self.first_bin;
+        let more_before = (self.first_bin as usize).saturating_sub(bin);
+        self.bins.splice(..0, std::iter::repeat_n(0, more_before));
+        self.first_bin -= more_before as u32;
+        let index = bin - self.first_bin as usize;
         if index >= self.bins.len() {
             self.bins.resize(index + 1, 0);
         }
@@ -77,25 +95,17 @@ impl Histogram {
 
     /// Takes all samples of another in.
     pub fn merge(&mut self, other: &Histogram) {
-        if other.count == 0 {
-            return;
-        }
         for (index, more) in other.bins.iter().enumerate().filter(|(_, more)| **more > 0) {
-            *self.bin(other.first_bin + index) += more;
+            *self.bin(other.first_bin as usize + index) += more;
         }
-        self.min = if self.count == 0 {
-            other.min
-        } else {
-            self.min.min(other.min)
-        };
+        self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
-        self.count += other.count;
         self.sum += other.sum;
     }
 
-    /// How many samples there are.
+    /// How many samples there are, summed up when it is asked for.
     pub fn count(&self) -> u64 {
-        self.count
+        self.bins.iter().sum()
     }
 
     /// The largest sample; zero without any.
@@ -105,19 +115,20 @@ impl Histogram {
 
     /// The exact mean; `None` without samples.
     pub fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+        let count = self.count();
+        (count > 0).then(|| self.sum as f64 / count as f64)
     }
 
     /// The sample of rank ⌈`percent`/100 · n⌉, from 1 (nearest rank), up to the width of its bin;
     /// `None` without samples.
     pub fn percentile(&self, percent: f64) -> Option<u64> {
-        let rank = (percent / 100.0 * self.count as f64).ceil().max(1.0) as u64;
+        let rank = (percent / 100.0 * self.count() as f64).ceil().max(1.0) as u64;
         let mut passed = 0;
         let bin = self.bins.iter().position(|bin| {
             passed += bin;
             passed >= rank
         })?;
-        Some(value_of(self.first_bin + bin).clamp(self.min, self.max))
+        Some(value_of(self.first_bin as usize + bin).clamp(self.min, self.max))
     }
 }
 

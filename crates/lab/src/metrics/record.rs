@@ -11,14 +11,16 @@ use super::statistics::{
 };
 use super::variation::Variation;
 
+/// The fields lie in memory as they are declared: what packets and frames change comes first.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(super) struct FlowRecord {
-    pub(super) paths: Vec<PathRecord>,
-    pub(super) rates: Variation,
     pub(super) frames: FrameRecord,
-    pub(super) stream: StreamRecord,
+    pub(super) paths: Vec<PathRecord>,
     pub(super) fragments: FragmentRecord,
     pub(super) viewer: ViewerRecord,
+    pub(super) rates: Variation,
+    pub(super) stream: StreamRecord,
 }
 
 /// Of the first copies of packets of media; costs are counted by path.
@@ -51,19 +53,22 @@ pub(super) struct StreamRecord {
     pub(super) transfers: Histogram,
 }
 
+/// The fields lie in memory as they are declared: what every packet changes is two lines of the
+/// cache.
 #[derive(Clone, Debug, Default)]
+#[repr(C, align(64))]
 pub(super) struct PathRecord {
     pub(super) sent_packets: u64,
     pub(super) sent_bytes: u64,
+    pub(super) dropped_packets: u64,
     /// Of the other direction.
     pub(super) feedback_bytes: u64,
     pub(super) delivered_packets: u64,
     pub(super) delivered_bytes: u64,
-    pub(super) dropped_packets: u64,
-    pub(super) delays: Histogram,
     /// First copies of packets of media that arrived, and the sum of their times since capture.
     pub(super) fragments: u64,
     pub(super) fragment_times: Duration,
+    pub(super) delays: Histogram,
     pub(super) baseline: PathCounters,
     /// What the sender counted while the window was open.
     pub(super) retransmitted_packets: u64,
@@ -75,29 +80,43 @@ pub(super) struct PathRecord {
     pub(super) tracked_bytes: u64,
 }
 
+/// The fields lie in memory as they are declared: first what is counted of frames that come.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(super) struct FrameRecord {
+    pub(super) complete: u64,
+    pub(super) complete_bytes: u64,
+    pub(super) decodable: u64,
+    pub(super) on_time: u64,
+    pub(super) shown_at: Option<Instant>,
+    pub(super) longest_gap: Option<Duration>,
+    /// Of complete frames.
+    pub(super) delays: Histogram,
+    /// The same over the fastest path's propagation delay, of frames that are judged.
+    pub(super) excesses: Histogram,
     pub(super) captured: u64,
     pub(super) captured_bytes: u64,
-    pub(super) decodable: u64,
-    pub(super) complete: u64,
-    pub(super) late: u64,
-    pub(super) dropped: u64,
-    pub(super) abandoned: u64,
-    pub(super) complete_bytes: u64,
     pub(super) judged: u64,
-    pub(super) on_time: u64,
-    pub(super) delays: Histogram,
-    pub(super) delays_with_dropped: Histogram,
-    /// Over the fastest path's propagation delay.
-    pub(super) excesses: Histogram,
-    /// The same of all frames judged, those given up with the deadline at least.
-    pub(super) excesses_of_all: Histogram,
+    pub(super) late: u64,
+    /// Apart, as they are few.
+    pub(super) exceptions: Box<ExceptionalFrames>,
     /// What the receiver had counted when the window opened.
     pub(super) recovered_baseline: u64,
     pub(super) recovered_fragments: u64,
-    pub(super) shown_at: Option<Instant>,
-    pub(super) longest_gap: Option<Duration>,
+}
+
+/// Frames that do not come, or come when it is too late to judge. What counts all frames is made
+/// of these and of the usual ones, each of which is so counted once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ExceptionalFrames {
+    pub(super) dropped: u64,
+    pub(super) abandoned: u64,
+    /// Of those that the receiver gave up, until it did.
+    pub(super) dropped_delays: Histogram,
+    /// Of complete ones that are not judged, over the fastest path's propagation delay.
+    pub(super) unjudged_excesses: Histogram,
+    /// Of those that are judged and not complete, by the deadline at least.
+    pub(super) failed_excesses: Histogram,
 }
 
 #[derive(Debug, Default)]
@@ -197,16 +216,13 @@ impl FrameRecord {
         self.decodable += other.decodable;
         self.complete += other.complete;
         self.late += other.late;
-        self.dropped += other.dropped;
-        self.abandoned += other.abandoned;
         self.complete_bytes += other.complete_bytes;
         self.judged += other.judged;
         self.on_time += other.on_time;
         self.recovered_fragments += other.recovered_fragments;
         self.delays.merge(&other.delays);
-        self.delays_with_dropped.merge(&other.delays_with_dropped);
         self.excesses.merge(&other.excesses);
-        self.excesses_of_all.merge(&other.excesses_of_all);
+        self.exceptions.merge(&other.exceptions);
         self.longest_gap = self.longest_gap.max(other.longest_gap);
     }
 
@@ -215,18 +231,35 @@ impl FrameRecord {
             captured: self.captured,
             complete: self.complete,
             late: self.late,
-            dropped: self.dropped,
-            abandoned: self.abandoned,
+            dropped: self.exceptions.dropped,
+            abandoned: self.exceptions.abandoned,
             fragments_recovered: self.recovered_fragments,
             on_time_ratio: ratio(self.on_time, self.judged),
             delay_ms: Distribution::of(&self.delays),
-            delay_with_dropped_ms: Distribution::of(&self.delays_with_dropped),
-            delay_excess_ms: Distribution::of(&self.excesses),
-            delay_excess_of_all_ms: Distribution::of(&self.excesses_of_all),
-            decodable_ratio: ratio(self.decodable, self.complete + self.dropped),
+            delay_with_dropped_ms: of_both(&self.delays, &self.exceptions.dropped_delays),
+            delay_excess_ms: of_both(&self.excesses, &self.exceptions.unjudged_excesses),
+            delay_excess_of_all_ms: of_both(&self.excesses, &self.exceptions.failed_excesses),
+            decodable_ratio: ratio(self.decodable, self.complete + self.exceptions.dropped),
             longest_gap_ms: self.longest_gap.map(Duration::as_millis_f64),
         }
     }
+}
+
+impl ExceptionalFrames {
+    fn merge(&mut self, other: &ExceptionalFrames) {
+        self.dropped += other.dropped;
+        self.abandoned += other.abandoned;
+        self.dropped_delays.merge(&other.dropped_delays);
+        self.unjudged_excesses.merge(&other.unjudged_excesses);
+        self.failed_excesses.merge(&other.failed_excesses);
+    }
+}
+
+/// Of the samples of both together.
+fn of_both(one: &Histogram, other: &Histogram) -> Option<Distribution> {
+    let mut both = one.clone();
+    both.merge(other);
+    Distribution::of(&both)
 }
 
 impl FragmentRecord {

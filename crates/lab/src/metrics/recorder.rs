@@ -29,15 +29,18 @@ pub(crate) struct Recorder<'a> {
 
 /// What is followed of a flow over the whole run.
 #[derive(Debug)]
+#[repr(C, align(64))]
 struct Watch {
     series: RateSeries,
     /// Bytes delivered since the last full second.
     second_bytes: u64,
+    /// From a frame's capture until its sender gives it up, of a flow of media.
+    deadline: Duration,
+    /// The least propagation delay of its paths.
+    base_delay: Duration,
     trails: FragmentTrails,
     /// Of a flow of media.
     viewer: Option<Viewer>,
-    /// The least propagation delay of its paths.
-    base_delay: Duration,
 }
 
 impl Watch {
@@ -47,9 +50,11 @@ impl Watch {
             let links = route.forward.iter().map(|link| &scenario.links[*link]);
             links.map(|link| least_delay(&link.config)).sum()
         });
+        let media = flow.media().map(|media| &media.config.media);
         Watch {
             series: RateSeries::default(),
             second_bytes: 0,
+            deadline: media.map_or(Duration::ZERO, |media| media.deadline),
             trails: FragmentTrails::new(flow.paths.len()),
             viewer: flow.media().map(|media| Viewer::new(flow, media)),
             base_delay: delays.min().unwrap_or(Duration::ZERO),
@@ -162,15 +167,15 @@ impl<'a> Recorder<'a> {
     /// Frames of whose fate nobody has told are not complete.
     fn count_frames_without_outcome(&mut self) {
         for (flow, (watch, spec)) in self.watches.iter().zip(&self.scenario.flows).enumerate() {
-            let Some(media) = spec.media() else {
+            if spec.media().is_none() {
                 continue;
-            };
-            let deadline = media.config.media.deadline;
-            let excess = deadline.saturating_sub(watch.base_delay);
+            }
+            let excess = watch.deadline.saturating_sub(watch.base_delay);
             for record in &mut self.windows {
                 let frames = &mut record.flows[flow].frames;
-                for _ in frames.excesses_of_all.count()..frames.judged {
-                    frames.excesses_of_all.record_span(excess);
+                let failed = &mut frames.exceptions.failed_excesses;
+                for _ in frames.excesses.count() + failed.count()..frames.judged {
+                    failed.record_span(excess);
                 }
             }
         }
@@ -298,11 +303,9 @@ impl Observer for Recorder<'_> {
 
     fn on_frame_captured(&mut self, frame: &FrameEvent) {
         let end = Instant::ZERO + self.scenario.duration;
-        let Some(media) = self.scenario.flows[frame.flow.index()].media() else {
-            return;
-        };
-        let has_time = frame.captured_at + media.config.media.deadline <= end;
-        self.watches[frame.flow.index()].trails.on_captured(frame);
+        let watch = &mut self.watches[frame.flow.index()];
+        let has_time = frame.captured_at + watch.deadline <= end;
+        watch.trails.on_captured(frame);
         for frames in self.frames_of(frame) {
             frames.captured += 1;
             frames.captured_bytes += u64::from(frame.size_bytes);
@@ -312,12 +315,9 @@ impl Observer for Recorder<'_> {
 
     fn on_frame_outcome(&mut self, now: Instant, frame: &FrameEvent, outcome: FrameOutcome) {
         let end = Instant::ZERO + self.scenario.duration;
-        let Some(media) = self.scenario.flows[frame.flow.index()].media() else {
-            return;
-        };
-        let deadline = media.config.media.deadline;
-        let has_time = frame.captured_at + deadline <= end;
         let watch = &mut self.watches[frame.flow.index()];
+        let deadline = watch.deadline;
+        let has_time = frame.captured_at + deadline <= end;
         watch.trails.on_outcome(frame);
         let viewer = watch.viewer.as_mut();
         let display = viewer.and_then(|viewer| viewer.on_outcome(now, frame, outcome));
@@ -326,31 +326,29 @@ impl Observer for Recorder<'_> {
             FrameOutcome::Complete { completed_at } => Some(completed_at),
             FrameOutcome::Incomplete | FrameOutcome::Missing => None,
         };
+        let delay = completed_at.unwrap_or(now) - frame.captured_at;
         for frames in self.frames_of(frame) {
-            let over_at = completed_at.unwrap_or(now);
-            let delay = over_at - frame.captured_at;
-            frames.delays_with_dropped.record_span(delay);
-            if has_time {
-                let delay = match completed_at {
-                    Some(_) => delay,
-                    None => delay.max(deadline),
-                };
-                let excess = delay.saturating_sub(base_delay);
-                frames.excesses_of_all.record_span(excess);
+            let exceptions = &mut frames.exceptions;
+            if completed_at.is_none() {
+                exceptions.dropped += 1;
+                exceptions.dropped_delays.record_span(delay);
+                if has_time {
+                    let excess = delay.max(deadline).saturating_sub(base_delay);
+                    exceptions.failed_excesses.record_span(excess);
+                }
+                continue;
             }
-            if completed_at.is_some() {
-                frames.complete += 1;
-                frames.complete_bytes += u64::from(frame.size_bytes);
-                frames.delays.record_span(delay);
-                frames
-                    .excesses
-                    .record_span(delay.saturating_sub(base_delay));
-                frames.decodable += u64::from(display.is_some());
-                frames.late += u64::from(delay > deadline);
-                frames.on_time += u64::from(has_time && delay <= deadline);
-            } else {
-                frames.dropped += 1;
-            }
+            let excesses = match has_time {
+                true => &mut frames.excesses,
+                false => &mut exceptions.unjudged_excesses,
+            };
+            excesses.record_span(delay.saturating_sub(base_delay));
+            frames.delays.record_span(delay);
+            frames.complete += 1;
+            frames.complete_bytes += u64::from(frame.size_bytes);
+            frames.decodable += u64::from(display.is_some());
+            frames.late += u64::from(delay > deadline);
+            frames.on_time += u64::from(has_time && delay <= deadline);
         }
         if let Some(display) = display {
             self.show(now, frame.flow);
@@ -360,7 +358,7 @@ impl Observer for Recorder<'_> {
 
     fn on_frame_abandoned(&mut self, _now: Instant, flow: FlowId) {
         let open = self.windows.iter_mut().filter(|record| record.is_open);
-        open.for_each(|record| record.flows[flow.index()].frames.abandoned += 1);
+        open.for_each(|record| record.flows[flow.index()].frames.exceptions.abandoned += 1);
     }
 
     fn on_stream_delivered(&mut self, _now: Instant, flow: FlowId, bytes: u64) {

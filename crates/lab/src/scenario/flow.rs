@@ -10,6 +10,7 @@ mod short;
 mod source;
 mod stream;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anabranch_core::{Config, PathId};
@@ -215,8 +216,9 @@ pub(super) fn flows(
         };
         flows.extend(copies(element, defaults, default_name, routes, folder)?);
     }
-    for (index, flow) in flows.iter().enumerate() {
-        if flows[..index].iter().any(|other| other.name == flow.name) {
+    let mut names = BTreeSet::new();
+    for flow in &flows {
+        if !names.insert(&flow.name) {
             return Err(node.mistake(format!("two flows are called {:?}", flow.name)));
         }
     }

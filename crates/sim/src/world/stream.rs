@@ -1,5 +1,7 @@
 //! Flows of streams: the applications at both ends.
 
+use std::sync::Arc;
+
 use anabranch_core::{Config, Endpoint};
 use anabranch_units::{Instant, Seed};
 
@@ -13,7 +15,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 impl Work {
     /// The work of an application between ends of these set-ups.
-    pub(super) fn new(application: Application, configs: [Config; 2], seed: Seed) -> Work {
+    pub(super) fn new(application: Application, configs: [Arc<Config>; 2], seed: Seed) -> Work {
         match application {
             Application::Media(source) => Work::Frames(source),
             Application::Greedy => Work::Bytes(u64::MAX),
@@ -107,6 +109,6 @@ impl<O: Observer> Turn<'_, O> {
     }
 }
 
-fn new_endpoint(config: &Config, seed: Seed, now: Instant) -> Endpoint {
+fn new_endpoint(config: &Arc<Config>, seed: Seed, now: Instant) -> Endpoint {
     Endpoint::new(config.clone(), seed, now).expect("the flow was made with this set-up")
 }

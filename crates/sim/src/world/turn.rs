@@ -80,7 +80,7 @@ impl<O: Observer> Turn<'_, O> {
 
     fn start(&mut self, side: Side) {
         let now = self.now;
-        self.flow.start_at[side as usize] = None;
+        self.flow.end(side).start_at = None;
         if side == Side::Sender {
             self.flow.stop_at = self.flow.stop.map(|stop| stop.max(now));
             let first_at = match &mut self.flow.source {
@@ -96,7 +96,7 @@ impl<O: Observer> Turn<'_, O> {
 
     /// An endpoint reads the first datagram of its inbox.
     fn take_arrival(&mut self, side: Side) {
-        let inbox = &mut self.flow.inboxes[side as usize];
+        let inbox = &mut self.flow.end(side).inbox;
         let Some(arrival) = inbox.pop_front() else {
             return;
         };

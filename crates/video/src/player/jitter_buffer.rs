@@ -56,8 +56,8 @@ pub(super) struct PlayoutDelay {
     buffer: JitterBuffer,
     /// When frames came and how long they took, oldest first.
     recent: VecDeque<(Instant, Duration)>,
-    /// How long they took, in ascending order.
-    sorted: Vec<Duration>,
+    /// How long the slowest of them took, in ascending order: some more of them than are late.
+    slowest: Vec<Duration>,
     delay: Duration,
     set_at: Option<Instant>,
 }
@@ -67,7 +67,7 @@ impl PlayoutDelay {
         PlayoutDelay {
             buffer,
             recent: VecDeque::new(),
-            sorted: Vec::new(),
+            slowest: Vec::new(),
             delay: match buffer {
                 JitterBuffer::Fixed(delay) => delay,
                 JitterBuffer::Off | JitterBuffer::Adaptive => Duration::ZERO,
@@ -91,18 +91,51 @@ impl PlayoutDelay {
             && now.saturating_since(came_at) > WINDOW
         {
             self.recent.pop_front();
-            let index = self.sorted.partition_point(|other| *other < old);
-            self.sorted.remove(index);
+            self.forget(old);
         }
+        self.remember(took);
         self.recent.push_back((now, took));
-        let index = self.sorted.partition_point(|other| *other < took);
-        self.sorted.insert(index, took);
-        let rank = (self.sorted.len() * PERCENT).div_ceil(100);
-        let target = self.sorted[rank - 1].clamp(MIN_DELAY, MAX_DELAY);
+        let target = self.percentile().clamp(MIN_DELAY, MAX_DELAY);
         let passed = now.saturating_since(self.set_at.unwrap_or(now));
         self.set_at = Some(now);
         let shrunk = self.delay.saturating_sub(passed / SHRINKING);
         self.delay = target.max(shrunk);
+    }
+
+    /// A frame that took so long counts no more.
+    fn forget(&mut self, took: Duration) {
+        let index = self.slowest.partition_point(|other| *other < took);
+        // Else it is faster than they, and not among them.
+        if self.slowest.get(index) == Some(&took) {
+            self.slowest.remove(index);
+        }
+    }
+
+    /// A frame that took so long counts from now on.
+    fn remember(&mut self, took: Duration) {
+        let index = self.slowest.partition_point(|other| *other <= took);
+        let are_all = self.slowest.len() == self.recent.len();
+        if index > 0 || are_all {
+            self.slowest.insert(index, took);
+        }
+    }
+
+    /// The time that [`PERCENT`] of the frames kept to.
+    fn percentile(&mut self) -> Duration {
+        let rank = (self.recent.len() * PERCENT).div_ceil(100);
+        let wanted = self.recent.len() - rank + 1;
+        // As many to spare, so that they seldom have to be looked for.
+        let kept = 2 * wanted;
+        if self.slowest.len() < wanted {
+            let mut all: Vec<Duration> = self.recent.iter().map(|(_, took)| *took).collect();
+            all.sort_unstable();
+            self.slowest.clear();
+            self.slowest
+                .extend_from_slice(&all[all.len().saturating_sub(kept)..]);
+        }
+        let excess = self.slowest.len().saturating_sub(kept);
+        self.slowest.drain(..excess);
+        self.slowest[self.slowest.len() - wanted]
     }
 }
 
@@ -126,6 +159,27 @@ mod tests {
         let mut buffer = PlayoutDelay::new(JitterBuffer::Adaptive);
         let hundred: Vec<u64> = (1..=100).map(|frame| 100 + frame).collect();
         assert_eq!(feed(&mut buffer, 0, &hundred), 195.0);
+    }
+
+    #[test]
+    fn the_slowest_give_the_percentile_of_all() {
+        let mut buffer = PlayoutDelay::new(JitterBuffer::Adaptive);
+        for index in 0..4_000_u64 {
+            // Rising, falling, at random and with equals.
+            let took = match index / 1_000 {
+                0 => index,
+                1 => 2_000 - index,
+                2 => index * 7_919 % 211,
+                _ => index % 3,
+            };
+            let now = Instant::ZERO + FRAME * index;
+            buffer.on_frame(now, Duration::from_millis(took));
+            let mut all: Vec<Duration> = buffer.recent.iter().map(|(_, took)| *took).collect();
+            all.sort();
+            let rank = (all.len() * PERCENT).div_ceil(100);
+            assert_eq!(buffer.percentile(), all[rank - 1]);
+            assert!(buffer.slowest.len() <= 26 && buffer.recent.len() <= 251);
+        }
     }
 
     #[test]
