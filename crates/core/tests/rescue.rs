@@ -13,10 +13,10 @@ fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-fn config(source: SourceLimits) -> Config {
+fn config(source: SourceLimits, deadline: Duration) -> Config {
     Config {
         media: MediaConfig {
-            deadline: DEADLINE,
+            deadline,
             source,
             ..MediaConfig::default()
         },
@@ -25,10 +25,11 @@ fn config(source: SourceLimits) -> Config {
 }
 
 fn adaptive() -> Config {
-    config(SourceLimits::Adaptive {
+    let source = SourceLimits::Adaptive {
         min: DataRate::from_kilobits_per_second(300),
         max: DataRate::from_megabits_per_second(3),
-    })
+    };
+    config(source, DEADLINE)
 }
 
 /// The longest time without a frame from `from` on.
@@ -69,8 +70,9 @@ fn no_copies_are_made_while_paths_are_as_they_were() {
 
 #[test]
 fn what_waits_for_a_slow_path_is_bound_anew_when_the_other_has_become_faster() {
+    let deadline = Duration::from_secs(1);
     let mut network = Network::new(
-        config(SourceLimits::Fixed),
+        config(SourceLimits::Fixed, deadline),
         vec![TestPath::new(1, 30), TestPath::new(1, 30)],
     );
     let stream = |network: &mut Network, until| {
@@ -83,13 +85,11 @@ fn what_waits_for_a_slow_path_is_bound_anew_when_the_other_has_become_faster() {
     stream(&mut network, at(6_000));
     network.paths[0].rate = DataRate::from_megabits_per_second(4);
     stream(&mut network, at(8_000));
-    // In the order of capture, but for what the two paths' delays do.
-    let mut newest = Instant::ZERO;
-    let mut overtaken = Duration::ZERO;
-    for (_, frame) in network.received.iter().filter(|(at_, _)| *at_ > at(6_600)) {
-        newest = newest.max(frame.captured_at);
-        overtaken = overtaken.max(newest - frame.captured_at);
-    }
-    assert!(overtaken < DEADLINE / 4, "{overtaken:?}");
-    assert!(network.received.iter().any(|(at_, _)| *at_ > at(7_900)));
+    // Of the 867 captured since 5.4 s, the queues' length before, 819 arrive if each stays where it
+    // was bound.
+    let captured = network.received.iter().map(|(_, frame)| frame.captured_at);
+    let arrived = captured
+        .filter(|captured_at| *captured_at > at(5_400))
+        .count();
+    assert!(arrived >= 840, "{arrived}");
 }
