@@ -7,6 +7,7 @@
 mod fec;
 mod last_try;
 mod receive;
+mod rescue;
 mod standby;
 mod stream;
 mod timeout;

@@ -2,6 +2,7 @@
 
 mod bound;
 mod fates;
+mod forecast;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
@@ -19,6 +20,7 @@ use crate::session_view::SessionView;
 use crate::wire;
 use bound::Bound;
 use fates::Fates;
+use forecast::Outflow;
 
 /// What is sent for the first time has to arrive before its deadline by its lifetime over this.
 pub(crate) const SPARE_LIFETIME: u64 = 16;
@@ -82,6 +84,9 @@ pub(crate) struct Path {
     /// When the peer last made a report on this path, by its clock.
     pub(crate) last_reported_at: Instant,
     loss_ratio: f64,
+    outflow: Outflow,
+    /// The bandwidth when packets were bound anew last, or bound to the empty queue.
+    noted_rate: DataRate,
     /// How media is lost here: for forward error correction from the start, else from the first
     /// loss on.
     fates: Option<Box<Fates>>,
@@ -221,6 +226,8 @@ impl Path {
             last_heard_at: now,
             last_sent_at: now,
             loss_ratio: 0.0,
+            outflow: Outflow::new(now),
+            noted_rate: DataRate::ZERO,
             fates: has_fec.then(Box::default),
             is_stream,
             counters: PathCounters::default(),
@@ -338,6 +345,9 @@ impl Path {
         if !self.has_bound() && !was_waited_for {
             self.leave_idleness(now);
         }
+        if !self.has_bound() {
+            self.note_rate();
+        }
         self.bound.push(packet);
     }
 
@@ -354,6 +364,17 @@ impl Path {
     /// Takes all bound packets back.
     pub(crate) fn unbind_all(&mut self) -> impl Iterator<Item = PacketView> + '_ {
         self.bound.drain()
+    }
+
+    /// The bound packets that are sent for the first time, and repairs, in the order in which they
+    /// leave.
+    pub(crate) fn bound_sources(&self) -> impl Iterator<Item = &PacketView> {
+        self.bound.sources()
+    }
+
+    /// Takes them back.
+    pub(crate) fn unbind_sources(&mut self) -> Vec<PacketView> {
+        self.bound.take_sources()
     }
 
     /// Whether a copy of this fragment waits here.
@@ -465,6 +486,11 @@ impl Path {
             self.schedule.on_acked(packet.sent.packet_number);
         }
         self.count_losses(digest);
+        let acked = digest
+            .acked
+            .iter()
+            .map(|packet| u64::from(packet.sent.bytes));
+        self.outflow.add(now, acked.sum());
         if let Some(fates) = &mut self.fates {
             fates.on_digest(now, digest);
         } else if !self.is_stream && !digest.lost.is_empty() {

@@ -38,3 +38,42 @@ fn rows_keep_their_bars() {
         assert_eq!(is_met, !UNMET.contains(&name), "{name}: {broken:?}");
     }
 }
+
+/// What of row 6b's packets the two paths carry in time if each takes the oldest that it can bring
+/// in time, with every capacity known and no moment unused.
+#[test]
+fn the_bar_of_row_6b_is_what_the_capacities_allow() {
+    const BUDGET: f64 = 1.03;
+    let packet_bits = (1_316.0 + 66.0) * 8.0;
+    let captured: Vec<f64> = (0..22_796)
+        .map(|index| f64::from(index) * 1_316.0 * 8.0 / 4e6)
+        .collect();
+    let fast = |at: f64| if (20.0..35.0).contains(&at) { 1e6 } else { 4e6 };
+    let slow = |_: f64| 2e6;
+    let paths: [(f64, &dyn Fn(f64) -> f64); 2] = [(0.03, &fast), (0.07, &slow)];
+    let mut slots: Vec<(f64, f64)> = Vec::new();
+    for (delay, rate) in paths {
+        let mut at = 0.0;
+        while at < 60.0 {
+            let leaves_at = at + packet_bits / rate(at);
+            slots.push((at, leaves_at + delay));
+            at = leaves_at;
+        }
+    }
+    slots.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let mut waiting: Vec<f64> = Vec::new();
+    let (mut next, mut in_time) = (0, 0);
+    for (begins_at, arrives_at) in slots {
+        while captured.get(next).is_some_and(|at| *at <= begins_at) {
+            waiting.push(captured[next]);
+            next += 1;
+        }
+        waiting.retain(|at| at + BUDGET >= begins_at);
+        if let Some(oldest) = waiting.iter().position(|at| at + BUDGET >= arrives_at) {
+            waiting.remove(oldest);
+            in_time += 1;
+        }
+    }
+    let share = f64::from(in_time) / captured.len() as f64;
+    assert!((0.944..0.946).contains(&share), "{share}");
+}

@@ -7,6 +7,7 @@
 
 mod delay_signal;
 mod min_rtt;
+mod need;
 mod overflow;
 mod probe_bw;
 mod probe_rtt;
@@ -32,11 +33,12 @@ use crate::session_view::SessionView;
 use delay_signal::DelaySignal;
 use min_rtt::MinRtt;
 use overflow::Overflow;
-use probe_bw::{GainCycle, Need};
+use probe_bw::GainCycle;
 use probe_rtt::{ProbeRtt, send_rate};
 use profile::{
     AfterSilence, AppLimitedSamples, BandwidthUpdate, MinRateFloor, Profile, Reports, Start,
 };
+use reports::Batches;
 
 /// The initial window, in bytes per round trip.
 const INITIAL_BYTES: u64 = 10 * 1_000;
@@ -49,12 +51,6 @@ const DELIVERED_AS_SENT: f64 = 0.95;
 /// A sender that has not run out for so many rounds, the bandwidth filter's, always has enough; and
 /// a path that has not queued for so many, more than a cycle of gains, is not full.
 const ROUNDS_TO_TELL: u64 = BANDWIDTH_WINDOW_ROUNDS;
-
-/// Media that waits for longer than this waits for the path, not for the pacer's turn.
-const LONG_BACKLOG: Duration = Duration::from_millis(60);
-
-/// A round-trip time so near the least one has met no queue.
-const NO_QUEUE: Duration = Duration::from_millis(1);
 
 /// The gains of ProbeBW: those of §4.1, or BBR's, which it means to improve on.
 pub(super) const CYCLE: ControllerOption = ControllerOption {
@@ -113,6 +109,7 @@ struct DelayBbr {
     /// The round in which a packet met a queue last.
     queued_round: u64,
     latest_rtt: Duration,
+    batches: Batches,
     /// Media that waits for the path.
     backlog_bytes: u64,
     /// How long after its capture it is worthless.
@@ -144,6 +141,7 @@ impl DelayBbr {
             spare_round: 0,
             queued_round: 0,
             latest_rtt: Duration::MAX,
+            batches: Batches::default(),
             backlog_bytes: 0,
             deadline: Duration::ZERO,
             is_silent: false,
@@ -179,7 +177,11 @@ impl DelayBbr {
         self.maybe_exit_startup_or_drain(now);
         let (need, estimate) = (self.probing_need(), self.bandwidth.max());
         let report_delay = self.report_delay();
+        let echo = self.echo(packet);
         if let Mode::ProbeBw(cycle) = &mut self.mode {
+            if let Some(echo) = echo {
+                cycle.on_rtt(now, echo, need, estimate);
+            }
             let probe_length = self.min_rtt.or_initial() * 2 + report_delay;
             cycle.advance(now, self.min_rtt.or_initial(), probe_length, need, estimate);
         }
@@ -223,7 +225,6 @@ impl DelayBbr {
             self.bandwidth.raise(rate);
         } else {
             self.bandwidth.on_round(Some(rate));
-            self.maybe_drop_to(rate, newest);
         }
         let is_limited_by_path =
             !sample.is_app_limited || self.profile.app_limited_samples == AppLimitedSamples::Count;
@@ -233,7 +234,7 @@ impl DelayBbr {
     }
 
     /// "The receive rate is far below the rate of sending though this has slowed down": capacity
-    /// has gone, and the window need not pass first.
+    /// has gone, and neither the window nor the round need pass first, which the queue makes long.
     fn maybe_drop_to(&mut self, rate: DataRate, newest: &AckedPacket) {
         let Mode::ProbeRtt(stay) = &self.mode else {
             return;
@@ -283,30 +284,6 @@ impl DelayBbr {
             cycle.on_probed(estimate, found);
             self.bandwidth.raise(found);
         }
-    }
-
-    /// Whether probing has to show something: padding is needed for that, media waits for long, or
-    /// waits though there is no queue or has been none for long, so that the path is not full. In
-    /// the forms that care.
-    fn probing_need(&self) -> Need {
-        let is_waiting = self.backlog_bytes > u64::from(self.config.max_packet_bytes);
-        let unfilled_since = self.app_limited_round.max(self.queued_round);
-        let is_unfilled = (self.has_no_queue() && is_waiting)
-            || self.rounds.count > unfilled_since + ROUNDS_TO_TELL;
-        let waits_for = |span| self.backlog_bytes > self.bandwidth.max().bytes_in(span);
-        if self.profile.app_limited_samples == AppLimitedSamples::Count {
-            Need::Usual
-        } else if waits_for(LONG_BACKLOG.max(self.deadline / 2)) {
-            Need::Urgent
-        } else if self.is_app_limited || waits_for(LONG_BACKLOG) || is_unfilled {
-            Need::Evident
-        } else {
-            Need::Usual
-        }
-    }
-
-    fn has_no_queue(&self) -> bool {
-        self.latest_rtt <= self.min_rtt.or_initial() + NO_QUEUE
     }
 
     fn is_draining_congestion(&self) -> bool {
@@ -422,7 +399,14 @@ impl DelayBbr {
             (rate.max(self.initial_pacing_rate()), false)
         } else {
             let is_cruising = matches!(self.mode, Mode::ProbeBw(_)) && gain == 1.0;
-            (bandwidth.mul_f64(gain), is_cruising)
+            let climbing_rate = match &self.mode {
+                Mode::ProbeBw(cycle) => cycle.climbing_rate(),
+                _ => None,
+            };
+            (
+                climbing_rate.unwrap_or(bandwidth.mul_f64(gain)),
+                is_cruising,
+            )
         };
         let is_floored = is_floored || self.profile.min_rate_floor == MinRateFloor::Always;
         let floor = if is_floored {
@@ -519,6 +503,7 @@ impl CongestionController for DelayBbr {
         if feedback.is_app_limited || reports::is_room_elsewhere(now, feedback.path, paths) {
             self.spare_round = self.rounds.count;
         }
+        self.batches.on_report(feedback.acked.len());
         self.bytes_in_flight = feedback.prior_bytes_in_flight;
         let rounds_before = self.rounds.count;
         let mut lost = feedback.lost.iter().peekable();
@@ -544,6 +529,9 @@ impl CongestionController for DelayBbr {
         }
         self.bytes_in_flight = feedback.bytes_in_flight;
         self.on_long_probe(newest, sample.as_ref());
+        if let Some(sample) = sample {
+            self.maybe_drop_to(sample.min_of_send_and_ack_rate, newest);
+        }
         if self.rounds.count > rounds_before
             && self.profile.answers_overflow
             && let Some(sample) = sample

@@ -207,6 +207,7 @@ impl Endpoint {
             self.retry_disappointed(now);
             self.tell_controller(now, about, &digest);
             self.judge_answer(now, on, about, &digest);
+            self.rescue(now);
             self.on_stream_feedback(now, about, &digest);
         }
         self.scratch.digest = Some(digest);
@@ -296,11 +297,13 @@ impl Endpoint {
     }
 
     /// Sends a lost fragment again, if that is of use.
-    pub(super) fn judge(&mut self, now: Instant, copy: LostCopy, bytes: u32) {
+    pub(super) fn judge(&mut self, now: Instant, copy: LostCopy, bytes: u32) -> Verdict {
         let retry = self.retry(now, copy.path, bytes);
-        if self.send_buffer.on_lost(copy, retry) == Verdict::GiveUp {
+        let verdict = self.send_buffer.on_lost(copy, retry);
+        if verdict == Verdict::GiveUp {
             self.give_up(copy.frame);
         }
+        verdict
     }
 
     pub(super) fn give_up(&mut self, frame: FrameId) {

@@ -406,6 +406,12 @@ impl SendBuffer {
         }
     }
 
+    /// When a frame that is still wanted, a key frame too, is late.
+    pub(crate) fn due_at(&self, id: FrameId) -> Option<Instant> {
+        let frame = self.frame(id).filter(|frame| !frame.is_given_up)?;
+        Some(frame.captured_at + self.deadline)
+    }
+
     /// Whether there have been frames that no other needs.
     pub(crate) fn has_disposable(&self) -> bool {
         self.has_disposable

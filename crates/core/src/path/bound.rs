@@ -56,6 +56,17 @@ impl Bound {
         self.retransmissions.drain(..).chain(self.sources.drain(..))
     }
 
+    /// What is sent for the first time, and repairs.
+    pub(super) fn sources(&self) -> impl Iterator<Item = &PacketView> {
+        self.sources.iter()
+    }
+
+    /// Takes them out.
+    pub(super) fn take_sources(&mut self) -> Vec<PacketView> {
+        self.bytes = self.retransmission_bytes;
+        self.sources.drain(..).collect()
+    }
+
     /// Drops all packets of a frame.
     pub(super) fn drop_frame(&mut self, frame: FrameId) {
         let drop_from = |queue: &mut VecDeque<PacketView>| {
@@ -83,5 +94,40 @@ impl Bound {
         };
         let mut sources = self.sources.iter().rev();
         packet.kind == PacketKind::Source && sources.any(is_copy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_units::Importance;
+
+    use super::*;
+    use crate::path_view::PathSet;
+
+    #[test]
+    fn what_is_taken_back_to_be_bound_anew_leaves_the_retransmissions() {
+        let packet = |frame, kind| PacketView {
+            frame: FrameId(frame),
+            fragment: 0,
+            fragment_count: 1,
+            kind,
+            importance: Importance::Reference,
+            bytes: 1_000,
+            deadline: None,
+            in_flight_on: PathSet::EMPTY,
+            avoid: PathSet::EMPTY,
+        };
+        let mut bound = Bound::default();
+        bound.push(packet(1, PacketKind::Source));
+        bound.push(packet(0, PacketKind::Retransmission));
+        bound.push(packet(2, PacketKind::Source));
+        let taken: Vec<u64> = bound.take_sources().iter().map(|one| one.frame.0).collect();
+        assert_eq!(taken, [1, 2]);
+        assert_eq!(
+            (bound.bytes(), bound.retransmission_bytes()),
+            (1_000, 1_000)
+        );
+        assert_eq!(bound.pop().map(|one| one.frame), Some(FrameId(0)));
+        assert_eq!((bound.bytes(), bound.pop()), (0, None));
     }
 }

@@ -14,6 +14,9 @@ const SIMILARITY: f64 = 1.125;
 pub(super) struct MinRtt {
     pub(super) value: Option<Duration>,
     confirmed_at: Instant,
+    /// That of packets of full size, which take longer to leave a slow link than those of which
+    /// most least ones come.
+    of_full: Option<Duration>,
 }
 
 impl MinRtt {
@@ -46,6 +49,14 @@ impl MinRtt {
     pub(super) fn replace(&mut self, rtt: Duration, seen_at: Instant) {
         self.value = Some(rtt);
         self.confirmed_at = seen_at;
+        self.of_full = None;
+    }
+
+    /// A round-trip time of a packet of full size. The least one of these, it included.
+    pub(super) fn on_full_rtt(&mut self, rtt: Duration) -> Duration {
+        *self
+            .of_full
+            .insert(self.of_full.map_or(rtt, |least| least.min(rtt)))
     }
 }
 
@@ -70,5 +81,17 @@ mod tests {
             !min_rtt.has_expired(Instant::from_secs(79)),
             "a similar one"
         );
+    }
+
+    #[test]
+    fn packets_of_full_size_have_a_least_round_trip_time_of_their_own_until_the_path_is_another() {
+        let millis = Duration::from_millis;
+        let mut min_rtt = MinRtt::default();
+        min_rtt.on_rtt(Instant::ZERO, millis(60), Comparison::Inclusive);
+        assert_eq!(min_rtt.on_full_rtt(millis(75)), millis(75));
+        assert_eq!(min_rtt.on_full_rtt(millis(71)), millis(71));
+        assert_eq!(min_rtt.on_full_rtt(millis(80)), millis(71));
+        min_rtt.replace(millis(100), Instant::from_secs(1));
+        assert_eq!(min_rtt.on_full_rtt(millis(111)), millis(111));
     }
 }

@@ -17,6 +17,14 @@ const WORTHWHILE_GROWTH: f64 = 1.05;
 const FULL_GROWTH: f64 = 0.95;
 const MAX_DOUBLINGS: u8 = 2;
 
+/// A probe that climbs asks for so many times as much with each round trip, as Startup does.
+const CLIMB: f64 = 2.0;
+/// It ends when the round-trip time has grown by this.
+const FIRST_SIGN: Duration = Duration::from_millis(5);
+/// A step shows that the path carries its rate by what has left so long after its beginning: were
+/// it a tenth less, this would have met 4 ms of a queue.
+const DISCERNIBLE_AFTER: Duration = Duration::from_millis(40);
+
 /// What a probe has to show, and to whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
@@ -34,6 +42,8 @@ pub(super) enum Need {
 pub(super) struct GainCycle {
     phase: usize,
     started_at: Instant,
+    /// When the gain became 1 after the last probe, or before the first one.
+    cruises_since: Instant,
     /// The newest probe, if it was a long one.
     long_probe: Option<LongProbe>,
 }
@@ -51,6 +61,25 @@ struct LongProbe {
     doublings: u8,
     has_grown: bool,
     has_found_all: bool,
+    climb: Option<Climb>,
+}
+
+/// What an urgent probe becomes when it meets no queue: the path is not full at all, and the rate
+/// doubles with each round trip that shows the same, as in Startup.
+#[derive(Clone, Copy, Debug)]
+struct Climb {
+    rate: DataRate,
+    began_at: Instant,
+    /// The round-trip time that showed that there was room for it.
+    rtt: Duration,
+}
+
+/// The newest round-trip time, of a packet that left at that moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Echo {
+    pub(super) sent_at: Instant,
+    pub(super) rtt: Duration,
+    pub(super) has_no_queue: bool,
 }
 
 impl LongProbe {
@@ -67,6 +96,7 @@ impl GainCycle {
         let mut cycle = GainCycle {
             phase,
             started_at: now,
+            cruises_since: now,
             long_probe: None,
         };
         cycle.start_phase(now, phase, need, estimate);
@@ -110,6 +140,9 @@ impl GainCycle {
     fn start_phase(&mut self, now: Instant, phase: usize, need: Need, estimate: DataRate) {
         self.phase = phase;
         self.started_at = now;
+        if phase == 2 {
+            self.cruises_since = now;
+        }
         if phase == 0 {
             let before = self.long_probe.filter(|probe| probe.has_found_all);
             let doublings = match need {
@@ -123,9 +156,50 @@ impl GainCycle {
                 doublings,
                 has_grown: false,
                 has_found_all: false,
+                climb: None,
             };
             self.long_probe = (need != Need::Usual).then_some(probe);
         }
+    }
+
+    /// An urgent probe goes by every round-trip time: it climbs while there is no queue, and ends
+    /// at the first sign of one, with what it has queued still to be drained. A probe that media
+    /// needs so much need not wait for its turn where nothing queues.
+    pub(super) fn on_rtt(&mut self, now: Instant, echo: Echo, need: Need, estimate: DataRate) {
+        let is_urgent = need == Need::Urgent;
+        if is_urgent && self.phase >= 2 && echo.has_no_queue && echo.sent_at >= self.cruises_since {
+            return self.start_phase(now, 0, need, estimate);
+        }
+        let Some(probe) = self.long_probe.as_mut().filter(|_| self.phase == 0) else {
+            return;
+        };
+        let Some(base) = probe.base else { return };
+        let (rate, began_at) = match probe.climb {
+            None => (base.mul_f64(probe.gain(GAINS[0])), probe.began_at),
+            Some(climb) => (climb.rate, climb.began_at),
+        };
+        let is_queue_begun = |climb: Climb| echo.rtt > climb.rtt + FIRST_SIGN;
+        if probe.climb.is_some_and(is_queue_begun) {
+            probe.ended_at = now;
+            return self.start_phase(now, 1, need, estimate);
+        }
+        let has_carried = echo.sent_at >= began_at + DISCERNIBLE_AFTER && echo.has_no_queue;
+        if is_urgent && has_carried {
+            probe.base = Some(rate);
+            probe.has_grown = true;
+            probe.climb = Some(Climb {
+                rate: rate.mul_f64(CLIMB),
+                began_at: now,
+                rtt: echo.rtt,
+            });
+            self.started_at = now;
+        }
+    }
+
+    /// The rate that a climbing probe has come to.
+    pub(super) fn climbing_rate(&self) -> Option<DataRate> {
+        let probe = self.long_probe.filter(|_| self.phase == 0)?;
+        Some(probe.climb?.rate)
     }
 
     /// Whether the interval of the packet's rate sample lies in a long probe from end to end.
@@ -168,6 +242,7 @@ mod tests {
         let mut cycle = GainCycle {
             phase: 0,
             started_at: Instant::ZERO,
+            cruises_since: Instant::ZERO,
             long_probe: None,
         };
         let mut gains = Vec::new();
@@ -207,6 +282,7 @@ mod tests {
         let mut cycle = GainCycle {
             phase: 7,
             started_at: Instant::ZERO,
+            cruises_since: Instant::ZERO,
             long_probe: None,
         };
         let mut gains = Vec::new();
@@ -247,6 +323,7 @@ mod tests {
             let mut cycle = GainCycle {
                 phase: 7,
                 started_at: Instant::ZERO,
+                cruises_since: Instant::ZERO,
                 long_probe: None,
             };
             let mut estimate = DataRate::from_megabits_per_second(1);
@@ -283,5 +360,112 @@ mod tests {
         let (urgent, found) = gains(Need::Urgent, DataRate::from_kilobits_per_second(1_200));
         assert_eq!(urgent, [1.11, 1.2200000000000002, 1.11]);
         assert_eq!(found, 1.2);
+    }
+
+    /// A path of 62 ms without a queue, at which an urgent cycle cruises from 0 s on.
+    struct Path {
+        cycle: GainCycle,
+        estimate: DataRate,
+        capacity: DataRate,
+        queued: Duration,
+    }
+
+    impl Path {
+        const RTT: Duration = Duration::from_millis(62);
+
+        fn cruising(capacity_kbps: u64) -> Self {
+            Path {
+                cycle: GainCycle {
+                    phase: 2,
+                    started_at: Instant::ZERO,
+                    cruises_since: Instant::ZERO,
+                    long_probe: None,
+                },
+                estimate: DataRate::from_megabits_per_second(1),
+                capacity: DataRate::from_kilobits_per_second(capacity_kbps),
+                queued: Duration::ZERO,
+            }
+        }
+
+        /// The rates at which it is sent, each with the millisecond of its beginning, and the
+        /// longest queue. Every millisecond a packet leaves and one comes back.
+        fn run(&mut self, millis: u64, need: Need) -> (Vec<(u64, f64)>, Duration) {
+            let mut rates: Vec<(u64, f64)> = Vec::new();
+            let mut echoes = std::collections::VecDeque::new();
+            let mut longest = Duration::ZERO;
+            for milli in 0..millis {
+                let now = Instant::from_millis(milli);
+                let gain = self.cycle.gain(false);
+                let rate = self.cycle.climbing_rate();
+                let rate = rate.unwrap_or(self.estimate.mul_f64(gain));
+                let sent = rate.bytes_in(Duration::from_millis(1));
+                self.queued = (self.queued + self.capacity.time_for(sent))
+                    .saturating_sub(Duration::from_millis(1));
+                longest = longest.max(self.queued);
+                echoes.push_back((now, Self::RTT + self.queued));
+                while let Some(&(sent_at, rtt)) = echoes.front()
+                    && sent_at + rtt <= now
+                {
+                    let echo = Echo {
+                        sent_at,
+                        rtt,
+                        has_no_queue: rtt <= Self::RTT + Duration::from_millis(1),
+                    };
+                    self.cycle.on_rtt(now, echo, need, self.estimate);
+                    echoes.pop_front();
+                }
+                let probe = Duration::from_millis(134);
+                self.cycle
+                    .advance(now, Self::RTT, probe, need, self.estimate);
+                let rate = rate.bits_per_second() as f64 / 1e6;
+                if rates.last().is_none_or(|(_, last)| *last != rate) {
+                    rates.push((milli, rate));
+                }
+            }
+            (rates, longest)
+        }
+    }
+
+    #[test]
+    fn an_urgent_probe_that_meets_no_queue_climbs_as_startup_does_until_the_first_sign_of_one() {
+        let (rates, longest) = Path::cruising(4_000).run(400, Need::Urgent);
+        let megabits: Vec<f64> = rates.iter().map(|(_, rate)| *rate).collect();
+        assert_eq!(megabits[..5], [1.0, 1.11, 2.22, 4.44, 0.9]);
+        // A round trip before it begins, and hardly more for each step.
+        let (first, last) = (rates[1].0, rates[3].0);
+        assert!(first <= 65, "{rates:?}");
+        assert!(last - first <= 2 * (62 + 45), "{rates:?}");
+        assert!(longest < Duration::from_millis(25), "{longest:?}");
+    }
+
+    #[test]
+    fn a_climb_ends_at_the_first_sign_of_a_queue_though_it_is_not_urgent_any_more() {
+        let mut path = Path::cruising(4_000);
+        path.run(280, Need::Urgent);
+        assert!(path.cycle.climbing_rate().is_some());
+        let echo = Echo {
+            sent_at: Instant::from_millis(250),
+            rtt: Path::RTT + Duration::from_millis(8),
+            has_no_queue: false,
+        };
+        let now = Instant::from_millis(320);
+        path.cycle.on_rtt(now, echo, Need::Usual, path.estimate);
+        assert_eq!((path.cycle.climbing_rate(), path.cycle.phase), (None, 1));
+    }
+
+    #[test]
+    fn an_urgent_probe_of_a_full_path_does_not_climb() {
+        for capacity_kbps in [1_000, 1_040] {
+            let (rates, longest) = Path::cruising(capacity_kbps).run(2_000, Need::Urgent);
+            let most = rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+            assert_eq!(most, 1.11);
+            assert!(longest < Duration::from_millis(25), "{longest:?}");
+        }
+    }
+
+    #[test]
+    fn a_probe_that_is_not_urgent_neither_climbs_nor_comes_before_its_turn() {
+        let (rates, _) = Path::cruising(4_000).run(350, Need::Evident);
+        assert_eq!(rates, [(0, 1.0)]);
     }
 }

@@ -12,10 +12,11 @@
 //! 4. A sample taken while the sender had too little to send raises the bandwidth, but neither
 //!    lowers nor ages it, nor says that the pipe is full; except in ProbeRTT for congestion, if
 //!    less than 95 % of what was sent came through: then the path is full whatever the sender has.
-//! 5. In ProbeRTT for congestion a round that delivered less than two thirds of what was sent in it
-//!    replaces the estimate at once: capacity has gone, and ten rounds with a growing queue take
-//!    seconds. The queue that has grown meanwhile is left to Drain, as Startup's is, and the
-//!    encoder is slowed with it.
+//! 5. In ProbeRTT for congestion a sample of what was sent in it that shows less than two
+//!    thirds of the rate at which that was sent replaces the estimate at once: capacity has gone,
+//!    and ten rounds with a growing queue take seconds; even the end of one takes as long as the
+//!    queue. The queue that has grown meanwhile is left to Drain, as Startup's is, and the encoder
+//!    is slowed with it.
 //! 6. Four packets count as drained: less cannot be told from the grain of packets.
 //! 7. The minimum rate holds in every state. The path starts with the initial window at once, since
 //!    live video does not wait for the first report; then with twice that window a round trip, or
@@ -24,13 +25,18 @@
 //! 9. A sender that has too little to send probes for two round trips, with padding, so that one
 //!    sample lies in the probe from end to end; while that finds at least 5 % more, the next probe
 //!    follows at once. Rounds that only overlap the probe never show more than the encoder sends.
-//!    A sender whose media waits for more than 60 ms does the same, without padding: with reports
-//!    in batches a round is longer than a phase, and shows next to nothing of the probe. So does
-//!    one that for ten rounds has neither run out nor met a queue: the path is not full. While
-//!    media waits for half of its lifetime or longer, a probe that found all that it asked for is
-//!    followed by one with twice the excess, up to 1.44: what does not leave comes late, and at
-//!    11 % a probe a path that has come to carry four times as much is believed to after eight
-//!    seconds.
+//!    A sender whose media waits for more than 60 ms does the same, without padding, if reports
+//!    are of two packets and more: with these a round is longer than a phase, and shows next to
+//!    nothing of the probe. Where each packet is reported it would only make rates less steady
+//!    (case 2: variation 0.094 in place of 0.088). So does one that for ten rounds has neither run
+//!    out nor met a queue: the path is not full. While media waits for half of its lifetime or
+//!    longer, a probe that found all that it asked for is followed by one with twice the excess,
+//!    up to 1.44. And if what has left 40 ms into a probe meets no queue at all, by the least
+//!    round-trip time of packets as large, the rate doubles at once and once more with each round
+//!    trip, as in Startup, until the round-trip time grows by 5 ms; where nothing queues such a
+//!    probe does not wait for its turn. What does not leave comes late, and at 11 % a probe a path
+//!    that has come to carry four times as much is believed to after eight seconds, by doubled
+//!    excesses after one.
 //! 10. Reports come in batches, three a round trip and holes at once; each packet counts with its
 //!     own round-trip time. A sender that has not run out for ten rounds, on any path, is reported
 //!     to every 10 ms: it finds bandwidth by its rounds. With 40 ms at 200 ms of round trip these

@@ -11,6 +11,25 @@ const PACKETS_PER_REPORT: u32 = 16;
 /// … or after this time: as often as the encoder could follow.
 const LONGEST_DELAY: Duration = Duration::from_millis(40);
 
+/// How many packets a report acknowledges, smoothed over about ten reports.
+#[derive(Debug, Default)]
+pub(super) struct Batches {
+    packets: f64,
+}
+
+impl Batches {
+    pub(super) fn on_report(&mut self, acked_count: usize) {
+        const WEIGHT: f64 = 0.1;
+        self.packets += WEIGHT * (acked_count as f64 - self.packets);
+    }
+
+    /// Whether reports are of two packets and more: rounds end later for it, and show less of a
+    /// probe.
+    pub(super) fn are_of_many(&self) -> bool {
+        self.packets >= 2.0
+    }
+}
+
 impl DelayBbr {
     pub(super) fn batches(&self) -> FeedbackSchedule {
         FeedbackSchedule {
@@ -80,5 +99,14 @@ mod tests {
         ] {
             assert!(!is_room(busy), "{busy:?}");
         }
+    }
+
+    #[test]
+    fn reports_are_batches_if_they_acknowledge_two_packets_and_more() {
+        let mut batches = Batches::default();
+        (0..100).for_each(|_| batches.on_report(1));
+        assert!(!batches.are_of_many());
+        (0..20).for_each(|_| batches.on_report(3));
+        assert!(batches.are_of_many());
     }
 }

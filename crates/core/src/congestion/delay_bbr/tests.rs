@@ -3,6 +3,7 @@
 use anabranch_units::{Duration, Seed};
 
 use super::super::testing::SILENCE;
+use super::probe_bw::Need;
 use super::*;
 use crate::path_view::PathId;
 use crate::recovery::{DeliverySnapshot, PacketContent, RttEstimator};

@@ -24,9 +24,7 @@ pub(super) const FIGURE_6: Claim = Claim {
     judge: |evidence| {
         let mut judgement = Judgement::new().because(
             "The flows converge, and Delay-BBR varies half as much as QUIC-BBR, give or take a few \
-             hundredths: a run's variation is 0.065 to 0.115. It was 0.079 in the median before \
-             Delay-BBR answered overflows and probed longer where nothing queues; which of these \
-             costs smoothness has not been looked into.",
+             hundredths: a run's variation is 0.064 to 0.120, so that few seeds may say otherwise.",
         );
         converge(&mut judgement, evidence, setting(2), "case 2", 0.2);
         let variation = |name: &str, case: &str| {

@@ -1,0 +1,95 @@
+//! What would be late over a path that has slowed down, or behind a queue bound to a path that
+//! others have overtaken, goes elsewhere.
+
+mod support;
+
+use anabranch_core::{Config, MediaConfig, SourceLimits};
+use anabranch_units::{DataRate, Duration, Instant};
+use support::{Network, TestPath};
+
+const DEADLINE: Duration = Duration::from_millis(500);
+
+fn at(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+fn config(source: SourceLimits, deadline: Duration) -> Config {
+    Config {
+        media: MediaConfig {
+            deadline,
+            source,
+            ..MediaConfig::default()
+        },
+        ..Config::default()
+    }
+}
+
+fn adaptive() -> Config {
+    let source = SourceLimits::Adaptive {
+        min: DataRate::from_kilobits_per_second(300),
+        max: DataRate::from_megabits_per_second(3),
+    };
+    config(source, DEADLINE)
+}
+
+/// The longest time without a frame from `from` on.
+fn longest_gap(network: &Network, from: Instant) -> Duration {
+    let received = network.received.iter().map(|(at, _)| *at);
+    let received: Vec<Instant> = received.filter(|at| *at >= from).collect();
+    let gaps = received.windows(2).map(|pair| pair[1] - pair[0]);
+    gaps.max().unwrap()
+}
+
+#[test]
+fn what_flies_on_a_path_that_slows_down_is_copied_before_it_is_late() {
+    let slow = TestPath {
+        queue: Duration::from_secs(10),
+        ..TestPath::new(3, 15)
+    };
+    let mut network = Network::new(adaptive(), vec![slow, TestPath::new(4, 45)]);
+    network.stream_until(at(5_000));
+    network.paths[0].rate = DataRate::from_kilobits_per_second(200);
+    network.stream_until(at(9_000));
+    let gap = longest_gap(&network, at(4_900));
+    assert!(gap < Duration::from_millis(500), "{gap:?}");
+    // The path answers all the while: it is not silence that has told.
+    let in_time = network.frame_delays();
+    let in_time = in_time.iter().filter(|delay| **delay <= DEADLINE).count();
+    assert!(in_time >= 223, "{in_time} of 225");
+}
+
+#[test]
+fn no_copies_are_made_while_paths_are_as_they_were() {
+    let mut network = Network::new(adaptive(), vec![TestPath::new(3, 15), TestPath::new(4, 45)]);
+    network.stream_until(at(10_000));
+    for path in network.sender.paths(at(10_000)).to_vec() {
+        let counters = network.sender.path_counters(path.id).unwrap();
+        assert_eq!(counters.retransmitted_packets, 0, "{}", path.id);
+    }
+}
+
+#[test]
+fn what_waits_for_a_slow_path_is_bound_anew_when_the_other_has_become_faster() {
+    let deadline = Duration::from_secs(1);
+    let mut network = Network::new(
+        config(SourceLimits::Fixed, deadline),
+        vec![TestPath::new(1, 30), TestPath::new(1, 30)],
+    );
+    let stream = |network: &mut Network, until| {
+        while network.now < until {
+            network.send(1_000, false);
+            network.run_until(network.now + Duration::from_millis(3));
+        }
+    };
+    // 2.7 Mbit/s of media over 2 Mbit/s: both queues are as long as the deadline allows.
+    stream(&mut network, at(6_000));
+    network.paths[0].rate = DataRate::from_megabits_per_second(4);
+    stream(&mut network, at(8_000));
+    // Of the 867 captured since 5.4 s, the queues' length before, 819 arrive if each stays where it
+    // was bound.
+    let captured = network.received.iter().map(|(_, frame)| frame.captured_at);
+    let arrived = captured
+        .filter(|captured_at| *captured_at > at(5_400))
+        .count();
+    assert!(arrived >= 840, "{arrived}");
+}
