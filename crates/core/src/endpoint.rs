@@ -6,6 +6,7 @@
 
 mod fec;
 mod last_try;
+mod prefetch;
 mod receive;
 mod rescue;
 mod standby;

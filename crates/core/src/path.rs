@@ -3,6 +3,7 @@
 mod bound;
 mod fates;
 mod forecast;
+mod prefetch;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
@@ -486,11 +487,6 @@ impl Path {
             self.schedule.on_acked(packet.sent.packet_number);
         }
         self.count_losses(digest);
-        let acked = digest
-            .acked
-            .iter()
-            .map(|packet| u64::from(packet.sent.bytes));
-        self.outflow.add(now, acked.sum());
         if let Some(fates) = &mut self.fates {
             fates.on_digest(now, digest);
         } else if !self.is_stream && !digest.lost.is_empty() {

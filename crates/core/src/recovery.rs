@@ -90,6 +90,11 @@ impl Recovery {
         self.max_feedback_delay = delay;
     }
 
+    /// Has the processor fetch the packets that are not settled.
+    pub(crate) fn prefetch_contents(&self) {
+        self.sent.prefetch_contents();
+    }
+
     pub(crate) fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }

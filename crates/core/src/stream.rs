@@ -11,7 +11,7 @@ mod retransmission_timer;
 mod send;
 mod tail_loss_probe;
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, prefetch};
 
 use crate::config::StreamConfig;
 use crate::recovery::SentPacket;
@@ -84,6 +84,13 @@ pub(crate) struct StreamPath {
 }
 
 impl Stream {
+    /// Has the processor fetch what is kept by path, and by segment.
+    pub(crate) fn prefetch_contents(&self) {
+        prefetch(&self.paths[..]);
+        self.send.prefetch_contents();
+        self.receive.prefetch_contents();
+    }
+
     pub(crate) fn new(config: StreamConfig) -> Self {
         Stream {
             config,

@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 use anabranch_core::{Config, Endpoint, PathOptions, Timer};
-use anabranch_units::Instant;
+use anabranch_units::{Instant, prefetch};
 use anabranch_video::source::FrameSource;
 
 use crate::application::{Application, Objects};
@@ -141,6 +141,20 @@ impl Flows {
     /// The number that the next flow has.
     pub(crate) fn next_id(&self) -> FlowId {
         FlowId(u32::try_from(self.0.len()).expect("fewer than 2^32 flows"))
+    }
+
+    /// Has the processor fetch what a turn of these ends needs of a flow first.
+    pub(crate) fn prefetch(&self, flow: FlowId, sides: &[Side]) {
+        let Entry::Session(flow) = &self.0[flow.index()] else {
+            return;
+        };
+        prefetch(&flow.paths);
+        prefetch(&flow.frame_at);
+        prefetch(&flow.open_frames);
+        prefetch(&flow.alarms);
+        for side in sides {
+            prefetch(&flow.ends[*side as usize]);
+        }
     }
 
     pub(crate) fn count(&self) -> usize {

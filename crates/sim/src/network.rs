@@ -5,7 +5,7 @@ mod way;
 
 use anabranch_core::PathId;
 use anabranch_link::{Dropped, Link, Packet};
-use anabranch_units::{Duration, Ecn, Instant};
+use anabranch_units::{Duration, Ecn, Instant, prefetch};
 
 pub(crate) use self::forecast::RouteForecast;
 use self::way::{Entry, LinkState, Way};
@@ -171,6 +171,13 @@ impl Network {
         let last = links.filter(|state| state.is_last && state.party == party);
         let delays = last.map(|state| state.link.min_delay());
         delays.min().unwrap_or(Duration::ZERO)
+    }
+
+    /// Has the processor fetch the datagrams that are about to be read.
+    pub(crate) fn prefetch<'a>(&self, arrivals: impl IntoIterator<Item = &'a Arrival>) {
+        for arrival in arrivals {
+            prefetch(&self.journeys[arrival.id as usize]);
+        }
     }
 
     pub(crate) fn link(&mut self, link: LinkId) -> &mut Link {

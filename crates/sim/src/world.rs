@@ -1,5 +1,6 @@
 //! The simulated world, and the loop that drives it.
 
+mod ahead;
 mod stream;
 mod turn;
 
@@ -284,9 +285,16 @@ impl World {
         }
         // As they lie in memory.
         due.sort_unstable();
-        for (flow, at) in due.drain(..) {
+        let sides = self.progress.division.sides_of(party);
+        let has_many = self.flows.count() > FEW_FLOWS;
+        for index in 0..due.len() {
+            if has_many {
+                self.prefetch(&due[index + 1..], sides, observer);
+            }
+            let (flow, at) = due[index];
             self.give_turn(at, flow, window, observer);
         }
+        due.clear();
         self.due = due;
         let peer_at = self.progress.reached(self.progress.division.peer_of(party));
         self.network.carry(window, peer_at, observer);

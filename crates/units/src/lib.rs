@@ -7,6 +7,7 @@
 mod bytes;
 mod ecn;
 mod importance;
+mod prefetch;
 mod quantity;
 mod rate;
 mod seed;
@@ -15,6 +16,7 @@ mod time;
 pub use bytes::ByteCount;
 pub use ecn::Ecn;
 pub use importance::Importance;
+pub use prefetch::{Depth, prefetch, prefetch_ring};
 pub use quantity::ParseQuantityError;
 pub use rate::DataRate;
 pub use seed::{Rng, Seed};

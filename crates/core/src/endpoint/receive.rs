@@ -328,6 +328,7 @@ impl Endpoint {
             _ => {
                 self.refresh_views(now);
                 let views = core::mem::take(&mut self.views);
+                self.paths[path.index()].note_outflow(now, digest);
                 self.paths[path.index()].on_feedback(now, digest, &session, &views);
                 self.update_last_call_lead(&views);
                 self.views = views;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_units::{Duration, Importance, Instant};
+use anabranch_units::{Depth, Duration, Importance, Instant, prefetch, prefetch_ring};
 
 use super::{DropReason, FragmentHeader, FrameId, MAX_FRAME_BYTES, ReceivedFrame};
 
@@ -100,6 +100,23 @@ impl Reassembly {
             wait,
             spare: Vec::new(),
         }
+    }
+
+    /// Has the processor fetch the frames that are open, and those to be used again.
+    pub(crate) fn prefetch(&self, depth: Depth) {
+        if depth == Depth::Shell {
+            prefetch_ring(&self.slots);
+            return prefetch(&self.spare[..]);
+        }
+        let slots = self.slots.iter().filter_map(|slot| match slot {
+            Slot::Open(frame) => Some(frame),
+            Slot::Missing { .. } | Slot::Whole(_) => None,
+        });
+        let spare = self.spare.last();
+        slots
+            .take(2)
+            .chain(spare)
+            .for_each(|frame| prefetch(&**frame));
     }
 
     /// The most that has been held at a time, the newest fragment included.

@@ -5,7 +5,7 @@ mod repairs;
 
 use std::collections::VecDeque;
 
-use anabranch_units::{Duration, Importance, Instant};
+use anabranch_units::{Depth, Duration, Importance, Instant, prefetch, prefetch_ring};
 use bytes::Bytes;
 
 use super::{FragmentHeader, Frame, FrameId, MAX_FRAME_BYTES, SendFrameError, Symbol};
@@ -218,6 +218,17 @@ impl SendBuffer {
             self.waiting.extend(view);
         }
         Ok(id)
+    }
+
+    /// Has the processor fetch the frames.
+    pub(crate) fn prefetch(&self, depth: Depth) {
+        match depth {
+            Depth::Shell => prefetch_ring(&self.frames),
+            Depth::Contents => {
+                let oldest = self.frames.iter().take(4);
+                oldest.for_each(|frame| prefetch(&frame.fragments[..]));
+            }
+        }
     }
 
     /// The packets that wait for the scheduler.

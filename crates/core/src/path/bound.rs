@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use anabranch_units::prefetch_ring;
+
 use crate::media::FrameId;
 use crate::scheduler::{PacketKind, PacketView};
 
@@ -20,6 +22,11 @@ pub(super) struct Bound {
 }
 
 impl Bound {
+    /// Has the processor fetch what is sent for the first time.
+    pub(super) fn prefetch_contents(&self) {
+        prefetch_ring(&self.sources);
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -5,6 +5,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use super::Path;
 use crate::path_view::PathView;
+use crate::recovery::Digest;
 use crate::scheduler::transfer_cost;
 
 /// Over how long the rate is measured: a few reports.
@@ -63,6 +64,13 @@ impl Ahead {
 }
 
 impl Path {
+    /// Counts what a report has acknowledged. Only where there is another path does it matter.
+    pub(crate) fn note_outflow(&mut self, now: Instant, digest: &Digest) {
+        let acked = digest.acked.iter();
+        let bytes = acked.map(|packet| u64::from(packet.sent.bytes)).sum();
+        self.outflow.add(now, bytes);
+    }
+
     /// The rate at which packets come out of the path, if it is less than was believed: more is in
     /// flight than the path would have been done with, and the oldest has met a queue.
     pub(crate) fn backed_up_rate(&self, now: Instant) -> Option<DataRate> {

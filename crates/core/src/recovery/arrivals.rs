@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, prefetch};
 
 use crate::congestion::{FeedbackSchedule, HoleReports};
 use crate::path_view::PathId;
@@ -66,6 +66,13 @@ impl Arrivals {
     pub(crate) fn set_schedule(&mut self, schedule: FeedbackSchedule) {
         self.schedule = schedule;
         self.follows_stream = false;
+    }
+
+    /// Has the processor fetch what the next report needs.
+    pub(crate) fn prefetch_contents(&self) {
+        prefetch(&self.ranges[..]);
+        prefetch(&self.arrivals[..]);
+        self.recent.back().iter().for_each(prefetch);
     }
 
     /// When a report is due.

@@ -2,13 +2,16 @@
 
 use std::collections::VecDeque;
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, prefetch_ring};
 
 use super::delivery_rate::DeliverySnapshot;
 use super::loss::{LossDetection, Verdict};
 use super::rtt::RttEstimator;
 use crate::media::FrameId;
 use crate::wire::FeedbackReport;
+
+/// So many are worth fetching before they are asked for.
+const FEW_PACKETS: usize = 16;
 
 /// A packet as it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +112,13 @@ pub(super) struct SentPackets {
 }
 
 impl SentPackets {
+    /// Has the processor fetch the packets, if they are as few as is usual.
+    pub(super) fn prefetch_contents(&self) {
+        if self.packets.len() <= FEW_PACKETS {
+            prefetch_ring(&self.packets);
+        }
+    }
+
     pub(super) fn bytes_in_flight(&self) -> u64 {
         self.bytes_in_flight
     }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use anabranch_units::prefetch_ring;
 use bytes::Bytes;
 
 use crate::config::StreamConfig;
@@ -53,6 +54,11 @@ pub(crate) enum Received {
 }
 
 impl ReceiveStream {
+    /// Has the processor fetch the list of pieces.
+    pub(super) fn prefetch_contents(&self) {
+        prefetch_ring(&self.pieces);
+    }
+
     pub(super) fn new(window_bytes: u64) -> Self {
         ReceiveStream {
             pieces: VecDeque::new(),

@@ -4,6 +4,7 @@ mod written;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use anabranch_units::prefetch_ring;
 use bytes::Bytes;
 
 use crate::config::StreamConfig;
@@ -92,6 +93,14 @@ impl SendStream {
             segments: VecDeque::new(),
             lost: BTreeMap::new(),
             lost_bytes: 0,
+        }
+    }
+
+    /// Has the processor fetch the segments, if they are as few as is usual.
+    pub(super) fn prefetch_contents(&self) {
+        const FEW_SEGMENTS: usize = 64;
+        if self.segments.len() <= FEW_SEGMENTS {
+            prefetch_ring(&self.segments);
         }
     }
 

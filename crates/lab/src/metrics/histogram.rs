@@ -1,6 +1,6 @@
 //! Percentiles of any number of samples in bounded memory.
 
-use anabranch_units::Duration;
+use anabranch_units::{Duration, prefetch};
 
 /// Counts of samples in bins of equal width on a logarithmic scale with linear steps: below 256 a
 /// bin holds one integer, above it 1/128 of a power of two. A percentile is thus exact below 256
@@ -91,6 +91,14 @@ impl Histogram {
     #[inline]
     pub fn record_span(&mut self, span: Duration) {
         self.record(span.as_nanos());
+    }
+
+    /// Has the processor fetch the bins, if they are as few as is usual.
+    pub(super) fn prefetch_contents(&self) {
+        const FEW_BINS: usize = 64;
+        if self.bins.len() <= FEW_BINS {
+            prefetch(&self.bins[..]);
+        }
     }
 
     /// Takes all samples of another in.

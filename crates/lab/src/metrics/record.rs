@@ -2,7 +2,7 @@
 
 use anabranch_core::PathCounters;
 use anabranch_link::DropCause;
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, prefetch};
 
 use super::histogram::Histogram;
 use super::statistics::{
@@ -21,6 +21,15 @@ pub(super) struct FlowRecord {
     pub(super) viewer: ViewerRecord,
     pub(super) rates: Variation,
     pub(super) stream: StreamRecord,
+}
+
+impl FlowRecord {
+    /// Has the processor fetch what packets and frames change.
+    pub(super) fn prefetch_contents(&self) {
+        prefetch(&self.paths[..]);
+        self.frames.delays.prefetch_contents();
+        self.frames.excesses.prefetch_contents();
+    }
 }
 
 /// Of the first copies of packets of media; costs are counted by path.

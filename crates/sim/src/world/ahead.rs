@@ -1,0 +1,44 @@
+//! What turns need is fetched while others take theirs.
+
+use anabranch_units::{Depth, Instant, prefetch_ring};
+
+use super::World;
+use crate::flow::{FlowId, Side};
+use crate::observer::Observer;
+
+impl World {
+    /// Has the processor fetch what the turns that come next need of their flows: of each in three
+    /// steps, as what has been fetched tells where the rest lies.
+    pub(super) fn prefetch(
+        &mut self,
+        next: &[(FlowId, Instant)],
+        sides: &[Side],
+        observer: &impl Observer,
+    ) {
+        if let Some((flow, _)) = next.get(2) {
+            self.flows.prefetch(*flow, sides);
+        }
+        if let Some((flow, _)) = next.get(1) {
+            self.prefetch_ends(*flow, sides, Depth::Shell);
+            observer.prefetch(*flow, Depth::Shell);
+        }
+        if let Some((flow, _)) = next.first() {
+            self.prefetch_ends(*flow, sides, Depth::Contents);
+            observer.prefetch(*flow, Depth::Contents);
+        }
+    }
+
+    fn prefetch_ends(&mut self, flow: FlowId, sides: &[Side], depth: Depth) {
+        let Some(flow) = self.flows.session(flow) else {
+            return;
+        };
+        for side in sides {
+            let end = &flow.ends[*side as usize];
+            end.endpoint.prefetch(depth);
+            match depth {
+                Depth::Shell => prefetch_ring(&end.inbox),
+                Depth::Contents => self.network.prefetch(&end.inbox),
+            }
+        }
+    }
+}
