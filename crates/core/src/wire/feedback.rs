@@ -74,11 +74,10 @@ impl FeedbackReport {
     /// The first and last number of each range of packets that have arrived, in ascending order.
     pub(crate) fn ascending_ranges(&self) -> impl Iterator<Item = (u64, u64)> {
         // A peer may claim numbers below zero, which were never sent.
-        let ranges = self.ranges.iter().rev().filter_map(|&(nearest, farthest)| {
+        self.ranges.iter().rev().filter_map(|&(nearest, farthest)| {
             let last = self.largest.checked_sub(nearest)?;
             Some((self.largest.saturating_sub(farthest), last))
-        });
-        ranges
+        })
     }
 
     /// How long before the report a packet that it contains arrived, if it tells.
