@@ -7,7 +7,7 @@
 use anabranch_lab as lab;
 use rustix::time::{ClockId, clock_gettime};
 
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 
 fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
