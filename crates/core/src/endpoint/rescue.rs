@@ -6,7 +6,7 @@
 //! has not left yet goes there alone. The same holds for a long queue at the sender, when another
 //! path has become faster.
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{DataRate, Duration, Instant};
 
 use super::Endpoint;
 use crate::media::{LostCopy, Verdict};
@@ -31,8 +31,8 @@ impl Endpoint {
             if self.paths[index].state() != PathState::Active {
                 continue;
             }
-            if self.paths[index].backed_up_rate(now).is_some() {
-                self.copy_what_is_stuck(now, id);
+            if let Some(rate) = self.paths[index].backed_up_rate(now) {
+                self.copy_what_is_stuck(now, id, rate);
             }
             if self.paths[index].queue_wait(now) > long_wait {
                 self.rebind(now, id);
@@ -40,13 +40,11 @@ impl Endpoint {
         }
     }
 
-    /// Copies what flies on the path and will be late to where it will not.
-    fn copy_what_is_stuck(&mut self, now: Instant, id: PathId) {
+    /// Copies what flies on the path, out of which packets come at `rate`, and will be late to
+    /// where it will not.
+    fn copy_what_is_stuck(&mut self, now: Instant, id: PathId, rate: DataRate) {
         self.refresh_views(now);
         let path = &self.paths[id.index()];
-        let Some(rate) = path.backed_up_rate(now) else {
-            return;
-        };
         // What is known to have arrived did so half a round trip ago at least.
         let since = now.saturating_sub(path.recovery.rtt().min_rtt().unwrap_or_default() / 2);
         let mut ahead_bytes = 0;

@@ -10,11 +10,11 @@ use crate::scheduler::transfer_cost;
 
 /// Over how long the rate is measured: a few reports.
 const MEMORY: Duration = Duration::from_millis(150);
-
 /// A path that carries so many times as much, or as little, has changed.
 const RATE_CHANGE: f64 = 1.25;
 /// What is so much older than an answer over the empty path takes has met a queue.
 const STANDING_QUEUE: Duration = Duration::from_millis(20);
+
 /// Bytes that have been acknowledged, which fade over [`MEMORY`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outflow {

@@ -72,7 +72,7 @@ impl Arrivals {
     pub(crate) fn prefetch_contents(&self) {
         prefetch(&self.ranges[..]);
         prefetch(&self.arrivals[..]);
-        self.recent.back().iter().for_each(prefetch);
+        self.recent.back().into_iter().for_each(prefetch);
     }
 
     /// When a report is due.
