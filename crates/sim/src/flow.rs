@@ -8,13 +8,12 @@ use anabranch_core::{Config, Endpoint, PathOptions, Timer};
 use anabranch_units::{Instant, prefetch};
 use anabranch_video::source::FrameSource;
 
+use crate::agenda::Agenda;
 use crate::application::{Application, Objects};
-use crate::event_queue::{Alarm, EventQueue};
 use crate::generator::Generator;
-use crate::network::Arrival;
 use crate::observer::FrameEvent;
 use crate::oracle::SharedTruth;
-use crate::parties::{Division, MAX_PARTIES, Party};
+use crate::parties::{Division, MAX_PARTIES};
 use crate::topology::RouteId;
 
 /// Names a flow of a [`World`](crate::World).
@@ -97,8 +96,6 @@ pub struct FlowPath {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Flow {
-    /// By party: when it is next looked at.
-    pub(crate) alarms: [Alarm; MAX_PARTIES],
     /// Which of the flow's sessions is the present one: datagrams of earlier ones are for nobody.
     pub(crate) session: u32,
     pub(crate) paths: Vec<FlowPath>,
@@ -151,7 +148,6 @@ impl Flows {
         prefetch(&flow.paths);
         prefetch(&flow.frame_at);
         prefetch(&flow.open_frames);
-        prefetch(&flow.alarms);
         for side in sides {
             prefetch(&flow.ends[*side as usize]);
         }
@@ -196,25 +192,21 @@ impl Flows {
     }
 
     /// When a flow next has something to do for a party, on a new agenda.
-    pub(crate) fn plan_all(
-        &mut self,
-        division: Division,
-        agendas: &mut [EventQueue<FlowId>; MAX_PARTIES],
-    ) {
-        for (index, entry) in self.0.iter_mut().enumerate() {
+    pub(crate) fn plan_all(&mut self, division: Division, agendas: &mut [Agenda; MAX_PARTIES]) {
+        for party in division.parties() {
+            agendas[party] = Agenda::new(self.0.len());
+        }
+        for (index, entry) in self.0.iter().enumerate() {
             let id = FlowId(index as u32);
             match entry {
                 Entry::Session(flow) => {
-                    flow.alarms = [Alarm::UNSET; MAX_PARTIES];
                     for party in division.parties() {
-                        flow.plan(id, division, party, &mut agendas[party]);
+                        agendas[party].plan(id, flow.wakes_at(division.sides_of(party)));
                     }
                 }
                 Entry::Generator(generator) => {
                     let party = division.party_of(Side::Sender);
-                    if let Some(at) = generator.next_at() {
-                        agendas[party].plan(at, id);
-                    }
+                    agendas[party].plan(id, generator.next_at());
                 }
             }
         }
@@ -258,7 +250,7 @@ impl IndexMut<usize> for Flows {
 pub(crate) enum Due {
     /// An end begins.
     Start(Side),
-    /// The first of an end's inbox.
+    /// The first in an end's inbox.
     Arrival(Side),
     /// The source has a frame, or an object.
     Frame,
@@ -273,18 +265,24 @@ impl Flow {
         &mut self.ends[side as usize]
     }
 
-    /// What is due next for the ends of a party, and when; at one instant in the order of [`Due`].
+    /// What is due next for some ends, and when, if the first arrivals come to them `arrives_at`; at
+    /// one instant in the order of [`Due`].
     #[inline]
-    pub(crate) fn next_due(&self, division: Division, party: Party) -> Option<(Instant, Due)> {
-        let next = match *division.sides_of(party) {
-            [side] => self.due_of(side),
-            _ => self.due_of(Side::Sender).min(self.due_of(Side::Receiver)),
+    pub(crate) fn next_due(
+        &self,
+        sides: &[Side],
+        arrives_at: impl Fn(Side) -> Option<Instant>,
+    ) -> Option<(Instant, Due)> {
+        let due_of = |side| self.due_of(side, arrives_at(side));
+        let next = match *sides {
+            [side] => due_of(side),
+            _ => due_of(Side::Sender).min(due_of(Side::Receiver)),
         };
         (next.0 < Instant::FAR_FUTURE).then_some(next)
     }
 
     /// The same for one end; [`Instant::FAR_FUTURE`] if nothing is.
-    fn due_of(&self, side: Side) -> (Instant, Due) {
+    fn due_of(&self, side: Side, arrives_at: Option<Instant>) -> (Instant, Due) {
         let mut next = (Instant::FAR_FUTURE, Due::Stop);
         let mut offer = |at: Option<Instant>, due| {
             if let Some(at) = at
@@ -295,8 +293,7 @@ impl Flow {
         };
         let end = &self.ends[side as usize];
         offer(end.start_at, Due::Start(side));
-        let first = end.inbox.front();
-        offer(first.map(|arrival| arrival.at), Due::Arrival(side));
+        offer(arrives_at, Due::Arrival(side));
         if side == Side::Sender {
             offer(self.frame_at, Due::Frame);
         }
@@ -307,27 +304,9 @@ impl Flow {
         next
     }
 
-    /// Plans when it is next looked at.
-    pub(crate) fn plan(
-        &mut self,
-        id: FlowId,
-        division: Division,
-        party: Party,
-        agenda: &mut EventQueue<FlowId>,
-    ) {
-        let next_at = self.next_due(division, party).map(|(at, _)| at);
-        self.alarms[party].set(next_at, id, agenda);
-    }
-
-    /// Puts a datagram where its instant belongs.
-    pub(crate) fn receive(&mut self, arrival: Arrival) {
-        let inbox = &mut self.ends[arrival.side as usize].inbox;
-        if inbox.back().is_none_or(|last| last.at <= arrival.at) {
-            return inbox.push_back(arrival);
-        }
-        let later = inbox.iter().rev();
-        let later_count = later.take_while(|other| other.at > arrival.at).count();
-        inbox.insert(inbox.len() - later_count, arrival);
+    /// When some ends have something to do if nothing arrives.
+    pub(crate) fn wakes_at(&self, sides: &[Side]) -> Option<Instant> {
+        self.next_due(sides, |_| None).map(|(at, _)| at)
     }
 }
 
@@ -337,8 +316,6 @@ impl Flow {
 pub(crate) struct End {
     /// When the endpoint wants to be called and why, as of the last time that it was served.
     pub(crate) deadline: Option<(Instant, Timer)>,
-    /// Datagrams that come to it, in the order of their instants.
-    pub(crate) inbox: VecDeque<Arrival>,
     pub(crate) overhead_bytes: u32,
     /// When it begins, while it has not.
     pub(crate) start_at: Option<Instant>,

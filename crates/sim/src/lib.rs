@@ -8,10 +8,12 @@
 //! of every event. The same calls with the same seed make the
 //! same run, of which the [`TraceHash`] is the proof.
 
+mod agenda;
 mod application;
 mod event_queue;
 mod flow;
 mod generator;
+mod inboxes;
 mod network;
 mod observer;
 mod oracle;

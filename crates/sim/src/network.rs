@@ -11,6 +11,7 @@ pub(crate) use self::forecast::RouteForecast;
 use self::way::{Entry, LinkState, Way};
 use crate::event_queue::Alarm;
 use crate::flow::{Direction, FlowId, Side};
+use crate::inboxes::Arrival;
 use crate::observer::{Observer, PacketEvent};
 use crate::parties::{Division, MAX_PARTIES, Party, Window};
 use crate::payload::Payload;
@@ -33,17 +34,6 @@ impl PacketCounts {
     pub const fn in_flight(&self) -> u64 {
         self.sent - self.delivered - self.dropped
     }
-}
-
-/// A datagram that comes to the end of its route.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
-    pub(crate) at: Instant,
-    /// Which packet, for [`Network::arrive`].
-    id: u32,
-    pub(crate) flow: FlowId,
-    pub(crate) side: Side,
-    pub(crate) ecn: Ecn,
 }
 
 /// What a link is to a route.
@@ -231,13 +221,7 @@ impl Network {
             }
             while let Some((at, packet)) = state.link.pop_before(known_until, before) {
                 let id = packet.id as u32;
-                let arrival = |flow, side| Arrival {
-                    at,
-                    id,
-                    flow,
-                    side,
-                    ecn: packet.ecn,
-                };
+                let arrival = |flow, side| Arrival::new(at, id, flow, side, packet.ecn);
                 // As mostly; the journey need not be looked at.
                 if let Some(side) = state.is_all_for {
                     arrivals.push(arrival(FlowId(packet.flow), side));

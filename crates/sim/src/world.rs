@@ -4,7 +4,6 @@ mod ahead;
 mod stream;
 mod turn;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use anabranch_core::{
@@ -14,10 +13,11 @@ use anabranch_link::{LinkConfig, LinkConfigError, LinkStatistics};
 use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 
 use self::turn::{Buffers, Turn};
-use crate::event_queue::{Alarm, EventQueue};
+use crate::agenda::Agenda;
 use crate::flow::{Direction, End, Flow, FlowConfig, FlowId, Flows, Side, Work};
 use crate::generator::{Generator, GeneratorConfig, GeneratorConfigError};
-use crate::network::{Arrival, Datagram, Network, PacketCounts};
+use crate::inboxes::Inboxes;
+use crate::network::{Datagram, Network, PacketCounts};
 use crate::observer::{Observer, PacketEvent};
 use crate::oracle::{self, SharedTruth};
 use crate::parties::{Division, MAX_PARTIES, Progress, Window};
@@ -35,14 +35,14 @@ pub struct World {
     now: Instant,
     progress: Progress,
     /// By party: when flows have something to do.
-    agendas: [EventQueue<FlowId>; MAX_PARTIES],
+    agendas: [Agenda; MAX_PARTIES],
     /// Whether something has been added, so that the parties may have to be other ones.
     is_changed: bool,
     network: Network,
     flows: Flows,
-    arrivals: Vec<Arrival>,
-    /// Flows that have something to do in a window, and when they are to be looked at.
-    due: Vec<(FlowId, Instant)>,
+    inboxes: Inboxes,
+    /// Flows that have something to do in a window.
+    due: Vec<FlowId>,
     buffers: Buffers,
 }
 
@@ -91,7 +91,7 @@ impl World {
             is_changed: false,
             network: Network::default(),
             flows: Flows::default(),
-            arrivals: Vec::new(),
+            inboxes: Inboxes::default(),
             due: Vec::new(),
             buffers: Buffers::default(),
         }
@@ -168,7 +168,6 @@ impl World {
             }
             Ok(End {
                 deadline: None,
-                inbox: VecDeque::new(),
                 overhead_bytes,
                 start_at: Some(start),
                 endpoint,
@@ -189,12 +188,11 @@ impl World {
             source: Work::new(source, configs, flow_seed),
             frame_at: None,
             stop_at: None,
-            alarms: [Alarm::UNSET; MAX_PARTIES],
             ends,
             session: 0,
             began_at: start,
             truth,
-            open_frames: VecDeque::new(),
+            open_frames: Default::default(),
         });
         Ok(flow_id)
     }
@@ -252,7 +250,7 @@ impl World {
         } else if !has_lookahead {
             self.set_division(Division::Together);
         }
-        self.agendas = Default::default();
+        self.inboxes = Inboxes::new(self.flows.count());
         self.flows
             .plan_all(self.progress.division, &mut self.agendas);
     }
@@ -277,22 +275,19 @@ impl World {
     /// Moves a party to the end of its window.
     fn move_on(&mut self, window: Window, observer: &mut impl Observer) {
         let party = window.party;
-        self.network.deliver(window, &mut self.arrivals, observer);
-        self.hand_out(window, observer);
         let mut due = std::mem::take(&mut self.due);
-        while let Some((at, flow)) = self.agendas[party].pop_before(window.before) {
-            due.push((flow, at));
-        }
+        self.hand_out(window, &mut due, observer);
+        self.agendas[party].take_due(window.before, &mut due);
         // As they lie in memory.
         due.sort_unstable();
+        due.dedup();
         let sides = self.progress.division.sides_of(party);
         let has_many = self.flows.count() > FEW_FLOWS;
-        for index in 0..due.len() {
+        for (index, flow) in due.iter().enumerate() {
             if has_many {
                 self.prefetch(&due[index + 1..], sides, observer);
             }
-            let (flow, at) = due[index];
-            self.give_turn(at, flow, window, observer);
+            self.give_turn(*flow, window, sides, observer);
         }
         due.clear();
         self.due = due;
@@ -300,54 +295,49 @@ impl World {
         self.network.carry(window, peer_at, observer);
     }
 
-    /// Puts what arrives in a window before those who will read it.
-    fn hand_out(&mut self, window: Window, observer: &mut impl Observer) {
-        // The order of flows matters to the processor's caches alone.
-        if self.flows.count() > FEW_FLOWS {
-            self.arrivals.sort_by_key(|arrival| arrival.flow);
-        }
-        for arrival in self.arrivals.drain(..) {
-            let Some(flow) = self.flows.session(arrival.flow) else {
+    /// Puts what arrives in a window before those who will read it, and notes who they are.
+    fn hand_out(&mut self, window: Window, due: &mut Vec<FlowId>, observer: &mut impl Observer) {
+        let network = &mut self.network;
+        self.inboxes
+            .fill(|arrivals| network.deliver(window, arrivals, observer));
+        for place in 0..self.inboxes.count() {
+            let arrival = self.inboxes.arrival(place);
+            let flow = arrival.flow;
+            if !self.flows.is_session(flow) {
                 let bytes = &mut self.buffers.datagram;
-                self.network.arrive(&arrival, bytes, observer);
-                continue;
-            };
-            flow.receive(arrival);
-            let agenda = &mut self.agendas[window.party];
-            flow.alarms[window.party].set(Some(arrival.at), arrival.flow, agenda);
+                self.network.arrive(arrival, bytes, observer);
+            } else if self.inboxes.put(place) {
+                due.push(flow);
+            }
         }
     }
 
     /// Moves a flow to the end of the window.
     fn give_turn(
         &mut self,
-        at: Instant,
         flow_id: FlowId,
         window: Window,
+        sides: &'static [Side],
         observer: &mut impl Observer,
     ) {
         if !self.flows.is_session(flow_id) {
             return self.generate(flow_id, window, observer);
         }
-        let division = self.progress.division;
         let flow = &mut self.flows[flow_id.index()];
-        if !flow.alarms[window.party].ring(at) {
-            return;
-        }
         let turn = Turn {
             seed: self.seed,
-            division,
+            sides,
             window,
-            now: at,
+            now: Instant::ZERO,
             flow_id,
             flow,
+            inboxes: &mut self.inboxes,
             network: &mut self.network,
             buffers: &mut self.buffers,
             observer,
         };
         turn.run();
-        let agenda = &mut self.agendas[window.party];
-        flow.plan(flow_id, division, window.party, agenda);
+        self.agendas[window.party].plan(flow_id, flow.wakes_at(sides));
     }
 
     /// Lets a generator send what it sends in the window.
@@ -357,7 +347,7 @@ impl World {
         };
         while let Some(at) = generator.next_at() {
             if at >= window.before {
-                return self.agendas[window.party].plan(at, flow);
+                return self.agendas[window.party].plan(flow, Some(at));
             }
             let datagram = Datagram {
                 event: PacketEvent {

@@ -75,7 +75,8 @@ mod tests {
 
     use super::*;
     use crate::flow::FlowId;
-    use crate::network::{Arrival, Datagram};
+    use crate::inboxes::Arrival;
+    use crate::network::Datagram;
     use crate::observer::PacketEvent;
     use crate::parties::{Division, Window};
     use crate::topology::Route;

@@ -1,6 +1,6 @@
 //! What turns need is fetched while others take theirs.
 
-use anabranch_units::{Depth, Instant, prefetch_ring};
+use anabranch_units::Depth;
 
 use super::World;
 use crate::flow::{FlowId, Side};
@@ -9,35 +9,28 @@ use crate::observer::Observer;
 impl World {
     /// Has the processor fetch what the turns that come next need of their flows: of each in three
     /// steps, as what has been fetched tells where the rest lies.
-    pub(super) fn prefetch(
-        &mut self,
-        next: &[(FlowId, Instant)],
-        sides: &[Side],
-        observer: &impl Observer,
-    ) {
-        if let Some((flow, _)) = next.get(2) {
+    pub(super) fn prefetch(&mut self, next: &[FlowId], sides: &[Side], observer: &impl Observer) {
+        if let Some(flow) = next.get(2) {
             self.flows.prefetch(*flow, sides);
         }
-        if let Some((flow, _)) = next.get(1) {
+        if let Some(flow) = next.get(1) {
             self.prefetch_ends(*flow, sides, Depth::Shell);
             observer.prefetch(*flow, Depth::Shell);
         }
-        if let Some((flow, _)) = next.first() {
+        if let Some(flow) = next.first() {
             self.prefetch_ends(*flow, sides, Depth::Contents);
             observer.prefetch(*flow, Depth::Contents);
         }
     }
 
-    fn prefetch_ends(&mut self, flow: FlowId, sides: &[Side], depth: Depth) {
-        let Some(flow) = self.flows.session(flow) else {
+    fn prefetch_ends(&mut self, flow_id: FlowId, sides: &[Side], depth: Depth) {
+        let Some(flow) = self.flows.session(flow_id) else {
             return;
         };
         for side in sides {
-            let end = &flow.ends[*side as usize];
-            end.endpoint.prefetch(depth);
-            match depth {
-                Depth::Shell => prefetch_ring(&end.inbox),
-                Depth::Contents => self.network.prefetch(&end.inbox),
+            flow.ends[*side as usize].endpoint.prefetch(depth);
+            if depth == Depth::Contents {
+                self.network.prefetch(self.inboxes.iter(flow_id, *side));
             }
         }
     }

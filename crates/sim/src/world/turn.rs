@@ -8,10 +8,11 @@ use anabranch_units::{Instant, Seed};
 use bytes::Bytes;
 
 use crate::flow::{Due, End, Flow, FlowId, Side, Work};
+use crate::inboxes::Inboxes;
 use crate::network::{Datagram, Network};
 use crate::observer::{FragmentId, FrameEvent, FrameOutcome, Observer, PacketEvent};
 use crate::oracle;
-use crate::parties::{Division, Window};
+use crate::parties::Window;
 
 /// Bytes that all flows use in turn.
 #[derive(Debug, Default)]
@@ -36,12 +37,14 @@ impl Buffers {
 pub(super) struct Turn<'a, O> {
     /// The world's.
     pub(super) seed: Seed,
-    pub(super) division: Division,
+    /// The ends whose turn it is.
+    pub(super) sides: &'static [Side],
     pub(super) window: Window,
     /// How far this flow is.
     pub(super) now: Instant,
     pub(super) flow_id: FlowId,
     pub(super) flow: &'a mut Flow,
+    pub(super) inboxes: &'a mut Inboxes,
     pub(super) network: &'a mut Network,
     pub(super) buffers: &'a mut Buffers,
     pub(super) observer: &'a mut O,
@@ -50,9 +53,8 @@ pub(super) struct Turn<'a, O> {
 impl<O: Observer> Turn<'_, O> {
     /// Does all that is due in the window for the ends of its party.
     pub(super) fn run(mut self) {
-        let Window { party, before, .. } = self.window;
-        while let Some((at, due)) = self.flow.next_due(self.division, party)
-            && at < before
+        while let Some((at, due)) = self.next_due()
+            && at < self.window.before
         {
             debug_assert!(at >= self.now, "time does not go back");
             self.now = at;
@@ -78,6 +80,11 @@ impl<O: Observer> Turn<'_, O> {
         }
     }
 
+    fn next_due(&self) -> Option<(Instant, Due)> {
+        let arrives_at = |side| self.inboxes.next_at(self.flow_id, side);
+        self.flow.next_due(self.sides, arrives_at)
+    }
+
     fn start(&mut self, side: Side) {
         let now = self.now;
         self.flow.end(side).start_at = None;
@@ -96,14 +103,9 @@ impl<O: Observer> Turn<'_, O> {
 
     /// An endpoint reads the first datagram of its inbox.
     fn take_arrival(&mut self, side: Side) {
-        let inbox = &mut self.flow.end(side).inbox;
-        let Some(arrival) = inbox.pop_front() else {
+        let Some(arrival) = self.inboxes.take(self.flow_id, side) else {
             return;
         };
-        if inbox.is_empty() {
-            // It begins anew in the same lines of the cache.
-            inbox.clear();
-        }
         let bytes = &mut self.buffers.datagram;
         let (event, session) = self.network.arrive(&arrival, bytes, self.observer);
         if self.flow.session != session {

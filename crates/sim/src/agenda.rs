@@ -1,0 +1,68 @@
+//! When flows have something to do of their own accord.
+
+use anabranch_units::Instant;
+
+use crate::event_queue::{Alarm, EventQueue};
+use crate::flow::FlowId;
+
+/// When the ends of one party have something to do, by flow. What the network brings them is not
+/// in it.
+#[derive(Debug, Default)]
+pub(crate) struct Agenda {
+    queue: EventQueue<FlowId>,
+    /// By the flow's number. They are here, side by side, as asking the flows themselves would have
+    /// them all in the processor's caches at once.
+    alarms: Vec<Alarm>,
+}
+
+impl Agenda {
+    /// An empty one for so many flows.
+    pub(crate) fn new(flow_count: usize) -> Agenda {
+        Agenda {
+            queue: EventQueue::default(),
+            alarms: vec![Alarm::UNSET; flow_count],
+        }
+    }
+
+    /// Sees to it that a flow is looked at by `at`.
+    #[inline]
+    pub(crate) fn plan(&mut self, flow: FlowId, at: Option<Instant>) {
+        self.alarms[flow.index()].set(at, flow, &mut self.queue);
+    }
+
+    /// When a flow is to be looked at next.
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        self.queue.next_at()
+    }
+
+    /// Takes out the flows that are to be looked at before `before`, in no order.
+    pub(crate) fn take_due(&mut self, before: Instant, due: &mut Vec<FlowId>) {
+        while let Some((at, flow)) = self.queue.pop_before(before) {
+            if self.alarms[flow.index()].ring(at) {
+                due.push(flow);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_is_due_once_however_often_it_was_planned() {
+        let mut agenda = Agenda::new(3);
+        let at = Instant::from_secs;
+        for secs in [5, 7, 3] {
+            agenda.plan(FlowId(1), Some(at(secs)));
+        }
+        agenda.plan(FlowId(2), Some(at(4)));
+        agenda.plan(FlowId(0), None);
+        let mut due = Vec::new();
+        agenda.take_due(at(4), &mut due);
+        assert_eq!(due, [FlowId(1)]);
+        agenda.take_due(at(9), &mut due);
+        assert_eq!(due, [FlowId(1), FlowId(2)]);
+        assert_eq!(agenda.next_at(), None);
+    }
+}
