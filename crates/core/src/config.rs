@@ -144,6 +144,9 @@ pub struct MediaConfig {
     pub source: SourceLimits,
     /// How long the receiver waits for the rest of a frame that is not a key frame.
     pub reassembly_wait: Duration,
+    /// Whether received frames come with their bytes. A laboratory, which reads none, spares itself
+    /// their memory.
+    pub keeps_bytes: bool,
     /// Name of the policy of forward error correction, from [`crate::fec::FEC_POLICIES`], with its
     /// options behind it if any are set: `fixed:overhead=0.25`. Only senders need one.
     pub fec: String,
@@ -156,6 +159,7 @@ impl Default for MediaConfig {
         MediaConfig {
             deadline: Duration::from_millis(500),
             reassembly_wait: Duration::from_millis(500),
+            keeps_bytes: true,
             target_fraction: 0.8,
             path_target_min: DataRate::ZERO,
             source: SourceLimits::Fixed,

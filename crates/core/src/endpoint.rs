@@ -221,7 +221,7 @@ impl Endpoint {
             fec_policy,
             budget: Budget::new(now),
             fec_receiver: None,
-            reassembly: Reassembly::new(config.media.reassembly_wait),
+            reassembly: Reassembly::new(config.media.reassembly_wait, config.media.keeps_bytes),
             stream: Self::new_stream(&config),
             events: VecDeque::new(),
             target_bitrate,

@@ -53,7 +53,9 @@ pub struct ReceivedFrame {
     pub importance: Importance,
     /// When the picture was taken, by the sender's clock, to the microsecond.
     pub captured_at: Instant,
-    /// Its bytes.
+    /// How many bytes it has.
+    pub size_bytes: usize,
+    /// They themselves; none if [`keeps_bytes`](crate::MediaConfig::keeps_bytes) is not set.
     pub bytes: Vec<u8>,
     /// When its first fragment arrived, by the receiver's clock.
     pub first_at: Instant,

@@ -110,6 +110,7 @@ mod tests {
             id: FrameId(id),
             importance,
             captured_at,
+            size_bytes: 1,
             bytes: vec![id as u8],
             first_at: at(0),
             completed_at: at(0),

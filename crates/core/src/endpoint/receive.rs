@@ -166,7 +166,7 @@ impl Endpoint {
             self.events.push_back(match outcome {
                 Outcome::Whole(frame) => {
                     self.counters.frames_received += 1;
-                    self.counters.media_bytes_received += frame.bytes.len() as u64;
+                    self.counters.media_bytes_received += frame.size_bytes as u64;
                     Event::FrameReceived(frame)
                 }
                 Outcome::Dropped(id, reason) => {

@@ -52,9 +52,12 @@ struct IncomingFrame {
     first_at: Instant,
     /// The length of every fragment but the last; zero until one of them has arrived.
     fragment_bytes: usize,
-    /// What has arrived, in its place; grows with the farthest fragment.
+    /// How far the farthest fragment goes that has arrived.
+    size_bytes: usize,
+    /// What has arrived, in its place, if it is kept; grows with the farthest fragment.
     bytes: Vec<u8>,
-    /// What `bytes` will hold by what is known of the fragments' lengths.
+    keeps_bytes: bool,
+    /// What the frame will have by what is known of the fragments' lengths.
     held_bytes: usize,
     /// The last fragment, while where it belongs is unknown; else empty.
     last: Vec<u8>,
@@ -76,6 +79,7 @@ pub(crate) struct Reassembly {
     whole_bytes: usize,
     peak: Peak,
     wait: Duration,
+    keeps_bytes: bool,
     /// Used-up frames, for the next ones.
     #[allow(clippy::vec_box, reason = "the boxes are what is used again")]
     spare: Vec<Box<IncomingFrame>>,
@@ -89,7 +93,7 @@ pub(crate) struct Peak {
 }
 
 impl Reassembly {
-    pub(crate) fn new(wait: Duration) -> Self {
+    pub(crate) fn new(wait: Duration, keeps_bytes: bool) -> Self {
         Reassembly {
             slots: VecDeque::new(),
             first: FrameId(0),
@@ -98,6 +102,7 @@ impl Reassembly {
             whole_bytes: 0,
             peak: Peak::default(),
             wait,
+            keeps_bytes,
             spare: Vec::new(),
         }
     }
@@ -150,7 +155,7 @@ impl Reassembly {
         let slot = &mut self.slots[index];
         if let Slot::Missing { .. } = slot {
             let mut frame = self.spare.pop().unwrap_or_default();
-            frame.begin(now, header, captured_at);
+            frame.begin(now, header, captured_at, self.keeps_bytes);
             *slot = Slot::Open(frame);
         }
         let Slot::Open(frame) = slot else {
@@ -161,11 +166,12 @@ impl Reassembly {
         self.open_bytes += frame.held_bytes - before;
         if frame.missing_count == 0 {
             self.open_bytes -= frame.held_bytes;
-            self.whole_bytes += frame.bytes.len();
+            self.whole_bytes += frame.size_bytes;
             let whole = Slot::Whole(ReceivedFrame {
                 id: header.frame,
                 importance: frame.importance,
                 captured_at: frame.captured_at,
+                size_bytes: frame.size_bytes,
                 bytes: core::mem::take(&mut frame.bytes),
                 first_at: frame.first_at,
                 completed_at: now,
@@ -241,7 +247,7 @@ impl Reassembly {
             self.was_whole = self.was_whole << 1 | u64::from(matches!(slot, Slot::Whole(_)));
             out.push(match slot {
                 Slot::Whole(frame) => {
-                    self.whole_bytes -= frame.bytes.len();
+                    self.whole_bytes -= frame.size_bytes;
                     Outcome::Whole(frame)
                 }
                 Slot::Open(frame) => {
@@ -264,7 +270,13 @@ impl Reassembly {
 
 impl IncomingFrame {
     /// Starts anew with another frame, in what memory the last one has left.
-    fn begin(&mut self, now: Instant, header: FragmentHeader, captured_at: Instant) {
+    fn begin(
+        &mut self,
+        now: Instant,
+        header: FragmentHeader,
+        captured_at: Instant,
+        keeps_bytes: bool,
+    ) {
         let mut has_arrived = core::mem::take(&mut self.has_arrived);
         has_arrived.clear();
         has_arrived.resize(usize::from(header.fragment_count), false);
@@ -275,6 +287,7 @@ impl IncomingFrame {
             importance: header.importance,
             captured_at,
             first_at: now,
+            keeps_bytes,
             last,
             has_arrived,
             missing_count: header.fragment_count,
@@ -312,8 +325,10 @@ impl IncomingFrame {
                 return false;
             }
             self.fragment_bytes = payload.len();
-            self.bytes
-                .reserve(payload.len() * usize::from(self.fragment_count));
+            if self.keeps_bytes {
+                self.bytes
+                    .reserve(payload.len() * usize::from(self.fragment_count));
+            }
             self.held_bytes = payload.len() * (usize::from(self.fragment_count) - 1).max(1);
             let mut last = core::mem::take(&mut self.last);
             if !last.is_empty() {
@@ -342,6 +357,10 @@ impl IncomingFrame {
     /// for it.
     fn copy(&mut self, index: usize, payload: &[u8]) {
         let start = index * self.fragment_bytes;
+        self.size_bytes = self.size_bytes.max(start + payload.len());
+        if !self.keeps_bytes {
+            return;
+        }
         if self.bytes.len() <= start {
             self.bytes.resize(start, 0);
             self.bytes.extend_from_slice(payload);
@@ -365,7 +384,7 @@ mod tests {
     impl Bed {
         fn new() -> Self {
             Bed {
-                reassembly: Reassembly::new(WAIT),
+                reassembly: Reassembly::new(WAIT, true),
                 out: Vec::new(),
             }
         }
@@ -419,6 +438,29 @@ mod tests {
                 panic!("not whole: {order:?}")
             };
             assert_eq!(frame.bytes, expected, "{order:?}");
+            assert_eq!(frame.size_bytes, expected.len(), "{order:?}");
+        }
+    }
+
+    #[test]
+    fn without_their_bytes_frames_are_the_same() {
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]] {
+            let whole = [true, false].map(|keeps_bytes| {
+                let mut bed = Bed::new();
+                bed.reassembly = Reassembly::new(WAIT, keeps_bytes);
+                for fragment in order {
+                    assert_eq!(bed.insert(1, 0, fragment, 3, true), Taken::New);
+                }
+                assert_eq!(bed.reassembly.peak().bytes, 240);
+                match bed.out.pop() {
+                    Some(Outcome::Whole(frame)) => frame,
+                    other => panic!("not whole: {other:?}"),
+                }
+            });
+            let [with, without] = whole;
+            assert!(without.bytes.is_empty());
+            let bytes = with.bytes.clone();
+            assert_eq!(ReceivedFrame { bytes, ..without }, with);
         }
     }
 
