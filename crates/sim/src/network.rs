@@ -1,5 +1,6 @@
 //! Links, routes, and the packets on them.
 
+mod entries;
 mod forecast;
 mod way;
 
@@ -7,8 +8,9 @@ use anabranch_core::PathId;
 use anabranch_link::{Dropped, Link, Packet};
 use anabranch_units::{Duration, Ecn, Instant, prefetch};
 
+use self::entries::Entry;
 pub(crate) use self::forecast::RouteForecast;
-use self::way::{Entry, LinkState, Way};
+use self::way::{LinkState, Way};
 use crate::event_queue::Alarm;
 use crate::flow::{Direction, FlowId, Side};
 use crate::inboxes::Arrival;
@@ -233,10 +235,10 @@ impl Network {
                     flow, direction, ..
                 } = journey.event;
                 match self.routes[journey.route.index()].hop(direction, journey.hop) {
-                    Some(next) => self.ways[party].enter(Entry {
+                    Some(next) => self.ways[party].entries.note(Entry {
                         at,
                         flow,
-                        number: 0,
+
                         id,
                         size_bytes: packet.size_bytes,
                         link: next,
@@ -303,10 +305,11 @@ impl Network {
         self.record(now, Kind::Sent, &event);
         observer.on_sent(now, &event);
         let link = self.routes[route.index()].hop(event.direction, 0);
-        self.ways[self.division.that_hears(event.direction)].enter(Entry {
+        let way = self.division.that_hears(event.direction);
+        self.ways[way].entries.note(Entry {
             at: now,
             flow: event.flow,
-            number: 0,
+
             id,
             size_bytes: event.size_bytes,
             link: link.expect("routes have links"),
@@ -318,8 +321,7 @@ impl Network {
     pub(crate) fn carry(&mut self, window: Window, peer_at: Instant, observer: &mut impl Observer) {
         let way = self.division.peer_of(window.party);
         let mut entries = std::mem::take(&mut self.ways[way].entries);
-        entries.sort_unstable_by_key(Entry::order);
-        for entry in entries.drain(..) {
+        for entry in entries.drain() {
             self.relay(way, entry.at + Duration::from_nanos(1), observer);
             let packet = Packet {
                 payload: Vec::new(),

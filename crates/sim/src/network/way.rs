@@ -1,10 +1,11 @@
 //! The links over which a party hears, and what is due on them.
 
 use anabranch_link::Link;
-use anabranch_units::{Ecn, Instant};
+use anabranch_units::Instant;
 
+use super::entries::Entries;
 use crate::event_queue::{Alarm, EventQueue};
-use crate::flow::{FlowId, Side};
+use crate::flow::Side;
 use crate::parties::Party;
 use crate::topology::LinkId;
 
@@ -34,43 +35,15 @@ impl LinkState {
     }
 }
 
-/// A packet that is about to enter a link.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    pub(super) at: Instant,
-    pub(super) flow: FlowId,
-    /// How many were noted before.
-    pub(super) number: u32,
-    pub(super) id: u32,
-    pub(super) size_bytes: u32,
-    pub(super) link: LinkId,
-    pub(super) ecn: Ecn,
-}
-
-impl Entry {
-    /// By time; at the same time by flow, and then as they were noted.
-    pub(super) fn order(&self) -> u128 {
-        let tie = u64::from(self.flow.0) << 32 | u64::from(self.number);
-        u128::from(self.at.as_nanos()) << 64 | u128::from(tie)
-    }
-}
-
 /// What goes on on the links over which a party hears.
 #[derive(Debug, Default)]
 pub(super) struct Way {
-    /// What enters a link in this window, in any order.
-    pub(super) entries: Vec<Entry>,
+    /// What enters a link in this window.
+    pub(super) entries: Entries,
     /// When links give packets back with which a route ends.
     pub(super) deliveries: EventQueue<LinkId>,
     /// When the other links give packets back.
     pub(super) relays: EventQueue<LinkId>,
     /// Links with which a route ends and that have changed in this window.
     pub(super) changed: Vec<LinkId>,
-}
-
-impl Way {
-    pub(super) fn enter(&mut self, entry: Entry) {
-        let number = self.entries.len() as u32;
-        self.entries.push(Entry { number, ..entry });
-    }
 }

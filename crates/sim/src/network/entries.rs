@@ -1,0 +1,133 @@
+//! Packets that are about to enter links, in order.
+
+use anabranch_units::{Ecn, Instant};
+
+use crate::flow::FlowId;
+use crate::topology::LinkId;
+
+/// A packet that is about to enter a link.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) at: Instant,
+    pub(super) flow: FlowId,
+    pub(super) id: u32,
+    pub(super) size_bytes: u32,
+    pub(super) link: LinkId,
+    pub(super) ecn: Ecn,
+}
+
+impl Entry {
+    /// What the order goes by, save how they were noted.
+    fn order(&self) -> u128 {
+        u128::from(self.at.as_nanos()) << 64 | u128::from(self.flow.0)
+    }
+}
+
+/// What enters links in a window. Flows note it one after the other, each in the order of time.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    noted: Vec<Entry>,
+    /// Used while sorting.
+    sorted: Vec<Entry>,
+    /// Where the entries of each span of time end: used while sorting.
+    ends: Vec<u32>,
+}
+
+/// So few are sorted by comparing alone.
+const FEW: usize = 64;
+
+impl Entries {
+    pub(super) fn note(&mut self, entry: Entry) {
+        self.noted.push(entry);
+    }
+
+    /// Takes all out by time; at the same time by flow, and then as they were noted.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Entry> {
+        if self.noted.len() > FEW {
+            self.spread();
+        } else {
+            self.noted.sort_by_key(Entry::order);
+        }
+        self.noted.drain(..)
+    }
+
+    /// Sorts by spans of time so short that one holds an entry or two, and then what is in each: for
+    /// packets that a thousand flows send by turns, the work of looking at them a few times.
+    fn spread(&mut self) {
+        let nanos = |entry: &Entry| entry.at.as_nanos();
+        let first = self.noted.iter().map(nanos).min().unwrap_or_default();
+        let last = self.noted.iter().map(nanos).max().unwrap_or_default();
+        let count = self.noted.len() as u64;
+        let shift = u64::BITS - ((last - first) / count).leading_zeros();
+        let span = |entry: &Entry| ((nanos(entry) - first) >> shift) as usize;
+        // Where each begins, while they are put in; where it ends, when they are in.
+        self.ends.clear();
+        self.ends.resize(((last - first) >> shift) as usize + 2, 0);
+        for entry in &self.noted {
+            self.ends[span(entry) + 1] += 1;
+        }
+        let mut sum = 0;
+        for end in &mut self.ends {
+            sum += *end;
+            *end = sum;
+        }
+        self.sorted.resize(self.noted.len(), self.noted[0]);
+        for entry in &self.noted {
+            let place = &mut self.ends[span(entry)];
+            self.sorted[*place as usize] = *entry;
+            *place += 1;
+        }
+        let mut start = 0;
+        for end in &self.ends {
+            let end = *end as usize;
+            if end - start > 1 {
+                self.sorted[start..end].sort_by_key(Entry::order);
+            }
+            start = end;
+        }
+        core::mem::swap(&mut self.noted, &mut self.sorted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_units::Seed;
+
+    use super::*;
+
+    /// Drains `count` entries of instants below `limit`, some of them alike, and compares.
+    fn check(count: u32, limit: u64) {
+        let mut rng = Seed(u64::from(count) ^ limit).rng();
+        let mut entries = Entries::default();
+        let mut expected = Vec::new();
+        for _ in 0..2 {
+            for id in 0..count {
+                let entry = Entry {
+                    at: Instant::from_nanos(1 << 40 | rng.below(limit)),
+                    flow: FlowId(rng.below(5) as u32),
+                    id,
+                    size_bytes: 1_000,
+                    link: LinkId(0),
+                    ecn: Ecn::NotEct,
+                };
+                entries.note(entry);
+                expected.push((entry.at, entry.flow, id));
+            }
+            expected.sort_unstable();
+            let drained = entries
+                .drain()
+                .map(|entry| (entry.at, entry.flow, entry.id));
+            assert_eq!(drained.collect::<Vec<_>>(), expected, "{count} {limit}");
+            expected.clear();
+        }
+    }
+
+    #[test]
+    fn entries_come_by_time_then_by_flow_then_as_they_were_noted() {
+        for count in [0, 1, 2, 63, 64, 65, 100, 1_000, 5_000] {
+            for limit in [1, 2, 50, 100, 12_345, 1 << 20, 1 << 39] {
+                check(count, limit);
+            }
+        }
+    }
+}
