@@ -338,7 +338,6 @@ impl Network {
         for entry in entries.drain(..) {
             self.relay(way, entry.at + Duration::from_nanos(1), observer);
             let packet = Packet {
-                payload: Vec::new(),
                 size_bytes: entry.size_bytes,
                 ecn: entry.ecn,
                 flow: entry.flow.0,
