@@ -297,24 +297,29 @@ impl Network {
             ecn,
             payload,
         } = datagram;
-        let journey = Journey {
-            event,
-            session,
-            route,
-            hop: 0,
-            sent_at: now,
-            payload: Payload::of(payload),
-        };
         let id = match self.free_journeys.pop() {
-            Some(index) => {
-                self.journeys[index as usize] = journey;
-                index
+            Some(id) => {
+                let journey = &mut self.journeys[id as usize];
+                journey.event = event;
+                journey.session = session;
+                journey.route = route;
+                journey.hop = 0;
+                journey.sent_at = now;
+                id
             }
             None => {
-                self.journeys.push(journey);
+                self.journeys.push(Journey {
+                    event,
+                    session,
+                    route,
+                    hop: 0,
+                    sent_at: now,
+                    payload: Payload::default(),
+                });
                 u32::try_from(self.journeys.len() - 1).expect("fewer than 2^32 packets in flight")
             }
         };
+        self.journeys[id as usize].payload.pack(payload);
         self.counts.sent += 1;
         self.record(now, Kind::Sent, &event);
         observer.on_sent(now, &event);
@@ -333,10 +338,15 @@ impl Network {
     /// Moves what a party has sent on to the end of its window. Who hears it is at `peer_at`.
     pub(crate) fn carry(&mut self, window: Window, peer_at: Instant, observer: &mut impl Observer) {
         let way = self.division.peer_of(window.party);
-        let mut entries = std::mem::take(&mut self.ways[way].entries);
-        entries.sort_unstable_by_key(Entry::order);
+        let mut entries = self.ways[way].take_entries();
         for entry in entries.drain(..) {
-            self.relay(way, entry.at + Duration::from_nanos(1), observer);
+            if self.ways[way]
+                .relays
+                .next_at()
+                .is_some_and(|at| at <= entry.at)
+            {
+                self.relay(way, entry.at + Duration::from_nanos(1), observer);
+            }
             let packet = Packet {
                 size_bytes: entry.size_bytes,
                 ecn: entry.ecn,
@@ -346,7 +356,7 @@ impl Network {
             };
             self.push(entry.at, entry.link, packet, observer);
         }
-        self.ways[way].entries = entries;
+        self.ways[way].give_back(entries);
         self.relay(way, window.before, observer);
         while let Some(link) = self.ways[way].changed.pop() {
             self.links[link.index()].is_changed = false;

@@ -12,26 +12,40 @@ static ZEROS: [u8; 2_048] = [0; 2_048];
 /// a processor's caches hold.
 #[derive(Debug)]
 pub(crate) struct Payload {
-    /// The first bytes, filled up with zeros.
+    /// The first bytes. Nobody reads those beyond the length.
     start: [u8; INLINE_BYTES],
     length: u32,
     /// Those after them, without (most of) the zeros at the end.
     rest: Box<[u8]>,
 }
 
-impl Payload {
-    pub(crate) fn of(bytes: &[u8]) -> Payload {
-        let kept = match bytes.len() <= INLINE_BYTES {
-            true => bytes,
-            false => without_trailing_zeros(bytes),
-        };
-        let (first, rest) = kept.split_at(kept.len().min(INLINE_BYTES));
-        let mut start = [0; INLINE_BYTES];
-        start[..first.len()].copy_from_slice(first);
+impl Default for Payload {
+    /// Of no bytes.
+    fn default() -> Self {
         Payload {
-            start,
-            length: bytes.len() as u32,
-            rest: rest.into(),
+            start: [0; INLINE_BYTES],
+            length: 0,
+            rest: Box::default(),
+        }
+    }
+}
+
+impl Payload {
+    /// Keeps these bytes in place of those before.
+    pub(crate) fn pack(&mut self, bytes: &[u8]) {
+        self.length = bytes.len() as u32;
+        let rest = match bytes.split_first_chunk() {
+            Some((start, rest)) => {
+                self.start = *start;
+                without_trailing_zeros(rest)
+            }
+            None => {
+                self.start[..bytes.len()].copy_from_slice(bytes);
+                &[]
+            }
+        };
+        if !(rest.is_empty() && self.rest.is_empty()) {
+            self.rest = rest.into();
         }
     }
 
@@ -39,17 +53,18 @@ impl Payload {
     pub(crate) fn unpack(&self, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&self.start);
-        out.extend_from_slice(&self.rest);
+        if !self.rest.is_empty() {
+            out.extend_from_slice(&self.rest);
+        }
         out.resize(self.length as usize, 0);
     }
 }
 
-/// `bytes`, longer than [`INLINE_BYTES`], without the zeros at their end, save a few.
+/// `bytes` without the zeros at their end, save a few.
 fn without_trailing_zeros(bytes: &[u8]) -> &[u8] {
-    let (start, rest) = bytes.split_at(INLINE_BYTES);
-    // As most are: nothing but a header. Comparing is the fastest way of looking.
-    match ZEROS.get(..rest.len()) {
-        Some(zeros) if rest == zeros => start,
+    // As most are: nothing but a header has gone before. Comparing is the fastest way of looking.
+    match ZEROS.get(..bytes.len()) {
+        Some(zeros) if bytes == zeros => &[],
         _ => strip_zeros::<8>(strip_zeros::<64>(bytes)),
     }
 }
@@ -70,13 +85,15 @@ mod tests {
     #[test]
     fn a_payload_is_unpacked_as_it_was() {
         let mut out = vec![9; 3];
+        let mut payload = Payload::default();
         for length in [0_usize, 1, 55, 56, 57, 64, 65, 200, 1_200] {
             for last in [None, Some(0), Some(length / 2), length.checked_sub(1)] {
                 let mut bytes = vec![0; length];
                 for byte in bytes.iter_mut().take(last.map_or(0, |last| last + 1)) {
                     *byte = 7;
                 }
-                Payload::of(&bytes).unpack(&mut out);
+                payload.pack(&bytes);
+                payload.unpack(&mut out);
                 assert_eq!(out, bytes);
             }
         }
@@ -86,6 +103,8 @@ mod tests {
     fn zeros_after_a_header_take_no_room() {
         let mut bytes = vec![0; 1_200];
         bytes[..20].fill(1);
-        assert!(Payload::of(&bytes).rest.is_empty());
+        let mut payload = Payload::default();
+        payload.pack(&bytes);
+        assert!(payload.rest.is_empty());
     }
 }
