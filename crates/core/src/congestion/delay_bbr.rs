@@ -83,6 +83,8 @@ enum Mode {
 struct DelayBbr {
     profile: &'static Profile,
     config: ControllerConfig,
+    /// Whether [`CYCLE`] asks for the gains of BBR.
+    has_gains_of_bbr: bool,
     rng: Rng,
     mode: Mode,
     min_rtt: MinRtt,
@@ -123,6 +125,7 @@ impl DelayBbr {
         DelayBbr {
             profile,
             config: config.clone(),
+            has_gains_of_bbr: config.options.word(&CYCLE) == "bbr",
             rng: config.seed.derive("gain cycle").rng(),
             mode: Mode::Startup,
             min_rtt: MinRtt::default(),
@@ -381,7 +384,7 @@ impl DelayBbr {
         match &self.mode {
             Mode::Startup => self.profile.startup_gain,
             Mode::Drain => 1.0 / self.profile.startup_gain,
-            Mode::ProbeBw(cycle) => cycle.gain(self.config.options.word(&CYCLE) == "bbr"),
+            Mode::ProbeBw(cycle) => cycle.gain(self.has_gains_of_bbr),
             Mode::ProbeRtt(stay) => stay.gain(self.profile),
         }
     }
