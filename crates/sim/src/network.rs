@@ -1,6 +1,7 @@
 //! Links, routes, and the packets on them.
 
 mod forecast;
+mod journey;
 mod way;
 
 use anabranch_core::PathId;
@@ -8,12 +9,12 @@ use anabranch_link::{Dropped, Link, Packet};
 use anabranch_units::{Duration, Ecn, Instant, prefetch};
 
 pub(crate) use self::forecast::RouteForecast;
+use self::journey::Journey;
 use self::way::{Entry, LinkState, Way};
 use crate::event_queue::Alarm;
 use crate::flow::{Direction, FlowId, Side};
 use crate::observer::{Observer, PacketEvent};
 use crate::parties::{Division, MAX_PARTIES, Party, Window};
-use crate::payload::Payload;
 use crate::topology::{LinkId, Route, RouteId};
 use crate::trace_hash::TraceHash;
 
@@ -53,26 +54,17 @@ struct Role {
     is_last: bool,
 }
 
-/// What the network must remember of a packet, named by [`Packet::id`]. Links need none of it.
-#[derive(Debug)]
-#[repr(align(64))]
-struct Journey {
-    event: PacketEvent,
-    session: u32,
-    route: RouteId,
-    hop: u8,
-    sent_at: Instant,
-    payload: Payload,
-}
-
 /// Links and what is on them. It is driven in windows of time: [`Network::deliver`] gives what
 /// arrives in a window, then the flows [`Network::send`], and [`Network::carry`] moves it all on.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     links: Vec<LinkState>,
     routes: Vec<Route>,
+    /// By [`Packet::id`].
     journeys: Vec<Journey>,
-    /// Indices of journeys that have ended, for packets to come.
+    /// What of the journeys' payloads does not fit into them.
+    more: Vec<Vec<u8>>,
+    /// Those that have ended, for packets to come.
     free_journeys: Vec<u32>,
     division: Division,
     /// By the party that hears.
@@ -247,7 +239,7 @@ impl Network {
                 journey.hop += 1;
                 let PacketEvent {
                     flow, direction, ..
-                } = journey.event;
+                } = journey.event();
                 match self.routes[journey.route.index()].hop(direction, journey.hop) {
                     Some(next) => self.ways[party].enter(Entry {
                         at,
@@ -273,9 +265,11 @@ impl Network {
         buffer: &mut Vec<u8>,
         observer: &mut impl Observer,
     ) -> (PacketEvent, u32) {
-        let journey = self.end_journey(arrival.id);
-        journey.payload.unpack(buffer);
-        let (event, session, sent_at) = (journey.event, journey.session, journey.sent_at);
+        self.free_journeys.push(arrival.id);
+        let journey = &self.journeys[arrival.id as usize];
+        let more = || &self.more[arrival.id as usize][..];
+        journey.payload.unpack(more, buffer);
+        let (event, session, sent_at) = (journey.event(), journey.session, journey.sent_at);
         self.counts.delivered += 1;
         self.data_delivered_count += u64::from(event.direction == Direction::Forward);
         self.record(arrival.at, Kind::Delivered, &event);
@@ -297,29 +291,14 @@ impl Network {
             ecn,
             payload,
         } = datagram;
-        let id = match self.free_journeys.pop() {
-            Some(id) => {
-                let journey = &mut self.journeys[id as usize];
-                journey.event = event;
-                journey.session = session;
-                journey.route = route;
-                journey.hop = 0;
-                journey.sent_at = now;
-                id
-            }
-            None => {
-                self.journeys.push(Journey {
-                    event,
-                    session,
-                    route,
-                    hop: 0,
-                    sent_at: now,
-                    payload: Payload::default(),
-                });
-                u32::try_from(self.journeys.len() - 1).expect("fewer than 2^32 packets in flight")
-            }
-        };
-        self.journeys[id as usize].payload.pack(payload);
+        let id = self.free_journeys.pop().unwrap_or_else(|| {
+            self.journeys.push(Journey::BLANK);
+            self.more.push(Vec::new());
+            u32::try_from(self.more.len() - 1).expect("fewer than 2^32 packets in flight")
+        });
+        let journey = &mut self.journeys[id as usize];
+        journey.begin(now, &event, session, route);
+        journey.payload.pack(payload, &mut self.more[id as usize]);
         self.counts.sent += 1;
         self.record(now, Kind::Sent, &event);
         observer.on_sent(now, &event);
@@ -374,7 +353,7 @@ impl Network {
                 let journey = &mut self.journeys[packet.id as usize];
                 journey.hop += 1;
                 let route = &self.routes[journey.route.index()];
-                let next = route.hop(journey.event.direction, journey.hop);
+                let next = route.hop(journey.direction, journey.hop);
                 let next = next.expect("no route ends here");
                 self.push(at, next, packet, observer);
             }
@@ -406,16 +385,12 @@ impl Network {
     }
 
     fn lose(&mut self, link: LinkId, dropped: &Dropped, observer: &mut impl Observer) {
-        let event = self.end_journey(dropped.packet.id as u32).event;
+        let id = dropped.packet.id as u32;
+        self.free_journeys.push(id);
+        let event = self.journeys[id as usize].event();
         self.counts.dropped += 1;
         self.record(dropped.at, Kind::Dropped, &event);
         observer.on_dropped(dropped.at, &event, link, dropped.cause);
-    }
-
-    /// The journey of a packet that leaves the network, which lasts until the next one begins.
-    fn end_journey(&mut self, id: u32) -> &Journey {
-        self.free_journeys.push(id);
-        &self.journeys[id as usize]
     }
 
     #[inline]

@@ -1,8 +1,10 @@
 //! The bytes of a datagram on its way.
 
-/// How many bytes are kept in place: the headers of media, usual reports and acknowledgements. With
-/// them a packet's journey takes two lines of a cache.
-const INLINE_BYTES: usize = 56;
+/// How many bytes are kept in place: the headers of media, usual reports and acknowledgements.
+const START_BYTES: usize = 23;
+
+/// Fewer bytes are kept, zeros or not.
+const FEW_BYTES: usize = 32;
 
 /// As long as the longest datagrams of simulated media.
 static ZEROS: [u8; 2_048] = [0; 2_048];
@@ -12,49 +14,44 @@ static ZEROS: [u8; 2_048] = [0; 2_048];
 /// a processor's caches hold.
 #[derive(Debug)]
 pub(crate) struct Payload {
-    /// The first bytes. Nobody reads those beyond the length.
-    start: [u8; INLINE_BYTES],
     length: u32,
-    /// Those after them, without (most of) the zeros at the end.
-    rest: Box<[u8]>,
-}
-
-impl Default for Payload {
-    /// Of no bytes.
-    fn default() -> Self {
-        Payload {
-            start: [0; INLINE_BYTES],
-            length: 0,
-            rest: Box::default(),
-        }
-    }
+    /// The first bytes. Nobody reads those beyond the length.
+    start: [u8; START_BYTES],
+    /// Whether there are others than zeros after them, which are kept elsewhere.
+    has_more: bool,
 }
 
 impl Payload {
-    /// Keeps these bytes in place of those before.
-    pub(crate) fn pack(&mut self, bytes: &[u8]) {
+    /// Of no bytes.
+    pub(crate) const EMPTY: Payload = Payload {
+        length: 0,
+        start: [0; START_BYTES],
+        has_more: false,
+    };
+
+    /// Keeps these bytes in place of those before, those that do not fit in `more`.
+    pub(crate) fn pack(&mut self, bytes: &[u8], more: &mut Vec<u8>) {
         self.length = bytes.len() as u32;
-        let rest = match bytes.split_first_chunk() {
-            Some((start, rest)) => {
-                self.start = *start;
-                without_trailing_zeros(rest)
-            }
-            None => {
-                self.start[..bytes.len()].copy_from_slice(bytes);
-                &[]
-            }
+        self.has_more = false;
+        let Some((start, rest)) = bytes.split_first_chunk() else {
+            self.start[..bytes.len()].copy_from_slice(bytes);
+            return;
         };
-        if !(rest.is_empty() && self.rest.is_empty()) {
-            self.rest = rest.into();
+        self.start = *start;
+        let kept = without_trailing_zeros(rest);
+        if !kept.is_empty() {
+            self.has_more = true;
+            more.clear();
+            more.extend_from_slice(kept);
         }
     }
 
-    /// Replaces what is in `out` by all of the bytes.
-    pub(crate) fn unpack(&self, out: &mut Vec<u8>) {
+    /// Replaces what is in `out` by all of the bytes; `more` is asked for those that did not fit.
+    pub(crate) fn unpack<'a>(&self, more: impl FnOnce() -> &'a [u8], out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&self.start);
-        if !self.rest.is_empty() {
-            out.extend_from_slice(&self.rest);
+        if self.has_more {
+            out.extend_from_slice(more());
         }
         out.resize(self.length as usize, 0);
     }
@@ -62,6 +59,9 @@ impl Payload {
 
 /// `bytes` without the zeros at their end, save a few.
 fn without_trailing_zeros(bytes: &[u8]) -> &[u8] {
+    if bytes.len() < FEW_BYTES {
+        return bytes;
+    }
     // As most are: nothing but a header has gone before. Comparing is the fastest way of looking.
     match ZEROS.get(..bytes.len()) {
         Some(zeros) if bytes == zeros => &[],
@@ -85,15 +85,15 @@ mod tests {
     #[test]
     fn a_payload_is_unpacked_as_it_was() {
         let mut out = vec![9; 3];
-        let mut payload = Payload::default();
-        for length in [0_usize, 1, 55, 56, 57, 64, 65, 200, 1_200] {
+        let (mut payload, mut more) = (Payload::EMPTY, Vec::new());
+        for length in [0_usize, 1, 22, 23, 24, 54, 55, 56, 64, 87, 200, 1_200] {
             for last in [None, Some(0), Some(length / 2), length.checked_sub(1)] {
                 let mut bytes = vec![0; length];
                 for byte in bytes.iter_mut().take(last.map_or(0, |last| last + 1)) {
                     *byte = 7;
                 }
-                payload.pack(&bytes);
-                payload.unpack(&mut out);
+                payload.pack(&bytes, &mut more);
+                payload.unpack(|| &more, &mut out);
                 assert_eq!(out, bytes);
             }
         }
@@ -103,8 +103,8 @@ mod tests {
     fn zeros_after_a_header_take_no_room() {
         let mut bytes = vec![0; 1_200];
         bytes[..20].fill(1);
-        let mut payload = Payload::default();
-        payload.pack(&bytes);
-        assert!(payload.rest.is_empty());
+        let (mut payload, mut more) = (Payload::EMPTY, Vec::new());
+        payload.pack(&bytes, &mut more);
+        assert!(!payload.has_more && more.is_empty());
     }
 }
