@@ -15,6 +15,7 @@ use crate::event_queue::Alarm;
 use crate::flow::{Direction, FlowId, Side};
 use crate::observer::{Observer, PacketEvent};
 use crate::parties::{Division, MAX_PARTIES, Party, Window};
+use crate::payload::More;
 use crate::topology::{LinkId, Route, RouteId};
 use crate::trace_hash::TraceHash;
 
@@ -63,7 +64,7 @@ pub(crate) struct Network {
     /// By [`Packet::id`].
     journeys: Vec<Journey>,
     /// What of the journeys' payloads does not fit into them.
-    more: Vec<Vec<u8>>,
+    more: Vec<More>,
     /// Those that have ended, for packets to come.
     free_journeys: Vec<u32>,
     division: Division,
@@ -267,7 +268,7 @@ impl Network {
     ) -> (PacketEvent, u32) {
         self.free_journeys.push(arrival.id);
         let journey = &self.journeys[arrival.id as usize];
-        let more = || &self.more[arrival.id as usize][..];
+        let more = &self.more[arrival.id as usize];
         journey.payload.unpack(more, buffer);
         let (event, session, sent_at) = (journey.event(), journey.session, journey.sent_at);
         self.counts.delivered += 1;
@@ -293,7 +294,7 @@ impl Network {
         } = datagram;
         let id = self.free_journeys.pop().unwrap_or_else(|| {
             self.journeys.push(Journey::BLANK);
-            self.more.push(Vec::new());
+            self.more.push(More::EMPTY);
             u32::try_from(self.more.len() - 1).expect("fewer than 2^32 packets in flight")
         });
         let journey = &mut self.journeys[id as usize];
