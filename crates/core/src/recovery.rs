@@ -163,23 +163,19 @@ impl Recovery {
         digest.restart(self.bytes_in_flight());
         let largest_before = self.sent.largest_acked();
         self.sent
-            .acknowledge(report, &mut |acknowledged: Acknowledged| {
-                let held_back = if is_same_path {
-                    acknowledged.held_back
-                } else {
-                    None
-                };
-                let rtt = held_back
-                    .map(|held_back| now.saturating_since(acknowledged.packet.sent_at + held_back));
-                let acked = AckedPacket {
-                    sent: acknowledged.packet,
+            .acknowledge(report, &mut |acknowledged: Acknowledged<'_>| {
+                let packet = acknowledged.packet;
+                let held_back = acknowledged.held_back.filter(|_| is_same_path);
+                let rtt =
+                    held_back.map(|held_back| now.saturating_since(packet.sent_at + held_back));
+                digest.acked.push(AckedPacket {
+                    sent: *packet,
                     received_at: acknowledged.received_at,
                     rtt,
-                    delivered_bytes: self.delivery.on_acked(&acknowledged.packet),
-                };
-                digest.acked.push(acked);
+                    delivered_bytes: self.delivery.on_acked(packet),
+                });
                 if acknowledged.was_lost {
-                    digest.spurious.push(acked);
+                    digest.spurious.extend(digest.acked.last().copied());
                 }
             });
         let Some(newest) = digest.acked.last() else {

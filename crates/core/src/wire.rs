@@ -147,6 +147,7 @@ pub(crate) fn decode(datagram: &[u8]) -> Result<(Tracking, Frames<'_>), Malforme
 
 impl<'a> Frames<'a> {
     /// The next frame; `None` at the end. A report's body goes into `report`.
+    #[inline]
     pub(crate) fn next(
         &mut self,
         report: &mut FeedbackReport,
@@ -285,7 +286,10 @@ pub(crate) fn write_padding(length: usize, out: &mut Vec<u8>) {
     out.resize(out.len() + length, PADDING);
 }
 
-pub(crate) fn write_feedback(report: &OutgoingReport<'_>, out: &mut Vec<u8>) {
+pub(crate) fn write_feedback(
+    report: OutgoingReport<'_, impl ExactSizeIterator<Item = Instant>>,
+    out: &mut Vec<u8>,
+) {
     out.push(FEEDBACK);
     report.write(out);
 }

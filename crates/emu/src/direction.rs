@@ -58,7 +58,10 @@ pub(crate) struct Direction {
     link: Link,
     header_bytes: u32,
     held_bytes: usize,
-    spare_payloads: Vec<Vec<u8>>,
+    /// By the packet's [`Packet::id`].
+    payloads: Vec<Vec<u8>>,
+    /// Places in `payloads` of no packet.
+    vacant: Vec<u64>,
     overflow_packets: u64,
     unsent_packets: u64,
 }
@@ -70,7 +73,8 @@ impl Direction {
             link,
             header_bytes,
             held_bytes: 0,
-            spare_payloads: Vec::new(),
+            payloads: Vec::new(),
+            vacant: Vec::new(),
             overflow_packets: 0,
             unsent_packets: 0,
         }
@@ -84,40 +88,45 @@ impl Direction {
             return;
         }
         self.held_bytes += payload.len();
-        let mut owned = self.spare_payloads.pop().unwrap_or_default();
-        owned.extend_from_slice(payload);
+        let id = self.vacant.pop().unwrap_or_else(|| {
+            self.payloads.push(Vec::new());
+            self.payloads.len() as u64 - 1
+        });
+        self.payloads[id as usize].extend_from_slice(payload);
         let size_bytes = payload.len() as u32 + self.header_bytes;
         let packet = Packet {
-            payload: owned,
+            id,
             ecn: arrived.ecn,
             flow: arrived.flow,
             ..Packet::of_size(size_bytes)
         };
         if let Err(dropped) = self.link.push(now, packet) {
-            self.recycle(dropped.packet);
+            self.forget(dropped.packet.id);
         }
     }
 
     /// Hands all that is due by `now` to `send`, which says whether it could send it.
     pub(crate) fn send_due(&mut self, now: Instant, mut send: impl FnMut(&[u8], Ecn) -> bool) {
         while let Some(packet) = self.link.pop(now) {
-            if !send(&packet.payload, packet.ecn) {
+            if !send(&self.payloads[packet.id as usize], packet.ecn) {
                 self.unsent_packets += 1;
             }
-            self.recycle(packet);
+            self.forget(packet.id);
         }
         while let Some(dropped) = self.link.take_dropped() {
-            self.recycle(dropped.packet);
+            self.forget(dropped.packet.id);
         }
     }
 
-    fn recycle(&mut self, packet: Packet) {
-        let mut payload = packet.payload;
+    /// The packet's payload is not needed any more; few allocations are kept for later ones.
+    fn forget(&mut self, id: u64) {
+        let payload = &mut self.payloads[id as usize];
         self.held_bytes -= payload.len();
-        if self.spare_payloads.len() < MAX_SPARE_COUNT {
-            payload.clear();
-            self.spare_payloads.push(payload);
+        match self.vacant.len() < MAX_SPARE_COUNT {
+            true => payload.clear(),
+            false => *payload = Vec::new(),
         }
+        self.vacant.push(id);
     }
 
     pub(crate) fn next_at(&self) -> Option<Instant> {

@@ -189,6 +189,14 @@ impl Bottleneck {
         }
     }
 
+    /// Whether the start or the end of a service is due by `now`.
+    #[inline]
+    fn is_due(&self, now: Instant) -> bool {
+        let in_service = self.in_service.as_ref();
+        in_service.is_some_and(|service| service.ends_at <= now)
+            || self.starts_at.is_some_and(|starts_at| starts_at <= now)
+    }
+
     /// Ends the service that is due by `now`, if one is, and starts the next.
     fn end_service(&mut self, now: Instant) -> Option<(Instant, Packet)> {
         if let Some(starts_at) = self.starts_at.take_if(|starts_at| *starts_at <= now) {
@@ -238,8 +246,13 @@ impl Element for Bottleneck {
     }
 
     /// When the packet in service ends is not certain, as the rate may be a queue's discipline's.
+    #[inline]
     fn pop_before(&mut self, now: Instant, _before: Instant) -> Option<(Instant, Packet)> {
-        self.departed.pop_front().or_else(|| self.end_service(now))
+        if !self.departed.is_empty() {
+            return self.departed.pop_front();
+        }
+        // Mostly nothing is.
+        self.is_due(now).then(|| self.end_service(now)).flatten()
     }
 
     fn next_at(&self) -> Option<Instant> {
@@ -255,9 +268,12 @@ impl Element for Bottleneck {
         self.ledger.dropped.pop_front()
     }
 
+    #[inline]
     fn advance(&mut self, now: Instant) {
-        while let Some(departure) = self.end_service(now) {
-            self.departed.push_back(departure);
+        while self.is_due(now) {
+            if let Some(departure) = self.end_service(now) {
+                self.departed.push_back(departure);
+            }
         }
     }
 

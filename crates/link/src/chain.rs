@@ -77,9 +77,10 @@ impl<A: Element, B: Element> Element for Chain<A, B> {
     }
 
     fn advance(&mut self, now: Instant) {
-        while let Some(at) = self.first.next_at().filter(|at| *at <= now) {
-            if let Some(packet) = self.first.pop(at) {
-                self.dropped.extend(self.second.push(at, packet).err());
+        let after_now = now + Duration::from_nanos(1);
+        while let Some((at, packet)) = self.first.pop_before(now, after_now) {
+            if let Err(dropped) = self.second.push(at, packet) {
+                self.dropped.push_back(dropped);
             }
         }
         self.second.advance(now);

@@ -61,7 +61,7 @@ pub trait Element {
 }
 
 /// A packet that was lost, where and when.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dropped {
     /// Why.
     pub cause: DropCause,

@@ -55,6 +55,7 @@ impl<E: Element> Outage<E> {
         &mut self.inner
     }
 
+    #[inline]
     fn start_due_outages(&mut self, now: Instant) {
         while let Some(&(start_at, end_at)) = self.upcoming.front().filter(|due| due.0 <= now) {
             self.upcoming.pop_front();

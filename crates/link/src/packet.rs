@@ -2,17 +2,13 @@
 
 use anabranch_units::{Ecn, Instant};
 
-/// A packet on its way. Links look at its size, its flow and its ECN field, never at its payload.
-///
-/// The payload is owned, so that a packet moves from element to element without a copy. Whoever
-/// takes a packet out, delivered or dropped, may reuse the payload's allocation for a later packet;
-/// the simulator does, and so allocates nothing in its steady state.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// A packet on its way. Links look at its size, its flow and its ECN field; its payload is with its
+/// driver, which finds it again by [`Packet::id`]. So a packet moves from element to element as a
+/// few numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packet {
-    /// The datagram. May be empty where only sizes matter.
-    pub payload: Vec<u8>,
     /// Size on the wire in bytes, headers of all layers included: what is serialised and what the
-    /// queue counts. Independent of the payload's length.
+    /// queue counts.
     pub size_bytes: u32,
     /// Explicit congestion notification.
     pub ecn: Ecn,
@@ -26,7 +22,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// A packet of `size_bytes` on the wire, without payload.
+    /// A packet of `size_bytes` on the wire.
     pub fn of_size(size_bytes: u32) -> Packet {
         Packet {
             size_bytes,

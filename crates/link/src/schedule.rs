@@ -28,12 +28,19 @@ impl<T: Copy> Schedule<T> {
     }
 
     /// Moves on to `now` and returns the value there. Moving back has no effect.
+    #[inline]
     pub fn advance(&mut self, now: Instant) -> T {
-        while let Some(&(_, value)) = self.upcoming().first().filter(|(at, _)| *at <= now) {
+        while let Some(&(_, value)) = self.next_change().filter(|(at, _)| *at <= now) {
             self.current = value;
             self.passed_count += 1;
         }
         self.current
+    }
+
+    /// The first change after the last `advance`.
+    #[inline]
+    pub fn next_change(&self) -> Option<&(Instant, T)> {
+        self.changes.get(self.passed_count)
     }
 
     /// The value that holds at `at`, which is not before the last `advance`.

@@ -55,7 +55,7 @@ impl Transmitter {
 fn service_end(schedule: &mut Schedule<DataRate>, now: Instant, size_bytes: u32) -> Instant {
     let mut rate = schedule.advance(now);
     let ends_at = now + service_time(rate, size_bytes);
-    let next_change = schedule.upcoming().first();
+    let next_change = schedule.next_change();
     if next_change.is_none_or(|(change_at, _)| ends_at <= *change_at) {
         return ends_at;
     }

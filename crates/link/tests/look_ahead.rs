@@ -44,7 +44,7 @@ fn packets_taken_ahead_are_those_that_leave_and_when() {
             let mut departures = Vec::new();
             for (at, packet) in arrivals {
                 departures.extend(drain(link, at.saturating_sub(Duration::from_nanos(1))));
-                let _ = link.push(*at, packet.clone());
+                let _ = link.push(*at, *packet);
             }
             departures.extend(drain(link, end));
             departures
@@ -61,7 +61,7 @@ fn packets_taken_ahead_are_those_that_leave_and_when() {
                     departures.push((at, packet.id));
                 }
                 while let Some((at, packet)) = arrivals.next_if(|(at, _)| *at < before) {
-                    let _ = link.push(*at, packet.clone());
+                    let _ = link.push(*at, *packet);
                 }
                 start = before;
             }

@@ -2,6 +2,7 @@
 
 mod entries;
 mod forecast;
+mod journey;
 mod way;
 
 use anabranch_core::PathId;
@@ -10,13 +11,14 @@ use anabranch_units::{Duration, Ecn, Instant, prefetch};
 
 use self::entries::Entry;
 pub(crate) use self::forecast::RouteForecast;
+use self::journey::Journey;
 use self::way::{LinkState, Way};
 use crate::event_queue::Alarm;
 use crate::flow::{Direction, FlowId, Side};
 use crate::inboxes::Arrival;
 use crate::observer::{Observer, PacketEvent};
 use crate::parties::{Division, MAX_PARTIES, Party, Window};
-use crate::payload::Payload;
+use crate::payload::More;
 use crate::topology::{LinkId, Route, RouteId};
 use crate::trace_hash::TraceHash;
 
@@ -45,26 +47,17 @@ struct Role {
     is_last: bool,
 }
 
-/// What the network must remember of a packet, named by [`Packet::id`]. Links need none of it.
-#[derive(Debug)]
-#[repr(align(64))]
-struct Journey {
-    event: PacketEvent,
-    session: u32,
-    route: RouteId,
-    hop: u8,
-    sent_at: Instant,
-    payload: Payload,
-}
-
 /// Links and what is on them. It is driven in windows of time: [`Network::deliver`] gives what
 /// arrives in a window, then the flows [`Network::send`], and [`Network::carry`] moves it all on.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     links: Vec<LinkState>,
     routes: Vec<Route>,
+    /// By [`Packet::id`].
     journeys: Vec<Journey>,
-    /// Indices of journeys that have ended, for packets to come.
+    /// What of the journeys' payloads does not fit into them.
+    more: Vec<More>,
+    /// Those that have ended, for packets to come.
     free_journeys: Vec<u32>,
     division: Division,
     /// By the party that hears.
@@ -233,12 +226,11 @@ impl Network {
                 journey.hop += 1;
                 let PacketEvent {
                     flow, direction, ..
-                } = journey.event;
+                } = journey.event();
                 match self.routes[journey.route.index()].hop(direction, journey.hop) {
                     Some(next) => self.ways[party].entries.note(Entry {
                         at,
                         flow,
-
                         id,
                         size_bytes: packet.size_bytes,
                         link: next,
@@ -259,9 +251,11 @@ impl Network {
         buffer: &mut Vec<u8>,
         observer: &mut impl Observer,
     ) -> (PacketEvent, u32) {
-        let journey = self.end_journey(arrival.id);
-        journey.payload.unpack(buffer);
-        let (event, session, sent_at) = (journey.event, journey.session, journey.sent_at);
+        self.free_journeys.push(arrival.id);
+        let journey = &self.journeys[arrival.id as usize];
+        let more = &self.more[arrival.id as usize];
+        journey.payload.unpack(more, buffer);
+        let (event, session, sent_at) = (journey.event(), journey.session, journey.sent_at);
         self.counts.delivered += 1;
         self.data_delivered_count += u64::from(event.direction == Direction::Forward);
         self.record(arrival.at, Kind::Delivered, &event);
@@ -283,24 +277,14 @@ impl Network {
             ecn,
             payload,
         } = datagram;
-        let journey = Journey {
-            event,
-            session,
-            route,
-            hop: 0,
-            sent_at: now,
-            payload: Payload::of(payload),
-        };
-        let id = match self.free_journeys.pop() {
-            Some(index) => {
-                self.journeys[index as usize] = journey;
-                index
-            }
-            None => {
-                self.journeys.push(journey);
-                u32::try_from(self.journeys.len() - 1).expect("fewer than 2^32 packets in flight")
-            }
-        };
+        let id = self.free_journeys.pop().unwrap_or_else(|| {
+            self.journeys.push(Journey::BLANK);
+            self.more.push(More::EMPTY);
+            u32::try_from(self.more.len() - 1).expect("fewer than 2^32 packets in flight")
+        });
+        let journey = &mut self.journeys[id as usize];
+        journey.begin(now, &event, session, route);
+        journey.payload.pack(payload, &mut self.more[id as usize]);
         self.counts.sent += 1;
         self.record(now, Kind::Sent, &event);
         observer.on_sent(now, &event);
@@ -322,9 +306,14 @@ impl Network {
         let way = self.division.peer_of(window.party);
         let mut entries = std::mem::take(&mut self.ways[way].entries);
         for entry in entries.drain() {
-            self.relay(way, entry.at + Duration::from_nanos(1), observer);
+            if self.ways[way]
+                .relays
+                .next_at()
+                .is_some_and(|at| at <= entry.at)
+            {
+                self.relay(way, entry.at + Duration::from_nanos(1), observer);
+            }
             let packet = Packet {
-                payload: Vec::new(),
                 size_bytes: entry.size_bytes,
                 ecn: entry.ecn,
                 flow: entry.flow.0,
@@ -351,7 +340,7 @@ impl Network {
                 let journey = &mut self.journeys[packet.id as usize];
                 journey.hop += 1;
                 let route = &self.routes[journey.route.index()];
-                let next = route.hop(journey.event.direction, journey.hop);
+                let next = route.hop(journey.direction, journey.hop);
                 let next = next.expect("no route ends here");
                 self.push(at, next, packet, observer);
             }
@@ -383,16 +372,12 @@ impl Network {
     }
 
     fn lose(&mut self, link: LinkId, dropped: &Dropped, observer: &mut impl Observer) {
-        let event = self.end_journey(dropped.packet.id as u32).event;
+        let id = dropped.packet.id as u32;
+        self.free_journeys.push(id);
+        let event = self.journeys[id as usize].event();
         self.counts.dropped += 1;
         self.record(dropped.at, Kind::Dropped, &event);
         observer.on_dropped(dropped.at, &event, link, dropped.cause);
-    }
-
-    /// The journey of a packet that leaves the network, which lasts until the next one begins.
-    fn end_journey(&mut self, id: u32) -> &Journey {
-        self.free_journeys.push(id);
-        &self.journeys[id as usize]
     }
 
     #[inline]

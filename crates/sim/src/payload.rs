@@ -1,8 +1,11 @@
 //! The bytes of a datagram on its way.
 
-/// How many bytes are kept in place: the headers of media, usual reports and acknowledgements. With
-/// them a packet's journey takes two lines of a cache.
-const INLINE_BYTES: usize = 56;
+/// How many bytes are kept in place: the headers of media and usual reports.
+const START_BYTES: usize = 23;
+
+/// How many more are kept beside: with them, reports with holes and acknowledgements of streams
+/// take two lines of a cache.
+const MORE_BYTES: usize = 40;
 
 /// As long as the longest datagrams of simulated media.
 static ZEROS: [u8; 2_048] = [0; 2_048];
@@ -12,45 +15,91 @@ static ZEROS: [u8; 2_048] = [0; 2_048];
 /// a processor's caches hold.
 #[derive(Debug)]
 pub(crate) struct Payload {
-    /// The first bytes, filled up with zeros.
-    start: [u8; INLINE_BYTES],
     length: u32,
-    /// Those after them, without (most of) the zeros at the end.
-    rest: Box<[u8]>,
+    /// The first bytes. Nobody reads those beyond the length.
+    start: [u8; START_BYTES],
+    /// Whether there are others than zeros after them.
+    has_more: bool,
 }
 
+/// What does not fit into a [`Payload`].
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct More {
+    /// The bytes that follow. Nobody reads those beyond the payload's length.
+    next: [u8; MORE_BYTES],
+    /// Those after them, without (most of) the zeros at the end.
+    rest: Vec<u8>,
+}
+
+const _: () = assert!(size_of::<More>() == 64);
+
 impl Payload {
-    pub(crate) fn of(bytes: &[u8]) -> Payload {
-        let kept = match bytes.len() <= INLINE_BYTES {
-            true => bytes,
-            false => without_trailing_zeros(bytes),
+    /// Of no bytes.
+    pub(crate) const EMPTY: Payload = Payload {
+        length: 0,
+        start: [0; START_BYTES],
+        has_more: false,
+    };
+
+    /// Keeps these bytes in place of those before, those that do not fit in `more`.
+    pub(crate) fn pack(&mut self, bytes: &[u8], more: &mut More) {
+        self.length = bytes.len() as u32;
+        let Some((start, rest)) = bytes.split_first_chunk() else {
+            self.start[..bytes.len()].copy_from_slice(bytes);
+            self.has_more = false;
+            return;
         };
-        let (first, rest) = kept.split_at(kept.len().min(INLINE_BYTES));
-        let mut start = [0; INLINE_BYTES];
-        start[..first.len()].copy_from_slice(first);
-        Payload {
-            start,
-            length: bytes.len() as u32,
-            rest: rest.into(),
+        self.start = *start;
+        self.has_more = !is_zeros(rest);
+        if self.has_more {
+            more.pack(rest);
         }
     }
 
-    /// Replaces what is in `out` by all of the bytes.
-    pub(crate) fn unpack(&self, out: &mut Vec<u8>) {
+    /// Replaces what is in `out` by all of the bytes; `more` is not looked at if all did fit.
+    pub(crate) fn unpack(&self, more: &More, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&self.start);
-        out.extend_from_slice(&self.rest);
+        if self.has_more {
+            out.extend_from_slice(&more.next);
+            out.extend_from_slice(&more.rest);
+        }
         out.resize(self.length as usize, 0);
     }
 }
 
-/// `bytes`, longer than [`INLINE_BYTES`], without the zeros at their end, save a few.
+impl More {
+    /// Of no bytes.
+    pub(crate) const EMPTY: More = More {
+        next: [0; MORE_BYTES],
+        rest: Vec::new(),
+    };
+
+    fn pack(&mut self, bytes: &[u8]) {
+        self.rest.clear();
+        match bytes.split_first_chunk() {
+            Some((next, rest)) => {
+                self.next = *next;
+                self.rest.extend_from_slice(without_trailing_zeros(rest));
+            }
+            None => self.next[..bytes.len()].copy_from_slice(bytes),
+        }
+    }
+}
+
+/// Whether there is nothing but zeros. What is few bytes is not looked at.
+fn is_zeros(bytes: &[u8]) -> bool {
+    // Comparing is the fastest way of looking.
+    let is_looked_at = bytes.len() >= MORE_BYTES;
+    bytes.is_empty() || (is_looked_at && ZEROS.get(..bytes.len()) == Some(bytes))
+}
+
+/// `bytes` without the zeros at their end, save a few.
 fn without_trailing_zeros(bytes: &[u8]) -> &[u8] {
-    let (start, rest) = bytes.split_at(INLINE_BYTES);
-    // As most are: nothing but a header. Comparing is the fastest way of looking.
-    match ZEROS.get(..rest.len()) {
-        Some(zeros) if rest == zeros => start,
-        _ => strip_zeros::<8>(strip_zeros::<64>(bytes)),
+    match is_zeros(bytes) {
+        true => &[],
+        false => strip_zeros::<8>(strip_zeros::<64>(bytes)),
     }
 }
 
@@ -70,13 +119,15 @@ mod tests {
     #[test]
     fn a_payload_is_unpacked_as_it_was() {
         let mut out = vec![9; 3];
-        for length in [0_usize, 1, 55, 56, 57, 64, 65, 200, 1_200] {
+        let (mut payload, mut more) = (Payload::EMPTY, More::EMPTY);
+        for length in [0_usize, 1, 22, 23, 24, 54, 55, 56, 64, 87, 200, 1_200] {
             for last in [None, Some(0), Some(length / 2), length.checked_sub(1)] {
                 let mut bytes = vec![0; length];
                 for byte in bytes.iter_mut().take(last.map_or(0, |last| last + 1)) {
                     *byte = 7;
                 }
-                Payload::of(&bytes).unpack(&mut out);
+                payload.pack(&bytes, &mut more);
+                payload.unpack(&more, &mut out);
                 assert_eq!(out, bytes);
             }
         }
@@ -86,6 +137,8 @@ mod tests {
     fn zeros_after_a_header_take_no_room() {
         let mut bytes = vec![0; 1_200];
         bytes[..20].fill(1);
-        assert!(Payload::of(&bytes).rest.is_empty());
+        let (mut payload, mut more) = (Payload::EMPTY, More::EMPTY);
+        payload.pack(&bytes, &mut more);
+        assert!(!payload.has_more && more.rest.is_empty());
     }
 }

@@ -32,7 +32,7 @@ const _: () = assert!(HIGH_GAIN - 2.0 / LN_2 < 0.001 && 2.0 / LN_2 - HIGH_GAIN <
 
 /// The least pacing rate of every member: a packet a second.
 fn packet_a_second(packet_bytes: u64) -> DataRate {
-    DataRate::from_bytes_per(packet_bytes.max(1), Duration::from_secs(1))
+    DataRate::from_bits_per_second(8 * packet_bytes.max(1))
 }
 
 /// Packets that left while a controller itself held the sender back: what they show says nothing

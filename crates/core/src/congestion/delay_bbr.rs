@@ -83,6 +83,8 @@ enum Mode {
 struct DelayBbr {
     profile: &'static Profile,
     config: ControllerConfig,
+    /// Whether [`CYCLE`] asks for the gains of BBR.
+    has_gains_of_bbr: bool,
     rng: Rng,
     mode: Mode,
     min_rtt: MinRtt,
@@ -123,6 +125,7 @@ impl DelayBbr {
         DelayBbr {
             profile,
             config: config.clone(),
+            has_gains_of_bbr: config.options.word(&CYCLE) == "bbr",
             rng: config.seed.derive("gain cycle").rng(),
             mode: Mode::Startup,
             min_rtt: MinRtt::default(),
@@ -294,8 +297,7 @@ impl DelayBbr {
     fn maybe_enter_or_exit_probe_rtt(&mut self, now: Instant) {
         let has_expired = self.min_rtt.has_expired(now);
         // Algorithm 4, line 4.
-        let is_congested =
-            matches!(self.mode, Mode::ProbeBw(_)) && self.signal.is_congested(self.profile);
+        let is_congested = matches!(self.mode, Mode::ProbeBw(_)) && self.signal.is_congested();
         if !matches!(self.mode, Mode::ProbeRtt(_)) && (has_expired || is_congested) {
             self.signal.restart(self.next_packet_number);
             self.mode = Mode::ProbeRtt(ProbeRtt::enter(
@@ -325,7 +327,7 @@ impl DelayBbr {
             let rounds = self.rounds.count - self.startup_began_at_round;
             self.full_pipe.is_full |= self.profile.has_startup_delay_exit
                 && rounds > STARTUP_ROUNDS_BEFORE_DELAY_EXIT
-                && self.signal.is_congested(self.profile);
+                && self.signal.is_congested();
             if self.full_pipe.is_full {
                 self.mode = Mode::Drain;
             }
@@ -381,13 +383,12 @@ impl DelayBbr {
         match &self.mode {
             Mode::Startup => self.profile.startup_gain,
             Mode::Drain => 1.0 / self.profile.startup_gain,
-            Mode::ProbeBw(cycle) => cycle.gain(self.config.options.word(&CYCLE) == "bbr"),
+            Mode::ProbeBw(cycle) => cycle.gain(self.has_gains_of_bbr),
             Mode::ProbeRtt(stay) => stay.gain(self.profile),
         }
     }
 
-    fn pacing_rate(&self) -> DataRate {
-        let gain = self.gain();
+    fn pacing_rate(&self, gain: f64) -> DataRate {
         let bandwidth = self.bandwidth.max();
         let (rate, is_floored) = if self.is_silent {
             (self.silent_rate(), true)
@@ -404,7 +405,7 @@ impl DelayBbr {
                 _ => None,
             };
             (
-                climbing_rate.unwrap_or(bandwidth.mul_f64(gain)),
+                climbing_rate.unwrap_or_else(|| bandwidth.mul_f64(gain)),
                 is_cruising,
             )
         };
@@ -470,8 +471,8 @@ impl DelayBbr {
         }
     }
 
-    fn is_probing(&self) -> bool {
-        !self.is_silent && (self.gain() > 1.0 || !self.full_pipe.is_full)
+    fn is_probing(&self, gain: f64) -> bool {
+        !self.is_silent && (gain > 1.0 || !self.full_pipe.is_full)
     }
 }
 
@@ -548,7 +549,8 @@ impl CongestionController for DelayBbr {
 
     fn control(&self) -> ControlParameters {
         let bandwidth = self.bandwidth.max();
-        let pacing_rate = self.pacing_rate();
+        let gain = self.gain();
+        let pacing_rate = self.pacing_rate(gain);
         let is_encoder_slowed =
             self.profile.is_encoder_slowed_in_drain && matches!(self.mode, Mode::Drain);
         let target_rate = if bandwidth.is_zero() {
@@ -560,7 +562,7 @@ impl CongestionController for DelayBbr {
         };
         ControlParameters {
             pacing_rate: Some(pacing_rate),
-            padding_rate: if self.is_probing() {
+            padding_rate: if self.is_probing(gain) {
                 pacing_rate
             } else {
                 DataRate::ZERO

@@ -503,7 +503,7 @@ impl Bed {
         };
         let mut report = Vec::new();
         wire::write_untracked_header(&mut report);
-        wire::write_feedback(&outgoing, &mut report);
+        wire::write_feedback(outgoing, &mut report);
         let at = now + self.link.delay + flow.extra_delay;
         self.at(
             at,

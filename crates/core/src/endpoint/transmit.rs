@@ -137,7 +137,7 @@ impl Endpoint {
         if let Some(report) = self.paths[about.index()].arrivals.report(now, about)
             && is_told
         {
-            wire::write_feedback(&report, buf);
+            wire::write_feedback(report, buf);
         }
         if is_doubted && on == about {
             let other = self

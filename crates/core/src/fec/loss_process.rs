@@ -27,9 +27,31 @@ pub struct LossProcess {
     burst_lost_count: f64,
     burst_count: f64,
     is_last_lost: bool,
+    /// How long passed between the last two fates, and what fades to that.
+    step: Duration,
+    fading: Fading,
+    /// The highest of `peaks`: asked for far more often than it changes.
+    recent_max: f64,
     /// The highest ratio of each of the last seconds, by the second modulo the length. It is
     /// entered at losses alone: in between, the ratio falls.
     peaks: [f64; PEAK_SECONDS],
+}
+
+/// What a while leaves of the counts, 0 to 1.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fading {
+    of_bursts: f64,
+    of_ratio: f64,
+}
+
+impl Fading {
+    fn over(elapsed: Duration) -> Self {
+        let after = |memory: Duration| libm::exp(-elapsed.as_secs_f64() / memory.as_secs_f64());
+        Fading {
+            of_bursts: after(BURST_MEMORY),
+            of_ratio: after(RATIO_MEMORY),
+        }
+    }
 }
 
 impl LossProcess {
@@ -50,6 +72,7 @@ impl LossProcess {
             }
             let peak = &mut self.peaks[second(now) as usize % PEAK_SECONDS];
             *peak = peak.max(self.lost_count / self.packet_count.max(MIN_PACKETS));
+            self.recent_max = self.recent_max.max(*peak);
         }
         self.is_last_lost = is_lost;
     }
@@ -61,7 +84,7 @@ impl LossProcess {
 
     /// The highest ratio of the last ten seconds; zero if nothing was lost in them.
     pub fn recent_max(&self) -> f64 {
-        self.peaks.iter().copied().fold(0.0, f64::max)
+        self.recent_max
     }
 
     /// Mean number of packets lost in a row, at least 1, over about ten seconds.
@@ -77,15 +100,21 @@ impl LossProcess {
         if elapsed.is_zero() {
             return;
         }
-        let fading = libm::exp(-elapsed.as_secs_f64() / BURST_MEMORY.as_secs_f64());
-        self.burst_lost_count *= fading;
-        self.burst_count *= fading;
-        let faster = libm::exp(-elapsed.as_secs_f64() / RATIO_MEMORY.as_secs_f64());
-        self.packet_count *= faster;
-        self.lost_count *= faster;
+        // Behind a bottleneck packets are equally far apart.
+        if elapsed != self.step {
+            self.step = elapsed;
+            self.fading = Fading::over(elapsed);
+        }
+        self.burst_lost_count *= self.fading.of_bursts;
+        self.burst_count *= self.fading.of_bursts;
+        self.packet_count *= self.fading.of_ratio;
+        self.lost_count *= self.fading.of_ratio;
         let begun = second(now) - second(self.at);
-        for later in (1..=begun).take(PEAK_SECONDS) {
-            self.peaks[(second(self.at) + later) as usize % PEAK_SECONDS] = 0.0;
+        if begun > 0 {
+            for later in (1..=begun).take(PEAK_SECONDS) {
+                self.peaks[(second(self.at) + later) as usize % PEAK_SECONDS] = 0.0;
+            }
+            self.recent_max = self.peaks.iter().copied().fold(0.0, f64::max);
         }
         self.at = now;
     }

@@ -34,7 +34,14 @@ impl Fates {
 
     pub(super) fn on_digest(&mut self, now: Instant, digest: &Digest) {
         for packet in &digest.acked {
-            self.note(packet.sent.packet_number, false);
+            let packet_number = packet.sent.packet_number;
+            // As mostly: nothing before it is open.
+            if packet_number == self.first && self.pending.is_empty() {
+                self.first += 1;
+                self.process.on_fate(now, false);
+            } else {
+                self.note(packet_number, false);
+            }
         }
         for packet in &digest.lost {
             self.note(packet.packet_number, true);

@@ -26,7 +26,8 @@ pub(crate) struct Arrivals {
     /// The received packets of the highest numbers, ascending, with their arrival times: those that
     /// a report may still tell.
     recent: VecDeque<(u64, Instant)>,
-    arrivals: Vec<Instant>,
+    /// So many of them, the oldest, are not told again: they go with the next packet or report.
+    told_count: usize,
     ce_count: u64,
     schedule: FeedbackSchedule,
     /// Holes below this number have been told out of turn, or left to the next regular report.
@@ -54,7 +55,7 @@ impl Arrivals {
             holes_settled_until: 0,
             hole_told_at: None,
             ce_count: 0,
-            arrivals: Vec::new(),
+            told_count: 0,
         }
     }
 
@@ -71,7 +72,6 @@ impl Arrivals {
     /// Has the processor fetch what the next report needs.
     pub(crate) fn prefetch_contents(&self) {
         prefetch(&self.ranges[..]);
-        prefetch(&self.arrivals[..]);
         self.recent.back().into_iter().for_each(prefetch);
     }
 
@@ -127,6 +127,7 @@ impl Arrivals {
 
     /// Keeps the arrival time of a packet, if it is among the newest.
     fn remember(&mut self, packet_number: u64, received_at: Instant) {
+        self.forget_told();
         if self.recent.len() == MAX_ARRIVALS {
             // Room is made first: one entry more would take the memory of twice as many.
             if self
@@ -146,6 +147,12 @@ impl Arrivals {
                 .recent
                 .partition_point(|&(number, _)| number < packet_number);
             self.recent.insert(position, (packet_number, received_at));
+        }
+    }
+
+    fn forget_told(&mut self) {
+        for _ in 0..core::mem::take(&mut self.told_count) {
+            self.recent.pop_front();
         }
     }
 
@@ -234,7 +241,11 @@ impl Arrivals {
     }
 
     /// The report on what has arrived so far; `None` while nothing has.
-    pub(crate) fn report(&mut self, now: Instant, path: PathId) -> Option<OutgoingReport<'_>> {
+    pub(crate) fn report(
+        &mut self,
+        now: Instant,
+        path: PathId,
+    ) -> Option<OutgoingReport<'_, impl ExactSizeIterator<Item = Instant>>> {
         let newest = self.ranges.first()?.1;
         let lowest_unreported = self.lowest_unreported.take().unwrap_or(newest);
         self.unreported_count = 0;
@@ -244,24 +255,20 @@ impl Arrivals {
             .ranges
             .partition_point(|&(_, high)| high >= lowest_unreported);
         let told = (new_ranges + REPEATED_RANGES).min(self.ranges.len());
-        self.arrivals.clear();
-        let arrivals = self
-            .recent
-            .iter()
-            .rev()
-            .take_while(|(number, _)| *number >= lowest_unreported);
-        self.arrivals.extend(arrivals.map(|(_, at)| *at));
+        self.forget_told();
+        let is_untold = |(number, _): &&(u64, Instant)| *number >= lowest_unreported;
+        let untold_count = self.recent.iter().rev().take_while(is_untold).count();
         // Where nothing is missing, nothing older than the newest is told again.
         if let [(0, _)] = self.ranges[..] {
-            let told_for_good = self.recent.len().saturating_sub(1);
-            self.recent.drain(..told_for_good);
+            self.told_count = self.recent.len().saturating_sub(1);
         }
+        let untold = self.recent.range(self.recent.len() - untold_count..);
         Some(OutgoingReport {
             path,
             reported_at: now,
             ce_count: self.ce_count,
             ranges: &self.ranges[..told],
-            arrivals: &self.arrivals,
+            arrivals: untold.rev().map(|(_, at)| *at),
         })
     }
 }
@@ -405,17 +412,14 @@ mod tests {
     #[test]
     fn arrival_times_are_told_once_and_ranges_again() {
         let mut arrivals = received(&[0, 1, 2, 5]);
-        let report = arrivals.report(Instant::from_millis(5), PathId(0)).unwrap();
-        assert_eq!(
-            (report.ranges, report.arrivals.len()),
-            (&[(5, 5), (0, 2)][..], 4)
-        );
+        let told_at = |millis, arrivals: &mut Arrivals| {
+            let report = arrivals.report(Instant::from_millis(millis), PathId(0));
+            let report = report.unwrap();
+            (report.ranges.to_vec(), report.arrivals.len())
+        };
+        assert_eq!(told_at(5, &mut arrivals), (vec![(5, 5), (0, 2)], 4));
         arrivals.on_received(Instant::from_millis(6), 6, Instant::from_millis(6), false);
-        let report = arrivals.report(Instant::from_millis(6), PathId(0)).unwrap();
-        assert_eq!(
-            (report.ranges, report.arrivals.len()),
-            (&[(5, 6), (0, 2)][..], 1)
-        );
+        assert_eq!(told_at(6, &mut arrivals), (vec![(5, 6), (0, 2)], 1));
         assert_eq!(arrivals.due_at(), None);
     }
 
@@ -424,7 +428,7 @@ mod tests {
         let mut arrivals = received(&[0, 1, 2]);
         let now = Instant::from_millis(5);
         assert_eq!(arrivals.report(now, PathId(0)).unwrap().arrivals.len(), 3);
-        assert_eq!(arrivals.recent.len(), 1);
+        assert_eq!(arrivals.recent.len() - arrivals.told_count, 1);
         assert_eq!(arrivals.report(now, PathId(0)).unwrap().arrivals.len(), 1);
         // With a hole, what came after it is told again when it fills.
         let mut told = Vec::new();
@@ -432,7 +436,10 @@ mod tests {
             arrivals.on_received(now, number, now, false);
             told.push(arrivals.report(now, PathId(0)).unwrap().arrivals.len());
         }
-        assert_eq!((told, arrivals.recent.len()), (vec![1, 1, 3], 1));
+        assert_eq!(told, [1, 1, 3]);
+        assert_eq!(arrivals.recent.len() - arrivals.told_count, 1);
+        arrivals.on_received(now, 6, now, false);
+        assert_eq!(arrivals.recent, [(5, now), (6, now)]);
     }
 
     #[test]

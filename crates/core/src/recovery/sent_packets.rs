@@ -74,8 +74,8 @@ pub struct AckedPacket {
 }
 
 /// A packet that a report acknowledges for the first time.
-pub(super) struct Acknowledged {
-    pub(super) packet: SentPacket,
+pub(super) struct Acknowledged<'a> {
+    pub(super) packet: &'a SentPacket,
     pub(super) received_at: Option<Instant>,
     /// From the packet's arrival until the report was made.
     pub(super) held_back: Option<Duration>,
@@ -188,7 +188,7 @@ impl SentPackets {
     pub(super) fn acknowledge(
         &mut self,
         report: &FeedbackReport,
-        on_acked: &mut impl FnMut(Acknowledged),
+        on_acked: &mut impl FnMut(Acknowledged<'_>),
     ) {
         let Some(last_sent) = self.next_packet_number().checked_sub(1) else {
             return;
@@ -219,13 +219,20 @@ impl SentPackets {
         &mut self,
         holes: &mut Vec<u64>,
         report: &FeedbackReport,
-        on_acked: &mut impl FnMut(Acknowledged),
+        on_acked: &mut impl FnMut(Acknowledged<'_>),
     ) {
+        let mut from = 0;
         for (first, last) in report.ascending_ranges() {
             if holes.last().is_none_or(|hole| *hole < first) {
                 return;
             }
-            let from = holes.partition_point(|hole| *hole < first);
+            if holes[from] < first {
+                from += holes[from..].partition_point(|hole| *hole < first);
+            }
+            // As mostly: holes are told again and again.
+            if holes[from] > last {
+                continue;
+            }
             let filled = holes[from..].iter().take_while(|hole| **hole <= last);
             let until = from + filled.count();
             let lost_count = self.lost_hole_count;
@@ -244,14 +251,21 @@ impl SentPackets {
     }
 
     fn note_oldest(&mut self) {
-        self.oldest_sent_at = self.oldest_outstanding().map(|packet| packet.sent_at);
+        // As mostly: there are no open holes, and what follows is all outstanding.
+        let beyond = self.acked_until.saturating_sub(self.first) as usize;
+        self.oldest_sent_at = match self.packets.get(beyond) {
+            Some((packet, Fate::Outstanding)) if self.holes.len() == self.lost_hole_count => {
+                Some(packet.sent_at)
+            }
+            _ => self.oldest_outstanding().map(|packet| packet.sent_at),
+        };
     }
 
     fn settle(
         &mut self,
         number: u64,
         report: &FeedbackReport,
-        on_acked: &mut impl FnMut(Acknowledged),
+        on_acked: &mut impl FnMut(Acknowledged<'_>),
     ) {
         let (packet, fate) = &mut self.packets[(number - self.first) as usize];
         let was_lost = match fate {
@@ -265,7 +279,7 @@ impl SentPackets {
         *fate = Fate::Acked;
         let held_back = report.held_back(number);
         on_acked(Acknowledged {
-            packet: *packet,
+            packet,
             received_at: held_back.map(|held_back| report.reported_at().saturating_sub(held_back)),
             held_back,
             was_lost,
@@ -325,6 +339,9 @@ impl SentPackets {
         mut on_lost: impl FnMut(&SentPacket),
     ) -> Option<Instant> {
         let largest_acked = self.acked_until.checked_sub(1)?;
+        if self.holes.len() == self.lost_hole_count {
+            return None;
+        }
         let mut next_at = None;
         let mut has_lost = false;
         for &number in &self.holes[self.lost_hole_count..] {
@@ -377,6 +394,9 @@ impl SentPackets {
             }
             self.packets.pop_front();
             self.first += 1;
+        }
+        if self.holes.first().is_none_or(|hole| *hole >= self.first) {
+            return;
         }
         let forgotten = self.holes.partition_point(|&number| number < self.first);
         self.holes.drain(..forgotten);

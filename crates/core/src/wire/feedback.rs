@@ -16,7 +16,7 @@ pub(crate) const MAX_ARRIVALS: usize = 128;
 
 /// A report as it is made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OutgoingReport<'a> {
+pub(crate) struct OutgoingReport<'a, A> {
     pub(crate) path: PathId,
     /// The receiver's clock when the report is made.
     pub(crate) reported_at: Instant,
@@ -25,8 +25,8 @@ pub(crate) struct OutgoingReport<'a> {
     /// Received numbers, inclusive, the highest range first; at least one.
     pub(crate) ranges: &'a [(u64, u64)],
     /// When the highest received packets arrived, in descending order of their numbers and without
-    /// holes among the received ones; may be empty.
-    pub(crate) arrivals: &'a [Instant],
+    /// holes among the received ones; may be none.
+    pub(crate) arrivals: A,
 }
 
 /// A report as it is read. Used again and again, so that reading does not allocate.
@@ -112,15 +112,17 @@ impl FeedbackReport {
         if more_ranges >= MAX_RANGES as u64 {
             return None;
         }
-        let mut from = 0;
-        for index in 0..=more_ranges {
-            if index > 0 {
-                // The number after a range's end is missing, or the two would be one range.
-                from += read(bytes)?.checked_add(2)?;
+        let mut end = read(bytes)?;
+        self.ranges.push((0, end));
+        for _ in 0..more_ranges {
+            // The number after a range's end is missing, or the two would be one range.
+            let from = end + read(bytes)? + 2;
+            end = from + read(bytes)?;
+            // What is read is below 2^62, and so nothing has overflown.
+            if end >= 1 << 62 {
+                return None;
             }
-            let to = from.checked_add(read(bytes)?).filter(|to| *to < 1 << 62)?;
-            self.ranges.push((from, to));
-            from = to;
+            self.ranges.push((from, end));
         }
         Some(())
     }
@@ -141,9 +143,9 @@ impl FeedbackReport {
     }
 }
 
-impl OutgoingReport<'_> {
+impl<A: ExactSizeIterator<Item = Instant>> OutgoingReport<'_, A> {
     /// Appends the frame's body.
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    pub(super) fn write(self, out: &mut Vec<u8>) {
         let (first_range, more_ranges) = self
             .ranges
             .split_first()
@@ -183,7 +185,7 @@ mod tests {
             ce_count: 2,
             ranges: &[(18, 20), (10, 15), (3, 3)],
             // 17 and 16 are missing; 18 overtook 19.
-            arrivals: &[micros(9_990), micros(9_000), micros(9_500), micros(7_000)],
+            arrivals: [9_990, 9_000, 9_500, 7_000].into_iter().map(micros),
         };
         let mut bytes = Vec::new();
         written.write(&mut bytes);

@@ -34,7 +34,7 @@ pub(super) struct Entries {
 }
 
 /// So few are sorted by comparing alone.
-const FEW: usize = 64;
+const FEW: usize = 16;
 
 impl Entries {
     pub(super) fn note(&mut self, entry: Entry) {

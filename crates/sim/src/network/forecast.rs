@@ -3,7 +3,7 @@
 use anabranch_link::{Departure, Forecast};
 use anabranch_units::Instant;
 
-use super::{Journey, Network};
+use super::Network;
 use crate::flow::Direction;
 use crate::topology::{LinkId, RouteId};
 
@@ -60,9 +60,9 @@ impl Network {
 
     /// The link that a packet takes after this one.
     fn link_after(&self, id: u64, link: LinkId) -> Option<LinkId> {
-        let Journey { event, route, .. } = &self.journeys[id as usize];
-        let route = &self.routes[route.index()];
-        let hops = || (0_u8..).map_while(|hop| route.hop(event.direction, hop));
+        let journey = &self.journeys[id as usize];
+        let route = &self.routes[journey.route.index()];
+        let hops = || (0_u8..).map_while(|hop| route.hop(journey.direction, hop));
         hops().skip_while(|hop| *hop != link).nth(1)
     }
 }

@@ -24,10 +24,7 @@ pub(super) struct PhaseFacts {
     /// The gain in force.
     pub(super) gain: f64,
     pub(super) has_losses: bool,
-    /// Whether the gain times the bandwidth-delay product is in flight.
-    pub(super) is_filled: bool,
-    /// Whether no more than the bandwidth-delay product is in flight.
-    pub(super) is_drained: bool,
+    pub(super) bytes_in_flight: u64,
 }
 
 impl GainCycle {
@@ -41,13 +38,19 @@ impl GainCycle {
     }
 
     /// Whether the phase is over: after a least round-trip time; probing not before there is enough
-    /// in flight or something is lost, draining as soon as nothing is in excess.
-    pub(super) fn is_over(&self, now: Instant, facts: &PhaseFacts) -> bool {
+    /// in flight or something is lost, draining as soon as nothing is in excess. `product` is what
+    /// so many bandwidth-delay products come to.
+    pub(super) fn is_over(
+        &self,
+        now: Instant,
+        facts: &PhaseFacts,
+        product: impl Fn(f64) -> u64,
+    ) -> bool {
         let has_lasted = now.saturating_since(self.started_at) > facts.min_rtt;
         if facts.gain > 1.0 {
-            has_lasted && (facts.has_losses || facts.is_filled)
+            has_lasted && (facts.has_losses || facts.bytes_in_flight >= product(facts.gain))
         } else if facts.gain < 1.0 {
-            has_lasted || facts.is_drained
+            has_lasted || facts.bytes_in_flight <= product(1.0)
         } else {
             has_lasted
         }
@@ -92,21 +95,21 @@ mod tests {
             phase: 0,
             started_at: Instant::ZERO,
         };
-        let over = |gain: f64, millis: u64, has_losses: bool, is_filled: bool, is_drained: bool| {
+        let over = |gain: f64, millis: u64, has_losses: bool, bytes_in_flight: u64| {
             let facts = PhaseFacts {
                 min_rtt: Duration::from_millis(100),
                 gain,
                 has_losses,
-                is_filled,
-                is_drained,
+                bytes_in_flight,
             };
-            cycle.is_over(Instant::from_millis(millis), &facts)
+            let product = |gain| (gain * 1_000.0) as u64;
+            cycle.is_over(Instant::from_millis(millis), &facts, product)
         };
-        assert!(!over(1.0, 100, false, false, false) && over(1.0, 101, false, false, false));
-        assert!(!over(1.25, 500, false, false, true), "probing goes on");
-        assert!(over(1.25, 101, true, false, false) && over(1.25, 101, false, true, false));
-        assert!(!over(1.25, 99, true, true, false));
-        assert!(over(0.75, 1, false, false, true) && over(0.75, 101, false, true, false));
-        assert!(!over(0.75, 100, true, true, false));
+        assert!(!over(1.0, 100, false, 1_100) && over(1.0, 101, false, 1_100));
+        assert!(!over(1.25, 500, false, 1_249), "probing goes on");
+        assert!(over(1.25, 101, true, 1_249) && over(1.25, 101, false, 1_250));
+        assert!(!over(1.25, 99, true, 1_250));
+        assert!(over(0.75, 1, false, 1_000) && over(0.75, 101, false, 1_250));
+        assert!(!over(0.75, 100, true, 1_001));
     }
 }

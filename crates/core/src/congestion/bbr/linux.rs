@@ -245,19 +245,19 @@ impl BbrLinux {
 
     /// `bbr_update_cycle_phase`.
     fn maybe_advance_cycle(&mut self, now: Instant, feedback: &Feedback<'_>) {
-        let (gain, bandwidth) = (self.pacing_gain(), self.bandwidth.max());
-        let prior = feedback.prior_bytes_in_flight;
+        let Mode::ProbeBw(mut cycle) = self.mode else {
+            return;
+        };
         let facts = PhaseFacts {
             min_rtt: self.min_rtt.unwrap_or(Duration::ZERO),
-            gain,
+            gain: self.pacing_gain(),
             has_losses: !feedback.lost.is_empty(),
-            is_filled: prior >= self.inflight(bandwidth, gain),
-            is_drained: prior <= self.inflight(bandwidth, 1.0),
+            bytes_in_flight: feedback.prior_bytes_in_flight,
         };
-        if let Mode::ProbeBw(cycle) = &mut self.mode
-            && cycle.is_over(now, &facts)
-        {
+        let product = |gain| self.inflight(self.bandwidth.max(), gain);
+        if cycle.is_over(now, &facts, product) {
             cycle.advance(now);
+            self.mode = Mode::ProbeBw(cycle);
         }
     }
 

@@ -303,26 +303,25 @@ impl BbrQuic {
 
     /// `UpdateGainCyclePhase`.
     fn maybe_advance_cycle(&mut self, now: Instant, feedback: &Feedback<'_>) {
-        let prior = feedback.prior_bytes_in_flight;
+        let Mode::ProbeBw(mut cycle) = self.mode else {
+            return;
+        };
         let facts = PhaseFacts {
             min_rtt: self.min_rtt.unwrap_or(INITIAL_RTT),
             gain: self.pacing_gain,
             has_losses: !feedback.lost.is_empty(),
-            is_filled: prior >= self.target_window(self.pacing_gain),
-            is_drained: prior <= self.target_window(1.0),
+            bytes_in_flight: feedback.prior_bytes_in_flight,
         };
-        let Mode::ProbeBw(cycle) = &mut self.mode else {
-            return;
-        };
-        if !cycle.is_over(now, &facts) {
+        if !cycle.is_over(now, &facts, |gain| self.target_window(gain)) {
             return;
         }
         cycle.advance(now);
+        self.mode = Mode::ProbeBw(cycle);
         let gain = cycle.gain(&GAINS);
         let is_held_low = self.settings.is_drained_to_target
             && self.pacing_gain < 1.0
             && gain == 1.0
-            && !facts.is_drained;
+            && facts.bytes_in_flight > self.target_window(1.0);
         if !is_held_low {
             self.pacing_gain = gain;
         }
@@ -547,10 +546,11 @@ impl CongestionController for BbrQuic {
     }
 
     fn control(&self) -> ControlParameters {
-        let initial =
-            DataRate::from_bytes_per(self.initial_window(), self.min_rtt.unwrap_or(INITIAL_RTT));
         let pacing_rate = match self.pacing_rate {
-            DataRate::ZERO => initial.mul_f64(HIGH_GAIN),
+            DataRate::ZERO => {
+                let min_rtt = self.min_rtt.unwrap_or(INITIAL_RTT);
+                DataRate::from_bytes_per(self.initial_window(), min_rtt).mul_f64(HIGH_GAIN)
+            }
             rate => rate,
         };
         let pacing_rate = pacing_rate

@@ -256,10 +256,13 @@ impl BbrWebrtc {
             min_rtt,
             gain: self.pacing_gain,
             has_losses: false,
-            is_filled: self.bytes_in_flight >= self.target_window(PROBED_GAIN),
-            is_drained: self.bytes_in_flight <= self.target_window(1.0),
+            bytes_in_flight: self.bytes_in_flight,
         };
-        if cycle.is_over(now, &facts) {
+        let product = |gain: f64| match gain > 1.0 {
+            true => self.target_window(PROBED_GAIN),
+            false => self.target_window(gain),
+        };
+        if cycle.is_over(now, &facts, product) {
             cycle.advance(now);
             self.pacing_gain = cycle.gain(&GAINS);
             self.mode = Mode::ProbeBw(cycle);

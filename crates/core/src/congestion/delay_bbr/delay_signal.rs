@@ -12,6 +12,8 @@ const CONGESTION_FACTOR: f64 = 1.2;
 pub(super) struct DelaySignal {
     /// `base_line_rtt`.
     base: Option<Duration>,
+    /// What the base says is congestion.
+    congested_above: Duration,
     /// `srtt`.
     smoothed: Option<Duration>,
     /// `seq_at_backoff` + 1: earlier packets were sent into the old queue.
@@ -26,6 +28,8 @@ impl DelaySignal {
         }
         if self.base.is_none_or(|base| rtt < base) {
             self.base = Some(rtt);
+            let least = rtt + profile.congestion_margin;
+            self.congested_above = rtt.mul_f64(CONGESTION_FACTOR).max(least);
             self.smoothed = Some(rtt);
         }
         let smoothed = self.smoothed.unwrap_or(rtt);
@@ -33,14 +37,9 @@ impl DelaySignal {
     }
 
     /// Algorithm 4, without the mode.
-    pub(super) fn is_congested(&self, profile: &Profile) -> bool {
-        let (Some(base), Some(smoothed)) = (self.base, self.smoothed) else {
-            return false;
-        };
-        smoothed
-            > base
-                .mul_f64(CONGESTION_FACTOR)
-                .max(base + profile.congestion_margin)
+    pub(super) fn is_congested(&self) -> bool {
+        self.smoothed
+            .is_some_and(|smoothed| smoothed > self.congested_above)
     }
 
     /// Algorithm 5, lines 3 to 5: starts anew with the next packet that leaves.

@@ -14,6 +14,8 @@ const SIMILARITY: f64 = 1.125;
 pub(super) struct MinRtt {
     pub(super) value: Option<Duration>,
     confirmed_at: Instant,
+    /// Up to which a round-trip time confirms it.
+    similar_until: Duration,
     /// That of packets of full size, which take longer to leave a slow link than those of which
     /// most least ones come.
     of_full: Option<Duration>,
@@ -32,7 +34,7 @@ impl MinRtt {
     pub(super) fn on_rtt(&mut self, now: Instant, rtt: Duration, comparison: Comparison) {
         match self.value {
             Some(min) if rtt >= min => {
-                if comparison.is_below(rtt, min.mul_f64(SIMILARITY)) {
+                if comparison.is_below(rtt, self.similar_until) {
                     self.confirmed_at = now;
                 }
             }
@@ -48,6 +50,7 @@ impl MinRtt {
     /// Takes a value, lower or higher, that was seen at that moment.
     pub(super) fn replace(&mut self, rtt: Duration, seen_at: Instant) {
         self.value = Some(rtt);
+        self.similar_until = rtt.mul_f64(SIMILARITY);
         self.confirmed_at = seen_at;
         self.of_full = None;
     }

@@ -22,7 +22,10 @@ impl DelayBbr {
         let unfilled_since = self.app_limited_round.max(self.queued_round);
         let is_unfilled = (self.has_no_queue() && is_waiting)
             || self.rounds.count > unfilled_since + ROUNDS_TO_TELL;
-        let waits_for = |span| self.backlog_bytes > self.bandwidth.max().bytes_in(span);
+        // The backlog is mostly none.
+        let waits_for = |span| {
+            self.backlog_bytes > 0 && self.backlog_bytes > self.bandwidth.max().bytes_in(span)
+        };
         let is_long = self.batches.are_of_many() && waits_for(LONG_BACKLOG);
         if self.profile.app_limited_samples == AppLimitedSamples::Count {
             Need::Usual

@@ -61,7 +61,7 @@ pub(super) fn is_room_elsewhere(now: Instant, path: PathId, paths: &[PathView]) 
             && view.queued_bytes == 0
             && view.ready_at < now
     };
-    paths.iter().any(is_idle)
+    paths.len() > 1 && paths.iter().any(is_idle)
 }
 
 #[cfg(test)]
@@ -76,9 +76,13 @@ mod tests {
             ready_at: Instant::from_millis(999),
             ..PathView::default()
         };
-        let is_room = |other: PathView| is_room_elsewhere(now, PathId(0), &[other]);
+        let full = PathView {
+            queued_bytes: 1,
+            ..PathView::default()
+        };
+        let is_room = |other: PathView| is_room_elsewhere(now, PathId(0), &[full, other]);
         assert!(is_room(idle));
-        assert!(!is_room_elsewhere(now, PathId(1), &[idle]), "itself");
+        assert!(!is_room_elsewhere(now, PathId(1), &[full, idle]), "itself");
         for busy in [
             PathView {
                 ready_at: now,

@@ -162,7 +162,7 @@ fn eq_12_weighs_the_new_sample_with_alpha() {
         let mut signal = DelaySignal::default();
         signal.on_rtt(0, millis(200), profile);
         signal.on_rtt(1, Duration::from_micros(rtt_micros), profile);
-        signal.is_congested(profile)
+        signal.is_congested()
     };
     // 0.1 × 200 + 0.9 × r > 240 from r = 244.4 on.
     assert!(!congested_from(&text::PROFILE, 244_400));
@@ -178,18 +178,15 @@ fn alg_3_base_is_the_least_since_the_back_off_and_resets_the_smoothed_one() {
     let mut signal = DelaySignal::default();
     signal.on_rtt(0, millis(200), profile);
     signal.on_rtt(1, millis(300), profile);
-    assert!(signal.is_congested(profile));
+    assert!(signal.is_congested());
     signal.on_rtt(2, millis(190), profile);
-    assert!(!signal.is_congested(profile));
+    assert!(!signal.is_congested());
     signal.restart(10);
     signal.on_rtt(9, millis(100), profile);
     signal.on_rtt(10, millis(300), profile);
-    assert!(
-        !signal.is_congested(profile),
-        "packet 9 left before the back-off"
-    );
+    assert!(!signal.is_congested(), "packet 9 left before the back-off");
     signal.on_rtt(11, millis(400), profile);
-    assert!(signal.is_congested(profile));
+    assert!(signal.is_congested());
 }
 
 #[test]
@@ -198,7 +195,7 @@ fn alg_4_needs_the_margin_too_on_short_paths() {
         let mut signal = DelaySignal::default();
         signal.on_rtt(0, millis(4), profile);
         signal.on_rtt(1, millis(8), profile);
-        assert_eq!(signal.is_congested(profile), is_congested);
+        assert_eq!(signal.is_congested(), is_congested);
     }
 }
 
@@ -323,7 +320,7 @@ fn alg_5_congestion_enters_probe_rtt_at_three_quarters_until_drained() {
         }
         assert_eq!((rig.bbr.state(), in_flight), ("ProbeBW", exit_at));
         assert!(
-            !rig.bbr.signal.is_congested(profile),
+            !rig.bbr.signal.is_congested(),
             "acks of packets sent before do not count"
         );
     }

@@ -1,0 +1,88 @@
+//! What the network must remember of a packet.
+
+use anabranch_core::PathId;
+use anabranch_units::Instant;
+
+use crate::flow::{Direction, FlowId};
+use crate::observer::{FragmentId, PacketEvent};
+use crate::payload::Payload;
+use crate::topology::RouteId;
+
+/// A packet's way through the network, named by its `id`. Links need none of it. It takes a line of
+/// a cache: thousands of packets are on their way at a time, and each is looked at when it is sent
+/// and when it arrives.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Journey {
+    pub(super) sent_at: Instant,
+    pub(super) payload: Payload,
+    flow: FlowId,
+    size_bytes: u32,
+    pub(super) session: u32,
+    pub(super) route: RouteId,
+    /// Of the [`FragmentId`], if there is one.
+    frame: u32,
+    fragment: u16,
+    has_fragment: bool,
+    path: PathId,
+    pub(super) direction: Direction,
+    pub(super) hop: u8,
+}
+
+const _: () = assert!(size_of::<Journey>() == 64);
+
+impl Journey {
+    /// Nobody's.
+    pub(super) const BLANK: Journey = Journey {
+        sent_at: Instant::ZERO,
+        payload: Payload::EMPTY,
+        flow: FlowId(0),
+        size_bytes: 0,
+        session: 0,
+        route: RouteId(0),
+        frame: 0,
+        fragment: 0,
+        has_fragment: false,
+        path: PathId(0),
+        direction: Direction::Forward,
+        hop: 0,
+    };
+
+    /// Becomes that of a packet which leaves now; the payload is still to come.
+    #[inline]
+    pub(super) fn begin(
+        &mut self,
+        now: Instant,
+        event: &PacketEvent,
+        session: u32,
+        route: RouteId,
+    ) {
+        self.sent_at = now;
+        self.flow = event.flow;
+        self.size_bytes = event.size_bytes;
+        self.session = session;
+        self.route = route;
+        self.has_fragment = event.fragment.is_some();
+        if let Some(FragmentId { frame, fragment }) = event.fragment {
+            self.frame = frame;
+            self.fragment = fragment;
+        }
+        self.path = event.path;
+        self.direction = event.direction;
+        self.hop = 0;
+    }
+
+    #[inline]
+    pub(super) fn event(&self) -> PacketEvent {
+        PacketEvent {
+            flow: self.flow,
+            path: self.path,
+            direction: self.direction,
+            size_bytes: self.size_bytes,
+            fragment: self.has_fragment.then_some(FragmentId {
+                frame: self.frame,
+                fragment: self.fragment,
+            }),
+        }
+    }
+}
