@@ -179,7 +179,7 @@ fn an_mp4_file_is_remuxed_by_the_arguments_given() {
         ffmpeg(&arguments);
         let head = std::fs::read(&path).unwrap();
         assert_eq!(input::probe(&head[..input::PROBE_LEN]), InputKind::Other);
-        let stream = ffmpeg(&input::remux_arguments(&path));
+        let stream = ffmpeg(&input::remux_arguments(&path, InputKind::Other));
         check_units(&stream, &split(&stream));
     }
 }

@@ -13,18 +13,21 @@ use anyhow::{Context, bail};
 /// What ffprobe calls the codecs that are cut as byte streams.
 const CUT: [&str; 4] = ["h264", "hevc", "mpeg1video", "mpeg2video"];
 
-/// The first video's frames in coding order; `None` where cutting the stream tells more: which
-/// frames are disposable.
-pub(super) fn frames(path: &Path) -> anyhow::Result<Option<Vec<TracedFrame>>> {
+/// What the file at `path` holds.
+pub(super) fn kind(path: &Path) -> anyhow::Result<InputKind> {
     let shown = path.display();
     let file = File::open(path).with_context(|| format!("cannot open {shown}"))?;
     let mut first = Vec::new();
     file.take(PROBE_LEN as u64)
         .read_to_end(&mut first)
         .with_context(|| format!("cannot read {shown}"))?;
-    if probe(&first) != InputKind::Other {
-        return Ok(None);
-    }
+    Ok(probe(&first))
+}
+
+/// The first video's frames in coding order; `None` where cutting the stream tells more: which
+/// frames are disposable.
+pub(super) fn frames(path: &Path) -> anyhow::Result<Option<Vec<TracedFrame>>> {
+    let shown = path.display();
     // Without ffprobe there is no ffmpeg, and whoever asks for that says so.
     let Some(codec) = ffprobe(path, "stream=codec_name")? else {
         return Ok(None);
