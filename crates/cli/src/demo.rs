@@ -34,6 +34,7 @@ use anabranch_core::MediaConfig;
 use anabranch_units::{Duration, Seed};
 use anyhow::{Context, bail};
 
+use crate::command_line::check_writable;
 use crate::exit::Unmet;
 use crate::print;
 use crate::stop::Stop;
@@ -45,6 +46,8 @@ use view::View;
 /// How long each run of `--compare-fec` lasts: the outage, and a while before and after it.
 const COMPARED_DURATION: Duration = Duration::from_secs(18);
 const COMPARED_LOSS_PERCENT: f64 = 2.0;
+/// What the files of the two runs are told apart by.
+const SUFFIXES: [&str; 2] = ["-without-fec", "-with-fec"];
 /// A viewer who is further behind sees no live video.
 const MAX_DEADLINE: Duration = Duration::from_secs(10);
 const COMPARED_FEC: &str = "adaptive";
@@ -159,6 +162,13 @@ fn check_deadline(deadline: Duration) -> anyhow::Result<()> {
 /// that is broken.
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let plan = arguments.plan()?;
+    let plots = match arguments.compare_fec {
+        true => SUFFIXES
+            .map(|suffix| with_suffix(&arguments.plot, suffix))
+            .to_vec(),
+        false => vec![arguments.plot.clone()],
+    };
+    plots.iter().try_for_each(|plot| check_writable(plot))?;
     let stop = Stop::new()?;
     stop.on_signals()?;
     match arguments.compare_fec {
@@ -186,15 +196,15 @@ fn run_twice(plan: &run::Plan, plot: &Path, stop: &Stop) -> anyhow::Result<()> {
     let off = MediaConfig::default().fec;
     let without = run::Plan {
         fec: off,
-        output: with_suffix(&plan.output, "-without-fec"),
+        output: with_suffix(&plan.output, SUFFIXES[0]),
         ..plan.clone()
     };
     let with = run::Plan {
-        output: with_suffix(&plan.output, "-with-fec"),
+        output: with_suffix(&plan.output, SUFFIXES[1]),
         ..plan.clone()
     };
     let mut recordings = Vec::new();
-    for (plan, suffix) in [(&without, "-without-fec"), (&with, "-with-fec")] {
+    for (plan, suffix) in [&without, &with].into_iter().zip(SUFFIXES) {
         stop.clear();
         print::line(format_args!("forward error correction: {}", plan.fec))?;
         let recording = record(plan, &with_suffix(plot, suffix), stop)?;

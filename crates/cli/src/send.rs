@@ -12,6 +12,7 @@ use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
 use anyhow::{anyhow, bail};
 
+use crate::command_line::positive;
 use crate::exit::PeerLost;
 use crate::io::{Input, InputName, Unit};
 use crate::keygen::read_key;
@@ -73,19 +74,20 @@ pub(crate) struct Arguments {
     ecn: bool,
     /// How old a frame may be that is still sent, such as "500 ms"; key frames always are.
     #[arg(long, value_name = "TIME", default_value_t = MediaConfig::default().deadline)]
+    #[arg(value_parser = positive)]
     deadline: Duration,
     /// Forward error correction: adaptive, fixed, frame, off, webrtc or window, with any options:
     /// `fixed:overhead=0.25`. `anabranch fec` lists them.
     #[arg(long, value_name = "POLICY", default_value_t = MediaConfig::default().fec)]
     fec: String,
     /// How long to wait for the receiver's answer.
-    #[arg(long, value_name = "TIME", default_value = "10 s")]
+    #[arg(long, value_name = "TIME", default_value = "10 s", value_parser = positive)]
     timeout: Duration,
     /// With `test:`, how long to send.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = positive)]
     duration: Option<Duration>,
     /// Print a line about each path at this interval.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = positive)]
     stats: Option<Duration>,
     /// What to send.
     input: InputName,

@@ -13,7 +13,7 @@ use anabranch_units::{Duration, Importance, Instant};
 
 pub use decodability::Decodability;
 pub use freezes::{Freeze, FreezeDetector};
-pub use jitter_buffer::JitterBuffer;
+pub use jitter_buffer::{JitterBuffer, ParseJitterBufferError};
 use jitter_buffer::PlayoutDelay;
 pub use peer_clock::PeerClock;
 
