@@ -14,7 +14,7 @@ use super::recording::{Recording, Sample, Source, rate};
 const WIDTH: u32 = 1_200;
 const HEIGHT: u32 = 760;
 /// Room for the legends, at the right.
-const LEGEND_WIDTH: u32 = 230;
+const LEGEND_WIDTH: u32 = 250;
 const FONT: &str = "sans-serif";
 /// How long rates are averaged over: five frames.
 const RATE_WINDOW: Duration = Duration::from_millis(200);
