@@ -8,6 +8,7 @@ mod exit;
 mod io;
 mod keygen;
 mod new;
+mod path_news;
 mod plot;
 mod print;
 mod progress;

@@ -148,8 +148,9 @@ fn run_one(
         .iter()
         .filter(|expectation| !expectation.is_met);
     Err(Unmet(format!(
-        "{} expectations of the scenario are not met",
-        broken.count()
+        "{} of the scenario's {} expectations not met",
+        broken.count(),
+        report.expectations.len()
     ))
     .into())
 }

@@ -16,6 +16,7 @@ use crate::command_line::positive;
 use crate::exit::PeerLost;
 use crate::io::{Input, InputName, Unit};
 use crate::keygen::read_key;
+use crate::path_news::PathNews;
 use crate::print;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
@@ -128,6 +129,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         names,
         stop,
         clock,
+        path_news: PathNews::default(),
         stats: arguments.stats,
         meter: Meter::default(),
         stats_at: Instant::ZERO,
@@ -178,6 +180,7 @@ struct Session<'a> {
     names: Vec<String>,
     stop: Stop,
     clock: Clock,
+    path_news: PathNews,
     stats: Option<Duration>,
     meter: Meter,
     stats_at: Instant,
@@ -246,14 +249,17 @@ impl Session<'_> {
             match self.events.recv_timeout(LOOK_INTERVAL) {
                 Ok(Event::Ended(ended)) => return ended,
                 Ok(Event::PathState { path, state }) => {
-                    let name = &self.names[path.index()];
-                    print::note(format_args!("path {path} ({name}): {state:?}"));
+                    self.path_news.on_change(path, state, self.clock.now());
                 }
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ended::Closed,
             }
+            let now = self.clock.now();
+            while let Some((path, state)) = self.path_news.next(now) {
+                let name = &self.names[path];
+                print::note(format_args!("path {path} ({name}): {state:?}"));
+            }
             if let Some(interval) = self.stats {
-                let now = self.clock.now();
                 if now >= self.stats_at {
                     self.stats_at = now + interval;
                     let snapshot = self.sender.snapshot();
