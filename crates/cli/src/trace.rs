@@ -362,6 +362,28 @@ mod tests {
     }
 
     #[test]
+    fn av1_has_sizes_and_key_frames_whatever_decodes_it() {
+        if !has_ffmpeg("libaom-av1") {
+            return;
+        }
+        let codec = [
+            "-c:v",
+            "libaom-av1",
+            "-cpu-used",
+            "8",
+            "-g",
+            "25",
+            "-usage",
+            "realtime",
+        ];
+        let (file, _folder) = made_by_ffmpeg(25, &codec, "film.ivf");
+        let trace = read(&file, None).expect("a trace");
+        assert_eq!(trace.frames().len(), 50);
+        assert_eq!(trace.key_frame_interval(), Some(25.0));
+        assert_eq!(trace.frames_per_second().round(), 25.0);
+    }
+
+    #[test]
     fn codecs_that_are_not_cut_here_are_listed_by_ffprobe() {
         if !has_ffmpeg("libvpx-vp9") {
             return;
