@@ -17,8 +17,9 @@ use crate::progress::Progress;
 
 /// Runs scenarios with several controllers, schedulers or settings, side by side.
 ///
-/// Prints means with 95 % confidence intervals. What is compared takes the place of the first flow's controller (or scheduler) in every flow
-/// that has the same one; flows with another keep theirs.
+/// Prints means with 95 % confidence intervals. What is compared takes the place of the first
+/// flow's controller (or scheduler) in every flow that has the same one; flows with another keep
+/// theirs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
   anabranch compare --controllers delay-bbr,new-reno scenarios/two-paths.toml

@@ -22,7 +22,8 @@ const ROWS_AT_A_TIME: usize = 2;
 /// Puts this transport beside SRT, RIST, SRTLA and noq: what arrives in time, at which overhead.
 ///
 /// Runs the cases in which those were measured, and prints what they and this transport deliver
-/// within the latency budget. Every row has the same settings, but for its links, stream and latency budget.
+/// within the latency budget. Every row has the same settings, but for its links, stream and
+/// latency budget.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The cases are scenarios/contest/*.toml. With --real the runtimes of `send` and `recv` meet over real

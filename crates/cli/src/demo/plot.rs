@@ -142,12 +142,13 @@ fn draw_delays<B: DrawingBackend>(area: &DrawingArea<B, Shift>, recording: &Reco
         .frames
         .iter()
         .partition(|frame| frame.delay().is_some_and(|delay| delay <= deadline));
-    // What is late or never came stands at the upper border, however late it is.
+    // What is late or never came stands near the upper border, however late it is, and below what
+    // is written there.
     let height = |frame: &FrameRecord| {
         let delay = frame
             .delay()
             .map_or(f64::MAX, |delay| delay.as_millis_f64());
-        delay.min(top * 0.97)
+        delay.min(top * 0.88)
     };
     let place = |frame: &FrameRecord| (frame.captured_at.as_secs_f64(), height(frame));
     let dot = |frame: &&FrameRecord| Circle::new(place(frame), 2, FRAME.filled());
