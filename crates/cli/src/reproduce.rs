@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Err(unknown) => bail!(
             "no paper or claim is called {unknown:?}, which `anabranch reproduce --list` lists; \
              known are {}",
-            known_names(&unknown, known())
+            known_names(unknown, known())
         ),
     };
     if arguments.list {

@@ -259,12 +259,12 @@ impl Session<'_> {
                 let name = &self.names[path];
                 print::note(format_args!("path {path} ({name}): {state:?}"));
             }
-            if let Some(interval) = self.stats {
-                if now >= self.stats_at {
-                    self.stats_at = now + interval;
-                    let snapshot = self.sender.snapshot();
-                    print::note(self.meter.line(End::Sender, snapshot, &self.names));
-                }
+            if let Some(interval) = self.stats
+                && now >= self.stats_at
+            {
+                self.stats_at = now + interval;
+                let snapshot = self.sender.snapshot();
+                print::note(self.meter.line(End::Sender, snapshot, &self.names));
             }
         }
     }
