@@ -73,7 +73,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     /// Sends this video at its own bitrate instead of the camera's: MPEG-TS, H.264 Annex B, or any
-    /// H.264 file that ffmpeg can remux.
+    /// file that ffmpeg can remux.
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
     /// Where to write the video as received, MPEG-TS.
