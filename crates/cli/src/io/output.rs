@@ -63,9 +63,8 @@ impl Output {
     pub(crate) fn open(name: &OutputName) -> anyhow::Result<Output> {
         match name {
             OutputName::File(path) => {
-                let name = path.display().to_string();
-                let file =
-                    File::create(path).with_context(|| format!("cannot write output {name}"))?;
+                let name = format!("output {}", path.display());
+                let file = File::create(path).with_context(|| format!("cannot write {name}"))?;
                 Ok(Output::File { file, name })
             }
             OutputName::Stdout => {
@@ -98,7 +97,7 @@ impl Output {
         match self {
             Output::File { file, name } => file
                 .write_all(unit)
-                .with_context(|| format!("cannot write output {name}")),
+                .with_context(|| format!("cannot write {name}")),
             Output::Udp { socket, to } => {
                 for (index, datagram) in unit.chunks(DATAGRAM_BYTES).enumerate() {
                     if index > 0 && index % BURST_COUNT == 0 {
