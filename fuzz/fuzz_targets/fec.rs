@@ -18,7 +18,8 @@ enum Step {
 
 /// What symbol `number` is, of a length of its own.
 fn symbol(number: u64) -> Vec<u8> {
-    (0..=number % 40).map(|at| (number.wrapping_mul(31) + at * 7) as u8 | 1).collect()
+    let first = number.wrapping_mul(31);
+    (0..=number % 40).map(|at| first.wrapping_add(at * 7) as u8 | 1).collect()
 }
 
 /// The repair symbol that a sender makes, if one can.

@@ -11,14 +11,15 @@ use anabranch_units::Duration;
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
+use crate::command_line::check_writable;
 use crate::print;
 use crate::progress::Progress;
 
-/// Runs scenarios with several controllers, schedulers or other settings, and prints means with
-/// 95 % confidence intervals side by side.
+/// Runs scenarios with several controllers, schedulers or settings, side by side.
 ///
-/// What is compared takes the place of the first flow's controller (or scheduler) in every flow
-/// that has the same one; flows with another keep theirs.
+/// Prints means with 95 % confidence intervals. What is compared takes the place of the first
+/// flow's controller (or scheduler) in every flow that has the same one; flows with another keep
+/// theirs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
   anabranch compare --controllers delay-bbr,new-reno scenarios/two-paths.toml
@@ -95,6 +96,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     };
     let scenarios = arguments.scenarios.iter().map(load);
     let scenarios = scenarios.collect::<Result<Vec<_>, _>>()?;
+    if let Some(path) = &arguments.plot {
+        check_writable(path)?;
+    }
     let spans = scenarios.iter().flatten().map(|scenario| scenario.duration);
     let simulated = spans.fold(Duration::ZERO, |sum, span| sum + span);
     let progress = Progress::new(simulated * arguments.seeds);

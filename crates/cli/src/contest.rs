@@ -8,8 +8,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anabranch_lab as lab;
-use anabranch_units::{Duration, Seed};
-use anyhow::Context;
+use anabranch_units::{Duration, Seed, known_names};
+use anyhow::{Context, bail};
 
 use crate::print;
 use crate::progress::Progress;
@@ -19,10 +19,11 @@ use table::{Figures, Judged};
 /// How many rows run at a time in real time: more would want for processors.
 const ROWS_AT_A_TIME: usize = 2;
 
-/// Runs the cases in which SRT, RIST, SRTLA and noq were measured, and prints what they and this
-/// transport deliver within the latency budget, and at which overhead.
+/// Puts this transport beside SRT, RIST, SRTLA and noq: what arrives in time, at which overhead.
 ///
-/// Every row has the same settings, but for its links, stream and latency budget.
+/// Runs the cases in which those were measured, and prints what they and this transport deliver
+/// within the latency budget. Every row has the same settings, but for its links, stream and
+/// latency budget.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The cases are scenarios/contest/*.toml. With --real the runtimes of `send` and `recv` meet over real
@@ -55,6 +56,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let starts = |name: &String| row.name.starts_with(name.as_str());
         arguments.rows.is_empty() || arguments.rows.iter().any(starts)
     };
+    for name in &arguments.rows {
+        let known = || ROWS.iter().map(|row| row.name);
+        if !known().any(|known| known.starts_with(name.as_str())) {
+            bail!("--row {name}: known are {}", known_names(name, known()));
+        }
+    }
     let rows = ROWS.iter().filter(is_wanted).map(|row| {
         let mut settings = arguments.settings.clone();
         if arguments.quick {

@@ -34,19 +34,22 @@ use anabranch_core::MediaConfig;
 use anabranch_units::{Duration, Seed};
 use anyhow::{Context, bail};
 
+use crate::command_line::check_writable;
 use crate::exit::Unmet;
 use crate::print;
 use crate::stop::Stop;
-use comparison::Comparison;
+use comparison::{CONVERSATION, Comparison};
+use network::LINKS;
 use recording::Recording;
 use view::View;
 
 /// How long each run of `--compare-fec` lasts: the outage, and a while before and after it.
 const COMPARED_DURATION: Duration = Duration::from_secs(18);
-/// With `--compare-fec` a picture is of use for so long: people who talk do not notice it (ITU-T
-/// G.114, one way).
-const COMPARED_DEADLINE: Duration = Duration::from_millis(150);
 const COMPARED_LOSS_PERCENT: f64 = 2.0;
+/// What the files of the two runs are told apart by.
+const SUFFIXES: [&str; 2] = ["-without-fec", "-with-fec"];
+/// A viewer who is further behind sees no live video.
+const MAX_DEADLINE: Duration = Duration::from_secs(10);
 const COMPARED_FEC: &str = "adaptive";
 
 /// Shows live video over two emulated links, of which one fails, and judges what a viewer saw.
@@ -70,7 +73,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     /// Sends this video at its own bitrate instead of the camera's: MPEG-TS, H.264 Annex B, or any
-    /// H.264 file that ffmpeg can remux.
+    /// file that ffmpeg can remux.
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
     /// Where to write the video as received, MPEG-TS.
@@ -91,7 +94,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PERCENT")]
     loss: Option<f64>,
     /// How old a frame may be that is still sent and waited for, by default 500 ms, and 150 ms with
-    /// --compare-fec; key frames always are.
+    /// --compare-fec; key frames always are. What is promised is promised for this deadline.
     #[arg(long, value_name = "TIME")]
     deadline: Option<Duration>,
 }
@@ -120,9 +123,10 @@ impl Arguments {
             false => usual.fec,
         });
         let deadline = self.deadline.unwrap_or(match is_two {
-            true => COMPARED_DEADLINE,
+            true => CONVERSATION,
             false => usual.deadline,
         });
+        check_deadline(deadline)?;
         Ok(run::Plan {
             duration,
             seed: Seed(self.seed),
@@ -130,9 +134,25 @@ impl Arguments {
             output: self.output.clone(),
             fec,
             deadline,
-            loss_probability: loss_percent / 100.0,
+            loss_percent,
         })
     }
+}
+
+/// Refuses a deadline that no picture could keep, or that is none.
+fn check_deadline(deadline: Duration) -> anyhow::Result<()> {
+    let fastest = LINKS.iter().min_by_key(|link| link.delay);
+    if let Some(link) = fastest.filter(|link| link.delay >= deadline) {
+        bail!(
+            "--deadline {deadline}: no picture can keep it; the fastest link, {}, takes {} one way",
+            link.name,
+            link.delay
+        );
+    }
+    if deadline > MAX_DEADLINE {
+        bail!("--deadline {deadline}: it may be {MAX_DEADLINE} at most");
+    }
+    Ok(())
 }
 
 /// Runs the demo, prints its report and draws its picture.
@@ -142,6 +162,13 @@ impl Arguments {
 /// that is broken.
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let plan = arguments.plan()?;
+    let plots = match arguments.compare_fec {
+        true => SUFFIXES
+            .map(|suffix| with_suffix(&arguments.plot, suffix))
+            .to_vec(),
+        false => vec![arguments.plot.clone()],
+    };
+    plots.iter().try_for_each(|plot| check_writable(plot))?;
     let stop = Stop::new()?;
     stop.on_signals()?;
     match arguments.compare_fec {
@@ -169,15 +196,15 @@ fn run_twice(plan: &run::Plan, plot: &Path, stop: &Stop) -> anyhow::Result<()> {
     let off = MediaConfig::default().fec;
     let without = run::Plan {
         fec: off,
-        output: with_suffix(&plan.output, "-without-fec"),
+        output: with_suffix(&plan.output, SUFFIXES[0]),
         ..plan.clone()
     };
     let with = run::Plan {
-        output: with_suffix(&plan.output, "-with-fec"),
+        output: with_suffix(&plan.output, SUFFIXES[1]),
         ..plan.clone()
     };
     let mut recordings = Vec::new();
-    for (plan, suffix) in [(&without, "-without-fec"), (&with, "-with-fec")] {
+    for (plan, suffix) in [&without, &with].into_iter().zip(SUFFIXES) {
         stop.clear();
         print::line(format_args!("forward error correction: {}", plan.fec))?;
         let recording = record(plan, &with_suffix(plot, suffix), stop)?;
@@ -190,8 +217,7 @@ fn run_twice(plan: &run::Plan, plot: &Path, stop: &Stop) -> anyhow::Result<()> {
         fec: &plan.fec,
         without: &recordings[0],
         with: &recordings[1],
-        deadline: plan.deadline,
-        loss_probability: plan.loss_probability,
+        loss_percent: plan.loss_percent,
     };
     print::text(comparison.table())?;
     // A film of the user's has other pictures than the simulator's camera.
@@ -212,8 +238,7 @@ fn record(plan: &run::Plan, plot: &Path, stop: &Stop) -> anyhow::Result<Recordin
     // The terminal is given back before anything is printed, an error too.
     drop(view);
     let recording = recording?;
-    plot::draw(plot, &recording, plan.deadline)
-        .with_context(|| format!("cannot draw {}", plot.display()))?;
+    plot::draw(plot, &recording).with_context(|| format!("cannot draw {}", plot.display()))?;
     Ok(recording)
 }
 
@@ -226,4 +251,42 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
         name.push(extension);
     }
     path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn plan(line: &str) -> anyhow::Result<run::Plan> {
+        let words = ["demo"].into_iter().chain(line.split(' '));
+        Line::try_parse_from(words)?.arguments.plan()
+    }
+
+    #[test]
+    fn a_deadline_that_no_link_can_keep_is_refused() {
+        let error = plan("--deadline 20ms").unwrap_err().to_string();
+        assert!(
+            error.contains("the fastest link, Wi-Fi, takes 20 ms"),
+            "{error}"
+        );
+        assert!(plan("--deadline 0s").is_err());
+        assert!(plan("--deadline 11s").is_err());
+        let kept = plan("--deadline 21ms").expect("a plan");
+        assert_eq!(kept.deadline, Duration::from_millis(21));
+    }
+
+    #[test]
+    fn two_runs_have_the_deadline_of_a_conversation_unless_another_is_asked_for() {
+        let deadline = |line| plan(line).expect("a plan").deadline;
+        assert_eq!(deadline("--compare-fec"), CONVERSATION);
+        let asked = deadline("--compare-fec --deadline 2s");
+        assert_eq!(asked, Duration::from_secs(2));
+    }
 }

@@ -16,4 +16,5 @@ pub(crate) use input::{Input, InputName, Unit};
 pub(crate) use output::{Output, OutputName};
 pub(crate) use pictures::{CodedPicture, PictureReader};
 pub(crate) use playout::Playout;
+pub(crate) use source::remux;
 pub(crate) use units::{FilmUnit, UnitSplitter};

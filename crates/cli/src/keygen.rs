@@ -1,16 +1,16 @@
 //! `anabranch keygen`, and reading the key files that it writes.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anabranch_secure::SecretKey;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 
 use crate::print;
 
-/// Makes a key pair: writes the secret key to a file that only you can read, prints the public key.
+/// Makes a key pair: the secret key into a file of yours, the public key onto the screen.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The public key (abpub_…) is what the other side is told: `--peer` for send, `--allow` for recv. The
@@ -52,7 +52,12 @@ fn write_key(path: &Path, key: &SecretKey, is_forced: bool) -> anyhow::Result<()
         .create_new(true)
         .mode(0o600)
         .open(target)
-        .with_context(|| format!("cannot make key file {shown} (--force overwrites one)"))?;
+        .map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => {
+                anyhow!("key file {shown} is there already: --force overwrites it, --show shows it")
+            }
+            _ => anyhow!(error).context(format!("cannot make key file {shown}")),
+        })?;
     let written = file
         .write_all(key.to_text().as_bytes())
         .and_then(|()| file.write_all(b"\n"));

@@ -1,5 +1,6 @@
 //! The `anabranch` program: one module per command.
 
+mod command_line;
 mod compare;
 mod contest;
 mod demo;
@@ -7,6 +8,7 @@ mod exit;
 mod io;
 mod keygen;
 mod new;
+mod path_news;
 mod plot;
 mod print;
 mod progress;

@@ -2,6 +2,9 @@
 
 use anabranch_units::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 
 /// Shows on a terminal how much of the simulated time is done; elsewhere nothing.
 pub(crate) struct Progress {
@@ -14,6 +17,9 @@ impl Progress {
         let style = ProgressStyle::with_template("{wide_bar} {percent:>3} %, {eta} to go")
             .expect("the template is well-formed");
         bar.set_style(style);
+        if !bar.is_hidden() {
+            clear_on_interrupt(&bar);
+        }
         Progress { bar }
     }
 
@@ -24,4 +30,19 @@ impl Progress {
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// Whoever interrupts the program gets back a clean line.
+fn clear_on_interrupt(bar: &ProgressBar) {
+    // Without it the bar stays where it was, and no more.
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {
+        return;
+    };
+    let bar = bar.clone();
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            bar.finish_and_clear();
+            let _ = emulate_default_handler(signal);
+        }
+    });
 }

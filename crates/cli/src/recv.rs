@@ -11,6 +11,7 @@ use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
 use anyhow::anyhow;
 
+use crate::command_line::positive;
 use crate::exit::PeerLost;
 use crate::io::{Output, OutputName, Playout};
 use crate::keygen::read_key;
@@ -57,13 +58,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "off|adaptive|TIME", default_value_t = JitterBuffer::Off)]
     jitter_buffer: JitterBuffer,
     /// How long a sender may be silent before its session counts as over.
-    #[arg(long, value_name = "TIME", default_value = "60 s")]
+    #[arg(long, value_name = "TIME", default_value = "60 s", value_parser = positive)]
     timeout: Duration,
     /// Go on waiting for the next session when one is over.
     #[arg(long)]
     keep_listening: bool,
     /// Print a line about each path at this interval.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = positive)]
     stats: Option<Duration>,
     /// Where to write what is received.
     output: OutputName,

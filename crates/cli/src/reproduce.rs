@@ -6,17 +6,18 @@ use anabranch_lab::papers::{
     Cache, Claim, Finding, Study, StudyOptions, Swap, claims, findings_html, findings_json,
     findings_table, selected,
 };
+use anabranch_units::known_names;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 
+use crate::command_line::check_writable;
 use crate::print;
 use crate::progress::Progress;
 
-/// Runs papers' experiments in the simulator, and says of each figure, table and claim whether it
-/// holds here.
+/// Runs papers' experiments in the simulator, and says which claims hold here.
 ///
-/// Writes a report for reading, with pictures, into one HTML file, and prints a summary. A claim
-/// that differs is a result, not a failure.
+/// Of each figure, table and claim it says whether it holds: in a report for reading, with
+/// pictures, in one HTML file, and in a summary. A claim that differs is a result, not a failure.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 WHAT is a paper (zhang-delay-bbr), a claim (S0-F3) or the beginning of claims (S0, S0-F); without
@@ -73,13 +74,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let claims = match selected(&arguments.what) {
         Ok(claims) => claims,
         Err(unknown) => bail!(
-            "no paper or claim is called {unknown:?}; known are {}",
-            known()
+            "no paper or claim is called {unknown:?}, which `anabranch reproduce --list` lists; \
+             known are {}",
+            known_names(unknown, known())
         ),
     };
     if arguments.list {
         return print::text(list(&claims));
     }
+    check_writable(&arguments.output)?;
     let findings = findings(&claims, arguments)?;
     let program = concat!("Anabranch ", env!("CARGO_PKG_VERSION"));
     let page = findings_html(&findings, arguments.seeds, program);
@@ -123,7 +126,7 @@ fn list(claims: &[&Claim]) -> String {
 }
 
 /// Papers' keys, then claims' IDs.
-fn known() -> String {
+fn known() -> Vec<&'static str> {
     let mut names: Vec<&str> = Vec::new();
     for key in claims().map(|claim| claim.paper.key) {
         if !names.contains(&key) {
@@ -131,5 +134,5 @@ fn known() -> String {
         }
     }
     names.extend(claims().map(|claim| claim.id));
-    names.join(", ")
+    names
 }

@@ -7,6 +7,7 @@ use anabranch_units::Duration;
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
+use crate::command_line::check_writable;
 use crate::exit::Unmet;
 use crate::print;
 use crate::progress::Progress;
@@ -18,7 +19,7 @@ The same scenario and seed give the same trace hash, on any machine. Scenario fi
 docs/scenarios.md.
 
   anabranch run scenarios/two-paths.toml
-  anabranch run scenarios/two-paths.toml --seeds 10 --set flow-defaults.scheduler=wrr
+  anabranch run scenarios/two-paths.toml --seeds 10 --set flows.0.scheduler=wrr
   anabranch run scenarios/two-paths.toml --trace out && anabranch plot out")]
 pub(crate) struct Arguments {
     /// The scenario file.
@@ -86,7 +87,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             );
             run_one(&point.scenario, &options, arguments.format)
         }
-        points => run_sweep(points, &options, arguments),
+        points => {
+            if let Some(path) = &arguments.plot {
+                check_writable(path)?;
+            }
+            run_sweep(points, &options, arguments)
+        }
     }
 }
 
@@ -142,8 +148,9 @@ fn run_one(
         .iter()
         .filter(|expectation| !expectation.is_met);
     Err(Unmet(format!(
-        "{} expectations of the scenario are not met",
-        broken.count()
+        "{} of the scenario's {} expectations not met",
+        broken.count(),
+        report.expectations.len()
     ))
     .into())
 }

@@ -12,9 +12,11 @@ use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
 use anyhow::{anyhow, bail};
 
+use crate::command_line::positive;
 use crate::exit::PeerLost;
 use crate::io::{Input, InputName, Unit};
 use crate::keygen::read_key;
+use crate::path_news::PathNews;
 use crate::print;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
@@ -73,19 +75,20 @@ pub(crate) struct Arguments {
     ecn: bool,
     /// How old a frame may be that is still sent, such as "500 ms"; key frames always are.
     #[arg(long, value_name = "TIME", default_value_t = MediaConfig::default().deadline)]
+    #[arg(value_parser = positive)]
     deadline: Duration,
     /// Forward error correction: adaptive, fixed, frame, off, webrtc or window, with any options:
     /// `fixed:overhead=0.25`. `anabranch fec` lists them.
     #[arg(long, value_name = "POLICY", default_value_t = MediaConfig::default().fec)]
     fec: String,
     /// How long to wait for the receiver's answer.
-    #[arg(long, value_name = "TIME", default_value = "10 s")]
+    #[arg(long, value_name = "TIME", default_value = "10 s", value_parser = positive)]
     timeout: Duration,
     /// With `test:`, how long to send.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = positive)]
     duration: Option<Duration>,
     /// Print a line about each path at this interval.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = positive)]
     stats: Option<Duration>,
     /// What to send.
     input: InputName,
@@ -126,6 +129,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         names,
         stop,
         clock,
+        path_news: PathNews::default(),
         stats: arguments.stats,
         meter: Meter::default(),
         stats_at: Instant::ZERO,
@@ -176,6 +180,7 @@ struct Session<'a> {
     names: Vec<String>,
     stop: Stop,
     clock: Clock,
+    path_news: PathNews,
     stats: Option<Duration>,
     meter: Meter,
     stats_at: Instant,
@@ -244,19 +249,22 @@ impl Session<'_> {
             match self.events.recv_timeout(LOOK_INTERVAL) {
                 Ok(Event::Ended(ended)) => return ended,
                 Ok(Event::PathState { path, state }) => {
-                    let name = &self.names[path.index()];
-                    print::note(format_args!("path {path} ({name}): {state:?}"));
+                    self.path_news.on_change(path, state, self.clock.now());
                 }
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ended::Closed,
             }
-            if let Some(interval) = self.stats {
-                let now = self.clock.now();
-                if now >= self.stats_at {
-                    self.stats_at = now + interval;
-                    let snapshot = self.sender.snapshot();
-                    print::note(self.meter.line(End::Sender, snapshot, &self.names));
-                }
+            let now = self.clock.now();
+            while let Some((path, state)) = self.path_news.next(now) {
+                let name = &self.names[path];
+                print::note(format_args!("path {path} ({name}): {state:?}"));
+            }
+            if let Some(interval) = self.stats
+                && now >= self.stats_at
+            {
+                self.stats_at = now + interval;
+                let snapshot = self.sender.snapshot();
+                print::note(self.meter.line(End::Sender, snapshot, &self.names));
             }
         }
     }

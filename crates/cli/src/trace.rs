@@ -7,7 +7,9 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use anabranch_units::Duration;
 use anabranch_video::frame_trace::{FrameTrace, PictureType, TracedFrame};
+use anabranch_video::input::InputKind;
 use anabranch_video::picture_types::PictureTypes;
 use anyhow::{Context, bail};
 
@@ -18,9 +20,12 @@ use crate::print;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 MPEG-TS and H.264 byte streams are read as they are. H.264, HEVC and MPEG-2 in other files (MP4,
-Matroska) are by way of ffmpeg, and of other codecs (AV1, VP9) ffprobe lists the pictures: either
-must be installed. Sizes are those of the coded pictures, without what the container adds. A
-scenario plays the frames with
+Matroska, bare streams) are by way of ffmpeg, and of other codecs (AV1, VP9) ffprobe lists the
+pictures: either must be installed. Sizes are those of the coded pictures, without what the
+container adds. Bare streams (.h264, .hevc, .m2v) do not say when a picture is due: their pictures
+come at the frame rate that the stream names, 25 per second if it names none, or at that of --fps.
+
+A scenario plays the frames with
 
   source = { kind = \"trace\", file = \"sizes.csv\" }
 
@@ -31,10 +36,22 @@ pub(crate) struct Arguments {
     /// Where to write the frames: index, time in seconds, bytes, type (I, P, B or ?), importance.
     #[arg(long, value_name = "FILE.csv")]
     output: Option<PathBuf>,
+    /// Frames per second, evenly spaced, whatever the film says: `25`, `29.97` or `30000/1001`.
+    #[arg(long, value_name = "RATE", value_parser = frame_rate)]
+    fps: Option<f64>,
+}
+
+/// A number or a ratio, in frames per second.
+fn frame_rate(text: &str) -> Result<f64, String> {
+    let (number, divisor) = text.split_once('/').unwrap_or((text, "1"));
+    let rate = number.parse::<f64>().ok().zip(divisor.parse::<f64>().ok());
+    rate.map(|(number, divisor)| number / divisor)
+        .filter(|rate| (0.01..=1_000.0).contains(rate))
+        .ok_or_else(|| "frames per second are from 0.01 to 1000, as in 25 or 30000/1001".to_owned())
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let trace = read(&arguments.file)?;
+    let trace = read(&arguments.file, arguments.fps)?;
     if let Some(output) = &arguments.output {
         let shown = output.display();
         File::create(output)
@@ -44,18 +61,30 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     print::text(summary(&arguments.file.display().to_string(), &trace))
 }
 
-/// The frames of the film at `path`.
-fn read(path: &Path) -> anyhow::Result<FrameTrace> {
+/// The frames of the film at `path`, so many per second if that is given.
+fn read(path: &Path, fps: Option<f64>) -> anyhow::Result<FrameTrace> {
     let shown = path.display();
-    let mut frames = match probe::frames(path)? {
+    let listed = match probe::kind(path)? {
+        InputKind::Other => probe::frames(path)?,
+        InputKind::MpegTs | InputKind::AnnexB | InputKind::Elementary => None,
+    };
+    let mut frames = match listed {
         Some(frames) => frames,
         None => split(path)?,
     };
+    if let Some(fps) = fps {
+        for (index, frame) in frames.iter_mut().enumerate() {
+            frame.at = Duration::from_secs_f64(index as f64 / fps);
+        }
+    }
     // Times count from the first picture, whatever the stream began with.
     let Some(first) = frames.first().map(|frame: &TracedFrame| frame.at) else {
         bail!("{shown} holds no video");
     };
     frames.iter_mut().for_each(|frame| frame.at -= first);
+    if frames.len() > 1 && frames.iter().all(|frame| frame.at.is_zero()) {
+        bail!("{shown} does not say when its pictures are due: give their rate, as in --fps 25");
+    }
     FrameTrace::new(frames).with_context(|| format!("{shown} holds no film"))
 }
 
@@ -132,7 +161,7 @@ fn summary(name: &str, trace: &FrameTrace) -> String {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_units::{Duration, Importance};
+    use anabranch_units::Importance;
     use tempfile::TempDir;
 
     use super::*;
@@ -147,6 +176,7 @@ mod tests {
         let arguments = Arguments {
             file,
             output: Some(output.clone()),
+            fps: None,
         };
         run(&arguments).expect("a trace");
         let text = std::fs::read_to_string(output).expect("what was written");
@@ -213,24 +243,63 @@ mod tests {
             packet[start..start + 4].copy_from_slice(&[0x47, 0x1f, 0xff, 0x10]);
         }
         std::fs::write(&path, packet).expect("a file");
-        let error = read(&path).unwrap_err().to_string();
+        let error = read(&path, None).unwrap_err().to_string();
         assert!(error.contains("holds no video"), "{error}");
-        assert!(read(Path::new("/nowhere.ts")).is_err());
+        assert!(read(Path::new("/nowhere.ts"), None).is_err());
     }
 
-    /// What ffmpeg makes of a test picture with this codec and file name, traced.
-    fn traced_from_ffmpeg(codec: &[&str], name: &str) -> FrameTrace {
+    /// What ffmpeg makes of a test picture with this codec and file name.
+    fn made_by_ffmpeg(fps: u32, codec: &[&str], name: &str) -> (PathBuf, TempDir) {
         let folder = TempDir::new().expect("a folder");
         let file = folder.path().join(name);
-        let source = [
-            "-f",
-            "lavfi",
-            "-i",
-            "testsrc2=size=320x180:rate=25:duration=2",
-        ];
+        let source = format!("testsrc2=size=320x180:rate={fps}:duration=2");
+        let source = ["-f", "lavfi", "-i", &source];
         let output = [file.to_str().expect("a text")];
         ffmpeg("error", &[&source[..], codec, &output].concat());
-        read(&file).expect("a trace")
+        (file, folder)
+    }
+
+    fn traced_from_ffmpeg(codec: &[&str], name: &str) -> FrameTrace {
+        let (file, _folder) = made_by_ffmpeg(25, codec, name);
+        read(&file, None).expect("a trace")
+    }
+
+    #[test]
+    fn bare_streams_have_the_frame_rate_that_they_name_or_are_given() {
+        let quiet = ["-x265-params", "log-level=none:bframes=3:open-gop=0"];
+        for (encoder, more, names) in [
+            ("libx264", &["-bf", "2"][..], &["film.h264", "film.mp4"][..]),
+            ("libx265", &quiet, &["film.hevc", "film.h265", "film.mp4"]),
+            ("mpeg2video", &[], &["film.m2v", "film.ts"]),
+            ("libvpx", &[], &["film.ivf"]),
+        ] {
+            if !has_ffmpeg(encoder) {
+                continue;
+            }
+            let codec = ["-c:v", encoder, "-g", "30", "-pix_fmt", "yuv420p"];
+            let codec = [&codec[..], more].concat();
+            for name in names {
+                let (file, _folder) = made_by_ffmpeg(30, &codec, name);
+                let trace = read(&file, None).expect("a trace");
+                assert_eq!(trace.frames().len(), 60, "{name}");
+                let fps = trace.frames_per_second();
+                assert!((fps - 30.0).abs() < 0.01, "{name}: {fps}");
+                assert_eq!(trace.key_frame_interval(), Some(30.0), "{name}");
+                let trace = read(&file, Some(50.0)).expect("a trace");
+                assert_eq!(trace.frames()[59].at, Duration::from_millis(59 * 20));
+                let kinds = PictureType::ALL.map(|kind| count(&trace, kind));
+                assert_eq!(kinds.iter().sum::<usize>(), 60, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn frame_rates_are_numbers_or_ratios() {
+        assert_eq!(frame_rate("25"), Ok(25.0));
+        assert_eq!(frame_rate("30000/1001"), Ok(30_000.0 / 1_001.0));
+        for wrong in ["0", "-25", "25/0", "fast", "1/", "1e9", "NaN"] {
+            assert!(frame_rate(wrong).is_err(), "{wrong}");
+        }
     }
 
     fn count(trace: &FrameTrace, kind: PictureType) -> usize {
@@ -290,6 +359,28 @@ mod tests {
                 assert!(ours.abs_diff(theirs) < theirs / 20, "{ours} {theirs}");
             }
         }
+    }
+
+    #[test]
+    fn av1_has_sizes_and_key_frames_whatever_decodes_it() {
+        if !has_ffmpeg("libaom-av1") {
+            return;
+        }
+        let codec = [
+            "-c:v",
+            "libaom-av1",
+            "-cpu-used",
+            "8",
+            "-g",
+            "25",
+            "-usage",
+            "realtime",
+        ];
+        let (file, _folder) = made_by_ffmpeg(25, &codec, "film.ivf");
+        let trace = read(&file, None).expect("a trace");
+        assert_eq!(trace.frames().len(), 50);
+        assert_eq!(trace.key_frame_interval(), Some(25.0));
+        assert_eq!(trace.frames_per_second().round(), 25.0);
     }
 
     #[test]

@@ -30,9 +30,8 @@ mod wrr;
 
 use core::fmt::Debug;
 
-use anabranch_units::{Importance, Instant};
+use anabranch_units::{Importance, Instant, known_names};
 
-use crate::congestion::registry::known_names;
 use crate::media::FrameId;
 use crate::path_view::{PathId, PathSet, PathView};
 use crate::session_view::SessionView;
@@ -275,7 +274,7 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no scheduler is called {name:?}; known are {}",
-    known_names(SCHEDULERS.iter().map(|entry| entry.name))
+    known_names(name, SCHEDULERS.iter().map(|entry| entry.name))
 )]
 pub struct UnknownScheduler {
     /// The name asked for.

@@ -137,6 +137,23 @@ impl Canvas {
         ));
     }
 
+    /// A name that is too long for its place: small, and broken behind dashes.
+    fn small_text(&mut self, x: f64, y: f64, name: &str, width: f64) {
+        let longest = (width / 4.6) as usize;
+        let mut rows = vec![String::new()];
+        for word in name.split_inclusive('-') {
+            let row = rows.last_mut().expect("there is one");
+            match row.is_empty() || row.chars().count() + word.chars().count() <= longest {
+                true => row.push_str(word),
+                false => rows.push(word.to_owned()),
+            }
+        }
+        for (index, row) in rows.iter().enumerate() {
+            let y = y + 9.5 * index as f64;
+            self.text(x, y, "middle", &escape(row), " font-size=\"8.5\"");
+        }
+    }
+
     fn line(&mut self, from: (f64, f64), to: (f64, f64), opacity: f64) {
         self.part(format_args!(
             "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"currentColor\" \
@@ -334,15 +351,15 @@ impl Bars {
         canvas.y_axis(&self.y, &axis);
         let group_width = (RIGHT - LEFT) / self.groups.len().max(1) as f64;
         let width = group_width * 0.8 / self.kinds.len().max(1) as f64;
+        let is_tight = |name: &String| 6.4 * name.chars().count() as f64 > group_width;
+        let is_tight = self.groups.iter().any(is_tight);
         for (group, name) in self.groups.iter().enumerate() {
             let left = LEFT + group_width * group as f64;
-            canvas.text(
-                left + group_width / 2.0,
-                BOTTOM + 17.0,
-                "middle",
-                &escape(name),
-                "",
-            );
+            let middle = left + group_width / 2.0;
+            match is_tight {
+                true => canvas.small_text(middle, BOTTOM + 12.0, name, group_width),
+                false => canvas.text(middle, BOTTOM + 17.0, "middle", &escape(name), ""),
+            }
             for (index, kind) in self.kinds.iter().enumerate() {
                 let Some(bar) = kind.bars.get(group).copied().flatten() else {
                     continue;
@@ -410,6 +427,21 @@ mod tests {
         let svg = chart.svg();
         assert_eq!(svg.matches("</svg>").count(), 1);
         assert!(svg.contains("&lt;a&gt; &amp; &quot;b&quot;"));
+    }
+
+    #[test]
+    fn names_of_many_groups_are_broken_behind_dashes() {
+        let bars = |group_count| {
+            Chart::Bars(Bars {
+                groups: vec!["5.1-variable-capacity-udp".to_owned(); group_count],
+                ..Bars::default()
+            })
+        };
+        assert!(bars(2).svg().contains(">5.1-variable-capacity-udp</text>"));
+        let tight = bars(11).svg();
+        for row in [">5.1-<", ">variable-<", ">capacity-udp<"] {
+            assert_eq!(tight.matches(row).count(), 11, "{row}");
+        }
     }
 
     #[test]

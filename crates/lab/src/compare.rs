@@ -13,6 +13,7 @@ mod statistics;
 mod vary;
 
 use anabranch_core::congestion::{self, UnknownController};
+use anabranch_units::known_names;
 
 use crate::metrics::{METRICS, Metric, Scope, Statistics, Subject};
 use crate::run::{Progress, RunError, RunOptions, in_parallel, run_outcomes};
@@ -135,8 +136,8 @@ pub enum CompareError {
     },
     /// A metric is not known, or not of this subject in this scenario.
     #[error(
-        "{scenario}: no metric is called {text:?}; known are {known}, and METRIC.NAME of a \
-             flow or link"
+        "{scenario}: no metric is called {text:?}, a name, or METRIC.NAME of a flow or link; \
+         known are {known}"
     )]
     Metric {
         /// The scenario.
@@ -293,7 +294,7 @@ fn check(column: &Column) -> Result<(), CompareError> {
     match &column.scheduler {
         Some(name) if !schedulers().contains(name) => Err(CompareError::Scheduler {
             name: name.clone(),
-            known: schedulers().join(", "),
+            known: known_names(name, schedulers().iter().map(String::as_str)),
         }),
         _ => Ok(()),
     }
@@ -307,11 +308,7 @@ fn subjects(
     let unknown = || CompareError::Metric {
         scenario: scenario.name.clone(),
         text: text.to_owned(),
-        known: METRICS
-            .iter()
-            .map(|metric| metric.name)
-            .collect::<Vec<_>>()
-            .join(", "),
+        known: known_names(text, METRICS.iter().map(|metric| metric.name)),
     };
     let (name, subject) = match text.split_once('.') {
         Some((name, subject)) => (name, Some(subject)),

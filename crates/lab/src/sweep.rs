@@ -262,6 +262,10 @@ pub fn plot_sweep(report: &SweepReport, path: &Path) -> Result<(), PlotError> {
         path: path.to_owned(),
     };
     let axis = numeric_axis(report).ok_or_else(empty)?;
+    let others: Vec<&str> = keys(report)
+        .into_iter()
+        .filter(|key| tells_apart(report, axis.key, key))
+        .collect();
     let panel = |column: &Column| {
         let mut series: Vec<SweepSeries> = Vec::new();
         for point in &report.points {
@@ -273,9 +277,9 @@ pub fn plot_sweep(report: &SweepReport, path: &Path) -> Result<(), PlotError> {
             let Some(spread) = value(&point.report, column) else {
                 continue;
             };
-            let others = settings().filter(|setting| setting.key != axis.key);
-            let others: Vec<&str> = others.map(|setting| setting.value.as_str()).collect();
-            let label = others.join(", ");
+            let values = settings().filter(|setting| others.contains(&setting.key.as_str()));
+            let values: Vec<&str> = values.map(|setting| setting.value.as_str()).collect();
+            let label = values.join(", ");
             let index = series.iter().position(|series| series.label == label);
             let index = index.unwrap_or_else(|| {
                 series.push(SweepSeries {
@@ -305,6 +309,25 @@ pub fn plot_sweep(report: &SweepReport, path: &Path) -> Result<(), PlotError> {
         unit => format!("{}, {unit}", axis.key),
     };
     draw_sweep(path, &label, &panels)
+}
+
+/// Whether points at one place of the axis differ in a key. One that changes with the axis alone
+/// tells no lines apart.
+fn tells_apart(report: &SweepReport, axis: &str, key: &str) -> bool {
+    let value = |point: &PointReport, key: &str| {
+        let mut settings = point.settings.iter();
+        let setting = settings.find(|setting| setting.key == key);
+        setting.map(|setting| setting.value.clone())
+    };
+    let places = report
+        .points
+        .iter()
+        .map(|point| (value(point, axis), value(point, key)));
+    let places: Vec<_> = places.collect();
+    places.iter().enumerate().any(|(index, (x, own))| {
+        let mut before = places[..index].iter();
+        before.any(|(other_x, other)| other_x == x && other != own)
+    })
 }
 
 /// The key to draw over, and its values' unit.

@@ -77,6 +77,22 @@ fn a_sweep_is_drawn_over_the_numeric_key_with_the_most_values() {
 }
 
 #[test]
+fn keys_that_change_together_are_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("grid.svg");
+    let zip = "sweep={zip=[{\"links.up.delay\"=[\"5 ms\", \"10 ms\"], \
+               \"links.down.delay\"=[\"7 ms\", \"14 ms\"]}]}";
+    let points = Point::parse("grid.toml", GRID, &[zip.to_owned()]).unwrap();
+    let report = run_sweep(&points, &RunOptions::seeds(1), &|_| ()).unwrap();
+    plot_sweep(&report, &path).unwrap();
+    let svg = std::fs::read_to_string(&path).unwrap();
+    assert!(svg.contains("links.up.delay, ms") || svg.contains("links.down.delay, ms"));
+    for name in ["7 ms", "14 ms", "5 ms", "10 ms"] {
+        assert!(svg.lines().all(|line| line != name), "{name}");
+    }
+}
+
+#[test]
 fn a_sweep_over_names_alone_cannot_be_drawn() {
     let settings = [
         "sweep={}".to_owned(),

@@ -1,6 +1,9 @@
 //! Queue disciplines under load against their papers: flows that react to drops and marks meet at
 //! one bottleneck.
 
+#[path = "support/quantities.rs"]
+mod quantities;
+
 use std::collections::BTreeMap;
 
 use anabranch_link::{
@@ -9,15 +12,9 @@ use anabranch_link::{
 };
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
+use quantities::{at_ms, megabits, ms};
+
 const PACKET_BYTES: u32 = 1_500;
-
-fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-fn megabits(megabits: u64) -> DataRate {
-    DataRate::from_megabits_per_second(megabits)
-}
 
 #[derive(Clone, Copy, PartialEq)]
 enum Sender {
@@ -280,7 +277,7 @@ fn config(discipline: Discipline, rate: DataRate) -> LinkConfig {
 /// Runs for `seconds` and measures all but the first ten.
 fn measure(discipline: Discipline, rate: DataRate, flows: &[Flow], seconds: u64) -> Bed {
     let mut bed = Bed::new(discipline, rate, flows);
-    bed.run(Instant::from_secs(10));
+    bed.run(at_ms(10_000));
     bed.start_measuring();
     bed.run(Instant::from_secs(10 + seconds));
     bed
@@ -352,7 +349,7 @@ fn codel_drops_at_intervals_that_shrink_with_the_inverse_square_root() {
         ..config(codel(), megabits(20))
     };
     let mut bed = Bed::of(&config, &[flow]);
-    bed.run(Instant::from_secs(3));
+    bed.run(at_ms(3_000));
     let dropped_at = &bed.states[0].dropped_at;
     assert_eq!(dropped_at[0], Instant::from_micros(110_400));
     assert!(dropped_at.len() > 200, "{}", dropped_at.len());
@@ -522,7 +519,7 @@ fn drop_tail_marks_what_arrives_above_its_threshold() {
     }
     let expected = [Ecn::Ect0, Ecn::Ect1, Ecn::Ect0, Ecn::Ce, Ecn::NotEct];
     assert_eq!(left, expected);
-    let statistics = link.statistics(Instant::from_secs(1));
+    let statistics = link.statistics(at_ms(1_000));
     assert_eq!(statistics.queue.marked_packets, 1);
 }
 
@@ -535,10 +532,7 @@ fn disciplines_follow_a_rate_that_changes() {
         (dual, 12.0..19.0),
     ] {
         let config = LinkConfig {
-            rate_schedule: vec![
-                (Instant::from_secs(5), megabits(5)),
-                (Instant::from_secs(35), megabits(40)),
-            ],
+            rate_schedule: vec![(at_ms(5_000), megabits(5)), (at_ms(35_000), megabits(40))],
             ..config(discipline.clone(), megabits(20))
         };
         let mut bed = Bed::of(&config, &[Flow::reno(50); 4]);

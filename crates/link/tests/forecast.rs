@@ -1,19 +1,12 @@
 //! What a link says that it would do to a packet, against what it then does.
 
+#[path = "support/quantities.rs"]
+mod quantities;
+
 use anabranch_link::{Link, LinkConfig, Packet, QueueLimit, Trace};
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
-fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-fn at_ms(millis: u64) -> Instant {
-    Instant::from_millis(millis)
-}
-
-fn megabits(megabits: u64) -> DataRate {
-    DataRate::from_megabits_per_second(megabits)
-}
+use quantities::{at_ms, megabits, ms};
 
 /// A link that changes its rate and delay, stands still for a while and goes down.
 fn lively() -> LinkConfig {

@@ -1,17 +1,14 @@
 //! Jitter against RFC 8868 §3.1.
 
+#[path = "support/quantities.rs"]
+mod quantities;
+
 use anabranch_link::{
     Delay, Element, JitterModel, JitterShape, LinkConfig, LinkConfigError, Packet, Schedule,
 };
-use anabranch_units::{DataRate, Duration, Instant, Seed};
+use anabranch_units::{Duration, Instant, Seed};
 
-fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-fn megabits(megabits: u64) -> DataRate {
-    DataRate::from_megabits_per_second(megabits)
-}
+use quantities::{at_ms, megabits, ms};
 
 /// What each of `count` packets of 1250 bytes took over a line of 50 ms, in milliseconds and in the
 /// order of leaving, with its number; one enters each `interval`.
@@ -151,7 +148,7 @@ fn with_reordering_packets_overtake_and_vary_however_close() {
 fn jitter_follows_a_delay_that_changes() {
     let config = LinkConfig {
         delay: ms(50),
-        delay_schedule: vec![(Instant::from_secs(10), ms(20))],
+        delay_schedule: vec![(at_ms(10_000), ms(20))],
         jitter: Some(JitterModel::default()),
         ..LinkConfig::default()
     };
@@ -173,7 +170,7 @@ fn jitter_follows_a_delay_that_changes() {
 fn jitter_needs_a_delay_that_it_can_shorten() {
     let with = |delay, shape| LinkConfig {
         delay: ms(50),
-        delay_schedule: vec![(Instant::from_secs(1), ms(delay))],
+        delay_schedule: vec![(at_ms(1_000), ms(delay))],
         jitter: Some(JitterModel {
             shape,
             ..JitterModel::default()

@@ -1,14 +1,15 @@
 //! Bottlenecks that send when a trace lets them.
 
+#[path = "support/quantities.rs"]
+mod quantities;
+
 use anabranch_link::{
     Bottleneck, CoDelOptions, Discipline, Element, LinkConfig, LinkConfigError, Packet, QueueLimit,
     Schedule, Trace,
 };
 use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
 
-fn at_ms(millis: u64) -> Instant {
-    Instant::from_millis(millis)
-}
+use quantities::{at_ms, megabits, ms};
 
 fn link(millis: &[u64]) -> Bottleneck {
     let trace = Trace::new(millis).expect("a trace");
@@ -98,8 +99,8 @@ fn one_opportunity_a_millisecond_is_12_megabits_per_second() {
         assert_eq!(traced, rated);
         let late = traced_at.saturating_since(*rated_at);
         let early = rated_at.saturating_since(*traced_at);
-        assert!(late < Duration::from_millis(2), "{traced}: {late} late");
-        assert!(early < Duration::from_millis(1), "{traced}: {early} early");
+        assert!(late < ms(2), "{traced}: {late} late");
+        assert!(early < ms(1), "{traced}: {early} early");
     }
 }
 
@@ -131,7 +132,7 @@ fn the_wait_for_an_opportunity_counts_as_wait() {
     assert_eq!(link.next_at(), Some(at_ms(1_000)));
     assert!(link.pop(at_ms(1_000)).is_some());
     let statistics = link.statistics(at_ms(1_000));
-    assert_eq!(statistics.queue.max_wait, Duration::from_millis(701));
+    assert_eq!(statistics.queue.max_wait, ms(701));
     // One opportunity of 301.
     assert!((statistics.utilisation() - 1.0 / 301.0).abs() < 1e-6);
 }
@@ -140,7 +141,7 @@ fn the_wait_for_an_opportunity_counts_as_wait() {
 fn a_time_limit_is_taken_at_the_mean_rate() {
     let config = LinkConfig {
         trace: Trace::new(&[1]).ok(),
-        queue: QueueLimit::Time(Duration::from_millis(10)),
+        queue: QueueLimit::Time(ms(10)),
         ..LinkConfig::default()
     };
     let mut link = config.build(Seed(1)).expect("valid");
@@ -152,7 +153,7 @@ fn a_time_limit_is_taken_at_the_mean_rate() {
 fn an_outage_empties_the_link_and_the_trace_goes_on() {
     let config = LinkConfig {
         trace: Trace::new(&[10]).ok(),
-        outages: vec![(at_ms(25), Duration::from_millis(10))],
+        outages: vec![(at_ms(25), ms(10))],
         ..LinkConfig::default()
     };
     let mut link = config.build(Seed(1)).expect("valid");
@@ -172,7 +173,7 @@ fn an_outage_empties_the_link_and_the_trace_goes_on() {
 #[test]
 fn a_rate_and_a_trace_exclude_each_other() {
     let config = LinkConfig {
-        rate: Some(DataRate::from_megabits_per_second(1)),
+        rate: Some(megabits(1)),
         trace: Trace::new(&[1]).ok(),
         ..LinkConfig::default()
     };

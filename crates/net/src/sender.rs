@@ -338,10 +338,14 @@ impl SenderRole {
         if self.is_abandoned || is_late || (drained_by.is_some() && driver.is_drained()) {
             driver.close(now);
         }
-        if let Some(ended) = driver.advance(now, sockets, &mut self.events) {
-            return self.end(ended);
-        }
         let waited = driver.unanswered_for(now);
+        if let Some(ended) = driver.advance(now, sockets, &mut self.events) {
+            return self.end(match ended {
+                // Nobody is there to be told, nor was for the last frames.
+                Ended::Closed if waited >= self.drain_timeout => Ended::PeerSilent { waited },
+                ended => ended,
+            });
+        }
         if waited >= self.silence_timeout {
             return self.end(Ended::PeerSilent { waited });
         }

@@ -229,6 +229,46 @@ fn everything_arrives_although_a_path_dies() {
 }
 
 #[test]
+fn a_session_that_ends_unheard_has_not_closed() {
+    let (sender_key, receiver_key) = keys();
+    let receiver_public = receiver_key.public_key();
+    let (receiver, _received) = start_receiver(receiver_key, sender_key.public_key());
+    let clock = Clock::start();
+    let direction = LinkConfig {
+        outages: vec![(Instant::from_secs(1), Duration::from_secs(60))],
+        ..LinkConfig::default()
+    };
+    let relay = Relay::start(RelayConfig {
+        links: vec![RelayLink {
+            name: "dies".into(),
+            listen: loopback(1, 0),
+            target: receiver.local_addr(),
+            forward: direction.clone(),
+            reverse: direction,
+            seed: Seed(1),
+        }],
+        origin: Some(clock.origin()),
+    })
+    .expect("loopback can be relayed");
+    let paths = vec![path(1, relay.listen_addr(0))];
+    let mut config = SenderConfig::new(sender_key, receiver_public, paths);
+    config.clock = clock;
+    config.drain_timeout = Duration::from_millis(400);
+    let (sender, events) = Sender::start(config).expect("loopback");
+    wait_for(&events, connected);
+    for number in 0.. {
+        send(&sender, &clock, number);
+        wait(FRAME_INTERVAL);
+        if clock.now() > Instant::from_millis(1_500) {
+            break;
+        }
+    }
+    sender.close();
+    let ended = wait_for(&events, ended);
+    assert!(matches!(ended, Ended::PeerSilent { .. }), "{ended:?}");
+}
+
+#[test]
 fn a_stranger_is_not_answered_and_is_told_what_to_look_at() {
     let (sender_key, receiver_key) = keys();
     let stranger = SecretKey::generate();

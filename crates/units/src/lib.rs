@@ -7,6 +7,7 @@
 mod bytes;
 mod ecn;
 mod importance;
+mod names;
 mod prefetch;
 mod quantity;
 mod rate;
@@ -16,6 +17,7 @@ mod time;
 pub use bytes::ByteCount;
 pub use ecn::Ecn;
 pub use importance::Importance;
+pub use names::known_names;
 pub use prefetch::{Depth, prefetch, prefetch_ring};
 pub use quantity::ParseQuantityError;
 pub use rate::DataRate;

@@ -17,7 +17,9 @@ pub enum InputKind {
     MpegTs,
     /// A bare H.264 byte stream (ITU-T H.264 annex B).
     AnnexB,
-    /// Something else, such as MP4 or Matroska: see [`remux_arguments`].
+    /// A bare stream of HEVC, MPEG-1 or MPEG-2 video: its pictures have no times, or some of them.
+    Elementary,
+    /// Something else, such as MP4 or Matroska.
     Other,
 }
 
@@ -27,6 +29,8 @@ pub fn probe(first: &[u8]) -> InputKind {
         InputKind::MpegTs
     } else if is_annex_b(first) {
         InputKind::AnnexB
+    } else if is_elementary(first) {
+        InputKind::Elementary
     } else {
         InputKind::Other
     }
@@ -41,41 +45,62 @@ fn is_mpeg_ts(first: &[u8]) -> bool {
     }) || (first.len() == PACKET_LEN && first[0] == SYNC_BYTE)
 }
 
-/// A start code in front and a NAL unit that a stream can start with: slice, SEI, SPS, PPS, AUD.
-fn is_annex_b(first: &[u8]) -> bool {
-    let after_zeros = first
-        .iter()
-        .position(|&byte| byte != 0)
-        .unwrap_or(first.len());
-    let is_start_code = (2..=3).contains(&after_zeros) && first.get(after_zeros) == Some(&1);
-    is_start_code
-        && first.get(after_zeros + 1).is_some_and(|&header| {
-            let (reference, kind) = (header >> 5, nal::h264_type(header));
-            // HEVC's delimiter looks like an SEI, but what is no picture is no reference.
-            match kind {
-                1 => reference <= 3,
-                5 | 7 | 8 => (1..=3).contains(&reference),
-                6 | 9 => reference == 0,
-                _ => false,
-            }
-        })
+/// What follows a start code in front.
+fn after_start_code(first: &[u8]) -> Option<&[u8]> {
+    let zero_count = first.iter().position(|&byte| byte != 0)?;
+    let rest = first[zero_count..].strip_prefix(&[1])?;
+    (2..=3).contains(&zero_count).then_some(rest)
 }
 
-/// The arguments with which `ffmpeg` turns the H.264 file at `path` into MPEG-TS on its standard
-/// output, without encoding it anew. Starting the program is the caller's business.
-pub fn remux_arguments(path: &Path) -> Vec<OsString> {
+/// A NAL unit that a stream of H.264 can start with: slice, SEI, SPS, PPS, AUD.
+fn is_annex_b(first: &[u8]) -> bool {
+    let header = after_start_code(first).and_then(|unit| unit.first());
+    header.is_some_and(|&header| {
+        let (reference, kind) = (header >> 5, nal::h264_type(header));
+        // HEVC's delimiter looks like an SEI, but what is no picture is no reference.
+        match kind {
+            1 => reference <= 3,
+            5 | 7 | 8 => (1..=3).contains(&reference),
+            6 | 9 => reference == 0,
+            _ => false,
+        }
+    })
+}
+
+/// A sequence header of MPEG-1 or 2 (ITU-T H.262 table 6-1), or a NAL unit of the base layer that
+/// a stream of HEVC can start with: VPS, SPS, PPS, AUD, SEI (ITU-T H.265 table 7-1).
+fn is_elementary(first: &[u8]) -> bool {
+    match after_start_code(first) {
+        Some([0xb3, ..]) => true,
+        Some(&[header, layer, ..]) => {
+            let is_base_layer = header & 0x81 == 0 && (1..=7).contains(&layer);
+            is_base_layer && matches!(nal::hevc_type(header), 32..=35 | 39)
+        }
+        _ => false,
+    }
+}
+
+/// The arguments with which `ffmpeg` turns the file at `path`, which is of this kind, into MPEG-TS
+/// on its standard output, without encoding it anew. Pictures of an elementary stream that have no
+/// times get some: one after the other at the stream's frame rate, 25 per second if it names none.
+/// Starting the program is the caller's business.
+pub fn remux_arguments(path: &Path, kind: InputKind) -> Vec<OsString> {
     // "file:" keeps a name like "concat:a|b" from being taken for a protocol.
     let mut input = OsString::from("file:");
     input.push(path);
     let before = ["-nostdin", "-v", "error", "-i"].map(OsString::from);
+    let times: &[&str] = match kind {
+        InputKind::Elementary => &["-bsf:v", ELEMENTARY_TIMES],
+        _ => &[],
+    };
     // The muxer makes byte streams of H.264 and HEVC by itself.
-    let after = ["-c", "copy", "-f", "mpegts", "-"];
-    before
-        .into_iter()
-        .chain([input])
-        .chain(after.map(OsString::from))
-        .collect()
+    let copied = ["-c", "copy"].iter().chain(times);
+    let after = copied.chain(&["-f", "mpegts", "-"]).map(OsString::from);
+    before.into_iter().chain([input]).chain(after).collect()
 }
+
+/// The bitstream filter that gives times to pictures without.
+const ELEMENTARY_TIMES: &str = r"setts=ts=if(eq(DTS\,NOPTS)\,N*DURATION\,DTS)";
 
 #[cfg(test)]
 mod tests {
@@ -98,10 +123,31 @@ mod tests {
     fn byte_streams_are_known_by_their_start_code() {
         assert_eq!(probe(&[0, 0, 0, 1, 0x67, 0x42]), InputKind::AnnexB);
         assert_eq!(probe(&[0, 0, 1, 0x09, 0xf0]), InputKind::AnnexB);
-        // An access unit delimiter of HEVC.
-        assert_eq!(probe(&[0, 0, 0, 1, 0x46, 1, 0x50]), InputKind::Other);
         // An MPEG program stream starts with a pack header.
         assert_eq!(probe(&[0, 0, 1, 0xba, 0x44]), InputKind::Other);
+    }
+
+    #[test]
+    fn elementary_streams_get_times() {
+        // VPS, SPS, PPS, delimiter and SEI of HEVC; the sequence header of MPEG-2.
+        for start in [
+            [0x40, 1],
+            [0x42, 1],
+            [0x44, 1],
+            [0x46, 1],
+            [0x4e, 1],
+            [0xb3, 0x14],
+        ] {
+            let stream = [&[0, 0, 0, 1][..], &start].concat();
+            assert_eq!(probe(&stream), InputKind::Elementary, "{start:x?}");
+        }
+        // Another layer's VPS, and a header without an end.
+        assert_eq!(probe(&[0, 0, 0, 1, 0x40, 9]), InputKind::Other);
+        assert_eq!(probe(&[0, 0, 0, 1, 0x40]), InputKind::Other);
+        let filter = OsString::from("-bsf:v");
+        let arguments = |kind| remux_arguments(Path::new("film"), kind);
+        assert!(arguments(InputKind::Elementary).contains(&filter));
+        assert!(!arguments(InputKind::Other).contains(&filter));
     }
 
     #[test]
@@ -109,7 +155,7 @@ mod tests {
         assert_eq!(probe(b"\0\0\0\x20ftypisom"), InputKind::Other);
         assert_eq!(probe(b"G"), InputKind::Other);
         assert_eq!(probe(b""), InputKind::Other);
-        let arguments = remux_arguments(Path::new("-x.mp4"));
+        let arguments = remux_arguments(Path::new("-x.mp4"), InputKind::Other);
         assert!(arguments.contains(&OsString::from("file:-x.mp4")));
     }
 }

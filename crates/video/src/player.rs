@@ -13,8 +13,8 @@ use anabranch_units::{Duration, Importance, Instant};
 
 pub use decodability::Decodability;
 pub use freezes::{Freeze, FreezeDetector};
-pub use jitter_buffer::JitterBuffer;
 use jitter_buffer::PlayoutDelay;
+pub use jitter_buffer::{JitterBuffer, ParseJitterBufferError};
 pub use peer_clock::PeerClock;
 
 /// A frame as the player gets it, in coding order.

@@ -6,7 +6,7 @@ use core::fmt::Debug;
 use core::str::FromStr;
 use std::sync::Arc;
 
-use anabranch_units::{DataRate, Duration, Importance, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Importance, Instant, Seed, known_names};
 use thiserror::Error;
 
 use crate::frame_trace::FrameTrace;
@@ -154,7 +154,10 @@ pub enum SourceConfig {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SourceConfigError {
     /// No model has this name.
-    #[error("no source is called {name:?}; known are {}", SourceConfig::all_names().join(", "))]
+    #[error(
+        "no source is called {name:?}; known are {}",
+        known_names(name, SourceConfig::all_names())
+    )]
     UnknownName {
         /// The name that was given.
         name: String,

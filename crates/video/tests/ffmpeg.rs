@@ -1,12 +1,16 @@
 //! Our transport streams in ffmpeg's hands and ffmpeg's in ours. Where ffmpeg is not installed,
 //! each test says so and checks nothing.
 
+mod installed;
+
 use std::process::{Command, Stdio};
 
 use anabranch_units::Duration;
 use anabranch_video::annex_b::{self, AccessUnitSplitter};
 use anabranch_video::input::{self, InputKind};
 use anabranch_video::mpeg_ts::{TransportUnit, TransportUnitSplitter};
+
+use installed::has_ffmpeg;
 
 /// Pictures in each of ffmpeg's streams.
 const FRAME_COUNT: usize = 75;
@@ -27,18 +31,6 @@ const H264: [&str; 8] = [
     "-pix_fmt",
     "yuv420p",
 ];
-
-fn has_ffmpeg(encoder: &str) -> bool {
-    let encoders = Command::new("ffmpeg")
-        .args(["-v", "error", "-encoders"])
-        .output();
-    let is_there =
-        encoders.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(encoder));
-    if !is_there {
-        eprintln!("skipped: no ffmpeg with {encoder} is installed");
-    }
-    is_there
-}
 
 /// Runs ffmpeg and returns its standard output; it must not complain.
 fn ffmpeg<S: AsRef<std::ffi::OsStr>>(arguments: &[S]) -> Vec<u8> {
@@ -179,7 +171,7 @@ fn an_mp4_file_is_remuxed_by_the_arguments_given() {
         ffmpeg(&arguments);
         let head = std::fs::read(&path).unwrap();
         assert_eq!(input::probe(&head[..input::PROBE_LEN]), InputKind::Other);
-        let stream = ffmpeg(&input::remux_arguments(&path));
+        let stream = ffmpeg(&input::remux_arguments(&path, InputKind::Other));
         check_units(&stream, &split(&stream));
     }
 }

@@ -14,6 +14,9 @@ use super::view::milliseconds;
 /// What still counts as the outage after the link is back.
 const SETTLING: Duration = Duration::from_secs(1);
 
+/// Whoever talks does not notice so much, one way (ITU-T G.114).
+pub(super) const CONVERSATION: Duration = Duration::from_millis(150);
+
 /// The two runs, and what they were judged by.
 #[derive(Debug)]
 pub(super) struct Comparison<'a> {
@@ -21,9 +24,8 @@ pub(super) struct Comparison<'a> {
     pub(super) fec: &'a str,
     pub(super) without: &'a Recording,
     pub(super) with: &'a Recording,
-    /// A frame is of use this long after its capture.
-    pub(super) deadline: Duration,
-    pub(super) loss_probability: f64,
+    /// At random, on each link.
+    pub(super) loss_percent: f64,
 }
 
 /// What a viewer saw of the frames that were taken in some spans.
@@ -37,13 +39,16 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(recording: &Recording, spans: &[Range<Instant>], deadline: Duration) -> Seen {
+    fn of(recording: &Recording, spans: &[Range<Instant>]) -> Seen {
         let frames = recording.frames.iter();
         let frames: Vec<&FrameRecord> = frames
             .filter(|frame| spans.iter().any(|span| span.contains(&frame.captured_at)))
             .collect();
         let on_time = |frame: &&&FrameRecord| {
-            frame.is_displayable && frame.delay().is_some_and(|delay| delay <= deadline)
+            frame.is_displayable
+                && frame
+                    .delay()
+                    .is_some_and(|delay| delay <= recording.deadline)
         };
         let mut delays: Vec<Duration> = frames.iter().filter_map(|frame| frame.delay()).collect();
         delays.sort_unstable();
@@ -74,17 +79,8 @@ impl Comparison<'_> {
         let end = self.without.ended_at.max(self.with.ended_at);
         let outage = OUTAGE_AT..RETURN_AT + SETTLING;
         let rest = [Instant::ZERO..outage.start, outage.end..end.max(outage.end)];
-        let loss = self.loss_probability * 100.0;
-        let mut text = String::new();
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            text,
-            "\nThe same links twice. Each loses {loss} % of its packets at random all the time; \
-             Wi-Fi is gone\nfrom 10 s to 15 s. A picture is on time {} after its capture, as \
-             talking\nwants it. So short a run is one draw of chance, and whatever else this \
-             machine does\nhas a part in it; --seed draws anew.\n",
-            self.deadline
-        );
+        let loss = self.loss_percent;
+        let mut text = self.heading(end);
         let heads = ["without FEC".to_owned(), self.fec.to_owned()];
         row(&mut text, "", heads);
         self.write_seen(&mut text, &format!("{loss} % random loss"), &rest);
@@ -93,7 +89,7 @@ impl Comparison<'_> {
         }
         let all = Instant::ZERO..end;
         let seen = [self.without, self.with].map(|run| {
-            let seen = Seen::of(run, core::slice::from_ref(&all), self.deadline);
+            let seen = Seen::of(run, core::slice::from_ref(&all));
             seen.share()
         });
         row(&mut text, "all pictures on time", seen);
@@ -101,9 +97,29 @@ impl Comparison<'_> {
         text
     }
 
+    /// What was run, and what counts as on time.
+    fn heading(&self, end: Instant) -> String {
+        let loss = self.loss_percent;
+        let outage = match end > OUTAGE_AT {
+            true => "; Wi-Fi is\ngone from 10 s to 15 s",
+            false => "",
+        };
+        let deadline = self.with.deadline;
+        let talk = match deadline <= CONVERSATION {
+            true => ", as talking wants it",
+            false => "",
+        };
+        format!(
+            "\nThe same links twice. Each loses {loss} % of its packets at random all the time\
+             {outage}.\nA picture is on time up to {deadline} after its capture{talk}.\nSo short \
+             a run is one draw of chance, and whatever else this machine does has a part\nin it; \
+             --seed draws anew.\n\n"
+        )
+    }
+
     fn write_seen(&self, text: &mut String, what: &str, spans: &[Range<Instant>]) {
         let runs = [self.without, self.with];
-        let seen = runs.map(|run| Seen::of(run, spans, self.deadline));
+        let seen = runs.map(|run| Seen::of(run, spans));
         row(text, what, seen.each_ref().map(|_| String::new()));
         let missing = |seen: &Seen| format!("{}", seen.taken_count - seen.on_time_count);
         row(text, "  pictures on time", seen.each_ref().map(Seen::share));
@@ -156,6 +172,9 @@ mod tests {
     #[test]
     fn losses_and_the_outage_are_told_apart() {
         let (mut without, mut with) = (flawless(), flawless());
+        for run in [&mut without, &mut with] {
+            run.deadline = Duration::from_millis(150);
+        }
         // Taken at 4.1 s and at 12.1 s.
         without.frames[100].delivered_at = None;
         without.frames[100].is_displayable = false;
@@ -168,8 +187,7 @@ mod tests {
             fec: "adaptive",
             without: &without,
             with: &with,
-            deadline: Duration::from_millis(150),
-            loss_probability: 0.02,
+            loss_percent: 2.0,
         };
         let table = comparison.table();
         let lines: Vec<String> = table

@@ -5,9 +5,10 @@ use core::fmt::Write;
 
 use anabranch_lab::compare::{Cell, Column, compare};
 use anabranch_lab::{self as lab};
-use anabranch_units::Duration;
+use anabranch_units::Instant;
 use anyhow::Context;
 
+use super::network::RETURN_AT;
 use super::run::Plan;
 
 /// The demo's links and a camera like its own.
@@ -30,24 +31,27 @@ pub(super) fn table(plan: &Plan) -> anyhow::Result<String> {
         settings: vec![("flows.0.fec".to_owned(), fec.to_owned())],
         ..Column::default()
     });
-    let load = |has_outage| {
+    let load = |has_outage: bool| {
         Column::scenarios(&columns, |column| {
             let settings = [&settings(plan, has_outage)[..], column].concat();
             lab::Scenario::parse("the demo's links", SCENARIO, &settings)
         })
     };
-    let scenarios = [load(true)?, load(false)?];
+    // What lasts beyond the end cannot be simulated.
+    let outages: &[(&str, bool)] = match plan.duration > RETURN_AT - Instant::ZERO {
+        true => &[("with the outage", true), ("without it", false)],
+        false => &[("without an outage", false)],
+    };
+    let scenarios = outages.iter().map(|(_, has_outage)| load(*has_outage));
+    let scenarios = scenarios.collect::<Result<Vec<_>, _>>()?;
     let metrics = ["frames-on-time".to_owned()];
     let comparison = compare(&scenarios, &columns, &metrics, SEEDS, 0, &|_| {})
         .context("the demo's links in the simulator")?;
     let mut text = format!(
-        "\nThe simulator, where nothing disturbs, with {SEEDS} draws of chance (means, and 95 % \
+        "\nThe simulator, where nothing disturbs, with {SEEDS} draws of chance (means, 95 % \
          confidence):\n\n"
     );
-    for (what, row) in ["with the outage", "without it"]
-        .iter()
-        .zip(&comparison.rows)
-    {
+    for ((what, _), row) in outages.iter().zip(&comparison.rows) {
         let name = format!("  pictures on time, {what}");
         let cells: Vec<String> = row.cells.iter().map(share).collect();
         // Writing to a string does not fail.
@@ -61,13 +65,13 @@ pub(super) fn table(plan: &Plan) -> anyhow::Result<String> {
 
 /// What differs from the scenario.
 fn settings(plan: &Plan, has_outage: bool) -> Vec<String> {
-    let loss = |link| format!("links.{link}.loss={} %", plan.loss_probability * 100.0);
+    let loss = |link| format!("links.{link}.loss={} %", plan.loss_percent);
     let mut settings: Vec<String> = LINKS.map(loss).into();
     settings.push(format!("duration={}", plan.duration));
     for key in ["deadline", "reassembly-wait"] {
         settings.push(format!("flows.0.{key}={}", plan.deadline));
     }
-    if !has_outage || plan.duration <= Duration::from_secs(15) {
+    if !has_outage {
         settings.extend(FAILING.map(|link| format!("links.{link}.outages=[]")));
     }
     settings
@@ -83,7 +87,7 @@ fn share(cell: &Cell) -> String {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_units::Seed;
+    use anabranch_units::{Duration, Seed};
 
     use super::*;
 
@@ -96,7 +100,7 @@ mod tests {
             output: "demo.ts".into(),
             fec: "adaptive".to_owned(),
             deadline: Duration::from_millis(100),
-            loss_probability: 0.02,
+            loss_percent: 2.0,
         };
         let text = table(&plan).expect("a table");
         let row = |what: &str| -> Vec<f64> {
@@ -120,9 +124,10 @@ mod tests {
             output: "demo.ts".into(),
             fec: "frame".to_owned(),
             deadline: Duration::from_millis(200),
-            loss_probability: 0.0,
+            loss_percent: 0.0,
         };
         let text = table(&plan).expect("a table");
         assert!(text.contains("100.0 ± 0.0 %"), "{text}");
+        assert!(!text.contains("with the outage"), "{text}");
     }
 }

@@ -3,15 +3,15 @@
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 
 use anabranch_core::Frame;
 use anabranch_units::Duration;
-use anabranch_video::input::{InputKind, PROBE_LEN, probe, remux_arguments};
+use anabranch_video::input::{InputKind, PROBE_LEN, probe};
 use anyhow::{Context, bail};
 
 use super::feed::Feed;
-use crate::io::{FilmUnit, UnitSplitter};
+use crate::io::{FilmUnit, UnitSplitter, remux};
 
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 << 10;
@@ -45,7 +45,7 @@ impl VideoFile {
         let kind = probe(&first);
         let bytes = match kind {
             InputKind::MpegTs | InputKind::AnnexB => Bytes::File(file),
-            InputKind::Other => Bytes::Remuxed(remux(path)?),
+            InputKind::Elementary | InputKind::Other => Bytes::Remuxed(remux(path, kind)?),
         };
         Ok(VideoFile {
             kind,
@@ -94,22 +94,6 @@ fn send(feed: &Feed<'_>, unit: FilmUnit) -> bool {
         captured_at,
     };
     feed.send(index, &frame, &frame.bytes)
-}
-
-fn remux(path: &Path) -> anyhow::Result<Child> {
-    Command::new("ffmpeg")
-        .args(remux_arguments(path))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => anyhow::anyhow!(
-                "{} is neither MPEG-TS nor an H.264 byte stream, and ffmpeg, which could turn it \
-                 into one, is not installed",
-                path.display()
-            ),
-            _ => anyhow::Error::new(error).context("cannot start ffmpeg"),
-        })
 }
 
 impl Bytes {

@@ -8,11 +8,9 @@ use super::ledger::{Check, FrameRecord, mean};
 use super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT};
 use super::recording::{Recording, Source};
 
-/// A frame is of use this long after its capture; no picture stands still for longer.
-const DEADLINE: Duration = Duration::from_millis(500);
 /// Share of all captured frames that come within the deadline.
 const COMPLETE_SHARE: f64 = 0.995;
-/// The mean frame delay outside the outage.
+/// The mean frame delay outside the outage, where the deadline leaves so much.
 const MEAN_DELAY: Duration = Duration::from_millis(150);
 /// How soon the returned link carries video.
 const RETURN_WITHIN: Duration = Duration::from_secs(1);
@@ -22,7 +20,7 @@ const SETTLING: Duration = Duration::from_secs(1);
 /// A promise and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Promise {
-    pub(super) text: &'static str,
+    pub(super) text: String,
     pub(super) measured: String,
     pub(super) verdict: Verdict,
 }
@@ -66,11 +64,29 @@ pub(super) fn broken_count(promises: &[Promise]) -> usize {
     promises.iter().filter(is_broken).count()
 }
 
-/// A file that is faster than the links is nobody's promise. The reason, if it is.
-fn overload(recording: &Recording) -> Option<String> {
-    if recording.source == Source::Camera {
-        return None;
+/// What no transport can do is nobody's promise: a link that takes longer than the deadline, and
+/// is alone for a while; a file that is faster than the links. The reason, if it is so.
+fn impossibility(recording: &Recording) -> Option<String> {
+    let deadline = recording.deadline;
+    let left = LINKS
+        .iter()
+        .enumerate()
+        .filter(|(link, _)| *link != FAILING);
+    let nearest = left.map(|(_, link)| link).min_by_key(|link| link.delay)?;
+    if nearest.delay >= deadline && recording.reaches(OUTAGE_AT) {
+        return Some(format!(
+            "{}, alone in the outage, takes {} one way",
+            nearest.name, nearest.delay
+        ));
     }
+    match recording.source {
+        Source::Camera => None,
+        Source::File => overload(recording),
+    }
+}
+
+/// Whether a file asks more of the links than they carry.
+fn overload(recording: &Recording) -> Option<String> {
     let all: DataRate = LINKS.iter().map(|link| link.rate).sum();
     let left = all.saturating_sub(LINKS[FAILING].rate);
     let to = recording.ended_at;
@@ -97,17 +113,19 @@ fn megabits(rate: DataRate) -> String {
 }
 
 fn completeness(recording: &Recording) -> Promise {
-    let text = "at least 99.5 % of frames complete within 500 ms of capture";
+    let deadline = recording.deadline;
+    let text = format!("at least 99.5 % of frames complete within {deadline} of capture");
     let all_count = recording.frames.len();
-    let in_time = |frame: &&FrameRecord| frame.delay().is_some_and(|delay| delay <= DEADLINE);
+    let in_time = |frame: &&FrameRecord| frame.delay().is_some_and(|delay| delay <= deadline);
     let in_time_count = recording.frames.iter().filter(in_time).count();
     let share = in_time_count as f64 / all_count.max(1) as f64;
     let measured = format!("{:.2} %: {in_time_count} of {all_count}", share * 100.0);
-    judged_unless_overloaded(recording, text, measured, share >= COMPLETE_SHARE)
+    judged_if_possible(recording, text, measured, share >= COMPLETE_SHARE)
 }
 
 fn longest_gap(recording: &Recording) -> Promise {
-    let text = "no gap above 500 ms between displayable frames";
+    let deadline = recording.deadline;
+    let text = format!("no gap above {deadline} between displayable frames");
     let whole = Instant::ZERO..recording.ended_at.max(Instant::from_millis(1));
     let Some((gap, from)) = longest_gap_in(recording, &whole) else {
         return Promise {
@@ -121,7 +139,7 @@ fn longest_gap(recording: &Recording) -> Promise {
         gap.as_millis_f64(),
         from.as_secs_f64()
     );
-    judged_unless_overloaded(recording, text, measured, gap <= DEADLINE)
+    judged_if_possible(recording, text, measured, gap <= deadline)
 }
 
 /// The longest time that one picture stood still, of those that began in `span`, and since when;
@@ -145,13 +163,13 @@ pub(super) fn longest_gap_in(
     gaps.filter(|(_, from)| span.contains(from)).max()
 }
 
-fn judged_unless_overloaded(
+fn judged_if_possible(
     recording: &Recording,
-    text: &'static str,
+    text: String,
     measured: String,
     is_kept: bool,
 ) -> Promise {
-    match overload(recording) {
+    match impossibility(recording) {
         Some(reason) => Promise {
             text,
             measured: format!("{measured}; {reason}"),
@@ -166,9 +184,8 @@ fn judged_unless_overloaded(
 }
 
 fn link_return(recording: &Recording) -> Promise {
-    let text = "the returned link carries video again within 1 s";
     let promise = |measured: String, verdict| Promise {
-        text,
+        text: format!("the returned link carries video again within {RETURN_WITHIN}"),
         measured,
         verdict,
     };
@@ -206,7 +223,8 @@ pub(super) fn is_outside_outage(captured_at: Instant, delivered_at: Instant) -> 
 }
 
 fn mean_delay(recording: &Recording) -> Promise {
-    let text = "mean frame delay at most 150 ms outside the outage and 1 s after it";
+    let most = MEAN_DELAY.min(recording.deadline);
+    let text = format!("mean frame delay at most {most} outside the outage and 1 s after it");
     let delays: Vec<Duration> = recording
         .frames
         .iter()
@@ -221,7 +239,7 @@ fn mean_delay(recording: &Recording) -> Promise {
         Some(mean) => Promise {
             text,
             measured: format!("{:.1} ms", mean.as_millis_f64()),
-            verdict: Verdict::kept_if(mean <= MEAN_DELAY),
+            verdict: Verdict::kept_if(mean <= most),
         },
         None => Promise {
             text,
@@ -250,7 +268,7 @@ fn content(recording: &Recording) -> Promise {
         ),
     };
     Promise {
-        text,
+        text: text.to_owned(),
         measured,
         verdict: Verdict::kept_if(right > 0 && wrong + undecodable == 0),
     }

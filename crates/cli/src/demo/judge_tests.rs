@@ -45,6 +45,47 @@ fn late_frames_and_lost_frames_count_as_incomplete() {
 }
 
 #[test]
+fn promises_are_for_the_deadline_that_was_asked_for() {
+    let mut recording = flawless();
+    for (millis, expected) in [(69, Verdict::Broken), (70, Verdict::Kept)] {
+        recording.deadline = Duration::from_millis(millis);
+        for (part, verdict) in [
+            (format!("complete within {millis} ms of"), expected),
+            (format!("no gap above {millis} ms"), Verdict::Kept),
+            (format!("mean frame delay at most {millis} ms"), expected),
+        ] {
+            assert_eq!(self::verdict(&recording, &part), verdict, "{part}");
+        }
+    }
+    // 12 frames missing: a gap of 520 ms.
+    for frame in &mut recording.frames[100..112] {
+        frame.is_displayable = false;
+    }
+    for (deadline, expected) in [("500 ms", Verdict::Broken), ("2 s", Verdict::Kept)] {
+        recording.deadline = deadline.parse().unwrap();
+        assert_eq!(verdict(&recording, &format!("above {deadline}")), expected);
+        assert_eq!(
+            verdict(&recording, "mean frame delay at most 150 ms"),
+            Verdict::Kept
+        );
+    }
+}
+
+#[test]
+fn a_deadline_that_the_link_left_in_the_outage_cannot_keep_is_not_judged() {
+    let mut recording = flawless();
+    recording.deadline = LINKS[1].delay;
+    for part in ["99.5 %", "no gap"] {
+        assert_eq!(verdict(&recording, part), Verdict::NotJudged);
+    }
+    let promises = judge(&recording);
+    let reason = "LTE, alone in the outage, takes 50 ms one way";
+    assert!(promises[0].measured.ends_with(reason), "{promises:?}");
+    recording.ended_at = Instant::from_secs(9);
+    assert_eq!(verdict(&recording, "99.5 %"), Verdict::Broken);
+}
+
+#[test]
 fn frames_that_cannot_be_displayed_make_a_gap() {
     let mut recording = flawless();
     let first = frame_at(&recording, Instant::from_secs(10));

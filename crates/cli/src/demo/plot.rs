@@ -14,7 +14,7 @@ use super::recording::{Recording, Sample, Source, rate};
 const WIDTH: u32 = 1_200;
 const HEIGHT: u32 = 760;
 /// Room for the legends, at the right.
-const LEGEND_WIDTH: u32 = 230;
+const LEGEND_WIDTH: u32 = 250;
 const FONT: &str = "sans-serif";
 /// How long rates are averaged over: five frames.
 const RATE_WINDOW: Duration = Duration::from_millis(200);
@@ -36,25 +36,21 @@ type Chart<'a, B> = ChartContext<
     Cartesian2d<plotters::coord::types::RangedCoordf64, plotters::coord::types::RangedCoordf64>,
 >;
 
-/// Draws the run into an SVG file. Frames older than `deadline` are late.
+/// Draws the run into an SVG file.
 ///
 /// # Errors
 /// What kept the file from being written.
-pub(super) fn draw(path: &Path, recording: &Recording, deadline: Duration) -> anyhow::Result<()> {
+pub(super) fn draw(path: &Path, recording: &Recording) -> anyhow::Result<()> {
     let mut text = String::new();
     {
         let root = SVGBackend::with_string(&mut text, (WIDTH, HEIGHT)).into_drawing_area();
-        draw_all(&root, recording, deadline).map_err(|error| anyhow::anyhow!("{error}"))?;
+        draw_all(&root, recording).map_err(|error| anyhow::anyhow!("{error}"))?;
     }
     std::fs::write(path, text)?;
     Ok(())
 }
 
-fn draw_all<B: DrawingBackend>(
-    root: &DrawingArea<B, Shift>,
-    recording: &Recording,
-    deadline: Duration,
-) -> Drawn<B> {
+fn draw_all<B: DrawingBackend>(root: &DrawingArea<B, Shift>, recording: &Recording) -> Drawn<B> {
     root.fill(&WHITE)?;
     let names: Vec<String> = LINKS
         .iter()
@@ -64,7 +60,7 @@ fn draw_all<B: DrawingBackend>(
     let root = root.titled(&title, (FONT, 22))?;
     let (above, below) = root.split_vertically(370);
     draw_rates(&above, recording)?;
-    draw_delays(&below, recording, deadline)?;
+    draw_delays(&below, recording)?;
     root.present()
 }
 
@@ -136,11 +132,8 @@ fn draw_rates<B: DrawingBackend>(area: &DrawingArea<B, Shift>, recording: &Recor
     Ok(())
 }
 
-fn draw_delays<B: DrawingBackend>(
-    area: &DrawingArea<B, Shift>,
-    recording: &Recording,
-    deadline: Duration,
-) -> Drawn<B> {
+fn draw_delays<B: DrawingBackend>(area: &DrawingArea<B, Shift>, recording: &Recording) -> Drawn<B> {
+    let deadline = recording.deadline;
     let top = deadline.as_millis_f64() * 1.25;
     let end = axis_end(recording);
     let mut chart = chart(area, end, top, "delay of frames, ms")?;
@@ -149,12 +142,13 @@ fn draw_delays<B: DrawingBackend>(
         .frames
         .iter()
         .partition(|frame| frame.delay().is_some_and(|delay| delay <= deadline));
-    // What is late or never came stands at the upper border, however late it is.
+    // What is late or never came stands near the upper border, however late it is, and below what
+    // is written there.
     let height = |frame: &FrameRecord| {
         let delay = frame
             .delay()
             .map_or(f64::MAX, |delay| delay.as_millis_f64());
-        delay.min(top * 0.97)
+        delay.min(top * 0.88)
     };
     let place = |frame: &FrameRecord| (frame.captured_at.as_secs_f64(), height(frame));
     let dot = |frame: &&FrameRecord| Circle::new(place(frame), 2, FRAME.filled());
@@ -262,7 +256,7 @@ mod tests {
     fn svg(recording: &Recording) -> String {
         let folder = tempfile::TempDir::new().expect("a folder");
         let path = folder.path().join("demo.svg");
-        draw(&path, recording, Duration::from_millis(500)).expect("a picture");
+        draw(&path, recording).expect("a picture");
         std::fs::read_to_string(path).expect("a picture")
     }
 

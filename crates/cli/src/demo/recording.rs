@@ -19,6 +19,8 @@ pub(super) enum Source {
 #[derive(Clone, Debug)]
 pub(super) struct Recording {
     pub(super) source: Source,
+    /// A frame is of use for so long after its capture.
+    pub(super) deadline: Duration,
     /// When the session was up and the source began.
     pub(super) started_at: Instant,
     /// When the source ended.
@@ -185,6 +187,7 @@ pub(super) mod testing {
         }
         Recording {
             source: Source::Camera,
+            deadline: Duration::from_millis(500),
             started_at,
             ended_at: Instant::from_secs(30),
             is_interrupted: false,

@@ -2,6 +2,7 @@
 
 use core::fmt::Write;
 
+use anabranch_core::MediaConfig;
 use anabranch_units::Duration;
 use anabranch_video::fidelity::Fidelity;
 
@@ -162,6 +163,17 @@ fn write_promises(
         } = promise;
         writeln!(text, "  {verdict:<11}{what}: {measured}")?;
     }
+    let is_broken = promises
+        .iter()
+        .any(|promise| promise.verdict == Verdict::Broken);
+    if is_broken && recording.deadline < MediaConfig::default().deadline {
+        writeln!(
+            text,
+            "{} leave little time to notice a loss or a dead link and to send again: \
+             --compare-fec shows\nwhat repairs give that are sent along.",
+            recording.deadline
+        )?;
+    }
     if !recording.reaches(OUTAGE_AT) {
         writeln!(
             text,
@@ -208,6 +220,19 @@ mod tests {
             assert!(text.contains(&line), "{line:?} in\n{text}");
         }
         assert!(!text.contains("too short"), "{text}");
+    }
+
+    #[test]
+    fn a_short_deadline_is_given_as_the_reason_where_it_may_be_one() {
+        let mut recording = flawless();
+        let hint = "leave little time";
+        recording.deadline = Duration::from_millis(60);
+        assert!(report(&recording, &judge(&recording)).contains(hint));
+        recording.deadline = Duration::from_millis(80);
+        assert!(!report(&recording, &judge(&recording)).contains(hint));
+        recording.deadline = Duration::from_millis(500);
+        recording.frames[0].check = Some(super::super::ledger::Check::Wrong);
+        assert!(!report(&recording, &judge(&recording)).contains(hint));
     }
 
     #[test]

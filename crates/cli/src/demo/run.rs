@@ -26,8 +26,9 @@ use super::view::{Moment, View};
 use super::viewer::{self, Viewer};
 use crate::stop::Stop;
 
-/// For how long the last frames are waited for: a frame that misses a fragment is given up by then.
-const SETTLE_WITHIN: Duration = Duration::from_millis(1_500);
+/// The last frames are waited for until the deadline, and for so long after it: a frame that misses
+/// a fragment is given up by then.
+const SETTLE_WITHIN: Duration = Duration::from_secs(1);
 
 /// What is to be run.
 #[derive(Clone, Debug)]
@@ -41,8 +42,8 @@ pub(super) struct Plan {
     pub(super) fec: String,
     /// Either end gives frames up that are older, but for key frames.
     pub(super) deadline: Duration,
-    /// How likely each link is to lose a packet.
-    pub(super) loss_probability: f64,
+    /// Of each link's packets, at random.
+    pub(super) loss_percent: f64,
 }
 
 impl Plan {
@@ -118,7 +119,7 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
         let ended_at = clock.now().min(end_at);
         stop.stop();
         let played = join(source);
-        let settled = watch.settle();
+        let settled = watch.settle(plan.deadline + SETTLE_WITHIN);
         // Whatever went wrong, the ends are closed, or their threads would wait for ever.
         sender.close();
         let closed = watch.until(|| false);
@@ -134,6 +135,7 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
     let (samples, happenings) = (watch.monitor.samples, watch.monitor.happenings);
     Ok(Recording {
         source,
+        deadline: plan.deadline,
         started_at,
         ended_at,
         is_interrupted,
@@ -178,7 +180,7 @@ fn connect(plan: &Plan, source: Source) -> anyhow::Result<Session> {
         receiver.local_addr(),
         &clock,
         plan.seed.derive("links"),
-        plan.loss_probability,
+        plan.loss_percent / 100.0,
     );
     let relay = Relay::start(links)?;
     let paths = (0..LINKS.len()).map(|link| SenderPath {
@@ -263,9 +265,9 @@ impl Watch<'_> {
     }
 
     /// Waits for the frames that are on their way.
-    fn settle(&mut self) -> anyhow::Result<()> {
+    fn settle(&mut self, patience: Duration) -> anyhow::Result<()> {
         let clock = self.monitor.clock;
-        let give_up_at = clock.now() + SETTLE_WITHIN;
+        let give_up_at = clock.now() + patience;
         let ledger = self.ledger;
         self.until(|| ledger.is_settled() || clock.now() >= give_up_at)
     }

@@ -17,7 +17,7 @@ fn plan(seconds: u64, input: Option<PathBuf>, folder: &TempDir) -> Plan {
         output: folder.path().join("demo.ts"),
         fec: media.fec,
         deadline: media.deadline,
-        loss_probability: 0.0,
+        loss_percent: 0.0,
     }
 }
 

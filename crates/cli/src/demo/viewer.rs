@@ -123,7 +123,10 @@ impl Viewer {
     pub(super) fn of_file(kind: InputKind, output: &Path) -> anyhow::Result<Viewer> {
         let output = create(output)?;
         Ok(Viewer::File(match kind {
-            InputKind::MpegTs | InputKind::Other => FileOutput::Verbatim(output),
+            // The others are MPEG-TS by the time that they are sent.
+            InputKind::MpegTs | InputKind::Elementary | InputKind::Other => {
+                FileOutput::Verbatim(output)
+            }
             InputKind::AnnexB => FileOutput::Muxed {
                 output: TransportStreamWriter::new(output),
                 started_at: None,

@@ -1,6 +1,5 @@
 //! What is sent: units of video from wherever they come, each at its time.
 
-use core::convert::Infallible;
 use core::str::FromStr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -34,15 +33,27 @@ pub(crate) enum InputName {
 }
 
 impl FromStr for InputName {
-    type Err = Infallible;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, Infallible> {
+    fn from_str(text: &str) -> Result<Self, String> {
+        check_protocol(text, "ffmpeg -i URL -c copy -f mpegts udp://127.0.0.1:5000")?;
         Ok(match (text, text.strip_prefix("udp://")) {
             ("test:", _) => InputName::Test,
             ("-", _) => InputName::Stdin,
             (_, Some(address)) => InputName::Udp(address.to_owned()),
             _ => InputName::File(text.into()),
         })
+    }
+}
+
+/// Of protocols only UDP is spoken; others are for ffmpeg, called in this way.
+pub(super) fn check_protocol(text: &str, way: &str) -> Result<(), String> {
+    match text.split_once("://") {
+        Some((protocol, _)) if protocol != "udp" && !protocol.contains('/') => Err(format!(
+            "{protocol}:// is not spoken here, only udp://ADDR:PORT with MPEG-TS in it: let ffmpeg \
+             come between, as in `{way}`"
+        )),
+        _ => Ok(()),
     }
 }
 

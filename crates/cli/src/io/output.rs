@@ -1,6 +1,5 @@
 //! Where what is received goes.
 
-use core::convert::Infallible;
 use core::str::FromStr;
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,7 +11,7 @@ use anabranch_net::Clock;
 use anabranch_units::Duration;
 use anyhow::Context;
 
-use super::input::socket_addr;
+use super::input::{check_protocol, socket_addr};
 use crate::stop::Stop;
 
 /// Seven transport packets fit an Ethernet frame, and every player takes them.
@@ -33,9 +32,10 @@ pub(crate) enum OutputName {
 }
 
 impl FromStr for OutputName {
-    type Err = Infallible;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, Infallible> {
+    fn from_str(text: &str) -> Result<Self, String> {
+        check_protocol(text, "ffmpeg -i udp://127.0.0.1:6000 -c copy -f mpegts URL")?;
         Ok(match (text, text.strip_prefix("udp://")) {
             ("-", _) => OutputName::Stdout,
             (_, Some(address)) => OutputName::Udp(address.to_owned()),
@@ -63,9 +63,8 @@ impl Output {
     pub(crate) fn open(name: &OutputName) -> anyhow::Result<Output> {
         match name {
             OutputName::File(path) => {
-                let name = path.display().to_string();
-                let file =
-                    File::create(path).with_context(|| format!("cannot write output {name}"))?;
+                let name = format!("output {}", path.display());
+                let file = File::create(path).with_context(|| format!("cannot write {name}"))?;
                 Ok(Output::File { file, name })
             }
             OutputName::Stdout => {
@@ -98,7 +97,7 @@ impl Output {
         match self {
             Output::File { file, name } => file
                 .write_all(unit)
-                .with_context(|| format!("cannot write output {name}")),
+                .with_context(|| format!("cannot write {name}")),
             Output::Udp { socket, to } => {
                 for (index, datagram) in unit.chunks(DATAGRAM_BYTES).enumerate() {
                     if index > 0 && index % BURST_COUNT == 0 {

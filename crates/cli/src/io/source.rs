@@ -51,27 +51,15 @@ impl Source {
             .read_to_end(&mut first)
             .with_context(|| format!("cannot read input {shown}"))?;
         match probe(&first) {
-            InputKind::Other => Ok((Source::remux(path)?, InputKind::MpegTs, Vec::new())),
-            kind => Ok((Source::File(file), kind, first)),
+            kind @ (InputKind::MpegTs | InputKind::AnnexB) => Ok((Source::File(file), kind, first)),
+            kind @ (InputKind::Elementary | InputKind::Other) => {
+                Ok((Source::remux(path, kind)?, InputKind::MpegTs, Vec::new()))
+            }
         }
     }
 
-    fn remux(path: &Path) -> anyhow::Result<Source> {
-        let shown = path.display();
-        let child = Command::new("ffmpeg")
-            .args(remux_arguments(path))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn();
-        let mut child = match child {
-            Ok(child) => child,
-            Err(error) if error.kind() == ErrorKind::NotFound => bail!(
-                "input {shown} is neither MPEG-TS nor an H.264 byte stream, and the program ffmpeg \
-                 that could make MPEG-TS of it is not installed: install it, or make a .ts of the \
-                 file elsewhere"
-            ),
-            Err(error) => return Err(error).context("cannot start ffmpeg"),
-        };
+    fn remux(path: &Path, kind: InputKind) -> anyhow::Result<Source> {
+        let mut child = remux(path, kind)?;
         let output = child
             .stdout
             .take()
@@ -105,6 +93,10 @@ impl Source {
         }
         first.truncate(length);
         match probe(&first) {
+            InputKind::Elementary if !stop.is_stopped() => bail!(
+                "standard input is a stream of HEVC or MPEG video without times: put `ffmpeg -i - \
+                 -c copy -bsf:v setts=ts=N*DURATION -f mpegts - |` before anabranch"
+            ),
             InputKind::Other if !stop.is_stopped() => bail!(
                 "standard input is neither MPEG-TS nor an H.264 byte stream: put `ffmpeg -i - \
                  -c copy -f mpegts - |` before anabranch"
@@ -179,6 +171,23 @@ impl Source {
             return Err(io::Error::other("ffmpeg failed, see its message above"));
         }
         Ok(())
+    }
+}
+
+/// Starts `ffmpeg`, which makes MPEG-TS of a file of this kind on its standard output.
+pub(crate) fn remux(path: &Path, kind: InputKind) -> anyhow::Result<Child> {
+    let child = Command::new("ffmpeg")
+        .args(remux_arguments(path, kind))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn();
+    match child {
+        Err(error) if error.kind() == ErrorKind::NotFound => bail!(
+            "{} is neither MPEG-TS nor an H.264 byte stream, and the program ffmpeg that could \
+             make MPEG-TS of it is not installed: install it, or make a .ts of the file elsewhere",
+            path.display()
+        ),
+        child => child.context("cannot start ffmpeg"),
     }
 }
 

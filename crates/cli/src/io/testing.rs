@@ -1,5 +1,8 @@
 //! Small films for tests.
 
+#[path = "../../../video/tests/installed/mod.rs"]
+mod installed;
+
 use std::process::{Command, Stdio};
 
 use anabranch_units::{DataRate, Duration, Seed};
@@ -7,7 +10,7 @@ use anabranch_video::camera::{Camera, FRAMES_PER_SECOND, HEIGHT, WIDTH};
 use anabranch_video::encoder::{EncoderConfig, H264Encoder};
 use anabranch_video::mpeg_ts::TransportStreamWriter;
 
-use crate::print;
+pub(crate) use installed::has_ffmpeg;
 
 /// Pictures from one key frame to the next, in [`encoded`].
 pub(crate) const KEY_FRAME_INTERVAL: usize = 25;
@@ -39,21 +42,6 @@ pub(crate) fn transport_stream(pictures: &[(usize, Vec<u8>)], from: Duration) ->
         writer.write(picture, at, is_key).expect("memory");
     }
     writer.into_inner()
-}
-
-/// Whether ffmpeg is installed with this encoder; if not, it says that a test is skipped.
-pub(crate) fn has_ffmpeg(encoder: &str) -> bool {
-    let encoders = Command::new("ffmpeg")
-        .args(["-v", "error", "-encoders"])
-        .output();
-    let is_there =
-        encoders.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(encoder));
-    if !is_there {
-        print::note(format_args!(
-            "skipped: no ffmpeg with {encoder} is installed"
-        ));
-    }
-    is_there
 }
 
 /// What ffmpeg says, at this level, while it does what it is told.

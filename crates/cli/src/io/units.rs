@@ -36,7 +36,9 @@ impl UnitSplitter {
                 splitter: AccessUnitSplitter::new(),
                 next_clock: Duration::ZERO,
             },
-            InputKind::MpegTs | InputKind::Other => UnitSplitter::MpegTs(Box::default()),
+            InputKind::MpegTs | InputKind::Elementary | InputKind::Other => {
+                UnitSplitter::MpegTs(Box::default())
+            }
         }
     }
 

@@ -13,18 +13,21 @@ use anyhow::{Context, bail};
 /// What ffprobe calls the codecs that are cut as byte streams.
 const CUT: [&str; 4] = ["h264", "hevc", "mpeg1video", "mpeg2video"];
 
-/// The first video's frames in coding order; `None` where cutting the stream tells more: which
-/// frames are disposable.
-pub(super) fn frames(path: &Path) -> anyhow::Result<Option<Vec<TracedFrame>>> {
+/// What the file at `path` holds.
+pub(super) fn kind(path: &Path) -> anyhow::Result<InputKind> {
     let shown = path.display();
     let file = File::open(path).with_context(|| format!("cannot open {shown}"))?;
     let mut first = Vec::new();
     file.take(PROBE_LEN as u64)
         .read_to_end(&mut first)
         .with_context(|| format!("cannot read {shown}"))?;
-    if probe(&first) != InputKind::Other {
-        return Ok(None);
-    }
+    Ok(probe(&first))
+}
+
+/// The first video's frames in coding order; `None` where cutting the stream tells more: which
+/// frames are disposable.
+pub(super) fn frames(path: &Path) -> anyhow::Result<Option<Vec<TracedFrame>>> {
+    let shown = path.display();
     // Without ffprobe there is no ffmpeg, and whoever asks for that says so.
     let Some(codec) = ffprobe(path, "stream=codec_name")? else {
         return Ok(None);
@@ -35,6 +38,13 @@ pub(super) fn frames(path: &Path) -> anyhow::Result<Option<Vec<TracedFrame>>> {
     }
     let entries = "frame=pkt_dts_time,pts_time,pkt_size,key_frame,pict_type";
     let listed = ffprobe(path, entries)?.unwrap_or_default();
+    let has_sizes = |frames: &Vec<TracedFrame>| frames.iter().all(|frame| frame.bytes > 0);
+    if let Some(frames) = parse(&listed).filter(has_sizes) {
+        return Ok(Some(frames));
+    }
+    // Some decoders forget what a picture was made of (dav1d, for AV1). Packets have sizes, but no
+    // types.
+    let listed = ffprobe(path, "packet=dts_time,pts_time,size,flags")?.unwrap_or_default();
     let frames = parse(&listed).with_context(|| format!("{shown}: ffprobe lists no sizes"))?;
     Ok(Some(frames))
 }
@@ -72,21 +82,26 @@ fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
         .find_map(|(name, value)| (name == key).then_some(value.trim()))
 }
 
-/// The frames in such lines, sorted by when they are decoded; `None` if a size is missing.
+/// The frames or packets in such lines, sorted by when they are decoded; `None` if a size is
+/// missing.
 fn parse(listed: &str) -> Option<Vec<TracedFrame>> {
-    let lines = listed.lines().filter(|line| line.starts_with("frame|"));
+    let is_listed = |line: &&str| line.starts_with("frame|") || line.starts_with("packet|");
+    let lines = listed.lines().filter(is_listed);
     let mut frames = Vec::new();
     let mut last = 0.0_f64;
     for line in lines {
         let seconds = |key| value(line, key).and_then(|text| text.parse::<f64>().ok());
         // A frame that nobody knows the time of is due with the one before it.
-        let at = seconds("pkt_dts_time").or(seconds("pts_time"));
+        let decoded = seconds("pkt_dts_time").or(seconds("dts_time"));
+        let at = decoded.or(seconds("pts_time"));
         let at = at.unwrap_or(last);
         last = last.max(at);
-        let is_key = value(line, "key_frame") == Some("1");
+        let is_key_packet = value(line, "flags").is_some_and(|flags| flags.starts_with('K'));
+        let is_key = is_key_packet || value(line, "key_frame") == Some("1");
+        let size = value(line, "pkt_size").or(value(line, "size"));
         let frame = TracedFrame {
             at: Duration::ZERO,
-            bytes: value(line, "pkt_size")?.parse().ok()?,
+            bytes: size?.parse().ok()?,
             kind: match value(line, "pict_type") {
                 Some("I") => Some(PictureType::I),
                 Some("P" | "S") => Some(PictureType::P),
@@ -121,6 +136,20 @@ mod tests {
         assert_eq!(sizes, [900, 300, 100, 80]);
         let times: Vec<u64> = frames.iter().map(|frame| frame.at.as_millis()).collect();
         assert_eq!(times, [0, 40, 80, 80]);
+    }
+
+    #[test]
+    fn packets_stand_for_frames_without_their_types() {
+        let listed = "packet|pts_time=0.040000|dts_time=0.000000|size=900|flags=K_\n\
+             packet|pts_time=0.080000|dts_time=0.040000|size=100|flags=__\n";
+        let frames = parse(listed).unwrap();
+        let kinds: Vec<_> = frames
+            .iter()
+            .map(|frame| (frame.bytes, frame.kind))
+            .collect();
+        assert_eq!(kinds, [(900, Some(PictureType::I)), (100, None)]);
+        assert_eq!(frames[0].importance, Importance::Key);
+        assert_eq!(frames[1].at, Duration::from_millis(40));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What may be set of an algorithm by its user: `cubic:hystart=classic`.
 
+use anabranch_units::known_names;
+
 /// Something that may be set of a controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ControllerOption {
@@ -130,14 +132,9 @@ impl OptionValues {
 }
 
 fn unknown(name: &str, known: &[ControllerOption]) -> OptionError {
-    let known: Vec<&str> = known.iter().map(|option| option.name).collect();
     OptionError::Unknown {
         name: name.to_owned(),
-        known: if known.is_empty() {
-            "none".to_owned()
-        } else {
-            known.join(", ")
-        },
+        known: known_names(name, known.iter().map(|option| option.name)),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Every controller by its name.
 
+use anabranch_units::known_names;
+
 use super::bbr::{linux, quic, v3, webrtc};
 use super::options::{ControllerOption, ControllerOptions, OptionError};
 use super::{
@@ -209,7 +211,7 @@ pub enum UnknownController {
     /// No controller has this name.
     #[error(
         "no controller is called {name:?}; known are {}",
-        known_names(CONTROLLERS.iter().map(|entry| entry.name))
+        known_names(name, CONTROLLERS.iter().map(|entry| entry.name))
     )]
     Name {
         /// The name asked for.
@@ -265,11 +267,6 @@ fn parse(text: &str) -> Result<(&'static ControllerEntry, ControllerOptions), Un
         }
     })?;
     Ok((entry, options))
-}
-
-/// "a, b, c", for error messages.
-pub(crate) fn known_names(names: impl Iterator<Item = &'static str>) -> String {
-    names.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

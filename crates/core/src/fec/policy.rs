@@ -2,10 +2,9 @@
 
 use core::fmt::Debug;
 
-use anabranch_units::{Importance, Instant};
+use anabranch_units::{Importance, Instant, known_names};
 
 use super::policies::{adaptive, fixed, frame, webrtc, window};
-use crate::congestion::registry::known_names;
 use crate::congestion::{ControllerOption, ControllerOptions, OptionError};
 use crate::media::FrameId;
 use crate::path_view::PathView;
@@ -151,7 +150,7 @@ pub enum UnknownFecPolicy {
     /// No policy has this name.
     #[error(
         "no FEC policy is called {name:?}; known are {}",
-        known_names(FEC_POLICIES.iter().map(|entry| entry.name))
+        known_names(name, FEC_POLICIES.iter().map(|entry| entry.name))
     )]
     Name {
         /// The name asked for.

@@ -79,6 +79,10 @@ fn draw_panel<B: DrawingBackend>(
             ErrorBar::new_vertical(*x, *min, *median, *max, colour.filled(), 8)
         };
         chart.draw_series(series.points.iter().map(bar))?;
+        if series.label.is_empty() {
+            // The only line needs no name.
+            continue;
+        }
         // Beside the panel, where it hides nothing.
         let (x, y) = ((WIDTH - 205) as i32, 40 + 18 * index as i32);
         area.draw(&Rectangle::new([(x, y), (x + 12, y + 6)], colour.filled()))?;

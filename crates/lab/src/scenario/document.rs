@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use anabranch_units::known_names;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -183,7 +184,7 @@ impl Node {
                 let found = entries.iter().position(|(key, _)| key == first);
                 let is_named = matches!(parent_key.as_str(), "links" | "routes");
                 if found.is_none() && is_named {
-                    let known = known_names(entries.iter().map(|(key, _)| key.as_str()));
+                    let known = known_names(first, entries.iter().map(|(key, _)| key.as_str()));
                     return Err(mistake(format!("there is no such name; known are {known}")));
                 }
                 let position = found.unwrap_or_else(|| {
@@ -333,14 +334,4 @@ fn line_of(text: &str, offset: usize) -> usize {
         .take(offset)
         .filter(|byte| **byte == b'\n')
         .count()
-}
-
-/// "a, b, c", or "none".
-pub(crate) fn known_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    let names: Vec<&str> = names.into_iter().collect();
-    if names.is_empty() {
-        "none".to_owned()
-    } else {
-        names.join(", ")
-    }
 }

@@ -1,8 +1,8 @@
 //! Bounds on what a run shall measure.
 
-use anabranch_units::{ByteCount, DataRate, Duration, Instant};
+use anabranch_units::{ByteCount, DataRate, Duration, Instant, known_names};
 
-use super::document::{Node, Value, known_names};
+use super::document::{Node, Value};
 use super::flow::FlowSpec;
 use super::link::LinkSpec;
 use super::reader::{
@@ -66,7 +66,7 @@ pub(super) fn expectations(
             .iter()
             .find(|metric| metric.name == *name)
             .ok_or_else(|| {
-                let known = known_names(METRICS.iter().map(|metric| metric.name));
+                let known = known_names(name, METRICS.iter().map(|metric| metric.name));
                 node.mistake(format!("no metric is called {name:?}; known are {known}"))
             })?;
         for (subject, node) in subjects(node, metric, links, flows)? {
@@ -121,7 +121,7 @@ fn subjects<'a>(
             .iter()
             .position(|known| known == name)
             .ok_or_else(|| {
-                let known = known_names(names.iter().copied());
+                let known = known_names(name, names.iter().copied());
                 node.mistake(format!("no {what} is called {name:?}; known are {known}"))
             })?;
         Ok((

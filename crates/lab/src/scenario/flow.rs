@@ -16,10 +16,10 @@ use std::path::Path;
 use anabranch_core::{Config, PathId};
 use anabranch_units::{Duration, Instant};
 
-use super::document::{Node, Value};
+use super::document::{Node, Place, Value};
 use super::link::{RouteSpec, named_index, weight};
 use super::reader::{
-    Read, Table, boolean, choice, duration, instant, integer, list, list_of, text,
+    Read, Table, boolean, choice, duration, instant, integer, list, list_of, named, text,
 };
 use super::replicas::numbered;
 
@@ -204,11 +204,12 @@ pub(super) fn flows(
     routes: &[RouteSpec],
     folder: &Path,
 ) -> Read<Vec<FlowSpec>> {
+    let elements = list(node)?;
     if let Some(defaults) = defaults {
         Table::of(defaults, &all_keys(true))?;
+        check_overrides(defaults, elements)?;
     }
     let mut flows: Vec<FlowSpec> = Vec::new();
-    let elements = list(node)?;
     for (index, element) in elements.iter().enumerate() {
         let default_name = match elements.len() {
             1 => "flow".to_owned(),
@@ -226,6 +227,36 @@ pub(super) fn flows(
         return Err(node.mistake("a scenario needs a flow"));
     }
     Ok(flows)
+}
+
+/// Whoever sets a default means to change something: it is a mistake if every flow that could have
+/// it has its own.
+fn check_overrides(defaults: &Node, flows: &[Node]) -> Read<()> {
+    let is_set = |(_, value): &&(String, Node)| matches!(value.place, Place::Override(_));
+    for (key, value) in named(defaults)?.iter().filter(is_set) {
+        let (mut with_own, mut is_taken) = (None, false);
+        for (index, flow) in flows.iter().enumerate() {
+            let kind = kind_of(flow, Some(defaults))?;
+            let mut keys = kind
+                .keys
+                .concat()
+                .into_iter()
+                .chain(COMMON_KEYS.iter().copied());
+            if !keys.any(|known| known.name == key) {
+                continue;
+            }
+            match named(flow)?.iter().any(|(own, _)| own == key) {
+                true => with_own = with_own.or(Some(index)),
+                false => is_taken = true,
+            }
+        }
+        if let (Some(index), false) = (with_own, is_taken) {
+            return Err(value.mistake(format!(
+                "every flow has its own, and this changes nothing: set flows.{index}.{key}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The kind of the flow at `node`.

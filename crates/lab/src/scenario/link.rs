@@ -5,10 +5,10 @@ use std::path::Path;
 use anabranch_link::{
     Discipline, JitterModel, JitterShape, LinkConfig, LinkConfigError, LossModel, QueueLimit, Trace,
 };
-use anabranch_units::{DataRate, Duration, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Instant, Seed, known_names};
 
 use super::discipline::{self, discipline};
-use super::document::{Node, Value, known_names};
+use super::document::{Node, Value};
 use super::reader::{
     Read, Table, boolean, choice, duration, instant, list_of, number, positive_duration,
     positive_rate, quantity, rate, share, text,
@@ -347,7 +347,7 @@ pub(super) fn named_index<'a>(
     names.position(|known| known == name).ok_or_else(|| {
         node.mistake(format!(
             "no {what} is called {name:?}; known are {}",
-            known_names(known)
+            known_names(name, known)
         ))
     })
 }

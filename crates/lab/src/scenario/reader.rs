@@ -5,9 +5,9 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_units::{DataRate, Duration, Instant, known_names};
 
-use super::document::{Node, Value, known_names};
+use super::document::{Node, Value};
 use super::error::Mistake;
 
 pub(super) type Read<T> = Result<T, Mistake>;
@@ -31,9 +31,9 @@ impl<'a> Table<'a> {
             .iter()
             .find(|(key, _)| !known.iter().any(|known| known.as_ref() == key));
         match unknown {
-            Some((_, value)) => Err(value.mistake(format!(
+            Some((key, value)) => Err(value.mistake(format!(
                 "unknown key; known are {}",
-                known_names(known.iter().map(AsRef::as_ref))
+                known_names(key, known.iter().map(AsRef::as_ref))
             ))),
             None => Ok(table),
         }
@@ -224,7 +224,7 @@ pub(super) fn choice<T: Copy>(node: &Node, what: &str, choices: &[(&str, T)]) ->
     let name = text(node)?;
     let found = choices.iter().find(|(known, _)| *known == name);
     found.map(|(_, value)| *value).ok_or_else(|| {
-        let known = known_names(choices.iter().map(|(known, _)| *known));
+        let known = known_names(name, choices.iter().map(|(known, _)| *known));
         node.mistake(format!("no {what} is called {name:?}; known are {known}"))
     })
 }

@@ -534,6 +534,7 @@ fn a_wrong_override_names_itself_and_the_way_out() {
         ("flows.3.controller=fixed", &["flows.3", "1 elements"]),
         ("colour=red", &["colour: ", "unknown key"]),
         ("title.x=1", &["title"]),
+        ("links.up.ratte=1 Mbit/s", &["did you mean \"rate\"?"]),
         ("duration", &["KEY=VALUE"]),
         (".x=1", &["links.bottleneck.rate"]),
     ] {
@@ -546,6 +547,25 @@ fn a_wrong_override_names_itself_and_the_way_out() {
             );
         }
     }
+}
+
+#[test]
+fn a_default_that_no_flow_takes_is_a_mistake_of_an_override() {
+    let own = BASE.replace("count = 2", "controller = \"copa\"\ncount = 2");
+    let parse_set = |setting: &str| {
+        let scenario = Scenario::parse("base.toml", &own, &[setting.to_owned()]);
+        scenario.map_err(|error| error.to_string())
+    };
+    let error = parse_set("flow-defaults.controller=fixed").unwrap_err();
+    assert!(error.contains("set flows.0.controller"), "{error}");
+    // The file's own defaults may be without effect, and others are taken.
+    assert_eq!(
+        parse_set("duration=90 s").unwrap().flows[0].controller(),
+        "copa"
+    );
+    assert!(parse_set("flow-defaults.padding=never").is_ok());
+    // No flow of this kind could have it.
+    assert!(parse_set("flow-defaults.on=1 s").is_ok());
 }
 
 #[test]

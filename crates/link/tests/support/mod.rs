@@ -1,22 +1,14 @@
 //! Links on which much happens, and what drives them.
 
+mod quantities;
+
 use anabranch_link::{
     CoDelOptions, Discipline, Dropped, DualPi2Options, Element, FqCoDelOptions, JitterModel,
     LinkConfig, LossModel, Packet, PieOptions, QueueLimit, RedOptions, Trace,
 };
 use anabranch_units::{DataRate, Duration, Instant, Rng};
 
-pub fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-pub fn at_ms(millis: u64) -> Instant {
-    Instant::from_millis(millis)
-}
-
-pub fn megabits(megabits: u64) -> DataRate {
-    DataRate::from_megabits_per_second(megabits)
-}
+pub use quantities::{at_ms, megabits, ms};
 
 /// A packet of this number and size.
 pub fn packet(id: u64, size_bytes: u32) -> Packet {

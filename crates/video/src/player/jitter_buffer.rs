@@ -18,14 +18,19 @@ pub enum JitterBuffer {
     Adaptive,
 }
 
-impl FromStr for JitterBuffer {
-    type Err = ParseQuantityError;
+/// The text is neither `off` nor `adaptive` nor a time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("known are off, adaptive, and a time: {0}")]
+pub struct ParseJitterBufferError(ParseQuantityError);
 
-    fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
+impl FromStr for JitterBuffer {
+    type Err = ParseJitterBufferError;
+
+    fn from_str(text: &str) -> Result<Self, ParseJitterBufferError> {
         Ok(match text {
             "off" => JitterBuffer::Off,
             "adaptive" => JitterBuffer::Adaptive,
-            _ => JitterBuffer::Fixed(text.parse()?),
+            _ => JitterBuffer::Fixed(text.parse().map_err(ParseJitterBufferError)?),
         })
     }
 }

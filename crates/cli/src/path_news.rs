@@ -1,0 +1,68 @@
+//! What is told of paths that come and go: what lasts. Where a round trip takes less than the
+//! machine's own pauses, a path is suspect for a moment now and then, and nobody need know.
+
+use anabranch_core::{PathId, PathState};
+use anabranch_units::{Duration, Instant};
+
+/// A state that has lasted so long is told.
+const LASTING: Duration = Duration::from_millis(250);
+
+/// The states of a session's paths, as they are and as they were told.
+#[derive(Debug, Default)]
+pub(crate) struct PathNews(Vec<Entry>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    state: Option<PathState>,
+    changed_at: Instant,
+    told: Option<PathState>,
+}
+
+impl PathNews {
+    /// A path's state has changed.
+    pub(crate) fn on_change(&mut self, path: PathId, state: PathState, now: Instant) {
+        if self.0.len() <= path.index() {
+            self.0.resize(path.index() + 1, Entry::default());
+        }
+        let entry = &mut self.0[path.index()];
+        entry.state = Some(state);
+        entry.changed_at = now;
+    }
+
+    /// The next path of which there is something to tell, by its index; the first state is told at
+    /// once.
+    pub(crate) fn next(&mut self, now: Instant) -> Option<(usize, PathState)> {
+        for (index, entry) in self.0.iter_mut().enumerate() {
+            let has_lasted = now.saturating_since(entry.changed_at) >= LASTING;
+            if entry.state != entry.told && (has_lasted || entry.told.is_none()) {
+                entry.told = entry.state;
+                return entry.state.map(|state| (index, state));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_of_doubt_is_not_told_and_a_lasting_one_is() {
+        let mut news = PathNews::default();
+        let at = Instant::from_millis;
+        let path = PathId(1);
+        news.on_change(path, PathState::Active, at(10));
+        assert_eq!(news.next(at(10)), Some((1, PathState::Active)));
+        assert_eq!(news.next(at(10)), None);
+        news.on_change(path, PathState::Suspect, at(500));
+        assert_eq!(news.next(at(501)), None);
+        news.on_change(path, PathState::Active, at(520));
+        assert_eq!(news.next(at(900)), None);
+        news.on_change(path, PathState::Suspect, at(1_000));
+        news.on_change(path, PathState::Out, at(1_200));
+        assert_eq!(news.next(at(1_449)), None);
+        assert_eq!(news.next(at(1_450)), Some((1, PathState::Out)));
+        assert_eq!(news.next(at(1_500)), None);
+    }
+}
