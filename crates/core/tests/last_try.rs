@@ -4,7 +4,7 @@
 mod support;
 
 use anabranch_core::{Config, MediaConfig, RetransmissionCopies};
-use anabranch_units::{DataRate, Duration};
+use anabranch_units::{DataRate, Duration, Instant};
 use support::{Network, TestPath};
 
 const DEADLINE: Duration = Duration::from_millis(130);
@@ -12,6 +12,14 @@ const DEADLINE: Duration = Duration::from_millis(130);
 /// Frames of one packet every 5 ms over 30 ms one way, of which these are lost: how many are there
 /// before the deadline, and how many packets were sent.
 fn stream(copies: RetransmissionCopies, lost: std::ops::Range<u64>) -> (usize, u64) {
+    let path = TestPath {
+        lost_there: lost.collect(),
+        ..TestPath::new(6, 30)
+    };
+    stream_over(copies, path)
+}
+
+fn stream_over(copies: RetransmissionCopies, path: TestPath) -> (usize, u64) {
     let config = Config {
         controller: "fixed".into(),
         fixed_rate: DataRate::from_megabits_per_second(6),
@@ -22,10 +30,6 @@ fn stream(copies: RetransmissionCopies, lost: std::ops::Range<u64>) -> (usize, u
             ..MediaConfig::default()
         },
         ..Config::default()
-    };
-    let path = TestPath {
-        lost_there: lost.collect(),
-        ..TestPath::new(6, 30)
     };
     let mut network = Network::new(config, vec![path]);
     for _ in 0..200 {
@@ -52,4 +56,17 @@ fn what_a_long_burst_hides_from_the_receiver_is_sent_again_at_the_last_moment() 
 #[test]
 fn nothing_is_sent_twice_where_nothing_is_lost() {
     assert_eq!(stream(RetransmissionCopies::Adaptive, 0..0), (200, 200));
+}
+
+#[test]
+fn the_only_path_carries_media_while_nothing_comes_back_for_up_to_a_second() {
+    let millis = Instant::from_millis;
+    for (until, all) in [(millis(700), true), (millis(2_000), false)] {
+        let path = TestPath {
+            outage_back: Some((millis(200), until)),
+            ..TestPath::new(6, 30)
+        };
+        let (in_time, _) = stream_over(RetransmissionCopies::Adaptive, path);
+        assert_eq!(in_time == 200, all, "{in_time}");
+    }
 }
