@@ -55,7 +55,7 @@
 //!     the next. While the excess drains, a round that delivered what was sent in it replaces no
 //!     estimate: what is declared lost had left before, and the rate is that of draining. The
 //!     rest of the answer stands: without it one flow among four (Zhang & Lei's configurations)
-//!     loses half as much again.
+//!     loses a tenth to a half more.
 
 use anabranch_units::Duration;
 
