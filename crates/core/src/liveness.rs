@@ -7,8 +7,11 @@
 //! A round-trip time that a queue has swollen makes a probe timeout longer than media lives. But
 //! over a path that is in use acknowledgements come as often as reports, however long they take: a
 //! quarter of the deadline without one is suspicious once the oldest packet's is as much overdue.
-//! So long may what flies there be sent elsewhere in time. The only path has no elsewhere, and is
-//! given its probe timeout.
+//! So long may what flies there be sent elsewhere in time.
+//!
+//! The only path has no elsewhere. It is given its probe timeout, and while it is suspect, which is
+//! for a second, it goes on carrying media and is challenged: it may be the way back alone that
+//! has failed.
 
 use anabranch_units::{Duration, Instant};
 
@@ -21,6 +24,10 @@ const CHALLENGE_INTERVAL: Duration = Duration::from_millis(100);
 /// A path is not out before this much silence, however short its round-trip time.
 const OUT_AFTER_AT_LEAST: Duration = Duration::from_millis(200);
 
+/// The only path is not out before this much silence: the least timeout of a retransmission
+/// (RFC 6298 §2.4).
+const ONLY_PATH_OUT_AFTER_AT_LEAST: Duration = Duration::from_secs(1);
+
 /// This share of the deadline is the most that a silent path is waited for, if there is another:
 /// what it swallows has to be sent elsewhere in time.
 const PATIENCE: u64 = 4;
@@ -29,6 +36,7 @@ const PATIENCE: u64 = 4;
 pub(crate) struct Liveness {
     /// For how long an acknowledgement that is due, of a path in use, is waited for at most.
     patience: Duration,
+    is_only: bool,
     state: PathState,
     doubted_since: Instant,
     challenge_at: Option<Instant>,
@@ -50,6 +58,7 @@ impl Liveness {
     pub(crate) fn new() -> Self {
         Liveness {
             patience: Duration::MAX,
+            is_only: true,
             state: PathState::Active,
             doubted_since: Instant::ZERO,
             challenge_at: None,
@@ -58,6 +67,7 @@ impl Liveness {
 
     /// The path carries what is worthless after `deadline`. Whether it is the only one.
     pub(crate) fn set_patience(&mut self, deadline: Duration, is_only: bool) {
+        self.is_only = is_only;
         self.patience = match is_only {
             true => Duration::MAX,
             false => deadline / PATIENCE,
@@ -93,14 +103,23 @@ impl Liveness {
         match self.state {
             PathState::Active => recovery.suspect_at(self.patience),
             PathState::Suspect => {
-                let silent_since = recovery.silent_since()?;
-                let probe_timeout = recovery.probe_timeout();
-                let out_after = (recovery.rtt().smoothed() * 3).max(OUT_AFTER_AT_LEAST);
-                Some(silent_since + out_after.max(probe_timeout))
+                let out_at = self.out_at(recovery)?;
+                Some(self.challenge_at.map_or(out_at, |at| at.min(out_at)))
             }
             PathState::Out => self.challenge_at,
             PathState::Removed => None,
         }
+    }
+
+    /// When a suspect path is out.
+    fn out_at(&self, recovery: &Recovery) -> Option<Instant> {
+        let at_least = match self.is_only {
+            true => ONLY_PATH_OUT_AFTER_AT_LEAST,
+            false => OUT_AFTER_AT_LEAST,
+        };
+        let out_after = (recovery.rtt().smoothed() * 3).max(at_least);
+        let silent_since = recovery.silent_since()?;
+        Some(silent_since + out_after.max(recovery.probe_timeout()))
     }
 
     pub(crate) fn on_timeout(&mut self, now: Instant, recovery: &Recovery) -> Option<Alarm> {
@@ -111,7 +130,12 @@ impl Liveness {
             PathState::Active => {
                 self.state = PathState::Suspect;
                 self.doubted_since = now;
+                self.challenge_at = self.is_only.then_some(now + CHALLENGE_INTERVAL);
                 Some(Alarm::Suspect)
+            }
+            PathState::Suspect if self.out_at(recovery).is_some_and(|at| at > now) => {
+                self.challenge_at = Some(now + CHALLENGE_INTERVAL);
+                Some(Alarm::Challenge)
             }
             PathState::Suspect => {
                 self.state = PathState::Out;

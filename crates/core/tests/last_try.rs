@@ -4,7 +4,7 @@
 mod support;
 
 use anabranch_core::{Config, MediaConfig, RetransmissionCopies};
-use anabranch_units::{DataRate, Duration};
+use anabranch_units::{DataRate, Duration, Instant};
 use support::{Network, TestPath};
 
 const DEADLINE: Duration = Duration::from_millis(130);
@@ -12,6 +12,14 @@ const DEADLINE: Duration = Duration::from_millis(130);
 /// Frames of one packet every 5 ms over 30 ms one way, of which these are lost: how many are there
 /// before the deadline, and how many packets were sent.
 fn stream(copies: RetransmissionCopies, lost: std::ops::Range<u64>) -> (usize, u64) {
+    let path = TestPath {
+        lost_there: lost.collect(),
+        ..TestPath::new(6, 30)
+    };
+    stream_over(copies, path, 200)
+}
+
+fn stream_over(copies: RetransmissionCopies, path: TestPath, frames: usize) -> (usize, u64) {
     let config = Config {
         controller: "fixed".into(),
         fixed_rate: DataRate::from_megabits_per_second(6),
@@ -23,12 +31,8 @@ fn stream(copies: RetransmissionCopies, lost: std::ops::Range<u64>) -> (usize, u
         },
         ..Config::default()
     };
-    let path = TestPath {
-        lost_there: lost.collect(),
-        ..TestPath::new(6, 30)
-    };
     let mut network = Network::new(config, vec![path]);
-    for _ in 0..200 {
+    for _ in 0..frames {
         network.send(1_000, false);
         network.run_until(network.now + Duration::from_millis(5));
     }
@@ -52,4 +56,19 @@ fn what_a_long_burst_hides_from_the_receiver_is_sent_again_at_the_last_moment() 
 #[test]
 fn nothing_is_sent_twice_where_nothing_is_lost() {
     assert_eq!(stream(RetransmissionCopies::Adaptive, 0..0), (200, 200));
+}
+
+#[test]
+fn the_only_path_carries_media_while_nothing_comes_back_for_up_to_a_second() {
+    let in_time = |silent_until| {
+        let path = TestPath {
+            outage_back: Some((Instant::from_millis(200), silent_until)),
+            ..TestPath::new(6, 30)
+        };
+        stream_over(RetransmissionCopies::Adaptive, path, 400).0
+    };
+    assert_eq!(in_time(Instant::from_millis(700)), 400);
+    // By 1.2 s, 240 frames have been sent.
+    let until_out = in_time(Instant::from_secs(3));
+    assert!((235..=250).contains(&until_out), "{until_out}");
 }

@@ -116,6 +116,8 @@ struct DelayBbr {
     backlog_bytes: u64,
     /// How long after its capture it is worthless.
     deadline: Duration,
+    /// The least round-trip time of the quickest path, over which losses are mended.
+    quickest_rtt: Option<Duration>,
     /// Whether the path is silent: nothing has been acknowledged since it was declared so.
     is_silent: bool,
 }
@@ -147,6 +149,7 @@ impl DelayBbr {
             batches: Batches::default(),
             backlog_bytes: 0,
             deadline: Duration::ZERO,
+            quickest_rtt: None,
             is_silent: false,
         }
     }
@@ -259,17 +262,18 @@ impl DelayBbr {
         sample: &RateSample,
         lost_bytes: u64,
     ) {
-        // While an earlier excess drains, what is declared lost had left before.
-        if matches!(self.mode, Mode::Drain) && overflow::has_come_through(newest, sample) {
-            return;
-        }
         let round = self.rounds.count;
         let overflow = self
             .overflow
             .on_round_end(round, newest, sample, lost_bytes);
         if let Some(least_rtt) = overflow {
             self.full_pipe.is_full = true;
-            self.bandwidth.restart(sample.min_of_send_and_ack_rate);
+            // While an earlier excess drains, what was lost had left before, and the sample shows
+            // how fast that drains.
+            let is_draining = matches!(self.mode, Mode::Drain);
+            if !is_draining || !overflow::has_come_through(newest, sample) {
+                self.bandwidth.restart(sample.min_of_send_and_ack_rate);
+            }
             self.min_rtt.replace(least_rtt, now);
             self.signal.restart(self.next_packet_number);
             self.mode = Mode::Drain;
@@ -492,6 +496,7 @@ impl CongestionController for DelayBbr {
     ) {
         self.backlog_bytes = path_backlog_bytes(feedback.path, session, paths);
         self.deadline = session.deadline;
+        self.quickest_rtt = reports::quickest_rtt(paths);
         let Some(newest) = feedback.acked.last() else {
             self.bytes_in_flight = feedback.bytes_in_flight;
             return;

@@ -7,7 +7,7 @@ use super::fec::cost_of;
 use crate::config::RetransmissionCopies;
 use crate::media::LastCall;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
-use crate::recovery::PacketContent;
+use crate::recovery::{PacketContent, RttEstimator};
 use crate::scheduler::PacketView;
 
 /// By how many mean deviations of the round-trip time it may be longer.
@@ -144,7 +144,26 @@ impl Endpoint {
 }
 
 /// How long before its deadline a packet has to leave on a path: what it takes, and two mean
-/// deviations of the round-trip time.
+/// deviations of the round-trip time, but no less than timers are fine.
 fn lead_of(view: &PathView, bytes: u32) -> Duration {
-    cost_of(view, bytes) + view.rtt_variation * DOUBT_IN_DEVIATIONS
+    let doubt = view.rtt_variation * DOUBT_IN_DEVIATIONS;
+    cost_of(view, bytes) + doubt.max(RttEstimator::GRANULARITY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_last_call_allows_for_two_mean_deviations_or_the_granularity_of_timers() {
+        let lead = |micros| {
+            let view = PathView {
+                rtt_variation: Duration::from_micros(micros),
+                ..PathView::default()
+            };
+            (lead_of(&view, 1_000) - cost_of(&view, 1_000)).as_micros()
+        };
+        assert_eq!(lead(3_000), 6_000);
+        assert_eq!(lead(100), 1_000);
+    }
 }

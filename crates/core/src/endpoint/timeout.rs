@@ -160,7 +160,9 @@ impl Endpoint {
                 Alarm::Suspect => self.on_suspect(now, id),
                 Alarm::Out => self.on_out(now, id),
                 Alarm::Challenge => {
-                    self.declare_silent(now, id);
+                    if self.paths[id.index()].state() == PathState::Out {
+                        self.declare_silent(now, id);
+                    }
                     self.challenge(id);
                 }
             }

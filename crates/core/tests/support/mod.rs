@@ -27,6 +27,8 @@ pub struct TestPath {
     pub lost_there: Vec<u64>,
     /// Everything is dropped from the first to the second instant.
     pub outage: Option<(Instant, Instant)>,
+    /// What comes back is dropped from the first to the second instant.
+    pub outage_back: Option<(Instant, Instant)>,
     /// Whether the sender pays for it by volume.
     pub is_metered: bool,
 }
@@ -42,13 +44,14 @@ impl TestPath {
             jitter: Duration::ZERO,
             lost_there: Vec::new(),
             outage: None,
+            outage_back: None,
             is_metered: false,
         }
     }
 
-    fn is_out(&self, now: Instant) -> bool {
-        self.outage
-            .is_some_and(|(from, to)| (from..to).contains(&now))
+    fn is_out(&self, now: Instant, is_back: bool) -> bool {
+        let is_within = |outage: (Instant, Instant)| (outage.0..outage.1).contains(&now);
+        self.outage.is_some_and(is_within) || (is_back && self.outage_back.is_some_and(is_within))
     }
 }
 
@@ -285,8 +288,10 @@ impl Network {
             at += path.jitter.mul_f64(self.rng.next_f64());
         }
         let is_listed = !is_back && path.lost_there.contains(&(self.sent.len() as u64 - 1));
-        let is_lost =
-            is_listed || self.rng.chance(path.loss) || path.is_out(self.now) || path.is_out(at);
+        let is_lost = is_listed
+            || self.rng.chance(path.loss)
+            || path.is_out(self.now, is_back)
+            || path.is_out(at, is_back);
         if !is_lost {
             if path.duplication > 0.0 && self.rng.chance(path.duplication) {
                 self.fly(at + path.delay, index, is_back, bytes.clone());

@@ -52,8 +52,10 @@
 //!     above a capacity that has fallen, or that several flows at their minimum rates exceed, the
 //!     rules before lock in at a full queue and lose a tenth to a third of all packets. If the
 //!     losses stay after an answer, the path itself loses packets, and forty rounds pass before
-//!     the next. While the excess drains, a round that delivered what was sent in it is not
-//!     answered: what is declared lost had left before, and the rate is that of draining.
+//!     the next. While the excess drains, a round that delivered what was sent in it replaces no
+//!     estimate: what is declared lost had left before, and the rate is that of draining. The
+//!     rest of the answer stands: without it one flow among four (Zhang & Lei's configurations)
+//!     loses a tenth to a half more.
 
 use anabranch_units::Duration;
 

@@ -10,6 +10,8 @@ use crate::path_view::{PathId, PathState, PathView};
 const PACKETS_PER_REPORT: u32 = 16;
 /// … or after this time: as often as the encoder could follow.
 const LONGEST_DELAY: Duration = Duration::from_millis(40);
+/// So many of them may be lost before it is too late to mend a loss.
+const REPORTS_TO_SPARE: u64 = 3;
 
 /// How many packets a report acknowledges, smoothed over about ten reports.
 #[derive(Debug, Default)]
@@ -40,15 +42,28 @@ impl DelayBbr {
     }
 
     /// For how long the receiver may gather arrivals: a third of the round trip, but no less than
-    /// by the default schedule, and no more for a session that never runs out.
+    /// by the default schedule, and no more for a session that never runs out. Where the deadline
+    /// is a few round trips away, less: a lost report costs another.
     pub(super) fn report_delay(&self) -> Duration {
         let usual = FeedbackSchedule::default().max_delay;
         if self.rounds.count > self.spare_round + ROUNDS_TO_TELL {
             return usual;
         }
-        let third = self.min_rtt.value.map_or(usual, |min_rtt| min_rtt / 3);
-        third.clamp(usual, LONGEST_DELAY)
+        let Some(min_rtt) = self.min_rtt.value else {
+            return usual;
+        };
+        // A loss is told a round trip after the packet has left, and mended half of one later.
+        let mended_in = min_rtt + self.quickest_rtt.unwrap_or(min_rtt) / 2;
+        let spare = self.deadline.saturating_sub(mended_in);
+        let longest = (min_rtt / 3).min(spare / REPORTS_TO_SPARE);
+        longest.clamp(usual, LONGEST_DELAY)
     }
+}
+
+/// The least round-trip time of the active path that has the least.
+pub(super) fn quickest_rtt(paths: &[PathView]) -> Option<Duration> {
+    let active = paths.iter().filter(|view| view.state == PathState::Active);
+    active.filter_map(|view| view.min_rtt).min()
 }
 
 /// Whether another path would take a packet now: what a scheduler prefers is full, the session's
@@ -66,7 +81,9 @@ pub(super) fn is_room_elsewhere(now: Instant, path: PathId, paths: &[PathView]) 
 
 #[cfg(test)]
 mod tests {
+    use super::super::product;
     use super::*;
+    use crate::congestion::ControllerConfig;
 
     #[test]
     fn there_is_room_elsewhere_if_another_path_in_service_is_idle() {
@@ -103,6 +120,26 @@ mod tests {
         ] {
             assert!(!is_room(busy), "{busy:?}");
         }
+    }
+
+    #[test]
+    fn three_reports_may_be_lost_before_it_is_too_late_to_mend_a_loss() {
+        let delay = |deadline_millis, quickest_millis: Option<u64>| {
+            let mut bbr = DelayBbr::new(&product::PROFILE, &ControllerConfig::default());
+            bbr.min_rtt
+                .replace(Duration::from_millis(60), Instant::from_secs(1));
+            bbr.deadline = Duration::from_millis(deadline_millis);
+            bbr.quickest_rtt = quickest_millis.map(Duration::from_millis);
+            bbr.report_delay().as_millis()
+        };
+        assert_eq!(delay(500, None), 20, "a third of the round trip");
+        assert_eq!(delay(132, None), 14, "(132 - 60 - 30) / 3");
+        assert_eq!(
+            delay(132, Some(30)),
+            19,
+            "a quicker path: (132 - 60 - 15) / 3"
+        );
+        assert_eq!(delay(100, None), 10, "the default schedule");
     }
 
     #[test]
