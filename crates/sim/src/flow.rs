@@ -265,8 +265,8 @@ impl Flow {
         &mut self.ends[side as usize]
     }
 
-    /// What is due next for some ends, and when, if the first arrivals come to them `arrives_at`; at
-    /// one instant in the order of [`Due`].
+    /// What is due next for some ends, and when, if their next arrivals come `arrives_at`; at one
+    /// instant in the order of [`Due`].
     #[inline]
     pub(crate) fn next_due(
         &self,
