@@ -51,8 +51,8 @@ impl Entries {
         self.noted.drain(..)
     }
 
-    /// Sorts by spans of time so short that one holds an entry or two, and then what is in each: for
-    /// packets that a thousand flows send by turns, the work of looking at them a few times.
+    /// Sorts by spans of time so short that one holds an entry or two, and then what is in each.
+    /// For packets that a thousand flows send by turns that is looking at each a few times.
     fn spread(&mut self) {
         let nanos = |entry: &Entry| entry.at.as_nanos();
         let first = self.noted.iter().map(nanos).min().unwrap_or_default();
