@@ -9,6 +9,7 @@ use std::collections::BinaryHeap;
 
 use anabranch_core::{
     Config, DatagramMeta, Endpoint, Event, Frame, PathId, PathOptions, PathState, ReceivedFrame,
+    Timer,
 };
 use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Rng, Seed};
 
@@ -80,6 +81,9 @@ pub struct Network {
     pub is_reading: bool,
     pub is_stream_finished: bool,
     pub is_writable_told: bool,
+    /// Whether moments of the pacer are for `poll_transmit` alone, as its timer promises.
+    pub spares_pacing: bool,
+    pub spared_count: u64,
     /// When each tracked datagram left, and how long it is on the wire.
     pub sent: Vec<(Instant, u64)>,
     /// When each datagram of the receiver left, and how long it is on the wire.
@@ -120,6 +124,8 @@ impl Network {
             is_reading: true,
             is_stream_finished: false,
             is_writable_told: false,
+            spares_pacing: false,
+            spared_count: 0,
             sent: Vec::new(),
             answered: Vec::new(),
             busy_until: vec![now; paths.len()],
@@ -178,6 +184,9 @@ impl Network {
                 break;
             };
             self.now = self.now.max(next);
+            let is_spared = [&self.sender, &self.receiver].map(|end| {
+                self.spares_pacing && matches!(end.poll_timeout(), Some((_, Timer::Pacing)))
+            });
             while self
                 .in_flight
                 .peek()
@@ -186,8 +195,13 @@ impl Network {
                 let Reverse(arrival) = self.in_flight.pop().unwrap();
                 self.deliver(arrival);
             }
-            self.sender.handle_timeout(self.now);
-            self.receiver.handle_timeout(self.now);
+            let ends = [&mut self.sender, &mut self.receiver];
+            for (end, is_spared) in ends.into_iter().zip(is_spared) {
+                match is_spared {
+                    true => self.spared_count += 1,
+                    false => end.handle_timeout(self.now),
+                }
+            }
         }
         self.now = end;
     }
