@@ -293,7 +293,6 @@ impl Network {
         self.ways[way].entries.note(Entry {
             at: now,
             flow: event.flow,
-
             id,
             size_bytes: event.size_bytes,
             link: link.expect("routes have links"),
@@ -306,13 +305,7 @@ impl Network {
         let way = self.division.peer_of(window.party);
         let mut entries = std::mem::take(&mut self.ways[way].entries);
         for entry in entries.drain() {
-            if self.ways[way]
-                .relays
-                .next_at()
-                .is_some_and(|at| at <= entry.at)
-            {
-                self.relay(way, entry.at + Duration::from_nanos(1), observer);
-            }
+            self.relay(way, entry.at + Duration::from_nanos(1), observer);
             let packet = Packet {
                 size_bytes: entry.size_bytes,
                 ecn: entry.ecn,
