@@ -1,29 +1,22 @@
-//! Serialisation: packets leave one after the other, each taking its size over the rate.
+//! Serialisation behind a managed queue: packets leave one after the other, each taking its size
+//! over the rate.
 
 use std::collections::VecDeque;
 
-use anabranch_units::{DataRate, Duration, Instant, Seed};
+use anabranch_units::{Duration, Instant};
 
-use crate::discipline::{Discipline, Ledger, Queue, QueueDiscipline, Refused};
+use crate::discipline::{Ledger, Queue, QueueDiscipline, Refused};
 use crate::element::{Dropped, Element};
 use crate::forecast::{Departure, Forecast};
 use crate::packet::Packet;
-use crate::queue::{Load, QueueLimit};
-use crate::schedule::Schedule;
+use crate::queue::Load;
 use crate::statistics::QueueStatistics;
-use crate::trace::Trace;
-use crate::transmitter::{TraceCursor, Transmitter};
+use crate::transmitter::Transmitter;
 
-/// A transmitter of limited rate behind a queue.
-///
-/// The queue holds `q` bytes, the packet in service included until its last bit has left; an
-/// arriving packet is dropped if `q + size` exceeds the limit. Service is back to back: the next
-/// one starts at the nanosecond at which the former ended. When the rate changes, the bits not yet
-/// sent of the packet in service are sent at the new rate. At [`DataRate::MAX`] a packet leaves as
-/// it enters. Instead of a rate there may be a [`Trace`] of opportunities; the service of a packet
-/// starts with the first opportunity that it uses.
+/// A transmitter of limited rate behind a managed queue, whose discipline decides what leaves when
+/// it is to leave; otherwise as [`DropTail`](crate::DropTail).
 #[derive(Clone, Debug)]
-pub struct Bottleneck {
+pub(crate) struct Bottleneck {
     transmitter: Transmitter,
     queue: Queue,
     /// When service starts, while the queue has a packet and the transmitter no opportunity yet.
@@ -42,41 +35,8 @@ struct InService {
 }
 
 impl Bottleneck {
-    /// An idle transmitter behind a drop-tail queue. `limit` in time is taken at the schedule's
-    /// initial rate.
-    pub fn new(rate: Schedule<DataRate>, limit: QueueLimit) -> Self {
-        let transmitter = Transmitter::Rate(rate);
-        Bottleneck::of(transmitter, limit, &Discipline::default(), Seed::default())
-    }
-
-    /// An idle transmitter behind a queue managed by `discipline`, whose chance comes from `seed`.
-    pub fn with_discipline(
-        rate: Schedule<DataRate>,
-        limit: QueueLimit,
-        discipline: &Discipline,
-        seed: Seed,
-    ) -> Self {
-        Bottleneck::of(Transmitter::Rate(rate), limit, discipline, seed)
-    }
-
-    /// The same, sending as `trace` has it. `limit` in time is taken at the trace's mean rate.
-    pub fn with_trace(
-        trace: Trace,
-        limit: QueueLimit,
-        discipline: &Discipline,
-        seed: Seed,
-    ) -> Self {
-        let transmitter = Transmitter::Trace(TraceCursor::new(trace));
-        Bottleneck::of(transmitter, limit, discipline, seed)
-    }
-
-    fn of(
-        transmitter: Transmitter,
-        limit: QueueLimit,
-        discipline: &Discipline,
-        seed: Seed,
-    ) -> Self {
-        let queue = discipline.build(limit, transmitter.initial_rate(), seed);
+    /// An idle transmitter behind an empty queue.
+    pub(crate) fn new(transmitter: Transmitter, queue: Queue) -> Self {
         Bottleneck {
             transmitter,
             queue,
@@ -97,17 +57,12 @@ impl Bottleneck {
     }
 
     /// Bytes queued as of the last call, those of the packet in service included.
-    pub fn queued_bytes(&self) -> u64 {
+    pub(crate) fn queued_bytes(&self) -> u64 {
         self.load().bytes
     }
 
-    /// Packets queued as of the last call, the one in service included.
-    pub fn queued_packets(&self) -> usize {
-        self.load().packets
-    }
-
     /// What happened up to `now`, which is not before the last call.
-    pub fn statistics(&mut self, now: Instant) -> QueueStatistics {
+    pub(crate) fn statistics(&mut self, now: Instant) -> QueueStatistics {
         self.advance(now);
         let mut statistics = self.ledger.statistics;
         // Those inside have not been accounted, as that is done when a packet leaves.
@@ -129,7 +84,6 @@ impl Bottleneck {
         mut behind: Forecast,
         inside: &mut Vec<Departure>,
     ) -> Forecast {
-        behind.capacity = self.queue.capacity();
         behind.free_at = now;
         let mut transmitter = self.transmitter.clone();
         let mut leave = |packet: &Packet, sent_at| {
@@ -298,6 +252,6 @@ impl Element for Bottleneck {
     }
 
     fn held_packets(&self) -> usize {
-        self.departed.len() + self.queued_packets()
+        self.departed.len() + self.load().packets
     }
 }

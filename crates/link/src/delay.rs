@@ -69,7 +69,7 @@ impl Delay {
 
 impl Element for Delay {
     fn push(&mut self, now: Instant, packet: Packet) -> Result<(), Dropped> {
-        let delay = self.delay.advance(now);
+        let delay = self.delay.value_at(now);
         let Some(jitter) = &mut self.jitter else {
             self.last_release_at = (now + delay).max(self.last_release_at);
             self.in_flight.push_back((self.last_release_at, packet));
@@ -111,8 +111,9 @@ impl Element for Delay {
     fn min_delay(&self) -> Duration {
         let jitter = self.jitter.as_ref();
         let advance = jitter.map_or(Duration::ZERO, Jitter::max_advance);
-        let changes = self.delay.upcoming().iter().map(|(_, delay)| *delay);
-        let least = changes.fold(self.delay.value_at(Instant::ZERO), Duration::min);
+        let (first, changes) = self.delay.from(Instant::ZERO);
+        let delays = changes.iter().map(|(_, delay)| *delay);
+        let least = delays.fold(first, Duration::min);
         least.saturating_sub(advance)
     }
 
@@ -122,14 +123,10 @@ impl Element for Delay {
             None => (Duration::ZERO, self.last_release_at),
         };
         let exit_at = |entry, delay: Duration| entry + delay.saturating_sub(advance);
+        let (delay, changes) = self.delay.from(entry);
+        let first_at = exit_at(entry, delay);
         // A packet that enters later may find a shorter delay and leave earlier.
-        let first_at = exit_at(entry, self.delay.value_at(entry));
-        let changes = self
-            .delay
-            .upcoming()
-            .iter()
-            .skip_while(|(at, _)| *at <= entry);
-        let changes = changes.take_while(|(at, _)| *at < first_at);
+        let changes = changes.iter().take_while(|(at, _)| *at < first_at);
         let earliest = changes.fold(first_at, |earliest, &(at, delay)| {
             earliest.min(exit_at(at, delay))
         });

@@ -1,7 +1,6 @@
-//! Queue disciplines: which packet waits, leaves, is marked or is dropped before a bottleneck.
+//! Queue disciplines: which packet waits, leaves, is marked or is dropped before a transmitter.
 
 mod codel;
-mod drop_tail;
 mod dual_pi2;
 mod fq_codel;
 mod pie;
@@ -13,7 +12,7 @@ use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 
 use crate::element::{DropCause, Dropped};
 use crate::packet::Packet;
-use crate::queue::{Capacity, Load, QueueLimit};
+use crate::queue::{Load, QueueLimit};
 use crate::statistics::QueueStatistics;
 
 pub use codel::CoDelOptions;
@@ -23,7 +22,6 @@ pub use pie::PieOptions;
 pub use red::RedOptions;
 
 use codel::CoDel;
-use drop_tail::DropTail;
 use dual_pi2::DualPi2;
 use fq_codel::FqCoDel;
 use pie::Pie;
@@ -75,14 +73,11 @@ impl Discipline {
         }
     }
 
-    /// An empty queue before a transmitter of `rate`.
-    pub(crate) fn build(&self, limit: QueueLimit, rate: DataRate, seed: Seed) -> Queue {
+    /// An empty queue before a transmitter of `rate`; `None` if nothing manages it.
+    pub(crate) fn build(&self, limit: QueueLimit, rate: DataRate, seed: Seed) -> Option<Queue> {
         let capacity = limit.capacity(rate);
-        match self {
-            Discipline::DropTail { mark_above } => {
-                let mark_above = mark_above.map(|limit| limit.capacity(rate));
-                Queue::DropTail(DropTail::new(capacity, mark_above))
-            }
+        Some(match self {
+            Discipline::DropTail { .. } => return None,
             Discipline::Red(options) => {
                 Queue::Red(Box::new(Red::new(*options, capacity, rate, seed)))
             }
@@ -94,6 +89,16 @@ impl Discipline {
             Discipline::DualPi2(options) => {
                 Queue::DualPi2(Box::new(DualPi2::new(*options, capacity)))
             }
+        })
+    }
+}
+
+impl Discipline {
+    /// See [`Discipline::DropTail`].
+    pub(crate) fn mark_above(&self) -> Option<QueueLimit> {
+        match self {
+            Discipline::DropTail { mark_above } => *mark_above,
+            _ => None,
         }
     }
 }
@@ -175,10 +180,9 @@ impl Ledger {
     }
 }
 
-/// Every discipline, dispatched without a virtual call.
+/// Every discipline that manages a queue, dispatched without a virtual call.
 #[derive(Clone, Debug)]
 pub(crate) enum Queue {
-    DropTail(DropTail),
     Red(Box<Red>),
     CoDel(Box<CoDel>),
     FqCoDel(Box<FqCoDel>),
@@ -189,7 +193,6 @@ pub(crate) enum Queue {
 macro_rules! dispatch {
     ($queue:expr, $inner:ident => $call:expr) => {
         match $queue {
-            Queue::DropTail($inner) => $call,
             Queue::Red($inner) => $call,
             Queue::CoDel($inner) => $call,
             Queue::FqCoDel($inner) => $call,
@@ -197,16 +200,6 @@ macro_rules! dispatch {
             Queue::DualPi2($inner) => $call,
         }
     };
-}
-
-impl Queue {
-    /// What the queue holds, if that alone decides what it takes in.
-    pub(crate) fn capacity(&self) -> Option<Capacity> {
-        match self {
-            Queue::DropTail(queue) => Some(queue.capacity()),
-            _ => None,
-        }
-    }
 }
 
 impl QueueDiscipline for Queue {

@@ -45,7 +45,7 @@ impl Forecast {
         while self.queued.front().is_some_and(|(at, _)| *at <= entry) {
             self.queued.pop_front();
         }
-        let load = load_of(size_bytes);
+        let load = Load::of_bytes(size_bytes);
         if !self.has_room(entry, load) {
             return None;
         }
@@ -61,7 +61,7 @@ impl Forecast {
 
     /// What [`Forecast::pass`] would answer.
     pub fn exit_at(&self, entry: Instant, size_bytes: u32) -> Option<Instant> {
-        if !self.has_room(entry, load_of(size_bytes)) {
+        if !self.has_room(entry, Load::of_bytes(size_bytes)) {
             return None;
         }
         let sent_at = match &mut self.transmitter.clone() {
@@ -81,13 +81,6 @@ impl Forecast {
 
     pub(crate) fn release_at(&self, sent_at: Instant) -> Instant {
         (sent_at + self.delay.value_at(sent_at)).max(self.last_release_at)
-    }
-}
-
-fn load_of(size_bytes: u32) -> Load {
-    Load {
-        bytes: u64::from(size_bytes),
-        packets: 1,
     }
 }
 

@@ -98,8 +98,8 @@ impl Jitter {
         release_at
     }
 
-    fn serialisation_time(&mut self, now: Instant, size_bytes: u32) -> Duration {
-        match self.rate.advance(now) {
+    fn serialisation_time(&self, now: Instant, size_bytes: u32) -> Duration {
+        match self.rate.value_at(now) {
             // Nothing is serialised now; the rate was another when this packet was.
             DataRate::ZERO | DataRate::MAX => Duration::ZERO,
             rate => rate.time_for(u64::from(size_bytes)),

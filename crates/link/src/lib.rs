@@ -5,7 +5,7 @@
 //!
 //! | element | idea |
 //! |---|---|
-//! | [`Bottleneck`] | serialises at a rate or by a [`Trace`]; its queue has a [`Discipline`] |
+//! | [`DropTail`] | serialises at a rate or by a [`Trace`], what comes first first |
 //! | [`Delay`] | propagation, of any number of packets at a time, with or without jitter |
 //! | [`Loss`] | loses packets at random, before what it wraps |
 //! | [`Outage`] | at times loses everything that is in what it wraps, or comes to it |
@@ -14,7 +14,14 @@
 //! A [`Link`] is the usual composition, built from a [`LinkConfig`]:
 //!
 //! ```text
-//! Outage { Bottleneck → Loss { Delay } }
+//! Outage { DropTail { Loss { Delay } } }
+//! ```
+//!
+//! or, where a [`Discipline`] manages the queue, a bottleneck whose packets' departures are known
+//! no sooner than they leave:
+//!
+//! ```text
+//! Outage { Chain { Bottleneck → Loss { Delay } } }
 //! ```
 //!
 //! A packet that chance loses has thus used its share of the bottleneck, as one corrupted on the
@@ -43,6 +50,7 @@ mod chain;
 mod config;
 mod delay;
 mod discipline;
+mod drop_tail;
 mod element;
 mod forecast;
 mod jitter;
@@ -57,7 +65,6 @@ mod trace;
 mod transmitter;
 
 pub use anabranch_units::Ecn;
-pub use bottleneck::Bottleneck;
 pub use chain::Chain;
 pub use config::{LinkConfig, LinkConfigError};
 pub use delay::Delay;
@@ -65,6 +72,7 @@ pub use discipline::{
     CoDelOptions, Discipline, DualPi2Options, DualQueueScheduler, FqCoDelOptions, PieOptions,
     RedOptions,
 };
+pub use drop_tail::DropTail;
 pub use element::{DropCause, Dropped, Element};
 pub use forecast::{Departure, Forecast};
 pub use jitter::{JitterModel, JitterShape};

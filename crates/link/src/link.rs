@@ -8,6 +8,7 @@ use crate::bottleneck::Bottleneck;
 use crate::chain::Chain;
 use crate::config::LinkConfig;
 use crate::delay::Delay;
+use crate::drop_tail::DropTail;
 use crate::element::{DropCause, Dropped, Element};
 use crate::forecast::{Departure, Forecast};
 use crate::loss::Loss;
@@ -15,13 +16,16 @@ use crate::outage::Outage;
 use crate::packet::Packet;
 use crate::schedule::Schedule;
 use crate::statistics::{LinkStatistics, QueueStatistics};
+use crate::transmitter::{TraceCursor, Transmitter};
 
 /// What a link is made of.
 #[derive(Clone, Debug)]
 enum Elements {
     /// Nothing but delay, as most ways back are.
     Line(Delay),
-    All(Box<Outage<Chain<Bottleneck, Loss<Delay>>>>),
+    /// What comes leaves in this order or not at all.
+    DropTail(Box<Outage<DropTail<Loss<Delay>>>>),
+    Managed(Box<Outage<Chain<Bottleneck, Loss<Delay>>>>),
 }
 
 /// `$call` on whatever the link is made of.
@@ -29,7 +33,8 @@ macro_rules! of_elements {
     ($elements:expr, $inner:ident => $call:expr) => {
         match $elements {
             Elements::Line($inner) => $call,
-            Elements::All($inner) => $call,
+            Elements::DropTail($inner) => $call,
+            Elements::Managed($inner) => $call,
         }
     };
 }
@@ -58,13 +63,20 @@ impl Link {
             return Link::of(Elements::Line(delay));
         }
         let loss = Loss::new(config.loss, seed.derive("loss"), delay);
-        let (discipline, queue_seed) = (&config.discipline, seed.derive("queue"));
-        let bottleneck = match config.trace.clone() {
-            None => Bottleneck::with_discipline(rate, config.queue, discipline, queue_seed),
-            Some(trace) => Bottleneck::with_trace(trace, config.queue, discipline, queue_seed),
+        let transmitter = match config.trace.clone() {
+            None => Transmitter::Rate(rate),
+            Some(trace) => Transmitter::Trace(TraceCursor::new(trace)),
         };
-        let chain = Chain::new(bottleneck, loss);
-        Link::of(Elements::All(Box::new(Outage::new(&config.outages, chain))))
+        let (discipline, limit) = (&config.discipline, config.queue);
+        let initial_rate = transmitter.initial_rate();
+        if let Some(queue) = discipline.build(limit, initial_rate, seed.derive("queue")) {
+            let chain = Chain::new(Bottleneck::new(transmitter, queue), loss);
+            let elements = Outage::new(&config.outages, chain);
+            return Link::of(Elements::Managed(Box::new(elements)));
+        }
+        let queue = DropTail::of(transmitter, limit, loss).marking_above(discipline.mark_above());
+        let elements = Outage::new(&config.outages, queue);
+        Link::of(Elements::DropTail(Box::new(elements)))
     }
 
     fn of(elements: Elements) -> Self {
@@ -111,6 +123,12 @@ impl Link {
         of_elements!(&self.elements, inner => inner.min_delay())
     }
 
+    /// No packet that enters at `entry` or later leaves before this instant; see
+    /// [`Element::earliest_exit`].
+    pub fn earliest_exit(&self, entry: Instant) -> Instant {
+        of_elements!(&self.elements, inner => inner.earliest_exit(entry))
+    }
+
     /// When a packet next leaves or is lost; see [`Element::next_at`].
     pub fn next_at(&self) -> Option<Instant> {
         of_elements!(&self.elements, inner => inner.next_at())
@@ -122,10 +140,7 @@ impl Link {
     }
 
     fn take_uncounted(&mut self) -> Option<Dropped> {
-        let Elements::All(elements) = &mut self.elements else {
-            return None;
-        };
-        let dropped = elements.take_dropped()?;
+        let dropped = of_elements!(&mut self.elements, inner => inner.take_dropped())?;
         self.statistics.dropped.record(dropped.cause);
         Some(dropped)
     }
@@ -139,9 +154,13 @@ impl Link {
     pub fn queued_bytes(&mut self, now: Instant) -> u64 {
         match &mut self.elements {
             Elements::Line(_) => 0,
-            Elements::All(elements) => {
+            Elements::DropTail(elements) => {
                 elements.advance(now);
-                elements.inner().first().queued_bytes()
+                elements.inner_mut().queued_bytes()
+            }
+            Elements::Managed(elements) => {
+                elements.advance(now);
+                elements.inner_mut().first().queued_bytes()
             }
         }
     }
@@ -168,20 +187,19 @@ impl Link {
     /// those leave that are `inside`, in their order. `None` while the link is down.
     pub fn forecast(&mut self, now: Instant, inside: &mut Vec<Departure>) -> Option<Forecast> {
         Element::advance(self, now);
-        let elements = match &self.elements {
-            Elements::Line(line) => return Some(line.forecast(inside)),
-            Elements::All(elements) => elements,
-        };
-        if elements.is_down(now) {
-            return None;
+        match &self.elements {
+            Elements::Line(line) => Some(line.forecast(inside)),
+            Elements::DropTail(elements) => {
+                let queue = elements.inner_if_up(now, inside)?;
+                let behind = queue.inner().inner().forecast(inside);
+                Some(queue.forecast(behind, inside))
+            }
+            Elements::Managed(elements) => {
+                let chain = elements.inner_if_up(now, inside)?;
+                let behind = chain.second().inner().forecast(inside);
+                Some(chain.first().forecast(now, behind, inside))
+            }
         }
-        inside.extend(elements.departed().map(|(at, packet)| Departure {
-            id: packet.id,
-            size_bytes: packet.size_bytes,
-            at: *at,
-        }));
-        let line = elements.inner().second().inner().forecast(inside);
-        Some(elements.inner().first().forecast(now, line, inside))
     }
 
     /// How long a packet of so many bytes takes that enters at `now`: what waits before it, its
@@ -201,7 +219,8 @@ impl Link {
                 started_packets: self.statistics.offered_packets,
                 ..QueueStatistics::default()
             },
-            Elements::All(elements) => elements.inner_mut().first_mut().statistics(now),
+            Elements::DropTail(elements) => elements.inner_mut().statistics(now),
+            Elements::Managed(elements) => elements.inner_mut().first_mut().statistics(now),
         }
     }
 }
@@ -248,6 +267,6 @@ impl Element for Link {
     }
 
     fn earliest_exit(&self, entry: Instant) -> Instant {
-        of_elements!(&self.elements, inner => inner.earliest_exit(entry))
+        Link::earliest_exit(self, entry)
     }
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use anabranch_units::{Duration, Instant};
 
 use crate::element::{DropCause, Dropped, Element};
+use crate::forecast::Departure;
 use crate::packet::Packet;
 
 /// Takes what it wraps down at times. When an outage starts, everything inside is lost, in the
@@ -35,19 +36,22 @@ impl<E: Element> Outage<E> {
         }
     }
 
-    /// Whether the link is down, as of the last call's instant, which was `now`.
-    pub fn is_down(&self, now: Instant) -> bool {
+    fn is_down(&self, now: Instant) -> bool {
         now < self.down_until
     }
 
-    /// What left before an outage, and nobody has popped yet.
-    pub(crate) fn departed(&self) -> impl Iterator<Item = &(Instant, Packet)> {
-        self.departed.iter()
-    }
-
-    /// What is taken down.
-    pub fn inner(&self) -> &E {
-        &self.inner
+    /// What is taken down, if it is not down as of the last call's instant, which was `now`.
+    /// Appends to `inside` what left it before an outage, and nobody has popped yet.
+    pub(crate) fn inner_if_up(&self, now: Instant, inside: &mut Vec<Departure>) -> Option<&E> {
+        if self.is_down(now) {
+            return None;
+        }
+        inside.extend(self.departed.iter().map(|(at, packet)| Departure {
+            id: packet.id,
+            size_bytes: packet.size_bytes,
+            at: *at,
+        }));
+        Some(&self.inner)
     }
 
     /// What is taken down, to read what it measures. Packets are not to be pushed or popped there.
@@ -163,8 +167,13 @@ impl<E: Element> Element for Outage<E> {
         self.inner.min_delay()
     }
 
+    /// After an outage nothing is left to queue behind.
     fn earliest_exit(&self, entry: Instant) -> Instant {
-        self.inner.earliest_exit(entry)
+        let exit_at = self.inner.earliest_exit(entry);
+        match self.upcoming.front() {
+            Some((_, end_at)) => exit_at.min(entry.max(*end_at) + self.inner.min_delay()),
+            None => exit_at,
+        }
     }
 }
 

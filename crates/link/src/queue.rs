@@ -105,8 +105,14 @@ pub(crate) struct Load {
 impl Load {
     #[inline]
     pub(crate) fn of(packet: &Packet) -> Load {
+        Load::of_bytes(packet.size_bytes)
+    }
+
+    /// That of a packet of so many.
+    #[inline]
+    pub(crate) fn of_bytes(size_bytes: u32) -> Load {
         Load {
-            bytes: u64::from(packet.size_bytes),
+            bytes: u64::from(size_bytes),
             packets: 1,
         }
     }

@@ -2,12 +2,12 @@
 
 use anabranch_units::Instant;
 
-/// A value that is constant between changes at known instants, read in the order of time.
+/// A value that is constant between changes at known instants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule<T> {
-    current: T,
+    initial: T,
+    /// In the order of time.
     changes: Vec<(Instant, T)>,
-    passed_count: usize,
 }
 
 impl<T: Copy> Schedule<T> {
@@ -15,11 +15,7 @@ impl<T: Copy> Schedule<T> {
     /// They may stand in any order; of two at one instant the later in the list counts.
     pub fn new(initial: T, mut changes: Vec<(Instant, T)>) -> Self {
         changes.sort_by_key(|&(at, _)| at);
-        Schedule {
-            current: initial,
-            changes,
-            passed_count: 0,
-        }
+        Schedule { initial, changes }
     }
 
     /// Always `value`.
@@ -27,34 +23,28 @@ impl<T: Copy> Schedule<T> {
         Schedule::new(value, Vec::new())
     }
 
-    /// Moves on to `now` and returns the value there. Moving back has no effect.
-    #[inline]
-    pub fn advance(&mut self, now: Instant) -> T {
-        while let Some(&(_, value)) = self.next_change().filter(|(at, _)| *at <= now) {
-            self.current = value;
-            self.passed_count += 1;
-        }
-        self.current
+    /// The value before any change.
+    pub fn initial(&self) -> T {
+        self.initial
     }
 
-    /// The first change after the last `advance`.
+    /// The value that holds at `at`.
     #[inline]
-    pub fn next_change(&self) -> Option<&(Instant, T)> {
-        self.changes.get(self.passed_count)
-    }
-
-    /// The value that holds at `at`, which is not before the last `advance`.
     pub fn value_at(&self, at: Instant) -> T {
-        let passed = self
-            .upcoming()
-            .iter()
-            .take_while(|(change_at, _)| *change_at <= at);
-        passed.last().map_or(self.current, |&(_, value)| value)
+        self.from(at).0
     }
 
-    /// The changes after the last `advance`, in order.
-    pub fn upcoming(&self) -> &[(Instant, T)] {
-        &self.changes[self.passed_count..]
+    /// The value that holds at `at`, and the changes after that, in order.
+    #[inline]
+    pub fn from(&self, at: Instant) -> (T, &[(Instant, T)]) {
+        let passed_count = self
+            .changes
+            .partition_point(|(change_at, _)| *change_at <= at);
+        let (passed, coming) = self.changes.split_at(passed_count);
+        (
+            passed.last().map_or(self.initial, |&(_, value)| value),
+            coming,
+        )
     }
 }
 
@@ -65,13 +55,10 @@ mod tests {
     #[test]
     fn a_change_holds_from_its_instant_on() {
         let at = Instant::from_secs;
-        let mut schedule = Schedule::new('a', vec![(at(2), 'c'), (at(1), 'b'), (at(1), 'B')]);
-        assert_eq!(schedule.value_at(at(1)), 'B');
-        assert_eq!(schedule.advance(Instant::from_millis(999)), 'a');
-        assert_eq!(schedule.advance(at(1)), 'B');
-        assert_eq!(schedule.upcoming(), [(at(2), 'c')]);
-        assert_eq!(schedule.value_at(at(9)), 'c');
-        assert_eq!(schedule.advance(at(9)), 'c');
-        assert_eq!(schedule.advance(at(1)), 'c');
+        let schedule = Schedule::new('a', vec![(at(2), 'c'), (at(1), 'b'), (at(1), 'B')]);
+        assert_eq!(schedule.initial(), 'a');
+        assert_eq!(schedule.value_at(Instant::from_millis(999)), 'a');
+        assert_eq!(schedule.from(at(1)), ('B', &[(at(2), 'c')][..]));
+        assert_eq!(schedule.from(at(9)), ('c', &[][..]));
     }
 }

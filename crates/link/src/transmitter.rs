@@ -17,7 +17,7 @@ impl Transmitter {
     /// The rate before any change, or the mean rate of the trace.
     pub(crate) fn initial_rate(&self) -> DataRate {
         match self {
-            Transmitter::Rate(rate) => rate.value_at(Instant::ZERO),
+            Transmitter::Rate(rate) => rate.initial(),
             Transmitter::Trace(cursor) => cursor.trace.mean_rate(),
         }
     }
@@ -52,17 +52,19 @@ impl Transmitter {
 }
 
 #[inline]
-fn service_end(schedule: &mut Schedule<DataRate>, now: Instant, size_bytes: u32) -> Instant {
-    let mut rate = schedule.advance(now);
-    let ends_at = now + service_time(rate, size_bytes);
-    let next_change = schedule.next_change();
-    if next_change.is_none_or(|(change_at, _)| ends_at <= *change_at) {
+fn service_end(schedule: &Schedule<DataRate>, start: Instant, size_bytes: u32) -> Instant {
+    let (mut rate, changes) = schedule.from(start);
+    let ends_at = start + service_time(rate, size_bytes);
+    if changes
+        .first()
+        .is_none_or(|(change_at, _)| ends_at <= *change_at)
+    {
         return ends_at;
     }
     // Exact in bit · ns/s, in which a rate times a span is an integer.
     let mut remaining = u128::from(size_bytes) * BIT_NANOS_PER_BYTE_SECOND;
-    let mut from = now;
-    for &(change_at, next_rate) in schedule.upcoming() {
+    let mut from = start;
+    for &(change_at, next_rate) in changes {
         let capacity = u128::from(rate.bits_per_second())
             .saturating_mul(u128::from((change_at - from).as_nanos()));
         if remaining <= capacity {

@@ -5,7 +5,7 @@ mod support;
 use anabranch_link::{Link, LinkConfig, Packet};
 use anabranch_units::{Duration, Instant, Seed};
 
-use support::{at_ms, drain, drain_dropped, exponential, lively_configs, ms, packet};
+use support::{at_ms, drain, drain_dropped, exponential, lively_configs, megabits, ms, packet};
 
 /// Packets by their number, and when.
 type Fates = Vec<(Instant, u64)>;
@@ -49,29 +49,62 @@ fn packets_taken_ahead_are_those_that_leave_and_when() {
             departures.extend(drain(link, end));
             departures
         });
-        let ahead = driven(&config, |link, arrivals| {
-            let span = link.min_delay();
-            assert!(span >= ms(1), "{span}");
-            let mut departures = Vec::new();
-            let mut arrivals = arrivals.iter().peekable();
-            let mut start = Instant::ZERO;
-            while start < end {
-                let before = start + span;
-                while let Some((at, packet)) = link.pop_before(start, before) {
-                    departures.push((at, packet.id));
-                }
-                while let Some((at, packet)) = arrivals.next_if(|(at, _)| *at < before) {
-                    let _ = link.push(*at, *packet);
-                }
-                start = before;
-            }
-            departures
-        });
+        let by_windows = |horizon: fn(&Link, Instant) -> Instant| {
+            driven(&config, |link, arrivals| {
+                in_windows(link, arrivals, end, horizon)
+            })
+        };
+        let by_least_delay = by_windows(|link, start| start + link.min_delay());
+        // Longer windows, as much waits before what comes.
+        let by_what_waits = by_windows(|link, start| link.earliest_exit(start));
         assert!(
-            ahead[0].len() > 100 && ahead[1].len() > 10,
+            by_least_delay[0].len() > 100 && by_least_delay[1].len() > 10,
             "{}",
-            ahead[0].len()
+            by_least_delay[0].len()
         );
-        assert_eq!(at_their_instants, ahead, "{config:?}");
+        assert_eq!(at_their_instants, by_least_delay, "{config:?}");
+        assert_eq!(at_their_instants, by_what_waits, "{config:?}");
     }
+}
+
+/// Takes what leaves in a window before what comes in it is pushed.
+fn in_windows(
+    link: &mut Link,
+    arrivals: &[(Instant, Packet)],
+    end: Instant,
+    horizon: fn(&Link, Instant) -> Instant,
+) -> Fates {
+    let mut departures = Vec::new();
+    let mut arrivals = arrivals.iter().peekable();
+    let mut start = Instant::ZERO;
+    while start < end {
+        let before = horizon(link, start);
+        assert!(before >= start + ms(1), "{start} {before}");
+        while let Some((at, packet)) = link.pop_before(start, before) {
+            departures.push((at, packet.id));
+        }
+        while let Some((at, packet)) = arrivals.next_if(|(at, _)| *at < before) {
+            let _ = link.push(*at, *packet);
+        }
+        start = before;
+    }
+    departures
+}
+
+#[test]
+fn what_comes_to_a_drop_tail_queue_leaves_after_what_waits() {
+    let config = LinkConfig {
+        rate: Some(megabits(8)),
+        delay: ms(10),
+        outages: vec![(at_ms(100), ms(5))],
+        ..LinkConfig::default()
+    };
+    let mut link = config.build(Seed(1)).expect("a valid configuration");
+    assert_eq!(link.earliest_exit(at_ms(0)), at_ms(10));
+    (0..20).for_each(|id| assert!(link.push(at_ms(0), packet(id, 1_000)).is_ok()));
+    assert_eq!(link.earliest_exit(at_ms(0)), at_ms(30));
+    assert_eq!(link.earliest_exit(at_ms(15)), at_ms(30));
+    // The outage takes what waits.
+    (0..200).for_each(|id| assert!(link.push(at_ms(0), packet(id, 1_000)).is_ok()));
+    assert_eq!(link.earliest_exit(at_ms(0)), at_ms(115));
 }

@@ -3,7 +3,7 @@
 mod support;
 
 use anabranch_link::{
-    Bottleneck, Delay, DropCause, Ecn, Element, Link, LinkConfig, LinkConfigError, Loss, LossModel,
+    Delay, DropCause, DropTail, Ecn, Element, Link, LinkConfig, LinkConfigError, Loss, LossModel,
     Outage, Packet, QueueLimit, Schedule,
 };
 use anabranch_units::{DataRate, Duration, Instant, Seed};
@@ -12,8 +12,14 @@ use support::{
     at_ms, drain, drain_dropped, exponential, lively_config, lively_configs, megabits, ms, packet,
 };
 
-fn constant(rate: DataRate, limit: QueueLimit) -> Bottleneck {
-    Bottleneck::new(Schedule::constant(rate), limit)
+/// A queue, and nothing behind it.
+fn by_schedule(rate: Schedule<DataRate>, limit: QueueLimit) -> DropTail<Delay> {
+    let nothing = Delay::new(Schedule::constant(Duration::ZERO));
+    DropTail::new(rate, limit, nothing)
+}
+
+fn constant(rate: DataRate, limit: QueueLimit) -> DropTail<Delay> {
+    by_schedule(Schedule::constant(rate), limit)
 }
 
 /// Random arrivals for 4 s, popped as `lateness` has it; every packet's fate by its id.
@@ -244,8 +250,7 @@ fn a_rate_change_divides_the_packet_in_service() {
     // 10,000 bit: 4 ms at 1 Mbit/s send 4,000; 3 ms at zero none; the other 6,000 take 3 ms at 2
     // Mbit/s.
     let changes = vec![(at_ms(4), DataRate::ZERO), (at_ms(7), megabits(2))];
-    let mut bottleneck =
-        Bottleneck::new(Schedule::new(megabits(1), changes), QueueLimit::Unlimited);
+    let mut bottleneck = by_schedule(Schedule::new(megabits(1), changes), QueueLimit::Unlimited);
     assert!(bottleneck.push(Instant::ZERO, packet(0, 1_250)).is_ok());
     assert!(bottleneck.push(Instant::ZERO, packet(1, 1_250)).is_ok());
     assert_eq!(
@@ -254,7 +259,7 @@ fn a_rate_change_divides_the_packet_in_service() {
     );
 
     let changes = vec![(at_ms(1), DataRate::ZERO)];
-    let mut stalled = Bottleneck::new(Schedule::new(megabits(1), changes), QueueLimit::Unlimited);
+    let mut stalled = by_schedule(Schedule::new(megabits(1), changes), QueueLimit::Unlimited);
     assert!(stalled.push(Instant::ZERO, packet(0, 1_250)).is_ok());
     assert_eq!((stalled.next_at(), stalled.held_packets()), (None, 1));
 }
@@ -262,8 +267,7 @@ fn a_rate_change_divides_the_packet_in_service() {
 #[test]
 fn a_rate_change_to_no_limit_ends_the_service() {
     let changes = vec![(at_ms(4), DataRate::MAX), (at_ms(8), megabits(1))];
-    let mut bottleneck =
-        Bottleneck::new(Schedule::new(megabits(1), changes), QueueLimit::Unlimited);
+    let mut bottleneck = by_schedule(Schedule::new(megabits(1), changes), QueueLimit::Unlimited);
     assert!(bottleneck.push(Instant::ZERO, packet(0, 1_250)).is_ok());
     assert!(bottleneck.push(Instant::ZERO, packet(1, 1_250)).is_ok());
     assert_eq!(

@@ -4,20 +4,23 @@
 mod quantities;
 
 use anabranch_link::{
-    Bottleneck, CoDelOptions, Discipline, Element, LinkConfig, LinkConfigError, Packet, QueueLimit,
-    Schedule, Trace,
+    CoDelOptions, Delay, Discipline, DropTail, Element, LinkConfig, LinkConfigError, Packet,
+    QueueLimit, Schedule, Trace,
 };
 use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
 
 use quantities::{at_ms, megabits, ms};
 
-fn link(millis: &[u64]) -> Bottleneck {
-    let trace = Trace::new(millis).expect("a trace");
-    let limit = QueueLimit::Unlimited;
-    Bottleneck::with_trace(trace, limit, &Discipline::default(), Seed(1))
+fn nothing() -> Delay {
+    Delay::new(Schedule::constant(Duration::ZERO))
 }
 
-fn push(link: &mut Bottleneck, at: Instant, id: u64, size_bytes: u32) {
+fn link(millis: &[u64]) -> DropTail<Delay> {
+    let trace = Trace::new(millis).expect("a trace");
+    DropTail::with_trace(trace, QueueLimit::Unlimited, nothing())
+}
+
+fn push(link: &mut DropTail<Delay>, at: Instant, id: u64, size_bytes: u32) {
     let packet = Packet {
         id,
         ..Packet::of_size(size_bytes)
@@ -71,7 +74,7 @@ fn one_opportunity_a_millisecond_is_12_megabits_per_second() {
     let rate = DataRate::from_bits_per_second(1_504 * 8 * 1_000);
     assert_eq!(Trace::new(&[1]).map(|trace| trace.mean_rate()), Ok(rate));
     let mut by_trace = link(&[1]);
-    let mut by_rate = Bottleneck::new(Schedule::constant(rate), QueueLimit::Unlimited);
+    let mut by_rate = DropTail::new(Schedule::constant(rate), QueueLimit::Unlimited, nothing());
     let mut rng: Rng = Seed(1).rng();
     let mut now = Instant::ZERO;
     let mut id = 0;
@@ -86,7 +89,7 @@ fn one_opportunity_a_millisecond_is_12_megabits_per_second() {
             id += 1;
         }
     }
-    let departures = |link: &mut Bottleneck| {
+    let departures = |link: &mut DropTail<Delay>| {
         let mut departures = Vec::new();
         while let Some(at) = link.next_at() {
             departures.extend(link.pop(at).map(|packet| (at, packet.id)));

@@ -146,16 +146,32 @@ impl Network {
             state.alarm = Alarm::UNSET;
             let link = LinkId(index as u32);
             let way = &mut self.ways[state.party];
+            if state.is_last {
+                way.ends.push(link);
+            }
             state.plan(link, Instant::ZERO, way);
         }
     }
 
-    /// What a party hears was sent at least so long before.
-    pub(crate) fn lookahead(&self, party: Party) -> Duration {
-        let links = self.links.iter();
-        let last = links.filter(|state| state.is_last && state.party == party);
-        let delays = last.map(|state| state.link.min_delay());
+    /// What a party hears was sent at least so long before, at any time.
+    pub(crate) fn min_delay(&self, party: Party) -> Duration {
+        let delays = self.ends_of(party).map(Link::min_delay);
         delays.min().unwrap_or(Duration::ZERO)
+    }
+
+    /// What a party hears and is sent at `known_until` or later does not arrive before this
+    /// instant: it queues behind what has been sent.
+    pub(crate) fn horizon(&self, party: Party, known_until: Instant) -> Instant {
+        let exits = self
+            .ends_of(party)
+            .map(|link| link.earliest_exit(known_until));
+        exits.min().unwrap_or(known_until)
+    }
+
+    /// The links that end routes to a party.
+    fn ends_of(&self, party: Party) -> impl Iterator<Item = &Link> {
+        let ends = self.ways[party].ends.iter();
+        ends.map(|link| &self.links[link.index()].link)
     }
 
     /// Has the processor fetch the datagrams that are about to be read.
@@ -196,7 +212,7 @@ impl Network {
     }
 
     /// Appends to `arrivals` what comes to the end of its route in this window. All of it is known,
-    /// as the window is no longer than [`Network::lookahead`] allows.
+    /// as the window is no longer than [`Network::horizon`] allows.
     pub(crate) fn deliver(
         &mut self,
         window: Window,

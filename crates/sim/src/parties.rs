@@ -83,8 +83,6 @@ pub(crate) struct Window {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
     pub(crate) division: Division,
-    /// By party: what it hears was sent at least so long before.
-    pub(crate) lookahead: [Duration; MAX_PARTIES],
     /// By party: everything before has happened.
     reached: [Instant; MAX_PARTIES],
 }
@@ -110,14 +108,24 @@ impl Progress {
         self.reached[party]
     }
 
-    /// Moves a party on as far as it can be, but not beyond `until`. `None`: it cannot.
-    pub(crate) fn advance(&mut self, party: Party, until: Instant) -> Option<Window> {
-        let known_until = self.reached[self.division.peer_of(party)];
-        let lookahead = self.lookahead[party];
-        let is_instant = self.division == Division::Together && lookahead.is_zero();
+    /// What a party hears of was sent before this instant, or is still to be sent.
+    pub(crate) fn known_until(&self, party: Party) -> Instant {
+        self.reached[self.division.peer_of(party)]
+    }
+
+    /// Moves a party on to its horizon, before which nothing arrives that is still to be sent, but
+    /// not beyond `until`. `None`: it cannot be moved.
+    pub(crate) fn advance(
+        &mut self,
+        party: Party,
+        horizon: Instant,
+        until: Instant,
+    ) -> Option<Window> {
+        let known_until = self.known_until(party);
+        let is_instant = self.division == Division::Together && horizon <= known_until;
         let horizon = match is_instant {
             true => known_until + TICK,
-            false => known_until + lookahead,
+            false => horizon,
         };
         let before = horizon.min(until + TICK);
         let start = self.reached[party];
@@ -141,54 +149,60 @@ mod tests {
 
     const UNTIL: Instant = Instant::from_nanos(1_000);
 
-    fn progress(division: Division, lookahead: [u64; 2]) -> Progress {
+    fn progress(division: Division) -> Progress {
         let mut progress = Progress {
             division,
-            lookahead: lookahead.map(Duration::from_nanos),
             ..Progress::default()
         };
         progress.skip_to(Instant::from_nanos(100));
         progress
     }
 
-    /// Ends of the windows of both parties by turns, nothing where one cannot be moved.
-    fn ends(progress: &mut Progress, rounds: usize) -> Vec<Option<u64>> {
+    /// Ends of the windows of both parties by turns, what each hears taking so long; nothing where
+    /// one cannot be moved.
+    fn ends(progress: &mut Progress, delays: [u64; 2], rounds: usize) -> Vec<Option<u64>> {
         let parties = || progress.division.parties();
         let turns: Vec<Party> = (0..rounds).flat_map(|_| parties()).collect();
-        turns
-            .into_iter()
-            .map(|party| progress.advance(party, UNTIL))
-            .map(|window| window.map(|window| window.before.as_nanos()))
-            .collect()
+        let mut advance = |party: Party| {
+            let delay = Duration::from_nanos(delays[party]);
+            let horizon = progress.known_until(party) + delay;
+            let window = progress.advance(party, horizon, UNTIL)?;
+            Some(window.before.as_nanos())
+        };
+        turns.into_iter().map(&mut advance).collect()
     }
 
     #[test]
-    fn together_a_window_is_as_long_as_the_lookahead() {
-        let mut progress = progress(Division::Together, [20, 0]);
-        assert_eq!(ends(&mut progress, 2), [Some(120), Some(140)]);
+    fn together_a_window_is_as_long_as_the_least_delay() {
+        let mut progress = progress(Division::Together);
+        let delays = [20, 0];
+        assert_eq!(ends(&mut progress, delays, 2), [Some(120), Some(140)]);
         progress.set(Instant::from_nanos(990));
-        assert_eq!(ends(&mut progress, 2), [Some(1_001), None]);
+        assert_eq!(ends(&mut progress, delays, 2), [Some(1_001), None]);
     }
 
     #[test]
     fn without_lookahead_an_instant_is_repeated() {
-        let mut progress = progress(Division::Together, [0, 0]);
-        assert_eq!(ends(&mut progress, 2), [Some(101), Some(101)]);
+        let mut progress = progress(Division::Together);
+        let delays = [0, 0];
+        assert_eq!(ends(&mut progress, delays, 2), [Some(101), Some(101)]);
         progress.skip_to(Instant::from_nanos(150));
-        assert_eq!(ends(&mut progress, 1), [Some(151)]);
+        assert_eq!(ends(&mut progress, delays, 1), [Some(151)]);
     }
 
     #[test]
     fn by_side_a_window_is_as_long_as_there_and_back() {
-        let mut progress = progress(Division::BySide, [20, 30]);
+        let mut progress = progress(Division::BySide);
+        let delays = [20, 30];
         let expected = [120, 150, 170, 200, 220].map(Some);
-        assert_eq!(ends(&mut progress, 3)[..5], expected);
+        assert_eq!(ends(&mut progress, delays, 3)[..5], expected);
     }
 
     #[test]
     fn delay_in_one_direction_is_enough() {
-        let mut progress = progress(Division::BySide, [0, 30]);
+        let mut progress = progress(Division::BySide);
+        let delays = [0, 30];
         let expected = [None, Some(130), Some(130), Some(160), Some(160)];
-        assert_eq!(ends(&mut progress, 3)[..5], expected);
+        assert_eq!(ends(&mut progress, delays, 3)[..5], expected);
     }
 }

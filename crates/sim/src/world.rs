@@ -10,7 +10,7 @@ use anabranch_core::{
     Config, ConfigError, Endpoint, PathCounters, PathId, PathView, SessionCounters,
 };
 use anabranch_link::{LinkConfig, LinkConfigError, LinkStatistics};
-use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
+use anabranch_units::{DataRate, Ecn, Instant, Seed};
 
 use self::turn::{Buffers, Turn};
 use crate::agenda::Agenda;
@@ -20,7 +20,7 @@ use crate::inboxes::Inboxes;
 use crate::network::{Datagram, Network, PacketCounts};
 use crate::observer::{Observer, PacketEvent};
 use crate::oracle::{self, SharedTruth};
-use crate::parties::{Division, MAX_PARTIES, Progress, Window};
+use crate::parties::{Division, MAX_PARTIES, Party, Progress, Window};
 use crate::topology::{LinkId, Route, RouteId};
 use crate::trace_hash::TraceHash;
 
@@ -38,6 +38,8 @@ pub struct World {
     agendas: [Agenda; MAX_PARTIES],
     /// Whether something has been added, so that the parties may have to be other ones.
     is_changed: bool,
+    /// Whether flows are moved on before what they hear of is there.
+    looks_ahead: bool,
     network: Network,
     flows: Flows,
     inboxes: Inboxes,
@@ -89,6 +91,7 @@ impl World {
             progress: Progress::default(),
             agendas: Default::default(),
             is_changed: false,
+            looks_ahead: true,
             network: Network::default(),
             flows: Flows::default(),
             inboxes: Inboxes::default(),
@@ -225,7 +228,8 @@ impl World {
         while let Some(next_at) = self.next_at().filter(|at| *at <= until) {
             self.progress.skip_to(next_at);
             for party in self.progress.division.parties() {
-                if let Some(window) = self.progress.advance(party, until) {
+                let horizon = self.horizon(party);
+                if let Some(window) = self.progress.advance(party, horizon, until) {
                     self.move_on(window, observer);
                 }
             }
@@ -234,20 +238,26 @@ impl World {
         self.now = until;
     }
 
-    /// Finds out who can be moved together, and how far at a time.
+    /// Before this instant a party hears of nothing that is still to be sent.
+    fn horizon(&self, party: Party) -> Instant {
+        let known_until = self.progress.known_until(party);
+        match self.looks_ahead {
+            true => self.network.horizon(party, known_until),
+            false => known_until,
+        }
+    }
+
+    /// Finds out who can be moved together.
     fn divide(&mut self) {
-        let is_divisible = self.network.is_divisible() && !self.flows.has_successions();
         // Who is clairvoyant looks at links as they are at the very instant.
-        let is_clairvoyant = self.flows.has_clairvoyant();
-        let division = match is_divisible && !is_clairvoyant {
+        self.looks_ahead = !self.flows.has_clairvoyant();
+        let is_divisible = self.network.is_divisible() && !self.flows.has_successions();
+        self.set_division(match is_divisible && self.looks_ahead {
             true => Division::BySide,
             false => Division::Together,
-        };
-        self.set_division(division);
-        let has_lookahead = self.progress.lookahead.iter().any(|span| !span.is_zero());
-        if is_clairvoyant {
-            self.progress.lookahead = [Duration::ZERO; MAX_PARTIES];
-        } else if !has_lookahead {
+        });
+        let mut delays = (0..MAX_PARTIES).map(|party| self.network.min_delay(party));
+        if delays.all(|delay| delay.is_zero()) {
             self.set_division(Division::Together);
         }
         self.inboxes = Inboxes::new(self.flows.count());
@@ -258,9 +268,6 @@ impl World {
     fn set_division(&mut self, division: Division) {
         self.network.divide(division);
         self.progress.division = division;
-        for party in division.parties() {
-            self.progress.lookahead[party] = self.network.lookahead(party);
-        }
     }
 
     fn next_at(&self) -> Option<Instant> {

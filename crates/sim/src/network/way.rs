@@ -38,6 +38,8 @@ impl LinkState {
 /// What goes on on the links over which a party hears.
 #[derive(Debug, Default)]
 pub(super) struct Way {
+    /// The links with which a route ends.
+    pub(super) ends: Vec<LinkId>,
     /// What enters a link in this window.
     pub(super) entries: Entries,
     /// When links give packets back with which a route ends.

@@ -1,0 +1,256 @@
+//! A drop-tail queue before a transmitter: what becomes of a packet is known when it comes.
+
+use std::collections::VecDeque;
+
+use anabranch_units::{DataRate, Duration, Instant};
+
+use crate::discipline::Ledger;
+use crate::element::{DropCause, Dropped, Element};
+use crate::forecast::{Departure, Forecast};
+use crate::packet::Packet;
+use crate::queue::{Capacity, Load, QueueLimit};
+use crate::schedule::Schedule;
+use crate::statistics::QueueStatistics;
+use crate::trace::Trace;
+use crate::transmitter::{TraceCursor, Transmitter};
+
+/// Serialises packets at a rate, first in, first out, before they enter what it wraps.
+///
+/// The queue holds `q` bytes, the packet in service included until its last bit has left; an
+/// arriving packet is dropped if `q + size` exceeds the limit. Service is back to back: the next
+/// one starts at the nanosecond at which the former ended. When the rate changes, the bits not yet
+/// sent of the packet in service are sent at the new rate. At [`DataRate::MAX`] a packet leaves as
+/// it enters. Instead of a rate there may be a [`Trace`] of opportunities; the service of a packet
+/// starts with the first opportunity that it uses.
+///
+/// Nothing that comes later changes when a packet leaves. So it is handed on at once, with the
+/// instant at which it will have left, and only its size stays in the queue until then.
+#[derive(Clone, Debug)]
+pub struct DropTail<E> {
+    transmitter: Transmitter,
+    capacity: Capacity,
+    mark_above: Option<Capacity>,
+    /// Packets whose last bit had not left at the last call, in the order of service.
+    queued: VecDeque<Queued>,
+    load: Load,
+    /// When the last bit of the last packet leaves.
+    free_at: Instant,
+    ledger: Ledger,
+    /// What the inner element will refuse, in order; who is told of it by then is the ledger.
+    doomed: VecDeque<Dropped>,
+    inner: E,
+}
+
+/// A packet's place in the queue.
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    size_bytes: u32,
+    entered_at: Instant,
+    /// When its first bit leaves, and its last one.
+    starts_at: Instant,
+    ends_at: Instant,
+}
+
+impl<E: Element> DropTail<E> {
+    /// An idle transmitter behind a queue. `limit` in time is taken at the rate before any change.
+    pub fn new(rate: Schedule<DataRate>, limit: QueueLimit, inner: E) -> Self {
+        DropTail::of(Transmitter::Rate(rate), limit, inner)
+    }
+
+    /// The same, sending as `trace` has it. `limit` in time is taken at the trace's mean rate.
+    pub fn with_trace(trace: Trace, limit: QueueLimit, inner: E) -> Self {
+        let transmitter = Transmitter::Trace(TraceCursor::new(trace));
+        DropTail::of(transmitter, limit, inner)
+    }
+
+    pub(crate) fn of(transmitter: Transmitter, limit: QueueLimit, inner: E) -> Self {
+        DropTail {
+            capacity: limit.capacity(transmitter.initial_rate()),
+            transmitter,
+            mark_above: None,
+            queued: VecDeque::new(),
+            load: Load::default(),
+            free_at: Instant::ZERO,
+            ledger: Ledger::default(),
+            doomed: VecDeque::new(),
+            inner,
+        }
+    }
+
+    /// Packets of ECN-capable transports are marked on arrival if the queue with them and with the
+    /// packet in service exceeds this, as data centre switches do it (RFC 8257 §3.1).
+    #[must_use]
+    pub fn marking_above(mut self, limit: Option<QueueLimit>) -> Self {
+        let rate = self.transmitter.initial_rate();
+        self.mark_above = limit.map(|limit| limit.capacity(rate));
+        self
+    }
+
+    /// What packets enter behind the transmitter.
+    pub(crate) fn inner(&self) -> &E {
+        &self.inner
+    }
+
+    /// Bytes queued as of the last call, those of the packet in service included.
+    pub fn queued_bytes(&self) -> u64 {
+        self.load.bytes
+    }
+
+    /// What happened up to `now`, which is not before the last call.
+    pub fn statistics(&mut self, now: Instant) -> QueueStatistics {
+        self.retire(now);
+        let mut statistics = self.ledger.statistics;
+        self.record_inside(now, &mut statistics);
+        statistics
+    }
+
+    /// Those inside have not been accounted, as that is done when a packet leaves.
+    fn record_inside(&self, now: Instant, statistics: &mut QueueStatistics) {
+        for packet in &self.queued {
+            let stay = now.saturating_since(packet.entered_at);
+            statistics.record_stay(packet.size_bytes, stay);
+            if packet.starts_at <= now {
+                statistics.record_wait(packet.starts_at - packet.entered_at);
+                statistics.busy += self.transmitter.busy(packet.starts_at, now, 0);
+            }
+        }
+    }
+
+    /// Accounts for packets whose last bit has left by `now`.
+    #[inline]
+    fn retire(&mut self, now: Instant) {
+        while let Some(packet) = self.queued.front().filter(|packet| packet.ends_at <= now) {
+            let Queued {
+                size_bytes,
+                entered_at,
+                starts_at,
+                ends_at,
+            } = *packet;
+            self.queued.pop_front();
+            self.load = self.load.minus(Load::of_bytes(size_bytes));
+            let statistics = &mut self.ledger.statistics;
+            statistics.record_wait(starts_at - entered_at);
+            statistics.record_stay(size_bytes, ends_at - entered_at);
+            statistics.busy += self.transmitter.busy(starts_at, ends_at, size_bytes);
+            statistics.served_packets += 1;
+            statistics.served_bytes += u64::from(size_bytes);
+        }
+    }
+
+    /// What was refused by `now` can be told.
+    #[inline]
+    fn tell_doomed(&mut self, now: Instant) {
+        while let Some(dropped) = self.doomed.front().filter(|dropped| dropped.at <= now) {
+            self.ledger.dropped.push_back(*dropped);
+            self.doomed.pop_front();
+        }
+    }
+
+    /// What it would do to packets that come at `now`, given what is behind.
+    pub(crate) fn forecast(&self, behind: Forecast, inside: &mut Vec<Departure>) -> Forecast {
+        let queued = self.queued.iter();
+        let forecast = Forecast {
+            transmitter: Some(self.transmitter.clone()),
+            capacity: Some(self.capacity),
+            queued: queued
+                .map(|packet| (packet.ends_at, Load::of_bytes(packet.size_bytes)))
+                .collect(),
+            free_at: self.free_at,
+            ..behind
+        };
+        // Chance is no part of it.
+        inside.extend(self.doomed.iter().map(|dropped| Departure {
+            id: dropped.packet.id,
+            size_bytes: dropped.packet.size_bytes,
+            at: forecast.release_at(dropped.at),
+        }));
+        inside.sort_by_key(|departure| departure.at);
+        forecast
+    }
+}
+
+impl<E: Element> Element for DropTail<E> {
+    fn push(&mut self, now: Instant, mut packet: Packet) -> Result<(), Dropped> {
+        self.retire(now);
+        let load = self.load.plus(Load::of_bytes(packet.size_bytes));
+        if !self.capacity.holds(load) {
+            return Err(Dropped {
+                cause: DropCause::QueueFull,
+                at: now,
+                packet,
+            });
+        }
+        if self.mark_above.is_some_and(|limit| !limit.holds(load)) {
+            self.ledger.is_marked(&mut packet);
+        }
+        packet.entered_at = now;
+        self.load = load;
+        let statistics = &mut self.ledger.statistics;
+        statistics.max_queued_bytes = statistics.max_queued_bytes.max(load.bytes);
+        let is_idle = self.free_at <= now;
+        let starts_at = self.transmitter.start_at(self.free_at.max(now), is_idle);
+        let ends_at = self.transmitter.end_at(starts_at, packet.size_bytes);
+        self.free_at = ends_at;
+        self.queued.push_back(Queued {
+            size_bytes: packet.size_bytes,
+            entered_at: now,
+            starts_at,
+            ends_at,
+        });
+        if let Err(dropped) = self.inner.push(ends_at, packet) {
+            self.doomed.push_back(dropped);
+        }
+        Ok(())
+    }
+
+    fn pop(&mut self, now: Instant) -> Option<Packet> {
+        self.tell_doomed(now);
+        self.inner.pop(now)
+    }
+
+    #[inline]
+    fn pop_before(&mut self, now: Instant, before: Instant) -> Option<(Instant, Packet)> {
+        self.tell_doomed(now);
+        self.inner.pop_before(now, before)
+    }
+
+    fn next_at(&self) -> Option<Instant> {
+        let doomed_at = self.doomed.front().map(|dropped| dropped.at);
+        let next_at = self.inner.next_at().into_iter().chain(doomed_at).min();
+        next_at.filter(|at| *at < Instant::FAR_FUTURE)
+    }
+
+    fn take_dropped(&mut self) -> Option<Dropped> {
+        self.ledger.dropped.pop_front()
+    }
+
+    fn advance(&mut self, now: Instant) {
+        self.retire(now);
+        self.tell_doomed(now);
+        self.inner.advance(now);
+    }
+
+    fn flush(&mut self, now: Instant, lost: &mut Vec<Packet>) {
+        self.advance(now);
+        self.inner.flush(now, lost);
+        lost.extend(self.doomed.drain(..).map(|dropped| dropped.packet));
+        let mut statistics = self.ledger.statistics;
+        self.record_inside(now, &mut statistics);
+        self.ledger.statistics = statistics;
+        self.queued.clear();
+        self.load = Load::default();
+        self.free_at = now;
+    }
+
+    fn held_packets(&self) -> usize {
+        self.inner.held_packets() + self.doomed.len()
+    }
+
+    fn min_delay(&self) -> Duration {
+        self.inner.min_delay()
+    }
+
+    fn earliest_exit(&self, entry: Instant) -> Instant {
+        self.inner.earliest_exit(entry.max(self.free_at))
+    }
+}
