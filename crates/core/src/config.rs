@@ -98,6 +98,9 @@ pub struct StreamConfig {
     /// The most bytes that the peer may be ahead of this end's application, at least
     /// [`StreamConfig::INITIAL_WINDOW_BYTES`].
     pub receive_window_bytes: u64,
+    /// Whether bytes that have arrived can be read, and not only skipped and counted. A laboratory,
+    /// which reads none, spares itself their memory.
+    pub keeps_bytes: bool,
     /// How long the receiver puts off the acknowledgement of a segment that came in order; every
     /// second one is acknowledged at once (RFC 5681 §4.2: at most 500 ms).
     pub delayed_ack: Duration,
@@ -121,6 +124,7 @@ impl Default for StreamConfig {
             send_buffer_bytes: 4 << 20,
             max_unsent_bytes: 256 << 10,
             receive_window_bytes: 4 << 20,
+            keeps_bytes: true,
             delayed_ack: Duration::from_millis(40),
             min_retransmission_timeout: Duration::from_millis(200),
             initial_retransmission_timeout: Duration::from_secs(1),

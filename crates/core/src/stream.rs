@@ -95,7 +95,7 @@ impl Stream {
         Stream {
             config,
             send: SendStream::new(config.send_buffer_bytes, config.max_unsent_bytes),
-            receive: ReceiveStream::new(config.receive_window_bytes),
+            receive: ReceiveStream::new(&config),
             paths: Vec::new(),
             sending: None,
             blocked_at: None,

@@ -10,7 +10,7 @@ use crate::path::Path;
 use crate::path_view::PathId;
 use crate::recovery::{Digest, LossDetection, PacketContent, SentPacket};
 use crate::stream::{
-    Chunk, DuplicateAck, Received, SendStream, Stream, StreamPath, WriteStreamError,
+    Chunk, DuplicateAck, ReceiveStream, Received, SendStream, Stream, StreamPath, WriteStreamError,
 };
 use crate::wire::{self, SegmentHeader};
 
@@ -78,16 +78,28 @@ impl Endpoint {
     }
 
     /// The next of the bytes that have arrived in order, as many as lie together, without a copy;
-    /// `None` if all have been read.
+    /// `None` if all have been read, or [none are kept](crate::StreamConfig::keeps_bytes).
     pub fn read_stream_bytes(&mut self) -> Option<Bytes> {
+        self.consume_stream(ReceiveStream::read)
+    }
+
+    /// Forgets all bytes that have arrived in order. Returns how many.
+    pub fn skip_stream(&mut self) -> u64 {
+        self.consume_stream(ReceiveStream::skip).unwrap_or(0)
+    }
+
+    fn consume_stream<T>(
+        &mut self,
+        consume: impl FnOnce(&mut ReceiveStream) -> Option<T>,
+    ) -> Option<T> {
         let stream = self.stream.as_mut()?;
         stream.is_readable_told = false;
-        let bytes = stream.receive.read()?;
+        let consumed = consume(&mut stream.receive)?;
         // An acknowledgement that is due anyway tells the window too.
         let is_ack_due = |path: &Path| path.arrivals.due_at().is_some();
         stream.is_window_due |=
             stream.receive.is_window_worth_telling() && !self.paths.iter().any(is_ack_due);
-        Some(bytes)
+        Some(consumed)
     }
 
     /// Whether the peer's stream has arrived to its end and been read to it.

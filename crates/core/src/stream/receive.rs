@@ -18,6 +18,7 @@ pub(crate) struct ReceiveStream {
     /// where some are missing. Whoever reads at once so gets each segment in memory that the one
     /// before it has just left.
     pieces: VecDeque<Piece>,
+    keeps_bytes: bool,
     read_offset: u64,
     /// All bytes below have arrived.
     offset: u64,
@@ -32,13 +33,10 @@ pub(crate) struct ReceiveStream {
 #[derive(Debug)]
 struct Piece {
     offset: u64,
+    /// The offset that follows the last one.
+    end: u64,
+    /// They themselves; none if nobody reads them.
     bytes: Vec<u8>,
-}
-
-impl Piece {
-    fn end(&self) -> u64 {
-        self.offset + self.bytes.len() as u64
-    }
 }
 
 /// What a segment was to the stream: decides how soon it is acknowledged.
@@ -59,12 +57,13 @@ impl ReceiveStream {
         prefetch_ring(&self.pieces);
     }
 
-    pub(super) fn new(window_bytes: u64) -> Self {
+    pub(super) fn new(config: &StreamConfig) -> Self {
         ReceiveStream {
             pieces: VecDeque::new(),
+            keeps_bytes: config.keeps_bytes,
             read_offset: 0,
             offset: 0,
-            window_bytes,
+            window_bytes: config.receive_window_bytes,
             told_max_offset: StreamConfig::INITIAL_WINDOW_BYTES,
             final_offset: None,
         }
@@ -114,6 +113,19 @@ impl ReceiveStream {
 
     /// The next bytes that can be read, as many as lie together.
     pub(crate) fn read(&mut self) -> Option<Bytes> {
+        let piece = self.take_first().filter(|_| self.keeps_bytes)?;
+        Some(piece.bytes.into())
+    }
+
+    /// Forgets all bytes that could be read. How many they were; `None`: there were none.
+    pub(crate) fn skip(&mut self) -> Option<u64> {
+        let skipped = self.readable_bytes() as u64;
+        while self.take_first().is_some() {}
+        (skipped > 0).then_some(skipped)
+    }
+
+    /// The first piece, if it can be read.
+    fn take_first(&mut self) -> Option<Piece> {
         if self.readable_bytes() == 0 {
             return None;
         }
@@ -122,8 +134,8 @@ impl ReceiveStream {
             // The next one is put where this one lay, not behind it.
             self.pieces.clear();
         }
-        self.read_offset = piece.end();
-        Some(piece.bytes.into())
+        self.read_offset = piece.end;
+        Some(piece)
     }
 
     /// Bytes from the acknowledged offset on that the sender may send. Telling them is a promise.
@@ -146,7 +158,7 @@ impl ReceiveStream {
     fn highest(&self) -> u64 {
         self.pieces
             .back()
-            .map_or(self.offset, |piece| piece.end().max(self.offset))
+            .map_or(self.offset, |piece| piece.end.max(self.offset))
     }
 
     /// Keeps those of the bytes that are not there yet: the others are the same.
@@ -156,7 +168,7 @@ impl ReceiveStream {
         let mut index = self.index_beyond(offset);
         while !payload.is_empty() {
             let next = self.pieces.get(index);
-            let (from, to) = next.map_or((u64::MAX, u64::MAX), |next| (next.offset, next.end()));
+            let (from, to) = next.map_or((u64::MAX, u64::MAX), |next| (next.offset, next.end));
             let (missing, rest) = split(payload, from.saturating_sub(offset));
             if !missing.is_empty() && self.put(index, offset, missing) {
                 index += 1;
@@ -171,15 +183,18 @@ impl ReceiveStream {
     /// Keeps bytes that lie between the piece of this index and the one before it. Returns whether
     /// they are a piece of their own.
     fn put(&mut self, index: usize, offset: u64, bytes: &[u8]) -> bool {
+        let end = offset + bytes.len() as u64;
+        let kept = if self.keeps_bytes { bytes } else { &[] };
         if let Some(before) = index.checked_sub(1).map(|before| &mut self.pieces[before])
-            && before.end() == offset
+            && before.end == offset
             && before.bytes.len() < SMALL_PIECE_BYTES
         {
-            before.bytes.extend_from_slice(bytes);
+            before.bytes.extend_from_slice(kept);
+            before.end = end;
             return false;
         }
-        let bytes = bytes.to_vec();
-        self.pieces.insert(index, Piece { offset, bytes });
+        let bytes = kept.to_vec();
+        self.pieces.insert(index, Piece { offset, end, bytes });
         true
     }
 
@@ -187,8 +202,8 @@ impl ReceiveStream {
     fn index_beyond(&self, offset: u64) -> usize {
         // The usual case first: all of them lie below.
         match self.pieces.back() {
-            Some(last) if last.end() > offset => {
-                self.pieces.partition_point(|piece| piece.end() <= offset)
+            Some(last) if last.end > offset => {
+                self.pieces.partition_point(|piece| piece.end <= offset)
             }
             _ => self.pieces.len(),
         }
@@ -201,7 +216,7 @@ impl ReceiveStream {
             if piece.offset > self.offset {
                 break;
             }
-            self.offset = piece.end();
+            self.offset = piece.end;
         }
     }
 }
@@ -217,7 +232,10 @@ mod tests {
     use super::*;
 
     fn stream() -> ReceiveStream {
-        ReceiveStream::new(1_000_000)
+        ReceiveStream::new(&StreamConfig {
+            receive_window_bytes: 1_000_000,
+            ..StreamConfig::default()
+        })
     }
 
     fn read(stream: &mut ReceiveStream) -> Vec<u8> {
@@ -251,6 +269,38 @@ mod tests {
             assert_eq!(out, whole);
             assert!(stream.pieces.is_empty());
         }
+    }
+
+    #[test]
+    fn a_stream_that_nobody_reads_takes_what_any_other_takes() {
+        let mut rng = anabranch_units::Seed(8).rng();
+        let mut kept = stream();
+        let mut skipped = ReceiveStream {
+            keeps_bytes: false,
+            ..stream()
+        };
+        let (mut kept_count, mut skipped_count) = (0, 0);
+        for _ in 0..2_000 {
+            let offset = kept.expected().saturating_sub(300) + rng.below(1_500);
+            let payload = vec![1; rng.below(400) as usize];
+            let received =
+                [&mut kept, &mut skipped].map(|stream| stream.insert(offset, &payload, false));
+            assert_eq!(received[0], received[1]);
+            assert_eq!(kept.expected(), skipped.expected());
+            if rng.below(3) == 0 {
+                kept_count += read(&mut kept).len() as u64;
+                skipped_count += skipped.skip().unwrap_or(0);
+                assert_eq!(kept_count, skipped_count);
+                assert_eq!(kept.tell_window(), skipped.tell_window());
+            }
+        }
+        assert!(kept_count > 50_000, "{kept_count}");
+        assert!(
+            skipped
+                .pieces
+                .iter()
+                .all(|piece| piece.bytes.capacity() == 0)
+        );
     }
 
     #[test]

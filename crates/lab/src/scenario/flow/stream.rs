@@ -55,6 +55,7 @@ pub(super) fn config(table: &Table<'_>) -> Read<Config> {
         // Simulated applications write the moment that they may.
         max_unsent_bytes: 16 << 10,
         receive_window_bytes,
+        keeps_bytes: false,
         delayed_ack: table.or("delayed-ack", usual.delayed_ack, delayed_ack)?,
         min_retransmission_timeout: table.or(
             "min-rto",
