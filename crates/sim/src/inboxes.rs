@@ -13,11 +13,7 @@ pub(crate) struct Arrival {
     pub(crate) flow: FlowId,
     pub(crate) side: Side,
     pub(crate) ecn: Ecn,
-    /// The place of the next one for the same end, or [`NONE`].
-    next: u32,
 }
-
-const NONE: u32 = u32::MAX;
 
 impl Arrival {
     pub(crate) fn new(at: Instant, id: u32, flow: FlowId, side: Side, ecn: Ecn) -> Arrival {
@@ -27,44 +23,40 @@ impl Arrival {
             flow,
             side,
             ecn,
-            next: NONE,
         }
     }
 }
 
-/// All that arrives in a window. It lies in the order of time, and each end's is a list through it:
-/// so nobody need look at a thousand flows, or sort by them, to put it before them.
+/// All that arrives in a window, end by end in the order in which they take their turns: who reads
+/// thousands of them so walks straight through memory.
 #[derive(Debug, Default)]
 pub(crate) struct Inboxes {
+    /// By time.
     arrivals: Vec<Arrival>,
+    /// By end, and then by time.
+    dealt: Vec<Arrival>,
     /// By flow and side.
-    lists: Vec<[List; 2]>,
+    inboxes: Vec<[Inbox; 2]>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct List {
-    first: u32,
-    last: u32,
-}
-
-impl List {
-    const EMPTY: List = List {
-        first: NONE,
-        last: NONE,
-    };
+/// An end's part of what is dealt, as far as it has not taken it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Inbox {
+    start: u32,
+    end: u32,
 }
 
 impl Inboxes {
     /// Empty ones for so many flows.
     pub(crate) fn new(flow_count: usize) -> Inboxes {
         Inboxes {
-            arrivals: Vec::new(),
-            lists: vec![[List::EMPTY; 2]; flow_count],
+            inboxes: vec![[Inbox::default(); 2]; flow_count],
+            ..Inboxes::default()
         }
     }
 
     /// Begins a window with what arrives in it, in any order: arrivals of one instant keep theirs.
-    /// What has been [put](Inboxes::put) before ends by then must have been taken by them.
+    /// By then all that was dealt before must have been taken.
     pub(crate) fn fill(&mut self, fill: impl FnOnce(&mut Vec<Arrival>)) {
         self.arrivals.clear();
         fill(&mut self.arrivals);
@@ -72,51 +64,65 @@ impl Inboxes {
         self.arrivals.sort_by_key(|arrival| arrival.at);
     }
 
-    /// How many have arrived.
-    pub(crate) fn count(&self) -> usize {
-        self.arrivals.len()
+    /// Keeps of it what is for ends, and appends their flows to `due`.
+    pub(crate) fn keep(
+        &mut self,
+        mut is_for_end: impl FnMut(&Arrival) -> bool,
+        due: &mut Vec<FlowId>,
+    ) {
+        self.arrivals.retain(|arrival| {
+            let is_kept = is_for_end(arrival);
+            if is_kept {
+                let inbox = &mut self.inboxes[arrival.flow.index()][arrival.side as usize];
+                if inbox.start == inbox.end {
+                    due.push(arrival.flow);
+                    *inbox = Inbox::default();
+                }
+                inbox.end += 1;
+            }
+            is_kept
+        });
     }
 
-    /// One of those that have arrived, by its place in the order of time.
-    pub(crate) fn arrival(&self, place: usize) -> &Arrival {
-        &self.arrivals[place]
-    }
-
-    /// Puts an arrival before the end that it is for, after those that are there. Whether it is the
-    /// first.
-    pub(crate) fn put(&mut self, place: usize) -> bool {
-        let Arrival { flow, side, .. } = self.arrivals[place];
-        let list = &mut self.lists[flow.index()][side as usize];
-        let is_first = list.first == NONE;
-        match is_first {
-            true => list.first = place as u32,
-            false => self.arrivals[list.last as usize].next = place as u32,
+    /// Deals it out to `flows`, who take their turns in this order; nothing is for others.
+    pub(crate) fn deal(&mut self, flows: &[FlowId]) {
+        let mut start = 0;
+        for flow in flows {
+            for inbox in &mut self.inboxes[flow.index()] {
+                let count = inbox.end - inbox.start;
+                *inbox = Inbox { start, end: start };
+                start += count;
+            }
         }
-        list.last = place as u32;
-        is_first
+        let Some(first) = self.arrivals.first() else {
+            return;
+        };
+        self.dealt.resize(self.arrivals.len(), *first);
+        for arrival in &self.arrivals {
+            let inbox = &mut self.inboxes[arrival.flow.index()][arrival.side as usize];
+            self.dealt[inbox.end as usize] = *arrival;
+            inbox.end += 1;
+        }
     }
 
     /// When the first arrives that an end has not taken.
     #[inline]
     pub(crate) fn next_at(&self, flow: FlowId, side: Side) -> Option<Instant> {
-        let list = &self.lists[flow.index()][side as usize];
-        let first = self.arrivals.get(list.first as usize);
-        first.map(|arrival| arrival.at)
+        self.rest(flow, side).first().map(|arrival| arrival.at)
     }
 
     /// Takes it.
     pub(crate) fn take(&mut self, flow: FlowId, side: Side) -> Option<Arrival> {
-        let list = &mut self.lists[flow.index()][side as usize];
-        let arrival = *self.arrivals.get(list.first as usize)?;
-        list.first = arrival.next;
+        let arrival = *self.rest(flow, side).first()?;
+        self.inboxes[flow.index()][side as usize].start += 1;
         Some(arrival)
     }
 
     /// All that an end has not taken.
-    pub(crate) fn iter(&self, flow: FlowId, side: Side) -> impl Iterator<Item = &Arrival> {
-        let list = &self.lists[flow.index()][side as usize];
-        let first = self.arrivals.get(list.first as usize);
-        std::iter::successors(first, |arrival| self.arrivals.get(arrival.next as usize))
+    #[inline]
+    pub(crate) fn rest(&self, flow: FlowId, side: Side) -> &[Arrival] {
+        let inbox = &self.inboxes[flow.index()][side as usize];
+        &self.dealt[inbox.start as usize..inbox.end as usize]
     }
 }
 
@@ -137,29 +143,32 @@ mod tests {
     #[test]
     fn each_end_takes_its_own_in_the_order_of_time() {
         let (sender, receiver) = (Side::Sender, Side::Receiver);
-        let mut inboxes = Inboxes::new(2);
+        let mut inboxes = Inboxes::new(3);
         for _ in 0..2 {
+            let mut due = Vec::new();
             inboxes.fill(|arrivals| {
                 arrivals.extend([
                     arrival(1, 10, 0, sender),
                     arrival(4, 11, 0, sender),
                     arrival(2, 12, 1, receiver),
                     arrival(2, 13, 0, sender),
+                    arrival(2, 16, 2, sender),
                     arrival(4, 14, 0, sender),
-                    arrival(3, 15, 0, receiver),
+                    arrival(3, 15, 1, receiver),
                 ]);
             });
-            let firsts: Vec<bool> = (0..inboxes.count()).map(|at| inboxes.put(at)).collect();
-            assert_eq!(firsts, [true, true, false, true, false, false]);
-            assert_eq!(inboxes.iter(FlowId(0), sender).count(), 4);
+            inboxes.keep(|arrival| arrival.flow != FlowId(2), &mut due);
+            assert_eq!(due, [0, 1].map(FlowId));
+            inboxes.deal(&[1, 2, 0].map(FlowId));
+            assert_eq!(inboxes.rest(FlowId(0), sender).len(), 4);
             let mut taken = |flow, side| {
                 let arrivals = std::iter::from_fn(|| inboxes.take(FlowId(flow), side));
                 arrivals.map(|arrival| arrival.id).collect::<Vec<_>>()
             };
             assert_eq!(taken(0, sender), [10, 13, 11, 14]);
-            assert_eq!(taken(0, receiver), [15]);
-            assert_eq!(taken(1, receiver), [12]);
-            assert_eq!(taken(1, sender), [0; 0]);
+            assert_eq!(taken(0, receiver), [0; 0]);
+            assert_eq!(taken(1, receiver), [12, 15]);
+            assert_eq!(taken(2, sender), [0; 0]);
             assert_eq!(inboxes.next_at(FlowId(0), sender), None);
         }
     }

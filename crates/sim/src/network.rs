@@ -7,7 +7,7 @@ mod way;
 
 use anabranch_core::PathId;
 use anabranch_link::{Dropped, Link, Packet};
-use anabranch_units::{Duration, Ecn, Instant, prefetch};
+use anabranch_units::{Depth, Duration, Ecn, Instant, prefetch};
 
 use self::entries::Entry;
 pub(crate) use self::forecast::RouteForecast;
@@ -175,9 +175,16 @@ impl Network {
     }
 
     /// Has the processor fetch the datagrams that are about to be read.
-    pub(crate) fn prefetch<'a>(&self, arrivals: impl IntoIterator<Item = &'a Arrival>) {
+    pub(crate) fn prefetch(&self, arrivals: &[Arrival], depth: Depth) {
         for arrival in arrivals {
-            prefetch(&self.journeys[arrival.id as usize]);
+            let journey = &self.journeys[arrival.id as usize];
+            match depth {
+                Depth::Shell => prefetch(journey),
+                Depth::Contents if journey.payload.has_more() => {
+                    prefetch(&self.more[arrival.id as usize]);
+                }
+                Depth::Contents => {}
+            }
         }
     }
 

@@ -57,6 +57,11 @@ impl Payload {
         }
     }
 
+    /// Whether there are bytes that do not fit into it.
+    pub(crate) fn has_more(&self) -> bool {
+        self.has_more
+    }
+
     /// Replaces what is in `out` by all of the bytes; `more` is not looked at if all did fit.
     pub(crate) fn unpack(&self, more: &More, out: &mut Vec<u8>) {
         out.clear();

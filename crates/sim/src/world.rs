@@ -16,7 +16,7 @@ use self::turn::{Buffers, Turn};
 use crate::agenda::Agenda;
 use crate::flow::{Direction, End, Flow, FlowConfig, FlowId, Flows, Side, Work};
 use crate::generator::{Generator, GeneratorConfig, GeneratorConfigError};
-use crate::inboxes::Inboxes;
+use crate::inboxes::{Arrival, Inboxes};
 use crate::network::{Datagram, Network, PacketCounts};
 use crate::observer::{Observer, PacketEvent};
 use crate::oracle::{self, SharedTruth};
@@ -283,11 +283,12 @@ impl World {
     fn move_on(&mut self, window: Window, observer: &mut impl Observer) {
         let party = window.party;
         let mut due = std::mem::take(&mut self.due);
-        self.hand_out(window, &mut due, observer);
+        self.take_in(window, &mut due, observer);
         self.agendas[party].take_due(window.before, &mut due);
         // As they lie in memory.
         due.sort_unstable();
         due.dedup();
+        self.inboxes.deal(&due);
         let sides = self.progress.division.sides_of(party);
         let has_many = self.flows.count() > FEW_FLOWS;
         for (index, flow) in due.iter().enumerate() {
@@ -302,21 +303,20 @@ impl World {
         self.network.carry(window, peer_at, observer);
     }
 
-    /// Puts what arrives in a window before those who will read it, and notes who they are.
-    fn hand_out(&mut self, window: Window, due: &mut Vec<FlowId>, observer: &mut impl Observer) {
+    /// Takes in what arrives in a window, and notes who will read it.
+    fn take_in(&mut self, window: Window, due: &mut Vec<FlowId>, observer: &mut impl Observer) {
         let network = &mut self.network;
         self.inboxes
             .fill(|arrivals| network.deliver(window, arrivals, observer));
-        for place in 0..self.inboxes.count() {
-            let arrival = self.inboxes.arrival(place);
-            let flow = arrival.flow;
-            if !self.flows.is_session(flow) {
-                let bytes = &mut self.buffers.datagram;
-                self.network.arrive(arrival, bytes, observer);
-            } else if self.inboxes.put(place) {
-                due.push(flow);
+        let bytes = &mut self.buffers.datagram;
+        let is_for_end = |arrival: &Arrival| {
+            let is_for_end = self.flows.is_session(arrival.flow);
+            if !is_for_end {
+                network.arrive(arrival, bytes, observer);
             }
-        }
+            is_for_end
+        };
+        self.inboxes.keep(is_for_end, due);
     }
 
     /// Moves a flow to the end of the window.

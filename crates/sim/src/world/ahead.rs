@@ -29,9 +29,8 @@ impl World {
         };
         for side in sides {
             flow.ends[*side as usize].endpoint.prefetch(depth);
-            if depth == Depth::Contents {
-                self.network.prefetch(self.inboxes.iter(flow_id, *side));
-            }
+            self.network
+                .prefetch(self.inboxes.rest(flow_id, *side), depth);
         }
     }
 }
