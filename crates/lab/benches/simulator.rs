@@ -14,7 +14,13 @@ fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// The most memory that the process has had resident, in MiB.
+/// Begins anew to look for the most memory that is resident (proc(5), `clear_refs`).
+fn forget_peak_memory() {
+    // Where that cannot be, the peak is that of all rounds until then.
+    _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
+/// The most memory that has been resident, in MiB.
 fn peak_memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kibibytes = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -30,11 +36,12 @@ fn case_1(name: &str, overrides: &[&str]) {
     );
     let overrides: Vec<String> = overrides.iter().map(|&text| text.to_owned()).collect();
     let scenario = lab::Scenario::load(file.as_ref(), &overrides).expect("a shipped scenario");
-    measure(name, &scenario, ROUNDS);
+    let rounds: Vec<Round> = (0..ROUNDS).map(|_| Round::run(&scenario)).collect();
+    report(name, &rounds);
 }
 
-/// So many flows over as many Mbit/s, so many ms each way, for 10 s. Returns the CPU-seconds.
-fn many_flows(name: &str, flow_count: u32, delay: u32, flow: &str) -> f64 {
+/// So many flows over as many Mbit/s, so many ms each way, for 10 s.
+fn many_flows(flow_count: u32, delay: u32, flow: &str) -> lab::Scenario {
     let text = format!(
         r#"
         duration = "10 s"
@@ -54,35 +61,73 @@ fn many_flows(name: &str, flow_count: u32, delay: u32, flow: &str) -> f64 {
         {flow}
         "#
     );
-    let scenario = lab::Scenario::parse("many-flows.toml", &text, &[]).expect("a scenario");
-    // The more there are, the longer it takes, and the less the luck of a moment counts.
-    let rounds = if flow_count > 1_000 { 2 } else { ROUNDS };
-    measure(
-        &format!("{flow_count} flows, {delay} ms, {name}"),
-        &scenario,
-        rounds,
-    )
+    lab::Scenario::parse("many-flows.toml", &text, &[]).expect("a scenario")
 }
 
-/// Delivered data packets per CPU-second: the best of some rounds, which is the least disturbed.
-/// Returns its CPU-seconds.
-fn measure(name: &str, scenario: &lab::Scenario, rounds: usize) -> f64 {
-    let options = lab::RunOptions {
-        threads: 1,
-        ..lab::RunOptions::seeds(1)
-    };
-    let rounds = (0..rounds).map(|_| {
+/// How the time grows with the flows. All counts take turns, and are compared by their means: the
+/// best of many short rounds would have been luckier with its neighbours than that of a few long
+/// ones.
+fn compare_counts(name: &str, delay: u32, flow: &str) {
+    const TURNS: usize = 2;
+    const COUNTS: [(u32, usize); 3] = [(100, ROUNDS), (1_000, ROUNDS), (10_000, 1)];
+    let mut rounds: [Vec<Round>; COUNTS.len()] = Default::default();
+    for _ in 0..TURNS {
+        for ((count, times), rounds) in COUNTS.into_iter().zip(&mut rounds) {
+            let scenario = many_flows(count, delay, flow);
+            rounds.extend((0..times).map(|_| Round::run(&scenario)));
+        }
+    }
+    for ((count, _), rounds) in COUNTS.into_iter().zip(&rounds) {
+        report(&format!("{count} flows, {delay} ms, {name}"), rounds);
+    }
+    let means = rounds.map(|rounds| {
+        let seconds: f64 = rounds.iter().map(|round| round.seconds).sum();
+        seconds / rounds.len() as f64
+    });
+    for pair in means.windows(2) {
+        println!(
+            "ten times the flows take {:.1} times as long",
+            pair[1] / pair[0]
+        );
+    }
+}
+
+/// A run of a scenario.
+struct Round {
+    /// Of the processor.
+    seconds: f64,
+    /// Data packets delivered.
+    packets: u64,
+    /// The most that was resident, in MiB.
+    peak_memory: f64,
+}
+
+impl Round {
+    fn run(scenario: &lab::Scenario) -> Round {
+        let options = lab::RunOptions {
+            threads: 1,
+            ..lab::RunOptions::seeds(1)
+        };
+        forget_peak_memory();
         let start = cpu_seconds();
         let outcomes = lab::run_outcomes(scenario, &options, &|_| ()).expect("it runs");
-        (cpu_seconds() - start, outcomes[0].data_packets_delivered)
-    });
-    let (seconds, packets) = rounds.min_by(|a, b| a.0.total_cmp(&b.0)).expect("rounds");
-    let best = packets as f64 / seconds;
-    println!(
-        "{name:<58} {best:>12.0} packets/CPU-s   peak {:>5.1} MiB",
-        peak_memory()
-    );
-    seconds
+        Round {
+            seconds: cpu_seconds() - start,
+            packets: outcomes[0].data_packets_delivered,
+            peak_memory: peak_memory(),
+        }
+    }
+}
+
+/// Prints the rate of the best round, which is the least disturbed.
+fn report(name: &str, rounds: &[Round]) {
+    let rates = rounds
+        .iter()
+        .map(|round| round.packets as f64 / round.seconds);
+    let best = rates.fold(0.0, f64::max);
+    let peaks = rounds.iter().map(|round| round.peak_memory);
+    let peak = peaks.fold(0.0, f64::max);
+    println!("{name:<58} {best:>12.0} packets/CPU-s   peak {peak:>5.1} MiB");
 }
 
 fn main() {
@@ -125,13 +170,7 @@ fn main() {
     ] {
         // A small network, and that of case 1.
         for delay in [20, 100] {
-            let seconds = [100, 1_000, 10_000].map(|count| many_flows(name, count, delay, flow));
-            for pair in seconds.windows(2) {
-                println!(
-                    "ten times the flows take {:.1} times as long",
-                    pair[1] / pair[0]
-                );
-            }
+            compare_counts(name, delay, flow);
         }
     }
 }
