@@ -36,7 +36,8 @@ pub struct DropTail<E> {
     /// When the last bit of the last packet leaves.
     free_at: Instant,
     ledger: Ledger,
-    /// What the inner element will refuse, in order; who is told of it by then is the ledger.
+    /// What the inner element refuses, in the order of the instants at which that happens: until
+    /// then it counts as inside.
     doomed: VecDeque<Dropped>,
     inner: E,
 }
@@ -137,7 +138,7 @@ impl<E: Element> DropTail<E> {
         }
     }
 
-    /// What was refused by `now` can be told.
+    /// Tells what was refused by `now`.
     #[inline]
     fn tell_doomed(&mut self, now: Instant) {
         while let Some(dropped) = self.doomed.front().filter(|dropped| dropped.at <= now) {
@@ -158,13 +159,15 @@ impl<E: Element> DropTail<E> {
             free_at: self.free_at,
             ..behind
         };
-        // Chance is no part of it.
-        inside.extend(self.doomed.iter().map(|dropped| Departure {
-            id: dropped.packet.id,
-            size_bytes: dropped.packet.size_bytes,
-            at: forecast.release_at(dropped.at),
-        }));
-        inside.sort_by_key(|departure| departure.at);
+        // What chance takes later is foreseen as if it came through.
+        if !self.doomed.is_empty() {
+            inside.extend(self.doomed.iter().map(|dropped| Departure {
+                id: dropped.packet.id,
+                size_bytes: dropped.packet.size_bytes,
+                at: forecast.release_at(dropped.at),
+            }));
+            inside.sort_by_key(|departure| departure.at);
+        }
         forecast
     }
 }
