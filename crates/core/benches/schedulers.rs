@@ -87,7 +87,13 @@ fn round(name: &str, path_count: u8, packet_count: u16) -> f64 {
         let bytes = PACKET_BYTES;
         for assignment in black_box(&out) {
             for path in assignment.paths.iter() {
-                scheduler.on_event(now, &SchedulerEvent::Sent { path, bytes });
+                let queued_bytes = 0;
+                let sent = SchedulerEvent::Sent {
+                    path,
+                    bytes,
+                    queued_bytes,
+                };
+                scheduler.on_event(now, &sent);
                 scheduler.on_event(now, &SchedulerEvent::Acked { path, bytes });
             }
         }

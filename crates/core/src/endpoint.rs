@@ -5,6 +5,7 @@
 //! that moment. Time never goes back. Nothing that arrives from the network is an error.
 
 mod fec;
+mod idle;
 mod last_try;
 mod prefetch;
 mod receive;

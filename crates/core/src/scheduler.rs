@@ -159,6 +159,8 @@ pub enum SchedulerEvent {
         path: PathId,
         /// Its bytes on the wire.
         bytes: u32,
+        /// What still waits for the path, as [`PathView::queued_bytes`].
+        queued_bytes: u64,
     },
     /// A packet has arrived.
     Acked {

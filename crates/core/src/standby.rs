@@ -31,10 +31,6 @@ const SUFFICIENT_FOR: Duration = Duration::from_secs(1);
 /// Over how long the rate of a source is measured.
 const MEASURED_OVER: Duration = Duration::from_secs(1);
 
-/// How often an idle path is asked for a sign of life, which is a sample of its round-trip time
-/// too: one in reserve, or one without a meter that metered ones stand in for.
-pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(2);
-
 /// Decides whether metered paths are held in reserve.
 #[derive(Debug)]
 pub(crate) struct Standby {

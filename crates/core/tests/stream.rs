@@ -278,6 +278,34 @@ fn silence_is_the_timers_affair_and_backs_it_off() {
     }
 }
 
+/// RFC 5681 §3.1: the window after a timeout is a segment, and what was in flight no part of it.
+#[test]
+fn a_timer_that_expires_again_and_again_sends_a_segment_each_time() {
+    for controller in [
+        "new-reno",
+        "cubic",
+        "bic",
+        "vegas",
+        "bbr-linux",
+        "bbr-linux-4.9",
+        "bbr3",
+    ] {
+        let path = TestPath {
+            outage: Some((Instant::from_secs(4), Instant::from_secs(20))),
+            ..bed()
+        };
+        let mut network = Network::new(config(LossDetection::TcpSack, controller), vec![path]);
+        network.transfer(&pattern(10_000_000), Instant::from_millis(4_500));
+        let before = network.sender.path_counters(PathId(0)).unwrap().clone();
+        network.run_until(Instant::from_secs(19));
+        let after = network.sender.path_counters(PathId(0)).unwrap();
+        let timeouts = after.retransmission_timeouts - before.retransmission_timeouts;
+        let sent = after.sent_packets - before.sent_packets;
+        assert!(timeouts >= 3, "{controller}: {timeouts}");
+        assert_eq!(sent, timeouts, "{controller}");
+    }
+}
+
 #[test]
 fn flow_control_nothing_is_sent_past_the_window_and_a_lost_update_is_asked_for() {
     let mut config = config(LossDetection::TcpSack, "fixed");

@@ -147,7 +147,7 @@ impl Scheduler for Oracle {
     }
 
     fn on_event(&mut self, now: Instant, event: &SchedulerEvent) {
-        if let SchedulerEvent::Sent { path, bytes } = *event
+        if let SchedulerEvent::Sent { path, bytes, .. } = *event
             && let Some(pacer) = self.pacers.get_mut(path.index())
         {
             pacer.let_go(now, u64::from(bytes));

@@ -5,8 +5,7 @@ use anabranch_units::{Duration, Instant};
 use super::Endpoint;
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};
-use crate::recovery::{AckedPacket, Digest, PacketContent};
-use crate::standby::{PROBE_INTERVAL, Standby, Unmetered};
+use crate::standby::{Standby, Unmetered};
 
 impl Endpoint {
     /// A path with these options has joined.
@@ -37,13 +36,6 @@ impl Endpoint {
             .is_some_and(|standby| standby.is_bandwidth_wanted())
     }
 
-    /// Whether metered paths carry what unmetered ones do not.
-    fn is_spending(&self) -> bool {
-        self.standby
-            .as_ref()
-            .is_some_and(|standby| !standby.is_in_reserve())
-    }
-
     /// Looks at the paths anew.
     pub(super) fn update_standby(&mut self, now: Instant) {
         let Some(standby) = &mut self.standby else {
@@ -68,46 +60,5 @@ impl Endpoint {
         if standby.update(now, media.source, media.deadline, &unmetered) {
             self.is_schedule_due = true;
         }
-    }
-
-    /// Whether the path is asked for signs of life when it is idle: if it stands by, or if metered
-    /// ones stand in for it, since nobody would learn otherwise that it has recovered.
-    fn is_probed(&self, id: PathId) -> bool {
-        if self.standby.is_none() {
-            return false;
-        }
-        match self.paths[id.index()].is_metered() {
-            true => self.is_standby(id),
-            false => self.is_spending(),
-        }
-    }
-
-    /// When such a path is to be asked.
-    pub(super) fn standby_probe_at(&self, id: PathId) -> Option<Instant> {
-        if !self.has_sent_media || !self.is_probed(id) {
-            return None;
-        }
-        let path = &self.paths[id.index()];
-        let is_idle = path.state() == PathState::Active && path.challenge.is_none();
-        is_idle.then(|| path.last_sent_at + PROBE_INTERVAL)
-    }
-
-    /// Asks it, if it is time.
-    pub(super) fn probe_standby(&mut self, now: Instant, id: PathId) {
-        if self.standby_probe_at(id).is_none_or(|at| at > now) {
-            return;
-        }
-        let token = self.rng.next_u64();
-        let path = &mut self.paths[id.index()];
-        // So small a packet says nothing of what the path carries.
-        path.leave_idleness(now);
-        path.challenge = Some(*path.expected_response.get_or_insert(token));
-    }
-
-    /// Whether all that the report is about is a probe of an idle path. It is a sample of
-    /// the round-trip time, but would make a controller believe that the path carries no more.
-    pub(super) fn is_of_probe(&self, id: PathId, digest: &Digest) -> bool {
-        let is_probe = |packet: &AckedPacket| packet.sent.content == PacketContent::Challenge;
-        self.is_probed(id) && digest.lost.is_empty() && digest.acked.iter().all(is_probe)
     }
 }

@@ -77,7 +77,7 @@ impl Endpoint {
                     Some(_) => consider(self.stream_timer_at(path.id), Timer::Retransmission),
                     None => consider(path.liveness.due_at(&path.recovery), Timer::PathSilence),
                 }
-                consider(self.standby_probe_at(path.id), Timer::PathSilence);
+                consider(self.idle_probe_at(path.id), Timer::PathSilence);
             }
         }
         if is_open && is_sender {
@@ -154,7 +154,7 @@ impl Endpoint {
             self.on_stream_timeout(now, id);
             return;
         }
-        self.probe_standby(now, id);
+        self.probe_idle(now, id);
         while let Some(alarm) = self.next_alarm(now, id) {
             match alarm {
                 Alarm::Suspect => self.on_suspect(now, id),

@@ -205,8 +205,12 @@ impl Endpoint {
         if self.stream.is_some() {
             self.on_segment_sent(now, id, &packet);
         }
-        self.scheduler
-            .on_event(now, &SchedulerEvent::Sent { path: id, bytes });
+        let event = SchedulerEvent::Sent {
+            path: id,
+            bytes,
+            queued_bytes: self.paths[id.index()].queued_bytes(),
+        };
+        self.scheduler.on_event(now, &event);
         Some(Transmit {
             path: id,
             size,

@@ -29,14 +29,13 @@ struct QAware {
 struct Departures {
     /// 1/μ in nanoseconds per byte; `None` before the first sample.
     nanos_per_byte: Option<f64>,
-    /// Bytes that wait, as far as is known.
-    queued_bytes: u64,
     /// When the last packet left, if others waited behind it.
     busy_since: Option<Instant>,
 }
 
 impl Departures {
-    fn on_sent(&mut self, now: Instant, bytes: u32) {
+    /// A packet of `bytes` has left, and `queued_bytes` still wait.
+    fn on_sent(&mut self, now: Instant, bytes: u32, queued_bytes: u64) {
         if let Some(since) = self.busy_since
             && bytes > 0
         {
@@ -44,8 +43,7 @@ impl Departures {
             let before = self.nanos_per_byte.unwrap_or(sample);
             self.nanos_per_byte = Some(before + WEIGHT_OF_SAMPLE * (sample - before));
         }
-        self.queued_bytes = self.queued_bytes.saturating_sub(u64::from(bytes));
-        self.busy_since = (self.queued_bytes > 0).then_some(now);
+        self.busy_since = (queued_bytes > 0).then_some(now);
     }
 
     /// How long `bytes` bytes take to leave a path.
@@ -74,22 +72,18 @@ impl QAware {
 
 impl PathChoice for QAware {
     fn choose(&mut self, _now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
-        for path in paths {
-            self.departures[path.id.index()].queued_bytes = path.queued_bytes;
-        }
         let bytes = u64::from(packet.bytes);
-        let id = candidates(packet, paths)
-            .min_by_key(|path| self.cost(path, bytes))?
-            .id;
-        self.departures[id.index()].queued_bytes += bytes;
-        Some(id)
+        let least = candidates(packet, paths).min_by_key(|path| self.cost(path, bytes))?;
+        Some(least.id)
     }
 
     fn on_event(&mut self, now: Instant, event: &SchedulerEvent) {
         match *event {
-            SchedulerEvent::Sent { path, bytes } => {
-                self.departures[path.index()].on_sent(now, bytes);
-            }
+            SchedulerEvent::Sent {
+                path,
+                bytes,
+                queued_bytes,
+            } => self.departures[path.index()].on_sent(now, bytes, queued_bytes),
             SchedulerEvent::PathUp(path) | SchedulerEvent::PathDown(path) => {
                 self.departures[path.index()] = Departures::default();
             }
@@ -110,8 +104,11 @@ mod tests {
     fn depart(qaware: &mut QAware, path: PathId, count: u64, micros: u64) {
         for index in 0..count {
             let at = Instant::from_micros(1_000_000 + micros * index);
-            let event = SchedulerEvent::Sent { path, bytes: 1000 };
-            qaware.departures[path.index()].queued_bytes = 2000;
+            let event = SchedulerEvent::Sent {
+                path,
+                bytes: 1000,
+                queued_bytes: 1000,
+            };
             qaware.on_event(at, &event);
         }
     }
@@ -131,16 +128,15 @@ mod tests {
     fn the_measured_rate_moves_by_an_eighth_and_not_while_the_queue_is_empty() {
         let mut departures = Departures::default();
         let mut sent = |millis: u64, queued_bytes: u64| {
-            departures.queued_bytes = queued_bytes;
-            departures.on_sent(Instant::from_millis(millis), 1000);
+            departures.on_sent(Instant::from_millis(millis), 1000, queued_bytes);
             departures.nanos_per_byte
         };
-        assert_eq!(sent(0, 2000), None);
-        assert_eq!(sent(1, 2000), Some(1000.0));
-        assert_eq!(sent(10, 1000), Some(2000.0));
+        assert_eq!(sent(0, 1000), None);
+        assert_eq!(sent(1, 1000), Some(1000.0));
+        assert_eq!(sent(10, 0), Some(2000.0));
         // Nothing waited since: the pause says nothing.
-        assert_eq!(sent(500, 2000), Some(2000.0));
-        assert_eq!(sent(502, 2000), Some(2000.0));
+        assert_eq!(sent(500, 1000), Some(2000.0));
+        assert_eq!(sent(502, 1000), Some(2000.0));
     }
 
     #[test]

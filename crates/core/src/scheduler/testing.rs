@@ -197,7 +197,11 @@ impl FluidBed {
             let (_, bytes) = self.queues[index].pop_front().expect("it has a head");
             self.bed.paths[index].queued_bytes -= u64::from(bytes);
             let path = PathId(index as u8);
-            let event = SchedulerEvent::Sent { path, bytes };
+            let event = SchedulerEvent::Sent {
+                path,
+                bytes,
+                queued_bytes: self.bed.paths[index].queued_bytes,
+            };
             self.bed.scheduler.on_event(at, &event);
         }
         self.now = until;

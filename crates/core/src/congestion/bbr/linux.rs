@@ -496,13 +496,11 @@ impl CongestionController for BbrLinux {
 
     /// `bbr_set_state` of `TCP_CA_Loss`, and the kernel's window for it.
     fn on_timeout(&mut self, now: Instant, cause: Timeout) {
-        let bytes_in_flight = match cause {
+        let window_packets = match cause {
             Timeout::Own => return,
-            Timeout::Retransmission {
-                prior_bytes_in_flight,
-                ..
-            } => prior_bytes_in_flight,
-            Timeout::FeedbackSilence { .. } => 0,
+            // What still flies, which is nothing, and one.
+            Timeout::Retransmission { .. } => 1,
+            Timeout::FeedbackSilence { .. } => MIN_WINDOW_PACKETS,
         };
         if !self.recovery.is_active() {
             self.save_window();
@@ -519,10 +517,7 @@ impl CongestionController for BbrLinux {
             is_in_probe_bw: false,
         });
         self.recovery.on_timeout(self.next_packet_number);
-        self.congestion_window = match cause {
-            Timeout::FeedbackSilence { .. } => MIN_WINDOW_PACKETS * self.packet_bytes,
-            _ => bytes_in_flight + self.packet_bytes,
-        };
+        self.congestion_window = window_packets * self.packet_bytes;
     }
 
     fn control(&self) -> ControlParameters {

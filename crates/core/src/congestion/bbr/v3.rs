@@ -530,19 +530,15 @@ impl CongestionController for Bbr3 {
 
     /// `OnEnterRTO`.
     fn on_timeout(&mut self, _now: Instant, cause: Timeout) {
-        let bytes_in_flight = match cause {
-            Timeout::Own => return,
-            Timeout::Retransmission {
-                prior_bytes_in_flight,
-                ..
-            } => prior_bytes_in_flight,
-            Timeout::FeedbackSilence { .. } => 0,
-        };
+        if cause == Timeout::Own {
+            return;
+        }
         if !self.recovery.is_active() {
             self.save_state_upon_loss();
         }
         self.recovery.on_timeout(self.next_packet_number);
-        self.cwnd = bytes_in_flight + self.packet_bytes;
+        // What still flies, which is nothing, and one.
+        self.cwnd = self.packet_bytes;
     }
 
     fn control(&self) -> ControlParameters {

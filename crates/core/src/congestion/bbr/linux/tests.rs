@@ -314,7 +314,7 @@ fn a_timeout_saves_the_window_and_the_search_for_a_full_pipe_begins_again() {
         prior_bytes_in_flight: 6 * PACKET,
     };
     rig.controller.on_timeout(rig.now, cause);
-    assert_eq!(rig.packets(), 7);
+    assert_eq!(rig.packets(), 1);
     let pipe = format!("{:?}", rig.controller.full_pipe);
     assert!(pipe.contains("last_growth: 0"), "{pipe}");
     rig.now += RTT;

@@ -520,7 +520,7 @@ fn handling_rto_recovery() {
         prior_bytes_in_flight: 6 * PACKET,
     };
     rig.controller.on_timeout(rig.now, cause);
-    assert_eq!(rig.packets(), 7);
+    assert_eq!(rig.packets(), 1);
     assert_eq!(rig.controller.prior_cwnd, cwnd);
     rig.send(1);
     rig.now += RTT;

@@ -1,0 +1,44 @@
+//! Signs of life of paths on which nothing is sent.
+
+use anabranch_units::{Duration, Instant};
+
+use super::Endpoint;
+use crate::path_view::{PathId, PathState};
+use crate::recovery::{AckedPacket, Digest, PacketContent};
+
+/// How often an idle path is asked, which is a sample of its round-trip time too.
+const PROBE_INTERVAL: Duration = Duration::from_secs(2);
+
+impl Endpoint {
+    /// When a path that nothing is sent on is asked for a sign of life: of several, none is to be
+    /// chosen for what was known of it long ago, nor to be found dead when it is needed.
+    pub(super) fn idle_probe_at(&self, id: PathId) -> Option<Instant> {
+        if !self.has_sent_media || self.paths.len() == 1 {
+            return None;
+        }
+        let path = &self.paths[id.index()];
+        let is_idle = path.state() == PathState::Active && path.challenge.is_none();
+        is_idle.then(|| path.last_sent_at + PROBE_INTERVAL)
+    }
+
+    /// Asks it, if it is time.
+    pub(super) fn probe_idle(&mut self, now: Instant, id: PathId) {
+        if self.idle_probe_at(id).is_none_or(|at| at > now) {
+            return;
+        }
+        let token = self.rng.next_u64();
+        let path = &mut self.paths[id.index()];
+        // So small a packet says nothing of what the path carries.
+        path.leave_idleness(now);
+        path.challenge = Some(*path.expected_response.get_or_insert(token));
+    }
+
+    /// Whether all that the report is about is a probe of an idle path. It is a sample of
+    /// the round-trip time, but would make a controller believe that the path carries no more.
+    pub(super) fn is_of_probe(&self, id: PathId, digest: &Digest) -> bool {
+        let is_probe = |packet: &AckedPacket| packet.sent.content == PacketContent::Challenge;
+        // A path in doubt is challenged too.
+        let may_be = self.is_standby(id) || self.paths[id.index()].state() == PathState::Active;
+        may_be && digest.lost.is_empty() && digest.acked.iter().all(is_probe)
+    }
+}
