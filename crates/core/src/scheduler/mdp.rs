@@ -13,9 +13,12 @@
 //! is no part of the table. A decision takes its own bin's time from the backlogs as they are, and
 //! the time of all that follows from the table, between whole levels by interpolation and beyond
 //! the levels less what all paths drain in the same time. Above three paths there are fewer levels,
-//! and paths beyond the fifth are not used, so that a table has at most 512 states. No solution is
+//! and paths beyond the fifth are not used, so that a table has at most 512 states. Rates are the
+//! controllers' estimates, not what they pace at from one moment to the next. No solution is
 //! computed while rates and delays round to what they were (to four binary digits, and to 5 ms);
-//! one that is due is computed 16 sweeps at a decision, beginning with the last one's values.
+//! one that is due is computed a sweep at a decision, beginning with the last one's values, until a
+//! sweep changes all states alike, to 1e-4: what all have in common decides nothing (Puterman,
+//! "Markov Decision Processes", §6.6.2).
 
 use anabranch_units::{Duration, Instant};
 
@@ -33,11 +36,8 @@ const MAX_PATHS: usize = 5;
 /// γ: what a later bin's cost counts.
 const DISCOUNT: f64 = 0.95;
 
-/// Values that change by less are done.
+/// Values are done when their changes differ by less.
 const TOLERANCE: f64 = 1e-4;
-
-/// How many sweeps over the states one decision may take.
-const SWEEPS_AT_ONCE: u32 = 16;
 
 /// Packets in a bin, and so in a level.
 const BIN_PACKETS: u64 = 4;
@@ -70,7 +70,7 @@ struct GridPoint {
 
 impl GridPoint {
     fn of(path: &PathView) -> Self {
-        let rate = path.drain_rate().bits_per_second();
+        let rate = path.bandwidth.bits_per_second().max(1);
         let dropped = 60_u32.saturating_sub(rate.leading_zeros());
         let delay = path.min_rtt.unwrap_or(PathView::UNKNOWN_RTT) / 2;
         GridPoint {
@@ -99,6 +99,8 @@ struct Table {
     strides: [usize; MAX_PATHS],
     /// The discounted cost of each state; the first path's level varies fastest.
     values: Vec<f64>,
+    /// Those of the sweep before.
+    old_values: Vec<f64>,
     /// Sweeps that the solution has taken, and whether they are enough.
     sweep_count: u32,
     is_solved: bool,
@@ -117,7 +119,9 @@ impl PathChoice for Mdp {
         }
         let bytes = u64::from(packet.bytes);
         self.refresh(now, met, bytes, usable());
-        self.table.solve();
+        if !self.table.is_solved {
+            self.table.sweep();
+        }
         let last = self.last.filter(|id| met.contains(*id));
         let chosen = match last {
             Some(id) if self.bin_left_bytes >= bytes => id,
@@ -226,53 +230,66 @@ impl Table {
             self.values.clear();
         }
         self.values.resize(stride, 0.0);
+        self.old_values.resize(stride, 0.0);
         self.sweep_count = 0;
         self.is_solved = false;
     }
 
-    /// Value iteration, some sweeps of it.
-    fn solve(&mut self) {
-        for _ in 0..SWEEPS_AT_ONCE {
-            if self.is_solved {
-                return;
-            }
-            self.sweep();
-        }
-    }
-
+    /// Value iteration, a sweep of it.
     fn sweep(&mut self) {
-        let mut change = 0.0_f64;
-        let mut levels = [0.0; MAX_PATHS];
-        for state in 0..self.values.len() {
-            let least = self.least_cost(&levels);
-            change = change.max((least - self.values[state]).abs());
-            self.values[state] = least;
+        core::mem::swap(&mut self.values, &mut self.old_values);
+        self.values.resize(self.old_values.len(), 0.0);
+        let (mut least_change, mut most_change) = (f64::INFINITY, f64::NEG_INFINITY);
+        let mut levels = [0; MAX_PATHS];
+        for state in 0..self.old_values.len() {
+            let value = self.least_cost(state, &levels);
+            let change = value - self.old_values[state];
+            least_change = least_change.min(change);
+            most_change = most_change.max(change);
+            self.values[state] = value;
             self.count_up(&mut levels);
         }
         self.sweep_count += 1;
-        self.is_solved = change < TOLERANCE;
+        self.is_solved = most_change - least_change < TOLERANCE;
     }
 
     /// The cost of the best path for the next bin. Where all are full, what does not fit is
     /// forgotten; as long as one is not, the others take nothing.
-    fn least_cost(&self, levels: &[f64; MAX_PATHS]) -> f64 {
-        let highest = (self.level_count - 1) as f64;
-        let all = || 0..self.path_count;
-        let are_full = all().all(|path| levels[path] >= highest);
-        all()
-            .filter(|path| are_full || levels[*path] < highest)
-            .map(|path| self.cost(levels[path], levels, path))
-            .fold(f64::INFINITY, f64::min)
+    fn least_cost(&self, state: usize, levels: &[usize; MAX_PATHS]) -> f64 {
+        let highest = self.level_count - 1;
+        let levels = &levels[..self.path_count];
+        let are_full = levels.iter().all(|level| *level == highest);
+        let mut least = f64::INFINITY;
+        for (path, level) in levels.iter().enumerate() {
+            let after = match *level < highest {
+                true => state + self.strides[path],
+                false if are_full => state,
+                false => continue,
+            };
+            let mut later = 0.0;
+            for (served, level) in levels.iter().enumerate() {
+                let is_empty = *level == 0 && served != path;
+                let next = if is_empty {
+                    after
+                } else {
+                    after - self.strides[served]
+                };
+                later += self.serves[served] * self.old_values[next];
+            }
+            let own = (*level + 1) as f64 * self.service[path] + self.delay[path];
+            least = least.min(own + DISCOUNT * later);
+        }
+        least
     }
 
     /// The levels of the next state.
-    fn count_up(&self, levels: &mut [f64; MAX_PATHS]) {
+    fn count_up(&self, levels: &mut [usize; MAX_PATHS]) {
         for level in &mut levels[..self.path_count] {
-            *level += 1.0;
-            if *level < self.level_count as f64 {
+            *level += 1;
+            if *level < self.level_count {
                 return;
             }
-            *level = 0.0;
+            *level = 0;
         }
     }
 
@@ -316,7 +333,7 @@ mod tests {
         let mut table = Table::default();
         table.set(&points, 32_000.0, true);
         while !table.is_solved && table.sweep_count < 500 {
-            table.solve();
+            table.sweep();
         }
         table
     }
