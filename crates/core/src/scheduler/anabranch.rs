@@ -104,7 +104,11 @@ impl Anabranch {
     /// gap comes after a packet, and its time on the wire is in the round-trip time.
     fn arrival(&self, now: Instant, path: &PathView) -> Duration {
         let mut transit = path.latest_rtt.unwrap_or(PathView::UNKNOWN_RTT) / 2 + path.overdue;
-        let mut rate = path.drain_rate();
+        // What waits takes longer to leave than a pacing gain lasts.
+        let mut rate = match path.bandwidth {
+            DataRate::ZERO => path.drain_rate(),
+            bandwidth => bandwidth,
+        };
         if let Some(departing) = self.slowed_down(now, path, rate) {
             let min_rtt = path.min_rtt.unwrap_or_default();
             let in_flight = departing.time_for(path.bytes_in_flight);
