@@ -1,6 +1,7 @@
 //! Metered paths in scenarios: in reserve while the others suffice, there at once when they do not.
 
-use anabranch_lab::{RunOptions, Scenario, run};
+use anabranch_core::scheduler::SCHEDULERS;
+use anabranch_lab::{ORACLE, RunOptions, Scenario, run};
 
 /// Wi-Fi of 3 Mbit/s that dies from 15 s to 20 s, and LTE that is paid for by volume.
 const BED: &str = r#"
@@ -63,6 +64,16 @@ fn a_metered_path_carries_little_while_the_other_suffices_and_goes_back() {
         assert!(before < 0.05, "{source}: {before} before the outage");
         let after = lte_share(&[source], "25 s", "40 s");
         assert!(after < 0.05, "{source}: {after} after the outage");
+    }
+}
+
+#[test]
+fn every_scheduler_leaves_a_metered_path_in_reserve_the_oracle_too() {
+    let names = SCHEDULERS.iter().map(|entry| entry.name);
+    for name in names.chain([ORACLE]) {
+        let scheduler = format!("flows.0.scheduler=\"{name}\"");
+        let share = lte_share(&[SOURCES[0], &scheduler], "5 s", "15 s");
+        assert!(share < 0.05, "{name}: {share}");
     }
 }
 

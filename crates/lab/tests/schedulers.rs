@@ -6,7 +6,7 @@ use anabranch_lab::{ORACLE, RunOptions, Scenario, run};
 
 /// Wi-Fi and LTE, both ways clean, and a camera of 25 frames a second, each of 10 fragments.
 const BED: &str = r#"
-duration = "13 s"
+duration = "12900 ms"
 [links.wifi]
 rate = "4 Mbit/s"
 delay = "20 ms"

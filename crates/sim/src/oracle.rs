@@ -2,13 +2,14 @@
 //!
 //! The world tells it before each decision what every link of every path holds, how fast it sends
 //! and how long it takes, and whether it is down. Each packet goes to the path on which it arrives
-//! first, after all that is bound to the path and not sent yet. What it does not know: losses by
+//! first, after all that is bound to the path and not sent yet; the user's weights make times
+//! shorter, and metered paths stand by, as for all schedulers. What it does not know: losses by
 //! chance, jitter, outages to come, and what other flows will send.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_core::scheduler::{Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue};
-use anabranch_core::{Config, PathId, PathSet, PathView, SessionView};
+use anabranch_core::{Config, PathId, PathSet, PathState, PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::network::RouteForecast;
@@ -80,15 +81,17 @@ impl Pacer {
 #[derive(Debug)]
 struct Outlook<'a> {
     id: PathId,
+    weight: f64,
     pacer: Pacer,
     forecast: &'a mut RouteForecast,
 }
 
 impl Outlook<'_> {
-    /// When a packet bound now arrives.
-    fn arrives_at(&self, now: Instant, packet: &PacketView) -> Option<Instant> {
+    /// After how long a packet bound now arrives, as the user's weight has it.
+    fn arrival(&self, now: Instant, packet: &PacketView) -> Option<Duration> {
         let leaves_at = self.pacer.ready_at.max(now);
-        self.forecast.exit_at(leaves_at, packet.bytes)
+        let at = self.forecast.exit_at(leaves_at, packet.bytes)?;
+        Some((at - now).mul_f64(1.0 / self.weight))
     }
 
     fn bind(&mut self, now: Instant, bytes: u64) {
@@ -109,17 +112,27 @@ impl Scheduler for Oracle {
         self.pacers.resize(paths.len(), Pacer::default());
         let mut truth = self.truth.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut outlooks = Vec::new();
+        let stands_by = |path: &PathView| path.is_standby && path.state == PathState::Active;
+        let is_first_choice = |path: &PathView| path.state.is_usable() && !stands_by(path);
+        let up = paths.iter().zip(truth.iter());
+        let has_first_choice = up
+            .filter(|(_, forecast)| forecast.is_some())
+            .any(|(path, _)| is_first_choice(path));
         let told = paths.iter().zip(&mut self.pacers).zip(truth.iter_mut());
         for ((path, pacer), forecast) in told {
-            pacer.rate = path.pacing_rate;
-            let Some(forecast) = forecast.as_mut().filter(|_| path.state.is_usable()) else {
+            // Schedulers are shown rates with the weight in them.
+            pacer.rate = path.pacing_rate.map(|rate| rate.mul_f64(1.0 / path.weight));
+            let is_asked = match has_first_choice {
+                true => is_first_choice(path),
+                false => path.state.is_usable(),
+            };
+            let Some(forecast) = forecast.as_mut().filter(|_| is_asked) else {
                 continue;
             };
-            let pacer = *pacer;
-            let id = path.id;
             let mut outlook = Outlook {
-                id,
-                pacer,
+                id: path.id,
+                weight: path.weight,
+                pacer: *pacer,
                 forecast,
             };
             let mut bound_bytes = path.queued_bytes;
@@ -132,10 +145,9 @@ impl Scheduler for Oracle {
         }
         for (index, packet) in queue.iter() {
             // A full queue is better than none: it may have room when the packet comes to it.
-            let best = outlooks.iter_mut().min_by_key(|outlook| {
-                let arrives_at = outlook.arrives_at(now, packet);
-                arrives_at.unwrap_or(Instant::FAR_FUTURE)
-            });
+            let best = outlooks
+                .iter_mut()
+                .min_by_key(|outlook| outlook.arrival(now, packet).unwrap_or(Duration::MAX));
             let Some(outlook) = best else { break };
             outlook.bind(now, u64::from(packet.bytes));
             out.push(Assignment {
