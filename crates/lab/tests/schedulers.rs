@@ -6,7 +6,7 @@ use anabranch_lab::{ORACLE, RunOptions, Scenario, run};
 
 /// Wi-Fi and LTE, both ways clean, and a camera of 25 frames a second, each of 10 fragments.
 const BED: &str = r#"
-duration = "12900 ms"
+duration = "13 s"
 [links.wifi]
 rate = "4 Mbit/s"
 delay = "20 ms"
@@ -35,6 +35,8 @@ paths = ["wifi", "lte"]
 source = { kind = "cbr", rate = "2600 kbit/s", fps = 25 }
 "#;
 const FRAMES: u64 = 250;
+/// A path that carries nothing is asked for a sign of life every two seconds.
+const MAX_PROBES: u64 = 2 * 12 / 2;
 /// 13,000 bytes in fragments of 1316.
 const FRAGMENTS: u64 = 10;
 
@@ -70,7 +72,9 @@ fn every_frame_of_a_clean_network_arrives_once_and_nothing_is_sent_twice_unasked
             _ => 1,
         };
         let expected = FRAMES * FRAGMENTS * copies;
-        assert_eq!(flow.traffic.packets_sent, expected, "{name}");
+        let beyond = flow.traffic.packets_sent.checked_sub(expected);
+        assert!(beyond.is_some_and(|probes| probes <= MAX_PROBES), "{name}");
+        assert_eq!(flow.traffic.packets_retransmitted, 0, "{name}");
     }
 }
 
