@@ -6,6 +6,8 @@
 mod arrivals;
 mod delivery_rate;
 mod loss;
+#[cfg(test)]
+mod properties;
 mod rack;
 mod rtt;
 mod sent_packets;

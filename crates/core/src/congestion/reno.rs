@@ -106,8 +106,8 @@ impl CongestionController for Reno {
 mod tests {
     use anabranch_units::{Duration, Seed};
 
-    use super::super::testing::beds::{mathis_utilisation, segment_config, t1, t2_jain, t6};
-    use super::super::testing::{Report, Rig, SILENCE};
+    use super::super::testing::beds::{link, mathis_utilisation, segment_config, t1, t2_jain, t6};
+    use super::super::testing::{Bed, PACKET_BYTES, Report, Rig, SILENCE};
     use super::*;
 
     /// A window of so many segments, in congestion avoidance.
@@ -234,6 +234,17 @@ mod tests {
             let utilisation = flow.utilisation(20, 60);
             assert!((utilisation - expected).abs() < 0.03, "{utilisation}");
         }
+    }
+
+    /// 3/4. No queue at all is not to be had: a report of two packets frees three where the window
+    /// grows, which find one in service. With less room than for those four it starves (0.08).
+    #[test]
+    fn property_room_for_no_more_than_one_burst_leaves_three_quarters() {
+        let mut link = link(50, 0.0);
+        link.queue_bytes = 4 * u64::from(PACKET_BYTES);
+        let flow = Bed::new(link).greedy("reno", 0).run_secs(60).remove(0);
+        let utilisation = flow.utilisation(20, 60);
+        assert!((utilisation - 0.75).abs() < 0.03, "{utilisation}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
+use super::testing::beds::mean_and_deviation;
 use super::testing::{Bed, Link, Outcome, Source, jain};
 use super::{ControllerConfig, FeedbackSchedule, build};
 use crate::recovery::LossDetection;
@@ -48,9 +49,11 @@ pub(super) struct Measures {
     pub(super) loss_ratio: f64,
     pub(super) utilisation: f64,
     pub(super) jain: f64,
+    /// Coefficient of variation of the rates in each second, mean over the flows.
+    pub(super) variation: f64,
 }
 
-fn three_flows(name: &str, case: usize, seed: u64) -> Measures {
+pub(super) fn three_flows(name: &str, case: usize, seed: u64) -> Measures {
     let mut bed = Bed::new(paper_link(case)).feedback(FeedbackSchedule::EVERY_PACKET);
     for flow in 0..3 {
         let controller = build(name, &paper_config(3 * seed + flow)).unwrap();
@@ -79,22 +82,53 @@ pub(super) fn measure(megabits_per_second: u64, flows: &[Outcome]) -> Measures {
         loss_ratio: dropped as f64 / sent as f64,
         utilisation: delivered as f64 / capacity.bytes_in(Duration::from_secs(300)) as f64,
         jain: jain(&shares),
+        variation: mean(&|flow| variation(flow, 100, 300)),
     }
 }
 
+/// Coefficient of variation of the rates in each second.
+fn variation(flow: &Outcome, from: usize, to: usize) -> f64 {
+    let rates: Vec<f64> = (from..to)
+        .map(|at| mbps_between(flow, at, at + 1))
+        .collect();
+    let (mean, deviation) = mean_and_deviation(&rates);
+    deviation / mean
+}
+
+/// Expected, of the authors' code with the start-up exit and nothing else: one-way delay 145 to 206
+/// ms, losses of 0.06 % at most, utilisation 1, Jain 0.985, variation 0.07 at most. Here: 143 to
+/// 152 ms, none, 0.997, 0.955 to 0.998, 0.084 to 0.116; that form comes to 150 to 161 ms, at most
+/// 0.07 %, 0.998, 0.94 to 0.998 and 0.064 to 0.082. What differs is the minimum rate, which the
+/// default form keeps to always: with it the other comes to 0.965 to 0.983 and 0.094 to 0.118.
 #[test]
 fn zhang_lei_5_1_three_flows_share_all_nine_links_without_filling_the_queue() {
     for case in 1..=9 {
         for seed in 1..=2 {
             let run = three_flows("delay-bbr", case, seed);
-            assert!(run.utilisation >= 0.95, "case {case}, seed {seed}: {run:?}");
+            assert!(run.utilisation >= 0.99, "case {case}, seed {seed}: {run:?}");
             assert!(run.jain >= 0.95, "case {case}, seed {seed}: {run:?}");
-            assert!(run.loss_ratio <= 0.013, "case {case}, seed {seed}: {run:?}");
+            assert!(run.variation <= 0.125, "case {case}, seed {seed}: {run:?}");
             assert!(
-                run.one_way_delay_millis <= 220.0,
+                run.loss_ratio <= 0.0006,
+                "case {case}, seed {seed}: {run:?}"
+            );
+            assert!(
+                (140.0..=156.0).contains(&run.one_way_delay_millis),
                 "case {case}, seed {seed}: {run:?}"
             );
         }
+    }
+}
+
+/// Measured on all nine links, with two seeds each; these are three of them.
+#[test]
+fn zhang_lei_5_1_less_delay_loss_and_variation_than_bbr() {
+    for case in [1, 5, 9] {
+        let [own, bbr] = ["delay-bbr", "bbr-quic"].map(|name| three_flows(name, case, 1));
+        let is_quicker = own.one_way_delay_millis < 0.6 * bbr.one_way_delay_millis;
+        assert!(is_quicker, "case {case}: {own:?}, {bbr:?}");
+        let is_better = own.loss_ratio < bbr.loss_ratio && own.variation < bbr.variation;
+        assert!(is_better, "case {case}: {own:?}, {bbr:?}");
     }
 }
 
@@ -105,7 +139,7 @@ fn without_the_startup_exit_on_delay_three_flows_can_lock_in_at_a_full_queue() {
         three_flows("delay-bbr", 3, 1),
     );
     assert!(code.one_way_delay_millis > 500.0, "{code:?}");
-    assert!(product.one_way_delay_millis < 220.0, "{product:?}");
+    assert!(product.one_way_delay_millis < 156.0, "{product:?}");
 }
 
 /// One flow over 2 × 30 ms with a queue of 300 ms of the first rate, default schedules.
@@ -168,6 +202,10 @@ fn video_yields_to_a_capacity_drop_and_comes_back() {
     }
 }
 
+/// Expected, of the authors' code with the start-up exit: 1.55 beside Reno's 1.44 Mbit/s, 1.9 in
+/// the five seconds after, 2.9 from 210 s on, which that form comes to here as well (why the
+/// default one yields more is told in `delay_bbr/tests/on_a_path.rs`). Here: 0.96 to 1.04 and 1.96
+/// to 2.04, 0.94 to 1.08, 2.89 to 2.98.
 #[test]
 fn zhang_lei_fig_7_reno_neither_starves_the_flow_nor_keeps_it_down() {
     for seed in 1..=3 {
@@ -178,12 +216,12 @@ fn zhang_lei_fig_7_reno_neither_starves_the_flow_nor_keeps_it_down() {
             bed = bed.flow(controller, Source::Greedy, loss, secs(from), secs(to));
         }
         let flows = bed.run(secs(300));
-        let [with_reno, after] =
-            [(60, 200), (210, 300)].map(|(from, to)| mbps_between(&flows[0], from, to));
-        assert!(
-            with_reno > 0.2 * 3.0 && with_reno < 0.8 * 3.0,
-            "seed {seed}: {with_reno}"
-        );
-        assert!(after > 0.9 * 3.0, "seed {seed}: {after}");
+        let [own, reno] = [0, 1].map(|flow: usize| mbps_between(&flows[flow], 50, 200));
+        assert!((0.85..=1.15).contains(&own), "seed {seed}: {own}");
+        assert!(own + reno > 0.98 * 3.0, "seed {seed}: {own} and {reno}");
+        let [just_after, later] =
+            [(200, 205), (210, 300)].map(|(from, to)| mbps_between(&flows[0], from, to));
+        assert!(just_after > 0.85, "seed {seed}: {just_after}");
+        assert!(later > 0.95 * 3.0, "seed {seed}: {later}");
     }
 }

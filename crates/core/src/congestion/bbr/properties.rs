@@ -2,7 +2,7 @@
 
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
-use crate::congestion::scenarios::{CASES, Measures, measure, paper_config, paper_link};
+use crate::congestion::scenarios::{CASES, measure, paper_config, paper_link};
 use crate::congestion::testing::{Bed, Link, Outcome, PACKET_BYTES, Source, jain};
 use crate::congestion::{CongestionController, ControllerConfig, build};
 use crate::recovery::LossDetection;
@@ -57,30 +57,15 @@ pub(super) fn queueing_millis(flow: &Outcome, from: usize, to: usize) -> f64 {
     flow.one_way_delay_between(from, to).as_millis_f64() - 25.0 - in_service
 }
 
-/// Coefficient of variation of the rates in each second, mean over the flows.
-fn variation(flows: &[Outcome], from: usize, to: usize) -> f64 {
-    let of = |flow: &Outcome| {
-        let rates: Vec<f64> = (from..to)
-            .map(|at| flow.rate_between(at, at + 1).megabits_per_second())
-            .collect();
-        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-        let squares = rates.iter().map(|rate| (rate - mean) * (rate - mean));
-        (squares.sum::<f64>() / rates.len() as f64).sqrt() / mean
-    };
-    flows.iter().map(of).sum::<f64>() / flows.len() as f64
-}
-
 /// Zhang & Lei §5.1: three flows that start at 0, 40 and 80 s, receivers as the controllers ask.
-fn three_flows(name: &str, case: usize, seed: u64) -> (Measures, f64) {
+fn three_flows(name: &str, case: usize, seed: u64) -> Vec<Outcome> {
     let mut bed = Bed::new(paper_link(case));
     for flow in 0..3 {
         let controller = build(name, &paper_config(3 * seed + flow)).unwrap();
         let loss = LossDetection::GapImmediate;
         bed = bed.flow(controller, Source::Greedy, loss, secs(40 * flow), secs(300));
     }
-    let flows = bed.run(secs(300));
-    let variation = variation(&flows, 100, 300);
-    (measure(CASES[case - 1].0, &flows), variation)
+    bed.run(secs(300))
 }
 
 #[test]
@@ -162,19 +147,36 @@ fn quic_probes_the_round_trip_time_every_ten_seconds() {
     }
 }
 
+/// Expected, of a simulation made for comparison whose seeds and reports are not known: one-way
+/// delay 272 to 297 ms, utilisation 0.97, losses 1 to 2 % and mostly at the starts, Jain 0.95 to
+/// 0.997, variation 0.14 to 0.16. Here: 290 to 318 ms, 0.967 to 0.971, 0.2 to 4.7 %, 0.94 to 0.993,
+/// 0.134 to 0.19. Once all have started the delay is 303 to 310 ms whatever the queue, and half of
+/// the round trip and a product are 300; what is above that, and all but a twentieth of the losses,
+/// comes from three starts with windows of 2.885 products.
 #[test]
 fn quic_zhang_lei_three_flows_fill_a_product_of_queue_and_swing() {
     for case in 1..=9 {
-        let (run, variation) = three_flows("bbr-quic", case, 1);
+        let flows = three_flows("bbr-quic", case, 1);
+        let run = measure(CASES[case - 1].0, &flows);
         let delay = run.one_way_delay_millis;
-        assert!((260.0..=335.0).contains(&delay), "case {case}: {run:?}");
-        assert!(run.utilisation >= 0.96, "case {case}: {run:?}");
-        assert!(run.jain >= 0.92, "case {case}: {run:?}");
-        assert!(run.loss_ratio <= 0.06, "case {case}: {run:?}");
+        assert!((285.0..=322.0).contains(&delay), "case {case}: {run:?}");
+        assert!(run.utilisation >= 0.965, "case {case}: {run:?}");
+        assert!(run.jain >= 0.93, "case {case}: {run:?}");
+        assert!(run.loss_ratio <= 0.05, "case {case}: {run:?}");
         assert!(
-            (0.12..=0.22).contains(&variation),
-            "case {case}: {variation}"
+            (0.13..=0.2).contains(&run.variation),
+            "case {case}: {run:?}"
         );
+        let later = flows
+            .iter()
+            .map(|flow| flow.one_way_delay_between(100, 300));
+        let later = later.map(Duration::as_millis_f64).sum::<f64>() / 3.0;
+        assert!((300.0..=312.0).contains(&later), "case {case}: {later}");
+        let [all, late] = [0, 100].map(|from| {
+            let dropped = flows.iter().map(|flow| flow.dropped_between(from, 300));
+            dropped.sum::<u64>()
+        });
+        assert!(late * 20 <= all, "case {case}: {late} of {all}");
     }
 }
 
@@ -182,7 +184,7 @@ fn quic_zhang_lei_three_flows_fill_a_product_of_queue_and_swing() {
 fn webrtc_zhang_lei_three_flows_fill_the_queue_lose_and_starve_one_another() {
     for name in ["bbr-webrtc", "bbr-webrtc:enforce-cwnd=on"] {
         for case in [1, 4, 7] {
-            let (run, _) = three_flows(name, case, 1);
+            let run = measure(CASES[case - 1].0, &three_flows(name, case, 1));
             // Table 2 has 355 to 370 ms, and 10 to 12 %.
             let delay = run.one_way_delay_millis;
             assert!((330.0..=390.0).contains(&delay), "{name}, {case}: {run:?}");

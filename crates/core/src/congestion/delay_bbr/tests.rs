@@ -9,6 +9,7 @@ use crate::path_view::PathId;
 use crate::recovery::{DeliverySnapshot, PacketContent, RttEstimator};
 
 mod capacity_drop;
+mod on_a_path;
 
 const PACKET_BYTES: u32 = 1_000;
 

@@ -1,0 +1,336 @@
+//! What recovery promises as a whole: RFC 9002's loss rules, books that balance, and what rate
+//! samples are worth. Everything here runs on real receivers and real reports.
+
+mod rates;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::congestion::FeedbackSchedule;
+use crate::wire;
+
+const PACKET_BYTES: u32 = 1_000;
+const ROUND_TRIP: Duration = Duration::from_millis(50);
+
+fn at(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    InFlight,
+    Acked,
+    Lost,
+}
+
+/// A sender and its receiver, and books of what the sender has been told.
+struct Pair {
+    recovery: Recovery,
+    digest: Digest,
+    arrivals: Arrivals,
+    last_reported_at: Instant,
+    fates: Vec<(u32, Fate)>,
+}
+
+impl Pair {
+    fn new(rule: LossDetection, schedule: FeedbackSchedule) -> Self {
+        let mut arrivals = Arrivals::new(false);
+        arrivals.set_schedule(schedule);
+        Pair {
+            recovery: Recovery::new(rule, Instant::ZERO),
+            digest: Digest::default(),
+            arrivals,
+            last_reported_at: Instant::ZERO,
+            fates: Vec::new(),
+        }
+    }
+
+    fn send(&mut self, now: Instant, bytes: u32) -> SentPacket {
+        let packet = self.recovery.on_sent(now, bytes, PacketContent::Padding);
+        self.fates.push((bytes, Fate::InFlight));
+        packet
+    }
+
+    fn arrive(&mut self, now: Instant, number: u64) {
+        self.arrivals.on_received(now, number, now, false);
+    }
+
+    fn made_report(&mut self, now: Instant) -> Option<Vec<u8>> {
+        let report = self.arrivals.report(now, PathId(0))?;
+        let mut bytes = Vec::new();
+        wire::write_untracked_header(&mut bytes);
+        wire::write_feedback(report, &mut bytes);
+        Some(bytes)
+    }
+
+    /// The sender gets a report. Returns whether it told anything new.
+    fn hear(&mut self, now: Instant, bytes: &[u8]) -> bool {
+        let mut report = FeedbackReport::default();
+        let (_, mut frames) = wire::decode(bytes).expect("a report");
+        frames.next(&mut report).expect("a frame").expect("whole");
+        report.expand(self.recovery.next_packet_number(), self.last_reported_at);
+        self.last_reported_at = self.last_reported_at.max(report.reported_at());
+        let is_news = self
+            .recovery
+            .on_report(now, &report, true, &mut self.digest);
+        self.enter();
+        is_news
+    }
+
+    fn on_loss_timeout(&mut self, now: Instant) {
+        self.recovery.on_loss_timeout(now, &mut self.digest);
+        self.enter();
+    }
+
+    fn on_silence(&mut self) {
+        self.recovery.on_silence(&mut self.digest);
+        self.enter();
+    }
+
+    /// Enters the digest into the books: no packet may change from a fate that it does not have.
+    fn enter(&mut self) {
+        let spurious = self.digest.spurious.iter();
+        let spurious: Vec<u64> = spurious.map(|packet| packet.sent.packet_number).collect();
+        for packet in &self.digest.acked {
+            let number = packet.sent.packet_number;
+            let before = match spurious.contains(&number) {
+                true => Fate::Lost,
+                false => Fate::InFlight,
+            };
+            let fate = &mut self.fates[number as usize].1;
+            assert_eq!(*fate, before, "acknowledged: {number}");
+            *fate = Fate::Acked;
+        }
+        for packet in &self.digest.lost {
+            let fate = &mut self.fates[packet.packet_number as usize].1;
+            assert_eq!(*fate, Fate::InFlight, "lost: {}", packet.packet_number);
+            *fate = Fate::Lost;
+        }
+    }
+
+    fn bytes_of(&self, fate: Fate) -> u64 {
+        let those = self.fates.iter().filter(|entry| entry.1 == fate);
+        those.map(|entry| u64::from(entry.0)).sum()
+    }
+
+    fn numbers_of(&self, fate: Fate) -> Vec<u64> {
+        let those = (0..).zip(&self.fates).filter(|(_, entry)| entry.1 == fate);
+        those.map(|(number, _)| number).collect()
+    }
+
+    fn check_books(&self) {
+        let in_flight = self.bytes_of(Fate::InFlight);
+        assert_eq!(self.recovery.bytes_in_flight(), in_flight);
+        assert_eq!(self.recovery.delivered_bytes(), self.bytes_of(Fate::Acked));
+        let outstanding = self.recovery.outstanding();
+        let outstanding: Vec<u64> = outstanding.map(|packet| packet.packet_number).collect();
+        assert_eq!(outstanding, self.numbers_of(Fate::InFlight));
+        let oldest = self.recovery.silent_since().is_some();
+        assert_eq!(oldest, in_flight > 0);
+    }
+}
+
+/// Packets leave a millisecond apart and arrive, reported one by one, a millisecond apart in this
+/// order after a round trip of 50 ms. Returns the numbers that are declared lost on the way, and
+/// those of them that arrive after all.
+fn lost_and_late(rule: LossDetection, order: &[u64]) -> (Vec<u64>, Vec<u64>) {
+    let mut pair = Pair::new(rule, FeedbackSchedule::EVERY_PACKET);
+    let count = order.iter().max().expect("a packet") + 1;
+    for number in 0..count {
+        pair.send(at(number), PACKET_BYTES);
+    }
+    let (mut lost, mut late) = (Vec::new(), Vec::new());
+    for (arrival, number) in (0..).zip(order) {
+        pair.arrive(at(25 + arrival), *number);
+        let report = pair.made_report(at(25 + arrival)).expect("a report");
+        pair.hear(at(50 + arrival), &report);
+        lost.extend(pair.digest.lost.iter().map(|packet| packet.packet_number));
+        let spurious = pair.digest.spurious.iter();
+        late.extend(spurious.map(|packet| packet.sent.packet_number));
+        pair.check_books();
+    }
+    (lost, late)
+}
+
+/// Ten packets of which the fifth arrives only after so many later ones.
+fn overtaken_by(distance: usize) -> Vec<u64> {
+    let mut order: Vec<u64> = (0..10).collect();
+    order[4..=4 + distance].rotate_left(1);
+    order
+}
+
+#[test]
+fn per_packet_reordering_by_two_packets_is_no_loss_and_by_three_is() {
+    assert_eq!(overtaken_by(2)[4..7], [5, 6, 4]);
+    for distance in [1, 2] {
+        let found = lost_and_late(LossDetection::PerPacket, &overtaken_by(distance));
+        assert_eq!(found, (vec![], vec![]), "by {distance}");
+    }
+    for distance in [3, 4, 5] {
+        let found = lost_and_late(LossDetection::PerPacket, &overtaken_by(distance));
+        assert_eq!(found, (vec![4], vec![4]), "by {distance}");
+    }
+}
+
+#[test]
+fn per_packet_distance_counts_numbers_and_not_arrivals() {
+    // The third later packet suffices, though the two before it are missing too.
+    let found = lost_and_late(LossDetection::PerPacket, &[0, 1, 5]);
+    assert_eq!(found, (vec![2], vec![]));
+}
+
+#[test]
+fn gap_immediate_reordering_by_one_packet_is_a_loss() {
+    let found = lost_and_late(LossDetection::GapImmediate, &overtaken_by(1));
+    assert_eq!(found, (vec![4], vec![4]));
+    let found = lost_and_late(LossDetection::GapImmediate, &[0, 3, 4]);
+    assert_eq!(found, (vec![1, 2], vec![]));
+}
+
+#[test]
+fn per_packet_a_hole_is_lost_nine_eighths_of_a_round_trip_after_it_was_sent() {
+    let mut pair = Pair::new(LossDetection::PerPacket, FeedbackSchedule::EVERY_PACKET);
+    for number in 0..3 {
+        pair.send(at(number), PACKET_BYTES);
+    }
+    for number in [0, 2] {
+        pair.arrive(at(25 + number), number);
+        let report = pair.made_report(at(25 + number)).expect("a report");
+        pair.hear(at(50 + number), &report);
+    }
+    let due_at = pair.recovery.loss_timer().expect("a hole");
+    assert_eq!(due_at, at(1) + ROUND_TRIP * 9 / 8);
+    pair.on_loss_timeout(due_at.saturating_sub(Duration::from_nanos(1)));
+    assert_eq!(pair.numbers_of(Fate::Lost), []);
+    pair.on_loss_timeout(due_at);
+    assert_eq!(pair.numbers_of(Fate::Lost), [1]);
+    assert_eq!(pair.recovery.loss_timer(), None);
+}
+
+#[test]
+fn a_lost_tail_is_silence_after_a_probe_timeout() {
+    let mut pair = Pair::new(LossDetection::PerPacket, FeedbackSchedule::EVERY_PACKET);
+    for number in 0..8 {
+        pair.send(at(number), PACKET_BYTES);
+    }
+    for number in 0..6 {
+        pair.arrive(at(25 + number), number);
+        let report = pair.made_report(at(25 + number)).expect("a report");
+        pair.hear(at(50 + number), &report);
+    }
+    // Nothing later can show that packets 6 and 7 are missing.
+    assert_eq!(pair.recovery.loss_timer(), None);
+    let suspect_at = pair.recovery.suspect_at(Duration::MAX).expect("in flight");
+    assert_eq!(suspect_at, at(55) + pair.recovery.probe_timeout());
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Send { bytes: u32 },
+    Wait { millis: u64 },
+    Arrive { pick: usize },
+    Swallow { pick: usize },
+    Report { is_heard: bool },
+    Late { pick: usize },
+    LossTimeout,
+    Silence,
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (1_u32..=1_500).prop_map(|bytes| Step::Send { bytes }),
+        4 => (0_u64..60).prop_map(|millis| Step::Wait { millis }),
+        8 => (0_usize..6).prop_map(|pick| Step::Arrive { pick }),
+        2 => (0_usize..6).prop_map(|pick| Step::Swallow { pick }),
+        4 => any::<bool>().prop_map(|is_heard| Step::Report { is_heard }),
+        2 => (0_usize..9).prop_map(|pick| Step::Late { pick }),
+        3 => Just(Step::LossTimeout),
+        1 => Just(Step::Silence),
+    ]
+}
+
+proptest! {
+    /// At all times sent = acknowledged + lost + in flight, packet by packet.
+    #[test]
+    fn conservation_sent_is_acked_lost_and_in_flight(
+        steps in prop::collection::vec(any_step(), 1..200),
+    ) {
+        let rules = [
+            LossDetection::PerPacket,
+            LossDetection::GapImmediate,
+            LossDetection::TcpSack,
+        ];
+        for rule in rules {
+            let mut pair = Pair::new(rule, FeedbackSchedule::default());
+            let (mut now, mut flying, mut unheard) = (at(0), Vec::new(), Vec::new());
+            for step in &steps {
+                match *step {
+                    Step::Send { bytes } => flying.push(pair.send(now, bytes).packet_number),
+                    Step::Wait { millis } => now += Duration::from_millis(millis),
+                    Step::Arrive { pick } if pick < flying.len() => {
+                        pair.arrive(now, flying.remove(pick));
+                    }
+                    Step::Swallow { pick } if pick < flying.len() => {
+                        flying.remove(pick);
+                    }
+                    Step::Report { is_heard } => match pair.made_report(now) {
+                        Some(report) if is_heard => {
+                            pair.hear(now, &report);
+                        }
+                        report => unheard.extend(report),
+                    },
+                    // Reports overtake one another too.
+                    Step::Late { pick } if pick < unheard.len() => {
+                        let report: Vec<u8> = unheard.remove(pick);
+                        pair.hear(now, &report);
+                    }
+                    Step::LossTimeout => pair.on_loss_timeout(now),
+                    Step::Silence => pair.on_silence(),
+                    Step::Arrive { .. } | Step::Swallow { .. } | Step::Late { .. } => {}
+                }
+                pair.check_books();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lost_packet_is_remembered_for_three_round_trips_and_200_ms_at_least() {
+    for (waited, is_known) in [(200, true), (201, false)] {
+        let mut pair = Pair::new(LossDetection::GapImmediate, FeedbackSchedule::EVERY_PACKET);
+        for _ in 0..3 {
+            pair.send(at(0), PACKET_BYTES);
+        }
+        for number in [1, 2] {
+            pair.arrive(at(25), number);
+        }
+        let report = pair.made_report(at(25)).expect("a report");
+        pair.hear(at(50), &report);
+        assert_eq!(pair.numbers_of(Fate::Lost), [0]);
+        pair.recovery.forget_lost(at(waited));
+        assert_eq!(pair.recovery.sent_packet(0).is_some(), is_known);
+        pair.arrive(at(waited), 0);
+        let report = pair.made_report(at(waited)).expect("a report");
+        assert_eq!(pair.hear(at(waited), &report), is_known);
+        assert_eq!(pair.numbers_of(Fate::Lost).is_empty(), is_known);
+    }
+}
+
+#[test]
+fn marks_are_counted_once_and_an_old_report_takes_none_back() {
+    let mut pair = Pair::new(LossDetection::PerPacket, FeedbackSchedule::EVERY_PACKET);
+    let mut reports = Vec::new();
+    for number in 0..4 {
+        pair.send(at(number), PACKET_BYTES);
+        pair.arrivals
+            .on_received(at(25), number, at(25), number != 1);
+        reports.push(pair.made_report(at(25)).expect("a report"));
+    }
+    let mut heard = Vec::new();
+    for index in [0, 2, 1, 3] {
+        if pair.hear(at(60), &reports[index]) {
+            heard.push(pair.digest.ce_count);
+        }
+    }
+    assert_eq!(heard, [1, 1, 1], "the second report told nothing new");
+}

@@ -1,0 +1,96 @@
+//! What RFC 9002 §7.6 has persistent congestion do, silence does.
+
+mod support;
+
+use anabranch_core::{Config, MediaConfig, PathId, PathState, PathView, SourceLimits};
+use anabranch_units::{DataRate, Duration, Instant};
+use support::{Network, TestPath};
+
+const FIRST: PathId = PathId(0);
+
+fn at(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+/// Two paths of 100 ms there and back that carry video by `new-reno`; over the first, nothing comes
+/// for so long from the fifth second on.
+fn network(outage_millis: u64) -> Network {
+    let source = SourceLimits::Adaptive {
+        min: DataRate::from_kilobits_per_second(300),
+        max: DataRate::from_megabits_per_second(6),
+    };
+    let config = Config {
+        controller: "new-reno".into(),
+        media: MediaConfig {
+            source,
+            ..MediaConfig::default()
+        },
+        ..Config::default()
+    };
+    let first = TestPath {
+        outage: Some((at(5_000), at(5_000 + outage_millis))),
+        ..TestPath::new(4, 50)
+    };
+    let mut network = Network::new(config, vec![first, TestPath::new(4, 50)]);
+    network.stream_until(at(5_000));
+    network
+}
+
+/// The first path as it was every 40 ms of a second and a half from the fifth on.
+fn views(network: &mut Network) -> Vec<PathView> {
+    let mut views = Vec::new();
+    while network.now < at(6_500) {
+        network.stream_until(network.now + Duration::from_millis(40));
+        views.push(network.sender.paths(network.now)[0]);
+    }
+    views
+}
+
+fn lost_packets(network: &Network) -> u64 {
+    network.sender.path_counters(FIRST).unwrap().lost_packets
+}
+
+#[test]
+fn rfc9002_7_6_before_three_probe_timeouts_of_silence_all_is_lost_and_the_window_the_least() {
+    let mut network = network(2_000);
+    let lost_before = lost_packets(&network);
+    let views = views(&mut network);
+    let out = views.iter().position(|view| view.state == PathState::Out);
+    let out = out.expect("out");
+    let (before, after) = (&views[out - 1], &views[out]);
+    let heard_at = before.last_acked_at.expect("heard of");
+    let states = network.path_states.iter();
+    let (out_at, ..) = states
+        .rev()
+        .find(|state| state.2 == PathState::Out)
+        .unwrap();
+    let probe_timeout = before.smoothed_rtt.unwrap() + before.rtt_variation * 4;
+    assert!(
+        *out_at - heard_at <= probe_timeout * 3,
+        "{out_at} and {before:?}"
+    );
+    // Of 130 kB there is a packet left, less than the two that the RFC leaves.
+    assert!(before.congestion_window > Some(100_000), "{before:?}");
+    assert!(after.congestion_window < Some(1_500), "{after:?}");
+    // What flew counts as lost; but a challenge, nothing flies.
+    let lost = lost_packets(&network) - lost_before;
+    assert!(
+        lost >= before.bytes_in_flight / 1_371,
+        "{lost} of {before:?}"
+    );
+    assert!(before.bytes_in_flight > 50_000 && after.bytes_in_flight < 100);
+}
+
+#[test]
+fn rfc9002_7_6_a_silence_that_is_shorter_halves_the_window_once() {
+    let mut network = network(150);
+    let views = views(&mut network);
+    assert!(lost_packets(&network) >= 20);
+    assert!(views.iter().all(|view| view.state != PathState::Out));
+    let windows = views.iter().map(|view| view.congestion_window.unwrap());
+    let (least, most) = (windows.clone().min().unwrap(), windows.max().unwrap());
+    assert!(
+        least * 9 > most * 4 && least * 3 < most * 2,
+        "{least} of {most}"
+    );
+}
