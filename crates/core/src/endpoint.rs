@@ -80,7 +80,7 @@ pub struct Endpoint {
     views: Vec<PathView>,
     scratch: Scratch,
     counters: SessionCounters,
-    /// What forward error correction may cost.
+    /// What repairs and retransmissions cost, and repairs may.
     budget: Budget,
     seed: Seed,
     rng: Rng,

@@ -272,6 +272,53 @@ fn fec_media_repairs_and_retransmissions_stay_below_the_target() {
     }
 }
 
+/// Bits per second on the wire from the fifth second to the thirtieth, of a source that follows,
+/// over paths of 2.5 Mbit/s each; and what the encoder was asked for in the mean.
+fn sent_rate(fec: &str, losses: &[f64]) -> (f64, f64) {
+    let mut config = config(fec, 0);
+    config.fixed_rate = DataRate::from_kilobits_per_second(2_500);
+    config.media.source = SourceLimits::Adaptive {
+        min: DataRate::from_kilobits_per_second(300),
+        max: MBIT(20),
+    };
+    let delays = [20, 30];
+    let paths = losses.iter().zip(delays);
+    let paths = paths.map(|(loss, delay)| lossy(*loss, delay)).collect();
+    let mut network = Network::new(config, paths);
+    let (mut asked, mut seconds) = (0.0, 0.0);
+    for second in 1..=30 {
+        network.stream_until(Instant::from_secs(second));
+        if second > 5 {
+            asked += network.sender.target_bitrate().bits_per_second() as f64;
+            seconds += 1.0;
+        }
+    }
+    let sent = network.sent.iter();
+    let sent = sent.filter(|(at, _)| *at >= Instant::from_secs(5));
+    let sent_bits: u64 = sent.map(|(_, bytes)| bytes * 8).sum();
+    (sent_bits as f64 / seconds, asked / seconds)
+}
+
+#[test]
+fn arq_retransmissions_are_taken_from_the_encoders_share_with_fec_and_without() {
+    for fec in ["off", "adaptive"] {
+        for path_count in [1, 2] {
+            let target = 2e6 * path_count as f64;
+            let (lossless, asked) = sent_rate(fec, &[0.0, 0.0][..path_count]);
+            assert_eq!(asked, target, "{fec}: without loss nothing is taken");
+            for loss in [0.02, 0.05, 0.1, 0.2] {
+                let (sent, asked) = sent_rate(fec, &[loss, loss][..path_count]);
+                let change = sent / lossless - 1.0;
+                let of = format!("{fec}, {path_count} paths, {loss}: {change}, asked {asked}");
+                assert!(change.abs() <= 0.03, "{of}");
+                // Each loss is sent again; each fifth of these, too.
+                let share = 1.0 - loss;
+                assert!((asked / target - share).abs() <= 0.03, "{of}");
+            }
+        }
+    }
+}
+
 #[test]
 fn fec_repairs_of_a_source_that_does_not_follow_stop_at_the_bandwidth() {
     // 5.5 Mbit/s of media, headers included, over 6 Mbit/s: there is room for 8 % of repairs.

@@ -90,8 +90,9 @@ impl Endpoint {
         }
     }
 
-    /// Adds to a frame that has just been queued what the policy says.
+    /// Adds to a frame that has just been queued what the policy says, if there is one.
     pub(super) fn protect(&mut self, now: Instant, id: FrameId, frame: &Frame) {
+        self.budget.on_media(now, frame.bytes.len() as u64);
         let Some(mut policy) = self.fec_policy.take() else {
             return;
         };
@@ -107,7 +108,6 @@ impl Endpoint {
         let session = self.session_view();
         let protection = policy.protect(now, &to_protect, &session, &self.views);
         self.fec_policy = Some(policy);
-        self.budget.on_media(now, frame.bytes.len() as u64);
         let wanted = protection.repair_count();
         let repair_bytes = self.send_buffer.repair_bytes(id, &protection);
         let is_key = frame.importance.is_key();
@@ -115,14 +115,12 @@ impl Endpoint {
         self.send_buffer.protect(id, &protection, granted);
     }
 
-    /// Takes note of what the paths carry. The share of it that repairs and retransmissions want
-    /// of the media, if the session has repairs.
-    pub(super) fn note_bandwidth(
-        &mut self,
-        bandwidth: Bandwidth,
-        backlog_bytes: u64,
-    ) -> Option<f64> {
-        self.fec_policy.as_ref()?;
+    /// Takes note of what the paths carry, which bounds the repairs. The share of it that repairs
+    /// and retransmissions want of the media.
+    pub(super) fn note_bandwidth(&mut self, bandwidth: Bandwidth, backlog_bytes: u64) -> f64 {
+        if self.fec_policy.is_none() {
+            return self.budget.overhead();
+        }
         // A source that does not follow may fill the paths, one that does leaves a margin.
         let media = &self.config.media;
         let rate = match media.source {
@@ -135,7 +133,7 @@ impl Endpoint {
             SourceLimits::Adaptive { .. } => media::target_total(media, bandwidth, backlog_bytes),
         };
         self.budget.set_rate(rate);
-        Some(self.budget.overhead())
+        self.budget.overhead()
     }
 
     /// Writes a repair, if it is still of use.
