@@ -34,8 +34,7 @@ impl Bandwidth {
 /// less what the backlog needs. A source that does not follow gets its would-be target all the
 /// same, unbounded.
 ///
-/// `overhead` is what repairs and retransmissions take per byte of media: media is to leave room for
-/// it.
+/// `overhead` is what repairs and retransmissions take per byte of media, which leaves room for it.
 pub(crate) fn target_bitrate(
     config: &MediaConfig,
     bandwidth: Bandwidth,
