@@ -23,7 +23,7 @@ use anabranch_units::{DataRate, Ecn, Instant, Rng, Seed};
 use crate::config::{Config, ConfigError, SessionKind, SourceLimits};
 use crate::congestion::{self, ControllerConfig, ControllerOptions};
 use crate::counters::{PathCounters, SessionCounters};
-use crate::fec::{Budget, FecPolicy};
+use crate::fec::Budget;
 use crate::media::{
     self, Bandwidth, DropReason, Frame, FrameId, Reassembly, ReceivedFrame, SendBuffer,
     SendFrameError,
@@ -75,13 +75,13 @@ pub struct Endpoint {
     // For packets of media, and for reports.
     last_captured_at: Instant,
     /// How much forward error correction this end sends, if any.
-    fec_policy: Option<Box<dyn FecPolicy>>,
+    fec_sender: Option<Box<fec::Sender>>,
     /// What the peer sends of it.
     fec_receiver: Option<Box<fec::Receiver>>,
     views: Vec<PathView>,
     scratch: Scratch,
     counters: SessionCounters,
-    /// What forward error correction may cost.
+    /// What repairs and retransmissions cost, and repairs may.
     budget: Budget,
     seed: Seed,
     rng: Rng,
@@ -219,7 +219,7 @@ impl Endpoint {
                 config.media.retransmission_copies,
                 has_symbols,
             ),
-            fec_policy,
+            fec_sender: fec_policy.map(fec::Sender::new),
             budget: Budget::new(now),
             fec_receiver: None,
             reassembly: Reassembly::new(config.media.reassembly_wait, config.media.keeps_bytes),
@@ -272,7 +272,7 @@ impl Endpoint {
         };
         let controller = congestion::build(&self.config.controller, &controller)
             .expect("the controller's name was checked when the endpoint was made");
-        let has_fec = self.fec_policy.is_some();
+        let has_fec = self.fec_sender.is_some();
         self.paths.push(Path::new(
             id,
             now,
@@ -460,10 +460,11 @@ impl Endpoint {
         let session = self.session_view();
         let mut assignments = core::mem::take(&mut self.scratch.assignments);
         assignments.clear();
-        let waiting = self.send_buffer.waiting();
-        let queue = scheduler::SendQueue::new(waiting);
+        let queue = scheduler::SendQueue::new(self.send_buffer.waiting());
         self.scheduler
             .schedule(now, &queue, &session, views, &mut assignments);
+        self.disperse(now, views, &mut assignments);
+        let waiting = self.send_buffer.waiting();
         for assignment in &assignments {
             for id in assignment.paths.iter() {
                 self.paths[id.index()].bind(now, waiting[assignment.index], self.held_since);

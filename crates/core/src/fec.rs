@@ -20,24 +20,28 @@
 
 mod budget;
 mod decoder;
+mod dispersal;
 mod elimination;
 mod gf256;
 mod loss_process;
+mod media_shares;
 mod policies;
 mod policy;
 mod rate;
 
 pub(crate) use budget::Budget;
 pub use decoder::Decoder;
+pub(crate) use dispersal::Dispersal;
 pub use loss_process::LossProcess;
+pub(crate) use media_shares::MediaShares;
 pub(crate) use policy::build;
 pub use policy::{
     FEC_POLICIES, FecPolicy, FecPolicyEntry, FrameToProtect, Protection, SlidingWindow,
     UnknownFecPolicy, check,
 };
 pub use rate::{
-    KEY_FRAME_RESIDUAL, LossModel, OTHER_FRAME_RESIDUAL, RepairPath, is_retransmission_enough,
-    media_rate, proportional_repair_count, repair_count, split_repairs,
+    KEY_FRAME_RESIDUAL, LossModel, OTHER_FRAME_RESIDUAL, is_retransmission_enough,
+    proportional_repair_count, repair_count, repair_weight,
 };
 
 /// Most symbols in the window of a repair symbol.

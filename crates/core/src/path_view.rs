@@ -135,12 +135,16 @@ pub struct PathView {
     pub sendable_bytes: u64,
     /// Lost / sent packets, smoothed over about a hundred packets, 0 to 1.
     pub loss_ratio: f64,
-    /// The highest share of packets lost over about a second, of the last ten seconds, 0 to 1.
+    /// The highest share of packets lost over about a second, of the last ten seconds, 0 to 1; zero
+    /// if none was lost in them.
     /// Followed from the first loss on, with forward error correction from the start.
     pub recent_max_loss: f64,
     /// Mean number of packets lost in a row, over about ten seconds; at least 1. Followed from
     /// the first loss on, with forward error correction from the start.
     pub loss_burst_packets: f64,
+    /// The share of media that went over this path in the last few seconds, 0 to 1, as policies of
+    /// forward error correction are told it; else, and without media of late, zero.
+    pub media_share: f64,
     /// The user's preference: traffic shares follow it where the scheduler can choose freely.
     /// Schedulers are shown times and rates with the weight in them already.
     pub weight: f64,
@@ -175,6 +179,15 @@ impl PathView {
             })
             .unwrap_or(self.bandwidth)
             .max(DataRate::from_bits_per_second(1))
+    }
+
+    /// The smoothed loss ratio, which by itself ends only as packets arrive: none if none was lost
+    /// in the last ten seconds. Followed as [`PathView::recent_max_loss`] is.
+    pub fn recent_loss(&self) -> f64 {
+        match self.recent_max_loss > 0.0 {
+            true => self.loss_ratio,
+            false => 0.0,
+        }
     }
 
     /// Makes of this the path as schedulers are shown it: `weight` times as near and as fast as it

@@ -2,6 +2,7 @@
 
 mod support;
 
+use anabranch_core::fec::repair_weight;
 use anabranch_core::{Config, MediaConfig, PathId, SourceLimits};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use support::{Network, TestPath};
@@ -187,6 +188,74 @@ fn fec_ends_within_ten_seconds_of_the_last_loss() {
     }
 }
 
+fn repairs_on(network: &Network, path: usize) -> u64 {
+    let counters = network.sender.path_counters(PathId(path as u8)).unwrap();
+    counters.repair_packets
+}
+
+#[test]
+fn fec_a_far_path_held_in_reserve_asks_for_no_repairs() {
+    // A round trip of 40 ms leaves time for retransmissions, one of 600 ms does not.
+    let reserve = TestPath {
+        is_metered: true,
+        ..TestPath::new(8, 300)
+    };
+    let mut trial = Trial::new("adaptive", vec![lossy(0.02, 20), reserve]);
+    trial.run(20, 12_000);
+    let sent = *trial.network.sender.path_counters(PathId(0)).unwrap();
+    assert!(sent.lost_packets > 50, "{sent:?}");
+    assert_eq!(trial.overhead(), 0.0);
+}
+
+#[test]
+fn fec_ends_though_a_path_out_of_use_was_lossy() {
+    for fec in ["frame", "adaptive", "window", "webrtc"] {
+        let mut trial = Trial::new(fec, vec![lossy(0.0, 20), lossy(0.1, 150)]);
+        trial.run(2, 12_000);
+        let from = trial.network.now;
+        trial.network.paths[0].outage = Some((from, from + Duration::from_secs(4)));
+        trial.run(4, 12_000);
+        let repairs = |trial: &Trial| repairs_on(&trial.network, 0) + repairs_on(&trial.network, 1);
+        let during = repairs(&trial);
+        assert!(during > 20, "{fec}: {during}");
+        // The path comes back when a challenge is answered, a second after the outage at most.
+        trial.run(11, 12_000);
+        let (before, carried) = (repairs(&trial), trial.network.sent_on[1]);
+        trial.run(10, 12_000);
+        let carried = trial.network.sent_on[1] - carried;
+        assert_eq!((repairs(&trial) - before, carried), (0, 0), "{fec}");
+    }
+}
+
+#[test]
+fn fec_repairs_are_split_over_the_other_paths_inversely_to_their_losses() {
+    let paths = vec![lossy(0.0, 5), lossy(0.005, 90), lossy(0.1, 90)];
+    let mut network = Network::new(config("fixed:overhead=0.8", 6), paths);
+    let (mut before, mut expected) = ([0; 3], 0.0);
+    for second in 0..28 {
+        if second == 8 {
+            before = [0, 1, 2].map(|path| repairs_on(&network, path));
+        }
+        for _ in 0..5 {
+            let views = network.sender.paths(network.now);
+            let weight = |path: usize| repair_weight(0.0, views[path].recent_loss());
+            let share = weight(2) / (weight(1) + weight(2));
+            expected += share * f64::from(u8::from(second >= 8)) / 100.0;
+            network.send(40_000, false);
+            network.run_until(network.now + Duration::from_millis(200));
+        }
+    }
+    let repairs = [0, 1, 2].map(|path| repairs_on(&network, path) - before[path]);
+    let total: u64 = repairs.iter().sum();
+    assert!(total > 1_500, "{repairs:?}");
+    assert_eq!(repairs[0], 0, "all sources take the first path");
+    // 1 / 1 % to 1 / 10 % is ten to one, but the losses of a hundred packets vary.
+    let share = repairs[2] as f64 / total as f64;
+    let of = format!("{repairs:?}: {share}, by the losses as they were {expected}");
+    assert!((share - expected).abs() <= 0.015, "{of}");
+    assert!((0.06..0.13).contains(&share), "{of}");
+}
+
 #[test]
 fn fec_short_round_trips_need_retransmissions_only() {
     for (delay_millis, bytes) in [(10, 12_000), (10, 1_200), (25, 12_000)] {
@@ -205,13 +274,14 @@ fn fec_a_burst_on_one_of_two_paths_is_recovered_by_repairs_on_the_other() {
         vec![lossy(0.0, 300), lossy(0.0, 310)],
     );
     trial.run(2, 12_000);
-    // Each of these takes a whole frame's packets on one path.
+    // Each of these takes a whole frame's packets on one path. For a second or two after the first,
+    // repairs go away from where packets were lost, rather than from their sources alone.
     for path in [0, 1] {
         let from = trial.network.now;
         trial.network.paths[path].outage = Some((from, from + Duration::from_millis(30)));
-        trial.run(1, 12_000);
+        trial.run(3, 12_000);
     }
-    let residual = trial.residual(Instant::ZERO, 100);
+    let residual = trial.residual(Instant::ZERO, 200);
     let counters = trial.network.receiver.counters();
     assert!(counters.recovered_fragments >= 8, "{counters:?}");
     assert_eq!(residual, 0.0);
@@ -269,6 +339,53 @@ fn fec_media_repairs_and_retransmissions_stay_below_the_target() {
         let target = 4.8e6 * 1.04;
         let busiest = busiest_second(&network);
         assert!(busiest <= target * 1.1, "{loss} {delay_millis}: {busiest}");
+    }
+}
+
+/// Bits per second on the wire from the fifth second to the thirtieth, of a source that follows,
+/// over paths of 2.5 Mbit/s each; and what the encoder was asked for in the mean.
+fn sent_rate(fec: &str, losses: &[f64]) -> (f64, f64) {
+    let mut config = config(fec, 0);
+    config.fixed_rate = DataRate::from_kilobits_per_second(2_500);
+    config.media.source = SourceLimits::Adaptive {
+        min: DataRate::from_kilobits_per_second(300),
+        max: MBIT(20),
+    };
+    let delays = [20, 30];
+    let paths = losses.iter().zip(delays);
+    let paths = paths.map(|(loss, delay)| lossy(*loss, delay)).collect();
+    let mut network = Network::new(config, paths);
+    let (mut asked, mut seconds) = (0.0, 0.0);
+    for second in 1..=30 {
+        network.stream_until(Instant::from_secs(second));
+        if second > 5 {
+            asked += network.sender.target_bitrate().bits_per_second() as f64;
+            seconds += 1.0;
+        }
+    }
+    let sent = network.sent.iter();
+    let sent = sent.filter(|(at, _)| *at >= Instant::from_secs(5));
+    let sent_bits: u64 = sent.map(|(_, bytes)| bytes * 8).sum();
+    (sent_bits as f64 / seconds, asked / seconds)
+}
+
+#[test]
+fn arq_retransmissions_are_taken_from_the_encoders_share_with_fec_and_without() {
+    for fec in ["off", "adaptive"] {
+        for path_count in [1, 2] {
+            let target = 2e6 * path_count as f64;
+            let (lossless, asked) = sent_rate(fec, &[0.0, 0.0][..path_count]);
+            assert_eq!(asked, target, "{fec}: without loss nothing is taken");
+            for loss in [0.02, 0.05, 0.1, 0.2] {
+                let (sent, asked) = sent_rate(fec, &[loss, loss][..path_count]);
+                let change = sent / lossless - 1.0;
+                let of = format!("{fec}, {path_count} paths, {loss}: {change}, asked {asked}");
+                assert!(change.abs() <= 0.03, "{of}");
+                // Each loss is sent again; each fifth of these, too.
+                let share = 1.0 - loss;
+                assert!((asked / target - share).abs() <= 0.03, "{of}");
+            }
+        }
     }
 }
 

@@ -7,12 +7,12 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use super::Endpoint;
 use crate::config::SourceLimits;
-use crate::fec::{self, Decoder, FrameToProtect};
+use crate::fec::{self, Decoder, Dispersal, FecPolicy, FrameToProtect, MediaShares};
 use crate::media::{self, Bandwidth, Frame, FrameId, Retry, Symbol, Taken};
 use crate::path::SPARE_LIFETIME;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::recovery::PacketContent;
-use crate::scheduler::{self, PacketView};
+use crate::scheduler::{self, Assignment, PacketKind, PacketView};
 use crate::wire::{self, MAX_RECOVERED, RecoveredSymbols, RepairHead};
 
 /// In how many reports a recovered symbol is told, so that a lost one costs little.
@@ -28,6 +28,29 @@ pub(super) struct Receiver {
     last_frame: FrameId,
     /// Recovered symbols that the peer does not know of, and how often it is still to be told.
     recovered: VecDeque<(u64, u8)>,
+}
+
+/// What is known for the sending of repairs.
+#[derive(Debug)]
+pub(super) struct Sender {
+    policy: Box<dyn FecPolicy>,
+    media_shares: MediaShares,
+    dispersal: Dispersal,
+}
+
+impl Sender {
+    pub(super) fn new(policy: Box<dyn FecPolicy>) -> Box<Self> {
+        Box::new(Sender {
+            policy,
+            media_shares: MediaShares::new(),
+            dispersal: Dispersal::new(),
+        })
+    }
+
+    /// Media has left on a path, for the first time.
+    pub(super) fn on_media_sent(&mut self, now: Instant, path: PathId, bytes: u32) {
+        self.media_shares.on_sent(now, path, bytes);
+    }
 }
 
 impl Endpoint {
@@ -90,12 +113,14 @@ impl Endpoint {
         }
     }
 
-    /// Adds to a frame that has just been queued what the policy says.
+    /// Adds to a frame that has just been queued what the policy says, if there is one.
     pub(super) fn protect(&mut self, now: Instant, id: FrameId, frame: &Frame) {
-        let Some(mut policy) = self.fec_policy.take() else {
+        self.budget.on_media(now, frame.bytes.len() as u64);
+        let Some(mut sender) = self.fec_sender.take() else {
             return;
         };
         self.refresh_views(now);
+        sender.media_shares.tell(now, &mut self.views);
         let fragment_bytes = usize::from(self.config.fragment_bytes);
         let to_protect = FrameToProtect {
             id,
@@ -105,9 +130,9 @@ impl Endpoint {
             deadline: frame.captured_at + self.config.media.deadline,
         };
         let session = self.session_view();
+        let policy = &mut sender.policy;
         let protection = policy.protect(now, &to_protect, &session, &self.views);
-        self.fec_policy = Some(policy);
-        self.budget.on_media(now, frame.bytes.len() as u64);
+        self.fec_sender = Some(sender);
         let wanted = protection.repair_count();
         let repair_bytes = self.send_buffer.repair_bytes(id, &protection);
         let is_key = frame.importance.is_key();
@@ -115,14 +140,60 @@ impl Endpoint {
         self.send_buffer.protect(id, &protection, granted);
     }
 
-    /// Takes note of what the paths carry. The share of it that repairs and retransmissions want
-    /// of the media, if the session has repairs.
-    pub(super) fn note_bandwidth(
+    /// Sends repairs by other paths than what they protect, wherever the scheduler has bound that,
+    /// and by those that lose little. What the scheduler sends by several paths stays.
+    pub(super) fn disperse(
         &mut self,
-        bandwidth: Bandwidth,
-        backlog_bytes: u64,
-    ) -> Option<f64> {
-        self.fec_policy.as_ref()?;
+        now: Instant,
+        views: &mut [PathView],
+        assignments: &mut [Assignment],
+    ) {
+        let Some(sender) = self.fec_sender.as_deref_mut().filter(|_| views.len() > 1) else {
+            return;
+        };
+        let waiting = self.send_buffer.waiting();
+        let is_repair = |packet: &PacketView| matches!(packet.kind, PacketKind::Repair { .. });
+        for assignment in assignments.iter() {
+            let packet = &waiting[assignment.index];
+            if is_repair(packet) && assignment.paths.len() == 1 {
+                continue;
+            }
+            for id in assignment.paths.iter() {
+                views[id.index()].queued_bytes += u64::from(packet.bytes);
+            }
+            if packet.kind == PacketKind::Source
+                && let Some(path) = assignment.paths.iter().next()
+                && let Some(symbol) = self.send_buffer.symbol(packet.frame, packet.fragment)
+            {
+                sender.dispersal.on_symbol(symbol, path);
+            }
+        }
+        for assignment in assignments {
+            let packet = &waiting[assignment.index];
+            if !is_repair(packet) || assignment.paths.len() != 1 {
+                continue;
+            }
+            let window = self
+                .send_buffer
+                .repair_window(packet.frame, packet.fragment);
+            let Some(window) = window else {
+                continue;
+            };
+            let dispersal = &mut sender.dispersal;
+            if let Some(path) = dispersal.path_for(now, packet, &window, views) {
+                assignment.paths = PathSet::only(path);
+                dispersal.on_repair(&window, path);
+                views[path.index()].queued_bytes += u64::from(packet.bytes);
+            }
+        }
+    }
+
+    /// Takes note of what the paths carry, which bounds the repairs. The share of it that repairs
+    /// and retransmissions want of the media.
+    pub(super) fn note_bandwidth(&mut self, bandwidth: Bandwidth, backlog_bytes: u64) -> f64 {
+        if self.fec_sender.is_none() {
+            return self.budget.overhead();
+        }
         // A source that does not follow may fill the paths, one that does leaves a margin.
         let media = &self.config.media;
         let rate = match media.source {
@@ -135,7 +206,7 @@ impl Endpoint {
             SourceLimits::Adaptive { .. } => media::target_total(media, bandwidth, backlog_bytes),
         };
         self.budget.set_rate(rate);
-        Some(self.budget.overhead())
+        self.budget.overhead()
     }
 
     /// Writes a repair, if it is still of use.

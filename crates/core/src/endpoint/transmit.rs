@@ -263,6 +263,11 @@ impl Endpoint {
             path.write_tracked_header(buf);
             outgoing.write(buf);
             self.send_buffer.on_sent(frame, fragment, id);
+            if packet.kind == PacketKind::Source
+                && let Some(sender) = &mut self.fec_sender
+            {
+                sender.on_media_sent(now, id, packet.bytes);
+            }
             if packet.kind == PacketKind::Retransmission {
                 path.counters.retransmitted_packets += 1;
                 path.counters.retransmitted_bytes += u64::from(packet.bytes);

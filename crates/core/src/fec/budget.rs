@@ -1,4 +1,5 @@
-//! What repairs may cost: media, repairs and retransmissions together stay below a rate.
+//! What repairs may cost: media, repairs and retransmissions together stay below a rate. Without
+//! repairs, what retransmissions cost is kept all the same, for the encoder's target.
 
 use anabranch_units::{DataRate, Duration, Instant};
 

@@ -82,9 +82,19 @@ impl LossProcess {
         self.lost_count / self.packet_count.max(MIN_PACKETS)
     }
 
-    /// The highest ratio of the last ten seconds; zero if nothing was lost in them.
-    pub fn recent_max(&self) -> f64 {
-        self.recent_max
+    /// The highest ratio of the last ten seconds; zero if nothing was lost in them, be it that
+    /// nothing was sent.
+    pub fn recent_max(&self, now: Instant) -> f64 {
+        let last = second(self.at);
+        match second(now).saturating_sub(last) as usize {
+            0 => self.recent_max,
+            begun if begun >= PEAK_SECONDS => 0.0,
+            begun => {
+                let kept = (begun + 1..=PEAK_SECONDS).map(|index| last as usize + index);
+                let peaks = kept.map(|index| self.peaks[index % PEAK_SECONDS]);
+                peaks.fold(0.0, f64::max)
+            }
+        }
     }
 
     /// Mean number of packets lost in a row, at least 1, over about ten seconds.
@@ -187,7 +197,8 @@ mod tests {
         for packet in 0..5_000 {
             process.on_fate(at(packet, GAP), false);
         }
-        assert_eq!((process.ratio(), process.recent_max()), (0.0, 0.0));
+        assert_eq!(process.recent_max(at(5_000, GAP)), 0.0);
+        assert_eq!(process.ratio(), 0.0);
         for packet in 5_000..5_750 {
             process.on_fate(at(packet, GAP), packet % 20 == 0);
         }
@@ -197,7 +208,7 @@ mod tests {
             "{}",
             process.ratio()
         );
-        assert!(process.recent_max() >= process.ratio());
+        assert!(process.recent_max(at(5_750, GAP)) >= process.ratio());
     }
 
     #[test]
@@ -206,17 +217,43 @@ mod tests {
         for packet in 0..1_000 {
             process.on_fate(at(packet, GAP), packet > 100 && packet % 10 == 0);
         }
-        let peak = process.recent_max();
+        let peak = process.recent_max(at(999, GAP));
         assert!((0.08..0.12).contains(&peak), "{peak}");
         let last_loss = 990;
         for packet in 1_000..=last_loss + 5_000 {
             process.on_fate(at(packet, GAP), false);
             if packet < last_loss + 4_500 {
-                assert_eq!(process.recent_max(), peak);
+                assert_eq!(process.recent_max(at(packet, GAP)), peak);
             }
         }
-        assert_eq!(process.recent_max(), 0.0);
+        assert_eq!(process.recent_max(at(last_loss + 5_000, GAP)), 0.0);
         assert!(process.ratio() < 1e-5);
+    }
+
+    #[test]
+    fn the_peak_ages_by_time_where_nothing_is_sent() {
+        let mut process = LossProcess::new();
+        let mut sent = LossProcess::new();
+        for packet in 0..1_500 {
+            let is_lost = packet % if packet < 1_000 { 10 } else { 20 } == 0;
+            process.on_fate(at(packet, GAP), is_lost);
+            sent.on_fate(at(packet, GAP), is_lost);
+        }
+        // As if packets had arrived all the while.
+        let mut seen = Vec::new();
+        for packet in 1_500..7_500 {
+            sent.on_fate(at(packet, GAP), false);
+            let peak = process.recent_max(at(packet, GAP));
+            assert_eq!(peak, sent.recent_max(at(packet, GAP)), "{packet}");
+            seen.push(peak);
+        }
+        seen.dedup();
+        // The seconds of 10 % are forgotten one by one, then those of 5 %.
+        assert!(
+            seen.len() >= 3 && seen.is_sorted_by(|a, b| a > b),
+            "{seen:?}"
+        );
+        assert_eq!(seen.last(), Some(&0.0));
     }
 
     #[test]
@@ -234,8 +271,9 @@ mod tests {
             process.on_fate(at(packet, GAP), true);
         }
         assert!((100.0..101.5).contains(&process.burst_packets()));
-        process.on_fate(Instant::from_nanos(3_600_000_000_000), false);
-        assert_eq!(process.recent_max(), 0.0);
+        let later = Instant::from_nanos(3_600_000_000_000);
+        process.on_fate(later, false);
+        assert_eq!(process.recent_max(later), 0.0);
         assert!(process.ratio() < 1e-12 && process.burst_packets() >= 1.0);
     }
 }

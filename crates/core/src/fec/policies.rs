@@ -20,6 +20,9 @@ const MAX_OVERHEAD: f64 = 0.5;
 /// How many repairs may be sent ahead of that: a window of the largest overhead.
 const MAX_AHEAD: f64 = 64.0;
 
+/// A path that carries less of media than this, one packet in a hundred, hardly matters to it.
+const MIN_MEDIA_SHARE: f64 = 0.01;
+
 /// Keeps repairs below a share of the symbols.
 #[derive(Debug)]
 struct Allowance {
@@ -65,15 +68,30 @@ fn residual(is_key: bool) -> f64 {
     }
 }
 
-/// The losses that packets spread over all active paths see: each path's worst of the last ten
-/// seconds, by its share of the bandwidth. Of a burst they see that share too.
+/// The paths that media takes, and how much of it each: as in the last few seconds or, if none of
+/// those is left, by bandwidth. Others, though they lose packets or are far, concern no media.
+fn carriers(paths: &[PathView]) -> impl Iterator<Item = (&PathView, f64)> + Clone {
+    let is_ready = |path: &&PathView| path.state == PathState::Active && !path.is_standby;
+    let carried = |path: &PathView| match path.media_share >= MIN_MEDIA_SHARE {
+        true => path.media_share,
+        false => 0.0,
+    };
+    let total_share: f64 = paths.iter().filter(is_ready).map(carried).sum();
+    let weight = move |path: &PathView| match total_share > 0.0 {
+        true => carried(path),
+        false => path.bandwidth.bits_per_second().max(1) as f64,
+    };
+    let total: f64 = paths.iter().filter(is_ready).map(weight).sum();
+    let ready = paths.iter().filter(is_ready);
+    let shares = ready.map(move |path| (path, weight(path) / total));
+    shares.filter(|(_, share)| *share > 0.0)
+}
+
+/// The losses that media sees: each path's worst of the last ten seconds, by its share of media. Of
+/// a burst media sees that share too.
 fn losses(paths: &[PathView]) -> LossModel {
-    let active = || paths.iter().filter(|path| path.state == PathState::Active);
-    let rate = |path: &PathView| path.bandwidth.bits_per_second().max(1) as f64;
-    let total: f64 = active().map(rate).sum();
     let (mut ratio, mut weighted_burst) = (0.0, 0.0);
-    for path in active() {
-        let share = rate(path) / total;
+    for (path, share) in carriers(paths) {
         let lost = share * path.recent_max_loss;
         ratio += lost;
         weighted_burst += lost * (1.0 + (path.loss_burst_packets.max(1.0) - 1.0) * share);
@@ -94,8 +112,8 @@ fn frame_repairs(symbol_count: u16, losses: LossModel, residual: f64) -> u16 {
     of_block.saturating_mul(blocks).min(symbol_count)
 }
 
-/// The longest round-trip time of the active paths; `None` before the first is known.
+/// The longest round-trip time of the paths that media takes; `None` before the first is known.
 fn longest_rtt(paths: &[PathView]) -> Option<Duration> {
-    let active = paths.iter().filter(|path| path.state == PathState::Active);
-    active.filter_map(|path| path.smoothed_rtt).max()
+    let rtts = carriers(paths).filter_map(|(path, _)| path.smoothed_rtt);
+    rtts.max()
 }

@@ -1,5 +1,4 @@
-//! How many repair symbols a block of `k` symbols gets, on which paths, and what that leaves for
-//! media.
+//! How many repair symbols a block of `k` symbols gets, and on which paths.
 //!
 //! [`repair_count`] takes the fewest that leave a residual loss below a bound. With `q = P(arrival
 //! -> loss)` and `r = P(loss -> arrival)` of Gilbert's model, the losses before the `k`-th arrival
@@ -10,7 +9,7 @@
 //! `(A + B z)(1 - C z) H' = (k - 1)(B + A C) H` for `H = G^(k-1)`, at a constant cost each. For
 //! `r = 1 - p` they are the binomial model's.
 
-use anabranch_units::{DataRate, Duration};
+use anabranch_units::{Duration, Instant};
 
 use super::LossProcess;
 
@@ -39,9 +38,9 @@ impl LossModel {
     }
 
     /// What a path is to be protected against: the worst of its last ten seconds.
-    pub fn of(process: &LossProcess) -> Self {
+    pub fn of(process: &LossProcess, now: Instant) -> Self {
         LossModel {
-            ratio: process.recent_max(),
+            ratio: process.recent_max(now),
             burst_packets: process.burst_packets(),
         }
     }
@@ -108,52 +107,14 @@ pub fn proportional_repair_count(k: u16, ratio: f64, is_key: bool) -> u16 {
     ((count + 0.5) as u16).clamp(1, k)
 }
 
-/// A path, for [`split_repairs`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RepairPath {
-    /// Share of its packets that are lost.
-    pub loss_ratio: f64,
-    /// Symbols of the block that take this path.
-    pub source_count: u32,
-}
-
 /// Losses below this are as good as none: paths are not told apart by them.
 const MIN_LOSS_RATIO: f64 = 0.01;
 
-/// Spreads repair symbols over paths: in inverse proportion to their loss, and in proportion to
-/// the part of the block that takes *other* paths, so that an outage does not take a symbol and
-/// its repair. Replaces `counts`, which then has one count for each path.
-pub fn split_repairs(repair_count: u16, paths: &[RepairPath], counts: &mut Vec<u16>) {
-    counts.clear();
-    counts.resize(paths.len(), 0);
-    let sources: f64 = paths.iter().map(|path| f64::from(path.source_count)).sum();
-    let weight = |path: &RepairPath| {
-        let elsewhere = match paths.len() > 1 && sources > 0.0 {
-            true => 1.0 - f64::from(path.source_count) / sources,
-            false => 1.0,
-        };
-        elsewhere / path.loss_ratio.max(MIN_LOSS_RATIO)
-    };
-    for _ in 0..repair_count {
-        // Webster's method: the next one goes where the quotient is highest, the first if equal.
-        let (mut best, mut best_quotient) = (None, f64::NEG_INFINITY);
-        for (index, path) in paths.iter().enumerate() {
-            let quotient = weight(path) / f64::from(2 * u32::from(counts[index]) + 1);
-            if quotient > best_quotient {
-                (best, best_quotient) = (Some(index), quotient);
-            }
-        }
-        if let Some(best) = best {
-            counts[best] += 1;
-        }
-    }
-}
-
-/// What is left of a target rate for media that gets `m` repair symbols for every `k` symbols, and
-/// of which a share is sent again.
-pub fn media_rate(target: DataRate, k: u16, m: u16, retransmitted_share: f64) -> DataRate {
-    let overhead = f64::from(m) / f64::from(k.max(1)) + retransmitted_share.max(0.0);
-    target.mul_f64(1.0 / (1.0 + overhead))
+/// In proportion to this a path gets repair symbols of a block: inversely to its losses, and to the
+/// part of the block that takes *other* paths, so that an outage does not take a symbol and its
+/// repair.
+pub fn repair_weight(share_of_block: f64, loss_ratio: f64) -> f64 {
+    (1.0 - share_of_block) / loss_ratio.max(MIN_LOSS_RATIO)
 }
 
 /// Whether a lost packet can still be sent again in time, so that repair symbols are not needed:
@@ -276,13 +237,13 @@ mod tests {
 
     #[test]
     fn without_loss_repairs_end_within_ten_seconds() {
-        use anabranch_units::Instant;
         let mut process = LossProcess::new();
         let mut ended_at = None;
         for packet in 0..10_000_u64 {
             let is_lost = packet < 5_000 && packet % 20 == 0;
-            process.on_fate(Instant::from_nanos(packet * 2_000_000), is_lost);
-            if repair_count(50, LossModel::of(&process), KEY_FRAME_RESIDUAL) > 0 {
+            let now = Instant::from_nanos(packet * 2_000_000);
+            process.on_fate(now, is_lost);
+            if repair_count(50, LossModel::of(&process, now), KEY_FRAME_RESIDUAL) > 0 {
                 ended_at = Some(packet + 1);
             }
         }
@@ -294,14 +255,18 @@ mod tests {
     /// Frames of 20 packets, 25 a second, on a path that begins to lose one packet in 20.
     #[test]
     fn two_seconds_after_a_step_to_5_percent_frames_are_as_safe_as_asked() {
-        use anabranch_units::{Instant, Seed};
+        use anabranch_units::Seed;
         let mut rng = Seed(5).rng();
         let mut process = LossProcess::new();
         let (mut incomplete, mut repairs) = (0, 0_u32);
         let frames = 15_000;
         for frame in 0..frames + 50_u64 {
             let captured_at = Instant::from_nanos(frame * 40_000_000);
-            let m = repair_count(20, LossModel::of(&process), OTHER_FRAME_RESIDUAL);
+            let m = repair_count(
+                20,
+                LossModel::of(&process, captured_at),
+                OTHER_FRAME_RESIDUAL,
+            );
             let mut lost_count = 0;
             for _ in 0..20 + m {
                 let is_lost = rng.chance(0.05);
@@ -333,43 +298,6 @@ mod tests {
         assert_eq!(proportional_repair_count(40, 0.05, true), 9);
         assert_eq!(proportional_repair_count(2, 0.001, false), 1);
         assert_eq!(proportional_repair_count(40, 0.0, true), 0);
-    }
-
-    fn split(m: u16, paths: &[(f64, u32)]) -> Vec<u16> {
-        let of = |&(loss_ratio, source_count)| RepairPath {
-            loss_ratio,
-            source_count,
-        };
-        let paths: Vec<RepairPath> = paths.iter().map(of).collect();
-        let mut counts = vec![7];
-        split_repairs(m, &paths, &mut counts);
-        counts
-    }
-
-    #[test]
-    fn repairs_go_where_loss_is_low_and_the_sources_are_not() {
-        assert_eq!(split(5, &[(0.1, 20)]), [5]);
-        assert_eq!(split(1, &[(0.0, 1), (0.0, 0)]), [0, 1]);
-        assert_eq!(split(6, &[(0.02, 10), (0.04, 10)]), [4, 2]);
-        assert_eq!(split(10, &[(0.0, 16), (0.0, 4)]), [2, 8]);
-        assert_eq!(split(9, &[(0.05, 5), (0.05, 5), (0.05, 5)]), [3, 3, 3]);
-        assert_eq!(split(4, &[(0.2, 0), (0.0, 0)]), [0, 4]);
-        assert_eq!(split(3, &[]), [0; 0]);
-    }
-
-    #[test]
-    fn media_repairs_and_retransmissions_fill_the_target_and_no_more() {
-        let target = DataRate::from_kilobits_per_second(5_000);
-        for (k, m, share) in [(20, 5, 0.05), (50, 0, 0.0), (1, 1, 0.3)] {
-            let media = media_rate(target, k, m, share);
-            let factor = 1.0 + f64::from(m) / f64::from(k) + share;
-            let sum = media.bits_per_second() as f64 * factor;
-            assert!((4_999_990.0..=5_000_001.0).contains(&sum), "{sum}");
-        }
-        assert_eq!(
-            media_rate(target, 4, 1, 0.0),
-            DataRate::from_kilobits_per_second(4_000)
-        );
     }
 
     #[test]

@@ -34,16 +34,15 @@ impl Bandwidth {
 /// less what the backlog needs. A source that does not follow gets its would-be target all the
 /// same, unbounded.
 ///
-/// With forward error correction, `overhead` is what repairs and retransmissions take per byte of
-/// media: media is to leave room for it.
+/// `overhead` is what repairs and retransmissions take per byte of media, which leaves room for it.
 pub(crate) fn target_bitrate(
     config: &MediaConfig,
     bandwidth: Bandwidth,
     backlog_bytes: u64,
-    overhead: Option<f64>,
+    overhead: f64,
 ) -> DataRate {
     let total = target_total(config, bandwidth, backlog_bytes);
-    let target = overhead.map_or(total, |overhead| total.mul_f64(1.0 / (1.0 + overhead)));
+    let target = total.mul_f64(1.0 / (1.0 + overhead));
     match config.source {
         SourceLimits::Fixed => target,
         SourceLimits::Adaptive { min, max } => target.clamp(min, max),
@@ -73,7 +72,7 @@ mod tests {
             ..MediaConfig::default()
         };
         let bandwidth = Bandwidth::of(&config, [MBIT(4), MBIT(3)].into_iter());
-        target_bitrate(&config, bandwidth, backlog_bytes, None)
+        target_bitrate(&config, bandwidth, backlog_bytes, 0.0)
     }
 
     #[test]
@@ -94,7 +93,7 @@ mod tests {
             &config,
             Bandwidth::of(&config, [MBIT(4), MBIT(1)].into_iter()),
             0,
-            None,
+            0.0,
         );
         assert_eq!(target, DataRate::from_kilobits_per_second(3_200 + 1_000));
     }
@@ -115,7 +114,7 @@ mod tests {
     fn media_leaves_room_for_repairs_and_retransmissions() {
         let config = MediaConfig::default();
         let bandwidth = Bandwidth::of(&config, [MBIT(7)].into_iter());
-        let target = |overhead| target_bitrate(&config, bandwidth, 0, Some(overhead));
+        let target = |overhead| target_bitrate(&config, bandwidth, 0, overhead);
         assert_eq!(target(0.0), DataRate::from_kilobits_per_second(5_600));
         assert_eq!(target(0.4), MBIT(4));
     }

@@ -9,11 +9,11 @@
 use anabranch_units::{Duration, Importance, Instant};
 
 use super::pace::Pace;
-use super::{Allowance, frame_repairs, longest_rtt, losses, residual};
+use super::{Allowance, carriers, frame_repairs, longest_rtt, losses, residual};
 use crate::congestion::{ControllerOption, ControllerOptions, OptionValues};
 use crate::fec::rate::is_retransmission_enough;
 use crate::fec::{FecPolicy, FrameToProtect, Protection, SlidingWindow};
-use crate::path_view::{PathState, PathView};
+use crate::path_view::PathView;
 use crate::session_view::SessionView;
 
 /// From so many symbols on a frame is a block of its own.
@@ -74,8 +74,7 @@ impl FecPolicy for Adaptive {
             return Protection::NONE;
         }
         let rtt = longest_rtt(paths).unwrap_or(PathView::UNKNOWN_RTT);
-        let active = paths.iter().filter(|path| path.state == PathState::Active);
-        let variation = active.map(|path| path.rtt_variation).max();
+        let variation = carriers(paths).map(|(path, _)| path.rtt_variation).max();
         let residual = residual(frame.importance.is_key());
         let residual = match tries(now, frame, rtt, variation.unwrap_or_default()) {
             0 => residual,

@@ -98,6 +98,103 @@ fn without_loss_there_is_no_repair() {
 }
 
 #[test]
+fn paths_that_carry_no_media_do_not_count() {
+    // One without loss carries it all; the other is far, and loses.
+    let carrier = PathView {
+        media_share: 1.0,
+        ..path(0, 40, 0.0)
+    };
+    let idle = path(1, 600, 0.1);
+    let barely = PathView {
+        media_share: 0.009,
+        ..idle
+    };
+    let in_reserve = PathView {
+        media_share: 0.5,
+        is_standby: true,
+        ..idle
+    };
+    for name in by_loss() {
+        for other in [idle, barely, in_reserve] {
+            let overhead = Bed::new(name).run(200, 10, &[carrier, other]);
+            assert_eq!(overhead, 0.0, "{name}: {other:?}");
+        }
+    }
+    // Nor does it make retransmissions late that the other is far.
+    let lossy = PathView {
+        media_share: 1.0,
+        ..path(0, 40, 0.02)
+    };
+    for other in [idle, barely, in_reserve] {
+        let overhead = Bed::new("adaptive").run(200, 10, &[lossy, other]);
+        assert_eq!(overhead, 0.0, "{other:?}");
+    }
+}
+
+#[test]
+fn losses_weigh_as_much_as_the_path_carries_and_as_its_bandwidth_while_none_does() {
+    let paths = |shares: [f64; 2]| {
+        let mut paths = [path(0, 600, 0.0), path(1, 600, 0.1)];
+        paths[1].bandwidth = DataRate::from_megabits_per_second(12);
+        (0..2).for_each(|index| paths[index].media_share = shares[index]);
+        paths
+    };
+    for name in by_loss() {
+        let of = |paths: &[PathView]| Bed::new(name).run(200, 20, paths);
+        // A quarter and three quarters are 2.5 % and 7.5 % of losses; bandwidth says the latter.
+        let quarter = of(&paths([0.75, 0.25]));
+        assert_eq!(quarter, of(&[path(0, 600, 0.025)]), "{name}");
+        assert_eq!(of(&paths([0.0, 0.0])), of(&paths([0.25, 0.75])), "{name}");
+        assert!(quarter < of(&paths([0.25, 0.75])), "{name}");
+    }
+}
+
+#[test]
+fn ten_seconds_without_loss_end_it_though_the_smoothed_ratio_does_not_fall() {
+    let silent = PathView {
+        recent_max_loss: 0.0,
+        ..path(0, 600, 0.1)
+    };
+    for name in by_loss() {
+        assert_eq!(Bed::new(name).run(200, 10, &[silent]), 0.0, "{name}");
+    }
+}
+
+#[test]
+fn key_frames_are_protected_best_and_disposable_ones_not_at_all() {
+    let paths = [path(0, 600, 0.05)];
+    for name in names() {
+        for symbol_count in [1, 4, 20, 300] {
+            let of = |importance| {
+                let mut bed = Bed::new(name);
+                let frames = (0..50).map(|_| bed.frame(symbol_count, importance, &paths));
+                frames.map(u32::from).sum::<u32>()
+            };
+            let (key, reference) = (of(Importance::Key), of(Importance::Reference));
+            assert_eq!(of(Importance::Disposable), 0, "{name} {symbol_count}");
+            assert!(
+                key >= reference && reference > 0,
+                "{name} {symbol_count}: {key} {reference}"
+            );
+            // One repair is all that a symbol can get, and half a one over time.
+            if symbol_count == 20 {
+                assert!(key > reference, "{name}: {key} {reference}");
+            }
+        }
+        // Among others, too: references get no less for the disposable ones between them.
+        let mut bed = Bed::new(name);
+        for index in 0..100 {
+            let importance = match index % 2 {
+                0 => Importance::Reference,
+                _ => Importance::Disposable,
+            };
+            let repairs = bed.frame(20, importance, &paths);
+            assert_eq!(repairs > 0, index % 2 == 0, "{name} {index}: {repairs}");
+        }
+    }
+}
+
+#[test]
 fn overhead_is_at_most_half_over_time_whatever_the_losses() {
     for name in by_loss() {
         for symbol_count in [1, 4, 10, 300] {

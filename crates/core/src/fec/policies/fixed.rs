@@ -1,10 +1,11 @@
 //! `fixed`: a constant ratio, whatever the losses.
 //!
-//! Repairs are due as sources are queued, `overhead` of one for each. A frame of at least `window`
-//! symbols gets those due as a block of its own; smaller ones share a window that slides over the
-//! last `window` symbols.
+//! Repairs are due as sources are queued, `overhead` of one for each, for each of a key frame twice
+//! as many, and none for those of a frame that no other needs. A frame of at least `window` symbols
+//! gets those due as a block of its own; smaller ones share a window that slides over the last
+//! `window` symbols.
 
-use anabranch_units::Instant;
+use anabranch_units::{Importance, Instant};
 
 use crate::congestion::{ControllerOption, ControllerOptions, OptionValues};
 use crate::fec::{FecPolicy, FrameToProtect, Protection, SlidingWindow};
@@ -13,7 +14,7 @@ use crate::session_view::SessionView;
 
 const OVERHEAD: ControllerOption = ControllerOption {
     name: "overhead",
-    summary: "repairs per source",
+    summary: "repairs per source: twice as many for key frames, none for disposable ones",
     values: OptionValues::Number {
         usual: 0.2,
         min: 0.0,
@@ -30,6 +31,9 @@ const WINDOW: ControllerOption = ControllerOption {
     },
 };
 pub(in crate::fec) const OPTIONS: &[ControllerOption] = &[OVERHEAD, WINDOW];
+
+/// So many times as many repairs for a symbol of a key frame, at most one: later frames need it.
+const KEY_FRAME_FACTOR: f64 = 2.0;
 
 #[derive(Debug)]
 struct Fixed {
@@ -55,8 +59,13 @@ impl FecPolicy for Fixed {
         _session: &SessionView,
         _paths: &[PathView],
     ) -> Protection {
-        self.due += f64::from(frame.symbol_count) * self.overhead;
-        let repairs = self.due as u16;
+        let per_symbol = match frame.importance {
+            Importance::Key => (KEY_FRAME_FACTOR * self.overhead).min(1.0),
+            Importance::Reference => self.overhead,
+            Importance::Disposable => return Protection::NONE,
+        };
+        self.due += f64::from(frame.symbol_count) * per_symbol;
+        let repairs = (self.due as u16).min(frame.symbol_count);
         self.due -= f64::from(repairs);
         if frame.symbol_count >= self.window {
             return Protection::of_frame(repairs);

@@ -1,10 +1,10 @@
 //! `frame`: each frame is a block of its own, with the fewest repairs that leave the residual loss.
 //!
 //! The residual is one block in a thousand for key frames and one in a hundred for others, under
-//! Gilbert's model of the worst losses of the last ten seconds. Whether a retransmission would come
-//! in time is not asked.
+//! Gilbert's model of the worst losses of the last ten seconds. Frames that no other needs get
+//! nothing. Whether a retransmission would come in time is not asked.
 
-use anabranch_units::Instant;
+use anabranch_units::{Importance, Instant};
 
 use super::{Allowance, frame_repairs, losses, residual};
 use crate::congestion::ControllerOptions;
@@ -30,6 +30,9 @@ impl FecPolicy for PerFrame {
         paths: &[PathView],
     ) -> Protection {
         self.allowance.earn(frame.symbol_count);
+        if frame.importance == Importance::Disposable {
+            return Protection::NONE;
+        }
         let residual = residual(frame.importance.is_key());
         let repairs = frame_repairs(frame.symbol_count, losses(paths), residual);
         Protection::of_frame(self.allowance.spend(repairs))

@@ -2,9 +2,10 @@
 //!
 //! For streams of many small frames, as MPEG-TS packet by packet: a block of one symbol can only be
 //! protected by a copy, a window of twenty by a repair for every few. The window is as long as the
-//! time until a frame is late allows, and at most two round trips.
+//! time until a frame is late allows, and at most two round trips. Nothing is due for frames that
+//! no other needs, though they are covered where the window slides over them.
 
-use anabranch_units::Instant;
+use anabranch_units::{Importance, Instant};
 
 use super::pace::Pace;
 use super::{Allowance, longest_rtt, losses, residual};
@@ -33,6 +34,9 @@ impl FecPolicy for Sliding {
     ) -> Protection {
         self.allowance.earn(frame.symbol_count);
         self.pace.on_frame(now, frame);
+        if frame.importance == Importance::Disposable {
+            return Protection::NONE;
+        }
         let rtt = longest_rtt(paths).unwrap_or(PathView::UNKNOWN_RTT);
         let residual = residual(frame.importance.is_key());
         let window = self.pace.slide(now, frame, rtt, losses(paths), residual);

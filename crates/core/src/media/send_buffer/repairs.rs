@@ -1,5 +1,6 @@
 //! The sender's repairs: which there are, what they cover, and what waits for them.
 
+use core::ops::Range;
 use std::collections::VecDeque;
 
 use anabranch_units::Instant;
@@ -78,6 +79,19 @@ impl SendBuffer {
         self.repairs
             .as_ref()
             .map_or(0, |repairs| repairs.next_symbol)
+    }
+
+    /// The number of the symbol that a fragment is, if its frame is still here.
+    pub(crate) fn symbol(&self, id: FrameId, fragment: u16) -> Option<u64> {
+        let frame = self.frame(id)?;
+        Some(frame.first_symbol + u64::from(fragment))
+    }
+
+    /// The symbols that a repair covers, if it is not settled.
+    pub(crate) fn repair_window(&self, frame: FrameId, index: u16) -> Option<Range<u64>> {
+        let repairs = self.repairs.as_ref()?;
+        let repair = &repairs.unsettled[repairs.position(frame, index)?];
+        Some(repair.first..repair.end)
     }
 
     /// The bytes of payload of each of the repairs that `protection` asks for.

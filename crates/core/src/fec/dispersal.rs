@@ -1,0 +1,132 @@
+//! Where repairs go: away from what they protect, and from losses.
+
+use core::cmp::Ordering;
+use core::ops::Range;
+
+use anabranch_units::{Duration, Instant};
+
+use super::rate::repair_weight;
+use crate::path_view::{PathId, PathState, PathView};
+use crate::scheduler::{PacketView, transfer_cost};
+
+/// How many symbols are remembered: a large frame is several blocks.
+const SYMBOLS: usize = 512;
+/// How many repairs are remembered.
+const REPAIRS: usize = 256;
+
+/// Remembers which paths the last symbols and repairs took.
+#[derive(Debug)]
+pub(crate) struct Dispersal {
+    /// Number and path of the last symbols, by the number modulo the length.
+    symbols: [(u64, PathId); SYMBOLS],
+    /// The last repairs, a ring.
+    repairs: [Placed; REPAIRS],
+    repair_count: usize,
+}
+
+/// A repair that goes by a path, and the symbols that it covers.
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    first: u64,
+    end: u64,
+    path: PathId,
+}
+
+/// What speaks for a path.
+#[derive(Clone, Copy, Debug)]
+struct Rank {
+    is_late: bool,
+    /// Of Webster's method.
+    quotient: f64,
+    cost: Duration,
+}
+
+impl Rank {
+    /// The better one is less.
+    fn order(&self, other: &Rank) -> Ordering {
+        let lateness = self.is_late.cmp(&other.is_late);
+        let quotients = || other.quotient.total_cmp(&self.quotient);
+        let costs = || self.cost.cmp(&other.cost);
+        lateness.then_with(quotients).then_with(costs)
+    }
+}
+
+impl Dispersal {
+    pub(crate) fn new() -> Self {
+        let nothing = Placed {
+            first: 0,
+            end: 0,
+            path: PathId::default(),
+        };
+        Dispersal {
+            symbols: [(u64::MAX, PathId::default()); SYMBOLS],
+            repairs: [nothing; REPAIRS],
+            repair_count: 0,
+        }
+    }
+
+    /// A symbol goes by this path.
+    pub(crate) fn on_symbol(&mut self, symbol: u64, path: PathId) {
+        self.symbols[symbol as usize % SYMBOLS] = (symbol, path);
+    }
+
+    /// A repair of these symbols goes by this path.
+    pub(crate) fn on_repair(&mut self, window: &Range<u64>, path: PathId) {
+        self.repairs[self.repair_count % REPAIRS] = Placed {
+            first: window.start,
+            end: window.end,
+            path,
+        };
+        self.repair_count += 1;
+    }
+
+    /// The path for a repair of these symbols, among those active paths that it need not avoid and
+    /// that deliver it before its deadline; `None` if there are none but those in reserve. The
+    /// repairs that share symbols are spread in proportion to each path's weight (Webster's
+    /// method), so that those of a block are spread among themselves, and those of a window that
+    /// slides over time; of equal paths the fastest.
+    pub(crate) fn path_for(
+        &self,
+        now: Instant,
+        packet: &PacketView,
+        window: &Range<u64>,
+        paths: &[PathView],
+    ) -> Option<PathId> {
+        let mut carried = [0_u16; PathId::LIMIT];
+        let mut known = 0_u16;
+        for symbol in window.clone() {
+            let (number, path) = self.symbols[symbol as usize % SYMBOLS];
+            if number == symbol {
+                carried[path.index()] += 1;
+                known += 1;
+            }
+        }
+        let mut placed = [0_u16; PathId::LIMIT];
+        for repair in &self.repairs {
+            if repair.first < window.end && window.start < repair.end {
+                placed[repair.path.index()] += 1;
+            }
+        }
+        let rank = |path: &PathView| {
+            let cost = transfer_cost(path, u64::from(packet.bytes));
+            let arrives_at = now + path.unweighted(cost);
+            let index = path.id.index();
+            let share = f64::from(carried[index]) / f64::from(known.max(1));
+            Rank {
+                is_late: packet.deadline.is_some_and(|at| arrives_at > at),
+                quotient: repair_weight(share, path.recent_loss())
+                    / f64::from(2 * u32::from(placed[index]) + 1),
+                cost,
+            }
+        };
+        let candidates = paths.iter().filter(|path| {
+            path.state == PathState::Active && !path.is_standby && !packet.avoid.contains(path.id)
+        });
+        let ranked = candidates.map(|path| (rank(path), path.id));
+        let best = ranked.min_by(|(one, _), (other, _)| one.order(other));
+        best.map(|(_, path)| path)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! Over which paths media goes.
+
+use anabranch_units::Instant;
+
+use crate::path_view::{PathId, PathView};
+
+/// Over so many seconds, of which the present one has only begun.
+const SECONDS: usize = 4;
+
+/// Counts what is sent for the first time on each path.
+#[derive(Debug)]
+pub(crate) struct MediaShares {
+    second: u64,
+    /// Bytes by the second modulo the length.
+    bytes: [[u32; PathId::LIMIT]; SECONDS],
+}
+
+impl MediaShares {
+    pub(crate) fn new() -> Self {
+        MediaShares {
+            second: 0,
+            bytes: [[0; PathId::LIMIT]; SECONDS],
+        }
+    }
+
+    /// Media has left on a path.
+    pub(crate) fn on_sent(&mut self, now: Instant, path: PathId, bytes: u32) {
+        self.forget_until(now);
+        let count = &mut self.bytes[self.second as usize % SECONDS][path.index()];
+        *count = count.saturating_add(bytes);
+    }
+
+    /// Tells each path its share. Without media of late, all are zero.
+    pub(crate) fn tell(&mut self, now: Instant, paths: &mut [PathView]) {
+        self.forget_until(now);
+        let seconds = &self.bytes;
+        let of_path = |index: usize| -> u64 {
+            let bytes = seconds.iter().map(|second| u64::from(second[index]));
+            bytes.sum()
+        };
+        let total: u64 = (0..PathId::LIMIT).map(of_path).sum();
+        for path in paths {
+            path.media_share = of_path(path.id.index()) as f64 / total.max(1) as f64;
+        }
+    }
+
+    fn forget_until(&mut self, now: Instant) {
+        let second = now.as_micros() / 1_000_000;
+        let begun = second.saturating_sub(self.second);
+        for later in (1..=begun).take(SECONDS) {
+            self.bytes[(self.second + later) as usize % SECONDS] = [0; PathId::LIMIT];
+        }
+        self.second = self.second.max(second);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_those_of_the_last_seconds() {
+        let mut shares = MediaShares::new();
+        let mut paths = [0, 1].map(|id| PathView {
+            id: PathId(id),
+            ..PathView::default()
+        });
+        let mut told = |shares: &mut MediaShares, millis| {
+            shares.tell(Instant::from_millis(millis), &mut paths);
+            paths.map(|path| path.media_share)
+        };
+        assert_eq!(told(&mut shares, 0), [0.0, 0.0]);
+        shares.on_sent(Instant::from_millis(900), PathId(0), 3_000);
+        shares.on_sent(Instant::from_millis(1_900), PathId(1), 1_000);
+        assert_eq!(told(&mut shares, 3_999), [0.75, 0.25]);
+        assert_eq!(told(&mut shares, 4_000), [0.0, 1.0]);
+        shares.on_sent(Instant::from_millis(4_500), PathId(0), 1_000);
+        assert_eq!(told(&mut shares, 4_900), [0.5, 0.5]);
+        assert_eq!(told(&mut shares, 60_000), [0.0, 0.0]);
+    }
+}
