@@ -4,7 +4,7 @@
 use anabranch_units::Instant;
 
 /// Below this share of the allowed rate, the source is the limit.
-const USED_SHARE: f64 = 0.8;
+pub(super) const USED_SHARE: f64 = 0.8;
 
 /// What was allowed and what was sent since the last verdict.
 #[derive(Clone, Copy, Debug)]
@@ -38,12 +38,17 @@ impl RateUse {
         self.bytes_per_second = bytes_per_second;
     }
 
-    /// Whether the rate was the limit since the last verdict, give or take the packet that the
-    /// pacer holds.
+    /// Whether the rate was the limit since the last verdict.
     pub(super) fn take(&mut self, now: Instant) -> bool {
+        self.take_share(now) >= USED_SHARE
+    }
+
+    /// What was sent since the last verdict, as a share of what was allowed, give or take the
+    /// packet that the pacer holds; infinite where nothing was allowed.
+    pub(super) fn take_share(&mut self, now: Instant) -> f64 {
         self.count(now);
         let sent_bytes = core::mem::take(&mut self.sent_bytes) + self.packet_bytes;
-        sent_bytes >= USED_SHARE * core::mem::take(&mut self.allowed_bytes)
+        sent_bytes / core::mem::take(&mut self.allowed_bytes)
     }
 
     fn count(&mut self, now: Instant) {

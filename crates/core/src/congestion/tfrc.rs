@@ -18,7 +18,10 @@
 //! 4. The source counts as the limit if it has sent less than 0.8 of the allowed rate since the
 //!    last report (RFC 5348 §8.2.1 has packet-by-packet books).
 //! 5. The rate is at least a packet a second, and the configured minimum.
-//! 6. ns-2: a step of slow start is taken by half for a round trip, instead of packet by packet
+//! 6. The self-clocked bound counts what a source leaves unused of the rate as if it had been
+//!    received, down to 0.8 of the rate: that is what the session asks its encoder for, and 1.1
+//!    times what arrives of it would be less each round trip.
+//! 7. ns-2: a step of slow start is taken by half for a round trip, instead of packet by packet
 //!    (`slow_increase_`).
 
 mod equation;
@@ -246,13 +249,13 @@ impl<S: Sender> Tfrc<S> {
         let equation_rate = path
             .equation
             .rate(report.loss_event_rate, path.rtt, path.timeout);
-        let is_data_limited = !self.rate_use.take(now);
+        let used_share = self.rate_use.take_share(now);
         self.sender.on_report(&Round {
             now,
             report,
             rtt: path.rtt,
             equation_rate,
-            is_data_limited,
+            used_share,
         });
         self.receiver.on_round(self.next_packet_number);
         self.set_nofeedback_timer(now);

@@ -3,6 +3,7 @@
 use anabranch_units::Instant;
 
 use super::sender::{Round, Sender, initial_window, is_round_trip};
+use crate::congestion::rate_use::USED_SHARE;
 
 /// `ssmult_`, and the multiple of the receive rate that bounds the rate unless self-clocked.
 const SLOW_START_FACTOR: f64 = 2.0;
@@ -62,9 +63,10 @@ impl Ns2 {
             0.0
         };
         self.slow_start_max_rate = RECEIVE_RATE_FACTOR * receive_rate;
+        let used_share = round.used_share.clamp(USED_SHARE, 1.0);
         let factor = match self.self_clocking {
-            Some(_) if round.report.lost_count > 0 => 1.0,
-            Some(factor) => factor,
+            Some(_) if round.report.lost_count > 0 => 1.0 / used_share,
+            Some(factor) => factor / used_share,
             None => RECEIVE_RATE_FACTOR,
         };
         self.max_rate = factor * receive_rate;
@@ -76,7 +78,7 @@ impl Ns2 {
         let most = self.slow_start_max_rate;
         let rate = self.rate;
         let is_time = is_round_trip(round.now.saturating_since(self.changed_at), round.rtt);
-        if self.round_count <= 2 || (round.is_data_limited && most > 0.0 && most < initial_rate) {
+        if self.round_count <= 2 || (round.is_data_limited() && most > 0.0 && most < initial_rate) {
             self.rate = self.rate.max(initial_rate);
         } else if most <= 0.0 {
             self.rate = packet_per_rtt;
@@ -100,7 +102,7 @@ impl Ns2 {
         let since = round.now.saturating_since(self.changed_at).as_secs_f64();
         let round_trips = (since / round.rtt).min(MAX_INCREASE_ROUND_TRIPS);
         let packet_per_rtt = self.segment_bytes / round.rtt;
-        let least = if round.is_data_limited {
+        let least = if round.is_data_limited() {
             initial_window(self.segment_bytes) / round.rtt
         } else {
             packet_per_rtt

@@ -64,7 +64,7 @@ impl Rfc5348 {
     /// `recv_limit`, from a report.
     fn receive_limit(&mut self, round: &Round) -> f64 {
         let Round { now, report, .. } = *round;
-        if !round.is_data_limited || report.receive_rate <= 0.0 {
+        if !round.is_data_limited() || report.receive_rate <= 0.0 {
             self.update_receive_rates(now, report.receive_rate, round.rtt);
             return 2.0 * self.max_receive_rate();
         }

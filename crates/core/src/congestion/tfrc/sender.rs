@@ -5,6 +5,7 @@ use core::fmt::Debug;
 use anabranch_units::{Duration, Instant};
 
 use super::receiver::Report;
+use crate::congestion::rate_use::USED_SHARE;
 
 /// A report, with what the sender makes of it.
 #[derive(Clone, Copy, Debug)]
@@ -15,8 +16,15 @@ pub(super) struct Round {
     pub(super) rtt: f64,
     /// `X_Bps` of the equation, in bytes per second; infinite before the first loss.
     pub(super) equation_rate: f64,
+    /// What was sent since the last report, as a share of what was allowed.
+    pub(super) used_share: f64,
+}
+
+impl Round {
     /// Whether the source rather than the rate was the limit since the last report.
-    pub(super) is_data_limited: bool,
+    pub(super) fn is_data_limited(&self) -> bool {
+        self.used_share < USED_SHARE
+    }
 }
 
 /// Sets the allowed rate.

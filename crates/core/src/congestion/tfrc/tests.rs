@@ -20,7 +20,7 @@ fn round(millis: u64, equation_rate: f64, receive_rate: f64) -> Round {
         },
         rtt: 0.1,
         equation_rate: equation_rate * SEGMENT,
-        is_data_limited: false,
+        used_share: 1.0,
     }
 }
 
@@ -84,7 +84,7 @@ fn rfc5348_4_3_with_loss_the_equation_rules_below_twice_the_receive_rate() {
 fn rfc5348_4_3_a_data_limited_sender_keeps_its_limit_until_something_is_lost() {
     let mut sender = rfc_at(100.0);
     let mut report = Round {
-        is_data_limited: true,
+        used_share: 0.5,
         ..round(400, 500.0, 10.0)
     };
     sender.on_report(&report);
@@ -193,6 +193,17 @@ fn bansal_2001_self_clocking_bounds_the_rate_by_what_came_through() {
     let mut plain = ns2_at(100.0, None);
     plain.on_report(&with_loss);
     assert_rate(&plain, 100.0);
+}
+
+#[test]
+fn self_clocking_counts_what_the_encoder_is_not_asked_for_as_received() {
+    for (used_share, factor) in [(1.3, 1.1), (0.9, 1.1 / 0.9), (0.8, 1.375), (0.2, 1.375)] {
+        let mut sender = ns2_at(100.0, Some(1.1));
+        let mut report = round(200, 500.0, 60.0);
+        report.used_share = used_share;
+        sender.on_report(&report);
+        assert_rate(&sender, 60.0 * factor);
+    }
 }
 
 #[test]
