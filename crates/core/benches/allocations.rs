@@ -1,6 +1,6 @@
 //! What two endpoints allocate that exchange frames over two paths, by every scheduler, with
-//! losses and with error correction, once they have warmed up: nothing, apart from the received
-//! frame's own bytes.
+//! losses and with error correction, with key frames, outages, a metered path and a controller that
+//! probes, once they have warmed up: nothing, apart from the received frame's own bytes.
 //!
 //! Run it by `make bench`. It fails if the sender allocates, or the receiver more than that. With
 //! the argument `--profile` it writes `dhat-heap.json` instead, which tells where.
@@ -19,6 +19,11 @@ static ALLOCATOR: dhat::Alloc = dhat::Alloc;
 const PATH_DELAYS: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(50)];
 const FRAME_BYTES: usize = 16_000;
 const FRAME_INTERVAL: Duration = Duration::from_millis(40);
+/// Every so many-th frame is a key frame, five times as large, where there are key frames.
+const KEY_INTERVAL: u64 = 50;
+/// Where a path fails, it does so for the last second of every eight.
+const OUTAGE_INTERVAL: Duration = Duration::from_secs(8);
+const OUTAGE_AFTER: Duration = Duration::from_millis(7_000);
 const WARM_UP_FRAMES: u64 = 2_000;
 const FRAMES: u64 = 1_000;
 
@@ -46,15 +51,22 @@ impl Count {
 }
 
 /// What is measured.
+#[derive(Clone, Copy)]
 struct Session {
+    name: &'static str,
+    controller: &'static str,
     scheduler: &'static str,
     fec: &'static str,
     /// Of the sender's datagrams every so many-th is lost.
     loses_every: Option<u64>,
+    has_key_frames: bool,
+    has_outages: bool,
+    /// Whether the second path is metered, and half as dear to the user as the first.
+    has_metered: bool,
 }
 
 /// With the default scheduler.
-const WITH_LOSSES: [Session; 7] = [
+const WITH_LOSSES: [Session; 8] = [
     session("off", Some(50)),
     session("fixed:overhead=0.2", None),
     session("fixed:overhead=0.2", Some(50)),
@@ -62,13 +74,63 @@ const WITH_LOSSES: [Session; 7] = [
     session("window", Some(50)),
     session("adaptive", Some(50)),
     session("adaptive", Some(10)),
+    session("webrtc", Some(50)),
+];
+
+/// What else there is in the field.
+const IN_THE_FIELD: [Session; 7] = [
+    Session {
+        name: "key frames",
+        has_key_frames: true,
+        ..session("off", None)
+    },
+    Session {
+        name: "outages",
+        has_outages: true,
+        ..session("off", None)
+    },
+    Session {
+        name: "metered",
+        has_metered: true,
+        ..session("off", None)
+    },
+    Session {
+        name: "delay-bbr",
+        controller: "delay-bbr",
+        ..session("off", None)
+    },
+    Session {
+        name: "delay-bbr, 1 in 50 lost",
+        controller: "delay-bbr",
+        ..session("off", Some(50))
+    },
+    Session {
+        name: "metered, outages, key frames",
+        has_key_frames: true,
+        has_outages: true,
+        has_metered: true,
+        ..session("off", Some(50))
+    },
+    Session {
+        name: "all of it with delay-bbr, webrtc",
+        controller: "delay-bbr",
+        has_key_frames: true,
+        has_outages: true,
+        has_metered: true,
+        ..session("webrtc", Some(50))
+    },
 ];
 
 const fn session(fec: &'static str, loses_every: Option<u64>) -> Session {
     Session {
+        name: "",
+        controller: "fixed",
         scheduler: "min-cost",
         fec,
         loses_every,
+        has_key_frames: false,
+        has_outages: false,
+        has_metered: false,
     }
 }
 
@@ -92,7 +154,8 @@ struct Bed {
     is_counting: bool,
     packets: u64,
     frames_received: u64,
-    loses_every: Option<u64>,
+    session: Session,
+    frames_sent: u64,
     launched: u64,
 }
 
@@ -100,7 +163,7 @@ impl Bed {
     fn new(session: &Session) -> Bed {
         let now = Instant::ZERO;
         let config = Config {
-            controller: "fixed".to_owned(),
+            controller: session.controller.to_owned(),
             fixed_rate: DataRate::from_megabits_per_second(4),
             scheduler: session.scheduler.to_owned(),
             media: MediaConfig {
@@ -111,9 +174,12 @@ impl Bed {
         };
         let ends = [Seed(1), Seed(2)].map(|seed| {
             let mut end = Endpoint::new(config.clone(), seed, now).expect("a set-up that works");
-            for _ in PATH_DELAYS {
-                end.add_path(now, PathOptions::default());
-            }
+            end.add_path(now, PathOptions::default());
+            let second = PathOptions {
+                weight: if session.has_metered { 0.5 } else { 1.0 },
+                is_metered: session.has_metered,
+            };
+            end.add_path(now, second);
             end
         });
         Bed {
@@ -125,7 +191,8 @@ impl Bed {
             is_counting: false,
             packets: 0,
             frames_received: 0,
-            loses_every: session.loses_every,
+            session: *session,
+            frames_sent: 0,
             launched: 0,
         }
     }
@@ -143,9 +210,15 @@ impl Bed {
     fn stream(&mut self, frame_count: u64, bytes: &Bytes) {
         for _ in 0..frame_count {
             let captured_at = self.now;
+            let is_key =
+                self.session.has_key_frames && self.frames_sent.is_multiple_of(KEY_INTERVAL);
+            self.frames_sent += 1;
             let frame = Frame {
-                bytes: bytes.clone(),
-                importance: Importance::Reference,
+                bytes: match is_key {
+                    true => bytes.clone(),
+                    false => bytes.slice(..FRAME_BYTES),
+                },
+                importance: Importance::key_if(is_key),
                 captured_at,
             };
             self.call(0, |sender, now| sender.send_frame(now, &frame))
@@ -188,6 +261,13 @@ impl Bed {
         self.spare.push(datagram.bytes);
     }
 
+    /// Whether nothing passes on a path, either way: on the first, now and then.
+    fn is_out(&self, path: PathId) -> bool {
+        let interval = OUTAGE_INTERVAL.as_nanos();
+        let since = Duration::from_nanos(self.now.as_nanos() % interval);
+        self.session.has_outages && path.index() == 0 && since >= OUTAGE_AFTER
+    }
+
     fn serve(&mut self, side: usize) {
         loop {
             let mut bytes = self
@@ -202,7 +282,7 @@ impl Bed {
             self.packets += u64::from(side == 0 && self.is_counting);
             self.launched += u64::from(side == 0);
             let is_lost = |every| side == 0 && self.launched.is_multiple_of(every);
-            if self.loses_every.is_some_and(is_lost) {
+            if self.is_out(path) || self.session.loses_every.is_some_and(is_lost) {
                 bytes.clear();
                 self.spare.push(bytes);
                 continue;
@@ -223,7 +303,7 @@ impl Bed {
 
 /// Whether the sender allocated nothing, and the receiver nothing but frames.
 fn measure(session: &Session) -> bool {
-    let bytes = Bytes::from(vec![7; FRAME_BYTES]);
+    let bytes = Bytes::from(vec![7; 5 * FRAME_BYTES]);
     let mut bed = Bed::new(session);
     bed.stream(WARM_UP_FRAMES, &bytes);
     bed.is_counting = true;
@@ -232,6 +312,7 @@ fn measure(session: &Session) -> bool {
     let per_packet = |count: Count| count.blocks as f64 / bed.packets as f64;
     let per_frame = receiver.blocks as f64 / bed.frames_received as f64;
     let name = match session.loses_every {
+        _ if !session.name.is_empty() => session.name.to_owned(),
         Some(every) => format!("{}, 1 in {every} lost", session.fec),
         None if session.fec != "off" => session.fec.to_owned(),
         None => session.scheduler.to_owned(),
@@ -242,9 +323,16 @@ fn measure(session: &Session) -> bool {
         per_packet(receiver),
         receiver.bytes as f64 / bed.frames_received as f64,
     );
-    sender.blocks == 0 && receiver.blocks <= FRAME_BLOCKS * FRAMES
+    let outages = match session.has_outages {
+        true => (FRAME_INTERVAL * FRAMES).as_nanos() / OUTAGE_INTERVAL.as_nanos(),
+        false => 0,
+    };
+    sender.blocks <= OUTAGE_BLOCKS * outages && receiver.blocks <= FRAME_BLOCKS * FRAMES
 }
 
+/// What the sender may allocate for an outage: what is in flight on a path in doubt, or bound
+/// to it, is listed to be sent elsewhere, in lists of no use in between.
+const OUTAGE_BLOCKS: u64 = 16;
 /// What a received frame may allocate: its bytes.
 const FRAME_BLOCKS: u64 = 1;
 
@@ -267,7 +355,7 @@ fn main() -> ExitCode {
         scheduler: entry.name,
         ..session("off", None)
     });
-    let sessions = schedulers.chain(WITH_LOSSES);
+    let sessions = schedulers.chain(WITH_LOSSES).chain(IN_THE_FIELD);
     let as_expected = sessions.filter(|session| !measure(session)).count() == 0;
     match as_expected {
         true => ExitCode::SUCCESS,
