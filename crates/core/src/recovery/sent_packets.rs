@@ -395,22 +395,12 @@ impl SentPackets {
             self.packets.pop_front();
             self.first += 1;
         }
-        self.give_room_back();
         if self.holes.first().is_none_or(|hole| *hole >= self.first) {
             return;
         }
         let forgotten = self.holes.partition_point(|&number| number < self.first);
         self.holes.drain(..forgotten);
         self.lost_hole_count = self.lost_hole_count.saturating_sub(forgotten);
-    }
-
-    /// A ring is walked through in whole, whatever part of it is in use: after a burst, as that of
-    /// a start, a smaller one stays in the processor's cache.
-    fn give_room_back(&mut self) {
-        let capacity = self.packets.capacity();
-        if capacity > FEW_PACKETS && self.packets.len() <= capacity / 4 {
-            self.packets.shrink_to(capacity / 2);
-        }
     }
 
     /// How many more packets than before the peer has counted as marked Congestion Experienced.
