@@ -223,7 +223,9 @@ fn fec_ends_though_a_path_out_of_use_was_lossy() {
         let (before, carried) = (repairs(&trial), trial.network.sent_on[1]);
         trial.run(10, 12_000);
         let carried = trial.network.sent_on[1] - carried;
-        assert_eq!((repairs(&trial) - before, carried), (0, 0), "{fec}");
+        assert_eq!(repairs(&trial), before, "{fec}");
+        // It is asked for a sign of life every two seconds.
+        assert!(carried <= 5, "{fec}: {carried}");
     }
 }
 
