@@ -1,6 +1,6 @@
 //! What a scheduler costs: nanoseconds per decision, which is one packet, and that over the number
 //! of paths; for frames of 1, 10 and 50 packets over 2, 4 and 8 paths, each of which is served and
-//! has room.
+//! has room. The paths' rates change every second, by up to a third.
 //!
 //! Run it by `make bench`. Machines are noisy: compare ratios of one run.
 
@@ -16,6 +16,9 @@ use rustix::time::{ClockId, clock_gettime};
 const PACKET_BYTES: u32 = 1_350;
 const FRAME_INTERVAL: Duration = Duration::from_millis(40);
 const PATH_COUNTS: [u8; 3] = [2, 4, 8];
+/// How the rate of the first path, and of every other one shifted, goes on from second to second.
+const RATE_FACTORS: [f64; 5] = [1.0, 0.8, 1.05, 0.7, 0.9];
+const FRAMES_A_SECOND: u64 = 25;
 const FRAME_PACKETS: [u16; 3] = [1, 10, 50];
 /// Packets of one measurement.
 const PACKETS: u64 = 100_000;
@@ -42,6 +45,16 @@ fn paths(count: u8) -> Vec<PathView> {
     (0..count).map(path).collect()
 }
 
+/// As they are a second later.
+fn change_rates(paths: &mut [PathView], second: u64) {
+    for path in paths {
+        let base = DataRate::from_megabits_per_second(20 - u64::from(path.id.0));
+        let factor = RATE_FACTORS[(second as usize + path.id.index()) % RATE_FACTORS.len()];
+        path.bandwidth = base.mul_f64(factor);
+        path.pacing_rate = Some(path.bandwidth);
+    }
+}
+
 fn frame(packet_count: u16) -> Vec<PacketView> {
     let packet = |fragment| PacketView {
         frame: FrameId(0),
@@ -65,7 +78,7 @@ fn cpu_nanos() -> f64 {
 /// Nanoseconds of CPU time per packet, its sending and its acknowledgement included.
 fn round(name: &str, path_count: u8, packet_count: u16) -> f64 {
     let mut scheduler = build(name).expect("a registered scheduler");
-    let paths = paths(path_count);
+    let mut paths = paths(path_count);
     let mut packets = frame(packet_count);
     let session = SessionView {
         deadline: Duration::from_millis(500),
@@ -77,6 +90,9 @@ fn round(name: &str, path_count: u8, packet_count: u16) -> f64 {
     let start = cpu_nanos();
     for index in 0..frames {
         now += FRAME_INTERVAL;
+        if index % FRAMES_A_SECOND == 0 {
+            change_rates(&mut paths, index / FRAMES_A_SECOND);
+        }
         let deadline = Some(now + session.deadline);
         for packet in &mut packets {
             (packet.frame, packet.deadline) = (FrameId(index), deadline);

@@ -49,10 +49,11 @@ pub(super) fn table(plan: &Plan) -> anyhow::Result<String> {
         .context("the demo's links in the simulator")?;
     let mut text = format!(
         "\nThe simulator, where nothing disturbs, with {SEEDS} draws of chance (means, 95 % \
-         confidence):\n\n"
+         confidence). A frame that is whole in time may lack those that it builds on: above, only \
+         what can be shown counts, which is less.\n\n"
     );
     for ((what, _), row) in outages.iter().zip(&comparison.rows) {
-        let name = format!("  pictures on time, {what}");
+        let name = format!("  frames whole in time, {what}");
         let cells: Vec<String> = row.cells.iter().map(share).collect();
         // Writing to a string does not fail.
         let _ = writeln!(text, "{name:<42}{:>14}{:>14}", cells[0], cells[1]);
