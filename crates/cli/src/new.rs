@@ -84,8 +84,11 @@ fn new_scheduler(root: &Path, name: &str) -> anyhow::Result<PathBuf> {
     Ok(file)
 }
 
-/// What else is in the folder, what only the simulator has, and what Rust reserves.
-const TAKEN: &str = "binding contract testing frame_wise repair_placement one_by_one oracle as \
+/// What else is in the folder, what only the simulator has, crates and types that the file uses, and
+/// what Rust reserves.
+const TAKEN: &str = "binding contract testing frame_wise repair_placement one_by_one oracle \
+    alloc anabranch_units core std bed duration instant packet_view path_cost path_id path_set \
+    path_view scheduler as \
     async await break const continue crate dyn else enum extern false fn for gen if impl in \
     let loop match mod move mut pub ref return self static struct super trait true type \
     unsafe use where while abstract become box do final macro override priv try typeof \
@@ -296,6 +299,8 @@ mod tests {
             "min-cost",
             "oracle",
             "one-by-one",
+            "duration",
+            "core",
             "match",
             "",
             "-a",
