@@ -39,7 +39,7 @@ fuzz: ## look for inputs that break a parser, FUZZ_SECONDS each (needs cargo-fuz
 papers: ## test what papers claim over ten seeds; writes anabranch-report.html
 	$(CARGO) run --release --quiet -p anabranch -- reproduce
 
-rmcat: ## RFC 8867's cases with every media controller: a table, and rmcat.svg (half a minute)
+rmcat: ## RFC 8867's cases with every media controller: a table, and rmcat.svg (about two minutes)
 	$(CARGO) run --release --quiet -p anabranch -- compare --controllers $(RMCAT_CONTROLLERS) \
 	  --seeds $(RMCAT_SEEDS) --metrics $(RMCAT_METRICS) --plot rmcat.svg scenarios/rmcat/*.toml
 

@@ -148,20 +148,14 @@ pub enum CompareError {
         known: String,
     },
     /// No scenario has such a flow or link, or the metric is not of what is called so.
-    #[error("{metric}.{name}: {why}; {scenario} has the links {links}, and the flows {flows}")]
+    #[error("{text}: {why}; {known}")]
     Subject {
-        /// The metric.
-        metric: &'static str,
-        /// The name behind the dot.
-        name: String,
+        /// What was asked for.
+        text: String,
         /// What is wrong.
         why: &'static str,
-        /// The first scenario.
-        scenario: String,
-        /// Its flows.
-        flows: String,
-        /// Its links.
-        links: String,
+        /// The first scenario's links and flows.
+        known: String,
     },
     /// A scenario cannot be run.
     #[error(transparent)]

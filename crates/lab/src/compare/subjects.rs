@@ -105,16 +105,18 @@ fn nobody(scenarios: &[&Scenario], metric: &Metric, name: &str) -> CompareError 
     let first = scenarios.first();
     let flows = first.iter().flat_map(|scenario| &scenario.flows);
     let links = first.iter().flat_map(|scenario| &scenario.links);
+    let scenario = first.map_or("", |scenario| &scenario.name);
     CompareError::Subject {
-        metric: metric.name,
-        name: name.to_owned(),
+        text: format!("{}.{name}", metric.name),
         why: match metric.scope {
             Scope::Run => "it is of all flows together, and of no other",
             Scope::Flow | Scope::EachFlow => "no scenario has a flow of that name",
             Scope::Link => "no scenario has a link of that name",
         },
-        scenario: first.map_or(String::new(), |scenario| scenario.name.clone()),
-        flows: known_names(name, flows.map(|flow| flow.name.as_str())),
-        links: known_names(name, links.map(|link| link.name.as_str())),
+        known: format!(
+            "{scenario} has the links {}, and the flows {}",
+            known_names(name, links.map(|link| link.name.as_str())),
+            known_names(name, flows.map(|flow| flow.name.as_str()))
+        ),
     }
 }
