@@ -3,8 +3,10 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 DEMO_ARGUMENTS ?=
 RMCAT_SEEDS ?= 5
-RMCAT_CONTROLLERS ?= delay-bbr,gcc,gcc-kalman,nada,scream,scream-v1,copa,bbr3,bbr-webrtc,tfrc,arc,cubic,new-reno
-RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-on-time,feedback-overhead
+RMCAT_CONTROLLERS ?= delay-bbr,all-media,cubic,new-reno
+RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-on-time,feedback-overhead,queue-mean,throughput,$(RMCAT_OF_FLOWS)
+# RFC 8868 §3: of each flow of media
+RMCAT_OF_FLOWS ?= convergence-time-mean,convergence-time-max,settled-phases,oscillations,send-rate-variation,receive-rate-variation
 
 .PHONY: help demo test bench fuzz papers rmcat contest clean
 
@@ -37,7 +39,7 @@ fuzz: ## look for inputs that break a parser, FUZZ_SECONDS each (needs cargo-fuz
 papers: ## test what papers claim over ten seeds; writes anabranch-report.html
 	$(CARGO) run --release --quiet -p anabranch -- reproduce
 
-rmcat: ## RFC 8867's cases with every media controller: a table, and rmcat.svg (half a minute)
+rmcat: ## RFC 8867's cases with every media controller: a table, and rmcat.svg (about two minutes)
 	$(CARGO) run --release --quiet -p anabranch -- compare --controllers $(RMCAT_CONTROLLERS) \
 	  --seeds $(RMCAT_SEEDS) --metrics $(RMCAT_METRICS) --plot rmcat.svg scenarios/rmcat/*.toml
 

@@ -25,6 +25,8 @@ use crate::progress::Progress;
   anabranch compare --controllers delay-bbr,new-reno scenarios/two-paths.toml
   anabranch compare --controllers delay-bbr,new-reno --metrics delay-p95,utilisation.bottleneck \\
       scenarios/zhang-delay-bbr/case-1.toml scenarios/zhang-delay-bbr/case-4.toml --plot bars.svg
+  anabranch compare --controllers all-media --metrics convergence-time-mean,oscillations \\
+      scenarios/rmcat/5.1*.toml
   anabranch compare --schedulers min-cost,wrr scenarios/multipath/*.toml --format csv
   anabranch compare --vary scheduler=min-cost,wrr --vary padding=never,always \\
       scenarios/two-paths.toml")]
@@ -32,7 +34,8 @@ pub(crate) struct Arguments {
     /// The scenario files.
     #[arg(required = true)]
     scenarios: Vec<PathBuf>,
-    /// Controllers, with any options: `delay-bbr,delay-bbr:cycle=bbr`.
+    /// Controllers, with any options: `delay-bbr,delay-bbr:cycle=bbr`. `all` stands for every one
+    /// that `anabranch controllers` lists, `all-media` for all but the windows of TCP and `fixed`.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     controllers: Vec<String>,
     /// Schedulers; with --controllers, every one is run with every other.
@@ -42,8 +45,9 @@ pub(crate) struct Arguments {
     /// the scenario (`links.lte.loss=0,2 %`). May be repeated: every value with every other.
     #[arg(long, value_name = "KEY=VALUE,…")]
     vary: Vec<Vary>,
-    /// Metrics, of docs/scenarios.md: of all flows, or of one flow or link, as in
-    /// `throughput.camera`.
+    /// Metrics, of docs/scenarios.md: of all flows together, or of one flow or link, as in
+    /// `throughput.camera`. Without a name, those of links are of every link that has a rate, and
+    /// those of single flows of every flow of adaptive media.
     #[arg(
         long,
         visible_alias = "metric",

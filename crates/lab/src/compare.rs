@@ -8,17 +8,20 @@
 //! All columns meet the same seeds, and with them the same network, so that they are compared seed
 //! by seed: the differences from the first column have a mean and an interval of their own.
 
+mod controllers;
 mod output;
 mod statistics;
+mod subjects;
 mod vary;
 
 use anabranch_core::congestion::{self, UnknownController};
 use anabranch_units::known_names;
 
-use crate::metrics::{METRICS, Metric, Scope, Statistics, Subject};
+use crate::metrics::{Metric, Statistics, Subject};
 use crate::run::{Progress, RunError, RunOptions, in_parallel, run_outcomes};
 use crate::scenario::{FlowSpec, Scenario, ScenarioError, schedulers};
 
+pub use controllers::expanded_controllers;
 pub use output::{
     COMPARISON_SCHEMA, comparison_csv, comparison_json, comparison_svg, comparison_table,
 };
@@ -47,7 +50,8 @@ impl Column {
         names.chain(settings).collect::<Vec<_>>().join(" + ")
     }
 
-    /// Every controller with every scheduler; an empty list stands for the scenario's own.
+    /// Every controller, those of [`expanded_controllers`], with every scheduler; an empty list
+    /// stands for the scenario's own.
     pub fn product(controllers: &[String], schedulers: &[String]) -> Vec<Column> {
         let or_own = |names: &[String]| -> Vec<Option<String>> {
             match names {
@@ -56,7 +60,8 @@ impl Column {
             }
         };
         let schedulers = or_own(schedulers);
-        let columns = or_own(controllers).into_iter().flat_map(|controller| {
+        let controllers = expanded_controllers(controllers);
+        let columns = or_own(&controllers).into_iter().flat_map(|controller| {
             schedulers.iter().map(move |scheduler| Column {
                 controller: controller.clone(),
                 scheduler: scheduler.clone(),
@@ -134,17 +139,22 @@ pub enum CompareError {
         /// Those there are.
         known: String,
     },
-    /// A metric is not known, or not of this subject in this scenario.
-    #[error(
-        "{scenario}: no metric is called {text:?}, a name, or METRIC.NAME of a flow or link; \
-         known are {known}"
-    )]
+    /// A metric is not known.
+    #[error("no metric is called {name:?}; known are {known}")]
     Metric {
-        /// The scenario.
-        scenario: String,
+        /// The name asked for.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
+    /// No scenario has such a flow or link, or the metric is not of what is called so.
+    #[error("{text}: {why}; {known}")]
+    Subject {
         /// What was asked for.
         text: String,
-        /// Those there are.
+        /// What is wrong.
+        why: &'static str,
+        /// The first scenario's links and flows.
         known: String,
     },
     /// A scenario cannot be run.
@@ -200,9 +210,10 @@ pub const USUAL_METRICS: [&str; 7] = [
 ];
 
 /// Runs every scenario, each as it is for every column ([`Column::scenarios`]), with the seeds 1 to
-/// `seed_count`, on `threads` threads (0: one per core). `metrics` are names of [`METRICS`], of all
-/// flows together, or of the flow or link named after a dot; those of links, without a name, are of
-/// every link that has a rate.
+/// `seed_count`, on `threads` threads (0: one per core). `metrics` are names of
+/// [`METRICS`](crate::metrics::METRICS), of all flows together, or of the flow or link named after
+/// a dot, which some scenario must have. Without a name, those of links are of every link that has
+/// a rate, and those that only single flows have of every flow of adaptive media.
 ///
 /// # Errors
 /// [`CompareError`].
@@ -215,15 +226,8 @@ pub fn compare(
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Comparison, CompareError> {
     columns.iter().try_for_each(check)?;
-    let mut rows = Vec::new();
     let firsts: Vec<&Scenario> = scenarios.iter().filter_map(|all| all.first()).collect();
-    for (place, scenario) in firsts.iter().enumerate() {
-        for text in metrics {
-            for (metric, subject) in subjects(scenario, text)? {
-                rows.push((place, metric, subject));
-            }
-        }
-    }
+    let rows = subjects::rows(&firsts, metrics)?;
     let pairs = scenarios.iter().flat_map(|of_columns| {
         let pairs = columns.iter().zip(of_columns);
         pairs.map(|(column, scenario)| column.applied_to(scenario))
@@ -248,13 +252,14 @@ pub fn compare(
     let runs: Vec<Vec<Statistics>> = runs.into_iter().collect::<Result<_, RunError>>()?;
     let runs: Vec<Statistics> = runs.into_iter().flatten().collect();
     let by_pair: Vec<&[Statistics]> = runs.chunks(seed_count.max(1) as usize).collect();
-    let row = |(place, metric, subject): (usize, &'static Metric, Subject)| {
-        let of_scenario = &by_pair[place * columns.len()..(place + 1) * columns.len()];
+    let row = |asked: subjects::Asked| {
+        let place = asked.place * columns.len();
+        let of_scenario = &by_pair[place..place + columns.len()];
         ComparisonRow {
-            scenario: firsts[place].name.clone(),
-            metric,
-            subject: subject_name(firsts[place], subject),
-            cells: cells(of_scenario, metric, subject),
+            scenario: firsts[asked.place].name.clone(),
+            metric: asked.metric,
+            subject: asked.name,
+            cells: cells(of_scenario, asked.metric, asked.subject),
         }
     };
     Ok(Comparison {
@@ -264,9 +269,10 @@ pub fn compare(
     })
 }
 
-fn cells(columns: &[&[Statistics]], metric: &Metric, subject: Subject) -> Vec<Cell> {
+fn cells(columns: &[&[Statistics]], metric: &Metric, subject: Option<Subject>) -> Vec<Cell> {
     let values = columns.iter().map(|runs| -> Vec<Option<f64>> {
-        runs.iter().map(|run| metric.of(run, subject)).collect()
+        let of = |run: &Statistics| metric.of(run, subject?);
+        runs.iter().map(of).collect()
     });
     let values: Vec<Vec<Option<f64>>> = values.collect();
     let whole = |values: &[Option<f64>]| values.iter().copied().collect::<Option<Vec<f64>>>();
@@ -297,48 +303,6 @@ fn check(column: &Column) -> Result<(), CompareError> {
             known: known_names(name, schedulers().iter().map(String::as_str)),
         }),
         _ => Ok(()),
-    }
-}
-
-/// What `text` asks for in a scenario.
-fn subjects(
-    scenario: &Scenario,
-    text: &str,
-) -> Result<Vec<(&'static Metric, Subject)>, CompareError> {
-    let unknown = || CompareError::Metric {
-        scenario: scenario.name.clone(),
-        text: text.to_owned(),
-        known: known_names(text, METRICS.iter().map(|metric| metric.name)),
-    };
-    let (name, subject) = match text.split_once('.') {
-        Some((name, subject)) => (name, Some(subject)),
-        None => (text, None),
-    };
-    let metric = METRICS
-        .iter()
-        .find(|metric| metric.name == name)
-        .ok_or_else(unknown)?;
-    let flow = |name: &str| scenario.flows.iter().position(|flow| flow.name == name);
-    let link = |name: &str| scenario.links.iter().position(|link| link.name == name);
-    let found = match (metric.scope, subject) {
-        (Scope::Run | Scope::Flow, None) => vec![Subject::All],
-        (Scope::Flow, Some(name)) => vec![Subject::Flow(flow(name).ok_or_else(unknown)?)],
-        (Scope::Link, Some(name)) => vec![Subject::Link(link(name).ok_or_else(unknown)?)],
-        (Scope::Link, None) => {
-            let links = scenario.links.iter().enumerate();
-            let rated = links.filter(|(_, link)| link.config.rate.is_some());
-            rated.map(|(place, _)| Subject::Link(place)).collect()
-        }
-        (Scope::Run, Some(_)) => return Err(unknown()),
-    };
-    Ok(found.into_iter().map(|subject| (metric, subject)).collect())
-}
-
-fn subject_name(scenario: &Scenario, subject: Subject) -> Option<String> {
-    match subject {
-        Subject::All => None,
-        Subject::Flow(flow) => Some(scenario.flows[flow].name.clone()),
-        Subject::Link(link) => Some(scenario.links[link].name.clone()),
     }
 }
 

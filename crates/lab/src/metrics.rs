@@ -5,6 +5,7 @@ mod catalogue;
 mod fairness;
 mod fragments;
 mod histogram;
+mod phases;
 mod rates;
 mod record;
 mod recorder;
@@ -17,6 +18,7 @@ mod window;
 pub use catalogue::{METRICS, Metric, Scope, Subject, Unit};
 pub use fairness::jain_index;
 pub use histogram::Histogram;
+pub use phases::Phase;
 pub use rates::RateSamples;
 pub use series::{FlowSeries, LinkSeries, Series};
 pub use statistics::{

@@ -206,6 +206,7 @@ fn summary(scenario: &Scenario, metric: &Metric, outcomes: &[Outcome]) -> Vec<Me
             let flows = (0..scenario.flows.len()).map(Subject::Flow);
             std::iter::once(Subject::All).chain(flows).collect()
         }
+        Scope::EachFlow => (0..scenario.flows.len()).map(Subject::Flow).collect(),
         Scope::Link => (0..scenario.links.len()).map(Subject::Link).collect(),
     };
     let of = |subject: Subject| {

@@ -1,5 +1,6 @@
 //! Scenario files: an experiment, described once. `docs/scenarios.md` is their reference.
 
+mod base;
 mod discipline;
 mod document;
 mod error;
@@ -87,11 +88,18 @@ fn read_document(document: &Document, file: &str) -> Result<Scenario, ScenarioEr
     let file = Path::new(file);
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
     let folder = file.parent().unwrap_or(Path::new(""));
-    read(document.root(), &name, folder).map_err(|mistake| document.error(mistake))
+    let root = replicas::resolved(document.root());
+    let scenario = root.and_then(|root| read(&root, &name, folder));
+    scenario.map_err(|mistake| document.error(mistake))
 }
 
 /// The keys of a file.
 const KEYS: &[Key] = &[
+    Key::new(
+        base::KEY,
+        Shape::Text,
+        "the file of which this one says what differs",
+    ),
     Key::new("title", Shape::Text, "what it is about, in a line"),
     Key::new("source", Shape::Text, "where the experiment comes from"),
     Key::new("description", Shape::Text, "what it shows"),

@@ -99,6 +99,50 @@ fn every_form_has_every_cell() {
     assert!(svg.contains("utilisation.up") && svg.contains("fixed"));
 }
 
+/// The subjects of a metric's rows by scenario, and whether anything was measured.
+fn subjects(metric: &str) -> Vec<(String, String, bool)> {
+    let columns = Column::product(&texts(&["fixed"]), &[]);
+    let other = TINY.replace("ours", "theirs");
+    let other = other.replace(
+        "{ name = \"company\"",
+        "{ kind = \"bulk\", name = \"company\"",
+    );
+    let scenarios = [
+        of_columns("a", &columns),
+        vec![Scenario::parse("b", &other, &[]).unwrap()],
+    ];
+    let comparison = compare(&scenarios, &columns, &texts(&[metric]), 2, 0, &|_| ()).unwrap();
+    let subject = |row: &anabranch_lab::compare::ComparisonRow| {
+        let name = row.subject.clone().unwrap_or_default();
+        let is_measured = row.cells[0].estimate.is_some();
+        (row.scenario.clone(), name, is_measured)
+    };
+    comparison.rows.iter().map(subject).collect()
+}
+
+fn row(scenario: &str, subject: &str, is_measured: bool) -> (String, String, bool) {
+    (scenario.to_owned(), subject.to_owned(), is_measured)
+}
+
+#[test]
+fn what_only_single_flows_have_is_of_each_flow_of_adaptive_media() {
+    let expected = [
+        row("a", "ours-1", true),
+        row("a", "ours-2", true),
+        row("a", "company", true),
+        row("b", "theirs-1", true),
+        row("b", "theirs-2", true),
+    ];
+    assert_eq!(subjects("send-rate-variation"), expected);
+    assert_eq!(subjects("loss"), [row("a", "", true), row("b", "", true)]);
+}
+
+#[test]
+fn a_flow_that_a_scenario_lacks_has_no_value_there() {
+    let expected = [row("a", "ours-2", true), row("b", "ours-2", false)];
+    assert_eq!(subjects("receive-rate-variation.ours-2"), expected);
+}
+
 #[test]
 fn what_cannot_be_compared_is_named() {
     let message = |controllers: &[&str], metrics: &[&str]| {
@@ -106,7 +150,16 @@ fn what_cannot_be_compared_is_named() {
     };
     assert!(message(&["no"], &["loss"]).contains("\"no\""));
     assert!(message(&["fixed"], &["speed"]).contains("\"speed\""));
-    assert!(message(&["fixed"], &["loss.nobody"]).contains("loss.nobody"));
+    let nobody = message(&["fixed"], &["loss.nobody"]);
+    for part in [
+        "loss.nobody: no scenario has a flow of that name",
+        "a has the links down, up, and the flows ours-1, ours-2, company",
+    ] {
+        assert!(nobody.contains(part), "{nobody}");
+    }
+    assert!(!nobody.contains("known are"), "{nobody}");
+    assert!(message(&["fixed"], &["utilisation.company"]).contains("has a link of that name"));
+    assert!(message(&["fixed"], &["jain.company"]).contains("of all flows together"));
     let columns = Column::product(&[], &texts(&["no"]));
     let scenarios = [of_columns("a", &columns)];
     let result = compare(&scenarios, &columns, &texts(&["loss"]), 1, 0, &|_| ());

@@ -1,8 +1,8 @@
 //! Published claims: that their verdicts can fail, and that runs which are kept change nothing.
 
 use anabranch_lab::papers::{
-    Cache, Claim, Finding, Study, StudyOptions, Subject, Swap, Verdict, claims, findings_html,
-    findings_json, selected,
+    Cache, Claim, Expect, Finding, Study, StudyOptions, Subject, Swap, Verdict, claims,
+    findings_html, findings_json, selected,
 };
 
 fn options(cache: Option<Cache>) -> StudyOptions {
@@ -30,35 +30,69 @@ fn no_claim_holds_for_a_controller_at_a_fixed_rate() {
         controller: Some("fixed"),
         scheduler: None,
     };
-    no_claim_holds(is_meant, swap);
+    no_claim_holds(is_meant, &[swap]);
 }
 
 /// A claim about a scheduler that holds for one which only counts packets says nothing.
 #[test]
 fn no_claim_holds_for_a_scheduler_that_heeds_no_delay() {
     let is_meant = |claim: &Claim| matches!(claim.subject, Subject::Scheduler(_));
-    for scheduler in ["wrr", "round-robin"] {
-        let swap = Swap {
-            controller: None,
-            scheduler: Some(scheduler),
-        };
-        no_claim_holds(is_meant, swap);
+    let swaps = ["wrr", "round-robin"].map(|scheduler| Swap {
+        controller: None,
+        scheduler: Some(scheduler),
+    });
+    no_claim_holds(is_meant, &swaps);
+}
+
+/// Claims of which nothing is met with one seed that could be unmet, and why.
+const EXCEPTED: [(&str, &str); 3] = [
+    ("S2-ns2-tfrc-3", MEAN_OF_SEEDS),
+    ("S2-ns2-jain-20", MEAN_OF_SEEDS),
+    ("S2-ns2-jain-400", MEAN_OF_SEEDS),
+];
+const MEAN_OF_SEEDS: &str =
+    "the one bound is on the mean over many seeds, and the first is outside";
+
+/// With none of what is swapped in a claim holds; and with some of it something is not as expected
+/// any more that was: what differs anyway proves nothing.
+fn no_claim_holds(is_meant: fn(&Claim) -> bool, swaps: &[Swap<'_>]) {
+    let folder = tempfile::tempdir().unwrap();
+    let claims: Vec<&'static Claim> = claims().filter(|claim| is_meant(claim)).collect();
+    assert!(!claims.is_empty());
+    // The runs of those that a claim compares with are the same in all.
+    let of = |swap| findings(&claims, swap, Cache::open(folder.path()).ok());
+    let ours = of(Swap::default());
+    let swapped: Vec<Vec<Finding>> = swaps.iter().map(|swap| of(*swap)).collect();
+    for (place, ours) in ours.iter().enumerate() {
+        let unmoved = swapped
+            .iter()
+            .map(|swapped| not_moved(ours, &swapped[place]));
+        let unmoved: Vec<Pairs> = unmoved.flatten().collect();
+        let is_excepted = EXCEPTED.iter().any(|(id, _)| *id == ours.claim.id);
+        let has_moved = unmoved.len() < swaps.len();
+        assert_ne!(has_moved, is_excepted, "{:?}: {unmoved:#?}", ours.claim);
     }
 }
 
-fn no_claim_holds(is_meant: fn(&Claim) -> bool, swap: Swap<'_>) {
-    let claims: Vec<&'static Claim> = claims().filter(|claim| is_meant(claim)).collect();
-    assert!(!claims.is_empty());
-    for finding in findings(&claims, swap, None) {
-        let expects = &finding.judgement.expects;
-        assert_ne!(
-            finding.verdict,
-            Verdict::Holds,
-            "{:?}: {expects:#?}",
-            finding.claim
-        );
-        assert!(!expects.is_empty() || finding.verdict == Verdict::CannotBeKnown);
-    }
+/// What a claim expected of the one that it is about, and of the one in its place.
+type Pairs = Vec<(Expect, Expect)>;
+
+/// What the claim expects, if nothing of it was met and is not any more.
+fn not_moved(ours: &Finding, swapped: &Finding) -> Option<Pairs> {
+    let (id, verdict) = (swapped.claim.id, swapped.verdict);
+    let [before, after] = [ours, swapped].map(|finding| &finding.judgement.expects);
+    assert_ne!(verdict, Verdict::Holds, "{id}: {after:#?}");
+    assert_eq!(before.len(), after.len(), "{id}");
+    assert!(
+        !after.is_empty() || verdict == Verdict::CannotBeKnown,
+        "{id}"
+    );
+    let pairs: Pairs = before.iter().cloned().zip(after.iter().cloned()).collect();
+    let has_moved = pairs
+        .iter()
+        .any(|(ours, other)| ours.is_met && !other.is_met);
+    // Of what nobody can know there is nothing to expect.
+    (!has_moved && verdict != Verdict::CannotBeKnown).then_some(pairs)
 }
 
 #[test]

@@ -3,8 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anabranch_lab::{Point, Report, RunOptions, Scenario, json, plot, run, run_sweep, sweep_table};
-use anabranch_units::Duration;
+use anabranch_lab::compare::{Column, compare};
+use anabranch_lab::{
+    FlowSpec, Point, Report, RunOptions, Scenario, json, plot, run, run_sweep, sweep_table,
+};
+use anabranch_units::{Duration, Instant};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
@@ -271,4 +274,49 @@ fn progress_adds_up() {
     };
     run(&scenario, &RunOptions::seeds(3), &progress).unwrap();
     assert_eq!(simulated.into_inner(), 3 * scenario.duration.as_nanos());
+}
+
+#[test]
+fn every_case_of_rfc_8867_runs_with_every_media_controller() {
+    let controllers = [
+        "all-media".to_owned(),
+        "cubic".to_owned(),
+        "new-reno".to_owned(),
+    ];
+    let columns = Column::product(&controllers, &[]);
+    let in_rmcat = |path: &PathBuf| {
+        let folder = path.parent();
+        folder.is_some_and(|folder| folder.ends_with("rmcat"))
+    };
+    let short = ["duration=3 s", "statistics={}", "expect={}", "sweep={}"];
+    // What begins late begins now, and what ends late does not end.
+    let now = |flow: &mut FlowSpec| {
+        flow.start = Instant::ZERO;
+        flow.stop = None;
+    };
+    let scenario = |path: &PathBuf| {
+        let mut scenario = load(path, &short);
+        scenario.flows.iter_mut().for_each(now);
+        vec![scenario; columns.len()]
+    };
+    let scenarios: Vec<Vec<Scenario>> = shipped()
+        .iter()
+        .filter(|path| in_rmcat(path))
+        .map(scenario)
+        .collect();
+    assert!(scenarios.len() >= 21, "{}", scenarios.len());
+    let metrics = ["throughput".to_owned(), "send-rate-variation".to_owned()];
+    let comparison = compare(&scenarios, &columns, &metrics, 1, 0, &|_| ()).unwrap();
+    for row in &comparison.rows {
+        for (cell, column) in row.cells.iter().zip(&columns) {
+            let value = cell.values[0].unwrap_or_default();
+            assert!(
+                value > 0.0,
+                "{} {:?}: {}",
+                row.scenario,
+                row.subject,
+                column.label()
+            );
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! What differs from column to column, as it is written: `fec=off,adaptive`.
 
-use super::Column;
+use super::{Column, expanded_controllers};
 
 /// A bare key is one of the first flow, the one under test.
 pub(super) const FIRST_FLOW: &str = "flows.0.";
@@ -76,9 +76,14 @@ impl Vary {
             }
             column
         };
+        let values = match self.key.as_str() {
+            "controller" => expanded_controllers(&self.values),
+            _ => self.values.clone(),
+        };
+        let values = &values;
         let columns = columns.iter();
         columns
-            .flat_map(|column| self.values.iter().map(move |value| with(column, value)))
+            .flat_map(|column| values.iter().map(move |value| with(column, value)))
             .collect()
     }
 }

@@ -1,6 +1,7 @@
 //! The metrics that can be expected, compared and tabulated, by name. To add one: one entry of
 //! [`METRICS`].
 
+use super::phases::Phase;
 use super::statistics::{FlowStatistics, LinkStatistics, Statistics};
 
 /// A number that a run measures.
@@ -29,6 +30,8 @@ pub enum Scope {
     Run,
     /// Of each flow, and of all together.
     Flow,
+    /// Of each flow, and of all together not at all.
+    EachFlow,
     /// Of each link.
     Link,
 }
@@ -93,6 +96,17 @@ const fn run(name: &'static str, unit: Unit, read: fn(&Statistics) -> Option<f64
     }
 }
 
+const fn each_flow(
+    name: &'static str,
+    unit: Unit,
+    read: fn(&FlowStatistics) -> Option<f64>,
+) -> Metric {
+    Metric {
+        scope: Scope::EachFlow,
+        ..flow(name, unit, read)
+    }
+}
+
 const fn flow(name: &'static str, unit: Unit, read: fn(&FlowStatistics) -> Option<f64>) -> Metric {
     Metric {
         name,
@@ -129,24 +143,33 @@ pub const METRICS: &[Metric] = &[
     flow("send-rate", BitsPerSecond, |flow| {
         Some(flow.traffic.sent_bits_per_second)
     }),
-    flow("rate-variation", Number, |flow| flow.rate_variation),
-    flow("receive-rate-min", BitsPerSecond, |flow| {
+    each_flow("rate-variation", Number, |flow| flow.rate_variation),
+    each_flow("receive-rate-min", BitsPerSecond, |flow| {
         flow.rates.map(|rates| rates.received_min_bits_per_second)
     }),
-    flow("receive-rate-max", BitsPerSecond, |flow| {
+    each_flow("receive-rate-max", BitsPerSecond, |flow| {
         flow.rates.map(|rates| rates.received_max_bits_per_second)
     }),
-    flow("receive-rate-variation", Number, |flow| {
+    each_flow("receive-rate-variation", Number, |flow| {
         flow.rates?.received_variation
     }),
-    flow("send-rate-variation", Number, |flow| {
+    each_flow("send-rate-variation", Number, |flow| {
         flow.rates?.sent_variation
     }),
-    flow("oscillations", Number, |flow| {
+    each_flow("oscillations", Number, |flow| {
         flow.rates.map(|rates| rates.oscillations as f64)
     }),
-    flow("convergence-time", Milliseconds, |flow| {
+    each_flow("convergence-time", Milliseconds, |flow| {
         flow.rates?.convergence_time_ms
+    }),
+    each_flow("convergence-time-mean", Milliseconds, |flow| {
+        Phase::mean_ms(&flow.phases)
+    }),
+    each_flow("convergence-time-max", Milliseconds, |flow| {
+        Phase::longest_ms(&flow.phases)
+    }),
+    each_flow("settled-phases", Share, |flow| {
+        Phase::settled_share(&flow.phases)
     }),
     flow("feedback-rate", BitsPerSecond, |flow| {
         Some(flow.traffic.feedback_bits_per_second)

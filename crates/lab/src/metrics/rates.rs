@@ -118,9 +118,19 @@ impl RateSeries {
             received_variation: variation(&received),
             sent_variation: variation(&sent),
             oscillations: oscillations(&moving_means(&bins, 5)),
-            convergence_time_ms: convergence_bins(&moving_means(&bins, 10))
-                .map(|bins| (BIN * bins as u64).as_millis_f64()),
+            convergence_time_ms: convergence_ms(&bins),
         })
+    }
+
+    /// How long the rate received takes, from the begin of `span`, to settle: `Some(None)` if it
+    /// does not, `None` if there is nothing of `span` in the window.
+    pub(super) fn convergence(
+        &self,
+        window: &Window,
+        span: (Instant, Instant),
+    ) -> Option<Option<f64>> {
+        let bins = self.rates(1, window, span, |bin| bin.received);
+        (!bins.is_empty()).then(|| convergence_ms(&bins))
     }
 }
 
@@ -154,6 +164,11 @@ fn oscillations(rates: &[f64]) -> u64 {
         }
     }
     count
+}
+
+/// From the begin of these rates over 100 ms until they settle.
+fn convergence_ms(rates: &[f64]) -> Option<f64> {
+    convergence_bins(&moving_means(rates, 10)).map(|bins| (BIN * bins as u64).as_millis_f64())
 }
 
 /// After how many samples a rate stays within 25 % of its mean over the second half; `None`: the

@@ -1,6 +1,6 @@
 //! Collects what happens in a run into the statistics of its windows.
 
-use anabranch_core::{PathId, SourceLimits};
+use anabranch_core::PathId;
 use anabranch_link::{DropCause, LinkConfig};
 use anabranch_sim::{
     Direction, FlowId, FragmentId, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent, World,
@@ -10,6 +10,7 @@ use anabranch_video::player::Display;
 
 use super::fairness::{jain_index, smallest_over_largest};
 use super::fragments::FragmentTrails;
+use super::phases::record_phases;
 use super::rates::RateSeries;
 use super::record::{FlowRecord, FrameRecord, LinkRecord, PathRecord, per_second, ratio};
 use super::statistics::{Distribution, FlowStatistics, PathStatistics, Statistics};
@@ -149,7 +150,7 @@ impl<'a> Recorder<'a> {
             let Some(viewer) = &mut watch.viewer else {
                 continue;
             };
-            let (_, stop) = span(spec, end);
+            let (_, stop) = spec.span(end);
             viewer.finish(stop.min(end));
             for record in &mut self.windows {
                 let of_flow = &mut record.flows[flow].viewer;
@@ -458,9 +459,9 @@ impl WindowRecord {
         end: Instant,
     ) -> Option<f64> {
         let flows = scenario.flows.iter().zip(series);
-        let flows = flows.filter(|(flow, _)| is_adaptive(flow));
+        let flows = flows.filter(|(flow, _)| flow.is_adaptive());
         let flows: Vec<(&FlowSpec, &RateSeries)> = flows.collect();
-        let spans = || flows.iter().map(|(flow, _)| span(flow, end));
+        let spans = || flows.iter().map(|(flow, _)| flow.span(end));
         let common = (
             spans().map(|(from, _)| from).max()?,
             spans().map(|(_, to)| to).min()?,
@@ -483,7 +484,7 @@ impl WindowRecord {
         end: Instant,
     ) -> FlowStatistics {
         let (record, spec) = (&self.flows[flow], &scenario.flows[flow]);
-        let (start, stop) = span(spec, end);
+        let (start, stop) = spec.span(end);
         let seconds = self.window.overlap(start, stop).as_secs_f64();
         let all_paths = record.all_paths();
         let is_media = spec.media().is_some();
@@ -499,7 +500,8 @@ impl WindowRecord {
             scheduler: spec.scheduler().to_owned(),
             goodput_bits_per_second: per_second(record.useful_bytes(), seconds),
             rate_variation: record.rates.coefficient(),
-            rates: series.samples(&self.window, span(spec, end)),
+            rates: series.samples(&self.window, spec.span(end)),
+            phases: Vec::new(),
             traffic: all_paths.traffic(seconds),
             overhead_ratio: overhead(&all_paths, &record.frames),
             frames: record.frames.statistics(),
@@ -531,7 +533,8 @@ impl WindowRecord {
         }
         let flows = (0..scenario.flows.len())
             .map(|flow| self.flow_statistics(flow, scenario, &series[flow], end));
-        let flows: Vec<FlowStatistics> = flows.collect();
+        let mut flows: Vec<FlowStatistics> = flows.collect();
+        record_phases(&mut flows, scenario, series, &self.window, end);
         let has_media = scenario.flows.iter().any(|flow| flow.media().is_some());
         let seconds = self.window.length().as_secs_f64();
         let links = self.links.iter().zip(&scenario.links);
@@ -547,7 +550,7 @@ impl WindowRecord {
                 flows
                     .iter()
                     .zip(&scenario.flows)
-                    .filter(|(_, spec)| is_adaptive(spec))
+                    .filter(|(_, spec)| spec.is_adaptive())
                     .map(|(flow, _)| flow.traffic.throughput_bits_per_second),
             ),
             fairness_ratio_min: [1, 5, 20]
@@ -575,19 +578,8 @@ impl WindowRecord {
     }
 }
 
-/// From when to when a flow runs.
-fn span(flow: &FlowSpec, end: Instant) -> (Instant, Instant) {
-    (flow.start, flow.stop.unwrap_or(end))
-}
-
 /// What both ends of flows of media sent beyond the frames, over these.
 fn overhead(paths: &PathRecord, frames: &FrameRecord) -> Option<f64> {
     let sent_bytes = paths.sent_bytes + paths.feedback_bytes;
     ratio(sent_bytes, frames.captured_bytes).map(|ratio| ratio - 1.0)
-}
-
-/// Whether it is fair to ask for fairness: the flow follows what the network gives.
-fn is_adaptive(flow: &FlowSpec) -> bool {
-    let source = flow.media().map(|media| media.config.media.source);
-    matches!(source, Some(SourceLimits::Adaptive { .. }))
 }

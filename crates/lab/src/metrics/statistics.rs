@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::histogram::Histogram;
+use super::phases::Phase;
 use super::rates::RateSamples;
 
 /// All measurements of one window of one run.
@@ -39,6 +40,10 @@ pub struct FlowStatistics {
     pub rate_variation: Option<f64>,
     /// How its rates vary; `null`: it does not run for two samples, or is all flows together.
     pub rates: Option<RateSamples>,
+    /// Of a flow of adaptive media: the parts of its time of 5 s and more between changes of what
+    /// it can have, but for its own pauses.
+    #[serde(default)]
+    pub phases: Vec<Phase>,
     /// Its packets on all paths.
     pub traffic: Traffic,
     /// Bytes on the wire that both ends sent, over the bytes of the frames captured, less 1:

@@ -6,12 +6,15 @@ use anabranch_units::known_names;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::base;
 use super::error::{Mistake, ScenarioError};
 
 /// A file and the settings that override it, read but not yet understood.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
     file: String,
+    /// The file that it builds on, if any.
+    base: String,
     overrides: Vec<String>,
     root: Node,
 }
@@ -44,6 +47,8 @@ pub(crate) enum Value {
 pub(crate) enum Place {
     /// A line of the file, from 1.
     Line(usize),
+    /// A line of the file that this one builds on.
+    Base(usize),
     /// An override, by its index.
     Override(usize),
 }
@@ -55,30 +60,29 @@ impl Document {
         text: &str,
         overrides: &[String],
     ) -> Result<Document, ScenarioError> {
-        let table = DeTable::parse(text).map_err(|error| ScenarioError::Syntax {
-            file: file.to_owned(),
-            line: error.span().map_or(1, |span| line_of(text, span.start)),
-            message: error.message().to_owned(),
-        })?;
-        let place = &|offset: usize| Place::Line(line_of(text, offset));
-        let value = Value::Table(entries(table.get_ref(), "", place));
-        let root = Node {
-            value,
-            place: Place::Line(1),
-            key: String::new(),
-        };
-        let overrides = overrides.to_vec();
         let mut document = Document {
             file: file.to_owned(),
-            overrides,
-            root,
+            base: String::new(),
+            overrides: overrides.to_vec(),
+            root: base::parsed(file, text, Place::Line)?,
         };
+        let found = base::read(&document.root, file, |mistake| document.error(mistake))?;
+        if let Some((path, node)) = found {
+            document.base = path;
+            document.root = base::merged(node, document.root);
+        }
         for index in 0..document.overrides.len() {
             document
                 .apply(index)
                 .map_err(|mistake| document.error(mistake))?;
         }
-        Ok(document)
+        let set = base::of(&document.root).filter(|node| matches!(node.place, Place::Override(_)));
+        match set {
+            Some(node) => {
+                Err(document.error(node.mistake("only a file can name what it is based on")))
+            }
+            None => Ok(document),
+        }
     }
 
     pub(crate) fn root(&self) -> &Node {
@@ -94,6 +98,7 @@ impl Document {
         } = mistake;
         let place = match place {
             Place::Line(line) => format!("{}:{line}", self.file),
+            Place::Base(line) => format!("{}:{line} (base of {})", self.base, self.file),
             Place::Override(index) => format!("--set {}", self.overrides[index]),
         };
         ScenarioError::Mistake {
@@ -284,7 +289,11 @@ impl fmt::Display for Value {
     }
 }
 
-fn entries(table: &DeTable<'_>, key: &str, place: &dyn Fn(usize) -> Place) -> Vec<(String, Node)> {
+pub(super) fn entries(
+    table: &DeTable<'_>,
+    key: &str,
+    place: &dyn Fn(usize) -> Place,
+) -> Vec<(String, Node)> {
     let entry = |(name, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
         let name: &std::borrow::Cow<'_, str> = name.get_ref();
         (name.to_string(), node_of(value, join(key, name), place))
@@ -327,7 +336,7 @@ fn join(parent: &str, key: &str) -> String {
     }
 }
 
-fn line_of(text: &str, offset: usize) -> usize {
+pub(super) fn line_of(text: &str, offset: usize) -> usize {
     1 + text
         .as_bytes()
         .iter()

@@ -101,20 +101,20 @@ fn subjects<'a>(
             "link",
             links.iter().map(|link| link.name.as_str()).collect(),
         ),
-        Scope::Flow => (
+        Scope::Flow | Scope::EachFlow => (
             "flow",
             flows.iter().map(|flow| flow.name.as_str()).collect(),
         ),
         Scope::Run => ("flow", Vec::new()),
     };
     match metric.scope {
-        Scope::Link if is_bounds => {
-            let example = format!("{}.{}", metric.name, names.first().unwrap_or(&"link"));
-            return Err(node.mistake(format!("say of which link, as in {example}")));
+        Scope::EachFlow | Scope::Link if is_bounds => {
+            let example = format!("{}.{}", metric.name, names.first().unwrap_or(&what));
+            return Err(node.mistake(format!("say of which {what}, as in {example}")));
         }
         Scope::Flow | Scope::Run if is_bounds => return Ok(vec![(Subject::All, node)]),
         Scope::Run => return Err(node.mistake("expected bounds, as in { min = 0.95 }")),
-        Scope::Flow | Scope::Link => {}
+        Scope::Flow | Scope::EachFlow | Scope::Link => {}
     }
     let subject = |(name, node): &'a (String, Node)| {
         let index = names

@@ -13,7 +13,7 @@ mod stream;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use anabranch_core::{Config, PathId};
+use anabranch_core::{Config, PathId, SourceLimits};
 use anabranch_units::{Duration, Instant};
 
 use super::document::{Node, Place, Value};
@@ -104,6 +104,18 @@ impl FlowSpec {
             FlowKind::Bulk(_) | FlowKind::Short(_) | FlowKind::Raw(_) => None,
         }
     }
+
+    /// Whether it is media whose source follows what the network gives, so that it is fair to ask
+    /// for fairness.
+    pub fn is_adaptive(&self) -> bool {
+        let source = self.media().map(|media| media.config.media.source);
+        matches!(source, Some(SourceLimits::Adaptive { .. }))
+    }
+
+    /// From when to when it runs, in a run that ends at `end`.
+    pub(crate) fn span(&self, end: Instant) -> (Instant, Instant) {
+        (self.start, self.stop.unwrap_or(end))
+    }
 }
 
 /// One path of a flow.
@@ -167,7 +179,7 @@ const COMMON_KEYS: &[Key] = &[
 
 const OWN_KEYS: &[Key] = &[
     Key::new("name", Shape::Text, "name in reports"),
-    Key::new("count", Shape::Integer(1, 10_000), "so many flows alike"),
+    super::replicas::COUNT,
 ];
 
 const PATH: Shape = Shape::Any(&[Shape::Text, Shape::Table(PATH_KEYS)]);

@@ -13,7 +13,7 @@ use super::reader::{
     Read, Table, boolean, choice, duration, instant, list_of, number, positive_duration,
     positive_rate, quantity, rate, share, text,
 };
-use super::replicas::{Replica, replicas};
+use super::replicas::{COUNT, DELAY_KEYS, Replica, replicas};
 use super::shape::{Key, Shape};
 
 /// One direction of a link.
@@ -59,7 +59,11 @@ pub(super) const LINK_KEYS: &[Key] = &[
         Shape::Text,
         "file of delivery opportunities, instead of a rate",
     ),
-    Key::new("delay", Shape::Duration, "propagation, one way"),
+    Key::new(
+        "delay",
+        Shape::Any(&[Shape::Duration, Shape::Table(DELAY_KEYS)]),
+        "propagation, one way",
+    ),
     Key::new(
         "delay-step",
         Shape::Duration,
@@ -156,12 +160,6 @@ const EACH_KEYS: &[Key] = &[
     Key::required("each", Shape::Text, "a table of several alike"),
     Key::new("reversed", Shape::Boolean, "from the last to the first"),
 ];
-
-pub(super) const COUNT: Key = Key::new(
-    "count",
-    Shape::Integer(1, 10_000),
-    "so many alike: NAME-1, NAME-2, …",
-);
 
 /// The keys of a route.
 pub(super) const ROUTE_KEYS: &[Key] = &[

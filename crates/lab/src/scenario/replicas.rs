@@ -1,8 +1,11 @@
 //! Tables that stand for several alike: `count = 3` makes of the link `hop` the links `hop-1` to
 //! `hop-3`, and `#` in its texts is the number of each.
 
+use anabranch_units::{Duration, known_names};
+
 use super::document::{Node, Value};
-use super::reader::{Read, integer, named};
+use super::reader::{Read, Table, duration, integer, named, text};
+use super::shape::{Key, Shape};
 
 /// One of the things that a table describes.
 #[derive(Debug)]
@@ -50,6 +53,132 @@ fn count(node: &Node) -> Read<Option<u64>> {
     written
         .map(|(_, node)| integer(node, 1..=10_000))
         .transpose()
+}
+
+/// As many as there are links of a table: `count = { each = "hop" }`.
+const COUNT_KEYS: &[Key] = &[EACH];
+
+const EACH: Key = Key::required("each", Shape::Text, "a table of several links alike");
+
+/// How many there are: a number, or as many as of some links.
+pub(super) const COUNT: Key = Key::new(
+    "count",
+    Shape::Any(&[Shape::Integer(1, 10_000), Shape::Table(COUNT_KEYS)]),
+    "so many alike: NAME-1, NAME-2, …",
+);
+
+/// Less, the more links of a table there are: `{ of = "60 ms", less = "5 ms", each = "hop" }`.
+pub(super) const DELAY_KEYS: &[Key] = &[
+    EACH,
+    Key::required("of", Shape::Duration, "what it would be without any"),
+    Key::required("less", Shape::Duration, "by how much it is less for each"),
+];
+
+/// The scenario with numbers and times where counts and delays go by how many links of a table
+/// there are.
+pub(super) fn resolved(root: &Node) -> Read<Node> {
+    let mut root = root.clone();
+    let mut counts = Vec::new();
+    for (group, node) in entries_of(&root, "links") {
+        if let Value::Table(entries) = &node.value {
+            let written = entries.iter().find(|(key, _)| key == "count");
+            if let Some(&Value::Integer(count)) = written.map(|(_, node)| &node.value) {
+                counts.push((group.clone(), count.max(0) as u64));
+            }
+        }
+    }
+    let Value::Table(sections) = &mut root.value else {
+        return Ok(root);
+    };
+    for (section, node) in sections {
+        match (section.as_str(), &mut node.value) {
+            ("links", Value::Table(tables)) => {
+                for (_, node) in tables {
+                    resolve(node, "count", &counts, count_of)?;
+                    resolve(node, "delay", &counts, delay_of)?;
+                }
+            }
+            ("routes", Value::Table(tables)) => {
+                for (_, node) in tables {
+                    resolve(node, "count", &counts, count_of)?;
+                }
+            }
+            ("flows", Value::Array(tables)) => {
+                for node in tables {
+                    resolve(node, "count", &counts, count_of)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(root)
+}
+
+fn entries_of<'a>(root: &'a Node, section: &str) -> &'a [(String, Node)] {
+    let Value::Table(sections) = &root.value else {
+        return &[];
+    };
+    let found = sections.iter().find(|(key, _)| key == section);
+    match found.map(|(_, node)| &node.value) {
+        Some(Value::Table(entries)) => entries,
+        _ => &[],
+    }
+}
+
+/// The tables of links that have a count, and it.
+type Counts = [(String, u64)];
+
+/// Puts the value that `of` finds where a table stands at `key` of `node`.
+fn resolve(
+    node: &mut Node,
+    key: &str,
+    counts: &Counts,
+    of: fn(&Node, &Counts) -> Read<Value>,
+) -> Read<()> {
+    let Value::Table(entries) = &mut node.value else {
+        return Ok(());
+    };
+    let found = entries.iter_mut().find(|(known, _)| known == key);
+    if let Some((_, node)) = found.filter(|(_, node)| matches!(node.value, Value::Table(_))) {
+        node.value = of(node, counts)?;
+    }
+    Ok(())
+}
+
+fn each(table: &Table<'_>, counts: &Counts) -> Read<u64> {
+    table.required("each", |node| {
+        let name = text(node)?;
+        let found = counts.iter().find(|(group, _)| group == name);
+        let names = counts.iter().map(|(group, _)| group.as_str());
+        let unknown = || {
+            node.mistake(format!(
+                "no table of links with a number as its count is called {name:?}; known are {}",
+                known_names(name, names)
+            ))
+        };
+        found.map(|(_, count)| *count).ok_or_else(unknown)
+    })
+}
+
+fn count_of(node: &Node, counts: &Counts) -> Read<Value> {
+    let count = each(&Table::of(node, COUNT_KEYS)?, counts)?;
+    Ok(Value::Integer(count as i64))
+}
+
+fn delay_of(node: &Node, counts: &Counts) -> Read<Value> {
+    let table = Table::of(node, DELAY_KEYS)?;
+    let of = table.required("of", duration)?;
+    let count = each(&table, counts)?;
+    let less = table.required("less", duration)?;
+    match less.as_nanos().checked_mul(count) {
+        Some(less) if less <= of.as_nanos() => {
+            let left = of - Duration::from_nanos(less);
+            Ok(Value::Text(format!("{} ns", left.as_nanos())))
+        }
+        _ => Err(node.mistake(format!(
+            "less than nothing is left of {of} for {count} links"
+        ))),
+    }
 }
 
 /// `node` with `number` for every `#` in its texts.

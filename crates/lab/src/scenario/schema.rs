@@ -11,6 +11,11 @@ use crate::metrics::{METRICS, Metric, Scope, Unit};
 /// The schema, indented: `docs/scenario.schema.json`.
 pub fn schema() -> String {
     let mut root = shape(&Shape::Table(super::KEYS));
+    // What a file does not say may stand in the one that it builds on.
+    let required = root["required"].take();
+    let based = json!({ "required": [super::base::KEY] });
+    root["anyOf"] = json!([{ "required": required }, based]);
+    root.as_object_mut().expect("a table").remove("required");
     root["$schema"] = json!("http://json-schema.org/draft-07/schema#");
     root["title"] = json!("A scenario of Anabranch");
     root["definitions"] = definitions();
@@ -170,7 +175,7 @@ fn expectations() -> Value {
         let value = match metric.scope {
             Scope::Run => bounds,
             Scope::Flow => json!({ "anyOf": [bounds, named] }),
-            Scope::Link => named,
+            Scope::EachFlow | Scope::Link => named,
         };
         (metric.name.to_owned(), value)
     };

@@ -112,8 +112,9 @@ fn axes(node: &Node) -> Read<Vec<Axis>> {
         }
     }
     found.sort_by_key(|(place, _)| match place {
-        Place::Line(line) => (0, *line),
-        Place::Override(index) => (1, *index),
+        Place::Base(line) => (0, *line),
+        Place::Line(line) => (1, *line),
+        Place::Override(index) => (2, *index),
     });
     Ok(found.into_iter().map(|(_, axis)| axis).collect())
 }
@@ -125,7 +126,7 @@ fn zipped(table: &Node) -> Read<Axis> {
         collect_lists(key, value, Vec::new(), &mut lists)?;
     }
     lists.sort_by_key(|(_, values)| match values.place {
-        Place::Line(line) | Place::Override(line) => line,
+        Place::Base(line) | Place::Line(line) | Place::Override(line) => line,
     });
     let Some(((_, first), others)) = lists.split_first() else {
         return Err(table.mistake("lists of values by key are missing"));

@@ -1,6 +1,6 @@
 //! Figs. 7 (a) to (c): one flow through 1 to 10 hops, with cross traffic on each.
 
-use super::{PAPER, TFRC, goodput, group, multihop};
+use super::{PAPER, TFRC, TFRC_15, TFRC_15_NAME, goodput, group, multihop};
 use crate::chart::{Chart, Line, Lines};
 use crate::metrics::Unit;
 use crate::papers::claim::{Case, Claim, Subject};
@@ -10,6 +10,8 @@ use crate::papers::judgement::{Judgement, Measured};
 const HOPS: core::ops::RangeInclusive<u8> = 1..=10;
 /// Beyond it the paper says how the controllers compare.
 const MANY: core::ops::RangeInclusive<u8> = 4..=10;
+/// Where the other constant of TFRC is tried.
+const SENSITIVITY: [u8; 2] = [5, 10];
 /// When c1 runs.
 const SPAN: (f64, f64) = (10.0, 110.0);
 const NAMES: [&str; 3] = ["ARC", "TFRC", "Reno"];
@@ -69,11 +71,14 @@ pub(super) const FIGURE_7A: Claim = Claim {
             if it is ARC.",
     subject: Subject::Controller("arc"),
     cases: |controller| {
-        over_hops([
+        let mut cases = over_hops([
             ("ARC", controller, "reno"),
             ("TFRC", TFRC, "reno"),
             ("Reno", "reno", "reno"),
-        ])
+        ]);
+        let name = |hops| case_name(TFRC_15_NAME, hops);
+        cases.extend(SENSITIVITY.map(|hops| multihop(name(hops), TFRC_15, "reno", hops)));
+        cases
     },
     judge: |evidence| {
         let mut judgement = Judgement::new();
@@ -87,6 +92,11 @@ pub(super) const FIGURE_7A: Claim = Claim {
             let arc = of_c1(evidence, "ARC", hops);
             judgement.expect(of_c1(evidence, "TFRC", hops).below(&arc));
             judgement.expect(of_c1(evidence, "Reno", hops).below(&arc));
+        }
+        for hops in SENSITIVITY {
+            let tfrc = of_c1(evidence, TFRC_15_NAME, hops);
+            judgement.report(&tfrc);
+            judgement.expect(tfrc.below(&of_c1(evidence, "ARC", hops)));
         }
         judgement.draw(picture(evidence, "Fig. 7 (a): C1 through Reno traffic"));
         judgement

@@ -1,6 +1,6 @@
 //! Figs. 3 and 4: ten flows of one controller, and UDP that takes half of the link in turns.
 
-use super::{PAPER, TEN_FLOWS, TFRC, TFRC_NS2, group, mean_variation};
+use super::{PAPER, TEN_FLOWS, TFRC, TFRC_15, TFRC_15_NAME, TFRC_NS2, group, mean_variation};
 use crate::chart::{Chart, Line, Lines};
 use crate::metrics::{FlowSeries, Unit, jain_index};
 use crate::papers::claim::{Case, Claim, Subject};
@@ -29,6 +29,7 @@ pub(super) const FIGURE_3: Claim = Claim {
     subject: Subject::Controller("arc"),
     cases: |controller| {
         let mut cases = both(controller);
+        cases.push(case(TFRC_15_NAME, TFRC_15));
         cases.push(case("ns-2's default TFRC", TFRC_NS2));
         cases
     },
@@ -42,8 +43,12 @@ pub(super) const FIGURE_3: Claim = Claim {
         let (arc, tfrc) = (variation("ARC"), variation("TFRC"));
         judgement.report(&arc);
         judgement.report(&tfrc);
+        let other = variation(TFRC_15_NAME);
+        judgement.report(&other);
         judgement.report(&variation("ns-2's default TFRC"));
-        judgement.expect(arc.at_most(0.5 * tfrc.samples.median()));
+        for tfrc in [tfrc, other] {
+            judgement.expect(arc.at_most(0.5 * tfrc.samples.median()));
+        }
         for (what, spans, free) in [("silent", &OFF[..], 10e6), ("sends", &ON[..], 5e6)] {
             let samples =
                 evidence.each("ARC", |run| worst(spans, |span| deviation(run, span, free)));

@@ -1,0 +1,156 @@
+//! The parts of a flow's time between changes of what it can have, and how long it takes in each
+//! until its rate has converged: RFC 8867 §4 wants the convergence time of every change.
+
+use std::collections::BTreeSet;
+
+use anabranch_sim::GeneratorRate;
+use anabranch_units::{Duration, Instant};
+use serde::{Deserialize, Serialize};
+
+use super::rates::RateSeries;
+use super::statistics::FlowStatistics;
+use super::window::Window;
+use crate::scenario::{FlowKind, FlowSpec, Scenario};
+
+/// A part of a flow's time in which nothing changes on the links that it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// When it begins.
+    pub from_s: f64,
+    /// When it ends.
+    pub to_s: f64,
+    /// From its begin until the rate received, over 1 s, stayed within 25 % of its mean over the
+    /// phase's second half; `null`: it did not settle.
+    pub convergence_time_ms: Option<f64>,
+}
+
+impl Phase {
+    /// What it counts with: one that does not settle takes all of its time.
+    fn counted_ms(&self) -> f64 {
+        let length_ms = (self.to_s - self.from_s) * 1e3;
+        self.convergence_time_ms.unwrap_or(length_ms)
+    }
+
+    /// The mean convergence time of several.
+    pub(super) fn mean_ms(phases: &[Phase]) -> Option<f64> {
+        let sum: f64 = phases.iter().map(Phase::counted_ms).sum();
+        (!phases.is_empty()).then(|| sum / phases.len() as f64)
+    }
+
+    /// The longest convergence time of several.
+    pub(super) fn longest_ms(phases: &[Phase]) -> Option<f64> {
+        phases.iter().map(Phase::counted_ms).max_by(f64::total_cmp)
+    }
+
+    /// The share of those that settle.
+    pub(super) fn settled_share(phases: &[Phase]) -> Option<f64> {
+        let settled = phases
+            .iter()
+            .filter(|phase| phase.convergence_time_ms.is_some());
+        (!phases.is_empty()).then(|| settled.count() as f64 / phases.len() as f64)
+    }
+}
+
+/// Tells the phases of the flows of adaptive media to their statistics.
+pub(super) fn record_phases(
+    flows: &mut [FlowStatistics],
+    scenario: &Scenario,
+    series: &[RateSeries],
+    window: &Window,
+    end: Instant,
+) {
+    let changes = Changes::of(scenario);
+    let flows = flows.iter_mut().zip(&scenario.flows).zip(series);
+    for ((statistics, flow), series) in flows.filter(|((_, flow), _)| flow.is_adaptive()) {
+        statistics.phases = changes.phases(scenario, flow, series, window, flow.span(end));
+    }
+}
+
+/// In less, a rate that is a mean over a second cannot be told to have settled.
+const LEAST: Duration = Duration::from_secs(5);
+
+/// By link, when what a flow can have of it changes: at its own rate schedule, and when flows that
+/// send over it start, stop, pause, resume, or send at another rate by schedule.
+struct Changes(Vec<BTreeSet<Instant>>);
+
+impl Changes {
+    fn of(scenario: &Scenario) -> Changes {
+        let schedule = |link: &crate::scenario::LinkSpec| {
+            let changes = link.config.rate_schedule.iter();
+            changes.map(|(at, _)| *at).collect()
+        };
+        let mut by_link: Vec<BTreeSet<Instant>> = scenario.links.iter().map(schedule).collect();
+        for flow in &scenario.flows {
+            let changes = changes_by(flow);
+            for link in flow
+                .paths
+                .iter()
+                .flat_map(|path| &scenario.routes[path.route].forward)
+            {
+                by_link[*link].extend(&changes);
+            }
+        }
+        Changes(by_link)
+    }
+
+    /// The phases of `flow`, which runs in `span`, within a window; not those in which it pauses.
+    fn phases(
+        &self,
+        scenario: &Scenario,
+        flow: &FlowSpec,
+        series: &RateSeries,
+        window: &Window,
+        span: (Instant, Instant),
+    ) -> Vec<Phase> {
+        let (from, to) = (window.from.max(span.0), window.to.min(span.1));
+        let routes = flow.paths.iter().map(|path| &scenario.routes[path.route]);
+        let links = routes.flat_map(|route| route.forward.iter().chain(&route.reverse));
+        let limited = links.filter(|link| {
+            let config = &scenario.links[**link].config;
+            config.rate.is_some() || config.trace.is_some()
+        });
+        let mut bounds: BTreeSet<Instant> =
+            limited.flat_map(|link| &self.0[*link]).copied().collect();
+        bounds.extend(window.outside.into_iter().flat_map(|(from, to)| [from, to]));
+        bounds.retain(|at| from < *at && *at < to);
+        bounds.extend([from, to]);
+        let pauses = flow.media().map_or(&[][..], |media| &media.pauses);
+        let bounds: Vec<Instant> = bounds.into_iter().collect();
+        let parts = bounds.windows(2).map(|pair| (pair[0], pair[1]));
+        let is_active = |(from, to): &(Instant, Instant)| {
+            let is_paused =
+                |(at, length): &(Instant, Duration)| *at <= *from && *to <= *at + *length;
+            *to >= *from + LEAST && !pauses.iter().any(is_paused)
+        };
+        let phase = |(from, to): (Instant, Instant)| {
+            Some(Phase {
+                from_s: from.as_secs_f64(),
+                to_s: to.as_secs_f64(),
+                convergence_time_ms: series.convergence(window, (from, to))?,
+            })
+        };
+        parts.filter(is_active).filter_map(phase).collect()
+    }
+}
+
+/// When what a flow leaves to others changes.
+fn changes_by(flow: &FlowSpec) -> Vec<Instant> {
+    let mut changes = vec![flow.start];
+    changes.extend(flow.stop);
+    match &flow.kind {
+        FlowKind::Media(media) => {
+            let pauses = media.pauses.iter();
+            changes.extend(pauses.flat_map(|(at, length)| [*at, *at + *length]));
+        }
+        FlowKind::Raw(raw) => {
+            if let GeneratorRate::Steps { changes: steps, .. } = &raw.rate {
+                changes.extend(steps.iter().map(|(at, _)| *at));
+            }
+        }
+        FlowKind::Bulk(_) | FlowKind::Short(_) => {}
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! Scenarios that are another one with changes: `base = "other.toml"`.
+
+use std::path::Path;
+
+use toml::de::DeTable;
+
+use super::document::{Node, Place, Value, entries, line_of};
+use super::error::{Mistake, ScenarioError};
+
+/// The key that names the other file.
+pub(super) const KEY: &str = "base";
+
+/// The tables of a file's text, whose lines are told by `place`.
+pub(super) fn parsed(
+    file: &str,
+    text: &str,
+    place: fn(usize) -> Place,
+) -> Result<Node, ScenarioError> {
+    let table = DeTable::parse(text).map_err(|error| ScenarioError::Syntax {
+        file: file.to_owned(),
+        line: error.span().map_or(1, |span| line_of(text, span.start)),
+        message: error.message().to_owned(),
+    })?;
+    let place_at = &|offset: usize| place(line_of(text, offset));
+    Ok(Node {
+        value: Value::Table(entries(table.get_ref(), "", place_at)),
+        place: place(1),
+        key: String::new(),
+    })
+}
+
+/// The file that `root`, of the file called `file`, names as its base, and what it says; `None`: it
+/// names none. `mistake`: how a mistake at the key is told.
+pub(super) fn read(
+    root: &Node,
+    file: &str,
+    mistake: impl Fn(Mistake) -> ScenarioError,
+) -> Result<Option<(String, Node)>, ScenarioError> {
+    let Some(node) = of(root) else {
+        return Ok(None);
+    };
+    let name = super::reader::text(node).map_err(&mistake)?;
+    let path = Path::new(file).parent().unwrap_or(Path::new("")).join(name);
+    let path_name = path.display().to_string();
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| mistake(node.mistake(format!("{path_name}: {error}"))))?;
+    let base = parsed(&path_name, &text, Place::Base)?;
+    if of(&base).is_some() {
+        let message = format!("{path_name} has a base itself, which a base cannot have");
+        return Err(mistake(node.mistake(message)));
+    }
+    Ok(Some((path_name, base)))
+}
+
+/// The entry that names a base.
+pub(super) fn of(root: &Node) -> Option<&Node> {
+    let Value::Table(entries) = &root.value else {
+        return None;
+    };
+    let entry = entries.iter().find(|(key, _)| key == KEY);
+    entry.map(|(_, node)| node)
+}
+
+/// `base` with what `own` says instead. Tables are merged key by key, but for empty ones, which
+/// stand for themselves; everything else is replaced.
+pub(super) fn merged(base: Node, own: Node) -> Node {
+    let Node { value, place, key } = own;
+    let value = match (base.value, value) {
+        (Value::Table(mut all), Value::Table(changes)) if !changes.is_empty() => {
+            for (key, change) in changes {
+                match all.iter_mut().find(|(known, _)| *known == key) {
+                    Some((_, before)) => *before = merged(before.clone(), change),
+                    None => all.push((key, change)),
+                }
+            }
+            Value::Table(all)
+        }
+        (_, value) => value,
+    };
+    Node { value, place, key }
+}
