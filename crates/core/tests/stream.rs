@@ -296,7 +296,7 @@ fn a_timer_that_expires_again_and_again_sends_a_segment_each_time() {
         };
         let mut network = Network::new(config(LossDetection::TcpSack, controller), vec![path]);
         network.transfer(&pattern(10_000_000), Instant::from_millis(4_500));
-        let before = network.sender.path_counters(PathId(0)).unwrap().clone();
+        let before = *network.sender.path_counters(PathId(0)).unwrap();
         network.run_until(Instant::from_secs(19));
         let after = network.sender.path_counters(PathId(0)).unwrap();
         let timeouts = after.retransmission_timeouts - before.retransmission_timeouts;
