@@ -7,11 +7,12 @@ RMCAT_CONTROLLERS ?= delay-bbr,all-media,cubic,new-reno
 RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-on-time,feedback-overhead,queue-mean,throughput,$(RMCAT_OF_FLOWS)
 # RFC 8868 §3: of each flow of media
 RMCAT_OF_FLOWS ?= convergence-time-mean,convergence-time-max,settled-phases,oscillations,send-rate-variation,receive-rate-variation
+SCHEDULERS ?= anabranch,min-cost,daps,dems,edcld,mdp,oms,qaware,redundant,round-robin,sfl,stms,wrr,oracle
 
-.PHONY: help demo test bench fuzz papers rmcat contest clean
+.PHONY: help demo test bench fuzz papers rmcat schedulers contest clean
 
 help: ## list these commands
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: ## live video over two real-time emulated links, one of which dies; then what FEC gives (INPUT=file sends your video)
 	$(CARGO) run --release --quiet -p anabranch -- demo $(if $(INPUT),--input $(INPUT)) $(DEMO_ARGUMENTS)
@@ -42,6 +43,13 @@ papers: ## test what papers claim over ten seeds; writes anabranch-report.html
 rmcat: ## RFC 8867's cases with every media controller: a table, and rmcat.svg (about two minutes)
 	$(CARGO) run --release --quiet -p anabranch -- compare --controllers $(RMCAT_CONTROLLERS) \
 	  --seeds $(RMCAT_SEEDS) --metrics $(RMCAT_METRICS) --plot rmcat.svg scenarios/rmcat/*.toml
+
+schedulers: ## every scheduler over the scenarios of many paths: delay, frames in time, goodput (some minutes)
+	$(CARGO) run --release --quiet -p anabranch -- compare --schedulers $(SCHEDULERS) --seeds 6 \
+	  --metrics frame-delay-all-excess-p95,frames-on-time,goodput,overhead scenarios/multipath/*.toml
+	$(CARGO) run --release --quiet -p anabranch -- compare --schedulers $(SCHEDULERS) --seeds 6 \
+	  --metrics frame-delay-all-excess-p95.multipath,frames-on-time.multipath,goodput.multipath \
+	  scenarios/zhang-multipath/config-*.toml
 
 contest: ## the cases in which SRT, RIST, SRTLA and noq were measured, simulated: what arrives in time, and at which overhead
 	$(CARGO) run --release --quiet -p anabranch -- contest
