@@ -1,5 +1,5 @@
-//! `bbr-linux` and `bbr-linux-4.9`: BBR version 1 as Linux has it (`tcp_bbr.c`), as of 6.18 of 2025,
-//! beside which `docs/results.md` puts it, and as it first came, with 4.9 of 2016: that of Kondo et
+//! `bbr-linux` and `bbr-linux-4.9`: BBR version 1 as Linux has it (`tcp_bbr.c`): as of 6.18 (2025),
+//! beside which `docs/results.md` puts it, and as it first came, with 4.9 (2016): that of Kondo et
 //! al.
 //!
 //! As `bbr-quic`, but for: one bandwidth sample per report; a pacing margin; a window counted in
