@@ -26,6 +26,8 @@ const OUTAGE_INTERVAL: Duration = Duration::from_secs(8);
 const OUTAGE_AFTER: Duration = Duration::from_millis(7_000);
 const WARM_UP_FRAMES: u64 = 2_000;
 const FRAMES: u64 = 1_000;
+/// So many of the warm-up may still be on their way when counting begins.
+const FRAMES_UNDER_WAY: u64 = 5;
 
 /// What has been allocated so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -327,7 +329,8 @@ fn measure(session: &Session) -> bool {
         true => (FRAME_INTERVAL * FRAMES).as_nanos() / OUTAGE_INTERVAL.as_nanos(),
         false => 0,
     };
-    sender.blocks <= OUTAGE_BLOCKS * outages && receiver.blocks <= FRAME_BLOCKS * FRAMES
+    let frames = FRAMES + FRAMES_UNDER_WAY;
+    sender.blocks <= OUTAGE_BLOCKS * outages && receiver.blocks <= FRAME_BLOCKS * frames
 }
 
 /// What the sender may allocate for an outage: what is in flight on a path in doubt, or bound
