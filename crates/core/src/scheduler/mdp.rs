@@ -238,7 +238,6 @@ impl Table {
     /// Value iteration, a sweep of it.
     fn sweep(&mut self) {
         core::mem::swap(&mut self.values, &mut self.old_values);
-        self.values.resize(self.old_values.len(), 0.0);
         let (mut least_change, mut most_change) = (f64::INFINITY, f64::NEG_INFINITY);
         let mut levels = [0; MAX_PATHS];
         for state in 0..self.old_values.len() {

@@ -98,28 +98,20 @@ fn order(evidence: &Evidence) -> Judgement {
          last maximum for most of the time, with 87 % of the queue; ns-3's CUBIC loses twice as \
          much and has 63 %.",
     );
-    let delay = |key, of, (least, largest)| {
+    let compared = [("bbr", "BBR", &NS3_BBR), ("cubic", "CUBIC", &NS3_CUBIC)];
+    let [bbr_loss, cubic_loss] = compared.map(|(key, of, reference)| {
+        let samples = evidence.each(key, |run| run.loss(WHOLE));
+        Measured::new(format!("loss of {of}"), Unit::Share, samples).beside(middle(reference.loss))
+    });
+    let [bbr_delay, cubic_delay] = compared.map(|(key, of, reference)| {
         let samples = evidence.each(key, |run| run.delay_ms(WHOLE));
         Measured::new(
             format!("mean one-way delay of {of}"),
             Unit::Milliseconds,
             samples,
         )
-        .beside(middle((least, largest)))
-    };
-    let loss = |key, of, (least, largest)| {
-        let samples = evidence.each(key, |run| run.loss(WHOLE));
-        Measured::new(format!("loss of {of}"), Unit::Share, samples)
-            .beside(middle((least, largest)))
-    };
-    let (bbr_loss, cubic_loss) = (
-        loss("bbr", "BBR", NS3_BBR.loss),
-        loss("cubic", "CUBIC", NS3_CUBIC.loss),
-    );
-    let (bbr_delay, cubic_delay) = (
-        delay("bbr", "BBR", NS3_BBR.delay_ms),
-        delay("cubic", "CUBIC", NS3_CUBIC.delay_ms),
-    );
+        .beside(middle(reference.delay_ms))
+    });
     for value in [&bbr_loss, &cubic_loss, &bbr_delay, &cubic_delay] {
         judgement.report(value);
     }
