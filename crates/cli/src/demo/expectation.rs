@@ -49,8 +49,8 @@ pub(super) fn table(plan: &Plan) -> anyhow::Result<String> {
         .context("the demo's links in the simulator")?;
     let mut text = format!(
         "\nThe simulator, where nothing disturbs, with {SEEDS} draws of chance (means, 95 % \
-         confidence). A frame that is whole in time may lack those that it builds on: above, only \
-         what can be shown counts, which is less.\n\n"
+         confidence).\nA frame that is whole in time may lack those that it builds on: above, only \
+         what can\nbe shown counts, which is less.\n\n"
     );
     for ((what, _), row) in outages.iter().zip(&comparison.rows) {
         let name = format!("  frames whole in time, {what}");
