@@ -12,6 +12,7 @@ mod grieco_arc;
 mod html;
 mod judgement;
 mod ns3;
+mod own;
 mod report;
 mod study;
 mod zhang_delay_bbr;
@@ -32,6 +33,7 @@ pub fn claims() -> impl Iterator<Item = &'static Claim> {
         zhang_multipath::CLAIMS,
         grieco_arc::CLAIMS,
         ns3::CLAIMS,
+        own::CLAIMS,
     ]
     .into_iter()
     .flatten()

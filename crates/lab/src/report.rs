@@ -152,11 +152,9 @@ pub fn report(scenario: &Scenario, outcomes: &[Outcome]) -> Report {
         .iter()
         .enumerate()
         .map(|(index, expectation)| {
-            let values = outcomes.iter().map(|outcome| {
-                expectation
-                    .metric
-                    .of(&outcome.expected[index], expectation.subject)
-            });
+            let values = outcomes
+                .iter()
+                .map(|outcome| expectation.value(&outcome.expected[index]));
             judge(scenario, expectation, values.collect())
         });
     let expectations: Vec<ExpectationReport> = expectations.collect();
@@ -223,7 +221,8 @@ fn summary(scenario: &Scenario, metric: &Metric, outcomes: &[Outcome]) -> Vec<Me
     subjects.into_iter().filter_map(of).collect()
 }
 
-fn subject_name(scenario: &Scenario, subject: Subject) -> Option<String> {
+/// The name of what a metric is about; `None`: all flows together.
+pub(crate) fn subject_name(scenario: &Scenario, subject: Subject) -> Option<String> {
     match subject {
         Subject::All => None,
         Subject::Flow(flow) => Some(scenario.flows[flow].name.clone()),

@@ -5,6 +5,7 @@ mod discipline;
 mod document;
 mod error;
 mod expect;
+mod files;
 mod flow;
 mod link;
 mod reader;
@@ -21,6 +22,7 @@ use anabranch_units::Duration;
 
 use crate::metrics::Window;
 use document::{Document, Node};
+use files::Files;
 use reader::{Read, Table, positive_duration, text};
 use shape::{Key, Shape};
 
@@ -73,7 +75,31 @@ impl Scenario {
     /// # Errors
     /// As [`Scenario::load`].
     pub fn parse(file: &str, text: &str, overrides: &[String]) -> Result<Scenario, ScenarioError> {
-        read_document(&Document::parse(file, text, overrides)?, file)
+        Scenario::of(file, text, Files::beside(file), overrides)
+    }
+
+    /// Reads the text of a file that is part of the program, as are those that it names: their
+    /// names, as it writes them, and texts.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn built_in(
+        file: &str,
+        text: &str,
+        files: &[(&str, &str)],
+        overrides: &[String],
+    ) -> Result<Scenario, ScenarioError> {
+        Scenario::of(file, text, Files::BuiltIn(files), overrides)
+    }
+
+    fn of(
+        file: &str,
+        text: &str,
+        files: Files<'_>,
+        overrides: &[String],
+    ) -> Result<Scenario, ScenarioError> {
+        let document = Document::parse(file, text, files, overrides)?;
+        read_document(&document, file, files)
     }
 }
 
@@ -84,12 +110,15 @@ fn text_of(path: &Path) -> Result<String, ScenarioError> {
     })
 }
 
-fn read_document(document: &Document, file: &str) -> Result<Scenario, ScenarioError> {
-    let file = Path::new(file);
-    let name = file.file_stem().unwrap_or_default().to_string_lossy();
-    let folder = file.parent().unwrap_or(Path::new(""));
+fn read_document(
+    document: &Document,
+    file: &str,
+    files: Files<'_>,
+) -> Result<Scenario, ScenarioError> {
+    let name = Path::new(file).file_stem().unwrap_or_default();
+    let name = name.to_string_lossy();
     let root = replicas::resolved(document.root());
-    let scenario = root.and_then(|root| read(&root, &name, folder));
+    let scenario = root.and_then(|root| read(&root, &name, files));
     scenario.map_err(|mistake| document.error(mistake))
 }
 
@@ -137,15 +166,15 @@ const KEYS: &[Key] = &[
     ),
 ];
 
-fn read(root: &Node, name: &str, folder: &Path) -> Read<Scenario> {
+fn read(root: &Node, name: &str, files: Files<'_>) -> Read<Scenario> {
     let table = Table::of(root, KEYS)?;
     let owned = |node| text(node).map(str::to_owned);
     let duration = table.required("duration", positive_duration)?;
     let statistics = expect::statistics(table.node("statistics"), duration)?;
-    let links = table.required("links", |node| link::links(node, folder))?;
+    let links = table.required("links", |node| link::links(node, files))?;
     let routes = table.required("routes", |node| link::routes(node, &links))?;
     let defaults = table.node("flow-defaults");
-    let flows = table.required("flows", |node| flow::flows(node, defaults, &routes, folder))?;
+    let flows = table.required("flows", |node| flow::flows(node, defaults, &routes, files))?;
     let expectations = |node| expect::expectations(node, &links, &flows, statistics, duration);
     Ok(Scenario {
         name: name.to_owned(),

@@ -121,6 +121,7 @@ mod tests {
                 flows: Vec::new(),
                 links: Vec::new(),
             },
+            expected: vec![None, Some(seed)],
             series: Series::default(),
         }
     }

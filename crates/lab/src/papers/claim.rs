@@ -106,10 +106,14 @@ pub struct Case {
     pub file: String,
     /// Its text.
     pub text: &'static str,
+    /// The files that it names, and their texts.
+    pub files: &'static [(&'static str, &'static str)],
     /// Settings that override it.
     pub settings: Vec<String>,
     /// How finely it is recorded.
     pub interval: Duration,
+    /// Whether what its file expects of `anabranch run` counts.
+    pub has_promises: bool,
 }
 
 impl Case {
@@ -119,9 +123,18 @@ impl Case {
             name: name.into(),
             file: file.into(),
             text,
+            files: &[],
             settings: Vec::new(),
             interval: Duration::from_secs(1),
+            has_promises: false,
         }
+    }
+
+    /// With the files that it names.
+    #[must_use]
+    pub fn with_files(mut self, files: &'static [(&'static str, &'static str)]) -> Case {
+        self.files = files;
+        self
     }
 
     /// With a key of the scenario set, as by `--set`.
@@ -150,20 +163,31 @@ impl Case {
         self
     }
 
-    /// The scenario with its settings. What it expects of `anabranch run` is left out: a claim
-    /// judges by itself.
+    /// With what its file expects of `anabranch run` measured too, for [`Evidence::promises`].
+    #[must_use]
+    pub fn with_promises(mut self) -> Case {
+        self.has_promises = true;
+        self
+    }
+
+    /// The scenario with its settings, and with what it expects of `anabranch run` if that counts.
     ///
     /// # Errors
     /// [`ScenarioError`], for a controller that this build does not know.
     pub fn scenario(&self) -> Result<Scenario, ScenarioError> {
-        let mut scenario = Scenario::parse(&self.file, self.text, &self.settings)?;
-        scenario.expectations.clear();
+        let mut scenario = Scenario::built_in(&self.file, self.text, self.files, &self.settings)?;
+        if !self.has_promises {
+            scenario.expectations.clear();
+        }
         Ok(scenario)
     }
 
     /// All that its runs depend on beside seed and code.
     pub(super) fn key(&self) -> String {
         let settings = self.settings.join("\n");
-        format!("{}\n{settings}\n{}", self.text, self.interval)
+        let files: Vec<&str> = self.files.iter().map(|(_, text)| *text).collect();
+        let (files, has_promises) = (files.join("\n"), self.has_promises);
+        let (text, interval) = (self.text, self.interval);
+        format!("{text}\n{settings}\n{interval}\npromises: {has_promises}\n{files}")
     }
 }

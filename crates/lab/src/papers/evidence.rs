@@ -5,14 +5,18 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::judgement::Samples;
+use super::judgement::{Expect, Measured, Samples};
 use crate::metrics::{FlowSeries, Series, Statistics, Variation, jain_index};
+use crate::report::subject_name;
+use crate::scenario::{Expectation, Scenario};
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Over the scenario's statistics window.
     pub statistics: Statistics,
+    /// What its file expects, expectation by expectation; `None`: there was nothing to measure.
+    pub expected: Vec<Option<f64>>,
     /// Over time.
     pub series: Series,
 }
@@ -218,12 +222,33 @@ pub(super) fn is_state(name: &str, state: &str) -> bool {
 /// The runs of a claim's cases.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    runs: BTreeMap<String, Vec<Arc<RunRecord>>>,
+    cases: BTreeMap<String, CaseRuns>,
+}
+
+/// The runs of one case.
+#[derive(Clone, Debug)]
+struct CaseRuns {
+    /// What its file expects, if that counts: of what, and what.
+    expectations: Vec<(String, Expectation)>,
+    /// By seed.
+    runs: Vec<Arc<RunRecord>>,
 }
 
 impl Evidence {
-    pub(super) fn add(&mut self, case: String, runs: Vec<Arc<RunRecord>>) {
-        self.runs.insert(case, runs);
+    pub(super) fn add(&mut self, case: String, scenario: &Scenario, runs: Vec<Arc<RunRecord>>) {
+        let named = |expectation: &Expectation| {
+            let subject = subject_name(scenario, expectation.subject);
+            let name = [Some(expectation.metric.name), subject.as_deref()];
+            let name: Vec<&str> = name.into_iter().flatten().collect();
+            (name.join("."), expectation.clone())
+        };
+        let expectations = scenario.expectations.iter().map(named).collect();
+        self.cases.insert(case, CaseRuns { expectations, runs });
+    }
+
+    fn case(&self, name: &str) -> &CaseRuns {
+        let case = self.cases.get(name);
+        case.unwrap_or_else(|| panic!("no case is called {name:?}"))
     }
 
     /// All runs of a case, by seed.
@@ -231,8 +256,25 @@ impl Evidence {
     /// # Panics
     /// If the claim has no such case.
     pub fn runs(&self, case: &str) -> &[Arc<RunRecord>] {
-        let runs = self.runs.get(case);
-        runs.unwrap_or_else(|| panic!("no case is called {case:?}"))
+        &self.case(case).runs
+    }
+
+    /// What the file of a case expects, of every run, as `anabranch run` does.
+    ///
+    /// # Panics
+    /// If the claim has no such case.
+    pub fn promises(&self, case: &str) -> Vec<Expect> {
+        let CaseRuns { expectations, runs } = self.case(case);
+        let judged = |(place, (name, expectation)): (usize, &(String, Expectation))| {
+            let value = |run: &Arc<RunRecord>| run.expected[place].unwrap_or(f64::NAN);
+            let samples = Samples(runs.iter().map(value).collect());
+            let name = format!("{case}: {name}");
+            let measured = Measured::new(name, expectation.metric.unit, samples);
+            let least = expectation.min.map(|min| measured.always_at_least(min));
+            let most = expectation.max.map(|max| measured.always_at_most(max));
+            least.into_iter().chain(most)
+        };
+        expectations.iter().enumerate().flat_map(judged).collect()
     }
 
     /// A number of each run of a case. One that cannot be measured is not a number, and meets no

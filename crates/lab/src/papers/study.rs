@@ -138,7 +138,8 @@ impl Study {
         let finding = |planned: &Planned| {
             let mut evidence = Evidence::default();
             for (name, place) in &planned.cases {
-                evidence.add(name.clone(), by_run[*place].to_vec());
+                let scenario = &self.runs[*place].scenario;
+                evidence.add(name.clone(), scenario, by_run[*place].to_vec());
             }
             Finding::new(planned.claim, (planned.claim.judge)(&evidence))
         };
@@ -169,7 +170,12 @@ impl Run {
         };
         let mut outcomes = run_outcomes(&self.scenario, &options, progress)?;
         let outcome = outcomes.remove(0);
+        let expectations = self.scenario.expectations.iter();
+        let values = expectations
+            .zip(&outcome.expected)
+            .map(|(expectation, statistics)| expectation.value(statistics));
         let record = RunRecord {
+            expected: values.collect(),
             statistics: outcome.statistics,
             series: outcome.series.expect("it was asked for"),
         };

@@ -39,10 +39,13 @@ struct Link {
 }
 
 /// A line of the candidate Table 3.
-struct Configuration {
+pub(super) struct Configuration {
     number: u8,
+    /// The scenario file's, without ending.
+    pub(super) name: &'static str,
     links: [Link; 2],
-    text: &'static str,
+    /// The scenario file.
+    pub(super) text: &'static str,
 }
 
 const fn link(megabits: u64, delay_ms: u64, queue_ms: u64) -> Link {
@@ -57,6 +60,7 @@ macro_rules! configuration {
     ($number:literal, $name:literal, $first:expr, $second:expr) => {
         Configuration {
             number: $number,
+            name: concat!("config-", $name),
             links: [$first, $second],
             text: include_str!(concat!(
                 "../../../../scenarios/zhang-multipath/config-",
@@ -69,7 +73,7 @@ macro_rules! configuration {
 
 /// The ten configurations of the authors' public test program. The paper's Table 3 is lost from its
 /// text.
-const CONFIGURATIONS: [Configuration; 10] = [
+pub(super) const CONFIGURATIONS: [Configuration; 10] = [
     configuration!(1, "01", link(2, 100, 200), link(1, 150, 200)),
     configuration!(2, "02", link(2, 100, 200), link(1, 100, 200)),
     configuration!(3, "03", link(3, 150, 200), link(1, 100, 200)),
@@ -95,7 +99,7 @@ const OTHER_SCHEDULERS: [&str; 3] = ["anabranch", "oms", "qaware"];
 
 impl Configuration {
     fn case(&self, name: impl Into<String>) -> Case {
-        let file = format!("zhang-multipath/config-{:02}.toml", self.number);
+        let file = format!("zhang-multipath/{}.toml", self.name);
         Case::new(name, file, self.text)
     }
 

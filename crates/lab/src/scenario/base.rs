@@ -1,11 +1,10 @@
 //! Scenarios that are another one with changes: `base = "other.toml"`.
 
-use std::path::Path;
-
 use toml::de::DeTable;
 
 use super::document::{Node, Place, Value, entries, line_of};
 use super::error::{Mistake, ScenarioError};
+use super::files::Files;
 
 /// The key that names the other file.
 pub(super) const KEY: &str = "base";
@@ -29,20 +28,20 @@ pub(super) fn parsed(
     })
 }
 
-/// The file that `root`, of the file called `file`, names as its base, and what it says; `None`: it
-/// names none. `mistake`: how a mistake at the key is told.
+/// The file among `files` that `root` names as its base, and what it says; `None`: it names none.
+/// `mistake`: how a mistake at the key is told.
 pub(super) fn read(
     root: &Node,
-    file: &str,
+    files: Files<'_>,
     mistake: impl Fn(Mistake) -> ScenarioError,
 ) -> Result<Option<(String, Node)>, ScenarioError> {
     let Some(node) = of(root) else {
         return Ok(None);
     };
     let name = super::reader::text(node).map_err(&mistake)?;
-    let path = Path::new(file).parent().unwrap_or(Path::new("")).join(name);
-    let path_name = path.display().to_string();
-    let text = std::fs::read_to_string(&path)
+    let path_name = files.path_of(name);
+    let text = files
+        .read(name)
         .map_err(|error| mistake(node.mistake(format!("{path_name}: {error}"))))?;
     let base = parsed(&path_name, &text, Place::Base)?;
     if of(&base).is_some() {

@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::base;
 use super::error::{Mistake, ScenarioError};
+use super::files::Files;
 
 /// A file and the settings that override it, read but not yet understood.
 #[derive(Clone, Debug)]
@@ -58,6 +59,7 @@ impl Document {
     pub(crate) fn parse(
         file: &str,
         text: &str,
+        files: Files<'_>,
         overrides: &[String],
     ) -> Result<Document, ScenarioError> {
         let mut document = Document {
@@ -66,7 +68,7 @@ impl Document {
             overrides: overrides.to_vec(),
             root: base::parsed(file, text, Place::Line)?,
         };
-        let found = base::read(&document.root, file, |mistake| document.error(mistake))?;
+        let found = base::read(&document.root, files, |mistake| document.error(mistake))?;
         if let Some((path, node)) = found {
             document.base = path;
             document.root = base::merged(node, document.root);

@@ -9,7 +9,7 @@ use super::reader::{
     Read, Table, instant, list, named, number, positive_duration, quantity, share,
 };
 use super::shape::{Key, Shape};
-use crate::metrics::{METRICS, Metric, Scope, Subject, Unit, Window};
+use crate::metrics::{METRICS, Metric, Scope, Statistics, Subject, Unit, Window};
 
 /// "This metric of this subject over this window lies between these bounds."
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +24,13 @@ pub struct Expectation {
     pub min: Option<f64>,
     /// The largest value that is right, in the metric's unit.
     pub max: Option<f64>,
+}
+
+impl Expectation {
+    /// What was measured, by the statistics of its window; `None`: there was nothing to measure.
+    pub fn value(&self, statistics: &Statistics) -> Option<f64> {
+        self.metric.of(statistics, self.subject)
+    }
 }
 
 /// The keys of `[statistics]`.

@@ -11,12 +11,12 @@ mod source;
 mod stream;
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use anabranch_core::{Config, PathId, SourceLimits};
 use anabranch_units::{Duration, Instant};
 
 use super::document::{Node, Place, Value};
+use super::files::Files;
 use super::link::{RouteSpec, named_index, weight};
 use super::reader::{
     Read, Table, boolean, choice, duration, instant, integer, list, list_of, named, text,
@@ -140,8 +140,8 @@ struct Kind {
 
 /// What a kind's reader may need to know of the rest of the scenario.
 struct Context<'a> {
-    /// Where the scenario's file lies.
-    folder: &'a Path,
+    /// Where the files are that the scenario names.
+    files: Files<'a>,
     paths: &'a [PathSpec],
 }
 
@@ -214,7 +214,7 @@ pub(super) fn flows(
     node: &Node,
     defaults: Option<&Node>,
     routes: &[RouteSpec],
-    folder: &Path,
+    files: Files<'_>,
 ) -> Read<Vec<FlowSpec>> {
     let elements = list(node)?;
     if let Some(defaults) = defaults {
@@ -227,7 +227,7 @@ pub(super) fn flows(
             1 => "flow".to_owned(),
             _ => format!("flow-{}", index + 1),
         };
-        flows.extend(copies(element, defaults, default_name, routes, folder)?);
+        flows.extend(copies(element, defaults, default_name, routes, files)?);
     }
     let mut names = BTreeSet::new();
     for flow in &flows {
@@ -311,7 +311,7 @@ fn copies(
     defaults: Option<&Node>,
     name: String,
     routes: &[RouteSpec],
-    folder: &Path,
+    files: Files<'_>,
 ) -> Read<Vec<FlowSpec>> {
     let kind = kind_of(node, defaults)?;
     let keys = [OWN_KEYS, COMMON_KEYS, &kind.keys.concat()].concat();
@@ -323,7 +323,7 @@ fn copies(
     let paths_of = |number| table.required("paths", |node| paths(&numbered(node, number), routes));
     let paths = paths_of(1)?;
     let context = Context {
-        folder,
+        files,
         paths: &paths,
     };
     let flow = FlowSpec {

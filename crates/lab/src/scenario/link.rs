@@ -1,7 +1,5 @@
 //! Links and routes as scenarios describe them.
 
-use std::path::Path;
-
 use anabranch_link::{
     Discipline, JitterModel, JitterShape, LinkConfig, LinkConfigError, LossModel, QueueLimit, Trace,
 };
@@ -9,6 +7,7 @@ use anabranch_units::{DataRate, Duration, Instant, Seed, known_names};
 
 use super::discipline::{self, discipline};
 use super::document::{Node, Value};
+use super::files::Files;
 use super::reader::{
     Read, Table, boolean, choice, duration, instant, list_of, number, positive_duration,
     positive_rate, quantity, rate, share, text,
@@ -38,11 +37,11 @@ pub struct RouteSpec {
     pub reverse: Vec<usize>,
 }
 
-/// All links. Files that they name are found from `folder` on.
-pub(super) fn links(node: &Node, folder: &Path) -> Read<Vec<LinkSpec>> {
+/// All links. `files`: where those are that they name.
+pub(super) fn links(node: &Node, files: Files<'_>) -> Read<Vec<LinkSpec>> {
     let link = |replica: Replica| {
         Ok(LinkSpec {
-            config: link_config(&replica.node, replica.number, folder)?,
+            config: link_config(&replica.node, replica.number, files)?,
             name: replica.name,
             group: replica.group,
         })
@@ -169,14 +168,14 @@ pub(super) const ROUTE_KEYS: &[Key] = &[
 ];
 
 /// `number`: which of several alike it is, from 1.
-fn link_config(node: &Node, number: u64, folder: &Path) -> Read<LinkConfig> {
+fn link_config(node: &Node, number: u64, files: Files<'_>) -> Read<LinkConfig> {
     let table = Table::of(node, LINK_KEYS)?;
     let config = LinkConfig {
         rate: table.optional("rate", positive_rate)?,
         rate_schedule: table.or("rate-schedule", Vec::new(), |node| {
             list_of(node, rate_change)
         })?,
-        trace: table.optional("trace", |node| trace(node, folder))?,
+        trace: table.optional("trace", |node| trace(node, files))?,
         delay: table.or("delay", Duration::ZERO, duration)?
             + table.or("delay-step", Duration::ZERO, duration)? * (number - 1),
         delay_schedule: table.or("delay-schedule", Vec::new(), |node| {
@@ -219,11 +218,13 @@ fn check_without_rate(table: &Table<'_>, config: &LinkConfig) -> Read<()> {
     }
 }
 
-fn trace(node: &Node, folder: &Path) -> Read<Trace> {
-    let path = folder.join(text(node)?);
-    let mistake =
-        |error: &dyn std::fmt::Display| node.mistake(format!("{}: {error}", path.display()));
-    let text = std::fs::read_to_string(&path).map_err(|error| mistake(&error))?;
+fn trace(node: &Node, files: Files<'_>) -> Read<Trace> {
+    let name = text(node)?;
+    let mistake = |error: &dyn std::fmt::Display| {
+        let path = files.path_of(name);
+        node.mistake(format!("{path}: {error}"))
+    };
+    let text = files.read(name).map_err(|error| mistake(&error))?;
     text.parse().map_err(|error| mistake(&error))
 }
 

@@ -6,6 +6,7 @@ use anabranch_units::{ByteCount, DataRate, Duration};
 
 use super::document::{Document, Node, Place, Value};
 use super::error::{Mistake, ScenarioError};
+use super::files::Files;
 use super::reader::{Read, list, named};
 use super::{Scenario, read_document};
 
@@ -60,7 +61,8 @@ impl Point {
         text: &str,
         overrides: &[String],
     ) -> Result<Vec<Point>, ScenarioError> {
-        let document = Document::parse(file, text, overrides)?;
+        let files = Files::beside(file);
+        let document = Document::parse(file, text, files, overrides)?;
         let sweep = match &document.root().value {
             Value::Table(entries) => entries.iter().find(|(key, _)| key == "sweep"),
             _ => None,
@@ -84,7 +86,7 @@ impl Point {
             };
             Ok(Point {
                 settings: step.iter().map(setting).collect(),
-                scenario: read_document(&at_point, file)?,
+                scenario: read_document(&at_point, file, files)?,
             })
         };
         steps.into_iter().map(point).collect()

@@ -119,7 +119,7 @@ fn retransmission_copies() -> Vec<String> {
 
 fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
     let source = match table.node("source") {
-        Some(node) => source(node, context.folder)?,
+        Some(node) => source(node, context.files)?,
         None => named_source("ideal").expect("it is known"),
     };
     let session = session::config(table, &LossDetection::NAMES)?;

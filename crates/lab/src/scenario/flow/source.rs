@@ -1,6 +1,5 @@
 //! Sources of media as scenarios describe them.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use anabranch_units::{DataRate, Duration, Instant, Seed};
@@ -12,6 +11,7 @@ use anabranch_video::source::{
 use super::session::bytes;
 use crate::scenario::document::{Node, Value};
 use crate::scenario::error::Mistake;
+use crate::scenario::files::Files;
 use crate::scenario::reader::{
     Read, Table, duration, integer, number, positive_duration, positive_rate, text,
 };
@@ -147,8 +147,8 @@ pub(super) fn named_source(name: &str) -> Result<SourceConfig, SourceConfigError
     name.parse()
 }
 
-/// The source at `node`, whose files lie in `folder`.
-pub(super) fn source(node: &Node, folder: &Path) -> Read<SourceConfig> {
+/// The source at `node`, whose file is one of `files`.
+pub(super) fn source(node: &Node, files: Files<'_>) -> Read<SourceConfig> {
     if let Value::Text(name) = &node.value {
         return named_source(name).map_err(|error| node.mistake(error));
     }
@@ -163,7 +163,7 @@ pub(super) fn source(node: &Node, folder: &Path) -> Read<SourceConfig> {
         kind.mistake(SourceConfigError::UnknownName { name })
     };
     let table = Table::of(node, keys_of(name).ok_or_else(unknown)?)?;
-    let mut source = usual(name, &table, folder)?;
+    let mut source = usual(name, &table, files)?;
     set(&mut source, &table)?;
     let refused = |error: SourceConfigError| -> Mistake { node.mistake(error) };
     source
@@ -181,12 +181,14 @@ enum Frames {
 }
 
 /// The frames of the file that the table of the model `name` names.
-fn frames(name: &str, table: &Table<'_>, folder: &Path) -> Read<Frames> {
+fn frames(name: &str, table: &Table<'_>, files: Files<'_>) -> Read<Frames> {
     table.required("file", |node| {
-        let path = folder.join(text(node)?);
-        let failed =
-            |error: &dyn std::fmt::Display| node.mistake(format!("{}: {error}", path.display()));
-        let text = std::fs::read_to_string(&path).map_err(|error| failed(&error))?;
+        let file = text(node)?;
+        let failed = |error: &dyn std::fmt::Display| {
+            let path = files.path_of(file);
+            node.mistake(format!("{path}: {error}"))
+        };
+        let text = files.read(file).map_err(|error| failed(&error))?;
         let heading = text.lines().find(|line| !line.starts_with('#'));
         if name == "trace" && heading.is_some_and(|line| line.trim() == frame_trace::HEADING) {
             let film = FrameTrace::parse(&text).map_err(|error| failed(&error))?;
@@ -199,11 +201,11 @@ fn frames(name: &str, table: &Table<'_>, folder: &Path) -> Read<Frames> {
 
 /// The source called `name` as it is without settings. One that plays a file keeps, if not told
 /// otherwise, to the bitrates in it.
-fn usual(name: &str, table: &Table<'_>, folder: &Path) -> Read<SourceConfig> {
+fn usual(name: &str, table: &Table<'_>, files: Files<'_>) -> Read<SourceConfig> {
     if !SourceConfig::NAMES_WITH_FILE.contains(&name) {
         return named_source(name).map_err(|error| table.mistake("kind", error));
     }
-    let ladder = match frames(name, table, folder)? {
+    let ladder = match frames(name, table, files)? {
         Frames::Ladder(ladder) => ladder,
         Frames::Film(film) => {
             let rate = film.mean_rate();

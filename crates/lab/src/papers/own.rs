@@ -1,0 +1,30 @@
+//! Our own experiments, where the papers stop: live video over paths that fail, that change, that
+//! are shared, and that are more than two.
+
+mod aim;
+mod experiment;
+mod scenarios;
+
+use super::claim::{Claim, Paper};
+
+const PAPER: Paper = Paper {
+    key: "own",
+    citation: "Anabranch's own experiments: live video over paths that fail, change and are shared",
+};
+
+/// What single scenarios show, then what all of them show of our scheduler.
+pub(super) const CLAIMS: &[&Claim] = &[
+    &scenarios::OUTAGE,
+    &scenarios::OUTAGE_FOR_GOOD,
+    &scenarios::STALL,
+    &scenarios::HAND_OVER,
+    &scenarios::CELLULAR,
+    &scenarios::IDLE_LOOKS_GOOD,
+    &scenarios::METERED,
+    &scenarios::THREE_PATHS,
+    &scenarios::FOUR_PATHS,
+    &scenarios::SHARED_BOTTLENECK,
+    &scenarios::START_UP,
+    &aim::ALONE,
+    &aim::WITH_FEC,
+];
