@@ -464,6 +464,9 @@ impl Endpoint {
         self.scheduler
             .schedule(now, &queue, &session, views, &mut assignments);
         self.disperse(now, views, &mut assignments);
+        if self.paths.len() > 1 && !self.paths.iter().any(Path::has_bound) {
+            self.paths.iter_mut().for_each(Path::note_rate);
+        }
         let waiting = self.send_buffer.waiting();
         for assignment in &assignments {
             for id in assignment.paths.iter() {

@@ -86,7 +86,7 @@ pub(crate) struct Path {
     pub(crate) last_reported_at: Instant,
     loss_ratio: f64,
     outflow: Outflow,
-    /// The bandwidth when packets were bound anew last, or bound to the empty queue.
+    /// The bandwidth when packets were bound anew last, or to queues of which all were empty.
     noted_rate: DataRate,
     /// How media is lost here: for forward error correction from the start, else from the first
     /// loss on.
@@ -346,9 +346,6 @@ impl Path {
             && now.saturating_since(ready_at) <= LATE_WAKE;
         if !self.has_bound() && !was_waited_for {
             self.leave_idleness(now);
-        }
-        if !self.has_bound() {
-            self.note_rate();
         }
         self.bound.push(packet);
     }

@@ -10,8 +10,8 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use super::Endpoint;
 use crate::media::{LostCopy, Verdict};
-use crate::path::SPARE_LIFETIME;
-use crate::path_view::{PathId, PathState, PathView};
+use crate::path::{Path, SPARE_LIFETIME};
+use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::recovery::PacketContent;
 use crate::scheduler::{retransmission_cost, transfer_cost};
 
@@ -120,14 +120,19 @@ impl Endpoint {
         if !is_misplaced && !self.has_rate_changed(id, fastest) {
             return;
         }
-        let is_backed_up = path.backed_up_rate(now).is_some();
+        let is_backed_up = |path: &&Path| path.backed_up_rate(now).is_some();
+        let backed_up: PathSet = self
+            .paths
+            .iter()
+            .filter(is_backed_up)
+            .map(|path| path.id)
+            .collect();
         for index in 0..self.paths.len() {
             let from = PathId(index as u8);
             self.paths[index].note_rate();
             for mut packet in self.paths[index].unbind_sources() {
-                if is_backed_up && from == id {
-                    packet.avoid.insert(id);
-                }
+                // It has not been anywhere yet: what it was kept from may be over.
+                packet.avoid = backed_up;
                 self.send_buffer.unbind(packet, from);
             }
         }
