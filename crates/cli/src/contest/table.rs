@@ -130,6 +130,14 @@ pub(super) fn table(rows: &[Judged<'_>], is_real: bool) -> String {
     text
 }
 
+/// Which of the rows the table says differ from their bars; `None` if none does.
+pub(super) fn missed(rows: &[Judged<'_>]) -> Option<String> {
+    let missed = rows.iter().filter(|judged| !judged.holds());
+    let names: Vec<&str> = missed.map(|judged| judged.row.name).collect();
+    let (count, names) = (names.len(), names.join(", "));
+    (count > 0).then(|| format!("bars missed in {count} of {} rows: {names}", rows.len()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::rows::ROWS;
@@ -160,6 +168,18 @@ mod tests {
         assert!(!judged(0.9998, 0.13).holds());
         assert!(!judged(0.9999, 0.131).holds());
         assert_eq!(judged(1.0, 0.1).bar(), "99.9900 / 13");
+    }
+
+    #[test]
+    fn the_rows_that_differ_in_the_table_are_named() {
+        let (holds, differs) = (judged(1.0, 0.1), judged(0.5, 0.1));
+        assert_eq!(missed(&[judged(1.0, 0.1)]), None);
+        let rows = [holds, differs];
+        let said = missed(&rows).unwrap();
+        assert_eq!(said, "bars missed in 1 of 2 rows: 2");
+        let table = table(&rows, false);
+        let verdicts = ["holds", "differs"].map(|word| table.matches(word).count());
+        assert_eq!(verdicts, [1, 1], "{table}");
     }
 
     #[test]
