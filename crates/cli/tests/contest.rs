@@ -26,6 +26,19 @@ fn a_row_that_misses_its_bar_is_named_and_ends_with_4() {
 }
 
 #[test]
+fn a_row_shorter_than_its_bar_is_not_judged() {
+    // Half of all that is sent is lost: what a minute of that comes to differs.
+    let settings = ["--set", "duration=10 s", "--set", "links.path.loss=50 %"];
+    let row = ["--seeds", "1", "--row", "2"];
+    let (code, said, noted) = contest(&[&row[..], &settings].concat());
+    assert_eq!((code, noted.as_str()), (Some(0), ""), "{said}");
+    assert!(said.contains(" 99.9900 / 13  too short "), "{said}");
+    assert!(said.contains("bars are of 60 s"), "{said}");
+    let (code, said, _) = contest(&[&row[..], &settings[2..]].concat());
+    assert_eq!(code, Some(4), "{said}");
+}
+
+#[test]
 fn rows_that_the_contest_does_not_have_are_refused() {
     let (code, _, noted) = contest(&["--row", "9"]);
     assert_eq!(code, Some(1), "{noted}");
