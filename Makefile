@@ -51,8 +51,9 @@ schedulers: ## every scheduler over the scenarios of many paths: delay, frames i
 	  --metrics frame-delay-all-excess-p95.multipath,frames-on-time.multipath,goodput.multipath \
 	  scenarios/zhang-multipath/config-*.toml
 
+# A row that misses its bar (4) is a result, as a claim that differs is one of `papers`: it is printed, and make has not failed.
 contest: ## the cases in which SRT, RIST, SRTLA and noq were measured, simulated: what arrives in time, and at which overhead
-	$(CARGO) run --release --quiet -p anabranch -- contest
+	$(CARGO) run --release --quiet -p anabranch -- contest || [ $$? -eq 4 ]
 
 clean: ## remove what was built
 	$(CARGO) clean

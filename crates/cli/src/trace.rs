@@ -362,6 +362,27 @@ mod tests {
     }
 
     #[test]
+    fn mpeg2s_b_pictures_and_no_others_are_disposable() {
+        if !has_ffmpeg("mpeg2video") {
+            return;
+        }
+        let codec = ["-c:v", "mpeg2video", "-g", "12", "-bf", "2"];
+        for name in ["film.ts", "film.m2v", "film.mkv"] {
+            let trace = traced_from_ffmpeg(&codec, name);
+            assert!(count(&trace, PictureType::B) >= 25, "{name}");
+            for frame in trace.frames() {
+                let expected = match frame.kind {
+                    Some(PictureType::I) => Importance::Key,
+                    Some(PictureType::P) => Importance::Reference,
+                    Some(PictureType::B) => Importance::Disposable,
+                    None => panic!("{name}: a picture of no type"),
+                };
+                assert_eq!(frame.importance, expected, "{name}");
+            }
+        }
+    }
+
+    #[test]
     fn av1_has_sizes_and_key_frames_whatever_decodes_it() {
         if !has_ffmpeg("libaom-av1") {
             return;

@@ -1,5 +1,6 @@
-//! NAL units of H.264 and HEVC in a byte stream (ITU-T H.264 and H.265, annex B): where they start,
-//! of which type they are, and what they tell of a picture's importance.
+//! NAL units of H.264 and HEVC in a byte stream (ITU-T H.264 and H.265, annex B), and what MPEG-2
+//! has in their place: where they start, of which type they are, and what they tell of a picture's
+//! importance.
 
 use anabranch_units::Importance;
 
@@ -12,6 +13,22 @@ pub(crate) mod h264 {
     pub(crate) const SPS: u8 = 7;
     pub(crate) const PPS: u8 = 8;
     pub(crate) const ACCESS_UNIT_DELIMITER: u8 = 9;
+}
+
+/// What follows the start codes of MPEG-1 and MPEG-2 (ITU-T H.262 table 6-1).
+pub(crate) mod mpeg2 {
+    pub(crate) const PICTURE: u8 = 0x00;
+    pub(crate) const SEQUENCE_HEADER: u8 = 0xb3;
+    /// picture_coding_type of I, P and B pictures (table 6-12).
+    pub(crate) const CODED_AS_I: u8 = 1;
+    pub(crate) const CODED_AS_P: u8 = 2;
+    pub(crate) const CODED_AS_B: u8 = 3;
+
+    /// picture_coding_type, from the second byte behind [`PICTURE`]: ten bits of temporal
+    /// reference stand before it.
+    pub(crate) const fn coding_type(byte: u8) -> u8 {
+        byte >> 3 & 7
+    }
 }
 
 /// The type of an H.264 NAL unit from its first byte.
@@ -68,6 +85,16 @@ impl Slices {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Takes note of a picture header of MPEG-1 or MPEG-2 by its picture_coding_type: other
+    /// pictures are predicted from I and P pictures only (ITU-T H.262 §7.6.2).
+    pub(crate) fn note_mpeg2(&mut self, coding_type: u8) {
+        if coding_type == mpeg2::CODED_AS_B {
+            self.has_disposable = true;
+        } else {
+            self.has_reference = true;
         }
     }
 
@@ -144,6 +171,22 @@ mod tests {
         // TSA_N of the next sub-layer, which may refer to the one below.
         assert_eq!(of(2, 1), Importance::Disposable);
         assert_eq!(of(0, 0), Importance::Reference);
+    }
+
+    #[test]
+    fn mpeg2_pictures_are_disposable_if_all_in_the_unit_are_b() {
+        let of = |coding_types: &[u8]| {
+            let mut slices = Slices::default();
+            coding_types.iter().for_each(|of| slices.note_mpeg2(*of));
+            slices.importance()
+        };
+        assert_eq!(of(&[3]), Importance::Disposable);
+        // Two fields, or two pictures in one packet.
+        assert_eq!(of(&[3, 3]), Importance::Disposable);
+        assert_eq!(of(&[2, 3]), Importance::Reference);
+        for coding_type in [0, 1, 2, 4, 5, 6, 7] {
+            assert_eq!(of(&[coding_type]), Importance::Reference);
+        }
     }
 
     proptest! {

@@ -7,14 +7,12 @@ use h264_reader::rbsp::{BitRead, BitReader, ByteReader};
 use crate::annex_b;
 use crate::frame_trace::PictureType;
 use crate::mpeg_ts::VideoCodec;
-use crate::nal;
+use crate::nal::{self, mpeg2};
 
 /// NAL unit type of HEVC's picture parameter sets (ITU-T H.265 table 7-1).
 const HEVC_PPS: u8 = 34;
 /// Picture parameter sets that a stream of HEVC can have (§7.4.3.3.1).
 const HEVC_PPS_COUNT: usize = 64;
-/// The start code of MPEG-2's picture headers (ITU-T H.262 table 6-1).
-const MPEG2_PICTURE: u8 = 0x00;
 /// Slice headers are read as far as the type, and parameter sets as far as it depends on them.
 const READ_LEN: usize = 16;
 
@@ -112,13 +110,13 @@ fn hevc_bits(unit: &[u8]) -> BitReader<ByteReader<&[u8]>> {
     BitReader::new(ByteReader::skipping_bytes(unit, HEADER_LEN))
 }
 
-/// picture_coding_type (ITU-T H.262 table 6-12), behind ten bits of temporal reference.
+/// By the first picture header.
 fn of_mpeg2(bytes: &[u8]) -> Option<PictureType> {
-    let position = nal::header_positions(bytes).find(|&at| bytes[at] == MPEG2_PICTURE)?;
-    match bytes.get(position + 2)? >> 3 & 7 {
-        1 => Some(PictureType::I),
-        2 => Some(PictureType::P),
-        3 => Some(PictureType::B),
+    let position = nal::header_positions(bytes).find(|&at| bytes[at] == mpeg2::PICTURE)?;
+    match mpeg2::coding_type(*bytes.get(position + 2)?) {
+        mpeg2::CODED_AS_I => Some(PictureType::I),
+        mpeg2::CODED_AS_P => Some(PictureType::P),
+        mpeg2::CODED_AS_B => Some(PictureType::B),
         _ => None,
     }
 }
@@ -158,7 +156,19 @@ mod tests {
             (4, None),
         ] {
             let header = [0xff, 0xc0 | coding_type << 3];
-            let picture = [&[0, 0, 1, 0xb3, 9, 9, 0, 0, 1, MPEG2_PICTURE], &header[..]].concat();
+            let start = [
+                0,
+                0,
+                1,
+                mpeg2::SEQUENCE_HEADER,
+                9,
+                9,
+                0,
+                0,
+                1,
+                mpeg2::PICTURE,
+            ];
+            let picture = [&start[..], &header].concat();
             assert_eq!(PictureTypes::new().of(VideoCodec::Mpeg2, &picture), kind);
         }
     }

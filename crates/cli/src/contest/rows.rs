@@ -1,5 +1,10 @@
 //! The rows of the contest, with what other transports did in them.
 
+use anabranch_units::Duration;
+
+/// For how long a row runs that can be held against its bar.
+pub(super) const BAR_SPAN: Duration = Duration::from_secs(60);
+
 /// One case.
 #[derive(Debug)]
 pub(super) struct Row {

@@ -7,7 +7,7 @@ use super::packet::Packet;
 use super::pes::PesHeader;
 use super::tables::{ProgramTables, VideoCodec, VideoStream};
 use super::{PACKET_LEN, SYNC_BYTE};
-use crate::nal::Slices;
+use crate::nal::{Slices, mpeg2};
 
 /// A unit larger than this is handed over in parts, so that memory stays bounded.
 pub const MAX_UNIT_LEN: usize = 4 << 20;
@@ -18,6 +18,8 @@ const SPAN_WITHOUT_VIDEO: u64 = 3_600;
 const MAX_LEN_WITHOUT_VIDEO: usize = 350 * PACKET_LEN;
 /// Video that pauses does not hold up what goes on beside it for longer than this (500 ms).
 const SPAN_WITH_VIDEO: u64 = 45_000;
+/// The four bytes that a picture header of MPEG-2 begins with.
+const MPEG2_PICTURE_START: u64 = 1 << 8 | mpeg2::PICTURE as u64;
 
 /// Consecutive packets of a transport stream, as they came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,8 +51,8 @@ pub struct TransportUnitSplitter {
     unit: Unit,
     /// Bytes of the current picture's PES packet that are still to come, where its length is known.
     remaining_pes_len: Option<usize>,
-    /// The last four bytes of video, for start codes that span packets.
-    video_tail: u32,
+    /// The last eight bytes of video, for start codes that span packets.
+    video_tail: u64,
     /// The highest sub-layer of HEVC that was met.
     highest_layer: u8,
     skipped_bytes: u64,
@@ -221,7 +223,7 @@ impl TransportUnitSplitter {
         }
         let mut payload = packet.payload();
         if packet.starts_unit() {
-            self.video_tail = u32::MAX;
+            self.video_tail = u64::MAX;
             self.remaining_pes_len = None;
             let Some(header) = PesHeader::read(payload) else {
                 return;
@@ -249,18 +251,22 @@ impl TransportUnitSplitter {
         for &byte in payload {
             let slices = &mut self.unit.slices;
             let is_header = self.video_tail & 0x00ff_ffff == 1;
-            let is_after_header = self.video_tail >> 8 == 1;
+            let is_after_header = self.video_tail >> 8 & 0x00ff_ffff == 1;
             match codec {
                 VideoCodec::H264 if is_header => slices.note_h264(byte),
                 VideoCodec::Hevc if is_after_header => {
                     let header = [self.video_tail as u8, byte];
                     slices.note_hevc(header, &mut self.highest_layer);
                 }
-                // A sequence header (ITU-T H.262 table 6-1).
-                VideoCodec::Mpeg2 if is_header && byte == 0xb3 => slices.note_key(),
+                VideoCodec::Mpeg2 if is_header && byte == mpeg2::SEQUENCE_HEADER => {
+                    slices.note_key();
+                }
+                VideoCodec::Mpeg2 if self.video_tail >> 8 & 0xffff_ffff == MPEG2_PICTURE_START => {
+                    slices.note_mpeg2(mpeg2::coding_type(byte));
+                }
                 _ => {}
             }
-            self.video_tail = self.video_tail << 8 | u32::from(byte);
+            self.video_tail = self.video_tail << 8 | u64::from(byte);
         }
     }
 

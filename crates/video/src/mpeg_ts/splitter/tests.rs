@@ -1,4 +1,6 @@
 use anabranch_units::{Duration, Seed};
+use mpeg2ts::es::StreamType;
+use mpeg2ts::ts::{ReadTsPacket, TsPacketReader, TsPacketWriter, TsPayload, WriteTsPacket};
 use proptest::prelude::*;
 
 use super::*;
@@ -135,19 +137,65 @@ fn flushing_never_makes_an_empty_unit() {
     assert_eq!(joined(&[first, second]), stream);
 }
 
-#[test]
-fn key_frames_are_known_without_the_random_access_indicator() {
-    let mut stream = written(&pictures(&[9_000; 6]));
+fn without_random_access(mut stream: Vec<u8>) -> Vec<u8> {
     for packet in stream.chunks_mut(PACKET_LEN) {
         if packet[3] & 0x20 != 0 && packet[4] > 0 {
             packet[5] &= !0x40;
         }
     }
+    stream
+}
+
+#[test]
+fn key_frames_are_known_without_the_random_access_indicator() {
+    let stream = without_random_access(written(&pictures(&[9_000; 6])));
     let keys: Vec<_> = split(&stream, 1_000)
         .iter()
         .map(|unit| unit.importance.is_key())
         .collect();
     assert_eq!(keys, [true, false, false, false, false, true]);
+}
+
+/// The stream with a map that says its video is MPEG-2.
+fn as_mpeg2(stream: &[u8]) -> Vec<u8> {
+    let mut reader = TsPacketReader::new(stream);
+    let mut writer = TsPacketWriter::new(Vec::new());
+    while let Some(mut packet) = reader.read_ts_packet().unwrap() {
+        if let Some(TsPayload::Pmt(map)) = &mut packet.payload {
+            map.es_info[0].stream_type = StreamType::Mpeg2Video;
+        }
+        writer.write_ts_packet(&packet).unwrap();
+    }
+    writer.into_stream()
+}
+
+#[test]
+fn mpeg2s_b_pictures_are_disposable_wherever_packets_cut_their_headers() {
+    // IBBP in coding order: picture_coding_type behind ten bits of temporal reference. In front of
+    // the header stands user data of another length in each, so that packets cut it anywhere.
+    let coding_types = [1, 2, 3, 3];
+    let mut pictures = Vec::new();
+    for stuffing_len in 100..300 {
+        for (index, coding_type) in coding_types.iter().enumerate() {
+            let mut picture = Vec::new();
+            if index == 0 {
+                picture.extend([0, 0, 1, 0xb3, 20, 0, 240, 0x15]);
+            }
+            picture.extend([0, 0, 1, 0xb2]);
+            picture.extend(vec![7; stuffing_len]);
+            picture.extend([0, 0, 1, 0, index as u8, 0x40 | coding_type << 3, 0xff, 0xf8]);
+            // A slice, in which what looks like a P picture has no start code in front.
+            picture.extend([0, 0, 1, 1, 0x0a, 0, 1, 0, 0, 2 << 3, 0xff]);
+            pictures.push(picture);
+        }
+    }
+    let stream = without_random_access(as_mpeg2(&written(&pictures)));
+    let units = split(&stream, 1_316);
+    assert_eq!(joined(&units), stream);
+    let found: Vec<_> = units.iter().map(|unit| unit.importance).collect();
+    use Importance::{Disposable, Key, Reference};
+    let expected = [Key, Reference, Disposable, Disposable].repeat(pictures.len() / 4);
+    assert_eq!(found, expected);
 }
 
 #[test]
