@@ -525,7 +525,7 @@ impl Endpoint {
             .map(|other| other.id)
     }
 
-    fn update_target(&mut self) {
+    fn update_target(&mut self, now: Instant) {
         if self.stream.is_some() {
             return;
         }
@@ -535,7 +535,15 @@ impl Endpoint {
             .iter()
             .filter(|path| path.state() == PathState::Active && path.control().is_usable)
             .filter(|path| !(path.is_metered() && is_saving));
-        let rate = |path: &Path| path.control().target_rate;
+        // A controller may take longer to see it than media can wait.
+        let is_alone = self.paths.len() < 2;
+        let rate = |path: &Path| {
+            let believed = path.control().target_rate;
+            match path.backed_up_rate(now).filter(|_| !is_alone) {
+                Some(outflow) => believed.min(outflow),
+                None => believed,
+            }
+        };
         let media = &self.config.media;
         let (bandwidth, backlog_bytes) = if self.scheduler.is_redundant() {
             // The others' queues are full of copies.
@@ -579,7 +587,7 @@ impl Endpoint {
         self.events.push_back(Event::PathState { path, state });
         self.is_schedule_due = true;
         self.update_standby(now);
-        self.update_target();
+        self.update_target(now);
     }
 
     fn expire_frames(&mut self, now: Instant) {

@@ -335,7 +335,7 @@ impl Endpoint {
             }
         }
         self.update_standby(now);
-        self.update_target();
+        self.update_target(now);
     }
 
     /// What a report says of the path's life. One that came by another path proves only that the

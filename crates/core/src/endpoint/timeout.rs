@@ -147,7 +147,7 @@ impl Endpoint {
         let path = &mut self.paths[id.index()];
         if path.controller.next_timeout().is_some_and(|at| at <= now) {
             path.on_timeout(now, Timeout::Own);
-            self.update_target();
+            self.update_target(now);
         }
         if self.stream.is_some() {
             // Over its only path a stream waits for ever longer, but does not give up.
