@@ -553,7 +553,12 @@ impl Endpoint {
             let rates = best.into_iter().map(rate);
             (Bandwidth::of(media, rates), backlog_bytes)
         } else {
-            (Bandwidth::of(media, active.map(rate)), self.backlog_bytes())
+            let queued = |path: &Path| path.backed_up_bytes(now);
+            let backed_up: u64 = match is_alone {
+                true => 0,
+                false => self.paths.iter().map(queued).sum(),
+            };
+            (Bandwidth::of(media, active.map(rate)), self.backlog_bytes() + backed_up)
         };
         let overhead = self.note_bandwidth(bandwidth, backlog_bytes);
         let media = &self.config.media;

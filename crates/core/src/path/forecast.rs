@@ -82,6 +82,18 @@ impl Path {
         (is_queued && self.recovery.bytes_in_flight() > believed).then(|| self.outflow.rate(now))
     }
 
+    /// What is in flight beyond what comes out of the path within a round trip without queues, if
+    /// it is backed up.
+    pub(crate) fn backed_up_bytes(&self, now: Instant) -> u64 {
+        let Some(rate) = self.backed_up_rate(now) else {
+            return 0;
+        };
+        let min_rtt = self.recovery.rtt().min_rtt().unwrap_or_default();
+        self.recovery
+            .bytes_in_flight()
+            .saturating_sub(rate.bytes_in(min_rtt))
+    }
+
     /// Takes note of the rate by which packets are bound.
     pub(crate) fn note_rate(&mut self) {
         self.noted_rate = self.control.target_rate;
