@@ -558,7 +558,10 @@ impl Endpoint {
                 true => 0,
                 false => self.paths.iter().map(queued).sum(),
             };
-            (Bandwidth::of(media, active.map(rate)), self.backlog_bytes() + backed_up)
+            (
+                Bandwidth::of(media, active.map(rate)),
+                self.backlog_bytes() + backed_up,
+            )
         };
         let overhead = self.note_bandwidth(bandwidth, backlog_bytes);
         let media = &self.config.media;

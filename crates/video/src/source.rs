@@ -56,6 +56,10 @@ pub trait FrameSource: Debug + Send {
     /// If no frame is due at `now`.
     fn produce(&mut self, now: Instant, target: DataRate) -> FrameShape;
 
+    /// A frame was given up, so that those after it cannot be decoded until the next key frame: a
+    /// source that can makes the next one a key frame.
+    fn on_frame_lost(&mut self) {}
+
     /// The bitrate above which a higher target changes nothing; `None` if there is no such bitrate.
     fn max_rate(&self) -> Option<DataRate>;
 
@@ -88,6 +92,9 @@ pub enum SourceConfig {
         key_frame_interval: u32,
         /// Size of a key frame over that of another frame, at least 1, where there is no structure.
         key_frame_ratio: f64,
+        /// Whether there is a key frame at once where a frame was given up; not where there is a
+        /// structure.
+        has_key_on_loss: bool,
         /// How other frames differ, and how sizes vary; `None`: not at all.
         structure: Option<IpbStructure>,
     },
@@ -255,11 +262,15 @@ impl SourceConfig {
                 max_rate,
                 key_frame_interval,
                 key_frame_ratio,
+                has_key_on_loss,
                 structure,
             } => {
                 let ideal = Ideal::new(start, frames_per_second, min_rate, max_rate)?;
                 match structure {
-                    None => Box::new(Gop::new(ideal, key_frame_interval, key_frame_ratio)?),
+                    None => {
+                        let gop = Gop::new(ideal, key_frame_interval, key_frame_ratio)?;
+                        Box::new(gop.with_key_on_loss(has_key_on_loss))
+                    }
                     Some(structure) => {
                         Box::new(Ipb::new(ideal, key_frame_interval, structure, seed)?)
                     }
@@ -327,6 +338,7 @@ impl FromStr for SourceConfig {
                 max_rate,
                 key_frame_interval: 2 * frames_per_second,
                 key_frame_ratio: 5.0,
+                has_key_on_loss: false,
                 structure: None,
             },
             "cbr" => SourceConfig::Cbr {

@@ -126,6 +126,7 @@ min = "200 kbit/s"
 max = "5 Mbit/s"
 key-interval = "1 s"
 key-ratio = 4
+key-on-loss = true
 [[flows]]
 [[flows]]
 paths = [{ route = "only", weight = 2, metered = true }]
@@ -180,6 +181,7 @@ fn every_setting_of_a_flow_reaches_the_core() {
         max_rate: max,
         key_frame_interval: 50,
         key_frame_ratio: 4.0,
+        has_key_on_loss: true,
         structure: None,
     };
     assert_eq!(media.source, source);

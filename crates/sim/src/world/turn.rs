@@ -188,6 +188,11 @@ impl<O: Observer> Turn<'_, O> {
         }
         let mut has_streamed = false;
         while let Some(event) = end.endpoint.poll_event() {
+            if let (Event::FrameDropped { .. }, Work::Frames(source)) = (&event, &mut flow.source)
+                && side == Side::Sender
+            {
+                source.on_frame_lost();
+            }
             match event {
                 Event::StreamReadable | Event::StreamWritable | Event::StreamFinished => {
                     has_streamed = true;

@@ -6,11 +6,18 @@ use super::{FrameShape, FrameSource, Ideal, SourceConfigError};
 
 /// Groups of one key frame and `interval - 1` others. With the ideal frame of `b` bytes, another
 /// frame has `b * interval / (interval - 1 + ratio)` bytes and a key frame `ratio` times that.
+///
+/// A key frame that a loss has called for begins a group, too, and what it is larger by comes on
+/// top of the mean.
 #[derive(Clone, Debug)]
 pub struct Gop {
     ideal: Ideal,
     key_frame_interval: u32,
     key_frame_ratio: f64,
+    has_key_on_loss: bool,
+    /// The index of the present group's key frame.
+    key_index: u64,
+    is_key_wanted: bool,
 }
 
 impl Gop {
@@ -34,7 +41,17 @@ impl Gop {
             ideal,
             key_frame_interval,
             key_frame_ratio,
+            has_key_on_loss: false,
+            key_index: 0,
+            is_key_wanted: false,
         })
+    }
+
+    /// Whether there is a key frame at once where a frame was given up.
+    #[must_use]
+    pub fn with_key_on_loss(mut self, has_key_on_loss: bool) -> Self {
+        self.has_key_on_loss = has_key_on_loss;
+        self
     }
 }
 
@@ -45,7 +62,13 @@ impl FrameSource for Gop {
 
     fn produce(&mut self, now: Instant, target: DataRate) -> FrameShape {
         let (index, mean_bytes) = self.ideal.advance(now, target);
-        let is_key = index % u64::from(self.key_frame_interval) == 0;
+        let is_asked_for = core::mem::take(&mut self.is_key_wanted);
+        let interval = u64::from(self.key_frame_interval);
+        let is_due = (index - self.key_index).is_multiple_of(interval);
+        let is_key = is_due || is_asked_for;
+        if is_key {
+            self.key_index = index;
+        }
         let interval = f64::from(self.key_frame_interval);
         let other_bytes = mean_bytes as f64 * interval / (interval - 1.0 + self.key_frame_ratio);
         let bytes = if is_key {
@@ -57,6 +80,10 @@ impl FrameSource for Gop {
             bytes: (bytes as u32).max(1),
             importance: Importance::key_if(is_key),
         }
+    }
+
+    fn on_frame_lost(&mut self) {
+        self.is_key_wanted = self.has_key_on_loss;
     }
 
     fn max_rate(&self) -> Option<DataRate> {
@@ -71,6 +98,28 @@ impl FrameSource for Gop {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_frame_lost_calls_for_a_key_frame_which_begins_a_group() {
+        let rate = DataRate::from_megabits_per_second(1);
+        let keys = |has_key_on_loss| -> Vec<usize> {
+            let ideal = Ideal::new(Instant::ZERO, 25, rate, rate).unwrap();
+            let gop = Gop::new(ideal, 50, 5.0).unwrap();
+            let mut source = gop.with_key_on_loss(has_key_on_loss);
+            let mut is_key = |index| {
+                // Two in a row are one loss to an encoder.
+                if index == 70 {
+                    source.on_frame_lost();
+                    source.on_frame_lost();
+                }
+                let now = source.next_at().unwrap();
+                source.produce(now, rate).importance.is_key()
+            };
+            (0..150).filter(|index| is_key(*index)).collect()
+        };
+        assert_eq!(keys(true), [0, 50, 70, 120]);
+        assert_eq!(keys(false), [0, 50, 100]);
+    }
 
     #[test]
     fn key_frames_have_the_ratio_and_the_mean_is_the_ideal_encoders() {

@@ -40,6 +40,10 @@ impl Paused {
 }
 
 impl FrameSource for Paused {
+    fn on_frame_lost(&mut self) {
+        self.source.on_frame_lost();
+    }
+
     fn next_at(&self) -> Option<Instant> {
         self.source.next_at()
     }

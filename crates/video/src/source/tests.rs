@@ -53,6 +53,7 @@ fn settings_outside_their_range_are_refused() {
             max_rate: rate,
             key_frame_interval: 0,
             key_frame_ratio: 5.0,
+            has_key_on_loss: false,
             structure: None,
         },
         SourceConfig::Gop {
@@ -61,6 +62,7 @@ fn settings_outside_their_range_are_refused() {
             max_rate: rate,
             key_frame_interval: 50,
             key_frame_ratio: f64::NAN,
+            has_key_on_loss: false,
             structure: None,
         },
     ];

@@ -13,7 +13,7 @@ use crate::scenario::document::{Node, Value};
 use crate::scenario::error::Mistake;
 use crate::scenario::files::Files;
 use crate::scenario::reader::{
-    Read, Table, duration, integer, number, positive_duration, positive_rate, text,
+    Read, Table, boolean, duration, integer, number, positive_duration, positive_rate, text,
 };
 use crate::scenario::shape::{Key, Shape};
 
@@ -70,6 +70,11 @@ const GOP_KEYS: &[Key] = &[
         "key-ratio",
         Shape::Number(1.0, 1_000.0),
         "a key frame's size over another's",
+    ),
+    Key::new(
+        "key-on-loss",
+        Shape::Boolean,
+        "whether there is a key frame at once where a frame was given up",
     ),
     Key::new(
         "pattern",
@@ -325,6 +330,7 @@ fn set_gop(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
         max_rate,
         key_frame_interval,
         key_frame_ratio,
+        has_key_on_loss,
         structure,
     } = source
     else {
@@ -341,6 +347,7 @@ fn set_gop(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
     *key_frame_interval = frames_in(interval, *frames_per_second);
     let ratio = |node| number(node, 1.0..=1_000.0);
     *key_frame_ratio = table.or("key-ratio", *key_frame_ratio, ratio)?;
+    *has_key_on_loss = table.or("key-on-loss", *has_key_on_loss, boolean)?;
     Ok(())
 }
 
@@ -367,6 +374,9 @@ fn ipb_structure(table: &Table<'_>) -> Read<Option<IpbStructure>> {
     };
     if let Some(node) = table.node("key-ratio") {
         return Err(node.mistake("with a pattern, the key \"ratio\" tells all sizes"));
+    }
+    if let Some(node) = table.node("key-on-loss") {
+        return Err(node.mistake("stored video, which a pattern is for, hears of no loss"));
     }
     let usual = IpbStructure::default();
     let spread = |node| number(node, 0.0..=2.0);
