@@ -535,14 +535,11 @@ impl Endpoint {
             .iter()
             .filter(|path| path.state() == PathState::Active && path.control().is_usable)
             .filter(|path| !(path.is_metered() && is_saving));
-        // A controller may take longer to see it than media can wait.
+        // What comes out of an only path is not measured.
         let is_alone = self.paths.len() < 2;
-        let rate = |path: &Path| {
-            let believed = path.control().target_rate;
-            match path.backed_up_rate(now).filter(|_| !is_alone) {
-                Some(outflow) => believed.min(outflow),
-                None => believed,
-            }
+        let rate = |path: &Path| match is_alone {
+            true => path.control().target_rate,
+            false => path.carried_rate(now),
         };
         let media = &self.config.media;
         let (bandwidth, backlog_bytes) = if self.scheduler.is_redundant() {

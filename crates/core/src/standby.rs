@@ -53,10 +53,10 @@ pub(crate) struct Unmetered {
     pub(crate) path_count: usize,
     /// What they carry together.
     pub(crate) bandwidth: DataRate,
-    /// What waits for them here.
+    /// What waits for them here, and in the network of those that are backed up.
     pub(crate) queued_bytes: u64,
-    /// By how much the round-trip time of the best of them exceeds its least: how long the network
-    /// holds packets.
+    /// How long the network of the best of them holds packets: by how much its round-trip time
+    /// exceeds its least, or will.
     pub(crate) queueing_delay: Duration,
 }
 

@@ -48,11 +48,13 @@ impl Endpoint {
         for path in &self.paths {
             if !path.is_metered() && path.state() == PathState::Active {
                 unmetered.path_count += 1;
-                let queueing_delay = path.queueing_delay();
+                let rate = path.carried_rate(now);
+                let backed_up_bytes = path.backed_up_bytes(now);
+                let queueing_delay = path.queueing_delay().max(rate.time_for(backed_up_bytes));
                 unmetered.queueing_delay = unmetered.queueing_delay.min(queueing_delay);
-                unmetered.queued_bytes += path.queued_bytes();
+                unmetered.queued_bytes += path.queued_bytes() + backed_up_bytes;
                 if path.control().is_usable {
-                    unmetered.bandwidth += path.control().target_rate;
+                    unmetered.bandwidth += rate;
                 }
             }
         }

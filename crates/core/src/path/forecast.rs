@@ -82,6 +82,14 @@ impl Path {
         (is_queued && self.recovery.bytes_in_flight() > believed).then(|| self.outflow.rate(now))
     }
 
+    /// What the path carries: what its controller believes, or what comes out of it if it is backed
+    /// up. A controller may take longer to see that than media can wait.
+    pub(crate) fn carried_rate(&self, now: Instant) -> DataRate {
+        let believed = self.control.target_rate;
+        let outflow = self.backed_up_rate(now);
+        outflow.map_or(believed, |outflow| outflow.min(believed))
+    }
+
     /// What is in flight beyond what comes out of the path within a round trip without queues, if
     /// it is backed up.
     pub(crate) fn backed_up_bytes(&self, now: Instant) -> u64 {
