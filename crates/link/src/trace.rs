@@ -209,7 +209,7 @@ mod tests {
         );
         assert_eq!(
             [(0, 1), (1, 2), (2, 10)].map(|(a, b)| bytes(&later, a, b)),
-            [0, 2, 6]
+            [1, 2, 6]
         );
     }
 

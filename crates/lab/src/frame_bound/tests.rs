@@ -91,7 +91,10 @@ fn no_frame_is_there_before_it_could_be_alone_and_parts_are_all_of_its_time() {
             "{frame:?}"
         );
     }
-    assert!(delays.frames.iter().any(|frame| frame.parts.is_some()));
+    // Without repairs a packet completes every frame that is complete: within 500 ms, less 20.
+    let deadline = Duration::from_millis(480);
+    let mut complete = delays.frames.iter().filter(|frame| frame.actual < deadline);
+    assert!(complete.all(|frame| frame.parts.is_some()));
 }
 
 #[test]
