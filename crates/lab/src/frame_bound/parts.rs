@@ -10,7 +10,7 @@ use super::frames::Arrival;
 pub struct Parts {
     /// Propagation on its path, beyond the fastest path's.
     pub propagation: Duration,
-    /// In queues and being sent bit by bit, on the links.
+    /// In queues and being sent bit by bit, on the links, and what varies of their delays.
     pub queues: Duration,
     /// At the sender: waiting for the pacer, and until it is sent again if copies of it are lost.
     pub sender: Duration,

@@ -25,6 +25,8 @@ pub(super) struct Load {
 #[derive(Clone, Debug)]
 pub(super) struct Basin {
     links: Vec<Link>,
+    /// The links of each path.
+    paths: Vec<Vec<usize>>,
     /// Sets of links of which each path has one.
     cuts: Vec<Vec<usize>>,
     least_delay: Duration,
@@ -79,6 +81,7 @@ impl Basin {
         Basin {
             links: links.into_iter().map(|(_, link)| link).collect(),
             cuts: cuts(&paths),
+            paths,
             least_delay: least,
         }
     }
@@ -100,8 +103,10 @@ impl Basin {
         let span = least_where(PATIENCE.as_nanos(), is_there)?;
         let arrives_at = earliest + Duration::from_nanos(span);
         let excess = self.carries_by(arrives_at) - needed;
-        for link in &mut self.links {
-            link.take_until(arrives_at, excess);
+        for (link, carried) in self.carried_by(arrives_at).into_iter().enumerate() {
+            let link = &mut self.links[link];
+            let spare = excess.min(link.served_at(arrives_at));
+            link.taken_bit_nanos += carried.saturating_sub(spare);
         }
         Some(arrives_at)
     }
@@ -111,6 +116,18 @@ impl Basin {
         let left = |link: &usize| self.links[*link].left_by(at);
         let sums = self.cuts.iter().map(|cut| cut.iter().map(left).sum());
         sums.min().unwrap_or(0)
+    }
+
+    /// What of that went over each link: no more than the least link of each path over it lets on.
+    fn carried_by(&self, at: Instant) -> Vec<u128> {
+        let left: Vec<u128> = self.links.iter().map(|link| link.left_by(at)).collect();
+        let mut carried = vec![0; left.len()];
+        for path in &self.paths {
+            let least = path.iter().map(|link| left[*link]).min().unwrap_or(0);
+            path.iter().for_each(|link| carried[*link] += least);
+        }
+        let limited = carried.iter().zip(&left).map(|(sum, left)| *sum.min(left));
+        limited.collect()
     }
 }
 
@@ -129,15 +146,12 @@ impl Link {
         passed.saturating_sub(self.taken_bit_nanos)
     }
 
-    /// Uses all up that can have arrived by then. The last nanosecond, or a trace's opportunity in
-    /// it, may give `excess` more than the frame needs: that is left for the next one.
-    fn take_until(&mut self, arrival: Instant, excess: u128) {
+    /// What the last nanosecond gives, or a trace's opportunity in it: it may be more than a frame
+    /// needs, and the rest is for the next one.
+    fn served_at(&self, arrival: Instant) -> u128 {
         let last = arrival.saturating_sub(self.after);
-        let passed = self.supply.bit_nanos_by(last);
         let sooner = last.saturating_sub(Duration::from_nanos(1));
-        let at_last = passed - self.supply.bit_nanos_by(sooner);
-        let taken = passed - excess.min(at_last);
-        self.taken_bit_nanos = self.taken_bit_nanos.max(taken);
+        self.supply.bit_nanos_by(last) - self.supply.bit_nanos_by(sooner)
     }
 }
 

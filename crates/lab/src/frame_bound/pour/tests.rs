@@ -144,6 +144,17 @@ fn a_route_carries_what_the_least_of_its_links_does() {
 }
 
 #[test]
+fn a_frame_begins_on_the_first_link_while_the_one_before_it_is_on_the_second() {
+    let stands_still = "rate = \"8 Mbit/s\"\nrate-schedule = [\
+                        { at = \"2 ms\", rate = \"0\" }, \
+                        { at = \"100 ms\", rate = \"8 Mbit/s\" }]";
+    let chain = basin(&[stands_still, "rate = \"4 Mbit/s\""], &[&["a", "b"]]);
+    let frames = [(0, 1_000), (0, 500), (0, 500), (0, 500)];
+    let expected = [2_000, 3_000, 4_000, 100_500].map(Some);
+    assert_eq!(poured(chain, &frames), expected);
+}
+
+#[test]
 fn a_path_without_rates_takes_nothing_but_its_delay() {
     let open = basin(
         &["delay = \"5 ms\"", "rate = \"8 kbit/s\""],
