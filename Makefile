@@ -44,12 +44,14 @@ rmcat: ## RFC 8867's cases with every media controller: a table, and rmcat.svg (
 	$(CARGO) run --release --quiet -p anabranch -- compare --controllers $(RMCAT_CONTROLLERS) \
 	  --seeds $(RMCAT_SEEDS) --metrics $(RMCAT_METRICS) --plot rmcat.svg scenarios/rmcat/*.toml
 
-schedulers: ## every scheduler over the scenarios of many paths: delay, frames in time, goodput (some minutes)
+schedulers: ## every scheduler over the scenarios of many paths: delay, frames in time, goodput; min-cost's bound (some minutes)
 	$(CARGO) run --release --quiet -p anabranch -- compare --schedulers $(SCHEDULERS) --seeds 6 \
 	  --metrics frame-delay-all-excess-p95,frames-on-time,goodput,overhead scenarios/multipath/*.toml
 	$(CARGO) run --release --quiet -p anabranch -- compare --schedulers $(SCHEDULERS) --seeds 6 \
 	  --metrics frame-delay-all-excess-p95.multipath,frames-on-time.multipath,goodput.multipath \
 	  scenarios/zhang-multipath/config-*.toml
+	$(CARGO) run --release --quiet -p anabranch-lab --example frame_delay_bound -- \
+	  scenarios/multipath/*.toml scenarios/zhang-multipath/config-*.toml
 
 # A row that misses its bar (4) is a result, as a claim that differs is one of `papers`: it is printed, and make has not failed.
 contest: ## the cases in which SRT, RIST, SRTLA and noq were measured, simulated: what arrives in time, and at which overhead

@@ -15,6 +15,7 @@
 
 mod chart;
 pub mod compare;
+pub mod frame_bound;
 pub mod metrics;
 pub mod papers;
 mod plot;

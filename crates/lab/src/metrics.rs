@@ -28,5 +28,5 @@ pub use statistics::{
 pub use variation::Variation;
 pub use window::Window;
 
-pub(crate) use recorder::Recorder;
+pub(crate) use recorder::{Recorder, least_delay};
 pub(crate) use series::SeriesRecorder;

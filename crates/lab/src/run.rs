@@ -248,7 +248,8 @@ fn windows(scenario: &Scenario) -> Vec<Window> {
     windows
 }
 
-fn build_world(scenario: &Scenario, seed: Seed) -> Result<World, RunError> {
+/// The scenario's network and flows, before anything has happened.
+pub(crate) fn build_world(scenario: &Scenario, seed: Seed) -> Result<World, RunError> {
     let mut world = World::new(seed);
     for link in &scenario.links {
         world.add_link(&link.name, &link.config)?;
@@ -265,7 +266,7 @@ fn build_world(scenario: &Scenario, seed: Seed) -> Result<World, RunError> {
 }
 
 /// The scenario with every flow's start as the seed draws it.
-fn with_starts(scenario: &Scenario, seed: Seed) -> Scenario {
+pub(crate) fn with_starts(scenario: &Scenario, seed: Seed) -> Scenario {
     let mut scenario = scenario.clone();
     for flow in &mut scenario.flows {
         let jitter = std::mem::take(&mut flow.start_jitter);

@@ -88,6 +88,12 @@ impl Trace {
         }
     }
 
+    /// What it can carry by `at`, in bytes on the wire, from an instant on that is always the same:
+    /// two such numbers differ by what it can carry after the earlier one, up to the later.
+    pub fn bytes_by(&self, at: Instant) -> u64 {
+        self.first_after(at) * u64::from(OPPORTUNITY_BYTES)
+    }
+
     /// The number of the first opportunity after `at`.
     pub(crate) fn first_after(&self, at: Instant) -> u64 {
         let millis = at.as_nanos().saturating_add(self.offset) / NANOS_PER_MILLI;
@@ -187,6 +193,24 @@ mod tests {
         let times: Vec<u64> = (first..first + 8).map(millis).collect();
         assert_eq!(times, [2, 3, 4, 7, 8, 9, 12, 13]);
         assert_eq!(later.postponed(Duration::from_millis(3)), trace);
+    }
+
+    #[test]
+    fn between_two_instants_it_carries_the_opportunities_after_the_first_up_to_the_second() {
+        let trace = Trace::new(&[1, 1, 4]).unwrap();
+        let later = trace.postponed(Duration::from_millis(1));
+        let bytes = |trace: &Trace, from, to| {
+            let by = |millis| trace.bytes_by(Instant::from_millis(millis));
+            (by(to) - by(from)) / 1_504
+        };
+        assert_eq!(
+            [(0, 1), (1, 4), (1, 9)].map(|(a, b)| bytes(&trace, a, b)),
+            [2, 1, 6]
+        );
+        assert_eq!(
+            [(0, 1), (1, 2), (2, 10)].map(|(a, b)| bytes(&later, a, b)),
+            [1, 2, 6]
+        );
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl Watch {
 }
 
 /// A link's propagation delay, at its least.
-fn least_delay(link: &LinkConfig) -> Duration {
+pub(crate) fn least_delay(link: &LinkConfig) -> Duration {
     let later = link.delay_schedule.iter().map(|(_, delay)| *delay);
     later.fold(link.delay, Duration::min)
 }

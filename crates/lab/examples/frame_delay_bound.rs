@@ -1,0 +1,89 @@
+//! Prints, scenario by scenario, the 95th percentile of the frame delay beyond the fastest path's
+//! propagation, what it would be at best, and where the time of such frames goes, in milliseconds:
+//!
+//! `cargo run --release -p anabranch-lab --example frame_delay_bound -- scenarios/multipath/*.toml`
+//!
+//! `--seeds N`: medians of so many runs; `--scheduler NAME`: in place of `min-cost`.
+
+use std::error::Error;
+use std::path::Path;
+
+use anabranch_lab::Scenario;
+use anabranch_lab::frame_bound::{FrameDelays, frame_delays, main_flow};
+use anabranch_units::Duration;
+
+struct Options {
+    seed_count: u64,
+    scheduler: String,
+    files: Vec<String>,
+}
+
+impl Options {
+    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, Box<dyn Error>> {
+        let mut options = Options {
+            seed_count: 1,
+            scheduler: "min-cost".to_owned(),
+            files: Vec::new(),
+        };
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
+            match argument.as_str() {
+                "--seeds" => options.seed_count = value()?.parse()?,
+                "--scheduler" => options.scheduler = value()?,
+                other if other.starts_with("--") => {
+                    return Err(format!("{other}: known are --seeds and --scheduler").into());
+                }
+                _ => options.files.push(argument),
+            }
+        }
+        if options.files.is_empty() || options.seed_count == 0 {
+            return Err("which scenarios' files, and with how many seeds?".into());
+        }
+        Ok(options)
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = Options::parse(std::env::args().skip(1))?;
+    let titles = ["p95", "bound", "propagation", "queues", "sender"];
+    println!(
+        "{:<20}{}",
+        "scenario",
+        titles.map(|title| format!("{title:>13}")).concat()
+    );
+    for file in &options.files {
+        println!("{}", row(file, &options)?);
+    }
+    Ok(())
+}
+
+fn row(file: &str, options: &Options) -> Result<String, Box<dyn Error>> {
+    let scheduler = format!("flow-defaults.scheduler={}", options.scheduler);
+    let scenario = Scenario::load(Path::new(file), &[scheduler])?;
+    let flow = main_flow(&scenario).ok_or(format!("{file}: no flow carries media"))?;
+    let runs = (1..=options.seed_count).map(|seed| frame_delays(&scenario, flow, seed));
+    let runs: Vec<FrameDelays> = runs.collect::<Result<_, _>>()?;
+    let parts: Vec<_> = runs
+        .iter()
+        .filter_map(FrameDelays::parts_about_p95)
+        .collect();
+    let columns = [
+        median(runs.iter().filter_map(FrameDelays::actual_p95)),
+        median(runs.iter().filter_map(FrameDelays::bound_p95)),
+        median(parts.iter().map(|parts| parts.propagation)),
+        median(parts.iter().map(|parts| parts.queues)),
+        median(parts.iter().map(|parts| parts.sender)),
+    ];
+    Ok(format!("{:<20}{}", scenario.name, columns.concat()))
+}
+
+/// In milliseconds, the mean of the middle two of an even number; a dash if there is none.
+fn median(spans: impl Iterator<Item = Duration>) -> String {
+    let mut spans: Vec<Duration> = spans.collect();
+    spans.sort();
+    let Some(last) = spans.len().checked_sub(1) else {
+        return format!("{:>13}", "–");
+    };
+    let middle = (spans[last / 2] + spans[last.div_ceil(2)]) / 2;
+    format!("{:>13.0}", middle.as_millis_f64())
+}

@@ -1,0 +1,189 @@
+//! How long frames take in a run, how long they would have to take, and where the time goes.
+//!
+//! The bound pours each frame of the run, in its size on the wire, over all paths as a fluid, from
+//! its capture on and, link by link, from when the frame before it has left. The links' rates are
+//! known beforehand, nothing is lost by chance, and no time is lost waiting for a report. So it is
+//! what no choice of paths can be better than while frames leave in order, each as soon as it can.
+//! A single frame may still be faster in a run: the one before it may be given up, overtaken, or
+//! kept on a slower path.
+//!
+//! The paths' prices are not in it: a metered path is poured over as any other.
+
+mod frames;
+mod parts;
+mod pour;
+mod supply;
+
+use anabranch_core::PathId;
+use anabranch_units::{Duration, Instant, Seed};
+
+use crate::metrics::least_delay;
+use crate::run::{RunError, build_world, with_starts};
+use crate::scenario::{FlowSpec, Scenario};
+use frames::{FrameNotes, FrameRecord};
+pub use parts::Parts;
+use pour::{Basin, Load};
+
+/// The frames of a flow in a run that count: those of the scenario's statistics window whose
+/// deadline is over before the run is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrameDelays {
+    /// In the order of capture.
+    pub frames: Vec<FrameDelay>,
+    /// Whether other flows share the flow's links, of which the bounds know nothing.
+    pub has_company: bool,
+}
+
+/// A frame's times from capture to completion, beyond the fastest path's propagation. A frame that
+/// is never complete takes its deadline at least, as in the metric `frame-delay-all-excess-p95`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameDelay {
+    /// When the source produced it.
+    pub captured_at: Instant,
+    /// What it took.
+    pub actual: Duration,
+    /// What it takes as a fluid behind all frames before it.
+    pub bound: Duration,
+    /// What it takes as a fluid if there is no other frame: no run is faster.
+    pub alone: Duration,
+    /// Where `actual` went; `None`: it was not complete, or a repair completed it.
+    pub parts: Option<Parts>,
+}
+
+/// The flow of media with the most paths, the first of several.
+pub fn main_flow(scenario: &Scenario) -> Option<usize> {
+    let media = |flow: &usize| scenario.flows[*flow].media().is_some();
+    let flows = (0..scenario.flows.len()).filter(media);
+    flows
+        .rev()
+        .max_by_key(|flow| scenario.flows[*flow].paths.len())
+}
+
+/// Runs a scenario, and follows the frames of the flow of this index.
+///
+/// # Errors
+/// A [`RunError`] if the scenario cannot be run.
+pub fn frame_delays(scenario: &Scenario, flow: usize, seed: u64) -> Result<FrameDelays, RunError> {
+    let scenario = &with_starts(scenario, Seed(seed));
+    let mut world = build_world(scenario, Seed(seed))?;
+    let mut notes = FrameNotes::of(flow);
+    world.run_until(Instant::ZERO + scenario.duration, &mut notes);
+    Ok(FrameDelays {
+        frames: judged(scenario, &scenario.flows[flow], &notes.frames),
+        has_company: has_company(scenario, flow),
+    })
+}
+
+fn judged(scenario: &Scenario, flow: &FlowSpec, frames: &[FrameRecord]) -> Vec<FrameDelay> {
+    let Some(media) = flow.media() else {
+        return Vec::new();
+    };
+    let deadline = media.config.media.deadline;
+    let end = Instant::ZERO + scenario.duration;
+    let basin = Basin::of(scenario, flow);
+    let loads = loads(frames, u32::from(media.config.fragment_bytes));
+    let arrivals = basin.clone().pour(&loads);
+    let least = path_delays(scenario, flow).min().unwrap_or(Duration::ZERO);
+    let beyond = |frame: &FrameRecord, arrival: Option<Instant>| {
+        let delay = arrival.map_or(deadline, |at| at - frame.captured_at);
+        delay.saturating_sub(least)
+    };
+    let is_judged = |frame: &FrameRecord| {
+        frame.captured_at + deadline <= end && scenario.statistics.contains(frame.captured_at)
+    };
+    let all = frames.iter().zip(&loads).zip(arrivals);
+    all.filter(|((frame, _), _)| is_judged(frame))
+        .map(|((frame, load), arrival)| FrameDelay {
+            captured_at: frame.captured_at,
+            actual: frame.delay(deadline).saturating_sub(least),
+            bound: beyond(frame, arrival),
+            alone: beyond(frame, basin.clone().pour(&[*load])[0]),
+            parts: frame.completing().map(|last| {
+                let delay = path_delay(scenario, flow, last.path);
+                Parts::of(frame.captured_at, last, delay, least)
+            }),
+        })
+        .collect()
+}
+
+/// The frames as they are on the wire.
+fn loads(frames: &[FrameRecord], fragment_bytes: u32) -> Vec<Load> {
+    let extra = frames
+        .iter()
+        .flat_map(|frame| frame.extra_bytes(fragment_bytes));
+    let extra_bytes = extra.min().unwrap_or(0);
+    let load = |frame: &FrameRecord| Load {
+        captured_at: frame.captured_at,
+        wire_bytes: frame.all_wire_bytes(fragment_bytes, extra_bytes),
+    };
+    frames.iter().map(load).collect()
+}
+
+fn path_delays(scenario: &Scenario, flow: &FlowSpec) -> impl Iterator<Item = Duration> {
+    (0..flow.paths.len()).map(|path| path_delay(scenario, flow, PathId(path as u8)))
+}
+
+/// A path's propagation delay, at its least.
+fn path_delay(scenario: &Scenario, flow: &FlowSpec, path: PathId) -> Duration {
+    let route = &scenario.routes[flow.paths[path.index()].route];
+    let links = route.forward.iter().map(|link| &scenario.links[*link]);
+    links.map(|link| least_delay(&link.config)).sum()
+}
+
+/// Whether another flow sends anything, either way, over a link of this one's paths.
+fn has_company(scenario: &Scenario, flow: usize) -> bool {
+    let routes = |flow: &FlowSpec| {
+        let routes = flow.paths.iter().map(|path| &scenario.routes[path.route]);
+        routes.collect::<Vec<_>>()
+    };
+    let own = routes(&scenario.flows[flow]);
+    let is_own = |link: &usize| own.iter().any(|route| route.forward.contains(link));
+    let others = scenario.flows.iter().enumerate();
+    let mut others = others.filter(|(other, _)| *other != flow);
+    others.any(|(_, other)| {
+        let mut links = routes(other)
+            .into_iter()
+            .flat_map(|route| route.forward.iter().chain(&route.reverse));
+        links.any(is_own)
+    })
+}
+
+/// The fractions between which frames are about the 95th percentile.
+const ABOUT_P95: (f64, f64) = (0.94, 0.96);
+
+impl FrameDelays {
+    /// The 95th percentile of what frames took; `None` without frames.
+    pub fn actual_p95(&self) -> Option<Duration> {
+        percentile_95(self.frames.iter().map(|frame| frame.actual))
+    }
+
+    /// The 95th percentile of the bound; `None` without frames, or if other flows have a share of
+    /// the links that nobody knows.
+    pub fn bound_p95(&self) -> Option<Duration> {
+        let bounds = self.frames.iter().map(|frame| frame.bound);
+        percentile_95(bounds).filter(|_| !self.has_company)
+    }
+
+    /// The mean of where the time went, of the frames between the 94th and the 96th percentile;
+    /// `None` if no packet completed any of them.
+    pub fn parts_about_p95(&self) -> Option<Parts> {
+        let mut frames: Vec<&FrameDelay> = self.frames.iter().collect();
+        frames.sort_by_key(|frame| frame.actual);
+        let rank = |fraction: f64| (fraction * frames.len() as f64).ceil() as usize;
+        let (first, last) = (rank(ABOUT_P95.0).max(1), rank(ABOUT_P95.1));
+        let about = frames.get(first - 1..last)?;
+        let parts: Vec<Parts> = about.iter().filter_map(|frame| frame.parts).collect();
+        Parts::mean(&parts)
+    }
+}
+
+/// The span of rank ⌈0.95 n⌉, from 1.
+fn percentile_95(spans: impl Iterator<Item = Duration>) -> Option<Duration> {
+    let mut spans: Vec<Duration> = spans.collect();
+    spans.sort();
+    let rank = (spans.len() * 95).div_ceil(100);
+    rank.checked_sub(1).map(|place| spans[place])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! Where the time of a frame goes.
+
+use anabranch_units::{Duration, Instant};
+
+use super::frames::Arrival;
+
+/// The time from a frame's capture until it is complete, beyond the fastest path's propagation, by
+/// the packet that completes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Propagation on its path, beyond the fastest path's.
+    pub propagation: Duration,
+    /// In queues and being sent bit by bit, on the links, and what varies of their delays.
+    pub queues: Duration,
+    /// At the sender: waiting for the pacer, and until it is sent again if copies of it are lost.
+    pub sender: Duration,
+}
+
+impl Parts {
+    /// Of a frame whose last packet went by a path of this propagation delay.
+    pub(super) fn of(
+        captured_at: Instant,
+        last: Arrival,
+        path_delay: Duration,
+        least_delay: Duration,
+    ) -> Parts {
+        Parts {
+            propagation: path_delay.saturating_sub(least_delay),
+            queues: (last.at - last.sent_at).saturating_sub(path_delay),
+            sender: last.sent_at - captured_at,
+        }
+    }
+
+    /// All of it.
+    pub fn sum(&self) -> Duration {
+        self.propagation + self.queues + self.sender
+    }
+
+    /// The mean; `None` of none.
+    pub(super) fn mean(parts: &[Parts]) -> Option<Parts> {
+        let count = parts.len() as u64;
+        let mean = |of: fn(&Parts) -> Duration| parts.iter().map(of).sum::<Duration>() / count;
+        (count > 0).then(|| Parts {
+            propagation: mean(|parts| parts.propagation),
+            queues: mean(|parts| parts.queues),
+            sender: mean(|parts| parts.sender),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_core::PathId;
+
+    #[test]
+    fn the_parts_are_all_of_the_time_beyond_the_fastest_path() {
+        let ms = Duration::from_millis;
+        let last = Arrival {
+            path: PathId(1),
+            sent_at: Instant::from_millis(115),
+            at: Instant::from_millis(195),
+        };
+        let parts = Parts::of(Instant::from_millis(100), last, ms(50), ms(20));
+        let expected = Parts {
+            propagation: ms(30),
+            queues: ms(30),
+            sender: ms(15),
+        };
+        assert_eq!(parts, expected);
+        assert_eq!(parts.sum(), ms(95 - 20));
+        let mean = Parts::mean(&[parts, Parts::default()]);
+        assert_eq!(mean.unwrap().propagation, ms(15));
+        assert_eq!(Parts::mean(&[]), None);
+    }
+}
