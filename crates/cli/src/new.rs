@@ -86,7 +86,7 @@ fn new_scheduler(root: &Path, name: &str) -> anyhow::Result<PathBuf> {
 
 /// What else is in the folder, what only the simulator has, crates and types that the file uses,
 /// and what Rust reserves.
-const TAKEN: &str = "binding contract testing frame_wise repair_placement one_by_one oracle \
+const TAKEN: &str = "binding contract testing frame_wise one_by_one oracle \
     alloc anabranch_units core std bed duration instant packet_view path_cost path_id path_set \
     path_view scheduler as \
     async await break const continue crate dyn else enum extern false fn for gen if impl in \

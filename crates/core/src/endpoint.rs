@@ -430,7 +430,7 @@ impl Endpoint {
         self.is_schedule_due = false;
         self.scheduled_at = now;
         // Every acknowledgement makes it due, but mostly nothing waits.
-        if !self.send_buffer.waiting().is_empty() {
+        if self.send_buffer.has_waiting() {
             self.bind_waiting(now);
         } else {
             self.held_since = None;
@@ -463,7 +463,7 @@ impl Endpoint {
         let queue = scheduler::SendQueue::new(self.send_buffer.waiting());
         self.scheduler
             .schedule(now, &queue, &session, views, &mut assignments);
-        self.disperse(now, views, &mut assignments);
+        self.note_symbols(views, &assignments);
         if self.paths.len() > 1 && !self.paths.iter().any(Path::has_bound) {
             self.paths.iter_mut().for_each(Path::note_rate);
         }
@@ -478,6 +478,7 @@ impl Endpoint {
         self.send_buffer
             .retain_waiting(|index| bound.next_if(|bound| bound.index == index).is_some());
         self.scratch.assignments = assignments;
+        self.bind_repairs(now, views);
         self.held_since = match self.send_buffer.waiting() {
             [] => None,
             _ => self.held_since.or(Some(now)),
@@ -487,7 +488,7 @@ impl Endpoint {
     /// When a path that a scheduler may have been waiting for becomes ready: an empty one, whose
     /// pacer was not ready when the scheduler was last asked.
     fn held_until(&self) -> Option<Instant> {
-        if self.send_buffer.waiting().is_empty() {
+        if !self.send_buffer.has_waiting() {
             return None;
         }
         let ready = self

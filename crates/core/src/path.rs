@@ -548,7 +548,7 @@ impl Path {
 fn comes_late(arrives_at: Instant, packet: &PacketView, lifetime: Duration) -> bool {
     let margin = match packet.kind {
         PacketKind::Retransmission => Duration::ZERO,
-        PacketKind::Source | PacketKind::Repair { .. } => lifetime / SPARE_LIFETIME,
+        PacketKind::Source | PacketKind::Repair => lifetime / SPARE_LIFETIME,
     };
     packet
         .deadline
@@ -583,7 +583,7 @@ mod tests {
                 Duration::from_millis(320),
             )
         };
-        for kind in [PacketKind::Source, PacketKind::Repair { window: 4 }] {
+        for kind in [PacketKind::Source, PacketKind::Repair] {
             assert!(!late(kind, Some(due_at), 980));
             assert!(late(kind, Some(due_at), 981));
         }

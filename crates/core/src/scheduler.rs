@@ -20,7 +20,6 @@ mod oms;
 mod one_by_one;
 mod qaware;
 mod redundant;
-mod repair_placement;
 mod round_robin;
 mod sfl;
 mod stms;
@@ -36,8 +35,8 @@ use crate::media::FrameId;
 use crate::path_view::{PathId, PathSet, PathView};
 use crate::session_view::SessionView;
 
+pub(crate) use one_by_one::fastest;
 pub use one_by_one::{OneByOne, PathChoice, PathCost, retransmission_cost, transfer_cost};
-pub use repair_placement::RepairPlacement;
 
 /// Binds packets to paths.
 pub trait Scheduler: Debug + Send {
@@ -69,8 +68,8 @@ pub trait Scheduler: Debug + Send {
     }
 }
 
-/// The packets that wait to be bound: retransmissions first, then sources and repairs, oldest
-/// first.
+/// The packets that wait to be bound: retransmissions first, then sources, oldest first. Repairs are
+/// not among them: the session sends them away from what they protect.
 #[derive(Clone, Copy, Debug)]
 pub struct SendQueue<'a> {
     packets: &'a [PacketView],
@@ -133,12 +132,9 @@ pub enum PacketKind {
     Source,
     /// Because another copy was lost or is stuck on a silent path.
     Retransmission,
-    /// To stand in for any of the `window` fragments that were first queued last, should they be
-    /// lost. Its `frame` is the newest of theirs, its `fragment` counts that frame's repairs.
-    Repair {
-        /// How many fragments it protects.
-        window: u16,
-    },
+    /// To stand in for fragments that may be lost. Its `frame` is the newest of theirs, its
+    /// `fragment` counts that frame's repairs. Schedulers are offered none.
+    Repair,
 }
 
 /// "Packet `index` of the queue goes to these paths."

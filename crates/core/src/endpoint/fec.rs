@@ -12,7 +12,7 @@ use crate::media::{self, Bandwidth, Frame, FrameId, Retry, Symbol, Taken};
 use crate::path::SPARE_LIFETIME;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::recovery::PacketContent;
-use crate::scheduler::{self, Assignment, PacketKind, PacketView};
+use crate::scheduler::{self, Assignment, PacketKind, PacketView, fastest};
 use crate::wire::{self, MAX_RECOVERED, RecoveredSymbols, RepairHead};
 
 /// In how many reports a recovered symbol is told, so that a lost one costs little.
@@ -140,24 +140,14 @@ impl Endpoint {
         self.send_buffer.protect(id, &protection, granted);
     }
 
-    /// Sends repairs by other paths than what they protect, wherever the scheduler has bound that,
-    /// and by those that lose little. What the scheduler sends by several paths stays.
-    pub(super) fn disperse(
-        &mut self,
-        now: Instant,
-        views: &mut [PathView],
-        assignments: &mut [Assignment],
-    ) {
-        let Some(sender) = self.fec_sender.as_deref_mut().filter(|_| views.len() > 1) else {
+    /// Takes note of which symbols go where, and of what is bound to the paths that are viewed.
+    pub(super) fn note_symbols(&mut self, views: &mut [PathView], assignments: &[Assignment]) {
+        let Some(sender) = self.fec_sender.as_deref_mut() else {
             return;
         };
         let waiting = self.send_buffer.waiting();
-        let is_repair = |packet: &PacketView| matches!(packet.kind, PacketKind::Repair { .. });
-        for assignment in assignments.iter() {
+        for assignment in assignments {
             let packet = &waiting[assignment.index];
-            if is_repair(packet) && assignment.paths.len() == 1 {
-                continue;
-            }
             for id in assignment.paths.iter() {
                 views[id.index()].queued_bytes += u64::from(packet.bytes);
             }
@@ -168,24 +158,36 @@ impl Endpoint {
                 sender.dispersal.on_symbol(symbol, path);
             }
         }
-        for assignment in assignments {
-            let packet = &waiting[assignment.index];
-            if !is_repair(packet) || assignment.paths.len() != 1 {
-                continue;
+    }
+
+    /// Binds repairs to other paths than what they protect, and to those that lose little; none
+    /// before its frame.
+    pub(super) fn bind_repairs(&mut self, now: Instant, views: &mut [PathView]) {
+        let Some(sender) = self.fec_sender.as_deref_mut() else {
+            return;
+        };
+        let mut repairs = self.send_buffer.take_waiting_repairs();
+        let held = self.send_buffer.waiting();
+        repairs.retain(|packet| {
+            let is_source = |other: &PacketView| other.kind == PacketKind::Source;
+            let is_held = |other: &PacketView| is_source(other) && other.frame == packet.frame;
+            if held.iter().any(is_held) {
+                return true;
             }
-            let window = self
-                .send_buffer
-                .repair_window(packet.frame, packet.fragment);
-            let Some(window) = window else {
-                continue;
+            let (frame, repair) = (packet.frame, packet.fragment);
+            let Some(window) = self.send_buffer.repair_window(frame, repair) else {
+                return false;
             };
-            let dispersal = &mut sender.dispersal;
-            if let Some(path) = dispersal.path_for(now, packet, &window, views) {
-                assignment.paths = PathSet::only(path);
-                dispersal.on_repair(&window, path);
-                views[path.index()].queued_bytes += u64::from(packet.bytes);
-            }
-        }
+            let elsewhere = sender.dispersal.path_for(now, packet, &window, views);
+            let Some(path) = elsewhere.or_else(|| fastest(packet, views)) else {
+                return true;
+            };
+            sender.dispersal.on_repair(&window, path);
+            views[path.index()].queued_bytes += u64::from(packet.bytes);
+            self.paths[path.index()].bind(now, *packet, self.held_since);
+            false
+        });
+        self.send_buffer.put_back_repairs(repairs);
     }
 
     /// Takes note of what the paths carry, which bounds the repairs. The share of it that repairs

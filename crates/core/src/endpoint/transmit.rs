@@ -51,7 +51,7 @@ impl Endpoint {
                     next => next,
                 };
                 // What is held may go now that the path is free, or a burst is not over.
-                self.is_schedule_due |= !self.send_buffer.waiting().is_empty();
+                self.is_schedule_due |= self.send_buffer.has_waiting();
                 return Some(transmit);
             }
         }
@@ -244,12 +244,12 @@ impl Endpoint {
             if path.is_too_late_for(now, &packet, self.config.media.deadline) {
                 // What is in flight may yet be there in time.
                 let is_last = packet.in_flight_on.is_empty();
-                if is_last && !matches!(packet.kind, PacketKind::Repair { .. }) {
+                if is_last && packet.kind != PacketKind::Repair {
                     self.give_up(packet.frame);
                 }
                 continue;
             }
-            if let PacketKind::Repair { .. } = packet.kind {
+            if packet.kind == PacketKind::Repair {
                 match self.write_repair(id, &packet, buf) {
                     None => continue,
                     content => return content,

@@ -231,15 +231,22 @@ impl SendBuffer {
         }
     }
 
+    /// Whether anything waits for a path.
+    pub(crate) fn has_waiting(&self) -> bool {
+        let repairs = self.repairs.as_deref();
+        !self.waiting.is_empty() || repairs.is_some_and(Repairs::has_unbound)
+    }
+
     /// The packets that wait for the scheduler.
     pub(crate) fn waiting(&self) -> &[PacketView] {
         &self.waiting
     }
 
-    /// Their bytes on the wire.
+    /// The bytes on the wire of all that waits for a path.
     pub(crate) fn waiting_bytes(&self) -> u64 {
         let bytes = self.waiting.iter().map(|packet| u64::from(packet.bytes));
-        bytes.sum()
+        let repairs = self.repairs.as_deref();
+        bytes.sum::<u64>() + repairs.map_or(0, Repairs::unbound_bytes)
     }
 
     /// Takes out of the waiting packets those that `is_bound` names by index.
@@ -271,6 +278,12 @@ impl SendBuffer {
 
     /// Puts a packet to those that wait.
     fn take_back(&mut self, packet: PacketView) {
+        if packet.kind == PacketKind::Repair {
+            if let Some(repairs) = &mut self.repairs {
+                repairs.take_back(packet);
+            }
+            return;
+        }
         let place = self
             .waiting
             .partition_point(|other| queue_order(other) <= queue_order(&packet));

@@ -42,7 +42,7 @@ impl Bound {
                 self.retransmission_bytes += u64::from(packet.bytes);
                 self.retransmissions.push_back(packet);
             }
-            PacketKind::Source | PacketKind::Repair { .. } => self.sources.push_back(packet),
+            PacketKind::Source | PacketKind::Repair => self.sources.push_back(packet),
         }
     }
 

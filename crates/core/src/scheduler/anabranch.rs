@@ -8,7 +8,7 @@
 //! happened since. So it
 //! 2. adds for how long the path has kept an acknowledgement due: one that has just fallen silent
 //!    is dear before it is suspect;
-//! 3. takes a path for as slow as packets leave it, come through or lost, while that is clearly
+//! 3. takes a path for as slow as packets leave it, come through or lost, while that is
 //!    less than it is sent: all that is in flight there, at that rate, comes before a new packet
 //!    (Little's law), and so do those bound to it;
 //! 4. leaves a path that comes back from an outage to prove itself with copies;
@@ -16,7 +16,7 @@
 //!    make it and stands idle, within an allowance of a twentieth of the media. Disposable frames
 //!    get none, and wait behind the others.
 //!
-//! Retransmissions go where they arrive first, repairs away from what they protect.
+//! Retransmissions go where they arrive first.
 //! `docs/results.md` has what it gains and where it does not.
 
 use anabranch_units::{DataRate, Duration, Importance, Instant};
@@ -31,7 +31,7 @@ use crate::session_view::SessionView;
 const DEPARTURE_MEMORY: Duration = Duration::from_millis(150);
 /// A path that packets leave at less than this share of the rate at which it is sent has slowed
 /// down.
-const SLOWED_DOWN: f64 = 0.7;
+const SLOWED_DOWN: f64 = 0.9;
 /// A round-trip time beyond the least by so much tells of a queue: no more leaves a path than it
 /// is given.
 const STANDING_QUEUE: Duration = Duration::from_millis(20);
@@ -118,7 +118,7 @@ impl Anabranch {
         path.ready_at.saturating_since(now) + rate.time_for(path.queued_bytes) + transit
     }
 
-    /// The rate at which packets leave the path, if that is clearly less than it is sent and
+    /// The rate at which packets leave the path, if that is less than it is sent and
     /// packets queue there.
     fn slowed_down(&self, now: Instant, path: &PathView, sent: DataRate) -> Option<DataRate> {
         let queueing_delay = path.latest_rtt?.saturating_sub(path.min_rtt?);
@@ -224,7 +224,7 @@ impl Scheduler for Anabranch {
             for (index, packet) in of_turn {
                 let paths = match packet.kind {
                     PacketKind::Source => self.bind_source(now, packet),
-                    _ => self.binding.by_rule(now, packet).into_iter().collect(),
+                    _ => self.binding.by_rule(packet).into_iter().collect(),
                 };
                 if !paths.is_empty() {
                     self.binding.bind(index, packet, paths, out);

@@ -46,7 +46,6 @@ fn any_packets() -> impl Strategy<Value = Vec<PacketView>> {
     let kind = prop_oneof![
         3 => Just(PacketKind::Source),
         1 => Just(PacketKind::Retransmission),
-        1 => (1_u16..200).prop_map(|window| PacketKind::Repair { window }),
     ];
     let one = (kind, any::<bool>(), 40_u32..1_500, 0_u8..16);
     prop::collection::vec(one, 1..40).prop_map(|packets| {

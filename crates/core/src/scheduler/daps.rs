@@ -13,7 +13,7 @@
 //! *Deviations*: round-trip times are rounded to 10 ms for the horizon, which is at most 1 s. The
 //! list is made anew at its end and when a path's round-trip time or rate (the paper: window) has
 //! changed by more than 20 %, or a path has come or gone; in between it is followed, as in the
-//! paper, however wrong it has become. Retransmissions and repairs follow the session's rules.
+//! paper, however wrong it has become. Retransmissions follow the session's rules.
 
 use anabranch_units::{DataRate, Duration, Instant};
 

@@ -13,7 +13,7 @@
 //! c·σ is the largest has its last packets repeated, on the path that is done first of the others,
 //! and at most one packet in ten is (the paper adapts this to how it goes): in a queue there is one
 //! order, and repeating on both sides would delay both. Frames below 10 packets go to the path that
-//! delivers them first. Retransmissions and repairs follow the session's rules.
+//! delivers them first. Retransmissions follow the session's rules.
 
 use anabranch_units::Instant;
 
@@ -42,7 +42,7 @@ pub(super) fn build() -> Box<dyn Scheduler> {
 impl Scheduler for Dems {
     fn schedule(
         &mut self,
-        now: Instant,
+        _now: Instant,
         queue: &SendQueue<'_>,
         _session: &SessionView,
         paths: &[PathView],
@@ -58,7 +58,7 @@ impl Scheduler for Dems {
             };
             let end = start + (start..).take_while(is_of_chunk).count();
             if end == start {
-                if let Some(id) = self.binding.by_rule(now, first) {
+                if let Some(id) = self.binding.by_rule(first) {
                     self.binding.bind(start, first, PathSet::only(id), out);
                 }
                 start += 1;

@@ -4,9 +4,8 @@ use core::fmt::Debug;
 
 use anabranch_units::{Duration, Instant};
 
-use super::{
-    Assignment, PacketKind, PacketView, RepairPlacement, Scheduler, SchedulerEvent, SendQueue,
-};
+use super::binding::count_bound;
+use super::{Assignment, PacketKind, PacketView, Scheduler, SchedulerEvent, SendQueue};
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::session_view::SessionView;
 
@@ -59,11 +58,10 @@ pub fn retransmission_cost(path: &PathView, bytes: u64) -> Duration {
 }
 
 /// Makes a [`Scheduler`] of a [`PathChoice`]. Retransmissions follow the session's own rule, the
-/// path that delivers first, and repairs go away from their sources (`docs/algorithms.md`).
+/// path that delivers first.
 #[derive(Debug)]
 pub struct OneByOne<C> {
     choice: C,
-    repairs: RepairPlacement,
     /// The paths as they are with what the present call has bound.
     paths: Vec<PathView>,
 }
@@ -73,7 +71,6 @@ impl<C: PathChoice> OneByOne<C> {
     pub fn new(choice: C) -> Self {
         OneByOne {
             choice,
-            repairs: RepairPlacement::default(),
             paths: Vec::new(),
         }
     }
@@ -89,11 +86,11 @@ impl<C: PathChoice> OneByOne<C> {
         for (index, packet) in queue.iter() {
             let chosen = match packet.kind {
                 PacketKind::Source => self.choice.choose(now, packet, paths),
-                _ => self.repairs.path_by_rule(now, packet, paths),
+                _ => fastest(packet, paths),
             };
             if let Some(id) = chosen {
                 let bound_to = PathSet::only(id);
-                self.repairs.note(packet, bound_to, paths);
+                count_bound(packet, bound_to, paths);
                 out.push(Assignment {
                     index,
                     paths: bound_to,
@@ -159,7 +156,7 @@ fn best_of(paths: &[PathView], avoid: PathSet) -> impl Iterator<Item = &PathView
 }
 
 /// The path that delivers `packet`, a retransmission, first.
-pub(super) fn fastest(packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
+pub(crate) fn fastest(packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
     candidates(packet, paths)
         .min_by_key(|path| retransmission_cost(path, u64::from(packet.bytes)))
         .map(|path| path.id)

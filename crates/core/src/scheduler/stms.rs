@@ -78,7 +78,7 @@ pub(super) fn build() -> Box<dyn Scheduler> {
 impl Scheduler for Stms {
     fn schedule(
         &mut self,
-        now: Instant,
+        _now: Instant,
         queue: &SendQueue<'_>,
         _session: &SessionView,
         paths: &[PathView],
@@ -89,7 +89,7 @@ impl Scheduler for Stms {
         for (index, packet) in queue.iter() {
             self.is_dealt_with.push(packet.kind != PacketKind::Source);
             if packet.kind != PacketKind::Source
-                && let Some(id) = self.binding.by_rule(now, packet)
+                && let Some(id) = self.binding.by_rule(packet)
             {
                 self.binding.bind(index, packet, PathSet::only(id), out);
             }

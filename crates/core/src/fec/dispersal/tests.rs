@@ -22,7 +22,7 @@ fn repair(deadline_millis: u64) -> PacketView {
         frame: FrameId(0),
         fragment: 0,
         fragment_count: 1,
-        kind: PacketKind::Repair { window: 1 },
+        kind: PacketKind::Repair,
         importance: Importance::Reference,
         bytes: 1_000,
         deadline: Some(Instant::from_millis(deadline_millis)),

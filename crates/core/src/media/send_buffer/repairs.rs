@@ -18,6 +18,8 @@ const MAX_REPAIRS: usize = 1_024;
 pub(super) struct Repairs {
     next_symbol: u64,
     next_row: u8,
+    /// Those that wait for a path, oldest first.
+    unbound: Vec<PacketView>,
     /// Repairs that wait or are in flight, oldest first.
     unsettled: VecDeque<Repair>,
     /// Lost copies that wait for them.
@@ -44,7 +46,27 @@ impl Repairs {
     }
 
     pub(super) fn forget_frame(&mut self, id: FrameId) {
+        self.unbound.retain(|packet| packet.frame != id);
         self.unsettled.retain(|repair| repair.frame != id);
+    }
+
+    /// Puts one to those that wait for a path.
+    pub(super) fn take_back(&mut self, packet: PacketView) {
+        let order = |packet: &PacketView| (packet.frame, packet.fragment);
+        let place = self
+            .unbound
+            .partition_point(|other| order(other) <= order(&packet));
+        self.unbound.insert(place, packet);
+    }
+
+    /// The bytes on the wire of those that wait for a path.
+    pub(super) fn unbound_bytes(&self) -> u64 {
+        let bytes = self.unbound.iter().map(|packet| u64::from(packet.bytes));
+        bytes.sum()
+    }
+
+    pub(super) fn has_unbound(&self) -> bool {
+        !self.unbound.is_empty()
     }
 
     fn is_covered(&self, symbol: u64) -> bool {
@@ -85,6 +107,19 @@ impl SendBuffer {
     pub(crate) fn symbol(&self, id: FrameId, fragment: u16) -> Option<u64> {
         let frame = self.frame(id)?;
         Some(frame.first_symbol + u64::from(fragment))
+    }
+
+    /// Takes the repairs out that wait for a path.
+    pub(crate) fn take_waiting_repairs(&mut self) -> Vec<PacketView> {
+        let repairs = self.repairs.as_mut();
+        repairs.map_or(Vec::new(), |repairs| core::mem::take(&mut repairs.unbound))
+    }
+
+    /// Those of them that go on waiting.
+    pub(crate) fn put_back_repairs(&mut self, unbound: Vec<PacketView>) {
+        if let Some(repairs) = &mut self.repairs {
+            repairs.unbound = unbound;
+        }
     }
 
     /// The symbols that a repair covers, if it is not settled.
@@ -163,13 +198,11 @@ impl SendBuffer {
             return;
         };
         repairs.push(id, index, first, end);
-        self.waiting.push(PacketView {
+        repairs.take_back(PacketView {
             frame: id,
             fragment: index,
             fragment_count,
-            kind: PacketKind::Repair {
-                window: (end - first) as u16,
-            },
+            kind: PacketKind::Repair,
             importance,
             bytes: largest_bytes as u32 + self.packet_overhead_bytes,
             deadline: Some(deadline),

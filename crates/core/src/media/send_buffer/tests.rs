@@ -201,8 +201,8 @@ fn protected(repairs: u16) -> SendBuffer {
     push(&mut buffer, 0, Importance::Reference);
     let protection = crate::fec::Protection::of_frame(repairs);
     buffer.protect(FrameId(0), &protection, u16::MAX);
-    let repairs_waiting = buffer.waiting().len() - 3;
-    assert_eq!(repairs_waiting, usize::from(repairs));
+    assert_eq!(buffer.waiting().len(), 3);
+    assert_eq!(buffer.take_waiting_repairs().len(), usize::from(repairs));
     for fragment in 0..3 {
         buffer.on_sent(FrameId(0), fragment, A);
     }
@@ -335,8 +335,8 @@ fn a_sliding_window_spans_the_frames_that_are_still_kept() {
     };
     let protection = crate::fec::Protection::of_window(window);
     buffer.protect(FrameId(2), &protection, 1);
-    let repair = *buffer.waiting().last().unwrap();
-    assert_eq!(repair.kind, PacketKind::Repair { window: 6 });
+    let repair = *buffer.take_waiting_repairs().last().unwrap();
+    assert_eq!(repair.kind, PacketKind::Repair);
     assert_eq!((repair.frame, repair.fragment), (FrameId(2), 0));
     assert_eq!(repair.bytes, 1060);
     let window = buffer.take_repair(FrameId(2), 0).unwrap();
