@@ -163,8 +163,10 @@ impl Stms {
             slow.estimate = slow.rtt.saturating_sub(rtt(fastest)) / 2;
             self.order.push(path.id);
         }
-        self.order
-            .sort_unstable_by_key(|id| (Some(*id) != self.fastest, self.slow[id.index()].lead()));
+        self.order.sort_unstable_by_key(|id| {
+            let is_slow = Some(*id) != self.fastest;
+            (is_slow, self.slow[id.index()].lead(), *id)
+        });
     }
 
     /// G of the path at this place of the order: what the faster ones bring until its packet
@@ -303,6 +305,21 @@ mod tests {
         bed.paths[0].sendable_bytes = 0;
         bed.paths[1].sendable_bytes = 1000;
         assert_eq!(bed.schedule(&Bed::frame(14, 1000)), []);
+    }
+
+    #[test]
+    fn of_slow_paths_with_the_same_gap_the_lower_id_comes_first() {
+        let fastest = 5;
+        let rtt_millis = |id: u8| match id {
+            id if id == fastest => 20,
+            id => 40 + 20 * u64::from(id % 2),
+        };
+        let paths: Vec<_> = (0..32).map(|id| path(id, rtt_millis(id), 4)).collect();
+        let mut stms = Stms::default();
+        gap(&mut stms, &paths);
+        let slow = |rest| (0..32).filter(move |id| id % 2 == rest && *id != fastest);
+        let expected = [fastest].into_iter().chain(slow(0)).chain(slow(1));
+        assert!(stms.order.iter().map(|id| id.0).eq(expected));
     }
 
     /// The paths' delays there and back differ, so half the round-trip time is wrong by as much.
