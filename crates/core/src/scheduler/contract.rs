@@ -73,31 +73,25 @@ fn any_packets() -> impl Strategy<Value = Vec<PacketView>> {
         1 => Just(PacketKind::Retransmission),
         1 => (1_u16..200).prop_map(|window| PacketKind::Repair { window }),
     ];
-    let one = (
-        kind,
-        any_importance(),
-        any_deadline(),
-        40_u32..1_500,
-        0_u8..16,
-    );
-    prop::collection::vec(one, 1..40).prop_map(|packets| {
+    let one = (kind, any_importance(), 40_u32..1_500, 0_u8..16);
+    let frame = (any_deadline(), prop::collection::vec(one, 1..40));
+    frame.prop_map(|(deadline, packets)| {
         let fragment_count = packets.len() as u16;
-        let views = packets.into_iter().zip(0..).map(
-            |((kind, importance, deadline, bytes, avoid), fragment)| {
-                let avoid: PathSet = (0..4)
-                    .filter(|bit| avoid >> bit & 1 == 1)
-                    .map(PathId)
-                    .collect();
-                PacketView {
-                    fragment_count,
-                    kind,
-                    importance,
-                    deadline,
-                    avoid,
-                    ..Bed::source(fragment, bytes)
-                }
-            },
-        );
+        let views = packets.into_iter().zip(0..);
+        let views = views.map(|((kind, importance, bytes, avoid), fragment)| {
+            let avoid: PathSet = (0..4)
+                .filter(|bit| avoid >> bit & 1 == 1)
+                .map(PathId)
+                .collect();
+            PacketView {
+                fragment_count,
+                kind,
+                importance,
+                deadline,
+                avoid,
+                ..Bed::source(fragment, bytes)
+            }
+        });
         views.collect()
     })
 }
@@ -306,11 +300,12 @@ proptest! {
     #[test]
     fn contract_nothing_is_doubled_unless_that_is_what_the_scheduler_is_for(
         paths in any_paths(),
-        packets in any_packets(),
+        frames in prop::collection::vec(any_packets(), 1..6),
     ) {
         for entry in SCHEDULERS {
             let mut bed = Bed::new((entry.build)(), paths.clone());
-            let bound = bed.schedule_at(NOW, &packets);
+            let bound: Vec<_> =
+                frames.iter().flat_map(|packets| bed.schedule_at(NOW, packets)).collect();
             let bytes_of = |is_counted: &dyn Fn(&PathSet) -> bool| {
                 let counted = bound.iter().filter(|(_, set)| is_counted(set));
                 counted.map(|(packet, _)| u64::from(packet.bytes)).sum::<u64>()
