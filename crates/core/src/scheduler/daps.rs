@@ -132,13 +132,15 @@ fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::scheduler::round_robin;
-    use crate::scheduler::testing::{Bed, Lines, path};
+    use crate::scheduler::testing::{Bed, Lines, M1_LINES, path};
 
     #[test]
     fn constant_paths_bring_at_least_98_percent_in_order() {
         // Load below, at and above what the paths carry (7 Mbit/s are 35 packets in 40 ms).
-        for packet_count in [10, 34, 40] {
-            let mut lines = Lines::new(build(), &[(4, 20), (3, 50)]);
+        let loads = [10, 34, 40].map(|packet_count| ([(4, 20), (3, 50)], packet_count));
+        let m1 = [40, 70, 98, 110].map(|packet_count| (M1_LINES, packet_count));
+        for (bed, packet_count) in loads.into_iter().chain(m1) {
+            let mut lines = Lines::new(build(), &bed);
             lines.stream(packet_count, 25 * 10);
             let in_order = lines.in_order_share();
             assert!(in_order >= 0.98, "{packet_count}: {in_order}");
@@ -190,12 +192,14 @@ mod tests {
 
     #[test]
     fn the_receiver_holds_at_most_half_of_what_it_holds_with_round_robin() {
-        let peak = |scheduler| {
-            let mut lines = Lines::new(scheduler, &[(4, 20), (3, 50)]);
-            lines.stream(30, 25 * 10);
-            lines.max_held_bytes()
-        };
-        let (daps, round_robin) = (peak(build()), peak(round_robin::build()));
-        assert!(2 * daps <= round_robin, "{daps} {round_robin}");
+        for (bed, packet_count) in [([(4, 20), (3, 50)], 30), (M1_LINES, 70), (M1_LINES, 90)] {
+            let peak = |scheduler| {
+                let mut lines = Lines::new(scheduler, &bed);
+                lines.stream(packet_count, 25 * 10);
+                lines.max_held_bytes()
+            };
+            let (daps, round_robin) = (peak(build()), peak(round_robin::build()));
+            assert!(2 * daps <= round_robin, "{daps} {round_robin}");
+        }
     }
 }

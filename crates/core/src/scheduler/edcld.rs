@@ -296,6 +296,16 @@ mod tests {
     }
 
     #[test]
+    fn the_input_rate_follows_the_newest_frame_by_85_percent() {
+        let mut edcld = Edcld::new(WEIGHT_OF_QUEUE);
+        for (millis, packet_count) in [(0, 20), (40, 10), (80, 10)] {
+            edcld.measure(Instant::from_millis(millis), packet_count);
+        }
+        // 20 packets in 40 ms, and then 10.
+        assert!((edcld.input_rate.unwrap() - (500.0 - 0.85 * 250.0)).abs() < 1e-9);
+    }
+
+    #[test]
     fn equal_paths_get_half_each() {
         let paths = [path(0, 40, 4), path(1, 40, 4)];
         let mut edcld = Edcld::new(WEIGHT_OF_QUEUE);

@@ -163,8 +163,10 @@ impl Stms {
             slow.estimate = slow.rtt.saturating_sub(rtt(fastest)) / 2;
             self.order.push(path.id);
         }
-        self.order
-            .sort_unstable_by_key(|id| (Some(*id) != self.fastest, self.slow[id.index()].lead()));
+        self.order.sort_unstable_by_key(|id| {
+            let is_slow = Some(*id) != self.fastest;
+            (is_slow, self.slow[id.index()].lead(), *id)
+        });
     }
 
     /// G of the path at this place of the order: what the faster ones bring until its packet
@@ -269,7 +271,7 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::testing::{Bed, LeastRtt, Lines, path};
+    use crate::scheduler::testing::{Bed, LeastRtt, Lines, M1_LINES, path};
     use crate::scheduler::{OneByOne, SendQueue};
 
     fn gap(stms: &mut Stms, paths: &[PathView]) -> u64 {
@@ -305,6 +307,21 @@ mod tests {
         assert_eq!(bed.schedule(&Bed::frame(14, 1000)), []);
     }
 
+    #[test]
+    fn of_slow_paths_with_the_same_gap_the_lower_id_comes_first() {
+        let fastest = 5;
+        let rtt_millis = |id: u8| match id {
+            id if id == fastest => 20,
+            id => 40 + 20 * u64::from(id % 2),
+        };
+        let paths: Vec<_> = (0..32).map(|id| path(id, rtt_millis(id), 4)).collect();
+        let mut stms = Stms::default();
+        gap(&mut stms, &paths);
+        let slow = |rest| (0..32).filter(move |id| id % 2 == rest && *id != fastest);
+        let expected = [fastest].into_iter().chain(slow(0)).chain(slow(1));
+        assert!(stms.order.iter().map(|id| id.0).eq(expected));
+    }
+
     /// The paths' delays there and back differ, so half the round-trip time is wrong by as much.
     #[test]
     fn the_gap_converges_to_what_the_one_way_delays_ask_for() {
@@ -325,29 +342,33 @@ mod tests {
 
     #[test]
     fn more_arrives_in_order_than_with_the_least_round_trip_time_and_less_is_held() {
-        let run = |scheduler| {
-            let mut lines = Lines::new(scheduler, &[(4, 20), (3, 50)]);
-            lines.stream(30, 25 * 10);
-            (
-                lines.in_order_share(),
-                lines.mean_held_bytes(),
-                lines.max_held_bytes(),
-            )
-        };
-        let stms = run(build());
-        let least_rtt = run(Box::new(OneByOne::new(LeastRtt)));
-        assert!(stms.0 > least_rtt.0, "{stms:?} {least_rtt:?}");
-        assert!(stms.1 <= 0.5 * least_rtt.1, "{stms:?} {least_rtt:?}");
-        assert!(stms.2 < least_rtt.2, "{stms:?} {least_rtt:?}");
+        for (bed, packet_count) in [([(4, 20), (3, 50)], 30), (M1_LINES, 70), (M1_LINES, 90)] {
+            let run = |scheduler| {
+                let mut lines = Lines::new(scheduler, &bed);
+                lines.stream(packet_count, 25 * 10);
+                (
+                    lines.in_order_share(),
+                    lines.mean_held_bytes(),
+                    lines.max_held_bytes(),
+                )
+            };
+            let stms = run(build());
+            let least_rtt = run(Box::new(OneByOne::new(LeastRtt)));
+            assert!(stms.0 > least_rtt.0, "{stms:?} {least_rtt:?}");
+            assert!(stms.1 <= 0.5 * least_rtt.1, "{stms:?} {least_rtt:?}");
+            assert!(stms.2 < least_rtt.2, "{stms:?} {least_rtt:?}");
+        }
     }
 
     // The source compares throughput with a receive window of 100 kB. Frames have none: what
     // counts instead is when a frame is whole.
     #[test]
     fn frames_are_whole_no_later_than_with_the_least_round_trip_time() {
-        for packet_count in [10, 20, 30] {
+        let beds = [10, 20, 30].map(|packet_count| ([(4, 20), (3, 50)], packet_count));
+        let m1 = [30, 70, 90].map(|packet_count| (M1_LINES, packet_count));
+        for (bed, packet_count) in beds.into_iter().chain(m1) {
             let delay = |scheduler| {
-                let mut lines = Lines::new(scheduler, &[(4, 20), (3, 50)]);
+                let mut lines = Lines::new(scheduler, &bed);
                 lines.stream(packet_count, 25 * 10);
                 lines.mean_frame_delay()
             };

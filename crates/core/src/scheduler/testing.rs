@@ -130,6 +130,9 @@ pub(super) fn m1() -> Vec<PathView> {
     vec![path(0, 20, 10), path(1, 100, 10)]
 }
 
+/// The same as [`Lines`]: Mbit/s and ms one way.
+pub(super) const M1_LINES: [(u64, u64); 2] = [(10, 10), (10, 50)];
+
 impl FluidBed {
     pub(super) fn new(scheduler: Box<dyn Scheduler>, paths: Vec<PathView>) -> Self {
         FluidBed {
@@ -324,7 +327,9 @@ impl Lines {
         while !self.waiting.is_empty() || self.lines.iter().any(|line| !line.queue.is_empty()) {
             self.run_until(scheduler, self.now + FRAME_INTERVAL);
         }
-        self.arrived.sort_by_key(|arrived| arrived.at);
+        // What arrives at the same moment is in order.
+        self.arrived
+            .sort_by_key(|arrived| (arrived.at, arrived.packet.frame, arrived.packet.fragment));
     }
 
     fn run_until(&mut self, scheduler: &mut dyn Scheduler, end: Instant) {

@@ -49,7 +49,10 @@ impl FrameDeal for WeightedRoundRobin {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::testing::{Bed, path};
+    use anabranch_units::Duration;
+
+    use crate::scheduler::min_cost;
+    use crate::scheduler::testing::{Bed, FluidBed, path};
 
     #[test]
     fn eq_16_shares_follow_bandwidth_in_the_long_run_whatever_the_rtt() {
@@ -69,6 +72,30 @@ mod tests {
                     assert!(error < bound, "{rates:?}, {packet_count} packets: {got}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_frame_takes_as_long_as_on_the_slowest_path_whose_rtt_is_not_heeded() {
+        let run = |scheduler, rtt_millis| {
+            let mut bed = FluidBed::new(scheduler, vec![path(0, 20, 8), path(1, rtt_millis, 8)]);
+            bed.run(100, Duration::from_millis(40), 10);
+            (bed.trail, bed.frame_delays)
+        };
+        let near = run(build(), 20);
+        for rtt_millis in [100, 200, 400] {
+            let (trail, delays) = run(build(), rtt_millis);
+            assert_eq!(trail, near.0);
+            // Five packets of 1 ms after one another, and then half the round-trip time.
+            let expected = Duration::from_millis(5 + rtt_millis / 2);
+            assert!(delays.iter().all(|delay| *delay == expected), "{delays:?}");
+            // Ten the near way.
+            let (_, delays) = run(min_cost::build(), rtt_millis);
+            assert!(
+                delays
+                    .iter()
+                    .all(|delay| *delay == Duration::from_millis(10 + 10))
+            );
         }
     }
 
