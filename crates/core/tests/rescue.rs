@@ -59,6 +59,52 @@ fn what_flies_on_a_path_that_slows_down_is_copied_before_it_is_late() {
 }
 
 #[test]
+fn the_encoder_is_asked_for_what_comes_out_before_the_controller_believes_it() {
+    let slow = TestPath {
+        queue: Duration::from_secs(10),
+        ..TestPath::new(4, 15)
+    };
+    let mut network = Network::new(adaptive(), vec![slow, TestPath::new(1, 45)]);
+    network.stream_until(at(5_000));
+    let before = network.sender.target_bitrate();
+    network.paths[0].rate = DataRate::from_megabits_per_second(1);
+    network.stream_until(at(5_180));
+    let believed = network.sender.paths(at(5_180))[0].bandwidth;
+    let target = network.sender.target_bitrate();
+    let asked = format!("{before}, then {target}; believed: {believed}");
+    assert!(believed > DataRate::from_megabits_per_second(3), "{asked}");
+    assert!(target < before.mul_f64(0.75), "{asked}");
+}
+
+#[test]
+fn what_was_kept_from_a_path_takes_it_again_once_it_has_recovered() {
+    let thin = TestPath {
+        rate: DataRate::from_kilobits_per_second(600),
+        ..TestPath::new(1, 45)
+    };
+    let wide = TestPath {
+        queue: Duration::from_secs(10),
+        ..TestPath::new(4, 15)
+    };
+    let fixed = config(SourceLimits::Fixed, DEADLINE);
+    let mut network = Network::new(fixed, vec![wide, thin]);
+    // 2.4 Mbit/s.
+    let stream = |network: &mut Network, until| {
+        while network.now < until {
+            network.send(12_000, false);
+            network.run_until(network.now + Duration::from_millis(40));
+        }
+    };
+    stream(&mut network, at(5_000));
+    network.paths[0].rate = DataRate::from_kilobits_per_second(700);
+    stream(&mut network, at(5_200));
+    network.paths[0].rate = DataRate::from_megabits_per_second(4);
+    stream(&mut network, at(8_000));
+    // What was bound to the thin path meanwhile takes half a second there.
+    assert_eq!(network.dropped, []);
+}
+
+#[test]
 fn no_copies_are_made_while_paths_are_as_they_were() {
     let mut network = Network::new(adaptive(), vec![TestPath::new(3, 15), TestPath::new(4, 45)]);
     network.stream_until(at(10_000));
