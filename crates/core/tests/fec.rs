@@ -438,3 +438,16 @@ fn arq_frames_that_no_other_needs_are_dropped_before_references() {
     assert_eq!(received(Importance::Reference), 150);
     assert!((20..120).contains(&received(Importance::Disposable)));
 }
+
+#[test]
+fn fec_no_repair_leaves_before_a_scheduler_has_let_its_frame_go() {
+    let config = Config {
+        scheduler: "round-robin".into(),
+        ..config("fixed:overhead=0.3", 4)
+    };
+    let mut network = Network::new(config, vec![TestPath::new(8, 20), TestPath::new(8, 20)]);
+    stream(&mut network, 200, 12_000, 40);
+    let counters = *network.receiver.counters();
+    assert_eq!(network.received.len(), 200);
+    assert_eq!(counters.recovered_fragments, 0, "{counters:?}");
+}

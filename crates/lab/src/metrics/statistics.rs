@@ -7,7 +7,7 @@ use super::phases::Phase;
 use super::rates::RateSamples;
 
 /// All measurements of one window of one run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
     /// Jain's index over the sessions' throughput; `null` if nothing arrived. Raw datagrams, which
     /// take what they are told to, are left out.

@@ -115,11 +115,7 @@ mod tests {
             statistics: Statistics {
                 // Needs all its digits to come back as the same number.
                 jain_index: Some(0.1 + 0.2 + seed),
-                fairness_ratio: None,
-                fairness_ratio_min: [None; 3],
-                total: Default::default(),
-                flows: Vec::new(),
-                links: Vec::new(),
+                ..Statistics::default()
             },
             expected: vec![None, Some(seed)],
             series: Series::default(),

@@ -11,7 +11,7 @@ use crate::report::subject_name;
 use crate::scenario::{Expectation, Scenario};
 
 /// One run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Over the scenario's statistics window.
     pub statistics: Statistics,
@@ -286,5 +286,61 @@ impl Evidence {
     /// The run that pictures show: the first seed's.
     pub fn shown(&self, case: &str) -> &RunRecord {
         &self.runs(case)[0]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::papers::Case;
+
+    const TEXT: &str = r#"
+        duration = "1 s"
+        links.l = { rate = "1 Mbit/s" }
+        routes.r = { forward = ["l"], reverse = ["l"] }
+        flows = [{ paths = ["r"] }]
+        expect.frames-on-time = { min = "50 %", max = "90 %" }
+        expect.utilisation.l = { max = "20 %" }
+    "#;
+
+    /// What the file promises of runs in which these were measured.
+    fn promises(case: &Case, measured: &[[Option<f64>; 2]]) -> Vec<(String, bool)> {
+        let scenario = case.scenario().unwrap_or_else(|error| panic!("{error}"));
+        let run = |expected: &[Option<f64>; 2]| {
+            let mut run = RunRecord::default();
+            run.expected.extend(expected);
+            Arc::new(run)
+        };
+        let mut evidence = Evidence::default();
+        evidence.add(
+            "run".to_owned(),
+            &scenario,
+            measured.iter().map(run).collect(),
+        );
+        let expects = evidence.promises("run").into_iter();
+        let name = |text: &str| text.split(": ").nth(1).unwrap_or_default().to_owned();
+        expects
+            .map(|expect| (name(&expect.text), expect.is_met))
+            .collect()
+    }
+
+    #[test]
+    fn a_promise_has_to_be_kept_in_every_run_and_by_both_of_its_bounds() {
+        let case = Case::new("run", "run.toml", TEXT);
+        assert_eq!(promises(&case, &[[Some(0.6), Some(0.1)]]), []);
+        let case = case.with_promises();
+        let names = ["frames-on-time", "frames-on-time", "utilisation.l"];
+        for (measured, is_met) in [
+            (&[[Some(0.6), Some(0.1)]][..], [true, true, true]),
+            (
+                &[[Some(0.6), Some(0.1)], [Some(0.4), Some(0.3)]],
+                [false, true, false],
+            ),
+            (&[[Some(0.95), None]], [true, false, false]),
+        ] {
+            let expected: Vec<(String, bool)> =
+                names.map(str::to_owned).into_iter().zip(is_met).collect();
+            assert_eq!(promises(&case, measured), expected);
+        }
     }
 }

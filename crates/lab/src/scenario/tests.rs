@@ -345,6 +345,18 @@ fn jitter_reaches_the_link() {
 }
 
 #[test]
+fn what_is_part_of_the_program_finds_its_files_there() {
+    let text = BASE.replace("rate = \"3 Mbit/s\"", "trace = \"../good.trace\"");
+    let files = [("../other.trace", "7\n"), ("../good.trace", "0\n4\n")];
+    let scenario = Scenario::built_in("base.toml", &text, &files, &[]).unwrap();
+    let up = scenario.links.iter().find(|link| link.name == "up");
+    assert_eq!(up.unwrap().config.trace, Trace::new(&[0, 4]).ok());
+    let error = Scenario::built_in("base.toml", &text, &files[..1], &[]).unwrap_err();
+    let message = "links.up.trace: ../good.trace: it is not part of the program";
+    assert!(error.to_string().ends_with(message), "{error}");
+}
+
+#[test]
 fn a_trace_is_found_beside_the_scenario_and_its_mistakes_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("base.toml");
