@@ -551,15 +551,16 @@ impl Endpoint {
             let rates = best.into_iter().map(rate);
             (Bandwidth::of(media, rates), backlog_bytes)
         } else {
-            let queued = |path: &Path| path.backed_up_bytes(now);
-            let backed_up: u64 = match is_alone {
-                true => 0,
-                false => self.paths.iter().map(queued).sum(),
+            let in_network = |path: &Path| {
+                let bytes = path.backed_up_bytes(now);
+                bytes.min(media::most_drained_bytes(media, path.carried_rate(now)))
             };
-            (
-                Bandwidth::of(media, active.map(rate)),
-                self.backlog_bytes() + backed_up,
-            )
+            let in_network: u64 = match is_alone {
+                true => 0,
+                false => active.clone().map(in_network).sum(),
+            };
+            let backlog_bytes = self.backlog_bytes() + in_network;
+            (Bandwidth::of(media, active.map(rate)), backlog_bytes)
         };
         let overhead = self.note_bandwidth(bandwidth, backlog_bytes);
         let media = &self.config.media;

@@ -77,6 +77,21 @@ fn the_encoder_is_asked_for_what_comes_out_before_the_controller_believes_it() {
 }
 
 #[test]
+fn a_path_that_holds_seconds_in_its_queue_takes_nothing_from_what_the_other_carries() {
+    let near = TestPath {
+        rate: DataRate::from_kilobits_per_second(400),
+        queue: Duration::from_secs(3),
+        ..TestPath::new(1, 5)
+    };
+    let mut network = Network::new(adaptive(), vec![near, TestPath::new(4, 50)]);
+    network.stream_until(at(2_500));
+    let in_flight = network.sender.paths(at(2_500))[0].bytes_in_flight;
+    assert!(in_flight > 100_000, "{in_flight} B");
+    let target = network.sender.target_bitrate();
+    assert!(target > DataRate::from_megabits_per_second(2), "{target}");
+}
+
+#[test]
 fn what_was_kept_from_a_path_takes_it_again_once_it_has_recovered() {
     let thin = TestPath {
         rate: DataRate::from_kilobits_per_second(600),

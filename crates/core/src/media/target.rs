@@ -49,6 +49,12 @@ pub(crate) fn target_bitrate(
     }
 }
 
+/// The backlog in the network of a path of this rate by which it counts for nothing any more: what
+/// more there is takes nothing from what other paths carry.
+pub(crate) fn most_drained_bytes(config: &MediaConfig, rate: DataRate) -> u64 {
+    rate.mul_f64(config.target_fraction).bytes_in(DRAIN_WITHIN)
+}
+
 /// What media, repairs and retransmissions may be together.
 pub(crate) fn target_total(
     config: &MediaConfig,
