@@ -25,6 +25,7 @@ pub(super) const CLAIMS: &[&Claim] = &[
     &scenarios::FOUR_PATHS,
     &scenarios::SHARED_BOTTLENECK,
     &scenarios::START_UP,
+    &aim::HEEDING,
     &aim::ALONE,
     &aim::WITH_FEC,
 ];
