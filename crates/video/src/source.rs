@@ -36,6 +36,10 @@ pub use statistical::Statistical;
 pub use stored::Stored;
 pub use trace::{FrameLadder, FrameLadderError, Trace};
 
+/// Key frames that losses call for come no sooner one after the other. Each takes so much of what
+/// the paths carry that the frames behind it may be late, and call for the next.
+pub const LEAST_KEY_FRAME_INTERVAL: Duration = Duration::from_millis(500);
+
 /// What of a frame matters to a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameShape {

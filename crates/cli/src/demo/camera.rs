@@ -6,6 +6,7 @@ use anabranch_core::Frame;
 use anabranch_units::{DataRate, Duration, Importance, Seed};
 use anabranch_video::camera::{Camera, FRAMES_PER_SECOND, HEIGHT, WIDTH};
 use anabranch_video::encoder::{EncodeError, EncoderConfig, H264Encoder};
+use anabranch_video::source::LEAST_KEY_FRAME_INTERVAL;
 use anyhow::Context;
 
 use super::feed::Feed;
@@ -31,9 +32,11 @@ pub(super) fn film(feed: &Feed<'_>, seed: Seed) -> anyhow::Result<()> {
     })?;
     let start_at = feed.clock.now();
     let mut due_at = start_at;
+    let mut key_at = start_at;
     while feed.wait_until(due_at) {
         due_at += FRAME_INTERVAL;
-        if feed.is_key_wanted.swap(false, Ordering::Relaxed) {
+        let may_have_key = due_at.saturating_since(key_at) > LEAST_KEY_FRAME_INTERVAL;
+        if may_have_key && feed.is_key_wanted.swap(false, Ordering::Relaxed) {
             encoder.request_key_frame();
         }
         let (least, most) = BITRATE_RANGE;
@@ -51,6 +54,11 @@ pub(super) fn film(feed: &Feed<'_>, seed: Seed) -> anyhow::Result<()> {
             }
             Err(error) => return Err(error).context("the camera's picture cannot be encoded"),
         };
+        if encoded.is_key {
+            key_at = captured_at;
+            // What was given up before does not matter any more.
+            feed.is_key_wanted.store(false, Ordering::Relaxed);
+        }
         let frame = Frame {
             bytes: encoded.annex_b.into(),
             importance: Importance::key_if(encoded.is_key),

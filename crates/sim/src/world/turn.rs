@@ -188,10 +188,15 @@ impl<O: Observer> Turn<'_, O> {
         }
         let mut has_streamed = false;
         while let Some(event) = end.endpoint.poll_event() {
-            if let (Event::FrameDropped { .. }, Work::Frames(source)) = (&event, &mut flow.source)
+            if let (Event::FrameDropped { id, .. }, Work::Frames(source)) =
+                (&event, &mut flow.source)
                 && side == Side::Sender
             {
-                source.on_frame_lost();
+                let is_key_after =
+                    |frame: &FrameEvent| frame.index > id.0 && frame.importance.is_key();
+                if !flow.open_frames.iter().any(is_key_after) {
+                    source.on_frame_lost();
+                }
             }
             match event {
                 Event::StreamReadable | Event::StreamWritable | Event::StreamFinished => {

@@ -2,7 +2,7 @@
 
 use anabranch_units::{DataRate, Importance, Instant};
 
-use super::{FrameShape, FrameSource, Ideal, SourceConfigError};
+use super::{FrameShape, FrameSource, Ideal, LEAST_KEY_FRAME_INTERVAL, SourceConfigError};
 
 /// Groups of one key frame and `interval - 1` others. With the ideal frame of `b` bytes, another
 /// frame has `b * interval / (interval - 1 + ratio)` bytes and a key frame `ratio` times that.
@@ -62,12 +62,14 @@ impl FrameSource for Gop {
 
     fn produce(&mut self, now: Instant, target: DataRate) -> FrameShape {
         let (index, mean_bytes) = self.ideal.advance(now, target);
-        let is_asked_for = core::mem::take(&mut self.is_key_wanted);
         let interval = u64::from(self.key_frame_interval);
         let is_due = (index - self.key_index).is_multiple_of(interval);
-        let is_key = is_due || is_asked_for;
+        let least_frames = (LEAST_KEY_FRAME_INTERVAL.as_secs_f64()
+            * f64::from(self.ideal.frames_per_second())) as u64;
+        let is_key = is_due || (self.is_key_wanted && index - self.key_index >= least_frames);
         if is_key {
             self.key_index = index;
+            self.is_key_wanted = false;
         }
         let interval = f64::from(self.key_frame_interval);
         let other_bytes = mean_bytes as f64 * interval / (interval - 1.0 + self.key_frame_ratio);
@@ -102,14 +104,12 @@ mod tests {
     #[test]
     fn a_frame_lost_calls_for_a_key_frame_which_begins_a_group() {
         let rate = DataRate::from_megabits_per_second(1);
-        let keys = |has_key_on_loss| -> Vec<usize> {
+        let keys = |has_key_on_loss, lost: &[usize]| -> Vec<usize> {
             let ideal = Ideal::new(Instant::ZERO, 25, rate, rate).unwrap();
             let gop = Gop::new(ideal, 50, 5.0).unwrap();
             let mut source = gop.with_key_on_loss(has_key_on_loss);
             let mut is_key = |index| {
-                // Two in a row are one loss to an encoder.
-                if index == 70 {
-                    source.on_frame_lost();
+                if lost.contains(&index) {
                     source.on_frame_lost();
                 }
                 let now = source.next_at().unwrap();
@@ -117,8 +117,10 @@ mod tests {
             };
             (0..150).filter(|index| is_key(*index)).collect()
         };
-        assert_eq!(keys(true), [0, 50, 70, 120]);
-        assert_eq!(keys(false), [0, 50, 100]);
+        assert_eq!(keys(true, &[70, 72]), [0, 50, 70, 82, 132]);
+        // Not within half a second of the last one.
+        assert_eq!(keys(true, &[53]), [0, 50, 62, 112]);
+        assert_eq!(keys(false, &[70]), [0, 50, 100]);
     }
 
     #[test]
