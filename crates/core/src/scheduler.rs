@@ -68,8 +68,8 @@ pub trait Scheduler: Debug + Send {
     }
 }
 
-/// The packets that wait to be bound: retransmissions first, then sources, oldest first. Repairs are
-/// not among them: the session sends them away from what they protect.
+/// The packets that wait to be bound: retransmissions first, then sources, oldest first. Repairs
+/// are not among them: the session sends them away from what they protect.
 #[derive(Clone, Copy, Debug)]
 pub struct SendQueue<'a> {
     packets: &'a [PacketView],

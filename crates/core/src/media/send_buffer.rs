@@ -2,6 +2,7 @@
 
 mod last_calls;
 mod repairs;
+mod waiting;
 
 use std::collections::VecDeque;
 
@@ -231,65 +232,6 @@ impl SendBuffer {
         }
     }
 
-    /// Whether anything waits for a path.
-    pub(crate) fn has_waiting(&self) -> bool {
-        let repairs = self.repairs.as_deref();
-        !self.waiting.is_empty() || repairs.is_some_and(Repairs::has_unbound)
-    }
-
-    /// The packets that wait for the scheduler.
-    pub(crate) fn waiting(&self) -> &[PacketView] {
-        &self.waiting
-    }
-
-    /// The bytes on the wire of all that waits for a path.
-    pub(crate) fn waiting_bytes(&self) -> u64 {
-        let bytes = self.waiting.iter().map(|packet| u64::from(packet.bytes));
-        let repairs = self.repairs.as_deref();
-        bytes.sum::<u64>() + repairs.map_or(0, Repairs::unbound_bytes)
-    }
-
-    /// Takes out of the waiting packets those that `is_bound` names by index.
-    pub(crate) fn retain_waiting(&mut self, mut is_bound: impl FnMut(usize) -> bool) {
-        let mut index = 0;
-        self.waiting.retain(|_| {
-            index += 1;
-            !is_bound(index - 1)
-        });
-    }
-
-    /// A packet that was bound to `path` comes back: the path has died or is in doubt. Nothing
-    /// comes back of which another copy has left.
-    pub(crate) fn unbind(&mut self, packet: PacketView, path: PathId) {
-        if packet.kind != PacketKind::Source {
-            return self.take_back(packet);
-        }
-        let frame = self.frame(packet.frame);
-        let state = frame.map(|frame| frame.fragments[usize::from(packet.fragment)]);
-        let Some(state) = state.filter(|state| !state.is_acked) else {
-            return;
-        };
-        let mut in_flight_elsewhere = state.in_flight_on;
-        in_flight_elsewhere.remove(path);
-        if in_flight_elsewhere.is_empty() {
-            self.take_back(packet);
-        }
-    }
-
-    /// Puts a packet to those that wait.
-    fn take_back(&mut self, packet: PacketView) {
-        if packet.kind == PacketKind::Repair {
-            if let Some(repairs) = &mut self.repairs {
-                repairs.take_back(packet);
-            }
-            return;
-        }
-        let place = self
-            .waiting
-            .partition_point(|other| queue_order(other) <= queue_order(&packet));
-        self.waiting.insert(place, packet);
-    }
-
     /// The fragment as it goes on the wire; `None` if it need not be sent any more.
     pub(crate) fn fragment(&self, id: FrameId, fragment: u16) -> Option<OutgoingFragment<'_>> {
         let frame = self.frame(id).filter(|frame| !frame.is_given_up)?;
@@ -475,13 +417,6 @@ impl SendBuffer {
         is_new
     }
 
-    fn discard_waiting(&mut self, id: FrameId) {
-        self.waiting.retain(|packet| packet.frame != id);
-        if let Some(repairs) = &mut self.repairs {
-            repairs.forget_frame(id);
-        }
-    }
-
     /// Forgets frames that are worthless by now, and tells which of them were not sent whole.
     pub(crate) fn expire(&mut self, now: Instant, mut on_late: impl FnMut(FrameId)) {
         let last_key = self
@@ -588,16 +523,6 @@ impl SendBuffer {
         }
         self.skip_settled_calls();
     }
-}
-
-/// Retransmissions first, then as captured; of a frame, sources before repairs.
-fn queue_order(packet: &PacketView) -> (bool, FrameId, bool, u16) {
-    (
-        packet.kind != PacketKind::Retransmission,
-        packet.frame,
-        packet.kind != PacketKind::Source,
-        packet.fragment,
-    )
 }
 
 #[cfg(test)]

@@ -1,0 +1,70 @@
+//! What the encoder is asked for.
+
+use anabranch_units::Instant;
+
+use super::{Endpoint, Event};
+use crate::config::SourceLimits;
+use crate::media::{self, Bandwidth};
+use crate::path::Path;
+use crate::path_view::PathState;
+
+impl Endpoint {
+    /// Asks the encoder for what the paths carry now.
+    pub(super) fn update_target(&mut self, now: Instant) {
+        if self.stream.is_some() {
+            return;
+        }
+        let is_saving = self.are_metered_in_reserve();
+        let active = self
+            .paths
+            .iter()
+            .filter(|path| path.state() == PathState::Active && path.control().is_usable)
+            .filter(|path| !(path.is_metered() && is_saving));
+        // What comes out of an only path is not measured.
+        let is_alone = self.paths.len() < 2;
+        let rate = |path: &Path| match is_alone {
+            true => path.control().target_rate,
+            false => path.carried_rate(now),
+        };
+        let media = &self.config.media;
+        let (bandwidth, backlog_bytes) = if self.scheduler.is_redundant() {
+            // The others' queues are full of copies.
+            let best = active.max_by_key(|path| rate(path));
+            let backlog_bytes =
+                self.send_buffer.waiting_bytes() + best.map_or(0, Path::queued_bytes);
+            let rates = best.into_iter().map(rate);
+            (Bandwidth::of(media, rates), backlog_bytes)
+        } else {
+            let in_network = |path: &Path| {
+                let bytes = path.backed_up_bytes(now);
+                bytes.min(media::most_drained_bytes(media, path.carried_rate(now)))
+            };
+            let in_network: u64 = match is_alone {
+                true => 0,
+                false => active.clone().map(in_network).sum(),
+            };
+            let backlog_bytes = self.backlog_bytes() + in_network;
+            (Bandwidth::of(media, active.map(rate)), backlog_bytes)
+        };
+        let overhead = self.note_bandwidth(bandwidth, backlog_bytes);
+        let media = &self.config.media;
+        let target = media::target_bitrate(media, bandwidth, backlog_bytes, overhead);
+        let before = self.target_bitrate.bits_per_second();
+        self.target_bitrate = target;
+        // A change of a percent is not worth an encoder's attention.
+        if target.bits_per_second().abs_diff(before) * 100 > before {
+            match self.events.back_mut() {
+                Some(Event::TargetBitrate(last)) => *last = target,
+                _ => self.events.push_back(Event::TargetBitrate(target)),
+            }
+        }
+    }
+
+    /// Whether more bandwidth than is known would be of use.
+    pub(super) fn is_more_bandwidth_useful(&self) -> bool {
+        match self.config.media.source {
+            SourceLimits::Adaptive { max, .. } if self.target_bitrate < max => true,
+            _ => self.is_unmetered_bandwidth_wanted(),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What waits for a path: packets for the scheduler, and repairs.
+
+use super::{Repairs, SendBuffer};
+use crate::media::FrameId;
+use crate::path_view::PathId;
+use crate::scheduler::{PacketKind, PacketView};
+
+impl SendBuffer {
+    /// Whether anything waits for a path.
+    pub(crate) fn has_waiting(&self) -> bool {
+        let repairs = self.repairs.as_deref();
+        !self.waiting.is_empty() || repairs.is_some_and(Repairs::has_unbound)
+    }
+
+    /// The packets that wait for the scheduler.
+    pub(crate) fn waiting(&self) -> &[PacketView] {
+        &self.waiting
+    }
+
+    /// The bytes on the wire of all that waits for a path.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        let bytes = self.waiting.iter().map(|packet| u64::from(packet.bytes));
+        let repairs = self.repairs.as_deref();
+        bytes.sum::<u64>() + repairs.map_or(0, Repairs::unbound_bytes)
+    }
+
+    /// Takes out of the waiting packets those that `is_bound` names by index.
+    pub(crate) fn retain_waiting(&mut self, mut is_bound: impl FnMut(usize) -> bool) {
+        let mut index = 0;
+        self.waiting.retain(|_| {
+            index += 1;
+            !is_bound(index - 1)
+        });
+    }
+
+    /// A packet that was bound to `path` comes back: the path has died or is in doubt. Nothing
+    /// comes back of which another copy has left.
+    pub(crate) fn unbind(&mut self, packet: PacketView, path: PathId) {
+        if packet.kind != PacketKind::Source {
+            return self.take_back(packet);
+        }
+        let frame = self.frame(packet.frame);
+        let state = frame.map(|frame| frame.fragments[usize::from(packet.fragment)]);
+        let Some(state) = state.filter(|state| !state.is_acked) else {
+            return;
+        };
+        let mut in_flight_elsewhere = state.in_flight_on;
+        in_flight_elsewhere.remove(path);
+        if in_flight_elsewhere.is_empty() {
+            self.take_back(packet);
+        }
+    }
+
+    /// Puts a packet to those that wait.
+    pub(super) fn take_back(&mut self, packet: PacketView) {
+        if packet.kind == PacketKind::Repair {
+            if let Some(repairs) = &mut self.repairs {
+                repairs.take_back(packet);
+            }
+            return;
+        }
+        let place = self
+            .waiting
+            .partition_point(|other| queue_order(other) <= queue_order(&packet));
+        self.waiting.insert(place, packet);
+    }
+
+    /// Nothing of this frame waits any more.
+    pub(super) fn discard_waiting(&mut self, id: FrameId) {
+        self.waiting.retain(|packet| packet.frame != id);
+        if let Some(repairs) = &mut self.repairs {
+            repairs.forget_frame(id);
+        }
+    }
+}
+
+/// Retransmissions first, then as captured.
+fn queue_order(packet: &PacketView) -> (bool, FrameId, u16) {
+    let is_new = packet.kind != PacketKind::Retransmission;
+    (is_new, packet.frame, packet.fragment)
+}
