@@ -11,7 +11,7 @@ use crate::papers::judgement::Measured;
 
 /// Our scheduler, and our scheduler with its FEC policy.
 pub(super) const OURS: &str = "anabranch";
-pub(super) const OURS_WITH_FEC: &str = "anabranch, FEC";
+pub(super) const OURS_WITH_FEC: &str = "anabranch-with-FEC";
 const FEC: &str = "adaptive:cap=0.15";
 /// What the bound's runs are called.
 pub(super) const BOUND: &str = ORACLE;
