@@ -21,6 +21,7 @@ use crate::session_view::SessionView;
 use crate::wire;
 use bound::Bound;
 use fates::Fates;
+pub(crate) use forecast::Carried;
 use forecast::Outflow;
 
 /// What is sent for the first time has to arrive before its deadline by its lifetime over this.

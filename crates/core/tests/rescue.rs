@@ -32,6 +32,14 @@ fn adaptive() -> Config {
     config(source, DEADLINE)
 }
 
+/// Sends frames of so many bytes, one every so many milliseconds.
+fn stream(network: &mut Network, until: Instant, bytes: usize, every_millis: u64) {
+    while network.now < until {
+        network.send(bytes, false);
+        network.run_until(network.now + Duration::from_millis(every_millis));
+    }
+}
+
 /// The longest time without a frame from `from` on.
 fn longest_gap(network: &Network, from: Instant) -> Duration {
     let received = network.received.iter().map(|(at, _)| *at);
@@ -104,12 +112,7 @@ fn what_was_kept_from_a_path_takes_it_again_once_it_has_recovered() {
     let fixed = config(SourceLimits::Fixed, DEADLINE);
     let mut network = Network::new(fixed, vec![wide, thin]);
     // 2.4 Mbit/s.
-    let stream = |network: &mut Network, until| {
-        while network.now < until {
-            network.send(12_000, false);
-            network.run_until(network.now + Duration::from_millis(40));
-        }
-    };
+    let stream = |network: &mut Network, until| stream(network, until, 12_000, 40);
     stream(&mut network, at(5_000));
     network.paths[0].rate = DataRate::from_kilobits_per_second(700);
     stream(&mut network, at(5_200));
@@ -136,12 +139,7 @@ fn what_waits_for_a_slow_path_is_bound_anew_when_the_other_has_become_faster() {
         config(SourceLimits::Fixed, deadline),
         vec![TestPath::new(1, 30), TestPath::new(1, 30)],
     );
-    let stream = |network: &mut Network, until| {
-        while network.now < until {
-            network.send(1_000, false);
-            network.run_until(network.now + Duration::from_millis(3));
-        }
-    };
+    let stream = |network: &mut Network, until| stream(network, until, 1_000, 3);
     // 2.7 Mbit/s of media over 2 Mbit/s: both queues are as long as the deadline allows.
     stream(&mut network, at(6_000));
     network.paths[0].rate = DataRate::from_megabits_per_second(4);

@@ -3,7 +3,7 @@
 use anabranch_units::{Duration, Instant};
 
 use super::Endpoint;
-use crate::path::Path;
+use crate::path::{Carried, Path};
 use crate::path_view::{PathId, PathState};
 use crate::standby::{Standby, Unmetered};
 
@@ -48,8 +48,10 @@ impl Endpoint {
         for path in &self.paths {
             if !path.is_metered() && path.state() == PathState::Active {
                 unmetered.path_count += 1;
-                let rate = path.carried_rate(now);
-                let backed_up_bytes = path.backed_up_bytes(now);
+                let Carried {
+                    rate,
+                    backed_up_bytes,
+                } = path.carried(now);
                 let queueing_delay = path.queueing_delay().max(rate.time_for(backed_up_bytes));
                 unmetered.queueing_delay = unmetered.queueing_delay.min(queueing_delay);
                 unmetered.queued_bytes += path.queued_bytes() + backed_up_bytes;

@@ -22,29 +22,27 @@ impl Endpoint {
             .filter(|path| !(path.is_metered() && is_saving));
         // What comes out of an only path is not measured.
         let is_alone = self.paths.len() < 2;
-        let rate = |path: &Path| match is_alone {
-            true => path.control().target_rate,
-            false => path.carried_rate(now),
+        let carried = |path: &Path| match is_alone {
+            true => path.believed(),
+            false => path.carried(now),
         };
         let media = &self.config.media;
         let (bandwidth, backlog_bytes) = if self.scheduler.is_redundant() {
             // The others' queues are full of copies.
-            let best = active.max_by_key(|path| rate(path));
+            let best = active.max_by_key(|path| carried(path).rate);
             let backlog_bytes =
                 self.send_buffer.waiting_bytes() + best.map_or(0, Path::queued_bytes);
-            let rates = best.into_iter().map(rate);
+            let rates = best.into_iter().map(|path| carried(path).rate);
             (Bandwidth::of(media, rates), backlog_bytes)
         } else {
-            let in_network = |path: &Path| {
-                let bytes = path.backed_up_bytes(now);
-                bytes.min(media::most_drained_bytes(media, path.carried_rate(now)))
-            };
-            let in_network: u64 = match is_alone {
-                true => 0,
-                false => active.clone().map(in_network).sum(),
-            };
-            let backlog_bytes = self.backlog_bytes() + in_network;
-            (Bandwidth::of(media, active.map(rate)), backlog_bytes)
+            let mut backlog_bytes = self.backlog_bytes();
+            let rates = active.map(|path| {
+                let carried = carried(path);
+                let most = media::most_drained_bytes(media, carried.rate);
+                backlog_bytes += carried.backed_up_bytes.min(most);
+                carried.rate
+            });
+            (Bandwidth::of(media, rates), backlog_bytes)
         };
         let overhead = self.note_bandwidth(bandwidth, backlog_bytes);
         let media = &self.config.media;

@@ -47,6 +47,15 @@ impl Outflow {
     }
 }
 
+/// What a path carries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Carried {
+    pub(crate) rate: DataRate,
+    /// What is in flight beyond what comes out of it within a round trip without queues, if it is
+    /// backed up.
+    pub(crate) backed_up_bytes: u64,
+}
+
 /// What a packet has before it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ahead {
@@ -82,24 +91,27 @@ impl Path {
         (is_queued && self.recovery.bytes_in_flight() > believed).then(|| self.outflow.rate(now))
     }
 
-    /// What the path carries: what its controller believes, or what comes out of it if it is backed
-    /// up. A controller may take longer to see that than media can wait.
-    pub(crate) fn carried_rate(&self, now: Instant) -> DataRate {
-        let believed = self.control.target_rate;
-        let outflow = self.backed_up_rate(now);
-        outflow.map_or(believed, |outflow| outflow.min(believed))
+    /// What the path carries by its controller's word.
+    pub(crate) fn believed(&self) -> Carried {
+        Carried {
+            rate: self.control.target_rate,
+            backed_up_bytes: 0,
+        }
     }
 
-    /// What is in flight beyond what comes out of the path within a round trip without queues, if
-    /// it is backed up.
-    pub(crate) fn backed_up_bytes(&self, now: Instant) -> u64 {
-        let Some(rate) = self.backed_up_rate(now) else {
-            return 0;
+    /// What the path carries: what its controller believes, or what comes out of it if it is backed
+    /// up. A controller may take longer to see that than media can wait.
+    pub(crate) fn carried(&self, now: Instant) -> Carried {
+        let believed = self.believed();
+        let Some(outflow) = self.backed_up_rate(now) else {
+            return believed;
         };
         let min_rtt = self.recovery.rtt().min_rtt().unwrap_or_default();
-        self.recovery
-            .bytes_in_flight()
-            .saturating_sub(rate.bytes_in(min_rtt))
+        let in_flight = self.recovery.bytes_in_flight();
+        Carried {
+            rate: outflow.min(believed.rate),
+            backed_up_bytes: in_flight.saturating_sub(outflow.bytes_in(min_rtt)),
+        }
     }
 
     /// Takes note of the rate by which packets are bound.

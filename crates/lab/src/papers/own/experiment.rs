@@ -14,7 +14,7 @@ pub(super) const OURS: &str = "anabranch";
 pub(super) const OURS_WITH_FEC: &str = "anabranch-with-FEC";
 const FEC: &str = "adaptive:cap=0.15";
 /// What the bound's runs are called.
-pub(super) const BOUND: &str = ORACLE;
+const BOUND: &str = ORACLE;
 
 /// A scenario whose first flow is the video that counts.
 #[derive(Clone, Copy)]
@@ -74,6 +74,12 @@ impl Experiment {
         });
         Measured::new(format!("{case}: {}", quantity.name), quantity.unit, samples)
     }
+}
+
+/// What the cases of an experiment are called, ours first and the bound last.
+pub(super) fn labels() -> impl Iterator<Item = &'static str> {
+    let ours = [OURS, OURS_WITH_FEC].into_iter();
+    ours.chain(others()).chain([BOUND])
 }
 
 /// All schedulers but ours.

@@ -4,7 +4,7 @@ use anabranch_units::Duration;
 
 use super::PAPER;
 use super::experiment::{
-    BOUND, EXCESS, Experiment, GAP, GOODPUT, LATE, OURS, OURS_WITH_FEC, OVERHEAD, others,
+    EXCESS, Experiment, GAP, GOODPUT, LATE, OURS, OURS_WITH_FEC, OVERHEAD, labels,
 };
 use crate::chart::{Bar, BarKind, Bars, Chart, Line, Lines};
 use crate::papers::claim::{Claim, Subject};
@@ -148,9 +148,7 @@ pub(super) const START_UP: Claim = claim!(
 fn judge(evidence: &Evidence, experiment: &Experiment) -> Judgement {
     let mut judgement = Judgement::new();
     let of = |label, quantity| experiment.measured(evidence, label, quantity);
-    let ours = of(OURS, &EXCESS);
-    judgement.report(&ours);
-    for label in [OURS_WITH_FEC].into_iter().chain(others()).chain([BOUND]) {
+    for label in labels() {
         judgement.report(&of(label, &EXCESS));
     }
     for label in [OURS, OURS_WITH_FEC, USUAL] {
@@ -170,12 +168,7 @@ fn judge(evidence: &Evidence, experiment: &Experiment) -> Judgement {
 }
 
 fn bars(evidence: &Evidence, experiment: &Experiment) -> Chart {
-    let labels: Vec<&str> = [OURS, OURS_WITH_FEC]
-        .into_iter()
-        .chain(others())
-        .chain([BOUND])
-        .collect();
-    let bar = |label: &&str| {
+    let bar = |label: &str| {
         let spread = experiment
             .measured(evidence, label, &EXCESS)
             .samples
@@ -187,9 +180,9 @@ fn bars(evidence: &Evidence, experiment: &Experiment) -> Chart {
         y: "95th percentile, ms".to_owned(),
         kinds: vec![BarKind {
             label: "by scheduler; oracle knows rates and queues".to_owned(),
-            bars: labels.iter().map(bar).collect(),
+            bars: labels().map(bar).collect(),
         }],
-        groups: labels.into_iter().map(str::to_owned).collect(),
+        groups: labels().map(str::to_owned).collect(),
     })
 }
 
@@ -208,4 +201,17 @@ fn lines(evidence: &Evidence, experiment: &Experiment) -> Chart {
         lines: DRAWN.map(line).into(),
         ..Lines::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::papers::own::CLAIMS;
+
+    #[test]
+    fn every_scenario_has_the_claim_of_its_name() {
+        for (experiment, claim) in super::EXPERIMENTS.iter().zip(CLAIMS) {
+            assert_eq!(claim.id, format!("own-{}", experiment.name));
+            assert_eq!(claim.figure, experiment.name);
+        }
+    }
 }
