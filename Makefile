@@ -3,7 +3,7 @@ CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 DEMO_ARGUMENTS ?=
 RMCAT_SEEDS ?= 5
-RMCAT_CONTROLLERS ?= delay-bbr,all-media,cubic,new-reno
+RMCAT_CONTROLLERS ?= live-bbr,all-media,cubic,new-reno
 RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-on-time,feedback-overhead,queue-mean,throughput,$(RMCAT_OF_FLOWS)
 # RFC 8868 §3: of each flow of media
 RMCAT_OF_FLOWS ?= convergence-time-mean,convergence-time-max,settled-phases,oscillations,send-rate-variation,receive-rate-variation

@@ -22,8 +22,8 @@ use crate::progress::Progress;
 /// theirs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-  anabranch compare --controllers delay-bbr,new-reno scenarios/two-paths.toml
-  anabranch compare --controllers delay-bbr,new-reno --metrics delay-p95,utilisation.bottleneck \\
+  anabranch compare --controllers live-bbr,new-reno scenarios/two-paths.toml
+  anabranch compare --controllers live-bbr,new-reno --metrics delay-p95,utilisation.bottleneck \\
       scenarios/zhang-delay-bbr/case-1.toml scenarios/zhang-delay-bbr/case-4.toml --plot bars.svg
   anabranch compare --controllers all-media --metrics convergence-time-mean,oscillations \\
       scenarios/rmcat/5.1*.toml
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     /// The scenario files.
     #[arg(required = true)]
     scenarios: Vec<PathBuf>,
-    /// Controllers, with any options: `delay-bbr,delay-bbr:cycle=bbr`. `all` stands for every one
+    /// Controllers, with any options: `live-bbr,live-bbr:cycle=bbr`. `all` stands for every one
     /// that `anabranch controllers` lists, `all-media` for all but the windows of TCP and `fixed`.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     controllers: Vec<String>,

@@ -15,7 +15,7 @@ use crate::print;
 A name with options, as in `cubic:hystart=classic:c=0.8`, goes wherever a controller is named:
 
   anabranch send --controller nada:priority=2 …
-  anabranch compare --controllers delay-bbr,cubic:hystart=classic scenarios/two-paths.toml")]
+  anabranch compare --controllers live-bbr,cubic:hystart=classic scenarios/two-paths.toml")]
 pub(crate) struct ControllerArguments {}
 
 /// Lists the packet schedulers.

@@ -419,7 +419,7 @@ fn mistakes_name_what_is_wrong() {
     let bed = Bed::new();
     let cases: [(&[&str], &str, i32, &str); 14] = [
         (&[], "nowhere.ts", 1, "nowhere.ts"),
-        (&["--controller", "no-such"], "test:", 1, "delay-bbr"),
+        (&["--controller", "no-such"], "test:", 1, "live-bbr"),
         (&["--controller", "cubic:speed=1"], "test:", 1, "hystart"),
         (
             &["--controller", "cubic:hystart=no-such"],

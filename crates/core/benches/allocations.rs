@@ -97,13 +97,13 @@ const IN_THE_FIELD: [Session; 7] = [
         ..session("off", None)
     },
     Session {
-        name: "delay-bbr",
-        controller: "delay-bbr",
+        name: "live-bbr",
+        controller: "live-bbr",
         ..session("off", None)
     },
     Session {
-        name: "delay-bbr, 1 in 50 lost",
-        controller: "delay-bbr",
+        name: "live-bbr, 1 in 50 lost",
+        controller: "live-bbr",
         ..session("off", Some(50))
     },
     Session {
@@ -114,8 +114,8 @@ const IN_THE_FIELD: [Session; 7] = [
         ..session("off", Some(50))
     },
     Session {
-        name: "all of it with delay-bbr, webrtc",
-        controller: "delay-bbr",
+        name: "all of it with live-bbr, webrtc",
+        controller: "live-bbr",
         has_key_frames: true,
         has_outages: true,
         has_metered: true,

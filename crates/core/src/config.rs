@@ -56,7 +56,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             kind: SessionKind::Media,
-            controller: "delay-bbr".to_owned(),
+            controller: "live-bbr".to_owned(),
             scheduler: "min-cost".to_owned(),
             min_rate: DataRate::from_kilobits_per_second(50),
             initial_rate: DataRate::from_kilobits_per_second(300),

@@ -397,7 +397,7 @@ fn a_bad_configuration_is_told_at_construction() {
         controller: "bbrr".into(),
         ..Config::default()
     };
-    assert!(error(config).contains("delay-bbr"));
+    assert!(error(config).contains("live-bbr"));
     let config = Config {
         scheduler: "best".into(),
         ..Config::default()

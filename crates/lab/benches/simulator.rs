@@ -132,9 +132,9 @@ fn report(name: &str, rounds: &[Round]) {
 
 fn main() {
     for controller in [
-        "delay-bbr",
+        "live-bbr",
         "delay-bbr-text",
-        "delay-bbr-v5",
+        "delay-bbr",
         "bbr-quic",
         "bbr-linux",
         "new-reno",
@@ -151,7 +151,7 @@ fn main() {
         );
     }
     case_1(
-        "case 1, delay-bbr, ten times as long",
+        "case 1, live-bbr, ten times as long",
         &["duration=\"3000 s\""],
     );
     for (name, flow) in [

@@ -12,7 +12,7 @@ duration = "5 s"
 links.up = { rate = "4 Mbit/s", delay = "10 ms", queue = "100 ms", loss = "1 %" }
 links.down = { delay = "10 ms" }
 routes.path = { forward = ["up"], reverse = ["down"] }
-flow-defaults = { paths = ["path"], controller = "delay-bbr", fixed-rate = "500 kbit/s" }
+flow-defaults = { paths = ["path"], controller = "live-bbr", fixed-rate = "500 kbit/s" }
 flows = [{ name = "ours", count = 2 }, { name = "company", controller = "new-reno" }]
 "#;
 
@@ -45,7 +45,7 @@ fn only_the_flows_under_test_change() {
         "throughput.ours-2",
         "throughput.company",
     ];
-    let comparison = compared(&["delay-bbr", "fixed"], &metrics).unwrap();
+    let comparison = compared(&["live-bbr", "fixed"], &metrics).unwrap();
     assert_eq!(comparison.rows.len(), 6);
     let mean =
         |row: usize, column: usize| comparison.rows[row].cells[column].estimate.unwrap().mean;
@@ -64,7 +64,7 @@ fn only_the_flows_under_test_change() {
 #[test]
 fn a_difference_is_told_from_chance() {
     // The same controller in other words differs in nothing; a fixed rate in much.
-    let controllers = ["delay-bbr", "delay-bbr:cycle=gentle", "fixed"];
+    let controllers = ["live-bbr", "live-bbr:cycle=gentle", "fixed"];
     let comparison = compared(&controllers, &["throughput"]).unwrap();
     let row = &comparison.rows[0];
     let different: Vec<Option<bool>> = row.cells.iter().map(|cell| cell.is_different).collect();
@@ -81,7 +81,7 @@ fn a_difference_is_told_from_chance() {
 
 #[test]
 fn every_form_has_every_cell() {
-    let comparison = compared(&["delay-bbr", "fixed"], &["loss", "utilisation"]).unwrap();
+    let comparison = compared(&["live-bbr", "fixed"], &["loss", "utilisation"]).unwrap();
     assert_eq!(comparison_csv(&comparison).lines().count(), 1 + 2 * 2 * 2);
     let json: serde_json::Value = serde_json::from_str(&comparison_json(&comparison)).unwrap();
     assert_eq!(json["schema"], "anabranch-comparison/1");

@@ -80,8 +80,8 @@ fn every_frame_of_a_clean_network_arrives_once_and_nothing_is_sent_twice_unasked
 
 #[test]
 fn dems_repeats_less_than_a_tenth() {
-    // 25,000 bytes in 19 fragments, over paths whose delay-bbr makes round-trip times vary.
-    let settings = [TWICE_THE_FRAMES, "flows.0.controller=delay-bbr"];
+    // 25,000 bytes in 19 fragments, over paths whose live-bbr makes round-trip times vary.
+    let settings = [TWICE_THE_FRAMES, "flows.0.controller=live-bbr"];
     let flow = camera("dems", &settings);
     let copies = flow.traffic.packets_sent - flow.traffic.packets_retransmitted - FRAMES * 19;
     assert!(copies > 0 && copies * 10 < FRAMES * 19, "{copies}");
@@ -114,7 +114,7 @@ fn redundant_loses_no_frame_when_a_path_dies() {
 fn redundant_carries_what_the_better_path_carries_alone() {
     let greedy = "flows.0.source={ kind = \"ideal\", min = \"300 kbit/s\", max = \"20 Mbit/s\" }";
     let settings = [
-        "flows.0.controller=delay-bbr",
+        "flows.0.controller=live-bbr",
         greedy,
         "statistics={ from = \"3 s\" }",
     ];

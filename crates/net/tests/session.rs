@@ -348,13 +348,13 @@ fn mistakes_are_told_before_anything_runs() {
         Sender::start(config).map(|_| ()).expect_err("a mistake")
     };
     let remote = loopback(1, 9);
-    assert!(matches!(start(Vec::new(), "delay-bbr"), StartError::NoPath));
+    assert!(matches!(start(Vec::new(), "live-bbr"), StartError::NoPath));
     assert!(matches!(
-        start(vec![path(1, remote); 33], "delay-bbr"),
+        start(vec![path(1, remote); 33], "live-bbr"),
         StartError::TooManyPaths { count: 33 }
     ));
     let error = start(vec![path(1, remote)], "no-such");
-    assert!(error.to_string().contains("delay-bbr"), "{error}");
+    assert!(error.to_string().contains("live-bbr"), "{error}");
     let taken = std::net::UdpSocket::bind(loopback(1, 0)).unwrap();
     let config = ReceiverConfig::new(taken.local_addr().unwrap(), keys().0, Vec::new());
     assert!(matches!(

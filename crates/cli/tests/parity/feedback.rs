@@ -140,7 +140,7 @@ fn receivers_follow_the_schedule_that_the_controller_asks_for() {
         ("tfrc", once_per_round_trip),
         ("arc", once_per_round_trip),
         ("gcc", ten_a_second),
-        ("delay-bbr", eight_packets_or_ten_milliseconds),
+        ("live-bbr", eight_packets_or_ten_milliseconds),
     ];
     std::thread::scope(|scope| {
         for (controller, expected) in checks {

@@ -362,7 +362,7 @@ fn contract_options_every_word_and_both_ends_are_tried() {
         "cubic:hystart=off",
         "copa:delta=0.01",
         "copa:delta=10",
-        "delay-bbr:cycle=bbr",
+        "live-bbr:cycle=bbr",
     ] {
         assert!(names.iter().any(|known| known == name), "{names:?}");
     }

@@ -2,16 +2,17 @@
 //! and drains at three quarters of the bandwidth.
 //!
 //! There are three forms, which share everything here and differ in the decisions of a [`Profile`]:
-//! `delay-bbr` ([`product`]), `delay-bbr-v5` ([`v5`]) and `delay-bbr-text` ([`text`]). None has a
-//! window, and only the first answers to loss, if a long queue comes with it.
+//! `live-bbr` (ours, [`live`]), `delay-bbr` (the authors' code, [`v5`]) and `delay-bbr-text`
+//! ([`text`]). None has a window, and only the first answers to loss, if a long queue comes with
+//! it.
 
 mod delay_signal;
+mod live;
 mod min_rtt;
 mod need;
 mod overflow;
 mod probe_bw;
 mod probe_rtt;
-mod product;
 mod profile;
 mod reports;
 #[cfg(test)]
@@ -59,15 +60,15 @@ pub(super) const CYCLE: ControllerOption = ControllerOption {
     values: OptionValues::Words(&["gentle", "bbr"]),
 };
 
-pub(super) fn build_default(config: &ControllerConfig) -> Box<dyn CongestionController> {
-    Box::new(DelayBbr::new(&product::PROFILE, config))
+pub(super) fn build_live(config: &ControllerConfig) -> Box<dyn CongestionController> {
+    Box::new(DelayBbr::new(&live::PROFILE, config))
 }
 
 pub(super) fn build_text(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(DelayBbr::new(&text::PROFILE, config))
 }
 
-pub(super) fn build_v5(config: &ControllerConfig) -> Box<dyn CongestionController> {
+pub(super) fn build_published(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(DelayBbr::new(&v5::PROFILE, config))
 }
 

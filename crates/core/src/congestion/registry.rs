@@ -103,21 +103,15 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
     },
     ControllerEntry {
         name: "delay-bbr",
-        summary: "Delay-BBR with a start-up exit on delay (the default)",
-        options: &[delay_bbr::CYCLE],
-        build: delay_bbr::build_default,
+        summary: "Delay-BBR as the authors' published code has it",
+        options: &[],
+        build: delay_bbr::build_published,
     },
     ControllerEntry {
         name: "delay-bbr-text",
         summary: "Delay-BBR, Algorithms 1-5 as printed by Zhang & Lei",
         options: &[],
         build: delay_bbr::build_text,
-    },
-    ControllerEntry {
-        name: "delay-bbr-v5",
-        summary: "Delay-BBR as the authors' published code has it",
-        options: &[],
-        build: delay_bbr::build_v5,
     },
     ControllerEntry {
         name: "fixed",
@@ -136,6 +130,12 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         summary: "Google Congestion Control of draft-ietf-rmcat-gcc-02: a Kalman filter",
         options: gcc::OPTIONS,
         build: gcc::build_kalman,
+    },
+    ControllerEntry {
+        name: "live-bbr",
+        summary: "Delay-BBR made fit for live video over real networks (the default)",
+        options: &[delay_bbr::CYCLE],
+        build: delay_bbr::build_live,
     },
     ControllerEntry {
         name: "nada",

@@ -104,7 +104,7 @@ fn variation(flow: &Outcome, from: usize, to: usize) -> f64 {
 fn zhang_lei_5_1_three_flows_share_all_nine_links_without_filling_the_queue() {
     for case in 1..=9 {
         for seed in 1..=2 {
-            let run = three_flows("delay-bbr", case, seed);
+            let run = three_flows("live-bbr", case, seed);
             assert!(run.utilisation >= 0.99, "case {case}, seed {seed}: {run:?}");
             assert!(run.jain >= 0.95, "case {case}, seed {seed}: {run:?}");
             assert!(run.variation <= 0.125, "case {case}, seed {seed}: {run:?}");
@@ -124,7 +124,7 @@ fn zhang_lei_5_1_three_flows_share_all_nine_links_without_filling_the_queue() {
 #[test]
 fn zhang_lei_5_1_less_delay_loss_and_variation_than_bbr() {
     for case in [1, 5, 9] {
-        let [own, bbr] = ["delay-bbr", "bbr-quic"].map(|name| three_flows(name, case, 1));
+        let [own, bbr] = ["live-bbr", "bbr-quic"].map(|name| three_flows(name, case, 1));
         let is_quicker = own.one_way_delay_millis < 0.6 * bbr.one_way_delay_millis;
         assert!(is_quicker, "case {case}: {own:?}, {bbr:?}");
         let is_better = own.loss_ratio < bbr.loss_ratio && own.variation < bbr.variation;
@@ -135,8 +135,8 @@ fn zhang_lei_5_1_less_delay_loss_and_variation_than_bbr() {
 #[test]
 fn without_the_startup_exit_on_delay_three_flows_can_lock_in_at_a_full_queue() {
     let (code, product) = (
-        three_flows("delay-bbr-v5", 3, 1),
         three_flows("delay-bbr", 3, 1),
+        three_flows("live-bbr", 3, 1),
     );
     assert!(code.one_way_delay_millis > 500.0, "{code:?}");
     assert!(product.one_way_delay_millis < 156.0, "{product:?}");
@@ -154,7 +154,7 @@ fn one_flow(source: Source, rates: &[(u64, u64)], until: u64, seed: u64) -> Outc
         seed: Seed(seed),
         ..ControllerConfig::default()
     };
-    let controller = build("delay-bbr", &config).unwrap();
+    let controller = build("live-bbr", &config).unwrap();
     let bed = Bed::new(link);
     let bed = bed.flow(
         controller,
@@ -210,7 +210,7 @@ fn video_yields_to_a_capacity_drop_and_comes_back() {
 fn zhang_lei_fig_7_reno_neither_starves_the_flow_nor_keeps_it_down() {
     for seed in 1..=3 {
         let mut bed = Bed::new(paper_link(2));
-        for (name, from, to) in [("delay-bbr", 0, 300), ("new-reno", 50, 200)] {
+        for (name, from, to) in [("live-bbr", 0, 300), ("new-reno", 50, 200)] {
             let controller = build(name, &paper_config(seed)).unwrap();
             let loss = LossDetection::GapImmediate;
             bed = bed.flow(controller, Source::Greedy, loss, secs(from), secs(to));

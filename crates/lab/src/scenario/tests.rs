@@ -496,8 +496,8 @@ fn overrides_replace_and_add() {
         "new-reno"
     );
     assert_eq!(
-        flow("flows.0.controller = \"delay-bbr\"").controller(),
-        "delay-bbr"
+        flow("flows.0.controller = \"live-bbr\"").controller(),
+        "live-bbr"
     );
     assert_eq!(
         flow("flows.0.paths=[{route=\"only\",weight=3}]").paths[0].weight,
@@ -538,7 +538,7 @@ fn a_wrong_override_names_itself_and_the_way_out() {
     for (setting, texts) in [
         (
             "flows.0.controller=bbrr",
-            &["flows[0].controller: ", "delay-bbr"][..],
+            &["flows[0].controller: ", "live-bbr"][..],
         ),
         ("links.upp.rate=1 Mbit/s", &["links.upp: ", "down, up"]),
         (

@@ -81,7 +81,7 @@ pub(super) fn is_room_elsewhere(now: Instant, path: PathId, paths: &[PathView]) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::product;
+    use super::super::live;
     use super::*;
     use crate::congestion::ControllerConfig;
 
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn three_reports_may_be_lost_before_it_is_too_late_to_mend_a_loss() {
         let delay = |deadline_millis, quickest_millis: Option<u64>| {
-            let mut bbr = DelayBbr::new(&product::PROFILE, &ControllerConfig::default());
+            let mut bbr = DelayBbr::new(&live::PROFILE, &ControllerConfig::default());
             bbr.min_rtt
                 .replace(Duration::from_millis(60), Instant::from_secs(1));
             bbr.deadline = Duration::from_millis(deadline_millis);

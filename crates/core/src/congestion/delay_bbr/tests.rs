@@ -194,7 +194,7 @@ fn alg_3_base_is_the_least_since_the_back_off_and_resets_the_smoothed_one() {
 
 #[test]
 fn alg_4_needs_the_margin_too_on_short_paths() {
-    for (profile, is_congested) in [(&text::PROFILE, true), (&product::PROFILE, false)] {
+    for (profile, is_congested) in [(&text::PROFILE, true), (&live::PROFILE, false)] {
         let mut signal = DelaySignal::default();
         signal.on_rtt(0, millis(4), profile);
         signal.on_rtt(1, millis(8), profile);
@@ -245,7 +245,7 @@ fn before_the_first_sample_ten_packets_a_round_trip() {
     for (profile, unasked, answered) in [
         // 2 × the minimum rate, then 10 kB in 100 ms; twice ten packets of 1,500 B in 100 ms.
         (&v5::PROFILE, kbps(100), kbps(800)),
-        (&product::PROFILE, kbps(400), kbps(2_400)),
+        (&live::PROFILE, kbps(400), kbps(2_400)),
     ] {
         let mut rig = Rig::new(profile);
         assert_eq!(rig.pacing_rate(), unasked);
@@ -277,7 +277,7 @@ fn startup_doubles_until_the_pipe_is_full_and_drain_halves() {
 
 #[test]
 fn startup_ends_on_delay_from_its_third_round_on() {
-    for (profile, state) in [(&v5::PROFILE, "Startup"), (&product::PROFILE, "Drain")] {
+    for (profile, state) in [(&v5::PROFILE, "Startup"), (&live::PROFILE, "Drain")] {
         let mut rig = Rig::new(profile);
         rig.send(1);
         rig.ack(1, 100, kbps(1_000), false);
@@ -353,12 +353,12 @@ fn alg_5_keeps_the_least_rtt_as_printed_and_the_code_raises_it() {
 
 #[test]
 fn a_batch_counts_packet_by_packet() {
-    let mut rig = Rig::in_probe_bw(&product::PROFILE, kbps(2_000));
+    let mut rig = Rig::in_probe_bw(&live::PROFILE, kbps(2_000));
     rig.congest(40);
     // The fifteenth of these twenty leaves 25 packets in flight, and the others find ProbeBW.
     rig.ack(20, 200, kbps(1), false);
     assert_eq!(rig.bbr.state(), "ProbeBW");
-    let mut single = Rig::in_probe_bw(&product::PROFILE, kbps(2_000));
+    let mut single = Rig::in_probe_bw(&live::PROFILE, kbps(2_000));
     single.congest(40);
     for _ in 0..20 {
         single.ack(1, 200, kbps(1), false);
@@ -368,11 +368,8 @@ fn a_batch_counts_packet_by_packet() {
 }
 
 #[test]
-fn app_limited_samples_only_raise_the_product() {
-    for (profile, low, high) in [
-        (&v5::PROFILE, 500, 3_000),
-        (&product::PROFILE, 2_000, 3_000),
-    ] {
+fn app_limited_samples_only_raise_live_bbr() {
+    for (profile, low, high) in [(&v5::PROFILE, 500, 3_000), (&live::PROFILE, 2_000, 3_000)] {
         let mut rig = Rig::in_probe_bw(profile, kbps(2_000));
         for _ in 0..20 {
             rig.app_limited_round(100, kbps(500));
@@ -385,7 +382,7 @@ fn app_limited_samples_only_raise_the_product() {
 
 #[test]
 fn app_limited_rounds_do_not_fill_the_pipe() {
-    let mut rig = Rig::new(&product::PROFILE);
+    let mut rig = Rig::new(&live::PROFILE);
     for _ in 0..20 {
         rig.app_limited_round(100, kbps(500));
     }
@@ -411,8 +408,8 @@ fn silence_halves_the_rate_until_the_first_answer() {
 }
 
 #[test]
-fn after_silence_the_product_starts_up_from_half_the_bandwidth_and_learns_the_path_anew() {
-    let mut rig = Rig::in_probe_bw(&product::PROFILE, kbps(2_000));
+fn after_silence_live_bbr_starts_up_from_half_the_bandwidth_and_learns_the_path_anew() {
+    let mut rig = Rig::in_probe_bw(&live::PROFILE, kbps(2_000));
     rig.send(1);
     rig.bbr.on_timeout(rig.now, SILENCE);
     rig.bbr.on_timeout(rig.now, SILENCE);
@@ -431,7 +428,7 @@ fn after_silence_the_product_starts_up_from_half_the_bandwidth_and_learns_the_pa
 
 #[test]
 fn the_minimum_rate_holds_always_or_only_while_cruising() {
-    for (profile, drained) in [(&v5::PROFILE, kbps(15)), (&product::PROFILE, kbps(50))] {
+    for (profile, drained) in [(&v5::PROFILE, kbps(15)), (&live::PROFILE, kbps(50))] {
         let mut rig = Rig::in_probe_bw(profile, kbps(20));
         rig.congest(40);
         assert_eq!(rig.pacing_rate(), drained);
@@ -443,7 +440,7 @@ fn the_minimum_rate_holds_always_or_only_while_cruising() {
 
 #[test]
 fn padding_is_asked_for_while_probing_only() {
-    let mut rig = Rig::in_probe_bw(&product::PROFILE, kbps(2_000));
+    let mut rig = Rig::in_probe_bw(&live::PROFILE, kbps(2_000));
     for _ in 0..20 {
         rig.now += millis(1);
         rig.round(100, kbps(2_000));
@@ -455,7 +452,7 @@ fn padding_is_asked_for_while_probing_only() {
 
 #[test]
 fn an_overflow_replaces_the_estimate_and_drains_to_the_least_rtt_ever() {
-    let mut rig = Rig::in_probe_bw(&product::PROFILE, kbps(3_000));
+    let mut rig = Rig::in_probe_bw(&live::PROFILE, kbps(3_000));
     // The queue of others has been taken for the path's delay.
     rig.bbr.min_rtt.replace(millis(300), rig.now);
     rig.bbr.signal.restart(u64::MAX);
@@ -474,7 +471,7 @@ fn an_overflow_replaces_the_estimate_and_drains_to_the_least_rtt_ever() {
 #[test]
 fn losses_without_a_queue_or_a_queue_without_losses_are_no_overflow() {
     for (rtt_millis, lost_share) in [(110, 0.3), (300, 0.03)] {
-        let mut rig = Rig::in_probe_bw(&product::PROFILE, kbps(3_000));
+        let mut rig = Rig::in_probe_bw(&live::PROFILE, kbps(3_000));
         rig.bbr.signal.restart(u64::MAX);
         for _ in 0..2 {
             rig.lossy_round(rtt_millis, kbps(2_000), lost_share);
@@ -485,7 +482,7 @@ fn losses_without_a_queue_or_a_queue_without_losses_are_no_overflow() {
 
 #[test]
 fn an_answer_that_does_not_help_is_not_repeated_for_long() {
-    let mut rig = Rig::in_probe_bw(&product::PROFILE, kbps(3_000));
+    let mut rig = Rig::in_probe_bw(&live::PROFILE, kbps(3_000));
     let answers = |rig: &mut Rig, rounds: usize| {
         (0..rounds)
             .filter(|_| {
@@ -508,7 +505,7 @@ fn an_answer_that_does_not_help_is_not_repeated_for_long() {
 
 #[test]
 fn an_answer_that_helps_may_be_followed_by_another() {
-    let mut rig = Rig::in_probe_bw(&product::PROFILE, kbps(3_000));
+    let mut rig = Rig::in_probe_bw(&live::PROFILE, kbps(3_000));
     for _ in 0..2 {
         rig.bbr.signal.restart(u64::MAX);
         rig.lossy_round(300, kbps(2_000), 0.4);
@@ -525,7 +522,7 @@ fn an_answer_that_helps_may_be_followed_by_another() {
 #[test]
 fn while_the_excess_drains_losses_lower_the_estimate_only_if_what_is_sent_does_not_come_through() {
     for (sent, expected) in [(kbps(1_500), kbps(3_000)), (kbps(2_000), kbps(1_500))] {
-        let mut rig = Rig::in_probe_bw(&product::PROFILE, kbps(3_000));
+        let mut rig = Rig::in_probe_bw(&live::PROFILE, kbps(3_000));
         rig.bbr.mode = Mode::Drain;
         // A queue has been taken for the path.
         rig.bbr.min_rtt.replace(millis(110), rig.now);

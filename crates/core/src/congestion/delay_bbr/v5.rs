@@ -1,4 +1,4 @@
-//! `delay-bbr-v5`: what the authors' published sender does (`bbr_sender_v5` of
+//! `delay-bbr`: what the authors' published sender does (`bbr_sender_v5` of
 //! SoonyangZhang/congestion-responce-experiment), where it differs from their text.
 //!
 //! Decisions:

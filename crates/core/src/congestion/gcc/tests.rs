@@ -260,7 +260,7 @@ fn delay_of_three_flows(name: &str) -> f64 {
 /// Not `gcc-kalman`'s: the threshold that rises fast and falls slowly lets the queue fill.
 #[test]
 fn property_zhang_lei_its_delay_is_below_delay_bbrs() {
-    let delay_bbr = delay_of_three_flows("delay-bbr");
+    let delay_bbr = delay_of_three_flows("live-bbr");
     for name in ["gcc", "gcc:probing=off"] {
         let gcc = delay_of_three_flows(name);
         assert!(gcc < delay_bbr, "{name}: {gcc}, {delay_bbr}");

@@ -53,7 +53,7 @@ pub(super) const STARVATION: Claim = Claim {
     paper: &PAPER,
     figure: "§5.1",
     claim: "Beside TCP, Vegas starves and Delay-BBR does not.",
-    subject: Subject::Controller("delay-bbr"),
+    subject: Subject::Controller("live-bbr"),
     cases: |controller| {
         let rival = |name: &str, controller: &str| -> Case {
             Case::new(name, "zhang-delay-bbr/rival.toml", RIVAL).controller(controller)

@@ -26,7 +26,7 @@ type Padding = fn(Case) -> Case;
 
 /// What the table shows.
 const COLUMNS: [Shown; 6] = [
-    ("Delay-BBR", "delay-bbr", as_it_is, false, DELAY_BBR),
+    ("Delay-BBR", "live-bbr", as_it_is, false, DELAY_BBR),
     ("GCC", GCC_CONTROLLER, as_gcc, false, GCC),
     (
         "GCC, 10 % lost by chance",
@@ -121,7 +121,7 @@ pub(super) const TABLE_2: Claim = Claim {
     figure: "Table 2",
     claim: "Cases 1, 4 and 7: GCC has the least delay and WebRTC-BBR the most; Delay-BBR loses \
             least, about 1 %, and the others about 10 %.",
-    subject: Subject::Controller("delay-bbr"),
+    subject: Subject::Controller("live-bbr"),
     cases,
     judge: |evidence| {
         let mut judgement = Judgement::new().because(
@@ -193,7 +193,7 @@ pub(super) const CONCLUSION: Claim = Claim {
     paper: &PAPER,
     figure: "Conclusion",
     claim: "Delay-BBR's one-way delay is considerably higher than GCC's.",
-    subject: Subject::Controller("delay-bbr"),
+    subject: Subject::Controller("live-bbr"),
     cases,
     judge: |evidence| {
         let mut judgement = Judgement::new();

@@ -53,7 +53,7 @@ pub(super) const FIGURE_3: Claim = Claim {
     claim: "Mean one-way delay: Delay-BBR's is lower than QUIC-BBR's in all nine cases, and \
             QUIC-BBR's grows with the buffer. (The paper's column: data files of the authors, \
             perhaps these bars.)",
-    subject: Subject::Controller("delay-bbr"),
+    subject: Subject::Controller("live-bbr"),
     cases,
     judge: |evidence| {
         let of = |form: &str| {
@@ -83,7 +83,7 @@ pub(super) const FIGURE_4: Claim = Claim {
     claim: "Loss: Delay-BBR's is far lower than QUIC-BBR's (a fifth at most) in all nine cases, \
             and QUIC-BBR's falls as the buffer grows. (The paper's column: data files of the \
             authors, perhaps these bars.)",
-    subject: Subject::Controller("delay-bbr"),
+    subject: Subject::Controller("live-bbr"),
     cases,
     judge: |evidence| {
         let of = |form: &str| measured(evidence, form, Unit::Share, |run| run.loss(WHOLE));

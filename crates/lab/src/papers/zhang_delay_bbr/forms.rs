@@ -15,9 +15,9 @@ pub(super) const PUBLISHED: [(f64, f64); 3] =
 /// The published forms: names and controllers.
 const FORMS: [(&str, &str); 2] = [
     ("as printed", "delay-bbr-text"),
-    ("authors' code", "delay-bbr-v5"),
+    ("authors' code", "delay-bbr"),
 ];
-const OURS: &str = "delay-bbr";
+const OURS: &str = "live-bbr";
 
 pub(super) const TABLE_2: Claim = Claim {
     id: "S0-T2-delay-bbr",
@@ -184,7 +184,7 @@ fn picture(
 /// Why ours differ from the paper's, as traces of these runs show it.
 const DIFFERENCES: &str = "\
     The paper's figures are of single runs; it does not say of how many, nor their seeds. \
-    delay-bbr lies below the paper's delay and loss in every run: its Startup ends when the delay \
+    live-bbr lies below the paper's delay and loss in every run: its Startup ends when the delay \
     rises, so that no start fills the queue, which is where the published forms lose their \
     packets. As printed, in case 1 all losses fall into the 20 s after a start: the gain of 2.885 \
     that the text quotes runs until three rounds show no growth; later nothing is lost. That form \

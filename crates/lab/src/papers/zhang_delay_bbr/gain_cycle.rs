@@ -12,11 +12,11 @@ pub(super) const CLAIM: Claim = Claim {
     paper: &PAPER,
     figure: "§4.1",
     claim: "Gains of 1.11 and 0.9 instead of BBR's 1.25 and 0.75 keep the sending rate stable.",
-    subject: Subject::Controller("delay-bbr"),
+    subject: Subject::Controller("live-bbr"),
     cases: |controller| {
         vec![
             setting(2).three_flows("1.11 and 0.9", controller),
-            setting(2).three_flows("1.25 and 0.75", "delay-bbr:cycle=bbr"),
+            setting(2).three_flows("1.25 and 0.75", "live-bbr:cycle=bbr"),
         ]
     },
     judge,

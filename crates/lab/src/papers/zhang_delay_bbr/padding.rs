@@ -13,7 +13,7 @@ pub(super) const CLAIM: Claim = Claim {
     paper: &PAPER,
     figure: "§3",
     claim: "Where there is too little video to fill a path, only padding shows what it can carry.",
-    subject: Subject::Controller("delay-bbr"),
+    subject: Subject::Controller("live-bbr"),
     cases: |controller| {
         let case = |name: &str, padding: &str| -> Case {
             test_bed(name, controller)

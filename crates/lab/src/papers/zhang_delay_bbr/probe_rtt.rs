@@ -18,7 +18,7 @@ pub(super) const GENTLE: Claim = Claim {
     claim: "Four packets in flight during ProbeRTT make frames wait at the sender every 10 s; at \
             three quarters of the rate they wait less, and under load the state can be entered \
             several times in 10 s.",
-    subject: Subject::Controller("delay-bbr"),
+    subject: Subject::Controller("live-bbr"),
     cases: |controller| {
         // Video that leaves the path room, so that what waits waits for ProbeRTT.
         let video = |name: &str, controller: &str| {

@@ -18,7 +18,7 @@ pub(super) const SAW_TOOTH: Claim = Claim {
     cases: |tcp| {
         vec![
             as_tcp(test_bed("tcp", tcp)),
-            test_bed("delay-bbr", "delay-bbr"),
+            test_bed("live-bbr", "live-bbr"),
         ]
     },
     judge: |evidence| {
@@ -27,7 +27,7 @@ pub(super) const SAW_TOOTH: Claim = Claim {
             let name = format!("{case}: variation of the 1 s rates, 20-60 s");
             Measured::new(name, Unit::Number, samples)
         };
-        let (tcp, delay_bbr) = (variation("tcp"), variation("delay-bbr"));
+        let (tcp, delay_bbr) = (variation("tcp"), variation("live-bbr"));
         let mut judgement = Judgement::new();
         judgement.report(&tcp);
         judgement.report(&delay_bbr);
@@ -48,7 +48,7 @@ pub(super) const BUFFERBLOAT: Claim = Claim {
         let deep = |name: &str, controller: &str| {
             test_bed(name, controller).set("links.bottleneck.queue", "312500 B")
         };
-        vec![as_tcp(deep("tcp", tcp)), deep("delay-bbr", "delay-bbr")]
+        vec![as_tcp(deep("tcp", tcp)), deep("live-bbr", "live-bbr")]
     },
     judge: |evidence| {
         let queueing = |case: &str| {
@@ -59,7 +59,7 @@ pub(super) const BUFFERBLOAT: Claim = Claim {
                 samples,
             )
         };
-        let (tcp, delay_bbr) = (queueing("tcp"), queueing("delay-bbr"));
+        let (tcp, delay_bbr) = (queueing("tcp"), queueing("live-bbr"));
         let ratio = tcp.samples.over(&delay_bbr.samples);
         let ratio = Measured::new("queueing, TCP over Delay-BBR", Unit::Number, ratio);
         let mut judgement = Judgement::new();

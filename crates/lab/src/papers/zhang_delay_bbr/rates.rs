@@ -14,7 +14,7 @@ pub(super) const FIGURE_6: Claim = Claim {
     figure: "Fig. 6",
     claim: "Case 2: three Delay-BBR flows are stable, with less than half the variation of \
             QUIC-BBR's, and converge near 1 Mbit/s each.",
-    subject: Subject::Controller("delay-bbr"),
+    subject: Subject::Controller("live-bbr"),
     cases: |controller| {
         vec![
             setting(2).three_flows("case 2", controller),
@@ -51,7 +51,7 @@ pub(super) const FIGURE_8: Claim = Claim {
     paper: &PAPER,
     figure: "Fig. 8",
     claim: "Cases 1, 4 and 7: Delay-BBR flows converge to the line of fair shares.",
-    subject: Subject::Controller("delay-bbr"),
+    subject: Subject::Controller("live-bbr"),
     cases: |controller| {
         let case = |number| setting(number).three_flows(format!("case {number}"), controller);
         SHOWN.map(case).to_vec()

@@ -18,7 +18,7 @@ pub(super) const FIGURE_7: Claim = Claim {
     figure: "Fig. 7",
     claim: "Case 2, Reno from 50 to 200 s: Delay-BBR is not starved, yields while Reno is there, \
             and then rises rapidly to near the capacity.",
-    subject: Subject::Controller("delay-bbr"),
+    subject: Subject::Controller("live-bbr"),
     cases: |controller| {
         vec![Case::new("reno", "zhang-delay-bbr/reno.toml", SCENARIO).controller(controller)]
     },

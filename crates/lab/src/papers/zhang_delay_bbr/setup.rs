@@ -22,7 +22,7 @@ pub(super) const TABLE_1: Claim = Claim {
 fn judge(_: &Evidence) -> Judgement {
     let mut judgement = Judgement::new();
     for setting in &SETTINGS {
-        let scenario = setting.three_flows("", "delay-bbr").scenario();
+        let scenario = setting.three_flows("", "live-bbr").scenario();
         let is_as_printed = scenario.is_ok_and(|scenario| {
             let bottleneck = scenario.links.iter().find(|link| link.name == "bottleneck");
             let is_link = bottleneck.is_some_and(|link| {

@@ -11,7 +11,7 @@ pub(super) const CLAIM: Claim = Claim {
     paper: &PAPER,
     figure: "Abstract",
     claim: "Delay-BBR keeps the link's utilisation high, in all nine cases.",
-    subject: Subject::Controller("delay-bbr"),
+    subject: Subject::Controller("live-bbr"),
     cases: |controller| {
         let case = |setting: &super::Setting| setting.three_flows(setting.label(), controller);
         SETTINGS.iter().map(case).collect()

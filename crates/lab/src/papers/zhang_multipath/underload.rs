@@ -20,7 +20,7 @@ pub(super) const CLAIM: Claim = Claim {
     figure: "§4.1",
     claim: "GCC behind an earliest-path scheduler leaves the farther path with little to send, so \
             that its rate grows slowly; Delay-BBR, which pads, does not.",
-    subject: Subject::Controller("delay-bbr"),
+    subject: Subject::Controller("live-bbr"),
     cases: |controller| {
         vec![
             case("Delay-BBR", controller),

@@ -33,7 +33,7 @@ pub(super) const COMPARISON: Claim = Claim {
             [
                 configuration
                     .case(configuration.name(LABELS[0]))
-                    .controller("delay-bbr"),
+                    .controller("live-bbr"),
                 allocated(LABELS[1], controller),
                 allocated(LABELS[2], "zhu:policy=aimd"),
             ]

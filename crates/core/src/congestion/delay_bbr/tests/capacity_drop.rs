@@ -10,7 +10,7 @@ fn app_limited_samples_lower_the_estimate_while_congestion_drains_if_less_arrive
 
 /// The estimate after rounds in which packets were sent at this rate and delivered at 1.2 Mbit/s.
 fn estimate_after_congestion(sent_kbps: u64) -> DataRate {
-    let mut rig = Rig::in_probe_bw(&product::PROFILE, kbps(2_000));
+    let mut rig = Rig::in_probe_bw(&live::PROFILE, kbps(2_000));
     rig.congest(60);
     // Eleven rounds of twice sixty packets that never drain.
     for _ in 0..23 {
@@ -24,7 +24,7 @@ fn estimate_after_congestion(sent_kbps: u64) -> DataRate {
 
 #[test]
 fn a_capacity_drop_replaces_the_estimate_at_once() {
-    for (profile, bandwidth) in [(&v5::PROFILE, 4_000), (&product::PROFILE, 1_000)] {
+    for (profile, bandwidth) in [(&v5::PROFILE, 4_000), (&live::PROFILE, 1_000)] {
         let mut rig = Rig::in_probe_bw(profile, kbps(4_000));
         rig.congest(80);
         rig.send(1);
@@ -47,7 +47,7 @@ fn a_capacity_drop_replaces_the_estimate_at_once() {
 
 #[test]
 fn a_capacity_drop_is_believed_before_the_round_is_over() {
-    for (profile, bandwidth) in [(&v5::PROFILE, 4_000), (&product::PROFILE, 1_000)] {
+    for (profile, bandwidth) in [(&v5::PROFILE, 4_000), (&live::PROFILE, 1_000)] {
         let mut rig = Rig::in_probe_bw(profile, kbps(4_000));
         rig.congest(80);
         for _ in 0..2 {

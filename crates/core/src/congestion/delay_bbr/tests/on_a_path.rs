@@ -69,7 +69,7 @@ impl CongestionController for Watched {
 fn alone(bed: Bed, seed: u64) -> (Outcome, Vec<Seen>) {
     let (sender, seen): (_, Receiver<Seen>) = channel();
     let watched = Watched {
-        bbr: DelayBbr::new(&product::PROFILE, &paper_config(seed)),
+        bbr: DelayBbr::new(&live::PROFILE, &paper_config(seed)),
         seen: sender,
     };
     let (from, to) = (Instant::ZERO, Instant::from_secs(60));

@@ -1,4 +1,4 @@
-//! `delay-bbr`: the rules of the authors' code, made fit for networks and sources that their
+//! `live-bbr`: the rules of the authors' code, made fit for networks and sources that their
 //! experiments do not have.
 //!
 //! Decisions, beyond those of `v5` where not named here:
