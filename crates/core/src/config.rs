@@ -91,9 +91,10 @@ pub enum SessionKind {
 /// The set-up of the stream session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamConfig {
-    /// The most bytes kept for sending and sending again.
+    /// The most bytes kept for sending and sending again, rounded up to whole segments.
     pub send_buffer_bytes: usize,
     /// The most of them that wait for being sent for the first time: more would only use memory.
+    /// Rounded up to whole segments.
     pub max_unsent_bytes: usize,
     /// The most bytes that the peer may be ahead of this end's application, at least
     /// [`StreamConfig::INITIAL_WINDOW_BYTES`].

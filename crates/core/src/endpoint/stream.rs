@@ -121,7 +121,8 @@ impl Endpoint {
     }
 
     pub(super) fn new_stream(config: &crate::Config) -> Option<Box<Stream>> {
-        (config.kind == SessionKind::Stream).then(|| Box::new(Stream::new(config.stream)))
+        (config.kind == SessionKind::Stream)
+            .then(|| Box::new(Stream::new(config.stream, config.fragment_bytes)))
     }
 
     /// What a path is to carry next.
