@@ -26,7 +26,7 @@ mod standby;
 mod stream;
 mod wire;
 
-pub use config::{
+pub use config::{MtuDiscovery, 
     Config, ConfigError, MediaConfig, PaddingPolicy, RetransmissionCopies, SessionKind,
     SourceLimits, StreamConfig,
 };
