@@ -26,9 +26,9 @@ mod standby;
 mod stream;
 mod wire;
 
-pub use config::{MtuDiscovery, 
-    Config, ConfigError, MediaConfig, PaddingPolicy, RetransmissionCopies, SessionKind,
-    SourceLimits, StreamConfig,
+pub use config::{
+    Config, ConfigError, MediaConfig, MtuDiscovery, PaddingPolicy, RetransmissionCopies,
+    SessionKind, SourceLimits, StreamConfig,
 };
 pub use counters::{PathCounters, SessionCounters};
 pub use endpoint::{DatagramMeta, Endpoint, Event, Timer, Transmit};

@@ -447,7 +447,9 @@ impl Recovery {
             let carried = mtu.carried();
             let is_probe = |packet: &SentPacket| packet.content == PacketContent::MtuProbe;
             let is_too_large = |packet: &mut SentPacket| packet.bytes > carried || is_probe(packet);
-            digest.too_large.extend(digest.lost.extract_if(.., is_too_large));
+            digest
+                .too_large
+                .extend(digest.lost.extract_if(.., is_too_large));
         }
         let lost_bytes = digest
             .lost

@@ -424,11 +424,13 @@ mod tests {
             Importance::Disposable,
         ];
         let halves = [None, Some(Half::First), Some(Half::Second)];
-        for (fragment_count, importance) in
-            [1, 3].into_iter().flat_map(|count| importances.map(|importance| (count, importance)))
+        for (fragment_count, importance) in [1, 3]
+            .into_iter()
+            .flat_map(|count| importances.map(|importance| (count, importance)))
         {
-            for (symbol, half) in
-                [None, Some(9)].into_iter().flat_map(|symbol| halves.map(|half| (symbol, half)))
+            for (symbol, half) in [None, Some(9)]
+                .into_iter()
+                .flat_map(|symbol| halves.map(|half| (symbol, half)))
             {
                 let header = FragmentHeader {
                     frame: FrameId(5_000),
@@ -457,7 +459,10 @@ mod tests {
             fragment_count,
             importance: Importance::Reference,
         };
-        let (one, two) = (written(header(1), None, None), written(header(2), None, None));
+        let (one, two) = (
+            written(header(1), None, None),
+            written(header(2), None, None),
+        );
         // Kind, type, frame number, capture time, payload.
         assert_eq!(one.len(), 1 + 1 + 2 + 4 + 5);
         assert_eq!(two.len(), one.len() + 3);

@@ -68,7 +68,11 @@ fn fragments_are_whole_packets_of_mpeg_ts_and_grow_with_the_mtu() {
         .filter(|bytes| (1_100..1_450).contains(bytes))
         .partition(|bytes| *bytes <= BASE);
     assert!(base.iter().all(|bytes| (1_128 + 42..=BASE).contains(bytes)));
-    assert!(large.iter().all(|bytes| (1_316 + 42..=1_400).contains(bytes)));
+    assert!(
+        large
+            .iter()
+            .all(|bytes| (1_316 + 42..=1_400).contains(bytes))
+    );
     assert_eq!((base.len() / 7, large.len() / 6), (2, 23));
 }
 
@@ -78,7 +82,10 @@ fn the_least_path_in_use_decides_how_frames_are_cut() {
     let mut network = Network::new(config(), paths);
     let count = stream(&mut network, &[20_000], 10);
     assert_eq!(network.received.len(), count);
-    assert_eq!((mtu(&mut network, 0), mtu(&mut network, 1)), (Some(1_500), Some(1_280)));
+    assert_eq!(
+        (mtu(&mut network, 0), mtu(&mut network, 1)),
+        (Some(1_500), Some(1_280))
+    );
     let late = Instant::from_secs(5);
     let sent = network.sent.iter().filter(|(at, _)| *at > late);
     assert!(sent.clone().all(|(_, bytes)| *bytes <= 1_280));
@@ -147,6 +154,8 @@ fn a_burst_of_losses_does_not_make_a_path_small() {
     assert_eq!(mtu(&mut network, 0), Some(1_500));
     let late = Instant::from_secs(4);
     let sent = network.sent.iter().filter(|(at, _)| *at > late);
-    let base = sent.clone().filter(|(_, bytes)| (1_128..=BASE).contains(bytes));
+    let base = sent
+        .clone()
+        .filter(|(_, bytes)| (1_128..=BASE).contains(bytes));
     assert!(base.count() * 10 < sent.count());
 }

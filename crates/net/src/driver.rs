@@ -292,7 +292,9 @@ impl Driver {
             unanswered_since.get_or_insert(*time);
             // A path that cannot be sent on is silent, and the transport notices silence.
             if let Err((count, error)) = sockets[route.socket].send(&batch) {
-                let size = parcel.datagram_bytes.saturating_sub(PROTECTION_OVERHEAD_BYTES);
+                let size = parcel
+                    .datagram_bytes
+                    .saturating_sub(PROTECTION_OVERHEAD_BYTES);
                 if is_message_too_long(&error)
                     && endpoint.on_datagram_too_large(*time, parcel.path, size)
                     && parcel.is_mtu_probe

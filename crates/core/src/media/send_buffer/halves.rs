@@ -19,7 +19,8 @@ impl SendBuffer {
 
     /// How many fragments a frame has been cut into.
     pub(crate) fn fragment_count(&self, id: FrameId) -> u16 {
-        self.frame(id).map_or(0, |frame| frame.fragments.len() as u16)
+        self.frame(id)
+            .map_or(0, |frame| frame.fragments.len() as u16)
     }
 
     /// The half of a fragment that has arrived, if the other one has not.

@@ -64,7 +64,12 @@ fn the_largest_size_is_tried_first_and_one_probe_is_enough_for_it() {
 
 #[test]
 fn sizes_that_networks_have_are_found_with_three_probes_each() {
-    for (path_mtu, found) in [(1_492, 1_492), (1_280, 1_280), (1_430, 1_420), (1_250, 1_228)] {
+    for (path_mtu, found) in [
+        (1_492, 1_492),
+        (1_280, 1_280),
+        (1_430, 1_420),
+        (1_250, 1_228),
+    ] {
         let mut mtu = PathMtu::new(LIMITS, at(0));
         let probes = search(&mut mtu, path_mtu);
         assert_eq!(mtu.found(), Some(found), "{probes:?}");
@@ -107,7 +112,11 @@ fn three_full_size_packets_lost_in_a_row_are_a_black_hole() {
     assert_eq!(mtu.carried(), 1_500);
     mtu.on_lost(at(1_000), &media(4, 1_390), false);
     assert_eq!(mtu.carried(), 1_228);
-    assert_eq!(mtu.due_probe(at(1_000)), Some(1_500), "it is searched again");
+    assert_eq!(
+        mtu.due_probe(at(1_000)),
+        Some(1_500),
+        "it is searched again"
+    );
 }
 
 #[test]

@@ -11,7 +11,9 @@ use super::source::{SOURCE, named_source, source};
 use super::{Context, FlowKind, Kind, session};
 use crate::scenario::document::Node;
 use crate::scenario::link::{SPAN_KEYS, span};
-use crate::scenario::reader::{Read, Table, boolean, choice, list_of, positive_duration, rate, share, text};
+use crate::scenario::reader::{
+    Read, Table, boolean, choice, list_of, positive_duration, rate, share, text,
+};
 use crate::scenario::shape::{Key, Shape};
 
 /// Frames over a session.
