@@ -7,6 +7,7 @@
 mod fec;
 mod idle;
 mod last_try;
+mod mtu;
 mod prefetch;
 mod receive;
 mod rescue;
@@ -26,7 +27,7 @@ use crate::congestion::{self, ControllerConfig, ControllerOptions};
 use crate::counters::{PathCounters, SessionCounters};
 use crate::fec::Budget;
 use crate::media::{
-    self, DropReason, Frame, FrameId, Reassembly, ReceivedFrame, SendBuffer, SendFrameError,
+    self, DropReason, Frame, FrameId, Halves, Reassembly, ReceivedFrame, SendBuffer, SendFrameError,
 };
 use crate::path::{Path, PathOptions};
 use crate::path_view::{PathId, PathState, PathView};
@@ -68,6 +69,7 @@ pub struct Endpoint {
     /// Whether this end has ever sent media: only then does it pad.
     has_sent_media: bool,
     reassembly: Reassembly,
+    halves: Halves,
     /// Since when the scheduler has held packets.
     held_since: Option<Instant>,
     /// Shared by all who are set up alike: theirs are the same lines of the cache.
@@ -136,6 +138,9 @@ pub struct Transmit {
     pub is_tracked: bool,
     /// The piece of media that it carries, if any: which fragment of which frame.
     pub fragment: Option<(FrameId, u16)>,
+    /// Whether it probes for a larger MTU: its driver may find that the interface refuses it
+    /// ([`Endpoint::on_datagram_too_large`]).
+    pub is_mtu_probe: bool,
 }
 
 /// What the application is told.
@@ -223,6 +228,7 @@ impl Endpoint {
             budget: Budget::new(now),
             fec_receiver: None,
             reassembly: Reassembly::new(config.media.reassembly_wait, config.media.keeps_bytes),
+            halves: Halves::default(),
             stream: Self::new_stream(&config),
             events: VecDeque::new(),
             target_bitrate,
@@ -325,6 +331,7 @@ impl Endpoint {
             return Err(SendFrameError::Closed);
         }
         self.expire_frames(now);
+        self.update_fragment_bytes();
         let id = self.send_buffer.push(frame)?;
         self.counters.frames_sent += 1;
         self.has_sent_media = true;

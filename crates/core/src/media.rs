@@ -4,6 +4,7 @@
 //! is acknowledged or worthless, and sends lost fragments again while that is of use; the receiver
 //! puts frames together and gives up those that do not complete in time. Key frames are waited for.
 
+mod halves;
 mod reassembly;
 mod send_buffer;
 mod symbol;
@@ -14,6 +15,8 @@ use core::fmt;
 use anabranch_units::{Importance, Instant};
 use bytes::Bytes;
 
+pub use halves::Half;
+pub(crate) use halves::Halves;
 pub(crate) use reassembly::{Outcome, Reassembly, Taken};
 pub(crate) use send_buffer::{LastCall, LostCopy, Retry, SendBuffer, Verdict};
 pub(crate) use symbol::{SYMBOL_HEAD_BYTES, Symbol};

@@ -6,6 +6,7 @@
 mod arrivals;
 mod delivery_rate;
 mod loss;
+mod path_mtu;
 #[cfg(test)]
 mod properties;
 mod rack;
@@ -21,6 +22,7 @@ use crate::wire::FeedbackReport;
 pub(crate) use arrivals::Arrivals;
 pub use delivery_rate::{DeliverySnapshot, RateSample};
 pub use loss::LossDetection;
+pub(crate) use path_mtu::PathMtu;
 pub use rtt::RttEstimator;
 pub use sent_packets::{AckedPacket, PacketContent, SentPacket};
 
@@ -43,6 +45,8 @@ pub(crate) struct Recovery {
     departed_bytes: u64,
     loss_detection: LossDetection,
     rack: Rack,
+    /// The search for the path's MTU, if there is one.
+    mtu: Option<Box<PathMtu>>,
 }
 
 /// What one report or timeout has changed. Its vectors are used again and again.
@@ -50,6 +54,9 @@ pub(crate) struct Recovery {
 pub(crate) struct Digest {
     pub(crate) acked: Vec<AckedPacket>,
     pub(crate) lost: Vec<SentPacket>,
+    /// Lost packets that are larger than what the path is known to carry, probes among them: no
+    /// sign of congestion.
+    pub(crate) too_large: Vec<SentPacket>,
     pub(crate) spurious: Vec<AckedPacket>,
     pub(crate) delivery: Option<RateSample>,
     pub(crate) prior_bytes_in_flight: u64,
@@ -60,9 +67,16 @@ pub(crate) struct Digest {
 }
 
 impl Digest {
+    /// Lost packets, without probes for a larger MTU.
+    pub(crate) fn lost_count(&self) -> u64 {
+        let is_counted = |packet: &&SentPacket| packet.content != PacketContent::MtuProbe;
+        self.lost.len() as u64 + self.too_large.iter().filter(is_counted).count() as u64
+    }
+
     fn restart(&mut self, prior_bytes_in_flight: u64) {
         self.acked.clear();
         self.lost.clear();
+        self.too_large.clear();
         self.spurious.clear();
         self.delivery = None;
         self.prior_bytes_in_flight = prior_bytes_in_flight;
@@ -81,6 +95,7 @@ impl Recovery {
             loss_detection,
             loss_timer: None,
             rack: Rack::default(),
+            mtu: None,
             departed_bytes: 0,
             last_acked_at: now,
             max_feedback_delay: Duration::ZERO,
@@ -90,6 +105,24 @@ impl Recovery {
     /// How long the receiver may hold a report back, which a probe timeout has to allow for.
     pub(crate) fn set_max_feedback_delay(&mut self, delay: Duration) {
         self.max_feedback_delay = delay;
+    }
+
+    /// Has the path's MTU searched.
+    pub(crate) fn search_mtu(&mut self, mtu: PathMtu) {
+        self.mtu = Some(Box::new(mtu));
+    }
+
+    pub(crate) fn mtu(&self) -> Option<&PathMtu> {
+        self.mtu.as_deref()
+    }
+
+    pub(crate) fn mtu_mut(&mut self) -> Option<&mut PathMtu> {
+        self.mtu.as_deref_mut()
+    }
+
+    /// The largest packet that the path is known to carry, of any size if that is not searched.
+    pub(crate) fn carried_bytes(&self) -> u32 {
+        self.mtu().map_or(u32::MAX, PathMtu::carried)
     }
 
     /// Has the processor fetch the packets that are not settled.
@@ -176,7 +209,10 @@ impl Recovery {
                     rtt,
                     delivered_bytes: self.delivery.on_acked(packet),
                 });
-                if acknowledged.was_lost {
+                if let Some(mtu) = &mut self.mtu {
+                    mtu.on_acked(now, packet);
+                }
+                if acknowledged.was_lost && packet.content != PacketContent::MtuProbe {
                     digest.spurious.extend(digest.acked.last().copied());
                 }
             });
@@ -236,10 +272,15 @@ impl Recovery {
     }
 
     /// Declares one packet lost. Returns whether it was in flight.
-    pub(crate) fn declare_lost(&mut self, packet_number: u64, digest: &mut Digest) -> bool {
+    pub(crate) fn declare_lost(
+        &mut self,
+        now: Instant,
+        packet_number: u64,
+        digest: &mut Digest,
+    ) -> bool {
         digest.restart(self.bytes_in_flight());
         digest.lost.extend(self.sent.declare_lost(packet_number));
-        self.on_lost(digest);
+        self.on_lost(now, digest, false);
         !digest.lost.is_empty()
     }
 
@@ -305,18 +346,18 @@ impl Recovery {
     pub(crate) fn on_loss_timeout(&mut self, now: Instant, digest: &mut Digest) -> bool {
         digest.restart(self.bytes_in_flight());
         self.detect_losses(now, digest);
-        !digest.lost.is_empty()
+        !(digest.lost.is_empty() && digest.too_large.is_empty())
     }
 
     /// Takes everything out of flight: the path is out. What arrives late after all counts as
     /// spurious.
-    pub(crate) fn on_silence(&mut self, digest: &mut Digest) {
+    pub(crate) fn on_silence(&mut self, now: Instant, digest: &mut Digest) {
         digest.restart(self.bytes_in_flight());
         self.sent
             .declare_all_lost(|packet| digest.lost.push(*packet));
         self.loss_timer = None;
         self.departed_bytes = 0;
-        self.on_lost(digest);
+        self.on_lost(now, digest, true);
     }
 
     /// Forgets lost packets that will hardly arrive any more, so that memory is bounded on a path
@@ -391,14 +432,25 @@ impl Recovery {
             reordering_window,
             |packet| digest.lost.push(*packet),
         );
-        self.on_lost(digest);
+        self.on_lost(now, digest, false);
         if let Some(newest) = digest.lost.last() {
             let next_packet_number = self.sent.next_packet_number();
             digest.is_recovery_begun = self.rack.on_lost(newest.packet_number, next_packet_number);
         }
     }
 
-    fn on_lost(&mut self, digest: &Digest) {
+    fn on_lost(&mut self, now: Instant, digest: &mut Digest, is_silence: bool) {
+        if let Some(mtu) = &mut self.mtu {
+            for packet in &digest.lost {
+                mtu.on_lost(now, packet, is_silence);
+            }
+            let carried = mtu.carried();
+            let is_probe = |packet: &SentPacket| packet.content == PacketContent::MtuProbe;
+            let is_too_large = |packet: &mut SentPacket| packet.bytes > carried || is_probe(packet);
+            digest
+                .too_large
+                .extend(digest.lost.extract_if(.., is_too_large));
+        }
         let lost_bytes = digest
             .lost
             .iter()

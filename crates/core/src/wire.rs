@@ -14,7 +14,7 @@ mod varint;
 use anabranch_units::{Duration, Importance, Instant};
 
 use crate::congestion::{FeedbackSchedule, HoleReports};
-use crate::media::{FragmentHeader, FrameId};
+use crate::media::{FragmentHeader, FrameId, Half};
 use crate::path_view::PathId;
 use varint::{read, write};
 
@@ -48,6 +48,8 @@ const SYMBOLS_RECOVERED: u8 = 0x21;
 const KEY_FRAME_FLAG: u8 = 0x01;
 const DISPOSABLE_FLAG: u8 = 0x02;
 const SYMBOL_FLAG: u8 = 0x04;
+const FIRST_HALF_FLAG: u8 = 0x08;
+const SECOND_HALF_FLAG: u8 = 0x10;
 const IMMEDIATE_ON_CE_FLAG: u8 = 0x01;
 
 /// Kind byte and truncated packet number.
@@ -69,6 +71,10 @@ pub(crate) const fn max_fragment_header_bytes(has_symbol_number: bool) -> u32 {
     (MAX_FRAGMENT_HEADER_BYTES + symbol_number) as u32
 }
 
+/// The most bytes of a feedback schedule: type, packets, delay, interval, holes, their interval,
+/// flags.
+pub(crate) const MAX_SCHEDULE_BYTES: u32 = 1 + 4 + 4 + 4 + 1 + 4 + 1;
+
 /// Whether the datagram has a packet number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tracking {
@@ -89,6 +95,8 @@ pub(crate) enum WireFrame<'a> {
         captured_at_micros: u32,
         /// The low 32 bits of its symbol number, if the session uses FEC.
         symbol: Option<u32>,
+        /// Which half of the fragment it is, if it is not all of it.
+        half: Option<Half>,
         payload: &'a [u8],
     },
     /// The rest of the datagram is this repair symbol.
@@ -228,6 +236,12 @@ fn read_fragment<'a>(
         0 => None,
         _ => Some(read_u32(rest)?),
     };
+    let half = match flags & (FIRST_HALF_FLAG | SECOND_HALF_FLAG) {
+        0 => None,
+        FIRST_HALF_FLAG => Some(Half::First),
+        SECOND_HALF_FLAG => Some(Half::Second),
+        _ => return None,
+    };
     if fragment >= fragment_count || rest.is_empty() {
         return None;
     }
@@ -241,6 +255,7 @@ fn read_fragment<'a>(
         header,
         captured_at_micros,
         symbol,
+        half,
         payload: core::mem::take(rest),
     })
 }
@@ -254,17 +269,23 @@ pub(crate) fn write_untracked_header(out: &mut Vec<u8>) {
     out.push(UNTRACKED);
 }
 
-/// Appends a fragment, which must be the datagram's last frame.
+/// Appends a fragment, or half of one, which must be the datagram's last frame.
 pub(crate) fn write_fragment(
     header: FragmentHeader,
     captured_at: Instant,
     symbol: Option<u64>,
+    half: Option<Half>,
     payload: &[u8],
     out: &mut Vec<u8>,
 ) {
     let symbol_flag = if symbol.is_some() { SYMBOL_FLAG } else { 0 };
-    let flags = importance_flags(header.importance) | symbol_flag;
-    if header.fragment_count == 1 {
+    let half_flag = match half {
+        None => 0,
+        Some(Half::First) => FIRST_HALF_FLAG,
+        Some(Half::Second) => SECOND_HALF_FLAG,
+    };
+    let flags = importance_flags(header.importance) | symbol_flag | half_flag;
+    if header.fragment_count == 1 && half.is_none() {
         out.push(WHOLE_FRAME | flags);
         write(header.frame.0, out);
     } else {
@@ -382,10 +403,11 @@ fn read_path(bytes: &mut &[u8]) -> Option<PathId> {
 mod tests {
     use super::*;
 
-    fn written(header: FragmentHeader, symbol: Option<u64>) -> Vec<u8> {
+    fn written(header: FragmentHeader, symbol: Option<u64>, half: Option<Half>) -> Vec<u8> {
         let mut out = Vec::new();
         write_untracked_header(&mut out);
-        write_fragment(header, Instant::from_micros(77), symbol, b"media", &mut out);
+        let captured_at = Instant::from_micros(77);
+        write_fragment(header, captured_at, symbol, half, b"media", &mut out);
         out
     }
 
@@ -396,28 +418,35 @@ mod tests {
 
     #[test]
     fn a_fragment_is_read_as_it_was_written_whatever_its_flags() {
-        for fragment_count in [1, 3] {
-            for importance in [
-                Importance::Key,
-                Importance::Reference,
-                Importance::Disposable,
-            ] {
-                for symbol in [None, Some(9)] {
-                    let header = FragmentHeader {
-                        frame: FrameId(5_000),
-                        fragment: fragment_count - 1,
-                        fragment_count,
-                        importance,
-                    };
-                    let read = WireFrame::Fragment {
-                        header,
-                        captured_at_micros: 77,
-                        symbol: symbol.map(|number| number as u32),
-                        payload: b"media",
-                    };
-                    let datagram = written(header, symbol);
-                    assert_eq!(first_frame(&datagram), Some(Ok(read)));
-                }
+        let importances = [
+            Importance::Key,
+            Importance::Reference,
+            Importance::Disposable,
+        ];
+        let halves = [None, Some(Half::First), Some(Half::Second)];
+        for (fragment_count, importance) in [1, 3]
+            .into_iter()
+            .flat_map(|count| importances.map(|importance| (count, importance)))
+        {
+            for (symbol, half) in [None, Some(9)]
+                .into_iter()
+                .flat_map(|symbol| halves.map(|half| (symbol, half)))
+            {
+                let header = FragmentHeader {
+                    frame: FrameId(5_000),
+                    fragment: fragment_count - 1,
+                    fragment_count,
+                    importance,
+                };
+                let read = WireFrame::Fragment {
+                    header,
+                    captured_at_micros: 77,
+                    symbol: symbol.map(|number| number as u32),
+                    half,
+                    payload: b"media",
+                };
+                let datagram = written(header, symbol, half);
+                assert_eq!(first_frame(&datagram), Some(Ok(read)));
             }
         }
     }
@@ -430,7 +459,10 @@ mod tests {
             fragment_count,
             importance: Importance::Reference,
         };
-        let (one, two) = (written(header(1), None), written(header(2), None));
+        let (one, two) = (
+            written(header(1), None, None),
+            written(header(2), None, None),
+        );
         // Kind, type, frame number, capture time, payload.
         assert_eq!(one.len(), 1 + 1 + 2 + 4 + 5);
         assert_eq!(two.len(), one.len() + 3);

@@ -35,6 +35,10 @@ pub struct LinkConfig {
     pub loss: LossModel,
     /// When the link goes down, and for how long; see [`Outage`](crate::Outage).
     pub outages: Vec<(Instant, Duration)>,
+    /// The longest packet that passes; longer ones vanish without a word. `None` has no limit.
+    pub mtu: Option<u32>,
+    /// Such limits that hold from an instant on, in any order.
+    pub mtu_schedule: Vec<(Instant, u32)>,
 }
 
 impl LinkConfig {
@@ -46,6 +50,8 @@ impl LinkConfig {
             && self.queue == QueueLimit::Unlimited
             && self.loss == LossModel::None
             && self.outages.is_empty()
+            && self.mtu.is_none()
+            && self.mtu_schedule.is_empty()
     }
 
     /// An idle link. Its chance comes from `seed` alone.

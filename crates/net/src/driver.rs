@@ -5,14 +5,14 @@ use anabranch_core::{
     Config, ConfigError, DatagramMeta, Endpoint, Event as CoreEvent, Frame, FrameId, PathId,
     PathOptions, Timer, media::SendFrameError,
 };
-use anabranch_secure::{PublicKey, Rejected, Session};
+use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey, Rejected, Session};
 use anabranch_units::{Duration, Instant, Seed};
 
 use crate::event::{Ended, Event, EventSender};
 use crate::outbox::Outbox;
 use crate::route::Route;
 use crate::snapshot::{EdgeCounters, PathSnapshot, Snapshot};
-use crate::socket::{Arrival, Batch, Socket};
+use crate::socket::{Arrival, Batch, Socket, is_message_too_long};
 
 /// What is due within this time leaves at once: the core spaces packets exactly, and a system call
 /// takes longer than many of its gaps.
@@ -272,6 +272,7 @@ impl Driver {
 
     fn flush(&mut self, sockets: &[Socket]) {
         let Driver {
+            endpoint,
             paths,
             outbox,
             unanswered_since,
@@ -291,6 +292,15 @@ impl Driver {
             unanswered_since.get_or_insert(*time);
             // A path that cannot be sent on is silent, and the transport notices silence.
             if let Err((count, error)) = sockets[route.socket].send(&batch) {
+                let size = parcel
+                    .datagram_bytes
+                    .saturating_sub(PROTECTION_OVERHEAD_BYTES);
+                if is_message_too_long(&error)
+                    && endpoint.on_datagram_too_large(*time, parcel.path, size)
+                    && parcel.is_mtu_probe
+                {
+                    return;
+                }
                 path.unsent_datagrams += count as u64;
                 path.last_error = Some(error.to_string());
             }

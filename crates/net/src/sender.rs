@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use std::sync::mpsc;
 
 use anabranch_core::media::SendFrameError;
-use anabranch_core::{Config, ConfigError, Endpoint, Frame, FrameId, PathId, PathOptions};
+use anabranch_core::{
+    Config, ConfigError, Endpoint, Frame, FrameId, MtuDiscovery, PathId, PathOptions,
+};
 use anabranch_secure::{
     Initiator, Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, SecretKey, classify,
 };
@@ -30,7 +32,7 @@ const LAST_RETRY: Duration = Duration::from_secs(2);
 /// What a sender is started with.
 #[derive(Debug)]
 pub struct SenderConfig {
-    /// The transport's set-up; `overhead_bytes` is set here, from the paths' addresses.
+    /// The transport's set-up; `overhead_bytes` and `mtu` are set here, from the paths' addresses.
     pub transport: Config,
     /// What all instants count by.
     pub clock: Clock,
@@ -231,6 +233,7 @@ impl SenderRole {
             .max();
         let headers = headers.ok_or(StartError::NoPath)?;
         config.transport.overhead_bytes = headers + PROTECTION_OVERHEAD_BYTES as u32;
+        config.transport.mtu = Some(MtuDiscovery::of_internet(headers));
         let now = config.clock.now();
         // The caller's mistakes are told at once, not when the peer answers.
         Endpoint::new(config.transport.clone(), Seed(0), now)?;

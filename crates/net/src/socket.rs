@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use anabranch_units::{Ecn, Instant};
+use nix::errno::Errno;
 use nix::sys::socket::{setsockopt, sockopt::UdpGroSegment};
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
@@ -158,6 +159,12 @@ impl Socket {
         self.state
             .try_send(UdpSockRef::from(&self.socket), &transmit)
     }
+}
+
+/// Whether an interface refused a datagram for its length. Every datagram goes with the prohibition
+/// to fragment it, which quinn-udp sets so that ICMP messages, which anyone may forge, do not count.
+pub(crate) fn is_message_too_long(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::EMSGSIZE as i32)
 }
 
 /// Turns generic receive offload off, which quinn-udp turns on. Coalesced datagrams share one

@@ -121,11 +121,10 @@ impl Endpoint {
         };
         self.refresh_views(now);
         sender.media_shares.tell(now, &mut self.views);
-        let fragment_bytes = usize::from(self.config.fragment_bytes);
         let to_protect = FrameToProtect {
             id,
             importance: frame.importance,
-            symbol_count: frame.bytes.len().div_ceil(fragment_bytes) as u16,
+            symbol_count: self.send_buffer.fragment_count(id),
             bytes: frame.bytes.len() as u32,
             deadline: frame.captured_at + self.config.media.deadline,
         };
@@ -220,6 +219,12 @@ impl Endpoint {
     ) -> Option<PacketContent> {
         let (frame, repair) = (packet.frame, packet.fragment);
         let window = self.send_buffer.take_repair(frame, repair)?;
+        let symbols = self.send_buffer.symbols(window);
+        let longest_bytes = symbols.map(|symbol| symbol.payload.len()).max();
+        if self.is_repair_too_large(id, longest_bytes.unwrap_or(0)) {
+            self.send_buffer.on_repair_settled(frame, repair);
+            return None;
+        }
         let start = buf.len();
         let path = &mut self.paths[id.index()];
         path.write_tracked_header(buf);

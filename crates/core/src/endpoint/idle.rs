@@ -36,7 +36,12 @@ impl Endpoint {
     /// Whether all that the report is about is a probe of an idle path. It is a sample of
     /// the round-trip time, but would make a controller believe that the path carries no more.
     pub(super) fn is_of_probe(&self, id: PathId, digest: &Digest) -> bool {
-        let is_probe = |packet: &AckedPacket| packet.sent.content == PacketContent::Challenge;
+        let is_probe = |packet: &AckedPacket| {
+            matches!(
+                packet.sent.content,
+                PacketContent::Challenge | PacketContent::MtuProbe
+            )
+        };
         // A path in doubt is challenged too.
         let may_be = self.is_standby(id) || self.paths[id.index()].state() == PathState::Active;
         may_be && digest.lost.is_empty() && digest.acked.iter().all(is_probe)

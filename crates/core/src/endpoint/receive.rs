@@ -68,10 +68,18 @@ impl Endpoint {
                 header,
                 captured_at_micros,
                 symbol: number,
+                half,
                 payload,
             } => {
                 path.counters.received_media_packets += 1;
                 path.counters.received_media_bytes += payload.len() as u64;
+                let id = (header.frame, header.fragment);
+                let whole = half.map(|half| self.halves.join(id, half, payload));
+                let payload = match &whole {
+                    None => payload,
+                    Some(Some(whole)) => whole,
+                    Some(None) => return,
+                };
                 let symbol = Symbol {
                     header,
                     captured_at_micros,
@@ -236,7 +244,12 @@ impl Endpoint {
                     stream.send.on_packet_acked(offset);
                 }
             }
-            PacketContent::Padding | PacketContent::Challenge => {}
+            PacketContent::Half {
+                frame,
+                fragment,
+                half,
+            } => self.send_buffer.on_half_acked(frame, fragment, half, path),
+            PacketContent::Padding | PacketContent::Challenge | PacketContent::MtuProbe => {}
         }
         self.scheduler.on_event(
             now,
@@ -250,10 +263,13 @@ impl Endpoint {
 
     /// Sends again what was lost on `path`, where it is of use.
     pub(super) fn on_losses(&mut self, now: Instant, path: PathId, digest: &Digest) {
-        if digest.lost.is_empty() {
+        if digest.lost.is_empty() && digest.too_large.is_empty() {
             return;
         }
         self.refresh_views(now);
+        for packet in &digest.too_large {
+            self.on_copy_lost(now, path, packet, false);
+        }
         for packet in &digest.lost {
             self.scheduler.on_event(
                 now,
@@ -283,8 +299,16 @@ impl Endpoint {
         if let PacketContent::Repair { frame, repair } = packet.content {
             self.send_buffer.on_repair_settled(frame, repair);
         }
-        let PacketContent::Fragment { frame, fragment } = packet.content else {
-            return;
+        let (frame, fragment) = match packet.content {
+            PacketContent::Fragment { frame, fragment } => (frame, fragment),
+            PacketContent::Half {
+                frame, fragment, ..
+            } => {
+                // Its other half may wait yet: both leave again.
+                self.paths[path.index()].take_sent_half(frame, fragment);
+                (frame, fragment)
+            }
+            _ => return,
         };
         let copy = LostCopy {
             frame,

@@ -394,7 +394,7 @@ impl Endpoint {
         own.is_urgent = true;
         own.timer.restart(now);
         let mut digest = self.scratch.digest.take().unwrap_or_default();
-        if path.recovery.declare_lost(first, &mut digest) {
+        if path.recovery.declare_lost(now, first, &mut digest) {
             digest.prior_bytes_in_flight = flight_size;
             self.on_losses(now, on, &digest);
             self.tell_controller(now, on, &digest);

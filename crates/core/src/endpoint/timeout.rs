@@ -208,10 +208,10 @@ impl Endpoint {
     pub(super) fn declare_silent(&mut self, now: Instant, id: PathId) {
         let mut digest = self.scratch.digest.take().unwrap_or_default();
         let path = &mut self.paths[id.index()];
-        path.recovery.on_silence(&mut digest);
+        path.recovery.on_silence(now, &mut digest);
         path.recovery.forget_lost(now);
         path.on_silence();
-        path.counters.lost_packets += digest.lost.len() as u64;
+        path.counters.lost_packets += digest.lost_count();
         self.on_losses(now, id, &digest);
         self.scratch.digest = Some(digest);
     }

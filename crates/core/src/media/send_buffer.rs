@@ -1,5 +1,6 @@
 //! The sender's frames, from their capture until they are acknowledged or worthless.
 
+mod halves;
 mod last_calls;
 mod repairs;
 mod waiting;
@@ -9,7 +10,7 @@ use std::collections::VecDeque;
 use anabranch_units::{Depth, Duration, Importance, Instant, prefetch, prefetch_ring};
 use bytes::Bytes;
 
-use super::{FragmentHeader, Frame, FrameId, MAX_FRAME_BYTES, SendFrameError, Symbol};
+use super::{FragmentHeader, Frame, FrameId, Half, MAX_FRAME_BYTES, SendFrameError, Symbol};
 use crate::config::RetransmissionCopies;
 use crate::path_view::{PathId, PathSet};
 use crate::scheduler::{PacketKind, PacketView};
@@ -45,6 +46,8 @@ struct OutgoingFrame {
     is_given_up: bool,
     /// The symbol number of its first fragment, which the others follow.
     first_symbol: u64,
+    /// The length of every fragment but the last.
+    fragment_bytes: u16,
     /// Whether there have been repairs that cover any of it: though it cannot be sent again in
     /// time, it may complete.
     is_protected: bool,
@@ -58,6 +61,8 @@ struct Fragment {
     /// What waits is to be followed by a copy: there is no time for another try.
     is_to_be_doubled: bool,
     send_count: u8,
+    /// A half of it has arrived, and the other one has not.
+    acked_half: Option<Half>,
     in_flight_on: PathSet,
     /// The path on which two copies are in flight.
     twice_on: Option<PathId>,
@@ -100,12 +105,14 @@ pub(crate) struct OutgoingFragment<'a> {
 
 impl OutgoingFragment<'_> {
     /// Appends it to a datagram, as its last frame.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, half: Option<Half>, out: &mut Vec<u8>) {
+        let payload = half.map_or(self.payload, |half| half.of(self.payload));
         wire::write_fragment(
             self.header,
             self.captured_at,
             self.symbol,
-            self.payload,
+            half,
+            payload,
             out,
         );
     }
@@ -148,6 +155,7 @@ pub(crate) struct SendBuffer {
     deadline: Duration,
     /// What a packet has on the wire beside the fragment.
     packet_overhead_bytes: u32,
+    /// What the next frame is cut into.
     fragment_bytes: u16,
     copies: RetransmissionCopies,
     /// Whether there have been frames that no other needs.
@@ -198,6 +206,7 @@ impl SendBuffer {
         outgoing.importance = frame.importance;
         outgoing.captured_at = frame.captured_at;
         outgoing.bytes = frame.bytes.clone();
+        outgoing.fragment_bytes = self.fragment_bytes;
         outgoing.unacked_count = fragment_count;
         outgoing.never_sent_count = fragment_count;
         self.has_disposable |= frame.importance == Importance::Disposable;
@@ -245,8 +254,8 @@ impl SendBuffer {
         id: FrameId,
         fragment: u16,
     ) -> OutgoingFragment<'a> {
-        let start = usize::from(fragment) * usize::from(self.fragment_bytes);
-        let end = (start + usize::from(self.fragment_bytes)).min(frame.bytes.len());
+        let start = usize::from(fragment) * usize::from(frame.fragment_bytes);
+        let end = (start + usize::from(frame.fragment_bytes)).min(frame.bytes.len());
         OutgoingFragment {
             header: FragmentHeader {
                 frame: id,
@@ -399,7 +408,7 @@ impl SendBuffer {
                 continue;
             }
             let unsent_bytes =
-                usize::from(frame.never_sent_count) * usize::from(self.fragment_bytes);
+                usize::from(frame.never_sent_count) * usize::from(frame.fragment_bytes);
             excess_bytes = excess_bytes.saturating_sub(unsent_bytes.min(frame.bytes.len()) as u64);
             let id = FrameId(self.first.0 + index as u64);
             self.give_up(id);

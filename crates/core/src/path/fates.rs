@@ -46,6 +46,10 @@ impl Fates {
         for packet in &digest.lost {
             self.note(packet.packet_number, true);
         }
+        // Their size took them, and not chance.
+        for packet in &digest.too_large {
+            self.note(packet.packet_number, false);
+        }
         while let Some(Some(is_lost)) = self.pending.front().copied() {
             self.pending.pop_front();
             self.first += 1;

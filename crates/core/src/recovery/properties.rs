@@ -83,7 +83,7 @@ impl Pair {
     }
 
     fn on_silence(&mut self) {
-        self.recovery.on_silence(&mut self.digest);
+        self.recovery.on_silence(Instant::ZERO, &mut self.digest);
         self.enter();
     }
 

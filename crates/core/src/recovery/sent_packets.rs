@@ -7,7 +7,7 @@ use anabranch_units::{Duration, Instant, prefetch_ring};
 use super::delivery_rate::DeliverySnapshot;
 use super::loss::{LossDetection, Verdict};
 use super::rtt::RttEstimator;
-use crate::media::FrameId;
+use crate::media::{FrameId, Half};
 use crate::wire::FeedbackReport;
 
 /// So many are worth fetching before they are asked for.
@@ -56,6 +56,17 @@ pub enum PacketContent {
     Padding,
     /// A path challenge.
     Challenge,
+    /// One half of a fragment that is too large for the path.
+    Half {
+        /// The frame.
+        frame: FrameId,
+        /// Which fragment of it, from zero.
+        fragment: u16,
+        /// Which half.
+        half: Half,
+    },
+    /// Useless bytes that probe for a larger MTU; never sent again, and no sign of congestion.
+    MtuProbe,
 }
 
 /// A packet that has arrived.

@@ -302,6 +302,9 @@ pub const METRICS: &[Metric] = &[
     link("drops-early", Number, |link| {
         Some(link.packets_dropped.early_drop as f64)
     }),
+    link("drops-too-large", Number, |link| {
+        Some(link.packets_dropped.too_large as f64)
+    }),
     link("marked", Number, |link| Some(link.packets_marked as f64)),
 ];
 

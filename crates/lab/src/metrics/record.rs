@@ -332,6 +332,7 @@ impl LinkRecord {
         self.drops.random_loss += part.dropped.of(DropCause::RandomLoss);
         self.drops.outage += part.dropped.of(DropCause::Outage);
         self.drops.early_drop += part.dropped.of(DropCause::EarlyDrop);
+        self.drops.too_large += part.dropped.of(DropCause::TooLarge);
         self.marked_packets += part.queue.marked_packets;
     }
 

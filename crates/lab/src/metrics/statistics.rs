@@ -225,6 +225,9 @@ pub struct DropReport {
     pub outage: u64,
     /// The queue's discipline chose it.
     pub early_drop: u64,
+    /// It was longer than the link's MTU.
+    #[serde(default)]
+    pub too_large: u64,
 }
 
 /// Mean and percentiles (nearest rank, within 0.4 %), in milliseconds.

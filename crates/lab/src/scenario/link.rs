@@ -8,6 +8,7 @@ use anabranch_units::{DataRate, Duration, Instant, Seed, known_names};
 use super::discipline::{self, discipline};
 use super::document::{Node, Value};
 use super::files::Files;
+use super::flow::bytes;
 use super::reader::{
     Read, Table, boolean, choice, duration, instant, list_of, number, positive_duration,
     positive_rate, quantity, rate, share, text,
@@ -102,6 +103,16 @@ pub(super) const LINK_KEYS: &[Key] = &[
         Shape::List(&Shape::Table(SPAN_KEYS)),
         "times in which everything is lost",
     ),
+    Key::new(
+        "mtu",
+        Shape::Amount,
+        "longest packet that passes, headers included",
+    ),
+    Key::new(
+        "mtu-schedule",
+        Shape::List(&Shape::Table(MTU_CHANGE_KEYS)),
+        "longest packets from a moment on",
+    ),
 ];
 
 const JITTER_KEYS: &[Key] = &[
@@ -150,6 +161,8 @@ pub(super) const RATE_CHANGE_KEYS: &[Key] =
 
 const DELAY_CHANGE_KEYS: &[Key] = &[AT, Key::required("delay", Shape::Duration, "from then on")];
 
+const MTU_CHANGE_KEYS: &[Key] = &[AT, Key::required("mtu", Shape::Amount, "from then on")];
+
 pub(super) const SPAN_KEYS: &[Key] = &[AT, Key::required("for", Shape::Duration, "how long")];
 
 /// A list of links: names, or all that one table describes.
@@ -186,6 +199,8 @@ fn link_config(node: &Node, number: u64, files: Files<'_>) -> Read<LinkConfig> {
         discipline: table.or("discipline", Discipline::default(), discipline)?,
         loss: table.or("loss", LossModel::None, loss_model)?,
         outages: table.or("outages", Vec::new(), |node| list_of(node, span))?,
+        mtu: table.optional("mtu", mtu)?,
+        mtu_schedule: table.or("mtu-schedule", Vec::new(), |node| list_of(node, mtu_change))?,
     };
     // What the readers above let pass and the link refuses, at the key that is about it.
     config.build(Seed::default()).map_err(|error| {
@@ -256,6 +271,17 @@ fn delay_change(node: &Node) -> Read<(Instant, Duration)> {
         table.required("at", instant)?,
         table.required("delay", duration)?,
     ))
+}
+
+/// The longest packet, and when that comes into force.
+fn mtu_change(node: &Node) -> Read<(Instant, u32)> {
+    let table = Table::of(node, MTU_CHANGE_KEYS)?;
+    Ok((table.required("at", instant)?, table.required("mtu", mtu)?))
+}
+
+/// IPv4 asks for 68 B (RFC 791 §3.2).
+fn mtu(node: &Node) -> Read<u32> {
+    bytes(node, 68..=65_535).map(|bytes| bytes as u32)
 }
 
 /// When a part of the run begins, and how long it is.
