@@ -15,7 +15,7 @@ use anabranch_units::{Importance, Instant};
 use bytes::Bytes;
 
 pub(crate) use reassembly::{Outcome, Reassembly, Taken};
-pub(crate) use send_buffer::{LastCall, LostCopy, Retry, SendBuffer, Verdict};
+pub(crate) use send_buffer::{LastCall, LostCopy, Retry, SendBuffer, Unsent, Verdict};
 pub(crate) use symbol::{SYMBOL_HEAD_BYTES, Symbol};
 pub(crate) use target::{Bandwidth, most_drained_bytes, target_bitrate, target_total};
 
