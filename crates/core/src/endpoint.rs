@@ -4,6 +4,7 @@
 //! [`Endpoint::poll_event`] until `None` → [`Endpoint::poll_timeout`], and waits for a datagram or
 //! that moment. Time never goes back. Nothing that arrives from the network is an error.
 
+mod admission;
 mod fec;
 mod idle;
 mod last_try;
@@ -72,6 +73,8 @@ pub struct Endpoint {
     halves: Halves,
     /// Since when the scheduler has held packets.
     held_since: Option<Instant>,
+    /// Since when there has always been something to send.
+    busy_since: Option<Instant>,
     /// Shared by all who are set up alike: theirs are the same lines of the cache.
     config: Arc<Config>,
     // For packets of media, and for reports.
@@ -238,6 +241,7 @@ impl Endpoint {
             is_schedule_due: false,
             scheduled_at: now,
             held_since: None,
+            busy_since: None,
             has_sent_media: false,
             standby: None,
             next_path: 0,
@@ -332,6 +336,7 @@ impl Endpoint {
         }
         self.expire_frames(now);
         self.update_fragment_bytes();
+        self.admit(now, None);
         let id = self.send_buffer.push(frame)?;
         self.counters.frames_sent += 1;
         self.has_sent_media = true;
@@ -340,7 +345,7 @@ impl Endpoint {
         }
         self.is_schedule_due = true;
         self.protect(now, id, frame);
-        self.give_up_disposable(now);
+        self.admit(now, Some(id));
         Ok(id)
     }
 

@@ -3,6 +3,7 @@
 mod bound;
 mod fates;
 mod forecast;
+mod level;
 mod mtu;
 mod prefetch;
 
@@ -23,6 +24,7 @@ use bound::Bound;
 use fates::Fates;
 pub(crate) use forecast::Carried;
 use forecast::Outflow;
+pub(crate) use level::Level;
 
 /// What is sent for the first time has to arrive before its deadline by its lifetime over this.
 pub(crate) const SPARE_LIFETIME: u64 = 16;
@@ -309,6 +311,11 @@ impl Path {
 
     pub(crate) fn queued_bytes(&self) -> u64 {
         self.bound.bytes()
+    }
+
+    /// Bytes on the wire of what is to be sent again, which leaves first.
+    pub(crate) fn retransmission_bytes(&self) -> u64 {
+        self.bound.retransmission_bytes()
     }
 
     /// By how much the newest round-trip time exceeds the least.

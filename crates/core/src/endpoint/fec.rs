@@ -3,13 +3,12 @@
 
 use std::collections::VecDeque;
 
-use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_units::{Duration, Instant};
 
 use super::Endpoint;
 use crate::config::SourceLimits;
 use crate::fec::{self, Decoder, Dispersal, FecPolicy, FrameToProtect, MediaShares};
 use crate::media::{self, Bandwidth, Frame, FrameId, Retry, Symbol, Taken};
-use crate::path::SPARE_LIFETIME;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::recovery::PacketContent;
 use crate::scheduler::{self, Assignment, PacketKind, PacketView, fastest};
@@ -297,38 +296,6 @@ impl Endpoint {
             self.judge(now, copy, self.max_packet_bytes);
             self.is_schedule_due = true;
         }
-    }
-
-    /// When more waits than leaves before its deadline, frames that no other needs make way.
-    pub(super) fn give_up_disposable(&mut self, now: Instant) {
-        if !self.send_buffer.has_disposable() {
-            return;
-        }
-        self.refresh_views(now);
-        let active = || {
-            let views = self.views.iter();
-            views.filter(|view| view.state == PathState::Active)
-        };
-        let rtt = |view: &PathView| view.smoothed_rtt.unwrap_or(PathView::UNKNOWN_RTT);
-        let Some(one_way) = active().map(|view| rtt(view) / 2).min() else {
-            return;
-        };
-        let rate: DataRate = active().map(PathView::drain_rate).sum();
-        let lifetime = self.config.media.deadline;
-        let time_left = (lifetime - lifetime / SPARE_LIFETIME).saturating_sub(one_way);
-        let excess_bytes = self
-            .backlog_bytes()
-            .saturating_sub(rate.bytes_in(time_left));
-        if excess_bytes == 0 {
-            return;
-        }
-        let (paths, events) = (&mut self.paths, &mut self.events);
-        let counters = &mut self.counters;
-        self.send_buffer.give_up_disposable(excess_bytes, |id| {
-            paths.iter_mut().for_each(|path| path.unbind_frame(id));
-            counters.frames_late += 1;
-            events.push_back(super::Event::late(id));
-        });
     }
 }
 

@@ -216,6 +216,7 @@ impl Endpoint {
             self.tell_controller(now, about, &digest);
             self.judge_answer(now, on, about, &digest);
             self.rescue(now);
+            self.admit(now, None);
             self.on_stream_feedback(now, about, &digest);
         }
         self.scratch.digest = Some(digest);
@@ -346,6 +347,7 @@ impl Endpoint {
             // Of a single path no list is kept: one on the stack is in the cache.
             [only] => {
                 let views = [only.view(u64::from(self.max_packet_bytes), now)];
+                only.note_outflow(now, digest);
                 only.on_feedback(now, digest, &session, &views);
                 self.update_last_call_lead(&views);
             }

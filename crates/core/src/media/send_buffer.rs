@@ -4,6 +4,7 @@ mod halves;
 mod last_calls;
 mod repairs;
 mod waiting;
+mod worth;
 
 use std::collections::VecDeque;
 
@@ -18,6 +19,8 @@ use crate::wire;
 pub(crate) use last_calls::LastCall;
 use last_calls::LastCalls;
 use repairs::Repairs;
+use worth::Groups;
+pub(crate) use worth::Unsent;
 
 /// The most bytes kept; a source that fills this is refused.
 const MAX_BUFFERED_BYTES: usize = 64 << 20;
@@ -158,9 +161,8 @@ pub(crate) struct SendBuffer {
     /// What the next frame is cut into.
     fragment_bytes: u16,
     copies: RetransmissionCopies,
-    /// Whether there have been frames that no other needs.
-    has_disposable: bool,
     last_calls: LastCalls,
+    groups: Groups,
 }
 
 impl SendBuffer {
@@ -181,9 +183,9 @@ impl SendBuffer {
             packet_overhead_bytes,
             deadline,
             copies,
-            has_disposable: false,
             repairs: has_repairs.then(Box::default),
             last_calls: LastCalls::default(),
+            groups: Groups::default(),
         }
     }
 
@@ -209,7 +211,7 @@ impl SendBuffer {
         outgoing.fragment_bytes = self.fragment_bytes;
         outgoing.unacked_count = fragment_count;
         outgoing.never_sent_count = fragment_count;
-        self.has_disposable |= frame.importance == Importance::Disposable;
+        self.groups.on_frame(frame);
         outgoing.is_given_up = false;
         outgoing.is_protected = false;
         if let Some(repairs) = &mut self.repairs {
@@ -385,35 +387,6 @@ impl SendBuffer {
     pub(crate) fn due_at(&self, id: FrameId) -> Option<Instant> {
         let frame = self.frame(id).filter(|frame| !frame.is_given_up)?;
         Some(frame.captured_at + self.deadline)
-    }
-
-    /// Whether there have been frames that no other needs.
-    pub(crate) fn has_disposable(&self) -> bool {
-        self.has_disposable
-    }
-
-    /// Stops sending those frames that no other needs, the newest first, of which least has
-    /// been sent, until so many bytes less wait.
-    pub(crate) fn give_up_disposable(
-        &mut self,
-        mut excess_bytes: u64,
-        mut on_late: impl FnMut(FrameId),
-    ) {
-        for index in (0..self.frames.len()).rev() {
-            let frame = &self.frames[index];
-            let is_of_use = frame.importance != Importance::Disposable
-                || frame.is_given_up
-                || frame.never_sent_count == 0;
-            if excess_bytes == 0 || is_of_use {
-                continue;
-            }
-            let unsent_bytes =
-                usize::from(frame.never_sent_count) * usize::from(frame.fragment_bytes);
-            excess_bytes = excess_bytes.saturating_sub(unsent_bytes.min(frame.bytes.len()) as u64);
-            let id = FrameId(self.first.0 + index as u64);
-            self.give_up(id);
-            on_late(id);
-        }
     }
 
     /// Stops sending a frame: it cannot be of use any more. Returns whether it was sent until now.

@@ -244,6 +244,9 @@ pub const METRICS: &[Metric] = &[
     flow("frames-decodable", Share, |flow| {
         flow.frames.decodable_ratio
     }),
+    flow("frames-decodable-on-time", Share, |flow| {
+        flow.frames.decodable_on_time_ratio
+    }),
     flow("freezes", Number, |flow| {
         flow.player.map(|player| player.freezes as f64)
     }),
