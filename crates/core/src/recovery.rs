@@ -10,6 +10,7 @@ mod path_mtu;
 #[cfg(test)]
 mod properties;
 mod rack;
+mod reordering;
 mod rtt;
 mod sent_packets;
 
@@ -21,6 +22,7 @@ use crate::wire::FeedbackReport;
 
 pub(crate) use arrivals::Arrivals;
 pub use delivery_rate::{DeliverySnapshot, RateSample};
+use loss::Evidence;
 pub use loss::LossDetection;
 pub(crate) use path_mtu::PathMtu;
 pub use rtt::RttEstimator;
@@ -28,6 +30,7 @@ pub use sent_packets::{AckedPacket, PacketContent, SentPacket};
 
 use delivery_rate::DeliveryRate;
 use rack::Rack;
+use reordering::Reordering;
 use sent_packets::{Acknowledged, SentPackets};
 
 /// The sending side of one path's reliability. What timers are made of comes first, and lies so.
@@ -47,6 +50,7 @@ pub(crate) struct Recovery {
     rack: Rack,
     /// The search for the path's MTU, if there is one.
     mtu: Option<Box<PathMtu>>,
+    reordering: Reordering,
 }
 
 /// What one report or timeout has changed. Its vectors are used again and again.
@@ -96,6 +100,7 @@ impl Recovery {
             loss_timer: None,
             rack: Rack::default(),
             mtu: None,
+            reordering: Reordering::default(),
             departed_bytes: 0,
             last_acked_at: now,
             max_feedback_delay: Duration::ZERO,
@@ -226,8 +231,14 @@ impl Recovery {
         }
         digest.delivery = self.delivery.sample(now, &newest.sent, self.rtt.min_rtt());
         digest.ce_count = self.sent.newly_ce_marked(report.ce_count);
-        if self.loss_detection == LossDetection::TcpSack {
-            self.learn_reordering(largest_before, digest);
+        match self.loss_detection {
+            LossDetection::PerPacket => {
+                let reported_at = report.reported_at();
+                self.reordering
+                    .on_report(now, reported_at, &digest.acked, largest_before);
+            }
+            LossDetection::TcpSack => self.learn_reordering(largest_before, digest),
+            LossDetection::GapImmediate | LossDetection::TcpCumulative => {}
         }
         self.detect_losses(now, digest);
         self.sent.forget_settled(now, self.lost_memory());
@@ -423,20 +434,39 @@ impl Recovery {
             LossDetection::TcpSack => self
                 .rack
                 .reordering_window(&self.rtt, self.sent.acked_beyond_oldest()),
-            _ => Duration::ZERO,
+            _ => self.reordering_window(),
         };
-        self.loss_timer = self.sent.declare_losses(
+        let evidence = Evidence {
             now,
-            self.loss_detection,
-            &self.rtt,
+            rtt: &self.rtt,
+            reordering: &self.reordering,
             reordering_window,
-            |packet| digest.lost.push(*packet),
-        );
+            max_feedback_delay: self.max_feedback_delay,
+        };
+        self.loss_timer = self
+            .sent
+            .declare_losses(self.loss_detection, &evidence, |packet| {
+                digest.lost.push(*packet);
+            });
         self.on_lost(now, digest, false);
         if let Some(newest) = digest.lost.last() {
             let next_packet_number = self.sent.next_packet_number();
             digest.is_recovery_begun = self.rack.on_lost(newest.packet_number, next_packet_number);
         }
+    }
+
+    /// How long a hole is waited for, since this path delivers others late, too.
+    fn reordering_window(&self) -> Duration {
+        let window = self.reordering.window();
+        match window.is_zero() {
+            true => window,
+            false => window.min(self.rtt.probe_timeout()),
+        }
+    }
+
+    /// How long after its sending a packet's loss is found out, if later ones arrive.
+    pub(crate) fn loss_delay(&self) -> Duration {
+        self.rtt.time_threshold() + self.reordering_window()
     }
 
     fn on_lost(&mut self, now: Instant, digest: &mut Digest, is_silence: bool) {

@@ -68,6 +68,10 @@ impl Link {
             None => Delay::new(delay),
             Some(model) => Delay::with_jitter(delay, model, rate.clone(), seed.derive("jitter")),
         };
+        let delay = match config.detour {
+            None => delay,
+            Some(model) => delay.with_detour(model, seed.derive("detour")),
+        };
         if config.is_line() {
             return Link::of(Elements::Line(delay));
         }

@@ -275,7 +275,7 @@ impl Endpoint {
         let arrives_at = now + best.map_or(Duration::ZERO, |view| cost_of(view, bytes));
         let doubt = best.map_or(Duration::ZERO, |view| view.rtt_variation * 2);
         let told_after = best.map_or(Duration::ZERO, |view| {
-            self.paths[view.id.index()].recovery.rtt().time_threshold()
+            self.paths[view.id.index()].recovery.loss_delay()
         });
         Retry {
             now,

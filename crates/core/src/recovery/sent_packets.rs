@@ -5,8 +5,7 @@ use std::collections::VecDeque;
 use anabranch_units::{Duration, Instant, prefetch_ring};
 
 use super::delivery_rate::DeliverySnapshot;
-use super::loss::{LossDetection, Verdict};
-use super::rtt::RttEstimator;
+use super::loss::{Evidence, LossDetection, Verdict};
 use crate::media::{FrameId, Half};
 use crate::wire::FeedbackReport;
 
@@ -343,10 +342,8 @@ impl SentPackets {
     /// Declares losses by `rule` among the holes, and returns when the next one would be.
     pub(super) fn declare_losses(
         &mut self,
-        now: Instant,
         rule: LossDetection,
-        rtt: &RttEstimator,
-        reordering_window: Duration,
+        evidence: &Evidence<'_>,
         mut on_lost: impl FnMut(&SentPacket),
     ) -> Option<Instant> {
         let largest_acked = self.acked_until.checked_sub(1)?;
@@ -360,7 +357,7 @@ impl SentPackets {
             if *fate != Fate::Outstanding {
                 continue;
             }
-            match rule.judge(now, packet, largest_acked, rtt, reordering_window) {
+            match rule.judge(packet, largest_acked, evidence) {
                 Verdict::Lost => {
                     *fate = Fate::Lost;
                     self.bytes_in_flight -= u64::from(packet.bytes);

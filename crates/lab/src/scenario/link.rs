@@ -1,7 +1,8 @@
 //! Links and routes as scenarios describe them.
 
 use anabranch_link::{
-    Discipline, JitterModel, JitterShape, LinkConfig, LinkConfigError, LossModel, QueueLimit, Trace,
+    DetourModel, Discipline, JitterModel, JitterShape, LinkConfig, LinkConfigError, LossModel,
+    QueueLimit, Trace,
 };
 use anabranch_units::{DataRate, Duration, Instant, Seed, known_names};
 
@@ -74,6 +75,11 @@ pub(super) const LINK_KEYS: &[Key] = &[
         Shape::Table(JITTER_KEYS),
         "variation of the delay",
     ),
+    Key::new(
+        "detour",
+        Shape::Table(DETOUR_KEYS),
+        "packets that take longer and are overtaken",
+    ),
     Key::new("queue", Shape::Queue, "what the queue holds"),
     Key::new(
         "discipline",
@@ -132,6 +138,11 @@ const JITTER_KEYS: &[Key] = &[
         Shape::Boolean,
         "whether packets may overtake others",
     ),
+];
+
+const DETOUR_KEYS: &[Key] = &[
+    Key::required("share", Shape::Share, "of the packets, each on its own"),
+    Key::required("delay", Shape::Duration, "how much longer they take"),
 ];
 
 const JITTER_SHAPES: [(&str, JitterShape); 2] = [
@@ -195,6 +206,7 @@ fn link_config(node: &Node, number: u64, files: Files<'_>) -> Read<LinkConfig> {
             list_of(node, delay_change)
         })?,
         jitter: table.optional("jitter", jitter)?,
+        detour: table.optional("detour", detour)?,
         queue: table.or("queue", QueueLimit::Unlimited, queue_limit)?,
         discipline: table.or("discipline", Discipline::default(), discipline)?,
         loss: table.or("loss", LossModel::None, loss_model)?,
@@ -253,6 +265,14 @@ fn jitter(node: &Node) -> Read<JitterModel> {
         max_deviations: table.or("max-deviations", usual.max_deviations, deviations)?,
         shape: table.or("shape", usual.shape, shape)?,
         may_reorder: table.or("reordering", usual.may_reorder, boolean)?,
+    })
+}
+
+fn detour(node: &Node) -> Read<DetourModel> {
+    let table = Table::of(node, DETOUR_KEYS)?;
+    Ok(DetourModel {
+        share: table.required("share", share)?,
+        delay: table.required("delay", duration)?,
     })
 }
 
