@@ -330,10 +330,13 @@ impl Responder {
         }
     }
 
-    fn resent(&self, datagram: &[u8]) -> Option<Answer> {
+    /// The answer to an initiation that [`screen`](Self::screen) let pass, if it is a resend of a
+    /// peer's newest: it costs no public-key work.
+    pub fn resent(&self, datagram: &[u8]) -> Option<Answer> {
+        let marked = datagram.get(..SECOND_MAC_AT)?;
         self.peers.iter().find_map(|(peer, answered)| {
             let answered = answered.as_ref()?;
-            (answered.initiation == datagram[..SECOND_MAC_AT]).then_some(Answer {
+            (answered.initiation == marked).then_some(Answer {
                 peer: *peer,
                 response: answered.response,
                 session: None,

@@ -11,8 +11,8 @@ pub enum Kind {
     /// A protected datagram: for the [`Session`](crate::Session) that [`receiver_index`] names.
     Data = 3,
     /// What a responder under load answers instead of a response: for the
-    /// [`Initiator`](crate::Initiator) that sent there. (4 is left to another kind.)
-    CookieReply = 5,
+    /// [`Initiator`](crate::Initiator) that sent there.
+    CookieReply = 4,
 }
 
 /// Where the receiver's session index lies in a response.
@@ -27,7 +27,7 @@ pub fn classify(datagram: &[u8]) -> Option<Kind> {
         1 => Some(Kind::Initiation),
         2 => Some(Kind::Response),
         3 => Some(Kind::Data),
-        5 => Some(Kind::CookieReply),
+        4 => Some(Kind::CookieReply),
         _ => None,
     }
 }
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(receiver_index(&[2, 1, 2, 3, 4]), Some(0x0102_0304));
         assert_eq!(receiver_index(&[3, 9, 1, 2, 3, 4]), Some(0x0102_0304));
         assert_eq!(receiver_index(&[1, 1, 2, 3, 4, 5, 6]), None);
-        assert_eq!(receiver_index(&[5, 1, 2, 3, 4, 5, 6]), None);
+        assert_eq!(receiver_index(&[4, 1, 2, 3, 4, 5, 6]), None);
         assert_eq!(receiver_index(&[2, 1, 2, 3]), None);
         assert_eq!(receiver_index(&[3, 9, 1, 2, 3]), None);
         assert_eq!(receiver_index(&[]), None);
