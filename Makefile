@@ -24,12 +24,13 @@ test: ## everything a newcomer should see pass
 	$(CARGO) test --workspace
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
-bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames and a gigabit over real sockets cost
+bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, handshakes and a gigabit over real sockets cost
 	$(CARGO) bench --quiet -p anabranch-lab --bench simulator
 	$(CARGO) bench --quiet -p anabranch-lab --bench controllers
 	$(CARGO) bench --quiet -p anabranch-core --bench schedulers
 	$(CARGO) bench --quiet -p anabranch-core --bench fec
 	$(CARGO) bench --quiet -p anabranch-core --bench allocations
+	$(CARGO) bench --quiet -p anabranch-secure --bench handshake
 	$(CARGO) run --release --quiet -p anabranch-net --example loopback_figures
 
 fuzz: ## look for inputs that break a parser, FUZZ_SECONDS each (needs cargo-fuzz and a nightly toolchain)

@@ -1,6 +1,8 @@
 //! A session that is up: the transport's endpoint behind its packet protection, and the way to the
 //! peer of each path.
 
+mod reachability;
+
 use anabranch_core::{
     Config, ConfigError, DatagramMeta, Endpoint, Event as CoreEvent, Frame, FrameId, PathId,
     PathOptions, Timer, media::SendFrameError,
@@ -10,7 +12,7 @@ use anabranch_units::{Duration, Instant, Seed};
 
 use crate::event::{Ended, Event, EventSender};
 use crate::outbox::Outbox;
-use crate::route::Route;
+use crate::route::{Address, Route, Token};
 use crate::snapshot::{EdgeCounters, PathSnapshot, Snapshot};
 use crate::socket::{Arrival, Batch, Socket, is_message_too_long};
 
@@ -59,6 +61,8 @@ pub(crate) struct Driver {
     unanswered_since: Option<Instant>,
     is_closed_by_peer: bool,
     is_key_exhausted: bool,
+    /// Challenges of this end's addresses that are to be answered.
+    answers: Vec<(PathId, Token)>,
 }
 
 /// What the driver knows of a path that the endpoint does not.
@@ -90,7 +94,19 @@ impl Driver {
             unanswered_since: None,
             is_closed_by_peer: false,
             is_key_exhausted: false,
+            answers: Vec::new(),
         })
+    }
+
+    /// Who is at the other end.
+    pub(crate) fn peer(&self) -> PublicKey {
+        self.peer
+    }
+
+    /// The addresses that are proven to be the peer's.
+    pub(crate) fn proven_addresses(&self) -> impl Iterator<Item = Address> {
+        let routes = self.paths.iter().filter_map(|path| path.route.as_ref());
+        routes.filter(|route| route.is_proven()).map(Route::address)
     }
 
     pub(crate) fn session_index(&self) -> u32 {
@@ -134,10 +150,7 @@ impl Driver {
         while self.paths.len() <= authentic.path.index() {
             self.add_path(now, None, PathOptions::default());
         }
-        match &mut self.paths[authentic.path.index()].route {
-            Some(route) => route.follow(arrival, authentic.counter),
-            route @ None => *route = Some(Route::back(arrival, authentic.counter)),
-        }
+        self.hear(now, arrival, authentic);
         self.take(now, arrival, authentic);
     }
 
@@ -148,8 +161,10 @@ impl Driver {
             received_at: arrival.received_at,
             ecn: arrival.ecn,
         };
-        self.endpoint
-            .handle_datagram(now, meta, authentic.plaintext);
+        if !self.take_message(now, authentic) {
+            self.endpoint
+                .handle_datagram(now, meta, authentic.plaintext);
+        }
         self.heard_at = now;
         self.unanswered_since = None;
     }
@@ -193,6 +208,7 @@ impl Driver {
     ) -> Option<Ended> {
         let now = self.pass_to(now);
         self.endpoint.handle_timeout(now);
+        self.advance_routes(now, sockets);
         self.transmit(now, sockets);
         while let Some(event) = self.endpoint.poll_event() {
             match event {
@@ -222,7 +238,8 @@ impl Driver {
 
     /// When to call [`advance`](Self::advance) next.
     pub(crate) fn next_at(&self) -> Option<Instant> {
-        self.endpoint.poll_timeout().map(|(at, _)| at)
+        let of_endpoint = self.endpoint.poll_timeout().map(|(at, _)| at);
+        of_endpoint.into_iter().chain(self.routes_next_at()).min()
     }
 
     fn transmit(&mut self, now: Instant, sockets: &[Socket]) {
@@ -250,8 +267,8 @@ impl Driver {
                 ..
             } = self;
             let max_batch_count = |path: PathId| {
-                let route = paths.get(path.index()).and_then(|path| path.route);
-                route.map_or(1, |route| sockets[route.socket].max_batch_count())
+                let route = paths.get(path.index()).and_then(|path| path.route.as_ref());
+                route.map_or(1, |route| sockets[route.address().socket].max_batch_count())
             };
             let added = outbox.add(
                 max_batch_count,
@@ -281,17 +298,24 @@ impl Driver {
         } = self;
         outbox.empty(|parcel, bytes| {
             let path = &mut paths[parcel.path.index()];
-            let Some(route) = path.route else { return };
+            let Some(route) = &mut path.route else {
+                return;
+            };
+            if !route.may_send(bytes.len()) {
+                path.unsent_datagrams += parcel.datagram_count() as u64;
+                return;
+            }
+            let address = route.address();
             let batch = Batch {
-                to: route.peer,
-                from: route.local,
+                to: address.peer,
+                from: address.local,
                 ecn: parcel.ecn,
                 bytes,
                 datagram_bytes: parcel.datagram_bytes,
             };
             unanswered_since.get_or_insert(*time);
             // A path that cannot be sent on is silent, and the transport notices silence.
-            if let Err((count, error)) = sockets[route.socket].send(&batch) {
+            if let Err((count, error)) = sockets[address.socket].send(&batch) {
                 let size = parcel
                     .datagram_bytes
                     .saturating_sub(PROTECTION_OVERHEAD_BYTES);
@@ -321,7 +345,7 @@ impl Driver {
                     .unwrap_or_default(),
                 controller_state: self.endpoint.controller_state(view.id).unwrap_or_default(),
                 view,
-                peer: path.route.map(|route| route.peer),
+                peer: path.route.as_ref().map(|route| route.address().peer),
                 unsent_datagrams: path.unsent_datagrams,
                 last_error: path.last_error.clone(),
             });

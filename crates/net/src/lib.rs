@@ -18,8 +18,10 @@
 //! | `runtime.rs` | the thread: wait, receive, advance |
 //! | `outbox.rs` | sealed datagrams, grouped into batches |
 //! | `socket.rs` | one UDP socket with batches in and out |
+//! | `gate.rs` | who may make a receiver do public-key work, and how often |
+//! | `lanes.rs` | a queue of the kernel's own for each peer |
 //! | `via.rs` | what a path leaves this machine by |
-//! | `route.rs` | where a path's datagrams go, and when that may change |
+//! | `route.rs`, `driver/reachability.rs` | where a path's datagrams go, and when that may change |
 //! | `event.rs`, `snapshot.rs` | what the owner is told, and what it can look at |
 //! | `clock.rs`, `random.rs` | the only places with a clock, and with the system's chance |
 //! | `waker.rs` | waking the thread |
@@ -32,13 +34,13 @@
 //! transport notices silence.
 //!
 //! Not here yet: interfaces that come and go while a session runs (a sender's `Driver` can add
-//! paths, nothing watches the interfaces), defence against floods of handshakes (its place is in
-//! front of `Responder` in `receiver.rs`), rekeying (a new handshake beside the running session),
-//! several sessions at one receiver (`receiver_index` finds a session already).
+//! paths, nothing watches the interfaces), several sessions at one receiver (`receiver_index` finds a session already).
 
 mod clock;
 mod driver;
 mod event;
+mod gate;
+mod lanes;
 mod outbox;
 mod random;
 mod receiver;

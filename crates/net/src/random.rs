@@ -22,3 +22,8 @@ pub(crate) fn seed() -> Seed {
 pub(crate) fn session_index() -> u32 {
     u32::from_ne_bytes(bytes())
 }
+
+/// A number that only who is told it can know.
+pub(crate) fn token() -> u64 {
+    u64::from_ne_bytes(bytes())
+}

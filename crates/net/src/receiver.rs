@@ -1,9 +1,9 @@
 //! The end that waits for sessions and receives frames.
 //!
-//! It serves one session at a time. The newest wins: a session that an allowed peer opens takes the
-//! place of the one before, once it is confirmed, whether it is the same peer's that was restarted
-//! or another's. Until then the earlier one goes on undisturbed, so that a replayed handshake
-//! disturbs nobody.
+//! It serves one session at a time. A newer one of the same peer, which was restarted, takes its
+//! place once it is confirmed. Until then the earlier one goes on undisturbed, so that a replayed
+//! handshake disturbs nobody. Another allowed peer gets its turn when the session is over or has
+//! been silent for [`ReceiverConfig::takeover_after`]: being allowed is no right to others' place.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::sync::mpsc;
 
 use anabranch_core::{Config, Endpoint};
 use anabranch_secure::{
-    Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, Responder, SecretKey, Session, classify,
+    Answer, Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, Responder, SecretKey, Session, classify,
     receiver_index,
 };
 use anabranch_units::{Duration, Ecn, Instant, Seed};
@@ -20,8 +20,9 @@ use anabranch_units::{Duration, Ecn, Instant, Seed};
 use crate::clock::Clock;
 use crate::driver::{self, Beginning, Driver};
 use crate::event::{self, Ended, Event, EventSender};
+use crate::gate::{Gate, Verdict};
 use crate::random;
-use crate::route::header_bytes;
+use crate::route::{Address, header_bytes};
 use crate::runtime::{Next, Role, Runtime};
 use crate::sender::StartError;
 use crate::snapshot::{EdgeCounters, Snapshot};
@@ -42,6 +43,9 @@ pub struct ReceiverConfig {
     pub allowed: Vec<PublicKey>,
     /// For how long a peer may be silent before its session is over.
     pub silence_timeout: Duration,
+    /// For how long a peer must be silent before another peer may take its place. Longer than a
+    /// sender without input keeps still.
+    pub takeover_after: Duration,
     /// Where the transport's chance comes from; `None`: from the operating system.
     pub seed: Option<Seed>,
 }
@@ -56,6 +60,7 @@ impl ReceiverConfig {
             local_key,
             allowed,
             silence_timeout: Duration::from_secs(60),
+            takeover_after: Duration::from_secs(20),
             seed: None,
         }
     }
@@ -124,7 +129,9 @@ struct ReceiverRole {
     transport: Config,
     seed: Option<Seed>,
     silence_timeout: Duration,
+    takeover_after: Duration,
     responder: Responder,
+    gate: Gate,
     /// Sessions that were answered and not confirmed: at most one for each allowed peer.
     unconfirmed: BTreeMap<PublicKey, Session>,
     current: Option<Driver>,
@@ -133,6 +140,9 @@ struct ReceiverRole {
     events: EventSender,
     edge: EdgeCounters,
     is_closing: bool,
+    /// The addresses that the current session's peer has proven, and how often they changed.
+    peers: Vec<Address>,
+    peers_version: u64,
 }
 
 impl fmt::Debug for ReceiverRole {
@@ -150,33 +160,79 @@ impl ReceiverRole {
             transport: config.transport,
             seed: config.seed,
             silence_timeout: config.silence_timeout,
+            takeover_after: config.takeover_after,
             responder: Responder::new(config.local_key, config.allowed),
+            gate: Gate::new(config.clock.now()),
             unconfirmed: BTreeMap::new(),
             current: None,
             last: None,
             events,
             edge: EdgeCounters::default(),
             is_closing: false,
+            peers: Vec::new(),
+            peers_version: 0,
         }
     }
 
-    fn handle_initiation(&mut self, arrival: &Arrival, datagram: &[u8], sockets: &[Socket]) {
-        let index = self.new_session_index();
-        let Ok(answer) = self.responder.handle_initiation(index, datagram) else {
+    /// Asks what is cheap first: the mark of whoever knows this end's key, then whether it is a
+    /// resend, then whether there is room for a handshake.
+    fn handle_initiation(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        datagram: &[u8],
+        sockets: &[Socket],
+    ) {
+        if self.responder.screen(datagram).is_err() {
             self.edge.refused_handshakes += 1;
             return;
+        }
+        if self.gate.is_rotation_due(now) {
+            self.responder.rotate_cookies();
+        }
+        let source = arrival.from;
+        let answer = match self.responder.resent(datagram) {
+            Some(answer) => self.gate.may_answer(now).then_some(answer),
+            None => {
+                let responder = &self.responder;
+                let is_proven = || responder.proves_address(source, datagram);
+                let has_session = self.current.is_some();
+                match self.gate.judge(now, source.ip(), has_session, is_proven) {
+                    Verdict::Admit => self.shake_hands(datagram),
+                    Verdict::AskForProof => {
+                        self.edge.refused_handshakes += 1;
+                        if let Some(reply) = self.responder.cookie_reply(source, datagram) {
+                            answer_to(arrival, &reply, sockets);
+                        }
+                        return;
+                    }
+                    Verdict::Refuse => None,
+                }
+            }
         };
-        if let Some(session) = answer.session {
+        match answer {
+            Some(answer) if self.may_enter(now, answer.peer) => {
+                answer_to(arrival, &answer.response, sockets);
+            }
+            // A peer that may not enter asks again, and is answered when it is its turn.
+            Some(_) | None => self.edge.refused_handshakes += 1,
+        }
+    }
+
+    fn shake_hands(&mut self, datagram: &[u8]) -> Option<Answer> {
+        let index = self.new_session_index();
+        let mut answer = self.responder.handle_initiation(index, datagram).ok()?;
+        if let Some(session) = answer.session.take() {
             self.unconfirmed.insert(answer.peer, session);
         }
-        // A lost answer is asked for again.
-        let _ = sockets[arrival.socket].send(&Batch {
-            to: arrival.from,
-            from: arrival.to,
-            ecn: Ecn::NotEct,
-            bytes: &answer.response,
-            datagram_bytes: answer.response.len(),
-        });
+        Some(answer)
+    }
+
+    /// Whether a session of `peer` may begin now.
+    fn may_enter(&self, now: Instant, peer: PublicKey) -> bool {
+        self.current.as_ref().is_none_or(|current| {
+            current.peer() == peer || now >= current.heard_at() + self.takeover_after
+        })
     }
 
     fn new_session_index(&self) -> u32 {
@@ -210,8 +266,8 @@ impl ReceiverRole {
             .find(|(_, session)| index == Some(session.local_index()))
             .map(|(peer, _)| *peer);
         match peer {
-            Some(peer) => self.confirm(peer, now, arrival, datagram),
-            None => self.edge.unknown_datagrams += 1,
+            Some(peer) if self.may_enter(now, peer) => self.confirm(peer, now, arrival, datagram),
+            _ => self.edge.unknown_datagrams += 1,
         }
     }
 
@@ -251,6 +307,15 @@ impl ReceiverRole {
         }
     }
 
+    /// Looks whether the peer's addresses are others.
+    fn note_peers(&mut self) {
+        let proven = || self.current.iter().flat_map(Driver::proven_addresses);
+        if !proven().eq(self.peers.iter().copied()) {
+            self.peers = proven().collect();
+            self.peers_version += 1;
+        }
+    }
+
     fn snapshot(&mut self, now: Instant) -> Snapshot {
         let current = self.current.as_mut().map(|current| current.snapshot(now));
         let seen = current.or_else(|| self.last.clone());
@@ -267,13 +332,25 @@ impl Role for ReceiverRole {
         sockets: &[Socket],
     ) {
         match classify(datagram) {
-            Some(Kind::Initiation) => self.handle_initiation(arrival, datagram, sockets),
+            Some(Kind::Initiation) => self.handle_initiation(now, arrival, datagram, sockets),
             Some(Kind::Data) => self.handle_protected(now, arrival, datagram),
             _ => self.edge.unknown_datagrams += 1,
         }
     }
 
     fn advance(&mut self, now: Instant, sockets: &[Socket]) -> Next {
+        let next = self.advance_session(now, sockets);
+        self.note_peers();
+        next
+    }
+
+    fn peers(&self) -> (u64, &[Address]) {
+        (self.peers_version, &self.peers)
+    }
+}
+
+impl ReceiverRole {
+    fn advance_session(&mut self, now: Instant, sockets: &[Socket]) -> Next {
         let Some(current) = &mut self.current else {
             return if self.is_closing {
                 Next::Over
@@ -304,4 +381,15 @@ impl Role for ReceiverRole {
         }
         Next::Wait(Some(current.next_at().unwrap_or(silent_at).min(silent_at)))
     }
+}
+
+fn answer_to(arrival: &Arrival, answer: &[u8], sockets: &[Socket]) {
+    // A lost answer is asked for again.
+    let _ = sockets[arrival.socket].send(&Batch {
+        to: arrival.from,
+        from: arrival.to,
+        ecn: Ecn::NotEct,
+        bytes: answer,
+        datagram_bytes: answer.len(),
+    });
 }

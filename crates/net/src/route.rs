@@ -1,8 +1,37 @@
-//! Where a path's datagrams go.
+//! Where a path's datagrams go, and when that may change.
+//!
+//! A datagram that opens proves who made it, not from where: whoever sees datagrams can copy them
+//! and send the copies from an address of its own, and be faster. So an address is believed after
+//! it has answered a challenge that was sent there (RFC 9000 §8.2), and the address before is asked
+//! as well (§9.3.3): while that one answers, nothing changes.
+//!
+//! ```text
+//!   newer datagram from B         B's answer               a quarter of that time later
+//! A ───────────────────▶ A, on trial ──▶ A, to be left ──▶ B, A may still answer ──▶ B
+//!                             │ A's answer, or 3 s  │ A's answer      │ A's answer
+//!                             ▼                     ▼                 ▼
+//!                             A                     A                 A
+//! ```
+//!
+//! A peer whose NAT gave it another address is followed one round-trip time and a quarter after its
+//! first datagram from there.
 
 use std::net::{IpAddr, SocketAddr};
 
+use anabranch_units::{Duration, Instant};
+
 use crate::socket::Arrival;
+
+/// For how long a new address may try to answer.
+const TRIAL: Duration = Duration::from_secs(3);
+/// After this long a newer datagram has the challenges sent again: one of them may be lost.
+const CHALLENGE_INTERVAL: Duration = Duration::from_millis(250);
+/// For how long an address that failed is not tried again, so that another one can be.
+const REFUSAL: Duration = Duration::from_secs(1);
+/// How much longer than the new address's answer the old one's is waited for, at least.
+const MIN_GRACE: Duration = Duration::from_millis(10);
+/// How many bytes go to an unproven address for each that came from there (RFC 9000 §8.1).
+const AMPLIFICATION: u64 = 3;
 
 /// IPv4 and UDP headers: 20 + 8 bytes (RFC 791, RFC 768); with IPv6 40 + 8 (RFC 8200).
 pub(crate) fn header_bytes(peer: SocketAddr) -> u32 {
@@ -13,77 +42,259 @@ pub(crate) fn header_bytes(peer: SocketAddr) -> u32 {
     }
 }
 
-/// The addresses of one path at this end.
+/// The two ends of a path, as this end sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Route {
+pub(crate) struct Address {
     /// Index of the socket.
     pub(crate) socket: usize,
     pub(crate) peer: SocketAddr,
     /// The local address to send from, where the socket has several.
     pub(crate) local: Option<IpAddr>,
-    /// Counter of the newest datagram that came this way.
-    newest_counter: Option<u64>,
 }
 
-impl Route {
-    /// The way to `peer` by a socket that has one address.
-    pub(crate) fn to(socket: usize, peer: SocketAddr) -> Self {
-        Route {
-            socket,
-            peer,
-            local: None,
-            newest_counter: None,
-        }
-    }
-
-    /// The way back from where an authentic datagram with this counter came.
-    pub(crate) fn back(arrival: &Arrival, counter: u64) -> Self {
-        Route {
+impl Address {
+    pub(crate) fn of(arrival: &Arrival) -> Self {
+        Address {
             socket: arrival.socket,
             peer: arrival.from,
             local: arrival.to,
-            newest_counter: Some(counter),
+        }
+    }
+}
+
+/// What is known of an authentic datagram.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heard {
+    pub(crate) from: Address,
+    pub(crate) counter: u64,
+    pub(crate) datagram_bytes: usize,
+}
+
+impl Heard {
+    fn allowance_bytes(&self) -> u64 {
+        AMPLIFICATION * self.datagram_bytes as u64
+    }
+}
+
+/// A number that only who receives at an address can know.
+pub(crate) type Token = u64;
+
+/// A challenge to be sent to an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Challenge {
+    pub(crate) to: Address,
+    pub(crate) token: Token,
+}
+
+/// The addresses of one path.
+#[derive(Debug)]
+pub(crate) struct Route {
+    address: Address,
+    /// How many bytes may still be sent there; `None` once the address is proven.
+    allowance_bytes: Option<u64>,
+    /// Counter of the newest datagram that came, whatever its address.
+    newest_counter: Option<u64>,
+    trial: Option<Trial>,
+    /// An address that failed, and until when it is not tried again.
+    refused: Option<(Address, Instant)>,
+}
+
+/// The time in which addresses are challenged.
+#[derive(Debug)]
+struct Trial {
+    /// The address that the route has or, once it has moved, had.
+    old: Challenge,
+    /// `None` while the first address of all is on trial alone.
+    new: Option<Challenge>,
+    began_at: Instant,
+    challenged_at: Instant,
+    /// Whether challenges wait to be sent.
+    is_due: bool,
+    /// When the route moves to the new address, which has answered.
+    moves_at: Option<Instant>,
+    has_moved: bool,
+}
+
+impl Trial {
+    fn new(now: Instant, old: Challenge, new: Option<Challenge>) -> Self {
+        Trial {
+            old,
+            new,
+            began_at: now,
+            challenged_at: now,
+            is_due: true,
+            moves_at: None,
+            has_moved: false,
         }
     }
 
-    /// Follows the peer to another address, such as a NAT gives it after a pause: only if the
-    /// datagram is newer than all from the old one, so that a late one does not lead back.
-    pub(crate) fn follow(&mut self, arrival: &Arrival, counter: u64) {
-        if self.newest_counter.is_none_or(|newest| counter > newest) {
-            *self = Route::back(arrival, counter);
+    fn again(&mut self, now: Instant) {
+        if self.moves_at.is_none() && now >= self.challenged_at + CHALLENGE_INTERVAL {
+            self.challenged_at = now;
+            self.is_due = true;
+        }
+    }
+}
+
+impl Route {
+    /// The way to `peer` by a socket that has one address: this end's choice, and not questioned.
+    pub(crate) fn to(socket: usize, peer: SocketAddr) -> Self {
+        Route {
+            address: Address {
+                socket,
+                peer,
+                local: None,
+            },
+            allowance_bytes: None,
+            newest_counter: None,
+            trial: None,
+            refused: None,
+        }
+    }
+
+    /// The way back to where an authentic datagram came from. `token` gives a number that nobody
+    /// can guess.
+    pub(crate) fn back(now: Instant, heard: &Heard, mut token: impl FnMut() -> Token) -> Self {
+        let challenge = Challenge {
+            to: heard.from,
+            token: token(),
+        };
+        Route {
+            address: heard.from,
+            allowance_bytes: Some(heard.allowance_bytes()),
+            newest_counter: Some(heard.counter),
+            trial: Some(Trial::new(now, challenge, None)),
+            refused: None,
+        }
+    }
+
+    pub(crate) fn address(&self) -> Address {
+        self.address
+    }
+
+    pub(crate) fn is_proven(&self) -> bool {
+        self.allowance_bytes.is_none()
+    }
+
+    /// Takes note of an authentic datagram of this path: one that is newer than all before, from
+    /// another address, puts that address on trial. An older one was only overtaken.
+    pub(crate) fn hear(&mut self, now: Instant, heard: &Heard, mut token: impl FnMut() -> Token) {
+        let from = heard.from;
+        let newest = self.newest_counter.replace(heard.counter);
+        let is_newer = newest.is_none_or(|newest| heard.counter > newest);
+        self.newest_counter = self.newest_counter.max(newest);
+        if from == self.address {
+            if let Some(allowance_bytes) = &mut self.allowance_bytes {
+                *allowance_bytes += heard.allowance_bytes();
+            }
+            if let Some(trial) = self.trial.as_mut().filter(|trial| trial.new.is_none()) {
+                trial.again(now);
+            }
+            return;
+        }
+        let is_refused = |(address, until): &(Address, Instant)| *address == from && now < *until;
+        if !is_newer || self.refused.as_ref().is_some_and(is_refused) {
+            return;
+        }
+        match &mut self.trial {
+            Some(trial) if trial.new.is_some_and(|new| new.to == from) => trial.again(now),
+            // One at a time, or whoever copies datagrams could have us ask the whole world.
+            Some(trial) if trial.new.is_some() && !trial.has_moved => {}
+            trial => {
+                let mut challenge = |to| Challenge { to, token: token() };
+                *trial = Some(Trial::new(
+                    now,
+                    challenge(self.address),
+                    Some(challenge(from)),
+                ));
+            }
+        }
+    }
+
+    /// The challenges to be sent now. To a new address goes one for each datagram from there at
+    /// most, and it is shorter than three of them: the limit on amplification holds.
+    pub(crate) fn challenges(&mut self) -> impl Iterator<Item = Challenge> + use<> {
+        let due = self.trial.as_mut().filter(|trial| trial.is_due);
+        let challenges = due.map(|trial| {
+            trial.is_due = false;
+            [Some(trial.old), trial.new]
+        });
+        challenges.into_iter().flatten().flatten()
+    }
+
+    /// Takes the answer to a challenge, by whatever way it came: only who received the challenge
+    /// can know its token.
+    pub(crate) fn take_answer(&mut self, now: Instant, token: Token) {
+        let Some(trial) = &mut self.trial else { return };
+        if trial.old.token == token {
+            self.address = trial.old.to;
+            self.allowance_bytes = None;
+            self.refuse_new(now);
+        } else if let Some(new) = trial.new
+            && new.token == token
+            && trial.moves_at.is_none()
+        {
+            let waited = now.saturating_since(trial.challenged_at);
+            let grace = match self.allowance_bytes {
+                None => (waited / 4).max(MIN_GRACE),
+                // The old address has proven nothing either.
+                Some(_) => Duration::ZERO,
+            };
+            trial.moves_at = Some(now + grace);
+            self.advance(now);
+        }
+    }
+
+    /// Does what is due.
+    pub(crate) fn advance(&mut self, now: Instant) {
+        let Some(trial) = &mut self.trial else { return };
+        if !trial.has_moved
+            && trial.moves_at.is_some_and(|at| now >= at)
+            && let Some(new) = trial.new
+        {
+            trial.has_moved = true;
+            self.address = new.to;
+            self.allowance_bytes = None;
+        }
+        if trial.new.is_some() && now >= trial.began_at + TRIAL {
+            match trial.has_moved {
+                true => self.trial = None,
+                false => self.refuse_new(now),
+            }
+        }
+    }
+
+    /// When to call [`advance`](Self::advance).
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        let trial = self.trial.as_ref().filter(|trial| trial.new.is_some())?;
+        let moves_at = trial.moves_at.filter(|_| !trial.has_moved);
+        Some(moves_at.unwrap_or(trial.began_at + TRIAL))
+    }
+
+    /// Whether so much may be sent; if so, it counts as sent.
+    pub(crate) fn may_send(&mut self, bytes: usize) -> bool {
+        let Some(allowance_bytes) = &mut self.allowance_bytes else {
+            return true;
+        };
+        let left = allowance_bytes.checked_sub(bytes as u64);
+        *allowance_bytes = left.unwrap_or(*allowance_bytes);
+        left.is_some()
+    }
+
+    /// Ends the trial in favour of the address that the route has.
+    fn refuse_new(&mut self, now: Instant) {
+        let Some(trial) = self.trial.take() else {
+            return;
+        };
+        if let Some(new) = trial.new {
+            self.refused = Some((new.to, now + REFUSAL));
+        }
+        if !self.is_proven() {
+            // It goes on proving itself, alone.
+            self.trial = Some(Trial { new: None, ..trial });
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use anabranch_units::{Ecn, Instant};
-    use std::net::Ipv4Addr;
-
-    fn arrival(port: u16) -> Arrival {
-        Arrival {
-            socket: 0,
-            from: (Ipv4Addr::LOCALHOST, port).into(),
-            to: Some(Ipv4Addr::LOCALHOST.into()),
-            received_at: Instant::ZERO,
-            ecn: Ecn::NotEct,
-        }
-    }
-
-    #[test]
-    fn a_newer_datagram_moves_the_route_and_an_older_one_does_not() {
-        let mut route = Route::back(&arrival(1), 10);
-        route.follow(&arrival(2), 12);
-        assert_eq!(route.peer.port(), 2);
-        route.follow(&arrival(1), 11);
-        assert_eq!(route.peer.port(), 2);
-    }
-
-    #[test]
-    fn headers_are_those_of_the_peers_family() {
-        assert_eq!(header_bytes("192.0.2.1:9".parse().unwrap()), 28);
-        assert_eq!(header_bytes("[::ffff:192.0.2.1]:9".parse().unwrap()), 28);
-        assert_eq!(header_bytes("[2001:db8::1]:9".parse().unwrap()), 48);
-    }
-}
+mod tests;

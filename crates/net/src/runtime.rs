@@ -9,6 +9,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::clock::Clock;
+use crate::lanes::{self, Lane};
+use crate::route::Address;
 use crate::socket::{Arrival, ReceiveBuffers, Socket};
 use crate::waker::{self, Waker, Wakeup};
 
@@ -24,6 +26,11 @@ pub(crate) trait Role: Send + 'static {
     );
     /// Does what is due.
     fn advance(&mut self, now: Instant, sockets: &[Socket]) -> Next;
+    /// The peers whose datagrams are to have queues of their own, and a number that changes when
+    /// they do.
+    fn peers(&self) -> (u64, &[Address]) {
+        (0, &[])
+    }
 }
 
 /// What the thread does after a role has advanced.
@@ -104,13 +111,40 @@ impl<R: Role> Shared<R> {
     fn run(&self, wakeup: &Wakeup) {
         request_exact_timers();
         let mut buffers = ReceiveBuffers::new();
+        let mut lanes = Vec::new();
+        loop {
+            let version = {
+                let role = self.lock();
+                let (version, wanted) = role.peers();
+                lanes::update(&mut lanes, wanted, &self.sockets);
+                version
+            };
+            if let Next::Over = self.serve_while(version, &lanes, wakeup, &mut buffers) {
+                return;
+            }
+        }
+    }
+
+    /// Serves the sockets and these lanes while the peers are those of this version.
+    fn serve_while(
+        &self,
+        version: u64,
+        lanes: &[Lane],
+        wakeup: &Wakeup,
+        buffers: &mut ReceiveBuffers,
+    ) -> Next {
         let mut awaited = vec![PollFd::new(wakeup, PollFlags::IN)];
-        awaited.extend(
-            self.sockets
-                .iter()
-                .map(|socket| PollFd::new(socket, PollFlags::IN)),
-        );
-        while let Next::Wait(next_at) = self.serve(&awaited[1..], &mut buffers) {
+        let of_lanes = lanes.iter().map(|lane| &lane.socket);
+        let all = of_lanes.chain(&self.sockets);
+        awaited.extend(all.map(|socket| PollFd::new(socket, PollFlags::IN)));
+        loop {
+            let (next, version_now) = self.serve(lanes, &awaited[1..], buffers);
+            let Next::Wait(next_at) = next else {
+                return Next::Over;
+            };
+            if version_now != version {
+                return next;
+            }
             let timeout = next_at.map(|at| timespec(at.saturating_since(self.clock.now())));
             match poll(&mut awaited, timeout.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
@@ -122,10 +156,18 @@ impl<R: Role> Shared<R> {
         }
     }
 
-    /// Receives from the sockets that poll found ready, and lets the role advance.
-    fn serve(&self, polled: &[PollFd<'_>], buffers: &mut ReceiveBuffers) -> Next {
+    /// Receives from the sockets that poll found ready, lanes first, and lets the role advance.
+    /// Tells the version of its peers, too.
+    fn serve(
+        &self,
+        lanes: &[Lane],
+        polled: &[PollFd<'_>],
+        buffers: &mut ReceiveBuffers,
+    ) -> (Next, u64) {
         let role = &mut *self.lock();
-        for (index, (socket, polled)) in self.sockets.iter().zip(polled).enumerate() {
+        let of_lanes = lanes.iter().map(|lane| (lane.address.socket, &lane.socket));
+        let all = of_lanes.chain(self.sockets.iter().enumerate());
+        for ((index, socket), polled) in all.zip(polled) {
             if polled.revents().is_empty() {
                 continue;
             }
@@ -133,7 +175,8 @@ impl<R: Role> Shared<R> {
                 role.handle_datagram(self.clock.now(), arrival, datagram, &self.sockets);
             });
         }
-        role.advance(self.clock.now(), &self.sockets)
+        let next = role.advance(self.clock.now(), &self.sockets);
+        (next, role.peers().0)
     }
 }
 

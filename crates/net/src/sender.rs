@@ -10,7 +10,7 @@ use anabranch_core::{
     Config, ConfigError, Endpoint, Frame, FrameId, MtuDiscovery, PathId, PathOptions,
 };
 use anabranch_secure::{
-    Initiator, Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, SecretKey, classify,
+    Cookie, Initiator, Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, SecretKey, classify,
 };
 use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 
@@ -211,6 +211,8 @@ struct SenderRole {
 /// The time before there is a session.
 struct Handshake {
     initiator: Initiator,
+    /// Per path, what a receiver under load gave to its address.
+    cookies: Vec<Option<Cookie>>,
     started_at: Instant,
     retry_at: Instant,
     retry_after: Duration,
@@ -246,6 +248,7 @@ impl SenderRole {
         Ok(SenderRole {
             handshake: Some(Handshake {
                 initiator,
+                cookies: vec![None; config.paths.len()],
                 started_at: now,
                 retry_at: now,
                 retry_after: FIRST_RETRY,
@@ -293,6 +296,23 @@ impl SenderRole {
         self.events.tell(Event::Connected { peer });
     }
 
+    /// Takes a cookie, and has the initiation sent again at once: with the cookie where there is one.
+    fn handle_cookie_reply(&mut self, now: Instant, arrival: &Arrival, datagram: &[u8]) {
+        let Some(handshake) = &mut self.handshake else {
+            return;
+        };
+        match handshake.initiator.handle_cookie_reply(datagram) {
+            Ok(cookie) => {
+                let known = &mut handshake.cookies[arrival.socket];
+                // One answer for each cookie, or a receiver under load is asked without end.
+                if known.replace(cookie.clone()) != Some(cookie) {
+                    handshake.retry_at = now;
+                }
+            }
+            Err(_) => self.edge.refused_handshakes += 1,
+        }
+    }
+
     /// Sends the initiation on all paths when it is due, and gives up in the end.
     fn advance_handshake(&mut self, now: Instant, sockets: &[Socket]) -> Next {
         let (Some(handshake), Some(config)) = (&mut self.handshake, &self.config) else {
@@ -313,8 +333,11 @@ impl SenderRole {
             return self.end(ended);
         }
         if now >= handshake.retry_at {
-            let message = handshake.initiator.message();
-            for (socket, path) in sockets.iter().zip(&config.paths) {
+            let initiator = &handshake.initiator;
+            let paths = config.paths.iter().zip(&handshake.cookies);
+            for (socket, (path, cookie)) in sockets.iter().zip(paths) {
+                let proven = cookie.as_ref().map(|cookie| initiator.message_with(cookie));
+                let message = proven.as_ref().unwrap_or(initiator.message());
                 // One path that is down does not keep the others from trying.
                 let _ = socket.send(&Batch {
                     to: path.remote,
@@ -385,6 +408,7 @@ impl Role for SenderRole {
     ) {
         match (classify(datagram), &mut self.driver) {
             (Some(Kind::Response), _) => self.handle_response(now, datagram),
+            (Some(Kind::CookieReply), _) => self.handle_cookie_reply(now, arrival, datagram),
             (Some(Kind::Data), Some(driver)) => driver.receive(now, arrival, datagram),
             _ => self.edge.unknown_datagrams += 1,
         }

@@ -1,7 +1,7 @@
 //! The handshake: Noise_IK_25519_ChaChaPoly_BLAKE2s (Noise Protocol Framework, revision 34, §7.5).
 //!
 //! ```text
-//! initiation, 109 bytes               response, 57 bytes
+//! initiation, 141 bytes               response, 57 bytes
 //! byte 0       kind, 1                byte 0      kind, 2
 //! bytes 1–32   initiator's ephemeral  bytes 1–4   receiver's session index
 //! bytes 33–80  initiator's static,    bytes 5–36  responder's ephemeral
@@ -9,15 +9,19 @@
 //! bytes 81–108 sealed: timestamp,
 //!              8 bytes, and the
 //!              initiator's session index
+//! bytes 109–124 first mark
+//! bytes 125–140 second mark, or zeros
 //! ```
 //!
 //! Integers are big-endian. Both sealed parts carry a 16-byte tag. Only the kinds and the
 //! response's receiver index travel outside of Noise; each must have the one value that the
-//! receiver expects.
+//! receiver expects. The marks (`mac.rs`) come after the Noise message and are checked before it.
 
 use core::fmt;
+use core::net::SocketAddr;
 use std::collections::BTreeMap;
 
+use ring::hmac;
 use snow::HandshakeState;
 use snow::params::NoiseParams;
 use thiserror::Error;
@@ -25,22 +29,25 @@ use zeroize::Zeroize;
 
 use crate::keys::{PublicKey, SecretKey};
 use crate::kind::{Kind, RESPONSE_INDEX_AT};
+use crate::mac::{self, COOKIE_REPLY_BYTES, Cookie, CookieJar, MAC_BYTES, Mac};
 use crate::packet::{Agreement, Session};
 
 /// Length of an initiation.
-pub const INITIATION_BYTES: usize = 109;
+pub const INITIATION_BYTES: usize = SECOND_MAC_AT + MAC_BYTES;
 /// Length of a response: shorter than what it answers, so that nobody can use a responder to
 /// amplify.
 pub const RESPONSE_BYTES: usize = 57;
 
 const NOISE_PROTOCOL: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
 /// Ends of different protocol versions do not understand each other: their transcripts differ from
-/// the first hash on. Version 1 also fixes AES-256-GCM for what follows.
-const PROLOGUE: &[u8] = b"anabranch 1";
+/// the first hash on. Version 2 also fixes AES-256-GCM, and how its keys follow one another.
+const PROLOGUE: &[u8] = b"anabranch 2";
 const TIMESTAMP_BYTES: usize = 8;
 const INDEX_BYTES: usize = 4;
 const INITIATION_PAYLOAD_BYTES: usize = TIMESTAMP_BYTES + INDEX_BYTES;
 const INITIATION_NOISE_AT: usize = 1;
+const FIRST_MAC_AT: usize = INITIATION_NOISE_AT + 108;
+const SECOND_MAC_AT: usize = FIRST_MAC_AT + MAC_BYTES;
 const RESPONSE_NOISE_AT: usize = RESPONSE_INDEX_AT + INDEX_BYTES;
 
 /// Why a handshake datagram was dropped. None is answered: who may not come in learns nothing.
@@ -65,17 +72,21 @@ pub enum HandshakeError {
     /// A response to a handshake that is over: a duplicate.
     #[error("the handshake is already complete")]
     AlreadyComplete,
+    /// An initiation by someone who does not know this end's public key, or changed on its way.
+    #[error("its maker does not know this end's public key, or it was changed on its way")]
+    WrongMac,
 }
 
 impl HandshakeError {
     /// Every kind.
-    pub const ALL: [HandshakeError; 6] = [
+    pub const ALL: [HandshakeError; 7] = [
         HandshakeError::Malformed,
         HandshakeError::Forged,
         HandshakeError::NotAllowed,
         HandshakeError::Stale,
         HandshakeError::WrongSession,
         HandshakeError::AlreadyComplete,
+        HandshakeError::WrongMac,
     ];
 }
 
@@ -84,6 +95,8 @@ pub struct Initiator {
     /// `None` once the response has come.
     noise: Option<HandshakeState>,
     local_index: u32,
+    remote: PublicKey,
+    /// Without a second mark.
     initiation: [u8; INITIATION_BYTES],
 }
 
@@ -114,10 +127,13 @@ impl Initiator {
         index.copy_from_slice(&local_index.to_be_bytes());
         let mut initiation = [0; INITIATION_BYTES];
         initiation[0] = Kind::Initiation as u8;
-        write_message(&mut noise, &payload, &mut initiation[INITIATION_NOISE_AT..]);
+        let (marked, macs) = initiation.split_at_mut(FIRST_MAC_AT);
+        write_message(&mut noise, &payload, &mut marked[INITIATION_NOISE_AT..]);
+        macs[..MAC_BYTES].copy_from_slice(&mac::mac(&mac::first_key(remote), marked));
         Initiator {
             noise: Some(noise),
             local_index,
+            remote: *remote,
             initiation,
         }
     }
@@ -126,6 +142,25 @@ impl Initiator {
     /// driver decides when. An initiation that was received twice gets the same response twice.
     pub fn message(&self) -> &[u8; INITIATION_BYTES] {
         &self.initiation
+    }
+
+    /// The same initiation for a responder under load, which answers only to those that it gave a
+    /// cookie. A cookie is good for the address that the responder saw it asked from.
+    pub fn message_with(&self, cookie: &Cookie) -> [u8; INITIATION_BYTES] {
+        let mut initiation = self.initiation;
+        let (marked, second) = initiation.split_at_mut(SECOND_MAC_AT);
+        second.copy_from_slice(&cookie.mac(marked));
+        initiation
+    }
+
+    /// The cookie of a reply to [`message`](Self::message): send
+    /// [`message_with`](Self::message_with) it from the same address.
+    ///
+    /// # Errors
+    /// [`HandshakeError::Forged`] if the responder did not make it in answer to this initiation.
+    pub fn handle_cookie_reply(&self, datagram: &[u8]) -> Result<Cookie, HandshakeError> {
+        Cookie::open(&self.remote, first_mac(&self.initiation), datagram)
+            .ok_or(HandshakeError::Forged)
     }
 
     /// The index that the response will be addressed to.
@@ -179,6 +214,8 @@ pub struct Answer {
 /// initiation with its response: its memory is bounded by the number of allowed peers.
 pub struct Responder {
     local: SecretKey,
+    first_mac_key: hmac::Key,
+    cookies: CookieJar,
     peers: BTreeMap<PublicKey, Option<Answered>>,
     refused_counts: [u64; HandshakeError::ALL.len()],
 }
@@ -186,19 +223,68 @@ pub struct Responder {
 /// A peer's newest initiation.
 struct Answered {
     timestamp_nanos: u64,
-    initiation: [u8; INITIATION_BYTES],
+    /// All of it but the second mark, which a resend may have got since.
+    initiation: [u8; SECOND_MAC_AT],
     response: [u8; RESPONSE_BYTES],
 }
 
 impl Responder {
     /// A responder that lets in the holders of the `allowed` keys, and nobody if there are none.
+    ///
+    /// # Panics
+    /// If the operating system has no randomness to give.
     pub fn new(local: SecretKey, allowed: impl IntoIterator<Item = PublicKey>) -> Self {
         let peers = allowed.into_iter().map(|key| (key, None)).collect();
+        let public = local.public_key();
         Responder {
+            first_mac_key: mac::first_key(&public),
+            cookies: CookieJar::new(&public),
             local,
             peers,
             refused_counts: [0; HandshakeError::ALL.len()],
         }
+    }
+
+    /// Whether `datagram` looks like an initiation by someone who knows this end's public key. It
+    /// takes a microsecond, where a handshake takes hundreds; a refusal is counted.
+    ///
+    /// # Errors
+    /// [`HandshakeError::Malformed`] or [`HandshakeError::WrongMac`].
+    pub fn screen(&mut self, datagram: &[u8]) -> Result<(), HandshakeError> {
+        let screened = self.is_marked(datagram);
+        if let Err(kind) = screened {
+            self.refused_counts[kind as usize] += 1;
+        }
+        screened
+    }
+
+    /// Whether an initiation's maker has the cookie of the address that it came from.
+    pub fn proves_address(&self, source: SocketAddr, datagram: &[u8]) -> bool {
+        datagram
+            .split_at_checked(SECOND_MAC_AT)
+            .and_then(|(marked, mac)| Some((marked, mac.try_into().ok()?)))
+            .is_some_and(|(marked, mac)| self.cookies.proves(source, marked, mac))
+    }
+
+    /// What a responder under load answers to an initiation that [`screen`](Self::screen) let pass:
+    /// how its maker proves that it receives at `source`. `None` for any other datagram. Nothing is
+    /// kept.
+    pub fn cookie_reply(
+        &mut self,
+        source: SocketAddr,
+        datagram: &[u8],
+    ) -> Option<[u8; COOKIE_REPLY_BYTES]> {
+        let initiation = datagram.try_into().ok()?;
+        Some(self.cookies.reply(source, first_mac(initiation)))
+    }
+
+    /// Makes cookies of another secret from now on. Those made before stay good until the next
+    /// call: every two minutes serves.
+    ///
+    /// # Panics
+    /// If the operating system has no randomness to give.
+    pub fn rotate_cookies(&mut self) {
+        self.cookies.rotate();
     }
 
     /// Answers an initiation. `local_index` is to name the new session at this end and must be
@@ -211,8 +297,9 @@ impl Responder {
         local_index: u32,
         datagram: &[u8],
     ) -> Result<Answer, HandshakeError> {
-        // Before any cryptography: resends are cheap to answer, and replays of the newest
-        // initiation too.
+        self.screen(datagram)?;
+        // Before any public-key cryptography: resends are cheap to answer, and replays of the
+        // newest initiation too.
         if let Some(answer) = self.resent(datagram) {
             return Ok(answer);
         }
@@ -228,10 +315,28 @@ impl Responder {
         self.refused_counts[kind as usize]
     }
 
-    fn resent(&self, datagram: &[u8]) -> Option<Answer> {
+    fn is_marked(&self, datagram: &[u8]) -> Result<(), HandshakeError> {
+        noise_message(
+            datagram,
+            Kind::Initiation,
+            INITIATION_NOISE_AT,
+            INITIATION_BYTES,
+        )?;
+        let (marked, macs) = datagram.split_at(FIRST_MAC_AT);
+        let claimed = macs.first_chunk().ok_or(HandshakeError::Malformed)?;
+        match mac::is_mac(&self.first_mac_key, marked, claimed) {
+            true => Ok(()),
+            false => Err(HandshakeError::WrongMac),
+        }
+    }
+
+    /// The answer to an initiation that [`screen`](Self::screen) let pass, if it is a resend of a
+    /// peer's newest: it costs no public-key work.
+    pub fn resent(&self, datagram: &[u8]) -> Option<Answer> {
+        let marked = datagram.get(..SECOND_MAC_AT)?;
         self.peers.iter().find_map(|(peer, answered)| {
             let answered = answered.as_ref()?;
-            (answered.initiation == datagram).then_some(Answer {
+            (answered.initiation == marked).then_some(Answer {
                 peer: *peer,
                 response: answered.response,
                 session: None,
@@ -240,12 +345,7 @@ impl Responder {
     }
 
     fn answer(&mut self, local_index: u32, datagram: &[u8]) -> Result<Answer, HandshakeError> {
-        let message = noise_message(
-            datagram,
-            Kind::Initiation,
-            INITIATION_NOISE_AT,
-            INITIATION_BYTES,
-        )?;
+        let message = &datagram[INITIATION_NOISE_AT..FIRST_MAC_AT];
         let mut noise = builder(&self.local)
             .build_responder()
             .expect("every field of Noise IK's responder is set, once");
@@ -281,8 +381,8 @@ impl Responder {
             &local_index.to_be_bytes(),
             &mut response[RESPONSE_NOISE_AT..],
         );
-        let mut initiation = [0; INITIATION_BYTES];
-        initiation.copy_from_slice(datagram);
+        let mut initiation = [0; SECOND_MAC_AT];
+        initiation.copy_from_slice(&datagram[..SECOND_MAC_AT]);
         *newest = Some(Answered {
             timestamp_nanos,
             initiation,
@@ -329,6 +429,12 @@ fn noise_message(
     } else {
         Err(HandshakeError::Malformed)
     }
+}
+
+fn first_mac(initiation: &[u8; INITIATION_BYTES]) -> &Mac {
+    initiation[FIRST_MAC_AT..]
+        .first_chunk()
+        .expect("an initiation has room for two marks")
 }
 
 fn write_message(noise: &mut HandshakeState, payload: &[u8], message: &mut [u8]) {

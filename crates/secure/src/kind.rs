@@ -10,6 +10,9 @@ pub enum Kind {
     Response = 2,
     /// A protected datagram: for the [`Session`](crate::Session) that [`receiver_index`] names.
     Data = 3,
+    /// What a responder under load answers instead of a response: for the
+    /// [`Initiator`](crate::Initiator) that sent there.
+    CookieReply = 4,
 }
 
 /// Where the receiver's session index lies in a response.
@@ -24,15 +27,16 @@ pub fn classify(datagram: &[u8]) -> Option<Kind> {
         1 => Some(Kind::Initiation),
         2 => Some(Kind::Response),
         3 => Some(Kind::Data),
+        4 => Some(Kind::CookieReply),
         _ => None,
     }
 }
 
 /// The session index that a response or a protected datagram is addressed to: the one that its
-/// receiver chose. `None` for an initiation, an unknown kind, or a datagram too short to hold one.
+/// receiver chose. `None` for an initiation, a cookie reply, an unknown kind, or a datagram too short to hold one.
 pub fn receiver_index(datagram: &[u8]) -> Option<u32> {
     let at = match classify(datagram)? {
-        Kind::Initiation => return None,
+        Kind::Initiation | Kind::CookieReply => return None,
         Kind::Response => RESPONSE_INDEX_AT,
         Kind::Data => DATA_INDEX_AT,
     };
@@ -45,12 +49,17 @@ mod tests {
 
     #[test]
     fn first_byte_is_the_kind() {
-        for kind in [Kind::Initiation, Kind::Response, Kind::Data] {
+        for kind in [
+            Kind::Initiation,
+            Kind::Response,
+            Kind::Data,
+            Kind::CookieReply,
+        ] {
             assert_eq!(classify(&[kind as u8, 9]), Some(kind));
         }
         assert_eq!(classify(&[]), None);
         assert_eq!(classify(&[0]), None);
-        assert_eq!(classify(&[4]), None);
+        assert_eq!(classify(&[6]), None);
     }
 
     #[test]
@@ -58,6 +67,7 @@ mod tests {
         assert_eq!(receiver_index(&[2, 1, 2, 3, 4]), Some(0x0102_0304));
         assert_eq!(receiver_index(&[3, 9, 1, 2, 3, 4]), Some(0x0102_0304));
         assert_eq!(receiver_index(&[1, 1, 2, 3, 4, 5, 6]), None);
+        assert_eq!(receiver_index(&[4, 1, 2, 3, 4, 5, 6]), None);
         assert_eq!(receiver_index(&[2, 1, 2, 3]), None);
         assert_eq!(receiver_index(&[3, 9, 1, 2, 3]), None);
         assert_eq!(receiver_index(&[]), None);

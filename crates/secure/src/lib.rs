@@ -28,8 +28,10 @@
 
 mod counter;
 mod handshake;
+mod key_chain;
 mod keys;
 mod kind;
+mod mac;
 mod packet;
 mod replay;
 mod text;
@@ -39,8 +41,9 @@ pub use handshake::{
 };
 pub use keys::{ParseKeyError, PublicKey, SecretKey};
 pub use kind::{Kind, classify, receiver_index};
+pub use mac::{COOKIE_REPLY_BYTES, Cookie};
 pub use packet::{
-    HEADER_BYTES, MAX_PATHS, MAX_SEALED_COUNT, Opened, PROTECTION_OVERHEAD_BYTES, Rejected,
-    SealError, Session, TAG_BYTES,
+    HEADER_BYTES, KEY_UPDATE_DATAGRAMS, MAX_PATHS, MAX_SEALED_COUNT, Opened,
+    PROTECTION_OVERHEAD_BYTES, Rejected, SealError, Session, TAG_BYTES,
 };
 pub use replay::REPLAY_WINDOW_DATAGRAMS;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! byte 0      kind, 3
-//! byte 1      path id
+//! byte 1      bits 0–4 path id, bit 5 zero, bits 6–7 the key's generation modulo 4
 //! bytes 2–5   the receiver's session index, big-endian
 //! bytes 6–9   low 32 bits of the path's counter, big-endian
 //! bytes 10…   ciphertext, as long as the plaintext
@@ -16,17 +16,24 @@
 //! # Limits of AES-GCM
 //!
 //! A key's secrecy wears with the blocks it encrypts: an attacker who could tell AES from a random
-//! function gains about s²/2¹²⁹ from s blocks of 16 bytes. With datagrams of 2 KiB that is 2⁻⁴³
-//! after [`MAX_SEALED_COUNT`] = 2³⁶ of them, where sealing stops for good. QUIC's stricter bound of
-//! 2⁻⁵⁷ (RFC 9001 §B.1.1) is reached after some 2²⁸: a driver that wants it makes a new handshake
-//! when [`Session::sealed_count`] gets there, until rekeying inside of a session exists.
+//! function gains about s²/2¹²⁹ from s blocks of 16 bytes. So each direction takes another key
+//! (`key_chain.rs`) after [`KEY_UPDATE_DATAGRAMS`]: with datagrams of 9,000 bytes that is 2⁻⁶² a
+//! key, where QUIC allows 2⁻⁵⁷ (RFC 9001 §B.1.1).
+//!
+//! # Key updates
+//!
+//! As QUIC's (RFC 9001 §6), without an answer: who seals takes the next key when it likes and says
+//! so in the header. Who opens takes it when a datagram opens with it, and keeps the one before for
+//! datagrams that were overtaken. Two bits tell next from previous on a path that was silent for
+//! more than a generation, which QUIC's one bit could not.
 
 use core::fmt;
 
-use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use ring::aead::{Aad, LessSafeKey, Nonce};
 use thiserror::Error;
 
 use crate::counter;
+use crate::key_chain::KeyChain;
 use crate::kind::{DATA_INDEX_AT, Kind};
 use crate::replay::{Freshness, ReplayWindow};
 
@@ -38,11 +45,18 @@ pub const TAG_BYTES: usize = 16;
 pub const PROTECTION_OVERHEAD_BYTES: usize = HEADER_BYTES + TAG_BYTES;
 /// How many paths a session has: path ids are 0 to one less.
 pub const MAX_PATHS: usize = 32;
-/// How many datagrams a session seals, over all paths, before it refuses. See the limits of AES-GCM
-/// in `docs/protocol-security.md`. No counter comes near 2⁶⁴, so no nonce repeats.
-pub const MAX_SEALED_COUNT: u64 = 1 << 36;
+/// How many datagrams a session seals, over all paths, before it refuses. No counter comes near
+/// 2⁶⁴, so no nonce repeats; at a million datagrams a second it takes 36,000 years.
+pub const MAX_SEALED_COUNT: u64 = 1 << 60;
+/// How many datagrams one key seals, over all paths, before the next key does.
+pub const KEY_UPDATE_DATAGRAMS: u64 = 1 << 24;
 
 const COUNTER_AT: usize = 6;
+/// Where a key's generation stands in the byte of the path id.
+const GENERATION_SHIFT: u32 = 6;
+/// The bits of that byte that are the path id; the one between stays zero.
+const PATH_MASK: u8 = MAX_PATHS as u8 - 1;
+const GENERATIONS: u8 = 4;
 
 /// Why a session will not seal: the caller's mistake, or a key that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -62,8 +76,8 @@ pub enum SealError {
         /// Length of the buffer that was to be sealed.
         datagram_bytes: usize,
     },
-    /// The key has sealed [`MAX_SEALED_COUNT`] datagrams; only a new handshake helps.
-    #[error("the session's key is used up: make a new handshake")]
+    /// The session has sealed [`MAX_SEALED_COUNT`] datagrams; only a new handshake helps.
+    #[error("the session's keys are used up: make a new handshake")]
     KeyExhausted,
 }
 
@@ -91,7 +105,7 @@ pub enum Rejected {
     /// [`REPLAY_WINDOW_DATAGRAMS`](crate::REPLAY_WINDOW_DATAGRAMS), so that nobody knows any more.
     #[error("too old")]
     TooOld,
-    /// Not sealed by the peer with this header, or changed since.
+    /// Not sealed by the peer with this header, or changed since, or with a key that is gone.
     #[error("forged")]
     Forged,
 }
@@ -122,11 +136,11 @@ pub struct Opened<'a> {
     pub plaintext: &'a mut [u8],
 }
 
-/// An established session: two AEAD keys, one for each direction, and per path a counter and a
-/// replay window. It allocates nothing after its construction; about 10 kB.
+/// An established session: AEAD keys for each direction, and per path a counter and a replay
+/// window. It allocates nothing after its construction; about 10 kB.
 pub struct Session {
-    sealing_key: LessSafeKey,
-    opening_key: LessSafeKey,
+    sealing: SealingKeys,
+    opening: OpeningKeys,
     local_index: u32,
     remote_index: u32,
     /// Per path, the counter of the next datagram to be sealed.
@@ -151,8 +165,8 @@ pub(crate) struct Agreement<'a> {
 impl Session {
     pub(crate) fn new(agreement: &Agreement<'_>) -> Self {
         Session {
-            sealing_key: aead_key(agreement.sealing_key),
-            opening_key: aead_key(agreement.opening_key),
+            sealing: SealingKeys::new(agreement.sealing_key),
+            opening: OpeningKeys::new(agreement.opening_key),
             local_index: agreement.local_index,
             remote_index: agreement.remote_index,
             next_counters: [0; MAX_PATHS],
@@ -215,12 +229,15 @@ impl Session {
         let counter = *next_counter;
         *next_counter += 1;
         self.sealed_count += 1;
+        self.sealing.count();
 
         let (header, rest) = datagram.split_at_mut(HEADER_BYTES);
         let (plaintext, tag_room) = rest.split_at_mut(datagram_bytes - PROTECTION_OVERHEAD_BYTES);
-        header.copy_from_slice(&header_bytes(path_id, self.remote_index, counter));
+        let marked_path = path_id | self.sealing.generation << GENERATION_SHIFT;
+        header.copy_from_slice(&header_bytes(marked_path, self.remote_index, counter));
         let tag = self
-            .sealing_key
+            .sealing
+            .key
             .seal_in_place_separate_tag(nonce(path_id, counter), Aad::from(&*header), plaintext)
             .expect("a datagram is far below AES-GCM's limit of 64 GiB");
         tag_room.copy_from_slice(tag.as_ref());
@@ -270,17 +287,19 @@ impl Session {
         let (header, sealed) = datagram
             .split_first_chunk_mut::<HEADER_BYTES>()
             .ok_or(Rejected::TooShort)?;
-        let [kind, path_id, index @ .., c0, c1, c2, c3] = *header;
+        let [kind, marked_path, index @ .., c0, c1, c2, c3] = *header;
         if kind != Kind::Data as u8 {
             return Err(Rejected::UnknownKind);
         }
         if u32::from_be_bytes(index) != self.local_index {
             return Err(Rejected::WrongSession);
         }
-        let window = self
-            .windows
-            .get_mut(usize::from(path_id))
-            .ok_or(Rejected::PathOutOfRange)?;
+        let generation = marked_path >> GENERATION_SHIFT;
+        let path_id = marked_path & PATH_MASK;
+        if marked_path != path_id | generation << GENERATION_SHIFT {
+            return Err(Rejected::PathOutOfRange);
+        }
+        let window = &mut self.windows[usize::from(path_id)];
         let truncated = u32::from_be_bytes([c0, c1, c2, c3]);
         let counter = counter::expand(truncated, window.expected());
         match window.check(counter) {
@@ -289,9 +308,12 @@ impl Session {
             Freshness::TooOld => return Err(Rejected::TooOld),
         }
         let plaintext = self
-            .opening_key
+            .opening
+            .key(generation)
+            .ok_or(Rejected::Forged)?
             .open_in_place(nonce(path_id, counter), Aad::from(&*header), sealed)
             .map_err(|_| Rejected::Forged)?;
+        self.opening.on_opened(generation);
         window.accept(counter);
         self.is_confirmed = true;
         Ok(Opened {
@@ -308,19 +330,98 @@ impl fmt::Debug for Session {
             .field("local_index", &self.local_index)
             .field("remote_index", &self.remote_index)
             .field("sealed_count", &self.sealed_count)
+            .field("sealing_generation", &self.sealing.generation)
             .field("is_confirmed", &self.is_confirmed)
             .finish_non_exhaustive()
     }
 }
 
-fn aead_key(bytes: &[u8; 32]) -> LessSafeKey {
-    LessSafeKey::new(UnboundKey::new(&AES_256_GCM, bytes).expect("AES-256 takes 32 bytes"))
+/// The key that seals, and those to come.
+struct SealingKeys {
+    key: LessSafeKey,
+    /// Modulo [`GENERATIONS`].
+    generation: u8,
+    sealed_count: u64,
+    max_sealed_count: u64,
+    chain: KeyChain,
 }
 
-fn header_bytes(path_id: u8, receiver_index: u32, counter: u64) -> [u8; HEADER_BYTES] {
+impl SealingKeys {
+    fn new(secret: &[u8; 32]) -> Self {
+        let mut chain = KeyChain::new(secret);
+        SealingKeys {
+            key: chain.next_key(),
+            generation: 0,
+            sealed_count: 0,
+            max_sealed_count: KEY_UPDATE_DATAGRAMS,
+            chain,
+        }
+    }
+
+    /// Counts one more datagram, for the next key if this one has sealed enough.
+    fn count(&mut self) {
+        if self.sealed_count == self.max_sealed_count {
+            self.key = self.chain.next_key();
+            self.generation = (self.generation + 1) % GENERATIONS;
+            self.sealed_count = 0;
+        }
+        self.sealed_count += 1;
+    }
+}
+
+/// The key that opens, and its neighbours.
+struct OpeningKeys {
+    previous: Option<LessSafeKey>,
+    current: LessSafeKey,
+    /// Made when a datagram first claims it.
+    next: Option<LessSafeKey>,
+    /// The current key's, modulo [`GENERATIONS`].
+    generation: u8,
+    chain: KeyChain,
+}
+
+impl OpeningKeys {
+    fn new(secret: &[u8; 32]) -> Self {
+        let mut chain = KeyChain::new(secret);
+        OpeningKeys {
+            previous: None,
+            current: chain.next_key(),
+            next: None,
+            generation: 0,
+            chain,
+        }
+    }
+
+    fn ahead(&self, generation: u8) -> u8 {
+        (generation + GENERATIONS - self.generation) % GENERATIONS
+    }
+
+    /// The key of a generation, modulo [`GENERATIONS`]; `None` if it is neither the current one nor
+    /// beside it.
+    fn key(&mut self, generation: u8) -> Option<&LessSafeKey> {
+        match self.ahead(generation) {
+            0 => Some(&self.current),
+            1 => Some(self.next.get_or_insert_with(|| self.chain.next_key())),
+            2 => None,
+            _ => self.previous.as_ref(),
+        }
+    }
+
+    /// Takes the next key for the current one, once a datagram has opened with it.
+    fn on_opened(&mut self, generation: u8) {
+        if self.ahead(generation) == 1
+            && let Some(next) = self.next.take()
+        {
+            self.previous = Some(core::mem::replace(&mut self.current, next));
+            self.generation = generation;
+        }
+    }
+}
+
+fn header_bytes(marked_path: u8, receiver_index: u32, counter: u64) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[0] = Kind::Data as u8;
-    header[1] = path_id;
+    header[1] = marked_path;
     header[DATA_INDEX_AT..COUNTER_AT].copy_from_slice(&receiver_index.to_be_bytes());
     header[COUNTER_AT..].copy_from_slice(&(counter as u32).to_be_bytes());
     header

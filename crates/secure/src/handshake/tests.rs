@@ -102,8 +102,8 @@ fn an_initiation_for_another_key_is_refused() {
     let refused = ends
         .responder
         .handle_initiation(RESPONDER_INDEX, initiator.message());
-    assert_eq!(refused.unwrap_err(), HandshakeError::Forged);
-    assert_eq!(ends.responder.refused_count(HandshakeError::Forged), 1);
+    assert_eq!(refused.unwrap_err(), HandshakeError::WrongMac);
+    assert_eq!(ends.responder.refused_count(HandshakeError::WrongMac), 1);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn another_protocol_version_is_refused() {
     let mut ends = ends();
     let mut noise = snow::Builder::new(noise_params())
         .local_private_key(ends.initiator.bytes())
-        .and_then(|builder| builder.prologue(b"anabranch 2"))
+        .and_then(|builder| builder.prologue(b"anabranch 1"))
         .and_then(|builder| builder.remote_public_key(ends.responder_key.as_bytes()))
         .and_then(snow::Builder::build_initiator)
         .unwrap();
@@ -158,33 +158,93 @@ fn another_protocol_version_is_refused() {
     write_message(
         &mut noise,
         &[0; INITIATION_PAYLOAD_BYTES],
-        &mut initiation[1..],
+        &mut initiation[1..FIRST_MAC_AT],
     );
+    mark(&mut initiation, &ends.responder_key);
     let refused = ends
         .responder
         .handle_initiation(RESPONDER_INDEX, &initiation);
     assert_eq!(refused.unwrap_err(), HandshakeError::Forged);
 }
 
+/// Puts the first mark on what stands before it, as whoever knows the responder's key can.
+fn mark(initiation: &mut [u8; INITIATION_BYTES], responder: &PublicKey) {
+    let (marked, macs) = initiation.split_at_mut(FIRST_MAC_AT);
+    macs[..MAC_BYTES].copy_from_slice(&mac::mac(&mac::first_key(responder), marked));
+}
+
 #[test]
 fn every_flipped_bit_of_an_initiation_is_refused() {
     let mut ends = ends();
     let initiator = ends.initiate(1);
-    for bit in 0..INITIATION_BYTES * 8 {
+    for bit in 0..SECOND_MAC_AT * 8 {
         let mut tampered = *initiator.message();
         tampered[bit / 8] ^= 1 << (bit % 8);
         let expected = match bit / 8 {
             0 => HandshakeError::Malformed,
-            _ => HandshakeError::Forged,
+            _ => HandshakeError::WrongMac,
         };
         let refused = ends.responder.handle_initiation(RESPONDER_INDEX, &tampered);
         assert_eq!(refused.unwrap_err(), expected, "bit {bit}");
+        if bit / 8 == 0 || bit / 8 >= FIRST_MAC_AT {
+            continue;
+        }
+        // What an attacker who knows the responder's key can do.
+        mark(&mut tampered, &ends.responder_key);
+        let refused = ends.responder.handle_initiation(RESPONDER_INDEX, &tampered);
+        assert_eq!(refused.unwrap_err(), HandshakeError::Forged, "bit {bit}");
     }
     assert!(
         ends.responder
             .handle_initiation(RESPONDER_INDEX, initiator.message())
             .is_ok()
     );
+}
+
+#[test]
+fn who_does_not_know_the_responders_key_is_refused_before_any_public_key_operation() {
+    let mut ends = ends();
+    let initiator = ends.initiate(1);
+    assert_eq!(ends.responder.screen(initiator.message()), Ok(()));
+    let mut random = *initiator.message();
+    random[1..].reverse();
+    assert_eq!(
+        ends.responder.screen(&random),
+        Err(HandshakeError::WrongMac)
+    );
+    let short = &initiator.message()[1..];
+    assert_eq!(ends.responder.screen(short), Err(HandshakeError::Malformed));
+    assert_eq!(ends.responder.refused_count(HandshakeError::WrongMac), 1);
+}
+
+#[test]
+fn a_responder_under_load_learns_who_receives_at_an_address() {
+    let mut ends = ends();
+    let mut initiator = ends.initiate(1);
+    let source: SocketAddr = "192.0.2.1:7000".parse().unwrap();
+    let elsewhere: SocketAddr = "192.0.2.9:7000".parse().unwrap();
+    let plain = *initiator.message();
+    assert!(!ends.responder.proves_address(source, &plain));
+    let reply = ends.responder.cookie_reply(source, &plain).unwrap();
+    const { assert!(COOKIE_REPLY_BYTES < INITIATION_BYTES, "amplifies nothing") };
+    let cookie = initiator.handle_cookie_reply(&reply).unwrap();
+    let proven = initiator.message_with(&cookie);
+    assert!(ends.responder.proves_address(source, &proven));
+    assert!(!ends.responder.proves_address(elsewhere, &proven));
+    assert!(!ends.responder.proves_address(source, &proven[..125]));
+    let stranger = Initiator::new(&ends.initiator, &ends.responder_key, INITIATOR_INDEX, 1);
+    let refused = stranger.handle_cookie_reply(&reply);
+    assert_eq!(refused.unwrap_err(), HandshakeError::Forged);
+    // Both forms are the same initiation: a resend with a cookie makes no second session.
+    let first = ends.responder.handle_initiation(1, &plain).unwrap();
+    let second = ends.responder.handle_initiation(2, &proven).unwrap();
+    assert_eq!(first.response, second.response);
+    assert!(second.session.is_none());
+    assert!(initiator.handle_response(&second.response).is_ok());
+    ends.responder.rotate_cookies();
+    assert!(ends.responder.proves_address(source, &proven));
+    ends.responder.rotate_cookies();
+    assert!(!ends.responder.proves_address(source, &proven));
 }
 
 #[test]
@@ -359,14 +419,21 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_are_refused(
-        mut datagram in prop::collection::vec(any::<u8>(), 100..112), has_kind: bool,
+        mut datagram in prop::collection::vec(any::<u8>(), 100..145), has_kind: bool,
+        is_marked: bool,
     ) {
         let mut ends = ends();
         if has_kind {
             datagram.resize(INITIATION_BYTES, 0);
             datagram[0] = Kind::Initiation as u8;
+            let initiation: &mut [u8; INITIATION_BYTES] = (&mut datagram[..]).try_into().unwrap();
+            if is_marked {
+                mark(initiation, &ends.responder_key);
+            }
         }
         prop_assert!(ends.responder.handle_initiation(RESPONDER_INDEX, &datagram).is_err());
+        let initiator = ends.initiate(1);
+        prop_assert!(initiator.handle_cookie_reply(&datagram[..COOKIE_REPLY_BYTES]).is_err());
         datagram.truncate(RESPONSE_BYTES);
         datagram[0] = Kind::Response as u8;
         datagram[1..5].copy_from_slice(&INITIATOR_INDEX.to_be_bytes());

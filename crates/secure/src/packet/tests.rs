@@ -75,12 +75,96 @@ fn known_answer_of_another_aes_256_gcm() {
     let (mut ours, mut theirs) = pair();
     skip_to(&mut ours, &mut theirs, 7, 0x9_0102_0304);
     let datagram = sealed(&mut ours, 7, b"key frame");
-    // By OpenSSL: key 32 × 01, nonce 00000007 0000000901020304, additional data = the header.
-    let hex: String = datagram[HEADER_BYTES..]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    assert_eq!(hex, "88d8a31600c43f60ab7d5aef83850373014b375c2fdddd0f1c");
+    // By Python's hmac and OpenSSL: secret 32 × 01, nonce 00000007 0000000901020304, additional
+    // data = the header.
+    assert_eq!(
+        hex(&datagram[HEADER_BYTES..]),
+        "355578546fec36cc8c69a1e3c19e3a8d811ef246a96d6982a8"
+    );
+    ours.next_counters[7] = 0x9_0102_0304;
+    ours.sealing.max_sealed_count = 1;
+    let datagram = sealed(&mut ours, 7, b"key frame");
+    assert_eq!(datagram[1], 7 | 1 << 6);
+    assert_eq!(
+        hex(&datagram[HEADER_BYTES..]),
+        "a9c75a925e62b6279eae9b50f36a62549fabdaefab3a57bced"
+    );
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Two sessions of which each key seals `limit` datagrams.
+fn pair_with_limit(limit: u64) -> (Session, Session) {
+    let (mut ours, mut theirs) = pair();
+    ours.sealing.max_sealed_count = limit;
+    theirs.sealing.max_sealed_count = limit;
+    (ours, theirs)
+}
+
+#[test]
+fn keys_follow_one_another_both_ways_and_nothing_is_lost() {
+    let (mut ours, mut theirs) = pair_with_limit(3);
+    for count in 0..100u8 {
+        let datagram = sealed(&mut ours, count % 2, &[count]);
+        assert_eq!(datagram[1] >> 6, count / 3 % 4, "three by each key");
+        assert_eq!(
+            opened(&mut theirs, &datagram),
+            Ok((count % 2, vec![count])),
+            "datagram {count}"
+        );
+        if count % 5 == 0 {
+            let datagram = sealed(&mut theirs, 0, &[count]);
+            assert_eq!(opened(&mut ours, &datagram), Ok((0, vec![count])));
+        }
+    }
+}
+
+#[test]
+fn a_datagram_overtaken_by_a_key_update_still_opens() {
+    let (mut ours, mut theirs) = pair_with_limit(2);
+    let datagrams: Vec<_> = (0..6).map(|count| sealed(&mut ours, 0, &[count])).collect();
+    for at in [2, 0, 1, 4, 3, 5] {
+        assert_eq!(
+            opened(&mut theirs, &datagrams[at]),
+            Ok((0, vec![at as u8])),
+            "datagram {at}"
+        );
+    }
+}
+
+#[test]
+fn a_path_that_was_silent_for_generations_goes_on() {
+    let (mut ours, mut theirs) = pair_with_limit(2);
+    for count in 0..11 {
+        let datagram = sealed(&mut ours, 0, &[count]);
+        assert!(opened(&mut theirs, &datagram).is_ok());
+    }
+    let datagram = sealed(&mut ours, 1, b"awake");
+    assert_eq!(opened(&mut theirs, &datagram), Ok((1, b"awake".to_vec())));
+}
+
+#[test]
+fn a_forged_generation_moves_no_key() {
+    let (mut ours, mut theirs) = pair_with_limit(100);
+    let datagram = sealed(&mut ours, 0, b"now");
+    for generation in 1..4 {
+        let mut forged = datagram.clone();
+        forged[1] |= generation << 6;
+        assert_eq!(opened(&mut theirs, &forged), Err(Rejected::Forged));
+    }
+    assert_eq!(theirs.opening.generation, 0);
+    assert!(opened(&mut theirs, &datagram).is_ok());
+}
+
+#[test]
+fn a_key_of_two_generations_ago_is_gone() {
+    let (mut ours, mut theirs) = pair_with_limit(1);
+    let datagrams: Vec<_> = (0..3).map(|count| sealed(&mut ours, 0, &[count])).collect();
+    assert!(opened(&mut theirs, &datagrams[1]).is_ok());
+    assert!(opened(&mut theirs, &datagrams[2]).is_ok());
+    assert_eq!(opened(&mut theirs, &datagrams[0]), Err(Rejected::Forged));
 }
 
 #[test]

@@ -1,0 +1,167 @@
+//! Challenges of addresses, and their answers, as datagrams.
+//!
+//! ```text
+//! byte 0     0x42 challenge, 0x43 answer
+//! bytes 1–8  token
+//! ```
+//!
+//! They are sealed as all datagrams of the path are, and stay below the transport: what it
+//! challenges is whether a path carries anything, here it is where the path's other end is.
+
+use anabranch_core::PathId;
+use anabranch_secure::{HEADER_BYTES, TAG_BYTES};
+use anabranch_units::{Ecn, Instant};
+
+use super::{Authentic, Driver};
+use crate::random;
+use crate::route::{Address, Heard, Route, Token};
+use crate::socket::{Arrival, Batch, Socket};
+
+const CHALLENGE: u8 = 0x42;
+const ANSWER: u8 = 0x43;
+const TOKEN_AT: usize = 1;
+const MESSAGE_BYTES: usize = TOKEN_AT + size_of::<Token>();
+/// Challenges that wait to be answered; a peer has no use for more at once.
+const MAX_ANSWERS: usize = 8;
+
+/// What travels in such a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Message {
+    Challenge(Token),
+    Answer(Token),
+}
+
+impl Message {
+    fn read(plaintext: &[u8]) -> Option<Message> {
+        let message: &[u8; MESSAGE_BYTES] = plaintext.try_into().ok()?;
+        let token = Token::from_be_bytes(*message.last_chunk()?);
+        match message[0] {
+            CHALLENGE => Some(Message::Challenge(token)),
+            ANSWER => Some(Message::Answer(token)),
+            _ => None,
+        }
+    }
+
+    fn to_bytes(self) -> [u8; MESSAGE_BYTES] {
+        let (kind, token) = match self {
+            Message::Challenge(token) => (CHALLENGE, token),
+            Message::Answer(token) => (ANSWER, token),
+        };
+        let mut bytes = [kind; MESSAGE_BYTES];
+        bytes[TOKEN_AT..].copy_from_slice(&token.to_be_bytes());
+        bytes
+    }
+}
+
+impl Driver {
+    /// Takes note of where an authentic datagram came from.
+    pub(super) fn hear(&mut self, now: Instant, arrival: &Arrival, authentic: &Authentic<'_>) {
+        let heard = Heard {
+            from: Address::of(arrival),
+            counter: authentic.counter,
+            datagram_bytes: authentic.plaintext.len() + HEADER_BYTES + TAG_BYTES,
+        };
+        match &mut self.paths[authentic.path.index()].route {
+            Some(route) => route.hear(now, &heard, random::token),
+            route @ None => *route = Some(Route::back(now, &heard, random::token)),
+        }
+    }
+
+    /// Takes a datagram that is about addresses; `false` if it is the transport's.
+    pub(super) fn take_message(&mut self, now: Instant, authentic: &Authentic<'_>) -> bool {
+        let Some(message) = Message::read(authentic.plaintext) else {
+            return false;
+        };
+        match message {
+            Message::Challenge(token) if self.answers.len() < MAX_ANSWERS => {
+                self.answers.push((authentic.path, token));
+            }
+            Message::Challenge(_) => {}
+            Message::Answer(token) => {
+                let path = self.paths.get_mut(authentic.path.index());
+                if let Some(route) = path.and_then(|path| path.route.as_mut()) {
+                    route.take_answer(now, token);
+                }
+            }
+        }
+        true
+    }
+
+    /// Moves routes that are to be moved, and sends challenges and answers.
+    pub(super) fn advance_routes(&mut self, now: Instant, sockets: &[Socket]) {
+        for index in 0..self.paths.len() {
+            let path = PathId(index as u8);
+            let Some(route) = &mut self.paths[index].route else {
+                continue;
+            };
+            route.advance(now);
+            for challenge in route.challenges() {
+                self.send_message(
+                    sockets,
+                    path,
+                    challenge.to,
+                    Message::Challenge(challenge.token),
+                );
+            }
+        }
+        while let Some((path, token)) = self.answers.pop() {
+            let route = self
+                .paths
+                .get(path.index())
+                .and_then(|path| path.route.as_ref());
+            if let Some(to) = route.map(Route::address) {
+                self.send_message(sockets, path, to, Message::Answer(token));
+            }
+        }
+    }
+
+    /// When [`advance_routes`](Self::advance_routes) has something to do.
+    pub(super) fn routes_next_at(&self) -> Option<Instant> {
+        let routes = self.paths.iter().filter_map(|path| path.route.as_ref());
+        routes.filter_map(Route::next_at).min()
+    }
+
+    fn send_message(&mut self, sockets: &[Socket], path: PathId, to: Address, message: Message) {
+        let mut datagram = Vec::with_capacity(MESSAGE_BYTES + HEADER_BYTES + TAG_BYTES);
+        let plaintext = message.to_bytes();
+        if self
+            .session
+            .seal_append(path.0, &plaintext, &mut datagram)
+            .is_err()
+        {
+            self.is_key_exhausted = true;
+            return;
+        }
+        let route = self.paths[path.index()].route.as_mut();
+        let may_send = |route: &mut Route| route.address() != to || route.may_send(datagram.len());
+        if !route.is_some_and(may_send) {
+            return;
+        }
+        // A lost one is sent again.
+        let _ = sockets[to.socket].send(&Batch {
+            to: to.peer,
+            from: to.local,
+            ecn: Ecn::NotEct,
+            bytes: &datagram,
+            datagram_bytes: datagram.len(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_read_back_and_nothing_else_is_one() {
+        for message in [Message::Challenge(1 << 60 | 7), Message::Answer(9)] {
+            let bytes = message.to_bytes();
+            assert_eq!(Message::read(&bytes), Some(message));
+            assert_eq!(Message::read(&bytes[..MESSAGE_BYTES - 1]), None);
+            let mut other = bytes;
+            other[0] = 0x40;
+            assert_eq!(Message::read(&other), None, "the transport's");
+        }
+        assert_eq!(Message::read(&[]), None);
+    }
+}

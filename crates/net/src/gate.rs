@@ -1,0 +1,300 @@
+//! Who may make a receiver do public-key work, and how often.
+//!
+//! A handshake costs a receiver hundreds of microseconds, and whoever knows its public key can ask
+//! for one from any address. So there are only so many a second. While they are in demand, an
+//! initiator first proves that it receives at its address (a cookie), and each network has its own
+//! share. This is WireGuard's scheme (Donenfeld, NDSS 2017, §5.3), with a limit on all of them too.
+
+use std::net::IpAddr;
+
+use anabranch_units::{Duration, Instant};
+
+/// How often the cookies' secret changes: a cookie is good for one to two of these.
+const COOKIE_ROTATION: Duration = Duration::from_secs(120);
+/// Handshakes of one network that proves its address: two a second, three at once (chosen: a sender
+/// asks at most four times in its first two seconds).
+const PER_NETWORK: Limit = Limit {
+    per_second: 2,
+    burst: 3,
+};
+/// Handshakes while a session lives: at 250 to 770 µs each, at most 1.5 % of a processor, and 3 ms
+/// at once.
+const WITH_SESSION: Limit = Limit {
+    per_second: 20,
+    burst: 4,
+};
+/// Handshakes while there is no session to disturb: at most 15 % of a processor.
+const WITHOUT_SESSION: Limit = Limit {
+    per_second: 200,
+    burst: 20,
+};
+/// Answers that cost no public-key work, cookies and repeated responses: at some 4 µs each, at most
+/// 8 % of a processor.
+const CHEAP_ANSWERS: Limit = Limit {
+    per_second: 20_000,
+    burst: 400,
+};
+/// Networks whose share is remembered; the one that was heard longest ago is forgotten first.
+const MAX_NETWORKS: usize = 64;
+
+/// What to do with an initiation that bears the first mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Do the handshake.
+    Admit,
+    /// Answer by a cookie.
+    AskForProof,
+    /// Drop it: there were too many.
+    Refuse,
+}
+
+#[derive(Debug)]
+pub(crate) struct Gate {
+    handshakes: Bucket,
+    cheap_answers: Bucket,
+    networks: Vec<(Network, Bucket)>,
+    rotate_at: Instant,
+}
+
+impl Gate {
+    pub(crate) fn new(now: Instant) -> Self {
+        Gate {
+            handshakes: Bucket::full(now, WITHOUT_SESSION),
+            cheap_answers: Bucket::full(now, CHEAP_ANSWERS),
+            networks: Vec::new(),
+            rotate_at: now + COOKIE_ROTATION,
+        }
+    }
+
+    /// Decides about an initiation from `source`. `is_proven` tells whether it comes with the
+    /// address's cookie, and is asked only if that matters.
+    pub(crate) fn judge(
+        &mut self,
+        now: Instant,
+        source: IpAddr,
+        has_session: bool,
+        is_proven: impl FnOnce() -> bool,
+    ) -> Verdict {
+        let limit = match has_session {
+            true => WITH_SESSION,
+            false => WITHOUT_SESSION,
+        };
+        self.handshakes.refill(now, limit);
+        // Half is kept for those that prove their address: the others may be one and the same.
+        if self.handshakes.tokens > limit.burst / 2 {
+            self.handshakes.tokens -= 1;
+            return Verdict::Admit;
+        }
+        if !is_proven() {
+            return match self.may_answer(now) {
+                true => Verdict::AskForProof,
+                false => Verdict::Refuse,
+            };
+        }
+        if self.handshakes.tokens == 0 || !self.network(now, source).take() {
+            return Verdict::Refuse;
+        }
+        self.handshakes.tokens -= 1;
+        Verdict::Admit
+    }
+
+    /// Whether one more answer without public-key work may be sent.
+    pub(crate) fn may_answer(&mut self, now: Instant) -> bool {
+        self.cheap_answers.refill(now, CHEAP_ANSWERS);
+        self.cheap_answers.take()
+    }
+
+    /// Whether the cookies' secret is to change now.
+    pub(crate) fn is_rotation_due(&mut self, now: Instant) -> bool {
+        let is_due = now >= self.rotate_at;
+        if is_due {
+            self.rotate_at = now + COOKIE_ROTATION;
+        }
+        is_due
+    }
+
+    fn network(&mut self, now: Instant, source: IpAddr) -> &mut Bucket {
+        let network = Network::of(source);
+        let known = self
+            .networks
+            .iter()
+            .position(|(known, _)| *known == network);
+        let index = known.unwrap_or_else(|| {
+            if self.networks.len() == MAX_NETWORKS {
+                let oldest = |(_, (_, bucket)): &(usize, &(Network, Bucket))| bucket.filled_at;
+                let oldest = self.networks.iter().enumerate().min_by_key(oldest);
+                let oldest = oldest.map_or(0, |(index, _)| index);
+                self.networks.swap_remove(oldest);
+            }
+            self.networks
+                .push((network, Bucket::full(now, PER_NETWORK)));
+            self.networks.len() - 1
+        });
+        let bucket = &mut self.networks[index].1;
+        bucket.refill(now, PER_NETWORK);
+        bucket
+    }
+}
+
+/// What one owner of addresses has at least: an IPv4 address, or the first 64 bits of an IPv6 one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Network {
+    V4([u8; 4]),
+    V6([u8; 8]),
+}
+
+impl Network {
+    fn of(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Network::V4(address.octets()),
+            IpAddr::V6(address) => {
+                let octets = address.octets();
+                Network::V6(*octets.first_chunk().expect("16 octets have a first 8"))
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    per_second: u32,
+    burst: u32,
+}
+
+/// A bucket of tokens.
+#[derive(Debug)]
+struct Bucket {
+    tokens: u32,
+    /// Up to when tokens have been added.
+    filled_at: Instant,
+}
+
+impl Bucket {
+    fn full(now: Instant, limit: Limit) -> Self {
+        Bucket {
+            tokens: limit.burst,
+            filled_at: now,
+        }
+    }
+
+    fn refill(&mut self, now: Instant, limit: Limit) {
+        let per_token = Duration::from_secs(1) / u64::from(limit.per_second);
+        let earned = now.saturating_since(self.filled_at).as_nanos() / per_token.as_nanos();
+        let room = limit.burst.saturating_sub(self.tokens);
+        if earned >= u64::from(room) {
+            self.tokens = limit.burst;
+            self.filled_at = now;
+        } else {
+            self.tokens += earned as u32;
+            self.filled_at += per_token * earned;
+        }
+    }
+
+    fn take(&mut self) -> bool {
+        let has_token = self.tokens > 0;
+        self.tokens -= u32::from(has_token);
+        has_token
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SESSION: bool = true;
+
+    fn address(last: u8) -> IpAddr {
+        [192, 0, 2, last].into()
+    }
+
+    /// How many of `count` initiations in a second from `count` networks are admitted.
+    fn admitted(gate: &mut Gate, second: u64, count: u64, is_proven: bool) -> u64 {
+        let verdicts = (0..count).map(|at| {
+            let now = Instant::from_secs(second) + Duration::from_nanos(1_000_000_000 / count * at);
+            let source = IpAddr::from(((at as u128) << 64).to_be_bytes());
+            gate.judge(now, source, SESSION, || is_proven)
+        });
+        verdicts
+            .filter(|verdict| *verdict == Verdict::Admit)
+            .count() as u64
+    }
+
+    #[test]
+    fn a_flood_from_everywhere_gets_the_sessions_limit_and_no_more() {
+        for is_proven in [false, true] {
+            let mut gate = Gate::new(Instant::ZERO);
+            admitted(&mut gate, 1, 100_000, is_proven);
+            let admitted = admitted(&mut gate, 2, 100_000, is_proven);
+            assert!((19..=21).contains(&admitted), "{admitted}");
+        }
+    }
+
+    #[test]
+    fn who_proves_its_address_gets_in_while_others_flood() {
+        let mut gate = Gate::new(Instant::ZERO);
+        for millis in 0..=10_000 {
+            let now = Instant::from_millis(millis);
+            gate.judge(now, address(1), SESSION, || false);
+        }
+        let now = Instant::from_secs(10);
+        assert_eq!(
+            gate.judge(now, address(2), SESSION, || false),
+            Verdict::AskForProof
+        );
+        assert_eq!(
+            gate.judge(now, address(2), SESSION, || true),
+            Verdict::Admit
+        );
+    }
+
+    #[test]
+    fn one_network_that_proves_its_addresses_leaves_room_for_another() {
+        let mut gate = Gate::new(Instant::ZERO);
+        let mut admitted = 0;
+        for millis in 0..10_000 {
+            let now = Instant::from_millis(millis);
+            let verdict = gate.judge(now, address(1), SESSION, || true);
+            admitted += u32::from(verdict == Verdict::Admit);
+        }
+        // What nobody else wants is anybody's: half of the bucket asks for no proof.
+        assert!(admitted <= 210, "{admitted}");
+        let now = Instant::from_secs(10);
+        assert_eq!(
+            gate.judge(now, address(2), SESSION, || true),
+            Verdict::Admit
+        );
+    }
+
+    #[test]
+    fn without_a_flood_nobody_is_asked_for_anything() {
+        let mut gate = Gate::new(Instant::ZERO);
+        for second in 0..100 {
+            let now = Instant::from_secs(second);
+            let unasked = || unreachable!("no proof is needed");
+            assert_eq!(
+                gate.judge(now, address(1), SESSION, unasked),
+                Verdict::Admit
+            );
+        }
+    }
+
+    #[test]
+    fn memory_and_answers_are_bounded() {
+        let mut gate = Gate::new(Instant::ZERO);
+        for number in 0..10_000u128 {
+            let source = IpAddr::from((number << 64).to_be_bytes());
+            gate.judge(Instant::ZERO, source, SESSION, || number % 2 == 0);
+        }
+        assert!(gate.networks.len() <= MAX_NETWORKS);
+        assert!(!gate.may_answer(Instant::ZERO), "400 at once");
+        assert!(gate.may_answer(Instant::from_millis(1)));
+    }
+
+    #[test]
+    fn the_cookies_secret_changes_every_two_minutes() {
+        let mut gate = Gate::new(Instant::ZERO);
+        assert!(!gate.is_rotation_due(Instant::from_secs(119)));
+        assert!(gate.is_rotation_due(Instant::from_secs(120)));
+        assert!(!gate.is_rotation_due(Instant::from_secs(121)));
+    }
+}

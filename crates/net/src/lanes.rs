@@ -1,0 +1,170 @@
+//! A queue of the kernel's own for each peer of a session.
+//!
+//! A socket's queue holds some hundred datagrams, and a flood fills it in milliseconds: whatever
+//! the session's peer sends is then lost beside the flood. A connected socket at the same address
+//! and port gets all that comes from its peer, and nothing else. The flood, whose sources are
+//! others, overflows the listening socket alone.
+//!
+//! Linux only: others give the connected socket no precedence, and do without.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+use socket2::{Domain, Protocol, SockAddr, Type};
+
+use crate::route::Address;
+use crate::socket::Socket;
+
+/// A socket that is connected to one peer.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    /// Whose datagrams come here. Its socket is the listening one, by which answers leave.
+    pub(crate) address: Address,
+    pub(crate) socket: Socket,
+}
+
+/// Opens lanes for addresses that have none, and closes those whose address is not wanted any more.
+/// Where there can be none, the listening socket goes on taking the peer's datagrams.
+pub(crate) fn update(lanes: &mut Vec<Lane>, wanted: &[Address], sockets: &[Socket]) {
+    lanes.retain(|lane| wanted.contains(&lane.address));
+    for address in wanted {
+        if lanes.iter().all(|lane| lane.address != *address)
+            && let Ok(socket) = open(address, &sockets[address.socket])
+        {
+            lanes.push(Lane {
+                address: *address,
+                socket,
+            });
+        }
+    }
+}
+
+fn open(address: &Address, listener: &Socket) -> io::Result<Socket> {
+    let unsupported = || io::Error::from(io::ErrorKind::Unsupported);
+    if !cfg!(target_os = "linux") {
+        return Err(unsupported());
+    }
+    let listening = listener.local_addr()?;
+    let local = address.local.ok_or_else(unsupported)?;
+    let local = SocketAddr::new(of_family(local, listening)?, listening.port());
+    let domain = Domain::for_address(listening);
+    let socket = socket2::Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+    if listening.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    // Only sockets that both say so may share a port. The listening one did not when it was bound:
+    // a second receiver there is still told that the port is taken.
+    rustix::net::sockopt::set_socket_reuseport(listener, true)?;
+    socket.set_reuse_port(true)?;
+    socket.bind(&SockAddr::from(local))?;
+    socket.connect(&SockAddr::from(address.peer))?;
+    Socket::new(UdpSocket::from(socket))
+}
+
+/// `local` as a socket of `listening`'s family has it.
+fn of_family(local: IpAddr, listening: SocketAddr) -> io::Result<IpAddr> {
+    match (local.to_canonical(), listening.is_ipv6()) {
+        (IpAddr::V4(local), true) => Ok(local.to_ipv6_mapped().into()),
+        // Its interface is not known here.
+        (IpAddr::V6(local), true) if local.is_unicast_link_local() => {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+        (local, is_ipv6) if local.is_ipv6() == is_ipv6 => Ok(local),
+        _ => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::socket::{Batch, ReceiveBuffers};
+    use anabranch_units::Ecn;
+    use std::time::Duration;
+
+    fn bound(address: &str) -> Option<Socket> {
+        let socket = UdpSocket::bind(address).ok()?;
+        Some(Socket::new(socket).expect("a UDP socket"))
+    }
+
+    /// How many datagrams wait at a socket.
+    fn waiting(socket: &Socket) -> usize {
+        let mut count = 0;
+        let mut buffers = ReceiveBuffers::new();
+        socket.receive(0, &Clock::start(), &mut buffers, |_, _| count += 1);
+        count
+    }
+
+    #[test]
+    fn a_peers_datagrams_come_to_its_lane_and_a_floods_do_not() {
+        for (listen, reached) in [
+            ("127.0.0.1:0", "127.0.0.1"),
+            ("0.0.0.0:0", "127.0.0.1"),
+            ("[::]:0", "::1"),
+            ("[::]:0", "::ffff:127.0.0.1"),
+        ] {
+            // Not every machine has IPv6.
+            let Some(listener) = bound(listen) else {
+                continue;
+            };
+            let reached: IpAddr = reached.parse().expect("an address");
+            let to = SocketAddr::new(reached, listener.local_addr().unwrap().port());
+            let from = if to.is_ipv6() {
+                "[::]:0"
+            } else {
+                "127.0.0.1:0"
+            };
+            let peers = [from; 2].map(|from| UdpSocket::bind(from).expect("a port"));
+            let peer_port = peers[0].local_addr().unwrap().port();
+            let wanted = [Address {
+                socket: 0,
+                peer: SocketAddr::new(reached, peer_port),
+                local: Some(reached),
+            }];
+            let listeners = [listener];
+            let mut lanes = Vec::new();
+            update(&mut lanes, &wanted, &listeners);
+            assert_eq!(lanes.len(), 1, "{listen} reached as {reached}");
+            // More than any queue holds.
+            for _ in 0..20_000 {
+                peers[1].send_to(&[1; 141], to).expect("sent");
+            }
+            for _ in 0..10 {
+                peers[0].send_to(&[3; 1_200], to).expect("sent");
+            }
+            let overflowing = listeners[0].local_addr().expect("bound");
+            assert_eq!(waiting(&lanes[0].socket), 10, "{overflowing}");
+            assert!(waiting(&listeners[0]) > 0);
+            // Answers leave by the listening socket, and come from where the peer sent to.
+            let answer = Batch {
+                to: wanted[0].peer,
+                from: wanted[0].local,
+                ecn: Ecn::NotEct,
+                bytes: &[9; 40],
+                datagram_bytes: 40,
+            };
+            listeners[0].send(&answer).expect("sent");
+            let patience = Some(Duration::from_secs(2));
+            peers[0].set_read_timeout(patience).expect("a timeout");
+            assert_eq!(peers[0].recv_from(&mut [0; 100]).expect("came"), (40, to));
+            update(&mut lanes, &[], &listeners);
+            assert!(lanes.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_second_receiver_is_still_told_that_the_port_is_taken() {
+        let listener = bound("127.0.0.1:0").expect("loopback");
+        let address = listener.local_addr().unwrap();
+        let wanted = [Address {
+            socket: 0,
+            peer: "127.0.0.1:9".parse().unwrap(),
+            local: Some(address.ip()),
+        }];
+        let mut lanes = Vec::new();
+        update(&mut lanes, &wanted, &[listener]);
+        assert_eq!(lanes.len(), 1);
+        let taken = UdpSocket::bind(address).expect_err("taken").kind();
+        assert_eq!(taken, io::ErrorKind::AddrInUse);
+    }
+}

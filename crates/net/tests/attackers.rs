@@ -1,0 +1,425 @@
+//! What attackers can do to a session over loopback, in real time. Waits are generous: the machine
+//! may be busy.
+//!
+//! The floods run only if asked for, alone, by an optimised program:
+//! `cargo test --release -p anabranch-net --test attackers -- --ignored --nocapture --test-threads 1`
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Mutex, mpsc};
+use std::thread;
+use std::time::Duration as StdDuration;
+
+use anabranch_core::{Frame, PathOptions};
+use anabranch_net::{
+    Clock, Ended, Event, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
+};
+use anabranch_secure::{INITIATION_BYTES, Initiator, PublicKey, SecretKey};
+use anabranch_units::{DataRate, Duration, Importance, Instant};
+use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
+
+const PATIENCE: StdDuration = StdDuration::from_secs(10);
+
+fn loopback(last: u8, port: u16) -> SocketAddr {
+    (Ipv4Addr::new(127, 0, 0, last), port).into()
+}
+
+fn pause(span: StdDuration) {
+    let (_keep, never) = mpsc::channel::<()>();
+    let _ = never.recv_timeout(span);
+}
+
+fn start_receiver(
+    key: SecretKey,
+    allowed: Vec<PublicKey>,
+    change: impl FnOnce(&mut ReceiverConfig),
+) -> (Receiver, mpsc::Receiver<Event>) {
+    let mut config = ReceiverConfig::new(loopback(1, 0), key, allowed);
+    change(&mut config);
+    Receiver::start(config).expect("a port of loopback")
+}
+
+/// A sender that is given a frame of `frame_bytes` every 40 ms by [`Source::run`].
+struct Source {
+    sender: Sender,
+    events: mpsc::Receiver<Event>,
+    clock: Clock,
+    frame_bytes: usize,
+}
+
+impl Source {
+    fn start(key: SecretKey, peer: PublicKey, remote: SocketAddr, frame_bytes: usize) -> Source {
+        let path = SenderPath {
+            via: Via::Address(IpAddr::from([127, 0, 0, 1])),
+            remote,
+            options: PathOptions::default(),
+        };
+        let mut config = SenderConfig::new(key, peer, vec![path]);
+        config.transport.controller = "fixed".into();
+        config.transport.fixed_rate = DataRate::from_megabits_per_second(20);
+        let clock = config.clock;
+        let (sender, events) = Sender::start(config).expect("loopback");
+        Source {
+            sender,
+            events,
+            clock,
+            frame_bytes,
+        }
+    }
+
+    fn is_connected(&self) -> bool {
+        loop {
+            match self.events.recv_timeout(PATIENCE).expect("an event") {
+                Event::Connected { .. } => return true,
+                Event::Ended(_) => return false,
+                _ => {}
+            }
+        }
+    }
+
+    fn send(&self, number: u64) {
+        let frame = Frame {
+            bytes: vec![number as u8; self.frame_bytes].into(),
+            importance: Importance::key_if(number.is_multiple_of(25)),
+            captured_at: self.clock.now(),
+        };
+        self.sender.send_frame(&frame).expect("taken");
+    }
+
+    /// Sends `count` frames at 25 a second, whatever the sleeps overrun.
+    fn run(&self, count: u64) {
+        let start = self.clock.now();
+        for number in 0..count {
+            self.send(number);
+            let next_at = start + Duration::from_millis(40) * (number + 1);
+            pause(next_at.saturating_since(self.clock.now()).to_std());
+        }
+    }
+}
+
+fn ended(events: &mpsc::Receiver<Event>) -> Ended {
+    loop {
+        if let Event::Ended(ended) = events.recv_timeout(PATIENCE).expect("an event") {
+            return ended;
+        }
+    }
+}
+
+/// What a [`Tap`] does with what the sender sends.
+const PASS: u8 = 0;
+/// A copy goes to the receiver from another address, and is there first.
+const COPY: u8 = 1;
+/// All goes by the other address, as after a NAT forgot the first; nothing comes back by the old.
+const REBIND: u8 = 2;
+
+/// A wire between sender and receiver that someone sits at.
+struct Tap {
+    front: SocketAddr,
+    own: SocketAddr,
+    other: SocketAddr,
+    mode: Arc<AtomicU8>,
+    is_over: Arc<AtomicBool>,
+    threads: Vec<thread::JoinHandle<()>>,
+}
+
+impl Tap {
+    fn new(receiver: SocketAddr) -> Tap {
+        let socket = || {
+            let socket = UdpSocket::bind(loopback(1, 0)).expect("a port of loopback");
+            let patience = StdDuration::from_millis(50);
+            socket.set_read_timeout(Some(patience)).expect("a timeout");
+            Arc::new(socket)
+        };
+        let (front, own, other) = (socket(), socket(), socket());
+        let mode = Arc::new(AtomicU8::new(PASS));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let sender = Arc::new(Mutex::new(None));
+        let address = |socket: &UdpSocket| socket.local_addr().expect("bound");
+        let mut tap = Tap {
+            front: address(&front),
+            own: address(&own),
+            other: address(&other),
+            mode: Arc::clone(&mode),
+            is_over,
+            threads: Vec::new(),
+        };
+        let forth = {
+            let (own, other, sender) = (Arc::clone(&own), Arc::clone(&other), Arc::clone(&sender));
+            let mode = Arc::clone(&mode);
+            move |datagram: &[u8], from: SocketAddr| {
+                *sender.lock().expect("no panic") = Some(from);
+                let mode = mode.load(Ordering::Relaxed);
+                if mode != PASS {
+                    let _ = other.send_to(datagram, receiver);
+                }
+                if mode != REBIND {
+                    let _ = own.send_to(datagram, receiver);
+                }
+            }
+        };
+        tap.serve(Arc::clone(&front), forth);
+        for (socket, is_own) in [(own, true), (other, false)] {
+            let (front, sender) = (Arc::clone(&front), Arc::clone(&sender));
+            let mode = Arc::clone(&mode);
+            tap.serve(socket, move |datagram, _| {
+                let leads_back = (mode.load(Ordering::Relaxed) != REBIND) == is_own;
+                if let Some(sender) = *sender.lock().expect("no panic")
+                    && leads_back
+                {
+                    let _ = front.send_to(datagram, sender);
+                }
+            });
+        }
+        tap
+    }
+
+    fn serve(
+        &mut self,
+        socket: Arc<UdpSocket>,
+        mut take: impl FnMut(&[u8], SocketAddr) + Send + 'static,
+    ) {
+        let is_over = Arc::clone(&self.is_over);
+        self.threads.push(thread::spawn(move || {
+            let mut buffer = [0; 2_048];
+            while !is_over.load(Ordering::Relaxed) {
+                if let Ok((length, from)) = socket.recv_from(&mut buffer) {
+                    take(&buffer[..length], from);
+                }
+            }
+        }));
+    }
+
+    fn set(&self, mode: u8) {
+        self.mode.store(mode, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Tap {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A session over a tap: 10 frames, then `mode`, then 65 more, which are over 2.5 s.
+fn session_over_a_tap(mode: u8) -> (u64, Option<SocketAddr>, Tap) {
+    let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
+    let receiver_public = receiver_key.public_key();
+    let allowed = vec![sender_key.public_key()];
+    let (receiver, received) = start_receiver(receiver_key, allowed, |_| {});
+    let tap = Tap::new(receiver.local_addr());
+    let source = Source::start(sender_key, receiver_public, tap.front, 4_000);
+    assert!(source.is_connected());
+    source.run(10);
+    tap.set(mode);
+    source.run(65);
+    let peer = receiver.snapshot().paths[0].peer;
+    source.sender.close();
+    assert_eq!(ended(&source.events), Ended::Closed);
+    assert_eq!(ended(&received), Ended::ClosedByPeer);
+    (receiver.snapshot().session.frames_received, peer, tap)
+}
+
+#[test]
+fn a_bystander_that_copies_every_datagram_takes_nothing_away() {
+    let (frames_received, peer, tap) = session_over_a_tap(COPY);
+    assert_eq!(peer, Some(tap.own));
+    assert_eq!(frames_received, 75);
+}
+
+#[test]
+fn a_peer_behind_another_address_is_followed_and_loses_nothing() {
+    let (frames_received, peer, tap) = session_over_a_tap(REBIND);
+    assert_eq!(peer, Some(tap.other));
+    assert_eq!(frames_received, 75);
+}
+
+#[test]
+fn an_allowed_key_waits_for_anothers_session_to_end() {
+    let keys: [SecretKey; 3] = std::array::from_fn(|_| SecretKey::generate());
+    let [first, second, receiver_key] = keys;
+    let publics = [first.public_key(), second.public_key()];
+    let receiver_public = receiver_key.public_key();
+    let (receiver, received) = start_receiver(receiver_key, publics.to_vec(), |config| {
+        config.takeover_after = Duration::from_secs(5);
+    });
+    let connected = || match received.recv_timeout(PATIENCE).expect("an event") {
+        Event::Connected { peer } => Some(peer),
+        _ => None,
+    };
+    let remote = receiver.local_addr();
+    let first = Source::start(first, receiver_public, remote, 1_000);
+    assert!(first.is_connected());
+    first.run(1);
+    assert_eq!(connected(), Some(publics[0]));
+    let second = Source::start(second, receiver_public, remote, 1_000);
+    first.run(50);
+    assert_eq!(receiver.snapshot().peer, Some(publics[0]));
+    assert_eq!(receiver.snapshot().session.frames_received, 51);
+    assert!(receiver.snapshot().edge.refused_handshakes >= 3);
+    drop(first);
+    assert_eq!(ended(&received), Ended::ClosedByPeer);
+    assert!(second.is_connected(), "it asks on, and its turn has come");
+    second.run(1);
+    assert_eq!(connected(), Some(publics[1]));
+}
+
+/// Sends first messages to `target` from 200 addresses at `per_second` until it is dropped.
+struct Flood {
+    is_over: Arc<AtomicBool>,
+    sent: Arc<AtomicU64>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Flood {
+    const BATCH: usize = 50;
+
+    fn start(messages: Vec<[u8; INITIATION_BYTES]>, target: SocketAddr, per_second: u64) -> Flood {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let sent = Arc::new(AtomicU64::new(0));
+        let sockets: Vec<UdpSocket> = (1..=200)
+            .map(|last| {
+                UdpSocket::bind((Ipv4Addr::new(127, 0, 1, last), 0)).expect("a port of loopback")
+            })
+            .collect();
+        let thread = thread::spawn({
+            let (is_over, sent) = (Arc::clone(&is_over), Arc::clone(&sent));
+            move || {
+                let state = UdpSocketState::new(UdpSockRef::from(&sockets[0])).expect("a socket");
+                let clock = Clock::start();
+                let batches = messages.chunks_exact(Self::BATCH).map(<[_]>::as_flattened);
+                let mut batches = batches.cycle().zip(sockets.iter().cycle());
+                while !is_over.load(Ordering::Relaxed) {
+                    let sent_so_far = sent.load(Ordering::Relaxed);
+                    let due_at = Instant::ZERO
+                        + Duration::from_nanos(sent_so_far * 1_000_000_000 / per_second);
+                    let early = due_at.saturating_since(clock.now());
+                    if early > Duration::from_micros(500) {
+                        pause(early.to_std());
+                    }
+                    let Some((batch, socket)) = batches.next() else {
+                        return;
+                    };
+                    let transmit = Transmit {
+                        destination: target,
+                        ecn: None,
+                        contents: batch,
+                        segment_size: Some(INITIATION_BYTES),
+                        src_ip: None,
+                    };
+                    let _ = state.try_send(UdpSockRef::from(socket), &transmit);
+                    sent.fetch_add(Self::BATCH as u64, Ordering::Relaxed);
+                }
+            }
+        });
+        Flood {
+            is_over,
+            sent,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// CPU seconds of the thread called `name`.
+fn cpu_seconds(name: &str) -> f64 {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux");
+    let stats = tasks
+        .flatten()
+        .flat_map(|task| std::fs::read_to_string(task.path().join("stat")));
+    let ticks = stats
+        .filter(|stat| stat.contains(&format!("({name})")))
+        .filter_map(|stat| {
+            let (_, fields) = stat.rsplit_once(')')?;
+            let fields = fields.split_whitespace().skip(11).take(2);
+            Some(fields.flat_map(str::parse::<f64>).sum::<f64>())
+        });
+    ticks.sum::<f64>() / 100.0
+}
+
+/// 8 s of 5 Mbit/s while `messages` come at 100,000 a second, and a second sender that connects in
+/// the meantime.
+fn survive(what: &str, messages: impl FnOnce(&PublicKey) -> Vec<[u8; INITIATION_BYTES]>) {
+    const FRAMES: u64 = 200;
+    let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
+    let again = SecretKey::from_text(&sender_key.to_text()).expect("its own text");
+    let receiver_public = receiver_key.public_key();
+    let messages = messages(&receiver_public);
+    let allowed = vec![sender_key.public_key()];
+    let (receiver, received) = start_receiver(receiver_key, allowed, |_| {});
+    let remote = receiver.local_addr();
+    let source = Source::start(sender_key, receiver_public, remote, 25_000);
+    assert!(source.is_connected());
+    source.run(10);
+    let per_second = 100_000;
+    let cpu = cpu_seconds("receiver");
+    let flood = Flood::start(messages, remote, per_second);
+    let started_at = source.clock.now();
+    source.run(FRAMES);
+    let took = source
+        .clock
+        .now()
+        .saturating_since(started_at)
+        .as_secs_f64();
+    let sent = flood.sent.load(Ordering::Relaxed);
+    let cpu = cpu_seconds("receiver") - cpu;
+    pause(StdDuration::from_millis(500));
+    let snapshot = receiver.snapshot();
+    let received_count = snapshot.session.frames_received;
+    println!(
+        "{what}: {:.0} first messages a second for {took:.1} s, {:.0} % of a core; {} of {} frames, \
+         {} refused",
+        sent as f64 / took,
+        100.0 * cpu / took,
+        received_count,
+        FRAMES + 10,
+        snapshot.edge.refused_handshakes
+    );
+    // A sender that restarts gets in beside the flood.
+    let asked_at = source.clock.now();
+    let second = Source::start(again, receiver_public, remote, 1_000);
+    let has_come_back = second.is_connected();
+    let waited = source.clock.now().saturating_since(asked_at);
+    println!("{what}: a handshake beside it takes {waited}");
+    drop(flood);
+    assert_eq!(received_count, FRAMES + 10, "{snapshot:?}");
+    assert!(sent as f64 / took > 0.9 * per_second as f64, "no flood");
+    assert!(has_come_back);
+    drop((source, received));
+}
+
+#[test]
+#[ignore = "a flood of 10 s, for an optimised program on an idle machine"]
+fn random_first_messages_stop_no_stream() {
+    survive("random", |_| {
+        let byte = |number: usize, at: usize| match at {
+            0 => 1,
+            _ => (number.wrapping_mul(2_654_435_761) >> (at % 24)) as u8 ^ at as u8,
+        };
+        (0..5_000)
+            .map(|number| std::array::from_fn(|at| byte(number, at)))
+            .collect()
+    });
+}
+
+#[test]
+#[ignore = "a flood of 10 s, for an optimised program on an idle machine"]
+fn first_messages_of_strangers_who_know_the_key_stop_no_stream() {
+    survive("marked", |receiver_public| {
+        let stranger = SecretKey::generate();
+        (0..5_000)
+            .map(|number| *Initiator::new(&stranger, receiver_public, number, 1).message())
+            .collect()
+    });
+}
