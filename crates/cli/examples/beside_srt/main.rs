@@ -20,8 +20,9 @@ use transports::{Running, Transport, is_srt_installed};
 
 /// What comes before this is not measured: start-up, and the search for the bandwidth.
 const WARM_UP: Duration = Duration::from_secs(2);
-/// The least that srt-live-transmit is commonly run with.
-const SRT_LATENCY: u32 = 20;
+/// SRT's latency in milliseconds: the least where it is measured, the default where it is not.
+const LEAST_SRT_LATENCY: u32 = 5;
+const SRT_LATENCY: u32 = 120;
 
 /// What one run showed.
 struct Outcome {
@@ -65,10 +66,7 @@ impl Outcome {
         };
         match missing {
             0 => format!("all arrived{order}"),
-            _ => format!(
-                "{missing} of {} packets missing{order}",
-                self.sent_packets
-            ),
+            _ => format!("{missing} of {} packets missing{order}", self.sent_packets),
         }
     }
 }
@@ -156,27 +154,40 @@ fn main() -> std::io::Result<()> {
     let length = Duration::from_secs(seconds.unwrap_or(10));
     let folder = std::env::temp_dir().join(format!("beside-srt-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let beside = || Some(std::env::current_exe().ok()?.parent()?.parent()?.join("anabranch"));
+    let sibling = || {
+        Some(
+            std::env::current_exe()
+                .ok()?
+                .parent()?
+                .parent()?
+                .join("anabranch"),
+        )
+    };
     let program = std::env::var_os("ANABRANCH").map(PathBuf::from);
-    let program = program.or_else(beside).unwrap_or_default();
+    let program = program.or_else(sibling).unwrap_or_default();
     let ours = Transport::Anabranch {
         program,
         folder: folder.clone(),
     };
-    let srt = |is_encrypted| Transport::Srt {
-        latency: SRT_LATENCY,
-        is_encrypted,
-    };
-    let mut transports = vec![ours];
-    match is_srt_installed() {
-        true => transports.push(srt(true)),
-        false => println!("srt-live-transmit is not installed (Debian: srt-tools): ours alone"),
+    let has_srt = is_srt_installed();
+    if !has_srt {
+        println!("srt-live-transmit is not installed (Debian: srt-tools): ours alone");
     }
+    let beside = |latency| {
+        let srt = has_srt.then_some(Transport::Srt {
+            latency,
+            is_encrypted: true,
+        });
+        [Some(ours.clone()), srt]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+    };
     if what != "cpu" {
-        print_latencies(&transports, length)?;
+        print_latencies(&beside(LEAST_SRT_LATENCY), length)?;
     }
     if what != "latency" {
-        print_costs(&transports, &rates, length)?;
+        print_costs(&beside(SRT_LATENCY), &rates, length)?;
     }
     std::fs::remove_dir_all(folder)
 }

@@ -96,7 +96,10 @@ impl Sink {
         let _ = SockRef::from(&socket).set_recv_buffer_size(SOCKET_BUFFER_BYTES);
         socket.set_read_timeout(Some(StdDuration::from_millis(50)))?;
         let address = socket.local_addr()?;
-        let (bytes, is_over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (bytes, is_over) = (
+            Arc::new(AtomicU64::new(0)),
+            Arc::new(AtomicBool::new(false)),
+        );
         let thread = std::thread::spawn({
             let (bytes, is_over) = (bytes.clone(), is_over.clone());
             move || {

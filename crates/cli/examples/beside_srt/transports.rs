@@ -122,7 +122,9 @@ fn keygen(program: &Path, path: &Path) -> io::Result<String> {
         .arg(path)
         .output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let key = text.split_whitespace().find(|word| word.starts_with("abpub_"));
+    let key = text
+        .split_whitespace()
+        .find(|word| word.starts_with("abpub_"));
     key.map(str::to_owned)
         .ok_or_else(|| io::Error::other(format!("no key: {text}")))
 }
