@@ -3,23 +3,15 @@
 use core::str::FromStr;
 use std::fs::File;
 use std::io::{self, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use anabranch_net::Clock;
-use anabranch_units::Duration;
 use anyhow::Context;
 
 use super::input::{check_protocol, socket_addr};
+use super::udp_output::UdpOutput;
 use crate::stop::Stop;
-
-/// Seven transport packets fit an Ethernet frame, and every player takes them.
-const DATAGRAM_BYTES: usize = 7 * 188;
-/// So many datagrams are sent at once: they fit any player's socket …
-const BURST_COUNT: usize = 8;
-/// … which is given this long to read them. Together some 80 Mbit/s.
-const BURST_INTERVAL: Duration = Duration::from_millis(1);
 
 /// What the command line says of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,10 +44,7 @@ pub(crate) enum Output {
         file: File,
         name: String,
     },
-    Udp {
-        socket: UdpSocket,
-        to: SocketAddr,
-    },
+    Udp(Box<UdpOutput>),
 }
 
 impl Output {
@@ -78,13 +67,9 @@ impl Output {
             }
             OutputName::Udp(address) => {
                 let to = socket_addr(address)?;
-                let any = match to {
-                    SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-                    SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-                };
-                let socket = UdpSocket::bind(any)
-                    .with_context(|| format!("cannot open output udp://{to}"))?;
-                Ok(Output::Udp { socket, to })
+                let output = UdpOutput::open(to);
+                let output = output.with_context(|| format!("cannot open output udp://{to}"))?;
+                Ok(Output::Udp(Box::new(output)))
             }
         }
     }
@@ -98,13 +83,8 @@ impl Output {
             Output::File { file, name } => file
                 .write_all(unit)
                 .with_context(|| format!("cannot write {name}")),
-            Output::Udp { socket, to } => {
-                for (index, datagram) in unit.chunks(DATAGRAM_BYTES).enumerate() {
-                    if index > 0 && index % BURST_COUNT == 0 {
-                        stop.wait_until(clock, clock.now() + BURST_INTERVAL);
-                    }
-                    let _ = socket.send_to(datagram, *to);
-                }
+            Output::Udp(output) => {
+                output.write(unit, clock, stop);
                 Ok(())
             }
         }
@@ -113,6 +93,8 @@ impl Output {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, UdpSocket};
+
     use super::*;
 
     #[test]
