@@ -36,6 +36,9 @@ INPUT is one of
 
 Files leave at the pace of their own clock, live inputs as they come.
 
+Packets fit each path: they begin with 1,228 bytes and grow to what it carries, 1,500 at most. The
+summary and --stats name the MTU of paths that carry less.
+
 Examples:
   anabranch send --to 192.0.2.1:7000 --key camera.key --peer abpub_… film.ts
 

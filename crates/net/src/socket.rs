@@ -260,6 +260,22 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_datagram_that_no_interface_takes_is_told_from_other_errors() {
+        let (from, to) = (loopback(), loopback());
+        // More than IPv4 has room for.
+        let bytes = vec![7; 65_520];
+        let batch = Batch {
+            bytes: &bytes,
+            datagram_bytes: bytes.len(),
+            ..single(&to, Ecn::NotEct)
+        };
+        let (count, error) = from.send(&batch).expect_err("too long");
+        assert_eq!((count, is_message_too_long(&error)), (1, true), "{error}");
+        let other = io::Error::from(ErrorKind::AddrNotAvailable);
+        assert!(!is_message_too_long(&other));
+    }
+
     /// Sockets that are bound to no address are told whereto each datagram came, and those of IPv6
     /// take more room for it.
     #[test]

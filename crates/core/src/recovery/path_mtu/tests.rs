@@ -40,7 +40,7 @@ fn search(mtu: &mut PathMtu, path_mtu: u32) -> Vec<u32> {
     let mut probes = Vec::new();
     let mut now = at(0);
     while mtu.found().is_none() {
-        now = now + Duration::from_millis(250);
+        now += Duration::from_millis(250);
         let Some(bytes) = mtu.due_probe(now) else {
             continue;
         };
