@@ -9,6 +9,7 @@ mod fec;
 mod idle;
 mod last_try;
 mod mtu;
+mod notices;
 mod prefetch;
 mod receive;
 mod rescue;
@@ -75,6 +76,7 @@ pub struct Endpoint {
     held_since: Option<Instant>,
     /// Since when there has always been something to send.
     busy_since: Option<Instant>,
+    notices: notices::Notices,
     /// Shared by all who are set up alike: theirs are the same lines of the cache.
     config: Arc<Config>,
     // For packets of media, and for reports.
@@ -242,6 +244,7 @@ impl Endpoint {
             scheduled_at: now,
             held_since: None,
             busy_since: None,
+            notices: notices::Notices::default(),
             has_sent_media: false,
             standby: None,
             next_path: 0,
@@ -552,11 +555,8 @@ impl Endpoint {
     }
 
     fn expire_frames(&mut self, now: Instant) {
-        let events = &mut self.events;
-        let counters = &mut self.counters;
-        self.send_buffer.expire(now, |id| {
-            counters.frames_late += 1;
-            events.push_back(Event::late(id));
-        });
+        let mut late = Vec::new();
+        self.send_buffer.expire(now, |id| late.push(id));
+        late.into_iter().for_each(|id| self.on_given_up(now, id));
     }
 }

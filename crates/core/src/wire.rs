@@ -42,6 +42,7 @@ const CLOSE: u8 = 0x07;
 /// The first of eight types: a frame that is a single fragment, with its flags in the type.
 const WHOLE_FRAME: u8 = 0x08;
 const LAST_WHOLE_FRAME: u8 = WHOLE_FRAME | KEY_FRAME_FLAG | DISPOSABLE_FLAG | SYMBOL_FLAG;
+const FRAMES_GIVEN_UP: u8 = 0x30;
 const REPAIR: u8 = 0x20;
 const SYMBOLS_RECOVERED: u8 = 0x21;
 
@@ -113,6 +114,8 @@ pub(crate) enum WireFrame<'a> {
     PathResponse(u64),
     /// Whether the sender of this frame trusts `path`.
     PathStatus { path: PathId, is_suspect: bool },
+    /// The sender of this frame will not complete these.
+    FramesGivenUp { first: FrameId, count: u64 },
     /// The session is over.
     Close,
     /// The rest of the datagram is this segment of the stream.
@@ -215,6 +218,10 @@ impl<'a> Frames<'a> {
                     1 => true,
                     _ => return None,
                 },
+            },
+            FRAMES_GIVEN_UP => WireFrame::FramesGivenUp {
+                first: FrameId(read(rest)?),
+                count: read(rest)?,
             },
             CLOSE => WireFrame::Close,
             other => return stream::read(other, rest),
@@ -346,6 +353,12 @@ pub(crate) fn write_path_response(token: u64, out: &mut Vec<u8>) {
 
 pub(crate) fn write_path_status(path: PathId, is_suspect: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(&[PATH_STATUS, path.0, u8::from(is_suspect)]);
+}
+
+pub(crate) fn write_frames_given_up(first: FrameId, count: u64, out: &mut Vec<u8>) {
+    out.push(FRAMES_GIVEN_UP);
+    write(first.0, out);
+    write(count, out);
 }
 
 pub(crate) fn write_close(out: &mut Vec<u8>) {

@@ -7,7 +7,7 @@
 
 use anabranch_units::{Duration, Importance, Instant};
 
-use super::{Endpoint, Event};
+use super::Endpoint;
 use crate::config::SourceLimits;
 use crate::media::{FrameId, Unsent};
 use crate::path::{Level, SPARE_LIFETIME};
@@ -95,7 +95,7 @@ impl Endpoint {
         };
         while let Some(frame) = self.first_refused(&admission, &level) {
             let disposable = self.newest_disposable_before(frame);
-            self.give_up_for_good(disposable.unwrap_or(frame));
+            self.give_up_for_good(now, disposable.unwrap_or(frame));
             admission.is_chain_broken = self.send_buffer.is_chain_broken();
         }
     }
@@ -148,13 +148,12 @@ impl Endpoint {
     }
 
     /// Gives up a frame and all that need it, wherever it waits.
-    fn give_up_for_good(&mut self, frame: FrameId) {
-        let (paths, events) = (&mut self.paths, &mut self.events);
-        let counters = &mut self.counters;
-        self.send_buffer.give_up_with_dependents(frame, |id| {
-            paths.iter_mut().for_each(|path| path.unbind_frame(id));
-            counters.frames_late += 1;
-            events.push_back(Event::late(id));
-        });
+    fn give_up_for_good(&mut self, now: Instant, frame: FrameId) {
+        let mut late = Vec::new();
+        self.send_buffer.give_up_with_dependents(frame, |id| late.push(id));
+        for id in late {
+            self.paths.iter_mut().for_each(|path| path.unbind_frame(id));
+            self.on_given_up(now, id);
+        }
     }
 }

@@ -119,6 +119,9 @@ impl Endpoint {
                     }
                 }
             }
+            WireFrame::FramesGivenUp { first, count } => {
+                self.on_frames_given_up(now, first, count);
+            }
             WireFrame::Close => self.on_close(),
             WireFrame::Segment { header, payload } => self.on_segment(now, on, header, payload),
             WireFrame::StreamAck {
@@ -128,6 +131,14 @@ impl Endpoint {
             } => self.on_stream_ack(now, on, offset, window, is_prompted),
             WireFrame::StreamBlocked => self.on_stream_blocked(),
         }
+    }
+
+    fn on_frames_given_up(&mut self, now: Instant, first: FrameId, count: u64) {
+        let mut outcomes = core::mem::take(&mut self.scratch.outcomes);
+        let frames = first.0..first.0.saturating_add(count);
+        self.reassembly.give_up(now, frames, &mut outcomes);
+        self.tell_outcomes(&mut outcomes);
+        self.scratch.outcomes = outcomes;
     }
 
     fn on_close(&mut self) {
@@ -326,15 +337,14 @@ impl Endpoint {
         let retry = self.retry(now, copy.path, bytes);
         let verdict = self.send_buffer.on_lost(copy, retry);
         if verdict == Verdict::GiveUp {
-            self.give_up(copy.frame);
+            self.give_up(now, copy.frame);
         }
         verdict
     }
 
-    pub(super) fn give_up(&mut self, frame: FrameId) {
+    pub(super) fn give_up(&mut self, now: Instant, frame: FrameId) {
         if self.send_buffer.give_up(frame) {
-            self.counters.frames_late += 1;
-            self.events.push_back(Event::late(frame));
+            self.on_given_up(now, frame);
         }
     }
 

@@ -34,6 +34,8 @@ pub enum Timer {
     Repairs,
     /// What has not been heard of can be there in time only if it is sent again now.
     LastCall,
+    /// The peer is to be told of frames that were given up.
+    Notice,
     /// A frame at the receiver has waited long enough.
     Reassembly,
     /// The end is to be told again.
@@ -84,6 +86,7 @@ impl Endpoint {
             consider(self.blocked_at(), Timer::Blocked);
             consider(self.held_until(), Timer::Scheduler);
             consider(self.send_buffer.expires_at(), Timer::FrameDeadline);
+            consider(self.notice_due().map(|(at, _)| at), Timer::Notice);
             consider(self.send_buffer.waits_until(), Timer::Repairs);
             consider(self.send_buffer.next_last_call(), Timer::LastCall);
         }

@@ -36,7 +36,8 @@ impl Endpoint {
         let start = buf.len();
         let path_count = self.paths.len();
         let has_notices = |path: &Path| path.has_notices(now);
-        if self.stream.is_some() || self.paths.iter().any(has_notices) {
+        let is_notice_due = self.notice_due().is_some_and(|(at, _)| at <= now);
+        if self.stream.is_some() || is_notice_due || self.paths.iter().any(has_notices) {
             for index in 0..path_count {
                 if let Some(transmit) = self.write_untracked(now, PathId(index as u8), buf) {
                     return Some(transmit);
@@ -72,6 +73,7 @@ impl Endpoint {
         let mut paths = self.paths.iter();
         self.closing == Closing::Open
             && self.stream.is_none()
+            && self.notice_due().is_none_or(|(at, _)| at > now)
             && paths.all(|path| !path.has_notices(now) && is_waiting(path))
     }
 
@@ -83,11 +85,13 @@ impl Endpoint {
         }
         let has_report = path.arrivals.due_at().is_some_and(|due_at| due_at <= now);
         let status_about = self.status_for(id);
+        let has_notice = self.closing == Closing::Open && self.has_notice(now, id);
         let (has_window, is_blocked) = self.take_stream_notices();
         let path = &mut self.paths[id.index()];
         let is_silent =
             path.response.is_none() && path.report_elsewhere.is_none() && !path.says_close;
-        if is_silent && !has_report && status_about.is_none() && !has_window && !is_blocked {
+        let has_news = has_report || has_notice || has_window || is_blocked;
+        if is_silent && !has_news && status_about.is_none() {
             return None;
         }
         let response = path.response.take();
@@ -107,6 +111,9 @@ impl Endpoint {
         }
         if is_blocked {
             wire::write_stream_blocked(buf);
+        }
+        if has_notice {
+            self.write_notice(now, buf);
         }
         if let Some(about) = echo_about {
             // Two long reports might not pass every path.
@@ -261,7 +268,7 @@ impl Endpoint {
                 // What is in flight may yet be there in time.
                 let is_last = packet.in_flight_on.is_empty();
                 if is_last && packet.kind != PacketKind::Repair {
-                    self.give_up(packet.frame);
+                    self.give_up(now, packet.frame);
                 }
                 continue;
             }

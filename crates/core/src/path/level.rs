@@ -39,7 +39,7 @@ impl Level {
             // What comes out is carried, whatever the controller believes while it drains a queue.
             let rate = match carried.backed_up_bytes {
                 0 => carried.rate.max(path.delivered_rate(now)),
-                _ => carried.rate,
+                _ => path.delivered_rate(now),
             };
             level.add(round_trip / 2, rate.mul_f64(growth));
             level.backed_up_bytes += carried.backed_up_bytes;
