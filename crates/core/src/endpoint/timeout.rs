@@ -120,16 +120,17 @@ impl Endpoint {
         if self.send_buffer.expires_at().is_some_and(|at| at <= now) {
             self.expire_frames(now);
         }
-        if self.held_until().is_some_and(|at| at <= now) {
-            self.is_schedule_due = true;
-        }
         self.on_blocked_timeout(now);
+        for index in 0..self.paths.len() {
+            self.handle_path_timeout(now, PathId(index as u8));
+        }
+        // The paths' timers change what these follow: round-trip times, rates and windows.
         if self.send_buffer.waits_until().is_some_and(|at| at <= now) {
             self.retry_disappointed(now);
         }
         self.answer_last_calls(now);
-        for index in 0..self.paths.len() {
-            self.handle_path_timeout(now, PathId(index as u8));
+        if self.held_until().is_some_and(|at| at <= now) {
+            self.is_schedule_due = true;
         }
     }
 

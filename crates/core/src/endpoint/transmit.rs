@@ -26,13 +26,23 @@ impl Endpoint {
     /// One datagram a call: what the driver batches, it seals first, which makes room of its own
     /// between them (`docs/decisions/0002-one-datagram-a-call.md`).
     pub fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        if self.is_schedule_due {
-            self.schedule(now);
+        loop {
+            if self.is_schedule_due {
+                self.schedule(now);
+            }
+            if self.is_quiet(now) {
+                return None;
+            }
+            self.tell_close(now);
+            let transmit = self.write_next(now, buf);
+            // A path whose packets were all dropped is free for those that wait.
+            if transmit.is_some() || !self.is_schedule_due {
+                return transmit;
+            }
         }
-        if self.is_quiet(now) {
-            return None;
-        }
-        self.tell_close(now);
+    }
+
+    fn write_next(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         let start = buf.len();
         let path_count = self.paths.len();
         let has_notices = |path: &Path| path.has_notices(now);
@@ -261,9 +271,14 @@ impl Endpoint {
         buf: &mut Vec<u8>,
     ) -> Option<PacketContent> {
         // What has arrived by another copy or has been given up meanwhile is passed over.
+        let mut has_dropped = false;
         loop {
             let path = &mut self.paths[id.index()];
-            let packet = path.pop_bound(now)?;
+            let Some(packet) = path.pop_bound(now) else {
+                self.is_schedule_due |= has_dropped && self.send_buffer.has_waiting();
+                return None;
+            };
+            has_dropped = true;
             if path.is_too_late_for(now, &packet, self.config.media.deadline) {
                 // What is in flight may yet be there in time.
                 let is_last = packet.in_flight_on.is_empty();

@@ -211,8 +211,21 @@ impl Network {
                     false => end.handle_timeout(self.now),
                 }
             }
+            if is_spared == [false; 2] {
+                self.settle();
+                self.check_timers();
+            }
         }
         self.now = end;
+    }
+
+    /// What was due has been dealt with: nobody asks to be called again at once.
+    fn check_timers(&self) {
+        for (end, name) in [(&self.sender, "sender"), (&self.receiver, "receiver")] {
+            if let Some((at, timer)) = end.poll_timeout() {
+                assert!(at > self.now, "{name}: {timer:?} of {at} at {}", self.now);
+            }
+        }
     }
 
     fn deliver(&mut self, arrival: Arrival) {
