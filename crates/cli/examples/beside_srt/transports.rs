@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anabranch_units::Duration;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::traffic::wait;
 
@@ -149,6 +150,9 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         for child in [&mut self.sender, &mut self.receiver] {
+            // Lets it say how it went, to whoever reads the log.
+            let _ = kill_process(Pid::from_child(child), Signal::INT);
+            wait(Duration::from_millis(300));
             let _ = child.kill();
             let _ = child.wait();
         }

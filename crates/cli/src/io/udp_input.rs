@@ -1,6 +1,6 @@
 //! MPEG-TS out of UDP: many datagrams by one system call, and few wake-ups where they come fast.
 
-use std::io::{self, ErrorKind, IoSliceMut};
+use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -12,6 +12,8 @@ use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 /// The most that one read brings into one buffer: datagrams that the kernel has coalesced.
 const BUFFER_BYTES: usize = 1 << 16;
+/// System calls of one read, so that what has come moves on.
+const MAX_READ_ROUNDS: usize = 8;
 /// Where more datagrams than these come each second, they are left to gather, …
 const FAST_COUNT: u64 = 2_000;
 /// … counted over this time, …
@@ -81,29 +83,34 @@ impl UdpInput {
         self.pace.rest.map(|rest| self.pace.read_at + rest)
     }
 
-    /// Hands what is there to `take`, one call of the system's. Whether there was anything; errors
-    /// of UDP are other programs' affairs.
+    /// Hands what is there to `take`. Whether there was anything; errors of UDP are other programs'
+    /// affairs.
     pub(super) fn read(&mut self, now: Instant, mut take: impl FnMut(&[u8])) -> bool {
-        let mut metas = [RecvMeta::default(); BATCH_SIZE];
-        let count = loop {
-            let mut remaining = self.buffers.chunks_exact_mut(BUFFER_BYTES);
-            let mut slices: [IoSliceMut<'_>; BATCH_SIZE] = core::array::from_fn(|_| {
-                IoSliceMut::new(remaining.next().expect("as many buffers as slices"))
-            });
-            let socket = UdpSockRef::from(&self.socket);
-            match self.state.recv(socket, &mut slices, &mut metas) {
-                Ok(count) => break count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return false,
-            }
-        };
         let mut datagram_count = 0;
-        for (meta, buffer) in metas[..count].iter().zip(self.buffers.chunks(BUFFER_BYTES)) {
-            datagram_count += meta.len.div_ceil(meta.stride.max(1)) as u64;
-            take(&buffer[..meta.len]);
+        for _ in 0..MAX_READ_ROUNDS {
+            let mut metas = [RecvMeta::default(); BATCH_SIZE];
+            let count = self.read_batch(&mut metas).unwrap_or(0);
+            for (meta, buffer) in metas[..count].iter().zip(self.buffers.chunks(BUFFER_BYTES)) {
+                datagram_count += meta.len.div_ceil(meta.stride.max(1)) as u64;
+                take(&buffer[..meta.len]);
+            }
+            if count < BATCH_SIZE {
+                break;
+            }
         }
-        self.pace.on_read(now, datagram_count);
-        true
+        if datagram_count > 0 {
+            self.pace.on_read(now, datagram_count);
+        }
+        datagram_count > 0
+    }
+
+    fn read_batch(&mut self, metas: &mut [RecvMeta; BATCH_SIZE]) -> io::Result<usize> {
+        let mut remaining = self.buffers.chunks_exact_mut(BUFFER_BYTES);
+        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] = core::array::from_fn(|_| {
+            IoSliceMut::new(remaining.next().expect("as many buffers as slices"))
+        });
+        let socket = UdpSockRef::from(&self.socket);
+        self.state.recv(socket, &mut slices, metas)
     }
 }
 
@@ -139,14 +146,15 @@ mod tests {
         let now = Instant::from_secs(1);
         assert!(!input.read(now, |_| panic!("nothing was sent")));
         let mut sent = Vec::new();
-        for number in 0..20 {
+        // More than one call of the system's brings.
+        for number in 0..2 * BATCH_SIZE as u8 {
             // As many as fit an Ethernet frame, and fewer.
             let datagram = vec![number; if number % 3 == 0 { 1_504 } else { 188 }];
             sender.send_to(&datagram, address).unwrap();
             sent.extend(datagram);
         }
         let mut read = Vec::new();
-        while input.read(now, |bytes| read.extend_from_slice(bytes)) {}
+        assert!(input.read(now, |bytes| read.extend_from_slice(bytes)));
         assert_eq!(read, sent);
     }
 
