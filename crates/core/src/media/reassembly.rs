@@ -12,8 +12,9 @@ use super::{DropReason, FragmentHeader, FrameId, MAX_FRAME_BYTES, ReceivedFrame}
 
 /// How many frames may be open at once; a frame beyond that pushes the oldest out.
 const MAX_OPEN_FRAMES: usize = 512;
-/// How many bytes they may hold.
-const MAX_OPEN_BYTES: usize = 64 << 20;
+/// How many bytes they may hold, those that are whole and wait for their turn included: ten seconds
+/// of 50 Mbit/s. Beyond that the oldest goes, be it a key frame.
+const MAX_HELD_BYTES: usize = 64 << 20;
 
 /// How many used-up frames are kept for the next.
 const MAX_SPARE_FRAMES: usize = 8;
@@ -194,7 +195,7 @@ impl Reassembly {
         }
         self.peak.frames = self.peak.frames.max(self.slots.len());
         self.peak.bytes = self.peak.bytes.max(self.open_bytes + self.whole_bytes);
-        while self.open_bytes > MAX_OPEN_BYTES {
+        while self.open_bytes + self.whole_bytes > MAX_HELD_BYTES {
             self.push_out(1, out);
         }
         self.deliver(now, out);
@@ -652,6 +653,33 @@ mod tests {
             "a leap is survived"
         );
         assert!(bed.reassembly.slots.len() <= MAX_OPEN_FRAMES);
-        assert!(bed.reassembly.open_bytes <= MAX_OPEN_BYTES);
+        assert!(bed.reassembly.open_bytes <= MAX_HELD_BYTES);
+    }
+
+    #[test]
+    fn memory_is_bounded_behind_a_key_frame_that_never_completes() {
+        let mut bed = Bed::new();
+        bed.insert(0, 0, 0, 2, true);
+        let payload = vec![0; 4 << 20];
+        let mut handed_out = 0;
+        for frame in 1..=60 {
+            let header = FragmentHeader {
+                frame: FrameId(frame),
+                fragment: 0,
+                fragment_count: 1,
+                importance: Importance::Reference,
+            };
+            let now = Instant::from_millis(frame);
+            let out = &mut bed.out;
+            let taken = bed.reassembly.insert(now, header, now, &payload, out);
+            assert_eq!(taken, Taken::New);
+            let held = bed.reassembly.open_bytes + bed.reassembly.whole_bytes;
+            assert!(held <= MAX_HELD_BYTES, "{held}");
+            handed_out += out.drain(..).count();
+        }
+        assert_eq!(
+            handed_out, 61,
+            "the key frame is given up, and nothing else"
+        );
     }
 }
