@@ -2,10 +2,10 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_core::MediaConfig;
-use anabranch_net::{Clock, Ended, Event, Receiver, ReceiverConfig};
+use anabranch_net::{Clock, Ended, Event, Events, Receiver, ReceiverConfig};
 use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
@@ -116,7 +116,7 @@ fn listen_addr(listen: &str) -> anyhow::Result<SocketAddr> {
 
 struct Session<'a> {
     receiver: &'a Receiver,
-    events: mpsc::Receiver<Event>,
+    events: Events,
     output: Output,
     jitter_buffer: JitterBuffer,
     playout: Playout,

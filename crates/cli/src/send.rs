@@ -2,12 +2,12 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_core::media::SendFrameError;
 use anabranch_core::{Config, Frame, MediaConfig};
 use anabranch_lab::ORACLE;
-use anabranch_net::{Clock, Ended, Event, SendError, Sender, SenderConfig, SenderPath};
+use anabranch_net::{Clock, Ended, Event, Events, SendError, Sender, SenderConfig, SenderPath};
 use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
 use anyhow::{anyhow, bail};
@@ -176,7 +176,7 @@ fn resolve(to: &str) -> anyhow::Result<SocketAddr> {
 
 struct Session<'a> {
     sender: &'a Sender,
-    events: mpsc::Receiver<Event>,
+    events: Events,
     names: Vec<String>,
     stop: Stop,
     clock: Clock,

@@ -8,7 +8,8 @@ use anabranch_core::{
 use anabranch_secure::{PublicKey, Rejected, Session};
 use anabranch_units::{Duration, Instant, Seed};
 
-use crate::event::{Ended, Event, EventSender};
+use crate::event::{Ended, Event};
+use crate::event_queue::EventSender;
 use crate::outbox::Outbox;
 use crate::route::Route;
 use crate::snapshot::{EdgeCounters, PathSnapshot, Snapshot};

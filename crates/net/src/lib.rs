@@ -20,7 +20,7 @@
 //! | `socket.rs` | one UDP socket with batches in and out |
 //! | `via.rs` | what a path leaves this machine by |
 //! | `route.rs` | where a path's datagrams go, and when that may change |
-//! | `event.rs`, `snapshot.rs` | what the owner is told, and what it can look at |
+//! | `event.rs`, `event_queue.rs`, `snapshot.rs` | what the owner is told, and what it can look at |
 //! | `clock.rs`, `random.rs` | the only places with a clock, and with the system's chance |
 //! | `waker.rs` | waking the thread |
 //!
@@ -39,6 +39,7 @@
 mod clock;
 mod driver;
 mod event;
+mod event_queue;
 mod outbox;
 mod random;
 mod receiver;
@@ -52,6 +53,7 @@ mod waker;
 
 pub use clock::Clock;
 pub use event::{Ended, Event};
+pub use event_queue::Events;
 pub use receiver::{Receiver, ReceiverConfig};
 pub use sender::{SendError, Sender, SenderConfig, SenderPath, StartError};
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};

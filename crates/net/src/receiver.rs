@@ -8,7 +8,6 @@
 use core::fmt;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::mpsc;
 
 use anabranch_core::{Config, Endpoint};
 use anabranch_secure::{
@@ -19,7 +18,8 @@ use anabranch_units::{Duration, Ecn, Instant, Seed};
 
 use crate::clock::Clock;
 use crate::driver::{self, Beginning, Driver};
-use crate::event::{self, Ended, Event, EventSender};
+use crate::event::{Ended, Event};
+use crate::event_queue::{self, EventSender, Events};
 use crate::random;
 use crate::route::header_bytes;
 use crate::runtime::{Next, Role, Runtime};
@@ -75,7 +75,7 @@ impl Receiver {
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running.
-    pub fn start(config: ReceiverConfig) -> Result<(Receiver, mpsc::Receiver<Event>), StartError> {
+    pub fn start(config: ReceiverConfig) -> Result<(Receiver, Events), StartError> {
         let address = config.listen;
         let listen_error = |source| StartError::Listen { address, source };
         let socket = UdpSocket::bind(address).map_err(listen_error)?;
@@ -83,7 +83,7 @@ impl Receiver {
         let local_addr = socket.local_addr().map_err(StartError::Runtime)?;
         Endpoint::new(config.transport.clone(), Seed(0), Instant::ZERO)?;
         let clock = config.clock;
-        let (events, receiver) = event::queue();
+        let (events, receiver) = event_queue::queue();
         let role = ReceiverRole::new(config, events);
         let runtime =
             Runtime::start("receiver", clock, vec![socket], role).map_err(StartError::Runtime)?;

@@ -3,7 +3,6 @@
 use core::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::mpsc;
 
 use anabranch_core::media::SendFrameError;
 use anabranch_core::{Config, ConfigError, Endpoint, Frame, FrameId, PathId, PathOptions};
@@ -14,7 +13,8 @@ use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 
 use crate::clock::{self, Clock};
 use crate::driver::{Beginning, Driver};
-use crate::event::{self, Ended, Event, EventSender};
+use crate::event::{Ended, Event};
+use crate::event_queue::{self, EventSender, Events};
 use crate::random;
 use crate::route::{Route, header_bytes};
 use crate::runtime::{Next, Role, Runtime};
@@ -135,7 +135,7 @@ impl Sender {
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running.
-    pub fn start(config: SenderConfig) -> Result<(Sender, mpsc::Receiver<Event>), StartError> {
+    pub fn start(config: SenderConfig) -> Result<(Sender, Events), StartError> {
         if config.paths.len() > PathId::LIMIT {
             return Err(StartError::TooManyPaths {
                 count: config.paths.len(),
@@ -147,7 +147,7 @@ impl Sender {
             .map(|path| Socket::new(path.via.open(path.remote)?).map_err(StartError::Runtime))
             .collect::<Result<Vec<_>, _>>()?;
         let clock = config.clock;
-        let (events, receiver) = event::queue();
+        let (events, receiver) = event_queue::queue();
         let role = SenderRole::new(config, events)?;
         let runtime =
             Runtime::start("sender", clock, sockets, role).map_err(StartError::Runtime)?;

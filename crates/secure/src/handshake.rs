@@ -1,12 +1,12 @@
 //! The handshake: Noise_IK_25519_ChaChaPoly_BLAKE2s (Noise Protocol Framework, revision 34, §7.5).
 //!
 //! ```text
-//! initiation, 109 bytes               response, 57 bytes
+//! initiation, 109 bytes               response, 73 bytes
 //! byte 0       kind, 1                byte 0      kind, 2
 //! bytes 1–32   initiator's ephemeral  bytes 1–4   receiver's session index
 //! bytes 33–80  initiator's static,    bytes 5–36  responder's ephemeral
-//!              sealed                 bytes 37–56 sealed: the responder's session index
-//! bytes 81–108 sealed: timestamp,
+//!              sealed                 bytes 37–72 sealed: the responder's session index and the
+//! bytes 81–108 sealed: timestamp,                  session's reset token, 16 bytes
 //!              8 bytes, and the
 //!              initiator's session index
 //! ```
@@ -26,12 +26,13 @@ use zeroize::Zeroize;
 use crate::keys::{PublicKey, SecretKey};
 use crate::kind::{Kind, RESPONSE_INDEX_AT};
 use crate::packet::{Agreement, Session};
+use crate::reset::{RESET_BYTES, ResetKey, ResetToken, TOKEN_BYTES};
 
 /// Length of an initiation.
 pub const INITIATION_BYTES: usize = 109;
 /// Length of a response: shorter than what it answers, so that nobody can use a responder to
 /// amplify.
-pub const RESPONSE_BYTES: usize = 57;
+pub const RESPONSE_BYTES: usize = 73;
 
 const NOISE_PROTOCOL: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
 /// Ends of different protocol versions do not understand each other: their transcripts differ from
@@ -40,6 +41,7 @@ const PROLOGUE: &[u8] = b"anabranch 1";
 const TIMESTAMP_BYTES: usize = 8;
 const INDEX_BYTES: usize = 4;
 const INITIATION_PAYLOAD_BYTES: usize = TIMESTAMP_BYTES + INDEX_BYTES;
+const RESPONSE_PAYLOAD_BYTES: usize = INDEX_BYTES + TOKEN_BYTES;
 const INITIATION_NOISE_AT: usize = 1;
 const RESPONSE_NOISE_AT: usize = RESPONSE_INDEX_AT + INDEX_BYTES;
 
@@ -144,11 +146,14 @@ impl Initiator {
             return Err(HandshakeError::WrongSession);
         }
         let noise = self.noise.as_mut().ok_or(HandshakeError::AlreadyComplete)?;
-        let mut payload = [0; INDEX_BYTES];
+        let mut payload = [0; RESPONSE_PAYLOAD_BYTES];
         noise
             .read_message(message, &mut payload)
             .map_err(|_| HandshakeError::Forged)?;
-        let session = split(noise, self.local_index, u32::from_be_bytes(payload));
+        let (index, token) = payload.split_at(INDEX_BYTES);
+        let token = token.try_into().expect("a token follows the index");
+        let token = ResetToken::from_bytes(token);
+        let session = split(noise, self.local_index, big_endian_u32(index), Some(token));
         self.noise = None;
         Ok(session)
     }
@@ -179,6 +184,7 @@ pub struct Answer {
 /// initiation with its response: its memory is bounded by the number of allowed peers.
 pub struct Responder {
     local: SecretKey,
+    reset_key: ResetKey,
     peers: BTreeMap<PublicKey, Option<Answered>>,
     refused_counts: [u64; HandshakeError::ALL.len()],
 }
@@ -195,6 +201,7 @@ impl Responder {
     pub fn new(local: SecretKey, allowed: impl IntoIterator<Item = PublicKey>) -> Self {
         let peers = allowed.into_iter().map(|key| (key, None)).collect();
         Responder {
+            reset_key: ResetKey::new(&local),
             local,
             peers,
             refused_counts: [0; HandshakeError::ALL.len()],
@@ -226,6 +233,16 @@ impl Responder {
     /// Initiations refused so far for the reason `kind`.
     pub fn refused_count(&self, kind: HandshakeError) -> u64 {
         self.refused_counts[kind as usize]
+    }
+
+    /// What to answer a protected datagram with that is addressed to a session `local_index` which
+    /// this end does not have: it proves to that session's initiator, and to nobody else, that it
+    /// is so. Whoever holds the key makes the same, before a restart and after.
+    ///
+    /// Not for an index that is in use; in answer to longer datagrams only; and not without a limit
+    /// of their rate.
+    pub fn reset(&self, local_index: u32) -> [u8; RESET_BYTES] {
+        self.reset_key.reset(local_index)
     }
 
     fn resent(&self, datagram: &[u8]) -> Option<Answer> {
@@ -276,11 +293,11 @@ impl Responder {
         let mut response = [0; RESPONSE_BYTES];
         response[0] = Kind::Response as u8;
         response[RESPONSE_INDEX_AT..RESPONSE_NOISE_AT].copy_from_slice(&remote_index.to_be_bytes());
-        write_message(
-            &mut noise,
-            &local_index.to_be_bytes(),
-            &mut response[RESPONSE_NOISE_AT..],
-        );
+        let mut payload = [0; RESPONSE_PAYLOAD_BYTES];
+        let (index, token) = payload.split_at_mut(INDEX_BYTES);
+        index.copy_from_slice(&local_index.to_be_bytes());
+        token.copy_from_slice(self.reset_key.token(local_index).as_bytes());
+        write_message(&mut noise, &payload, &mut response[RESPONSE_NOISE_AT..]);
         let mut initiation = [0; INITIATION_BYTES];
         initiation.copy_from_slice(datagram);
         *newest = Some(Answered {
@@ -291,7 +308,7 @@ impl Responder {
         Ok(Answer {
             peer,
             response,
-            session: Some(split(&mut noise, local_index, remote_index)),
+            session: Some(split(&mut noise, local_index, remote_index, None)),
         })
     }
 }
@@ -348,7 +365,12 @@ fn write_message(noise: &mut HandshakeState, payload: &[u8], message: &mut [u8])
 /// The raw keys go to another AEAD than the handshake's, for speed. That is sound because snow's
 /// own transport under these keys is never made, and the prologue's version ties the keys to
 /// AES-256-GCM.
-fn split(noise: &mut HandshakeState, local_index: u32, remote_index: u32) -> Session {
+fn split(
+    noise: &mut HandshakeState,
+    local_index: u32,
+    remote_index: u32,
+    reset_token: Option<ResetToken>,
+) -> Session {
     assert!(
         noise.is_handshake_finished(),
         "only a finished handshake has authenticated keys"
@@ -366,6 +388,7 @@ fn split(noise: &mut HandshakeState, local_index: u32, remote_index: u32) -> Ses
         local_index,
         remote_index,
         is_confirmed: is_initiator,
+        reset_token,
     });
     first.zeroize();
     second.zeroize();

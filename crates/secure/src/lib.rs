@@ -32,6 +32,7 @@ mod keys;
 mod kind;
 mod packet;
 mod replay;
+mod reset;
 mod text;
 
 pub use handshake::{
@@ -44,3 +45,4 @@ pub use packet::{
     SealError, Session, TAG_BYTES,
 };
 pub use replay::REPLAY_WINDOW_DATAGRAMS;
+pub use reset::RESET_BYTES;

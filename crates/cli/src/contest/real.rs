@@ -135,7 +135,7 @@ fn feed(sender: &Sender, media: &MediaSpec, clock: &Clock, span: Duration, seed:
 }
 
 /// Counts the frames that are there in time, until the session ends.
-fn take(received: &mpsc::Receiver<Event>, deadline: Duration) -> u64 {
+fn take(received: &Events, deadline: Duration) -> u64 {
     let mut in_time = 0;
     loop {
         match received.recv_timeout(PATIENCE) {

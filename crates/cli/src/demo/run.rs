@@ -61,9 +61,9 @@ struct Session {
     clock: Clock,
     relay: Relay,
     receiver: Receiver,
-    receiver_events: mpsc::Receiver<Event>,
+    receiver_events: Events,
     sender: Sender,
-    sender_events: mpsc::Receiver<Event>,
+    sender_events: Events,
 }
 
 /// Runs the demo to its end, or until it is interrupted.
@@ -238,7 +238,7 @@ fn join(handle: Handle<'_>) -> anyhow::Result<()> {
 struct Watch<'a> {
     monitor: Monitor<'a>,
     view: &'a mut View,
-    sender_events: mpsc::Receiver<Event>,
+    sender_events: Events,
     ledger: &'a Ledger,
     is_key_wanted: &'a AtomicBool,
     end_at: Instant,

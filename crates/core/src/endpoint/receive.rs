@@ -111,7 +111,8 @@ impl Endpoint {
                     }
                 }
             }
-            WireFrame::Close => self.on_close(),
+            WireFrame::Close => self.on_close(Event::Closed),
+            WireFrame::Replaced => self.on_close(Event::Replaced),
             WireFrame::Segment { header, payload } => self.on_segment(now, on, header, payload),
             WireFrame::StreamAck {
                 offset,
@@ -122,7 +123,8 @@ impl Endpoint {
         }
     }
 
-    fn on_close(&mut self) {
+    /// The peer has ended the session, which is told as `event`.
+    fn on_close(&mut self, event: Event) {
         if self.closing == Closing::Closed {
             return;
         }
@@ -131,7 +133,7 @@ impl Endpoint {
         self.reassembly.finish(&mut outcomes);
         self.tell_outcomes(&mut outcomes);
         self.scratch.outcomes = outcomes;
-        self.events.push_back(Event::Closed);
+        self.events.push_back(event);
     }
 
     /// A fragment has arrived, or been recovered.

@@ -58,7 +58,7 @@ impl Endpoint {
         }
         let is_open = self.closing == Closing::Open;
         // One that only receives has few timers.
-        let is_sender = self.has_sent_media || self.stream.is_some();
+        let is_sender = self.has_sent_media || self.stream.is_some() || self.is_kept_alive;
         let mut leaves_at = Instant::FAR_FUTURE;
         for path in self
             .paths
