@@ -14,9 +14,12 @@
 //! | file | idea |
 //! |---|---|
 //! | `sender.rs`, `receiver.rs` | the two roles: what comes before and after a session |
+//! | `handshake.rs` | how a sender comes to a session, and to another when that falls silent |
+//! | `displaced.rs` | telling a sender that another has taken its place |
 //! | `driver.rs` | a session that is up: endpoint, packet protection and routes |
 //! | `runtime.rs` | the thread: wait, receive, advance |
 //! | `outbox.rs` | sealed datagrams, grouped into batches |
+//! | `port.rs` | the local side of a path, whose interface may come and go |
 //! | `socket.rs` | one UDP socket with batches in and out |
 //! | `via.rs` | what a path leaves this machine by |
 //! | `route.rs` | where a path's datagrams go, and when that may change |
@@ -31,16 +34,18 @@
 //! Errors of sockets are no errors of a session: a path that cannot be sent on is silent, and the
 //! transport notices silence.
 //!
-//! Not here yet: interfaces that come and go while a session runs (a sender's `Driver` can add
-//! paths, nothing watches the interfaces), defence against floods of handshakes (its place is in
+//! Not here yet: paths that are added while a session runs, defence against floods of handshakes (its place is in
 //! front of `Responder` in `receiver.rs`), rekeying (a new handshake beside the running session),
 //! several sessions at one receiver (`receiver_index` finds a session already).
 
 mod clock;
+mod displaced;
 mod driver;
 mod event;
 mod event_queue;
+mod handshake;
 mod outbox;
+mod port;
 mod random;
 mod receiver;
 mod route;

@@ -11,21 +11,26 @@ use std::net::{SocketAddr, UdpSocket};
 
 use anabranch_core::{Config, Endpoint};
 use anabranch_secure::{
-    Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, Responder, SecretKey, Session, classify,
+    Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, RESET_BYTES, Responder, SecretKey, Session, classify,
     receiver_index,
 };
 use anabranch_units::{Duration, Ecn, Instant, Seed};
 
 use crate::clock::Clock;
+use crate::displaced::Displaced;
 use crate::driver::{self, Beginning, Driver};
 use crate::event::{Ended, Event};
 use crate::event_queue::{self, EventSender, Events};
+use crate::port::Port;
 use crate::random;
 use crate::route::header_bytes;
 use crate::runtime::{Next, Role, Runtime};
 use crate::sender::StartError;
 use crate::snapshot::{EdgeCounters, Snapshot};
 use crate::socket::{Arrival, Batch, Socket};
+
+/// Resets are not sent more often: a flood of datagrams of no session must not double itself.
+const RESET_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What a receiver is started with.
 #[derive(Debug)]
@@ -86,7 +91,7 @@ impl Receiver {
         let (events, receiver) = event_queue::queue();
         let role = ReceiverRole::new(config, events);
         let runtime =
-            Runtime::start("receiver", clock, vec![socket], role).map_err(StartError::Runtime)?;
+            Runtime::start("receiver", clock, vec![Port::fixed(socket)], role).map_err(StartError::Runtime)?;
         Ok((
             Receiver {
                 runtime,
@@ -128,6 +133,8 @@ struct ReceiverRole {
     /// Sessions that were answered and not confirmed: at most one for each allowed peer.
     unconfirmed: BTreeMap<PublicKey, Session>,
     current: Option<Driver>,
+    displaced: Displaced,
+    next_reset_at: Instant,
     /// The last session's, once it is over.
     last: Option<Snapshot>,
     events: EventSender,
@@ -153,6 +160,8 @@ impl ReceiverRole {
             responder: Responder::new(config.local_key, config.allowed),
             unconfirmed: BTreeMap::new(),
             current: None,
+            displaced: Displaced::default(),
+            next_reset_at: Instant::ZERO,
             last: None,
             events,
             edge: EdgeCounters::default(),
@@ -160,7 +169,7 @@ impl ReceiverRole {
         }
     }
 
-    fn handle_initiation(&mut self, arrival: &Arrival, datagram: &[u8], sockets: &[Socket]) {
+    fn handle_initiation(&mut self, arrival: &Arrival, datagram: &[u8], ports: &[Port]) {
         let index = self.new_session_index();
         let Ok(answer) = self.responder.handle_initiation(index, datagram) else {
             self.edge.refused_handshakes += 1;
@@ -170,7 +179,7 @@ impl ReceiverRole {
             self.unconfirmed.insert(answer.peer, session);
         }
         // A lost answer is asked for again.
-        let _ = sockets[arrival.socket].send(&Batch {
+        let _ = ports[arrival.socket].send(&Batch {
             to: arrival.from,
             from: arrival.to,
             ecn: Ecn::NotEct,
@@ -196,7 +205,13 @@ impl ReceiverRole {
         }
     }
 
-    fn handle_protected(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
+    fn handle_protected(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        datagram: &mut [u8],
+        ports: &[Port],
+    ) {
         let index = receiver_index(datagram);
         if let Some(current) = &mut self.current
             && index == Some(current.session_index())
@@ -211,8 +226,39 @@ impl ReceiverRole {
             .map(|(peer, _)| *peer);
         match peer {
             Some(peer) => self.confirm(peer, now, arrival, datagram),
-            None => self.edge.unknown_datagrams += 1,
+            None => {
+                self.edge.unknown_datagrams += 1;
+                let displaced = &mut self.displaced;
+                if !displaced.answer(now, index, arrival, datagram, ports) {
+                    self.reset(now, index, arrival, datagram, ports);
+                }
+            }
         }
+    }
+
+    /// Tells whoever has the session `index`, which is none of this end's, that it is over: its
+    /// sender asks for a new one at once.
+    fn reset(
+        &mut self,
+        now: Instant,
+        index: Option<u32>,
+        arrival: &Arrival,
+        datagram: &[u8],
+        ports: &[Port],
+    ) {
+        let Some(index) = index else { return };
+        if now < self.next_reset_at || datagram.len() <= RESET_BYTES {
+            return;
+        }
+        self.next_reset_at = now + RESET_INTERVAL;
+        let reset = self.responder.reset(index);
+        let _ = ports[arrival.socket].send(&Batch {
+            to: arrival.from,
+            from: arrival.to,
+            ecn: Ecn::NotEct,
+            bytes: &reset,
+            datagram_bytes: reset.len(),
+        });
     }
 
     /// The first protected datagram of a session: if it opens, the session is the current one.
@@ -247,6 +293,9 @@ impl ReceiverRole {
     fn end(&mut self, now: Instant, ended: Ended) {
         if let Some(mut current) = self.current.take() {
             self.last = Some(current.snapshot(now));
+            if ended == Ended::Replaced {
+                self.displaced.push(current.into_session());
+            }
             self.events.tell(Event::Ended(ended));
         }
     }
@@ -264,16 +313,16 @@ impl Role for ReceiverRole {
         now: Instant,
         arrival: &Arrival,
         datagram: &mut [u8],
-        sockets: &[Socket],
+        ports: &[Port],
     ) {
         match classify(datagram) {
-            Some(Kind::Initiation) => self.handle_initiation(arrival, datagram, sockets),
-            Some(Kind::Data) => self.handle_protected(now, arrival, datagram),
+            Some(Kind::Initiation) => self.handle_initiation(arrival, datagram, ports),
+            Some(Kind::Data) => self.handle_protected(now, arrival, datagram, ports),
             _ => self.edge.unknown_datagrams += 1,
         }
     }
 
-    fn advance(&mut self, now: Instant, sockets: &[Socket]) -> Next {
+    fn advance(&mut self, now: Instant, ports: &[Port]) -> Next {
         let Some(current) = &mut self.current else {
             return if self.is_closing {
                 Next::Over
@@ -284,7 +333,7 @@ impl Role for ReceiverRole {
         if self.is_closing {
             current.close(now);
         }
-        if let Some(ended) = current.advance(now, sockets, &mut self.events) {
+        if let Some(ended) = current.advance(now, ports, &mut self.events) {
             self.end(now, ended);
             return if self.is_closing {
                 Next::Over

@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::clock::Clock;
+use crate::port::Port;
 use crate::socket::{Arrival, ReceiveBuffers, Socket};
 use crate::waker::{self, Waker, Wakeup};
 
@@ -20,10 +21,12 @@ pub(crate) trait Role: Send + 'static {
         now: Instant,
         arrival: &Arrival,
         datagram: &mut [u8],
-        sockets: &[Socket],
+        ports: &[Port],
     );
     /// Does what is due.
-    fn advance(&mut self, now: Instant, sockets: &[Socket]) -> Next;
+    fn advance(&mut self, now: Instant, ports: &[Port]) -> Next;
+    /// A port cannot be sent by any more, for this reason, or can again.
+    fn on_port(&mut self, _now: Instant, _index: usize, _absence: Option<String>) {}
 }
 
 /// What the thread does after a role has advanced.
@@ -32,6 +35,12 @@ pub(crate) enum Next {
     /// Waits for a datagram, for its owner, or for this moment.
     Wait(Option<Instant>),
     /// Ends.
+    Over,
+}
+
+/// Why the sockets are not watched for now.
+enum Watched {
+    PortIsDue,
     Over,
 }
 
@@ -46,7 +55,6 @@ pub(crate) struct Runtime<R> {
 
 #[derive(Debug)]
 struct Shared<R> {
-    sockets: Vec<Socket>,
     clock: Clock,
     role: Mutex<R>,
 }
@@ -55,18 +63,17 @@ impl<R: Role> Runtime<R> {
     pub(crate) fn start(
         name: &str,
         clock: Clock,
-        sockets: Vec<Socket>,
+        ports: Vec<Port>,
         role: R,
     ) -> io::Result<Self> {
         let (waker, wakeup) = waker::pair()?;
         let shared = Arc::new(Shared {
-            sockets,
             clock,
             role: Mutex::new(role),
         });
         let thread = thread::Builder::new().name(name.to_owned()).spawn({
             let shared = Arc::clone(&shared);
-            move || shared.run(&wakeup)
+            move || shared.run(&wakeup, ports)
         })?;
         Ok(Runtime {
             shared,
@@ -101,17 +108,37 @@ impl<R: Role> Shared<R> {
         self.role.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run(&self, wakeup: &Wakeup) {
+    fn run(&self, wakeup: &Wakeup, mut ports: Vec<Port>) {
         request_exact_timers();
         let mut buffers = ReceiveBuffers::new();
+        while let Watched::PortIsDue = self.watch(wakeup, &ports, &mut buffers) {
+            let now = self.clock.now();
+            for (index, port) in ports.iter_mut().enumerate() {
+                // Opening a socket takes a while: without the lock.
+                if let Some(absence) = port.tend(now) {
+                    self.lock().on_port(now, index, absence);
+                }
+            }
+        }
+    }
+
+    /// Serves the sockets until the role is over, or a port has to be tended.
+    fn watch(&self, wakeup: &Wakeup, ports: &[Port], buffers: &mut ReceiveBuffers) -> Watched {
+        let open = |(index, port)| Port::socket(port).map(|socket| (index, socket));
+        let open: Vec<(usize, &Socket)> = ports.iter().enumerate().filter_map(open).collect();
         let mut awaited = vec![PollFd::new(wakeup, PollFlags::IN)];
-        awaited.extend(
-            self.sockets
-                .iter()
-                .map(|socket| PollFd::new(socket, PollFlags::IN)),
-        );
-        while let Next::Wait(next_at) = self.serve(&awaited[1..], &mut buffers) {
-            let timeout = next_at.map(|at| timespec(at.saturating_since(self.clock.now())));
+        let watched = open
+            .iter()
+            .map(|(_, socket)| PollFd::new(*socket, PollFlags::IN));
+        awaited.extend(watched);
+        while let Next::Wait(next_at) = self.serve(ports, &open, &awaited[1..], buffers) {
+            let now = self.clock.now();
+            let tend_at = ports.iter().filter_map(Port::tend_at).min();
+            if tend_at.is_some_and(|at| at <= now) {
+                return Watched::PortIsDue;
+            }
+            let next_at = [next_at, tend_at].into_iter().flatten().min();
+            let timeout = next_at.map(|at| timespec(at.saturating_since(now)));
             match poll(&mut awaited, timeout.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => panic!("poll of open sockets failed: {error}"),
@@ -120,20 +147,27 @@ impl<R: Role> Shared<R> {
                 wakeup.clear();
             }
         }
+        Watched::Over
     }
 
     /// Receives from the sockets that poll found ready, and lets the role advance.
-    fn serve(&self, polled: &[PollFd<'_>], buffers: &mut ReceiveBuffers) -> Next {
+    fn serve(
+        &self,
+        ports: &[Port],
+        open: &[(usize, &Socket)],
+        polled: &[PollFd<'_>],
+        buffers: &mut ReceiveBuffers,
+    ) -> Next {
         let role = &mut *self.lock();
-        for (index, (socket, polled)) in self.sockets.iter().zip(polled).enumerate() {
+        for ((index, socket), polled) in open.iter().zip(polled) {
             if polled.revents().is_empty() {
                 continue;
             }
-            socket.receive(index, &self.clock, buffers, |arrival, datagram| {
-                role.handle_datagram(self.clock.now(), arrival, datagram, &self.sockets);
+            socket.receive(*index, &self.clock, buffers, |arrival, datagram| {
+                role.handle_datagram(self.clock.now(), arrival, datagram, ports);
             });
         }
-        role.advance(self.clock.now(), &self.sockets)
+        role.advance(self.clock.now(), ports)
     }
 }
 

@@ -10,7 +10,7 @@ use anabranch_emu::{Relay, RelayConfig, RelayLink};
 use anabranch_lab::{MediaSpec, Scenario};
 use anabranch_link::LinkConfig;
 use anabranch_net::{
-    Clock, Event, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
+    Clock, Event, Events, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
 };
 use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Instant, Seed};

@@ -9,7 +9,7 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use anabranch_core::{Config, MediaConfig, PathOptions, SourceLimits};
 use anabranch_emu::Relay;
 use anabranch_net::{
-    Clock, Ended, Event, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
+    Clock, Ended, Event, Events, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
 };
 use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Instant, Seed};

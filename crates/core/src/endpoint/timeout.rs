@@ -192,6 +192,18 @@ impl Endpoint {
         self.on_path_changed(now, id);
     }
 
+    /// The driver cannot send on a path: its interface has gone, for instance. The path is out at
+    /// once, without a probe timeout of silence, and is back when it answers. A stream waits.
+    pub fn suspend_path(&mut self, now: Instant, path: PathId) {
+        let is_media = self.stream.is_none();
+        if is_media
+            && let Some(suspended) = self.paths.get_mut(path.index())
+            && suspended.liveness.suspend(now)
+        {
+            self.on_out(now, path);
+        }
+    }
+
     fn on_out(&mut self, now: Instant, id: PathId) {
         self.take_back(id);
         let prior_bytes_in_flight = self.paths[id.index()].recovery.bytes_in_flight();
@@ -199,7 +211,10 @@ impl Endpoint {
         let cause = Timeout::FeedbackSilence {
             prior_bytes_in_flight,
         };
-        self.paths[id.index()].on_timeout(now, cause);
+        // One that has not been used has nothing to learn from that.
+        if self.paths[id.index()].counters.sent_packets > 0 {
+            self.paths[id.index()].on_timeout(now, cause);
+        }
         self.challenge(id);
         self.on_path_changed(now, id);
     }
