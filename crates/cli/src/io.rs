@@ -5,6 +5,7 @@ mod input;
 mod muxer;
 mod output;
 mod pace;
+mod patient;
 mod pictures;
 mod playout;
 mod source;

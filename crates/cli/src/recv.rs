@@ -37,6 +37,8 @@ Examples:
   anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_… udp://127.0.0.1:6000 &
   ffplay -fflags nobuffer udp://127.0.0.1:6000
 
+A named pipe as FILE is opened when somebody reads it.
+
 Without --keep-listening the program ends with the sender's session. The first Ctrl-C ends the
 session and prints what it did; a second one ends the program at once.")]
 pub(crate) struct Arguments {
@@ -82,7 +84,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     config.silence_timeout = arguments.timeout;
     config.transport.media.reassembly_wait = arguments.latency;
     let (receiver, events) = Receiver::start(config)?;
-    let output = Output::open(&arguments.output)?;
+    let output = match Output::open(&arguments.output, &clock, &stop) {
+        Err(_) if stop.is_stopped() => {
+            print::note(format_args!("stopped; no session is open"));
+            return Ok(());
+        }
+        output => output?,
+    };
     print::note(format_args!(
         "listening at {} as {local_public}",
         receiver.local_addr()

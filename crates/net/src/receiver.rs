@@ -11,8 +11,8 @@ use std::net::{SocketAddr, UdpSocket};
 
 use anabranch_core::{Config, Endpoint};
 use anabranch_secure::{
-    Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, RESET_BYTES, Responder, SecretKey, Session, classify,
-    receiver_index,
+    Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, RESET_BYTES, Responder, SecretKey, Session,
+    classify, receiver_index,
 };
 use anabranch_units::{Duration, Ecn, Instant, Seed};
 
@@ -90,8 +90,8 @@ impl Receiver {
         let clock = config.clock;
         let (events, receiver) = event_queue::queue();
         let role = ReceiverRole::new(config, events);
-        let runtime =
-            Runtime::start("receiver", clock, vec![Port::fixed(socket)], role).map_err(StartError::Runtime)?;
+        let runtime = Runtime::start("receiver", clock, vec![Port::fixed(socket)], role)
+            .map_err(StartError::Runtime)?;
         Ok((
             Receiver {
                 runtime,

@@ -60,12 +60,7 @@ struct Shared<R> {
 }
 
 impl<R: Role> Runtime<R> {
-    pub(crate) fn start(
-        name: &str,
-        clock: Clock,
-        ports: Vec<Port>,
-        role: R,
-    ) -> io::Result<Self> {
+    pub(crate) fn start(name: &str, clock: Clock, ports: Vec<Port>, role: R) -> io::Result<Self> {
         let (waker, wakeup) = waker::pair()?;
         let shared = Arc::new(Shared {
             clock,

@@ -146,8 +146,7 @@ impl Sender {
         let clock = config.clock;
         let (events, receiver) = event_queue::queue();
         let role = SenderRole::new(config, events)?;
-        let runtime =
-            Runtime::start("sender", clock, ports, role).map_err(StartError::Runtime)?;
+        let runtime = Runtime::start("sender", clock, ports, role).map_err(StartError::Runtime)?;
         Ok((Sender { runtime }, receiver))
     }
 
@@ -271,9 +270,9 @@ impl SenderRole {
     }
 
     fn silent_for(&self, now: Instant) -> Duration {
-        self.driver
-            .as_ref()
-            .map_or(Duration::ZERO, |driver| now.saturating_since(driver.heard_at()))
+        self.driver.as_ref().map_or(Duration::ZERO, |driver| {
+            now.saturating_since(driver.heard_at())
+        })
     }
 
     fn begin_session(&mut self, now: Instant, session: Session) {
@@ -321,7 +320,9 @@ impl SenderRole {
         }
         handshake.advance(now, &config.paths, ports);
         // What has not left cannot be answered.
-        let answered_by = handshake.first_sent_at.map(|at| at + config.connect_timeout);
+        let answered_by = handshake
+            .first_sent_at
+            .map(|at| at + config.connect_timeout);
         let patience = config.give_up_after.unwrap_or(Duration::MAX);
         let give_up_at = answered_by.unwrap_or(handshake.started_at + patience);
         if now >= give_up_at {

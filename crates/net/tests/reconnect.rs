@@ -122,7 +122,10 @@ fn path(via: Via, remote: SocketAddr) -> SenderPath {
 }
 
 fn via_loopback(remote: SocketAddr) -> Vec<SenderPath> {
-    vec![path(Via::Address(IpAddr::from(Ipv4Addr::LOCALHOST)), remote)]
+    vec![path(
+        Via::Address(IpAddr::from(Ipv4Addr::LOCALHOST)),
+        remote,
+    )]
 }
 
 /// Waits for an event that `pick` wants and passes over the others.

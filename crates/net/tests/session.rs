@@ -8,8 +8,8 @@ use anabranch_core::{Frame, PathOptions, PathState, ReceivedFrame};
 use anabranch_emu::{Relay, RelayConfig, RelayLink};
 use anabranch_link::LinkConfig;
 use anabranch_net::{
-    Clock, Ended, Event, Events, Receiver, ReceiverConfig, SendError, Sender, SenderConfig, SenderPath,
-    StartError, Via,
+    Clock, Ended, Event, Events, Receiver, ReceiverConfig, SendError, Sender, SenderConfig,
+    SenderPath, StartError, Via,
 };
 use anabranch_secure::{PublicKey, SecretKey};
 use anabranch_units::{DataRate, Duration, Importance, Instant, Seed};

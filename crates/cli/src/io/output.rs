@@ -1,8 +1,7 @@
 //! Where what is received goes.
 
 use core::str::FromStr;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -12,6 +11,7 @@ use anabranch_units::Duration;
 use anyhow::Context;
 
 use super::input::{check_protocol, socket_addr};
+use super::patient::PatientFile;
 use crate::stop::Stop;
 
 /// Seven transport packets fit an Ethernet frame, and every player takes them.
@@ -49,7 +49,7 @@ impl FromStr for OutputName {
 pub(crate) enum Output {
     /// A file or standard output.
     File {
-        file: File,
+        file: PatientFile,
         name: String,
     },
     Udp {
@@ -59,18 +59,20 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// Opens an output. A file that is there already is overwritten.
-    pub(crate) fn open(name: &OutputName) -> anyhow::Result<Output> {
+    /// Opens an output. A file that is there already is overwritten; a named pipe is waited for
+    /// until somebody reads it, or the program is stopped.
+    pub(crate) fn open(name: &OutputName, clock: &Clock, stop: &Stop) -> anyhow::Result<Output> {
         match name {
             OutputName::File(path) => {
                 let name = format!("output {}", path.display());
-                let file = File::create(path).with_context(|| format!("cannot write {name}"))?;
+                let file = PatientFile::create(path, clock, stop)
+                    .with_context(|| format!("cannot write {name}"))?;
                 Ok(Output::File { file, name })
             }
             OutputName::Stdout => {
                 // The library's own would look for line ends in video.
                 let fd = io::stdout().as_fd().try_clone_to_owned();
-                let file = File::from(fd.context("cannot write standard output")?);
+                let file = PatientFile::inherited(fd.context("cannot write standard output")?);
                 Ok(Output::File {
                     file,
                     name: "standard output".to_owned(),
@@ -96,7 +98,7 @@ impl Output {
     pub(crate) fn write(&mut self, unit: &[u8], clock: &Clock, stop: &Stop) -> anyhow::Result<()> {
         match self {
             Output::File { file, name } => file
-                .write_all(unit)
+                .write(unit, clock, stop)
                 .with_context(|| format!("cannot write {name}")),
             Output::Udp { socket, to } => {
                 for (index, datagram) in unit.chunks(DATAGRAM_BYTES).enumerate() {
@@ -130,8 +132,9 @@ mod tests {
     fn datagrams_hold_seven_packets_and_the_last_what_is_left() {
         let player = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = player.local_addr().unwrap();
-        let mut output = Output::open(&OutputName::Udp(address.to_string())).unwrap();
         let (clock, stop) = (Clock::start(), Stop::new().unwrap());
+        let name = OutputName::Udp(address.to_string());
+        let mut output = Output::open(&name, &clock, &stop).unwrap();
         output.write(&[0x47; 188 * 16], &clock, &stop).unwrap();
         let mut buffer = [0; 2_000];
         let sizes: Vec<_> = (0..3).map(|_| player.recv(&mut buffer).unwrap()).collect();
@@ -140,7 +143,9 @@ mod tests {
 
     #[test]
     fn an_output_that_cannot_be_made_is_named() {
-        let error = Output::open(&OutputName::File("/nowhere/out.ts".into())).unwrap_err();
+        let (clock, stop) = (Clock::start(), Stop::new().unwrap());
+        let name = OutputName::File("/nowhere/out.ts".into());
+        let error = Output::open(&name, &clock, &stop).unwrap_err();
         assert!(format!("{error:#}").contains("/nowhere/out.ts"));
     }
 }
