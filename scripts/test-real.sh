@@ -69,6 +69,7 @@ stop_all() {
 start() {
     local log=$folder/$1.log
     shift
+    : >"$log"
     "$@" >"$log" 2>&1 </dev/null &
     processes+=($!)
 }
@@ -94,16 +95,16 @@ a_pause_of_the_input_does_not_end_the_session() {
     start recv "$program" recv --listen 127.0.0.1:17100 --key "$folder/receiver.key" \
         --allow "$sender_public" --timeout "17 s" "$folder/out.ts"
     await recv 5 "listening" || return 1
-    mkfifo "$folder/input"
     start send "$program" send --to 127.0.0.1:17100 --key "$folder/sender.key" \
-        --peer "$receiver_public" "$folder/input"
-    exec 3>"$folder/input"
-    packets >&3
+        --peer "$receiver_public" udp://127.0.0.1:17101
+    await send 5 "connected" || return 1
+    packets >"$folder/packets.ts"
+    cat "$folder/packets.ts" >/dev/udp/127.0.0.1/17101
     await recv 10 "connected" || return 1
     sleep 20
-    packets >&3
+    cat "$folder/packets.ts" >/dev/udp/127.0.0.1/17101
     sleep 1
-    exec 3>&-
+    kill -TERM "${processes[1]}"
     await send 10 "session of" || return 1
     await recv 10 "session of" || return 1
     if [ "$(count recv "nothing came")" -gt 0 ] || [ "$(count send "opened again")" -gt 0 ]; then
