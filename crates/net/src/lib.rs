@@ -32,10 +32,10 @@
 //! 250 µs leaves together.
 //!
 //! Errors of sockets are no errors of a session: a path that cannot be sent on is silent, and the
-//! transport notices silence.
+//! transport notices silence, or is told of what a port has noticed.
 //!
-//! Not here yet: paths that are added while a session runs, defence against floods of handshakes (its place is in
-//! front of `Responder` in `receiver.rs`), rekeying (a new handshake beside the running session),
+//! Not here yet: paths that are added while a session runs, defence against floods of handshakes
+//! (its place is in front of `Responder` in `receiver.rs`), rekeying (a new handshake beside the running session),
 //! several sessions at one receiver (`receiver_index` finds a session already).
 
 mod clock;
