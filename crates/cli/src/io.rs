@@ -5,6 +5,7 @@ mod input;
 mod muxer;
 mod output;
 mod pace;
+mod patient;
 mod picture_end;
 mod pictures;
 mod playout;

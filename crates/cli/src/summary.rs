@@ -24,6 +24,13 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
     if let Some(peer) = snapshot.peer {
         let _ = write!(text, " with {peer}");
     }
+    match snapshot.past_sessions {
+        0 => {}
+        1 => text.push_str(", opened again once"),
+        count => {
+            let _ = write!(text, ", opened again {count} times");
+        }
+    }
     let _ = match end {
         End::Sender => write!(
             text,

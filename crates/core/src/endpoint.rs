@@ -70,6 +70,8 @@ pub struct Endpoint {
     is_schedule_due: bool,
     /// Whether this end has ever sent media: only then does it pad.
     has_sent_media: bool,
+    /// Whether the session is kept alive even before this end sends media.
+    is_kept_alive: bool,
     reassembly: Reassembly,
     halves: Halves,
     /// Since when the scheduler has held packets.
@@ -177,6 +179,8 @@ pub enum Event {
     StreamFinished,
     /// The peer has closed the session.
     Closed,
+    /// The peer has a session with another in place of this one, which is over.
+    Replaced,
 }
 
 impl Event {
@@ -246,6 +250,7 @@ impl Endpoint {
             busy_since: None,
             notices: notices::Notices::default(),
             has_sent_media: false,
+            is_kept_alive: false,
             standby: None,
             next_path: 0,
             last_captured_at: now,

@@ -37,3 +37,4 @@ pub use path::PathOptions;
 pub use path_view::{PathId, PathSet, PathState, PathView};
 pub use session_view::SessionView;
 pub use stream::WriteStreamError;
+pub use wire::REPLACED_NOTICE;

@@ -45,6 +45,11 @@ const LAST_WHOLE_FRAME: u8 = WHOLE_FRAME | KEY_FRAME_FLAG | DISPOSABLE_FLAG | SY
 const FRAMES_GIVEN_UP: u8 = 0x30;
 const REPAIR: u8 = 0x20;
 const SYMBOLS_RECOVERED: u8 = 0x21;
+const REPLACED: u8 = 0x31;
+
+/// The plaintext with which a receiver tells a sender that another's session has taken the place of
+/// its own. It needs no state but the session's protection.
+pub const REPLACED_NOTICE: &[u8] = &[UNTRACKED, REPLACED];
 
 const KEY_FRAME_FLAG: u8 = 0x01;
 const DISPOSABLE_FLAG: u8 = 0x02;
@@ -118,6 +123,8 @@ pub(crate) enum WireFrame<'a> {
     FramesGivenUp { first: FrameId, count: u64 },
     /// The session is over.
     Close,
+    /// Another session has taken this one's place.
+    Replaced,
     /// The rest of the datagram is this segment of the stream.
     Segment {
         header: SegmentHeader,
@@ -224,6 +231,7 @@ impl<'a> Frames<'a> {
                 count: read(rest)?,
             },
             CLOSE => WireFrame::Close,
+            REPLACED => WireFrame::Replaced,
             other => return stream::read(other, rest),
         })
     }
@@ -488,5 +496,14 @@ mod tests {
             first_frame(&[UNTRACKED, WHOLE_FRAME | 3, 1, 0, 0, 0, 0, 1]),
             Some(Err(Malformed))
         );
+    }
+
+    #[test]
+    fn the_notice_of_a_replaced_session_needs_no_state() {
+        let (tracking, mut frames) = decode(REPLACED_NOTICE).unwrap();
+        assert_eq!(tracking, Tracking::Untracked);
+        let mut report = FeedbackReport::default();
+        assert_eq!(frames.next(&mut report), Some(Ok(WireFrame::Replaced)));
+        assert_eq!(frames.next(&mut report), None);
     }
 }

@@ -109,7 +109,10 @@ impl Input {
                 return Ok(Input(Kind::Camera(Box::new(camera))));
             }
             InputName::Stdin => ("standard input".into(), Source::open_stdin(stop, clock)?),
-            InputName::File(path) => (path.display().to_string(), Source::open_file(path)?),
+            InputName::File(path) => (
+                path.display().to_string(),
+                Source::open_path(path, stop, clock)?,
+            ),
             InputName::Udp(address) => {
                 let address = socket_addr(address)?;
                 let source = Source::open_udp(address)?;

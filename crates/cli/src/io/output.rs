@@ -1,8 +1,7 @@
 //! Where what is received goes.
 
 use core::str::FromStr;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
@@ -10,6 +9,7 @@ use anabranch_net::Clock;
 use anyhow::Context;
 
 use super::input::{check_protocol, socket_addr};
+use super::patient::PatientFile;
 use super::udp_output::UdpOutput;
 use crate::stop::Stop;
 
@@ -41,25 +41,27 @@ impl FromStr for OutputName {
 pub(crate) enum Output {
     /// A file or standard output.
     File {
-        file: File,
+        file: PatientFile,
         name: String,
     },
     Udp(Box<UdpOutput>),
 }
 
 impl Output {
-    /// Opens an output. A file that is there already is overwritten.
-    pub(crate) fn open(name: &OutputName) -> anyhow::Result<Output> {
+    /// Opens an output. A file that is there already is overwritten; a named pipe is waited for
+    /// until somebody reads it, or the program is stopped.
+    pub(crate) fn open(name: &OutputName, clock: &Clock, stop: &Stop) -> anyhow::Result<Output> {
         match name {
             OutputName::File(path) => {
                 let name = format!("output {}", path.display());
-                let file = File::create(path).with_context(|| format!("cannot write {name}"))?;
+                let file = PatientFile::create(path, clock, stop)
+                    .with_context(|| format!("cannot write {name}"))?;
                 Ok(Output::File { file, name })
             }
             OutputName::Stdout => {
                 // The library's own would look for line ends in video.
                 let fd = io::stdout().as_fd().try_clone_to_owned();
-                let file = File::from(fd.context("cannot write standard output")?);
+                let file = PatientFile::inherited(fd.context("cannot write standard output")?);
                 Ok(Output::File {
                     file,
                     name: "standard output".to_owned(),
@@ -81,7 +83,7 @@ impl Output {
     pub(crate) fn write(&mut self, unit: &[u8], clock: &Clock, stop: &Stop) -> anyhow::Result<()> {
         match self {
             Output::File { file, name } => file
-                .write_all(unit)
+                .write(unit, clock, stop)
                 .with_context(|| format!("cannot write {name}")),
             Output::Udp(output) => {
                 output.write(unit, clock, stop);
@@ -112,8 +114,9 @@ mod tests {
     fn datagrams_hold_seven_packets_and_the_last_what_is_left() {
         let player = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = player.local_addr().unwrap();
-        let mut output = Output::open(&OutputName::Udp(address.to_string())).unwrap();
         let (clock, stop) = (Clock::start(), Stop::new().unwrap());
+        let name = OutputName::Udp(address.to_string());
+        let mut output = Output::open(&name, &clock, &stop).unwrap();
         output.write(&[0x47; 188 * 16], &clock, &stop).unwrap();
         let mut buffer = [0; 2_000];
         let sizes: Vec<_> = (0..3).map(|_| player.recv(&mut buffer).unwrap()).collect();
@@ -122,7 +125,9 @@ mod tests {
 
     #[test]
     fn an_output_that_cannot_be_made_is_named() {
-        let error = Output::open(&OutputName::File("/nowhere/out.ts".into())).unwrap_err();
+        let (clock, stop) = (Clock::start(), Stop::new().unwrap());
+        let name = OutputName::File("/nowhere/out.ts".into());
+        let error = Output::open(&name, &clock, &stop).unwrap_err();
         assert!(format!("{error:#}").contains("/nowhere/out.ts"));
     }
 }

@@ -1,9 +1,10 @@
 //! Bytes that come in: a file, standard input, UDP, or what `ffmpeg` makes of another file.
 
-use std::fs::File;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -11,6 +12,7 @@ use anabranch_net::Clock;
 use anabranch_units::Duration;
 use anabranch_video::input::{InputKind, PROBE_LEN, probe, remux_arguments};
 use anyhow::{Context, bail};
+use rustix::fs::OFlags;
 
 use super::udp_input::UdpInput;
 use crate::stop::Stop;
@@ -65,6 +67,26 @@ impl Source {
         }
     }
 
+    /// Opens what is at `path`: a file, or a named pipe, which is read as standard input is.
+    pub(super) fn open_path(
+        path: &Path,
+        stop: &Stop,
+        clock: &Clock,
+    ) -> anyhow::Result<(Source, InputKind, Vec<u8>)> {
+        let is_pipe = |metadata: Metadata| metadata.file_type().is_fifo();
+        if !path.metadata().is_ok_and(is_pipe) {
+            return Source::open_file(path);
+        }
+        let name = format!("input {}", path.display());
+        // So that opening it does not wait for its writer; reading does, until stopped.
+        let pipe = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits() as i32)
+            .open(path)
+            .with_context(|| format!("cannot open {name}"))?;
+        Source::probe_pipe(pipe, &name, stop, clock)
+    }
+
     fn remux(path: &Path, kind: InputKind) -> anyhow::Result<Source> {
         let mut child = remux(path, kind)?;
         let output = child
@@ -84,7 +106,17 @@ impl Source {
             .as_fd()
             .try_clone_to_owned()
             .context("cannot read standard input")?;
-        let mut source = Source::Pipe(File::from(fd));
+        Source::probe_pipe(File::from(fd), "standard input", stop, clock)
+    }
+
+    /// What comes by a pipe, with its first bytes, which are waited for.
+    fn probe_pipe(
+        pipe: File,
+        name: &str,
+        stop: &Stop,
+        clock: &Clock,
+    ) -> anyhow::Result<(Source, InputKind, Vec<u8>)> {
+        let mut source = Source::Pipe(pipe);
         let (mut first, mut buffer) = (Vec::new(), [0; PROBE_LEN]);
         let mut waited = Duration::ZERO;
         while first.len() < PROBE_LEN && !stop.is_stopped() {
@@ -98,16 +130,16 @@ impl Source {
             match source.read(rest, wait, &mut waited, &mut take) {
                 Ok(Bytes::Some | Bytes::NoneYet) => {}
                 Ok(Bytes::End) => break,
-                Err(error) => return Err(error).context("cannot read standard input"),
+                Err(error) => return Err(error).with_context(|| format!("cannot read {name}")),
             }
         }
         match probe(&first) {
             InputKind::Elementary if !stop.is_stopped() => bail!(
-                "standard input is a stream of HEVC or MPEG video without times: put `ffmpeg -i - \
+                "{name} is a stream of HEVC or MPEG video without times: put `ffmpeg -i - \
                  -c copy -bsf:v setts=ts=N*DURATION -f mpegts - |` before anabranch"
             ),
             InputKind::Other if !stop.is_stopped() => bail!(
-                "standard input is neither MPEG-TS nor an H.264 byte stream: put `ffmpeg -i - \
+                "{name} is neither MPEG-TS nor an H.264 byte stream: put `ffmpeg -i - \
                  -c copy -f mpegts - |` before anabranch"
             ),
             kind => Ok((source, kind, first)),
@@ -175,7 +207,11 @@ impl Source {
                 take(&buffer[..bytes]);
                 Ok(Bytes::Some)
             }
-            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(Bytes::NoneYet),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) =>
+            {
+                Ok(Bytes::NoneYet)
+            }
             Err(error) => Err(error),
         }
     }

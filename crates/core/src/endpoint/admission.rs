@@ -150,7 +150,8 @@ impl Endpoint {
     /// Gives up a frame and all that need it, wherever it waits.
     fn give_up_for_good(&mut self, now: Instant, frame: FrameId) {
         let mut late = Vec::new();
-        self.send_buffer.give_up_with_dependents(frame, |id| late.push(id));
+        self.send_buffer
+            .give_up_with_dependents(frame, |id| late.push(id));
         for id in late {
             self.paths.iter_mut().for_each(|path| path.unbind_frame(id));
             self.on_given_up(now, id);

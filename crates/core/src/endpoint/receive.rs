@@ -122,7 +122,8 @@ impl Endpoint {
             WireFrame::FramesGivenUp { first, count } => {
                 self.on_frames_given_up(now, first, count);
             }
-            WireFrame::Close => self.on_close(),
+            WireFrame::Close => self.on_close(Event::Closed),
+            WireFrame::Replaced => self.on_close(Event::Replaced),
             WireFrame::Segment { header, payload } => self.on_segment(now, on, header, payload),
             WireFrame::StreamAck {
                 offset,
@@ -141,7 +142,8 @@ impl Endpoint {
         self.scratch.outcomes = outcomes;
     }
 
-    fn on_close(&mut self) {
+    /// The peer has ended the session, which is told as `event`.
+    fn on_close(&mut self, event: Event) {
         if self.closing == Closing::Closed {
             return;
         }
@@ -150,7 +152,7 @@ impl Endpoint {
         self.reassembly.finish(&mut outcomes);
         self.tell_outcomes(&mut outcomes);
         self.scratch.outcomes = outcomes;
-        self.events.push_back(Event::Closed);
+        self.events.push_back(event);
     }
 
     /// A fragment has arrived, or been recovered.

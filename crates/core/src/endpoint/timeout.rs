@@ -60,7 +60,7 @@ impl Endpoint {
         }
         let is_open = self.closing == Closing::Open;
         // One that only receives has few timers.
-        let is_sender = self.has_sent_media || self.stream.is_some();
+        let is_sender = self.has_sent_media || self.stream.is_some() || self.is_kept_alive;
         let mut leaves_at = Instant::FAR_FUTURE;
         for path in self
             .paths
@@ -196,6 +196,18 @@ impl Endpoint {
         self.on_path_changed(now, id);
     }
 
+    /// The driver cannot send on a path: its interface has gone, for instance. The path is out at
+    /// once, without a probe timeout of silence, and is back when it answers. A stream waits.
+    pub fn suspend_path(&mut self, now: Instant, path: PathId) {
+        let is_media = self.stream.is_none();
+        if is_media
+            && let Some(suspended) = self.paths.get_mut(path.index())
+            && suspended.liveness.suspend(now)
+        {
+            self.on_out(now, path);
+        }
+    }
+
     fn on_out(&mut self, now: Instant, id: PathId) {
         self.take_back(id);
         let prior_bytes_in_flight = self.paths[id.index()].recovery.bytes_in_flight();
@@ -203,7 +215,10 @@ impl Endpoint {
         let cause = Timeout::FeedbackSilence {
             prior_bytes_in_flight,
         };
-        self.paths[id.index()].on_timeout(now, cause);
+        // One that has not been used has nothing to learn from that.
+        if self.paths[id.index()].counters.sent_packets > 0 {
+            self.paths[id.index()].on_timeout(now, cause);
+        }
         self.challenge(id);
         self.on_path_changed(now, id);
     }

@@ -75,8 +75,7 @@ impl SendBuffer {
     /// The frames of which fragments wait for being sent for the first time, oldest first.
     pub(crate) fn unsent(&self) -> impl Iterator<Item = Unsent> + '_ {
         let indexed = self.frames.iter().enumerate();
-        let waiting =
-            indexed.filter(|(_, frame)| !frame.is_given_up && frame.never_sent_count > 0);
+        let waiting = indexed.filter(|(_, frame)| !frame.is_given_up && frame.never_sent_count > 0);
         waiting.map(|(index, frame)| Unsent {
             frame: FrameId(self.first.0 + index as u64),
             importance: frame.importance,
