@@ -65,7 +65,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done = match Arguments::parse().command {
+    let command = match Arguments::try_parse() {
+        Ok(arguments) => arguments.command,
+        Err(error) => return exit::refuse(&error),
+    };
+    let done = match command {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Contest(arguments) => contest::run(&arguments),
         Command::Controllers(arguments) => registry::controllers(&arguments),

@@ -14,7 +14,7 @@ use anyhow::anyhow;
 use crate::command_line::positive;
 use crate::exit::PeerLost;
 use crate::io::{Output, OutputName, Playout};
-use crate::keygen::read_key;
+use crate::keygen::{PublicKeyParser, read_key};
 use crate::print;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
     /// Public key of a sender that is let in; may be given several times.
-    #[arg(long, value_name = "PUBKEY", required = true)]
+    #[arg(long, value_name = "PUBKEY", required = true, value_parser = PublicKeyParser)]
     allow: Vec<PublicKey>,
     /// How long an incomplete frame holds up those after it, such as "500 ms".
     #[arg(long, value_name = "TIME", default_value_t = MediaConfig::default().reassembly_wait)]

@@ -15,7 +15,7 @@ use anyhow::{anyhow, bail};
 use crate::command_line::positive;
 use crate::exit::PeerLost;
 use crate::io::{Input, InputName, Unit};
-use crate::keygen::read_key;
+use crate::keygen::{PublicKeyParser, read_key};
 use crate::path_news::PathNews;
 use crate::print;
 use crate::stop::Stop;
@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
     /// The receiver's public key.
-    #[arg(long, value_name = "PUBKEY")]
+    #[arg(long, value_name = "PUBKEY", value_parser = PublicKeyParser)]
     peer: PublicKey,
     /// Congestion controller of every path, with any options: `cubic:hystart=classic`.
     /// `anabranch controllers` lists them.
