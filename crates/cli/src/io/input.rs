@@ -15,6 +15,8 @@ use super::muxer::Muxer;
 use super::pace::Pace;
 use super::source::{Bytes, READ_BYTES, Source};
 use super::units::{FilmUnit, UnitSplitter};
+use super::watch::InputWatch;
+use crate::print;
 use crate::stop::Stop;
 
 /// A stream that pauses for this long has no more of the picture that it began.
@@ -27,7 +29,7 @@ pub(crate) enum InputName {
     Test,
     /// `-`
     Stdin,
-    /// `udp://ADDR:PORT`
+    /// `udp://ADDR:PORT` or `rtp://ADDR:PORT`
     Udp(String),
     File(PathBuf),
 }
@@ -36,8 +38,13 @@ impl FromStr for InputName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        check_protocol(text, "ffmpeg -i URL -c copy -f mpegts udp://127.0.0.1:5000")?;
-        Ok(match (text, text.strip_prefix("udp://")) {
+        // MPEG-TS is known in RTP and out of it, whichever is expected.
+        let address = text.strip_prefix("rtp://");
+        let address = address.or_else(|| text.strip_prefix("udp://"));
+        if address.is_none() {
+            check_protocol(text, "ffmpeg -i URL -c copy -f mpegts udp://127.0.0.1:5000")?;
+        }
+        Ok(match (text, address) {
             ("test:", _) => InputName::Test,
             ("-", _) => InputName::Stdin,
             (_, Some(address)) => InputName::Udp(address.to_owned()),
@@ -84,6 +91,7 @@ struct Stream {
     splitter: Splitter,
     /// `None` for what is live.
     pace: Option<Pace>,
+    watch: InputWatch,
 }
 
 /// Units of MPEG-TS out of bytes.
@@ -120,12 +128,15 @@ impl Input {
         };
         let mut splitter = Splitter::new(kind);
         splitter.push(&first);
-        let pace = (!matches!(source, Source::Udp(_))).then(Pace::default);
+        let is_udp = matches!(source, Source::Udp(_));
+        let pace = (!is_udp).then(Pace::default);
+        let watch = InputWatch::new(shown.clone(), is_udp);
         Ok(Input(Kind::Stream(Box::new(Stream {
             name: shown,
             source,
             splitter,
             pace,
+            watch,
         }))))
     }
 
@@ -156,12 +167,12 @@ impl Input {
 /// The address in `udp://ADDR:PORT`.
 pub(super) fn socket_addr(address: &str) -> anyhow::Result<SocketAddr> {
     use std::net::ToSocketAddrs;
-    address
-        .split('?')
-        .next()
-        .unwrap_or_default()
-        // VLC and others write udp://@:5000 for every local address.
-        .trim_start_matches('@')
+    let plain = address.split('?').next().unwrap_or_default();
+    // VLC writes udp://@:5000 for every local address, and SRT's tools udp://:5000.
+    let plain = plain.trim_start_matches('@').trim_end_matches('/');
+    let any = plain.starts_with(':').then(|| format!("0.0.0.0{plain}"));
+    any.as_deref()
+        .unwrap_or(plain)
         .to_socket_addrs()
         .ok()
         .and_then(|mut addresses| addresses.next())
@@ -217,9 +228,15 @@ impl Stream {
                 .source
                 .read(&mut buffer, PAUSE, stop, clock, &mut waited);
             match read.with_context(|| format!("cannot read input {}", self.name))? {
-                Bytes::Some(bytes) => self.splitter.push(&buffer[..bytes]),
+                Bytes::Some(bytes) => {
+                    let told = self.watch.on_bytes(clock.now(), &buffer[..bytes]);
+                    told.into_iter().for_each(print::note);
+                    self.splitter.push(&buffer[..bytes]);
+                }
                 Bytes::End => has_ended = true,
                 Bytes::NoneYet => {
+                    let told = self.watch.on_nothing(clock.now());
+                    told.into_iter().for_each(print::note);
                     if let Some(unit) = self.splitter.flush()
                         && !deliver(unit, clock.now())
                     {
@@ -304,6 +321,10 @@ mod tests {
             name("udp://127.0.0.1:5000"),
             InputName::Udp("127.0.0.1:5000".into())
         );
+        assert_eq!(
+            name("rtp://127.0.0.1:5000"),
+            InputName::Udp("127.0.0.1:5000".into())
+        );
         assert_eq!(name("a.ts"), InputName::File("a.ts".into()));
     }
 
@@ -316,6 +337,10 @@ mod tests {
             "127.0.0.1:5000?pkt_size=1316",
         ] {
             assert_eq!(socket_addr(text).unwrap(), expected);
+        }
+        let any: SocketAddr = "0.0.0.0:5000".parse().unwrap();
+        for text in ["@:5000", ":5000", "@:5000?mode=listener", ":5000/"] {
+            assert_eq!(socket_addr(text).unwrap(), any, "{text}");
         }
         assert!(
             socket_addr("127.0.0.1")

@@ -9,9 +9,10 @@ use std::path::PathBuf;
 
 use anabranch_net::Clock;
 use anabranch_units::Duration;
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 use super::input::{check_protocol, socket_addr};
+use super::recording::Recording;
 use crate::stop::Stop;
 
 /// Seven transport packets fit an Ethernet frame, and every player takes them.
@@ -47,37 +48,32 @@ impl FromStr for OutputName {
 /// An output that is open.
 #[derive(Debug)]
 pub(crate) enum Output {
-    /// A file or standard output.
-    File {
-        file: File,
-        name: String,
-    },
-    Udp {
-        socket: UdpSocket,
-        to: SocketAddr,
-    },
+    File { recording: Recording, name: String },
+    Stdout(File),
+    Udp { socket: UdpSocket, to: SocketAddr },
 }
 
 impl Output {
-    /// Opens an output. A file that is there already is overwritten.
+    /// Opens an output. A file that is there already is overwritten when the first bytes come.
     pub(crate) fn open(name: &OutputName) -> anyhow::Result<Output> {
         match name {
             OutputName::File(path) => {
                 let name = format!("output {}", path.display());
-                let file = File::create(path).with_context(|| format!("cannot write {name}"))?;
-                Ok(Output::File { file, name })
+                let recording = Recording::new(path)?;
+                Ok(Output::File { recording, name })
             }
             OutputName::Stdout => {
                 // The library's own would look for line ends in video.
                 let fd = io::stdout().as_fd().try_clone_to_owned();
                 let file = File::from(fd.context("cannot write standard output")?);
-                Ok(Output::File {
-                    file,
-                    name: "standard output".to_owned(),
-                })
+                Ok(Output::Stdout(file))
             }
             OutputName::Udp(address) => {
                 let to = socket_addr(address)?;
+                ensure!(
+                    !to.ip().is_unspecified(),
+                    "udp://{address}: where to? An output needs an address, as udp://127.0.0.1:6000"
+                );
                 let any = match to {
                     SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
                     SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
@@ -95,9 +91,10 @@ impl Output {
     /// What the file reports. A player that does not listen is no error.
     pub(crate) fn write(&mut self, unit: &[u8], clock: &Clock, stop: &Stop) -> anyhow::Result<()> {
         match self {
-            Output::File { file, name } => file
+            Output::File { recording, name } => recording
                 .write_all(unit)
                 .with_context(|| format!("cannot write {name}")),
+            Output::Stdout(file) => file.write_all(unit).context("cannot write standard output"),
             Output::Udp { socket, to } => {
                 for (index, datagram) in unit.chunks(DATAGRAM_BYTES).enumerate() {
                     if index > 0 && index % BURST_COUNT == 0 {

@@ -5,14 +5,18 @@ use std::io::{self, ErrorKind, Read};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout};
 
 use anabranch_net::Clock;
 use anabranch_units::Duration;
-use anabranch_video::input::{InputKind, PROBE_LEN, probe, remux_arguments};
+use anabranch_video::input::{InputKind, PROBE_LEN, probe};
 use anyhow::{Context, bail};
 use socket2::SockRef;
 
+use super::remux::remux;
+use super::rtp;
+use super::watch::InputWatch;
+use crate::print;
 use crate::stop::Stop;
 
 /// What is asked of the operating system, so that a key frame's burst fits.
@@ -80,13 +84,17 @@ impl Source {
         let mut source = Source::Pipe(File::from(fd));
         let mut first = vec![0; PROBE_LEN];
         let mut length = 0;
+        let mut watch = InputWatch::new("standard input".to_owned(), false);
         while length < PROBE_LEN && !stop.is_stopped() {
             let rest = &mut first[length..];
-            let patience = Duration::from_secs(1);
+            let patience = Duration::from_millis(100);
             let mut waited = Duration::ZERO;
             match source.read(rest, patience, stop, clock, &mut waited) {
                 Ok(Bytes::Some(bytes)) => length += bytes,
-                Ok(Bytes::NoneYet) => {}
+                Ok(Bytes::NoneYet) => {
+                    let told = watch.on_nothing(clock.now());
+                    told.into_iter().for_each(print::note);
+                }
                 Ok(Bytes::End) => break,
                 Err(error) => return Err(error).context("cannot read standard input"),
             }
@@ -174,26 +182,12 @@ impl Source {
     }
 }
 
-/// Starts `ffmpeg`, which makes MPEG-TS of a file of this kind on its standard output.
-pub(crate) fn remux(path: &Path, kind: InputKind) -> anyhow::Result<Child> {
-    let child = Command::new("ffmpeg")
-        .args(remux_arguments(path, kind))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn();
-    match child {
-        Err(error) if error.kind() == ErrorKind::NotFound => bail!(
-            "{} is neither MPEG-TS nor an H.264 byte stream, and the program ffmpeg that could \
-             make MPEG-TS of it is not installed: install it, or make a .ts of the file elsewhere",
-            path.display()
-        ),
-        child => child.context("cannot start ffmpeg"),
-    }
-}
-
 /// One datagram; errors of UDP are other programs' affairs.
 fn received(socket: &UdpSocket, buffer: &mut [u8]) -> Bytes {
-    socket.recv(buffer).map_or(Bytes::NoneYet, Bytes::Some)
+    let received = socket.recv(buffer);
+    received.map_or(Bytes::NoneYet, |bytes| {
+        Bytes::Some(rtp::strip(&mut buffer[..bytes]))
+    })
 }
 
 impl Drop for Source {
