@@ -6,7 +6,7 @@
 //! disturbs nobody.
 
 use core::fmt;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::mpsc;
 
@@ -15,7 +15,7 @@ use anabranch_secure::{
     Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, Responder, SecretKey, Session, classify,
     receiver_index,
 };
-use anabranch_units::{Duration, Ecn, Instant, Seed};
+use anabranch_units::{Duration, Ecn, Instant, Lateness, Seed};
 
 use crate::clock::Clock;
 use crate::driver::{self, Beginning, Driver};
@@ -26,6 +26,9 @@ use crate::runtime::{Next, Role, Runtime};
 use crate::sender::StartError;
 use crate::snapshot::{EdgeCounters, Snapshot};
 use crate::socket::{Arrival, Batch, Socket};
+
+/// Sessions that are over and remembered until their owner asks.
+const MAX_ENDED_COUNT: usize = 16;
 
 /// What a receiver is started with.
 #[derive(Debug)]
@@ -106,6 +109,17 @@ impl Receiver {
         self.runtime.look(ReceiverRole::snapshot)
     }
 
+    /// How late the machine let the thread get to its work, in the worse of the last two seconds.
+    pub fn lateness(&self) -> Lateness {
+        self.runtime.lateness()
+    }
+
+    /// The session that [`Event::Ended`] told of, as it was at its end; for each such event, in
+    /// their order, once. Of the last 16 that nobody asked for.
+    pub fn take_ended(&self) -> Option<Snapshot> {
+        self.runtime.look(|role, _| role.ended.pop_front())
+    }
+
     /// Tells the peer that the session is over and stops listening. [`Event::Ended`] tells when it
     /// is done.
     pub fn close(&self) {
@@ -125,11 +139,14 @@ struct ReceiverRole {
     seed: Option<Seed>,
     silence_timeout: Duration,
     responder: Responder,
-    /// Sessions that were answered and not confirmed: at most one for each allowed peer.
-    unconfirmed: BTreeMap<PublicKey, Session>,
+    /// Sessions that were answered and not confirmed, with when they were answered: at most one for
+    /// each allowed peer.
+    unconfirmed: BTreeMap<PublicKey, (Instant, Session)>,
     current: Option<Driver>,
     /// The last session's, once it is over.
     last: Option<Snapshot>,
+    /// The sessions that are over and were not asked for, the oldest first.
+    ended: VecDeque<Snapshot>,
     events: EventSender,
     edge: EdgeCounters,
     is_closing: bool,
@@ -154,20 +171,27 @@ impl ReceiverRole {
             unconfirmed: BTreeMap::new(),
             current: None,
             last: None,
+            ended: VecDeque::new(),
             events,
             edge: EdgeCounters::default(),
             is_closing: false,
         }
     }
 
-    fn handle_initiation(&mut self, arrival: &Arrival, datagram: &[u8], sockets: &[Socket]) {
+    fn handle_initiation(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        datagram: &[u8],
+        sockets: &[Socket],
+    ) {
         let index = self.new_session_index();
         let Ok(answer) = self.responder.handle_initiation(index, datagram) else {
             self.edge.refused_handshakes += 1;
             return;
         };
         if let Some(session) = answer.session {
-            self.unconfirmed.insert(answer.peer, session);
+            self.unconfirmed.insert(answer.peer, (now, session));
         }
         // A lost answer is asked for again.
         let _ = sockets[arrival.socket].send(&Batch {
@@ -185,7 +209,7 @@ impl ReceiverRole {
             let is_taken = self
                 .unconfirmed
                 .values()
-                .any(|session| session.local_index() == index)
+                .any(|(_, session)| session.local_index() == index)
                 || self
                     .current
                     .as_ref()
@@ -207,7 +231,7 @@ impl ReceiverRole {
         let peer = self
             .unconfirmed
             .iter()
-            .find(|(_, session)| index == Some(session.local_index()))
+            .find(|(_, (_, session))| index == Some(session.local_index()))
             .map(|(peer, _)| *peer);
         match peer {
             Some(peer) => self.confirm(peer, now, arrival, datagram),
@@ -217,14 +241,14 @@ impl ReceiverRole {
 
     /// The first protected datagram of a session: if it opens, the session is the current one.
     fn confirm(&mut self, peer: PublicKey, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
-        let Some(session) = self.unconfirmed.get_mut(&peer) else {
+        let Some((_, session)) = self.unconfirmed.get_mut(&peer) else {
             return;
         };
         // A forged one proves nothing: the true peer may still come.
         let Some(authentic) = driver::open(session, datagram) else {
             return;
         };
-        let Some(session) = self.unconfirmed.remove(&peer) else {
+        let Some((answered_at, session)) = self.unconfirmed.remove(&peer) else {
             return;
         };
         let mut config = self.transport.clone();
@@ -235,7 +259,8 @@ impl ReceiverRole {
             seed,
             session,
             peer,
-            at: now,
+            // As at the sender: a session has its length even if there is nothing to send for long.
+            at: answered_at,
         })
         .expect("the transport's set-up was checked at the start");
         driver.adopt(now, arrival, &authentic);
@@ -246,7 +271,14 @@ impl ReceiverRole {
 
     fn end(&mut self, now: Instant, ended: Ended) {
         if let Some(mut current) = self.current.take() {
-            self.last = Some(current.snapshot(now));
+            let snapshot = current.snapshot(now);
+            let (edge, dropped_count) = (&self.edge, self.events.dropped_count);
+            let counted = Snapshot::with_edge(Some(snapshot.clone()), now, edge, dropped_count);
+            self.ended.push_back(counted);
+            if self.ended.len() > MAX_ENDED_COUNT {
+                self.ended.pop_front();
+            }
+            self.last = Some(snapshot);
             self.events.tell(Event::Ended(ended));
         }
     }
@@ -267,7 +299,7 @@ impl Role for ReceiverRole {
         sockets: &[Socket],
     ) {
         match classify(datagram) {
-            Some(Kind::Initiation) => self.handle_initiation(arrival, datagram, sockets),
+            Some(Kind::Initiation) => self.handle_initiation(now, arrival, datagram, sockets),
             Some(Kind::Data) => self.handle_protected(now, arrival, datagram),
             _ => self.edge.unknown_datagrams += 1,
         }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, Lateness, Punctuality};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -49,6 +49,7 @@ struct Shared<R> {
     sockets: Vec<Socket>,
     clock: Clock,
     role: Mutex<R>,
+    punctuality: Mutex<Punctuality>,
 }
 
 impl<R: Role> Runtime<R> {
@@ -63,6 +64,7 @@ impl<R: Role> Runtime<R> {
             sockets,
             clock,
             role: Mutex::new(role),
+            punctuality: Mutex::default(),
         });
         let thread = thread::Builder::new().name(name.to_owned()).spawn({
             let shared = Arc::clone(&shared);
@@ -89,6 +91,11 @@ impl<R: Role> Runtime<R> {
         changed
     }
 
+    /// How late the thread was in the worse of the last two seconds.
+    pub(crate) fn lateness(&self) -> Lateness {
+        self.shared.punctuality().lateness(self.shared.clock.now())
+    }
+
     /// Waits for the thread, which ends when its role does.
     pub(crate) fn join(&mut self) -> thread::Result<()> {
         self.thread.take().map_or(Ok(()), thread::JoinHandle::join)
@@ -101,6 +108,12 @@ impl<R: Role> Shared<R> {
         self.role.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn punctuality(&self) -> MutexGuard<'_, Punctuality> {
+        self.punctuality
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn run(&self, wakeup: &Wakeup) {
         request_exact_timers();
         let mut buffers = ReceiveBuffers::new();
@@ -110,7 +123,11 @@ impl<R: Role> Shared<R> {
                 .iter()
                 .map(|socket| PollFd::new(socket, PollFlags::IN)),
         );
-        while let Next::Wait(next_at) = self.serve(&awaited[1..], &mut buffers) {
+        let mut due_at = None;
+        while let (served_at, Next::Wait(next_at)) = self.serve(&awaited[1..], &mut buffers, due_at)
+        {
+            // What was due even then was so by the role's own reckoning, not by the machine's fault.
+            due_at = next_at.map(|at| at.max(served_at));
             let timeout = next_at.map(|at| timespec(at.saturating_since(self.clock.now())));
             match poll(&mut awaited, timeout.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
@@ -122,9 +139,18 @@ impl<R: Role> Shared<R> {
         }
     }
 
-    /// Receives from the sockets that poll found ready, and lets the role advance.
-    fn serve(&self, polled: &[PollFd<'_>], buffers: &mut ReceiveBuffers) -> Next {
+    /// Receives from the sockets that poll found ready, and lets the role advance, which is told
+    /// when.
+    fn serve(
+        &self,
+        polled: &[PollFd<'_>],
+        buffers: &mut ReceiveBuffers,
+        due_at: Option<Instant>,
+    ) -> (Instant, Next) {
         let role = &mut *self.lock();
+        if let Some(due_at) = due_at {
+            self.punctuality().on_turn(self.clock.now(), due_at);
+        }
         for (index, (socket, polled)) in self.sockets.iter().zip(polled).enumerate() {
             if polled.revents().is_empty() {
                 continue;
@@ -133,7 +159,8 @@ impl<R: Role> Shared<R> {
                 role.handle_datagram(self.clock.now(), arrival, datagram, &self.sockets);
             });
         }
-        role.advance(self.clock.now(), &self.sockets)
+        let now = self.clock.now();
+        (now, role.advance(now, &self.sockets))
     }
 }
 

@@ -10,7 +10,7 @@ use anabranch_core::{Config, ConfigError, Endpoint, Frame, FrameId, PathId, Path
 use anabranch_secure::{
     Initiator, Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, SecretKey, classify,
 };
-use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Ecn, Instant, Lateness, Seed};
 
 use crate::clock::{self, Clock};
 use crate::driver::{Beginning, Driver};
@@ -174,6 +174,11 @@ impl Sender {
     /// The session as it is, or was when it ended.
     pub fn snapshot(&self) -> Snapshot {
         self.runtime.look(SenderRole::snapshot)
+    }
+
+    /// How late the machine let the thread get to its work, in the worse of the last two seconds.
+    pub fn lateness(&self) -> Lateness {
+        self.runtime.lateness()
     }
 
     /// Ends the session once every frame is there or given up, at the latest after
