@@ -19,7 +19,7 @@ use crate::progress::Progress;
 ///
 /// Prints means with 95 % confidence intervals. What is compared takes the place of the first
 /// flow's controller (or scheduler) in every flow that has the same one; flows with another keep
-/// theirs.
+/// theirs. Every point of a scenario's `[sweep]` has rows of its own.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
   anabranch compare --controllers live-bbr,new-reno scenarios/two-paths.toml
@@ -94,12 +94,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         "name what is to be compared: --controllers, --schedulers, --vary"
     );
     let load = |path: &PathBuf| {
-        Column::scenarios(&columns, |settings| {
-            lab::Scenario::load(path, &[&arguments.settings[..], settings].concat())
+        Column::points(&columns, |settings| {
+            lab::Point::load(path, &[&arguments.settings[..], settings].concat())
         })
     };
     let scenarios = arguments.scenarios.iter().map(load);
-    let scenarios = scenarios.collect::<Result<Vec<_>, _>>()?;
+    let scenarios = scenarios.collect::<Result<Vec<_>, _>>()?.concat();
     if let Some(path) = &arguments.plot {
         check_writable(path)?;
     }

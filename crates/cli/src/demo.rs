@@ -36,6 +36,7 @@ use anyhow::{Context, bail};
 
 use crate::command_line::check_writable;
 use crate::exit::Unmet;
+use crate::io::check_container;
 use crate::print;
 use crate::stop::Stop;
 use comparison::{CONVERSATION, Comparison};
@@ -127,6 +128,7 @@ impl Arguments {
             false => usual.deadline,
         });
         check_deadline(deadline)?;
+        check_container(&self.output)?;
         Ok(run::Plan {
             duration,
             seed: Seed(self.seed),

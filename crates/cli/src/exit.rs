@@ -19,6 +19,17 @@ impl fmt::Display for PeerLost {
 
 impl std::error::Error for PeerLost {}
 
+/// A session that ended as it should, but most of what was sent did not arrive: exit code 5.
+#[derive(Debug)]
+pub(crate) struct Undelivered(pub(crate) String);
+
+impl fmt::Display for Undelivered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Undelivered {}
 /// Another sender has taken this one's place at the receiver: exit code 6. To start again would take
 /// it back.
 #[derive(Debug)]
@@ -47,6 +58,20 @@ impl fmt::Display for Unmet {
 
 impl std::error::Error for Unmet {}
 
+/// Says what is wrong with the command line, or gives the help that it asks for.
+pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
+    let text = error.to_string();
+    match print::without_secrets(&text) {
+        clean if clean == text => {
+            let _ = error.print();
+        }
+        // It repeats a secret key, and is said without its colours.
+        clean => print::note(clean.trim_end()),
+    }
+    // 0 for help, 2 for mistakes.
+    ExitCode::from(error.exit_code() as u8)
+}
+
 /// Prints what went wrong, with its causes, and chooses the exit code.
 pub(crate) fn report(done: anyhow::Result<()>) -> ExitCode {
     let Err(error) = done else {
@@ -57,6 +82,8 @@ pub(crate) fn report(done: anyhow::Result<()>) -> ExitCode {
         ExitCode::from(3)
     } else if error.is::<Unmet>() {
         ExitCode::from(4)
+    } else if error.is::<Undelivered>() {
+        ExitCode::from(5)
     } else if error.is::<Displaced>() {
         ExitCode::from(6)
     } else {

@@ -9,16 +9,21 @@ mod patient;
 mod picture_end;
 mod pictures;
 mod playout;
+mod recording;
+mod remux;
+mod rtp;
 mod source;
 #[cfg(test)]
 pub(crate) mod testing;
 mod udp_input;
 mod udp_output;
 mod units;
+mod watch;
 
 pub(crate) use input::{Input, InputName, Unit};
 pub(crate) use output::{Output, OutputName};
 pub(crate) use pictures::{CodedPicture, PictureReader};
 pub(crate) use playout::Playout;
-pub(crate) use source::remux;
+pub(crate) use recording::check_container;
+pub(crate) use remux::remux;
 pub(crate) use units::{FilmUnit, Reading, UnitSplitter};

@@ -1,12 +1,15 @@
 //! `anabranch keygen`, and reading the key files that it writes.
 
-use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::ffi::OsStr;
+use std::fs::{File, Permissions};
+use std::io::{ErrorKind as IoErrorKind, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use anabranch_secure::SecretKey;
+use anabranch_secure::{ParseKeyError, PublicKey, SecretKey};
 use anyhow::{Context, anyhow, bail};
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
 
 use crate::print;
 
@@ -44,33 +47,32 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 fn write_key(path: &Path, key: &SecretKey, is_forced: bool) -> anyhow::Result<()> {
     let shown = path.display();
-    // A new file each time: an old one may have been open to others, and still be read by them.
-    let fresh = path.with_extension("new-key");
-    let target = if is_forced { &fresh } else { path };
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(target)
-        .map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => {
-                anyhow!("key file {shown} is there already: --force overwrites it, --show shows it")
-            }
-            _ => anyhow!(error).context(format!("cannot make key file {shown}")),
-        })?;
-    let written = file
-        .write_all(key.to_text().as_bytes())
-        .and_then(|()| file.write_all(b"\n"));
-    let kept = written
-        .and_then(|()| file.sync_all())
-        .and_then(|()| match is_forced {
-            true => std::fs::rename(&fresh, path),
-            false => Ok(()),
-        });
-    if kept.is_err() {
-        let _ = std::fs::remove_file(target);
+    // The key is whole before it has its name, so that nothing which ends the program amid this
+    // leaves half a key, or a file that is in the way of the next try. An old file may be open to
+    // others, and is not written to.
+    let folder = path.parent().filter(|folder| folder != &Path::new(""));
+    let mut file = tempfile::Builder::new()
+        .prefix(".anabranch-key-")
+        .permissions(Permissions::from_mode(0o600))
+        .tempfile_in(folder.unwrap_or(Path::new(".")))
+        .with_context(|| format!("cannot make key file {shown}"))?;
+    file.write_all(key.to_text().as_bytes())
+        .and_then(|()| file.write_all(b"\n"))
+        .and_then(|()| file.as_file().sync_all())
+        .with_context(|| format!("cannot write key file {shown}"))?;
+    let kept = match is_forced {
+        true => file.persist(path),
+        false => file.persist_noclobber(path),
+    };
+    match kept {
+        Ok(_) => Ok(()),
+        Err(refused) if refused.error.kind() == IoErrorKind::AlreadyExists => {
+            bail!("key file {shown} is there already: --force overwrites it, --show shows it")
+        }
+        Err(refused) => {
+            Err(anyhow!(refused.error).context(format!("cannot make key file {shown}")))
+        }
     }
-    kept.with_context(|| format!("cannot write key file {shown}"))
 }
 
 /// Reads a secret key file.
@@ -102,8 +104,34 @@ pub(crate) fn read_key(path: &Path) -> anyhow::Result<SecretKey> {
     SecretKey::from_text(&text).with_context(|| format!("key file {shown} holds no secret key"))
 }
 
+/// Reads public keys on the command line. What is wrong with one is told without repeating it: it
+/// may be a secret key, whole or in part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PublicKeyParser;
+
+impl TypedValueParser for PublicKeyParser {
+    type Value = PublicKey;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<PublicKey, clap::Error> {
+        let text = value.to_string_lossy();
+        text.parse().map_err(|error: ParseKeyError| {
+            let argument = argument.map_or_else(|| "key".to_owned(), clap::Arg::to_string);
+            clap::Error::raw(ErrorKind::ValueValidation, format!("{argument}: {error}\n"))
+                .with_cmd(command)
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
+    use std::os::unix::fs::OpenOptionsExt;
+
     use super::*;
 
     #[test]
@@ -129,6 +157,20 @@ mod tests {
         assert_eq!(read_key(&path).unwrap().public_key(), second.public_key());
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(folder.path().read_dir().unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_crash_left_behind_is_in_nobodys_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.key");
+        for (name, is_forced) in [("a.new-key", false), ("b.new-key", true)] {
+            std::fs::write(folder.path().join(name), "half a k").unwrap();
+            let path = path.with_file_name(name).with_extension("key");
+            write_key(&path, &SecretKey::generate(), is_forced).unwrap();
+            let key = SecretKey::generate();
+            write_key(&path, &key, true).unwrap();
+            assert_eq!(read_key(&path).unwrap().public_key(), key.public_key());
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod command_line;
 mod compare;
 mod contest;
+mod delivery;
 mod demo;
 mod exit;
 mod io;
@@ -19,6 +20,7 @@ mod reproduce;
 mod run;
 mod schema;
 mod send;
+mod slowness;
 mod stop;
 mod summary;
 mod trace;
@@ -39,7 +41,7 @@ struct Arguments {
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, also after Ctrl-C; 1 a file, key, address or input cannot be used; 2 the command
 line is wrong; 3 the peer did not answer or fell silent; 4 what was promised or expected was not
-met.
+met; 5 the session ended as it should, but less than half of the frames arrived.
 
 To see it work: `anabranch demo`. To stream: `anabranch keygen --output my.key` on both machines,
 then `anabranch recv --help` and `anabranch send --help`. To experiment: `anabranch run --help`.";
@@ -65,7 +67,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done = match Arguments::parse().command {
+    let command = match Arguments::try_parse() {
+        Ok(arguments) => arguments.command,
+        Err(error) => return exit::refuse(&error),
+    };
+    let done = match command {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Contest(arguments) => contest::run(&arguments),
         Command::Controllers(arguments) => registry::controllers(&arguments),

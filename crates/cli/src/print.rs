@@ -27,8 +27,35 @@ pub(crate) fn note(line: impl Display) {
     let _ = written(&mut io::stderr().lock(), format_args!("{line}\n"));
 }
 
+/// What every secret key starts with.
+const SECRET_PREFIX: &str = "absec_";
+
+/// The text without secret keys. They come where users put them, as a file's name, say, and back in
+/// what is said of that.
+pub(crate) fn without_secrets(text: &str) -> String {
+    let mut parts = text.split(SECRET_PREFIX);
+    let mut clean = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        clean.push_str(SECRET_PREFIX);
+        clean.push('…');
+        let is_of_key = |character: char| {
+            character.is_ascii_alphanumeric() || character == '-' || character == '_'
+        };
+        clean.push_str(part.trim_start_matches(is_of_key));
+    }
+    clean
+}
+
 fn written(output: &mut impl Write, text: fmt::Arguments<'_>) -> io::Result<()> {
-    match output.write_fmt(text).and_then(|()| output.flush()) {
+    let text = text.to_string();
+    let text = match text.contains(SECRET_PREFIX) {
+        true => without_secrets(&text),
+        false => text,
+    };
+    match output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.flush())
+    {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         result => result,
     }
@@ -49,6 +76,18 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn secrets_are_not_said() {
+        let mut said = Vec::new();
+        written(
+            &mut said,
+            format_args!("no absec_aB0_-z.key, absec_… or \u{1b}absec_x\n"),
+        )
+        .unwrap();
+        let said = String::from_utf8(said).unwrap();
+        assert_eq!(said, "no absec_….key, absec_…… or \u{1b}absec_…\n");
     }
 
     #[test]

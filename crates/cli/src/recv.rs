@@ -5,17 +5,19 @@ use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_core::MediaConfig;
-use anabranch_net::{Clock, Ended, Event, Events, Receiver, ReceiverConfig};
+use anabranch_net::{Clock, Ended, Event, Events, Receiver, ReceiverConfig, Snapshot};
 use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
 use anyhow::anyhow;
 
 use crate::command_line::positive;
+use crate::delivery::Delivery;
 use crate::exit::PeerLost;
 use crate::io::{Output, OutputName, Playout};
-use crate::keygen::read_key;
+use crate::keygen::{PublicKeyParser, read_key};
 use crate::print;
+use crate::slowness::Slowness;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
 
@@ -26,7 +28,8 @@ const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 OUTPUT is one of
-  FILE              what was sent, in order; a file that is there already is overwritten
+  FILE              what was sent, in order, as MPEG-TS; a file that is there already is overwritten
+                    when the first video comes
   -                 the same to standard output
   udp://ADDR:PORT   datagrams of seven MPEG-TS packets, as players take them
 
@@ -49,7 +52,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
     /// Public key of a sender that is let in; may be given several times.
-    #[arg(long, value_name = "PUBKEY", required = true)]
+    #[arg(long, value_name = "PUBKEY", required = true, value_parser = PublicKeyParser)]
     allow: Vec<PublicKey>,
     /// How long an incomplete frame holds up those after it, such as "500 ms".
     #[arg(long, value_name = "TIME", default_value_t = MediaConfig::default().reassembly_wait)]
@@ -106,8 +109,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         keeps_listening: arguments.keep_listening,
         is_connected: false,
         stats: arguments.stats,
-        stats_at: Instant::ZERO,
-        meter: Meter::default(),
+        meter: Meter::new(arguments.stats, clock.now()),
+        slowness: Slowness::default(),
     };
     session.run()
 }
@@ -133,8 +136,8 @@ struct Session<'a> {
     keeps_listening: bool,
     is_connected: bool,
     stats: Option<Duration>,
-    stats_at: Instant,
     meter: Meter,
+    slowness: Slowness,
 }
 
 impl Session<'_> {
@@ -146,15 +149,18 @@ impl Session<'_> {
                 Ok(Event::Connected { peer }) => {
                     self.is_connected = true;
                     self.playout = Playout::new(self.jitter_buffer, self.clock.now());
-                    self.meter = Meter::default();
+                    self.meter = Meter::new(self.stats, self.clock.now());
                     print::note(format_args!("connected to {peer}"));
                 }
                 Ok(Event::Ended(ended)) => {
                     self.is_connected = false;
                     let written = self.play_out();
-                    self.summarize();
+                    // By now there may be another session.
+                    let seen = self.receiver.take_ended();
+                    let seen = seen.unwrap_or_else(|| self.receiver.snapshot());
+                    self.summarize(&seen);
                     written?;
-                    if let Some(done) = self.outcome(ended) {
+                    if let Some(done) = self.outcome(ended, &seen) {
                         return done;
                     }
                 }
@@ -162,7 +168,7 @@ impl Session<'_> {
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
             if let Err(error) = self.write_due() {
-                self.summarize();
+                self.summarize(&self.receiver.snapshot());
                 return Err(error);
             }
             if self.stop.is_stopped() {
@@ -204,25 +210,26 @@ impl Session<'_> {
     }
 
     /// What the end of a session is to the program: nothing yet while it goes on listening.
-    fn outcome(&self, ended: Ended) -> Option<anyhow::Result<()>> {
+    fn outcome(&self, ended: Ended, seen: &Snapshot) -> Option<anyhow::Result<()>> {
+        let delivery = Delivery::of(End::Receiver, seen, 0);
         match ended {
-            _ if self.stop.is_stopped() => Some(Ok(())),
+            // Who stops a session that brought nothing knows it, and who listens on has others.
+            _ if self.stop.is_stopped() && (self.keeps_listening || delivery.share().is_none()) => {
+                Some(Ok(()))
+            }
+            _ if self.stop.is_stopped() => Some(delivery.check()),
             Ended::Replaced => None,
             ended if self.keeps_listening => {
                 print::note(format_args!("session over: {ended}"));
                 None
             }
-            Ended::Closed | Ended::ClosedByPeer => Some(Ok(())),
+            Ended::Closed | Ended::ClosedByPeer => Some(delivery.check()),
             ended => Some(Err(PeerLost(ended).into())),
         }
     }
 
-    fn summarize(&self) {
-        print::note(summary::table(
-            End::Receiver,
-            &self.receiver.snapshot(),
-            &[],
-        ));
+    fn summarize(&self, seen: &Snapshot) {
+        print::note(summary::table(End::Receiver, seen, &[]));
         if self.jitter_buffer != JitterBuffer::Off {
             print::note(self.playout.summary(self.clock.now()));
         }
@@ -230,13 +237,14 @@ impl Session<'_> {
 
     fn print_statistics(&mut self) {
         let now = self.clock.now();
-        if let Some(interval) = self.stats
-            && self.is_connected
-            && now >= self.stats_at
-        {
-            self.stats_at = now + interval;
+        if !self.is_connected {
+            return;
+        }
+        if self.meter.is_due(now) {
             let snapshot = self.receiver.snapshot();
             print::note(self.meter.line(End::Receiver, snapshot, &[]));
         }
+        let told = self.slowness.news(now, self.receiver.lateness());
+        told.into_iter().for_each(print::note);
     }
 }

@@ -13,11 +13,13 @@ use anabranch_units::{Duration, Instant};
 use anyhow::{anyhow, bail};
 
 use crate::command_line::positive;
+use crate::delivery::Delivery;
 use crate::exit::{Displaced, PeerLost};
 use crate::io::{Input, InputName, Unit};
-use crate::keygen::read_key;
+use crate::keygen::{PublicKeyParser, read_key};
 use crate::path_news::PathNews;
 use crate::print;
+use crate::slowness::Slowness;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
 use crate::way_out::WayOut;
@@ -31,7 +33,8 @@ const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50
 INPUT is one of
   FILE              MPEG-TS as it is, H.264 byte streams as MPEG-TS, other files through ffmpeg
   -                 the same from standard input (MPEG-TS or H.264 byte stream)
-  udp://ADDR:PORT   MPEG-TS in datagrams, as ffmpeg, OBS and encoders send it
+  udp://ADDR:PORT   MPEG-TS in datagrams, alone or in RTP, as ffmpeg, OBS and encoders send it;
+                    udp://@:PORT or udp://:PORT takes it at every address
   test:             a built-in camera whose bitrate follows the network
 
 Files leave at the pace of their own clock, live inputs as they come.
@@ -67,7 +70,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
     /// The receiver's public key.
-    #[arg(long, value_name = "PUBKEY")]
+    #[arg(long, value_name = "PUBKEY", value_parser = PublicKeyParser)]
     peer: PublicKey,
     /// Congestion controller of every path, with any options: `cubic:hystart=classic`.
     /// `anabranch controllers` lists them.
@@ -143,8 +146,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         clock,
         path_news: PathNews::default(),
         stats: arguments.stats,
-        meter: Meter::default(),
-        stats_at: Instant::ZERO,
+        meter: Meter::new(arguments.stats, clock.now()),
+        slowness: Slowness::default(),
     };
     session.run(input)
 }
@@ -169,6 +172,17 @@ fn paths(arguments: &Arguments) -> anyhow::Result<Vec<SenderPath>> {
             vias.len()
         ),
     };
+    let ways: Vec<_> = vias.iter().zip(&remotes).collect();
+    for (index, (way, remote)) in ways.iter().enumerate() {
+        let is_same = |(other, to): &&(&WayOut, &SocketAddr)| other.via == way.via && to == remote;
+        if ways[..index].iter().any(|other| is_same(&other)) {
+            bail!(
+                "two paths to {remote} by {}: they would be one; give every --via once, or each \
+                 its own --to",
+                way.via
+            );
+        }
+    }
     let path = |(way, remote): (WayOut, SocketAddr)| SenderPath {
         via: way.via,
         remote,
@@ -195,7 +209,7 @@ struct Session<'a> {
     path_news: PathNews,
     stats: Option<Duration>,
     meter: Meter,
-    stats_at: Instant,
+    slowness: Slowness,
 }
 
 impl Session<'_> {
@@ -203,6 +217,7 @@ impl Session<'_> {
         if let Some(ended) = self.wait_connected() {
             return outcome(ended);
         }
+        self.meter = Meter::new(self.stats, self.clock.now());
         let (sender, clock, stop) = (self.sender, self.clock, self.stop.clone());
         let (ended, fed) = std::thread::scope(|scope| {
             let feeder = scope.spawn(move || {
@@ -224,18 +239,16 @@ impl Session<'_> {
             Ok(fed) => fed,
             Err(panic) => std::panic::resume_unwind(panic),
         };
-        print::note(summary::table(
-            End::Sender,
-            &self.sender.snapshot(),
-            &self.names,
-        ));
+        let seen = self.sender.snapshot();
+        print::note(summary::table(End::Sender, &seen, &self.names));
         if let Ok(count @ 1..) = refused_count {
             print::note(format_args!(
                 "{count} frames came faster than all paths together carry and were left out"
             ));
         }
-        refused_count?;
-        outcome(ended)
+        let refused_count = refused_count?;
+        outcome(ended)?;
+        Delivery::of(End::Sender, &seen, refused_count).check()
     }
 
     /// Why there is no session, if there is none.
@@ -295,10 +308,9 @@ impl Session<'_> {
                 let name = &self.names[path];
                 print::note(format_args!("path {path} ({name}): {state:?}"));
             }
-            if let Some(interval) = self.stats
-                && now >= self.stats_at
-            {
-                self.stats_at = now + interval;
+            let told = self.slowness.news(now, self.sender.lateness());
+            told.into_iter().for_each(print::note);
+            if self.meter.is_due(now) {
                 let snapshot = self.sender.snapshot();
                 print::note(self.meter.line(End::Sender, snapshot, &self.names));
             }

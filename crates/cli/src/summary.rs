@@ -3,7 +3,9 @@
 use core::fmt::Write;
 
 use anabranch_net::{PathSnapshot, Snapshot};
-use anabranch_units::{ByteCount, DataRate, Duration};
+use anabranch_units::{ByteCount, DataRate, Duration, Instant};
+
+use crate::delivery::Delivery;
 
 /// Which end looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +51,18 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
             ),
         ),
     };
+    // What is right is not said twice.
+    if let Some(share) = Delivery::of(end, snapshot, 0)
+        .share()
+        .filter(|share| *share < 1.0)
+    {
+        let of = if end == End::Sender {
+            "in time"
+        } else {
+            "arrived"
+        };
+        let _ = write!(text, "; {:.1} % {of}", share * 100.0);
+    }
     let total = snapshot
         .paths
         .iter()
@@ -159,12 +173,35 @@ fn at_least_a_millisecond(span: Duration) -> Duration {
 }
 
 /// Makes the line that `--stats` prints: what happened since the line before.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Meter {
+    /// `None`: nobody asked.
+    interval: Option<Duration>,
+    next_at: Instant,
     last: Option<Snapshot>,
 }
 
 impl Meter {
+    /// A session begins. The first line comes when there is as much to tell as in every other.
+    pub(crate) fn new(interval: Option<Duration>, now: Instant) -> Self {
+        Meter {
+            interval,
+            next_at: now + interval.unwrap_or_default(),
+            last: None,
+        }
+    }
+
+    /// Whether it is time for a line.
+    pub(crate) fn is_due(&mut self, now: Instant) -> bool {
+        match self.interval {
+            Some(interval) if now >= self.next_at => {
+                self.next_at = now + interval;
+                true
+            }
+            _ => false,
+        }
+    }
+
     pub(crate) fn line(&mut self, end: End, snapshot: Snapshot, names: &[String]) -> String {
         let since = self
             .last

@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+
+use anabranch_units::{Lateness, Punctuality};
 
 use crate::clock::Clock;
 use crate::config::{RelayConfig, RelayError};
@@ -16,6 +18,8 @@ use crate::worker;
 #[derive(Debug)]
 pub struct Relay {
     ports: Arc<[Port]>,
+    clock: Clock,
+    punctuality: Arc<Mutex<Punctuality>>,
     /// The thread ends when this end of the pair is closed. `None` only while dropping.
     running: Option<(UnixStream, thread::JoinHandle<()>)>,
 }
@@ -33,15 +37,18 @@ impl Relay {
             .map(|link| Port::open(link, clock, ahead))
             .collect::<Result<_, _>>()?;
         let (stop, stopped) = UnixStream::pair().map_err(RelayError::Thread)?;
+        let punctuality = Arc::<Mutex<Punctuality>>::default();
         let thread = thread::Builder::new()
             .name("relay".to_owned())
             .spawn({
-                let ports = Arc::clone(&ports);
-                move || worker::run(&ports, clock, &stopped)
+                let (ports, punctuality) = (Arc::clone(&ports), Arc::clone(&punctuality));
+                move || worker::run(&ports, clock, &stopped, &punctuality)
             })
             .map_err(RelayError::Thread)?;
         Ok(Relay {
             ports,
+            clock,
+            punctuality,
             running: Some((stop, thread)),
         })
     }
@@ -60,6 +67,13 @@ impl Relay {
     /// If there is no such link.
     pub fn statistics(&self, link_index: usize) -> RelayLinkStatistics {
         self.ports[link_index].statistics()
+    }
+
+    /// How late the machine let the links get to their work, in the worse of the last two seconds.
+    pub fn lateness(&self) -> Lateness {
+        let punctuality = self.punctuality.lock();
+        let mut punctuality = punctuality.unwrap_or_else(PoisonError::into_inner);
+        punctuality.lateness(self.clock.now())
     }
 
     /// Ends the thread and waits for it. Datagrams on the links are lost.

@@ -1,9 +1,9 @@
 //! The thread that runs all links of a relay.
 
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use anabranch_units::Instant;
+use anabranch_units::{Instant, Punctuality};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -12,7 +12,12 @@ use crate::port::Port;
 use crate::socket::MAX_DATAGRAM_BYTES;
 
 /// Serves the ports until the other end of `stopped` is closed.
-pub(crate) fn run(ports: &Arc<[Port]>, clock: Clock, stopped: &UnixStream) {
+pub(crate) fn run(
+    ports: &Arc<[Port]>,
+    clock: Clock,
+    stopped: &UnixStream,
+    punctuality: &Mutex<Punctuality>,
+) {
     request_exact_timers();
     let mut scratch = Box::new([0; MAX_DATAGRAM_BYTES]);
     let mut awaited = vec![PollFd::new(stopped, PollFlags::IN)];
@@ -21,6 +26,7 @@ pub(crate) fn run(ports: &Arc<[Port]>, clock: Clock, stopped: &UnixStream) {
         awaited.push(PollFd::new(&port.upstream, PollFlags::IN));
     }
     loop {
+        let served_at = clock.now();
         let next_at = ports
             .iter()
             .filter_map(|port| port.serve(&mut scratch))
@@ -32,6 +38,10 @@ pub(crate) fn run(ports: &Arc<[Port]>, clock: Clock, stopped: &UnixStream) {
         }
         if !awaited[0].revents().is_empty() {
             return;
+        }
+        if let Some(next_at) = next_at {
+            let punctuality = &mut *punctuality.lock().unwrap_or_else(PoisonError::into_inner);
+            punctuality.on_turn(clock.now(), next_at.max(served_at));
         }
     }
 }

@@ -19,7 +19,7 @@ use anabranch_units::known_names;
 
 use crate::metrics::{Metric, Statistics, Subject};
 use crate::run::{Progress, RunError, RunOptions, in_parallel, run_outcomes};
-use crate::scenario::{FlowSpec, Scenario, ScenarioError, schedulers};
+use crate::scenario::{FlowSpec, Point, Scenario, ScenarioError, schedulers};
 
 pub use controllers::expanded_controllers;
 pub use output::{
@@ -85,6 +85,28 @@ impl Column {
             load(&settings.collect::<Vec<_>>())
         };
         columns.iter().map(of).collect()
+    }
+
+    /// As [`scenarios`](Self::scenarios), for every point of a sweep, in its order.
+    ///
+    /// # Errors
+    /// As [`scenarios`](Self::scenarios).
+    pub fn points(
+        columns: &[Column],
+        load: impl Fn(&[String]) -> Result<Vec<Point>, ScenarioError>,
+    ) -> Result<Vec<Vec<Scenario>>, ScenarioError> {
+        let mut rows: Vec<Vec<Scenario>> = Vec::new();
+        for column in columns {
+            let settings = column.settings.iter();
+            let settings = settings.map(|(key, value)| format!("{key}={value}"));
+            let points = load(&settings.collect::<Vec<_>>())?;
+            // Every column sets the same keys, so that each takes the same ones out of the sweep.
+            rows.resize_with(points.len(), Vec::new);
+            for (row, point) in rows.iter_mut().zip(points) {
+                row.push(point.into_named_scenario());
+            }
+        }
+        Ok(rows)
     }
 
     /// The scenario with this column's controller and scheduler.

@@ -1,10 +1,10 @@
 //! Comparisons over tiny scenarios.
 
-use anabranch_lab::Scenario;
 use anabranch_lab::compare::{
     Column, CompareError, Comparison, Vary, compare, comparison_csv, comparison_json,
     comparison_svg, comparison_table,
 };
+use anabranch_lab::{Point, Scenario};
 
 /// Two flows of what is under test and one that is their company.
 const TINY: &str = r#"
@@ -199,4 +199,27 @@ fn any_key_of_the_first_flow_can_vary() {
     let wrong: Vary = "no-key=1".parse().unwrap();
     let error = Column::scenarios(&wrong.over(&[Column::default()]), load).unwrap_err();
     assert!(error.to_string().contains("no-key"), "{error}");
+}
+
+#[test]
+fn every_point_of_a_sweep_has_rows_of_its_own() {
+    let columns = Column::product(&texts(&["fixed", "new-reno"]), &[]);
+    let text = format!("{TINY}sweep.links.up.rate = [\"4 Mbit/s\", \"300 kbit/s\"]\n");
+    let load = |settings: &[String]| Point::parse("grid.toml", &text, settings);
+    let scenarios = Column::points(&columns, load).unwrap();
+    let metrics = texts(&["throughput.ours-1"]);
+    let comparison = compare(&scenarios, &columns, &metrics, 1, 0, &|_| ()).unwrap();
+    let rows = comparison.rows.iter();
+    let rows: Vec<_> = rows
+        .map(|row| (row.scenario.as_str(), row.cells[0].estimate.unwrap().mean))
+        .collect();
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0].0, "grid (links.up.rate=4 Mbit/s)");
+    assert_eq!(rows[1].0, "grid (links.up.rate=300 kbit/s)");
+    assert!(rows[0].1 > 400e3 && rows[1].1 < 300e3, "{rows:?}");
+    // What a column sets is not swept over.
+    let vary: Vary = "links.up.rate=1 Mbit/s,2 Mbit/s".parse().unwrap();
+    let pinned = Column::points(&vary.over(&columns), load).unwrap();
+    assert_eq!((pinned.len(), pinned[0].len()), (1, 4));
+    assert_eq!(pinned[0][0].name, "grid");
 }

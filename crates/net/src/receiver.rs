@@ -6,7 +6,7 @@
 //! been silent for [`ReceiverConfig::takeover_after`]: being allowed is no right to others' place.
 
 use core::fmt;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{SocketAddr, UdpSocket};
 
 use anabranch_core::{Config, Endpoint};
@@ -14,7 +14,7 @@ use anabranch_secure::{
     Answer, Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, RESET_BYTES, Responder, SecretKey, Session,
     classify, receiver_index,
 };
-use anabranch_units::{Duration, Ecn, Instant, Seed};
+use anabranch_units::{Duration, Ecn, Instant, Lateness, Seed};
 
 use crate::clock::Clock;
 use crate::displaced::Displaced;
@@ -32,6 +32,8 @@ use crate::socket::{Arrival, Batch, Socket};
 
 /// Resets are not sent more often: a flood of datagrams of no session must not double itself.
 const RESET_INTERVAL: Duration = Duration::from_millis(10);
+/// Sessions that are over and remembered until their owner asks.
+const MAX_ENDED_COUNT: usize = 16;
 
 /// What a receiver is started with.
 #[derive(Debug)]
@@ -116,6 +118,17 @@ impl Receiver {
         self.runtime.look(ReceiverRole::snapshot)
     }
 
+    /// How late the machine let the thread get to its work, in the worse of the last two seconds.
+    pub fn lateness(&self) -> Lateness {
+        self.runtime.lateness()
+    }
+
+    /// The session that [`Event::Ended`] told of, as it was at its end; for each such event, in
+    /// their order, once. Of the last 16 that nobody asked for.
+    pub fn take_ended(&self) -> Option<Snapshot> {
+        self.runtime.look(|role, _| role.ended.pop_front())
+    }
+
     /// Tells the peer that the session is over and stops listening. [`Event::Ended`] tells when it
     /// is done.
     pub fn close(&self) {
@@ -137,13 +150,16 @@ struct ReceiverRole {
     takeover_after: Duration,
     responder: Responder,
     gate: Gate,
-    /// Sessions that were answered and not confirmed: at most one for each allowed peer.
-    unconfirmed: BTreeMap<PublicKey, Session>,
+    /// Sessions that were answered and not confirmed, with when they were answered: at most one for
+    /// each allowed peer.
+    unconfirmed: BTreeMap<PublicKey, (Instant, Session)>,
     current: Option<Driver>,
     displaced: Displaced,
     next_reset_at: Instant,
     /// The last session's, once it is over.
     last: Option<Snapshot>,
+    /// The sessions that are over and were not asked for, the oldest first.
+    ended: VecDeque<Snapshot>,
     events: EventSender,
     edge: EdgeCounters,
     is_closing: bool,
@@ -175,6 +191,7 @@ impl ReceiverRole {
             displaced: Displaced::default(),
             next_reset_at: Instant::ZERO,
             last: None,
+            ended: VecDeque::new(),
             events,
             edge: EdgeCounters::default(),
             is_closing: false,
@@ -207,7 +224,7 @@ impl ReceiverRole {
                 let is_proven = || responder.proves_address(source, datagram);
                 let has_session = self.current.is_some();
                 match self.gate.judge(now, source.ip(), has_session, is_proven) {
-                    Verdict::Admit => self.shake_hands(datagram),
+                    Verdict::Admit => self.shake_hands(now, datagram),
                     Verdict::AskForProof => {
                         self.edge.refused_handshakes += 1;
                         if let Some(reply) = self.responder.cookie_reply(source, datagram) {
@@ -228,11 +245,11 @@ impl ReceiverRole {
         }
     }
 
-    fn shake_hands(&mut self, datagram: &[u8]) -> Option<Answer> {
+    fn shake_hands(&mut self, now: Instant, datagram: &[u8]) -> Option<Answer> {
         let index = self.new_session_index();
         let mut answer = self.responder.handle_initiation(index, datagram).ok()?;
         if let Some(session) = answer.session.take() {
-            self.unconfirmed.insert(answer.peer, session);
+            self.unconfirmed.insert(answer.peer, (now, session));
         }
         Some(answer)
     }
@@ -250,7 +267,7 @@ impl ReceiverRole {
             let is_taken = self
                 .unconfirmed
                 .values()
-                .any(|session| session.local_index() == index)
+                .any(|(_, session)| session.local_index() == index)
                 || self
                     .current
                     .as_ref()
@@ -278,7 +295,7 @@ impl ReceiverRole {
         let peer = self
             .unconfirmed
             .iter()
-            .find(|(_, session)| index == Some(session.local_index()))
+            .find(|(_, (_, session))| index == Some(session.local_index()))
             .map(|(peer, _)| *peer);
         match peer {
             Some(peer) if self.may_enter(now, peer) => self.confirm(peer, now, arrival, datagram),
@@ -321,14 +338,14 @@ impl ReceiverRole {
 
     /// The first protected datagram of a session: if it opens, the session is the current one.
     fn confirm(&mut self, peer: PublicKey, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
-        let Some(session) = self.unconfirmed.get_mut(&peer) else {
+        let Some((_, session)) = self.unconfirmed.get_mut(&peer) else {
             return;
         };
         // A forged one proves nothing: the true peer may still come.
         let Some(authentic) = driver::open(session, datagram) else {
             return;
         };
-        let Some(session) = self.unconfirmed.remove(&peer) else {
+        let Some((answered_at, session)) = self.unconfirmed.remove(&peer) else {
             return;
         };
         let mut config = self.transport.clone();
@@ -339,7 +356,8 @@ impl ReceiverRole {
             seed,
             session,
             peer,
-            at: now,
+            // As at the sender: a session has its length even if there is nothing to send for long.
+            at: answered_at,
         })
         .expect("the transport's set-up was checked at the start");
         driver.adopt(now, arrival, &authentic);
@@ -350,7 +368,14 @@ impl ReceiverRole {
 
     fn end(&mut self, now: Instant, ended: Ended) {
         if let Some(mut current) = self.current.take() {
-            self.last = Some(current.snapshot(now));
+            let snapshot = current.snapshot(now);
+            let (edge, dropped_count) = (&self.edge, self.events.dropped_count);
+            let counted = Snapshot::with_edge(Some(snapshot.clone()), now, edge, dropped_count);
+            self.ended.push_back(counted);
+            if self.ended.len() > MAX_ENDED_COUNT {
+                self.ended.pop_front();
+            }
+            self.last = Some(snapshot);
             if ended == Ended::Replaced {
                 self.displaced.push(current.into_session());
             }

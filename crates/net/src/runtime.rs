@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, Lateness, Punctuality};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -65,6 +65,7 @@ pub(crate) struct Runtime<R> {
 struct Shared<R> {
     clock: Clock,
     role: Mutex<R>,
+    punctuality: Mutex<Punctuality>,
 }
 
 impl<R: Role> Runtime<R> {
@@ -73,6 +74,7 @@ impl<R: Role> Runtime<R> {
         let shared = Arc::new(Shared {
             clock,
             role: Mutex::new(role),
+            punctuality: Mutex::default(),
         });
         let thread = thread::Builder::new().name(name.to_owned()).spawn({
             let shared = Arc::clone(&shared);
@@ -99,6 +101,11 @@ impl<R: Role> Runtime<R> {
         changed
     }
 
+    /// How late the thread was in the worse of the last two seconds.
+    pub(crate) fn lateness(&self) -> Lateness {
+        self.shared.punctuality().lateness(self.shared.clock.now())
+    }
+
     /// Waits for the thread, which ends when its role does.
     pub(crate) fn join(&mut self) -> thread::Result<()> {
         self.thread.take().map_or(Ok(()), thread::JoinHandle::join)
@@ -109,6 +116,12 @@ impl<R: Role> Shared<R> {
     /// A panic of the thread does not take the counters with it.
     fn lock(&self) -> MutexGuard<'_, R> {
         self.role.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn punctuality(&self) -> MutexGuard<'_, Punctuality> {
+        self.punctuality
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn run(&self, wakeup: &Wakeup, mut ports: Vec<Port>) {
@@ -159,14 +172,18 @@ impl<R: Role> Shared<R> {
             .iter()
             .map(|(_, socket)| PollFd::new(*socket, PollFlags::IN));
         awaited.extend(watched);
+        let mut due_at = None;
         loop {
-            let (next, version_now) = self.serve(ports, &sockets, &awaited[1..], buffers);
+            let (served_at, next, version_now) =
+                self.serve(ports, &sockets, &awaited[1..], buffers, due_at);
             let Next::Wait(next_at) = next else {
                 return Watched::Over;
             };
             if version_now != version {
                 return Watched::PeersChanged;
             }
+            // What was due even then was so by the role's own reckoning, not by the machine's fault.
+            due_at = next_at.map(|at| at.max(served_at));
             let now = self.clock.now();
             let tend_at = ports.iter().filter_map(Port::tend_at).min();
             if tend_at.is_some_and(|at| at <= now) {
@@ -184,16 +201,20 @@ impl<R: Role> Shared<R> {
         }
     }
 
-    /// Receives from the sockets that poll found ready, lanes first, and lets the role advance.
-    /// Tells the version of its peers, too.
+    /// Receives from the sockets that poll found ready, lanes first, and lets the role advance, which
+    /// is told when, as is the version of its peers.
     fn serve(
         &self,
         ports: &[Port],
         sockets: &[(usize, &Socket)],
         polled: &[PollFd<'_>],
         buffers: &mut ReceiveBuffers,
-    ) -> (Next, u64) {
+        due_at: Option<Instant>,
+    ) -> (Instant, Next, u64) {
         let role = &mut *self.lock();
+        if let Some(due_at) = due_at {
+            self.punctuality().on_turn(self.clock.now(), due_at);
+        }
         for ((index, socket), polled) in sockets.iter().zip(polled) {
             if polled.revents().is_empty() {
                 continue;
@@ -202,8 +223,9 @@ impl<R: Role> Shared<R> {
                 role.handle_datagram(self.clock.now(), arrival, datagram, ports);
             });
         }
-        let next = role.advance(self.clock.now(), ports);
-        (next, role.peers().0)
+        let now = self.clock.now();
+        let next = role.advance(now, ports);
+        (now, next, role.peers().0)
     }
 }
 

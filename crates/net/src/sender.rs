@@ -9,7 +9,7 @@ use anabranch_core::{
     Config, ConfigError, Endpoint, Frame, FrameId, MtuDiscovery, PathId, PathOptions,
 };
 use anabranch_secure::{Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, SecretKey, Session, classify};
-use anabranch_units::{DataRate, Duration, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Instant, Lateness, Seed};
 
 use crate::clock::Clock;
 use crate::driver::{Beginning, Driver};
@@ -173,6 +173,11 @@ impl Sender {
     /// The session as it is, or was when it ended; its counts with those of the sessions before.
     pub fn snapshot(&self) -> Snapshot {
         self.runtime.look(SenderRole::snapshot)
+    }
+
+    /// How late the machine let the thread get to its work, in the worse of the last two seconds.
+    pub fn lateness(&self) -> Lateness {
+        self.runtime.lateness()
     }
 
     /// Ends the session once every frame is there or given up, at the latest after

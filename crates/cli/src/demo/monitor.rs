@@ -1,12 +1,15 @@
 //! Watches both ends and the links while the demo runs.
 
+use std::sync::{Mutex, PoisonError};
+
 use anabranch_core::PathState;
 use anabranch_emu::Relay;
 use anabranch_net::{Clock, Event, Receiver, Sender};
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, Lateness, Punctuality};
 
 use super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT};
 use super::recording::{Happening, PathSample, Sample};
+use crate::slowness::Slowness;
 
 /// From one sample to the next: how exactly the return of the failed link is timed.
 pub(super) const SAMPLE_INTERVAL: Duration = Duration::from_millis(20);
@@ -18,6 +21,9 @@ pub(super) struct Monitor<'a> {
     pub(super) sender: &'a Sender,
     pub(super) receiver: &'a Receiver,
     pub(super) relay: &'a Relay,
+    /// The source's.
+    pub(super) punctuality: &'a Mutex<Punctuality>,
+    pub(super) slowness: Slowness,
     pub(super) samples: Vec<Sample>,
     pub(super) happenings: Vec<Happening>,
     next_sample_at: Instant,
@@ -29,12 +35,15 @@ impl<'a> Monitor<'a> {
         sender: &'a Sender,
         receiver: &'a Receiver,
         relay: &'a Relay,
+        punctuality: &'a Mutex<Punctuality>,
     ) -> Self {
         Monitor {
             clock,
             sender,
             receiver,
             relay,
+            punctuality,
+            slowness: Slowness::default(),
             samples: Vec::new(),
             happenings: Vec::new(),
             next_sample_at: clock.now(),
@@ -54,6 +63,9 @@ impl<'a> Monitor<'a> {
         }
         self.next_sample_at = (self.next_sample_at + SAMPLE_INTERVAL).max(now);
         let sample = self.sample();
+        if let Some(text) = self.slowness.news(now, self.lateness(now)) {
+            self.happenings.push(Happening { at: now, text });
+        }
         let before = self.samples.last().map_or(Instant::ZERO, |last| last.at);
         for (at, what) in [(OUTAGE_AT, "goes down"), (RETURN_AT, "is back")] {
             if before < at && at <= sample.at {
@@ -62,6 +74,16 @@ impl<'a> Monitor<'a> {
             }
         }
         self.samples.push(sample);
+    }
+
+    /// The worst of all that must keep time: the source, both ends and the links.
+    fn lateness(&self, now: Instant) -> Lateness {
+        let source = self.punctuality.lock();
+        let source = source.unwrap_or_else(PoisonError::into_inner).lateness(now);
+        source
+            .max(self.sender.lateness())
+            .max(self.receiver.lateness())
+            .max(self.relay.lateness())
     }
 
     fn sample(&self) -> Sample {

@@ -33,6 +33,8 @@ pub(super) struct Recording {
     pub(super) samples: Vec<Sample>,
     /// What happened to the paths.
     pub(super) happenings: Vec<Happening>,
+    /// In how many seconds the machine was too slow to keep time.
+    pub(super) slow_seconds: u64,
 }
 
 /// Something worth a line.
@@ -194,6 +196,7 @@ pub(super) mod testing {
             frames: (0..747).map(frame).collect(),
             samples,
             happenings: Vec::new(),
+            slow_seconds: 0,
         }
     }
 }

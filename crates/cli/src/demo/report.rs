@@ -174,6 +174,14 @@ fn write_promises(
             recording.deadline
         )?;
     }
+    if recording.slow_seconds > 0 {
+        writeln!(
+            text,
+            "The machine was too slow to keep time in {} s of the run: what is measured there \
+             says more\nof it than of the transport. Try again when it has less to do.",
+            recording.slow_seconds
+        )?;
+    }
     if !recording.reaches(OUTAGE_AT) {
         writeln!(
             text,
@@ -202,6 +210,7 @@ mod tests {
             at: Instant::from_millis(10_120),
             text: "Wi-Fi suspect".to_owned(),
         });
+        recording.slow_seconds = 3;
         let promises = judge(&recording);
         let text = report(&recording, &promises);
         for part in [
@@ -212,6 +221,7 @@ mod tests {
             "PSNR    mean 38.0 dB, 5 % below 38.0 dB, least 12.0 dB",
             "SSIM    mean 0.949, 5 % below 0.950, least 0.300",
             "10.12 s  Wi-Fi suspect",
+            "too slow to keep time in 3 s",
         ] {
             assert!(text.contains(part), "{part:?} in\n{text}");
         }

@@ -3,6 +3,7 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
@@ -83,8 +84,9 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
     let end_at = Instant::ZERO + plan.duration;
     let ledger = Ledger::default();
     let is_key_wanted = AtomicBool::new(false);
+    let punctuality = Mutex::default();
     let mut watch = Watch {
-        monitor: Monitor::new(clock, sender, receiver, &session.relay),
+        monitor: Monitor::new(clock, sender, receiver, &session.relay, &punctuality),
         view,
         sender_events: session.sender_events,
         ledger: &ledger,
@@ -99,6 +101,7 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
         ledger: &ledger,
         is_key_wanted: &is_key_wanted,
         stop: stop.clone(),
+        punctuality: &punctuality,
         end_at,
     };
     let (ended_at, is_interrupted) = thread::scope(|scope| {
@@ -132,6 +135,7 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
     if let Some(ended) = watch.ended.filter(|ended| *ended != Ended::Closed) {
         bail!("the session ended early: {ended}");
     }
+    let slow_seconds = watch.monitor.slowness.second_count();
     let (samples, happenings) = (watch.monitor.samples, watch.monitor.happenings);
     Ok(Recording {
         source,
@@ -142,6 +146,7 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
         frames: ledger.into_frames(),
         samples,
         happenings,
+        slow_seconds,
     })
 }
 

@@ -16,6 +16,8 @@ use super::pace::Pace;
 use super::picture_end::PictureEnd;
 use super::source::{Bytes, READ_BYTES, Source, Wait};
 use super::units::{FilmUnit, Reading, UnitSplitter};
+use super::watch::InputWatch;
+use crate::print;
 use crate::stop::Stop;
 
 /// A stream that pauses for this long has no more of the picture that it began.
@@ -28,7 +30,7 @@ pub(crate) enum InputName {
     Test,
     /// `-`
     Stdin,
-    /// `udp://ADDR:PORT`
+    /// `udp://ADDR:PORT` or `rtp://ADDR:PORT`
     Udp(String),
     File(PathBuf),
 }
@@ -37,8 +39,13 @@ impl FromStr for InputName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        check_protocol(text, "ffmpeg -i URL -c copy -f mpegts udp://127.0.0.1:5000")?;
-        Ok(match (text, text.strip_prefix("udp://")) {
+        // MPEG-TS is known in RTP and out of it, whichever is expected.
+        let address = text.strip_prefix("rtp://");
+        let address = address.or_else(|| text.strip_prefix("udp://"));
+        if address.is_none() {
+            check_protocol(text, "ffmpeg -i URL -c copy -f mpegts udp://127.0.0.1:5000")?;
+        }
+        Ok(match (text, address) {
             ("test:", _) => InputName::Test,
             ("-", _) => InputName::Stdin,
             (_, Some(address)) => InputName::Udp(address.to_owned()),
@@ -85,6 +92,7 @@ struct Stream {
     splitter: Splitter,
     /// `None` for what is live.
     pace: Option<Pace>,
+    watch: InputWatch,
 }
 
 /// Units of MPEG-TS out of bytes.
@@ -130,12 +138,15 @@ impl Input {
             kind,
         );
         splitter.push(&first);
-        let pace = (!matches!(source, Source::Udp(_))).then(Pace::default);
+        let is_udp = matches!(source, Source::Udp(_));
+        let pace = (!is_udp).then(Pace::default);
+        let watch = InputWatch::new(shown.clone(), is_udp);
         Ok(Input(Kind::Stream(Box::new(Stream {
             name: shown,
             source,
             splitter,
             pace,
+            watch,
         }))))
     }
 
@@ -166,12 +177,12 @@ impl Input {
 /// The address in `udp://ADDR:PORT`.
 pub(super) fn socket_addr(address: &str) -> anyhow::Result<SocketAddr> {
     use std::net::ToSocketAddrs;
-    address
-        .split('?')
-        .next()
-        .unwrap_or_default()
-        // VLC and others write udp://@:5000 for every local address.
-        .trim_start_matches('@')
+    let plain = address.split('?').next().unwrap_or_default();
+    // VLC writes udp://@:5000 for every local address, and SRT's tools udp://:5000.
+    let plain = plain.trim_start_matches('@').trim_end_matches('/');
+    let any = plain.starts_with(':').then(|| format!("0.0.0.0{plain}"));
+    any.as_deref()
+        .unwrap_or(plain)
         .to_socket_addrs()
         .ok()
         .and_then(|mut addresses| addresses.next())
@@ -237,10 +248,19 @@ impl Stream {
                 stop,
                 clock,
             };
-            let splitter = &mut self.splitter;
-            let mut take = |bytes: &[u8]| splitter.push(bytes);
+            let (splitter, watch) = (&mut self.splitter, &mut self.watch);
+            let mut take = |bytes: &[u8]| {
+                let told = watch.on_bytes(clock.now(), bytes);
+                told.into_iter().for_each(print::note);
+                splitter.push(bytes);
+            };
             let read = self.source.read(&mut buffer, wait, &mut waited, &mut take);
-            state = match read.with_context(|| format!("cannot read input {}", self.name))? {
+            let read = read.with_context(|| format!("cannot read input {}", self.name))?;
+            if read == Bytes::NoneYet {
+                let told = self.watch.on_nothing(clock.now());
+                told.into_iter().for_each(print::note);
+            }
+            state = match read {
                 Bytes::End => Reading::HasEnded,
                 Bytes::NoneYet if clock.now() < pauses_at => {
                     state = Reading::GoesOn;
@@ -316,6 +336,10 @@ mod tests {
             name("udp://127.0.0.1:5000"),
             InputName::Udp("127.0.0.1:5000".into())
         );
+        assert_eq!(
+            name("rtp://127.0.0.1:5000"),
+            InputName::Udp("127.0.0.1:5000".into())
+        );
         assert_eq!(name("a.ts"), InputName::File("a.ts".into()));
     }
 
@@ -328,6 +352,10 @@ mod tests {
             "127.0.0.1:5000?pkt_size=1316",
         ] {
             assert_eq!(socket_addr(text).unwrap(), expected);
+        }
+        let any: SocketAddr = "0.0.0.0:5000".parse().unwrap();
+        for text in ["@:5000", ":5000", "@:5000?mode=listener", ":5000/"] {
+            assert_eq!(socket_addr(text).unwrap(), any, "{text}");
         }
         assert!(
             socket_addr("127.0.0.1")

@@ -6,10 +6,11 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use anabranch_net::Clock;
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 use super::input::{check_protocol, socket_addr};
 use super::patient::PatientFile;
+use super::recording::Recording;
 use super::udp_output::UdpOutput;
 use crate::stop::Stop;
 
@@ -39,36 +40,33 @@ impl FromStr for OutputName {
 /// An output that is open.
 #[derive(Debug)]
 pub(crate) enum Output {
-    /// A file or standard output.
-    File {
-        file: PatientFile,
-        name: String,
-    },
+    File { recording: Recording, name: String },
+    Stdout(PatientFile),
     Udp(Box<UdpOutput>),
 }
 
 impl Output {
-    /// Opens an output. A file that is there already is overwritten; a named pipe is waited for
-    /// until somebody reads it, or the program is stopped.
+    /// Opens an output. A file that is there already is overwritten when the first bytes come; a
+    /// named pipe is waited for until somebody reads it, or the program is stopped.
     pub(crate) fn open(name: &OutputName, clock: &Clock, stop: &Stop) -> anyhow::Result<Output> {
         match name {
             OutputName::File(path) => {
                 let name = format!("output {}", path.display());
-                let file = PatientFile::create(path, clock, stop)
-                    .with_context(|| format!("cannot write {name}"))?;
-                Ok(Output::File { file, name })
+                let recording = Recording::new(path, clock, stop)?;
+                Ok(Output::File { recording, name })
             }
             OutputName::Stdout => {
                 // The library's own would look for line ends in video.
                 let fd = io::stdout().as_fd().try_clone_to_owned();
                 let file = PatientFile::inherited(fd.context("cannot write standard output")?);
-                Ok(Output::File {
-                    file,
-                    name: "standard output".to_owned(),
-                })
+                Ok(Output::Stdout(file))
             }
             OutputName::Udp(address) => {
                 let to = socket_addr(address)?;
+                ensure!(
+                    !to.ip().is_unspecified(),
+                    "udp://{address}: where to? An output needs an address, as udp://127.0.0.1:6000"
+                );
                 let output = UdpOutput::open(to);
                 let output = output.with_context(|| format!("cannot open output udp://{to}"))?;
                 Ok(Output::Udp(Box::new(output)))
@@ -82,9 +80,12 @@ impl Output {
     /// What the file reports. A player that does not listen is no error.
     pub(crate) fn write(&mut self, unit: &[u8], clock: &Clock, stop: &Stop) -> anyhow::Result<()> {
         match self {
-            Output::File { file, name } => file
+            Output::File { recording, name } => recording
                 .write(unit, clock, stop)
                 .with_context(|| format!("cannot write {name}")),
+            Output::Stdout(file) => file
+                .write(unit, clock, stop)
+                .context("cannot write standard output"),
             Output::Udp(output) => {
                 output.write(unit, clock, stop);
                 Ok(())

@@ -6,15 +6,18 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout};
 
 use anabranch_net::Clock;
 use anabranch_units::Duration;
-use anabranch_video::input::{InputKind, PROBE_LEN, probe, remux_arguments};
+use anabranch_video::input::{InputKind, PROBE_LEN, probe};
 use anyhow::{Context, bail};
 use rustix::fs::OFlags;
 
+use super::remux::remux;
 use super::udp_input::UdpInput;
+use super::watch::InputWatch;
+use crate::print;
 use crate::stop::Stop;
 
 /// The most that one read of a file takes.
@@ -119,16 +122,21 @@ impl Source {
         let mut source = Source::Pipe(pipe);
         let (mut first, mut buffer) = (Vec::new(), [0; PROBE_LEN]);
         let mut waited = Duration::ZERO;
+        let mut watch = InputWatch::new(name.trim_start_matches("input ").to_owned(), false);
         while first.len() < PROBE_LEN && !stop.is_stopped() {
             let rest = &mut buffer[first.len()..];
             let wait = Wait {
-                patience: Duration::from_secs(1),
+                patience: Duration::from_millis(100),
                 stop,
                 clock,
             };
             let mut take = |bytes: &[u8]| first.extend_from_slice(bytes);
             match source.read(rest, wait, &mut waited, &mut take) {
-                Ok(Bytes::Some | Bytes::NoneYet) => {}
+                Ok(Bytes::Some) => {}
+                Ok(Bytes::NoneYet) => {
+                    let told = watch.on_nothing(clock.now());
+                    told.into_iter().for_each(print::note);
+                }
                 Ok(Bytes::End) => break,
                 Err(error) => return Err(error).with_context(|| format!("cannot read {name}")),
             }
@@ -224,23 +232,6 @@ impl Source {
             return Err(io::Error::other("ffmpeg failed, see its message above"));
         }
         Ok(())
-    }
-}
-
-/// Starts `ffmpeg`, which makes MPEG-TS of a file of this kind on its standard output.
-pub(crate) fn remux(path: &Path, kind: InputKind) -> anyhow::Result<Child> {
-    let child = Command::new("ffmpeg")
-        .args(remux_arguments(path, kind))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn();
-    match child {
-        Err(error) if error.kind() == ErrorKind::NotFound => bail!(
-            "{} is neither MPEG-TS nor an H.264 byte stream, and the program ffmpeg that could \
-             make MPEG-TS of it is not installed: install it, or make a .ts of the file elsewhere",
-            path.display()
-        ),
-        child => child.context("cannot start ffmpeg"),
     }
 }
 

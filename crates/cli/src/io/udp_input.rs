@@ -5,8 +5,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use anabranch_units::{Duration, Instant};
+use anabranch_video::mpeg_ts::SYNC_BYTE;
 use anyhow::Context;
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
+
+use super::rtp;
 
 /// What is asked of the operating system, so that a key frame's burst fits.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
@@ -90,9 +93,18 @@ impl UdpInput {
         for _ in 0..MAX_READ_ROUNDS {
             let mut metas = [RecvMeta::default(); BATCH_SIZE];
             let count = self.read_batch(&mut metas).unwrap_or(0);
-            for (meta, buffer) in metas[..count].iter().zip(self.buffers.chunks(BUFFER_BYTES)) {
-                datagram_count += meta.len.div_ceil(meta.stride.max(1)) as u64;
-                take(&buffer[..meta.len]);
+            let buffers = self.buffers.chunks_mut(BUFFER_BYTES);
+            for (meta, buffer) in metas[..count].iter().zip(buffers) {
+                let (bytes, stride) = (&mut buffer[..meta.len], meta.stride.max(1));
+                datagram_count += bytes.len().div_ceil(stride) as u64;
+                if bytes.first() == Some(&SYNC_BYTE) {
+                    take(bytes);
+                    continue;
+                }
+                for datagram in bytes.chunks_mut(stride) {
+                    let length = rtp::strip(datagram);
+                    take(&datagram[..length]);
+                }
             }
             if count < BATCH_SIZE {
                 break;

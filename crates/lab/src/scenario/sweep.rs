@@ -19,6 +19,20 @@ pub struct Point {
     pub scenario: Scenario,
 }
 
+impl Point {
+    /// The scenario by a name that tells the point from the sweep's others.
+    pub fn into_named_scenario(self) -> Scenario {
+        let mut scenario = self.scenario;
+        let settings = self.settings.iter();
+        let settings = settings.map(|setting| format!("{}={}", setting.key, setting.value));
+        let settings: Vec<String> = settings.collect();
+        if !settings.is_empty() {
+            scenario.name = format!("{} ({})", scenario.name, settings.join(", "));
+        }
+        scenario
+    }
+}
+
 /// A value that a sweep sets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {

@@ -1,0 +1,113 @@
+//! Whether a session did what it was for.
+
+use anabranch_net::Snapshot;
+use anyhow::bail;
+
+use crate::exit::Undelivered;
+use crate::summary::End;
+
+/// A session of which less than this share of the frames arrived has failed, however it ended:
+/// whoever watched saw more gaps than pictures.
+const LEAST_SHARE: f64 = 0.5;
+
+/// How many frames there were, and how many of them this end knows to have failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Delivery {
+    end: End,
+    all: u64,
+    failed: u64,
+}
+
+impl Delivery {
+    /// What one end knows. A sender leaves out `refused` frames besides, which had no room.
+    pub(crate) fn of(end: End, snapshot: &Snapshot, refused: u64) -> Self {
+        let session = &snapshot.session;
+        let (all, failed) = match end {
+            End::Sender => (session.frames_sent + refused, session.frames_late + refused),
+            End::Receiver => (
+                session.frames_received + session.frames_dropped,
+                session.frames_dropped,
+            ),
+        };
+        Delivery { end, all, failed }
+    }
+
+    /// The share of the frames that this end does not know to have failed; `None` without frames.
+    pub(crate) fn share(&self) -> Option<f64> {
+        (self.all > 0).then(|| 1.0 - self.failed.min(self.all) as f64 / self.all as f64)
+    }
+
+    /// # Errors
+    /// [`Undelivered`] if less than half did, and at a receiver if there was nothing at all.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let Delivery { end, all, failed } = *self;
+        match (end, self.share()) {
+            (End::Receiver, None) => {
+                bail!(Undelivered("the session brought no video".to_owned()))
+            }
+            (End::Sender, Some(share)) if share < LEAST_SHARE => bail!(Undelivered(format!(
+                "of {all} frames {failed} were given up, as too late or too many for the paths: \
+                 {:.1} % arrived at most",
+                share * 100.0
+            ))),
+            (End::Receiver, Some(share)) if share < LEAST_SHARE => bail!(Undelivered(format!(
+                "of {all} frames {} arrived, {:.1} %",
+                all - failed,
+                share * 100.0
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_core::SessionCounters;
+
+    use super::*;
+
+    fn delivery(end: End, [sent, late, received, dropped, refused]: [u64; 5]) -> Delivery {
+        let snapshot = Snapshot {
+            session: SessionCounters {
+                frames_sent: sent,
+                frames_late: late,
+                frames_received: received,
+                frames_dropped: dropped,
+                ..SessionCounters::default()
+            },
+            ..Snapshot::default()
+        };
+        Delivery::of(end, &snapshot, refused)
+    }
+
+    #[test]
+    fn a_session_that_brought_less_than_half_has_failed() {
+        for (end, counts, expected) in [
+            (End::Sender, [100, 50, 0, 0, 0], None),
+            (
+                End::Sender,
+                [100, 51, 0, 0, 0],
+                Some("49.0 % arrived at most"),
+            ),
+            (End::Sender, [10, 0, 0, 0, 90], Some("of 100 frames 90")),
+            (End::Sender, [0, 0, 0, 0, 0], None),
+            (
+                End::Receiver,
+                [0, 0, 1, 99, 0],
+                Some("of 100 frames 1 arrived, 1.0 %"),
+            ),
+            (End::Receiver, [0, 0, 3, 3, 0], None),
+            (End::Receiver, [0, 0, 0, 0, 0], Some("no video")),
+        ] {
+            let told = delivery(end, counts).check().err();
+            match expected {
+                None => assert!(told.is_none(), "{counts:?}"),
+                Some(part) => {
+                    let told = told.unwrap();
+                    assert!(told.is::<Undelivered>());
+                    assert!(told.to_string().contains(part), "{told}");
+                }
+            }
+        }
+    }
+}

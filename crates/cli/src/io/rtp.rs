@@ -1,0 +1,124 @@
+//! MPEG-TS in RTP (RFC 3550 §5.1, RFC 2250 §2): many encoders send it where plain UDP is expected.
+
+use core::ops::Range;
+
+use anabranch_video::mpeg_ts::{PACKET_LEN, SYNC_BYTE};
+
+const FIXED_HEADER_LEN: usize = 12;
+
+/// What an RTP packet says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RtpPacket {
+    /// 33 for MPEG-TS; 96 and more by agreement.
+    pub(super) payload_type: u8,
+    payload: Range<usize>,
+}
+
+impl RtpPacket {
+    /// A datagram as an RTP packet, if its header holds together. No datagram that begins with a
+    /// transport packet is one: the sync byte has another version.
+    pub(super) fn parse(datagram: &[u8]) -> Option<RtpPacket> {
+        let [flags, marker_and_type, ..] = *datagram else {
+            return None;
+        };
+        if flags >> 6 != 2 {
+            return None;
+        }
+        let mut start = FIXED_HEADER_LEN + 4 * usize::from(flags & 0xf);
+        if flags & 0x10 != 0 {
+            let words = datagram.get(start + 2..start + 4)?;
+            start += 4 + 4 * usize::from(u16::from_be_bytes([words[0], words[1]]));
+        }
+        let padding = match flags & 0x20 {
+            0 => 0,
+            _ => usize::from(*datagram.last()?),
+        };
+        let end = datagram.len().checked_sub(padding)?;
+        (start <= end).then_some(RtpPacket {
+            payload_type: marker_and_type & 0x7f,
+            payload: start..end,
+        })
+    }
+
+    /// Where its payload lies if that is whole transport packets.
+    fn transport_packets(&self, datagram: &[u8]) -> Option<Range<usize>> {
+        let payload = &datagram[self.payload.clone()];
+        let are_whole = !payload.is_empty() && payload.len().is_multiple_of(PACKET_LEN);
+        let mut packets = payload.chunks(PACKET_LEN);
+        (are_whole && packets.all(|packet| packet[0] == SYNC_BYTE)).then(|| self.payload.clone())
+    }
+}
+
+/// Leaves the transport packets of a datagram if they are in RTP. Returns how many bytes are left.
+pub(super) fn strip(datagram: &mut [u8]) -> usize {
+    let packets = RtpPacket::parse(datagram).and_then(|rtp| rtp.transport_packets(datagram));
+    match packets {
+        Some(packets) => {
+            let length = packets.len();
+            datagram.copy_within(packets, 0);
+            length
+        }
+        None => datagram.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two transport packets, told apart by their second byte.
+    fn transport_packets() -> Vec<u8> {
+        let packet = |number: u8| [vec![SYNC_BYTE, number], vec![0; PACKET_LEN - 2]].concat();
+        [packet(1), packet(2)].concat()
+    }
+
+    fn header(flags: u8, payload_type: u8) -> Vec<u8> {
+        [&[flags, payload_type][..], &[0x47; 10]].concat()
+    }
+
+    fn stripped(mut datagram: Vec<u8>) -> Vec<u8> {
+        let length = strip(&mut datagram);
+        datagram.truncate(length);
+        datagram
+    }
+
+    #[test]
+    fn rfc2250_transport_packets_come_out_of_rtp() {
+        let packets = transport_packets();
+        let plain = [header(0x80, 33), packets.clone()].concat();
+        // Two contributing sources, an extension of one word, two bytes of padding; marked.
+        let sources = [7; 8];
+        let extension = [0xbe, 0xde, 0, 1, 1, 2, 3, 4];
+        let full = [
+            &header(0xb2, 0x80 | 33)[..],
+            &sources,
+            &extension,
+            &packets,
+            &[0, 2],
+        ]
+        .concat();
+        for datagram in [plain, full, packets.clone()] {
+            assert_eq!(stripped(datagram), packets);
+        }
+    }
+
+    #[test]
+    fn what_is_no_mpeg_ts_in_rtp_stays_as_it_came() {
+        let packets = transport_packets();
+        let other_payload = [header(0x80, 96), vec![0x67; 100]].concat();
+        let other_version = [header(0x40, 33), packets.clone()].concat();
+        let cut = [&header(0x80, 33)[..], &packets[..300]].concat();
+        let no_room_for_sources = header(0x8f, 33);
+        for datagram in [
+            other_payload.clone(),
+            other_version,
+            cut,
+            no_room_for_sources,
+            vec![0x80],
+        ] {
+            assert_eq!(stripped(datagram.clone()), datagram);
+        }
+        let rtp = RtpPacket::parse(&other_payload).unwrap();
+        assert_eq!(rtp.payload_type, 96);
+    }
+}

@@ -1,0 +1,161 @@
+//! Tells when an input says nothing, or something else than video.
+
+use anabranch_units::{Duration, Instant};
+use anabranch_video::input::{InputKind, probe};
+
+use super::rtp::RtpPacket;
+
+/// An input that is silent for this long is spoken of, and one that never was MPEG-TS. A read waits
+/// for up to 100 ms more.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+
+/// Watches what comes in from outside.
+#[derive(Debug)]
+pub(super) struct InputWatch {
+    name: String,
+    /// Whether datagrams may hold anything; what streams hold is known when they are opened.
+    is_of_datagrams: bool,
+    /// Since when it was waited for in vain.
+    silent_since: Option<Instant>,
+    has_heard: bool,
+    is_told_silent: bool,
+    strange: Option<Strange>,
+    is_known: bool,
+}
+
+/// What came that is no MPEG-TS.
+#[derive(Debug)]
+struct Strange {
+    since: Instant,
+    is_told: bool,
+}
+
+impl InputWatch {
+    pub(super) fn new(name: String, is_of_datagrams: bool) -> Self {
+        InputWatch {
+            name,
+            is_of_datagrams,
+            silent_since: None,
+            has_heard: false,
+            is_told_silent: false,
+            strange: None,
+            is_known: !is_of_datagrams,
+        }
+    }
+
+    /// Nothing has come for now. What to tell of that, once for each silence.
+    pub(super) fn on_nothing(&mut self, now: Instant) -> Option<String> {
+        let since = *self.silent_since.get_or_insert(now);
+        let waited = now.saturating_since(since);
+        if self.is_told_silent || waited < PATIENCE {
+            return None;
+        }
+        self.is_told_silent = true;
+        let (name, seconds) = (&self.name, waited.as_secs_f64());
+        Some(match (self.has_heard, self.is_of_datagrams) {
+            (true, _) => format!("input {name}: nothing has come for {seconds:.1} s"),
+            (false, true) => format!(
+                "input {name}: nothing has come yet; does the encoder run, and does it send to \
+                 this address and port?"
+            ),
+            (false, false) => format!("input {name}: nothing has come yet"),
+        })
+    }
+
+    /// These bytes have come: what there is to tell of them.
+    pub(super) fn on_bytes(&mut self, now: Instant, bytes: &[u8]) -> Option<String> {
+        let silent_since = self.silent_since.take();
+        self.has_heard = true;
+        let is_back = core::mem::take(&mut self.is_told_silent);
+        if !self.is_known
+            && let Some(text) = self.look_at(now, bytes)
+        {
+            return Some(text);
+        }
+        let silence = now.saturating_since(silent_since?).as_secs_f64();
+        is_back.then(|| format!("input {}: comes, after {silence:.1} s", self.name))
+    }
+
+    fn look_at(&mut self, now: Instant, bytes: &[u8]) -> Option<String> {
+        if probe(bytes) == InputKind::MpegTs {
+            self.is_known = true;
+            return None;
+        }
+        let strange = self.strange.get_or_insert(Strange {
+            since: now,
+            is_told: false,
+        });
+        if strange.is_told || now.saturating_since(strange.since) < PATIENCE {
+            return None;
+        }
+        strange.is_told = true;
+        let what = match RtpPacket::parse(bytes) {
+            Some(rtp) => format!(
+                "RTP of payload type {}, without MPEG-TS in it",
+                rtp.payload_type
+            ),
+            None => "no MPEG-TS".to_owned(),
+        };
+        Some(format!(
+            "input {}: what comes is {what}, and nothing of it is sent: let ffmpeg come between, as \
+             in `ffmpeg -i … -c copy -f mpegts udp://127.0.0.1:5000`",
+            self.name
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    #[test]
+    fn a_silence_is_told_once_within_two_seconds_and_its_end_too() {
+        let mut watch = InputWatch::new("udp://127.0.0.1:5000".to_owned(), true);
+        let told: Vec<String> = (0..60)
+            .filter_map(|tick| watch.on_nothing(at(7_000 + 100 * tick)))
+            .collect();
+        assert_eq!(told.len(), 1);
+        assert!(told[0].contains("udp://127.0.0.1:5000: nothing has come yet"));
+        let mut fresh = InputWatch::new("standard input".to_owned(), false);
+        assert_eq!(fresh.on_bytes(at(0), b"x"), None);
+        // Until then nobody looked.
+        assert_eq!(fresh.on_nothing(at(2_000)), None);
+        assert_eq!(fresh.on_nothing(at(3_400)), None);
+        let told = fresh.on_nothing(at(3_600)).unwrap();
+        assert!(told.contains("nothing has come for 1.6 s"), "{told}");
+        let told = fresh.on_bytes(at(4_000), b"x").unwrap();
+        assert!(told.contains("comes, after 2.0 s"), "{told}");
+        assert_eq!(fresh.on_bytes(at(4_010), b"x"), None);
+    }
+
+    #[test]
+    fn what_is_no_mpeg_ts_is_told_for_what_it_is() {
+        let rtp = [&[0x80, 96][..], &[1; 400]].concat();
+        for (datagram, part) in [
+            (&rtp[..], "payload type 96"),
+            (&[0xff; 500], "is no MPEG-TS"),
+        ] {
+            let mut watch = InputWatch::new("udp://127.0.0.1:5000".to_owned(), true);
+            let told: Vec<String> = (0..60)
+                .filter_map(|tick| watch.on_bytes(at(100 * tick), datagram))
+                .collect();
+            assert_eq!(told.len(), 1);
+            assert!(told[0].contains(part), "{told:?}");
+        }
+        let mut watch = InputWatch::new("udp://127.0.0.1:5000".to_owned(), true);
+        let packets = [&[0x47][..], &[0; 187]].concat().repeat(7);
+        for tick in 0..60 {
+            // Once it was MPEG-TS, a datagram without is the network's affair.
+            let datagram = if tick == 1 {
+                &packets[..]
+            } else {
+                &[0xff; 500]
+            };
+            assert_eq!(watch.on_bytes(at(100 * tick), datagram), None);
+        }
+    }
+}

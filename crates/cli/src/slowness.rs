@@ -1,0 +1,79 @@
+//! Tells of a machine that is too slow to keep time: what the transport measures and promises then
+//! says more of the machine than of the network.
+
+use anabranch_units::{Duration, Instant, Lateness};
+
+/// A second in which work that was due waited for the processor longer than this altogether.
+/// Packets then leave and frames are written in bursts that deadlines notice.
+const SLOW: Duration = Duration::from_millis(100);
+/// From one time that it is told to the next.
+const SILENCE: Duration = Duration::from_secs(10);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Counts the seconds in which the machine was too slow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Slowness {
+    counted_at: Option<Instant>,
+    told_at: Option<Instant>,
+    second_count: u64,
+}
+
+impl Slowness {
+    /// What to tell of how late the machine is now.
+    pub(crate) fn news(&mut self, now: Instant, lateness: Lateness) -> Option<String> {
+        let is_over = |at: Option<Instant>, span: Duration| at.is_none_or(|at| now >= at + span);
+        if lateness.total < SLOW {
+            return None;
+        }
+        if is_over(self.counted_at, SECOND) {
+            self.counted_at = Some(now);
+            self.second_count += 1;
+        }
+        if !is_over(self.told_at, SILENCE) {
+            return None;
+        }
+        self.told_at = Some(now);
+        Some(format!(
+            "this machine is too slow to keep time: in one second, work that was due waited \
+             {:.0} ms for the processor, {:.0} ms at worst",
+            lateness.total.as_millis_f64(),
+            lateness.worst.as_millis_f64(),
+        ))
+    }
+
+    /// In how many seconds the machine was too slow.
+    pub(crate) fn second_count(&self) -> u64 {
+        self.second_count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn late(millis: u64) -> Lateness {
+        Lateness {
+            total: Duration::from_millis(millis),
+            worst: Duration::from_millis(millis / 2),
+        }
+    }
+
+    #[test]
+    fn a_slow_machine_is_told_at_once_and_not_all_the_time() {
+        let mut slowness = Slowness::default();
+        let at = |tick: u64| Instant::from_millis(50 * tick);
+        let told = (0..300).filter_map(|tick| slowness.news(at(tick), late(240)));
+        let told: Vec<String> = told.collect();
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].contains("too slow") && told[0].contains("waited 240 ms"));
+        assert!(told[0].contains("120 ms at worst"));
+        assert_eq!(slowness.second_count(), 15);
+    }
+
+    #[test]
+    fn a_hiccup_is_not_told() {
+        let mut slowness = Slowness::default();
+        assert_eq!(slowness.news(Instant::ZERO, late(99)), None);
+        assert_eq!(slowness.second_count(), 0);
+    }
+}

@@ -1,0 +1,182 @@
+//! The real program, and what it needs to stream over loopback.
+
+// Each test file uses a part of it.
+#![allow(dead_code)]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anabranch_video::mpeg_ts::TransportStreamWriter;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+pub const PATIENCE: Duration = Duration::from_secs(15);
+
+/// A folder with two key pairs.
+pub struct Bed {
+    pub folder: TempDir,
+    pub sender_public: String,
+    pub receiver_public: String,
+}
+
+impl Bed {
+    pub fn new() -> Bed {
+        let folder = tempfile::tempdir().unwrap();
+        let sender_public = keygen(&folder.path().join("sender.key"));
+        let receiver_public = keygen(&folder.path().join("receiver.key"));
+        Bed {
+            folder,
+            sender_public,
+            receiver_public,
+        }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// Starts a receiver that lets in `allowed`, and says where it listens.
+    pub fn recv(&self, allowed: &str, output: &str, options: &[&str]) -> (Running, String) {
+        let key = self.text("receiver.key");
+        let fixed = [
+            "recv",
+            "--listen",
+            "127.0.0.1:0",
+            "--key",
+            &key,
+            "--allow",
+            allowed,
+        ];
+        let mut running = Running::start(&[&fixed[..], options, &[output]].concat());
+        let line = running.wait_for("listening at ");
+        let address = line.split_whitespace().nth(2).unwrap().to_owned();
+        (running, address)
+    }
+
+    pub fn send(&self, to: &str, input: &str, options: &[&str]) -> Running {
+        let key = self.text("sender.key");
+        let fixed = [
+            "send",
+            "--to",
+            to,
+            "--key",
+            &key,
+            "--peer",
+            &self.receiver_public,
+        ];
+        Running::start(&[&fixed[..], options, &[input]].concat())
+    }
+}
+
+/// A program that runs, with what it says on standard error.
+pub struct Running {
+    pub child: Child,
+    lines: mpsc::Receiver<String>,
+    pub said: String,
+}
+
+impl Running {
+    pub fn start(arguments: &[&str]) -> Running {
+        Running::start_with(arguments, Stdio::null())
+    }
+
+    pub fn start_with(arguments: &[&str], stdin: Stdio) -> Running {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_anabranch"))
+            .args(arguments)
+            .stdin(stdin)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program was built");
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (said, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                let _ = said.send(line);
+            }
+        });
+        Running {
+            child,
+            lines,
+            said: String::new(),
+        }
+    }
+
+    pub fn wait_for(&mut self, part: &str) -> String {
+        loop {
+            let line = self
+                .next_line()
+                .unwrap_or_else(|| panic!("it ended before it said {part:?}:\n{}", self.said));
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    pub fn next_line(&mut self) -> Option<String> {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => {
+                self.said += &format!("{line}\n");
+                Some(line)
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => None,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                panic!("it neither speaks nor ends:\n{}", self.said)
+            }
+        }
+    }
+
+    pub fn interrupt(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+    }
+
+    /// Its exit code, and all that it said.
+    pub fn finish(mut self) -> (i32, String) {
+        while self.next_line().is_some() {}
+        let status = self.child.wait().unwrap();
+        (
+            status.code().expect("it was not killed"),
+            core::mem::take(&mut self.said),
+        )
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_anabranch"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+pub fn keygen(path: &Path) -> String {
+    let output = run(&["keygen", "--output", path.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// MPEG-TS of 25 pictures a second, about 200 kbit/s, and a key frame each second.
+pub fn transport_stream(picture_count: u64) -> Vec<u8> {
+    let mut writer = TransportStreamWriter::new(Vec::new());
+    for number in 0..picture_count {
+        let is_key = number % 25 == 0;
+        let mut picture = vec![0, 0, 0, 1, if is_key { 0x65 } else { 0x41 }];
+        // No zeros: no start codes.
+        picture.extend((0..900 + number * 37 % 200).map(|at| (at * number % 255) as u8 + 1));
+        let at = anabranch_units::Duration::from_millis(40 * number);
+        writer.write(&picture, at, is_key).unwrap();
+    }
+    writer.into_inner()
+}

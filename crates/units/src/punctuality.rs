@@ -1,0 +1,100 @@
+//! Whether a driver of real time gets the processor when it needs it.
+
+use crate::time::{Duration, Instant};
+
+/// Lateness is counted in windows of this length.
+const WINDOW: Duration = Duration::from_secs(1);
+/// What is this late is as punctual as a machine with other work can be.
+const TOLERANCE: Duration = Duration::from_millis(5);
+
+/// How long work that was due waited for the processor in one second, where it was more than 5 ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lateness {
+    /// All waits together. More than a second after one long wait.
+    pub total: Duration,
+    /// The longest.
+    pub worst: Duration,
+}
+
+/// Counts how late a thread is that sleeps until something is due.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Punctuality {
+    window_began_at: Instant,
+    current: Lateness,
+    /// The window before.
+    last: Lateness,
+}
+
+impl Punctuality {
+    /// The thread has got to its work. `due_at` is when it was to, no earlier than when that was
+    /// asked for; if something else woke it sooner, it is not late.
+    pub fn on_turn(&mut self, now: Instant, due_at: Instant) {
+        self.pass_to(now);
+        let late = now.saturating_since(due_at);
+        if late > TOLERANCE {
+            self.current.total += late;
+            self.current.worst = self.current.worst.max(late);
+        }
+    }
+
+    /// The worse of this second and the one before.
+    pub fn lateness(&mut self, now: Instant) -> Lateness {
+        self.pass_to(now);
+        self.current.max(self.last)
+    }
+
+    fn pass_to(&mut self, now: Instant) {
+        let elapsed = now.saturating_since(self.window_began_at);
+        if elapsed < WINDOW {
+            return;
+        }
+        let is_next = elapsed < WINDOW * 2;
+        self.last = if is_next {
+            self.current
+        } else {
+            Lateness::default()
+        };
+        self.current = Lateness::default();
+        self.window_began_at = match is_next {
+            true => self.window_began_at + WINDOW,
+            false => now,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    #[test]
+    fn lateness_adds_up_over_a_second_and_is_forgotten_after_two() {
+        let mut punctuality = Punctuality::default();
+        for turn in 0..10 {
+            // 30 ms late, in time, and a little late.
+            punctuality.on_turn(at(100 * turn + 30), at(100 * turn));
+            punctuality.on_turn(at(100 * turn + 40), at(100 * turn + 90));
+            punctuality.on_turn(at(100 * turn + 55), at(100 * turn + 50));
+        }
+        let expected = Lateness {
+            total: Duration::from_millis(300),
+            worst: Duration::from_millis(30),
+        };
+        assert_eq!(punctuality.lateness(at(999)), expected);
+        assert_eq!(punctuality.lateness(at(1_999)), expected);
+        assert_eq!(punctuality.lateness(at(2_000)), Lateness::default());
+    }
+
+    #[test]
+    fn a_wait_of_several_seconds_is_known_at_once() {
+        let mut punctuality = Punctuality::default();
+        punctuality.on_turn(at(7_000), at(4_000));
+        assert_eq!(
+            punctuality.lateness(at(7_000)).worst,
+            Duration::from_secs(3)
+        );
+    }
+}
