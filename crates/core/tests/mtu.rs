@@ -93,6 +93,22 @@ fn the_least_path_in_use_decides_how_frames_are_cut() {
     assert_eq!(counters(&network, 1).lost_packets, 0);
 }
 
+/// A path that nothing is sent on is asked for a sign of life every 2 s, and probed before.
+#[test]
+fn an_idle_path_is_searched_without_being_doubted() {
+    let mut idle = with_mtu(1_280, 0);
+    idle.delay = Duration::from_millis(150);
+    let mut network = Network::new(config(), vec![TestPath::new(8, 20), idle]);
+    let count = stream(&mut network, &[5_000], 45);
+    assert_eq!(network.received.len(), count);
+    assert!(network.sent_on[1] < 100, "{}", network.sent_on[1]);
+    assert_eq!(mtu(&mut network, 1), Some(1_280));
+    assert_eq!(counters(&network, 1).lost_packets, 0);
+    let states = network.path_states.iter();
+    let doubted = states.filter(|(_, _, state)| *state != PathState::Active);
+    assert_eq!(doubted.count(), 0);
+}
+
 #[test]
 fn an_interface_that_refuses_large_packets_costs_nothing() {
     let mut path = TestPath::new(8, 20);
@@ -119,7 +135,7 @@ fn an_interface_whose_mtu_falls_loses_no_frame() {
 /// What was cut for 1500 B and has not arrived goes on in halves, which fit the base.
 #[test]
 fn an_mtu_that_falls_without_a_word_loses_no_frame() {
-    // Frames of full-size packets alone, too: then nothing but challenges shows that the path lives.
+    // Of full-size packets alone, too: then nothing but challenges shows that the path lives.
     for bytes in [&[20_000, 7_000][..], &[13_160], &[1_316]] {
         for paths in 1..=2 {
             let mut network = Network::new(config(), vec![with_mtu(1_280, 3_010); paths]);
