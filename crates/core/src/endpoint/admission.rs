@@ -114,15 +114,19 @@ impl Endpoint {
         let payload_share =
             f64::from(self.config.fragment_bytes) / f64::from(self.max_packet_bytes);
         let carried = level.rate().mul_f64(payload_share);
-        let needed = carried.time_for(group.bytes);
         let lifetime = self.config.media.deadline;
         let longest = (lifetime - lifetime / SPARE_OF_NEW).saturating_sub(level.least_transit());
-        let excess = needed.saturating_sub(group.span);
-        if excess.is_zero() || group.span <= longest {
+        let needed = carried.time_for(group.key_bytes + group.other_bytes);
+        if needed <= group.span || group.span <= longest {
             return None;
         }
-        let share = (group.span - longest).as_secs_f64() / group.span.as_secs_f64();
-        let backlog = longest.saturating_sub(excess.mul_f64(share));
+        // The next group may end when the longest queue takes as long as the rest of it. By how
+        // much it grows the queue until then is how much shorter than that it must be before.
+        let begun = group.span - longest;
+        let share = begun.as_secs_f64() / group.span.as_secs_f64();
+        let others = carried.time_for(group.other_bytes).mul_f64(share);
+        let growth = (carried.time_for(group.key_bytes) + others).saturating_sub(begun);
+        let backlog = longest.saturating_sub(growth) / 2;
         Some(group.next_key_at + backlog)
     }
 

@@ -21,8 +21,10 @@ pub(crate) struct Unsent {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group {
     pub(crate) span: Duration,
-    /// The bytes of media of all its frames that others need.
-    pub(crate) bytes: u64,
+    /// The bytes of media of its key frame.
+    pub(crate) key_bytes: u64,
+    /// Those of its other frames that others need.
+    pub(crate) other_bytes: u64,
     /// When the next group begins, if it begins as the last one did.
     pub(crate) next_key_at: Instant,
 }
@@ -30,25 +32,40 @@ pub(crate) struct Group {
 /// What the source has shown of its key frames.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    /// When the newest key frame was captured, and the bytes since.
-    open: Option<(Instant, u64)>,
-    last: Option<(Duration, u64)>,
+    /// The group that began with the newest key frame.
+    open: Option<OpenGroup>,
+    last: Option<Group>,
     /// A frame has been given up that all others need up to the next key frame.
     is_broken: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OpenGroup {
+    began_at: Instant,
+    key_bytes: u64,
+    other_bytes: u64,
 }
 
 impl Groups {
     pub(super) fn on_frame(&mut self, frame: &Frame) {
         let bytes = frame.bytes.len() as u64;
         match (&mut self.open, frame.importance) {
-            (_, Importance::Key) => {
-                if let Some((began_at, bytes)) = self.open {
-                    self.last = Some((frame.captured_at.saturating_since(began_at), bytes));
-                }
-                self.open = Some((frame.captured_at, bytes));
+            (open, Importance::Key) => {
+                let now = frame.captured_at;
+                self.last = open.map(|group| Group {
+                    span: now.saturating_since(group.began_at),
+                    key_bytes: group.key_bytes,
+                    other_bytes: group.other_bytes,
+                    next_key_at: now + now.saturating_since(group.began_at),
+                });
+                self.open = Some(OpenGroup {
+                    began_at: now,
+                    key_bytes: bytes,
+                    other_bytes: 0,
+                });
                 self.is_broken = false;
             }
-            (Some((_, sum)), Importance::Reference) => *sum += bytes,
+            (Some(group), Importance::Reference) => group.other_bytes += bytes,
             _ => {}
         }
     }
@@ -62,14 +79,7 @@ impl SendBuffer {
 
     /// The source's last whole group, if the next key frame is still to come.
     pub(crate) fn group(&self, now: Instant) -> Option<Group> {
-        let (span, bytes) = self.groups.last?;
-        let (began_at, _) = self.groups.open?;
-        let next_key_at = began_at + span;
-        (next_key_at > now).then_some(Group {
-            span,
-            bytes,
-            next_key_at,
-        })
+        self.groups.last.filter(|group| group.next_key_at > now)
     }
 
     /// The frames of which fragments wait for being sent for the first time, oldest first.
