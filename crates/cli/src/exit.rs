@@ -19,16 +19,16 @@ impl fmt::Display for PeerLost {
 
 impl std::error::Error for PeerLost {}
 
-/// Another sender has taken this one's place at the receiver: exit code 6. To start again would take
-/// it back.
+/// Another sender has taken this one's place at the receiver: exit code 6. To start again would
+/// take it back.
 #[derive(Debug)]
 pub(crate) struct Displaced;
 
 impl fmt::Display for Displaced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "another sender with the same key has taken this one's place at the receiver; it goes on \
-             there, and this one has ended",
+            "another sender with the same key has taken this one's place at the receiver; it goes \
+             on there, and this one has ended",
         )
     }
 }

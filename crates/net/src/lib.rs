@@ -23,7 +23,7 @@
 //! | `socket.rs` | one UDP socket with batches in and out |
 //! | `via.rs` | what a path leaves this machine by |
 //! | `route.rs` | where a path's datagrams go, and when that may change |
-//! | `event.rs`, `event_queue.rs`, `snapshot.rs` | what the owner is told, and what it can look at |
+//! | `event.rs`, `event_queue.rs`, `snapshot.rs` | what the owner is told, and can look at |
 //! | `clock.rs`, `random.rs` | the only places with a clock, and with the system's chance |
 //! | `waker.rs` | waking the thread |
 //!
@@ -35,8 +35,9 @@
 //! transport notices silence, or is told of what a port has noticed.
 //!
 //! Not here yet: paths that are added while a session runs, defence against floods of handshakes
-//! (its place is in front of `Responder` in `receiver.rs`), rekeying (a new handshake beside the running session),
-//! several sessions at one receiver (`receiver_index` finds a session already).
+//! (its place is in front of `Responder` in `receiver.rs`), rekeying (a new
+//! handshake beside the running session), several sessions at one receiver (`receiver_index` finds
+//! a session already).
 
 mod clock;
 mod displaced;

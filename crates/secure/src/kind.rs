@@ -35,7 +35,8 @@ pub fn classify(datagram: &[u8]) -> Option<Kind> {
 }
 
 /// The session index that a response or a protected datagram is addressed to: the one that its
-/// receiver chose. `None` for an initiation, a reset, an unknown kind, or a datagram too short to hold one.
+/// receiver chose. `None` for an initiation, a reset, an unknown kind, or a datagram too short to
+/// hold one.
 pub fn receiver_index(datagram: &[u8]) -> Option<u32> {
     let at = match classify(datagram)? {
         Kind::Initiation | Kind::Reset => return None,
