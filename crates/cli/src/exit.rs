@@ -30,16 +30,17 @@ impl fmt::Display for Undelivered {
 }
 
 impl std::error::Error for Undelivered {}
-/// Another sender has taken this one's place at the receiver: exit code 6. To start again would take
-/// it back.
+
+/// Another sender has taken this one's place at the receiver: exit code 6. To start again would
+/// take it back.
 #[derive(Debug)]
 pub(crate) struct Displaced;
 
 impl fmt::Display for Displaced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "another sender with the same key has taken this one's place at the receiver; it goes on \
-             there, and this one has ended",
+            "another sender with the same key has taken this one's place at the receiver; it goes \
+             on there, and this one has ended",
         )
     }
 }

@@ -25,7 +25,7 @@
 //! | `lanes.rs` | a queue of the kernel's own for each peer |
 //! | `via.rs` | what a path leaves this machine by |
 //! | `route.rs`, `driver/reachability.rs` | where a path's datagrams go, and when that may change |
-//! | `event.rs`, `event_queue.rs`, `snapshot.rs` | what the owner is told, and what it can look at |
+//! | `event.rs`, `event_queue.rs`, `snapshot.rs` | what the owner is told, and can look at |
 //! | `clock.rs`, `random.rs` | the only places with a clock, and with the system's chance |
 //! | `waker.rs` | waking the thread |
 //!

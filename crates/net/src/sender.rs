@@ -128,9 +128,9 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Opens the sockets, starts the thread and the handshake. [`Event::Connected`] tells when there
-    /// is a session, [`Event::Ended`] if nobody answers. Interfaces and addresses that are not
-    /// there are waited for ([`Event::PathAbsent`]).
+    /// Opens the sockets, starts the thread and the handshake. [`Event::Connected`] tells when
+    /// there is a session, [`Event::Ended`] if nobody answers. Interfaces and addresses that are
+    /// not there are waited for ([`Event::PathAbsent`]).
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running.

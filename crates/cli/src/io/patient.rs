@@ -107,7 +107,8 @@ impl PatientFile {
         Ok(())
     }
 
-    /// Waits until the reader takes more. Whether it does: not in time, once the program is stopped.
+    /// Waits until the reader takes more. Whether it does: once the program is stopped, maybe not
+    /// in time.
     fn wait(&mut self, clock: &Clock, stop: &Stop) -> bool {
         if stop.wait_writable(self.file.as_fd()) {
             return true;
