@@ -6,6 +6,8 @@ use std::io::{self, ErrorKind, Write};
 
 use anyhow::Context;
 
+use crate::clean::without_controls;
+
 /// A text on standard output.
 ///
 /// # Errors
@@ -28,7 +30,10 @@ pub(crate) fn note(line: impl Display) {
 }
 
 fn written(output: &mut impl Write, text: fmt::Arguments<'_>) -> io::Result<()> {
-    match output.write_fmt(text).and_then(|()| output.flush()) {
+    let text = text.to_string();
+    let text = without_controls(&text);
+    let written = output.write_all(text.as_bytes());
+    match written.and_then(|()| output.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         result => result,
     }
@@ -49,6 +54,14 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn what_a_file_or_peer_named_commands_no_terminal() {
+        let mut said = Vec::new();
+        let title = "\u{1b}]0;mine\u{7} title";
+        assert!(written(&mut said, format_args!("{title}\n")).is_ok());
+        assert_eq!(said, b"\\u{1b}]0;mine\\u{7} title\n");
     }
 
     #[test]
