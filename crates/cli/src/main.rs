@@ -1,5 +1,6 @@
 //! The `anabranch` program: one module per command.
 
+mod clean;
 mod command_line;
 mod compare;
 mod contest;

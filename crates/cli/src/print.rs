@@ -6,6 +6,8 @@ use std::io::{self, ErrorKind, Write};
 
 use anyhow::Context;
 
+use crate::clean::without_controls;
+
 /// A text on standard output.
 ///
 /// # Errors
@@ -52,10 +54,9 @@ fn written(output: &mut impl Write, text: fmt::Arguments<'_>) -> io::Result<()> 
         true => without_secrets(&text),
         false => text,
     };
-    match output
-        .write_all(text.as_bytes())
-        .and_then(|()| output.flush())
-    {
+    let text = without_controls(&text);
+    let written = output.write_all(text.as_bytes());
+    match written.and_then(|()| output.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         result => result,
     }
@@ -87,7 +88,15 @@ mod tests {
         )
         .unwrap();
         let said = String::from_utf8(said).unwrap();
-        assert_eq!(said, "no absec_….key, absec_…… or \u{1b}absec_…\n");
+        assert_eq!(said, "no absec_….key, absec_…… or \\u{1b}absec_…\n");
+    }
+
+    #[test]
+    fn what_a_file_or_peer_named_commands_no_terminal() {
+        let mut said = Vec::new();
+        let title = "\u{1b}]0;mine\u{7} title";
+        assert!(written(&mut said, format_args!("{title}\n")).is_ok());
+        assert_eq!(said, b"\\u{1b}]0;mine\\u{7} title\n");
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl Scenario {
 }
 
 fn text_of(path: &Path) -> Result<String, ScenarioError> {
-    std::fs::read_to_string(path).map_err(|error| ScenarioError::Read {
+    files::text_of(path, files::MAX_SCENARIO_BYTES).map_err(|error| ScenarioError::Read {
         path: path.to_owned(),
         error,
     })

@@ -1,6 +1,14 @@
 //! The files that a scenario names: on disk beside its own, or in the program.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
+
+/// The most bytes of a scenario's text: the largest one here has 6 kB.
+pub(super) const MAX_SCENARIO_BYTES: u64 = 4 << 20;
+/// The most bytes of a file that a scenario names: an hour of deliveries at 100 Mbit/s, one a
+/// line, has 240 MB.
+const MAX_FILE_BYTES: u64 = 256 << 20;
 
 /// Where the files are that a scenario names.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +29,8 @@ impl<'a> Files<'a> {
     pub(super) fn read(&self, name: &str) -> Result<String, String> {
         match self {
             Files::In(folder) => {
-                std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string())
+                let text = text_of(&folder.join(name), MAX_FILE_BYTES);
+                text.map_err(|error| error.to_string())
             }
             Files::BuiltIn(files) => {
                 let found = files.iter().find(|(known, _)| *known == name);
@@ -37,5 +46,55 @@ impl<'a> Files<'a> {
             Files::In(folder) => folder.join(name).display().to_string(),
             Files::BuiltIn(_) => name.to_owned(),
         }
+    }
+}
+
+/// The text of a file, unless it is longer than anybody's: a device, say, that never ends.
+pub(super) fn text_of(path: &Path, max_bytes: u64) -> io::Result<String> {
+    let mut text = String::new();
+    let read_bytes = File::open(path)?
+        .take(max_bytes + 1)
+        .read_to_string(&mut text)?;
+    if read_bytes as u64 > max_bytes {
+        let message = format!("it is longer than {} MiB", max_bytes >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    fn mistake(text: &str) -> String {
+        let error = Scenario::parse("hostile.toml", text, &[]).expect_err("hostile");
+        error.to_string()
+    }
+
+    #[test]
+    fn a_scenario_of_more_than_anybody_needs_is_refused() {
+        let links: String = (0..20_000)
+            .map(|link| format!("[links.l{link}]\ndelay = \"1 ms\"\n"))
+            .collect();
+        let error = mistake(&format!("duration = \"1 s\"\n{links}"));
+        assert!(error.contains("links: more than 4096"), "{error}");
+        let flow = |name| format!("[[flows]]\nname = \"{name}\"\nkind = \"bulk\"\ncount = 10000\n");
+        let error = mistake(&format!(
+            "duration = \"1 s\"\nlinks.l.delay = \"1 ms\"\n\
+             routes.r = {{ forward = [\"l\"], reverse = [\"l\"] }}\n{}{}",
+            flow("one"),
+            flow("other")
+        ));
+        assert!(error.contains("flows: more than 10000"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_never_ends_is_refused() {
+        let endless = Path::new("/dev/zero");
+        let error = text_of(endless, 1 << 20).expect_err("it never ends");
+        assert_eq!(error.to_string(), "it is longer than 1 MiB");
+        let error = Scenario::load(endless, &[]).expect_err("it never ends");
+        assert_eq!(error.to_string(), "/dev/zero: it is longer than 4 MiB");
     }
 }

@@ -210,6 +210,9 @@ pub(super) fn all_keys(is_default: bool) -> Vec<Key> {
         .collect()
 }
 
+/// The most flows of a scenario: a run's memory and time grow with them.
+const MAX_FLOWS: usize = 10_000;
+
 /// All flows: those of `node`, each completed by the defaults and multiplied by its count.
 pub(super) fn flows(
     node: &Node,
@@ -229,6 +232,9 @@ pub(super) fn flows(
             _ => format!("flow-{}", index + 1),
         };
         flows.extend(copies(element, defaults, default_name, routes, files)?);
+        if flows.len() > MAX_FLOWS {
+            return Err(node.mistake(format!("more than {MAX_FLOWS} flows in all")));
+        }
     }
     let mut names = BTreeSet::new();
     for flow in &flows {

@@ -20,11 +20,19 @@ pub(super) struct Replica {
     pub(super) node: Node,
 }
 
+/// The most links, or routes, of a scenario. A run's memory and time grow with them.
+const MAX_REPLICAS: usize = 4_096;
+
 /// All that the tables at `node` describe, in their order.
 pub(super) fn replicas(node: &Node) -> Read<Vec<Replica>> {
     let mut all = Vec::new();
-    for (group, node) in named(node)? {
-        let Some(count) = count(node)? else {
+    for (group, alike) in named(node)? {
+        let count = count(alike)?;
+        if all.len() as u64 + count.unwrap_or(1) > MAX_REPLICAS as u64 {
+            return Err(node.mistake(format!("more than {MAX_REPLICAS} in all")));
+        }
+        let node = alike;
+        let Some(count) = count else {
             all.push(Replica {
                 name: group.clone(),
                 group: group.clone(),
