@@ -1,6 +1,11 @@
 //! What the program says, refuses and leaves alone, over loopback. Waits are generous: the machine
 //! may be busy.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "these are users, who wait by the clock on the wall"
+)]
+
 mod bed;
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};

@@ -168,8 +168,9 @@ pub struct MediaConfig {
     /// From a frame's capture until the sender gives it up; key frames have none (Zhang & Lei §4.2:
     /// 500 ms).
     pub deadline: Duration,
-    /// The encoder's share of the paths' estimated bandwidth, 0 to 1.
-    pub target_fraction: f64,
+    /// The encoder's share of the paths' estimated bandwidth, 0 to 1; `None`: what the controller
+    /// leaves it ([`RateKind`](crate::congestion::RateKind)).
+    pub target_fraction: Option<f64>,
     /// What the encoder is asked for on account of each usable path at the least (Zhang & Lei's
     /// program: the controllers' minimum).
     pub path_target_min: DataRate,
@@ -193,7 +194,7 @@ impl Default for MediaConfig {
             deadline: Duration::from_millis(500),
             reassembly_wait: Duration::from_millis(500),
             keeps_bytes: true,
-            target_fraction: 0.8,
+            target_fraction: None,
             path_target_min: DataRate::ZERO,
             source: SourceLimits::Fixed,
             fec: "off".to_owned(),
@@ -318,10 +319,10 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// The rate above which it is of no use to go.
-    pub(crate) fn max_rate(&self) -> DataRate {
+    /// The rate above which it is of no use to go, if the encoder gets this share of it.
+    pub(crate) fn max_rate(&self, target_fraction: f64) -> DataRate {
         let of_source = match self.media.source {
-            SourceLimits::Adaptive { max, .. } => max.mul_f64(1.0 / self.media.target_fraction),
+            SourceLimits::Adaptive { max, .. } => max.mul_f64(1.0 / target_fraction),
             SourceLimits::Fixed => DataRate::MAX,
         };
         self.max_rate.unwrap_or(of_source)
@@ -368,8 +369,9 @@ impl Config {
             }
         }
         self.check_mtu()?;
-        let fraction = self.media.target_fraction;
-        if !(fraction > 0.0 && fraction <= 1.0) {
+        if let Some(fraction) = self.media.target_fraction
+            && !(fraction > 0.0 && fraction <= 1.0)
+        {
             return Err(ConfigError::TargetFraction { fraction });
         }
         for (name, rate) in [

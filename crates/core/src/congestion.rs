@@ -46,7 +46,7 @@ use crate::recovery::{AckedPacket, RateSample, RttEstimator, SentPacket};
 use crate::session_view::SessionView;
 
 pub use options::{ControllerOption, ControllerOptions, OptionError, OptionValues};
-pub use registry::{CONTROLLERS, ControllerEntry, UnknownController, build, check};
+pub use registry::{CONTROLLERS, ControllerEntry, RateKind, UnknownController, build, check};
 
 /// Decides how fast one path may send.
 pub trait CongestionController: Debug + Send {
@@ -128,7 +128,7 @@ pub struct ControlParameters {
     /// The rate at which packets are spaced; `None`: sending is clocked by acknowledgements.
     pub pacing_rate: Option<DataRate>,
     /// The rate that the path is believed to carry for this session. The encoder's target is made
-    /// of it (0.8 × the sum over usable paths, Zhang & Lei).
+    /// of it, by the share that [`RateKind`] leaves.
     pub target_rate: DataRate,
     /// How fast useless packets may fill what media leaves, to probe for bandwidth; zero outside
     /// probing. A session that always pads ignores it and fills the pacing rate or window.
@@ -290,6 +290,8 @@ pub struct ControllerConfig {
     pub max_packet_bytes: u32,
     /// Whether packets may be sent with an ECT codepoint.
     pub is_ecn_capable: bool,
+    /// Whether the session carries media, which a queue of its own would make late.
+    pub is_media: bool,
     /// The algorithm's own options, as in `cubic:hystart=classic`.
     pub options: ControllerOptions,
     /// The path's random stream.
@@ -306,6 +308,7 @@ impl Default for ControllerConfig {
             fixed_rate: DataRate::from_megabits_per_second(1),
             max_packet_bytes: 1_500,
             is_ecn_capable: false,
+            is_media: false,
             options: ControllerOptions::default(),
             seed: Seed::default(),
         }

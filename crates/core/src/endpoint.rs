@@ -66,6 +66,8 @@ pub struct Endpoint {
     scheduled_at: Instant,
     /// The most bytes on the wire of a packet.
     max_packet_bytes: u32,
+    /// The encoder's share of what the paths carry.
+    target_fraction: f64,
     /// Whether waiting packets may find a path that they did not find before.
     is_schedule_due: bool,
     /// Whether this end has ever sent media: only then does it pad.
@@ -205,7 +207,7 @@ impl Endpoint {
         let config = config.into();
         config.check()?;
         // An unknown name shall be told now, not when the first path is added.
-        congestion::check(&config.controller)?;
+        let controller = congestion::check(&config.controller)?;
         let fec_policy = crate::fec::build(&config.media.fec)?;
         let has_symbols = fec_policy.is_some();
         let overhead_bytes = config.overhead_bytes + wire::max_fragment_header_bytes(has_symbols);
@@ -216,6 +218,10 @@ impl Endpoint {
                 segment_bytes + wire::SEGMENT_HEADER_BYTES as u32
             }
         };
+        let payload_share = f64::from(config.fragment_bytes) / f64::from(max_packet_bytes);
+        let target_fraction = config.media.target_fraction;
+        let target_fraction =
+            target_fraction.unwrap_or_else(|| controller.rate.encoder_share(payload_share));
         let target_bitrate = match config.media.source {
             SourceLimits::Fixed => DataRate::ZERO,
             SourceLimits::Adaptive { min, .. } => min,
@@ -241,6 +247,7 @@ impl Endpoint {
             stream: Self::new_stream(&config),
             events: VecDeque::new(),
             target_bitrate,
+            target_fraction,
             max_packet_bytes,
             counters: SessionCounters::default(),
             closing: Closing::Open,
@@ -279,12 +286,13 @@ impl Endpoint {
         let id = PathId(self.paths.len() as u8);
         let controller = ControllerConfig {
             min_rate: self.config.min_rate,
-            max_rate: self.config.max_rate(),
+            max_rate: self.config.max_rate(self.target_fraction),
             initial_rate: self.config.initial_rate,
             initial_window_packets: self.config.initial_window_packets,
             fixed_rate: self.config.fixed_rate,
             max_packet_bytes: self.max_packet_bytes,
             is_ecn_capable: self.config.is_ecn_capable,
+            is_media: self.config.kind == SessionKind::Media,
             options: ControllerOptions::default(),
             seed: self.seed.derive(&format!("path/{id}/controller")),
         };

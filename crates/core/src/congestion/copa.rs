@@ -13,7 +13,10 @@
 //! 2. The velocity is at most the window, as in the authors' genericCC.
 //! 3. The window does not grow while the source is the limit and uses less than half of it (RFC
 //!    7661 §4.4); it may shrink.
-//! 4. A retransmission timeout or a path gone silent leaves two packets and slow start.
+//! 4. Media stays in default mode unless `mode-switching=on`. A video that uses its rate in pictures
+//!    seldom empties its own queue within five round trips: alone at video rates it would turn
+//!    competitive against itself.
+//! 5. A retransmission timeout or a path gone silent leaves two packets and slow start.
 
 #[cfg(test)]
 mod tests;
@@ -56,8 +59,8 @@ const DELTA: ControllerOption = ControllerOption {
 };
 const MODE_SWITCHING: ControllerOption = ControllerOption {
     name: "mode-switching",
-    summary: "whether it turns competitive where others keep the queue full (§2.2)",
-    values: OptionValues::Words(&["on", "off"]),
+    summary: "whether it turns competitive beside full queues (§2.2); auto: in streams alone",
+    values: OptionValues::Words(&["auto", "on", "off"]),
 };
 
 pub(super) const OPTIONS: &[ControllerOption] = &[DELTA, MODE_SWITCHING];
@@ -151,7 +154,10 @@ impl Copa {
             max_rate: config.max_rate,
             initial_rate: config.initial_rate,
             default_delta: delta,
-            switches_modes: config.options.word(&MODE_SWITCHING) == "on",
+            switches_modes: match config.options.word(&MODE_SWITCHING) {
+                "auto" => !config.is_media,
+                word => word == "on",
+            },
             window,
             delta,
             velocity: 1.0,

@@ -6,15 +6,19 @@
 //! 2. RMIN is 150 kbit/s, or the configured minimum if that is more. RMAX is the configured
 //!    maximum; without one 12 Mbit/s. It scales the queue: one flow at rate r keeps XREF · RMAX /
 //!    r.
-//! 3. The session asks its encoder for less than the rate (0.8 of it). What arrives would then hold
-//!    accelerated ramp-up at its start, so that mode asks for padding up to `r_ref`.
+//! 3. A source that sends less than the rate would hold accelerated ramp-up at its start: that mode
+//!    asks for padding up to `r_ref`.
 //! 4. Gradual update raises the rate only if at least 0.75 of it was sent.
 //! 5. A step of gradual update accounts for at most TAU since the last one, and `x` is at most
 //!    500 ms (as in Cisco's ns3-rmcat).
 //! 6. Reports that are less than DELTA/2 apart are taken together.
 //! 7. No report for 500 ms with packets unanswered: `r_ref` is halved, and again every 500 ms (the
 //!    RFC leaves this open). An outage does the same.
-//! 8. `PRIO` and `XREF` are options; the shaping buffer is the session's backlog, of which a path
+//! 8. `loss_int` follows RFC 5348 §5.4, as §4.2 has it, without the optional history discounting.
+//!    The open interval is then never longer than seven mean ones, its weight being a sixth at
+//!    least: once something was lost, long queues are warped for good. So it is in Cisco's code,
+//!    too. `loss-interval=closed` leaves the open one out, and warping fades.
+//! 9. `PRIO` and `XREF` are options; the shaping buffer is the session's backlog, of which a path
 //!    has the part that its rate has in the sum of all paths.
 
 mod signals;
@@ -90,7 +94,12 @@ const XREF: ControllerOption = ControllerOption {
         max: 100.0,
     },
 };
-pub(super) const OPTIONS: &[ControllerOption] = &[PRIORITY, XREF];
+const LOSS_INTERVAL: ControllerOption = ControllerOption {
+    name: "loss-interval",
+    summary: "whether loss_int counts the interval since the last loss (RFC 5348 §5.4)",
+    values: OptionValues::Words(&["open", "closed"]),
+};
+pub(super) const OPTIONS: &[ControllerOption] = &[PRIORITY, XREF, LOSS_INTERVAL];
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(Nada::new(config))
@@ -111,6 +120,7 @@ struct Nada {
     min_rate: f64,
     max_rate: f64,
     is_ecn_capable: bool,
+    counts_open_interval: bool,
     mode: Mode,
     /// `r_ref`, bit/s.
     reference_rate: f64,
@@ -142,6 +152,7 @@ impl Nada {
             min_rate,
             max_rate: max_rate.max(min_rate),
             is_ecn_capable: config.is_ecn_capable,
+            counts_open_interval: config.options.word(&LOSS_INTERVAL) == "open",
             mode: Mode::AcceleratedRampUp,
             reference_rate: min_rate,
             previous_signal_millis: 0.0,
@@ -168,7 +179,7 @@ impl Nada {
     /// `d_tilde` while losses are recent, `d_queue` when they are not, and a blend between (§4.2).
     fn perceived_delay(&self) -> f64 {
         let queue_millis = self.signals.queue_delay_millis;
-        let Some(interval) = self.signals.loss_interval.mean() else {
+        let Some(interval) = self.signals.loss_interval.mean(self.counts_open_interval) else {
             return queue_millis;
         };
         let beyond = self.signals.loss_interval.packets_since - LOSS_INTERVALS * interval;

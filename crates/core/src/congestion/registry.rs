@@ -18,7 +18,31 @@ pub struct ControllerEntry {
     pub summary: &'static str,
     /// What may be set of it, as in `cubic:hystart=classic`.
     pub options: &'static [ControllerOption],
+    /// What its rate is to an encoder.
+    pub rate: RateKind,
     build: fn(&ControllerConfig) -> Box<dyn CongestionController>,
+}
+
+/// What a controller's target rate is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateKind {
+    /// What the path carries, at which its queue would stand: an encoder that follows has peaks,
+    /// and gets 0.8 of it (Zhang & Lei's code).
+    Bandwidth,
+    /// What its source hands to an encoder, with room left already: the encoder gets all of it but
+    /// for headers.
+    Media,
+}
+
+impl RateKind {
+    /// The share of the rate that the encoder gets where `payload_share` of the bytes on the wire
+    /// are payload.
+    pub fn encoder_share(self, payload_share: f64) -> f64 {
+        match self {
+            RateKind::Bandwidth => 0.8,
+            RateKind::Media => payload_share,
+        }
+    }
 }
 
 impl core::fmt::Debug for ControllerEntry {
@@ -33,174 +57,203 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         name: "arc",
         summary: "Adaptive Rate Control of Grieco & Mascolo: a window by the Smith principle",
         options: arc::OPTIONS,
+        rate: RateKind::Bandwidth,
         build: arc::build,
     },
     ControllerEntry {
         name: "bbr-linux",
         summary: "BBR version 1 as Linux has it today",
         options: &[],
+        rate: RateKind::Bandwidth,
         build: linux::build,
     },
     ControllerEntry {
         name: "bbr-linux-4.9",
         summary: "BBR as Linux 4.9 first had it (Kondo et al.)",
         options: &[],
+        rate: RateKind::Bandwidth,
         build: linux::build_4_9,
     },
     ControllerEntry {
         name: "bbr-quic",
         summary: "BBR version 1 as QUIC has it",
         options: quic::OPTIONS,
+        rate: RateKind::Bandwidth,
         build: quic::build,
     },
     ControllerEntry {
         name: "bbr-webrtc",
         summary: "the WebRTC BBR that Zhang & Lei compared with",
         options: webrtc::OPTIONS,
+        rate: RateKind::Bandwidth,
         build: webrtc::build,
     },
     ControllerEntry {
         name: "bbr3",
         summary: "BBR version 3 (draft-ietf-ccwg-bbr of August 2026)",
         options: &[],
+        rate: RateKind::Bandwidth,
         build: v3::build,
     },
     ControllerEntry {
         name: "bic",
         summary: "BIC-TCP, binary search for the window, with Linux's constants",
         options: bic::OPTIONS,
+        rate: RateKind::Bandwidth,
         build: bic::build,
     },
     ControllerEntry {
         name: "ccp",
         summary: "Capacity and Congestion Probing: a proportional law, deaf to losses",
         options: ccp::OPTIONS,
+        rate: RateKind::Bandwidth,
         build: ccp::build,
     },
     ControllerEntry {
         name: "ccpd",
         summary: "CCP with a derivative term",
         options: ccpd::OPTIONS,
+        rate: RateKind::Bandwidth,
         build: ccpd::build,
     },
     ControllerEntry {
         name: "compound",
         summary: "Compound TCP: Reno's window and one that yields to delay",
         options: compound::OPTIONS,
+        rate: RateKind::Bandwidth,
         build: compound::build,
     },
     ControllerEntry {
         name: "copa",
         summary: "Copa: a target rate by queuing delay, competitive where others fill the queue",
         options: copa::OPTIONS,
+        rate: RateKind::Bandwidth,
         build: copa::build,
     },
     ControllerEntry {
         name: "cubic",
         summary: "CUBIC (RFC 9438) with HyStart++",
         options: cubic::OPTIONS,
+        rate: RateKind::Bandwidth,
         build: cubic::build,
     },
     ControllerEntry {
         name: "delay-bbr",
         summary: "Delay-BBR as the authors' published code has it",
         options: &[delay_bbr::CYCLE],
+        rate: RateKind::Bandwidth,
         build: delay_bbr::build_published,
     },
     ControllerEntry {
         name: "delay-bbr-text",
         summary: "Delay-BBR, Algorithms 1-5 as printed by Zhang & Lei",
         options: &[],
+        rate: RateKind::Bandwidth,
         build: delay_bbr::build_text,
     },
     ControllerEntry {
         name: "fixed",
         summary: "a constant rate, deaf to the network",
         options: &[],
+        rate: RateKind::Bandwidth,
         build: fixed::build,
     },
     ControllerEntry {
         name: "gcc",
         summary: "Google Congestion Control as in WebRTC: the trendline of the delay",
         options: gcc::OPTIONS,
+        rate: RateKind::Media,
         build: gcc::build_trendline,
     },
     ControllerEntry {
         name: "gcc-kalman",
         summary: "Google Congestion Control of draft-ietf-rmcat-gcc-02: a Kalman filter",
         options: gcc::OPTIONS,
+        rate: RateKind::Media,
         build: gcc::build_kalman,
     },
     ControllerEntry {
         name: "live-bbr",
         summary: "Delay-BBR made fit for live video over real networks (the default)",
         options: &[delay_bbr::CYCLE],
+        rate: RateKind::Bandwidth,
         build: delay_bbr::build_live,
     },
     ControllerEntry {
         name: "nada",
         summary: "RFC 8698: delay, loss and marks as one signal",
         options: nada::OPTIONS,
+        rate: RateKind::Media,
         build: nada::build,
     },
     ControllerEntry {
         name: "new-reno",
         summary: "the window of RFC 5681 and RFC 9002 §7",
         options: new_reno::OPTIONS,
+        rate: RateKind::Bandwidth,
         build: new_reno::build,
     },
     ControllerEntry {
         name: "rap",
         summary: "the Rate Adaptation Protocol: gaps between packets by AIMD",
         options: rap::OPTIONS,
+        rate: RateKind::Bandwidth,
         build: rap::build,
     },
     ControllerEntry {
         name: "reno",
         summary: "the window of ns-2's Reno: every fast retransmit halves it",
         options: &[],
+        rate: RateKind::Bandwidth,
         build: reno::build,
     },
     ControllerEntry {
         name: "scream",
         summary: "SCReAM v2 (draft-johansson-ccwg-rfc8298bis-screamv2), for L4S too",
         options: scream::V2_OPTIONS,
+        rate: RateKind::Media,
         build: scream::build_v2,
     },
     ControllerEntry {
         name: "scream-v1",
         summary: "SCReAM of RFC 8298",
         options: scream::V1_OPTIONS,
+        rate: RateKind::Media,
         build: scream::build_v1,
     },
     ControllerEntry {
         name: "tfrc",
         summary: "the TCP-friendly rate of RFC 5348",
         options: &[],
+        rate: RateKind::Bandwidth,
         build: tfrc::build,
     },
     ControllerEntry {
         name: "tfrc-conservative",
         summary: "TFRC as ns-2.35 has it, self-clocked (Bansal et al. 2001)",
         options: tfrc::CONSERVATIVE_OPTIONS,
+        rate: RateKind::Bandwidth,
         build: tfrc::build_conservative,
     },
     ControllerEntry {
         name: "tfrc-ns2",
         summary: "TFRC as ns-2.35 has it by default",
         options: &[],
+        rate: RateKind::Bandwidth,
         build: tfrc::build_ns2,
     },
     ControllerEntry {
         name: "vegas",
         summary: "TCP Vegas: a backlog of 2 to 4 packets",
         options: vegas::OPTIONS,
+        rate: RateKind::Bandwidth,
         build: vegas::build,
     },
     ControllerEntry {
         name: "zhu",
         summary: "rates over all paths at which the video's expected distortion is least",
         options: zhu::OPTIONS,
+        rate: RateKind::Media,
         build: zhu::build,
     },
 ];

@@ -14,7 +14,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use anabranch_units::{DataRate, Duration, Ecn, Instant, Rng, Seed};
 
-use super::{CongestionController, FeedbackSchedule, Timeout};
+use super::{CongestionController, FeedbackSchedule, RateKind, Timeout};
 use crate::path_view::PathId;
 use crate::recovery::{Arrivals, Digest, LossDetection, PacketContent, Recovery};
 use crate::session_view::SessionView;
@@ -72,7 +72,8 @@ impl Link {
 pub(super) enum Source {
     /// Always something.
     Greedy,
-    /// Video at 0.8 × the controller's target, up to a most; padding fills what probing asks for.
+    /// Video at the encoder's share of the controller's target, up to a most; padding fills what
+    /// probing asks for.
     Video { max: DataRate },
 }
 
@@ -185,6 +186,7 @@ struct Flow {
     recovery: Recovery,
     digest: Digest,
     source: Source,
+    encoder_share: f64,
     /// Each way, beyond the link's.
     extra_delay: Duration,
     starts_at: Instant,
@@ -284,6 +286,12 @@ impl Bed {
         self
     }
 
+    /// Has the last flow's video take this share of the controller's target.
+    pub(super) fn with_encoder_share(mut self, share: f64) -> Self {
+        self.flows.last_mut().expect("a flow").encoder_share = share;
+        self
+    }
+
     /// Adds a flow that sends from one moment to the other.
     pub(super) fn flow(
         mut self,
@@ -299,6 +307,7 @@ impl Bed {
             recovery: Recovery::new(loss_detection, from),
             digest: Digest::default(),
             source,
+            encoder_share: RateKind::Bandwidth.encoder_share(1.0),
             extra_delay: Duration::ZERO,
             starts_at: from,
             stops_at: to,
@@ -387,7 +396,7 @@ impl Bed {
             }
             if let Source::Video { max } = flow.source {
                 if flow.next_media_at <= now {
-                    let rate = control.target_rate.mul_f64(0.8).min(max);
+                    let rate = control.target_rate.mul_f64(flow.encoder_share).min(max);
                     flow.next_media_at += rate.time_for(PACKET_BYTES.into());
                 } else if control.padding_rate.is_zero() {
                     flow.recovery.mark_app_limited();

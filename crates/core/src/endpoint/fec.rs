@@ -203,7 +203,7 @@ impl Endpoint {
                     .total
                     .mul_f64(payload_bytes / f64::from(self.max_packet_bytes))
             }
-            SourceLimits::Adaptive { .. } => media::target_total(media, bandwidth, backlog_bytes),
+            SourceLimits::Adaptive { .. } => media::target_total(bandwidth, backlog_bytes),
         };
         self.budget.set_rate(rate);
         self.budget.overhead()

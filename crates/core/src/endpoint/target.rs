@@ -26,23 +26,23 @@ impl Endpoint {
             true => path.believed(),
             false => path.carried(now),
         };
-        let media = &self.config.media;
+        let (media, fraction) = (&self.config.media, self.target_fraction);
         let (bandwidth, backlog_bytes) = if self.scheduler.is_redundant() {
             // The others' queues are full of copies.
             let best = active.max_by_key(|path| carried(path).rate);
             let backlog_bytes =
                 self.send_buffer.waiting_bytes() + best.map_or(0, Path::queued_bytes);
             let rates = best.into_iter().map(|path| carried(path).rate);
-            (Bandwidth::of(media, rates), backlog_bytes)
+            (Bandwidth::of(media, fraction, rates), backlog_bytes)
         } else {
             let mut backlog_bytes = self.backlog_bytes();
             let rates = active.map(|path| {
                 let carried = carried(path);
-                let most = media::most_drained_bytes(media, carried.rate);
+                let most = media::most_drained_bytes(fraction, carried.rate);
                 backlog_bytes += carried.backed_up_bytes.min(most);
                 carried.rate
             });
-            (Bandwidth::of(media, rates), backlog_bytes)
+            (Bandwidth::of(media, fraction, rates), backlog_bytes)
         };
         let overhead = self.note_bandwidth(bandwidth, backlog_bytes);
         let media = &self.config.media;

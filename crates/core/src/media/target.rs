@@ -14,15 +14,24 @@ const DRAIN_WITHIN: Duration = Duration::from_millis(500);
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bandwidth {
     pub(crate) total: DataRate,
+    /// The share of it that the encoder gets.
+    fraction: f64,
     /// What their shares lack of [`MediaConfig::path_target_min`] each.
     shortfall: DataRate,
 }
 
 impl Bandwidth {
-    pub(crate) fn of(config: &MediaConfig, path_rates: impl Iterator<Item = DataRate>) -> Self {
-        let mut bandwidth = Bandwidth::default();
+    pub(crate) fn of(
+        config: &MediaConfig,
+        fraction: f64,
+        path_rates: impl Iterator<Item = DataRate>,
+    ) -> Self {
+        let mut bandwidth = Bandwidth {
+            fraction,
+            ..Bandwidth::default()
+        };
         for rate in path_rates {
-            let share = rate.mul_f64(config.target_fraction);
+            let share = rate.mul_f64(fraction);
             bandwidth.total += rate;
             bandwidth.shortfall += config.path_target_min.saturating_sub(share);
         }
@@ -30,8 +39,7 @@ impl Bandwidth {
     }
 }
 
-/// The encoder's share of the active paths' bandwidth (0.8 of it by default; Zhang & Lei's code),
-/// less what the backlog needs. A source that does not follow gets its would-be target all the
+/// The encoder's share of the active paths' bandwidth, less what the backlog needs. A source that does not follow gets its would-be target all the
 /// same, unbounded.
 ///
 /// `overhead` is what repairs and retransmissions take per byte of media, which leaves room for it.
@@ -41,7 +49,7 @@ pub(crate) fn target_bitrate(
     backlog_bytes: u64,
     overhead: f64,
 ) -> DataRate {
-    let total = target_total(config, bandwidth, backlog_bytes);
+    let total = target_total(bandwidth, backlog_bytes);
     let target = total.mul_f64(1.0 / (1.0 + overhead));
     match config.source {
         SourceLimits::Fixed => target,
@@ -51,18 +59,14 @@ pub(crate) fn target_bitrate(
 
 /// The backlog in the network of a path of this rate by which it counts for nothing any more: what
 /// more there is takes nothing from what other paths carry.
-pub(crate) fn most_drained_bytes(config: &MediaConfig, rate: DataRate) -> u64 {
-    rate.mul_f64(config.target_fraction).bytes_in(DRAIN_WITHIN)
+pub(crate) fn most_drained_bytes(fraction: f64, rate: DataRate) -> u64 {
+    rate.mul_f64(fraction).bytes_in(DRAIN_WITHIN)
 }
 
 /// What media, repairs and retransmissions may be together.
-pub(crate) fn target_total(
-    config: &MediaConfig,
-    bandwidth: Bandwidth,
-    backlog_bytes: u64,
-) -> DataRate {
+pub(crate) fn target_total(bandwidth: Bandwidth, backlog_bytes: u64) -> DataRate {
     let excess_bytes = backlog_bytes.saturating_sub(bandwidth.total.bytes_in(FREE_BACKLOG));
-    (bandwidth.total.mul_f64(config.target_fraction) + bandwidth.shortfall)
+    (bandwidth.total.mul_f64(bandwidth.fraction) + bandwidth.shortfall)
         .saturating_sub(DataRate::from_bytes_per(excess_bytes, DRAIN_WITHIN))
 }
 
@@ -77,7 +81,7 @@ mod tests {
             source,
             ..MediaConfig::default()
         };
-        let bandwidth = Bandwidth::of(&config, [MBIT(4), MBIT(3)].into_iter());
+        let bandwidth = Bandwidth::of(&config, 0.8, [MBIT(4), MBIT(3)].into_iter());
         target_bitrate(&config, bandwidth, backlog_bytes, 0.0)
     }
 
@@ -97,7 +101,7 @@ mod tests {
         };
         let target = target_bitrate(
             &config,
-            Bandwidth::of(&config, [MBIT(4), MBIT(1)].into_iter()),
+            Bandwidth::of(&config, 0.8, [MBIT(4), MBIT(1)].into_iter()),
             0,
             0.0,
         );
@@ -119,7 +123,7 @@ mod tests {
     #[test]
     fn media_leaves_room_for_repairs_and_retransmissions() {
         let config = MediaConfig::default();
-        let bandwidth = Bandwidth::of(&config, [MBIT(7)].into_iter());
+        let bandwidth = Bandwidth::of(&config, 0.8, [MBIT(7)].into_iter());
         let target = |overhead| target_bitrate(&config, bandwidth, 0, overhead);
         assert_eq!(target(0.0), DataRate::from_kilobits_per_second(5_600));
         assert_eq!(target(0.4), MBIT(4));

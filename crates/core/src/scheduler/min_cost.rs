@@ -1,7 +1,7 @@
 //! `min-cost`: each packet to the path that delivers it first.
 //!
-//! Source: Zhang & Lei, "Delay-responding BBR and min-cost packet scheduling", §4.2, eqs. 14 and
-//! 15, Algorithm 6. λ_p = RTT_p/2 + Q_p/c_p, with the latest round-trip time sample, the bytes
+//! Source: Zhang & Lei, "An Optimized BBR for Multipath Real Time Video Streaming", §4.2, eqs. 14
+//! and 15, Algorithm 6. λ_p = RTT_p/2 + Q_p/c_p, with the latest round-trip time sample, the bytes
 //! waiting for the path's pacer and its pacing rate; Q_p grows with each packet bound.
 //!
 //! *Deviations*: none. A frame of one packet follows the same rule, as the text has it; the

@@ -170,7 +170,7 @@ fn every_setting_of_a_flow_reaches_the_core() {
         media.config.media.reassembly_wait,
         Duration::from_millis(200)
     );
-    assert_eq!(media.config.media.target_fraction, 0.9);
+    assert_eq!(media.config.media.target_fraction, Some(0.9));
     let (min, max) = (
         DataRate::from_kilobits_per_second(200),
         DataRate::from_megabits_per_second(5),

@@ -6,10 +6,10 @@
 //! instead: `bbr-quic` that recovers from losses in Startup too, and leaves it by them.
 //!
 //! Deviations:
-//! 1. Whether the window held packets back in the authors' set-up is not known: unless
-//!    `enforce-cwnd` is on it does not. ProbeRTT and Recovery slow the encoder only, then, and a
-//!    greedy source is slowed by the pacing rate alone. WebRTC's own of 2018 has a window in force
-//!    unless it is off: its ProbeRTT would not end otherwise.
+//! 1. Whether the window held packets back in the authors' set-up is not known. In the form of 2017
+//!    it does not, unless `enforce-cwnd=on`: ProbeRTT and Recovery slow the encoder only, and a
+//!    greedy source is slowed by the pacing rate alone. In the form of 2018 it does, unless
+//!    `enforce-cwnd=off`: its ProbeRTT would not end otherwise.
 //! 2. The send rate of a sample is that before the packet left, as in `bbr-quic`, where the source
 //!    takes the one between its leaving and its acknowledgement.
 //! 3. Not less than `min-pacing-rate`: flows that starve would stop for good. The encoder's rate of

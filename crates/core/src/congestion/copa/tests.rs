@@ -14,7 +14,12 @@ type Rig = testing::Rig<Copa>;
 impl Rig {
     /// After a first packet and 100 ms, out of slow start, with this window.
     fn start(window: f64, options: &str) -> Self {
+        Rig::start_as(false, window, options)
+    }
+
+    fn start_as(is_media: bool, window: f64, options: &str) -> Self {
         let config = ControllerConfig {
+            is_media,
             max_packet_bytes: 1_000,
             options: crate::congestion::ControllerOptions::parse(options, OPTIONS).unwrap(),
             ..ControllerConfig::default()
@@ -176,6 +181,17 @@ fn section_2_2_a_queue_that_never_empties_turns_it_competitive() {
         fixed.pass(1, millis(100));
     }
     assert_eq!(fixed.controller.state(), "Default");
+}
+
+#[test]
+fn media_turns_competitive_only_if_asked_to() {
+    for (options, expected) in [("", "Default"), ("mode-switching=on", "Competitive")] {
+        let mut rig = Rig::start_as(true, 40.0, options);
+        for _ in 0..10 {
+            rig.pass(1, millis(100));
+        }
+        assert_eq!(rig.controller.state(), expected);
+    }
 }
 
 #[test]

@@ -149,14 +149,15 @@ fn property_t1_fills_a_path_with_little_queue_and_loss() {
 }
 
 #[test]
-fn property_t1_media_has_its_share_without_a_queue() {
+fn property_t1_media_fills_a_path_with_little_queue() {
     let video = Source::Video { max: DataRate::MAX };
     for name in NAMES {
         let run = run_flows(ten_megabits(50), &bed_config(1), &[(name, video, 0)], 60);
         let measures = Measures::of(&run[0], 20, 60);
-        // The session asks for 0.8 of it.
-        assert!(measures.utilisation >= 0.7, "{name}: {measures:?}");
-        assert!(measures.queue_millis < 1.0, "{name}: {measures:?}");
+        // The encoder gets all of its rate, and the queue that this takes to be found.
+        assert!(measures.utilisation >= 0.9, "{name}: {measures:?}");
+        assert!(measures.queue_millis < 10.0, "{name}: {measures:?}");
+        assert!(measures.loss_ratio < 0.005, "{name}: {measures:?}");
     }
 }
 

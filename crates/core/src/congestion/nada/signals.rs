@@ -45,15 +45,24 @@ impl LossInterval {
         self.packets_since = 0.0;
     }
 
-    /// `loss_int`; `None` before the first loss.
-    pub(super) fn mean(&self) -> Option<f64> {
-        let weighted = self.intervals.iter().zip(INTERVAL_WEIGHTS);
-        let (sum, weights) = weighted
-            .filter(|(interval, _)| **interval > 0.0)
-            .fold((0.0, 0.0), |(sum, weights), (interval, weight)| {
-                (sum + interval * weight, weights + weight)
-            });
-        (weights > 0.0).then(|| sum / weights)
+    /// `loss_int`; `None` before the first loss. With the open interval it is `I_mean` of RFC 5348
+    /// §5.4: the open one takes the first weight, and the oldest drops out, where that is more.
+    pub(super) fn mean(&self, has_open: bool) -> Option<f64> {
+        let closed_count = self.intervals.iter().filter(|interval| **interval > 0.0);
+        let closed_count = closed_count.count();
+        let weights = &INTERVAL_WEIGHTS[..closed_count];
+        let total = |intervals: &mut dyn Iterator<Item = f64>| -> f64 {
+            intervals
+                .zip(weights)
+                .map(|(interval, weight)| interval * weight)
+                .sum()
+        };
+        let closed = total(&mut self.intervals.iter().copied());
+        let with_open = match has_open {
+            true => total(&mut core::iter::once(self.packets_since).chain(self.intervals)),
+            false => 0.0,
+        };
+        (closed_count > 0).then(|| closed.max(with_open) / weights.iter().sum::<f64>())
     }
 }
 
@@ -184,7 +193,7 @@ mod tests {
     #[test]
     fn rfc5348_5_4_loss_interval_is_a_weighted_mean_of_eight() {
         let mut interval = LossInterval::default();
-        assert_eq!(interval.mean(), None);
+        assert_eq!(interval.mean(false), None);
         for event in 1..=9_u64 {
             lose_after(&mut interval, 100 * event as usize, 1_000 * event);
         }
@@ -194,7 +203,19 @@ mod tests {
             .zip(INTERVAL_WEIGHTS)
             .map(|(interval, weight)| interval * weight)
             .sum();
-        assert!((interval.mean().unwrap() - sum / 6.0).abs() < 1e-9);
+        assert!((interval.mean(false).unwrap() - sum / 6.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn rfc5348_5_4_the_open_interval_counts_where_it_raises_the_mean() {
+        let mut interval = LossInterval::default();
+        lose_after(&mut interval, 100, 1_000);
+        lose_after(&mut interval, 50, 2_000);
+        interval.packets_since = 20.0;
+        assert_eq!(interval.mean(true), Some(75.0));
+        interval.packets_since = 250.0;
+        assert_eq!(interval.mean(true), Some(150.0));
+        assert_eq!(interval.mean(false), Some(75.0));
     }
 
     #[test]
@@ -202,9 +223,12 @@ mod tests {
         let mut interval = LossInterval::default();
         lose_after(&mut interval, 50, 1_000);
         lose_after(&mut interval, 5, 1_100);
-        assert_eq!((interval.mean(), interval.packets_since), (Some(50.0), 5.0));
+        assert_eq!(
+            (interval.mean(false), interval.packets_since),
+            (Some(50.0), 5.0)
+        );
         lose_after(&mut interval, 25, 1_101);
-        assert_eq!(interval.mean(), Some(40.0));
+        assert_eq!(interval.mean(false), Some(40.0));
     }
 
     #[test]

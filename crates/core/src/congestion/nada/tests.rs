@@ -29,7 +29,7 @@ fn rfc8698_eq1_delay_warping() {
 
 #[test]
 fn rfc8698_4_2_warping_fades_over_one_loss_interval_after_seven() {
-    let mut nada = nada("");
+    let mut nada = nada("loss-interval=closed");
     nada.signals.queue_delay_millis = 150.0;
     near(nada.perceived_delay(), 150.0);
     (0..100).for_each(|_| nada.signals.loss_interval.on_packet());
@@ -199,12 +199,12 @@ fn shares(first: &str, source: Source, from: u64) -> [f64; 2] {
     [0, 1].map(|flow| Measures::of(&run[flow], 60, 120).utilisation)
 }
 
-/// With greedy flows the second takes the first one's queue for the base delay and wins 64 %
-/// (Jain's index 0.92); media leaves gaps in which it sees the true one.
+/// One that starts later takes the first one's queue for the base delay and wins 64 % (Jain's index
+/// 0.92), with media that uses all of its rate as with greedy flows.
 #[test]
 fn property_t2_two_flows_share() {
-    for (source, from) in [(VIDEO, 10), (GREEDY, 0)] {
-        let shares = shares("nada", source, from);
+    for source in [VIDEO, GREEDY] {
+        let shares = shares("nada", source, 0);
         assert!(jain(&shares) >= 0.95, "{source:?}: {shares:?}");
         assert!(shares[0] + shares[1] > 0.95, "{source:?}: {shares:?}");
     }
@@ -212,7 +212,7 @@ fn property_t2_two_flows_share() {
 
 #[test]
 fn property_a_flow_of_priority_two_has_twice_the_rate() {
-    let [double, single] = shares("nada:priority=2", VIDEO, 10);
+    let [double, single] = shares("nada:priority=2", VIDEO, 0);
     assert!(
         (1.7..2.3).contains(&(double / single)),
         "{double}, {single}"
@@ -227,8 +227,8 @@ fn property_t4_a_halving_is_over_within_five_seconds() {
         .then(Instant::from_secs(40), CAPACITY);
     let run = run_flows(link, &with_max(12), &[("nada", VIDEO, 0)], 60);
     let delay = run[0].one_way_delay_between(25, 40).as_millis_f64();
-    // 25 ms, a packet's 1.6 ms and a queue of 10 · 12 / (5 / 0.8) = 19 ms.
-    assert!(delay < 25.0 + 1.6 + 19.0 * 1.2, "{delay}");
+    // 25 ms, a packet's 1.6 ms and a queue of 10 · 12 / 5 = 24 ms.
+    assert!(delay < 25.0 + 1.6 + 24.0 * 1.2, "{delay}");
     assert!(run[0].rate_between(25, 40) > halved.mul_f64(0.9));
     assert!(run[0].rate_between(45, 60) > CAPACITY.mul_f64(0.9));
 }

@@ -7,11 +7,9 @@
 //!    at the target rate.
 //! 3. The media rate control's correction is taken against the target rate, as Ericsson's code of
 //!    2018 has it; as printed in the RFC the rate falls by loss and a long RTP queue only.
-//! 4. The session asks its encoder for 0.8 of the target rate, so that what is sent counts as 1/0.8
-//!    of itself where it bounds or corrects the target rate; else it would pull it down by itself.
-//! 5. MSS is the largest packet; the least window is 3000 bytes or two of them, and what is granted
+//! 4. MSS is the largest packet; the least window is 3000 bytes or two of them, and what is granted
 //!    no less than the least target rate needs.
-//! 6. After an outage it starts again with the least window, in fast increase, at half the rate. A
+//! 5. After an outage it starts again with the least window, in fast increase, at half the rate. A
 //!    retransmission timeout counts as a loss.
 
 #[cfg(test)]
@@ -69,8 +67,6 @@ const RTP_QUEUE_SECONDS: f64 = 0.02;
 const RTP_QUEUE_SCALE: f64 = 0.95;
 /// Media rates of 10 s.
 const MEDIA_HISTORY: usize = 50;
-/// What the session asks of its encoder.
-const ENCODER_SHARE: f64 = 0.8;
 /// What an outage leaves of the target rate.
 const OUTAGE_FACTOR: f64 = 0.5;
 
@@ -232,7 +228,7 @@ impl ScreamV1 {
             return;
         }
         self.rate_adjusted_at = Some(now);
-        let current = self.current_rate() / ENCODER_SHARE;
+        let current = self.current_rate();
         let media = self.take_media_rate(current, elapsed);
         self.ramp(current);
         let median = self.median_media_rate();

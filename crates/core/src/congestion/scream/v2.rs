@@ -4,9 +4,8 @@
 //! Deviations:
 //! 1. A loss is answered once a round-trip time, for packets that left after the last answer; the
 //!    draft goes by min(RTT, virtual RTT) for losses as for marks.
-//! 2. Bytes in flight have the draft's head room of 1.5 (WebRTC 1.1): the session asks its encoder
-//!    for 0.8 of the target rate, which with 1.1 would hold the window down. For the same reason
-//!    the target rate is not divided by 1.2 once more, as the draft has it.
+//! 2. Bytes in flight have the draft's head room of 1.5 (WebRTC 1.1), and the target rate is not
+//!    divided by 1.2, as the draft has it: the encoder gets all of it, but for headers.
 //! 3. Growth slows down by the average least queuing delay (WebRTC), not by the draft's
 //!    `qdelay_dev_norm`; the delay target is fixed, as in WebRTC.
 //! 4. ECN is always that of L4S: ECT(1).

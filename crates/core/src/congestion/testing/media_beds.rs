@@ -3,7 +3,7 @@
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
 use super::{Bed, Link, Outcome, PACKET_BYTES, Source};
-use crate::congestion::{ControllerConfig, build};
+use crate::congestion::{ControllerConfig, build, check};
 use crate::recovery::LossDetection;
 
 /// 10 Mbit/s.
@@ -40,7 +40,9 @@ pub(in crate::congestion) fn with_flows(
     flows.iter().fold(bed, |bed, &(name, source, from)| {
         let controller = build(name, config).unwrap();
         let (from, to) = (Instant::from_secs(from), Instant::from_secs(until));
+        let share = check(name).unwrap().rate.encoder_share(1.0);
         bed.flow(controller, source, LossDetection::PerPacket, from, to)
+            .with_encoder_share(share)
     })
 }
 

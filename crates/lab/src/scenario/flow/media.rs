@@ -174,7 +174,7 @@ fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) ->
             usual.target_fraction,
             |node| match share(node)? {
                 0.0 => Err(node.mistake("the encoder needs a share above zero")),
-                fraction => Ok(fraction),
+                fraction => Ok(Some(fraction)),
             },
         )?,
         path_target_min: table.or("path-target-min", usual.path_target_min, rate)?,
