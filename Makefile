@@ -9,10 +9,10 @@ RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-on-time,feedback-ove
 RMCAT_OF_FLOWS ?= convergence-time-mean,convergence-time-max,settled-phases,oscillations,send-rate-variation,receive-rate-variation
 SCHEDULERS ?= anabranch,min-cost,daps,dems,edcld,mdp,oms,qaware,redundant,round-robin,sfl,stms,wrr,oracle
 
-.PHONY: help demo test bench fuzz papers rmcat schedulers contest clean
+.PHONY: help demo test test-real bench fuzz papers rmcat schedulers contest clean
 
 help: ## list these commands
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: ## live video over two real-time emulated links, one of which dies; then what FEC gives (INPUT=file sends your video)
 	$(CARGO) run --release --quiet -p anabranch -- demo $(if $(INPUT),--input $(INPUT)) $(DEMO_ARGUMENTS)
@@ -23,6 +23,9 @@ test: ## everything a newcomer should see pass
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 	$(CARGO) test --workspace
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
+
+test-real: ## what loopback cannot show: interfaces that come and go, long pauses (two minutes; parts need root on Linux)
+	CARGO="$(CARGO)" scripts/test-real.sh
 
 bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, handshakes and a gigabit over real sockets cost
 	$(CARGO) bench --quiet -p anabranch-lab --bench simulator

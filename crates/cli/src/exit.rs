@@ -19,6 +19,22 @@ impl fmt::Display for PeerLost {
 
 impl std::error::Error for PeerLost {}
 
+/// Another sender has taken this one's place at the receiver: exit code 6. To start again would take
+/// it back.
+#[derive(Debug)]
+pub(crate) struct Displaced;
+
+impl fmt::Display for Displaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "another sender with the same key has taken this one's place at the receiver; it goes on \
+             there, and this one has ended",
+        )
+    }
+}
+
+impl std::error::Error for Displaced {}
+
 /// Something that was promised or expected, and measured otherwise: exit code 4.
 #[derive(Debug)]
 pub(crate) struct Unmet(pub(crate) String);
@@ -41,6 +57,8 @@ pub(crate) fn report(done: anyhow::Result<()>) -> ExitCode {
         ExitCode::from(3)
     } else if error.is::<Unmet>() {
         ExitCode::from(4)
+    } else if error.is::<Displaced>() {
+        ExitCode::from(6)
     } else {
         ExitCode::FAILURE
     }

@@ -5,11 +5,15 @@ mod input;
 mod muxer;
 mod output;
 mod pace;
+mod patient;
+mod picture_end;
 mod pictures;
 mod playout;
 mod source;
 #[cfg(test)]
 pub(crate) mod testing;
+mod udp_input;
+mod udp_output;
 mod units;
 
 pub(crate) use input::{Input, InputName, Unit};
@@ -17,4 +21,4 @@ pub(crate) use output::{Output, OutputName};
 pub(crate) use pictures::{CodedPicture, PictureReader};
 pub(crate) use playout::Playout;
 pub(crate) use source::remux;
-pub(crate) use units::{FilmUnit, UnitSplitter};
+pub(crate) use units::{FilmUnit, Reading, UnitSplitter};

@@ -2,10 +2,10 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_core::MediaConfig;
-use anabranch_net::{Clock, Ended, Event, Receiver, ReceiverConfig};
+use anabranch_net::{Clock, Ended, Event, Events, Receiver, ReceiverConfig};
 use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
@@ -36,6 +36,8 @@ Examples:
   Watch it live (-fflags nobuffer: with as little delay as the player can):
   anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_… udp://127.0.0.1:6000 &
   ffplay -fflags nobuffer udp://127.0.0.1:6000
+
+A named pipe as FILE is opened when somebody reads it.
 
 Without --keep-listening the program ends with the sender's session. The first Ctrl-C ends the
 session and prints what it did; a second one ends the program at once.")]
@@ -82,7 +84,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     config.silence_timeout = arguments.timeout;
     config.transport.media.reassembly_wait = arguments.latency;
     let (receiver, events) = Receiver::start(config)?;
-    let output = Output::open(&arguments.output)?;
+    let output = match Output::open(&arguments.output, &clock, &stop) {
+        Err(_) if stop.is_stopped() => {
+            print::note(format_args!("stopped; no session is open"));
+            return Ok(());
+        }
+        output => output?,
+    };
     print::note(format_args!(
         "listening at {} as {local_public}",
         receiver.local_addr()
@@ -116,7 +124,7 @@ fn listen_addr(listen: &str) -> anyhow::Result<SocketAddr> {
 
 struct Session<'a> {
     receiver: &'a Receiver,
-    events: mpsc::Receiver<Event>,
+    events: Events,
     output: Output,
     jitter_buffer: JitterBuffer,
     playout: Playout,

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anabranch_lab::papers::{
-    Cache, Claim, Finding, Study, StudyOptions, Swap, claims, findings_html, findings_json,
-    findings_table, selected,
+    Cache, Claim, Columns, Finding, Study, StudyOptions, Swap, claims, findings_html,
+    findings_json, findings_table, selected,
 };
 use anabranch_units::known_names;
 use anyhow::{Context, bail};
@@ -16,8 +16,9 @@ use crate::progress::Progress;
 
 /// Runs papers' experiments in the simulator, and says which claims hold here.
 ///
-/// Of each figure, table and claim it says whether it holds: in a report for reading, with
-/// pictures, in one HTML file, and in a summary. A claim that differs is a result, not a failure.
+/// Of each figure, table and claim it says whether it holds, with the paper's algorithm as published
+/// and with what this project has made of it: in a report for reading, with pictures, in one HTML
+/// file, and in a summary. A claim that differs is a result, not a failure.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 WHAT is a paper (zhang-delay-bbr), a claim (S0-F3) or the beginning of claims (S0, S0-F); without
@@ -103,7 +104,12 @@ fn findings(claims: &[&'static Claim], arguments: &Arguments) -> anyhow::Result<
         controller: arguments.swap.as_deref(),
         scheduler: arguments.swap_scheduler.as_deref(),
     };
-    let study = Study::new(claims, swap)?;
+    // What is swapped in has no published form.
+    let columns = match (swap.controller, swap.scheduler) {
+        (None, None) => Columns::Both,
+        _ => Columns::AsNamed,
+    };
+    let study = Study::new(claims, swap, columns)?;
     let root = arguments.cache.clone().unwrap_or_else(Cache::usual_root);
     let cache = match arguments.no_cache {
         true => None,

@@ -2,18 +2,18 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_core::media::SendFrameError;
-use anabranch_core::{Config, Frame, MediaConfig};
+use anabranch_core::{Config, Frame, MediaConfig, PathId};
 use anabranch_lab::ORACLE;
-use anabranch_net::{Clock, Ended, Event, SendError, Sender, SenderConfig, SenderPath};
+use anabranch_net::{Clock, Ended, Event, Events, SendError, Sender, SenderConfig, SenderPath};
 use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
 use anyhow::{anyhow, bail};
 
 use crate::command_line::positive;
-use crate::exit::PeerLost;
+use crate::exit::{Displaced, PeerLost};
 use crate::io::{Input, InputName, Unit};
 use crate::keygen::read_key;
 use crate::path_news::PathNews;
@@ -36,6 +36,9 @@ INPUT is one of
 
 Files leave at the pace of their own clock, live inputs as they come.
 
+Packets fit each path: they begin with 1,228 bytes and grow to what it carries, 1,500 at most. The
+summary and --stats name the MTU of paths that carry less.
+
 Examples:
   anabranch send --to 192.0.2.1:7000 --key camera.key --peer abpub_… film.ts
 
@@ -44,6 +47,10 @@ Examples:
     udp://127.0.0.1:5000 &
   anabranch send --to 192.0.2.1:7000 --via wlan0 --via wwan0,metered --key camera.key \\
     --peer abpub_… udp://127.0.0.1:5000
+
+A receiver that falls silent is asked for a new session after a second, on all paths and as long as
+it takes; the input goes on meanwhile. Interfaces and addresses of --via that are not there are
+waited for. A sender whose place was taken by another with the same key ends with exit code 6.
 
 The first Ctrl-C ends the session and prints what it did; a second one ends the program at once.")]
 pub(crate) struct Arguments {
@@ -81,9 +88,13 @@ pub(crate) struct Arguments {
     /// `fixed:overhead=0.25`. `anabranch fec` lists them.
     #[arg(long, value_name = "POLICY", default_value_t = MediaConfig::default().fec)]
     fec: String,
-    /// How long to wait for the receiver's answer.
+    /// How long to wait for the receiver's first answer.
     #[arg(long, value_name = "TIME", default_value = "10 s", value_parser = positive)]
     timeout: Duration,
+    /// End when the receiver has been silent for so long. By default it is asked for a new session
+    /// for ever.
+    #[arg(long, value_name = "TIME", value_parser = positive)]
+    give_up_after: Option<Duration>,
     /// With `test:`, how long to send.
     #[arg(long, value_name = "TIME", value_parser = positive)]
     duration: Option<Duration>,
@@ -116,6 +127,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let mut config = SenderConfig::new(local_key, arguments.peer, paths);
     config.clock = clock;
     config.connect_timeout = arguments.timeout;
+    config.give_up_after = arguments.give_up_after;
     config.transport.controller = arguments.controller;
     config.transport.scheduler = arguments.scheduler;
     config.transport.is_ecn_capable = arguments.ecn;
@@ -176,7 +188,7 @@ fn resolve(to: &str) -> anyhow::Result<SocketAddr> {
 
 struct Session<'a> {
     sender: &'a Sender,
-    events: mpsc::Receiver<Event>,
+    events: Events,
     names: Vec<String>,
     stop: Stop,
     clock: Clock,
@@ -235,11 +247,34 @@ impl Session<'_> {
                     return None;
                 }
                 Ok(Event::Ended(ended)) => return Some(ended),
-                Ok(_) => {}
+                Ok(event) => self.tell(&event),
                 Err(RecvTimeoutError::Timeout) if self.stop.is_stopped() => self.sender.close(),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Some(Ended::Closed),
             }
+        }
+    }
+
+    /// Tells of paths that come and go, and of sessions.
+    fn tell(&self, event: &Event) {
+        let name = |path: &PathId| &self.names[path.index()];
+        match event {
+            Event::PathAbsent { path, reason } => print::note(format_args!(
+                "path {path} ({}) is waited for: {reason}",
+                name(path)
+            )),
+            Event::PathPresent { path } => {
+                print::note(format_args!("path {path} ({}) is there", name(path)));
+            }
+            Event::Reconnecting { silent_for } => print::note(format_args!(
+                "nothing has come from the receiver for {:.1} s: asking for a new session",
+                silent_for.as_secs_f64()
+            )),
+            Event::Reconnected { silent_for } => print::note(format_args!(
+                "connected again, after {:.1} s of silence",
+                silent_for.as_secs_f64()
+            )),
+            _ => {}
         }
     }
 
@@ -251,7 +286,8 @@ impl Session<'_> {
                 Ok(Event::PathState { path, state }) => {
                     self.path_news.on_change(path, state, self.clock.now());
                 }
-                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(event) => self.tell(&event),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ended::Closed,
             }
             let now = self.clock.now();
@@ -294,6 +330,7 @@ fn outcome(ended: Ended) -> anyhow::Result<()> {
             print::note(format_args!("the receiver has closed the session"));
             Ok(())
         }
+        Ended::Replaced => Err(Displaced.into()),
         ended => Err(PeerLost(ended).into()),
     }
 }

@@ -86,6 +86,28 @@ impl Stop {
     }
 }
 
+impl Stop {
+    /// Waits until `target` can be written to. Whether it can: false when stopped.
+    pub(crate) fn wait_writable(&self, target: BorrowedFd<'_>) -> bool {
+        while !self.is_stopped() {
+            let mut awaited = [
+                PollFd::from_borrowed_fd(target, PollFlags::OUT),
+                PollFd::new(self, PollFlags::IN),
+            ];
+            if poll(&mut awaited, None).is_ok() && !awaited[0].revents().is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Waits until `target` can be written to, for `patience` at most and whether stopped or not.
+    pub(crate) fn wait_writable_for(target: BorrowedFd<'_>, patience: Duration) -> bool {
+        let mut awaited = [PollFd::from_borrowed_fd(target, PollFlags::OUT)];
+        poll(&mut awaited, Some(&timespec(patience))).is_ok_and(|count| count > 0)
+    }
+}
+
 impl AsFd for Stop {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()

@@ -24,6 +24,13 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
     if let Some(peer) = snapshot.peer {
         let _ = write!(text, " with {peer}");
     }
+    match snapshot.past_sessions {
+        0 => {}
+        1 => text.push_str(", opened again once"),
+        count => {
+            let _ = write!(text, ", opened again {count} times");
+        }
+    }
     let _ = match end {
         End::Sender => write!(
             text,
@@ -101,6 +108,9 @@ fn path_line(end: End, path: &PathSnapshot, name: &str, total: u64) -> String {
             counters.retransmitted_packets,
             rtt(path),
         );
+        if let Some(mtu) = narrow_mtu(path) {
+            let _ = write!(text, "; MTU {mtu}");
+        }
         if counters.marked_packets > 0 {
             let _ = write!(text, "; {} marked", counters.marked_packets);
         }
@@ -130,6 +140,11 @@ fn name_of(names: &[String], path: &PathSnapshot, index: usize) -> String {
         (None, Some(peer)) => format!("path {index} (from {peer})"),
         (None, None) => format!("path {index}"),
     }
+}
+
+/// The path's MTU, if it is known to be less than Ethernet's.
+fn narrow_mtu(path: &PathSnapshot) -> Option<u32> {
+    path.view.mtu.filter(|mtu| *mtu < 1_500)
 }
 
 fn rtt(path: &PathSnapshot) -> String {
@@ -186,6 +201,9 @@ impl Meter {
                     rtt(path),
                     path.view.state
                 );
+                if let Some(mtu) = narrow_mtu(path) {
+                    let _ = write!(text, " mtu {mtu}");
+                }
             }
         }
         self.last = Some(snapshot);

@@ -6,6 +6,7 @@ use crate::congestion::{FeedbackSchedule, UnknownController};
 use crate::fec::{self, UnknownFecPolicy};
 use crate::recovery::LossDetection;
 use crate::scheduler::UnknownScheduler;
+use crate::wire;
 
 /// The set-up of an endpoint. Both ends may differ in everything but `kind` and `overhead_bytes`.
 ///
@@ -28,6 +29,9 @@ pub struct Config {
     /// The most payload bytes in a fragment or segment. With the headers it must fit the smallest
     /// path's largest packet.
     pub fragment_bytes: u16,
+    /// How the paths' MTU is searched, in a session of media; `None`: they are believed to carry
+    /// what `fragment_bytes` says, as experiments with packets of a set size have it.
+    pub mtu: Option<MtuDiscovery>,
     /// The media session.
     pub media: MediaConfig,
     /// The stream session.
@@ -72,8 +76,32 @@ impl Default for Config {
             overhead_bytes: 28,
             // Seven packets of MPEG-TS.
             fragment_bytes: 1316,
+            mtu: None,
             media: MediaConfig::default(),
             stream: StreamConfig::default(),
+        }
+    }
+}
+
+/// How the paths' MTU is searched. Sizes are those of IP packets, headers included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MtuDiscovery {
+    /// What every path is believed to carry (RFC 8899 §5.1.2: BASE_PLPMTU).
+    pub base_bytes: u32,
+    /// The largest size that is tried.
+    pub max_bytes: u32,
+    /// Fragments that are shorter than [`Config::fragment_bytes`] are multiples of this if they
+    /// can: 188 for MPEG-TS.
+    pub unit_bytes: u16,
+}
+
+impl MtuDiscovery {
+    /// From 1200 B of UDP payload (RFC 9000 §14) with `header_bytes` of IP and UDP to 1500 B.
+    pub const fn of_internet(header_bytes: u32) -> Self {
+        MtuDiscovery {
+            base_bytes: 1_200 + header_bytes,
+            max_bytes: 1_500,
+            unit_bytes: 188,
         }
     }
 }
@@ -91,9 +119,10 @@ pub enum SessionKind {
 /// The set-up of the stream session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamConfig {
-    /// The most bytes kept for sending and sending again.
+    /// The most bytes kept for sending and sending again, rounded up to whole segments.
     pub send_buffer_bytes: usize,
     /// The most of them that wait for being sent for the first time: more would only use memory.
+    /// Rounded up to whole segments.
     pub max_unsent_bytes: usize,
     /// The most bytes that the peer may be ahead of this end's application, at least
     /// [`StreamConfig::INITIAL_WINDOW_BYTES`].
@@ -247,6 +276,16 @@ pub enum ConfigError {
         /// What was asked for.
         bytes: u16,
     },
+    /// Between base and maximum there must be something, and a half fragment must fit the base.
+    #[error("MTU from {base_bytes} to {max_bytes} B for fragments of {fragment_bytes} B")]
+    Mtu {
+        /// The least size.
+        base_bytes: u32,
+        /// The largest size.
+        max_bytes: u32,
+        /// The longest fragment.
+        fragment_bytes: u16,
+    },
     /// The encoder's share must be above zero and at most one.
     #[error("a target fraction of {fraction}: it must be above 0 and at most 1")]
     TargetFraction {
@@ -288,6 +327,37 @@ impl Config {
         self.max_rate.unwrap_or(of_source)
     }
 
+    /// The most payload in a fragment that fits packets of `packet_bytes`, of which `header_bytes`
+    /// are not payload: whole units if it is not all that is wanted.
+    pub(crate) fn fragment_bytes_in(&self, packet_bytes: u32, header_bytes: u32) -> u16 {
+        let room = packet_bytes.saturating_sub(header_bytes);
+        if room >= u32::from(self.fragment_bytes) {
+            return self.fragment_bytes;
+        }
+        let unit = self.mtu.map_or(1, |mtu| u32::from(mtu.unit_bytes.max(1)));
+        // Less than the configured size, which has 16 bits.
+        match room - room % unit {
+            0 => room as u16,
+            units => units as u16,
+        }
+    }
+
+    fn check_mtu(&self) -> Result<(), ConfigError> {
+        let Some(mtu) = self.mtu else {
+            return Ok(());
+        };
+        let header_bytes = self.overhead_bytes + wire::max_fragment_header_bytes(true);
+        let half_bytes = u32::from(self.fragment_bytes).div_ceil(2);
+        if mtu.base_bytes < header_bytes + half_bytes || mtu.max_bytes < mtu.base_bytes {
+            return Err(ConfigError::Mtu {
+                base_bytes: mtu.base_bytes,
+                max_bytes: mtu.max_bytes,
+                fragment_bytes: self.fragment_bytes,
+            });
+        }
+        Ok(())
+    }
+
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         for bytes in [Some(self.fragment_bytes), self.padding_bytes]
             .into_iter()
@@ -297,6 +367,7 @@ impl Config {
                 return Err(ConfigError::FragmentBytes { bytes });
             }
         }
+        self.check_mtu()?;
         let fraction = self.media.target_fraction;
         if !(fraction > 0.0 && fraction <= 1.0) {
             return Err(ConfigError::TargetFraction { fraction });

@@ -79,6 +79,31 @@ impl PathCounters {
     }
 }
 
+impl SessionCounters {
+    /// The sum of both, field by field; of peaks the greater.
+    #[must_use]
+    pub fn plus(&self, other: &SessionCounters) -> SessionCounters {
+        SessionCounters {
+            frames_sent: self.frames_sent + other.frames_sent,
+            frames_late: self.frames_late + other.frames_late,
+            frames_received: self.frames_received + other.frames_received,
+            frames_dropped: self.frames_dropped + other.frames_dropped,
+            media_bytes_received: self.media_bytes_received + other.media_bytes_received,
+            reassembly_peak_frames: self
+                .reassembly_peak_frames
+                .max(other.reassembly_peak_frames),
+            reassembly_peak_bytes: self.reassembly_peak_bytes.max(other.reassembly_peak_bytes),
+            stream_bytes_received: self.stream_bytes_received + other.stream_bytes_received,
+            recovered_fragments: self.recovered_fragments + other.recovered_fragments,
+            duplicate_fragments: self.duplicate_fragments + other.duplicate_fragments,
+            late_fragments: self.late_fragments + other.late_fragments,
+            malformed_datagrams: self.malformed_datagrams + other.malformed_datagrams,
+            contradictory_fragments: self.contradictory_fragments + other.contradictory_fragments,
+            unknown_path_datagrams: self.unknown_path_datagrams + other.unknown_path_datagrams,
+        }
+    }
+}
+
 /// Counts of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionCounters {

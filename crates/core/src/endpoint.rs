@@ -4,9 +4,12 @@
 //! [`Endpoint::poll_event`] until `None` → [`Endpoint::poll_timeout`], and waits for a datagram or
 //! that moment. Time never goes back. Nothing that arrives from the network is an error.
 
+mod admission;
 mod fec;
 mod idle;
 mod last_try;
+mod mtu;
+mod notices;
 mod prefetch;
 mod receive;
 mod rescue;
@@ -26,7 +29,7 @@ use crate::congestion::{self, ControllerConfig, ControllerOptions};
 use crate::counters::{PathCounters, SessionCounters};
 use crate::fec::Budget;
 use crate::media::{
-    self, DropReason, Frame, FrameId, Reassembly, ReceivedFrame, SendBuffer, SendFrameError,
+    self, DropReason, Frame, FrameId, Halves, Reassembly, ReceivedFrame, SendBuffer, SendFrameError,
 };
 use crate::path::{Path, PathOptions};
 use crate::path_view::{PathId, PathState, PathView};
@@ -67,9 +70,15 @@ pub struct Endpoint {
     is_schedule_due: bool,
     /// Whether this end has ever sent media: only then does it pad.
     has_sent_media: bool,
+    /// Whether the session is kept alive even before this end sends media.
+    is_kept_alive: bool,
     reassembly: Reassembly,
+    halves: Halves,
     /// Since when the scheduler has held packets.
     held_since: Option<Instant>,
+    /// Since when there has always been something to send.
+    busy_since: Option<Instant>,
+    notices: notices::Notices,
     /// Shared by all who are set up alike: theirs are the same lines of the cache.
     config: Arc<Config>,
     // For packets of media, and for reports.
@@ -136,6 +145,9 @@ pub struct Transmit {
     pub is_tracked: bool,
     /// The piece of media that it carries, if any: which fragment of which frame.
     pub fragment: Option<(FrameId, u16)>,
+    /// Whether it probes for a larger MTU: its driver may find that the interface refuses it
+    /// ([`Endpoint::on_datagram_too_large`]).
+    pub is_mtu_probe: bool,
 }
 
 /// What the application is told.
@@ -167,6 +179,8 @@ pub enum Event {
     StreamFinished,
     /// The peer has closed the session.
     Closed,
+    /// The peer has a session with another in place of this one, which is over.
+    Replaced,
 }
 
 impl Event {
@@ -223,6 +237,7 @@ impl Endpoint {
             budget: Budget::new(now),
             fec_receiver: None,
             reassembly: Reassembly::new(config.media.reassembly_wait, config.media.keeps_bytes),
+            halves: Halves::default(),
             stream: Self::new_stream(&config),
             events: VecDeque::new(),
             target_bitrate,
@@ -232,7 +247,10 @@ impl Endpoint {
             is_schedule_due: false,
             scheduled_at: now,
             held_since: None,
+            busy_since: None,
+            notices: notices::Notices::default(),
             has_sent_media: false,
+            is_kept_alive: false,
             standby: None,
             next_path: 0,
             last_captured_at: now,
@@ -325,6 +343,8 @@ impl Endpoint {
             return Err(SendFrameError::Closed);
         }
         self.expire_frames(now);
+        self.update_fragment_bytes();
+        self.admit(now, None);
         let id = self.send_buffer.push(frame)?;
         self.counters.frames_sent += 1;
         self.has_sent_media = true;
@@ -333,7 +353,7 @@ impl Endpoint {
         }
         self.is_schedule_due = true;
         self.protect(now, id, frame);
-        self.give_up_disposable(now);
+        self.admit(now, Some(id));
         Ok(id)
     }
 
@@ -540,11 +560,8 @@ impl Endpoint {
     }
 
     fn expire_frames(&mut self, now: Instant) {
-        let events = &mut self.events;
-        let counters = &mut self.counters;
-        self.send_buffer.expire(now, |id| {
-            counters.frames_late += 1;
-            events.push_back(Event::late(id));
-        });
+        let mut late = Vec::new();
+        self.send_buffer.expire(now, |id| late.push(id));
+        late.into_iter().for_each(|id| self.on_given_up(now, id));
     }
 }

@@ -27,8 +27,8 @@ mod stream;
 mod wire;
 
 pub use config::{
-    Config, ConfigError, MediaConfig, PaddingPolicy, RetransmissionCopies, SessionKind,
-    SourceLimits, StreamConfig,
+    Config, ConfigError, MediaConfig, MtuDiscovery, PaddingPolicy, RetransmissionCopies,
+    SessionKind, SourceLimits, StreamConfig,
 };
 pub use counters::{PathCounters, SessionCounters};
 pub use endpoint::{DatagramMeta, Endpoint, Event, Timer, Transmit};
@@ -37,3 +37,4 @@ pub use path::PathOptions;
 pub use path_view::{PathId, PathSet, PathState, PathView};
 pub use session_view::SessionView;
 pub use stream::WriteStreamError;
+pub use wire::REPLACED_NOTICE;

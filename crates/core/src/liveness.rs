@@ -88,6 +88,17 @@ impl Liveness {
         true
     }
 
+    /// The path cannot be sent on, as its driver knows. Returns whether it was trusted until then.
+    pub(crate) fn suspend(&mut self, now: Instant) -> bool {
+        if !matches!(self.state, PathState::Active | PathState::Suspect) {
+            return false;
+        }
+        self.state = PathState::Out;
+        self.doubted_since = now;
+        self.challenge_at = Some(now + CHALLENGE_INTERVAL);
+        true
+    }
+
     pub(crate) fn remove(&mut self) {
         self.state = PathState::Removed;
         self.challenge_at = None;

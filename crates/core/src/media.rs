@@ -4,6 +4,7 @@
 //! is acknowledged or worthless, and sends lost fragments again while that is of use; the receiver
 //! puts frames together and gives up those that do not complete in time. Key frames are waited for.
 
+mod halves;
 mod reassembly;
 mod send_buffer;
 mod symbol;
@@ -14,8 +15,10 @@ use core::fmt;
 use anabranch_units::{Importance, Instant};
 use bytes::Bytes;
 
+pub use halves::Half;
+pub(crate) use halves::Halves;
 pub(crate) use reassembly::{Outcome, Reassembly, Taken};
-pub(crate) use send_buffer::{LastCall, LostCopy, Retry, SendBuffer, Verdict};
+pub(crate) use send_buffer::{LastCall, LostCopy, Retry, SendBuffer, Unsent, Verdict};
 pub(crate) use symbol::{SYMBOL_HEAD_BYTES, Symbol};
 pub(crate) use target::{Bandwidth, most_drained_bytes, target_bitrate, target_total};
 

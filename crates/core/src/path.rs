@@ -3,6 +3,8 @@
 mod bound;
 mod fates;
 mod forecast;
+mod level;
+mod mtu;
 mod prefetch;
 
 use anabranch_units::{DataRate, Duration, Instant};
@@ -12,17 +14,17 @@ use crate::congestion::{CongestionController, ControlParameters, FeedbackSchedul
 use crate::counters::PathCounters;
 use crate::fec::LossProcess;
 use crate::liveness::Liveness;
-use crate::media::FrameId;
+use crate::media::{FrameId, Half};
 use crate::pacer::Pacer;
 use crate::path_view::{PathId, PathState, PathView};
-use crate::recovery::{Arrivals, Digest, PacketContent, Recovery, SentPacket};
+use crate::recovery::{Arrivals, Digest, PacketContent, PathMtu, Recovery, SentPacket};
 use crate::scheduler::{PacketKind, PacketView};
 use crate::session_view::SessionView;
-use crate::wire;
 use bound::Bound;
 use fates::Fates;
 pub(crate) use forecast::Carried;
 use forecast::Outflow;
+pub(crate) use level::Level;
 
 /// What is sent for the first time has to arrive before its deadline by its lifetime over this.
 pub(crate) const SPARE_LIFETIME: u64 = 16;
@@ -93,6 +95,8 @@ pub(crate) struct Path {
     /// loss on.
     fates: Option<Box<Fates>>,
     is_stream: bool,
+    /// The bound fragment of which one half has left.
+    half_sent: Option<(FrameId, u16, Half)>,
     options: PathOptions,
     /// The path challenge that waits for its answer.
     pub(crate) expected_response: Option<u64>,
@@ -195,6 +199,9 @@ impl Path {
         let mut recovery = Recovery::new(config.loss_detection, now);
         recovery.set_max_feedback_delay(wanted.longest_delay());
         let is_stream = config.kind == SessionKind::Stream;
+        if let Some(limits) = config.mtu.filter(|_| !is_stream) {
+            recovery.search_mtu(PathMtu::new(limits, now));
+        }
         let acks_follow_stream = is_stream && config.feedback.is_none();
         let mut schedule = match acks_follow_stream && wanted.interval.is_none() {
             true => ScheduleExchange::known(wanted),
@@ -232,6 +239,7 @@ impl Path {
             noted_rate: DataRate::ZERO,
             fates: has_fec.then(Box::default),
             is_stream,
+            half_sent: None,
             counters: PathCounters::default(),
         }
     }
@@ -276,6 +284,7 @@ impl Path {
             ready_at: self.ready_at(),
             overdue: self.recovery.overdue(now),
             last_acked_at: rtt.has_sample().then(|| self.recovery.last_acked_at()),
+            mtu: self.recovery.mtu().and_then(PathMtu::found),
         }
     }
 
@@ -304,6 +313,11 @@ impl Path {
         self.bound.bytes()
     }
 
+    /// Bytes on the wire of what is to be sent again, which leaves first.
+    pub(crate) fn retransmission_bytes(&self) -> u64 {
+        self.bound.retransmission_bytes()
+    }
+
     /// By how much the newest round-trip time exceeds the least.
     pub(crate) fn queueing_delay(&self) -> Duration {
         let rtt = self.recovery.rtt();
@@ -328,15 +342,6 @@ impl Path {
     pub(crate) fn is_at_rest(&self) -> bool {
         let has_outstanding = self.recovery.outstanding_bytes() > 0;
         self.state() == PathState::Active && !has_outstanding && !self.has_bound()
-    }
-
-    /// Appends the header of the next tracked packet, with what the peer is still to be told.
-    pub(crate) fn write_tracked_header(&mut self, buf: &mut Vec<u8>) {
-        let packet_number = self.recovery.next_packet_number();
-        wire::write_tracked_header(packet_number, buf);
-        if let Some(schedule) = self.schedule.take_untold(packet_number) {
-            wire::write_feedback_schedule(&schedule, buf);
-        }
     }
 
     /// Binds a packet to this path. `held_since` tells since when there have been packets that the
@@ -535,7 +540,7 @@ impl Path {
         const WEIGHT: f64 = 0.01;
         let lost = digest.lost.len() as u64;
         let acked = digest.acked.len() as u64;
-        self.counters.lost_packets += lost;
+        self.counters.lost_packets += digest.lost_count();
         self.counters.spurious_losses += digest.spurious.len() as u64;
         for is_lost in (0..lost).map(|_| 1.0).chain((0..acked).map(|_| 0.0)) {
             self.loss_ratio += WEIGHT * (is_lost - self.loss_ratio);

@@ -161,6 +161,8 @@ pub struct PathView {
     pub overdue: Duration,
     /// When a packet sent on this path was last acknowledged: what is known of it is as old.
     pub last_acked_at: Option<Instant>,
+    /// The largest IP packet that it carries; `None` while that is searched, or if it is not.
+    pub mtu: Option<u32>,
 }
 
 impl PathView {

@@ -6,9 +6,11 @@
 mod arrivals;
 mod delivery_rate;
 mod loss;
+mod path_mtu;
 #[cfg(test)]
 mod properties;
 mod rack;
+mod reordering;
 mod rtt;
 mod sent_packets;
 
@@ -20,12 +22,15 @@ use crate::wire::FeedbackReport;
 
 pub(crate) use arrivals::Arrivals;
 pub use delivery_rate::{DeliverySnapshot, RateSample};
+use loss::Evidence;
 pub use loss::LossDetection;
+pub(crate) use path_mtu::PathMtu;
 pub use rtt::RttEstimator;
 pub use sent_packets::{AckedPacket, PacketContent, SentPacket};
 
 use delivery_rate::DeliveryRate;
 use rack::Rack;
+use reordering::Reordering;
 use sent_packets::{Acknowledged, SentPackets};
 
 /// The sending side of one path's reliability. What timers are made of comes first, and lies so.
@@ -43,6 +48,9 @@ pub(crate) struct Recovery {
     departed_bytes: u64,
     loss_detection: LossDetection,
     rack: Rack,
+    /// The search for the path's MTU, if there is one.
+    mtu: Option<Box<PathMtu>>,
+    reordering: Reordering,
 }
 
 /// What one report or timeout has changed. Its vectors are used again and again.
@@ -50,6 +58,9 @@ pub(crate) struct Recovery {
 pub(crate) struct Digest {
     pub(crate) acked: Vec<AckedPacket>,
     pub(crate) lost: Vec<SentPacket>,
+    /// Lost packets that are larger than what the path is known to carry, probes among them: no
+    /// sign of congestion.
+    pub(crate) too_large: Vec<SentPacket>,
     pub(crate) spurious: Vec<AckedPacket>,
     pub(crate) delivery: Option<RateSample>,
     pub(crate) prior_bytes_in_flight: u64,
@@ -60,9 +71,16 @@ pub(crate) struct Digest {
 }
 
 impl Digest {
+    /// Lost packets, without probes for a larger MTU.
+    pub(crate) fn lost_count(&self) -> u64 {
+        let is_counted = |packet: &&SentPacket| packet.content != PacketContent::MtuProbe;
+        self.lost.len() as u64 + self.too_large.iter().filter(is_counted).count() as u64
+    }
+
     fn restart(&mut self, prior_bytes_in_flight: u64) {
         self.acked.clear();
         self.lost.clear();
+        self.too_large.clear();
         self.spurious.clear();
         self.delivery = None;
         self.prior_bytes_in_flight = prior_bytes_in_flight;
@@ -81,6 +99,8 @@ impl Recovery {
             loss_detection,
             loss_timer: None,
             rack: Rack::default(),
+            mtu: None,
+            reordering: Reordering::default(),
             departed_bytes: 0,
             last_acked_at: now,
             max_feedback_delay: Duration::ZERO,
@@ -90,6 +110,24 @@ impl Recovery {
     /// How long the receiver may hold a report back, which a probe timeout has to allow for.
     pub(crate) fn set_max_feedback_delay(&mut self, delay: Duration) {
         self.max_feedback_delay = delay;
+    }
+
+    /// Has the path's MTU searched.
+    pub(crate) fn search_mtu(&mut self, mtu: PathMtu) {
+        self.mtu = Some(Box::new(mtu));
+    }
+
+    pub(crate) fn mtu(&self) -> Option<&PathMtu> {
+        self.mtu.as_deref()
+    }
+
+    pub(crate) fn mtu_mut(&mut self) -> Option<&mut PathMtu> {
+        self.mtu.as_deref_mut()
+    }
+
+    /// The largest packet that the path is known to carry, of any size if that is not searched.
+    pub(crate) fn carried_bytes(&self) -> u32 {
+        self.mtu().map_or(u32::MAX, PathMtu::carried)
     }
 
     /// Has the processor fetch the packets that are not settled.
@@ -176,7 +214,10 @@ impl Recovery {
                     rtt,
                     delivered_bytes: self.delivery.on_acked(packet),
                 });
-                if acknowledged.was_lost {
+                if let Some(mtu) = &mut self.mtu {
+                    mtu.on_acked(now, packet);
+                }
+                if acknowledged.was_lost && packet.content != PacketContent::MtuProbe {
                     digest.spurious.extend(digest.acked.last().copied());
                 }
             });
@@ -190,8 +231,14 @@ impl Recovery {
         }
         digest.delivery = self.delivery.sample(now, &newest.sent, self.rtt.min_rtt());
         digest.ce_count = self.sent.newly_ce_marked(report.ce_count);
-        if self.loss_detection == LossDetection::TcpSack {
-            self.learn_reordering(largest_before, digest);
+        match self.loss_detection {
+            LossDetection::PerPacket => {
+                let reported_at = report.reported_at();
+                self.reordering
+                    .on_report(now, reported_at, &digest.acked, largest_before);
+            }
+            LossDetection::TcpSack => self.learn_reordering(largest_before, digest),
+            LossDetection::GapImmediate | LossDetection::TcpCumulative => {}
         }
         self.detect_losses(now, digest);
         self.sent.forget_settled(now, self.lost_memory());
@@ -236,10 +283,15 @@ impl Recovery {
     }
 
     /// Declares one packet lost. Returns whether it was in flight.
-    pub(crate) fn declare_lost(&mut self, packet_number: u64, digest: &mut Digest) -> bool {
+    pub(crate) fn declare_lost(
+        &mut self,
+        now: Instant,
+        packet_number: u64,
+        digest: &mut Digest,
+    ) -> bool {
         digest.restart(self.bytes_in_flight());
         digest.lost.extend(self.sent.declare_lost(packet_number));
-        self.on_lost(digest);
+        self.on_lost(now, digest, false);
         !digest.lost.is_empty()
     }
 
@@ -305,18 +357,18 @@ impl Recovery {
     pub(crate) fn on_loss_timeout(&mut self, now: Instant, digest: &mut Digest) -> bool {
         digest.restart(self.bytes_in_flight());
         self.detect_losses(now, digest);
-        !digest.lost.is_empty()
+        !(digest.lost.is_empty() && digest.too_large.is_empty())
     }
 
     /// Takes everything out of flight: the path is out. What arrives late after all counts as
     /// spurious.
-    pub(crate) fn on_silence(&mut self, digest: &mut Digest) {
+    pub(crate) fn on_silence(&mut self, now: Instant, digest: &mut Digest) {
         digest.restart(self.bytes_in_flight());
         self.sent
             .declare_all_lost(|packet| digest.lost.push(*packet));
         self.loss_timer = None;
         self.departed_bytes = 0;
-        self.on_lost(digest);
+        self.on_lost(now, digest, true);
     }
 
     /// Forgets lost packets that will hardly arrive any more, so that memory is bounded on a path
@@ -382,23 +434,53 @@ impl Recovery {
             LossDetection::TcpSack => self
                 .rack
                 .reordering_window(&self.rtt, self.sent.acked_beyond_oldest()),
-            _ => Duration::ZERO,
+            _ => self.reordering_window(),
         };
-        self.loss_timer = self.sent.declare_losses(
+        let evidence = Evidence {
             now,
-            self.loss_detection,
-            &self.rtt,
+            rtt: &self.rtt,
+            reordering: &self.reordering,
             reordering_window,
-            |packet| digest.lost.push(*packet),
-        );
-        self.on_lost(digest);
+            max_feedback_delay: self.max_feedback_delay,
+        };
+        self.loss_timer = self
+            .sent
+            .declare_losses(self.loss_detection, &evidence, |packet| {
+                digest.lost.push(*packet);
+            });
+        self.on_lost(now, digest, false);
         if let Some(newest) = digest.lost.last() {
             let next_packet_number = self.sent.next_packet_number();
             digest.is_recovery_begun = self.rack.on_lost(newest.packet_number, next_packet_number);
         }
     }
 
-    fn on_lost(&mut self, digest: &Digest) {
+    /// How long a hole is waited for, since this path delivers others late, too.
+    fn reordering_window(&self) -> Duration {
+        let window = self.reordering.window();
+        match window.is_zero() {
+            true => window,
+            false => window.min(self.rtt.probe_timeout()),
+        }
+    }
+
+    /// How long after its sending a packet's loss is found out, if later ones arrive.
+    pub(crate) fn loss_delay(&self) -> Duration {
+        self.rtt.time_threshold() + self.reordering_window()
+    }
+
+    fn on_lost(&mut self, now: Instant, digest: &mut Digest, is_silence: bool) {
+        if let Some(mtu) = &mut self.mtu {
+            for packet in &digest.lost {
+                mtu.on_lost(now, packet, is_silence);
+            }
+            let carried = mtu.carried();
+            let is_probe = |packet: &SentPacket| packet.content == PacketContent::MtuProbe;
+            let is_too_large = |packet: &mut SentPacket| packet.bytes > carried || is_probe(packet);
+            digest
+                .too_large
+                .extend(digest.lost.extract_if(.., is_too_large));
+        }
         let lost_bytes = digest
             .lost
             .iter()

@@ -91,10 +91,16 @@ impl Stream {
         self.receive.prefetch_contents();
     }
 
-    pub(crate) fn new(config: StreamConfig) -> Self {
+    /// A stream in segments of `segment_bytes`. What the sender keeps is limited to whole segments:
+    /// a writer that always has more would otherwise have short ones sent where a limit ends.
+    pub(crate) fn new(config: StreamConfig, segment_bytes: u16) -> Self {
+        let whole = |limit: usize| limit.next_multiple_of(usize::from(segment_bytes.max(1)));
         Stream {
             config,
-            send: SendStream::new(config.send_buffer_bytes, config.max_unsent_bytes),
+            send: SendStream::new(
+                whole(config.send_buffer_bytes),
+                whole(config.max_unsent_bytes),
+            ),
             receive: ReceiveStream::new(&config),
             paths: Vec::new(),
             sending: None,

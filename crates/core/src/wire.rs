@@ -14,7 +14,7 @@ mod varint;
 use anabranch_units::{Duration, Importance, Instant};
 
 use crate::congestion::{FeedbackSchedule, HoleReports};
-use crate::media::{FragmentHeader, FrameId};
+use crate::media::{FragmentHeader, FrameId, Half};
 use crate::path_view::PathId;
 use varint::{read, write};
 
@@ -42,12 +42,20 @@ const CLOSE: u8 = 0x07;
 /// The first of eight types: a frame that is a single fragment, with its flags in the type.
 const WHOLE_FRAME: u8 = 0x08;
 const LAST_WHOLE_FRAME: u8 = WHOLE_FRAME | KEY_FRAME_FLAG | DISPOSABLE_FLAG | SYMBOL_FLAG;
+const FRAMES_GIVEN_UP: u8 = 0x30;
 const REPAIR: u8 = 0x20;
 const SYMBOLS_RECOVERED: u8 = 0x21;
+const REPLACED: u8 = 0x31;
+
+/// The plaintext with which a receiver tells a sender that another's session has taken the place of
+/// its own. It needs no state but the session's protection.
+pub const REPLACED_NOTICE: &[u8] = &[UNTRACKED, REPLACED];
 
 const KEY_FRAME_FLAG: u8 = 0x01;
 const DISPOSABLE_FLAG: u8 = 0x02;
 const SYMBOL_FLAG: u8 = 0x04;
+const FIRST_HALF_FLAG: u8 = 0x08;
+const SECOND_HALF_FLAG: u8 = 0x10;
 const IMMEDIATE_ON_CE_FLAG: u8 = 0x01;
 
 /// Kind byte and truncated packet number.
@@ -69,6 +77,10 @@ pub(crate) const fn max_fragment_header_bytes(has_symbol_number: bool) -> u32 {
     (MAX_FRAGMENT_HEADER_BYTES + symbol_number) as u32
 }
 
+/// The most bytes of a feedback schedule: type, packets, delay, interval, holes, their interval,
+/// flags.
+pub(crate) const MAX_SCHEDULE_BYTES: u32 = 1 + 4 + 4 + 4 + 1 + 4 + 1;
+
 /// Whether the datagram has a packet number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tracking {
@@ -89,6 +101,8 @@ pub(crate) enum WireFrame<'a> {
         captured_at_micros: u32,
         /// The low 32 bits of its symbol number, if the session uses FEC.
         symbol: Option<u32>,
+        /// Which half of the fragment it is, if it is not all of it.
+        half: Option<Half>,
         payload: &'a [u8],
     },
     /// The rest of the datagram is this repair symbol.
@@ -105,8 +119,12 @@ pub(crate) enum WireFrame<'a> {
     PathResponse(u64),
     /// Whether the sender of this frame trusts `path`.
     PathStatus { path: PathId, is_suspect: bool },
+    /// The sender of this frame will not complete these.
+    FramesGivenUp { first: FrameId, count: u64 },
     /// The session is over.
     Close,
+    /// Another session has taken this one's place.
+    Replaced,
     /// The rest of the datagram is this segment of the stream.
     Segment {
         header: SegmentHeader,
@@ -208,7 +226,12 @@ impl<'a> Frames<'a> {
                     _ => return None,
                 },
             },
+            FRAMES_GIVEN_UP => WireFrame::FramesGivenUp {
+                first: FrameId(read(rest)?),
+                count: read(rest)?,
+            },
             CLOSE => WireFrame::Close,
+            REPLACED => WireFrame::Replaced,
             other => return stream::read(other, rest),
         })
     }
@@ -228,6 +251,12 @@ fn read_fragment<'a>(
         0 => None,
         _ => Some(read_u32(rest)?),
     };
+    let half = match flags & (FIRST_HALF_FLAG | SECOND_HALF_FLAG) {
+        0 => None,
+        FIRST_HALF_FLAG => Some(Half::First),
+        SECOND_HALF_FLAG => Some(Half::Second),
+        _ => return None,
+    };
     if fragment >= fragment_count || rest.is_empty() {
         return None;
     }
@@ -241,6 +270,7 @@ fn read_fragment<'a>(
         header,
         captured_at_micros,
         symbol,
+        half,
         payload: core::mem::take(rest),
     })
 }
@@ -254,17 +284,23 @@ pub(crate) fn write_untracked_header(out: &mut Vec<u8>) {
     out.push(UNTRACKED);
 }
 
-/// Appends a fragment, which must be the datagram's last frame.
+/// Appends a fragment, or half of one, which must be the datagram's last frame.
 pub(crate) fn write_fragment(
     header: FragmentHeader,
     captured_at: Instant,
     symbol: Option<u64>,
+    half: Option<Half>,
     payload: &[u8],
     out: &mut Vec<u8>,
 ) {
     let symbol_flag = if symbol.is_some() { SYMBOL_FLAG } else { 0 };
-    let flags = importance_flags(header.importance) | symbol_flag;
-    if header.fragment_count == 1 {
+    let half_flag = match half {
+        None => 0,
+        Some(Half::First) => FIRST_HALF_FLAG,
+        Some(Half::Second) => SECOND_HALF_FLAG,
+    };
+    let flags = importance_flags(header.importance) | symbol_flag | half_flag;
+    if header.fragment_count == 1 && half.is_none() {
         out.push(WHOLE_FRAME | flags);
         write(header.frame.0, out);
     } else {
@@ -327,6 +363,12 @@ pub(crate) fn write_path_status(path: PathId, is_suspect: bool, out: &mut Vec<u8
     out.extend_from_slice(&[PATH_STATUS, path.0, u8::from(is_suspect)]);
 }
 
+pub(crate) fn write_frames_given_up(first: FrameId, count: u64, out: &mut Vec<u8>) {
+    out.push(FRAMES_GIVEN_UP);
+    write(first.0, out);
+    write(count, out);
+}
+
 pub(crate) fn write_close(out: &mut Vec<u8>) {
     out.push(CLOSE);
 }
@@ -382,10 +424,11 @@ fn read_path(bytes: &mut &[u8]) -> Option<PathId> {
 mod tests {
     use super::*;
 
-    fn written(header: FragmentHeader, symbol: Option<u64>) -> Vec<u8> {
+    fn written(header: FragmentHeader, symbol: Option<u64>, half: Option<Half>) -> Vec<u8> {
         let mut out = Vec::new();
         write_untracked_header(&mut out);
-        write_fragment(header, Instant::from_micros(77), symbol, b"media", &mut out);
+        let captured_at = Instant::from_micros(77);
+        write_fragment(header, captured_at, symbol, half, b"media", &mut out);
         out
     }
 
@@ -396,28 +439,35 @@ mod tests {
 
     #[test]
     fn a_fragment_is_read_as_it_was_written_whatever_its_flags() {
-        for fragment_count in [1, 3] {
-            for importance in [
-                Importance::Key,
-                Importance::Reference,
-                Importance::Disposable,
-            ] {
-                for symbol in [None, Some(9)] {
-                    let header = FragmentHeader {
-                        frame: FrameId(5_000),
-                        fragment: fragment_count - 1,
-                        fragment_count,
-                        importance,
-                    };
-                    let read = WireFrame::Fragment {
-                        header,
-                        captured_at_micros: 77,
-                        symbol: symbol.map(|number| number as u32),
-                        payload: b"media",
-                    };
-                    let datagram = written(header, symbol);
-                    assert_eq!(first_frame(&datagram), Some(Ok(read)));
-                }
+        let importances = [
+            Importance::Key,
+            Importance::Reference,
+            Importance::Disposable,
+        ];
+        let halves = [None, Some(Half::First), Some(Half::Second)];
+        for (fragment_count, importance) in [1, 3]
+            .into_iter()
+            .flat_map(|count| importances.map(|importance| (count, importance)))
+        {
+            for (symbol, half) in [None, Some(9)]
+                .into_iter()
+                .flat_map(|symbol| halves.map(|half| (symbol, half)))
+            {
+                let header = FragmentHeader {
+                    frame: FrameId(5_000),
+                    fragment: fragment_count - 1,
+                    fragment_count,
+                    importance,
+                };
+                let read = WireFrame::Fragment {
+                    header,
+                    captured_at_micros: 77,
+                    symbol: symbol.map(|number| number as u32),
+                    half,
+                    payload: b"media",
+                };
+                let datagram = written(header, symbol, half);
+                assert_eq!(first_frame(&datagram), Some(Ok(read)));
             }
         }
     }
@@ -430,7 +480,10 @@ mod tests {
             fragment_count,
             importance: Importance::Reference,
         };
-        let (one, two) = (written(header(1), None), written(header(2), None));
+        let (one, two) = (
+            written(header(1), None, None),
+            written(header(2), None, None),
+        );
         // Kind, type, frame number, capture time, payload.
         assert_eq!(one.len(), 1 + 1 + 2 + 4 + 5);
         assert_eq!(two.len(), one.len() + 3);
@@ -443,5 +496,14 @@ mod tests {
             first_frame(&[UNTRACKED, WHOLE_FRAME | 3, 1, 0, 0, 0, 0, 1]),
             Some(Err(Malformed))
         );
+    }
+
+    #[test]
+    fn the_notice_of_a_replaced_session_needs_no_state() {
+        let (tracking, mut frames) = decode(REPLACED_NOTICE).unwrap();
+        assert_eq!(tracking, Tracking::Untracked);
+        let mut report = FeedbackReport::default();
+        assert_eq!(frames.next(&mut report), Some(Ok(WireFrame::Replaced)));
+        assert_eq!(frames.next(&mut report), None);
     }
 }

@@ -76,6 +76,10 @@ pub(crate) fn postponed(config: &LinkConfig, ahead: Duration) -> LinkConfig {
         .delay_schedule
         .iter_mut()
         .for_each(|(at, _)| *at += ahead);
+    config
+        .mtu_schedule
+        .iter_mut()
+        .for_each(|(at, _)| *at += ahead);
     config.outages.iter_mut().for_each(|(at, _)| *at += ahead);
     config.trace = config.trace.map(|trace| trace.postponed(ahead));
     config
@@ -94,6 +98,7 @@ mod tests {
             rate_schedule: vec![(at(second), DataRate::ZERO)],
             delay_schedule: vec![(at(second), Duration::ZERO)],
             outages: vec![(at(second), Duration::from_secs(5))],
+            mtu_schedule: vec![(at(second), 1_280)],
             trace: Trace::new(&[900, 5_000])
                 .map(|trace| trace.postponed(Duration::from_secs(second)))
                 .ok(),

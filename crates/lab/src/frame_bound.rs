@@ -74,6 +74,40 @@ pub fn frame_delays(scenario: &Scenario, flow: usize, seed: u64) -> Result<Frame
     })
 }
 
+/// The share of the media of the flow of this index that its links carry within the deadline, as a
+/// fluid. It flows in the order of capture, each frame from its capture on, and what would be late
+/// is left out. A policy that must drop whole frames can deliver less, but not more.
+///
+/// # Errors
+/// A [`RunError`] if the scenario cannot be run.
+pub fn carried_share(scenario: &Scenario, flow: usize, seed: u64) -> Result<f64, RunError> {
+    let scenario = &with_starts(scenario, Seed(seed));
+    let mut world = build_world(scenario, Seed(seed))?;
+    let mut notes = FrameNotes::of(flow);
+    world.run_until(Instant::ZERO + scenario.duration, &mut notes);
+    let spec = &scenario.flows[flow];
+    let Some(media) = spec.media() else {
+        return Ok(1.0);
+    };
+    let deadline = media.config.media.deadline;
+    let end = Instant::ZERO + scenario.duration;
+    let is_judged = |frame: &FrameRecord| {
+        frame.captured_at + deadline <= end && scenario.statistics.contains(frame.captured_at)
+    };
+    let loads = loads(&notes.frames, u32::from(media.config.fragment_bytes));
+    let shares = Basin::of(scenario, spec).pour_in_time(&loads, deadline);
+    let judged = notes.frames.iter().zip(shares);
+    let judged = judged.filter(|(frame, _)| is_judged(frame));
+    let (count, sum) = judged.fold((0, 0.0), |(count, sum), (_, share)| {
+        (count + 1, sum + share)
+    });
+    Ok(if count == 0 {
+        1.0
+    } else {
+        sum / f64::from(count)
+    })
+}
+
 fn judged(scenario: &Scenario, flow: &FlowSpec, frames: &[FrameRecord]) -> Vec<FrameDelay> {
     let Some(media) = flow.media() else {
         return Vec::new();

@@ -19,11 +19,13 @@ mod zhang_delay_bbr;
 mod zhang_multipath;
 
 pub use cache::Cache;
-pub use claim::{Case, Claim, Paper, Subject, Swap};
+pub use claim::{Algorithms, Case, Claim, Forms, Paper, Subject, Swap};
 pub use evidence::{Evidence, Points, RunRecord, Span};
 pub use html::findings_html;
 pub use judgement::{Expect, Judgement, Measured, Samples, Verdict};
-pub use report::{FINDINGS_SCHEMA, Finding, findings_json, findings_table};
+pub use report::{
+    AsPublished, Column, Columns, FINDINGS_SCHEMA, Finding, findings_json, findings_table,
+};
 pub use study::{Study, StudyError, StudyOptions};
 
 /// Every claim, paper by paper.
@@ -72,7 +74,8 @@ mod tests {
     #[test]
     fn every_claim_can_be_planned() {
         let all: Vec<_> = claims().collect();
-        let study = Study::new(&all, Swap::default()).unwrap_or_else(|error| panic!("{error}"));
+        let study = Study::new(&all, Swap::default(), Columns::AsNamed)
+            .unwrap_or_else(|error| panic!("{error}"));
         assert!(study.scenario_count() > 0);
         for claim in all {
             let has_runs = !(claim.cases)(claim.subject.name()).is_empty();

@@ -2,13 +2,14 @@
 //! source; the claims `S2-ns2-…` say how near is near. The mean of twenty seeds counts here: that
 //! of ten, over ten hops, has a standard error of a twelfth, and the bounds are a fifth off.
 
-use anabranch_lab::papers::{Study, StudyOptions, Swap, Verdict, selected};
+use anabranch_lab::papers::{Columns, Study, StudyOptions, Swap, Verdict, selected};
 
 #[test]
 fn tfrc_and_reno_get_what_they_get_in_ns_2() {
     let claims = selected(&["S2-ns2".to_owned()]).unwrap();
     assert_eq!(claims.len(), 13);
-    let study = Study::new(&claims, Swap::default()).unwrap_or_else(|error| panic!("{error}"));
+    let study = Study::new(&claims, Swap::default(), Columns::AsNamed)
+        .unwrap_or_else(|error| panic!("{error}"));
     let options = StudyOptions {
         seed_count: 20,
         threads: 0,

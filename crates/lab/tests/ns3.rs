@@ -1,6 +1,6 @@
 //! Three TCP flows as ns-3.48 runs them: ours are near enough to be called by the same names.
 
-use anabranch_lab::papers::{Study, StudyOptions, Swap, Verdict, selected};
+use anabranch_lab::papers::{Columns, Study, StudyOptions, Swap, Verdict, selected};
 
 #[test]
 fn bbr_and_cubic_share_delay_and_lose_as_in_ns3() {
@@ -11,7 +11,8 @@ fn bbr_and_cubic_share_delay_and_lose_as_in_ns3() {
         threads: 0,
         cache: None,
     };
-    let study = Study::new(&claims, Swap::default()).unwrap_or_else(|error| panic!("{error}"));
+    let study = Study::new(&claims, Swap::default(), Columns::AsNamed)
+        .unwrap_or_else(|error| panic!("{error}"));
     for finding in study.findings(&options, &|_| ()).unwrap() {
         let expects = &finding.judgement.expects;
         // Delay from both sides, loss from both sides, Jain's index, and each flow's share.

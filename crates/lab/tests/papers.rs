@@ -1,8 +1,8 @@
 //! Published claims: that their verdicts can fail, and that runs which are kept change nothing.
 
 use anabranch_lab::papers::{
-    Cache, Claim, Expect, Finding, Study, StudyOptions, Subject, Swap, Verdict, claims,
-    findings_html, findings_json, selected,
+    Cache, Claim, Column, Columns, Expect, Finding, Study, StudyOptions, Subject, Swap, Verdict,
+    claims, findings_html, findings_json, selected,
 };
 
 fn options(cache: Option<Cache>) -> StudyOptions {
@@ -14,7 +14,8 @@ fn options(cache: Option<Cache>) -> StudyOptions {
 }
 
 fn findings(claims: &[&'static Claim], swap: Swap<'_>, cache: Option<Cache>) -> Vec<Finding> {
-    let study = Study::new(claims, swap).unwrap_or_else(|error| panic!("{error}"));
+    let study =
+        Study::new(claims, swap, Columns::AsNamed).unwrap_or_else(|error| panic!("{error}"));
     study.findings(&options(cache), &|_| ()).unwrap()
 }
 
@@ -148,6 +149,38 @@ fn the_findings_keep_their_contract() {
     }
     assert_eq!(finding["values"][0]["unit"], "ms");
     assert_eq!(finding["expects"][0]["is_met"], true);
+}
+
+/// What the paper's algorithm does stands beside what ours does, and is something else.
+#[test]
+fn a_claim_about_a_controller_of_ours_is_also_judged_as_published() {
+    let study = Study::new(&named("S0-m11"), Swap::default(), Columns::Both);
+    let study = study.unwrap_or_else(|error| panic!("{error}"));
+    let findings = study.findings(&options(None), &|_| ()).unwrap();
+    let [finding] = &findings[..] else {
+        panic!("one claim")
+    };
+    let published = finding.as_published.as_ref().unwrap();
+    assert_eq!(published.controller, "delay-bbr");
+    let of = |column| finding.column(column).unwrap().0.values[0].samples.clone();
+    assert_ne!(of(Column::Published), of(Column::Ours));
+    let value: serde_json::Value = serde_json::from_str(&findings_json(&findings, 1)).unwrap();
+    assert_eq!(
+        value["findings"][0]["as_published"]["controller"],
+        "delay-bbr"
+    );
+}
+
+/// ARC is run as its paper has it, so there is one column; our own experiments have the other.
+#[test]
+fn what_is_published_or_ours_alone_has_one_column() {
+    let columns = |id: &str| {
+        let study = Study::new(&named(id), Swap::default(), Columns::Both).unwrap();
+        let findings = study.findings(&options(None), &|_| ()).unwrap();
+        [Column::Published, Column::Ours].map(|column| findings[0].column(column).is_some())
+    };
+    assert_eq!(columns("S0-T1"), [true, false]);
+    assert_eq!(columns("own-stall"), [false, true]);
 }
 
 #[test]

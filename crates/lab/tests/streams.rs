@@ -178,3 +178,49 @@ fn padhye_1998_goodput_under_random_loss_with_timeouts() {
     let ratio = goodput_at_one_percent("tcp-cumulative") / expected;
     assert!((ratio - 1.0).abs() < 0.15, "{ratio}");
 }
+
+/// Three flows over a path, staggered, with delayed acknowledgements: packets of `scale` times the
+/// size over a link of `scale` times the rate.
+fn scaled(scale: u32) -> Scenario {
+    let text = format!(
+        r#"
+duration = "60 s"
+statistics = {{ from = "30 s" }}
+[links.there]
+rate = "{} Mbit/s"
+delay = "50 ms"
+queue = "75 packets"
+[links.back]
+delay = "50 ms"
+[routes.only]
+forward = ["there"]
+reverse = ["back"]
+[[flows]]
+kind = "bulk"
+count = 3
+stagger = "8 s"
+controller = "vegas"
+loss-detection = "tcp-sack"
+packet = "{} B"
+overhead = "{} B"
+paths = ["only"]
+"#,
+        3 * scale,
+        1_448 * scale,
+        // With the 10 B of a packet's own header: 54 B, the same share of any packet.
+        54 * scale - 10,
+    );
+    scenario(&text, &[])
+}
+
+/// Vegas counts in packets, so it cannot tell the two networks apart. It could, while a greedy
+/// source was cut into short segments where a limit in bytes ended.
+#[test]
+fn property_doubling_rate_and_packet_size_changes_nothing_for_vegas() {
+    let [one, two] = [1, 2].map(|scale| run_seeds(&scaled(scale), 1));
+    for flow in 0..3 {
+        let [one, two] = [(&one, 1.0), (&two, 2.0)]
+            .map(|(report, scale)| mean(report, "throughput", Subject::Flow(flow)) / scale);
+        assert!((one / two - 1.0).abs() < 0.005, "{flow}: {one} and {two}");
+    }
+}

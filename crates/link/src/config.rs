@@ -4,6 +4,7 @@ use core::fmt;
 
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
+use crate::detour::DetourModel;
 use crate::discipline::Discipline;
 use crate::jitter::JitterModel;
 use crate::link::Link;
@@ -27,6 +28,8 @@ pub struct LinkConfig {
     pub delay_schedule: Vec<(Instant, Duration)>,
     /// How the propagation delay varies.
     pub jitter: Option<JitterModel>,
+    /// Packets that take longer than others, and are overtaken.
+    pub detour: Option<DetourModel>,
     /// How much the queue before the bottleneck holds.
     pub queue: QueueLimit,
     /// How that queue is managed.
@@ -35,6 +38,10 @@ pub struct LinkConfig {
     pub loss: LossModel,
     /// When the link goes down, and for how long; see [`Outage`](crate::Outage).
     pub outages: Vec<(Instant, Duration)>,
+    /// The longest packet that passes; longer ones vanish without a word. `None` has no limit.
+    pub mtu: Option<u32>,
+    /// Such limits that hold from an instant on, in any order.
+    pub mtu_schedule: Vec<(Instant, u32)>,
 }
 
 impl LinkConfig {
@@ -46,6 +53,8 @@ impl LinkConfig {
             && self.queue == QueueLimit::Unlimited
             && self.loss == LossModel::None
             && self.outages.is_empty()
+            && self.mtu.is_none()
+            && self.mtu_schedule.is_empty()
     }
 
     /// An idle link. Its chance comes from `seed` alone.
@@ -62,6 +71,11 @@ impl LinkConfig {
         let has_rate = self.rate.is_some() || !self.rate_schedule.is_empty();
         if self.trace.is_some() && has_rate {
             return Err(LinkConfigError::RateAndTrace);
+        }
+        if let Some(detour) = &self.detour
+            && !(0.0..=1.0).contains(&detour.share)
+        {
+            return Err(LinkConfigError::DetourShare(detour.share));
         }
         if let Some(jitter) = &self.jitter {
             self.check_jitter(jitter)?;
@@ -93,6 +107,8 @@ pub enum LinkConfigError {
     Discipline(&'static str),
     /// A rate, or a schedule of rates, and a trace.
     RateAndTrace,
+    /// A share of packets that take a detour outside 0..=1.
+    DetourShare(f64),
     /// Jitter cut off at a number of deviations that is none.
     JitterDeviations(f64),
     /// Jitter around a delay, at some time, that is shorter than it.
@@ -115,6 +131,12 @@ impl fmt::Display for LinkConfigError {
             }
             LinkConfigError::Discipline(mistake) => f.write_str(mistake),
             LinkConfigError::RateAndTrace => f.write_str("a link has a rate or a trace, not both"),
+            LinkConfigError::DetourShare(value) => {
+                write!(
+                    f,
+                    "{value} of the packets take a detour: write a share between 0 and 1"
+                )
+            }
             LinkConfigError::JitterDeviations(value) => {
                 write!(
                     f,

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
+use crate::detour::{Detour, DetourModel};
 use crate::element::{Dropped, Element};
 use crate::forecast::{Departure, Forecast};
 use crate::jitter::{Jitter, JitterModel};
@@ -12,11 +13,13 @@ use crate::schedule::Schedule;
 
 /// A propagation delay, which may change at known instants and vary at random. A packet takes the
 /// delay that holds when it enters; when the delay shrinks, packets leave no earlier than those
-/// before them, so that none is overtaken, unless the jitter may reorder.
+/// before them, so that none is overtaken, unless the jitter may reorder or the packet takes a
+/// detour.
 #[derive(Clone, Debug)]
 pub struct Delay {
     delay: Schedule<Duration>,
     jitter: Option<Jitter>,
+    detour: Option<Detour>,
     /// In the order of release.
     in_flight: VecDeque<(Instant, Packet)>,
     last_release_at: Instant,
@@ -28,6 +31,7 @@ impl Delay {
         Delay {
             delay,
             jitter: None,
+            detour: None,
             in_flight: VecDeque::new(),
             last_release_at: Instant::ZERO,
         }
@@ -44,6 +48,14 @@ impl Delay {
         Delay {
             jitter: Some(Jitter::new(model, rate, seed)),
             ..Delay::new(delay)
+        }
+    }
+
+    /// The same line, on which some packets take a detour, by chance from `seed`.
+    pub fn with_detour(self, model: DetourModel, seed: Seed) -> Self {
+        Delay {
+            detour: Some(Detour::new(model, seed)),
+            ..self
         }
     }
 }
@@ -70,12 +82,21 @@ impl Delay {
 impl Element for Delay {
     fn push(&mut self, now: Instant, packet: Packet) -> Result<(), Dropped> {
         let delay = self.delay.value_at(now);
-        let Some(jitter) = &mut self.jitter else {
-            self.last_release_at = (now + delay).max(self.last_release_at);
-            self.in_flight.push_back((self.last_release_at, packet));
-            return Ok(());
+        let mut release_at = match &mut self.jitter {
+            Some(jitter) => jitter.release_at(now, delay, packet.size_bytes),
+            None => {
+                self.last_release_at = (now + delay).max(self.last_release_at);
+                self.last_release_at
+            }
         };
-        let release_at = jitter.release_at(now, delay, packet.size_bytes);
+        match &mut self.detour {
+            Some(detour) => release_at += detour.next_delay(),
+            None if self.jitter.is_none() => {
+                self.in_flight.push_back((release_at, packet));
+                return Ok(());
+            }
+            None => {}
+        }
         let place = self.in_flight.partition_point(|(at, _)| *at <= release_at);
         self.in_flight.insert(place, (release_at, packet));
         Ok(())
@@ -164,6 +185,29 @@ mod tests {
             assert!(delay.push(Instant::from_millis(at), packet).is_ok());
         }
         assert_eq!(popped_at(&mut delay), [(50, 0), (59, 1), (59, 2), (65, 3)]);
+    }
+
+    #[test]
+    fn a_detour_lets_others_overtake_and_holds_none_up() {
+        let model = DetourModel {
+            share: 0.5,
+            delay: Duration::from_millis(20),
+        };
+        let line = Delay::new(Schedule::new(Duration::from_millis(50), Vec::new()));
+        let mut delay = line.with_detour(model, Seed(1));
+        for id in 0..1_000 {
+            let packet = Packet {
+                id,
+                ..Packet::of_size(100)
+            };
+            assert!(delay.push(Instant::from_millis(id), packet).is_ok());
+        }
+        let mut late_count = 0;
+        for (at, id) in popped_at(&mut delay) {
+            assert!(at == id + 50 || at == id + 70, "{id} at {at}");
+            late_count += usize::from(at == id + 70);
+        }
+        assert!((450..550).contains(&late_count), "{late_count}");
     }
 
     #[test]

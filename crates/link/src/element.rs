@@ -82,15 +82,18 @@ pub enum DropCause {
     Outage,
     /// The queue's discipline chose it, although there was room.
     EarlyDrop,
+    /// It was longer than the link's MTU.
+    TooLarge,
 }
 
 impl DropCause {
     /// All causes, in the order of their counters.
-    pub const ALL: [DropCause; 4] = [
+    pub const ALL: [DropCause; 5] = [
         DropCause::QueueFull,
         DropCause::RandomLoss,
         DropCause::Outage,
         DropCause::EarlyDrop,
+        DropCause::TooLarge,
     ];
 
     /// The name that reports use.
@@ -100,6 +103,7 @@ impl DropCause {
             DropCause::RandomLoss => "random loss",
             DropCause::Outage => "outage",
             DropCause::EarlyDrop => "early drop",
+            DropCause::TooLarge => "too large",
         }
     }
 }

@@ -49,6 +49,7 @@ mod bottleneck;
 mod chain;
 mod config;
 mod delay;
+mod detour;
 mod discipline;
 mod drop_tail;
 mod element;
@@ -68,6 +69,7 @@ pub use anabranch_units::Ecn;
 pub use chain::Chain;
 pub use config::{LinkConfig, LinkConfigError};
 pub use delay::Delay;
+pub use detour::DetourModel;
 pub use discipline::{
     CoDelOptions, Discipline, DualPi2Options, DualQueueScheduler, FqCoDelOptions, PieOptions,
     RedOptions,

@@ -43,6 +43,8 @@ macro_rules! of_elements {
 #[derive(Clone, Debug)]
 pub struct Link {
     elements: Elements,
+    /// The longest packets that pass, if there is a limit.
+    mtu: Option<Box<Schedule<u32>>>,
     /// Counted, and not yet taken.
     dropped: VecDeque<Dropped>,
     statistics: LinkStatistics,
@@ -52,12 +54,23 @@ impl Link {
     /// # Panics
     /// If a probability of the loss model is outside 0..=1.
     pub(crate) fn new(config: &LinkConfig, seed: Seed) -> Self {
+        Link {
+            mtu: mtu_of(config),
+            ..Link::without_mtu(config, seed)
+        }
+    }
+
+    fn without_mtu(config: &LinkConfig, seed: Seed) -> Self {
         let rate = config.rate.unwrap_or(DataRate::MAX);
         let rate = Schedule::new(rate, config.rate_schedule.clone());
         let delay = Schedule::new(config.delay, config.delay_schedule.clone());
         let delay = match config.jitter {
             None => Delay::new(delay),
             Some(model) => Delay::with_jitter(delay, model, rate.clone(), seed.derive("jitter")),
+        };
+        let delay = match config.detour {
+            None => delay,
+            Some(model) => delay.with_detour(model, seed.derive("detour")),
         };
         if config.is_line() {
             return Link::of(Elements::Line(delay));
@@ -82,6 +95,7 @@ impl Link {
     fn of(elements: Elements) -> Self {
         Link {
             elements,
+            mtu: None,
             dropped: VecDeque::new(),
             statistics: LinkStatistics::default(),
         }
@@ -94,7 +108,15 @@ impl Link {
     pub fn push(&mut self, now: Instant, packet: Packet) -> Result<(), Dropped> {
         self.statistics.offered_packets += 1;
         self.statistics.offered_bytes += u64::from(packet.size_bytes);
-        let result = of_elements!(&mut self.elements, inner => inner.push(now, packet));
+        let is_too_large = |mtu: &Schedule<u32>| packet.size_bytes > mtu.value_at(now);
+        let result = match self.mtu.as_deref().is_some_and(is_too_large) {
+            true => Err(Dropped {
+                cause: DropCause::TooLarge,
+                at: now,
+                packet,
+            }),
+            false => of_elements!(&mut self.elements, inner => inner.push(now, packet)),
+        };
         if let Err(dropped) = &result {
             self.statistics.dropped.record(dropped.cause);
         }
@@ -180,6 +202,12 @@ impl Link {
             ..self.statistics
         }
     }
+}
+
+fn mtu_of(config: &LinkConfig) -> Option<Box<Schedule<u32>>> {
+    let has_limit = config.mtu.is_some() || !config.mtu_schedule.is_empty();
+    let initial = config.mtu.unwrap_or(u32::MAX);
+    has_limit.then(|| Box::new(Schedule::new(initial, config.mtu_schedule.clone())))
 }
 
 impl Link {

@@ -58,7 +58,7 @@ fn run(rate: DataRate) {
     while !matches!(events.recv(), Ok(Event::Connected { .. })) {}
     let drain = std::thread::spawn(move || {
         let mut bytes = 0;
-        for event in received {
+        for event in received.iter() {
             match event {
                 Event::FrameReceived(frame) => bytes += frame.bytes.len() as u64,
                 Event::Ended(_) => break,

@@ -7,14 +7,16 @@ use anabranch_core::{
     Config, ConfigError, DatagramMeta, Endpoint, Event as CoreEvent, Frame, FrameId, PathId,
     PathOptions, Timer, media::SendFrameError,
 };
-use anabranch_secure::{PublicKey, Rejected, Session};
+use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey, Rejected, Session};
 use anabranch_units::{Duration, Instant, Seed};
 
-use crate::event::{Ended, Event, EventSender};
+use crate::event::{Ended, Event};
+use crate::event_queue::EventSender;
 use crate::outbox::Outbox;
+use crate::port::Port;
 use crate::route::{Address, Route, Token};
 use crate::snapshot::{EdgeCounters, PathSnapshot, Snapshot};
-use crate::socket::{Arrival, Batch, Socket};
+use crate::socket::{Arrival, Batch, is_message_too_long};
 
 /// What is due within this time leaves at once: the core spaces packets exactly, and a system call
 /// takes longer than many of its gaps.
@@ -60,6 +62,7 @@ pub(crate) struct Driver {
     /// When something was first sent since the peer was last heard.
     unanswered_since: Option<Instant>,
     is_closed_by_peer: bool,
+    is_replaced: bool,
     is_key_exhausted: bool,
     /// Challenges of this end's addresses that are to be answered.
     answers: Vec<(PathId, Token)>,
@@ -93,6 +96,7 @@ impl Driver {
             heard_at: at,
             unanswered_since: None,
             is_closed_by_peer: false,
+            is_replaced: false,
             is_key_exhausted: false,
             answers: Vec::new(),
         })
@@ -187,6 +191,32 @@ impl Driver {
         self.endpoint.is_drained()
     }
 
+    /// Keeps the session alive while there is nothing to send.
+    pub(crate) fn keep_alive(&mut self) {
+        self.endpoint.keep_alive();
+    }
+
+    /// A path cannot be sent on for now: what it would carry goes elsewhere.
+    pub(crate) fn suspend_path(&mut self, now: Instant, index: usize) {
+        let now = self.pass_to(now);
+        self.endpoint.suspend_path(now, PathId(index as u8));
+    }
+
+    /// Whether the datagram proves that the peer does not know the session.
+    pub(crate) fn is_reset(&self, datagram: &[u8]) -> bool {
+        self.session.is_reset(datagram)
+    }
+
+    /// What is left when the session is over: the keys.
+    pub(crate) fn into_session(self) -> Session {
+        self.session
+    }
+
+    /// Since when the peer has been silent although it was sent something.
+    pub(crate) fn unanswered_since(&self) -> Option<Instant> {
+        self.unanswered_since
+    }
+
     /// For how long the peer has been silent although it was sent something.
     pub(crate) fn unanswered_for(&self, now: Instant) -> Duration {
         self.unanswered_since
@@ -203,13 +233,13 @@ impl Driver {
     pub(crate) fn advance(
         &mut self,
         now: Instant,
-        sockets: &[Socket],
+        ports: &[Port],
         events: &mut EventSender,
     ) -> Option<Ended> {
         let now = self.pass_to(now);
         self.endpoint.handle_timeout(now);
-        self.advance_routes(now, sockets);
-        self.transmit(now, sockets);
+        self.advance_routes(now, ports);
+        self.transmit(now, ports);
         while let Some(event) = self.endpoint.poll_event() {
             match event {
                 CoreEvent::FrameReceived(frame) => events.tell(Event::FrameReceived(frame)),
@@ -221,13 +251,16 @@ impl Driver {
                     events.tell(Event::PathState { path, state });
                 }
                 CoreEvent::Closed => self.is_closed_by_peer = true,
+                CoreEvent::Replaced => self.is_replaced = true,
                 // Sessions over sockets carry media.
                 CoreEvent::StreamReadable
                 | CoreEvent::StreamWritable
                 | CoreEvent::StreamFinished => {}
             }
         }
-        if self.is_closed_by_peer {
+        if self.is_replaced {
+            Some(Ended::Replaced)
+        } else if self.is_closed_by_peer {
             Some(Ended::ClosedByPeer)
         } else if self.is_key_exhausted {
             Some(Ended::KeyExhausted)
@@ -242,21 +275,21 @@ impl Driver {
         of_endpoint.into_iter().chain(self.routes_next_at()).min()
     }
 
-    fn transmit(&mut self, now: Instant, sockets: &[Socket]) {
+    fn transmit(&mut self, now: Instant, ports: &[Port]) {
         let until = now + BATCH_WINDOW;
         loop {
-            self.collect(sockets);
+            self.collect(ports);
             match self.endpoint.poll_timeout() {
                 // Each packet gets the moment that the pacer gave it, not the batch's.
                 Some((at, Timer::Pacing)) if at > self.time && at <= until => self.time = at,
                 _ => break,
             }
         }
-        self.flush(sockets);
+        self.flush(ports);
     }
 
     /// Seals what may leave at `self.time`.
-    fn collect(&mut self, sockets: &[Socket]) {
+    fn collect(&mut self, ports: &[Port]) {
         loop {
             let Driver {
                 endpoint,
@@ -268,7 +301,7 @@ impl Driver {
             } = self;
             let max_batch_count = |path: PathId| {
                 let route = paths.get(path.index()).and_then(|path| path.route.as_ref());
-                route.map_or(1, |route| sockets[route.address().socket].max_batch_count())
+                route.map_or(1, |route| ports[route.address().socket].max_batch_count())
             };
             let added = outbox.add(
                 max_batch_count,
@@ -276,7 +309,7 @@ impl Driver {
                 |path, datagram| session.seal(path.0, datagram),
             );
             match added {
-                Ok(true) if self.outbox.is_full() => self.flush(sockets),
+                Ok(true) if self.outbox.is_full() => self.flush(ports),
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(_) => {
@@ -287,8 +320,9 @@ impl Driver {
         }
     }
 
-    fn flush(&mut self, sockets: &[Socket]) {
+    fn flush(&mut self, ports: &[Port]) {
         let Driver {
+            endpoint,
             paths,
             outbox,
             unanswered_since,
@@ -314,7 +348,16 @@ impl Driver {
             };
             unanswered_since.get_or_insert(*time);
             // A path that cannot be sent on is silent, and the transport notices silence.
-            if let Err((count, error)) = sockets[address.socket].send(&batch) {
+            if let Err((count, error)) = ports[address.socket].send(&batch) {
+                let size = parcel
+                    .datagram_bytes
+                    .saturating_sub(PROTECTION_OVERHEAD_BYTES);
+                if is_message_too_long(&error)
+                    && endpoint.on_datagram_too_large(*time, parcel.path, size)
+                    && parcel.is_mtu_probe
+                {
+                    return;
+                }
                 path.unsent_datagrams += count as u64;
                 path.last_error = Some(error.to_string());
             }
@@ -342,6 +385,7 @@ impl Driver {
         Snapshot {
             at: now,
             connected_at: Some(self.connected_at),
+            past_sessions: 0,
             peer: Some(self.peer),
             paths: paths.collect(),
             session: *self.endpoint.counters(),

@@ -2,14 +2,10 @@
 
 use core::fmt;
 use std::net::SocketAddr;
-use std::sync::mpsc::{self, SyncSender, TrySendError};
 
 use anabranch_core::{FrameId, PathId, PathState, ReceivedFrame, media::DropReason};
 use anabranch_secure::PublicKey;
 use anabranch_units::{DataRate, Duration};
-
-/// Events that wait for their reader; what comes beyond is dropped and counted.
-const MAX_QUEUED_EVENTS: usize = 1_024;
 
 /// Something happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +33,42 @@ pub enum Event {
         /// Its state now.
         state: PathState,
     },
+    /// Nothing comes from the receiver: a sender asks for a new session, and goes on sending by
+    /// the old one until it has one.
+    Reconnecting {
+        /// For how long nothing has come.
+        silent_for: Duration,
+    },
+    /// A sender has a new session in place of the one that fell silent. Frames are numbered from
+    /// zero again.
+    Reconnected {
+        /// For how long nothing came.
+        silent_for: Duration,
+    },
+    /// A path has no local side now: its interface or address is not there. It is waited for.
+    PathAbsent {
+        /// Which path.
+        path: PathId,
+        /// What is missing.
+        reason: String,
+    },
+    /// A path that was absent has a local side again.
+    PathPresent {
+        /// Which path.
+        path: PathId,
+    },
     /// The session is over. A sender has no other; a receiver waits for the next.
     Ended(Ended),
+}
+
+impl Event {
+    /// Whether it says that a session begins or ends.
+    pub(crate) fn is_milestone(&self) -> bool {
+        matches!(
+            self,
+            Event::Connected { .. } | Event::Reconnected { .. } | Event::Ended(_)
+        )
+    }
 }
 
 /// Why a session is over.
@@ -63,7 +93,8 @@ pub enum Ended {
         /// For how long.
         waited: Duration,
     },
-    /// Another session took its place at the receiver.
+    /// Another session took its place at the receiver. At a sender: that of another program with
+    /// the same key or stream.
     Replaced,
     /// The session's key has sealed all that it may
     /// ([`MAX_SEALED_COUNT`](anabranch_secure::MAX_SEALED_COUNT)).
@@ -100,36 +131,8 @@ impl fmt::Display for Ended {
                     waited.as_secs_f64()
                 )
             }
-            Ended::Replaced => f.write_str("replaced by a newer session"),
+            Ended::Replaced => f.write_str("another sender has taken its place at the receiver"),
             Ended::KeyExhausted => f.write_str("the session's key is used up: start a new session"),
-        }
-    }
-}
-
-/// The runtime's end of the queue of events. It never waits for the reader.
-#[derive(Debug)]
-pub(crate) struct EventSender {
-    queue: SyncSender<Event>,
-    pub(crate) dropped_count: u64,
-}
-
-pub(crate) fn queue() -> (EventSender, mpsc::Receiver<Event>) {
-    let (queue, events) = mpsc::sync_channel(MAX_QUEUED_EVENTS);
-    (
-        EventSender {
-            queue,
-            dropped_count: 0,
-        },
-        events,
-    )
-}
-
-impl EventSender {
-    pub(crate) fn tell(&mut self, event: Event) {
-        match self.queue.try_send(event) {
-            // An owner that went away wants to hear nothing.
-            Ok(()) | Err(TrySendError::Disconnected(_)) => {}
-            Err(TrySendError::Full(_)) => self.dropped_count += 1,
         }
     }
 }
@@ -137,16 +140,6 @@ impl EventSender {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_reader_that_sleeps_bounds_the_queue() {
-        let (mut sender, events) = queue();
-        for _ in 0..MAX_QUEUED_EVENTS + 3 {
-            sender.tell(Event::TargetBitrate(DataRate::ZERO));
-        }
-        assert_eq!(sender.dropped_count, 3);
-        assert_eq!(events.try_iter().count(), MAX_QUEUED_EVENTS);
-    }
 
     #[test]
     fn no_answer_says_what_to_look_at() {

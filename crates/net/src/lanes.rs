@@ -12,6 +12,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use socket2::{Domain, Protocol, SockAddr, Type};
 
+use crate::port::Port;
 use crate::route::Address;
 use crate::socket::Socket;
 
@@ -25,11 +26,12 @@ pub(crate) struct Lane {
 
 /// Opens lanes for addresses that have none, and closes those whose address is not wanted any more.
 /// Where there can be none, the listening socket goes on taking the peer's datagrams.
-pub(crate) fn update(lanes: &mut Vec<Lane>, wanted: &[Address], sockets: &[Socket]) {
+pub(crate) fn update(lanes: &mut Vec<Lane>, wanted: &[Address], ports: &[Port]) {
     lanes.retain(|lane| wanted.contains(&lane.address));
     for address in wanted {
         if lanes.iter().all(|lane| lane.address != *address)
-            && let Ok(socket) = open(address, &sockets[address.socket])
+            && let Some(listener) = ports[address.socket].socket()
+            && let Ok(socket) = open(address, listener)
         {
             lanes.push(Lane {
                 address: *address,
@@ -121,7 +123,7 @@ mod tests {
                 peer: SocketAddr::new(reached, peer_port),
                 local: Some(reached),
             }];
-            let listeners = [listener];
+            let listeners = [Port::fixed(listener)];
             let mut lanes = Vec::new();
             update(&mut lanes, &wanted, &listeners);
             assert_eq!(lanes.len(), 1, "{listen} reached as {reached}");
@@ -132,9 +134,9 @@ mod tests {
             for _ in 0..10 {
                 peers[0].send_to(&[3; 1_200], to).expect("sent");
             }
-            let overflowing = listeners[0].local_addr().expect("bound");
+            let overflowing = listeners[0].socket().unwrap().local_addr().expect("bound");
             assert_eq!(waiting(&lanes[0].socket), 10, "{overflowing}");
-            assert!(waiting(&listeners[0]) > 0);
+            assert!(waiting(listeners[0].socket().unwrap()) > 0);
             // Answers leave by the listening socket, and come from where the peer sent to.
             let answer = Batch {
                 to: wanted[0].peer,
@@ -162,7 +164,7 @@ mod tests {
             local: Some(address.ip()),
         }];
         let mut lanes = Vec::new();
-        update(&mut lanes, &wanted, &[listener]);
+        update(&mut lanes, &wanted, &[Port::fixed(listener)]);
         assert_eq!(lanes.len(), 1);
         let taken = UdpSocket::bind(address).expect_err("taken").kind();
         assert_eq!(taken, io::ErrorKind::AddrInUse);

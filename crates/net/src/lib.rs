@@ -14,15 +14,18 @@
 //! | file | idea |
 //! |---|---|
 //! | `sender.rs`, `receiver.rs` | the two roles: what comes before and after a session |
+//! | `handshake.rs` | how a sender comes to a session, and to another when that falls silent |
+//! | `displaced.rs` | telling a sender that another has taken its place |
 //! | `driver.rs` | a session that is up: endpoint, packet protection and routes |
 //! | `runtime.rs` | the thread: wait, receive, advance |
 //! | `outbox.rs` | sealed datagrams, grouped into batches |
+//! | `port.rs` | the local side of a path, whose interface may come and go |
 //! | `socket.rs` | one UDP socket with batches in and out |
 //! | `gate.rs` | who may make a receiver do public-key work, and how often |
 //! | `lanes.rs` | a queue of the kernel's own for each peer |
 //! | `via.rs` | what a path leaves this machine by |
 //! | `route.rs`, `driver/reachability.rs` | where a path's datagrams go, and when that may change |
-//! | `event.rs`, `snapshot.rs` | what the owner is told, and what it can look at |
+//! | `event.rs`, `event_queue.rs`, `snapshot.rs` | what the owner is told, and what it can look at |
 //! | `clock.rs`, `random.rs` | the only places with a clock, and with the system's chance |
 //! | `waker.rs` | waking the thread |
 //!
@@ -31,17 +34,21 @@
 //! 250 µs leaves together.
 //!
 //! Errors of sockets are no errors of a session: a path that cannot be sent on is silent, and the
-//! transport notices silence.
+//! transport notices silence, or is told of what a port has noticed.
 //!
-//! Not here yet: interfaces that come and go while a session runs (a sender's `Driver` can add
-//! paths, nothing watches the interfaces), several sessions at one receiver (`receiver_index` finds a session already).
+//! Not here yet: paths that are added while a session runs, several sessions at one receiver
+//! (`receiver_index` finds a session already).
 
 mod clock;
+mod displaced;
 mod driver;
 mod event;
+mod event_queue;
 mod gate;
+mod handshake;
 mod lanes;
 mod outbox;
+mod port;
 mod random;
 mod receiver;
 mod route;
@@ -54,6 +61,7 @@ mod waker;
 
 pub use clock::Clock;
 pub use event::{Ended, Event};
+pub use event_queue::Events;
 pub use receiver::{Receiver, ReceiverConfig};
 pub use sender::{SendError, Sender, SenderConfig, SenderPath, StartError};
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};

@@ -19,6 +19,8 @@ pub(crate) struct Parcel {
     /// Of the outbox's bytes.
     pub(crate) range: Range<usize>,
     pub(crate) datagram_bytes: usize,
+    /// A single datagram, which the interface may refuse for its length.
+    pub(crate) is_mtu_probe: bool,
 }
 
 impl Parcel {
@@ -69,6 +71,7 @@ impl Outbox {
                 path: transmit.path,
                 ecn: transmit.ecn,
                 datagram_bytes: range.len(),
+                is_mtu_probe: transmit.is_mtu_probe,
                 range,
             }),
         }
@@ -90,6 +93,7 @@ impl Outbox {
 fn takes(parcel: &Parcel, transmit: &Transmit, range: &Range<usize>, max_count: usize) -> bool {
     let is_open = parcel.range.len().is_multiple_of(parcel.datagram_bytes);
     is_open
+        && !(parcel.is_mtu_probe || transmit.is_mtu_probe)
         && parcel.path == transmit.path
         && parcel.ecn == transmit.ecn
         && range.len() <= parcel.datagram_bytes
@@ -102,6 +106,8 @@ mod tests {
     use super::*;
     use core::convert::Infallible;
 
+    /// Datagrams of this size are probes here.
+    const PROBE_SIZE: usize = 1_446;
     const OVERHEAD: usize = HEADER_BYTES + TAG_BYTES;
 
     /// Path, datagram count and bytes of the parcels that datagrams of these paths and plaintext
@@ -118,6 +124,7 @@ mod tests {
                     ecn: Ecn::NotEct,
                     is_tracked: true,
                     fragment: None,
+                    is_mtu_probe: size == PROBE_SIZE,
                 })
             };
             let added = outbox.add(|_| max_count, write, |_, _| Ok::<_, Infallible>(()));
@@ -147,6 +154,15 @@ mod tests {
     }
 
     #[test]
+    fn a_probe_for_a_larger_mtu_travels_alone() {
+        let datagrams = [(0, PROBE_SIZE), (0, 1_000), (0, 1_000)];
+        let expected = [(0, 1, PROBE_SIZE + OVERHEAD), (0, 2, 2_000 + 2 * OVERHEAD)];
+        assert_eq!(parcels(&datagrams, 64), expected);
+        let datagrams = [(0, PROBE_SIZE), (0, PROBE_SIZE)];
+        assert_eq!(parcels(&datagrams, 64).len(), 2);
+    }
+
+    #[test]
     fn parcels_stay_within_the_sockets_and_the_protocols_limits() {
         let counts = |max_count| -> Vec<usize> {
             parcels(&[(0, 1_300); 100], max_count)
@@ -170,6 +186,7 @@ mod tests {
                 ecn: Ecn::NotEct,
                 is_tracked: true,
                 fragment: None,
+                is_mtu_probe: false,
             })
         };
         assert_eq!(

@@ -8,25 +8,30 @@
 use core::fmt;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::mpsc;
 
 use anabranch_core::{Config, Endpoint};
 use anabranch_secure::{
-    Answer, Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, Responder, SecretKey, Session, classify,
-    receiver_index,
+    Answer, Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, RESET_BYTES, Responder, SecretKey, Session,
+    classify, receiver_index,
 };
 use anabranch_units::{Duration, Ecn, Instant, Seed};
 
 use crate::clock::Clock;
+use crate::displaced::Displaced;
 use crate::driver::{self, Beginning, Driver};
-use crate::event::{self, Ended, Event, EventSender};
+use crate::event::{Ended, Event};
+use crate::event_queue::{self, EventSender, Events};
 use crate::gate::{Gate, Verdict};
+use crate::port::Port;
 use crate::random;
 use crate::route::{Address, header_bytes};
 use crate::runtime::{Next, Role, Runtime};
 use crate::sender::StartError;
 use crate::snapshot::{EdgeCounters, Snapshot};
 use crate::socket::{Arrival, Batch, Socket};
+
+/// Resets are not sent more often: a flood of datagrams of no session must not double itself.
+const RESET_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What a receiver is started with.
 #[derive(Debug)]
@@ -80,7 +85,7 @@ impl Receiver {
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running.
-    pub fn start(config: ReceiverConfig) -> Result<(Receiver, mpsc::Receiver<Event>), StartError> {
+    pub fn start(config: ReceiverConfig) -> Result<(Receiver, Events), StartError> {
         let address = config.listen;
         let listen_error = |source| StartError::Listen { address, source };
         let socket = UdpSocket::bind(address).map_err(listen_error)?;
@@ -88,10 +93,10 @@ impl Receiver {
         let local_addr = socket.local_addr().map_err(StartError::Runtime)?;
         Endpoint::new(config.transport.clone(), Seed(0), Instant::ZERO)?;
         let clock = config.clock;
-        let (events, receiver) = event::queue();
+        let (events, receiver) = event_queue::queue();
         let role = ReceiverRole::new(config, events);
-        let runtime =
-            Runtime::start("receiver", clock, vec![socket], role).map_err(StartError::Runtime)?;
+        let runtime = Runtime::start("receiver", clock, vec![Port::fixed(socket)], role)
+            .map_err(StartError::Runtime)?;
         Ok((
             Receiver {
                 runtime,
@@ -135,6 +140,8 @@ struct ReceiverRole {
     /// Sessions that were answered and not confirmed: at most one for each allowed peer.
     unconfirmed: BTreeMap<PublicKey, Session>,
     current: Option<Driver>,
+    displaced: Displaced,
+    next_reset_at: Instant,
     /// The last session's, once it is over.
     last: Option<Snapshot>,
     events: EventSender,
@@ -165,6 +172,8 @@ impl ReceiverRole {
             gate: Gate::new(config.clock.now()),
             unconfirmed: BTreeMap::new(),
             current: None,
+            displaced: Displaced::default(),
+            next_reset_at: Instant::ZERO,
             last: None,
             events,
             edge: EdgeCounters::default(),
@@ -181,7 +190,7 @@ impl ReceiverRole {
         now: Instant,
         arrival: &Arrival,
         datagram: &[u8],
-        sockets: &[Socket],
+        ports: &[Port],
     ) {
         if self.responder.screen(datagram).is_err() {
             self.edge.refused_handshakes += 1;
@@ -202,7 +211,7 @@ impl ReceiverRole {
                     Verdict::AskForProof => {
                         self.edge.refused_handshakes += 1;
                         if let Some(reply) = self.responder.cookie_reply(source, datagram) {
-                            answer_to(arrival, &reply, sockets);
+                            answer_to(arrival, &reply, ports);
                         }
                         return;
                     }
@@ -212,7 +221,7 @@ impl ReceiverRole {
         };
         match answer {
             Some(answer) if self.may_enter(now, answer.peer) => {
-                answer_to(arrival, &answer.response, sockets);
+                answer_to(arrival, &answer.response, ports);
             }
             // A peer that may not enter asks again, and is answered when it is its turn.
             Some(_) | None => self.edge.refused_handshakes += 1,
@@ -252,7 +261,13 @@ impl ReceiverRole {
         }
     }
 
-    fn handle_protected(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
+    fn handle_protected(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        datagram: &mut [u8],
+        ports: &[Port],
+    ) {
         let index = receiver_index(datagram);
         if let Some(current) = &mut self.current
             && index == Some(current.session_index())
@@ -267,8 +282,41 @@ impl ReceiverRole {
             .map(|(peer, _)| *peer);
         match peer {
             Some(peer) if self.may_enter(now, peer) => self.confirm(peer, now, arrival, datagram),
-            _ => self.edge.unknown_datagrams += 1,
+            // Its turn has not come.
+            Some(_) => self.edge.unknown_datagrams += 1,
+            None => {
+                self.edge.unknown_datagrams += 1;
+                let displaced = &mut self.displaced;
+                if !displaced.answer(now, index, arrival, datagram, ports) {
+                    self.reset(now, index, arrival, datagram, ports);
+                }
+            }
         }
+    }
+
+    /// Tells whoever has the session `index`, which is none of this end's, that it is over: its
+    /// sender asks for a new one at once.
+    fn reset(
+        &mut self,
+        now: Instant,
+        index: Option<u32>,
+        arrival: &Arrival,
+        datagram: &[u8],
+        ports: &[Port],
+    ) {
+        let Some(index) = index else { return };
+        if now < self.next_reset_at || datagram.len() <= RESET_BYTES {
+            return;
+        }
+        self.next_reset_at = now + RESET_INTERVAL;
+        let reset = self.responder.reset(index);
+        let _ = ports[arrival.socket].send(&Batch {
+            to: arrival.from,
+            from: arrival.to,
+            ecn: Ecn::NotEct,
+            bytes: &reset,
+            datagram_bytes: reset.len(),
+        });
     }
 
     /// The first protected datagram of a session: if it opens, the session is the current one.
@@ -303,6 +351,9 @@ impl ReceiverRole {
     fn end(&mut self, now: Instant, ended: Ended) {
         if let Some(mut current) = self.current.take() {
             self.last = Some(current.snapshot(now));
+            if ended == Ended::Replaced {
+                self.displaced.push(current.into_session());
+            }
             self.events.tell(Event::Ended(ended));
         }
     }
@@ -329,17 +380,17 @@ impl Role for ReceiverRole {
         now: Instant,
         arrival: &Arrival,
         datagram: &mut [u8],
-        sockets: &[Socket],
+        ports: &[Port],
     ) {
         match classify(datagram) {
-            Some(Kind::Initiation) => self.handle_initiation(now, arrival, datagram, sockets),
-            Some(Kind::Data) => self.handle_protected(now, arrival, datagram),
+            Some(Kind::Initiation) => self.handle_initiation(now, arrival, datagram, ports),
+            Some(Kind::Data) => self.handle_protected(now, arrival, datagram, ports),
             _ => self.edge.unknown_datagrams += 1,
         }
     }
 
-    fn advance(&mut self, now: Instant, sockets: &[Socket]) -> Next {
-        let next = self.advance_session(now, sockets);
+    fn advance(&mut self, now: Instant, ports: &[Port]) -> Next {
+        let next = self.advance_session(now, ports);
         self.note_peers();
         next
     }
@@ -350,7 +401,7 @@ impl Role for ReceiverRole {
 }
 
 impl ReceiverRole {
-    fn advance_session(&mut self, now: Instant, sockets: &[Socket]) -> Next {
+    fn advance_session(&mut self, now: Instant, ports: &[Port]) -> Next {
         let Some(current) = &mut self.current else {
             return if self.is_closing {
                 Next::Over
@@ -361,7 +412,7 @@ impl ReceiverRole {
         if self.is_closing {
             current.close(now);
         }
-        if let Some(ended) = current.advance(now, sockets, &mut self.events) {
+        if let Some(ended) = current.advance(now, ports, &mut self.events) {
             self.end(now, ended);
             return if self.is_closing {
                 Next::Over
@@ -383,9 +434,9 @@ impl ReceiverRole {
     }
 }
 
-fn answer_to(arrival: &Arrival, answer: &[u8], sockets: &[Socket]) {
+fn answer_to(arrival: &Arrival, answer: &[u8], ports: &[Port]) {
     // A lost answer is asked for again.
-    let _ = sockets[arrival.socket].send(&Batch {
+    let _ = ports[arrival.socket].send(&Batch {
         to: arrival.from,
         from: arrival.to,
         ecn: Ecn::NotEct,

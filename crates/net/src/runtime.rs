@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use crate::clock::Clock;
 use crate::lanes::{self, Lane};
+use crate::port::Port;
 use crate::route::Address;
 use crate::socket::{Arrival, ReceiveBuffers, Socket};
 use crate::waker::{self, Waker, Wakeup};
@@ -22,10 +23,12 @@ pub(crate) trait Role: Send + 'static {
         now: Instant,
         arrival: &Arrival,
         datagram: &mut [u8],
-        sockets: &[Socket],
+        ports: &[Port],
     );
     /// Does what is due.
-    fn advance(&mut self, now: Instant, sockets: &[Socket]) -> Next;
+    fn advance(&mut self, now: Instant, ports: &[Port]) -> Next;
+    /// A port cannot be sent by any more, for this reason, or can again.
+    fn on_port(&mut self, _now: Instant, _index: usize, _absence: Option<String>) {}
     /// The peers whose datagrams are to have queues of their own, and a number that changes when
     /// they do.
     fn peers(&self) -> (u64, &[Address]) {
@@ -42,6 +45,13 @@ pub(crate) enum Next {
     Over,
 }
 
+/// Why the sockets are not watched for now.
+enum Watched {
+    PortIsDue,
+    PeersChanged,
+    Over,
+}
+
 /// A role in a thread of its own. Its owner reaches it through a lock that the thread holds only
 /// while it works, never while it waits.
 #[derive(Debug)]
@@ -53,27 +63,20 @@ pub(crate) struct Runtime<R> {
 
 #[derive(Debug)]
 struct Shared<R> {
-    sockets: Vec<Socket>,
     clock: Clock,
     role: Mutex<R>,
 }
 
 impl<R: Role> Runtime<R> {
-    pub(crate) fn start(
-        name: &str,
-        clock: Clock,
-        sockets: Vec<Socket>,
-        role: R,
-    ) -> io::Result<Self> {
+    pub(crate) fn start(name: &str, clock: Clock, ports: Vec<Port>, role: R) -> io::Result<Self> {
         let (waker, wakeup) = waker::pair()?;
         let shared = Arc::new(Shared {
-            sockets,
             clock,
             role: Mutex::new(role),
         });
         let thread = thread::Builder::new().name(name.to_owned()).spawn({
             let shared = Arc::clone(&shared);
-            move || shared.run(&wakeup)
+            move || shared.run(&wakeup, ports)
         })?;
         Ok(Runtime {
             shared,
@@ -108,7 +111,7 @@ impl<R: Role> Shared<R> {
         self.role.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run(&self, wakeup: &Wakeup) {
+    fn run(&self, wakeup: &Wakeup, mut ports: Vec<Port>) {
         request_exact_timers();
         let mut buffers = ReceiveBuffers::new();
         let mut lanes = Vec::new();
@@ -116,36 +119,61 @@ impl<R: Role> Shared<R> {
             let version = {
                 let role = self.lock();
                 let (version, wanted) = role.peers();
-                lanes::update(&mut lanes, wanted, &self.sockets);
+                lanes::update(&mut lanes, wanted, &ports);
                 version
             };
-            if let Next::Over = self.serve_while(version, &lanes, wakeup, &mut buffers) {
-                return;
+            match self.watch(version, &lanes, wakeup, &ports, &mut buffers) {
+                Watched::Over => return,
+                Watched::PeersChanged => {}
+                Watched::PortIsDue => self.tend(&mut ports),
             }
         }
     }
 
-    /// Serves the sockets and these lanes while the peers are those of this version.
-    fn serve_while(
+    fn tend(&self, ports: &mut [Port]) {
+        let now = self.clock.now();
+        for (index, port) in ports.iter_mut().enumerate() {
+            // Opening a socket takes a while: without the lock.
+            if let Some(absence) = port.tend(now) {
+                self.lock().on_port(now, index, absence);
+            }
+        }
+    }
+
+    /// Serves the sockets until the role is over, a port has to be tended, or the peers are not
+    /// those of this version any more.
+    fn watch(
         &self,
         version: u64,
         lanes: &[Lane],
         wakeup: &Wakeup,
+        ports: &[Port],
         buffers: &mut ReceiveBuffers,
-    ) -> Next {
+    ) -> Watched {
+        let of_lanes = lanes.iter().map(|lane| (lane.address.socket, &lane.socket));
+        let open = |(index, port)| Port::socket(port).map(|socket| (index, socket));
+        let open = ports.iter().enumerate().filter_map(open);
+        let sockets: Vec<(usize, &Socket)> = of_lanes.chain(open).collect();
         let mut awaited = vec![PollFd::new(wakeup, PollFlags::IN)];
-        let of_lanes = lanes.iter().map(|lane| &lane.socket);
-        let all = of_lanes.chain(&self.sockets);
-        awaited.extend(all.map(|socket| PollFd::new(socket, PollFlags::IN)));
+        let watched = sockets
+            .iter()
+            .map(|(_, socket)| PollFd::new(*socket, PollFlags::IN));
+        awaited.extend(watched);
         loop {
-            let (next, version_now) = self.serve(lanes, &awaited[1..], buffers);
+            let (next, version_now) = self.serve(ports, &sockets, &awaited[1..], buffers);
             let Next::Wait(next_at) = next else {
-                return Next::Over;
+                return Watched::Over;
             };
             if version_now != version {
-                return next;
+                return Watched::PeersChanged;
             }
-            let timeout = next_at.map(|at| timespec(at.saturating_since(self.clock.now())));
+            let now = self.clock.now();
+            let tend_at = ports.iter().filter_map(Port::tend_at).min();
+            if tend_at.is_some_and(|at| at <= now) {
+                return Watched::PortIsDue;
+            }
+            let next_at = [next_at, tend_at].into_iter().flatten().min();
+            let timeout = next_at.map(|at| timespec(at.saturating_since(now)));
             match poll(&mut awaited, timeout.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => panic!("poll of open sockets failed: {error}"),
@@ -160,22 +188,21 @@ impl<R: Role> Shared<R> {
     /// Tells the version of its peers, too.
     fn serve(
         &self,
-        lanes: &[Lane],
+        ports: &[Port],
+        sockets: &[(usize, &Socket)],
         polled: &[PollFd<'_>],
         buffers: &mut ReceiveBuffers,
     ) -> (Next, u64) {
         let role = &mut *self.lock();
-        let of_lanes = lanes.iter().map(|lane| (lane.address.socket, &lane.socket));
-        let all = of_lanes.chain(self.sockets.iter().enumerate());
-        for ((index, socket), polled) in all.zip(polled) {
+        for ((index, socket), polled) in sockets.iter().zip(polled) {
             if polled.revents().is_empty() {
                 continue;
             }
-            socket.receive(index, &self.clock, buffers, |arrival, datagram| {
-                role.handle_datagram(self.clock.now(), arrival, datagram, &self.sockets);
+            socket.receive(*index, &self.clock, buffers, |arrival, datagram| {
+                role.handle_datagram(self.clock.now(), arrival, datagram, ports);
             });
         }
-        let next = role.advance(self.clock.now(), &self.sockets);
+        let next = role.advance(self.clock.now(), ports);
         (next, role.peers().0)
     }
 }

@@ -3,34 +3,31 @@
 use core::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::mpsc;
 
 use anabranch_core::media::SendFrameError;
-use anabranch_core::{Config, ConfigError, Endpoint, Frame, FrameId, PathId, PathOptions};
-use anabranch_secure::{
-    Cookie, Initiator, Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, SecretKey, classify,
+use anabranch_core::{
+    Config, ConfigError, Endpoint, Frame, FrameId, MtuDiscovery, PathId, PathOptions,
 };
-use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
+use anabranch_secure::{Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, SecretKey, Session, classify};
+use anabranch_units::{DataRate, Duration, Instant, Seed};
 
-use crate::clock::{self, Clock};
+use crate::clock::Clock;
 use crate::driver::{Beginning, Driver};
-use crate::event::{self, Ended, Event, EventSender};
+use crate::event::{Ended, Event};
+use crate::event_queue::{self, EventSender, Events};
+use crate::handshake::{Handshake, RECONNECT_AFTER};
+use crate::port::Port;
 use crate::random;
 use crate::route::{Route, header_bytes};
 use crate::runtime::{Next, Role, Runtime};
 use crate::snapshot::{EdgeCounters, Snapshot};
-use crate::socket::{Arrival, Batch, Socket};
+use crate::socket::Arrival;
 use crate::via::{Via, ViaError};
-
-/// An unanswered initiation is sent again after this time, then after twice as long, …
-const FIRST_RETRY: Duration = Duration::from_millis(250);
-/// … and at last at this interval.
-const LAST_RETRY: Duration = Duration::from_secs(2);
 
 /// What a sender is started with.
 #[derive(Debug)]
 pub struct SenderConfig {
-    /// The transport's set-up; `overhead_bytes` is set here, from the paths' addresses.
+    /// The transport's set-up; `overhead_bytes` and `mtu` are set here, from the paths' addresses.
     pub transport: Config,
     /// What all instants count by.
     pub clock: Clock,
@@ -40,10 +37,11 @@ pub struct SenderConfig {
     pub peer_key: PublicKey,
     /// The paths, at least one; the index is the path's number.
     pub paths: Vec<SenderPath>,
-    /// For how long an answer to the handshake is waited for.
+    /// For how long an answer to the first handshake is waited for, once it has left.
     pub connect_timeout: Duration,
-    /// For how long a peer that is sent something may stay silent on all paths.
-    pub silence_timeout: Duration,
+    /// For how long a peer that is sent something may stay silent on all paths; `None`: for ever.
+    /// After a second of it, new sessions are asked for.
+    pub give_up_after: Option<Duration>,
     /// For how long a closing sender waits for its last frames to arrive.
     pub drain_timeout: Duration,
     /// Where the transport's chance comes from; `None`: from the operating system.
@@ -60,7 +58,7 @@ impl SenderConfig {
             peer_key,
             paths,
             connect_timeout: Duration::from_secs(10),
-            silence_timeout: Duration::from_secs(30),
+            give_up_after: None,
             drain_timeout: Duration::from_secs(3),
             seed: None,
         }
@@ -130,31 +128,32 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Opens the sockets, starts the thread and the handshake. The first event is
-    /// [`Event::Connected`], or [`Event::Ended`] if nobody answers.
+    /// Opens the sockets, starts the thread and the handshake. [`Event::Connected`] tells when there
+    /// is a session, [`Event::Ended`] if nobody answers. Interfaces and addresses that are not
+    /// there are waited for ([`Event::PathAbsent`]).
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running.
-    pub fn start(config: SenderConfig) -> Result<(Sender, mpsc::Receiver<Event>), StartError> {
+    pub fn start(config: SenderConfig) -> Result<(Sender, Events), StartError> {
         if config.paths.len() > PathId::LIMIT {
             return Err(StartError::TooManyPaths {
                 count: config.paths.len(),
             });
         }
-        let sockets = config
+        let ports = config
             .paths
             .iter()
-            .map(|path| Socket::new(path.via.open(path.remote)?).map_err(StartError::Runtime))
+            .map(|path| Port::open(&path.via, path.remote))
             .collect::<Result<Vec<_>, _>>()?;
         let clock = config.clock;
-        let (events, receiver) = event::queue();
+        let (events, receiver) = event_queue::queue();
         let role = SenderRole::new(config, events)?;
-        let runtime =
-            Runtime::start("sender", clock, sockets, role).map_err(StartError::Runtime)?;
+        let runtime = Runtime::start("sender", clock, ports, role).map_err(StartError::Runtime)?;
         Ok((Sender { runtime }, receiver))
     }
 
-    /// Takes a frame in for sending. Frames are numbered from zero; a refused one takes no number.
+    /// Takes a frame in for sending. Frames are numbered from zero in each session; a refused
+    /// one takes no number.
     ///
     /// # Errors
     /// [`SendError`]; the frame is not sent.
@@ -171,7 +170,7 @@ impl Sender {
         self.snapshot().target_bitrate
     }
 
-    /// The session as it is, or was when it ended.
+    /// The session as it is, or was when it ended; its counts with those of the sessions before.
     pub fn snapshot(&self) -> Snapshot {
         self.runtime.look(SenderRole::snapshot)
     }
@@ -193,27 +192,20 @@ impl Drop for Sender {
 }
 
 struct SenderRole {
-    config: Option<SenderConfig>,
+    config: SenderConfig,
     events: EventSender,
     edge: EdgeCounters,
+    /// While a session is asked for: the first, or another in place of one that is silent.
     handshake: Option<Handshake>,
     driver: Option<Driver>,
-    silence_timeout: Duration,
-    drain_timeout: Duration,
+    /// What the sessions before have counted.
+    past: Option<Snapshot>,
+    /// Of each path, whether it cannot be sent by for now.
+    are_absent: Vec<bool>,
     closing_at: Option<Instant>,
     /// Whether the owner has gone: nothing is waited for.
     is_abandoned: bool,
     is_over: bool,
-}
-
-/// The time before there is a session.
-struct Handshake {
-    initiator: Initiator,
-    /// Per path, what a receiver under load gave to its address.
-    cookies: Vec<Option<Cookie>>,
-    started_at: Instant,
-    retry_at: Instant,
-    retry_after: Duration,
 }
 
 impl fmt::Debug for SenderRole {
@@ -233,29 +225,18 @@ impl SenderRole {
             .max();
         let headers = headers.ok_or(StartError::NoPath)?;
         config.transport.overhead_bytes = headers + PROTECTION_OVERHEAD_BYTES as u32;
+        config.transport.mtu = Some(MtuDiscovery::of_internet(headers));
         let now = config.clock.now();
         // The caller's mistakes are told at once, not when the peer answers.
         Endpoint::new(config.transport.clone(), Seed(0), now)?;
-        let initiator = Initiator::new(
-            &config.local_key,
-            &config.peer_key,
-            random::session_index(),
-            clock::wall_clock_nanos(),
-        );
         Ok(SenderRole {
-            handshake: Some(Handshake {
-                initiator,
-                cookies: vec![None; config.paths.len()],
-                started_at: now,
-                retry_at: now,
-                retry_after: FIRST_RETRY,
-            }),
-            silence_timeout: config.silence_timeout,
-            drain_timeout: config.drain_timeout,
-            config: Some(config),
+            handshake: Some(Handshake::new(now, &config.local_key, &config.peer_key)),
+            are_absent: vec![false; config.paths.len()],
+            config,
             events,
             edge: EdgeCounters::default(),
             driver: None,
+            past: None,
             closing_at: None,
             is_abandoned: false,
             is_over: false,
@@ -263,124 +244,170 @@ impl SenderRole {
     }
 
     fn handle_response(&mut self, now: Instant, datagram: &[u8]) {
-        let session = self
-            .handshake
-            .as_mut()
-            .map(|handshake| handshake.initiator.handle_response(datagram));
-        let Some(Ok(session)) = session else {
-            // Every path that works brings an answer, and the first was taken.
-            self.edge.refused_handshakes += u64::from(session.is_some());
-            return;
-        };
+        if let Some(handshake) = &mut self.handshake {
+            let taken = handshake.handle_response(now, datagram);
+            self.edge.refused_handshakes += u64::from(taken.is_err());
+        }
+    }
+
+    /// The receiver says that it does not know the session.
+    fn handle_reset(&mut self, now: Instant, datagram: &[u8]) {
+        let Some(driver) = &self.driver else { return };
+        if self.closing_at.is_none()
+            && driver.is_reset(datagram)
+            && Handshake::may_believe_reset(now, driver.heard_at())
+        {
+            self.reconnect(now).on_reset();
+        }
+    }
+
+    /// Asks for a session in place of the one that is silent.
+    fn reconnect(&mut self, now: Instant) -> &mut Handshake {
+        if self.handshake.is_none() {
+            let silent_for = self.silent_for(now);
+            self.events.tell(Event::Reconnecting { silent_for });
+        }
+        let config = &self.config;
+        self.handshake
+            .get_or_insert_with(|| Handshake::new(now, &config.local_key, &config.peer_key))
+    }
+
+    fn silent_for(&self, now: Instant) -> Duration {
+        self.driver.as_ref().map_or(Duration::ZERO, |driver| {
+            now.saturating_since(driver.heard_at())
+        })
+    }
+
+    fn begin_session(&mut self, now: Instant, session: Session) {
         self.handshake = None;
-        let config = self
-            .config
-            .take()
-            .expect("the set-up is kept until the handshake is done");
+        let config = &self.config;
         let peer = config.peer_key;
         let mut driver = Driver::new(Beginning {
-            config: config.transport,
+            config: config.transport.clone(),
             seed: config.seed.unwrap_or_else(random::seed),
             session,
             peer,
             at: now,
         })
         .expect("the transport's set-up was checked at the start");
-        for (socket, path) in config.paths.iter().enumerate() {
-            driver.add_path(now, Some(Route::to(socket, path.remote)), path.options);
-        }
-        self.driver = Some(driver);
-        self.events.tell(Event::Connected { peer });
-    }
-
-    /// Takes a cookie, and has the initiation sent again at once: with the cookie where there is one.
-    fn handle_cookie_reply(&mut self, now: Instant, arrival: &Arrival, datagram: &[u8]) {
-        let Some(handshake) = &mut self.handshake else {
-            return;
-        };
-        match handshake.initiator.handle_cookie_reply(datagram) {
-            Ok(cookie) => {
-                let known = &mut handshake.cookies[arrival.socket];
-                // One answer for each cookie, or a receiver under load is asked without end.
-                if known.replace(cookie.clone()) != Some(cookie) {
-                    handshake.retry_at = now;
-                }
+        driver.keep_alive();
+        for (port, path) in config.paths.iter().enumerate() {
+            driver.add_path(now, Some(Route::to(port, path.remote)), path.options);
+            if self.are_absent[port] {
+                driver.suspend_path(now, port);
             }
-            Err(_) => self.edge.refused_handshakes += 1,
+        }
+        let silent_for = self.silent_for(now);
+        let event = match self.driver.replace(driver) {
+            None => Event::Connected { peer },
+            Some(mut before) => {
+                let before = before.snapshot(now);
+                self.past = Some(before.after(self.past.as_ref()));
+                Event::Reconnected { silent_for }
+            }
+        };
+        self.events.tell(event);
+    }
+
+    /// Takes a cookie, with which the initiation is sent again at once.
+    fn handle_cookie_reply(&mut self, now: Instant, arrival: &Arrival, datagram: &[u8]) {
+        if let Some(handshake) = &mut self.handshake {
+            let taken = handshake.handle_cookie_reply(now, arrival.socket, datagram);
+            self.edge.refused_handshakes += u64::from(taken.is_err());
         }
     }
 
-    /// Sends the initiation on all paths when it is due, and gives up in the end.
-    fn advance_handshake(&mut self, now: Instant, sockets: &[Socket]) -> Next {
-        let (Some(handshake), Some(config)) = (&mut self.handshake, &self.config) else {
+    /// Asks for the first session when it is due, and gives up in the end.
+    fn advance_first_handshake(&mut self, now: Instant, ports: &[Port]) -> Next {
+        let (Some(handshake), config) = (&mut self.handshake, &self.config) else {
             return Next::Over;
         };
         if self.is_abandoned || self.closing_at.is_some() {
             return self.end(Ended::Closed);
         }
-        let give_up_at = handshake.started_at + config.connect_timeout;
+        if let Some(session) = handshake.take_session(now, false) {
+            self.begin_session(now, session);
+            return self.advance_session(now, ports);
+        }
+        handshake.advance(now, &config.paths, ports);
+        // What has not left cannot be answered.
+        let answered_by = handshake
+            .first_sent_at
+            .map(|at| at + config.connect_timeout);
+        let patience = config.give_up_after.unwrap_or(Duration::MAX);
+        let give_up_at = answered_by.unwrap_or(handshake.started_at + patience);
         if now >= give_up_at {
             let mut remotes: Vec<_> = config.paths.iter().map(|path| path.remote).collect();
             remotes.dedup();
             let ended = Ended::NoAnswer {
                 remotes,
-                waited: config.connect_timeout,
+                waited: now.saturating_since(handshake.started_at),
                 local_key: config.local_key.public_key(),
             };
             return self.end(ended);
         }
-        if now >= handshake.retry_at {
-            let initiator = &handshake.initiator;
-            let paths = config.paths.iter().zip(&handshake.cookies);
-            for (socket, (path, cookie)) in sockets.iter().zip(paths) {
-                let proven = cookie.as_ref().map(|cookie| initiator.message_with(cookie));
-                let message = proven.as_ref().unwrap_or(initiator.message());
-                // One path that is down does not keep the others from trying.
-                let _ = socket.send(&Batch {
-                    to: path.remote,
-                    from: None,
-                    ecn: Ecn::NotEct,
-                    bytes: message,
-                    datagram_bytes: message.len(),
-                });
-            }
-            handshake.retry_at = now + handshake.retry_after;
-            handshake.retry_after = (handshake.retry_after * 2).min(LAST_RETRY);
-        }
-        Next::Wait(Some(handshake.retry_at.min(give_up_at)))
+        Next::Wait(Some(handshake.next_at().min(give_up_at)))
     }
 
-    fn advance_session(&mut self, now: Instant, sockets: &[Socket]) -> Next {
+    /// Asks for another session while the one that there is does not answer.
+    fn advance_reconnection(&mut self, now: Instant, ports: &[Port]) {
+        let Some(driver) = &self.driver else { return };
+        if self.closing_at.is_some() {
+            // The last frames are the old session's.
+            self.handshake = None;
+            return;
+        }
+        if driver.unanswered_for(now) >= RECONNECT_AFTER {
+            self.reconnect(now);
+        }
+        let heard_at = self.driver.as_ref().map(Driver::heard_at);
+        // What speaks need not be replaced.
+        self.handshake
+            .take_if(|handshake| heard_at > Some(handshake.started_at));
+        let Some(handshake) = &mut self.handshake else {
+            return;
+        };
+        match handshake.take_session(now, true) {
+            Some(session) => self.begin_session(now, session),
+            None => handshake.advance(now, &self.config.paths, ports),
+        }
+    }
+
+    fn advance_session(&mut self, now: Instant, ports: &[Port]) -> Next {
+        self.advance_reconnection(now, ports);
         let Some(driver) = &mut self.driver else {
             return Next::Over;
         };
-        let drained_by = self
-            .closing_at
-            .map(|closing_at| closing_at + self.drain_timeout);
+        let drain_timeout = self.config.drain_timeout;
+        let drained_by = self.closing_at.map(|closing_at| closing_at + drain_timeout);
         let is_late = drained_by.is_some_and(|by| now >= by);
         if self.is_abandoned || is_late || (drained_by.is_some() && driver.is_drained()) {
             driver.close(now);
         }
         let waited = driver.unanswered_for(now);
-        if let Some(ended) = driver.advance(now, sockets, &mut self.events) {
+        if let Some(ended) = driver.advance(now, ports, &mut self.events) {
             return self.end(match ended {
                 // Nobody is there to be told, nor was for the last frames.
-                Ended::Closed if waited >= self.drain_timeout => Ended::PeerSilent { waited },
+                Ended::Closed if waited >= drain_timeout => Ended::PeerSilent { waited },
                 ended => ended,
             });
         }
-        if waited >= self.silence_timeout {
+        let give_up_after = self.config.give_up_after.unwrap_or(Duration::MAX);
+        if waited >= give_up_after {
             return self.end(Ended::PeerSilent { waited });
         }
-        // Silence is no emergency: it is looked at when something else happens, or in a second.
-        let watch_at = now + Duration::from_secs(1);
-        let next_at = driver.next_at().unwrap_or(watch_at).min(watch_at);
-        Next::Wait(Some(
-            drained_by
-                .filter(|by| *by > now)
-                .unwrap_or(next_at)
-                .min(next_at),
-        ))
+        let silent_since = driver.unanswered_since();
+        let reconnect_at = match &self.handshake {
+            Some(handshake) => Some(handshake.next_at()),
+            None => silent_since.map(|since| since + RECONNECT_AFTER),
+        };
+        let next = [
+            driver.next_at(),
+            reconnect_at,
+            silent_since.map(|since| since + give_up_after),
+            drained_by.filter(|by| *by > now),
+        ];
+        Next::Wait(next.into_iter().flatten().min())
     }
 
     fn end(&mut self, ended: Ended) -> Next {
@@ -391,6 +418,7 @@ impl SenderRole {
 
     fn snapshot(&mut self, now: Instant) -> Snapshot {
         let seen = self.driver.as_mut().map(|driver| driver.snapshot(now));
+        let seen = seen.map(|seen| seen.after(self.past.as_ref()));
         Snapshot::with_edge(seen, now, &self.edge, self.events.dropped_count)
     }
 }
@@ -401,23 +429,38 @@ impl Role for SenderRole {
         now: Instant,
         arrival: &Arrival,
         datagram: &mut [u8],
-        _sockets: &[Socket],
+        _ports: &[Port],
     ) {
         match (classify(datagram), &mut self.driver) {
             (Some(Kind::Response), _) => self.handle_response(now, datagram),
             (Some(Kind::CookieReply), _) => self.handle_cookie_reply(now, arrival, datagram),
+            (Some(Kind::Reset), _) => self.handle_reset(now, datagram),
             (Some(Kind::Data), Some(driver)) => driver.receive(now, arrival, datagram),
             _ => self.edge.unknown_datagrams += 1,
         }
     }
 
-    fn advance(&mut self, now: Instant, sockets: &[Socket]) -> Next {
+    fn advance(&mut self, now: Instant, ports: &[Port]) -> Next {
         if self.is_over {
             Next::Over
         } else if self.driver.is_some() {
-            self.advance_session(now, sockets)
+            self.advance_session(now, ports)
         } else {
-            self.advance_handshake(now, sockets)
+            self.advance_first_handshake(now, ports)
+        }
+    }
+
+    fn on_port(&mut self, now: Instant, index: usize, absence: Option<String>) {
+        self.are_absent[index] = absence.is_some();
+        let path = PathId(index as u8);
+        match absence {
+            Some(reason) => {
+                if let Some(driver) = &mut self.driver {
+                    driver.suspend_path(now, index);
+                }
+                self.events.tell(Event::PathAbsent { path, reason });
+            }
+            None => self.events.tell(Event::PathPresent { path }),
         }
     }
 }

@@ -13,6 +13,8 @@ pub struct Snapshot {
     pub at: Instant,
     /// When the session began; `None` before.
     pub connected_at: Option<Instant>,
+    /// How many sessions there were before, at a sender whose receiver fell silent.
+    pub past_sessions: u64,
     /// Who is at the other end; `None` before the session.
     pub peer: Option<PublicKey>,
     /// Its paths; the index is the path's number.
@@ -41,6 +43,26 @@ impl Snapshot {
         snapshot.edge.unknown_datagrams = counted.unknown_datagrams;
         snapshot.edge.dropped_events = dropped_events;
         snapshot
+    }
+}
+
+impl Snapshot {
+    /// What was seen of a session that came after others, with their counts.
+    pub(crate) fn after(mut self, past: Option<&Snapshot>) -> Snapshot {
+        let Some(past) = past else { return self };
+        self.connected_at = past.connected_at;
+        self.past_sessions = past.past_sessions + 1;
+        self.session = self.session.plus(&past.session);
+        for (path, before) in self.paths.iter_mut().zip(&past.paths) {
+            path.counters = path.counters.plus(&before.counters);
+            path.unsent_datagrams += before.unsent_datagrams;
+            path.last_error = path.last_error.take().or_else(|| before.last_error.clone());
+        }
+        let rejected = &mut self.edge.rejected_datagrams;
+        for (count, before) in rejected.iter_mut().zip(&past.edge.rejected_datagrams) {
+            *count += before;
+        }
+        self
     }
 }
 

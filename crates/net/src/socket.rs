@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use anabranch_units::{Ecn, Instant};
+use nix::errno::Errno;
 use nix::sys::socket::{setsockopt, sockopt::UdpGroSegment};
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
@@ -160,6 +161,12 @@ impl Socket {
     }
 }
 
+/// Whether an interface refused a datagram for its length. Every datagram goes with the prohibition
+/// to fragment it, which quinn-udp sets so that ICMP messages, which anyone may forge, do not count.
+pub(crate) fn is_message_too_long(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::EMSGSIZE as i32)
+}
+
 /// Turns generic receive offload off, which quinn-udp turns on. Coalesced datagrams share one
 /// arrival time, which hides the dispersion that controllers look for; and quinn-udp 0.6 leaves
 /// 96 bytes for what the kernel tells of a read, too few for the size of the parts, the time, the
@@ -251,6 +258,22 @@ mod tests {
                 .collect();
             assert_eq!(marks, [ecn; 20]);
         }
+    }
+
+    #[test]
+    fn a_datagram_that_no_interface_takes_is_told_from_other_errors() {
+        let (from, to) = (loopback(), loopback());
+        // More than IPv4 has room for.
+        let bytes = vec![7; 65_520];
+        let batch = Batch {
+            bytes: &bytes,
+            datagram_bytes: bytes.len(),
+            ..single(&to, Ecn::NotEct)
+        };
+        let (count, error) = from.send(&batch).expect_err("too long");
+        assert_eq!((count, is_message_too_long(&error)), (1, true), "{error}");
+        let other = io::Error::from(ErrorKind::AddrNotAvailable);
+        assert!(!is_message_too_long(&other));
     }
 
     /// Sockets that are bound to no address are told whereto each datagram came, and those of IPv6

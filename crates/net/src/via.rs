@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockAddr, Type};
 
 /// The local side of a path.
@@ -78,6 +79,20 @@ pub enum ViaError {
         #[source]
         source: io::Error,
     },
+}
+
+impl ViaError {
+    /// Whether it may change by itself: the interface or address is not there.
+    pub(crate) fn is_absence(&self) -> bool {
+        match self {
+            ViaError::UnknownInterface { .. } | ViaError::NoAddress { .. } => true,
+            ViaError::Family { .. } => false,
+            ViaError::Socket { source, .. } => matches!(
+                Errno::from_io_error(source),
+                Some(Errno::ADDRNOTAVAIL | Errno::NODEV)
+            ),
+        }
+    }
 }
 
 impl Via {

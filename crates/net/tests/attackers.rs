@@ -13,7 +13,7 @@ use std::time::Duration as StdDuration;
 
 use anabranch_core::{Frame, PathOptions};
 use anabranch_net::{
-    Clock, Ended, Event, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
+    Clock, Ended, Event, Events, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
 };
 use anabranch_secure::{INITIATION_BYTES, Initiator, PublicKey, SecretKey};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
@@ -34,7 +34,7 @@ fn start_receiver(
     key: SecretKey,
     allowed: Vec<PublicKey>,
     change: impl FnOnce(&mut ReceiverConfig),
-) -> (Receiver, mpsc::Receiver<Event>) {
+) -> (Receiver, Events) {
     let mut config = ReceiverConfig::new(loopback(1, 0), key, allowed);
     change(&mut config);
     Receiver::start(config).expect("a port of loopback")
@@ -43,7 +43,7 @@ fn start_receiver(
 /// A sender that is given a frame of `frame_bytes` every 40 ms by [`Source::run`].
 struct Source {
     sender: Sender,
-    events: mpsc::Receiver<Event>,
+    events: Events,
     clock: Clock,
     frame_bytes: usize,
 }
@@ -98,7 +98,7 @@ impl Source {
     }
 }
 
-fn ended(events: &mpsc::Receiver<Event>) -> Ended {
+fn ended(events: &Events) -> Ended {
     loop {
         if let Event::Ended(ended) = events.recv_timeout(PATIENCE).expect("an event") {
             return ended;

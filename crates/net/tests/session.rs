@@ -8,8 +8,8 @@ use anabranch_core::{Frame, PathOptions, PathState, ReceivedFrame};
 use anabranch_emu::{Relay, RelayConfig, RelayLink};
 use anabranch_link::LinkConfig;
 use anabranch_net::{
-    Clock, Ended, Event, Receiver, ReceiverConfig, SendError, Sender, SenderConfig, SenderPath,
-    StartError, Via,
+    Clock, Ended, Event, Events, Receiver, ReceiverConfig, SendError, Sender, SenderConfig,
+    SenderPath, StartError, Via,
 };
 use anabranch_secure::{PublicKey, SecretKey};
 use anabranch_units::{DataRate, Duration, Importance, Instant, Seed};
@@ -30,13 +30,13 @@ fn path(local: u8, remote: SocketAddr) -> SenderPath {
     }
 }
 
-fn start_receiver(key: SecretKey, allowed: PublicKey) -> (Receiver, mpsc::Receiver<Event>) {
+fn start_receiver(key: SecretKey, allowed: PublicKey) -> (Receiver, Events) {
     let config = ReceiverConfig::new(loopback(1, 0), key, vec![allowed]);
     Receiver::start(config).expect("a port of loopback")
 }
 
 /// Waits for an event that `pick` wants and passes over the others.
-fn wait_for<T>(events: &mpsc::Receiver<Event>, mut pick: impl FnMut(Event) -> Option<T>) -> T {
+fn wait_for<T>(events: &Events, mut pick: impl FnMut(Event) -> Option<T>) -> T {
     loop {
         let event = events.recv_timeout(PATIENCE).expect("an event in time");
         if let Some(picked) = pick(event) {
@@ -79,7 +79,7 @@ fn send(sender: &Sender, clock: &Clock, number: usize) {
     assert_eq!(id.0, number as u64);
 }
 
-fn received_until_end(events: &mpsc::Receiver<Event>) -> (Vec<ReceivedFrame>, Ended) {
+fn received_until_end(events: &Events) -> (Vec<ReceivedFrame>, Ended) {
     let mut frames = Vec::new();
     let ended = wait_for(events, |event| match event {
         Event::FrameReceived(frame) => {

@@ -1,12 +1,12 @@
 //! The handshake: Noise_IK_25519_ChaChaPoly_BLAKE2s (Noise Protocol Framework, revision 34, §7.5).
 //!
 //! ```text
-//! initiation, 141 bytes               response, 57 bytes
+//! initiation, 141 bytes               response, 73 bytes
 //! byte 0       kind, 1                byte 0      kind, 2
 //! bytes 1–32   initiator's ephemeral  bytes 1–4   receiver's session index
 //! bytes 33–80  initiator's static,    bytes 5–36  responder's ephemeral
-//!              sealed                 bytes 37–56 sealed: the responder's session index
-//! bytes 81–108 sealed: timestamp,
+//!              sealed                 bytes 37–72 sealed: the responder's session index and the
+//! bytes 81–108 sealed: timestamp,                  session's reset token, 16 bytes
 //!              8 bytes, and the
 //!              initiator's session index
 //! bytes 109–124 first mark
@@ -31,12 +31,13 @@ use crate::keys::{PublicKey, SecretKey};
 use crate::kind::{Kind, RESPONSE_INDEX_AT};
 use crate::mac::{self, COOKIE_REPLY_BYTES, Cookie, CookieJar, MAC_BYTES, Mac};
 use crate::packet::{Agreement, Session};
+use crate::reset::{RESET_BYTES, ResetKey, ResetToken, TOKEN_BYTES};
 
 /// Length of an initiation.
 pub const INITIATION_BYTES: usize = SECOND_MAC_AT + MAC_BYTES;
 /// Length of a response: shorter than what it answers, so that nobody can use a responder to
 /// amplify.
-pub const RESPONSE_BYTES: usize = 57;
+pub const RESPONSE_BYTES: usize = 73;
 
 const NOISE_PROTOCOL: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
 /// Ends of different protocol versions do not understand each other: their transcripts differ from
@@ -45,6 +46,7 @@ const PROLOGUE: &[u8] = b"anabranch 2";
 const TIMESTAMP_BYTES: usize = 8;
 const INDEX_BYTES: usize = 4;
 const INITIATION_PAYLOAD_BYTES: usize = TIMESTAMP_BYTES + INDEX_BYTES;
+const RESPONSE_PAYLOAD_BYTES: usize = INDEX_BYTES + TOKEN_BYTES;
 const INITIATION_NOISE_AT: usize = 1;
 const FIRST_MAC_AT: usize = INITIATION_NOISE_AT + 108;
 const SECOND_MAC_AT: usize = FIRST_MAC_AT + MAC_BYTES;
@@ -179,11 +181,14 @@ impl Initiator {
             return Err(HandshakeError::WrongSession);
         }
         let noise = self.noise.as_mut().ok_or(HandshakeError::AlreadyComplete)?;
-        let mut payload = [0; INDEX_BYTES];
+        let mut payload = [0; RESPONSE_PAYLOAD_BYTES];
         noise
             .read_message(message, &mut payload)
             .map_err(|_| HandshakeError::Forged)?;
-        let session = split(noise, self.local_index, u32::from_be_bytes(payload));
+        let (index, token) = payload.split_at(INDEX_BYTES);
+        let token = token.try_into().expect("a token follows the index");
+        let token = ResetToken::from_bytes(token);
+        let session = split(noise, self.local_index, big_endian_u32(index), Some(token));
         self.noise = None;
         Ok(session)
     }
@@ -216,6 +221,7 @@ pub struct Responder {
     local: SecretKey,
     first_mac_key: hmac::Key,
     cookies: CookieJar,
+    reset_key: ResetKey,
     peers: BTreeMap<PublicKey, Option<Answered>>,
     refused_counts: [u64; HandshakeError::ALL.len()],
 }
@@ -239,6 +245,7 @@ impl Responder {
         Responder {
             first_mac_key: mac::first_key(&public),
             cookies: CookieJar::new(&public),
+            reset_key: ResetKey::new(&local),
             local,
             peers,
             refused_counts: [0; HandshakeError::ALL.len()],
@@ -315,6 +322,16 @@ impl Responder {
         self.refused_counts[kind as usize]
     }
 
+    /// What to answer a protected datagram with that is addressed to a session `local_index` which
+    /// this end does not have: it proves to that session's initiator, and to nobody else, that it
+    /// is so. Whoever holds the key makes the same, before a restart and after.
+    ///
+    /// Not for an index that is in use; in answer to longer datagrams only; and not without a limit
+    /// of their rate.
+    pub fn reset(&self, local_index: u32) -> [u8; RESET_BYTES] {
+        self.reset_key.reset(local_index)
+    }
+
     fn is_marked(&self, datagram: &[u8]) -> Result<(), HandshakeError> {
         noise_message(
             datagram,
@@ -376,11 +393,11 @@ impl Responder {
         let mut response = [0; RESPONSE_BYTES];
         response[0] = Kind::Response as u8;
         response[RESPONSE_INDEX_AT..RESPONSE_NOISE_AT].copy_from_slice(&remote_index.to_be_bytes());
-        write_message(
-            &mut noise,
-            &local_index.to_be_bytes(),
-            &mut response[RESPONSE_NOISE_AT..],
-        );
+        let mut payload = [0; RESPONSE_PAYLOAD_BYTES];
+        let (index, token) = payload.split_at_mut(INDEX_BYTES);
+        index.copy_from_slice(&local_index.to_be_bytes());
+        token.copy_from_slice(self.reset_key.token(local_index).as_bytes());
+        write_message(&mut noise, &payload, &mut response[RESPONSE_NOISE_AT..]);
         let mut initiation = [0; SECOND_MAC_AT];
         initiation.copy_from_slice(&datagram[..SECOND_MAC_AT]);
         *newest = Some(Answered {
@@ -391,7 +408,7 @@ impl Responder {
         Ok(Answer {
             peer,
             response,
-            session: Some(split(&mut noise, local_index, remote_index)),
+            session: Some(split(&mut noise, local_index, remote_index, None)),
         })
     }
 }
@@ -454,7 +471,12 @@ fn write_message(noise: &mut HandshakeState, payload: &[u8], message: &mut [u8])
 /// The raw keys go to another AEAD than the handshake's, for speed. That is sound because snow's
 /// own transport under these keys is never made, and the prologue's version ties the keys to
 /// AES-256-GCM.
-fn split(noise: &mut HandshakeState, local_index: u32, remote_index: u32) -> Session {
+fn split(
+    noise: &mut HandshakeState,
+    local_index: u32,
+    remote_index: u32,
+    reset_token: Option<ResetToken>,
+) -> Session {
     assert!(
         noise.is_handshake_finished(),
         "only a finished handshake has authenticated keys"
@@ -472,6 +494,7 @@ fn split(noise: &mut HandshakeState, local_index: u32, remote_index: u32) -> Ses
         local_index,
         remote_index,
         is_confirmed: is_initiator,
+        reset_token,
     });
     first.zeroize();
     second.zeroize();

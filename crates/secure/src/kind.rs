@@ -13,12 +13,17 @@ pub enum Kind {
     /// What a responder under load answers instead of a response: for the
     /// [`Initiator`](crate::Initiator) that sent there.
     CookieReply = 4,
+    /// A responder does not know the session: see
+    /// [`Session::is_reset`](crate::Session::is_reset).
+    Reset = 5,
 }
 
 /// Where the receiver's session index lies in a response.
 pub(crate) const RESPONSE_INDEX_AT: usize = 1;
 /// Where the receiver's session index lies in a protected datagram.
 pub(crate) const DATA_INDEX_AT: usize = 2;
+/// Where the index of the unknown session lies in a reset.
+pub(crate) const RESET_INDEX_AT: usize = 1;
 
 /// The kind that a datagram claims to be; `None` for an unknown or absent first byte. Nothing is
 /// authenticated by this.
@@ -28,15 +33,17 @@ pub fn classify(datagram: &[u8]) -> Option<Kind> {
         2 => Some(Kind::Response),
         3 => Some(Kind::Data),
         4 => Some(Kind::CookieReply),
+        5 => Some(Kind::Reset),
         _ => None,
     }
 }
 
 /// The session index that a response or a protected datagram is addressed to: the one that its
-/// receiver chose. `None` for an initiation, a cookie reply, an unknown kind, or a datagram too short to hold one.
+/// receiver chose. `None` for an initiation, a cookie reply, a reset, an unknown
+/// kind, or a datagram too short to hold one.
 pub fn receiver_index(datagram: &[u8]) -> Option<u32> {
     let at = match classify(datagram)? {
-        Kind::Initiation | Kind::CookieReply => return None,
+        Kind::Initiation | Kind::CookieReply | Kind::Reset => return None,
         Kind::Response => RESPONSE_INDEX_AT,
         Kind::Data => DATA_INDEX_AT,
     };
@@ -54,6 +61,7 @@ mod tests {
             Kind::Response,
             Kind::Data,
             Kind::CookieReply,
+            Kind::Reset,
         ] {
             assert_eq!(classify(&[kind as u8, 9]), Some(kind));
         }

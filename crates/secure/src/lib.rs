@@ -34,6 +34,7 @@ mod kind;
 mod mac;
 mod packet;
 mod replay;
+mod reset;
 mod text;
 
 pub use handshake::{
@@ -47,3 +48,4 @@ pub use packet::{
     PROTECTION_OVERHEAD_BYTES, Rejected, SealError, Session, TAG_BYTES,
 };
 pub use replay::REPLAY_WINDOW_DATAGRAMS;
+pub use reset::RESET_BYTES;

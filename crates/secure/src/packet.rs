@@ -36,6 +36,7 @@ use crate::counter;
 use crate::key_chain::KeyChain;
 use crate::kind::{DATA_INDEX_AT, Kind};
 use crate::replay::{Freshness, ReplayWindow};
+use crate::reset::ResetToken;
 
 /// Bytes in front of a datagram's ciphertext.
 pub const HEADER_BYTES: usize = 10;
@@ -150,6 +151,8 @@ pub struct Session {
     windows: Box<[ReplayWindow]>,
     rejected_counts: [u64; Rejected::ALL.len()],
     is_confirmed: bool,
+    /// The initiator's: what proves that the responder no longer has the session.
+    reset_token: Option<ResetToken>,
 }
 
 /// What a handshake leaves behind for its session.
@@ -160,6 +163,7 @@ pub(crate) struct Agreement<'a> {
     pub(crate) remote_index: u32,
     /// Whether the peer has proven to hold the keys, as opposed to having sent an initiation once.
     pub(crate) is_confirmed: bool,
+    pub(crate) reset_token: Option<ResetToken>,
 }
 
 impl Session {
@@ -174,6 +178,7 @@ impl Session {
             windows: vec![ReplayWindow::default(); MAX_PATHS].into_boxed_slice(),
             rejected_counts: [0; Rejected::ALL.len()],
             is_confirmed: agreement.is_confirmed,
+            reset_token: agreement.reset_token,
         }
     }
 
@@ -196,6 +201,13 @@ impl Session {
     /// response, and keeps an earlier session with the same peer.
     pub fn is_confirmed(&self) -> bool {
         self.is_confirmed
+    }
+
+    /// Whether the datagram proves that the responder does not have this session: only the holder
+    /// of its secret key could make it. Never true for a responder.
+    pub fn is_reset(&self, datagram: &[u8]) -> bool {
+        self.reset_token
+            .is_some_and(|token| token.is_in(datagram, self.remote_index))
     }
 
     /// Datagrams sealed so far, over all paths; at most [`MAX_SEALED_COUNT`].

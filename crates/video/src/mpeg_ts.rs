@@ -10,7 +10,7 @@ mod tables;
 mod writer;
 
 pub use pictures::{ExtractedPicture, PictureExtractor};
-pub use splitter::{MAX_UNIT_LEN, TransportUnit, TransportUnitSplitter};
+pub use splitter::{MAX_UNIT_LEN, PictureProgress, TransportUnit, TransportUnitSplitter};
 pub use tables::VideoCodec;
 pub use writer::TransportStreamWriter;
 

@@ -98,6 +98,11 @@ impl Slices {
         }
     }
 
+    /// Whether nothing is known yet.
+    pub(crate) const fn is_empty(&self) -> bool {
+        !(self.is_key || self.has_reference || self.has_disposable)
+    }
+
     /// The importance of the picture that they are all of. One without known slices may be
     /// anything.
     pub(crate) const fn importance(&self) -> Importance {
@@ -121,7 +126,7 @@ pub(crate) fn header_positions(bytes: &[u8]) -> impl Iterator<Item = usize> + '_
 }
 
 /// The position of the first start code.
-fn find_start_code(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn find_start_code(bytes: &[u8]) -> Option<usize> {
     let mut at = 2;
     while at < bytes.len() {
         // The third byte says how far the next start code is away at least.

@@ -10,7 +10,7 @@ use anabranch_emu::{Relay, RelayConfig, RelayLink};
 use anabranch_lab::{MediaSpec, Scenario};
 use anabranch_link::LinkConfig;
 use anabranch_net::{
-    Clock, Event, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
+    Clock, Event, Events, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
 };
 use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Instant, Seed};
@@ -135,7 +135,7 @@ fn feed(sender: &Sender, media: &MediaSpec, clock: &Clock, span: Duration, seed:
 }
 
 /// Counts the frames that are there in time, until the session ends.
-fn take(received: &mpsc::Receiver<Event>, deadline: Duration) -> u64 {
+fn take(received: &Events, deadline: Duration) -> u64 {
     let mut in_time = 0;
     loop {
         match received.recv_timeout(PATIENCE) {

@@ -11,7 +11,7 @@ use anabranch_video::input::{InputKind, PROBE_LEN, probe};
 use anyhow::{Context, bail};
 
 use super::feed::Feed;
-use crate::io::{FilmUnit, UnitSplitter, remux};
+use crate::io::{FilmUnit, Reading, UnitSplitter, remux};
 
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 << 10;
@@ -66,7 +66,7 @@ impl VideoFile {
         loop {
             let len = self.bytes.read(&mut buffer).with_context(cannot_read)?;
             splitter.push(&buffer[..len]);
-            while let Some(unit) = splitter.next(len == 0) {
+            while let Some(unit) = splitter.next(Reading::has_ended(len == 0)) {
                 due = unit.clock.unwrap_or(due);
                 if !feed.wait_until(start_at + due) || !send(feed, unit) {
                     return Ok(());

@@ -9,7 +9,7 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use anabranch_core::{Config, MediaConfig, PathOptions, SourceLimits};
 use anabranch_emu::Relay;
 use anabranch_net::{
-    Clock, Ended, Event, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
+    Clock, Ended, Event, Events, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
 };
 use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Instant, Seed};
@@ -61,9 +61,9 @@ struct Session {
     clock: Clock,
     relay: Relay,
     receiver: Receiver,
-    receiver_events: mpsc::Receiver<Event>,
+    receiver_events: Events,
     sender: Sender,
-    sender_events: mpsc::Receiver<Event>,
+    sender_events: Events,
 }
 
 /// Runs the demo to its end, or until it is interrupted.
@@ -238,7 +238,7 @@ fn join(handle: Handle<'_>) -> anyhow::Result<()> {
 struct Watch<'a> {
     monitor: Monitor<'a>,
     view: &'a mut View,
-    sender_events: mpsc::Receiver<Event>,
+    sender_events: Events,
     ledger: &'a Ledger,
     is_key_wanted: &'a AtomicBool,
     end_at: Instant,

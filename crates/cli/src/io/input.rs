@@ -13,8 +13,9 @@ use anyhow::{Context, anyhow};
 use super::adaptive::{self, AdaptiveCamera};
 use super::muxer::Muxer;
 use super::pace::Pace;
-use super::source::{Bytes, READ_BYTES, Source};
-use super::units::{FilmUnit, UnitSplitter};
+use super::picture_end::PictureEnd;
+use super::source::{Bytes, READ_BYTES, Source, Wait};
+use super::units::{FilmUnit, Reading, UnitSplitter};
 use crate::stop::Stop;
 
 /// A stream that pauses for this long has no more of the picture that it began.
@@ -108,7 +109,10 @@ impl Input {
                 return Ok(Input(Kind::Camera(Box::new(camera))));
             }
             InputName::Stdin => ("standard input".into(), Source::open_stdin(stop, clock)?),
-            InputName::File(path) => (path.display().to_string(), Source::open_file(path)?),
+            InputName::File(path) => (
+                path.display().to_string(),
+                Source::open_path(path, stop, clock)?,
+            ),
             InputName::Udp(address) => {
                 let address = socket_addr(address)?;
                 let source = Source::open_udp(address)?;
@@ -118,7 +122,13 @@ impl Input {
                 )
             }
         };
-        let mut splitter = Splitter::new(kind);
+        let mut splitter = Splitter::new(
+            match source.may_be_live() {
+                true => UnitSplitter::live(kind),
+                false => UnitSplitter::new(kind),
+            },
+            kind,
+        );
         splitter.push(&first);
         let pace = (!matches!(source, Source::Udp(_))).then(Pace::default);
         Ok(Input(Kind::Stream(Box::new(Stream {
@@ -200,33 +210,46 @@ impl Stream {
     ) -> anyhow::Result<()> {
         let mut buffer = vec![0; READ_BYTES];
         let mut waited = Duration::ZERO;
-        let mut has_ended = false;
+        let mut picture_end = PictureEnd::default();
+        let mut read_at = clock.now();
+        let mut state = Reading::GoesOn;
         loop {
-            while let Some((unit, unit_clock)) = self.splitter.next_unit(has_ended)? {
-                if !self.release(clock, stop, unit_clock, &mut waited) {
-                    return Ok(());
-                }
-                if !deliver(unit, clock.now()) {
+            while let Some((unit, unit_clock)) = self.splitter.next_unit(state)? {
+                let may_leave = self.release(clock, stop, unit_clock, &mut waited);
+                if !may_leave || !deliver(unit, clock.now()) {
                     return Ok(());
                 }
             }
-            if has_ended || stop.is_stopped() {
+            if state == Reading::HasEnded || stop.is_stopped() {
                 return Ok(());
             }
-            let read = self
-                .source
-                .read(&mut buffer, PAUSE, stop, clock, &mut waited);
-            match read.with_context(|| format!("cannot read input {}", self.name))? {
-                Bytes::Some(bytes) => self.splitter.push(&buffer[..bytes]),
-                Bytes::End => has_ended = true,
-                Bytes::NoneYet => {
-                    if let Some(unit) = self.splitter.flush()
-                        && !deliver(unit, clock.now())
-                    {
-                        return Ok(());
-                    }
-                }
+            picture_end.on_bytes(read_at, self.splitter.units.progress());
+            let is_live = self.source.may_be_live();
+            let over_at = picture_end.over_at().filter(|_| is_live);
+            let pauses_at = over_at.unwrap_or(Instant::FAR_FUTURE).min(read_at + PAUSE);
+            if state == Reading::GoesOn && pauses_at <= read_at {
+                // Bytes come, and none of the picture's.
+                state = Reading::Pauses;
+                continue;
             }
+            let wait = Wait {
+                patience: pauses_at.saturating_since(clock.now()),
+                stop,
+                clock,
+            };
+            let splitter = &mut self.splitter;
+            let mut take = |bytes: &[u8]| splitter.push(bytes);
+            let read = self.source.read(&mut buffer, wait, &mut waited, &mut take);
+            state = match read.with_context(|| format!("cannot read input {}", self.name))? {
+                Bytes::End => Reading::HasEnded,
+                Bytes::NoneYet if clock.now() < pauses_at => {
+                    state = Reading::GoesOn;
+                    continue;
+                }
+                Bytes::NoneYet => Reading::Pauses,
+                Bytes::Some => Reading::GoesOn,
+            };
+            read_at = clock.now();
         }
     }
 
@@ -250,9 +273,9 @@ impl Stream {
 }
 
 impl Splitter {
-    fn new(kind: InputKind) -> Self {
+    fn new(units: UnitSplitter, kind: InputKind) -> Self {
         Splitter {
-            units: UnitSplitter::new(kind),
+            units,
             muxer: (kind == InputKind::AnnexB).then(Muxer::new),
         }
     }
@@ -261,9 +284,10 @@ impl Splitter {
         self.units.push(bytes);
     }
 
-    /// The next unit and its time; of what is left if the input has ended.
-    fn next_unit(&mut self, has_ended: bool) -> anyhow::Result<Option<(Unit, Option<Duration>)>> {
-        let Some(unit) = self.units.next(has_ended) else {
+    /// The next unit and its time; where the input pauses or has ended, also what has come of the
+    /// one after.
+    fn next_unit(&mut self, state: Reading) -> anyhow::Result<Option<(Unit, Option<Duration>)>> {
+        let Some(unit) = self.units.next(state) else {
             return Ok(None);
         };
         let FilmUnit {
@@ -276,18 +300,6 @@ impl Splitter {
             _ => bytes,
         };
         Ok(Some((Unit { bytes, importance }, clock)))
-    }
-
-    /// What has come of a unit whose rest does not come.
-    fn flush(&mut self) -> Option<Unit> {
-        match &mut self.units {
-            UnitSplitter::MpegTs(splitter) => splitter.flush().map(|unit| Unit {
-                bytes: unit.bytes,
-                importance: unit.importance,
-            }),
-            // A picture cut in two would be muxed as two.
-            UnitSplitter::AnnexB { .. } => None,
-        }
     }
 }
 
@@ -329,10 +341,11 @@ mod tests {
     fn a_byte_stream_becomes_mpeg_ts_at_its_own_pace() {
         // An access unit delimiter and a slice, three times.
         let picture = [0, 0, 0, 1, 0x09, 0xf0, 0, 0, 0, 1, 0x41, 0x9a, 1, 2, 3];
-        let mut splitter = Splitter::new(InputKind::AnnexB);
+        let kind = InputKind::AnnexB;
+        let mut splitter = Splitter::new(UnitSplitter::new(kind), kind);
         splitter.push(&picture.repeat(3));
         let mut clocks = Vec::new();
-        while let Some((unit, clock)) = splitter.next_unit(true).unwrap() {
+        while let Some((unit, clock)) = splitter.next_unit(Reading::HasEnded).unwrap() {
             assert_eq!(unit.bytes.len() % 188, 0);
             assert_eq!(unit.bytes[0], 0x47);
             clocks.push(clock.unwrap().as_millis());

@@ -1,25 +1,17 @@
 //! Where what is received goes.
 
 use core::str::FromStr;
-use std::fs::File;
-use std::io::{self, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use anabranch_net::Clock;
-use anabranch_units::Duration;
 use anyhow::Context;
 
 use super::input::{check_protocol, socket_addr};
+use super::patient::PatientFile;
+use super::udp_output::UdpOutput;
 use crate::stop::Stop;
-
-/// Seven transport packets fit an Ethernet frame, and every player takes them.
-const DATAGRAM_BYTES: usize = 7 * 188;
-/// So many datagrams are sent at once: they fit any player's socket …
-const BURST_COUNT: usize = 8;
-/// … which is given this long to read them. Together some 80 Mbit/s.
-const BURST_INTERVAL: Duration = Duration::from_millis(1);
 
 /// What the command line says of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,28 +41,27 @@ impl FromStr for OutputName {
 pub(crate) enum Output {
     /// A file or standard output.
     File {
-        file: File,
+        file: PatientFile,
         name: String,
     },
-    Udp {
-        socket: UdpSocket,
-        to: SocketAddr,
-    },
+    Udp(Box<UdpOutput>),
 }
 
 impl Output {
-    /// Opens an output. A file that is there already is overwritten.
-    pub(crate) fn open(name: &OutputName) -> anyhow::Result<Output> {
+    /// Opens an output. A file that is there already is overwritten; a named pipe is waited for
+    /// until somebody reads it, or the program is stopped.
+    pub(crate) fn open(name: &OutputName, clock: &Clock, stop: &Stop) -> anyhow::Result<Output> {
         match name {
             OutputName::File(path) => {
                 let name = format!("output {}", path.display());
-                let file = File::create(path).with_context(|| format!("cannot write {name}"))?;
+                let file = PatientFile::create(path, clock, stop)
+                    .with_context(|| format!("cannot write {name}"))?;
                 Ok(Output::File { file, name })
             }
             OutputName::Stdout => {
                 // The library's own would look for line ends in video.
                 let fd = io::stdout().as_fd().try_clone_to_owned();
-                let file = File::from(fd.context("cannot write standard output")?);
+                let file = PatientFile::inherited(fd.context("cannot write standard output")?);
                 Ok(Output::File {
                     file,
                     name: "standard output".to_owned(),
@@ -78,13 +69,9 @@ impl Output {
             }
             OutputName::Udp(address) => {
                 let to = socket_addr(address)?;
-                let any = match to {
-                    SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-                    SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-                };
-                let socket = UdpSocket::bind(any)
-                    .with_context(|| format!("cannot open output udp://{to}"))?;
-                Ok(Output::Udp { socket, to })
+                let output = UdpOutput::open(to);
+                let output = output.with_context(|| format!("cannot open output udp://{to}"))?;
+                Ok(Output::Udp(Box::new(output)))
             }
         }
     }
@@ -96,15 +83,10 @@ impl Output {
     pub(crate) fn write(&mut self, unit: &[u8], clock: &Clock, stop: &Stop) -> anyhow::Result<()> {
         match self {
             Output::File { file, name } => file
-                .write_all(unit)
+                .write(unit, clock, stop)
                 .with_context(|| format!("cannot write {name}")),
-            Output::Udp { socket, to } => {
-                for (index, datagram) in unit.chunks(DATAGRAM_BYTES).enumerate() {
-                    if index > 0 && index % BURST_COUNT == 0 {
-                        stop.wait_until(clock, clock.now() + BURST_INTERVAL);
-                    }
-                    let _ = socket.send_to(datagram, *to);
-                }
+            Output::Udp(output) => {
+                output.write(unit, clock, stop);
                 Ok(())
             }
         }
@@ -113,6 +95,8 @@ impl Output {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, UdpSocket};
+
     use super::*;
 
     #[test]
@@ -130,8 +114,9 @@ mod tests {
     fn datagrams_hold_seven_packets_and_the_last_what_is_left() {
         let player = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = player.local_addr().unwrap();
-        let mut output = Output::open(&OutputName::Udp(address.to_string())).unwrap();
         let (clock, stop) = (Clock::start(), Stop::new().unwrap());
+        let name = OutputName::Udp(address.to_string());
+        let mut output = Output::open(&name, &clock, &stop).unwrap();
         output.write(&[0x47; 188 * 16], &clock, &stop).unwrap();
         let mut buffer = [0; 2_000];
         let sizes: Vec<_> = (0..3).map(|_| player.recv(&mut buffer).unwrap()).collect();
@@ -140,7 +125,9 @@ mod tests {
 
     #[test]
     fn an_output_that_cannot_be_made_is_named() {
-        let error = Output::open(&OutputName::File("/nowhere/out.ts".into())).unwrap_err();
+        let (clock, stop) = (Clock::start(), Stop::new().unwrap());
+        let name = OutputName::File("/nowhere/out.ts".into());
+        let error = Output::open(&name, &clock, &stop).unwrap_err();
         assert!(format!("{error:#}").contains("/nowhere/out.ts"));
     }
 }

@@ -8,8 +8,8 @@ use anabranch_video::input::InputKind;
 use anabranch_video::mpeg_ts::{PictureExtractor, VideoCodec};
 use anyhow::Context;
 
-use super::source::{Bytes, READ_BYTES, Source};
-use super::units::UnitSplitter;
+use super::source::{Bytes, READ_BYTES, Source, Wait};
+use super::units::{Reading, UnitSplitter};
 use crate::stop::Stop;
 
 /// How long to wait for what ffmpeg makes, at a time.
@@ -74,12 +74,17 @@ impl PictureReader {
                 return Ok(None);
             }
             let mut waited = Duration::ZERO;
-            let (stop, clock) = (&self.stop, &self.clock);
+            let wait = Wait {
+                patience: PATIENCE,
+                stop: &self.stop,
+                clock: &self.clock,
+            };
+            let splitter = &mut self.splitter;
+            let mut take = |bytes: &[u8]| splitter.push(bytes);
             let read = &mut self.source;
-            let read = read.read(&mut self.buffer, PATIENCE, stop, clock, &mut waited);
+            let read = read.read(&mut self.buffer, wait, &mut waited, &mut take);
             match read.with_context(|| format!("cannot read {}", self.shown))? {
-                Bytes::Some(bytes) => self.splitter.push(&self.buffer[..bytes]),
-                Bytes::NoneYet => {}
+                Bytes::Some | Bytes::NoneYet => {}
                 Bytes::End => self.has_ended = true,
             }
         }
@@ -88,7 +93,7 @@ impl PictureReader {
     /// The next picture of the bytes that have been read.
     fn next_known(&mut self) -> Option<CodedPicture> {
         loop {
-            let unit = self.splitter.next(self.has_ended)?;
+            let unit = self.splitter.next(Reading::has_ended(self.has_ended))?;
             self.last_due = unit.clock.unwrap_or(self.last_due);
             let (bytes, codec, presented_at) = match &mut self.extractor {
                 None => (unit.bytes, VideoCodec::H264, None),

@@ -1,9 +1,10 @@
 //! Bytes that come in: a file, standard input, UDP, or what `ffmpeg` makes of another file.
 
-use std::fs::File;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -11,13 +12,12 @@ use anabranch_net::Clock;
 use anabranch_units::Duration;
 use anabranch_video::input::{InputKind, PROBE_LEN, probe, remux_arguments};
 use anyhow::{Context, bail};
-use socket2::SockRef;
+use rustix::fs::OFlags;
 
+use super::udp_input::UdpInput;
 use crate::stop::Stop;
 
-/// What is asked of the operating system, so that a key frame's burst fits.
-const SOCKET_BUFFER_BYTES: usize = 4 << 20;
-/// The most that one read takes: longer than any datagram.
+/// The most that one read of a file takes.
 pub(super) const READ_BYTES: usize = 1 << 16;
 
 /// Where bytes come from.
@@ -25,15 +25,24 @@ pub(super) const READ_BYTES: usize = 1 << 16;
 pub(super) enum Source {
     File(File),
     Pipe(File),
-    Udp(UdpSocket),
+    Udp(Box<UdpInput>),
     Remuxed { child: Child, output: ChildStdout },
+}
+
+/// How a read waits for bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait<'a> {
+    /// For how long at most.
+    pub(super) patience: Duration,
+    pub(super) stop: &'a Stop,
+    pub(super) clock: &'a Clock,
 }
 
 /// What a read brought.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Bytes {
-    /// So many.
-    Some(usize),
+    /// Some, which were handed over.
+    Some,
     /// None in time.
     NoneYet,
     /// No more will come.
@@ -58,6 +67,26 @@ impl Source {
         }
     }
 
+    /// Opens what is at `path`: a file, or a named pipe, which is read as standard input is.
+    pub(super) fn open_path(
+        path: &Path,
+        stop: &Stop,
+        clock: &Clock,
+    ) -> anyhow::Result<(Source, InputKind, Vec<u8>)> {
+        let is_pipe = |metadata: Metadata| metadata.file_type().is_fifo();
+        if !path.metadata().is_ok_and(is_pipe) {
+            return Source::open_file(path);
+        }
+        let name = format!("input {}", path.display());
+        // So that opening it does not wait for its writer; reading does, until stopped.
+        let pipe = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits() as i32)
+            .open(path)
+            .with_context(|| format!("cannot open {name}"))?;
+        Source::probe_pipe(pipe, &name, stop, clock)
+    }
+
     fn remux(path: &Path, kind: InputKind) -> anyhow::Result<Source> {
         let mut child = remux(path, kind)?;
         let output = child
@@ -77,28 +106,40 @@ impl Source {
             .as_fd()
             .try_clone_to_owned()
             .context("cannot read standard input")?;
-        let mut source = Source::Pipe(File::from(fd));
-        let mut first = vec![0; PROBE_LEN];
-        let mut length = 0;
-        while length < PROBE_LEN && !stop.is_stopped() {
-            let rest = &mut first[length..];
-            let patience = Duration::from_secs(1);
-            let mut waited = Duration::ZERO;
-            match source.read(rest, patience, stop, clock, &mut waited) {
-                Ok(Bytes::Some(bytes)) => length += bytes,
-                Ok(Bytes::NoneYet) => {}
+        Source::probe_pipe(File::from(fd), "standard input", stop, clock)
+    }
+
+    /// What comes by a pipe, with its first bytes, which are waited for.
+    fn probe_pipe(
+        pipe: File,
+        name: &str,
+        stop: &Stop,
+        clock: &Clock,
+    ) -> anyhow::Result<(Source, InputKind, Vec<u8>)> {
+        let mut source = Source::Pipe(pipe);
+        let (mut first, mut buffer) = (Vec::new(), [0; PROBE_LEN]);
+        let mut waited = Duration::ZERO;
+        while first.len() < PROBE_LEN && !stop.is_stopped() {
+            let rest = &mut buffer[first.len()..];
+            let wait = Wait {
+                patience: Duration::from_secs(1),
+                stop,
+                clock,
+            };
+            let mut take = |bytes: &[u8]| first.extend_from_slice(bytes);
+            match source.read(rest, wait, &mut waited, &mut take) {
+                Ok(Bytes::Some | Bytes::NoneYet) => {}
                 Ok(Bytes::End) => break,
-                Err(error) => return Err(error).context("cannot read standard input"),
+                Err(error) => return Err(error).with_context(|| format!("cannot read {name}")),
             }
         }
-        first.truncate(length);
         match probe(&first) {
             InputKind::Elementary if !stop.is_stopped() => bail!(
-                "standard input is a stream of HEVC or MPEG video without times: put `ffmpeg -i - \
+                "{name} is a stream of HEVC or MPEG video without times: put `ffmpeg -i - \
                  -c copy -bsf:v setts=ts=N*DURATION -f mpegts - |` before anabranch"
             ),
             InputKind::Other if !stop.is_stopped() => bail!(
-                "standard input is neither MPEG-TS nor an H.264 byte stream: put `ffmpeg -i - \
+                "{name} is neither MPEG-TS nor an H.264 byte stream: put `ffmpeg -i - \
                  -c copy -f mpegts - |` before anabranch"
             ),
             kind => Ok((source, kind, first)),
@@ -107,39 +148,39 @@ impl Source {
 
     /// Listens at `address`, as a member if it is a multicast group.
     pub(super) fn open_udp(address: SocketAddr) -> anyhow::Result<Source> {
-        let open = || -> io::Result<UdpSocket> {
-            let socket = UdpSocket::bind(address)?;
-            match address.ip() {
-                IpAddr::V4(group) if group.is_multicast() => {
-                    socket.join_multicast_v4(&group, &std::net::Ipv4Addr::UNSPECIFIED)?;
-                }
-                IpAddr::V6(group) if group.is_multicast() => {
-                    socket.join_multicast_v6(&group, 0)?;
-                }
-                _ => {}
-            }
-            // The system grants what it allows; less is no error.
-            let _ = SockRef::from(&socket).set_recv_buffer_size(SOCKET_BUFFER_BYTES);
-            socket.set_nonblocking(true)?;
-            Ok(socket)
-        };
-        let socket = open().with_context(|| format!("cannot listen at input udp://{address}"))?;
-        Ok(Source::Udp(socket))
+        Ok(Source::Udp(Box::new(UdpInput::open(address)?)))
     }
 
-    /// Reads what is there, waiting for `patience` at most; the time waited is added to `waited`.
+    /// Whether bytes may come at the time that they are made.
+    pub(super) fn may_be_live(&self) -> bool {
+        matches!(self, Source::Pipe(_) | Source::Udp(_))
+    }
+
+    /// Hands what is there to `take`, or what of it `buffer` holds; the time waited is added to
+    /// `waited`.
     pub(super) fn read(
         &mut self,
         buffer: &mut [u8],
-        patience: Duration,
-        stop: &Stop,
-        clock: &Clock,
+        wait: Wait<'_>,
         waited: &mut Duration,
+        take: &mut dyn FnMut(&[u8]),
     ) -> io::Result<Bytes> {
+        let Wait {
+            patience,
+            stop,
+            clock,
+        } = wait;
+        if let Source::Udp(input) = self
+            && let Some(until) = input.rests_until()
+            && stop.wait_until(clock, until)
+            && input.read(clock.now(), &mut *take)
+        {
+            return Ok(Bytes::Some);
+        }
         let fd = match &*self {
             Source::File(_) => None,
             Source::Pipe(pipe) => Some(pipe.as_fd()),
-            Source::Udp(socket) => Some(socket.as_fd()),
+            Source::Udp(input) => Some(input.as_fd()),
             Source::Remuxed { output, .. } => Some(output.as_fd()),
         };
         if let Some(fd) = fd {
@@ -152,13 +193,25 @@ impl Source {
         }
         let read = match self {
             Source::File(file) | Source::Pipe(file) => file.read(buffer),
-            Source::Udp(socket) => return Ok(received(socket, buffer)),
+            Source::Udp(input) => {
+                return Ok(match input.read(clock.now(), take) {
+                    true => Bytes::Some,
+                    false => Bytes::NoneYet,
+                });
+            }
             Source::Remuxed { output, .. } => output.read(buffer),
         };
         match read {
             Ok(0) => self.end().map(|()| Bytes::End),
-            Ok(bytes) => Ok(Bytes::Some(bytes)),
-            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(Bytes::NoneYet),
+            Ok(bytes) => {
+                take(&buffer[..bytes]);
+                Ok(Bytes::Some)
+            }
+            Err(error)
+                if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) =>
+            {
+                Ok(Bytes::NoneYet)
+            }
             Err(error) => Err(error),
         }
     }
@@ -189,11 +242,6 @@ pub(crate) fn remux(path: &Path, kind: InputKind) -> anyhow::Result<Child> {
         ),
         child => child.context("cannot start ffmpeg"),
     }
-}
-
-/// One datagram; errors of UDP are other programs' affairs.
-fn received(socket: &UdpSocket, buffer: &mut [u8]) -> Bytes {
-    socket.recv(buffer).map_or(Bytes::NoneYet, Bytes::Some)
 }
 
 impl Drop for Source {

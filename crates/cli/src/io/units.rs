@@ -3,7 +3,7 @@
 use anabranch_units::{Duration, Importance};
 use anabranch_video::annex_b::AccessUnitSplitter;
 use anabranch_video::input::InputKind;
-use anabranch_video::mpeg_ts::TransportUnitSplitter;
+use anabranch_video::mpeg_ts::{PictureProgress, TransportUnitSplitter};
 
 /// A piece of a film, as a rule one picture with what belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,25 @@ pub(crate) struct FilmUnit {
     pub(crate) importance: Importance,
     /// When it is due after the first one; `None`: with the one before it.
     pub(crate) clock: Option<Duration>,
+}
+
+/// Whether more of a film is to be expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    GoesOn,
+    /// Not soon, nor of the current picture: what has come of it leaves.
+    Pauses,
+    HasEnded,
+}
+
+impl Reading {
+    /// Of a film that is not waited for.
+    pub(crate) fn has_ended(has_ended: bool) -> Self {
+        match has_ended {
+            true => Reading::HasEnded,
+            false => Reading::GoesOn,
+        }
+    }
 }
 
 /// Units out of a film's bytes.
@@ -42,6 +61,24 @@ impl UnitSplitter {
         }
     }
 
+    /// The same for a stream that may be live: a picture does not wait for the next.
+    pub(crate) fn live(kind: InputKind) -> Self {
+        match Self::new(kind) {
+            UnitSplitter::MpegTs(_) => {
+                UnitSplitter::MpegTs(Box::new(TransportUnitSplitter::live()))
+            }
+            other @ UnitSplitter::AnnexB { .. } => other,
+        }
+    }
+
+    /// How far the stream has come with its pictures, where their ends may be guessed at.
+    pub(crate) fn progress(&self) -> PictureProgress {
+        match self {
+            UnitSplitter::MpegTs(splitter) => splitter.progress(),
+            UnitSplitter::AnnexB { .. } => PictureProgress::default(),
+        }
+    }
+
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         match self {
             UnitSplitter::MpegTs(splitter) => splitter.push(bytes),
@@ -49,13 +86,14 @@ impl UnitSplitter {
         }
     }
 
-    /// The next unit; where the film `has_ended`, also the last one.
-    pub(crate) fn next(&mut self, has_ended: bool) -> Option<FilmUnit> {
+    /// The next unit; where the film pauses or has ended, also what there is of the one after.
+    pub(crate) fn next(&mut self, state: Reading) -> Option<FilmUnit> {
         match self {
             UnitSplitter::MpegTs(splitter) => {
-                let unit = match has_ended {
-                    true => splitter.finish(),
-                    false => splitter.next_unit(),
+                let unit = match state {
+                    Reading::GoesOn => splitter.next_unit(),
+                    Reading::Pauses => splitter.next_unit().or_else(|| splitter.flush()),
+                    Reading::HasEnded => splitter.finish(),
                 }?;
                 Some(FilmUnit {
                     bytes: unit.bytes,
@@ -68,7 +106,8 @@ impl UnitSplitter {
                 next_clock,
             } => {
                 let unit = match splitter.next_unit() {
-                    None if has_ended => splitter.finish(),
+                    // A picture cut in two would be taken for two, so a pause changes nothing.
+                    None if state == Reading::HasEnded => splitter.finish(),
                     unit => unit,
                 }?;
                 let clock = *next_clock;
@@ -91,13 +130,18 @@ mod tests {
     fn access_units_come_at_frame_intervals_and_the_last_at_the_end() {
         let mut splitter = UnitSplitter::new(InputKind::AnnexB);
         splitter.push(&[0, 0, 0, 1, 0x65, 0x80, 7, 0, 0, 0, 1, 0x41, 0x80, 9]);
-        let first = splitter.next(false).expect("the next one has started");
+        let first = splitter
+            .next(Reading::GoesOn)
+            .expect("the next one has started");
         assert_eq!(
             (first.importance, first.clock),
             (Importance::Key, Some(Duration::ZERO))
         );
-        assert!(splitter.next(false).is_none());
-        let last = splitter.next(true).expect("the stream has ended");
+        assert!(splitter.next(Reading::GoesOn).is_none());
+        assert!(splitter.next(Reading::Pauses).is_none());
+        let last = splitter
+            .next(Reading::HasEnded)
+            .expect("the stream has ended");
         assert_eq!(last.bytes, [0, 0, 0, 1, 0x41, 0x80, 9]);
         assert_eq!(last.importance, Importance::Reference);
         assert_eq!(last.clock, Some(Duration::from_millis(40)));

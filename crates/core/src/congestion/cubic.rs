@@ -15,7 +15,9 @@
 //! 4. Time in which the window did not limit the sender does not count (RFC 9438 §5.8): the epoch
 //!    is put off by it.
 //! 5. Slow start is not limited per report but with HyStart++ (L = 8: nothing is paced).
-//! 6. Segments, recovery, growth, marks, silence and idleness: see `window.rs`.
+//! 6. Linux 6.18 has W_est grow by 9/17 of a segment a round trip for ever, not by 1 beyond the
+//!    window before the loss (RFC 9438 §4.3): `friendliness=linux`.
+//! 7. Segments, recovery, growth, marks, silence and idleness: see `window.rs`.
 
 mod hystart;
 
@@ -38,6 +40,12 @@ const HYSTART: ControllerOption = ControllerOption {
     name: "hystart",
     summary: "what ends slow start before a loss: HyStart++ (RFC 9406), Linux's HyStart, or none",
     values: OptionValues::Words(&["hystart++", "classic", "off"]),
+};
+const FRIENDLINESS: ControllerOption = ControllerOption {
+    name: "friendliness",
+    summary: "beyond the window before the loss, Reno's estimate grows by Reno's 1 (rfc9438) or goes \
+              on as before (linux)",
+    values: OptionValues::Words(&["rfc9438", "linux"]),
 };
 const FAST_CONVERGENCE: ControllerOption = ControllerOption {
     name: "fast-convergence",
@@ -63,7 +71,8 @@ const BETA: ControllerOption = ControllerOption {
     },
 };
 
-pub(super) const OPTIONS: &[ControllerOption] = &[HYSTART, FAST_CONVERGENCE, SCALE, BETA];
+pub(super) const OPTIONS: &[ControllerOption] =
+    &[HYSTART, FRIENDLINESS, FAST_CONVERGENCE, SCALE, BETA];
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(Cubic::new(config))
@@ -77,6 +86,8 @@ struct Cubic {
     /// `C`, in segments/s³.
     scale: f64,
     beta: f64,
+    /// Whether [`FRIENDLINESS`] asks for Linux's.
+    has_linux_friendliness: bool,
     /// `W_max`, in segments.
     max_window: f64,
     /// `cwnd_prior`, in segments.
@@ -121,6 +132,7 @@ impl Cubic {
             has_fast_convergence: options.word(&FAST_CONVERGENCE) == "on",
             scale: options.number(&SCALE),
             beta: options.number(&BETA),
+            has_linux_friendliness: options.word(&FRIENDLINESS) == "linux",
             max_window: 0.0,
             prior_window: 0.0,
             is_after_loss: false,
@@ -176,7 +188,8 @@ impl Cubic {
             return;
         };
         // RFC 9438 §4.3: as fast as Reno once the window that the loss took is reached again.
-        let alpha = if epoch.reno_window < self.prior_window {
+        let is_below = epoch.reno_window < self.prior_window;
+        let alpha = if is_below || self.has_linux_friendliness {
             3.0 * (1.0 - self.beta) / (1.0 + self.beta)
         } else {
             1.0

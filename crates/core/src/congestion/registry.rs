@@ -104,7 +104,7 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
     ControllerEntry {
         name: "delay-bbr",
         summary: "Delay-BBR as the authors' published code has it",
-        options: &[],
+        options: &[delay_bbr::CYCLE],
         build: delay_bbr::build_published,
     },
     ControllerEntry {

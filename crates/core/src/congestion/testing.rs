@@ -555,7 +555,7 @@ impl Bed {
             .is_some_and(|since| since + patience < now)
         {
             let prior_bytes_in_flight = flow.recovery.bytes_in_flight();
-            flow.recovery.on_silence(&mut flow.digest);
+            flow.recovery.on_silence(now, &mut flow.digest);
             let cause = Timeout::FeedbackSilence {
                 prior_bytes_in_flight,
             };

@@ -3,13 +3,12 @@
 
 use std::collections::VecDeque;
 
-use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_units::{Duration, Instant};
 
 use super::Endpoint;
 use crate::config::SourceLimits;
 use crate::fec::{self, Decoder, Dispersal, FecPolicy, FrameToProtect, MediaShares};
 use crate::media::{self, Bandwidth, Frame, FrameId, Retry, Symbol, Taken};
-use crate::path::SPARE_LIFETIME;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::recovery::PacketContent;
 use crate::scheduler::{self, Assignment, PacketKind, PacketView, fastest};
@@ -121,11 +120,10 @@ impl Endpoint {
         };
         self.refresh_views(now);
         sender.media_shares.tell(now, &mut self.views);
-        let fragment_bytes = usize::from(self.config.fragment_bytes);
         let to_protect = FrameToProtect {
             id,
             importance: frame.importance,
-            symbol_count: frame.bytes.len().div_ceil(fragment_bytes) as u16,
+            symbol_count: self.send_buffer.fragment_count(id),
             bytes: frame.bytes.len() as u32,
             deadline: frame.captured_at + self.config.media.deadline,
         };
@@ -220,6 +218,12 @@ impl Endpoint {
     ) -> Option<PacketContent> {
         let (frame, repair) = (packet.frame, packet.fragment);
         let window = self.send_buffer.take_repair(frame, repair)?;
+        let symbols = self.send_buffer.symbols(window);
+        let longest_bytes = symbols.map(|symbol| symbol.payload.len()).max();
+        if self.is_repair_too_large(id, longest_bytes.unwrap_or(0)) {
+            self.send_buffer.on_repair_settled(frame, repair);
+            return None;
+        }
         let start = buf.len();
         let path = &mut self.paths[id.index()];
         path.write_tracked_header(buf);
@@ -271,7 +275,7 @@ impl Endpoint {
         let arrives_at = now + best.map_or(Duration::ZERO, |view| cost_of(view, bytes));
         let doubt = best.map_or(Duration::ZERO, |view| view.rtt_variation * 2);
         let told_after = best.map_or(Duration::ZERO, |view| {
-            self.paths[view.id.index()].recovery.rtt().time_threshold()
+            self.paths[view.id.index()].recovery.loss_delay()
         });
         Retry {
             now,
@@ -292,38 +296,6 @@ impl Endpoint {
             self.judge(now, copy, self.max_packet_bytes);
             self.is_schedule_due = true;
         }
-    }
-
-    /// When more waits than leaves before its deadline, frames that no other needs make way.
-    pub(super) fn give_up_disposable(&mut self, now: Instant) {
-        if !self.send_buffer.has_disposable() {
-            return;
-        }
-        self.refresh_views(now);
-        let active = || {
-            let views = self.views.iter();
-            views.filter(|view| view.state == PathState::Active)
-        };
-        let rtt = |view: &PathView| view.smoothed_rtt.unwrap_or(PathView::UNKNOWN_RTT);
-        let Some(one_way) = active().map(|view| rtt(view) / 2).min() else {
-            return;
-        };
-        let rate: DataRate = active().map(PathView::drain_rate).sum();
-        let lifetime = self.config.media.deadline;
-        let time_left = (lifetime - lifetime / SPARE_LIFETIME).saturating_sub(one_way);
-        let excess_bytes = self
-            .backlog_bytes()
-            .saturating_sub(rate.bytes_in(time_left));
-        if excess_bytes == 0 {
-            return;
-        }
-        let (paths, events) = (&mut self.paths, &mut self.events);
-        let counters = &mut self.counters;
-        self.send_buffer.give_up_disposable(excess_bytes, |id| {
-            paths.iter_mut().for_each(|path| path.unbind_frame(id));
-            counters.frames_late += 1;
-            events.push_back(super::Event::late(id));
-        });
     }
 }
 

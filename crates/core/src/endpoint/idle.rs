@@ -6,19 +6,34 @@ use super::Endpoint;
 use crate::path_view::{PathId, PathState};
 use crate::recovery::{AckedPacket, Digest, PacketContent};
 
-/// How often an idle path is asked, which is a sample of its round-trip time too.
+/// How often one of several idle paths is asked, which is a sample of its round-trip time too.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 
+/// How often an idle only path is asked: NATs commonly forget a mapping after 30 s
+/// (RFC 9000 §10.1.2).
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
+
 impl Endpoint {
-    /// When a path that nothing is sent on is asked for a sign of life: of several, none is to be
-    /// chosen for what was known of it long ago, nor to be found dead when it is needed.
+    /// Keeps the session alive while there is nothing to send, from now on: this end opened it. An
+    /// end that sends media does so from its first frame on.
+    pub fn keep_alive(&mut self) {
+        self.is_kept_alive = true;
+    }
+
+    /// When a path that nothing is sent on is asked for a sign of life. Of several, none is to be
+    /// chosen for what was known of it long ago, nor to be found dead when it is needed. The only
+    /// one keeps its place in NATs, and the peer its session.
     pub(super) fn idle_probe_at(&self, id: PathId) -> Option<Instant> {
-        if !self.has_sent_media || self.paths.len() == 1 {
+        if !(self.has_sent_media || self.is_kept_alive) || self.stream.is_some() {
             return None;
         }
         let path = &self.paths[id.index()];
         let is_idle = path.state() == PathState::Active && path.challenge.is_none();
-        is_idle.then(|| path.last_sent_at + PROBE_INTERVAL)
+        let interval = match self.paths.len() {
+            1 => KEEP_ALIVE_INTERVAL,
+            _ => PROBE_INTERVAL,
+        };
+        is_idle.then(|| path.last_sent_at + interval)
     }
 
     /// Asks it, if it is time.
@@ -36,7 +51,12 @@ impl Endpoint {
     /// Whether all that the report is about is a probe of an idle path. It is a sample of
     /// the round-trip time, but would make a controller believe that the path carries no more.
     pub(super) fn is_of_probe(&self, id: PathId, digest: &Digest) -> bool {
-        let is_probe = |packet: &AckedPacket| packet.sent.content == PacketContent::Challenge;
+        let is_probe = |packet: &AckedPacket| {
+            matches!(
+                packet.sent.content,
+                PacketContent::Challenge | PacketContent::MtuProbe
+            )
+        };
         // A path in doubt is challenged too.
         let may_be = self.is_standby(id) || self.paths[id.index()].state() == PathState::Active;
         may_be && digest.lost.is_empty() && digest.acked.iter().all(is_probe)

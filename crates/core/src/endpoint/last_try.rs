@@ -21,8 +21,7 @@ impl Endpoint {
     /// can make the deadline: on another path that makes it too, else on the same, where it waits
     /// until a burst of losses that met the first is over.
     pub(super) fn on_retransmitted(&mut self, now: Instant, path: PathId, packet: &PacketView) {
-        let header_bytes = self.max_packet_bytes - u32::from(self.config.fragment_bytes);
-        let payload_bytes = packet.bytes.saturating_sub(header_bytes);
+        let payload_bytes = packet.bytes.saturating_sub(self.header_bytes());
         self.budget.on_retransmission(now, u64::from(payload_bytes));
         let (frame, fragment) = (packet.frame, packet.fragment);
         if !self.send_buffer.take_doubling(frame, fragment) {

@@ -68,10 +68,18 @@ impl Endpoint {
                 header,
                 captured_at_micros,
                 symbol: number,
+                half,
                 payload,
             } => {
                 path.counters.received_media_packets += 1;
                 path.counters.received_media_bytes += payload.len() as u64;
+                let id = (header.frame, header.fragment);
+                let whole = half.map(|half| self.halves.join(id, half, payload));
+                let payload = match &whole {
+                    None => payload,
+                    Some(Some(whole)) => whole,
+                    Some(None) => return,
+                };
                 let symbol = Symbol {
                     header,
                     captured_at_micros,
@@ -111,7 +119,11 @@ impl Endpoint {
                     }
                 }
             }
-            WireFrame::Close => self.on_close(),
+            WireFrame::FramesGivenUp { first, count } => {
+                self.on_frames_given_up(now, first, count);
+            }
+            WireFrame::Close => self.on_close(Event::Closed),
+            WireFrame::Replaced => self.on_close(Event::Replaced),
             WireFrame::Segment { header, payload } => self.on_segment(now, on, header, payload),
             WireFrame::StreamAck {
                 offset,
@@ -122,7 +134,16 @@ impl Endpoint {
         }
     }
 
-    fn on_close(&mut self) {
+    fn on_frames_given_up(&mut self, now: Instant, first: FrameId, count: u64) {
+        let mut outcomes = core::mem::take(&mut self.scratch.outcomes);
+        let frames = first.0..first.0.saturating_add(count);
+        self.reassembly.give_up(now, frames, &mut outcomes);
+        self.tell_outcomes(&mut outcomes);
+        self.scratch.outcomes = outcomes;
+    }
+
+    /// The peer has ended the session, which is told as `event`.
+    fn on_close(&mut self, event: Event) {
         if self.closing == Closing::Closed {
             return;
         }
@@ -131,7 +152,7 @@ impl Endpoint {
         self.reassembly.finish(&mut outcomes);
         self.tell_outcomes(&mut outcomes);
         self.scratch.outcomes = outcomes;
-        self.events.push_back(Event::Closed);
+        self.events.push_back(event);
     }
 
     /// A fragment has arrived, or been recovered.
@@ -208,6 +229,7 @@ impl Endpoint {
             self.tell_controller(now, about, &digest);
             self.judge_answer(now, on, about, &digest);
             self.rescue(now);
+            self.admit(now, None);
             self.on_stream_feedback(now, about, &digest);
         }
         self.scratch.digest = Some(digest);
@@ -236,7 +258,12 @@ impl Endpoint {
                     stream.send.on_packet_acked(offset);
                 }
             }
-            PacketContent::Padding | PacketContent::Challenge => {}
+            PacketContent::Half {
+                frame,
+                fragment,
+                half,
+            } => self.send_buffer.on_half_acked(frame, fragment, half, path),
+            PacketContent::Padding | PacketContent::Challenge | PacketContent::MtuProbe => {}
         }
         self.scheduler.on_event(
             now,
@@ -250,10 +277,13 @@ impl Endpoint {
 
     /// Sends again what was lost on `path`, where it is of use.
     pub(super) fn on_losses(&mut self, now: Instant, path: PathId, digest: &Digest) {
-        if digest.lost.is_empty() {
+        if digest.lost.is_empty() && digest.too_large.is_empty() {
             return;
         }
         self.refresh_views(now);
+        for packet in &digest.too_large {
+            self.on_copy_lost(now, path, packet, false);
+        }
         for packet in &digest.lost {
             self.scheduler.on_event(
                 now,
@@ -283,8 +313,16 @@ impl Endpoint {
         if let PacketContent::Repair { frame, repair } = packet.content {
             self.send_buffer.on_repair_settled(frame, repair);
         }
-        let PacketContent::Fragment { frame, fragment } = packet.content else {
-            return;
+        let (frame, fragment) = match packet.content {
+            PacketContent::Fragment { frame, fragment } => (frame, fragment),
+            PacketContent::Half {
+                frame, fragment, ..
+            } => {
+                // Its other half may wait yet: both leave again.
+                self.paths[path.index()].take_sent_half(frame, fragment);
+                (frame, fragment)
+            }
+            _ => return,
         };
         let copy = LostCopy {
             frame,
@@ -301,15 +339,14 @@ impl Endpoint {
         let retry = self.retry(now, copy.path, bytes);
         let verdict = self.send_buffer.on_lost(copy, retry);
         if verdict == Verdict::GiveUp {
-            self.give_up(copy.frame);
+            self.give_up(now, copy.frame);
         }
         verdict
     }
 
-    pub(super) fn give_up(&mut self, frame: FrameId) {
+    pub(super) fn give_up(&mut self, now: Instant, frame: FrameId) {
         if self.send_buffer.give_up(frame) {
-            self.counters.frames_late += 1;
-            self.events.push_back(Event::late(frame));
+            self.on_given_up(now, frame);
         }
     }
 
@@ -322,6 +359,7 @@ impl Endpoint {
             // Of a single path no list is kept: one on the stack is in the cache.
             [only] => {
                 let views = [only.view(u64::from(self.max_packet_bytes), now)];
+                only.note_outflow(now, digest);
                 only.on_feedback(now, digest, &session, &views);
                 self.update_last_call_lead(&views);
             }

@@ -121,7 +121,8 @@ impl Endpoint {
     }
 
     pub(super) fn new_stream(config: &crate::Config) -> Option<Box<Stream>> {
-        (config.kind == SessionKind::Stream).then(|| Box::new(Stream::new(config.stream)))
+        (config.kind == SessionKind::Stream)
+            .then(|| Box::new(Stream::new(config.stream, config.fragment_bytes)))
     }
 
     /// What a path is to carry next.
@@ -393,7 +394,7 @@ impl Endpoint {
         own.is_urgent = true;
         own.timer.restart(now);
         let mut digest = self.scratch.digest.take().unwrap_or_default();
-        if path.recovery.declare_lost(first, &mut digest) {
+        if path.recovery.declare_lost(now, first, &mut digest) {
             digest.prior_bytes_in_flight = flight_size;
             self.on_losses(now, on, &digest);
             self.tell_controller(now, on, &digest);

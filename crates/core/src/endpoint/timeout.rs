@@ -34,6 +34,8 @@ pub enum Timer {
     Repairs,
     /// What has not been heard of can be there in time only if it is sent again now.
     LastCall,
+    /// The peer is to be told of frames that were given up.
+    Notice,
     /// A frame at the receiver has waited long enough.
     Reassembly,
     /// The end is to be told again.
@@ -58,7 +60,7 @@ impl Endpoint {
         }
         let is_open = self.closing == Closing::Open;
         // One that only receives has few timers.
-        let is_sender = self.has_sent_media || self.stream.is_some();
+        let is_sender = self.has_sent_media || self.stream.is_some() || self.is_kept_alive;
         let mut leaves_at = Instant::FAR_FUTURE;
         for path in self
             .paths
@@ -84,6 +86,7 @@ impl Endpoint {
             consider(self.blocked_at(), Timer::Blocked);
             consider(self.held_until(), Timer::Scheduler);
             consider(self.send_buffer.expires_at(), Timer::FrameDeadline);
+            consider(self.notice_due().map(|(at, _)| at), Timer::Notice);
             consider(self.send_buffer.waits_until(), Timer::Repairs);
             consider(self.send_buffer.next_last_call(), Timer::LastCall);
         }
@@ -117,16 +120,17 @@ impl Endpoint {
         if self.send_buffer.expires_at().is_some_and(|at| at <= now) {
             self.expire_frames(now);
         }
-        if self.held_until().is_some_and(|at| at <= now) {
-            self.is_schedule_due = true;
-        }
         self.on_blocked_timeout(now);
+        for index in 0..self.paths.len() {
+            self.handle_path_timeout(now, PathId(index as u8));
+        }
+        // The paths' timers change what these follow: round-trip times, rates and windows.
         if self.send_buffer.waits_until().is_some_and(|at| at <= now) {
             self.retry_disappointed(now);
         }
         self.answer_last_calls(now);
-        for index in 0..self.paths.len() {
-            self.handle_path_timeout(now, PathId(index as u8));
+        if self.held_until().is_some_and(|at| at <= now) {
+            self.is_schedule_due = true;
         }
     }
 
@@ -192,6 +196,18 @@ impl Endpoint {
         self.on_path_changed(now, id);
     }
 
+    /// The driver cannot send on a path: its interface has gone, for instance. The path is out at
+    /// once, without a probe timeout of silence, and is back when it answers. A stream waits.
+    pub fn suspend_path(&mut self, now: Instant, path: PathId) {
+        let is_media = self.stream.is_none();
+        if is_media
+            && let Some(suspended) = self.paths.get_mut(path.index())
+            && suspended.liveness.suspend(now)
+        {
+            self.on_out(now, path);
+        }
+    }
+
     fn on_out(&mut self, now: Instant, id: PathId) {
         self.take_back(id);
         let prior_bytes_in_flight = self.paths[id.index()].recovery.bytes_in_flight();
@@ -199,7 +215,10 @@ impl Endpoint {
         let cause = Timeout::FeedbackSilence {
             prior_bytes_in_flight,
         };
-        self.paths[id.index()].on_timeout(now, cause);
+        // One that has not been used has nothing to learn from that.
+        if self.paths[id.index()].counters.sent_packets > 0 {
+            self.paths[id.index()].on_timeout(now, cause);
+        }
         self.challenge(id);
         self.on_path_changed(now, id);
     }
@@ -208,10 +227,10 @@ impl Endpoint {
     pub(super) fn declare_silent(&mut self, now: Instant, id: PathId) {
         let mut digest = self.scratch.digest.take().unwrap_or_default();
         let path = &mut self.paths[id.index()];
-        path.recovery.on_silence(&mut digest);
+        path.recovery.on_silence(now, &mut digest);
         path.recovery.forget_lost(now);
         path.on_silence();
-        path.counters.lost_packets += digest.lost.len() as u64;
+        path.counters.lost_packets += digest.lost_count();
         self.on_losses(now, id, &digest);
         self.scratch.digest = Some(digest);
     }

@@ -14,6 +14,11 @@ use crate::wire;
 /// How long after the other a close is said again.
 const CLOSE_INTERVAL: Duration = Duration::from_millis(50);
 
+/// A report about another path goes into a datagram of its own behind as much: of 1200 B of UDP
+/// payload a report has 790 B at most (31 ranges of 8 B, 128 arrivals of 4 B and 26 B besides),
+/// packet protection 26 B and other frames 15 B.
+const MAX_BYTES_BEFORE_ECHO: usize = 350;
+
 impl Endpoint {
     /// Appends the next datagram that may leave now to `buf`; `None` if none may. Call it until
     /// `None`.
@@ -21,17 +26,28 @@ impl Endpoint {
     /// One datagram a call: what the driver batches, it seals first, which makes room of its own
     /// between them (`docs/decisions/0002-one-datagram-a-call.md`).
     pub fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        if self.is_schedule_due {
-            self.schedule(now);
+        loop {
+            if self.is_schedule_due {
+                self.schedule(now);
+            }
+            if self.is_quiet(now) {
+                return None;
+            }
+            self.tell_close(now);
+            let transmit = self.write_next(now, buf);
+            // A path whose packets were all dropped is free for those that wait.
+            if transmit.is_some() || !self.is_schedule_due {
+                return transmit;
+            }
         }
-        if self.is_quiet(now) {
-            return None;
-        }
-        self.tell_close(now);
+    }
+
+    fn write_next(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         let start = buf.len();
         let path_count = self.paths.len();
         let has_notices = |path: &Path| path.has_notices(now);
-        if self.stream.is_some() || self.paths.iter().any(has_notices) {
+        let is_notice_due = self.notice_due().is_some_and(|(at, _)| at <= now);
+        if self.stream.is_some() || is_notice_due || self.paths.iter().any(has_notices) {
             for index in 0..path_count {
                 if let Some(transmit) = self.write_untracked(now, PathId(index as u8), buf) {
                     return Some(transmit);
@@ -67,6 +83,7 @@ impl Endpoint {
         let mut paths = self.paths.iter();
         self.closing == Closing::Open
             && self.stream.is_none()
+            && self.notice_due().is_none_or(|(at, _)| at > now)
             && paths.all(|path| !path.has_notices(now) && is_waiting(path))
     }
 
@@ -78,11 +95,13 @@ impl Endpoint {
         }
         let has_report = path.arrivals.due_at().is_some_and(|due_at| due_at <= now);
         let status_about = self.status_for(id);
+        let has_notice = self.closing == Closing::Open && self.has_notice(now, id);
         let (has_window, is_blocked) = self.take_stream_notices();
         let path = &mut self.paths[id.index()];
         let is_silent =
             path.response.is_none() && path.report_elsewhere.is_none() && !path.says_close;
-        if is_silent && !has_report && status_about.is_none() && !has_window && !is_blocked {
+        let has_news = has_report || has_notice || has_window || is_blocked;
+        if is_silent && !has_news && status_about.is_none() {
             return None;
         }
         let response = path.response.take();
@@ -103,8 +122,15 @@ impl Endpoint {
         if is_blocked {
             wire::write_stream_blocked(buf);
         }
+        if has_notice {
+            self.write_notice(now, buf);
+        }
         if let Some(about) = echo_about {
-            self.write_report(now, about, id, buf);
+            // Two long reports might not pass every path.
+            match has_report && buf.len() - start > MAX_BYTES_BEFORE_ECHO {
+                true => self.paths[id.index()].report_elsewhere = Some(about),
+                false => self.write_report(now, about, id, buf),
+            }
         }
         if let Some(about) = status_about {
             let is_suspect = self.paths[about.index()]
@@ -126,6 +152,7 @@ impl Endpoint {
             ecn: Ecn::NotEct,
             is_tracked: false,
             fragment: None,
+            is_mtu_probe: false,
         })
     }
 
@@ -187,13 +214,15 @@ impl Endpoint {
         }
         let start = buf.len();
         let content = self
-            .write_challenge(id, buf)
+            .write_mtu_probe(now, id, buf)
+            .or_else(|| self.write_challenge(id, buf))
             .or_else(|| self.write_next_segment(now, id, buf))
             .or_else(|| self.write_media(now, id, buf))
             .or_else(|| self.write_padding(now, id, buf))?;
+        let path = &mut self.paths[id.index()];
+        path.tell_schedule(start, self.config.overhead_bytes, buf);
         let size = buf.len() - start;
         let bytes = size as u32 + self.config.overhead_bytes;
-        let path = &mut self.paths[id.index()];
         let packet = path.on_sent(now, bytes, content);
         path.counters.sent_packets += 1;
         path.counters.sent_bytes += u64::from(bytes);
@@ -217,9 +246,13 @@ impl Endpoint {
             ecn,
             is_tracked: true,
             fragment: match content {
-                PacketContent::Fragment { frame, fragment } => Some((frame, fragment)),
+                PacketContent::Fragment { frame, fragment }
+                | PacketContent::Half {
+                    frame, fragment, ..
+                } => Some((frame, fragment)),
                 _ => None,
             },
+            is_mtu_probe: content == PacketContent::MtuProbe,
         })
     }
 
@@ -238,14 +271,19 @@ impl Endpoint {
         buf: &mut Vec<u8>,
     ) -> Option<PacketContent> {
         // What has arrived by another copy or has been given up meanwhile is passed over.
+        let mut has_dropped = false;
         loop {
             let path = &mut self.paths[id.index()];
-            let packet = path.pop_bound(now)?;
+            let Some(packet) = path.pop_bound(now) else {
+                self.is_schedule_due |= has_dropped && self.send_buffer.has_waiting();
+                return None;
+            };
+            has_dropped = true;
             if path.is_too_late_for(now, &packet, self.config.media.deadline) {
                 // What is in flight may yet be there in time.
                 let is_last = packet.in_flight_on.is_empty();
                 if is_last && packet.kind != PacketKind::Repair {
-                    self.give_up(packet.frame);
+                    self.give_up(now, packet.frame);
                 }
                 continue;
             }
@@ -255,25 +293,11 @@ impl Endpoint {
                     content => return content,
                 }
             }
-            let (frame, fragment) = (packet.frame, packet.fragment);
-            let Some(outgoing) = self.send_buffer.fragment(frame, fragment) else {
+            let Some(content) = self.write_fragment(id, &packet, buf) else {
                 continue;
             };
-            let path = &mut self.paths[id.index()];
-            path.write_tracked_header(buf);
-            outgoing.write(buf);
-            self.send_buffer.on_sent(frame, fragment, id);
-            if packet.kind == PacketKind::Source
-                && let Some(sender) = &mut self.fec_sender
-            {
-                sender.on_media_sent(now, id, packet.bytes);
-            }
-            if packet.kind == PacketKind::Retransmission {
-                path.counters.retransmitted_packets += 1;
-                path.counters.retransmitted_bytes += u64::from(packet.bytes);
-                self.on_retransmitted(now, id, &packet);
-            }
-            return Some(PacketContent::Fragment { frame, fragment });
+            self.on_fragment_left(now, id, &packet);
+            return Some(content);
         }
     }
 
@@ -292,10 +316,8 @@ impl Endpoint {
         if due_at > now {
             return None;
         }
-        let path = &mut self.paths[id.index()];
-        path.write_tracked_header(buf);
-        let padding_bytes = self.config.padding_bytes;
-        let padding_bytes = padding_bytes.unwrap_or(self.config.fragment_bytes);
+        let padding_bytes = self.padding_bytes_on(id);
+        self.paths[id.index()].write_tracked_header(buf);
         wire::write_padding(usize::from(padding_bytes), buf);
         Some(PacketContent::Padding)
     }

@@ -77,6 +77,19 @@ impl LossProcess {
         self.is_last_lost = is_lost;
     }
 
+    /// A packet that has counted as lost, at most about a second ago, has arrived.
+    pub fn on_spurious_loss(&mut self, now: Instant) {
+        self.forget_until(now);
+        let share = 1.0 / self.packet_count.max(MIN_PACKETS);
+        self.lost_count = (self.lost_count - 1.0).max(0.0);
+        let burst_packets = self.burst_packets();
+        self.burst_lost_count = (self.burst_lost_count - 1.0).max(0.0);
+        self.burst_count = self.burst_lost_count / burst_packets;
+        let peak = &mut self.peaks[second(now) as usize % PEAK_SECONDS];
+        *peak = (*peak - share).max(0.0);
+        self.recent_max = self.peaks.iter().copied().fold(0.0, f64::max);
+    }
+
     /// Share of packets lost, over about a second.
     pub fn ratio(&self) -> f64 {
         self.lost_count / self.packet_count.max(MIN_PACKETS)
@@ -142,6 +155,28 @@ mod tests {
 
     fn at(packet: u64, gap: Duration) -> Instant {
         Instant::from_nanos(packet * gap.as_nanos())
+    }
+
+    #[test]
+    fn losses_that_were_none_leave_no_trace_and_real_ones_stay() {
+        let mut process = LossProcess::new();
+        let mut now = Instant::ZERO;
+        for packet in 0..400 {
+            now = at(packet, Duration::from_millis(2));
+            process.on_fate(now, packet % 4 == 0);
+            if packet % 4 == 3 && packet % 40 != 3 {
+                process.on_spurious_loss(now);
+            }
+        }
+        // Ten of a hundred holes were losses.
+        let ratio = process.ratio();
+        assert!((0.02..0.03).contains(&ratio), "{ratio}");
+        assert!(
+            process.recent_max(now) < 0.08,
+            "{}",
+            process.recent_max(now)
+        );
+        assert!(process.burst_packets() < 1.1, "{}", process.burst_packets());
     }
 
     /// Gilbert's losses with mean burst `b` and ratio `p`.

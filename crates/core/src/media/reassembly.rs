@@ -1,8 +1,12 @@
 //! The receiver's frames, from their first fragment until they are whole or given up.
 
+mod budget;
+
 use std::collections::VecDeque;
 
 use anabranch_units::{Depth, Duration, Importance, Instant, prefetch, prefetch_ring};
+
+use budget::Budget;
 
 use super::{DropReason, FragmentHeader, FrameId, MAX_FRAME_BYTES, ReceivedFrame};
 
@@ -43,6 +47,8 @@ enum Slot {
     },
     Open(Box<IncomingFrame>),
     Whole(ReceivedFrame),
+    /// The sender has given it up.
+    GivenUp(DropReason),
 }
 
 #[derive(Debug, Default)]
@@ -79,7 +85,7 @@ pub(crate) struct Reassembly {
     /// Of frames that are whole and wait for those before them.
     whole_bytes: usize,
     peak: Peak,
-    wait: Duration,
+    budget: Budget,
     keeps_bytes: bool,
     /// Used-up frames, for the next ones.
     #[allow(clippy::vec_box, reason = "the boxes are what is used again")]
@@ -102,7 +108,7 @@ impl Reassembly {
             open_bytes: 0,
             whole_bytes: 0,
             peak: Peak::default(),
-            wait,
+            budget: Budget::new(wait),
             keeps_bytes,
             spare: Vec::new(),
         }
@@ -116,7 +122,7 @@ impl Reassembly {
         }
         let slots = self.slots.iter().filter_map(|slot| match slot {
             Slot::Open(frame) => Some(frame),
-            Slot::Missing { .. } | Slot::Whole(_) => None,
+            Slot::Missing { .. } | Slot::Whole(_) | Slot::GivenUp(_) => None,
         });
         let spare = self.spare.last();
         slots
@@ -153,7 +159,11 @@ impl Reassembly {
         while self.slots.len() <= index {
             self.slots.push_back(Slot::Missing { noticed_at: now });
         }
+        self.budget.on_arrival(now, captured_at);
         let slot = &mut self.slots[index];
+        if let Slot::GivenUp(_) = slot {
+            return Taken::Late;
+        }
         if let Slot::Missing { .. } = slot {
             let mut frame = self.spare.pop().unwrap_or_default();
             frame.begin(now, header, captured_at, self.keeps_bytes);
@@ -192,25 +202,73 @@ impl Reassembly {
         taken
     }
 
+    /// The sender will not complete these frames: nobody waits for them any more.
+    pub(crate) fn give_up(
+        &mut self,
+        now: Instant,
+        frames: core::ops::Range<u64>,
+        out: &mut Vec<Outcome>,
+    ) {
+        let begin = frames.start.max(self.first.0);
+        if frames.end > self.first.0 + MAX_OPEN_FRAMES as u64 {
+            return;
+        }
+        for frame in begin..frames.end {
+            let index = (frame - self.first.0) as usize;
+            while self.slots.len() <= index {
+                self.slots.push_back(Slot::Missing { noticed_at: now });
+            }
+            let reason = match &self.slots[index] {
+                Slot::Open(frame) => {
+                    self.open_bytes -= frame.held_bytes;
+                    DropReason::Incomplete
+                }
+                Slot::Missing { .. } => DropReason::Missing,
+                Slot::Whole(_) | Slot::GivenUp(_) => continue,
+            };
+            self.slots[index] = Slot::GivenUp(reason);
+        }
+        self.deliver(now, out);
+    }
+
     /// When [`Reassembly::deliver`] may have something to give up.
+    ///
+    /// Whatever is missing holds up the frames behind it no longer than until these are due
+    /// themselves. A key frame, which they need, is waited for until then; another only until its
+    /// own time is over.
     pub(crate) fn expires_at(&self) -> Option<Instant> {
         match self.slots.front()? {
-            Slot::Missing { noticed_at } => Some(*noticed_at + self.wait),
-            Slot::Open(frame) if frame.importance.is_key() => None,
-            Slot::Open(frame) => Some(frame.first_at + self.wait),
-            Slot::Whole(_) => Some(Instant::ZERO),
+            Slot::Missing { noticed_at } => {
+                let latest = self.budget.missing_until(*noticed_at);
+                Some(
+                    self.next_due_at(false)
+                        .map_or(latest, |due| due.min(latest)),
+                )
+            }
+            Slot::Open(frame) if frame.importance.is_key() => self.next_due_at(true),
+            Slot::Open(frame) => Some(self.budget.due_at(frame.captured_at)),
+            Slot::Whole(_) | Slot::GivenUp(_) => Some(Instant::ZERO),
         }
+    }
+
+    /// When the frame after the first that is known, or whole, is due.
+    fn next_due_at(&self, is_whole: bool) -> Option<Instant> {
+        let captured_at = self.slots.iter().skip(1).find_map(|slot| match slot {
+            Slot::Whole(frame) => Some(frame.captured_at),
+            Slot::Open(frame) if !is_whole => Some(frame.captured_at),
+            _ => None,
+        });
+        captured_at.map(|captured_at| self.budget.due_at(captured_at))
     }
 
     /// Hands out what is whole, in order, and gives up what the order has waited for too long.
     pub(crate) fn deliver(&mut self, now: Instant, out: &mut Vec<Outcome>) {
         while let Some(slot) = self.slots.front() {
             let is_over = match slot {
-                Slot::Whole(_) => true,
-                // Frames after an incomplete key frame cannot be decoded until the next one.
-                Slot::Open(frame) if frame.importance.is_key() => self.has_later_whole_key(),
+                Slot::Whole(_) | Slot::GivenUp(_) => true,
                 Slot::Open(_) | Slot::Missing { .. } => {
-                    self.expires_at().is_some_and(|at| at <= now)
+                    // Frames after an incomplete key frame cannot be decoded until the next one.
+                    self.expires_at().is_some_and(|at| at <= now) || self.is_key_overtaken()
                 }
             };
             if !is_over {
@@ -234,11 +292,15 @@ impl Reassembly {
         }
     }
 
-    fn has_later_whole_key(&self) -> bool {
-        self.slots
-            .iter()
-            .skip(1)
-            .any(|slot| matches!(slot, Slot::Whole(frame) if frame.importance.is_key()))
+    /// Whether the first frame is an incomplete key frame, and a later one is whole.
+    fn is_key_overtaken(&self) -> bool {
+        let is_key = |slot: &Slot| matches!(slot, Slot::Open(frame) if frame.importance.is_key());
+        self.slots.front().is_some_and(is_key)
+            && self
+                .slots
+                .iter()
+                .skip(1)
+                .any(|slot| matches!(slot, Slot::Whole(frame) if frame.importance.is_key()))
     }
 
     /// Takes the first `count` frames out, as they are.
@@ -256,6 +318,7 @@ impl Reassembly {
                     Outcome::Dropped(self.first, DropReason::Incomplete)
                 }
                 Slot::Missing { .. } => Outcome::Dropped(self.first, DropReason::Missing),
+                Slot::GivenUp(reason) => Outcome::Dropped(self.first, reason),
             });
             self.first.0 += 1;
         }
@@ -408,7 +471,7 @@ mod tests {
             let payload = vec![fragment as u8; length];
             let now = Instant::from_millis(millis);
             self.reassembly
-                .insert(now, header, Instant::ZERO, &payload, &mut self.out)
+                .insert(now, header, now, &payload, &mut self.out)
         }
 
         fn deliver(&mut self, millis: u64) {
@@ -482,14 +545,67 @@ mod tests {
     fn a_key_frame_is_waited_for_until_the_next_one_is_whole() {
         let mut bed = Bed::new();
         bed.insert(0, 0, 0, 2, true);
-        bed.insert(40, 1, 0, 1, false);
+        bed.insert(40, 1, 0, 2, false);
         bed.deliver(10_000);
         assert_eq!(
             (bed.outcomes().as_str(), bed.reassembly.expires_at()),
             ("", None)
         );
         bed.insert(10_000, 2, 0, 1, true);
-        assert_eq!(bed.outcomes(), "0i 1 2");
+        assert_eq!(bed.outcomes(), "0i 1i 2");
+    }
+
+    #[test]
+    fn a_key_frame_makes_no_other_frame_late() {
+        let mut bed = Bed::new();
+        bed.insert(0, 0, 0, 2, true);
+        bed.insert(40, 1, 0, 1, false);
+        bed.deliver(539);
+        assert_eq!(bed.outcomes(), "");
+        bed.deliver(540);
+        assert_eq!(bed.outcomes(), "0i 1");
+    }
+
+    #[test]
+    fn a_frame_that_began_late_has_no_more_time_than_others() {
+        let mut bed = Bed::new();
+        bed.insert(0, 0, 0, 1, false);
+        // Taken at 40 ms; what has arrived of it waited 400 ms at the sender.
+        let header = FragmentHeader {
+            frame: FrameId(1),
+            fragment: 0,
+            fragment_count: 2,
+            importance: Importance::Reference,
+        };
+        let (now, captured_at) = (Instant::from_millis(440), Instant::from_millis(40));
+        let reassembly = &mut bed.reassembly;
+        reassembly.insert(now, header, captured_at, &[0; 100], &mut bed.out);
+        assert_eq!(reassembly.expires_at(), Some(Instant::from_millis(540)));
+        // One of which nothing came is over with the one behind it.
+        bed.insert(500, 3, 0, 1, false);
+        bed.deliver(540);
+        assert_eq!(bed.outcomes(), "0 1i");
+        assert_eq!(
+            bed.reassembly.expires_at(),
+            Some(Instant::from_millis(1_000))
+        );
+    }
+
+    #[test]
+    fn what_the_sender_has_given_up_holds_up_nothing() {
+        let mut bed = Bed::new();
+        bed.insert(0, 0, 0, 2, true);
+        bed.insert(40, 2, 0, 1, false);
+        let now = Instant::from_millis(50);
+        bed.reassembly.give_up(now, 0..2, &mut bed.out);
+        assert_eq!(bed.outcomes(), "0i 1m 2");
+        bed.reassembly.give_up(now, 2..5, &mut bed.out);
+        assert_eq!(bed.outcomes(), "3m 4m");
+        assert_eq!(bed.insert(60, 3, 0, 1, false), Taken::Late);
+        bed.reassembly.give_up(now, 5..u64::MAX, &mut bed.out);
+        bed.insert(60, 5, 0, 1, false);
+        assert_eq!(bed.outcomes(), "5", "a range that cannot be is ignored");
+        assert_eq!(bed.reassembly.open_bytes, 0);
     }
 
     #[test]

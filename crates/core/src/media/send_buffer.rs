@@ -1,15 +1,17 @@
 //! The sender's frames, from their capture until they are acknowledged or worthless.
 
+mod halves;
 mod last_calls;
 mod repairs;
 mod waiting;
+mod worth;
 
 use std::collections::VecDeque;
 
 use anabranch_units::{Depth, Duration, Importance, Instant, prefetch, prefetch_ring};
 use bytes::Bytes;
 
-use super::{FragmentHeader, Frame, FrameId, MAX_FRAME_BYTES, SendFrameError, Symbol};
+use super::{FragmentHeader, Frame, FrameId, Half, MAX_FRAME_BYTES, SendFrameError, Symbol};
 use crate::config::RetransmissionCopies;
 use crate::path_view::{PathId, PathSet};
 use crate::scheduler::{PacketKind, PacketView};
@@ -17,6 +19,8 @@ use crate::wire;
 pub(crate) use last_calls::LastCall;
 use last_calls::LastCalls;
 use repairs::Repairs;
+use worth::Groups;
+pub(crate) use worth::Unsent;
 
 /// The most bytes kept; a source that fills this is refused.
 const MAX_BUFFERED_BYTES: usize = 64 << 20;
@@ -45,6 +49,8 @@ struct OutgoingFrame {
     is_given_up: bool,
     /// The symbol number of its first fragment, which the others follow.
     first_symbol: u64,
+    /// The length of every fragment but the last.
+    fragment_bytes: u16,
     /// Whether there have been repairs that cover any of it: though it cannot be sent again in
     /// time, it may complete.
     is_protected: bool,
@@ -58,6 +64,8 @@ struct Fragment {
     /// What waits is to be followed by a copy: there is no time for another try.
     is_to_be_doubled: bool,
     send_count: u8,
+    /// A half of it has arrived, and the other one has not.
+    acked_half: Option<Half>,
     in_flight_on: PathSet,
     /// The path on which two copies are in flight.
     twice_on: Option<PathId>,
@@ -100,12 +108,14 @@ pub(crate) struct OutgoingFragment<'a> {
 
 impl OutgoingFragment<'_> {
     /// Appends it to a datagram, as its last frame.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, half: Option<Half>, out: &mut Vec<u8>) {
+        let payload = half.map_or(self.payload, |half| half.of(self.payload));
         wire::write_fragment(
             self.header,
             self.captured_at,
             self.symbol,
-            self.payload,
+            half,
+            payload,
             out,
         );
     }
@@ -148,11 +158,11 @@ pub(crate) struct SendBuffer {
     deadline: Duration,
     /// What a packet has on the wire beside the fragment.
     packet_overhead_bytes: u32,
+    /// What the next frame is cut into.
     fragment_bytes: u16,
     copies: RetransmissionCopies,
-    /// Whether there have been frames that no other needs.
-    has_disposable: bool,
     last_calls: LastCalls,
+    groups: Groups,
 }
 
 impl SendBuffer {
@@ -173,9 +183,9 @@ impl SendBuffer {
             packet_overhead_bytes,
             deadline,
             copies,
-            has_disposable: false,
             repairs: has_repairs.then(Box::default),
             last_calls: LastCalls::default(),
+            groups: Groups::default(),
         }
     }
 
@@ -198,9 +208,10 @@ impl SendBuffer {
         outgoing.importance = frame.importance;
         outgoing.captured_at = frame.captured_at;
         outgoing.bytes = frame.bytes.clone();
+        outgoing.fragment_bytes = self.fragment_bytes;
         outgoing.unacked_count = fragment_count;
         outgoing.never_sent_count = fragment_count;
-        self.has_disposable |= frame.importance == Importance::Disposable;
+        self.groups.on_frame(frame);
         outgoing.is_given_up = false;
         outgoing.is_protected = false;
         if let Some(repairs) = &mut self.repairs {
@@ -245,8 +256,8 @@ impl SendBuffer {
         id: FrameId,
         fragment: u16,
     ) -> OutgoingFragment<'a> {
-        let start = usize::from(fragment) * usize::from(self.fragment_bytes);
-        let end = (start + usize::from(self.fragment_bytes)).min(frame.bytes.len());
+        let start = usize::from(fragment) * usize::from(frame.fragment_bytes);
+        let end = (start + usize::from(frame.fragment_bytes)).min(frame.bytes.len());
         OutgoingFragment {
             header: FragmentHeader {
                 frame: id,
@@ -376,35 +387,6 @@ impl SendBuffer {
     pub(crate) fn due_at(&self, id: FrameId) -> Option<Instant> {
         let frame = self.frame(id).filter(|frame| !frame.is_given_up)?;
         Some(frame.captured_at + self.deadline)
-    }
-
-    /// Whether there have been frames that no other needs.
-    pub(crate) fn has_disposable(&self) -> bool {
-        self.has_disposable
-    }
-
-    /// Stops sending those frames that no other needs, the newest first, of which least has
-    /// been sent, until so many bytes less wait.
-    pub(crate) fn give_up_disposable(
-        &mut self,
-        mut excess_bytes: u64,
-        mut on_late: impl FnMut(FrameId),
-    ) {
-        for index in (0..self.frames.len()).rev() {
-            let frame = &self.frames[index];
-            let is_of_use = frame.importance != Importance::Disposable
-                || frame.is_given_up
-                || frame.never_sent_count == 0;
-            if excess_bytes == 0 || is_of_use {
-                continue;
-            }
-            let unsent_bytes =
-                usize::from(frame.never_sent_count) * usize::from(self.fragment_bytes);
-            excess_bytes = excess_bytes.saturating_sub(unsent_bytes.min(frame.bytes.len()) as u64);
-            let id = FrameId(self.first.0 + index as u64);
-            self.give_up(id);
-            on_late(id);
-        }
     }
 
     /// Stops sending a frame: it cannot be of use any more. Returns whether it was sent until now.

@@ -46,6 +46,18 @@ impl Bound {
         }
     }
 
+    /// Puts the packet that was popped last back to where it was.
+    pub(super) fn put_back(&mut self, packet: PacketView) {
+        self.bytes += u64::from(packet.bytes);
+        match packet.kind {
+            PacketKind::Retransmission => {
+                self.retransmission_bytes += u64::from(packet.bytes);
+                self.retransmissions.push_front(packet);
+            }
+            PacketKind::Source | PacketKind::Repair => self.sources.push_front(packet),
+        }
+    }
+
     pub(super) fn pop(&mut self) -> Option<PacketView> {
         let packet = match self.retransmissions.pop_front() {
             Some(packet) => {

@@ -15,6 +15,8 @@ pub(super) struct Fates {
     /// The fates of the packets from `first` on, as far as they are known.
     pending: VecDeque<Option<IsLost>>,
     first: u64,
+    /// Losses before this number have not been counted.
+    counted_from: u64,
 }
 
 type IsLost = bool;
@@ -24,6 +26,7 @@ impl Fates {
     pub(super) fn from(packet_number: u64) -> Self {
         Fates {
             first: packet_number,
+            counted_from: packet_number,
             ..Fates::default()
         }
     }
@@ -43,8 +46,18 @@ impl Fates {
                 self.note(packet_number, false);
             }
         }
+        for packet in &digest.spurious {
+            // A loss that the process has not heard of yet is revoked above.
+            if (self.counted_from..self.first).contains(&packet.sent.packet_number) {
+                self.process.on_spurious_loss(now);
+            }
+        }
         for packet in &digest.lost {
             self.note(packet.packet_number, true);
+        }
+        // Their size took them, and not chance.
+        for packet in &digest.too_large {
+            self.note(packet.packet_number, false);
         }
         while let Some(Some(is_lost)) = self.pending.front().copied() {
             self.pending.pop_front();
@@ -57,10 +70,11 @@ impl Fates {
     pub(super) fn skip_until(&mut self, packet_number: u64) {
         self.pending.clear();
         self.first = packet_number;
+        self.counted_from = packet_number;
     }
 
     fn note(&mut self, packet_number: u64, is_lost: bool) {
-        // Before it, everything is settled: a loss that was none does not count.
+        // Before it, everything is settled.
         let Some(index) = packet_number.checked_sub(self.first) else {
             return;
         };

@@ -12,6 +12,9 @@ use crate::scheduler::transfer_cost;
 const MEMORY: Duration = Duration::from_millis(150);
 /// A path that carries so many times as much, or as little, has changed.
 const RATE_CHANGE: f64 = 1.25;
+/// A controller that paces at so many times what it believes is starting up: 2 or more, where
+/// probing takes 1.25.
+const GROWING: f64 = 1.5;
 /// What is so much older than an answer over the empty path takes has met a queue.
 const STANDING_QUEUE: Duration = Duration::from_millis(20);
 
@@ -89,6 +92,18 @@ impl Path {
         let is_queued = now.saturating_since(oldest.sent_at) > answer_time + STANDING_QUEUE;
         let believed = self.control.target_rate.bytes_in(answer_time);
         (is_queued && self.recovery.bytes_in_flight() > believed).then(|| self.outflow.rate(now))
+    }
+
+    /// The rate at which packets have come out of the path recently.
+    pub(crate) fn delivered_rate(&self, now: Instant) -> DataRate {
+        self.outflow.rate(now)
+    }
+
+    /// Whether its controller is still looking for what the path carries, and sends much faster than
+    /// it has seen packets arrive.
+    pub(crate) fn is_growing(&self) -> bool {
+        let pacing_rate = self.control.pacing_rate.unwrap_or(DataRate::ZERO);
+        pacing_rate > self.control.target_rate.mul_f64(GROWING)
     }
 
     /// What the path carries by its controller's word.

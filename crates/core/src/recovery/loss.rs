@@ -2,6 +2,7 @@
 
 use anabranch_units::{Duration, Instant};
 
+use super::reordering::Reordering;
 use super::rtt::RttEstimator;
 use super::sent_packets::SentPacket;
 
@@ -9,7 +10,9 @@ use super::sent_packets::SentPacket;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossDetection {
     /// A packet is lost when one sent at least three later has arrived, or when any later one has
-    /// and 9/8 of a round-trip time has passed since it was sent (RFC 9002 §6.1).
+    /// and 9/8 of a round-trip time has passed since it was sent (RFC 9002 §6.1). On a path that
+    /// reorders, it is also given the time by which other packets were late, as RFC 8985's RACK
+    /// does.
     #[default]
     PerPacket,
     /// A packet is lost as soon as any later one has arrived (Zhang & Lei's code). For networks
@@ -47,34 +50,58 @@ impl LossDetection {
     }
 
     /// What becomes of an unacknowledged packet when `largest_acked`, a later one, has arrived.
-    /// `reordering_window` is RACK's. Cumulative acknowledgements name no packets, so that the
-    /// question does not arise.
+    /// Cumulative acknowledgements name no packets, so that the question does not arise.
     pub(super) fn judge(
         self,
-        now: Instant,
         packet: &SentPacket,
         largest_acked: u64,
-        rtt: &RttEstimator,
-        reordering_window: Duration,
+        evidence: &Evidence<'_>,
     ) -> Verdict {
-        let patience = match self {
+        let Evidence { now, rtt, .. } = *evidence;
+        let lost_at = match self {
             LossDetection::GapImmediate => return Verdict::Lost,
             LossDetection::PerPacket => {
-                if largest_acked - packet.packet_number >= PACKET_THRESHOLD {
-                    return Verdict::Lost;
-                }
-                rtt.time_threshold()
+                let lost_at = match largest_acked - packet.packet_number >= PACKET_THRESHOLD {
+                    true => now,
+                    false => packet.sent_at + rtt.time_threshold(),
+                };
+                lost_at.max(evidence.excused_until(packet))
             }
             LossDetection::TcpSack | LossDetection::TcpCumulative => {
-                rtt.latest().unwrap_or(rtt.smoothed()) + reordering_window
+                let rtt = rtt.latest().unwrap_or(rtt.smoothed());
+                packet.sent_at + rtt + evidence.reordering_window
             }
         };
-        let lost_at = packet.sent_at + patience;
         if lost_at <= now {
             Verdict::Lost
         } else {
             Verdict::LostAt(lost_at)
         }
+    }
+}
+
+/// What packets are judged by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Evidence<'a> {
+    pub(super) now: Instant,
+    pub(super) rtt: &'a RttEstimator,
+    pub(super) reordering: &'a Reordering,
+    /// RACK's, or that of `reordering`.
+    pub(super) reordering_window: Duration,
+    pub(super) max_feedback_delay: Duration,
+}
+
+impl Evidence<'_> {
+    /// Until when the packet may just be late; the origin if it may not.
+    fn excused_until(&self, packet: &SentPacket) -> Instant {
+        let window = self.reordering_window;
+        if window.is_zero() {
+            return Instant::ZERO;
+        }
+        let excused = self
+            .reordering
+            .excused_until(packet, window, self.max_feedback_delay);
+        excused.unwrap_or(Instant::ZERO)
     }
 }
 

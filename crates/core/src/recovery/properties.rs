@@ -3,6 +3,8 @@
 
 mod rates;
 
+use std::collections::VecDeque;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -83,7 +85,7 @@ impl Pair {
     }
 
     fn on_silence(&mut self) {
-        self.recovery.on_silence(&mut self.digest);
+        self.recovery.on_silence(Instant::ZERO, &mut self.digest);
         self.enter();
     }
 
@@ -177,6 +179,84 @@ fn per_packet_distance_counts_numbers_and_not_arrivals() {
     // The third later packet suffices, though the two before it are missing too.
     let found = lost_and_late(LossDetection::PerPacket, &[0, 1, 5]);
     assert_eq!(found, (vec![2], vec![]));
+}
+
+/// Of 4,000 packets, a millisecond apart, each third comes `late` after the usual 25 ms, but for
+/// the lost ones. Reports leave every four packets. Returns how many of each thousand were declared
+/// lost though they came, and after how long at most the lost ones were, from when they were due.
+fn needless_and_delay(rule: LossDetection, late: u64, lost: &[u64]) -> ([usize; 4], Duration) {
+    let schedule = FeedbackSchedule {
+        every_packets: 4,
+        max_delay: Duration::from_millis(10),
+        ..FeedbackSchedule::EVERY_PACKET
+    };
+    let mut pair = Pair::new(rule, schedule);
+    let mut arrivals: Vec<(u64, u64)> = (0..4_000)
+        .filter(|number| !lost.contains(number))
+        .map(|number| (number + 25 + if number % 3 == 0 { late } else { 0 }, number))
+        .collect();
+    arrivals.sort_unstable();
+    let mut arrivals = arrivals.into_iter().peekable();
+    let mut reports: VecDeque<(u64, Vec<u8>)> = VecDeque::new();
+    let (mut needless, mut found_after) = ([0; 4], Duration::ZERO);
+    for millis in 0..4_200 {
+        if millis < 4_000 {
+            pair.send(at(millis), PACKET_BYTES);
+        }
+        while let Some((_, number)) = arrivals.next_if(|(when, _)| *when == millis) {
+            pair.arrive(at(millis), number);
+        }
+        if pair
+            .arrivals
+            .due_at()
+            .is_some_and(|due_at| due_at <= at(millis))
+        {
+            let report = pair.made_report(at(millis)).expect("a report");
+            reports.push_back((millis + 25, report));
+        }
+        let mut digests = Vec::new();
+        if let Some((_, report)) = reports.pop_front_if(|(when, _)| *when == millis) {
+            pair.hear(at(millis), &report);
+            digests.extend(pair.digest.lost.iter().map(|packet| packet.packet_number));
+        }
+        if pair
+            .recovery
+            .loss_timer()
+            .is_some_and(|due_at| due_at <= at(millis))
+        {
+            pair.on_loss_timeout(at(millis));
+            digests.extend(pair.digest.lost.iter().map(|packet| packet.packet_number));
+        }
+        for number in digests {
+            match lost.contains(&number) {
+                true => found_after = found_after.max(at(millis) - at(number + 50)),
+                false => needless[number as usize / 1_000] += 1,
+            }
+        }
+    }
+    (needless, found_after)
+}
+
+#[test]
+fn per_packet_a_path_that_reorders_is_learned_and_its_losses_are_found_a_window_later() {
+    let lost = [1_500, 2_001, 2_002, 2_950, 3_500];
+    let (needless, found_after) = needless_and_delay(LossDetection::PerPacket, 20, &lost);
+    // Until the first four have come, and been told of, a round trip and 20 ms have passed.
+    assert!(needless[0] <= 30, "{needless:?}");
+    assert_eq!(needless[1..], [0, 0, 0]);
+    // 20 ms late, 5/4 of that, and up to the next report.
+    assert!(
+        found_after <= Duration::from_millis(25 + 10),
+        "{found_after}"
+    );
+}
+
+#[test]
+fn per_packet_without_reordering_a_loss_is_found_with_the_report_of_the_third_packet_beyond() {
+    let lost = [500, 1_500, 2_001, 2_002, 3_500];
+    let (needless, found_after) = needless_and_delay(LossDetection::PerPacket, 0, &lost);
+    assert_eq!(needless, [0; 4]);
+    assert!(found_after <= Duration::from_millis(3 + 4), "{found_after}");
 }
 
 #[test]

@@ -5,9 +5,8 @@ use std::collections::VecDeque;
 use anabranch_units::{Duration, Instant, prefetch_ring};
 
 use super::delivery_rate::DeliverySnapshot;
-use super::loss::{LossDetection, Verdict};
-use super::rtt::RttEstimator;
-use crate::media::FrameId;
+use super::loss::{Evidence, LossDetection, Verdict};
+use crate::media::{FrameId, Half};
 use crate::wire::FeedbackReport;
 
 /// So many are worth fetching before they are asked for.
@@ -56,6 +55,17 @@ pub enum PacketContent {
     Padding,
     /// A path challenge.
     Challenge,
+    /// One half of a fragment that is too large for the path.
+    Half {
+        /// The frame.
+        frame: FrameId,
+        /// Which fragment of it, from zero.
+        fragment: u16,
+        /// Which half.
+        half: Half,
+    },
+    /// Useless bytes that probe for a larger MTU; never sent again, and no sign of congestion.
+    MtuProbe,
 }
 
 /// A packet that has arrived.
@@ -332,10 +342,8 @@ impl SentPackets {
     /// Declares losses by `rule` among the holes, and returns when the next one would be.
     pub(super) fn declare_losses(
         &mut self,
-        now: Instant,
         rule: LossDetection,
-        rtt: &RttEstimator,
-        reordering_window: Duration,
+        evidence: &Evidence<'_>,
         mut on_lost: impl FnMut(&SentPacket),
     ) -> Option<Instant> {
         let largest_acked = self.acked_until.checked_sub(1)?;
@@ -349,7 +357,7 @@ impl SentPackets {
             if *fate != Fate::Outstanding {
                 continue;
             }
-            match rule.judge(now, packet, largest_acked, rtt, reordering_window) {
+            match rule.judge(packet, largest_acked, evidence) {
                 Verdict::Lost => {
                     *fate = Fate::Lost;
                     self.bytes_in_flight -= u64::from(packet.bytes);

@@ -165,7 +165,7 @@ mod tests {
             let mut fragment = Vec::new();
             write_tracked_header(0, &mut fragment);
             let symbol = has_symbol.then_some(u64::MAX);
-            write_fragment(largest, Instant::ZERO, symbol, &[], &mut fragment);
+            write_fragment(largest, Instant::ZERO, symbol, None, &[], &mut fragment);
             assert_eq!(fragment.len() as u32, max_fragment_header_bytes(has_symbol));
         }
         assert!(

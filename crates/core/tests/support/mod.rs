@@ -32,6 +32,10 @@ pub struct TestPath {
     pub outage_back: Option<(Instant, Instant)>,
     /// Whether the sender pays for it by volume.
     pub is_metered: bool,
+    /// From an instant on, longer packets vanish on the way there.
+    pub mtu: Option<(Instant, u64)>,
+    /// The sender's interface refuses longer packets.
+    pub interface_mtu: Option<u64>,
 }
 
 impl TestPath {
@@ -47,6 +51,8 @@ impl TestPath {
             outage: None,
             outage_back: None,
             is_metered: false,
+            mtu: None,
+            interface_mtu: None,
         }
     }
 
@@ -88,6 +94,8 @@ pub struct Network {
     pub sent: Vec<(Instant, u64)>,
     /// When each datagram of the receiver left, and how long it is on the wire.
     pub answered: Vec<(Instant, u64)>,
+    /// How many datagrams the sender's interfaces refused.
+    pub refused_count: u64,
     busy_until: Vec<Instant>,
     in_flight: BinaryHeap<Reverse<Arrival>>,
     order: u64,
@@ -128,6 +136,7 @@ impl Network {
             spared_count: 0,
             sent: Vec::new(),
             answered: Vec::new(),
+            refused_count: 0,
             busy_until: vec![now; paths.len()],
             paths,
             in_flight: BinaryHeap::new(),
@@ -202,8 +211,21 @@ impl Network {
                     false => end.handle_timeout(self.now),
                 }
             }
+            if is_spared == [false; 2] {
+                self.settle();
+                self.check_timers();
+            }
         }
         self.now = end;
+    }
+
+    /// What was due has been dealt with: nobody asks to be called again at once.
+    fn check_timers(&self) {
+        for (end, name) in [(&self.sender, "sender"), (&self.receiver, "receiver")] {
+            if let Some((at, timer)) = end.poll_timeout() {
+                assert!(at > self.now, "{name}: {timer:?} of {at} at {}", self.now);
+            }
+        }
     }
 
     fn deliver(&mut self, arrival: Arrival) {
@@ -230,7 +252,17 @@ impl Network {
                 let bytes = bytes.len() as u64 + OVERHEAD_BYTES;
                 self.sent.push((self.now, bytes));
             }
-            self.launch(transmit.path.index(), false, core::mem::take(&mut bytes));
+            let path = transmit.path.index();
+            let is_refused = |mtu| transmit.size as u64 + OVERHEAD_BYTES > mtu;
+            if self.paths[path].interface_mtu.is_some_and(is_refused) {
+                let size = transmit.size;
+                self.refused_count += 1;
+                self.sender
+                    .on_datagram_too_large(self.now, transmit.path, size);
+                bytes.clear();
+                continue;
+            }
+            self.launch(path, false, core::mem::take(&mut bytes));
         }
         while let Some(transmit) = self.receiver.poll_transmit(self.now, &mut bytes) {
             let wire_bytes = bytes.len() as u64 + OVERHEAD_BYTES;
@@ -302,7 +334,11 @@ impl Network {
             at += path.jitter.mul_f64(self.rng.next_f64());
         }
         let is_listed = !is_back && path.lost_there.contains(&(self.sent.len() as u64 - 1));
+        let is_too_large = |(since, mtu)| {
+            !is_back && self.now >= since && bytes.len() as u64 + OVERHEAD_BYTES > mtu
+        };
         let is_lost = is_listed
+            || path.mtu.is_some_and(is_too_large)
             || self.rng.chance(path.loss)
             || path.is_out(self.now, is_back)
             || path.is_out(at, is_back);

@@ -92,11 +92,33 @@ impl Basin {
         frames.iter().map(|frame| self.pour_one(*frame)).collect()
     }
 
-    fn pour_one(&mut self, frame: Load) -> Option<Instant> {
+    /// The share of each frame that is there within `lifetime`, 0 to 1, in their order: what is not
+    /// leaves its time to those after it.
+    pub(super) fn pour_in_time(mut self, frames: &[Load], lifetime: Duration) -> Vec<f64> {
+        let shares = frames.iter().map(|frame| {
+            self.pass(frame.captured_at);
+            let needed = bit_nanos_of(frame.wire_bytes).max(1);
+            let carried = self.carries_by(frame.captured_at + lifetime).min(needed);
+            let wire_bytes = (carried / bit_nanos_of(1)) as u64;
+            self.pour_one(Load {
+                wire_bytes,
+                ..*frame
+            });
+            carried as f64 / needed as f64
+        });
+        shares.collect()
+    }
+
+    /// Nothing is poured before then.
+    fn pass(&mut self, captured_at: Instant) {
         for link in &mut self.links {
-            let passed = link.supply.bit_nanos_by(frame.captured_at + link.before);
+            let passed = link.supply.bit_nanos_by(captured_at + link.before);
             link.taken_bit_nanos = link.taken_bit_nanos.max(passed);
         }
+    }
+
+    fn pour_one(&mut self, frame: Load) -> Option<Instant> {
+        self.pass(frame.captured_at);
         let needed = bit_nanos_of(frame.wire_bytes);
         let earliest = frame.captured_at + self.least_delay;
         let is_there = |nanos| self.carries_by(earliest + Duration::from_nanos(nanos)) >= needed;

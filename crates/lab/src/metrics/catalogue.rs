@@ -244,6 +244,9 @@ pub const METRICS: &[Metric] = &[
     flow("frames-decodable", Share, |flow| {
         flow.frames.decodable_ratio
     }),
+    flow("frames-decodable-on-time", Share, |flow| {
+        flow.frames.decodable_on_time_ratio
+    }),
     flow("freezes", Number, |flow| {
         flow.player.map(|player| player.freezes as f64)
     }),
@@ -301,6 +304,9 @@ pub const METRICS: &[Metric] = &[
     }),
     link("drops-early", Number, |link| {
         Some(link.packets_dropped.early_drop as f64)
+    }),
+    link("drops-too-large", Number, |link| {
+        Some(link.packets_dropped.too_large as f64)
     }),
     link("marked", Number, |link| Some(link.packets_marked as f64)),
 ];

@@ -97,6 +97,7 @@ pub(super) struct FrameRecord {
     pub(super) complete_bytes: u64,
     pub(super) decodable: u64,
     pub(super) on_time: u64,
+    pub(super) decodable_on_time: u64,
     pub(super) shown_at: Option<Instant>,
     pub(super) longest_gap: Option<Duration>,
     /// Of complete frames.
@@ -228,6 +229,7 @@ impl FrameRecord {
         self.complete_bytes += other.complete_bytes;
         self.judged += other.judged;
         self.on_time += other.on_time;
+        self.decodable_on_time += other.decodable_on_time;
         self.recovered_fragments += other.recovered_fragments;
         self.delays.merge(&other.delays);
         self.excesses.merge(&other.excesses);
@@ -249,6 +251,7 @@ impl FrameRecord {
             delay_excess_ms: of_both(&self.excesses, &self.exceptions.unjudged_excesses),
             delay_excess_of_all_ms: of_both(&self.excesses, &self.exceptions.failed_excesses),
             decodable_ratio: ratio(self.decodable, self.complete + self.exceptions.dropped),
+            decodable_on_time_ratio: ratio(self.decodable_on_time, self.judged),
             longest_gap_ms: self.longest_gap.map(Duration::as_millis_f64),
         }
     }
@@ -332,6 +335,7 @@ impl LinkRecord {
         self.drops.random_loss += part.dropped.of(DropCause::RandomLoss);
         self.drops.outage += part.dropped.of(DropCause::Outage);
         self.drops.early_drop += part.dropped.of(DropCause::EarlyDrop);
+        self.drops.too_large += part.dropped.of(DropCause::TooLarge);
         self.marked_packets += part.queue.marked_packets;
     }
 

@@ -369,6 +369,8 @@ impl Observer for Recorder<'_> {
             frames.decodable += u64::from(display.is_some());
             frames.late += u64::from(delay > deadline);
             frames.on_time += u64::from(has_time && delay <= deadline);
+            let is_out_in_time = has_time && now - frame.captured_at <= deadline;
+            frames.decodable_on_time += u64::from(is_out_in_time && display.is_some());
         }
         if let Some(display) = display {
             self.show(now, frame.flow);

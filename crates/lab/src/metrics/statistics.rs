@@ -186,6 +186,10 @@ pub struct FrameStatistics {
     pub delay_excess_of_all_ms: Option<Distribution>,
     /// Frames complete with all that they need, over those whose outcome is known.
     pub decodable_ratio: Option<f64>,
+    /// Frames handed out within the deadline, with all that they need, over those captured; as for
+    /// [`FrameStatistics::on_time_ratio`], those captured too near the run's end do not count.
+    #[serde(default)]
+    pub decodable_on_time_ratio: Option<f64>,
     /// The longest time between two frames that could be shown: complete, and with them all since
     /// the last key frame where frames depend on one another.
     pub longest_gap_ms: Option<f64>,
@@ -225,6 +229,9 @@ pub struct DropReport {
     pub outage: u64,
     /// The queue's discipline chose it.
     pub early_drop: u64,
+    /// It was longer than the link's MTU.
+    #[serde(default)]
+    pub too_large: u64,
 }
 
 /// Mean and percentiles (nearest rank, within 0.4 %), in milliseconds.

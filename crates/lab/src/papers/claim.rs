@@ -13,6 +13,55 @@ pub struct Paper {
     pub key: &'static str,
     /// Authors, title, where it appeared.
     pub citation: &'static str,
+    /// Whose algorithms its claims are run with.
+    pub algorithms: Algorithms,
+}
+
+/// Whose algorithms the claims of a paper are about, and whose are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithms {
+    /// The paper's, as published.
+    Published,
+    /// A controller of ours that grew out of the paper's. Each claim is judged twice: with ours,
+    /// and with the one as published.
+    Developed(Forms),
+    /// Ours: there is no other author.
+    Own,
+}
+
+/// A controller as published, and what it has become here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forms {
+    /// The name of the controller as published.
+    pub published: &'static str,
+    /// The name of ours.
+    pub ours: &'static str,
+    /// Why the published one differs from what the paper says of it, where it does.
+    pub why: &'static str,
+}
+
+impl Forms {
+    /// The controller as published in place of `controller`, options kept; `None`: it is not ours.
+    fn as_published(&self, controller: &str) -> Option<String> {
+        let options = controller.strip_prefix(self.ours)?;
+        let is_whole = options.is_empty() || options.starts_with(':');
+        is_whole.then(|| format!("{}{options}", self.published))
+    }
+
+    /// Runs every flow that has our controller with the published one. Returns whether any had.
+    pub(super) fn publish(&self, scenario: &mut Scenario) -> bool {
+        let mut has_any = false;
+        for flow in &mut scenario.flows {
+            let Some(config) = flow.config_mut() else {
+                continue;
+            };
+            if let Some(controller) = self.as_published(&config.controller) {
+                config.controller = controller;
+                has_any = true;
+            }
+        }
+        has_any
+    }
 }
 
 /// What a claim is about, and what is put in its place to see that the claim can fail.

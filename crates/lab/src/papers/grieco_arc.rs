@@ -10,13 +10,14 @@ mod setup;
 mod ten_flows;
 mod wireless;
 
-use super::claim::{Case, Claim, Paper};
+use super::claim::{Algorithms, Case, Claim, Paper};
 use super::evidence::{RunRecord, Span};
 use crate::metrics::FlowSeries;
 
 const PAPER: Paper = Paper {
     key: "grieco-arc",
     citation: "L. A. Grieco, S. Mascolo: Adaptive Rate Control for Internet Video Streaming",
+    algorithms: Algorithms::Published,
 };
 
 /// By the kind of claim, in the paper's order; then what ns-2 itself gives.

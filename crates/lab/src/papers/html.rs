@@ -4,7 +4,7 @@
 use std::fmt::{self, Write};
 
 use super::judgement::{Measured, Verdict};
-use super::report::Finding;
+use super::report::{COLUMNS, Column, Finding, count};
 use crate::chart::escape;
 
 const STYLE: &str = "
@@ -49,23 +49,25 @@ fn write_page(
          <title>Published results, reproduced</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
          <h1>Published results, reproduced</h1>\n"
     )?;
-    let count = |verdict: Verdict| {
-        let such = findings.iter().filter(|finding| finding.verdict == verdict);
-        such.count()
-    };
     write!(
         page,
         "<p>Each figure, table and claim of the papers, beside what {} measures. Numbers are \
          medians over {seed_count} simulated runs that differ only in their seed, with the least \
          and the largest; lines are of the first seed. A claim <b class=\"holds\">holds</b> if \
-         all that is expected of it was found.</p>\n<p class=\"counts\">\
-         <span class=\"holds\">{} hold</span>, <span class=\"differs\">{} differ</span>, \
-         <span class=\"unknown\">{} cannot be known</span></p>\n",
+         all that is expected of it was found. <i>As published</i> is the paper's algorithm, \
+         <i>ours</i> what this project has made of it, or an experiment of its own.</p>\n",
         escape(program),
-        count(Verdict::Holds),
-        count(Verdict::Differs),
-        count(Verdict::CannotBeKnown)
     )?;
+    for (column, name) in COLUMNS {
+        if let Some([holds, differs, unknown]) = count(findings, column) {
+            writeln!(
+                page,
+                "<p class=\"counts\">{name}: <span class=\"holds\">{holds} hold</span>, \
+                 <span class=\"differs\">{differs} differ</span>, \
+                 <span class=\"unknown\">{unknown} cannot be known</span></p>"
+            )?;
+        }
+    }
     write_summary(page, findings)?;
     let mut paper = "";
     for finding in findings {
@@ -91,19 +93,28 @@ fn class(verdict: Verdict) -> &'static str {
 fn write_summary(page: &mut String, findings: &[Finding]) -> fmt::Result {
     page.push_str(
         "<div class=\"wide\"><table class=\"summary\">\n<tr><th>ID</th><th>Where</th><th>Claim</th>\
-         <th>Verdict</th></tr>\n",
+         <th>As published</th><th>Ours</th></tr>\n",
     );
     for finding in findings {
         let id = escape(finding.claim.id);
-        writeln!(
+        write!(
             page,
-            "<tr><td><a href=\"#{id}\">{id}</a></td><td>{}</td><td>{}</td>\
-             <td class=\"verdict {}\">{}</td></tr>",
+            "<tr><td><a href=\"#{id}\">{id}</a></td><td>{}</td><td>{}</td>",
             escape(finding.claim.figure),
             escape(finding.claim.claim),
-            class(finding.verdict),
-            finding.verdict.name()
         )?;
+        for (column, _) in COLUMNS {
+            match finding.column(column) {
+                Some((_, verdict)) => write!(
+                    page,
+                    "<td class=\"verdict {}\">{}</td>",
+                    class(verdict),
+                    verdict.name()
+                )?,
+                None => page.push_str("<td>–</td>"),
+            }
+        }
+        page.push_str("</tr>\n");
     }
     page.push_str("</table></div>\n");
     Ok(())
@@ -114,23 +125,39 @@ fn write_finding(page: &mut String, finding: &Finding) -> fmt::Result {
     let id = escape(claim.id);
     write!(
         page,
-        "<section id=\"{id}\">\n<h2>{id}: {} <span class=\"verdict {}\">{}</span></h2>\n\
-         <p>{}</p>\n",
+        "<section id=\"{id}\">\n<h2>{id}: {}</h2>\n<p>{}</p>\n",
         escape(claim.figure),
-        class(finding.verdict),
-        finding.verdict.name(),
         escape(claim.claim)
     )?;
-    if let Some(why) = finding.why() {
+    for (column, name) in COLUMNS {
+        if finding.column(column).is_some() {
+            write_column(page, finding, column, name)?;
+        }
+    }
+    page.push_str("</section>\n");
+    Ok(())
+}
+
+fn write_column(page: &mut String, finding: &Finding, column: Column, name: &str) -> fmt::Result {
+    let Some((judgement, verdict)) = finding.column(column) else {
+        return Ok(());
+    };
+    writeln!(
+        page,
+        "<h3>{name}: <span class=\"verdict {}\">{}</span></h3>",
+        class(verdict),
+        verdict.name()
+    )?;
+    if let Some(why) = finding.why(column) {
         writeln!(page, "<p><b>Why:</b> {}</p>", escape(why))?;
     }
-    for chart in &finding.judgement.charts {
+    for chart in &judgement.charts {
         writeln!(page, "<figure>{}</figure>", chart.svg())?;
     }
-    write_values(page, &finding.judgement.values)?;
-    if !finding.judgement.expects.is_empty() {
+    write_values(page, &judgement.values)?;
+    if !judgement.expects.is_empty() {
         page.push_str("<details><summary>What is expected</summary><ul>\n");
-        for expect in &finding.judgement.expects {
+        for expect in &judgement.expects {
             let (class, mark) = match expect.is_met {
                 true => ("met", "found"),
                 false => ("broken", "not found"),
@@ -140,7 +167,6 @@ fn write_finding(page: &mut String, finding: &Finding) -> fmt::Result {
         }
         page.push_str("</ul></details>\n");
     }
-    page.push_str("</section>\n");
     Ok(())
 }
 
@@ -150,7 +176,7 @@ fn write_values(page: &mut String, values: &[Measured]) -> fmt::Result {
     }
     page.push_str(
         "<div class=\"wide\"><table class=\"values\">\n<tr><th></th><th class=\"number\">Paper</th>\
-         <th class=\"number\">Ours: median</th><th class=\"number\">min</th>\
+         <th class=\"number\">Measured: median</th><th class=\"number\">min</th>\
          <th class=\"number\">max</th></tr>\n",
     );
     for value in values {

@@ -1,7 +1,7 @@
 //! What ns-3.48 measures where both simulators can run the same: three TCP flows over 3 Mbit/s.
 //! No paper's claim, but a check that ours are the algorithms that others call by these names.
 
-use super::claim::{Case, Claim, Paper, Subject};
+use super::claim::{Algorithms, Case, Claim, Paper, Subject};
 use super::evidence::{Evidence, RunRecord, Span};
 use super::judgement::{Judgement, Measured, Samples};
 use crate::chart::{Chart, Line, Lines};
@@ -10,6 +10,7 @@ use crate::metrics::{Unit, jain_index};
 const PAPER: Paper = Paper {
     key: "ns3",
     citation: "ns-3.48, measured: three flows, 3 Mbit/s, 100 ms, a queue of 75 packets",
+    algorithms: Algorithms::Published,
 };
 
 pub(super) const CLAIMS: &[&Claim] = &[&BBR, &CUBIC, &ORDER];

@@ -5,11 +5,12 @@ mod aim;
 mod experiment;
 mod scenarios;
 
-use super::claim::{Claim, Paper};
+use super::claim::{Algorithms, Claim, Paper};
 
 const PAPER: Paper = Paper {
     key: "own",
     citation: "Anabranch's own experiments: live video over paths that fail, change and are shared",
+    algorithms: Algorithms::Own,
 };
 
 /// What single scenarios show, then what all of them show of our scheduler.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::claim::{Claim, Subject};
+use super::claim::{Algorithms, Claim, Forms, Subject};
 use super::judgement::{Expect, Judgement, Measured, Verdict};
 use crate::metrics::Unit;
 use crate::report::{Spread, grid};
@@ -11,7 +11,7 @@ use crate::report::{Spread, grid};
 /// goes away.
 pub const FINDINGS_SCHEMA: &str = "anabranch-findings/1";
 
-/// One claim and what became of it.
+/// One claim and what became of it, with what this project runs by default.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The claim.
@@ -20,22 +20,94 @@ pub struct Finding {
     pub judgement: Judgement,
     /// What they come to.
     pub verdict: Verdict,
+    /// What became of it with the paper's algorithm, if what this project runs is another.
+    pub as_published: Option<AsPublished>,
 }
 
-impl Finding {
-    pub(super) fn new(claim: &'static Claim, judgement: Judgement) -> Finding {
-        Finding {
-            claim,
+/// What became of a claim with the paper's algorithm as published.
+#[derive(Clone, Debug)]
+pub struct AsPublished {
+    /// The name of the published algorithm.
+    pub controller: &'static str,
+    /// The numbers and pictures.
+    pub judgement: Judgement,
+    /// What they come to.
+    pub verdict: Verdict,
+}
+
+/// Whose algorithm a verdict is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// The paper's, as published.
+    Published,
+    /// Ours.
+    Ours,
+}
+
+/// What a study fills in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Columns {
+    /// Each claim that is run with our form of a paper's algorithm also with the published one.
+    Both,
+    /// Each claim with what it names, or what is swapped in, and nothing else.
+    AsNamed,
+}
+
+impl AsPublished {
+    pub(super) fn new(forms: &Forms, mut judgement: Judgement) -> AsPublished {
+        forms.why.clone_into(&mut judgement.why);
+        AsPublished {
+            controller: forms.published,
             verdict: judgement.verdict(),
             judgement,
         }
     }
+}
 
-    /// Why ours differ, or why nobody can know; nothing if the claim holds.
-    pub fn why(&self) -> Option<&str> {
-        let is_asked = self.verdict != Verdict::Holds && !self.judgement.why.is_empty();
-        is_asked.then_some(self.judgement.why.as_str())
+impl Finding {
+    pub(super) fn new(
+        claim: &'static Claim,
+        judgement: Judgement,
+        as_published: Option<AsPublished>,
+    ) -> Finding {
+        Finding {
+            claim,
+            verdict: judgement.verdict(),
+            judgement,
+            as_published,
+        }
     }
+
+    /// What stands in a column; `None`: the other column has all there is. A published algorithm
+    /// that is run as it is has no second form, and our own experiments have no published one.
+    pub fn column(&self, column: Column) -> Option<(&Judgement, Verdict)> {
+        let default = Some((&self.judgement, self.verdict));
+        let is_own = self.claim.paper.algorithms == Algorithms::Own;
+        match (column, &self.as_published) {
+            (Column::Published, Some(published)) => Some((&published.judgement, published.verdict)),
+            (Column::Ours, Some(_)) => default,
+            (Column::Published, None) => default.filter(|_| !is_own),
+            (Column::Ours, None) => default.filter(|_| is_own),
+        }
+    }
+
+    /// Why a column differs, or why nobody can know; nothing if the claim holds there.
+    pub fn why(&self, column: Column) -> Option<&str> {
+        let (judgement, verdict) = self.column(column)?;
+        let is_asked = verdict != Verdict::Holds && !judgement.why.is_empty();
+        is_asked.then_some(judgement.why.as_str())
+    }
+}
+
+/// How many verdicts of a column are which, in a sentence.
+pub(super) fn count(findings: &[Finding], column: Column) -> Option<[usize; 3]> {
+    let verdicts: Vec<Verdict> = findings
+        .iter()
+        .filter_map(|finding| Some(finding.column(column)?.1))
+        .collect();
+    let of = |verdict| verdicts.iter().filter(|other| **other == verdict).count();
+    let counts = [Verdict::Holds, Verdict::Differs, Verdict::CannotBeKnown].map(of);
+    (!verdicts.is_empty()).then_some(counts)
 }
 
 #[derive(Serialize)]
@@ -56,6 +128,16 @@ struct JsonFinding<'a> {
     verdict: Verdict,
     paper_value: Option<f64>,
     ours: Option<Spread>,
+    why: Option<&'a str>,
+    values: Vec<JsonValue<'a>>,
+    expects: &'a [Expect],
+    as_published: Option<JsonAsPublished<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonAsPublished<'a> {
+    controller: &'a str,
+    verdict: Verdict,
     why: Option<&'a str>,
     values: Vec<JsonValue<'a>>,
     expects: &'a [Expect],
@@ -112,9 +194,19 @@ fn json_finding(finding: &Finding) -> JsonFinding<'_> {
         verdict: finding.verdict,
         paper_value,
         ours,
-        why: finding.why(),
+        why: finding.why(Column::Ours).or(finding.why(Column::Published)),
         values: judgement.values.iter().map(json_value).collect(),
         expects: &judgement.expects,
+        as_published: finding
+            .as_published
+            .as_ref()
+            .map(|published| JsonAsPublished {
+                controller: published.controller,
+                verdict: published.verdict,
+                why: finding.why(Column::Published),
+                values: published.judgement.values.iter().map(json_value).collect(),
+                expects: &published.judgement.expects,
+            }),
     }
 }
 
@@ -127,50 +219,83 @@ fn json_value(measured: &Measured) -> JsonValue<'_> {
     }
 }
 
-/// The findings as aligned text.
+/// The findings as aligned text: the paper's algorithm as published, and ours.
 pub fn findings_table(findings: &[Finding], seed_count: u64) -> String {
-    let heading = ["claim", "where", "verdict", "paper", "ours", "about"];
+    let heading = [
+        "claim",
+        "where",
+        "as published",
+        "ours",
+        "paper",
+        "as published",
+        "ours",
+        "about",
+    ];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
-    for finding in findings {
-        let value = finding.judgement.values.first();
-        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-        let paper = value.and_then(|value| Some(value.write(value.published?)));
-        rows.push(vec![
-            finding.claim.id.to_owned(),
-            finding.claim.figure.to_owned(),
-            finding.verdict.name().to_owned(),
-            or_dash(paper),
-            or_dash(value.map(Measured::all)),
-            or_dash(value.map(|value| value.name.clone())),
-        ]);
-    }
-    let count = |verdict: Verdict| {
-        let such = findings.iter().filter(|finding| finding.verdict == verdict);
-        such.count()
-    };
+    rows.extend(findings.iter().map(row));
     let mut text = format!(
-        "{seed_count} seeds: median (min-max)\n\n{}\n{} hold, {} differ, {} cannot be known\n",
-        grid(&rows),
-        count(Verdict::Holds),
-        count(Verdict::Differs),
-        count(Verdict::CannotBeKnown)
+        "{seed_count} seeds: median (min-max); \"as published\" is the paper's algorithm\n\n{}\n",
+        grid(&rows)
     );
+    for (column, name) in COLUMNS {
+        if let Some([holds, differs, unknown]) = count(findings, column) {
+            text.push_str(&format!(
+                "{name}: {holds} hold, {differs} differ, {unknown} cannot be known\n"
+            ));
+        }
+    }
     for finding in findings {
-        if finding.verdict == Verdict::Holds {
-            continue;
+        for (column, name) in COLUMNS {
+            text.push_str(&what_differs(finding, column, name));
         }
-        text.push_str(&format!("\n{} {}\n", finding.claim.id, finding.claim.claim));
-        let broken = finding
-            .judgement
-            .expects
-            .iter()
-            .filter(|expect| !expect.is_met);
-        for expect in broken {
-            text.push_str(&format!("  not so: {}\n", expect.text));
-        }
-        if let Some(why) = finding.why() {
-            text.push_str(&format!("  {why}\n"));
-        }
+    }
+    text
+}
+
+/// Both columns, as reports name them.
+pub(super) const COLUMNS: [(Column, &str); 2] =
+    [(Column::Published, "as published"), (Column::Ours, "ours")];
+
+fn row(finding: &Finding) -> Vec<String> {
+    let first = |column| {
+        finding
+            .column(column)
+            .and_then(|(judgement, _)| judgement.values.first())
+    };
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let verdict = |column| {
+        finding
+            .column(column)
+            .map(|(_, verdict)| verdict.name().to_owned())
+    };
+    let value = finding.judgement.values.first();
+    vec![
+        finding.claim.id.to_owned(),
+        finding.claim.figure.to_owned(),
+        or_dash(verdict(Column::Published)),
+        or_dash(verdict(Column::Ours)),
+        or_dash(value.and_then(|value| Some(value.write(value.published?)))),
+        or_dash(first(Column::Published).map(Measured::all)),
+        or_dash(first(Column::Ours).map(Measured::all)),
+        or_dash(value.map(|value| value.name.clone())),
+    ]
+}
+
+/// The expectations that a column does not meet, and why; nothing if it holds.
+fn what_differs(finding: &Finding, column: Column, name: &str) -> String {
+    let Some((judgement, verdict)) = finding.column(column) else {
+        return String::new();
+    };
+    if verdict == Verdict::Holds {
+        return String::new();
+    }
+    let claim = finding.claim;
+    let mut text = format!("\n{}, {name}: {}\n", claim.id, claim.claim);
+    for expect in judgement.expects.iter().filter(|expect| !expect.is_met) {
+        text.push_str(&format!("  not so: {}\n", expect.text));
+    }
+    if let Some(why) = finding.why(column) {
+        text.push_str(&format!("  {why}\n"));
     }
     text
 }

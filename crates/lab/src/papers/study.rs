@@ -6,9 +6,9 @@ use std::sync::Arc;
 use anabranch_units::Duration;
 
 use super::cache::Cache;
-use super::claim::{Claim, Swap};
+use super::claim::{Algorithms, Case, Claim, Forms, Swap};
 use super::evidence::{Evidence, RunRecord};
-use super::report::Finding;
+use super::report::{AsPublished, Columns, Finding};
 use crate::run::{Progress, RunError, RunOptions, in_parallel, run_outcomes};
 use crate::scenario::{Scenario, ScenarioError};
 
@@ -53,9 +53,13 @@ pub struct Study {
 #[derive(Debug)]
 struct Planned {
     claim: &'static Claim,
-    /// By name, the place among the runs.
-    cases: Vec<(String, usize)>,
+    cases: PlannedCases,
+    /// The same with the paper's algorithm as published, if ours is another.
+    as_published: Option<(&'static Forms, PlannedCases)>,
 }
+
+/// By the case's name, the place among the runs.
+type PlannedCases = Vec<(String, usize)>;
 
 /// A scenario that one case, or several of one or several claims, ask for.
 #[derive(Debug)]
@@ -70,34 +74,76 @@ impl Study {
     ///
     /// # Errors
     /// [`StudyError::Scenario`].
-    pub fn new(claims: &[&'static Claim], swap: Swap<'_>) -> Result<Study, StudyError> {
+    pub fn new(
+        claims: &[&'static Claim],
+        swap: Swap<'_>,
+        columns: Columns,
+    ) -> Result<Study, StudyError> {
         let mut study = Study {
             claims: Vec::new(),
             runs: Vec::new(),
         };
         let mut places = BTreeMap::new();
         for claim in claims {
-            let mut cases = Vec::new();
-            for case in (claim.cases)(swap.of(claim.subject)) {
-                let key = case.key();
-                let scenario = case.scenario();
-                let scenario = scenario.map_err(|error| StudyError::Scenario {
-                    id: claim.id,
-                    error,
-                })?;
-                let place = *places.entry(key.clone()).or_insert(study.runs.len());
-                if place == study.runs.len() {
-                    study.runs.push(Run {
-                        key,
-                        scenario,
-                        interval: case.interval,
-                    });
+            let cases = (claim.cases)(swap.of(claim.subject));
+            let as_published = match &claim.paper.algorithms {
+                Algorithms::Developed(forms) if columns == Columns::Both => {
+                    let planned = study.plan(claim, &cases, Some(forms), &mut places)?;
+                    planned.map(|planned| (forms, planned))
                 }
-                cases.push((case.name, place));
-            }
-            study.claims.push(Planned { claim, cases });
+                _ => None,
+            };
+            let cases = study.plan(claim, &cases, None, &mut places)?;
+            study.claims.push(Planned {
+                claim,
+                cases: cases.unwrap_or_default(),
+                as_published,
+            });
         }
         Ok(study)
+    }
+
+    /// Plans the runs of `cases`; with `forms`, those of the algorithm as published: `None` if no
+    /// case has ours.
+    fn plan(
+        &mut self,
+        claim: &'static Claim,
+        cases: &[Case],
+        forms: Option<&Forms>,
+        places: &mut BTreeMap<String, usize>,
+    ) -> Result<Option<PlannedCases>, StudyError> {
+        let (mut planned, mut has_ours) = (Vec::new(), forms.is_none());
+        let mut runs = Vec::new();
+        for case in cases {
+            let mut key = case.key();
+            let scenario = case.scenario();
+            let mut scenario = scenario.map_err(|error| StudyError::Scenario {
+                id: claim.id,
+                error,
+            })?;
+            if let Some(forms) = forms
+                && forms.publish(&mut scenario)
+            {
+                key.push_str("\nas published");
+                has_ours = true;
+            }
+            runs.push((case, key, scenario));
+        }
+        if !has_ours {
+            return Ok(None);
+        }
+        for (case, key, scenario) in runs {
+            let place = *places.entry(key.clone()).or_insert(self.runs.len());
+            if place == self.runs.len() {
+                self.runs.push(Run {
+                    key,
+                    scenario,
+                    interval: case.interval,
+                });
+            }
+            planned.push((case.name.clone(), place));
+        }
+        Ok(Some(planned))
     }
 
     /// How much time one seed simulates.
@@ -135,13 +181,21 @@ impl Study {
             .collect::<Result<_, _>>()?;
         let by_run: Vec<&[Arc<RunRecord>]> =
             records.chunks(options.seed_count.max(1) as usize).collect();
-        let finding = |planned: &Planned| {
+        let judge = |claim: &Claim, cases: &PlannedCases| {
             let mut evidence = Evidence::default();
-            for (name, place) in &planned.cases {
+            for (name, place) in cases {
                 let scenario = &self.runs[*place].scenario;
                 evidence.add(name.clone(), scenario, by_run[*place].to_vec());
             }
-            Finding::new(planned.claim, (planned.claim.judge)(&evidence))
+            (claim.judge)(&evidence)
+        };
+        let finding = |planned: &Planned| {
+            let as_published = planned
+                .as_published
+                .as_ref()
+                .map(|(forms, cases)| AsPublished::new(forms, judge(planned.claim, cases)));
+            let judgement = judge(planned.claim, &planned.cases);
+            Finding::new(planned.claim, judgement, as_published)
         };
         Ok(self.claims.iter().map(finding).collect())
     }

@@ -17,12 +17,19 @@ mod setup;
 mod startup;
 mod utilisation;
 
-use super::claim::{Case, Claim, Paper};
+use super::claim::{Algorithms, Case, Claim, Forms, Paper};
 use super::evidence::Span;
 
 pub(super) const PAPER: Paper = Paper {
     key: "zhang-delay-bbr",
     citation: "S. Zhang, W. Lei: An Optimized BBR for Multipath Real Time Video Streaming",
+    algorithms: Algorithms::Developed(Forms {
+        published: "delay-bbr",
+        ours: "live-bbr",
+        why: "The authors' code has two modes. A start fills the queue; a flow that measures its \
+              base delay then takes the full queue for the path. If all flows do, none answers to \
+              delay any more, and the queue stays full to the end.",
+    }),
 };
 
 /// By the kind of claim, in the paper's order.

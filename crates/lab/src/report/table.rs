@@ -299,7 +299,7 @@ fn path_rows(report: &Report) -> Rows {
 }
 
 fn link_rows(report: &Report) -> Rows {
-    let columns = [
+    let mut columns = vec![
         ("utilisation %", "utilisation"),
         ("kbit/s", "link-throughput"),
         ("queue mean kB", "queue-mean"),
@@ -315,6 +315,10 @@ fn link_rows(report: &Report) -> Rows {
         .runs
         .first()
         .map_or(&[][..], |run| &run.statistics.links);
+    // Few links have an MTU.
+    if links.iter().any(|link| link.packets_dropped.too_large > 0) {
+        columns.insert(columns.len() - 1, ("too large", "drops-too-large"));
+    }
     let subjects: Vec<_> = links
         .iter()
         .map(|link| (Some(link.name.as_str()), link.name.clone()))

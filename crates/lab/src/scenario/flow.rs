@@ -28,6 +28,7 @@ use super::shape::{Key, Shape};
 pub use bulk::BulkSpec;
 pub use media::MediaSpec;
 pub use raw::RawSpec;
+pub(super) use session::bytes;
 pub(crate) use session::schedulers;
 pub use short::ShortSpec;
 

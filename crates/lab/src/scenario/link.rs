@@ -1,13 +1,15 @@
 //! Links and routes as scenarios describe them.
 
 use anabranch_link::{
-    Discipline, JitterModel, JitterShape, LinkConfig, LinkConfigError, LossModel, QueueLimit, Trace,
+    DetourModel, Discipline, JitterModel, JitterShape, LinkConfig, LinkConfigError, LossModel,
+    QueueLimit, Trace,
 };
 use anabranch_units::{DataRate, Duration, Instant, Seed, known_names};
 
 use super::discipline::{self, discipline};
 use super::document::{Node, Value};
 use super::files::Files;
+use super::flow::bytes;
 use super::reader::{
     Read, Table, boolean, choice, duration, instant, list_of, number, positive_duration,
     positive_rate, quantity, rate, share, text,
@@ -73,6 +75,11 @@ pub(super) const LINK_KEYS: &[Key] = &[
         Shape::Table(JITTER_KEYS),
         "variation of the delay",
     ),
+    Key::new(
+        "detour",
+        Shape::Table(DETOUR_KEYS),
+        "packets that take longer and are overtaken",
+    ),
     Key::new("queue", Shape::Queue, "what the queue holds"),
     Key::new(
         "discipline",
@@ -102,6 +109,16 @@ pub(super) const LINK_KEYS: &[Key] = &[
         Shape::List(&Shape::Table(SPAN_KEYS)),
         "times in which everything is lost",
     ),
+    Key::new(
+        "mtu",
+        Shape::Amount,
+        "longest packet that passes, headers included",
+    ),
+    Key::new(
+        "mtu-schedule",
+        Shape::List(&Shape::Table(MTU_CHANGE_KEYS)),
+        "longest packets from a moment on",
+    ),
 ];
 
 const JITTER_KEYS: &[Key] = &[
@@ -121,6 +138,11 @@ const JITTER_KEYS: &[Key] = &[
         Shape::Boolean,
         "whether packets may overtake others",
     ),
+];
+
+const DETOUR_KEYS: &[Key] = &[
+    Key::required("share", Shape::Share, "of the packets, each on its own"),
+    Key::required("delay", Shape::Duration, "how much longer they take"),
 ];
 
 const JITTER_SHAPES: [(&str, JitterShape); 2] = [
@@ -149,6 +171,8 @@ pub(super) const RATE_CHANGE_KEYS: &[Key] =
     &[AT, Key::required("rate", Shape::Rate, "from then on")];
 
 const DELAY_CHANGE_KEYS: &[Key] = &[AT, Key::required("delay", Shape::Duration, "from then on")];
+
+const MTU_CHANGE_KEYS: &[Key] = &[AT, Key::required("mtu", Shape::Amount, "from then on")];
 
 pub(super) const SPAN_KEYS: &[Key] = &[AT, Key::required("for", Shape::Duration, "how long")];
 
@@ -182,10 +206,13 @@ fn link_config(node: &Node, number: u64, files: Files<'_>) -> Read<LinkConfig> {
             list_of(node, delay_change)
         })?,
         jitter: table.optional("jitter", jitter)?,
+        detour: table.optional("detour", detour)?,
         queue: table.or("queue", QueueLimit::Unlimited, queue_limit)?,
         discipline: table.or("discipline", Discipline::default(), discipline)?,
         loss: table.or("loss", LossModel::None, loss_model)?,
         outages: table.or("outages", Vec::new(), |node| list_of(node, span))?,
+        mtu: table.optional("mtu", mtu)?,
+        mtu_schedule: table.or("mtu-schedule", Vec::new(), |node| list_of(node, mtu_change))?,
     };
     // What the readers above let pass and the link refuses, at the key that is about it.
     config.build(Seed::default()).map_err(|error| {
@@ -241,6 +268,14 @@ fn jitter(node: &Node) -> Read<JitterModel> {
     })
 }
 
+fn detour(node: &Node) -> Read<DetourModel> {
+    let table = Table::of(node, DETOUR_KEYS)?;
+    Ok(DetourModel {
+        share: table.required("share", share)?,
+        delay: table.required("delay", duration)?,
+    })
+}
+
 /// A rate, and when it comes into force.
 pub(super) fn rate_change(node: &Node) -> Read<(Instant, DataRate)> {
     let table = Table::of(node, RATE_CHANGE_KEYS)?;
@@ -256,6 +291,17 @@ fn delay_change(node: &Node) -> Read<(Instant, Duration)> {
         table.required("at", instant)?,
         table.required("delay", duration)?,
     ))
+}
+
+/// The longest packet, and when that comes into force.
+fn mtu_change(node: &Node) -> Read<(Instant, u32)> {
+    let table = Table::of(node, MTU_CHANGE_KEYS)?;
+    Ok((table.required("at", instant)?, table.required("mtu", mtu)?))
+}
+
+/// IPv4 asks for 68 B (RFC 791 §3.2).
+fn mtu(node: &Node) -> Read<u32> {
+    bytes(node, 68..=65_535).map(|bytes| bytes as u32)
 }
 
 /// When a part of the run begins, and how long it is.

@@ -4,8 +4,8 @@ use anabranch_core::congestion::FeedbackSchedule;
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{PaddingPolicy, SourceLimits};
 use anabranch_link::{
-    CoDelOptions, Discipline, DualPi2Options, DualQueueScheduler, FqCoDelOptions, JitterModel,
-    JitterShape, LinkConfig, LossModel, PieOptions, QueueLimit, RedOptions, Trace,
+    CoDelOptions, DetourModel, Discipline, DualPi2Options, DualQueueScheduler, FqCoDelOptions,
+    JitterModel, JitterShape, LinkConfig, LossModel, PieOptions, QueueLimit, RedOptions, Trace,
 };
 use anabranch_units::{DataRate, Duration, Instant};
 use anabranch_video::source::SourceConfig;
@@ -328,6 +328,16 @@ fn every_option_of_a_queue_discipline_reaches_the_link() {
     let written = r#"{ kind = "dualpi2", target = "20 ms", max-rtt = "200 ms", coupling = 1.5,
         step-threshold = "2 ms", scheduler = "ts-fifo" }"#;
     assert_eq!(discipline(written), Discipline::DualPi2(dual_pi2));
+}
+
+#[test]
+fn a_detour_reaches_the_link() {
+    let detour = DetourModel {
+        share: 0.3,
+        delay: Duration::from_millis(20),
+    };
+    let written = r#"detour = { share = "30 %", delay = "20 ms" }"#;
+    assert_eq!(up_with(written).detour, Some(detour));
 }
 
 #[test]

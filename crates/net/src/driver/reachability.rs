@@ -13,9 +13,10 @@ use anabranch_secure::{HEADER_BYTES, TAG_BYTES};
 use anabranch_units::{Ecn, Instant};
 
 use super::{Authentic, Driver};
+use crate::port::Port;
 use crate::random;
 use crate::route::{Address, Heard, Route, Token};
-use crate::socket::{Arrival, Batch, Socket};
+use crate::socket::{Arrival, Batch};
 
 const CHALLENGE: u8 = 0x42;
 const ANSWER: u8 = 0x43;
@@ -88,7 +89,7 @@ impl Driver {
     }
 
     /// Moves routes that are to be moved, and sends challenges and answers.
-    pub(super) fn advance_routes(&mut self, now: Instant, sockets: &[Socket]) {
+    pub(super) fn advance_routes(&mut self, now: Instant, ports: &[Port]) {
         for index in 0..self.paths.len() {
             let path = PathId(index as u8);
             let Some(route) = &mut self.paths[index].route else {
@@ -97,7 +98,7 @@ impl Driver {
             route.advance(now);
             for challenge in route.challenges() {
                 self.send_message(
-                    sockets,
+                    ports,
                     path,
                     challenge.to,
                     Message::Challenge(challenge.token),
@@ -110,7 +111,7 @@ impl Driver {
                 .get(path.index())
                 .and_then(|path| path.route.as_ref());
             if let Some(to) = route.map(Route::address) {
-                self.send_message(sockets, path, to, Message::Answer(token));
+                self.send_message(ports, path, to, Message::Answer(token));
             }
         }
     }
@@ -121,7 +122,7 @@ impl Driver {
         routes.filter_map(Route::next_at).min()
     }
 
-    fn send_message(&mut self, sockets: &[Socket], path: PathId, to: Address, message: Message) {
+    fn send_message(&mut self, ports: &[Port], path: PathId, to: Address, message: Message) {
         let mut datagram = Vec::with_capacity(MESSAGE_BYTES + HEADER_BYTES + TAG_BYTES);
         let plaintext = message.to_bytes();
         if self
@@ -138,7 +139,7 @@ impl Driver {
             return;
         }
         // A lost one is sent again.
-        let _ = sockets[to.socket].send(&Batch {
+        let _ = ports[to.socket].send(&Batch {
             to: to.peer,
             from: to.local,
             ecn: Ecn::NotEct,

@@ -441,3 +441,31 @@ proptest! {
         prop_assert!(initiator.handle_response(&datagram).is_err());
     }
 }
+
+#[test]
+fn a_responder_that_was_restarted_resets_the_session_and_nobody_else_does() {
+    let mut ends = ends();
+    let mut initiator = ends.initiate(1);
+    let message = initiator.message();
+    let answer = ends
+        .responder
+        .handle_initiation(RESPONDER_INDEX, message)
+        .unwrap();
+    let session = initiator.handle_response(&answer.response).unwrap();
+    let restarted = Responder::new(copy(&ends.responder.local), []);
+    let reset = restarted.reset(RESPONDER_INDEX);
+    assert_eq!(crate::classify(&reset), Some(Kind::Reset));
+    assert!(session.is_reset(&reset));
+    assert!(!session.is_reset(&restarted.reset(RESPONDER_INDEX + 1)));
+    let stranger = Responder::new(SecretKey::generate(), []);
+    assert!(!session.is_reset(&stranger.reset(RESPONDER_INDEX)));
+    // The responder itself cannot be reset: the initiator has no such key.
+    let responders = answer.session.unwrap();
+    assert!(!responders.is_reset(&reset));
+    // Shorter than what it answers: the shortest datagrams that the transport sends have two bytes.
+    assert!(reset.len() < crate::PROTECTION_OVERHEAD_BYTES);
+}
+
+fn copy(key: &SecretKey) -> SecretKey {
+    SecretKey::from_text(&key.to_text()).unwrap()
+}

@@ -14,6 +14,7 @@ fn pair() -> (Session, Session) {
             local_index,
             remote_index,
             is_confirmed,
+            reset_token: None,
         })
     };
     (

@@ -265,9 +265,11 @@ fn report(
         Event::PathState { path, state } => {
             return observer.on_path_state(now, flow, path, state);
         }
-        Event::StreamReadable | Event::StreamWritable | Event::StreamFinished | Event::Closed => {
-            return;
-        }
+        Event::StreamReadable
+        | Event::StreamWritable
+        | Event::StreamFinished
+        | Event::Closed
+        | Event::Replaced => return,
     };
     // The receiver hears of a frame that vanished as a whole only by the numbers of later ones.
     while let Some(frame) = open_frames

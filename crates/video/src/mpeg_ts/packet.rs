@@ -56,6 +56,30 @@ impl<'a> Packet<'a> {
         self.0.get(start..).unwrap_or(&[])
     }
 
+    /// Whether payload follows bytes that fill the packet up and say nothing: what muxers write
+    /// where a PES packet ends before the transport packet does (H.222.0 §2.4.3.5).
+    pub(super) fn is_stuffed(self) -> bool {
+        if self.0[3] & 0x30 != 0x30 {
+            return false;
+        }
+        let [flags, fields @ ..] = self.adaptation_field() else {
+            // A length of zero: the length byte itself fills the packet up.
+            return self.0[4] == 0;
+        };
+        if *flags == 0 {
+            return true;
+        }
+        // Two clock references, a splice countdown, private data, an extension.
+        let mut used = 6 * usize::from(flags >> 4 & 1) + 6 * usize::from(flags >> 3 & 1);
+        used += usize::from(flags >> 2 & 1);
+        for flag in [0x02, 0x01] {
+            if flags & flag != 0 {
+                used += 1 + fields.get(used).map_or(0, |&len| usize::from(len));
+            }
+        }
+        fields.len() > used
+    }
+
     /// Whether decoding can start here (random_access_indicator).
     pub(super) fn is_random_access(self) -> bool {
         self.adaptation_field()
@@ -86,6 +110,28 @@ mod tests {
         assert_eq!(packet.payload(), []);
         assert_eq!(packet.clock_reference(), None);
         assert!(!packet.is_random_access());
+    }
+
+    #[test]
+    fn stuffing_is_what_no_field_accounts_for() {
+        let packet = |control: u8, field: &[u8]| {
+            let mut bytes = [0xff; PACKET_LEN];
+            bytes[..4].copy_from_slice(&[0x47, 1, 0, control]);
+            bytes[4..4 + field.len()].copy_from_slice(field);
+            Packet::new(&bytes).is_stuffed()
+        };
+        assert!(!packet(0x10, &[0]), "no adaptation field");
+        assert!(!packet(0x20, &[183, 0]), "no payload");
+        assert!(packet(0x30, &[0]));
+        assert!(packet(0x30, &[1, 0]));
+        assert!(packet(0x30, &[9, 0]));
+        let reference = [7, 0x50, 0, 0, 0, 0, 0x7e, 0];
+        assert!(!packet(0x30, &reference));
+        assert!(packet(0x30, &[&[8], &reference[1..]].concat()));
+        // A countdown, two private bytes, an extension of one.
+        let fields = [7, 0x07, 5, 2, 0xaa, 0xbb, 1, 0x1f];
+        assert!(!packet(0x30, &fields));
+        assert!(packet(0x30, &[&[12], &fields[1..]].concat()));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::packet::Packet;
 use super::pes::PesHeader;
 use super::tables::{ProgramTables, VideoCodec, VideoStream};
 use super::{PACKET_LEN, SYNC_BYTE};
-use crate::nal::{Slices, mpeg2};
+use crate::nal::{self, Slices, mpeg2};
 
 /// A unit larger than this is handed over in parts, so that memory stays bounded.
 pub const MAX_UNIT_LEN: usize = 4 << 20;
@@ -18,6 +18,8 @@ const SPAN_WITHOUT_VIDEO: u64 = 3_600;
 const MAX_LEN_WITHOUT_VIDEO: usize = 350 * PACKET_LEN;
 /// Video that pauses does not hold up what goes on beside it for longer than this (500 ms).
 const SPAN_WITH_VIDEO: u64 = 45_000;
+/// A start code, and as many bytes behind it as tell of a picture.
+const START_LEN: usize = 3 + 3;
 /// The four bytes that a picture header of MPEG-2 begins with.
 const MPEG2_PICTURE_START: u64 = 1 << 8 | mpeg2::PICTURE as u64;
 
@@ -35,6 +37,18 @@ pub struct TransportUnit {
     pub clock: Option<Duration>,
 }
 
+/// How far a stream has come with its pictures: whoever waits for bytes learns from it which pauses
+/// lie inside a picture.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PictureProgress {
+    /// Pictures that have started.
+    pub started_count: u64,
+    /// Packets of video that have come, of all pictures.
+    pub packet_count: u64,
+    /// Whether the unit being filled holds a picture that may be whole: its length is unknown.
+    pub may_be_whole: bool,
+}
+
 /// Takes a transport stream in pieces of any size and cuts it in front of each packet in which a
 /// picture starts; tables that stand right in front of it go with it. All units together are the
 /// input, except for bytes skipped where packets did not start with the sync byte.
@@ -49,14 +63,31 @@ pub struct TransportUnitSplitter {
     reference_clock: StreamClock,
     last_clock: Option<Duration>,
     unit: Unit,
-    /// Bytes of the current picture's PES packet that are still to come, where its length is known.
+    /// Bytes of the current picture's PES packet that are still to come, where its length is known
+    /// or its end was seen.
     remaining_pes_len: Option<usize>,
+    stuffing: Stuffing,
+    /// What was handed over of the current picture, if its end was a guess.
+    handed_over: Option<Slices>,
+    progress: PictureProgress,
     /// The last eight bytes of video, for start codes that span packets.
     video_tail: u64,
     /// The highest sub-layer of HEVC that was met.
     highest_layer: u8,
     skipped_bytes: u64,
     sync_loss_count: u64,
+}
+
+/// What a stuffed packet tells of a picture of unknown length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stuffing {
+    /// Nothing: the next picture ends this one.
+    #[default]
+    Ignored,
+    /// It is the last one. Muxers fill up no other packets, with few exceptions.
+    EndsPictures,
+    /// The same, and one has ended the current picture.
+    HasEndedPicture,
 }
 
 /// The unit being filled.
@@ -67,6 +98,8 @@ struct Unit {
     tables_at: Option<usize>,
     has_video: bool,
     slices: Slices,
+    /// What was handed over before of the picture that this unit continues.
+    continued: Option<Slices>,
     clock: Option<Duration>,
     /// The first program clock reference in this unit, and the stream's time at it.
     first_reference: Option<(u64, Duration)>,
@@ -76,6 +109,24 @@ impl TransportUnitSplitter {
     /// A splitter that waits for a first packet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A splitter for a live stream: it does not wait for the next picture where a packet looks
+    /// like this one's last. If that packet was not the last, the rest makes a unit of its own, and
+    /// such packets are not trusted again.
+    pub fn live() -> Self {
+        TransportUnitSplitter {
+            stuffing: Stuffing::EndsPictures,
+            ..Self::default()
+        }
+    }
+
+    /// How far the stream has come.
+    pub fn progress(&self) -> PictureProgress {
+        PictureProgress {
+            may_be_whole: self.unit.has_video && self.remaining_pes_len.is_none(),
+            ..self.progress
+        }
     }
 
     /// Takes the stream's next bytes. Call [`next_unit`](Self::next_unit) until it is empty before
@@ -91,7 +142,7 @@ impl TransportUnitSplitter {
         let complete = loop {
             if self.remaining_pes_len == Some(0) {
                 self.remaining_pes_len = None;
-                break Some(core::mem::take(&mut self.unit));
+                break Some(self.hand_over());
             }
             at = self.synchronize(at);
             let packet = self.incoming[at..].first_chunk::<PACKET_LEN>().copied();
@@ -118,8 +169,17 @@ impl TransportUnitSplitter {
     /// rest of its picture, if there is one, will be a unit of its own.
     pub fn flush(&mut self) -> Option<TransportUnit> {
         self.remaining_pes_len.take_if(|len| *len == 0);
-        let unit = core::mem::take(&mut self.unit);
+        let unit = self.hand_over();
         (!unit.bytes.is_empty()).then(|| self.finished(unit))
+    }
+
+    /// The unit so far, which holds the end of its picture, or may.
+    fn hand_over(&mut self) -> Unit {
+        if self.unit.has_video {
+            let slices = self.unit.continued.unwrap_or(self.unit.slices);
+            self.handed_over = Some(slices).filter(|slices| !slices.is_empty());
+        }
+        core::mem::take(&mut self.unit)
     }
 
     /// Bytes left out because they were in no packet.
@@ -213,6 +273,7 @@ impl TransportUnitSplitter {
 
     /// Takes note of a packet of the video, already in the unit.
     fn note_video(&mut self, packet: Packet<'_>, video: VideoStream) {
+        self.note_progress(packet);
         let unit = &mut self.unit;
         if packet.is_random_access() {
             unit.slices.note_key();
@@ -238,6 +299,31 @@ impl TransportUnitSplitter {
         }
         self.count_pes(payload.len());
         self.note_start_codes(payload, video.codec);
+        let is_end = self.stuffing == Stuffing::EndsPictures && packet.is_stuffed();
+        if is_end && self.remaining_pes_len.is_none() {
+            self.remaining_pes_len = Some(0);
+            self.stuffing = Stuffing::HasEndedPicture;
+        }
+    }
+
+    /// A packet of video begins a picture, or goes on with one that may have been handed over.
+    fn note_progress(&mut self, packet: Packet<'_>) {
+        self.progress.packet_count += 1;
+        let has_ended = self.stuffing == Stuffing::HasEndedPicture;
+        if packet.starts_unit() {
+            self.progress.started_count += 1;
+            self.handed_over = None;
+            if has_ended {
+                self.stuffing = Stuffing::EndsPictures;
+            }
+            return;
+        }
+        if has_ended {
+            self.stuffing = Stuffing::Ignored;
+        }
+        if !self.unit.has_video {
+            self.unit.continued = self.handed_over;
+        }
     }
 
     fn count_pes(&mut self, len: usize) {
@@ -248,26 +334,52 @@ impl TransportUnitSplitter {
 
     /// Looks for start codes of slices, and of what decoding can start from.
     fn note_start_codes(&mut self, payload: &[u8], codec: VideoCodec) {
-        for &byte in payload {
-            let slices = &mut self.unit.slices;
-            let is_header = self.video_tail & 0x00ff_ffff == 1;
-            let is_after_header = self.video_tail >> 8 & 0x00ff_ffff == 1;
-            match codec {
-                VideoCodec::H264 if is_header => slices.note_h264(byte),
-                VideoCodec::Hevc if is_after_header => {
-                    let header = [self.video_tail as u8, byte];
-                    slices.note_hevc(header, &mut self.highest_layer);
-                }
-                VideoCodec::Mpeg2 if is_header && byte == mpeg2::SEQUENCE_HEADER => {
-                    slices.note_key();
-                }
-                VideoCodec::Mpeg2 if self.video_tail >> 8 & 0xffff_ffff == MPEG2_PICTURE_START => {
-                    slices.note_mpeg2(mpeg2::coding_type(byte));
-                }
-                _ => {}
-            }
-            self.video_tail = self.video_tail << 8 | u64::from(byte);
+        // A start code may have begun in the packet before.
+        let mut at = payload.len().min(8);
+        for &byte in &payload[..at] {
+            self.note_byte(byte, codec);
         }
+        loop {
+            let from = at.saturating_sub(START_LEN - 1);
+            let Some(found) = nal::find_start_code(&payload[from..]) else {
+                break;
+            };
+            let header_at = from + found + 3;
+            let end = (from + found + START_LEN).min(payload.len());
+            for position in at.max(header_at)..end {
+                self.video_tail = tail_of(&payload[..position]);
+                self.note_byte(payload[position], codec);
+            }
+            if end == payload.len() {
+                break;
+            }
+            at = at.max(end);
+        }
+        if payload.len() > 8 {
+            self.video_tail = tail_of(payload);
+        }
+    }
+
+    /// Takes note of a byte of video behind those of `video_tail`.
+    fn note_byte(&mut self, byte: u8, codec: VideoCodec) {
+        let slices = &mut self.unit.slices;
+        let is_header = self.video_tail & 0x00ff_ffff == 1;
+        let is_after_header = self.video_tail >> 8 & 0x00ff_ffff == 1;
+        match codec {
+            VideoCodec::H264 if is_header => slices.note_h264(byte),
+            VideoCodec::Hevc if is_after_header => {
+                let header = [self.video_tail as u8, byte];
+                slices.note_hevc(header, &mut self.highest_layer);
+            }
+            VideoCodec::Mpeg2 if is_header && byte == mpeg2::SEQUENCE_HEADER => {
+                slices.note_key();
+            }
+            VideoCodec::Mpeg2 if self.video_tail >> 8 & 0xffff_ffff == MPEG2_PICTURE_START => {
+                slices.note_mpeg2(mpeg2::coding_type(byte));
+            }
+            _ => {}
+        }
+        self.video_tail = self.video_tail << 8 | u64::from(byte);
     }
 
     /// The unit as the caller gets it. Its clock is its picture's, else that of what it follows.
@@ -278,14 +390,31 @@ impl TransportUnitSplitter {
         };
         self.last_clock = self.last_clock.max(clock);
         TransportUnit {
+            importance: unit.importance(),
             bytes: unit.bytes,
-            importance: unit.slices.importance(),
             clock: self.last_clock,
         }
     }
 }
 
+/// The last eight bytes, or as many as there are.
+fn tail_of(bytes: &[u8]) -> u64 {
+    let last = &bytes[bytes.len().saturating_sub(8)..];
+    last.iter()
+        .fold(u64::MAX, |tail, &byte| tail << 8 | u64::from(byte))
+}
+
 impl Unit {
+    /// The importance of the picture, or of what is left of it: the rest of a key frame is no key
+    /// frame, since decoding cannot start there.
+    fn importance(&self) -> Importance {
+        match self.continued.map(|slices| slices.importance()) {
+            None => self.slices.importance(),
+            Some(Importance::Disposable) => Importance::Disposable,
+            Some(Importance::Key | Importance::Reference) => Importance::Reference,
+        }
+    }
+
     /// Leaves the tables at the end to the next unit and returns the rest.
     fn split_off_tables(&mut self) -> Unit {
         let mut complete = core::mem::take(self);

@@ -184,6 +184,20 @@ fn rfc9438_4_3_where_reno_would_be_larger_the_window_is_renos() {
 }
 
 #[test]
+fn linux_goes_on_by_9_17_of_a_segment_above_the_last_maximum() {
+    let mut rig = after_a_loss("friendliness=linux", 20.0);
+    rig.rtt = Default::default();
+    rig.rtt.on_sample(rig.now, Duration::from_millis(10));
+    for _ in 0..30 {
+        round(&mut rig, 10);
+    }
+    let before = rig.window_segments();
+    round(&mut rig, 10);
+    let grown = rig.window_segments() - before;
+    assert!((grown - 9.0 / 17.0).abs() < 0.05, "{grown}");
+}
+
+#[test]
 fn rfc9438_4_8_after_a_timeout_the_curve_begins_flat_where_slow_start_ends() {
     let mut rig = at("", 100.0);
     let cause = Timeout::Retransmission {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use anabranch_units::Instant;
 
-use super::{LostCopy, OutgoingFragment, Retry, SendBuffer};
+use super::{LostCopy, OutgoingFragment, OutgoingFrame, Retry, SendBuffer};
 use crate::fec::{MAX_ROWS, MAX_WINDOW, Protection, RepairHeader};
 use crate::media::FrameId;
 use crate::path_view::PathSet;
@@ -142,10 +142,8 @@ impl SendBuffer {
             .iter()
             .rev()
             .take_while(|frame| frame.first_symbol + frame.fragments.len() as u64 > first);
-        let bytes = in_window.map(|frame| frame.bytes.len()).max().unwrap_or(0);
-        bytes
-            .max(frame.bytes.len())
-            .min(usize::from(self.fragment_bytes)) as u64
+        let bytes = in_window.map(OutgoingFrame::longest_bytes).max();
+        bytes.unwrap_or(0).max(frame.longest_bytes()) as u64
     }
 
     /// Queues repairs behind the newest frame, at most so many.
@@ -191,8 +189,7 @@ impl SendBuffer {
                 break;
             }
             frame.is_protected = true;
-            largest_bytes =
-                largest_bytes.max(frame.bytes.len().min(usize::from(self.fragment_bytes)));
+            largest_bytes = largest_bytes.max(frame.longest_bytes());
         }
         let Some(repairs) = &mut self.repairs else {
             return;

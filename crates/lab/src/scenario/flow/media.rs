@@ -2,7 +2,7 @@
 
 use anabranch_core::fec::{self, FEC_POLICIES};
 use anabranch_core::recovery::LossDetection;
-use anabranch_core::{Config, MediaConfig, RetransmissionCopies, SourceLimits};
+use anabranch_core::{Config, MediaConfig, MtuDiscovery, RetransmissionCopies, SourceLimits};
 use anabranch_units::{Duration, Instant, Seed};
 use anabranch_video::player::JitterBuffer;
 use anabranch_video::source::{FrameSource, Paused, SourceConfig, SourceConfigError};
@@ -11,7 +11,9 @@ use super::source::{SOURCE, named_source, source};
 use super::{Context, FlowKind, Kind, session};
 use crate::scenario::document::Node;
 use crate::scenario::link::{SPAN_KEYS, span};
-use crate::scenario::reader::{Read, Table, choice, list_of, positive_duration, rate, share, text};
+use crate::scenario::reader::{
+    Read, Table, boolean, choice, list_of, positive_duration, rate, share, text,
+};
 use crate::scenario::shape::{Key, Shape};
 
 /// Frames over a session.
@@ -86,6 +88,11 @@ const KEYS: &[Key] = &[
         "policy of forward error correction",
     ),
     Key::new(
+        "mtu-discovery",
+        Shape::Boolean,
+        "whether packets begin at 1,228 B and grow to what each path carries",
+    ),
+    Key::new(
         "retransmission-copies",
         Shape::Name(retransmission_copies),
         "how many copies of a lost fragment are sent",
@@ -125,6 +132,7 @@ fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
     let session = session::config(table, &LossDetection::NAMES)?;
     let config = Config {
         media: media_config(table, session.media.clone(), &source)?,
+        mtu: mtu_discovery(table)?,
         ..session
     };
     Ok(FlowKind::Media(Box::new(MediaSpec {
@@ -134,6 +142,15 @@ fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
         jitter_buffer: table.or("jitter-buffer", JitterBuffer::default(), jitter_buffer)?,
     })))
 }
+
+/// As the product searches over IPv4; without it, packets have the size that `packet` says.
+fn mtu_discovery(table: &Table<'_>) -> Read<Option<MtuDiscovery>> {
+    let is_wanted = table.or("mtu-discovery", false, boolean)?;
+    Ok(is_wanted.then(|| MtuDiscovery::of_internet(IP_AND_UDP_BYTES)))
+}
+
+/// IPv4 and UDP.
+const IP_AND_UDP_BYTES: u32 = 28;
 
 fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) -> Read<MediaConfig> {
     let fec = |node: &Node| {

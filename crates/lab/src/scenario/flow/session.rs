@@ -168,7 +168,7 @@ pub(super) fn config(table: &Table<'_>, loss_detections: &[(&str, LossDetection)
     })
 }
 
-pub(super) fn bytes(node: &Node, range: std::ops::RangeInclusive<u64>) -> Read<u64> {
+pub(in crate::scenario) fn bytes(node: &Node, range: std::ops::RangeInclusive<u64>) -> Read<u64> {
     let ByteCount(bytes) = quantity(node)?;
     if range.contains(&bytes) {
         return Ok(bytes);

@@ -32,8 +32,12 @@ pub(super) const KEYS: &[Key] = &[
 /// RFC 5681 §4.2 allows no longer delay.
 const MAX_DELAYED_ACK: Duration = Duration::from_millis(500);
 
+/// How much of a greedy source waits for being sent.
+const MAX_UNSENT_SEGMENTS: usize = 16;
+
 /// The set-up of both ends.
 pub(super) fn config(table: &Table<'_>) -> Read<Config> {
+    let session = session::config(table, &LossDetection::STREAM_NAMES)?;
     let usual = StreamConfig::default();
     let delayed_ack = |node: &Node| match duration(node)? {
         delay if delay > MAX_DELAYED_ACK => Err(node.mistake("must be at most 500 ms")),
@@ -52,8 +56,9 @@ pub(super) fn config(table: &Table<'_>) -> Read<Config> {
     let stream = StreamConfig {
         // What the peer may take must also be kept for sending again.
         send_buffer_bytes: usual.send_buffer_bytes.max(receive_window_bytes as usize),
-        // Simulated applications write the moment that they may.
-        max_unsent_bytes: 16 << 10,
+        // Simulated applications write the moment that they may: a burst of acknowledgements finds
+        // enough, whatever the size of segments.
+        max_unsent_bytes: MAX_UNSENT_SEGMENTS * usize::from(session.fragment_bytes),
         receive_window_bytes,
         keeps_bytes: false,
         delayed_ack: table.or("delayed-ack", usual.delayed_ack, delayed_ack)?,
@@ -71,6 +76,6 @@ pub(super) fn config(table: &Table<'_>) -> Read<Config> {
     Ok(Config {
         kind: SessionKind::Stream,
         stream,
-        ..session::config(table, &LossDetection::STREAM_NAMES)?
+        ..session
     })
 }

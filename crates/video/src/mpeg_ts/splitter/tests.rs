@@ -125,6 +125,102 @@ fn a_picture_flushed_amid_is_continued_in_a_unit_of_its_own() {
     assert_eq!(joined(&units), rest);
 }
 
+/// The stream with pictures of unknown length, as ffmpeg writes them.
+fn of_unknown_lengths(mut stream: Vec<u8>) -> Vec<u8> {
+    for packet in stream.chunks_mut(PACKET_LEN) {
+        let start = if packet[3] & 0x20 == 0 {
+            4
+        } else {
+            5 + usize::from(packet[4])
+        };
+        if packet[1] & 0x40 != 0 && packet.get(start..start + 3) == Some(&[0, 0, 1]) {
+            packet[start + 4..start + 6].fill(0);
+        }
+    }
+    stream
+}
+
+/// What comes out of a live splitter while the stream is pushed, packet by packet, and flushed
+/// after those packets.
+fn split_live(stream: &[u8], flushed_after: &[usize]) -> Vec<TransportUnit> {
+    let mut splitter = TransportUnitSplitter::live();
+    let mut units = Vec::new();
+    for (index, packet) in stream.chunks(PACKET_LEN).enumerate() {
+        splitter.push(packet);
+        units.extend(core::iter::from_fn(|| splitter.next_unit()));
+        if flushed_after.contains(&index) {
+            units.extend(splitter.flush());
+        }
+    }
+    units.extend(core::iter::from_fn(|| splitter.finish()));
+    units
+}
+
+#[test]
+fn a_live_picture_of_unknown_length_is_handed_over_with_its_stuffed_packet() {
+    let stream = of_unknown_lengths(written(&pictures(&[5_000, 100])));
+    let mut splitter = TransportUnitSplitter::live();
+    splitter.push(&stream);
+    let units: Vec<_> = core::iter::from_fn(|| splitter.next_unit()).collect();
+    assert_eq!((units.len(), joined(&units)), (2, stream.clone()));
+    // One that does not say that it is live may have all of a film to come.
+    let mut splitter = TransportUnitSplitter::new();
+    splitter.push(&stream);
+    assert!(splitter.next_unit().is_some());
+    assert!(splitter.progress().may_be_whole);
+    assert_eq!(splitter.next_unit(), None);
+}
+
+#[test]
+fn a_stream_that_stuffs_amid_a_picture_is_trusted_once() {
+    let mut stream = of_unknown_lengths(written(&pictures(&[9_000; 7])));
+    // Two bytes less of video in the tenth packet of each picture.
+    let mut since_start = 0;
+    for packet in stream.chunks_mut(PACKET_LEN) {
+        let is_start = packet[1..3] == [0x41, 0];
+        since_start = if is_start { 0 } else { since_start + 1 };
+        if since_start == 10 {
+            packet[3] |= 0x20;
+            packet[4..6].copy_from_slice(&[1, 0]);
+        }
+    }
+    let units = split_live(&stream, &[]);
+    assert_eq!(joined(&units), stream);
+    let found: Vec<_> = units.iter().map(|unit| unit.importance).collect();
+    use Importance::{Key, Reference};
+    let (rest, after) = (Reference, [Reference; 4]);
+    assert_eq!(
+        found,
+        [&[Key, rest], &after[..], &[Key, Reference]].concat()
+    );
+}
+
+#[test]
+fn the_rest_of_a_picture_is_as_important_as_it_and_no_key_frame() {
+    let mut stream = of_unknown_lengths(written(&pictures(&[9_000; 7])));
+    // From the second key frame on, nothing is used by other pictures.
+    for start in (0..stream.len() - 6).rev() {
+        if stream[start..].starts_with(&[0, 0, 1, 0x41]) {
+            stream[start + 3] = 0x01;
+        }
+    }
+    let starts: Vec<_> = stream
+        .chunks(PACKET_LEN)
+        .enumerate()
+        .filter(|(_, packet)| packet[1..3] == [0x41, 0])
+        .map(|(index, _)| index)
+        .collect();
+    let units = split_live(&stream, &[starts[0] + 20, starts[1] + 20]);
+    assert_eq!(joined(&units), stream);
+    let found: Vec<_> = units.iter().map(|unit| unit.importance).collect();
+    use Importance::{Disposable, Key, Reference};
+    assert_eq!(
+        found[..5],
+        [Key, Reference, Disposable, Disposable, Disposable]
+    );
+    assert_eq!(found.iter().filter(|found| **found == Key).count(), 2);
+}
+
 #[test]
 fn flushing_never_makes_an_empty_unit() {
     let stream = written(&pictures(&[500, 500]));
@@ -262,6 +358,17 @@ proptest! {
         let kept_len = stream.len() / PACKET_LEN * PACKET_LEN;
         prop_assert_eq!(joined(&split(&stream, chunk_len)), &stream[..kept_len]);
         drop(cut);
+    }
+
+    #[test]
+    fn live_units_are_the_input_verbatim_wherever_they_are_flushed(
+        sizes in prop::collection::vec(12_usize..3_000, 1..8),
+        flushed_after in prop::collection::vec(0_usize..100, 0..20),
+    ) {
+        let stream = of_unknown_lengths(written(&pictures(&sizes)));
+        prop_assert_eq!(joined(&split_live(&stream, &flushed_after)), &stream[..]);
+        // Without a flush, only a picture that fills its last packet waits for the next.
+        prop_assert_eq!(split_live(&stream, &[]).len(), sizes.len());
     }
 
     #[test]

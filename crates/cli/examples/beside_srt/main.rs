@@ -1,0 +1,193 @@
+//! Holds `anabranch send` and `recv` beside SRT over loopback, MPEG-TS over UDP in and out: how
+//! long packets take, and what a gigabit costs both ends. Linux only: it reads CPU times from
+//! /proc. Without SRT's programs (Debian: srt-tools) it says so and measures ours alone.
+//!
+//! `beside_srt [latency|cpu] [RATE,RATE,… in Mbit/s] [SECONDS]`; the program `anabranch` lies
+//! beside the folder of this one, or where ANABRANCH says.
+
+mod film;
+mod traffic;
+mod transports;
+
+use std::path::PathBuf;
+
+use anabranch_net::Clock;
+use anabranch_units::{DataRate, Duration};
+
+use film::{Film, Shape};
+use traffic::{Arrived, Sink, feed, percentile, wait};
+use transports::{Running, Transport, is_srt_installed};
+
+/// What comes before this is not measured: start-up, and the search for the bandwidth.
+const WARM_UP: Duration = Duration::from_secs(2);
+/// SRT's latency in milliseconds: the least where it is measured, the default where it is not.
+const LEAST_SRT_LATENCY: u32 = 5;
+const SRT_LATENCY: u32 = 120;
+
+/// What one run showed.
+struct Outcome {
+    arrived: Arrived,
+    sent_packets: u64,
+    /// CPU seconds of sender and receiver while measured, and Gbit of MPEG-TS that came out.
+    cpu_seconds: [f64; 2],
+    gigabits: f64,
+}
+
+fn run(transport: &Transport, film: Film, length: Duration) -> std::io::Result<Outcome> {
+    let clock = Clock::start();
+    // The programs take a second to start.
+    let from = clock.now() + Duration::from_secs(1) + WARM_UP;
+    let sink = Sink::start(clock, from)?;
+    let running = transport.start(sink.address)?;
+    let input = running.input;
+    let feeder = std::thread::spawn(move || feed(film, input, &clock, WARM_UP + length));
+    wait(WARM_UP);
+    let before = (running.cpu_seconds(), sink.bytes());
+    wait(length - Duration::from_millis(200));
+    let after = (running.cpu_seconds(), sink.bytes());
+    let sent_packets = feeder.join().expect("it only sends")?;
+    wait(Duration::from_millis(500));
+    drop::<Running>(running);
+    Ok(Outcome {
+        arrived: sink.finish(),
+        sent_packets,
+        cpu_seconds: [0, 1].map(|end| after.0[end] - before.0[end]),
+        gigabits: (after.1 - before.1) as f64 * 8.0 / 1e9,
+    })
+}
+
+impl Outcome {
+    fn missing(&self) -> String {
+        let missing = self.sent_packets.saturating_sub(self.arrived.packets);
+        let order = if self.arrived.is_in_order {
+            ""
+        } else {
+            ", out of order"
+        };
+        match missing {
+            0 => format!("all arrived{order}"),
+            _ => format!("{missing} of {} packets missing{order}", self.sent_packets),
+        }
+    }
+}
+
+fn print_latencies(transports: &[Transport], length: Duration) -> std::io::Result<()> {
+    println!(
+        "Milliseconds from the sender's UDP socket to the receiver's, 8 Mbit/s, 25 pictures a \
+         second of unknown length"
+    );
+    println!(
+        "{:34} {:16} {:>8} {:>8} {:>8} {:>8}",
+        "input", "transport", "packets:", "p50", "p99", "last of a picture: p50, p99"
+    );
+    let shapes = [
+        ("bursts, last packet stuffed", Shape::Burst, true),
+        ("bursts, no packet stuffed", Shape::Burst, false),
+        ("constant rate, last packet stuffed", Shape::Constant, true),
+        ("constant rate, no packet stuffed", Shape::Constant, false),
+    ];
+    for (name, shape, is_stuffed) in shapes {
+        let film = Film {
+            rate: DataRate::from_megabits_per_second(8),
+            shape,
+            is_stuffed,
+        };
+        for transport in transports {
+            let mut outcome = run(transport, film, length)?;
+            let missing = outcome.missing();
+            let Arrived {
+                packet_latencies: packets,
+                picture_latencies: pictures,
+                ..
+            } = &mut outcome.arrived;
+            println!(
+                "{name:34} {:16} {:17.2} {:8.2} {:8.2} {:8.2}   {missing}",
+                transport.name(),
+                percentile(packets, 0.5),
+                percentile(packets, 0.99),
+                percentile(pictures, 0.5),
+                percentile(pictures, 0.99),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn print_costs(transports: &[Transport], rates: &[u64], length: Duration) -> std::io::Result<()> {
+    println!("CPU seconds per Gbit of MPEG-TS at a constant rate, user and system");
+    println!(
+        "{:>9} {:20} {:>8} {:>8} {:>8}",
+        "Mbit/s", "transport", "sender", "receiver", "both"
+    );
+    for &rate in rates {
+        let film = Film {
+            rate: DataRate::from_megabits_per_second(rate),
+            shape: Shape::Constant,
+            is_stuffed: true,
+        };
+        let mut ours = None;
+        for transport in transports {
+            let outcome = run(transport, film, length)?;
+            let [sender, receiver] = outcome.cpu_seconds.map(|cpu| cpu / outcome.gigabits);
+            let both = sender + receiver;
+            let ratio = ours.map_or(String::new(), |ours: f64| {
+                format!("; ours costs {:.2} of it", ours / both)
+            });
+            ours.get_or_insert(both);
+            println!(
+                "{rate:9} {:20} {sender:8.3} {receiver:8.3} {both:8.3}   {:.2} Gbit, {}{ratio}",
+                transport.name(),
+                outcome.gigabits,
+                outcome.missing(),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn main() -> std::io::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let what = arguments.first().map_or("all", String::as_str);
+    let rates = arguments.get(1).map_or("50,100,200,400", String::as_str);
+    let rates: Vec<u64> = rates.split(',').flat_map(str::parse).collect();
+    let seconds = arguments.get(2).and_then(|text| text.parse().ok());
+    let length = Duration::from_secs(seconds.unwrap_or(10));
+    let folder = std::env::temp_dir().join(format!("beside-srt-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let sibling = || {
+        Some(
+            std::env::current_exe()
+                .ok()?
+                .parent()?
+                .parent()?
+                .join("anabranch"),
+        )
+    };
+    let program = std::env::var_os("ANABRANCH").map(PathBuf::from);
+    let program = program.or_else(sibling).unwrap_or_default();
+    let ours = Transport::Anabranch {
+        program,
+        folder: folder.clone(),
+    };
+    let has_srt = is_srt_installed();
+    if !has_srt {
+        println!("srt-live-transmit is not installed (Debian: srt-tools): ours alone");
+    }
+    let beside = |latency| {
+        let srt = has_srt.then_some(Transport::Srt {
+            latency,
+            is_encrypted: true,
+        });
+        [Some(ours.clone()), srt]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+    };
+    if what != "cpu" {
+        print_latencies(&beside(LEAST_SRT_LATENCY), length)?;
+    }
+    if what != "latency" {
+        print_costs(&beside(SRT_LATENCY), &rates, length)?;
+    }
+    std::fs::remove_dir_all(folder)
+}

@@ -1,0 +1,159 @@
+//! Writing to what may keep its writer waiting: a named pipe that nobody reads yet, or a reader
+//! that sleeps. A wait ends when the program is stopped.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use anabranch_net::Clock;
+use anabranch_units::{Duration, Instant};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use crate::print;
+use crate::stop::Stop;
+
+/// How often a named pipe is tried that nobody reads yet.
+const OPEN_INTERVAL: Duration = Duration::from_millis(50);
+/// Once stopped, a reader has so long for what is left.
+const GRACE: Duration = Duration::from_secs(1);
+/// What a pipe or socket that can be written to takes without a wait (POSIX's least PIPE_BUF is
+/// 512, that of Linux is this).
+const CHUNK_BYTES: usize = 4_096;
+
+/// A file, or what looks like one.
+#[derive(Debug)]
+pub(crate) struct PatientFile {
+    file: File,
+    /// The most bytes of a write that does not wait after a poll.
+    chunk_bytes: usize,
+    /// Whether a write may have to wait.
+    may_wait: bool,
+    /// After the program was stopped, writes wait until then.
+    grace_ends_at: Option<Instant>,
+}
+
+impl PatientFile {
+    /// Opens `path` and empties it if it is a file. A named pipe is opened when somebody reads it.
+    ///
+    /// # Errors
+    /// What the operating system says; [`ErrorKind::Interrupted`] if the program was stopped.
+    pub(super) fn create(path: &Path, clock: &Clock, stop: &Stop) -> io::Result<Self> {
+        let is_pipe = path
+            .metadata()
+            .is_ok_and(|metadata| metadata.file_type().is_fifo());
+        if !is_pipe {
+            return Ok(PatientFile::of(File::create(path)?));
+        }
+        let mut is_told = false;
+        while !stop.is_stopped() {
+            match open_pipe(path) {
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::NXIO) => {}
+                opened => return opened,
+            }
+            if !core::mem::replace(&mut is_told, true) {
+                print::note(format_args!("waiting for a reader of {}", path.display()));
+            }
+            stop.wait_until(clock, clock.now() + OPEN_INTERVAL);
+        }
+        Err(ErrorKind::Interrupted.into())
+    }
+
+    /// What is open already, as standard output is.
+    pub(super) fn inherited(fd: OwnedFd) -> Self {
+        let file = File::from(fd);
+        let is_pipe = file
+            .metadata()
+            .is_ok_and(|metadata| metadata.file_type().is_fifo());
+        // Not to wait is a property of what other programs may share. Linux opens it once more.
+        let again = || open_pipe(Path::new("/proc/self/fd/1")).ok();
+        is_pipe
+            .then(again)
+            .flatten()
+            .unwrap_or_else(|| PatientFile::of(file))
+    }
+
+    fn of(file: File) -> Self {
+        let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        PatientFile {
+            file,
+            chunk_bytes: if is_file { usize::MAX } else { CHUNK_BYTES },
+            may_wait: !is_file,
+            grace_ends_at: None,
+        }
+    }
+
+    /// Writes all, or, when the program was stopped, what the reader takes in a second.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub(super) fn write(&mut self, bytes: &[u8], clock: &Clock, stop: &Stop) -> io::Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if self.may_wait && !self.wait(clock, stop) {
+                return Ok(());
+            }
+            let chunk = &rest[..rest.len().min(self.chunk_bytes)];
+            match self.file.write(chunk) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(written) => rest = &rest[written..],
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the reader takes more. Whether it does: not in time, once the program is stopped.
+    fn wait(&mut self, clock: &Clock, stop: &Stop) -> bool {
+        if stop.wait_writable(self.file.as_fd()) {
+            return true;
+        }
+        let now = clock.now();
+        let ends_at = *self.grace_ends_at.get_or_insert(now + GRACE);
+        Stop::wait_writable_for(self.file.as_fd(), ends_at.saturating_since(now))
+    }
+}
+
+fn open_pipe(path: &Path) -> io::Result<PatientFile> {
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    let file = OpenOptions::new()
+        .write(true)
+        .custom_flags(flags)
+        .open(path)?;
+    Ok(PatientFile {
+        chunk_bytes: usize::MAX,
+        ..PatientFile::of(file)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn a_reader_that_sleeps_holds_nobody_up_that_was_stopped() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let (clock, stop) = (Clock::start(), Stop::new().unwrap());
+        let mut file = PatientFile::of(File::from(OwnedFd::from(writer)));
+        file.write(&[7; 10_000], &clock, &stop).unwrap();
+        let mut taken = vec![0; 10_000];
+        reader.read_exact(&mut taken).unwrap();
+        assert_eq!(taken, [7; 10_000]);
+        let other = stop.clone();
+        let stopper = std::thread::spawn(move || {
+            other.wait_until(&clock, clock.now() + Duration::from_millis(50));
+            other.stop();
+        });
+        // More than a pipe holds.
+        file.write(&[7; 2_000_000], &clock, &stop).unwrap();
+        stopper.join().unwrap();
+        let since = clock.now();
+        file.write(&[7; 2_000_000], &clock, &stop).unwrap();
+        assert!(clock.now() - since < GRACE, "it waits once");
+    }
+}

@@ -1,0 +1,207 @@
+//! MPEG-TS into UDP: many datagrams by one system call, spread so that a player's socket holds them.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+use anabranch_net::Clock;
+use anabranch_units::{DataRate, Duration, Instant};
+use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
+
+use crate::stop::Stop;
+
+/// Seven transport packets fit an Ethernet frame, and every player takes them.
+const DATAGRAM_BYTES: usize = 7 * 188;
+/// What leaves at once: a third of what Linux holds for a socket whose owner asks for nothing.
+const BURST_BYTES: usize = 32 * DATAGRAM_BYTES;
+/// What a player with a small socket and little time reads in any case …
+const LEAST_RATE: DataRate = DataRate::from_megabits_per_second(80);
+/// … and one that plays a faster stream: a picture takes an eighth of its interval.
+const TIMES_STREAM: u64 = 8;
+/// Whoever waits for room waits for this time's.
+const STEP: Duration = Duration::from_millis(1);
+/// The most bytes of one system call: an IP packet's limit with room for its headers.
+const MAX_CALL_BYTES: usize = 65_000 / DATAGRAM_BYTES * DATAGRAM_BYTES;
+/// How long the stream's rate is counted, at least and at most.
+const SHORTEST_COUNT: Duration = Duration::from_millis(100);
+const LONGEST_COUNT: Duration = Duration::from_secs(1);
+
+/// A player's address, and the way there.
+#[derive(Debug)]
+pub(crate) struct UdpOutput {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    /// Takes one datagram at a time, waits for room, and lets routers cut: for what the other one
+    /// cannot send.
+    plain: UdpSocket,
+    to: SocketAddr,
+    spread: Spread,
+}
+
+/// Spreads what leaves in time.
+#[derive(Clone, Copy, Debug)]
+struct Spread {
+    /// Until when the player is busy with what it has got.
+    busy_until: Instant,
+    stream: DataRate,
+    counted_since: Instant,
+    counted_bytes: u64,
+}
+
+impl UdpOutput {
+    pub(super) fn open(to: SocketAddr) -> io::Result<UdpOutput> {
+        let any = match to {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        };
+        let socket = UdpSocket::bind(any)?;
+        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        Ok(UdpOutput {
+            socket,
+            state,
+            plain: UdpSocket::bind(any)?,
+            to,
+            spread: Spread::new(Instant::ZERO),
+        })
+    }
+
+    /// Sends a unit. A player that does not listen is no error.
+    pub(super) fn write(&mut self, unit: &[u8], clock: &Clock, stop: &Stop) {
+        self.spread.on_unit(clock.now(), unit.len());
+        let mut rest = unit;
+        while !rest.is_empty() {
+            stop.wait_until(clock, self.spread.room_at(rest.len()));
+            let now = clock.now();
+            let room = self.spread.room(now) / DATAGRAM_BYTES * DATAGRAM_BYTES;
+            let step;
+            (step, rest) =
+                rest.split_at(room.clamp(DATAGRAM_BYTES, MAX_CALL_BYTES).min(rest.len()));
+            self.spread.on_sent(now, step.len());
+            self.send(step);
+        }
+    }
+
+    fn send(&self, bytes: &[u8]) {
+        let most = self.state.max_gso_segments() * DATAGRAM_BYTES;
+        for call in bytes.chunks(most) {
+            let transmit = Transmit {
+                destination: self.to,
+                ecn: None,
+                contents: call,
+                segment_size: (call.len() > DATAGRAM_BYTES).then_some(DATAGRAM_BYTES),
+                src_ip: None,
+            };
+            let sent = self
+                .state
+                .try_send(UdpSockRef::from(&self.socket), &transmit);
+            if sent.is_err() {
+                for datagram in call.chunks(DATAGRAM_BYTES) {
+                    let _ = self.plain.send_to(datagram, self.to);
+                }
+            }
+        }
+    }
+}
+
+impl Spread {
+    fn new(now: Instant) -> Self {
+        Spread {
+            busy_until: now,
+            stream: DataRate::ZERO,
+            counted_since: now,
+            counted_bytes: 0,
+        }
+    }
+
+    /// Counts a unit that is about to leave.
+    fn on_unit(&mut self, now: Instant, bytes: usize) {
+        let elapsed = now.saturating_since(self.counted_since);
+        if elapsed >= SHORTEST_COUNT {
+            let counted = DataRate::from_bytes_per(self.counted_bytes, elapsed);
+            // Faster at once, slower when it has been so for long.
+            if counted > self.stream || elapsed >= LONGEST_COUNT {
+                self.stream = counted;
+                (self.counted_since, self.counted_bytes) = (now, 0);
+            }
+        }
+        self.counted_bytes += bytes as u64;
+    }
+
+    /// How many bytes may leave.
+    fn room(&self, now: Instant) -> usize {
+        let unread = self.rate().bytes_in(self.busy_until.saturating_since(now));
+        self.burst_bytes().saturating_sub(unread as usize)
+    }
+
+    /// When as many as this may leave, or what is worth while of them.
+    fn room_at(&self, bytes: usize) -> Instant {
+        let step_bytes = self.rate().bytes_in(STEP) as usize;
+        let unread = self.burst_bytes() - bytes.min(step_bytes);
+        self.busy_until
+            .saturating_sub(self.rate().time_for(unread as u64))
+    }
+
+    /// What leaves at once, or in one step.
+    fn burst_bytes(&self) -> usize {
+        BURST_BYTES.max(self.rate().bytes_in(STEP) as usize)
+    }
+
+    fn on_sent(&mut self, now: Instant, bytes: usize) {
+        self.busy_until = self.busy_until.max(now) + self.rate().time_for(bytes as u64);
+    }
+
+    fn rate(&self) -> DataRate {
+        DataRate::from_bits_per_second(self.stream.bits_per_second() * TIMES_STREAM).max(LEAST_RATE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hands over pictures of a stream of `rate`, 25 a second for two seconds. Returns how long the
+    /// last one took.
+    fn spread(rate: u64) -> (Spread, Duration) {
+        let mut spread = Spread::new(Instant::ZERO);
+        let bytes = DataRate::from_megabits_per_second(rate).bytes_in(Duration::from_millis(40));
+        let mut now = Instant::ZERO;
+        for picture in 0..50 {
+            now = now.max(Instant::from_millis(40 * picture));
+            let mut rest = bytes as usize;
+            spread.on_unit(now, rest);
+            while rest > 0 {
+                now = now.max(spread.room_at(rest));
+                let step = spread.room(now).clamp(1, rest);
+                spread.on_sent(now, step);
+                rest -= step;
+            }
+        }
+        (spread, now.saturating_since(Instant::from_millis(40 * 49)))
+    }
+
+    #[test]
+    fn fast_streams_are_not_held_back() {
+        for rate in [100, 400, 1_000] {
+            let (_, took) = spread(rate);
+            assert!(took <= Duration::from_millis(5), "{rate}: {took}");
+        }
+    }
+
+    #[test]
+    fn slow_streams_leave_as_slow_players_read() {
+        let (spread, took) = spread(8);
+        assert_eq!(spread.rate(), LEAST_RATE);
+        assert_eq!(took, Duration::ZERO, "40,000 bytes fit any socket");
+        let (_, took) = self::spread(10);
+        assert_eq!(took, LEAST_RATE.time_for(50_000 - BURST_BYTES as u64));
+    }
+
+    #[test]
+    fn a_stream_that_grows_slower_is_spread_again() {
+        let (mut spread, _) = spread(400);
+        assert!(spread.rate() > DataRate::from_megabits_per_second(2_400));
+        for picture in 50..150 {
+            spread.on_unit(Instant::from_millis(40 * picture), 40_000);
+        }
+        assert_eq!(spread.rate(), LEAST_RATE);
+    }
+}

@@ -1,0 +1,160 @@
+//! Which frames are sent at all, when the source gives more than the paths carry.
+//!
+//! One question is asked of every frame before its first packet leaves, and again while it waits:
+//! can its *last* packet arrive in time, by what the paths deliver? A frame is either begun with the
+//! intention to finish it, or given up whole, with all that need it. `docs/algorithms.md` shows
+//! which frames make way.
+
+use anabranch_units::{Duration, Importance, Instant};
+
+use super::Endpoint;
+use crate::config::SourceLimits;
+use crate::media::{FrameId, Unsent};
+use crate::path::{Level, SPARE_LIFETIME};
+use crate::path_view::PathState;
+
+/// A forecast is trusted after the paths have been busy for so many round trips: a controller needs
+/// as long to learn that the source wants more than it knew.
+const BUSY_ROUND_TRIPS: u64 = 2;
+/// A frame that comes new must arrive before its deadline by the lifetime over this, so that it can
+/// still finish if the paths carry a little less than now.
+const SPARE_OF_NEW: u64 = 8;
+/// A frame that waits already must by the lifetime over this.
+const SPARE_OF_WAITING: u64 = 32;
+
+/// What a frame's fate depends on.
+#[derive(Clone, Copy, Debug)]
+struct Admission {
+    now: Instant,
+    lifetime: Duration,
+    /// By when the last packet of a group should have left, so that the next one finds room.
+    group_end: Option<Instant>,
+    is_chain_broken: bool,
+    /// The frame that has just come, if one has.
+    new: Option<FrameId>,
+}
+
+impl Admission {
+    /// Whether a frame is to be given up that leaves behind `ahead_bytes`.
+    fn refuses(&self, frame: &Unsent, ahead_bytes: u64, level: &Level) -> bool {
+        let arrives_at = self.now + level.time_for(ahead_bytes + frame.bytes);
+        let is_new = self.new == Some(frame.frame);
+        let spare = match frame.is_begun {
+            true => Duration::ZERO,
+            false if frame.importance.is_key() => self.lifetime / SPARE_LIFETIME,
+            false if is_new => self.lifetime / SPARE_OF_NEW,
+            false => self.lifetime / SPARE_OF_WAITING,
+        };
+        if arrives_at + spare > frame.due_at {
+            return true;
+        }
+        if !is_new || frame.importance.is_key() {
+            return false;
+        }
+        // What cannot be decoded may fill what nothing else needs.
+        if self.is_chain_broken {
+            return level.drain_time(ahead_bytes) > self.lifetime / SPARE_LIFETIME;
+        }
+        let left_at = self.now + level.drain_time(ahead_bytes + frame.bytes);
+        self.group_end.is_some_and(|end| left_at > end)
+    }
+}
+
+impl Endpoint {
+    /// Gives up what cannot arrive in time by what the paths carry. `new` is the frame that has just
+    /// come, if one has.
+    pub(super) fn admit(&mut self, now: Instant, new: Option<FrameId>) {
+        if self.stream.is_some() || self.scheduler.is_redundant() {
+            return;
+        }
+        let is_busy = self.send_buffer.has_waiting() || self.paths.iter().any(|p| p.has_bound());
+        if !is_busy {
+            self.busy_since = None;
+            return;
+        }
+        let busy_since = *self.busy_since.get_or_insert(now);
+        let active = || {
+            let paths = self.paths.iter();
+            paths.filter(|path| path.state() == PathState::Active)
+        };
+        let round_trip = active().map(|path| path.recovery.rtt().smoothed()).max();
+        let Some(round_trip) = round_trip else {
+            return;
+        };
+        if now.saturating_since(busy_since) < round_trip * BUSY_ROUND_TRIPS {
+            return;
+        }
+        let lifetime = self.config.media.deadline;
+        let level = Level::of(active(), now, lifetime);
+        let mut admission = Admission {
+            now,
+            lifetime,
+            group_end: self.group_end(now, &level),
+            is_chain_broken: self.send_buffer.is_chain_broken(),
+            new,
+        };
+        while let Some(frame) = self.first_refused(&admission, &level) {
+            let disposable = self.newest_disposable_before(frame);
+            self.give_up_for_good(now, disposable.unwrap_or(frame));
+            admission.is_chain_broken = self.send_buffer.is_chain_broken();
+        }
+    }
+
+    /// By when the last packet of the present group of pictures should have left.
+    ///
+    /// A source that gives too much for long is best served by the beginning of each group. If a
+    /// group ends for want of time, the queue drains until the next key frame; a queue that is empty
+    /// before wastes capacity. So a group may end as late as the one after it has room to grow the
+    /// queue again, and no later.
+    fn group_end(&self, now: Instant, level: &Level) -> Option<Instant> {
+        if self.config.media.source != SourceLimits::Fixed {
+            return None;
+        }
+        let group = self.send_buffer.group(now)?;
+        let payload_share =
+            f64::from(self.config.fragment_bytes) / f64::from(self.max_packet_bytes);
+        let carried = level.rate().mul_f64(payload_share);
+        let needed = carried.time_for(group.bytes);
+        let lifetime = self.config.media.deadline;
+        let longest = (lifetime - lifetime / SPARE_OF_NEW).saturating_sub(level.least_transit());
+        let excess = needed.saturating_sub(group.span);
+        if excess.is_zero() || group.span <= longest {
+            return None;
+        }
+        let share = (group.span - longest).as_secs_f64() / group.span.as_secs_f64();
+        let backlog = longest.saturating_sub(excess.mul_f64(share));
+        Some(group.next_key_at + backlog)
+    }
+
+    fn first_refused(&self, admission: &Admission, level: &Level) -> Option<FrameId> {
+        let bound = self.paths.iter().map(|path| path.retransmission_bytes());
+        let mut ahead_bytes: u64 = bound.sum();
+        for frame in self.send_buffer.unsent() {
+            if admission.refuses(&frame, ahead_bytes, level) {
+                return Some(frame.frame);
+            }
+            ahead_bytes += frame.bytes;
+        }
+        None
+    }
+
+    /// The newest frame up to `last` that no other needs and of which nothing has left.
+    fn newest_disposable_before(&self, last: FrameId) -> Option<FrameId> {
+        let unsent = self.send_buffer.unsent();
+        let disposable = unsent
+            .take_while(|frame| frame.frame <= last)
+            .filter(|frame| frame.importance == Importance::Disposable && !frame.is_begun);
+        disposable.last().map(|frame| frame.frame)
+    }
+
+    /// Gives up a frame and all that need it, wherever it waits.
+    fn give_up_for_good(&mut self, now: Instant, frame: FrameId) {
+        let mut late = Vec::new();
+        self.send_buffer
+            .give_up_with_dependents(frame, |id| late.push(id));
+        for id in late {
+            self.paths.iter_mut().for_each(|path| path.unbind_frame(id));
+            self.on_given_up(now, id);
+        }
+    }
+}

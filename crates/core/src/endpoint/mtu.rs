@@ -1,0 +1,155 @@
+//! Packets no larger than their paths carry: cutting frames, halving fragments, probing.
+
+use anabranch_units::Instant;
+
+use super::Endpoint;
+use crate::media::Half;
+use crate::path::Path;
+use crate::path_view::PathId;
+use crate::recovery::PacketContent;
+use crate::scheduler::{PacketKind, PacketView};
+use crate::wire;
+
+impl Endpoint {
+    /// The driver could not send a datagram of `size` bytes, as [`Transmit::size`] counts them: the
+    /// interface does not take so large ones. Returns whether that is a matter of the path's MTU,
+    /// which will be respected; else the path is of no use.
+    ///
+    /// [`Transmit::size`]: super::Transmit::size
+    pub fn on_datagram_too_large(&mut self, now: Instant, path: PathId, size: usize) -> bool {
+        let bytes = size as u32 + self.config.overhead_bytes;
+        let is_above_base = self.config.mtu.is_some_and(|mtu| bytes > mtu.base_bytes);
+        let path = self.paths.get_mut(path.index());
+        match path.and_then(|path| path.recovery.mtu_mut()) {
+            Some(mtu) if is_above_base => {
+                mtu.on_too_large(now, bytes);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Has the next frame cut into what every path that is in use carries.
+    pub(super) fn update_fragment_bytes(&mut self) {
+        let Some(limits) = self.config.mtu else {
+            return;
+        };
+        let is_used = |path: &&Path| path.state().is_usable() && !self.is_standby(path.id);
+        let used = self.paths.iter().filter(is_used);
+        let carried = used.map(|path| path.recovery.carried_bytes()).min();
+        let bytes = carried.unwrap_or(limits.base_bytes);
+        let fragment_bytes = self.fragment_bytes_in(bytes);
+        self.send_buffer.set_fragment_bytes(fragment_bytes);
+    }
+
+    /// The payload of a fragment that fits packets of so many bytes on the wire.
+    fn fragment_bytes_in(&self, bytes: u32) -> u16 {
+        self.config.fragment_bytes_in(bytes, self.header_bytes())
+    }
+
+    /// What a packet of media has on the wire beside its payload, at the most.
+    pub(super) fn header_bytes(&self) -> u32 {
+        self.max_packet_bytes - u32::from(self.config.fragment_bytes)
+    }
+
+    /// The payload of a padding packet.
+    pub(super) fn padding_bytes_on(&self, id: PathId) -> u16 {
+        let wanted = self.config.padding_bytes;
+        let wanted = wanted.unwrap_or(self.config.fragment_bytes);
+        match self.paths[id.index()].recovery.mtu() {
+            Some(mtu) => wanted.min(self.fragment_bytes_in(mtu.carried())),
+            None => wanted,
+        }
+    }
+
+    /// Writes a probe for a larger MTU, if it is time.
+    pub(super) fn write_mtu_probe(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        buf: &mut Vec<u8>,
+    ) -> Option<PacketContent> {
+        let path = &mut self.paths[id.index()];
+        let bytes = path.due_mtu_probe(now)?;
+        let size = bytes.saturating_sub(self.config.overhead_bytes) as usize;
+        let padding_bytes = size.saturating_sub(wire::TRACKED_HEADER_BYTES);
+        path.write_tracked_header(buf);
+        wire::write_padding(padding_bytes, buf);
+        path.recovery.mtu_mut().map(|mtu| {
+            mtu.on_probe_sent(bytes);
+            PacketContent::MtuProbe
+        })
+    }
+
+    /// Writes a fragment that is bound to the path, or half of it if the path does not carry all of
+    /// it. `None` if it need not be sent any more.
+    pub(super) fn write_fragment(
+        &mut self,
+        id: PathId,
+        packet: &PacketView,
+        buf: &mut Vec<u8>,
+    ) -> Option<PacketContent> {
+        let (frame, fragment) = (packet.frame, packet.fragment);
+        let bytes = {
+            let outgoing = self.send_buffer.fragment(frame, fragment)?;
+            outgoing.payload.len() as u32 + self.header_bytes()
+        };
+        let half = match self.paths[id.index()].carries(bytes) {
+            true => None,
+            false => Some(self.next_half(id, packet)),
+        };
+        let outgoing = self.send_buffer.fragment(frame, fragment)?;
+        self.paths[id.index()].write_tracked_header(buf);
+        outgoing.write(half, buf);
+        Some(match half {
+            None => PacketContent::Fragment { frame, fragment },
+            Some(half) => PacketContent::Half {
+                frame,
+                fragment,
+                half,
+            },
+        })
+    }
+
+    /// Which half of a fragment leaves now: one that has not arrived and did not leave just before.
+    /// The packet is kept for the other half if that is wanted too.
+    fn next_half(&mut self, id: PathId, packet: &PacketView) -> Half {
+        let path = &mut self.paths[id.index()];
+        let (frame, fragment) = (packet.frame, packet.fragment);
+        let sent = path.take_sent_half(frame, fragment);
+        let acked = self.send_buffer.acked_half(frame, fragment);
+        match acked.or(sent) {
+            Some(half) => half.other(),
+            None => {
+                path.keep_for_other_half(*packet, Half::First);
+                Half::First
+            }
+        }
+    }
+
+    /// Whether a repair of these symbols is larger than what the path carries. It covers fragments
+    /// that were cut when the path, or another one, carried more.
+    pub(super) fn is_repair_too_large(&self, id: PathId, longest_bytes: usize) -> bool {
+        !self.paths[id.index()].carries(longest_bytes as u32 + self.header_bytes())
+    }
+
+    /// Takes note of a copy that has left, with the half that follows the other if it is in two.
+    pub(super) fn on_fragment_left(&mut self, now: Instant, id: PathId, packet: &PacketView) {
+        let (frame, fragment) = (packet.frame, packet.fragment);
+        if self.paths[id.index()].awaits_other_half(frame, fragment) {
+            return;
+        }
+        self.send_buffer.on_sent(frame, fragment, id);
+        if packet.kind == PacketKind::Source
+            && let Some(sender) = &mut self.fec_sender
+        {
+            sender.on_media_sent(now, id, packet.bytes);
+        }
+        if packet.kind == PacketKind::Retransmission {
+            let counters = &mut self.paths[id.index()].counters;
+            counters.retransmitted_packets += 1;
+            counters.retransmitted_bytes += u64::from(packet.bytes);
+            self.on_retransmitted(now, id, packet);
+        }
+    }
+}

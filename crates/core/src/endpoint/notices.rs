@@ -1,0 +1,119 @@
+//! Telling the receiver which frames were given up, so that it does not wait for them.
+
+use std::collections::VecDeque;
+
+use anabranch_units::{Duration, Instant};
+
+use super::{Endpoint, Event};
+use crate::media::FrameId;
+use crate::path_view::PathId;
+use crate::wire;
+
+/// How often a frame is told, on one usable path after the other: a lost notice costs the receiver
+/// a wait of its budget, no more.
+const TELLINGS: u8 = 3;
+/// How long after the other.
+const INTERVAL: Duration = Duration::from_millis(20);
+/// The most ranges that wait; the oldest make way.
+const MAX_RANGES: usize = 32;
+
+/// What is still to be told.
+#[derive(Debug, Default)]
+pub(super) struct Notices {
+    ranges: VecDeque<Range>,
+    next_at: Instant,
+    /// Counts notices, so that paths take turns.
+    turn: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    first: u64,
+    count: u64,
+    tellings: u8,
+}
+
+impl Notices {
+    fn add(&mut self, now: Instant, frame: FrameId) {
+        if self.ranges.is_empty() {
+            self.next_at = self.next_at.max(now);
+        }
+        if let Some(last) = self.ranges.back_mut()
+            && last.tellings == TELLINGS
+            && last.first + last.count == frame.0
+        {
+            last.count += 1;
+            return;
+        }
+        if self.ranges.len() == MAX_RANGES {
+            self.ranges.pop_front();
+        }
+        self.ranges.push_back(Range {
+            first: frame.0,
+            count: 1,
+            tellings: TELLINGS,
+        });
+    }
+
+    fn write(&mut self, now: Instant, buf: &mut Vec<u8>) {
+        for range in &mut self.ranges {
+            wire::write_frames_given_up(FrameId(range.first), range.count, buf);
+            range.tellings -= 1;
+        }
+        self.ranges.retain(|range| range.tellings > 0);
+        self.next_at = now + INTERVAL;
+        self.turn = self.turn.wrapping_add(1);
+    }
+}
+
+impl Endpoint {
+    /// A frame is given up: the application is told, and the receiver will be.
+    pub(super) fn on_given_up(&mut self, now: Instant, frame: FrameId) {
+        self.counters.frames_late += 1;
+        self.events.push_back(Event::late(frame));
+        self.notices.add(now, frame);
+    }
+
+    /// When a notice is due, and on which path.
+    pub(super) fn notice_due(&self) -> Option<(Instant, PathId)> {
+        if self.notices.ranges.is_empty() {
+            return None;
+        }
+        let usable = || self.paths.iter().filter(|path| path.state().is_usable());
+        let turn = self.notices.turn.checked_rem(usable().count())?;
+        let path = usable().nth(turn)?;
+        Some((self.notices.next_at, path.id))
+    }
+
+    /// Whether a notice is due on this path.
+    pub(super) fn has_notice(&self, now: Instant, on: PathId) -> bool {
+        let due = self.notice_due();
+        due.is_some_and(|(at, path)| at <= now && path == on)
+    }
+
+    pub(super) fn write_notice(&mut self, now: Instant, buf: &mut Vec<u8>) {
+        self.notices.write(now, buf);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_frame_is_told_three_times_and_neighbours_together() {
+        let mut notices = Notices::default();
+        let now = Instant::from_millis(5);
+        for frame in [3, 4, 5, 9] {
+            notices.add(now, FrameId(frame));
+        }
+        let mut lengths = Vec::new();
+        while !notices.ranges.is_empty() {
+            let mut buf = Vec::new();
+            notices.write(now, &mut buf);
+            lengths.push(buf.len());
+        }
+        // Type, first and count of two ranges.
+        assert_eq!(lengths, [6, 6, 6]);
+    }
+}

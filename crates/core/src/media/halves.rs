@@ -1,0 +1,116 @@
+//! Fragments that are too large for the path that they are sent on: they travel as two halves.
+//!
+//! A frame is cut for what all paths carry when it is handed in. A path may turn out to carry less
+//! while fragments of it wait or are lost; then the two halves of one take its place.
+
+use std::collections::VecDeque;
+
+use super::FrameId;
+
+/// How many halves wait for the other one at most; the oldest makes way.
+const MAX_HALVES: usize = 1_024;
+
+/// One half of a fragment. The first one is a byte longer if their lengths differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// The first.
+    First,
+    /// The rest.
+    Second,
+}
+
+impl Half {
+    /// The other half.
+    pub const fn other(self) -> Half {
+        match self {
+            Half::First => Half::Second,
+            Half::Second => Half::First,
+        }
+    }
+
+    /// This half of a fragment's payload.
+    pub(crate) fn of(self, payload: &[u8]) -> &[u8] {
+        let (first, second) = payload.split_at(payload.len().div_ceil(2));
+        match self {
+            Half::First => first,
+            Half::Second => second,
+        }
+    }
+}
+
+/// Halves that have arrived without the other one.
+#[derive(Debug, Default)]
+pub(crate) struct Halves(VecDeque<Waiting>);
+
+#[derive(Debug)]
+struct Waiting {
+    frame: FrameId,
+    fragment: u16,
+    half: Half,
+    bytes: Vec<u8>,
+}
+
+impl Halves {
+    /// A half has arrived. Returns the whole payload if the other half has, too.
+    pub(crate) fn join(
+        &mut self,
+        (frame, fragment): (FrameId, u16),
+        half: Half,
+        payload: &[u8],
+    ) -> Option<Vec<u8>> {
+        let is_of_it = |one: &Waiting| one.frame == frame && one.fragment == fragment;
+        // The other half mostly came just before.
+        let index = self.0.iter().rposition(is_of_it);
+        match index.filter(|&index| self.0[index].half == half.other()) {
+            Some(index) => {
+                let other = self.0.remove(index)?.bytes;
+                Some(match half {
+                    Half::First => [payload, &other].concat(),
+                    Half::Second => [&other, payload].concat(),
+                })
+            }
+            None if index.is_some() => None,
+            None => {
+                if self.0.len() == MAX_HALVES {
+                    self.0.pop_front();
+                }
+                self.0.push_back(Waiting {
+                    frame,
+                    fragment,
+                    half,
+                    bytes: payload.to_vec(),
+                });
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_halves_make_the_fragment_in_either_order() {
+        let payload: Vec<u8> = (0..9).collect();
+        let id = (FrameId(3), 2);
+        for first in [Half::First, Half::Second] {
+            let mut halves = Halves::default();
+            assert_eq!(halves.join(id, first, first.of(&payload)), None);
+            assert_eq!(halves.join(id, first, first.of(&payload)), None, "twice");
+            let stranger = halves.join((FrameId(3), 1), first.other(), &[1]);
+            assert_eq!(stranger, None, "of another fragment");
+            let whole = halves.join(id, first.other(), first.other().of(&payload));
+            assert_eq!(whole.as_deref(), Some(&payload[..]));
+        }
+    }
+
+    #[test]
+    fn halves_that_stay_alone_are_forgotten() {
+        let mut halves = Halves::default();
+        for frame in 0..5_000 {
+            halves.join((FrameId(frame), 0), Half::First, &[1]);
+        }
+        assert_eq!(halves.0.len(), MAX_HALVES);
+    }
+}

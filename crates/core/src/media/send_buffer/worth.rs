@@ -1,0 +1,123 @@
+//! What is worth sending: the frames that wait, and what depends on which of them.
+
+use anabranch_units::{Duration, Importance, Instant};
+
+use super::{OutgoingFrame, SendBuffer};
+use crate::media::{Frame, FrameId};
+
+/// A frame of which fragments wait for being sent for the first time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unsent {
+    pub(crate) frame: FrameId,
+    pub(crate) importance: Importance,
+    pub(crate) due_at: Instant,
+    /// The bytes on the wire of these fragments.
+    pub(crate) bytes: u64,
+    /// Some of it has left.
+    pub(crate) is_begun: bool,
+}
+
+/// From one key frame to the next, as the source had it last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group {
+    pub(crate) span: Duration,
+    /// The bytes of media of all its frames that others need.
+    pub(crate) bytes: u64,
+    /// When the next group begins, if it begins as the last one did.
+    pub(crate) next_key_at: Instant,
+}
+
+/// What the source has shown of its key frames.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    /// When the newest key frame was captured, and the bytes since.
+    open: Option<(Instant, u64)>,
+    last: Option<(Duration, u64)>,
+    /// A frame has been given up that all others need up to the next key frame.
+    is_broken: bool,
+}
+
+impl Groups {
+    pub(super) fn on_frame(&mut self, frame: &Frame) {
+        let bytes = frame.bytes.len() as u64;
+        match (&mut self.open, frame.importance) {
+            (_, Importance::Key) => {
+                if let Some((began_at, bytes)) = self.open {
+                    self.last = Some((frame.captured_at.saturating_since(began_at), bytes));
+                }
+                self.open = Some((frame.captured_at, bytes));
+                self.is_broken = false;
+            }
+            (Some((_, sum)), Importance::Reference) => *sum += bytes,
+            _ => {}
+        }
+    }
+}
+
+impl SendBuffer {
+    /// Whether a frame is missing that the newest ones need.
+    pub(crate) fn is_chain_broken(&self) -> bool {
+        self.groups.is_broken
+    }
+
+    /// The source's last whole group, if the next key frame is still to come.
+    pub(crate) fn group(&self, now: Instant) -> Option<Group> {
+        let (span, bytes) = self.groups.last?;
+        let (began_at, _) = self.groups.open?;
+        let next_key_at = began_at + span;
+        (next_key_at > now).then_some(Group {
+            span,
+            bytes,
+            next_key_at,
+        })
+    }
+
+    /// The frames of which fragments wait for being sent for the first time, oldest first.
+    pub(crate) fn unsent(&self) -> impl Iterator<Item = Unsent> + '_ {
+        let indexed = self.frames.iter().enumerate();
+        let waiting = indexed.filter(|(_, frame)| !frame.is_given_up && frame.never_sent_count > 0);
+        waiting.map(|(index, frame)| Unsent {
+            frame: FrameId(self.first.0 + index as u64),
+            importance: frame.importance,
+            due_at: frame.captured_at + self.deadline,
+            bytes: self.never_sent_bytes(frame),
+            is_begun: usize::from(frame.never_sent_count) < frame.fragments.len(),
+        })
+    }
+
+    fn never_sent_bytes(&self, frame: &OutgoingFrame) -> u64 {
+        let count = u64::from(frame.never_sent_count);
+        let payload_bytes = count * u64::from(frame.fragment_bytes);
+        payload_bytes.min(frame.bytes.len() as u64) + count * u64::from(self.packet_overhead_bytes)
+    }
+
+    /// Stops sending a frame, and all that wait and need it: those up to the next key frame, if
+    /// there are key frames at all. Tells which they were.
+    pub(crate) fn give_up_with_dependents(
+        &mut self,
+        id: FrameId,
+        mut on_late: impl FnMut(FrameId),
+    ) {
+        let importance = self.frame(id).map(|frame| frame.importance);
+        if self.give_up(id) {
+            on_late(id);
+        }
+        let has_dependents = importance.is_some_and(|of| of != Importance::Disposable);
+        if self.groups.open.is_none() || !has_dependents {
+            return;
+        }
+        for next in id.0 + 1..self.first.0 + self.frames.len() as u64 {
+            let id = FrameId(next);
+            let Some(frame) = self.frame(id) else {
+                continue;
+            };
+            if frame.importance.is_key() {
+                return;
+            }
+            if frame.never_sent_count > 0 && self.give_up(id) {
+                on_late(id);
+            }
+        }
+        self.groups.is_broken = true;
+    }
+}

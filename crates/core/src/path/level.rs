@@ -1,0 +1,138 @@
+//! When so much would have arrived over all paths together.
+
+use anabranch_units::{DataRate, Duration, Instant};
+
+use super::Path;
+
+/// The most paths that are looked at; more are as good as these.
+const MAX_WAYS: usize = 8;
+/// A rate that has doubled so often is no limit any more.
+const MAX_DOUBLINGS: f64 = 10.0;
+
+/// What paths carry together, as a fluid that is poured over all of them so that it arrives as soon
+/// as it can: the level that so many bytes reach is the time they take.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Level {
+    /// The nearest first: the time over an idle path, and what it carries.
+    ways: [(Duration, DataRate); MAX_WAYS],
+    count: usize,
+    /// What is in the network's queues already, and leaves first.
+    backed_up_bytes: u64,
+}
+
+impl Level {
+    /// Of these paths over the next `span`.
+    pub(crate) fn of<'a>(
+        paths: impl Iterator<Item = &'a Path>,
+        now: Instant,
+        span: Duration,
+    ) -> Level {
+        let mut level = Level::default();
+        for path in paths {
+            let carried = path.carried(now);
+            let rtt = path.recovery.rtt();
+            let round_trip = rtt.min_rtt().unwrap_or(rtt.smoothed());
+            let growth = match path.is_growing() && carried.backed_up_bytes == 0 {
+                true => mean_growth(span, round_trip),
+                false => 1.0,
+            };
+            // What comes out is carried, whatever the controller believes while it drains a queue.
+            let rate = match carried.backed_up_bytes {
+                0 => carried.rate.max(path.delivered_rate(now)),
+                _ => path.delivered_rate(now),
+            };
+            level.add(round_trip / 2, rate.mul_f64(growth));
+            level.backed_up_bytes += carried.backed_up_bytes;
+        }
+        level
+    }
+
+    fn add(&mut self, transit: Duration, rate: DataRate) {
+        if self.count == MAX_WAYS || rate.is_zero() {
+            return;
+        }
+        self.ways[self.count] = (transit, rate);
+        self.count += 1;
+        self.ways[..self.count].sort_unstable_by_key(|(transit, _)| *transit);
+    }
+
+    /// What all paths carry.
+    pub(crate) fn rate(&self) -> DataRate {
+        let rates = self.ways[..self.count].iter().map(|(_, rate)| *rate);
+        rates
+            .sum::<DataRate>()
+            .max(DataRate::from_bits_per_second(1))
+    }
+
+    /// The time over the nearest path, if it is idle.
+    pub(crate) fn least_transit(&self) -> Duration {
+        self.ways[0].0
+    }
+
+    /// How long it takes until `bytes` bytes have left, on all paths.
+    pub(crate) fn drain_time(&self, bytes: u64) -> Duration {
+        self.time_for(bytes).saturating_sub(self.least_transit())
+    }
+
+    /// How long it takes until `bytes` bytes have arrived.
+    pub(crate) fn time_for(&self, bytes: u64) -> Duration {
+        let mut left_bytes = bytes + self.backed_up_bytes;
+        let mut rate = DataRate::ZERO;
+        for (index, (transit, own)) in self.ways[..self.count].iter().enumerate() {
+            rate = [rate, *own].into_iter().sum();
+            let farther = self.ways[..self.count].get(index + 1);
+            let until = farther.map_or(Duration::MAX, |(next, _)| *next - *transit);
+            if rate.time_for(left_bytes) <= until {
+                return *transit + rate.time_for(left_bytes);
+            }
+            left_bytes = left_bytes.saturating_sub(rate.bytes_in(until));
+        }
+        Duration::from_secs(3_600)
+    }
+}
+
+/// By how much a rate that doubles every round trip exceeds its present value, on average over
+/// `span`: (2ⁿ - 1) / (n ln 2) for n round trips.
+fn mean_growth(span: Duration, round_trip: Duration) -> f64 {
+    let round_trips = span.as_secs_f64() / round_trip.as_secs_f64().max(1e-3);
+    let round_trips = round_trips.clamp(0.01, MAX_DOUBLINGS);
+    (libm::exp2(round_trips) - 1.0) / (round_trips * core::f64::consts::LN_2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn the_nearest_path_carries_alone_until_the_farther_one_delivers() {
+        let mut level = Level::default();
+        level.add(ms(70), DataRate::from_megabits_per_second(8));
+        level.add(ms(30), DataRate::from_megabits_per_second(4));
+        assert_eq!(level.rate(), DataRate::from_megabits_per_second(12));
+        assert_eq!(level.least_transit(), ms(30));
+        // 4 Mbit/s for 40 ms are 20 kB; then 12 Mbit/s are 1.5 kB a millisecond.
+        assert_eq!(level.time_for(10_000), ms(50));
+        assert_eq!(level.time_for(20_000), ms(70));
+        assert_eq!(level.time_for(35_000), ms(80));
+        level.backed_up_bytes = 15_000;
+        assert_eq!(level.time_for(20_000), ms(80));
+        assert_eq!(level.drain_time(20_000), ms(50));
+    }
+
+    #[test]
+    fn a_rate_that_doubles_is_three_times_as_high_on_average_over_three_round_trips() {
+        let growth = mean_growth(ms(1_800), ms(600));
+        assert!((growth - 7.0 / (3.0 * 0.693)).abs() < 0.01, "{growth}");
+        assert!((mean_growth(ms(1), ms(1_000)) - 1.0).abs() < 0.01);
+        assert!(mean_growth(ms(1_000), ms(1)) < 200.0);
+    }
+
+    #[test]
+    fn without_a_path_nothing_arrives() {
+        assert!(Level::default().time_for(1) > Duration::from_secs(60));
+    }
+}

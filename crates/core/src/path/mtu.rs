@@ -1,0 +1,66 @@
+//! What a path's MTU lets pass.
+
+use anabranch_units::Instant;
+
+use super::Path;
+use crate::media::{FrameId, Half};
+use crate::path_view::PathState;
+use crate::scheduler::PacketView;
+use crate::wire;
+
+impl Path {
+    /// Appends the header of the next tracked packet.
+    pub(crate) fn write_tracked_header(&mut self, buf: &mut Vec<u8>) {
+        wire::write_tracked_header(self.recovery.next_packet_number(), buf);
+    }
+
+    /// Puts behind the header what the peer is still to be told, if there is room for it in the
+    /// packet, which has been written from `start` on. `overhead_bytes` are to be added to it.
+    pub(crate) fn tell_schedule(&mut self, start: usize, overhead_bytes: u32, buf: &mut Vec<u8>) {
+        let bytes = (buf.len() - start) as u32 + overhead_bytes;
+        if self.schedule.is_known || !self.carries(bytes + wire::MAX_SCHEDULE_BYTES) {
+            return;
+        }
+        let packet_number = self.recovery.next_packet_number();
+        if let Some(schedule) = self.schedule.take_untold(packet_number) {
+            let end = buf.len();
+            wire::write_feedback_schedule(&schedule, buf);
+            let told_bytes = buf.len() - end;
+            buf[start + wire::TRACKED_HEADER_BYTES..].rotate_right(told_bytes);
+        }
+    }
+
+    /// Whether a packet of so many bytes on the wire passes, by all that is known.
+    pub(crate) fn carries(&self, bytes: u32) -> bool {
+        bytes <= self.recovery.carried_bytes()
+    }
+
+    /// The size of the probe that is to leave now, before another packet, which tells of its loss.
+    pub(crate) fn due_mtu_probe(&mut self, now: Instant) -> Option<u32> {
+        self.recovery.mtu()?;
+        let is_media_next = self.has_bound() && self.ready_at() <= now && self.has_window();
+        let is_next = is_media_next || self.challenge.is_some();
+        if self.state() != PathState::Active || !is_next {
+            return None;
+        }
+        self.recovery.mtu_mut()?.due_probe(now)
+    }
+
+    /// A half of a bound fragment leaves, and the other half is to follow.
+    pub(crate) fn keep_for_other_half(&mut self, packet: PacketView, half: Half) {
+        self.half_sent = Some((packet.frame, packet.fragment, half));
+        self.bound.put_back(packet);
+    }
+
+    /// Whether half of the fragment has left and the other half is to follow.
+    pub(crate) fn awaits_other_half(&self, frame: FrameId, fragment: u16) -> bool {
+        let is_it = |sent: (FrameId, u16, Half)| (sent.0, sent.1) == (frame, fragment);
+        self.half_sent.is_some_and(is_it)
+    }
+
+    /// The half of the fragment that has left just before, if its other half is to follow.
+    pub(crate) fn take_sent_half(&mut self, frame: FrameId, fragment: u16) -> Option<Half> {
+        let is_it = |sent: &mut (FrameId, u16, Half)| (sent.0, sent.1) == (frame, fragment);
+        self.half_sent.take_if(is_it).map(|(_, _, half)| half)
+    }
+}

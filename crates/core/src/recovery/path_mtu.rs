@@ -1,0 +1,200 @@
+//! How large packets a path carries: Datagram Packetization Layer Path MTU Discovery.
+//!
+//! RFC 8899 (September 2020), §4 and §5, in the manner of RFC 9000 §14. Sizes are those of IP
+//! packets, headers included.
+//!
+//! A path starts with a base that every network carries. A *probe* is a larger packet of padding:
+//! when it is acknowledged, the path carries its size. The loss of a probe says nothing of
+//! congestion.
+//!
+//! *Deviations*
+//! - The largest size is tried first, since most paths carry 1500 B; then sizes that networks have
+//!   (RFC 8899 §5.3.2 leaves the choice open). Between base and maximum that is at most five sizes.
+//! - A black hole (§4.3) is found by the media's own packets, and not by a timer's probes: three
+//!   full-size packets in a row are lost while later, smaller ones arrive.
+//! - ICMP is not heard: anyone may forge it. An interface's own refusal is believed.
+
+use anabranch_units::{Duration, Instant};
+
+use super::sent_packets::{PacketContent, SentPacket};
+use crate::config::MtuDiscovery;
+
+/// Sizes that networks carry: Ethernet, PPPoE, tunnels of several kinds, IPv6's minimum.
+const COMMON_SIZES: [u32; 13] = [
+    1_280, 1_300, 1_320, 1_340, 1_360, 1_380, 1_400, 1_420, 1_440, 1_460, 1_480, 1_492, 1_500,
+];
+/// How often a probe of one size is sent at most (RFC 8899 §5.1.2: MAX_PROBES).
+const MAX_PROBES: u8 = 3;
+/// How long after a lost probe the next one leaves, so that one queue does not take all of them.
+const PROBE_INTERVAL: Duration = Duration::from_millis(200);
+/// When a finished search starts again (RFC 8899 §5.1.1: PMTU_RAISE_TIMER).
+const RAISE_INTERVAL: Duration = Duration::from_secs(600);
+/// So many full-size packets lost in a row, and smaller ones not, are a black hole. RFC 8899 §4.3
+/// leaves the number open; a mistake costs smaller packets for about one round trip.
+const BLACK_HOLE_LOSSES: u8 = 3;
+/// Packets are full-size if they are at most this much shorter than the longest: headers vary.
+const FULL_SIZE_TOLERANCE: u32 = 64;
+
+/// The state of one path's search.
+#[derive(Clone, Debug)]
+pub(crate) struct PathMtu {
+    limits: MtuDiscovery,
+    /// The largest size that the path is known to carry.
+    carried: u32,
+    /// The least size that it is believed not to carry.
+    refused: u32,
+    /// The size of the probe that is in flight.
+    probe: Option<u32>,
+    /// How many probes of the present size are lost.
+    lost_probes: u8,
+    next_probe_at: Instant,
+    /// The longest packet of media since the last black hole.
+    full_bytes: u32,
+    /// The newest full-size packet that has arrived.
+    newest_full: Option<u64>,
+    /// How many full-size packets sent after it are lost.
+    full_losses: u8,
+}
+
+impl PathMtu {
+    pub(crate) fn new(limits: MtuDiscovery, now: Instant) -> Self {
+        PathMtu {
+            limits,
+            carried: limits.base_bytes,
+            refused: u32::MAX,
+            probe: None,
+            lost_probes: 0,
+            next_probe_at: now,
+            full_bytes: 0,
+            newest_full: None,
+            full_losses: 0,
+        }
+    }
+
+    /// The largest size that the path is known to carry.
+    pub(crate) fn carried(&self) -> u32 {
+        self.carried
+    }
+
+    /// The same, once there is nothing left to be tried.
+    pub(crate) fn found(&self) -> Option<u32> {
+        (self.probe.is_none() && self.candidate().is_none()).then_some(self.carried)
+    }
+
+    /// The size of the probe that is due, if one is.
+    pub(crate) fn due_probe(&mut self, now: Instant) -> Option<u32> {
+        if self.probe.is_some() || self.next_probe_at > now {
+            return None;
+        }
+        if self.candidate().is_none() && self.carried < self.limits.max_bytes {
+            self.refused = u32::MAX;
+            self.next_probe_at = now + RAISE_INTERVAL;
+        }
+        self.candidate()
+    }
+
+    pub(crate) fn on_probe_sent(&mut self, bytes: u32) {
+        self.probe = Some(bytes);
+    }
+
+    pub(super) fn on_acked(&mut self, now: Instant, packet: &SentPacket) {
+        if packet.content == PacketContent::MtuProbe {
+            self.probe = None;
+            self.lost_probes = 0;
+            if packet.bytes > self.carried {
+                self.carried = packet.bytes;
+                self.next_probe_at = now;
+                if self.refused <= self.carried {
+                    self.refused = u32::MAX;
+                }
+                self.note_end(now);
+            }
+        } else if self.is_full(packet) {
+            self.newest_full = self.newest_full.max(Some(packet.packet_number));
+            self.full_losses = 0;
+        }
+    }
+
+    /// A packet is lost. Whether it was the path's silence that took it, and not its size, is told
+    /// by `is_silence`.
+    pub(super) fn on_lost(&mut self, now: Instant, packet: &SentPacket, is_silence: bool) {
+        if packet.content == PacketContent::MtuProbe {
+            if self.probe.take() != Some(packet.bytes) {
+                return;
+            }
+            self.next_probe_at = now + PROBE_INTERVAL;
+            self.lost_probes += u8::from(!is_silence);
+            if self.lost_probes == MAX_PROBES {
+                self.refuse(now, packet.bytes);
+            }
+        } else if !is_silence && self.is_full(packet) && self.is_newer(packet) {
+            self.full_losses += 1;
+            if self.full_losses == BLACK_HOLE_LOSSES {
+                self.fall(now);
+            }
+        }
+    }
+
+    /// The interface refuses packets of this size.
+    pub(crate) fn on_too_large(&mut self, now: Instant, bytes: u32) {
+        self.probe.take_if(|probe| *probe >= bytes);
+        if self.carried >= bytes {
+            self.fall(now);
+        }
+        self.next_probe_at = now;
+        self.refuse(now, bytes);
+    }
+
+    /// The next size to try: the largest of all, then the middle one of those that are left.
+    fn candidate(&self) -> Option<u32> {
+        let max = self.limits.max_bytes;
+        let is_left = |size: &u32| *size > self.carried && *size < self.refused;
+        if self.refused > max {
+            return Some(max).filter(is_left);
+        }
+        let left = || {
+            let sizes = COMMON_SIZES.into_iter();
+            sizes.filter(|size| *size < max).filter(is_left)
+        };
+        left().nth(left().count() / 2)
+    }
+
+    fn refuse(&mut self, now: Instant, bytes: u32) {
+        self.lost_probes = 0;
+        self.refused = self.refused.min(bytes);
+        self.note_end(now);
+    }
+
+    fn note_end(&mut self, now: Instant) {
+        if self.candidate().is_none() {
+            self.next_probe_at = now + RAISE_INTERVAL;
+        }
+    }
+
+    /// What was carried is carried no longer: back to the base, and the search starts again.
+    fn fall(&mut self, now: Instant) {
+        self.carried = self.limits.base_bytes;
+        self.refused = u32::MAX;
+        self.lost_probes = 0;
+        self.next_probe_at = now;
+        self.full_bytes = 0;
+        self.newest_full = None;
+        self.full_losses = 0;
+    }
+
+    /// Whether the packet is of full size, which is above the base.
+    fn is_full(&mut self, packet: &SentPacket) -> bool {
+        if packet.bytes <= self.limits.base_bytes || packet.bytes > self.carried {
+            return false;
+        }
+        self.full_bytes = self.full_bytes.max(packet.bytes);
+        packet.bytes + FULL_SIZE_TOLERANCE >= self.full_bytes
+    }
+
+    fn is_newer(&self, packet: &SentPacket) -> bool {
+        Some(packet.packet_number) > self.newest_full
+    }
+}
+
+#[cfg(test)]
+mod tests;

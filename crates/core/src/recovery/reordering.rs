@@ -1,0 +1,234 @@
+//! How much later than expected packets arrive that others have overtaken.
+//!
+//! RFC 9002's thresholds presume that few packets are reordered. RACK (RFC 8985 §6.2) waits longer
+//! once a path reorders, and learns from DSACK that it has to wait longer still. Here the receiver
+//! reports each packet's arrival, so that the sender measures how late the packet was.
+//!
+//! Deviations from RFC 8985 §6.2 step 4:
+//!
+//! 1. The window follows the measured lateness instead of growing by a quarter of the least
+//!    round-trip time for each round with a needless retransmission.
+//! 2. It leaves so few packets out that needless copies stay below one in
+//!    `BLOCK_PACKETS / TOLERATED`. A path that reorders less than that is not made to wait for its
+//!    losses.
+//! 3. It is forgotten after two blocks of packets instead of 16 recoveries.
+//! 4. Its bound is the probe timeout instead of SRTT: on a short path packets may be late by more
+//!    than a round trip, and the probe timeout rises with them.
+//! 5. Time is the receiver's, as far as reports tell it. A hole is lost when a report says that it
+//!    was still open at the window's end, and by the sender's clock only if none comes.
+
+use anabranch_units::{Duration, Instant};
+
+use super::sent_packets::{AckedPacket, SentPacket};
+
+/// Packets in a block; the window comes from the last one to two of them. At 4 Mbit/s, two to four
+/// seconds.
+const BLOCK_PACKETS: usize = 1_024;
+/// Packets in a block that may come later than the window. It makes needless copies of less than
+/// one in 250 packets, and no single straggler delays the repair of losses.
+const TOLERATED: usize = 3;
+/// The window exceeds what it was measured from by this part, since the samples are few.
+const MARGIN: u64 = 4;
+
+/// The latenesses of packets that arrived on one path, and the time to wait that follows.
+#[derive(Debug, Default)]
+pub(super) struct Reordering {
+    window: Duration,
+    /// When the last report was made, by the receiver's clock, and when it came.
+    reported_at: Instant,
+    heard_at: Instant,
+    newest: Option<Reference>,
+    current: Block,
+    previous: Block,
+}
+
+/// A packet that has arrived: others are expected to have taken as long.
+#[derive(Clone, Copy, Debug)]
+struct Reference {
+    sent_at: Instant,
+    received_at: Instant,
+}
+
+impl Reference {
+    /// By how much a packet that is not there `until`, by the receiver's clock, is late.
+    fn lateness(&self, sent_at: Instant, until: Instant) -> Duration {
+        let sent_before = self.sent_at.saturating_since(sent_at);
+        let sent_after = sent_at.saturating_since(self.sent_at);
+        (until + sent_before).saturating_since(self.received_at + sent_after)
+    }
+}
+
+/// The greatest latenesses among so many packets, in descending order.
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    packets: usize,
+    greatest: [Duration; TOLERATED + 1],
+}
+
+impl Block {
+    fn add(&mut self, lateness: Duration) {
+        let place = self.greatest.partition_point(|greater| *greater > lateness);
+        if let Some(tail) = self.greatest.get_mut(place..)
+            && let [_, ..] = tail
+        {
+            tail.rotate_right(1);
+            tail[0] = lateness;
+        }
+    }
+}
+
+impl Reordering {
+    /// A report made at `reported_at`, by the receiver's clock, has come and acknowledges these
+    /// packets for the first time. Those below `largest_before` came late.
+    pub(super) fn on_report(
+        &mut self,
+        now: Instant,
+        reported_at: Instant,
+        acked: &[AckedPacket],
+        largest_before: Option<u64>,
+    ) {
+        if reported_at >= self.reported_at {
+            (self.reported_at, self.heard_at) = (reported_at, now);
+        }
+        let largest_before = largest_before.unwrap_or(0);
+        if let Some(reference) = self.newest {
+            let late = acked.iter();
+            let late = late.take_while(|packet| packet.sent.packet_number < largest_before);
+            for packet in late {
+                if let Some(received_at) = packet.received_at {
+                    let lateness = reference.lateness(packet.sent.sent_at, received_at);
+                    self.current.add(lateness);
+                    self.update_window();
+                }
+            }
+        }
+        let newer = acked.iter().rev();
+        let mut newer = newer.take_while(|packet| packet.sent.packet_number >= largest_before);
+        let timed = newer.find_map(|packet| Some((packet.sent.sent_at, packet.received_at?)));
+        if let Some((sent_at, received_at)) = timed {
+            self.newest = Some(Reference {
+                sent_at,
+                received_at,
+            });
+        }
+        self.current.packets += acked.len();
+        if self.current.packets >= BLOCK_PACKETS {
+            self.previous = core::mem::take(&mut self.current);
+            self.update_window();
+        }
+    }
+
+    fn update_window(&mut self) {
+        let mut all = self.previous;
+        for lateness in self.current.greatest {
+            all.add(lateness);
+        }
+        let tolerated = all.greatest[TOLERATED];
+        self.window = tolerated + tolerated / MARGIN;
+    }
+
+    /// How long a hole is waited for; zero on a path that hardly reorders.
+    pub(super) fn window(&self) -> Duration {
+        self.window
+    }
+
+    /// When a packet that later ones have overtaken ceases to be merely late, if it does not come:
+    /// `None` if it has. `window` is the path's, bounded; `max_feedback_delay` is how long the
+    /// report that tells of its arrival may be put off.
+    pub(super) fn excused_until(
+        &self,
+        packet: &SentPacket,
+        window: Duration,
+        max_feedback_delay: Duration,
+    ) -> Option<Instant> {
+        let lateness = self.newest?.lateness(packet.sent_at, self.reported_at);
+        let remaining = window.saturating_sub(lateness);
+        (!remaining.is_zero()).then(|| self.heard_at + remaining + max_feedback_delay)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recovery::{LossDetection, PacketContent, Recovery};
+
+    const ROUND_TRIP: Duration = Duration::from_millis(60);
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    /// Packet `number` leaves at that millisecond and comes `late` after the usual 30 ms.
+    fn acked(recovery: &mut Recovery, late: u64) -> AckedPacket {
+        let number = recovery.next_packet_number();
+        let sent = recovery.on_sent(at(number), 1_000, PacketContent::Padding);
+        AckedPacket {
+            sent,
+            received_at: Some(at(number + 30 + late)),
+            rtt: None,
+            delivered_bytes: 0,
+        }
+    }
+
+    /// What is learned from `count` packets of which each tenth comes late, by `latenesses` in turn.
+    /// Each is reported alone.
+    fn learned(count: u64, latenesses: &[u64]) -> Reordering {
+        let mut recovery = Recovery::new(LossDetection::PerPacket, Instant::ZERO);
+        let mut reordering = Reordering::default();
+        let mut latenesses = latenesses.iter();
+        for number in 0..count {
+            let late = match number % 10 == 5 {
+                true => latenesses.next().copied().unwrap_or(0),
+                false => 0,
+            };
+            let packet = acked(&mut recovery, late);
+            let reported_at = packet.received_at.expect("told");
+            let largest_before = Some(number + late);
+            let now = reported_at + ROUND_TRIP / 2;
+            reordering.on_report(now, reported_at, &[packet], largest_before);
+        }
+        reordering
+    }
+
+    #[test]
+    fn a_path_that_delivers_in_order_has_no_window() {
+        assert_eq!(learned(3_000, &[]).window(), Duration::ZERO);
+    }
+
+    #[test]
+    fn three_stragglers_do_not_open_the_window_and_a_fourth_does() {
+        assert_eq!(learned(100, &[20, 50, 30]).window(), Duration::ZERO);
+        let window = learned(100, &[20, 50, 30, 40]).window();
+        // Lateness is against the packet before, which left a millisecond earlier and came then.
+        assert_eq!(window, Duration::from_millis(25), "5/4 of the fourth");
+    }
+
+    #[test]
+    fn the_window_is_forgotten_after_two_blocks_in_order() {
+        let late = [20; 10];
+        assert!(
+            !learned(2 * BLOCK_PACKETS as u64 - 1, &late)
+                .window()
+                .is_zero()
+        );
+        assert_eq!(
+            learned(2 * BLOCK_PACKETS as u64, &late).window(),
+            Duration::ZERO
+        );
+    }
+
+    #[test]
+    fn a_hole_is_excused_until_the_window_ends_by_the_receivers_clock() {
+        let reordering = learned(100, &[20; 4]);
+        let window = reordering.window();
+        assert_eq!(window, Duration::from_millis(25));
+        let mut recovery = Recovery::new(LossDetection::PerPacket, Instant::ZERO);
+        let packets: Vec<SentPacket> = (0..100).map(|_| acked(&mut recovery, 0).sent).collect();
+        // The last report was made when packet 99 came, at 129 ms, and was heard 30 ms later.
+        let delay = Duration::from_millis(7);
+        let until = |number: usize| reordering.excused_until(&packets[number], window, delay);
+        assert_eq!(until(74), None, "25 ms late");
+        assert_eq!(until(75), Some(at(159 + 1 + 7)));
+        assert_eq!(until(98), Some(at(159 + 24 + 7)));
+    }
+}

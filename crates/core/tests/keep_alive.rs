@@ -1,0 +1,59 @@
+//! A session without anything to send.
+
+mod support;
+
+use anabranch_core::{Config, PathId, PathState};
+use anabranch_units::{Duration, Instant};
+use support::{Network, TestPath};
+
+const ONLY: PathId = PathId(0);
+
+fn run_for(network: &mut Network, span: Duration) {
+    let until = network.now + span;
+    network.run_until(until);
+}
+
+/// NATs commonly forget a mapping after 30 s, and a receiver gives up a sender after 60 s.
+#[test]
+fn a_single_idle_path_is_asked_every_15_seconds() {
+    let mut network = Network::new(Config::default(), vec![TestPath::new(4, 20)]);
+    network.stream_until(Instant::from_secs(2));
+    run_for(&mut network, Duration::from_secs(3));
+    let count = |network: &Network| {
+        let counters = network.receiver.path_counters(ONLY).unwrap();
+        counters.received_packets
+    };
+    let before = count(&network);
+    run_for(&mut network, Duration::from_secs(60));
+    let heard = count(&network) - before;
+    assert!((3..=5).contains(&heard), "{heard} packets in a minute");
+}
+
+/// Before its first frame, too, once its driver asks for it.
+#[test]
+fn a_session_that_has_sent_nothing_is_kept_alive_if_asked() {
+    for is_kept_alive in [false, true] {
+        let mut network = Network::new(Config::default(), vec![TestPath::new(4, 20)]);
+        if is_kept_alive {
+            network.sender.keep_alive();
+        }
+        run_for(&mut network, Duration::from_secs(61));
+        let counters = network.receiver.path_counters(ONLY).unwrap();
+        let expected = if is_kept_alive { 4 } else { 0 };
+        assert_eq!(counters.received_packets, expected);
+    }
+}
+
+/// A path that died in the pause is known to be dead when there is something to send again.
+#[test]
+fn a_path_that_dies_while_idle_is_noticed() {
+    let dies_at = Instant::from_secs(5);
+    let path = TestPath {
+        outage: Some((dies_at, Instant::from_secs(500))),
+        ..TestPath::new(4, 20)
+    };
+    let mut network = Network::new(Config::default(), vec![path]);
+    network.stream_until(Instant::from_secs(2));
+    run_for(&mut network, Duration::from_secs(20));
+    assert_eq!(network.sender.paths(network.now)[0].state, PathState::Out);
+}

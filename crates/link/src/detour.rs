@@ -1,0 +1,37 @@
+//! Packets that take a longer way, as over routes that share load packet by packet, or after a
+//! repetition on the radio.
+
+use anabranch_units::{Duration, Rng, Seed};
+
+/// Some packets, each by chance, arrive later than the others and are overtaken.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DetourModel {
+    /// The share of packets that take it, 0 to 1.
+    pub share: f64,
+    /// How much longer they take.
+    pub delay: Duration,
+}
+
+/// A model with its chance.
+#[derive(Clone, Debug)]
+pub(crate) struct Detour {
+    model: DetourModel,
+    rng: Rng,
+}
+
+impl Detour {
+    pub(crate) fn new(model: DetourModel, seed: Seed) -> Self {
+        Detour {
+            model,
+            rng: seed.rng(),
+        }
+    }
+
+    /// How much longer the next packet takes.
+    pub(crate) fn next_delay(&mut self) -> Duration {
+        match self.rng.chance(self.model.share) {
+            true => self.model.delay,
+            false => Duration::ZERO,
+        }
+    }
+}

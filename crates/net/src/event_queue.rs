@@ -1,0 +1,177 @@
+//! The queue between a session and its owner.
+
+use core::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvError, RecvTimeoutError, TryRecvError};
+
+use crate::event::Event;
+
+/// Events that wait for their reader. What comes beyond is dropped and counted, unless a session
+/// begins or ends by it.
+const MAX_QUEUED_EVENTS: usize = 1_024;
+/// The most bytes of their frames: ten seconds of 50 Mbit/s. A thousand of the largest frames would
+/// be 8 GiB.
+const MAX_QUEUED_BYTES: usize = 64 << 20;
+
+/// What waits for its reader.
+#[derive(Debug, Default)]
+struct Queued {
+    events: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+fn bytes_of(event: &Event) -> usize {
+    match event {
+        Event::FrameReceived(frame) => frame.bytes.len(),
+        _ => 0,
+    }
+}
+
+/// The runtime's end. It never waits for the reader.
+#[derive(Debug)]
+pub(crate) struct EventSender {
+    queue: mpsc::Sender<Event>,
+    queued: Arc<Queued>,
+    pub(crate) dropped_count: u64,
+}
+
+/// What a session tells its owner, in order. A reader that falls 1,024 events or 64 MiB behind loses some,
+/// but learns of every session's begin and end.
+#[derive(Debug)]
+pub struct Events {
+    queue: mpsc::Receiver<Event>,
+    queued: Arc<Queued>,
+}
+
+pub(crate) fn queue() -> (EventSender, Events) {
+    let (sender, receiver) = mpsc::channel();
+    let queued = Arc::<Queued>::default();
+    let sender = EventSender {
+        queue: sender,
+        queued: Arc::clone(&queued),
+        dropped_count: 0,
+    };
+    let events = Events {
+        queue: receiver,
+        queued,
+    };
+    (sender, events)
+}
+
+impl EventSender {
+    pub(crate) fn tell(&mut self, event: Event) {
+        let bytes = bytes_of(&event);
+        let is_full = self.queued.events.load(Ordering::Relaxed) >= MAX_QUEUED_EVENTS
+            || self.queued.bytes.load(Ordering::Relaxed) + bytes > MAX_QUEUED_BYTES;
+        if is_full && !event.is_milestone() {
+            self.dropped_count += 1;
+            return;
+        }
+        self.queued.events.fetch_add(1, Ordering::Relaxed);
+        self.queued.bytes.fetch_add(bytes, Ordering::Relaxed);
+        // An owner that went away wants to hear nothing.
+        let _ = self.queue.send(event);
+    }
+}
+
+impl Events {
+    /// Waits for the next event.
+    ///
+    /// # Errors
+    /// The session is over, and its last event was taken.
+    pub fn recv(&self) -> Result<Event, RecvError> {
+        self.queue.recv().map(|event| self.taken(event))
+    }
+
+    /// Waits for the next event for `patience` at most.
+    ///
+    /// # Errors
+    /// None came in time, or the session is over.
+    pub fn recv_timeout(&self, patience: Duration) -> Result<Event, RecvTimeoutError> {
+        let received = self.queue.recv_timeout(patience);
+        received.map(|event| self.taken(event))
+    }
+
+    /// The next event, if there is one.
+    ///
+    /// # Errors
+    /// There is none now, or the session is over.
+    pub fn try_recv(&self) -> Result<Event, TryRecvError> {
+        self.queue.try_recv().map(|event| self.taken(event))
+    }
+
+    /// Waits for each event until the session is over.
+    pub fn iter(&self) -> impl Iterator<Item = Event> {
+        core::iter::from_fn(|| self.recv().ok())
+    }
+
+    fn taken(&self, event: Event) -> Event {
+        self.queued.events.fetch_sub(1, Ordering::Relaxed);
+        self.queued
+            .bytes
+            .fetch_sub(bytes_of(&event), Ordering::Relaxed);
+        event
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Ended;
+    use anabranch_core::{FrameId, ReceivedFrame};
+    use anabranch_units::{DataRate, Importance, Instant};
+
+    #[test]
+    fn a_reader_that_sleeps_bounds_the_queue() {
+        let (mut sender, events) = queue();
+        for _ in 0..MAX_QUEUED_EVENTS + 3 {
+            sender.tell(Event::TargetBitrate(DataRate::ZERO));
+        }
+        assert_eq!(sender.dropped_count, 3);
+        events.try_recv().expect("it is full");
+        sender.tell(Event::TargetBitrate(DataRate::ZERO));
+        assert_eq!(sender.dropped_count, 3, "there was room for one");
+        drop(sender);
+        assert_eq!(events.iter().count(), MAX_QUEUED_EVENTS);
+    }
+
+    #[test]
+    fn a_reader_that_sleeps_bounds_the_queues_memory() {
+        let (mut sender, events) = queue();
+        let frame = |bytes: usize| {
+            Event::FrameReceived(ReceivedFrame {
+                id: FrameId(0),
+                importance: Importance::Reference,
+                captured_at: Instant::ZERO,
+                size_bytes: bytes,
+                bytes: vec![0; bytes],
+                first_at: Instant::ZERO,
+                completed_at: Instant::ZERO,
+            })
+        };
+        for _ in 0..20 {
+            sender.tell(frame(8 << 20));
+        }
+        assert_eq!(sender.dropped_count, 12, "eight of 8 MiB fit");
+        sender.tell(Event::TargetBitrate(DataRate::ZERO));
+        assert_eq!(sender.dropped_count, 12, "what has no bytes fits still");
+        events.try_recv().expect("a frame");
+        sender.tell(frame(8 << 20));
+        assert_eq!(sender.dropped_count, 12, "there was room for one");
+    }
+
+    #[test]
+    fn a_reader_that_sleeps_learns_of_the_end() {
+        let (mut sender, events) = queue();
+        for _ in 0..MAX_QUEUED_EVENTS + 3 {
+            sender.tell(Event::TargetBitrate(DataRate::ZERO));
+        }
+        sender.tell(Event::Ended(Ended::ClosedByPeer));
+        drop(sender);
+        assert_eq!(
+            events.iter().last(),
+            Some(Event::Ended(Ended::ClosedByPeer))
+        );
+    }
+}

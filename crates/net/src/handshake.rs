@@ -1,0 +1,153 @@
+//! A sender's way to a session: the first, or one in place of a session that fell silent.
+//!
+//! After a second without answers a sender asks for a new session, on all paths and as long as it
+//! takes, and goes on with the old one: whichever answers first is used. A receiver that was
+//! restarted says that it does not know the old session, and then the new one is asked for at once.
+
+use std::collections::BTreeMap;
+
+use anabranch_secure::{Cookie, HandshakeError, Initiator, PublicKey, SecretKey, Session};
+use anabranch_units::{Duration, Ecn, Instant};
+
+use crate::clock;
+use crate::port::Port;
+use crate::random;
+use crate::sender::SenderPath;
+use crate::socket::Batch;
+
+/// After so long a silence another session is asked for.
+pub(crate) const RECONNECT_AFTER: Duration = Duration::from_secs(1);
+/// A receiver's word that it does not know a session counts only after so long a silence: while a
+/// session answers, it is there.
+const BELIEVE_RESET_AFTER: Duration = Duration::from_millis(200);
+/// For so long a new session waits for the old one to speak: a network that is back brings both,
+/// and the old one has frames under way. Twice the interval of challenges, and some time on the
+/// way.
+const OLD_SESSION_GRACE: Duration = Duration::from_millis(250);
+/// An unanswered initiation is sent again after this time, then after twice as long, …
+const FIRST_RETRY: Duration = Duration::from_millis(250);
+/// … and at last at this interval.
+const LAST_RETRY: Duration = Duration::from_secs(2);
+/// However many resets ask for it, an initiation is not sent again before.
+const SHORTEST_RETRY: Duration = Duration::from_millis(50);
+
+pub(crate) struct Handshake {
+    initiator: Initiator,
+    /// By path, what a receiver under load gave to its address.
+    cookies: BTreeMap<usize, Cookie>,
+    pub(crate) started_at: Instant,
+    /// When an initiation first left this machine.
+    pub(crate) first_sent_at: Option<Instant>,
+    last_sent_at: Option<Instant>,
+    retry_at: Instant,
+    retry_after: Duration,
+    /// The session that it led to, and since when.
+    agreed: Option<(Session, Instant)>,
+    /// Whether the receiver has proven not to know the session before.
+    is_old_forgotten: bool,
+}
+
+impl Handshake {
+    pub(crate) fn new(now: Instant, local: &SecretKey, peer: &PublicKey) -> Self {
+        let timestamp = clock::wall_clock_nanos();
+        Handshake {
+            initiator: Initiator::new(local, peer, random::session_index(), timestamp),
+            cookies: BTreeMap::new(),
+            started_at: now,
+            first_sent_at: None,
+            last_sent_at: None,
+            retry_at: now,
+            retry_after: FIRST_RETRY,
+            agreed: None,
+            is_old_forgotten: false,
+        }
+    }
+
+    /// Whether a reset is to be believed of a session that was last heard at `heard_at`.
+    pub(crate) fn may_believe_reset(now: Instant, heard_at: Instant) -> bool {
+        now.saturating_since(heard_at) >= BELIEVE_RESET_AFTER
+    }
+
+    /// The receiver has proven not to know the session before.
+    pub(crate) fn on_reset(&mut self) {
+        self.is_old_forgotten = true;
+        let soonest = self.last_sent_at.map(|at| at + SHORTEST_RETRY);
+        self.retry_at = self.retry_at.min(soonest.unwrap_or(Instant::ZERO));
+    }
+
+    /// # Errors
+    /// Why the datagram is dropped.
+    pub(crate) fn handle_response(
+        &mut self,
+        now: Instant,
+        datagram: &[u8],
+    ) -> Result<(), HandshakeError> {
+        // Every path that works brings an answer, and the first was taken.
+        if self.agreed.is_none() {
+            let session = self.initiator.handle_response(datagram)?;
+            self.agreed = Some((session, now));
+        }
+        Ok(())
+    }
+
+    /// Takes a cookie for the address of path `port`. The initiation is sent again at once, with it.
+    ///
+    /// # Errors
+    /// Why the datagram is dropped.
+    pub(crate) fn handle_cookie_reply(
+        &mut self,
+        now: Instant,
+        port: usize,
+        datagram: &[u8],
+    ) -> Result<(), HandshakeError> {
+        let cookie = self.initiator.handle_cookie_reply(datagram)?;
+        // One answer for each cookie, or a receiver under load is asked without end.
+        if self.cookies.insert(port, cookie.clone()) != Some(cookie) {
+            self.retry_at = now;
+        }
+        Ok(())
+    }
+
+    /// The new session, once it is to be used; `has_old`: there is one that may yet speak.
+    pub(crate) fn take_session(&mut self, now: Instant, has_old: bool) -> Option<Session> {
+        let may_speak = has_old && !self.is_old_forgotten;
+        let (session, _) = self
+            .agreed
+            .take_if(|(_, at)| !may_speak || now >= *at + OLD_SESSION_GRACE)?;
+        Some(session)
+    }
+
+    /// Sends the initiation on all paths when it is due.
+    pub(crate) fn advance(&mut self, now: Instant, paths: &[SenderPath], ports: &[Port]) {
+        if self.agreed.is_some() || now < self.retry_at {
+            return;
+        }
+        for (index, (port, path)) in ports.iter().zip(paths).enumerate() {
+            let cookie = self.cookies.get(&index);
+            let proven = cookie.map(|cookie| self.initiator.message_with(cookie));
+            let message = proven.as_ref().unwrap_or(self.initiator.message());
+            let sent = port.send(&Batch {
+                to: path.remote,
+                from: None,
+                ecn: Ecn::NotEct,
+                bytes: message,
+                datagram_bytes: message.len(),
+            });
+            // One path that is down does not keep the others from trying.
+            if sent.is_ok() {
+                self.first_sent_at.get_or_insert(now);
+            }
+        }
+        self.last_sent_at = Some(now);
+        self.retry_at = now + self.retry_after;
+        self.retry_after = (self.retry_after * 2).min(LAST_RETRY);
+    }
+
+    /// When there is something to do next.
+    pub(crate) fn next_at(&self) -> Instant {
+        match &self.agreed {
+            Some((_, at)) => *at + OLD_SESSION_GRACE,
+            None => self.retry_at,
+        }
+    }
+}

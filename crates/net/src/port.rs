@@ -1,0 +1,201 @@
+//! The local side of a path: a socket, for as long as its interface or address is there.
+//!
+//! A socket that is bound to an interface is lost with it: an interface that is made again by the
+//! same name is another. So it is opened again by name, and what is absent is looked for.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::net::SocketAddr;
+
+use anabranch_units::{Duration, Instant};
+use rustix::io::Errno;
+
+use crate::sender::StartError;
+use crate::socket::{Batch, Socket};
+use crate::via::Via;
+
+/// How often what is absent, or cannot be sent by, is looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+
+#[derive(Debug)]
+pub(crate) struct Port {
+    /// `None` while the interface or address is not there.
+    socket: Option<Socket>,
+    /// How to open it; `None` for a receiver's, which is not bound to what may go.
+    way: Option<(Via, SocketAddr)>,
+    /// What was learnt by sending since the last look.
+    seen: RefCell<Seen>,
+    has_sent: Cell<bool>,
+    look_at: Instant,
+    /// Why it cannot be sent by.
+    absence: Option<String>,
+    is_absence_told: bool,
+}
+
+#[derive(Debug, Default)]
+enum Seen {
+    #[default]
+    Nothing,
+    /// The socket's interface or address has gone.
+    Gone,
+    /// The operating system knows no way now, and may later.
+    NoWay(String),
+}
+
+impl Port {
+    /// A port of a path. What is absent will be waited for.
+    ///
+    /// # Errors
+    /// What no waiting mends.
+    pub(crate) fn open(via: &Via, remote: SocketAddr) -> Result<Port, StartError> {
+        let way = Some((via.clone(), remote));
+        match open(via, remote) {
+            Ok(socket) => Ok(Port::new(Some(socket), way)),
+            Err(StartError::Via(absent)) if absent.is_absence() => Ok(Port {
+                absence: Some(absent.to_string()),
+                ..Port::new(None, way)
+            }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A port that is never opened again.
+    pub(crate) fn fixed(socket: Socket) -> Port {
+        Port::new(Some(socket), None)
+    }
+
+    fn new(socket: Option<Socket>, way: Option<(Via, SocketAddr)>) -> Port {
+        Port {
+            socket,
+            way,
+            seen: RefCell::default(),
+            has_sent: Cell::new(false),
+            look_at: Instant::ZERO,
+            absence: None,
+            is_absence_told: false,
+        }
+    }
+
+    pub(crate) fn socket(&self) -> Option<&Socket> {
+        self.socket.as_ref()
+    }
+
+    /// How many datagrams one batch may hold.
+    pub(crate) fn max_batch_count(&self) -> usize {
+        self.socket.as_ref().map_or(1, Socket::max_batch_count)
+    }
+
+    /// As [`Socket::send`].
+    ///
+    /// # Errors
+    /// As there; without a socket, what is missing.
+    pub(crate) fn send(&self, batch: &Batch<'_>) -> Result<(), (usize, io::Error)> {
+        let Some(socket) = &self.socket else {
+            let reason = self.absence.clone().unwrap_or_default();
+            let count = batch.bytes.len().div_ceil(batch.datagram_bytes);
+            return Err((count, io::Error::new(io::ErrorKind::NotConnected, reason)));
+        };
+        let sent = socket.send(batch);
+        match &sent {
+            Ok(()) => self.has_sent.set(true),
+            Err((_, error)) => match Errno::from_io_error(error) {
+                Some(Errno::NODEV | Errno::NXIO | Errno::ADDRNOTAVAIL) => {
+                    self.seen.replace(Seen::Gone);
+                }
+                Some(Errno::NETUNREACH | Errno::NETDOWN) => {
+                    self.seen.replace(Seen::NoWay(error.to_string()));
+                }
+                _ => {}
+            },
+        }
+        sent
+    }
+
+    /// When [`tend`](Self::tend) has something to do.
+    pub(crate) fn tend_at(&self) -> Option<Instant> {
+        let is_well = self.absence.is_none() && matches!(*self.seen.borrow(), Seen::Nothing);
+        (self.way.is_some() && !is_well).then_some(self.look_at)
+    }
+
+    /// Looks for what is absent. Tells once when the path can no longer be sent by, and why, and
+    /// when it can again (`None`).
+    pub(crate) fn tend(&mut self, now: Instant) -> Option<Option<String>> {
+        if self.tend_at().is_none_or(|at| at > now) {
+            return None;
+        }
+        self.look_at = now + LOOK_INTERVAL;
+        let seen = self.seen.take();
+        let has_sent = self.has_sent.replace(false);
+        match (seen, &self.socket) {
+            (Seen::Gone, _) | (_, None) => self.reopen(),
+            (Seen::NoWay(reason), Some(_)) => self.absence = Some(reason),
+            (Seen::Nothing, Some(_)) if has_sent => self.absence = None,
+            (Seen::Nothing, Some(_)) => {}
+        }
+        let is_absent = self.absence.is_some();
+        let is_news = is_absent != core::mem::replace(&mut self.is_absence_told, is_absent);
+        is_news.then(|| self.absence.clone())
+    }
+
+    fn reopen(&mut self) {
+        let Some((via, remote)) = &self.way else {
+            return;
+        };
+        match open(via, *remote) {
+            Ok(socket) => {
+                self.socket = Some(socket);
+                self.absence = None;
+            }
+            Err(error) => {
+                self.socket = None;
+                self.absence = Some(error.to_string());
+            }
+        }
+    }
+}
+
+fn open(via: &Via, remote: SocketAddr) -> Result<Socket, StartError> {
+    let socket = via.open(remote)?;
+    Socket::new(socket).map_err(StartError::Runtime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_units::Ecn;
+    use std::net::Ipv4Addr;
+
+    const REMOTE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9);
+
+    #[test]
+    fn what_is_absent_is_told_once_and_cannot_be_sent_by() {
+        let via = Via::Interface("nowhere9".into());
+        let mut port = Port::open(&via, REMOTE).expect("it is waited for");
+        let batch = Batch {
+            to: REMOTE,
+            from: None,
+            ecn: Ecn::NotEct,
+            bytes: &[1; 50],
+            datagram_bytes: 20,
+        };
+        let (count, error) = port.send(&batch).expect_err("nowhere to send by");
+        assert_eq!(count, 3);
+        assert!(error.to_string().contains("nowhere9"), "{error}");
+        let told = port.tend(Instant::ZERO).expect("it is absent");
+        assert!(told.is_some_and(|reason| reason.contains("nowhere9")));
+        assert_eq!(port.tend_at(), Some(Instant::ZERO + LOOK_INTERVAL));
+        assert_eq!(port.tend(Instant::from_secs(5)), None, "told already");
+    }
+
+    #[test]
+    fn what_is_there_asks_for_nothing() {
+        let mut port = Port::open(&Via::DefaultRoute, REMOTE).unwrap();
+        assert_eq!(port.tend_at(), None);
+        assert_eq!(port.tend(Instant::from_secs(5)), None);
+        port.seen.replace(Seen::Gone);
+        let before = port.socket().unwrap().local_addr().unwrap();
+        assert_eq!(port.tend(Instant::from_secs(5)), None, "it is there again");
+        assert_ne!(port.socket().unwrap().local_addr().unwrap(), before);
+        assert_eq!(port.tend_at(), None);
+    }
+}

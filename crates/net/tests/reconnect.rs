@@ -1,0 +1,363 @@
+//! Sessions whose receiver goes away and comes again, over loopback and in real time. Waits are
+//! generous: the machine may be busy.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration as StdDuration;
+
+use anabranch_core::{Frame, PathId, PathOptions};
+use anabranch_net::{
+    Clock, Ended, Event, Events, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
+};
+use anabranch_secure::SecretKey;
+use anabranch_units::{Duration, Importance};
+
+const PATIENCE: StdDuration = StdDuration::from_secs(10);
+const FRAME_INTERVAL: StdDuration = StdDuration::from_millis(20);
+/// The port of nobody.
+const NOBODY: u16 = 0;
+
+/// Datagrams for an address of its own go to the port that the test chooses, and answers back: a
+/// receiver that is exchanged behind it has crashed and was started again, for all a sender sees.
+struct Doorway {
+    address: SocketAddr,
+    target: Arc<AtomicU16>,
+    is_over: Arc<AtomicBool>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Doorway {
+    fn to(receiver: &Receiver) -> Doorway {
+        let outside = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of loopback");
+        let inside = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port of loopback");
+        for socket in [&outside, &inside] {
+            let turn = StdDuration::from_millis(1);
+            socket.set_read_timeout(Some(turn)).unwrap();
+        }
+        let address = outside.local_addr().unwrap();
+        let target = Arc::new(AtomicU16::new(receiver.local_addr().port()));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let thread = thread::spawn({
+            let (target, is_over) = (Arc::clone(&target), Arc::clone(&is_over));
+            move || {
+                let mut buffer = [0; 2_000];
+                let mut sender = None;
+                while !is_over.load(Ordering::Relaxed) {
+                    while let Ok((length, from)) = outside.recv_from(&mut buffer) {
+                        sender = Some(from);
+                        let port = target.load(Ordering::Relaxed);
+                        if port != NOBODY {
+                            let _ = inside.send_to(&buffer[..length], (Ipv4Addr::LOCALHOST, port));
+                        }
+                    }
+                    while let Ok((length, from)) = inside.recv_from(&mut buffer) {
+                        let is_target = from.port() == target.load(Ordering::Relaxed);
+                        if let Some(sender) = sender
+                            && is_target
+                        {
+                            let _ = outside.send_to(&buffer[..length], sender);
+                        }
+                    }
+                }
+            }
+        });
+        Doorway {
+            address,
+            target,
+            is_over,
+            thread: Some(thread),
+        }
+    }
+
+    fn lead_to(&self, port: u16) {
+        self.target.store(port, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Doorway {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().map(thread::JoinHandle::join);
+    }
+}
+
+/// Keys of a sender and a receiver that know each other.
+struct Keys {
+    sender: SecretKey,
+    receiver: SecretKey,
+}
+
+fn copy(key: &SecretKey) -> SecretKey {
+    SecretKey::from_text(&key.to_text()).expect("it is a key")
+}
+
+impl Keys {
+    fn new() -> Keys {
+        Keys {
+            sender: SecretKey::generate(),
+            receiver: SecretKey::generate(),
+        }
+    }
+
+    fn receiver(&self) -> (Receiver, Events) {
+        let listen = (Ipv4Addr::LOCALHOST, 0).into();
+        let allowed = vec![self.sender.public_key()];
+        Receiver::start(ReceiverConfig::new(listen, copy(&self.receiver), allowed))
+            .expect("a port of loopback")
+    }
+
+    fn config(&self, paths: Vec<SenderPath>) -> SenderConfig {
+        SenderConfig::new(copy(&self.sender), self.receiver.public_key(), paths)
+    }
+}
+
+fn path(via: Via, remote: SocketAddr) -> SenderPath {
+    SenderPath {
+        via,
+        remote,
+        options: PathOptions::default(),
+    }
+}
+
+fn via_loopback(remote: SocketAddr) -> Vec<SenderPath> {
+    vec![path(
+        Via::Address(IpAddr::from(Ipv4Addr::LOCALHOST)),
+        remote,
+    )]
+}
+
+/// Waits for an event that `pick` wants and passes over the others.
+fn wait_for<T>(events: &Events, mut pick: impl FnMut(Event) -> Option<T>) -> T {
+    loop {
+        let event = events.recv_timeout(PATIENCE).expect("an event in time");
+        if let Some(picked) = pick(event) {
+            return picked;
+        }
+    }
+}
+
+fn connected(event: Event) -> Option<()> {
+    match event {
+        Event::Ended(ended) => panic!("{ended}"),
+        event => matches!(event, Event::Connected { .. }).then_some(()),
+    }
+}
+
+fn ended(event: Event) -> Option<Ended> {
+    match event {
+        Event::Ended(ended) => Some(ended),
+        _ => None,
+    }
+}
+
+/// Waits without doing anything.
+fn wait(span: StdDuration) {
+    let (_keep, never) = mpsc::channel::<()>();
+    let _ = never.recv_timeout(span);
+}
+
+fn send_one(sender: &Sender, clock: &Clock) {
+    let frame = Frame {
+        bytes: vec![7; 2_000].into(),
+        importance: Importance::Key,
+        captured_at: clock.now(),
+    };
+    // While nobody answers, frames may be refused.
+    let _ = sender.send_frame(&frame);
+}
+
+fn send_for(sender: &Sender, clock: &Clock, span: Duration) {
+    let until = clock.now() + span;
+    while clock.now() < until {
+        send_one(sender, clock);
+        wait(FRAME_INTERVAL);
+    }
+}
+
+/// Sends until `events` bring what `pick` wants.
+fn send_until<T>(
+    sender: &Sender,
+    clock: &Clock,
+    events: &Events,
+    mut pick: impl FnMut(Event) -> Option<T>,
+) -> T {
+    let give_up_at = clock.now() + Duration::from_secs(10);
+    while clock.now() < give_up_at {
+        send_one(sender, clock);
+        wait(FRAME_INTERVAL);
+        while let Ok(event) = events.try_recv() {
+            if let Some(picked) = pick(event) {
+                return picked;
+            }
+        }
+    }
+    panic!("it did not come in time");
+}
+
+fn reconnecting(event: Event) -> Option<Duration> {
+    match event {
+        Event::Ended(ended) => panic!("{ended}"),
+        Event::Reconnecting { silent_for } => Some(silent_for),
+        _ => None,
+    }
+}
+
+/// The first frame of the next session, by its number.
+fn first_frame(event: Event) -> Option<u64> {
+    match event {
+        Event::FrameReceived(frame) => Some(frame.id.0),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_receiver_that_was_restarted_says_so_and_has_the_next_session_at_once() {
+    let keys = Keys::new();
+    let (first, received) = keys.receiver();
+    let doorway = Doorway::to(&first);
+    let config = keys.config(via_loopback(doorway.address));
+    let clock = config.clock;
+    let (sender, events) = Sender::start(config).expect("loopback");
+    wait_for(&events, connected);
+    send_for(&sender, &clock, Duration::from_millis(300));
+    wait_for(&received, connected);
+    let (second, received) = keys.receiver();
+    doorway.lead_to(second.local_addr().port());
+    let silent_for = send_until(&sender, &clock, &events, reconnecting);
+    // Without the receiver's word for it, it takes a second.
+    assert!(silent_for < Duration::from_secs(1), "{silent_for}");
+    send_until(&sender, &clock, &received, connected);
+    send_until(&sender, &clock, &received, first_frame);
+    let seen = sender.snapshot();
+    assert_eq!(seen.past_sessions, 1);
+    assert!(seen.session.frames_sent > 10, "of both sessions: {seen:?}");
+    sender.close();
+    assert_eq!(wait_for(&events, ended), Ended::Closed);
+}
+
+#[test]
+fn a_receiver_that_is_away_for_seconds_is_waited_for() {
+    let keys = Keys::new();
+    let (first, _received) = keys.receiver();
+    let doorway = Doorway::to(&first);
+    let config = keys.config(via_loopback(doorway.address));
+    let clock = config.clock;
+    let (sender, events) = Sender::start(config).expect("loopback");
+    wait_for(&events, connected);
+    send_for(&sender, &clock, Duration::from_millis(300));
+    doorway.lead_to(NOBODY);
+    let silent_for = send_until(&sender, &clock, &events, reconnecting);
+    assert!(silent_for >= Duration::from_millis(900), "{silent_for}");
+    send_for(&sender, &clock, Duration::from_secs(3));
+    let (second, received) = keys.receiver();
+    let back_at = clock.now();
+    doorway.lead_to(second.local_addr().port());
+    send_until(&sender, &clock, &received, first_frame);
+    // Challenges leave every 100 ms, and the receiver does not know their session.
+    let took = clock.now() - back_at;
+    assert!(took < Duration::from_millis(1_500), "{took}");
+}
+
+#[test]
+fn an_outage_alone_leaves_the_session_as_it_is() {
+    let keys = Keys::new();
+    let (receiver, received) = keys.receiver();
+    let doorway = Doorway::to(&receiver);
+    let config = keys.config(via_loopback(doorway.address));
+    let clock = config.clock;
+    let (sender, events) = Sender::start(config).expect("loopback");
+    wait_for(&events, connected);
+    send_for(&sender, &clock, Duration::from_millis(300));
+    wait_for(&received, connected);
+    doorway.lead_to(NOBODY);
+    send_until(&sender, &clock, &events, reconnecting);
+    send_for(&sender, &clock, Duration::from_secs(1));
+    doorway.lead_to(receiver.local_addr().port());
+    send_for(&sender, &clock, Duration::from_secs(1));
+    sender.close();
+    let mut is_reconnected = false;
+    let end = wait_for(&events, |event| {
+        is_reconnected |= matches!(event, Event::Reconnected { .. });
+        ended(event)
+    });
+    assert_eq!((end, is_reconnected), (Ended::Closed, false));
+    assert_eq!(wait_for(&received, ended), Ended::ClosedByPeer);
+}
+
+#[test]
+fn a_sender_gives_up_when_it_is_told_to() {
+    let keys = Keys::new();
+    let (receiver, _received) = keys.receiver();
+    let doorway = Doorway::to(&receiver);
+    let mut config = keys.config(via_loopback(doorway.address));
+    config.give_up_after = Some(Duration::from_millis(1_500));
+    let clock = config.clock;
+    let (sender, events) = Sender::start(config).expect("loopback");
+    wait_for(&events, connected);
+    send_for(&sender, &clock, Duration::from_millis(300));
+    doorway.lead_to(NOBODY);
+    let ended = send_until(&sender, &clock, &events, ended);
+    assert!(matches!(ended, Ended::PeerSilent { .. }), "{ended:?}");
+}
+
+#[test]
+fn a_sender_whose_place_was_taken_is_told_so_even_if_it_was_away() {
+    let keys = Keys::new();
+    let (receiver, received) = keys.receiver();
+    let doorway = Doorway::to(&receiver);
+    let config = keys.config(via_loopback(doorway.address));
+    let clock = config.clock;
+    let (first, first_events) = Sender::start(config).expect("loopback");
+    wait_for(&first_events, connected);
+    send_for(&first, &clock, Duration::from_millis(300));
+    wait_for(&received, connected);
+    // The first is cut off, and hears nothing of what comes.
+    doorway.lead_to(NOBODY);
+    let config = keys.config(via_loopback(receiver.local_addr()));
+    let (second, second_events) = Sender::start(config).expect("loopback");
+    wait_for(&second_events, connected);
+    send_for(&second, &clock, Duration::from_millis(300));
+    assert_eq!(wait_for(&received, ended), Ended::Replaced);
+    doorway.lead_to(receiver.local_addr().port());
+    assert_eq!(
+        send_until(&first, &clock, &first_events, ended),
+        Ended::Replaced
+    );
+    send_for(&second, &clock, Duration::from_millis(300));
+    second.close();
+    assert_eq!(wait_for(&second_events, ended), Ended::Closed);
+}
+
+#[test]
+fn a_path_that_is_absent_is_told_and_the_others_carry_the_session() {
+    let keys = Keys::new();
+    let (receiver, received) = keys.receiver();
+    let remote = receiver.local_addr();
+    let absent = path(Via::Interface("nowhere9".into()), remote);
+    let config = keys.config([vec![absent], via_loopback(remote)].concat());
+    let clock = config.clock;
+    let (sender, events) = Sender::start(config).expect("what is absent is waited for");
+    let mut reason = None;
+    wait_for(&events, |event| match event {
+        Event::PathAbsent { path, reason: told } if path == PathId(0) => {
+            reason = Some(told);
+            None
+        }
+        event => connected(event),
+    });
+    assert!(reason.is_some_and(|reason| reason.contains("nowhere9")));
+    for _ in 0..25 {
+        send_one(&sender, &clock);
+        wait(FRAME_INTERVAL);
+    }
+    sender.close();
+    assert_eq!(wait_for(&events, ended), Ended::Closed);
+    let mut count = 0;
+    wait_for(&received, |event| {
+        count += u32::from(matches!(event, Event::FrameReceived(_)));
+        ended(event)
+    });
+    assert_eq!(count, 25);
+}

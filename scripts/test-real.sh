@@ -1,0 +1,235 @@
+#!/usr/bin/env bash
+# What loopback cannot show: interfaces that come and go, in network namespaces of this script's
+# own, and pauses longer than a unit test waits. Some two minutes. What cannot be tried here is
+# skipped, with the reason; that is no failure.
+#
+# Without root it tries a user namespace. ANABRANCH names a program that is built already.
+set -u
+cd "$(dirname "$0")/.."
+
+main() {
+    build
+    folder=$(mktemp -d)
+    trap 'stop_all; rm -rf "$folder"' EXIT
+    sender_public=$("$program" keygen --output "$folder/sender.key")
+    receiver_public=$("$program" keygen --output "$folder/receiver.key")
+    run a_pause_of_the_input_does_not_end_the_session
+    if prepare_namespaces; then
+        run an_interface_that_is_made_again_carries_again
+        run an_absent_interface_is_waited_for
+        run an_interface_that_is_down_is_waited_for
+    fi
+    echo "test-real: $passed passed, $failed failed, $skipped skipped"
+    [ "$failed" -eq 0 ]
+}
+
+passed=0 failed=0 skipped=0
+processes=()
+
+build() {
+    program=${ANABRANCH:-}
+    if [ -z "$program" ]; then
+        ${CARGO:-cargo} build --quiet -p anabranch || exit 1
+        program=${CARGO_TARGET_DIR:-target}/debug/anabranch
+    fi
+}
+
+# A test says what is wrong and returns 1; its programs are ended for it.
+run() {
+    if "$1"; then
+        passed=$((passed + 1))
+        echo "ok      $1"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  $1"
+        tail -n 20 "$folder"/*.log
+    fi
+    stop_all
+    rm -f "$folder"/*.log
+}
+
+skip() {
+    skipped=$((skipped + $1))
+    echo "skipped $1 tests: $2"
+}
+
+stop_all() {
+    local process
+    for process in "${processes[@]}"; do
+        kill -KILL "$process" 2>/dev/null && wait "$process" 2>/dev/null
+    done
+    processes=()
+    if [ -n "${near:-}" ]; then
+        ip netns del "$near" 2>/dev/null
+        ip netns del "$far" 2>/dev/null
+    fi
+}
+
+# start LOG COMMAND…: in the background, its end written to the log.
+start() {
+    local log=$folder/$1.log
+    shift
+    : >"$log"
+    "$@" >"$log" 2>&1 </dev/null &
+    processes+=($!)
+}
+
+# await LOG SECONDS PATTERN [COUNT]: until the log has so many lines of the pattern.
+await() {
+    local deadline=$((SECONDS + $2))
+    while [ "$(grep -c -- "$3" "$folder/$1.log")" -lt "${4:-1}" ]; do
+        if [ "$SECONDS" -ge "$deadline" ]; then
+            echo "$1 has not said \"$3\" within $2 s"
+            return 1
+        fi
+        sleep 0.1
+    done
+}
+
+# count LOG PATTERN
+count() {
+    grep -c -- "$2" "$folder/$1.log"
+}
+
+a_pause_of_the_input_does_not_end_the_session() {
+    start recv "$program" recv --listen 127.0.0.1:17100 --key "$folder/receiver.key" \
+        --allow "$sender_public" --timeout "17 s" "$folder/out.ts"
+    await recv 5 "listening" || return 1
+    start send "$program" send --to 127.0.0.1:17100 --key "$folder/sender.key" \
+        --peer "$receiver_public" udp://127.0.0.1:17101
+    await send 5 "connected" || return 1
+    packets >"$folder/packets.ts"
+    cat "$folder/packets.ts" >/dev/udp/127.0.0.1/17101
+    await recv 10 "connected" || return 1
+    sleep 20
+    cat "$folder/packets.ts" >/dev/udp/127.0.0.1/17101
+    sleep 1
+    kill -TERM "${processes[1]}"
+    await send 10 "session of" || return 1
+    await recv 10 "session of" || return 1
+    if [ "$(count recv "nothing came")" -gt 0 ] || [ "$(count send "opened again")" -gt 0 ]; then
+        echo "the session ended in the pause"
+        return 1
+    fi
+}
+
+# Four null packets of MPEG-TS: what matters is that they arrive.
+packets() {
+    local number
+    for number in 1 2 3 4; do
+        printf '\x47\x1f\xff\x10'
+        head -c 184 /dev/zero | tr '\0' '\377'
+    done
+}
+
+prepare_namespaces() {
+    if [ "$(uname -s)" != Linux ]; then
+        skip 3 "they need Linux's network namespaces"
+        return 1
+    fi
+    if ! command -v ip >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        apt-get install --yes --quiet iproute2 >/dev/null 2>&1
+    fi
+    if ! command -v ip >/dev/null; then
+        skip 3 "the program ip is missing (Debian: iproute2)"
+        return 1
+    fi
+    near=anabranch-near-$$ far=anabranch-far-$$
+    if ! lay_out 2>"$folder/namespaces.log"; then
+        skip 3 "no network namespaces or veth here: $(head -n 1 "$folder/namespaces.log")"
+        stop_all
+        near=
+        return 1
+    fi
+    stop_all
+}
+
+# Two namespaces without links between them.
+lay_out() {
+    ip netns add "$near" && ip netns add "$far" && ip -n "$far" link set lo up && link 0 &&
+        unlink_near 0
+}
+
+# link INDEX: joins the two by near$INDEX and far$INDEX.
+link() {
+    ip -n "$near" link add "near$1" type veth peer name "far$1" netns "$far" &&
+        ip -n "$near" addr add "10.99.$1.1/24" dev "near$1" &&
+        ip -n "$far" addr add "10.99.$1.2/24" dev "far$1" &&
+        ip -n "$far" link set "far$1" up && ip -n "$near" link set "near$1" up
+}
+
+unlink_near() {
+    ip -n "$near" link del "near$1"
+}
+
+start_receiver() {
+    lay_out || return 1
+    start recv ip netns exec "$far" "$program" recv --listen 0.0.0.0:7000 \
+        --key "$folder/receiver.key" --allow "$sender_public" "$folder/out.ts"
+    await recv 5 "listening"
+}
+
+# start_sender OPTION…
+start_sender() {
+    start send ip netns exec "$near" "$program" send --key "$folder/sender.key" \
+        --peer "$receiver_public" "$@" test:
+}
+
+# Ends the sender and looks whether both are content.
+finish() {
+    kill -TERM "${processes[1]}"
+    await send 10 "session of" && await recv 10 "session of"
+}
+
+an_interface_that_is_made_again_carries_again() {
+    start_receiver && link 0 && link 1 || return 1
+    start_sender --to 10.99.0.2:7000 --via near0 --to 10.99.1.2:7000 --via near1
+    await recv 10 "connected" || return 1
+    await send 5 "path 1 (near1): Active" || return 1
+    unlink_near 1
+    await send 2 "path 1 (near1) is waited for" || return 1
+    await send 2 "path 1 (near1): Out" || return 1
+    sleep 1
+    link 1
+    await send 3 "path 1 (near1) is there" || return 1
+    await send 3 "path 1 (near1): Active" 2 || return 1
+    sleep 1
+    finish || return 1
+    if ! grep -q "frames: .* complete, 0 dropped" "$folder/recv.log"; then
+        echo "frames were dropped although a path was there all the time"
+        return 1
+    fi
+}
+
+an_absent_interface_is_waited_for() {
+    start_receiver || return 1
+    start_sender --to 10.99.0.2:7000 --via near0
+    await send 2 "path 0 (near0) is waited for" || return 1
+    # Longer than an answer would be waited for.
+    sleep 12
+    link 0
+    await send 3 "path 0 (near0) is there" || return 1
+    await recv 5 "connected" || return 1
+    sleep 1
+    finish
+}
+
+an_interface_that_is_down_is_waited_for() {
+    start_receiver && link 0 && ip -n "$near" link set near0 down || return 1
+    start_sender --to 10.99.0.2:7000 --via near0
+    await send 2 "path 0 (near0) is waited for" || return 1
+    sleep 2
+    ip -n "$near" link set near0 up
+    await recv 5 "connected" || return 1
+    sleep 1
+    finish
+}
+
+# Whoever is not root may be so in a namespace.
+if [ "$(id -u)" -ne 0 ] && [ -z "${ANABRANCH_UNSHARED:-}" ] &&
+    unshare --user --map-root-user --net --mount sh -c 'mount -t tmpfs none /run && ip link set lo up' 2>/dev/null; then
+    export ANABRANCH_UNSHARED=1
+    exec unshare --user --map-root-user --net --mount \
+        sh -c 'mount -t tmpfs none /run && ip link set lo up && exec "$0"' "$0"
+fi
+main
