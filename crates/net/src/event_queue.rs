@@ -10,47 +10,66 @@ use crate::event::Event;
 /// Events that wait for their reader. What comes beyond is dropped and counted, unless a session
 /// begins or ends by it.
 const MAX_QUEUED_EVENTS: usize = 1_024;
+/// The most bytes of their frames: ten seconds of 50 Mbit/s. A thousand of the largest frames would
+/// be 8 GiB.
+const MAX_QUEUED_BYTES: usize = 64 << 20;
+
+/// What waits for its reader.
+#[derive(Debug, Default)]
+struct Queued {
+    events: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+fn bytes_of(event: &Event) -> usize {
+    match event {
+        Event::FrameReceived(frame) => frame.bytes.len(),
+        _ => 0,
+    }
+}
 
 /// The runtime's end. It never waits for the reader.
 #[derive(Debug)]
 pub(crate) struct EventSender {
     queue: mpsc::Sender<Event>,
-    /// How many events wait.
-    queued_count: Arc<AtomicUsize>,
+    queued: Arc<Queued>,
     pub(crate) dropped_count: u64,
 }
 
-/// What a session tells its owner, in order. A reader that falls 1,024 events behind loses some,
+/// What a session tells its owner, in order. A reader that falls 1,024 events or 64 MiB behind loses some,
 /// but learns of every session's begin and end.
 #[derive(Debug)]
 pub struct Events {
     queue: mpsc::Receiver<Event>,
-    queued_count: Arc<AtomicUsize>,
+    queued: Arc<Queued>,
 }
 
 pub(crate) fn queue() -> (EventSender, Events) {
     let (sender, receiver) = mpsc::channel();
-    let queued_count = Arc::<AtomicUsize>::default();
+    let queued = Arc::<Queued>::default();
     let sender = EventSender {
         queue: sender,
-        queued_count: Arc::clone(&queued_count),
+        queued: Arc::clone(&queued),
         dropped_count: 0,
     };
     let events = Events {
         queue: receiver,
-        queued_count,
+        queued,
     };
     (sender, events)
 }
 
 impl EventSender {
     pub(crate) fn tell(&mut self, event: Event) {
-        let is_full = self.queued_count.load(Ordering::Relaxed) >= MAX_QUEUED_EVENTS;
+        let bytes = bytes_of(&event);
+        let is_full = self.queued.events.load(Ordering::Relaxed) >= MAX_QUEUED_EVENTS
+            || self.queued.bytes.load(Ordering::Relaxed) + bytes > MAX_QUEUED_BYTES;
         if is_full && !event.is_milestone() {
             self.dropped_count += 1;
             return;
         }
-        self.queued_count.fetch_add(1, Ordering::Relaxed);
+        self.queued.events.fetch_add(1, Ordering::Relaxed);
+        self.queued.bytes.fetch_add(bytes, Ordering::Relaxed);
         // An owner that went away wants to hear nothing.
         let _ = self.queue.send(event);
     }
@@ -88,7 +107,10 @@ impl Events {
     }
 
     fn taken(&self, event: Event) -> Event {
-        self.queued_count.fetch_sub(1, Ordering::Relaxed);
+        self.queued.events.fetch_sub(1, Ordering::Relaxed);
+        self.queued
+            .bytes
+            .fetch_sub(bytes_of(&event), Ordering::Relaxed);
         event
     }
 }
@@ -97,7 +119,8 @@ impl Events {
 mod tests {
     use super::*;
     use crate::event::Ended;
-    use anabranch_units::DataRate;
+    use anabranch_core::{FrameId, ReceivedFrame};
+    use anabranch_units::{DataRate, Importance, Instant};
 
     #[test]
     fn a_reader_that_sleeps_bounds_the_queue() {
@@ -111,6 +134,31 @@ mod tests {
         assert_eq!(sender.dropped_count, 3, "there was room for one");
         drop(sender);
         assert_eq!(events.iter().count(), MAX_QUEUED_EVENTS);
+    }
+
+    #[test]
+    fn a_reader_that_sleeps_bounds_the_queues_memory() {
+        let (mut sender, events) = queue();
+        let frame = |bytes: usize| {
+            Event::FrameReceived(ReceivedFrame {
+                id: FrameId(0),
+                importance: Importance::Reference,
+                captured_at: Instant::ZERO,
+                size_bytes: bytes,
+                bytes: vec![0; bytes],
+                first_at: Instant::ZERO,
+                completed_at: Instant::ZERO,
+            })
+        };
+        for _ in 0..20 {
+            sender.tell(frame(8 << 20));
+        }
+        assert_eq!(sender.dropped_count, 12, "eight of 8 MiB fit");
+        sender.tell(Event::TargetBitrate(DataRate::ZERO));
+        assert_eq!(sender.dropped_count, 12, "what has no bytes fits still");
+        events.try_recv().expect("a frame");
+        sender.tell(frame(8 << 20));
+        assert_eq!(sender.dropped_count, 12, "there was room for one");
     }
 
     #[test]
