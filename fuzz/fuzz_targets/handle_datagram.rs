@@ -1,9 +1,11 @@
-//! An endpoint that sends survives any sequence of datagrams, frames and moments, and asks to be
+//! An endpoint that sends, with any scheduler and controller, survives any sequence of datagrams, frames and moments, and asks to be
 //! called again at most once for each moment.
 #![no_main]
 
+use anabranch_core::congestion::CONTROLLERS;
+use anabranch_core::scheduler::SCHEDULERS;
 use anabranch_core::{
-    Config, DatagramMeta, Endpoint, Frame, MediaConfig, PathId, PathOptions,
+    Config, DatagramMeta, Endpoint, Frame, MediaConfig, PaddingPolicy, PathId, PathOptions,
 };
 use anabranch_units::{Duration, Ecn, Importance, Instant, Seed};
 use arbitrary::Arbitrary;
@@ -19,12 +21,47 @@ enum Step {
     Close,
 }
 
-fuzz_target!(|steps: Vec<Step>| {
+/// How the endpoint is made: names of the registries, by number.
+#[derive(Arbitrary, Debug)]
+struct Setup {
+    scheduler: u8,
+    controller: u8,
+    fec: u8,
+    padding: u8,
+    paths: u8,
+    deadline_millis: u16,
+}
+
+impl Setup {
+    fn config(&self) -> Config {
+        let scheduler = &SCHEDULERS[usize::from(self.scheduler) % SCHEDULERS.len()];
+        let controller = &CONTROLLERS[usize::from(self.controller) % CONTROLLERS.len()];
+        let fec = ["off", "adaptive", "fixed:overhead=0.5:window=4"];
+        let padding =
+            [PaddingPolicy::Never, PaddingPolicy::WhileProbing, PaddingPolicy::Always];
+        let media = MediaConfig {
+            fec: fec[usize::from(self.fec) % fec.len()].into(),
+            deadline: Duration::from_millis(u64::from(self.deadline_millis)),
+            ..MediaConfig::default()
+        };
+        Config {
+            scheduler: scheduler.name.into(),
+            controller: controller.name.into(),
+            padding: padding[usize::from(self.padding) % padding.len()],
+            media,
+            ..Config::default()
+        }
+    }
+}
+
+fuzz_target!(|input: (Setup, Vec<Step>)| {
+    let (setup, steps) = input;
     let mut now = Instant::ZERO;
-    let media = MediaConfig { fec: "fixed:overhead=0.5:window=4".into(), ..MediaConfig::default() };
-    let config = Config { media, ..Config::default() };
-    let mut endpoint = Endpoint::new(config, Seed(1), now).unwrap();
-    for _ in 0..2 {
+    // What it refuses is not what is looked for.
+    let Ok(mut endpoint) = Endpoint::new(setup.config(), Seed(1), now) else {
+        return;
+    };
+    for _ in 0..1 + setup.paths % 3 {
         endpoint.add_path(now, PathOptions::default());
     }
     let mut datagram = Vec::new();

@@ -218,6 +218,9 @@ pub struct Comparison {
     pub seed_count: u64,
     /// The rows.
     pub rows: Vec<ComparisonRow>,
+    /// Scenarios and columns, by name and label, of which all of several seeds gave the same
+    /// result: chance has no part in them, and their intervals are none.
+    pub without_chance: Vec<(String, String)>,
 }
 
 /// The metrics of a comparison that does not say which.
@@ -230,6 +233,26 @@ pub const USUAL_METRICS: [&str; 7] = [
     "utilisation",
     "frames-on-time",
 ];
+
+/// Names and labels of those runs, scenario by scenario, of which all seeds are alike.
+fn pairs_without_chance(
+    scenarios: &[&Scenario],
+    columns: &[Column],
+    runs: &[&[Statistics]],
+) -> Vec<(String, String)> {
+    let names = scenarios.iter().flat_map(|scenario| {
+        columns
+            .iter()
+            .map(|column| (&scenario.name, column.label()))
+    });
+    let alike = names.zip(runs).filter(|(_, runs)| {
+        let (first, others) = runs.split_first().expect("a seed at least");
+        !others.is_empty() && others.iter().all(|other| other == first)
+    });
+    alike
+        .map(|((name, label), _)| (name.clone(), label))
+        .collect()
+}
 
 /// Runs every scenario, each as it is for every column ([`Column::scenarios`]), with the seeds 1 to
 /// `seed_count`, on `threads` threads (0: one per core). `metrics` are names of
@@ -274,6 +297,7 @@ pub fn compare(
     let runs: Vec<Vec<Statistics>> = runs.into_iter().collect::<Result<_, RunError>>()?;
     let runs: Vec<Statistics> = runs.into_iter().flatten().collect();
     let by_pair: Vec<&[Statistics]> = runs.chunks(seed_count.max(1) as usize).collect();
+    let without_chance = pairs_without_chance(&firsts, columns, &by_pair);
     let row = |asked: subjects::Asked| {
         let place = asked.place * columns.len();
         let of_scenario = &by_pair[place..place + columns.len()];
@@ -287,6 +311,7 @@ pub fn compare(
     Ok(Comparison {
         columns: columns.to_vec(),
         seed_count,
+        without_chance,
         rows: rows.into_iter().map(row).collect(),
     })
 }

@@ -32,6 +32,15 @@ pub struct Report {
     pub is_as_expected: bool,
 }
 
+impl Report {
+    /// Whether there are several runs and chance made no difference to them.
+    pub fn are_seeds_alike(&self) -> bool {
+        let mut runs = self.runs.iter();
+        let first = runs.next().map(|run| &run.trace_hash);
+        self.runs.len() > 1 && runs.all(|run| Some(&run.trace_hash) == first)
+    }
+}
+
 /// What was run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScenarioReport {

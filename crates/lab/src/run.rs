@@ -305,7 +305,8 @@ fn add_flow(
         FlowKind::Short(short) => (&short.config, Application::Short(short.objects)),
         FlowKind::Raw(raw) => {
             let route = RouteId(flow.paths[0].route as u32);
-            return Ok(world.add_generator(raw.generator(route, flow.start, flow.stop))?);
+            let generator = raw.generator(route, flow.start, flow.stop);
+            return Ok(world.add_generator(&flow.name, generator)?);
         }
     };
     let config = match last_config.take().filter(|last| **last == *config) {
@@ -313,14 +314,15 @@ fn add_flow(
         None => Arc::new(config.clone()),
     };
     *last_config = Some(config.clone());
-    Ok(world.add_flow(FlowConfig {
+    let config = FlowConfig {
         sender: config.clone(),
         receiver: config,
         paths: flow.paths.iter().map(path).collect(),
         start: flow.start,
         stop: flow.stop,
         source,
-    })?)
+    };
+    Ok(world.add_flow(&flow.name, config)?)
 }
 
 /// Tells all who measure, and who writes traces.

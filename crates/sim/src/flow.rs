@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 use anabranch_core::{Config, Endpoint, PathOptions, Timer};
-use anabranch_units::{Instant, prefetch};
+use anabranch_units::{Instant, Seed, prefetch};
 use anabranch_video::source::FrameSource;
 
 use crate::agenda::Agenda;
@@ -113,6 +113,8 @@ pub(crate) struct Flow {
     pub(crate) truth: Option<SharedTruth>,
     /// Sender and receiver.
     pub(crate) ends: [End; 2],
+    /// What its chance comes from.
+    pub(crate) seed: Seed,
 }
 
 /// What a flow has to send.

@@ -130,14 +130,15 @@ impl World {
         Ok(self.network.add_route(Route { forward, reverse }))
     }
 
-    /// Adds a flow.
+    /// Adds a flow. Its chance comes from its name, which no other flow has, so that it is the same
+    /// whatever else is in the world.
     ///
     /// # Errors
     /// [`WorldError::PathCount`], [`WorldError::Config`].
     ///
     /// # Panics
     /// If a route is not of this world, or the flow starts in the past.
-    pub fn add_flow(&mut self, config: FlowConfig) -> Result<FlowId, WorldError> {
+    pub fn add_flow(&mut self, name: &str, config: FlowConfig) -> Result<FlowId, WorldError> {
         let FlowConfig {
             mut sender,
             mut receiver,
@@ -159,11 +160,10 @@ impl World {
         );
         assert!(start >= self.now, "flows start now or later");
         let flow_id = self.flows.next_id();
-        let flow_seed = self.seed.derive(&format!("flow/{}", flow_id.0));
+        let flow_seed = self.seed.derive(&format!("flow/{name}"));
         let end = |config: Arc<Config>, role: &str| -> Result<End, WorldError> {
             let overhead_bytes = config.overhead_bytes;
-            let seed = self.seed.derive(&format!("flow/{}/{role}", flow_id.0));
-            let mut endpoint = Endpoint::new(config, seed, start)?;
+            let mut endpoint = Endpoint::new(config, flow_seed.derive(role), start)?;
             for path in &paths {
                 let added = endpoint.add_path(start, path.options);
                 let path_count = paths.len();
@@ -192,6 +192,7 @@ impl World {
             frame_at: None,
             stop_at: None,
             ends,
+            seed: flow_seed,
             session: 0,
             began_at: start,
             truth,
@@ -200,19 +201,24 @@ impl World {
         Ok(flow_id)
     }
 
-    /// Adds a flow of raw datagrams, which take their route's forward links and are not answered.
+    /// Adds a flow of raw datagrams, which take their route's forward links and are not answered. Its
+    /// chance comes from its name, as with [`World::add_flow`].
     ///
     /// # Errors
     /// [`WorldError::Generator`].
     ///
     /// # Panics
     /// If the route is not of this world, or the flow starts in the past.
-    pub fn add_generator(&mut self, config: GeneratorConfig) -> Result<FlowId, WorldError> {
+    pub fn add_generator(
+        &mut self,
+        name: &str,
+        config: GeneratorConfig,
+    ) -> Result<FlowId, WorldError> {
         config.check()?;
         assert!(self.network.has_route(config.route), "a route unknown here");
         assert!(config.start >= self.now, "flows start now or later");
         let flow_id = self.flows.next_id();
-        let seed = self.seed.derive(&format!("flow/{}/generator", flow_id.0));
+        let seed = self.seed.derive(&format!("flow/{name}/generator"));
         self.is_changed = true;
         self.flows.push_generator(Generator::new(config, seed));
         Ok(flow_id)
@@ -332,7 +338,6 @@ impl World {
         }
         let flow = &mut self.flows[flow_id.index()];
         let turn = Turn {
-            seed: self.seed,
             sides,
             window,
             now: Instant::ZERO,

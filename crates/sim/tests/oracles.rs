@@ -125,7 +125,10 @@ fn below_the_links_rate_every_delay_is_serialization_plus_propagation() {
     let back = world.add_link("back", &link(None, 45)).unwrap();
     let route = world.add_route(vec![first, second], vec![back]).unwrap();
     world
-        .add_flow(fixed_flow(MEGABIT, PaddingPolicy::Never, vec![path(route)]))
+        .add_flow(
+            "flow",
+            fixed_flow(MEGABIT, PaddingPolicy::Never, vec![path(route)]),
+        )
         .unwrap();
     let mut tally = Tally::default();
     world.run_until(Instant::from_secs(20), &mut tally);
@@ -151,7 +154,7 @@ fn a_greedy_flow_at_half_the_links_rate_fills_half_of_it() {
         PaddingPolicy::Always,
         vec![path(route)],
     );
-    world.add_flow(flow).unwrap();
+    world.add_flow("flow", flow).unwrap();
     world.run_until(Instant::from_secs(10), &mut ());
     let before = world.link_statistics(up);
     world.run_until(Instant::from_secs(110), &mut ());
@@ -170,7 +173,7 @@ fn at_twice_the_links_rate_it_is_full_and_half_is_lost() {
         PaddingPolicy::Always,
         vec![path(route)],
     );
-    world.add_flow(flow).unwrap();
+    world.add_flow("flow", flow).unwrap();
     let mut tally = Tally::default();
     world.run_until(Instant::from_secs(60), &mut tally);
     let statistics = world.link_statistics(up);
@@ -200,7 +203,7 @@ fn what_is_sent_is_delivered_dropped_or_in_flight() {
     let routes = [up, other].map(|link| world.add_route(vec![link], vec![back]).unwrap());
     let paths = routes.map(path).to_vec();
     world
-        .add_flow(fixed_flow(MEGABIT, PaddingPolicy::Always, paths))
+        .add_flow("flow", fixed_flow(MEGABIT, PaddingPolicy::Always, paths))
         .unwrap();
     let mut tally = Tally::default();
     for second in 1..=10 {
@@ -245,7 +248,7 @@ fn a_flow_runs_from_its_start_to_its_stop() {
         rate,
     };
     flow.source = Application::Media(source.build(flow.start, Seed(1)).unwrap());
-    world.add_flow(flow).unwrap();
+    world.add_flow("flow", flow).unwrap();
     let mut sent_by = |seconds| {
         world.run_until(Instant::from_secs(seconds), &mut ());
         world.packet_counts().sent
@@ -271,7 +274,7 @@ fn one_seed_is_one_run_and_observing_it_changes_nothing() {
         let back = world.add_link("back", &link(None, 40)).unwrap();
         let route = world.add_route(vec![up], vec![back]).unwrap();
         let flow = fixed_flow(MEGABIT, PaddingPolicy::Always, vec![path(route)]);
-        let flow = world.add_flow(flow).unwrap();
+        let flow = world.add_flow("flow", flow).unwrap();
         for step in 1..=10_000 / step_ms {
             world.run_until(Instant::from_millis(step * step_ms), &mut ());
             let _ = (world.link_statistics(up), world.sender_paths(flow).len());
@@ -299,7 +302,7 @@ fn two_flows(
     let back = world.add_link("back", &link(None, back_delay_ms)).unwrap();
     let far = world.add_route(vec![access, up], vec![back]).unwrap();
     let near = world.add_route(vec![up], vec![back]).unwrap();
-    for route in [far, near] {
+    for (name, route) in [("far", far), ("near", near)] {
         let mut flow = fixed_flow(
             MEGABIT.mul_f64(0.6),
             PaddingPolicy::Always,
@@ -308,7 +311,7 @@ fn two_flows(
         for config in [&mut flow.sender, &mut flow.receiver] {
             Arc::make_mut(config).controller = "new-reno".to_owned();
         }
-        world.add_flow(flow).unwrap();
+        world.add_flow(name, flow).unwrap();
     }
     prepare(&mut world, near);
     let mut tally = Tally::default();
@@ -331,7 +334,7 @@ fn how_far_the_ends_are_moved_at_a_time_changes_nothing() {
         }
         flow.start = Instant::from_secs(99);
         flow.source = Application::Short(anabranch_sim::ShortObjects::default());
-        world.add_flow(flow).unwrap();
+        world.add_flow("objects", flow).unwrap();
     };
     let second = Duration::from_secs(10);
     // Without delay on the way back, together means instant by instant.
@@ -352,13 +355,16 @@ fn what_cannot_be_is_refused() {
     assert_eq!(refused, Err(WorldError::RouteLength { link_count: 0 }));
     let flow = fixed_flow(MEGABIT, PaddingPolicy::Never, vec![]);
     assert_eq!(
-        world.add_flow(flow),
+        world.add_flow("flow", flow),
         Err(WorldError::PathCount { path_count: 0 })
     );
     let route = world.add_route(vec![up], vec![up]).unwrap();
     let mut flow = fixed_flow(MEGABIT, PaddingPolicy::Never, vec![path(route)]);
     Arc::make_mut(&mut flow.sender).controller = "bbrr".to_owned();
-    assert!(matches!(world.add_flow(flow), Err(WorldError::Config(_))));
+    assert!(matches!(
+        world.add_flow("flow", flow),
+        Err(WorldError::Config(_))
+    ));
 }
 
 #[test]
@@ -382,7 +388,7 @@ fn a_generator_takes_its_share_of_a_link_and_nobody_answers() {
         start: Instant::ZERO,
         stop: Some(Instant::from_secs(18)),
     };
-    let flow = world.add_generator(config).unwrap();
+    let flow = world.add_generator("flow", config).unwrap();
     assert!(!world.is_session(flow));
     let mut tally = Tally::default();
     world.run_until(Instant::from_secs(12), &mut tally);

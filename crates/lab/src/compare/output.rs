@@ -65,12 +65,22 @@ pub fn comparison_table(comparison: &Comparison) -> String {
                 .collect(),
         );
     }
-    format!(
+    let mut text = format!(
         "{} seeds: mean ± half of the 95 % confidence interval; ~ the difference from the first \
          column, seed by seed, may be chance\n\n{}",
         comparison.seed_count,
         grid(&rows)
-    )
+    );
+    if !comparison.without_chance.is_empty() {
+        let names = comparison.without_chance.iter();
+        let names = names.map(|(scenario, label)| format!("{scenario} ({label})"));
+        let names: Vec<String> = names.collect();
+        let names = names.join(", ");
+        text.push_str("\nall seeds gave the same result, without any chance: ");
+        text.push_str(&names);
+        text.push('\n');
+    }
+    text
 }
 
 /// `key=value`, each.

@@ -57,6 +57,14 @@ pub fn table(report: &Report) -> String {
         writeln!(text, "trace hash {} (seed {})", run.trace_hash, run.seed)
             .expect("a String takes everything");
     }
+    if report.are_seeds_alike() {
+        writeln!(
+            text,
+            "all seeds gave the same result: nothing is left to chance here; `start-jitter` varies \
+             when flows begin"
+        )
+        .expect("a String takes everything");
+    }
     text
 }
 

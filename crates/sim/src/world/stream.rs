@@ -90,8 +90,8 @@ impl<O: Observer> Turn<'_, O> {
         flow.session += 1;
         flow.began_at = self.now;
         for (end, config) in flow.ends.iter_mut().zip(&objects.configs) {
-            let name = format!("flow/{}/session/{}", self.flow_id.0, flow.session);
-            end.endpoint = new_endpoint(config, self.seed.derive(&name), self.now);
+            let seed = flow.seed.derive(&format!("session/{}", flow.session));
+            end.endpoint = new_endpoint(config, seed, self.now);
             end.endpoint.add_path(self.now, flow.paths[0].options);
         }
         self.write_stream();

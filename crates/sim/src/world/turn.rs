@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_core::media::DropReason;
 use anabranch_core::{DatagramMeta, Event, Frame, ReceivedFrame, Timer};
-use anabranch_units::{Instant, Seed};
+use anabranch_units::Instant;
 use bytes::Bytes;
 
 use crate::flow::{Due, End, Flow, FlowId, Side, Work};
@@ -35,8 +35,6 @@ impl Buffers {
 
 /// A flow, and what it needs of the world while it is its turn.
 pub(super) struct Turn<'a, O> {
-    /// The world's.
-    pub(super) seed: Seed,
     /// The ends whose turn it is.
     pub(super) sides: &'static [Side],
     pub(super) window: Window,
