@@ -95,8 +95,12 @@ fn simulated<'a>(rows: &[(&'a Row, lab::Scenario)], seeds: u64) -> anyhow::Resul
         let report = lab::run(scenario, &options, &|part| progress.add(part.simulated))?;
         let figures = report.runs.iter().map(|run| {
             let flow = &run.statistics.total;
+            let delivered = match table::counts_decodable(scenario) {
+                true => flow.frames.decodable_on_time_ratio,
+                false => flow.frames.on_time_ratio,
+            };
             Some(Figures {
-                delivered: flow.frames.on_time_ratio?,
+                delivered: delivered?,
                 overhead: flow.overhead_ratio?,
             })
         });

@@ -14,9 +14,10 @@ use anabranch_net::{
 };
 use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Instant, Seed};
+use anabranch_video::player::Decodability;
 use anyhow::{Context, bail};
 
-use super::table::Figures;
+use super::table::{Figures, counts_decodable};
 
 /// For how long an event is waited for.
 const PATIENCE: StdDuration = StdDuration::from_secs(90);
@@ -50,7 +51,8 @@ pub(super) fn run(scenario: &Scenario, seed: Seed) -> anyhow::Result<Figures> {
         event => bail!("no session, but {event:?}"),
     }
     let deadline = media.config.media.deadline;
-    let taker = std::thread::spawn(move || take(&received, deadline));
+    let only_decodable = counts_decodable(scenario);
+    let taker = std::thread::spawn(move || take(&received, &clock, deadline, only_decodable));
     let sent = feed(&sender, media, &clock, scenario.duration, seed);
     // What is on its way has its time.
     wait_until(&clock, clock.now() + deadline);
@@ -134,15 +136,23 @@ fn feed(sender: &Sender, media: &MediaSpec, clock: &Clock, span: Duration, seed:
     sent
 }
 
-/// Counts the frames that are there in time, until the session ends.
-fn take(received: &Events, deadline: Duration) -> u64 {
+/// Counts the frames that are there in time, until the session ends; `only_decodable`: those that
+/// are handed out in time with all that they need.
+fn take(received: &Events, clock: &Clock, deadline: Duration, only_decodable: bool) -> u64 {
     let mut in_time = 0;
+    let mut decodability = Decodability::default();
     loop {
         match received.recv_timeout(PATIENCE) {
             Ok(Event::FrameReceived(frame)) => {
-                let delay = frame.completed_at.saturating_since(frame.captured_at);
-                in_time += u64::from(delay <= deadline);
+                let is_decodable = decodability.on_frame(frame.importance, true);
+                let there_at = match only_decodable {
+                    true => clock.now(),
+                    false => frame.completed_at,
+                };
+                let delay = there_at.saturating_since(frame.captured_at);
+                in_time += u64::from(delay <= deadline && (is_decodable || !only_decodable));
             }
+            Ok(Event::FrameDropped { .. }) => decodability.on_unknown_loss(),
             Ok(Event::Ended(_)) | Err(_) => return in_time,
             Ok(_) => {}
         }

@@ -6,10 +6,20 @@ use anabranch_lab::Scenario;
 
 use super::rows::{BAR_SPAN, Row};
 
+/// What a row's bar is about if what cannot be decoded does not count.
+const DECODABLE: &str = "frames-decodable-on-time";
+
+/// Whether only frames that can be decoded count in a row.
+pub(super) fn counts_decodable(scenario: &Scenario) -> bool {
+    let mut expected = scenario.expectations.iter();
+    expected.any(|expected| expected.metric.name == DECODABLE)
+}
+
 /// What one run came to; shares.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Figures {
-    /// Packets there within the latency budget.
+    /// Frames there within the latency budget; of a row that asks for it, those of them that can be
+    /// decoded.
     pub(super) delivered: f64,
     /// Bytes on the wire, both ways, above the payload.
     pub(super) overhead: f64,
@@ -61,6 +71,7 @@ impl<'a> Judged<'a> {
             is_too_short: scenario.duration < BAR_SPAN,
             figures,
             least_delivered: bound("frames-on-time")
+                .or_else(|| bound(DECODABLE))
                 .and_then(|expected| expected.min)
                 .unwrap_or(0.0),
             most_overhead: bound("overhead").and_then(|expected| expected.max),

@@ -409,24 +409,56 @@ fn arq_a_frame_that_no_other_needs_is_sent_again_once() {
     assert_eq!(verdict, Verdict::GiveUp);
 }
 
-#[test]
-fn arq_frames_that_no_other_needs_make_way_first() {
-    let mut buffer = buffer(false);
-    for importance in [
-        Importance::Reference,
-        Importance::Disposable,
-        Importance::Disposable,
-        Importance::Key,
-    ] {
-        push(&mut buffer, 0, importance);
-    }
+fn given_up(buffer: &mut SendBuffer, frame: u64) -> Vec<u64> {
     let mut late = Vec::new();
-    buffer.give_up_disposable(2_000, |id| late.push(id.0));
-    assert_eq!(late, [2], "the newest, and no more than needed");
-    buffer.give_up_disposable(1_000_000, |id| late.push(id.0));
-    assert_eq!(late, [2, 1]);
-    let mut waiting = buffer.waiting().iter().map(|packet| packet.frame.0);
-    assert!(waiting.all(|frame| frame == 0 || frame == 3));
+    buffer.give_up_with_dependents(FrameId(frame), |id| late.push(id.0));
+    late
+}
+
+#[test]
+fn a_frame_is_given_up_with_all_that_need_it_and_wait() {
+    let mut buffer = buffer_with(&[
+        (0, true),
+        (40, false),
+        (80, false),
+        (120, true),
+        (160, false),
+    ]);
+    assert_eq!(given_up(&mut buffer, 1), [1, 2]);
+    assert!(
+        !buffer.is_chain_broken(),
+        "there is a key frame behind them"
+    );
+    assert_eq!(given_up(&mut buffer, 3), [3, 4]);
+    assert!(buffer.is_chain_broken());
+    let waiting: Vec<u64> = buffer.unsent().map(|frame| frame.frame.0).collect();
+    assert_eq!(waiting, [0]);
+    push(&mut buffer, 200, Importance::Key);
+    assert!(!buffer.is_chain_broken());
+}
+
+#[test]
+fn nothing_needs_a_disposable_frame_or_one_of_a_source_without_key_frames() {
+    let mut buffer = buffer_with(&[(0, true)]);
+    push(&mut buffer, 40, Importance::Disposable);
+    push(&mut buffer, 80, Importance::Reference);
+    assert_eq!(given_up(&mut buffer, 1), [1]);
+    assert!(!buffer.is_chain_broken());
+    let mut packets = buffer_with(&[(0, false), (1, false)]);
+    assert_eq!(given_up(&mut packets, 0), [0]);
+    assert!(!packets.is_chain_broken());
+}
+
+#[test]
+fn the_next_key_frame_is_expected_when_the_last_group_would_end_again() {
+    let mut buffer = buffer_with(&[(0, true), (40, false)]);
+    let at = Instant::from_millis;
+    assert!(buffer.group(at(50)).is_none(), "one key frame says nothing");
+    push(&mut buffer, 80, Importance::Key);
+    let group = buffer.group(at(100)).unwrap();
+    assert_eq!(group.next_key_at, at(160));
+    assert_eq!(group.key_bytes, group.other_bytes);
+    assert!(buffer.group(at(160)).is_none());
 }
 
 /// The fragments whose last calls have come.
