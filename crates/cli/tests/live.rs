@@ -147,6 +147,12 @@ impl Drop for Running {
     }
 }
 
+/// Waits without doing anything.
+fn wait(span: Duration) {
+    let (_keep, never) = mpsc::channel::<()>();
+    let _ = never.recv_timeout(span);
+}
+
 const TEST_PICTURE: &str = "test:";
 
 #[test]
@@ -161,7 +167,7 @@ fn a_receiver_that_was_killed_and_started_again_goes_on_with_the_stream() {
     let mut second = bed.recv(&bed.path("second.ts"), Stdio::null());
     second.wait_for("connected to ");
     send.wait_for("connected again");
-    std::thread::sleep(Duration::from_millis(500));
+    wait(Duration::from_millis(500));
     send.signal(Signal::TERM);
     let (code, said) = send.finish();
     assert_eq!(code, Some(0), "{said}");
@@ -199,7 +205,7 @@ fn a_sender_without_any_of_its_interfaces_says_so_and_waits() {
         ));
     }
     // What has not left cannot be answered: --timeout has not begun.
-    std::thread::sleep(Duration::from_millis(1_500));
+    wait(Duration::from_millis(1_500));
     send.signal(Signal::TERM);
     let (code, said) = send.finish();
     assert_eq!(code, Some(0), "{said}");
@@ -219,7 +225,7 @@ fn a_signal_ends_a_receiver_that_waits_for_the_reader_of_its_pipe() {
 fn a_signal_ends_a_sender_that_waits_for_the_writer_of_its_pipe() {
     let bed = Bed::new();
     let send = bed.send(&[], &bed.fifo());
-    std::thread::sleep(Duration::from_millis(500));
+    wait(Duration::from_millis(500));
     send.signal(Signal::TERM);
     let (code, said) = send.finish();
     assert_eq!(code, Some(0), "{said}");
@@ -231,7 +237,7 @@ fn blocked(bed: &Bed) -> (Running, Running) {
     recv.wait_for("listening at ");
     let send = bed.send(&["--duration", "3 s"], Path::new(TEST_PICTURE));
     recv.wait_for("connected to ");
-    std::thread::sleep(Duration::from_secs(2));
+    wait(Duration::from_secs(2));
     (recv, send)
 }
 
