@@ -24,13 +24,15 @@ test: ## everything a newcomer should see pass
 	$(CARGO) test --workspace
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
-bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames and a gigabit over real sockets cost
+bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames and a gigabit over real sockets cost; beside SRT
 	$(CARGO) bench --quiet -p anabranch-lab --bench simulator
 	$(CARGO) bench --quiet -p anabranch-lab --bench controllers
 	$(CARGO) bench --quiet -p anabranch-core --bench schedulers
 	$(CARGO) bench --quiet -p anabranch-core --bench fec
 	$(CARGO) bench --quiet -p anabranch-core --bench allocations
 	$(CARGO) run --release --quiet -p anabranch-net --example loopback_figures
+	$(CARGO) build --release --quiet -p anabranch
+	$(CARGO) run --release --quiet -p anabranch --example beside_srt
 
 fuzz: ## look for inputs that break a parser, FUZZ_SECONDS each (needs cargo-fuzz and a nightly toolchain)
 	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install cargo-fuzz --locked
