@@ -27,7 +27,7 @@ test: ## everything a newcomer should see pass
 test-real: ## what loopback cannot show: interfaces that come and go, long pauses (two minutes; parts need root on Linux)
 	CARGO="$(CARGO)" scripts/test-real.sh
 
-bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, handshakes and a gigabit over real sockets cost
+bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, handshakes and a gigabit over real sockets cost; beside SRT
 	$(CARGO) bench --quiet -p anabranch-lab --bench simulator
 	$(CARGO) bench --quiet -p anabranch-lab --bench controllers
 	$(CARGO) bench --quiet -p anabranch-core --bench schedulers
@@ -35,6 +35,8 @@ bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, 
 	$(CARGO) bench --quiet -p anabranch-core --bench allocations
 	$(CARGO) bench --quiet -p anabranch-secure --bench handshake
 	$(CARGO) run --release --quiet -p anabranch-net --example loopback_figures
+	$(CARGO) build --release --quiet -p anabranch
+	$(CARGO) run --release --quiet -p anabranch --example beside_srt
 
 fuzz: ## look for inputs that break a parser, FUZZ_SECONDS each (needs cargo-fuzz and a nightly toolchain)
 	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install cargo-fuzz --locked

@@ -119,6 +119,56 @@ fn udp_is_verbatim(datagram_bytes: usize) {
     assert_eq!(recv.finish().0, 0);
 }
 
+/// Without the next picture only a pause of 100 ms would tell that one is over.
+#[test]
+fn a_picture_of_unknown_length_does_not_wait_for_the_next() {
+    let bed = Bed::new();
+    let player = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    player.set_read_timeout(Some(PATIENCE)).unwrap();
+    let output = format!("udp://{}", player.local_addr().unwrap());
+    let (_recv, address) = bed.recv(&bed.sender_public, &output, &[]);
+    // A port that is free a moment before it is used.
+    let input = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|socket| socket.local_addr())
+        .unwrap();
+    let mut send = bed.send(&address, &format!("udp://{input}"), &[]);
+    send.wait_for("connected");
+    let mut stream = transport_stream(25);
+    let mut starts = Vec::new();
+    for (index, packet) in stream.chunks_mut(188).enumerate() {
+        let header = 5 + usize::from(packet[4]);
+        if packet[1..3] == [0x41, 0] {
+            // The PES header leaves the length open, as ffmpeg does.
+            packet[header + 4..header + 6].fill(0);
+            starts.push(index * 188);
+        }
+    }
+    let ends = starts[1..].iter().copied().chain([stream.len()]);
+    let camera = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let clock = anabranch_net::Clock::start();
+    let (mut sent, mut arrived, mut took) = (0, Vec::new(), Vec::new());
+    for end in ends {
+        for datagram in stream[sent..end].chunks(1_316) {
+            camera.send_to(datagram, input).unwrap();
+        }
+        sent = end;
+        let sent_at = clock.now();
+        let mut buffer = [0; 2_000];
+        while arrived.len() < sent {
+            let length = player.recv(&mut buffer).expect("the picture arrives");
+            arrived.extend_from_slice(&buffer[..length]);
+        }
+        took.push(clock.now() - sent_at);
+    }
+    assert!(arrived == stream);
+    took.sort();
+    let median = took[took.len() / 2];
+    assert!(
+        median < anabranch_units::Duration::from_millis(50),
+        "{median}"
+    );
+}
+
 /// A link with 20 ms of delay each way, and what `there` changes of it on the way to `target`.
 fn relay(target: &str, there: impl Fn(LinkConfig) -> LinkConfig) -> Relay {
     let reverse = LinkConfig {

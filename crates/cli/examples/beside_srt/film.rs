@@ -171,7 +171,7 @@ impl Writer {
         if is_first {
             let reference = self.next_clock().as_micros() * 9 / 100;
             bytes.extend([7, 0x10 | u8::from(is_key) << 6]);
-            bytes.extend(((reference << 15 | 0x7e00) as u64).to_be_bytes()[2..].iter());
+            bytes.extend_from_slice(&(reference << 15 | 0x7e00).to_be_bytes()[2..]);
             let shown = reference + 9_000;
             bytes.extend([0, 0, 1, 0xe0, 0, 0, 0x80, 0x80, 5]);
             bytes.push(0x21 | (shown >> 29 & 0x0e) as u8);
@@ -182,7 +182,7 @@ impl Writer {
             bytes.extend([0, 0, 0, 1, 9, 0xf0, 0, 0, 0, 1, slice, 0x88, 0x84]);
         } else if stuffing > 0 {
             bytes.push(stuffing as u8 - 1);
-            bytes.extend([0].iter().take(stuffing - 1));
+            bytes.extend((stuffing > 1).then_some(0));
             bytes.resize(start + 4 + stuffing, 0xff);
         }
         bytes.resize(start + PACKET_LEN, 0xaa);

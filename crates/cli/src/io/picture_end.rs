@@ -1,5 +1,5 @@
-//! When a live picture is over whose end the stream does not tell: after a pause that is long beside
-//! those inside pictures.
+//! When a live picture is over whose end the stream does not tell: after a pause that is long
+//! beside those inside pictures.
 
 use std::collections::VecDeque;
 
