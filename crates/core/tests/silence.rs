@@ -97,14 +97,17 @@ fn rfc9002_7_6_a_silence_that_is_shorter_halves_the_window_once() {
 
 #[test]
 fn a_path_that_cannot_be_sent_on_is_out_at_once_and_back_when_it_answers() {
-    let mut network = network(0);
+    let mut network = network(200);
+    // What was acknowledged before the outage has been heard of.
+    network.stream_until(at(5_060));
+    let state = |network: &mut Network| network.sender.paths(network.now)[0].state;
+    assert_eq!(state(&mut network), PathState::Active);
     network.sender.suspend_path(network.now, FIRST);
-    assert_eq!(network.sender.paths(network.now)[0].state, PathState::Out);
+    assert_eq!(state(&mut network), PathState::Out);
     let sent = |network: &Network| network.sender.path_counters(FIRST).unwrap().sent_packets;
     let before = sent(&network);
-    network.stream_until(at(5_090));
+    network.stream_until(at(5_150));
     assert_eq!(sent(&network) - before, 1, "a challenge");
-    network.stream_until(at(5_400));
-    let view = &network.sender.paths(network.now)[0];
-    assert_eq!(view.state, PathState::Active);
+    network.stream_until(at(5_600));
+    assert_eq!(state(&mut network), PathState::Active);
 }

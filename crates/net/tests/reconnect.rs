@@ -341,7 +341,10 @@ fn a_path_that_is_absent_is_told_and_the_others_carry_the_session() {
     let (sender, events) = Sender::start(config).expect("what is absent is waited for");
     let mut reason = None;
     wait_for(&events, |event| match event {
-        Event::PathAbsent { path, reason: told } if path == PathId(0) => {
+        Event::PathAbsent {
+            path: PathId(0),
+            reason: told,
+        } => {
             reason = Some(told);
             None
         }
