@@ -3,7 +3,8 @@
 //! /proc. Without SRT's programs (Debian: srt-tools) it says so and measures ours alone.
 //!
 //! `beside_srt [latency|cpu] [RATE,RATE,… in Mbit/s] [SECONDS]`; the program `anabranch` lies
-//! beside the folder of this one, or where ANABRANCH says.
+//! beside the folder of this one, or where ANABRANCH says. With BESIDE_SRT_LOG set, what the
+//! programs say is shown; with BESIDE_SRT_SMALL_SINK, the player's socket has Linux's default size.
 
 mod film;
 mod traffic;

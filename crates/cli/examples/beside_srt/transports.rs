@@ -19,7 +19,7 @@ const SRT: &str = "srt-live-transmit";
 /// A transport that can be started.
 #[derive(Clone, Debug)]
 pub enum Transport {
-    /// Ours, always encrypted (ChaCha20-Poly1305), with these further arguments of `send`.
+    /// Ours, which always encrypts, with `send`'s and `recv`'s defaults.
     Anabranch { program: PathBuf, folder: PathBuf },
     /// SRT with this latency in milliseconds, AES-128 or nothing.
     Srt { latency: u32, is_encrypted: bool },

@@ -1,4 +1,5 @@
-//! MPEG-TS into UDP: many datagrams by one system call, spread so that a player's socket holds them.
+//! MPEG-TS into UDP: many datagrams by one system call, spread so that a player's socket holds
+//! them.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};

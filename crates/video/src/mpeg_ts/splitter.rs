@@ -179,7 +179,7 @@ impl TransportUnitSplitter {
             let slices = self.unit.continued.unwrap_or(self.unit.slices);
             self.handed_over = Some(slices).filter(|slices| !slices.is_empty());
         }
-        core::mem::take(&mut self.unit)
+        self.unit.take()
     }
 
     /// Bytes left out because they were in no packet.
@@ -415,11 +415,20 @@ impl Unit {
         }
     }
 
+    /// The unit, with an empty one in its place that has room for as much.
+    fn take(&mut self) -> Unit {
+        let next = Unit {
+            bytes: Vec::with_capacity(self.bytes.len()),
+            ..Unit::default()
+        };
+        core::mem::replace(self, next)
+    }
+
     /// Leaves the tables at the end to the next unit and returns the rest.
     fn split_off_tables(&mut self) -> Unit {
-        let mut complete = core::mem::take(self);
+        let mut complete = self.take();
         if let Some(tables_at) = complete.tables_at {
-            self.bytes = complete.bytes.split_off(tables_at);
+            self.bytes.extend(complete.bytes.drain(tables_at..));
             self.tables_at = Some(0);
         }
         complete
