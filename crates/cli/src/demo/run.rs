@@ -22,7 +22,7 @@ use super::file::VideoFile;
 use super::ledger::Ledger;
 use super::monitor::Monitor;
 use super::network::{self, LINKS};
-use super::recording::{Recording, Source};
+use super::recording::{Happening, Recording, Sample, Source};
 use super::view::{Moment, View};
 use super::viewer::{self, Viewer};
 use crate::stop::Stop;
@@ -132,11 +132,7 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
         }
         Ok::<_, anyhow::Error>((ended_at, is_interrupted))
     })?;
-    if let Some(ended) = watch.ended.filter(|ended| *ended != Ended::Closed) {
-        bail!("the session ended early: {ended}");
-    }
-    let slow_seconds = watch.monitor.slowness.second_count();
-    let (samples, happenings) = (watch.monitor.samples, watch.monitor.happenings);
+    let (samples, happenings, slow_seconds) = watch.finish()?;
     Ok(Recording {
         source,
         deadline: plan.deadline,
@@ -275,6 +271,16 @@ impl Watch<'_> {
         let give_up_at = clock.now() + patience;
         let ledger = self.ledger;
         self.until(|| ledger.is_settled() || clock.now() >= give_up_at)
+    }
+
+    /// Samples, happenings and seconds in which the machine was too slow, of a session that ended as
+    /// it should.
+    fn finish(self) -> anyhow::Result<(Vec<Sample>, Vec<Happening>, u64)> {
+        if let Some(ended) = self.ended.filter(|ended| *ended != Ended::Closed) {
+            bail!("the session ended early: {ended}");
+        }
+        let slow_seconds = self.monitor.slowness.second_count();
+        Ok((self.monitor.samples, self.monitor.happenings, slow_seconds))
     }
 
     fn note(&mut self, event: Event) {
