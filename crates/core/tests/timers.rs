@@ -28,7 +28,7 @@ fn any_path(rng: &mut Rng) -> TestPath {
 fn any_config(rng: &mut Rng, scheduler: &str) -> Config {
     let controllers = ["live-bbr", "live-bbr", "cubic", "gcc", "bbr3"];
     let known = |name: &&str| CONTROLLERS.iter().any(|entry| entry.name == *name);
-    assert!(controllers.iter().all(|name| known(&name)));
+    assert!(controllers.iter().all(|name| known(name)));
     let fec = ["off", "off", "adaptive", "fixed:overhead=0.5:window=4"];
     let media = MediaConfig {
         deadline: Duration::from_millis([60, 200, 500][rng.below(3) as usize]),
