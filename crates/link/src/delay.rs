@@ -19,7 +19,8 @@ use crate::schedule::Schedule;
 pub struct Delay {
     delay: Schedule<Duration>,
     jitter: Option<Jitter>,
-    detour: Option<Detour>,
+    /// Boxed, since few links have one.
+    detour: Option<Box<Detour>>,
     /// In the order of release.
     in_flight: VecDeque<(Instant, Packet)>,
     last_release_at: Instant,
@@ -54,7 +55,7 @@ impl Delay {
     /// The same line, on which some packets take a detour, by chance from `seed`.
     pub fn with_detour(self, model: DetourModel, seed: Seed) -> Self {
         Delay {
-            detour: Some(Detour::new(model, seed)),
+            detour: Some(Box::new(Detour::new(model, seed))),
             ..self
         }
     }

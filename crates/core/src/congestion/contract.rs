@@ -243,7 +243,8 @@ impl Player {
     }
 }
 
-/// A window or a rate, and enough of it for a packet per round trip or second.
+/// A window or a rate, and enough of it for a packet per round trip or second, unless the configured
+/// minimum is less.
 fn sends_something(control: &ControlParameters, config: &ControllerConfig) -> bool {
     let packet_bytes = u64::from(config.max_packet_bytes);
     let by_window = control
@@ -252,7 +253,7 @@ fn sends_something(control: &ControlParameters, config: &ControllerConfig) -> bo
     let a_second = Duration::from_secs(1);
     let by_rate = control
         .pacing_rate
-        .is_none_or(|rate| rate.bytes_in(a_second) >= packet_bytes);
+        .is_none_or(|rate| rate.bytes_in(a_second) >= packet_bytes || rate >= config.min_rate);
     let is_limited = control.congestion_window.is_some() || control.pacing_rate.is_some();
     by_window && by_rate && is_limited && !control.target_rate.is_zero()
 }

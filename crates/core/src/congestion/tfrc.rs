@@ -17,10 +17,13 @@
 //! 3. Whatever an outage swallows is one loss event: the session has told that the path was out.
 //! 4. The source counts as the limit if it has sent less than 0.8 of the allowed rate since the
 //!    last report (RFC 5348 §8.2.1 has packet-by-packet books).
-//! 5. The rate is at least a packet a second, and the configured minimum.
+//! 5. The rate is at least the configured minimum, or a packet in 64 s (`t_mbi`), with ns-2's
+//!    sender, too, whose own is lower still. Until the first report it is a packet a second.
 //! 6. The self-clocked bound counts what a source leaves unused of the rate as if it had been
 //!    received, down to 0.8 of the rate: that is what the session asks its encoder for, and 1.1
-//!    times what arrives of it would be less each round trip.
+//!    times what arrives of it would be less each round trip. Below 0.8 the bound does not fall
+//!    without loss, and halves with it, as RFC 5348 §4.3 has it for X_recv_set; ns-2 takes the
+//!    receive rate whatever the source leaves unused.
 //! 7. ns-2: a step of slow start is taken by half for a round trip, instead of packet by packet
 //!    (`slow_increase_`).
 
@@ -51,6 +54,10 @@ use crate::session_view::SessionView;
 
 /// The nofeedback timer before the first report (RFC 5348 §4.2).
 const INITIAL_NOFEEDBACK: Duration = Duration::from_secs(2);
+/// A packet in so many seconds before the first report (RFC 5348 §4.2).
+const INITIAL_GAP_SECONDS: f64 = 1.0;
+/// `t_mbi`: at least a packet in so many seconds (RFC 5348 §4.5).
+const MAX_BACKOFF_SECONDS: f64 = 64.0;
 /// Round-trip times below this count as this, in seconds.
 const MIN_RTT: f64 = 0.000_1;
 
@@ -295,7 +302,11 @@ impl<S: Sender> Tfrc<S> {
 
     fn within_limits(&self, rate: f64) -> f64 {
         let bytes = |rate: DataRate| rate.bits_per_second() as f64 / 8.0;
-        let floor = bytes(self.min_rate).max(self.segment_bytes);
+        let longest_gap = match self.rtt {
+            Some(_) => MAX_BACKOFF_SECONDS,
+            None => INITIAL_GAP_SECONDS,
+        };
+        let floor = bytes(self.min_rate).max(self.segment_bytes / longest_gap);
         rate.min(bytes(self.max_rate)).max(floor)
     }
 }

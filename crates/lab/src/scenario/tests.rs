@@ -332,12 +332,9 @@ fn every_option_of_a_queue_discipline_reaches_the_link() {
 
 #[test]
 fn a_detour_reaches_the_link() {
-    let detour = DetourModel {
-        share: 0.3,
-        delay: Duration::from_millis(20),
-    };
-    let written = r#"detour = { share = "30 %", delay = "20 ms" }"#;
-    assert_eq!(up_with(written).detour, Some(detour));
+    let link = up_with(r#"detour = { share = "30 %", delay = "20 ms" }"#);
+    let (share, delay) = (0.3, Duration::from_millis(20));
+    assert_eq!(link.detour, Some(DetourModel { share, delay }));
 }
 
 #[test]

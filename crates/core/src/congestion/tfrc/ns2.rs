@@ -2,7 +2,7 @@
 
 use anabranch_units::Instant;
 
-use super::sender::{Round, Sender, initial_window, is_round_trip};
+use super::sender::{DATA_LIMITED_LOSS_FACTOR, Round, Sender, initial_window, is_round_trip};
 use crate::congestion::rate_use::USED_SHARE;
 
 /// `ssmult_`, and the multiple of the receive rate that bounds the rate unless self-clocked.
@@ -12,7 +12,7 @@ const RECEIVE_RATE_FACTOR: f64 = 2.0;
 const MAX_INCREASE_ROUND_TRIPS: f64 = 2.0;
 /// `InitRate_`, in bytes per second.
 const INITIAL_RATE: f64 = 300.0;
-/// Halving ends here, in bytes per second: so far below every floor that it does not show.
+/// Halving ends here, in bytes per second: below a packet in 64 s, which is the least rate.
 const MIN_RATE: f64 = 1.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,9 @@ pub(super) struct Ns2 {
     changed_at: Instant,
     /// Reports heard.
     round_count: u64,
+    /// The receive rate of a sender that uses all of its rate, for self-clocking.
+    carried_rate: f64,
+    last_used_share: f64,
     /// `maxrate_`, and what it is in slow start.
     max_rate: f64,
     slow_start_max_rate: f64,
@@ -51,6 +54,8 @@ impl Ns2 {
             phase: Phase::SlowStart,
             changed_at: Instant::ZERO,
             round_count: 0,
+            carried_rate: 0.0,
+            last_used_share: 1.0,
             max_rate: 0.0,
             slow_start_max_rate: 0.0,
         }
@@ -63,13 +68,31 @@ impl Ns2 {
             0.0
         };
         self.slow_start_max_rate = RECEIVE_RATE_FACTOR * receive_rate;
-        let used_share = round.used_share.clamp(USED_SHARE, 1.0);
-        let factor = match self.self_clocking {
-            Some(_) if round.report.lost_count > 0 => 1.0 / used_share,
-            Some(factor) => factor / used_share,
-            None => RECEIVE_RATE_FACTOR,
+        self.max_rate = match self.self_clocking {
+            Some(factor) => {
+                let has_loss = round.report.lost_count > 0;
+                self.learn_carried_rate(round, receive_rate, has_loss);
+                self.carried_rate * if has_loss { 1.0 } else { factor }
+            }
+            None => RECEIVE_RATE_FACTOR * receive_rate,
         };
-        self.max_rate = factor * receive_rate;
+    }
+
+    /// What the source left unused says nothing of the path: up to the share that the session's
+    /// encoder leaves, it counts as received. Beyond that, RFC 5348 §4.3 applies: a low receive rate
+    /// takes nothing away without loss, and with loss half at most. What came in during a round trip
+    /// left in that one and the one before.
+    fn learn_carried_rate(&mut self, round: &Round, receive_rate: f64, has_loss: bool) {
+        let shares = [round.used_share, self.last_used_share];
+        self.last_used_share = round.used_share;
+        let is_limited = shares.iter().any(|share| *share < USED_SHARE);
+        let used_share = (shares[0].min(1.0) + shares[1].min(1.0)) / 2.0;
+        let received = receive_rate / used_share.max(USED_SHARE);
+        self.carried_rate = match (is_limited, has_loss) {
+            (false, _) => received,
+            (true, false) => received.max(self.carried_rate),
+            (true, true) => (DATA_LIMITED_LOSS_FACTOR * received).max(self.carried_rate / 2.0),
+        };
     }
 
     fn slow_start(&mut self, round: &Round) {

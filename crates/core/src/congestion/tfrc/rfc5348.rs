@@ -2,12 +2,8 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::sender::{Round, Sender, initial_window, is_round_trip};
-
-/// `t_mbi`: at least a packet in so many seconds.
-const MAX_BACKOFF_SECONDS: f64 = 64.0;
-/// What a new loss leaves of the receive rate of a data-limited sender (§4.3).
-const DATA_LIMITED_LOSS_FACTOR: f64 = 0.85;
+use super::MAX_BACKOFF_SECONDS;
+use super::sender::{DATA_LIMITED_LOSS_FACTOR, Round, Sender, initial_window, is_round_trip};
 
 #[derive(Debug)]
 pub(super) struct Rfc5348 {

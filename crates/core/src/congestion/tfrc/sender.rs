@@ -7,6 +7,9 @@ use anabranch_units::{Duration, Instant};
 use super::receiver::Report;
 use crate::congestion::rate_use::USED_SHARE;
 
+/// What a new loss leaves of the receive rate of a data-limited sender (RFC 5348 §4.3).
+pub(super) const DATA_LIMITED_LOSS_FACTOR: f64 = 0.85;
+
 /// A report, with what the sender makes of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Round {

@@ -197,12 +197,63 @@ fn bansal_2001_self_clocking_bounds_the_rate_by_what_came_through() {
 
 #[test]
 fn self_clocking_counts_what_the_encoder_is_not_asked_for_as_received() {
-    for (used_share, factor) in [(1.3, 1.1), (0.9, 1.1 / 0.9), (0.8, 1.375), (0.2, 1.375)] {
+    for (used_share, factor) in [(1.3, 1.1), (0.9, 1.1 / 0.9), (0.8, 1.375)] {
         let mut sender = ns2_at(100.0, Some(1.1));
         let mut report = round(200, 500.0, 60.0);
         report.used_share = used_share;
         sender.on_report(&report);
+        report.now += Duration::from_millis(100);
+        sender.on_report(&report);
         assert_rate(&sender, 60.0 * factor);
+    }
+}
+
+#[test]
+fn rfc5348_4_3_self_clocking_does_not_count_what_a_limited_source_leaves_unused() {
+    let mut sender = ns2_at(100.0, Some(1.1));
+    let mut report = Round {
+        used_share: 0.3,
+        ..round(200, 500.0, 30.0)
+    };
+    sender.on_report(&report);
+    assert_rate(&sender, 110.0);
+    report.report.lost_count = 1;
+    sender.on_report(&report);
+    assert_rate(&sender, 50.0);
+    // What came through is 0.85 of the least.
+    report.report.receive_rate = 90.0 * SEGMENT;
+    report.now += Duration::from_millis(100);
+    sender.on_report(&report);
+    assert_rate(&sender, 50.0 + 10.0);
+}
+
+/// In segments per second, after twenty expiries of the nofeedback timer.
+fn least_rate<S: Sender>(min_rate: u64, profile: &'static Profile, sender: S) -> f64 {
+    let config = ControllerConfig {
+        max_packet_bytes: 1_000,
+        min_rate: DataRate::from_bits_per_second(min_rate),
+        ..ControllerConfig::default()
+    };
+    let mut controller = Tfrc::new(&config, profile, sender);
+    controller.bytes_in_flight = 1_000;
+    controller.on_rtt_sample(Duration::from_millis(100));
+    controller.set_nofeedback_timer(Instant::ZERO);
+    for _ in 0..20 {
+        let due_at = controller.next_timeout().unwrap();
+        controller.on_timeout(due_at, Timeout::Own);
+    }
+    let rate = controller.control().pacing_rate.unwrap();
+    rate.bits_per_second() as f64 / 8.0 / SEGMENT
+}
+
+#[test]
+fn rfc5348_4_5_the_least_rate_is_the_configured_minimum_or_a_packet_in_64_s() {
+    for (min_rate, expected) in [(1, 1.0 / 64.0), (4_000, 0.5), (80_000, 10.0)] {
+        let least = [
+            least_rate(min_rate, &RFC_5348, Rfc5348::new(SEGMENT)),
+            least_rate(min_rate, &NS_2, Ns2::new(SEGMENT, None)),
+        ];
+        assert_eq!(least, [expected; 2], "with {min_rate} bit/s");
     }
 }
 
