@@ -161,8 +161,8 @@ impl Socket {
     }
 }
 
-/// Whether an interface refused a datagram for its length. Every datagram goes with the prohibition
-/// to fragment it, which quinn-udp sets so that ICMP messages, which anyone may forge, do not count.
+/// Whether an interface refused a datagram for its length. quinn-udp forbids the fragmentation of
+/// datagrams, and has the kernel ignore ICMP's word on MTUs, which anyone may forge.
 pub(crate) fn is_message_too_long(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::EMSGSIZE as i32)
 }
