@@ -85,6 +85,11 @@ impl Endpoint {
         Some((self.notices.next_at, path.id))
     }
 
+    /// Whether a notice is due on any path.
+    pub(super) fn is_notice_due(&self, now: Instant) -> bool {
+        self.notice_due().is_some_and(|(at, _)| at <= now)
+    }
+
     /// Whether a notice is due on this path.
     pub(super) fn has_notice(&self, now: Instant, on: PathId) -> bool {
         let due = self.notice_due();

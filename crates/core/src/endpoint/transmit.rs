@@ -35,8 +35,9 @@ impl Endpoint {
             }
             self.tell_close(now);
             let transmit = self.write_next(now, buf);
-            // A path whose packets were all dropped is free for those that wait.
-            if transmit.is_some() || !self.is_schedule_due {
+            // A path whose packets were all dropped is free for those that wait, and the receiver
+            // is to be told of their frames.
+            if transmit.is_some() || !(self.is_schedule_due || self.is_notice_due(now)) {
                 return transmit;
             }
         }
@@ -46,8 +47,7 @@ impl Endpoint {
         let start = buf.len();
         let path_count = self.paths.len();
         let has_notices = |path: &Path| path.has_notices(now);
-        let is_notice_due = self.notice_due().is_some_and(|(at, _)| at <= now);
-        if self.stream.is_some() || is_notice_due || self.paths.iter().any(has_notices) {
+        if self.stream.is_some() || self.is_notice_due(now) || self.paths.iter().any(has_notices) {
             for index in 0..path_count {
                 if let Some(transmit) = self.write_untracked(now, PathId(index as u8), buf) {
                     return Some(transmit);
@@ -83,7 +83,7 @@ impl Endpoint {
         let mut paths = self.paths.iter();
         self.closing == Closing::Open
             && self.stream.is_none()
-            && self.notice_due().is_none_or(|(at, _)| at > now)
+            && !self.is_notice_due(now)
             && paths.all(|path| !path.has_notices(now) && is_waiting(path))
     }
 
