@@ -36,8 +36,8 @@ pub(crate) struct EventSender {
     pub(crate) dropped_count: u64,
 }
 
-/// What a session tells its owner, in order. A reader that falls 1,024 events or 64 MiB behind loses some,
-/// but learns of every session's begin and end.
+/// What a session tells its owner, in order. A reader that falls 1,024 events or 64 MiB behind
+/// loses some, but learns of every session's begin and end.
 #[derive(Debug)]
 pub struct Events {
     queue: mpsc::Receiver<Event>,
