@@ -108,16 +108,7 @@ impl Endpoint {
                 }
             }
             WireFrame::PathStatus { path, is_suspect } => {
-                if let Some(path) = self.paths.get_mut(path.index()) {
-                    path.doubted_until = if is_suspect {
-                        now + DOUBT_LIFETIME
-                    } else {
-                        Instant::ZERO
-                    };
-                    if is_suspect {
-                        path.arrivals.report_at_once(now);
-                    }
-                }
+                self.on_path_status(now, path, is_suspect);
             }
             WireFrame::FramesGivenUp { first, count } => {
                 self.on_frames_given_up(now, first, count);
@@ -131,6 +122,20 @@ impl Endpoint {
                 is_prompted,
             } => self.on_stream_ack(now, on, offset, window, is_prompted),
             WireFrame::StreamBlocked => self.on_stream_blocked(),
+        }
+    }
+
+    /// The peer says whether it doubts a path.
+    fn on_path_status(&mut self, now: Instant, path: PathId, is_suspect: bool) {
+        let Some(path) = self.paths.get_mut(path.index()) else {
+            return;
+        };
+        path.doubted_until = match is_suspect {
+            true => now + DOUBT_LIFETIME,
+            false => Instant::ZERO,
+        };
+        if is_suspect {
+            path.arrivals.report_at_once(now);
         }
     }
 

@@ -49,13 +49,13 @@ fn write_page(
          <title>Published results, reproduced</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
          <h1>Published results, reproduced</h1>\n"
     )?;
-    write!(
+    writeln!(
         page,
         "<p>Each figure, table and claim of the papers, beside what {} measures. Numbers are \
          medians over {seed_count} simulated runs that differ only in their seed, with the least \
          and the largest; lines are of the first seed. A claim <b class=\"holds\">holds</b> if \
          all that is expected of it was found. <i>As published</i> is the paper's algorithm, \
-         <i>ours</i> what this project has made of it, or an experiment of its own.</p>\n",
+         <i>ours</i> what this project has made of it, or an experiment of its own.</p>",
         escape(program),
     )?;
     for (column, name) in COLUMNS {

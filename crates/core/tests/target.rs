@@ -1,0 +1,53 @@
+//! What the encoder is asked for.
+
+mod support;
+
+use anabranch_core::Config;
+use anabranch_units::{DataRate, Instant};
+use support::{Network, TestPath};
+
+const MBIT: fn(u64) -> DataRate = DataRate::from_megabits_per_second;
+
+fn fixed(rate: DataRate) -> Config {
+    Config {
+        controller: "fixed".into(),
+        fixed_rate: rate,
+        ..Config::default()
+    }
+}
+
+#[test]
+fn the_encoder_gets_what_the_controller_leaves_it() {
+    let target = |controller: &str, target_fraction: Option<f64>| {
+        let mut config = Config {
+            controller: controller.into(),
+            ..fixed(MBIT(4))
+        };
+        config.media.target_fraction = target_fraction;
+        let mut network = Network::new(config, vec![TestPath::new(8, 20)]);
+        network.send(1_000, true);
+        network.run_until(Instant::from_secs(1));
+        let bandwidth = network.sender.paths(Instant::from_secs(1))[0].bandwidth;
+        let target = network.sender.target_bitrate().bits_per_second() as f64;
+        target / bandwidth.bits_per_second() as f64
+    };
+    let near = |found: f64, expected: f64| {
+        assert!((found - expected).abs() < 0.01, "{found} for {expected}");
+    };
+    for name in ["live-bbr", "cubic", "fixed"] {
+        near(target(name, None), 0.8);
+    }
+    // Theirs is a media rate: only headers come on top.
+    for name in [
+        "gcc",
+        "gcc-kalman",
+        "nada:xref=20",
+        "scream",
+        "scream-v1",
+        "zhu",
+    ] {
+        let share = target(name, None);
+        assert!((0.92..0.97).contains(&share), "{name}: {share}");
+        near(target(name, Some(0.5)), 0.5);
+    }
+}
