@@ -98,8 +98,14 @@ pub fn carried_share(scenario: &Scenario, flow: usize, seed: u64) -> Result<f64,
     let shares = Basin::of(scenario, spec).pour_in_time(&loads, deadline);
     let judged = notes.frames.iter().zip(shares);
     let judged = judged.filter(|(frame, _)| is_judged(frame));
-    let (count, sum) = judged.fold((0, 0.0), |(count, sum), (_, share)| (count + 1, sum + share));
-    Ok(if count == 0 { 1.0 } else { sum / f64::from(count) })
+    let (count, sum) = judged.fold((0, 0.0), |(count, sum), (_, share)| {
+        (count + 1, sum + share)
+    });
+    Ok(if count == 0 {
+        1.0
+    } else {
+        sum / f64::from(count)
+    })
 }
 
 fn judged(scenario: &Scenario, flow: &FlowSpec, frames: &[FrameRecord]) -> Vec<FrameDelay> {

@@ -64,7 +64,9 @@ impl Endpoint {
     /// Gives up what cannot arrive in time by what the paths carry. `new` is the frame that has just
     /// come, if one has.
     pub(super) fn admit(&mut self, now: Instant, new: Option<FrameId>) {
-        if self.stream.is_some() || self.scheduler.is_redundant() {
+        // Where frames stand alone, each is given up as late as may be: paths may become faster.
+        let has_structure = self.send_buffer.has_structure();
+        if self.stream.is_some() || self.scheduler.is_redundant() || !has_structure {
             return;
         }
         let is_busy = self.send_buffer.has_waiting() || self.paths.iter().any(|p| p.has_bound());
@@ -154,7 +156,8 @@ impl Endpoint {
     /// Gives up a frame and all that need it, wherever it waits.
     fn give_up_for_good(&mut self, now: Instant, frame: FrameId) {
         let mut late = Vec::new();
-        self.send_buffer.give_up_with_dependents(frame, |id| late.push(id));
+        self.send_buffer
+            .give_up_with_dependents(frame, |id| late.push(id));
         for id in late {
             self.paths.iter_mut().for_each(|path| path.unbind_frame(id));
             self.on_given_up(now, id);

@@ -239,7 +239,10 @@ impl Reassembly {
         match self.slots.front()? {
             Slot::Missing { noticed_at } => {
                 let latest = self.budget.missing_until(*noticed_at);
-                Some(self.next_due_at(false).map_or(latest, |due| due.min(latest)))
+                Some(
+                    self.next_due_at(false)
+                        .map_or(latest, |due| due.min(latest)),
+                )
             }
             Slot::Open(frame) if frame.importance.is_key() => self.next_due_at(true),
             Slot::Open(frame) => Some(self.budget.due_at(frame.captured_at)),
@@ -264,8 +267,7 @@ impl Reassembly {
                 Slot::Whole(_) | Slot::GivenUp(_) => true,
                 Slot::Open(_) | Slot::Missing { .. } => {
                     // Frames after an incomplete key frame cannot be decoded until the next one.
-                    self.expires_at().is_some_and(|at| at <= now)
-                        || self.is_key_overtaken()
+                    self.expires_at().is_some_and(|at| at <= now) || self.is_key_overtaken()
                 }
             };
             if !is_over {
@@ -293,10 +295,11 @@ impl Reassembly {
     fn is_key_overtaken(&self) -> bool {
         let is_key = |slot: &Slot| matches!(slot, Slot::Open(frame) if frame.importance.is_key());
         self.slots.front().is_some_and(is_key)
-            && self.slots
-            .iter()
-            .skip(1)
-            .any(|slot| matches!(slot, Slot::Whole(frame) if frame.importance.is_key()))
+            && self
+                .slots
+                .iter()
+                .skip(1)
+                .any(|slot| matches!(slot, Slot::Whole(frame) if frame.importance.is_key()))
     }
 
     /// Takes the first `count` frames out, as they are.

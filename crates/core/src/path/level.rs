@@ -59,7 +59,9 @@ impl Level {
     /// What all paths carry.
     pub(crate) fn rate(&self) -> DataRate {
         let rates = self.ways[..self.count].iter().map(|(_, rate)| *rate);
-        rates.sum::<DataRate>().max(DataRate::from_bits_per_second(1))
+        rates
+            .sum::<DataRate>()
+            .max(DataRate::from_bits_per_second(1))
     }
 
     /// The time over the nearest path, if it is idle.

@@ -417,9 +417,18 @@ fn given_up(buffer: &mut SendBuffer, frame: u64) -> Vec<u64> {
 
 #[test]
 fn a_frame_is_given_up_with_all_that_need_it_and_wait() {
-    let mut buffer = buffer_with(&[(0, true), (40, false), (80, false), (120, true), (160, false)]);
+    let mut buffer = buffer_with(&[
+        (0, true),
+        (40, false),
+        (80, false),
+        (120, true),
+        (160, false),
+    ]);
     assert_eq!(given_up(&mut buffer, 1), [1, 2]);
-    assert!(!buffer.is_chain_broken(), "there is a key frame behind them");
+    assert!(
+        !buffer.is_chain_broken(),
+        "there is a key frame behind them"
+    );
     assert_eq!(given_up(&mut buffer, 3), [3, 4]);
     assert!(buffer.is_chain_broken());
     let waiting: Vec<u64> = buffer.unsent().map(|frame| frame.frame.0).collect();
