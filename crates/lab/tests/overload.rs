@@ -36,8 +36,8 @@ fn a_capacity_that_falls_short_for_a_while_is_used_to_93_percent() {
     }
 }
 
-/// What the beginnings of groups of pictures lack of the fluid: key frames are paid for in each. Only
-/// with key frames of the size of others is it 93 %.
+/// What the beginnings of groups of pictures lack of the fluid: key frames are paid for in each.
+/// Only with key frames of the size of others is it 93 %.
 #[test]
 fn a_capacity_that_always_falls_short_is_used_as_well_as_the_key_frames_allow() {
     for (key_ratio, least) in [(1, 0.93), (5, 0.86), (8, 0.80)] {

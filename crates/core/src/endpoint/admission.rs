@@ -106,8 +106,8 @@ impl Endpoint {
     ///
     /// A source that gives too much for long is best served by the beginning of each group. If a
     /// group ends for want of time, the queue drains until the next key frame; a queue that is
-    /// empty before wastes capacity. So a group may end as late as the one after it has room to grow the
-    /// queue again, and no later.
+    /// empty before wastes capacity. So a group may end as late as the one after it has room
+    /// to grow the queue again, and no later.
     fn group_end(&self, now: Instant, level: &Level) -> Option<Instant> {
         if self.config.media.source != SourceLimits::Fixed {
             return None;
