@@ -54,8 +54,8 @@ pub(crate) struct Arguments {
     /// Public key of a sender that is let in; may be given several times.
     #[arg(long, value_name = "PUBKEY", required = true, value_parser = PublicKeyParser)]
     allow: Vec<PublicKey>,
-    /// How long a frame may take, from when the fastest ones arrive, such as "500 ms": until then an
-    /// incomplete one holds up those after it.
+    /// How long a frame may take, from when the fastest ones arrive, such as "500 ms": until then
+    /// an incomplete one holds up those after it.
     #[arg(long, value_name = "TIME", default_value_t = MediaConfig::default().reassembly_wait)]
     latency: Duration,
     /// How long frames are kept back so that they leave as evenly as they were taken: "off",

@@ -313,11 +313,6 @@ impl Path {
         self.bound.bytes()
     }
 
-    /// Bytes on the wire of what is to be sent again, which leaves first.
-    pub(crate) fn retransmission_bytes(&self) -> u64 {
-        self.bound.retransmission_bytes()
-    }
-
     /// By how much the newest round-trip time exceeds the least.
     pub(crate) fn queueing_delay(&self) -> Duration {
         let rtt = self.recovery.rtt();

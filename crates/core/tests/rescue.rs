@@ -17,6 +17,8 @@ fn config(source: SourceLimits, deadline: Duration) -> Config {
     Config {
         media: MediaConfig {
             deadline,
+            // The receiver gives up nothing by itself.
+            reassembly_wait: deadline * 2,
             source,
             ..MediaConfig::default()
         },

@@ -1,8 +1,8 @@
 //! Which frames are sent at all, when the source gives more than the paths carry.
 //!
 //! One question is asked of every frame before its first packet leaves, and again while it waits:
-//! can its *last* packet arrive in time, by what the paths deliver? A frame is either begun with the
-//! intention to finish it, or given up whole, with all that need it. `docs/algorithms.md` shows
+//! can its *last* packet arrive in time, by what the paths deliver? A frame is either begun with
+//! the intention to finish it, or given up whole, with all that need it. `docs/algorithms.md` shows
 //! which frames make way.
 
 use anabranch_units::{Duration, Importance, Instant};
@@ -61,10 +61,12 @@ impl Admission {
 }
 
 impl Endpoint {
-    /// Gives up what cannot arrive in time by what the paths carry. `new` is the frame that has just
-    /// come, if one has.
+    /// Gives up what cannot arrive in time by what the paths carry. `new` is the frame that has
+    /// just come, if one has.
     pub(super) fn admit(&mut self, now: Instant, new: Option<FrameId>) {
-        if self.stream.is_some() || self.scheduler.is_redundant() {
+        // Where frames stand alone, each is given up as late as may be: paths may become faster.
+        let has_structure = self.send_buffer.has_structure();
+        if self.stream.is_some() || self.scheduler.is_redundant() || !has_structure {
             return;
         }
         let is_busy = self.send_buffer.has_waiting() || self.paths.iter().any(|p| p.has_bound());
@@ -103,9 +105,9 @@ impl Endpoint {
     /// By when the last packet of the present group of pictures should have left.
     ///
     /// A source that gives too much for long is best served by the beginning of each group. If a
-    /// group ends for want of time, the queue drains until the next key frame; a queue that is empty
-    /// before wastes capacity. So a group may end as late as the one after it has room to grow the
-    /// queue again, and no later.
+    /// group ends for want of time, the queue drains until the next key frame; a queue that is
+    /// empty before wastes capacity. So a group may end as late as the one after it has room
+    /// to grow the queue again, and no later.
     fn group_end(&self, now: Instant, level: &Level) -> Option<Instant> {
         if self.config.media.source != SourceLimits::Fixed {
             return None;

@@ -94,13 +94,18 @@ impl Path {
         (is_queued && self.recovery.bytes_in_flight() > believed).then(|| self.outflow.rate(now))
     }
 
+    /// Bytes on the wire of what is to be sent again, which leaves first.
+    pub(crate) fn retransmission_bytes(&self) -> u64 {
+        self.bound.retransmission_bytes()
+    }
+
     /// The rate at which packets have come out of the path recently.
     pub(crate) fn delivered_rate(&self, now: Instant) -> DataRate {
         self.outflow.rate(now)
     }
 
-    /// Whether its controller is still looking for what the path carries, and sends much faster than
-    /// it has seen packets arrive.
+    /// Whether its controller is still looking for what the path carries, and sends much faster
+    /// than it has seen packets arrive.
     pub(crate) fn is_growing(&self) -> bool {
         let pacing_rate = self.control.pacing_rate.unwrap_or(DataRate::ZERO);
         pacing_rate > self.control.target_rate.mul_f64(GROWING)

@@ -37,6 +37,7 @@ pub(super) struct Groups {
     last: Option<Group>,
     /// A frame has been given up that all others need up to the next key frame.
     is_broken: bool,
+    has_disposable: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,12 +67,18 @@ impl Groups {
                 self.is_broken = false;
             }
             (Some(group), Importance::Reference) => group.other_bytes += bytes,
-            _ => {}
+            (None, Importance::Reference) => {}
+            (_, Importance::Disposable) => self.has_disposable = true,
         }
     }
 }
 
 impl SendBuffer {
+    /// Whether frames have said what they are needed for: key frames, or some that no other needs.
+    pub(crate) fn has_structure(&self) -> bool {
+        self.groups.open.is_some() || self.groups.has_disposable
+    }
+
     /// Whether a frame is missing that the newest ones need.
     pub(crate) fn is_chain_broken(&self) -> bool {
         self.groups.is_broken

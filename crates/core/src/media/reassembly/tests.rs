@@ -1,0 +1,242 @@
+use super::*;
+
+const WAIT: Duration = Duration::from_millis(500);
+
+struct Bed {
+    reassembly: Reassembly,
+    out: Vec<Outcome>,
+}
+
+impl Bed {
+    fn new() -> Self {
+        Bed {
+            reassembly: Reassembly::new(WAIT, true),
+            out: Vec::new(),
+        }
+    }
+
+    fn insert(&mut self, millis: u64, frame: u64, fragment: u16, of: u16, is_key: bool) -> Taken {
+        let header = FragmentHeader {
+            frame: FrameId(frame),
+            fragment,
+            fragment_count: of,
+            importance: Importance::key_if(is_key),
+        };
+        let length = if fragment + 1 == of { 40 } else { 100 };
+        let payload = vec![fragment as u8; length];
+        let now = Instant::from_millis(millis);
+        self.reassembly
+            .insert(now, header, now, &payload, &mut self.out)
+    }
+
+    fn deliver(&mut self, millis: u64) {
+        self.reassembly
+            .deliver(Instant::from_millis(millis), &mut self.out);
+    }
+
+    /// "3" for a whole frame, "3i" for an incomplete and "3m" for a missing one.
+    fn outcomes(&mut self) -> String {
+        let texts = self.out.drain(..).map(|outcome| match outcome {
+            Outcome::Whole(frame) => frame.id.to_string(),
+            Outcome::Dropped(id, DropReason::Missing) => format!("{id}m"),
+            Outcome::Dropped(id, _) => format!("{id}i"),
+        });
+        texts.collect::<Vec<_>>().join(" ")
+    }
+}
+
+#[test]
+fn fragments_in_any_order_give_the_same_bytes() {
+    let expected: Vec<u8> = [vec![0; 100], vec![1; 100], vec![2; 40]].concat();
+    for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]] {
+        let mut bed = Bed::new();
+        for fragment in order {
+            assert_eq!(bed.insert(1, 0, fragment, 3, true), Taken::New);
+        }
+        let Some(Outcome::Whole(frame)) = bed.out.pop() else {
+            panic!("not whole: {order:?}")
+        };
+        assert_eq!(frame.bytes, expected, "{order:?}");
+        assert_eq!(frame.size_bytes, expected.len(), "{order:?}");
+    }
+}
+
+#[test]
+fn without_their_bytes_frames_are_the_same() {
+    for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]] {
+        let whole = [true, false].map(|keeps_bytes| {
+            let mut bed = Bed::new();
+            bed.reassembly = Reassembly::new(WAIT, keeps_bytes);
+            for fragment in order {
+                assert_eq!(bed.insert(1, 0, fragment, 3, true), Taken::New);
+            }
+            assert_eq!(bed.reassembly.peak().bytes, 240);
+            match bed.out.pop() {
+                Some(Outcome::Whole(frame)) => frame,
+                other => panic!("not whole: {other:?}"),
+            }
+        });
+        let [with, without] = whole;
+        assert!(without.bytes.is_empty());
+        let bytes = with.bytes.clone();
+        assert_eq!(ReceivedFrame { bytes, ..without }, with);
+    }
+}
+
+#[test]
+fn a_later_frame_waits_for_its_predecessors_or_their_expiry() {
+    let mut bed = Bed::new();
+    bed.insert(0, 0, 0, 2, false);
+    bed.insert(10, 2, 0, 1, false);
+    bed.deliver(499);
+    assert_eq!(bed.outcomes(), "");
+    bed.deliver(500);
+    assert_eq!(bed.outcomes(), "0i", "frame 1 was noticed missing at 10 ms");
+    bed.deliver(510);
+    assert_eq!(bed.outcomes(), "1m 2");
+}
+
+#[test]
+fn a_key_frame_is_waited_for_until_the_next_one_is_whole() {
+    let mut bed = Bed::new();
+    bed.insert(0, 0, 0, 2, true);
+    bed.insert(40, 1, 0, 2, false);
+    bed.deliver(10_000);
+    assert_eq!(
+        (bed.outcomes().as_str(), bed.reassembly.expires_at()),
+        ("", None)
+    );
+    bed.insert(10_000, 2, 0, 1, true);
+    assert_eq!(bed.outcomes(), "0i 1i 2");
+}
+
+#[test]
+fn a_key_frame_makes_no_other_frame_late() {
+    let mut bed = Bed::new();
+    bed.insert(0, 0, 0, 2, true);
+    bed.insert(40, 1, 0, 1, false);
+    bed.deliver(539);
+    assert_eq!(bed.outcomes(), "");
+    bed.deliver(540);
+    assert_eq!(bed.outcomes(), "0i 1");
+}
+
+#[test]
+fn a_frame_that_began_late_has_no_more_time_than_others() {
+    let mut bed = Bed::new();
+    bed.insert(0, 0, 0, 1, false);
+    // Taken at 40 ms; what has arrived of it waited 400 ms at the sender.
+    let header = FragmentHeader {
+        frame: FrameId(1),
+        fragment: 0,
+        fragment_count: 2,
+        importance: Importance::Reference,
+    };
+    let (now, captured_at) = (Instant::from_millis(440), Instant::from_millis(40));
+    let reassembly = &mut bed.reassembly;
+    reassembly.insert(now, header, captured_at, &[0; 100], &mut bed.out);
+    assert_eq!(reassembly.expires_at(), Some(Instant::from_millis(540)));
+    // One of which nothing came is over with the one behind it.
+    bed.insert(500, 3, 0, 1, false);
+    bed.deliver(540);
+    assert_eq!(bed.outcomes(), "0 1i");
+    assert_eq!(
+        bed.reassembly.expires_at(),
+        Some(Instant::from_millis(1_000))
+    );
+}
+
+#[test]
+fn what_the_sender_has_given_up_holds_up_nothing() {
+    let mut bed = Bed::new();
+    bed.insert(0, 0, 0, 2, true);
+    bed.insert(40, 2, 0, 1, false);
+    let now = Instant::from_millis(50);
+    bed.reassembly.give_up(now, 0..2, &mut bed.out);
+    assert_eq!(bed.outcomes(), "0i 1m 2");
+    bed.reassembly.give_up(now, 2..5, &mut bed.out);
+    assert_eq!(bed.outcomes(), "3m 4m");
+    assert_eq!(bed.insert(60, 3, 0, 1, false), Taken::Late);
+    bed.reassembly.give_up(now, 5..u64::MAX, &mut bed.out);
+    bed.insert(60, 5, 0, 1, false);
+    assert_eq!(bed.outcomes(), "5", "a range that cannot be is ignored");
+    assert_eq!(bed.reassembly.open_bytes, 0);
+}
+
+#[test]
+fn late_double_and_contradictory_fragments_change_nothing() {
+    let mut bed = Bed::new();
+    bed.insert(0, 0, 0, 1, false);
+    assert_eq!(bed.insert(1, 0, 0, 1, false), Taken::Duplicate);
+    bed.insert(2, 1, 0, 3, false);
+    assert_eq!(bed.insert(3, 1, 0, 3, false), Taken::Duplicate);
+    assert_eq!(bed.insert(3, 1, 1, 4, false), Taken::Contradictory);
+    assert_eq!(bed.insert(3, 1, 1, 3, true), Taken::Contradictory);
+    assert_eq!(bed.outcomes(), "0");
+}
+
+#[test]
+fn a_copy_of_what_was_delivered_is_a_duplicate_and_what_was_given_up_comes_late() {
+    let mut bed = Bed::new();
+    bed.insert(0, 0, 0, 2, false);
+    bed.insert(0, 1, 0, 1, false);
+    bed.insert(600, 2, 0, 1, false);
+    assert_eq!(bed.insert(601, 0, 1, 2, false), Taken::Late);
+    for frame in 2..66 {
+        assert_eq!(bed.insert(601, 1, 0, 1, false), Taken::Duplicate);
+        bed.insert(601, frame, 0, 1, false);
+    }
+    assert_eq!(
+        bed.insert(602, 1, 0, 1, false),
+        Taken::Late,
+        "64 frames ago"
+    );
+    // A sender that skips more frames than may be open: not one of them was whole.
+    bed.insert(603, 5_000, 0, 1, false);
+    bed.insert(1_200, 5_001, 0, 1, false);
+    assert_eq!(bed.insert(1_201, 4_000, 0, 1, false), Taken::Late);
+    assert_eq!(bed.insert(1_201, 5_000, 0, 1, false), Taken::Duplicate);
+}
+
+#[test]
+fn memory_is_bounded_when_frames_never_complete() {
+    let mut bed = Bed::new();
+    for frame in 0..2_000 {
+        bed.insert(0, frame, 0, 2, true);
+    }
+    assert!(bed.reassembly.slots.len() <= MAX_OPEN_FRAMES);
+    assert_eq!(
+        bed.insert(0, 1 << 40, 0, 1, false),
+        Taken::New,
+        "a leap is survived"
+    );
+    assert!(bed.reassembly.slots.len() <= MAX_OPEN_FRAMES);
+    assert!(bed.reassembly.open_bytes <= MAX_HELD_BYTES);
+}
+
+#[test]
+fn memory_is_bounded_behind_a_key_frame_that_never_completes() {
+    let mut bed = Bed::new();
+    bed.insert(0, 0, 0, 2, true);
+    let payload = vec![0; 4 << 20];
+    let mut handed_out = 0;
+    for frame in 1..=60 {
+        let header = FragmentHeader {
+            frame: FrameId(frame),
+            fragment: 0,
+            fragment_count: 1,
+            importance: Importance::Reference,
+        };
+        let now = Instant::from_millis(frame);
+        let out = &mut bed.out;
+        let taken = bed.reassembly.insert(now, header, now, &payload, out);
+        assert_eq!(taken, Taken::New);
+        let held = bed.reassembly.open_bytes + bed.reassembly.whole_bytes;
+        assert!(held <= MAX_HELD_BYTES, "{held}");
+        handed_out += out.drain(..).count();
+    }
+    assert_eq!(
+        handed_out, 61,
+        "the key frame is given up, and nothing else"
+    );
+}
