@@ -5,7 +5,7 @@ use core::fmt;
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 
 use crate::discipline::Discipline;
-use crate::jitter::JitterModel;
+use crate::jitter::{JitterAmount, JitterModel};
 use crate::link::Link;
 use crate::loss::LossModel;
 use crate::queue::QueueLimit;
@@ -70,8 +70,10 @@ impl LinkConfig {
     }
 
     fn check_jitter(&self, jitter: &JitterModel) -> Result<(), LinkConfigError> {
-        if !(0.0..=1e6).contains(&jitter.max_deviations) {
-            return Err(LinkConfigError::JitterDeviations(jitter.max_deviations));
+        if let JitterAmount::Normal { max_deviations, .. } = jitter.amount
+            && !(0.0..=1e6).contains(&max_deviations)
+        {
+            return Err(LinkConfigError::JitterDeviations(max_deviations));
         }
         let delays = self.delay_schedule.iter().map(|(_, delay)| *delay);
         let delay = delays.fold(self.delay, Duration::min);

@@ -1,7 +1,8 @@
 //! Links and routes as scenarios describe them.
 
 use anabranch_link::{
-    Discipline, JitterModel, JitterShape, LinkConfig, LinkConfigError, LossModel, QueueLimit, Trace,
+    Discipline, JitterAmount, JitterModel, JitterOrder, JitterShape, LinkConfig, LinkConfigError,
+    LossModel, QueueLimit, Trace,
 };
 use anabranch_units::{DataRate, Duration, Instant, Seed, known_names};
 
@@ -9,8 +10,8 @@ use super::discipline::{self, discipline};
 use super::document::{Node, Value};
 use super::files::Files;
 use super::reader::{
-    Read, Table, boolean, choice, duration, instant, list_of, number, positive_duration,
-    positive_rate, quantity, rate, share, text,
+    Read, Table, boolean, choice, duration, instant, integer, list, list_of, named, number,
+    positive_duration, positive_rate, quantity, rate, share, text,
 };
 use super::replicas::{COUNT, DELAY_KEYS, Replica, replicas};
 use super::shape::{Key, Shape};
@@ -117,10 +118,21 @@ const JITTER_KEYS: &[Key] = &[
         "how RFC 8868's z is read",
     ),
     Key::new(
-        "reordering",
-        Shape::Boolean,
-        "whether packets may overtake others",
+        "uniform",
+        Shape::Duration,
+        "instead of a normal distribution: any delay up to this is as likely",
     ),
+    Key::new(
+        "order",
+        Shape::Name(|| JITTER_ORDERS.map(|(name, _)| name.to_owned()).into()),
+        "whether packets stay apart, leave in bunches or overtake each other",
+    ),
+];
+
+const JITTER_ORDERS: [(&str, JitterOrder); 3] = [
+    ("spaced", JitterOrder::Spaced),
+    ("bunched", JitterOrder::Bunched),
+    ("reordered", JitterOrder::Reordered),
 ];
 
 const JITTER_SHAPES: [(&str, JitterShape); 2] = [
@@ -145,12 +157,37 @@ const LOSS_KEYS: &[Key] = &[
 
 const AT: Key = Key::required("at", Shape::Duration, "time since the start of the run");
 
-pub(super) const RATE_CHANGE_KEYS: &[Key] =
-    &[AT, Key::required("rate", Shape::Rate, "from then on")];
+const EVERY: Key = Key::new("every", Shape::Duration, "again, so long after");
 
-const DELAY_CHANGE_KEYS: &[Key] = &[AT, Key::required("delay", Shape::Duration, "from then on")];
+const TIMES: Key = Key::new(
+    "times",
+    Shape::Integer(1, MOST_TIMES),
+    "how often it happens, if every so long",
+);
 
-pub(super) const SPAN_KEYS: &[Key] = &[AT, Key::required("for", Shape::Duration, "how long")];
+/// No run is so long that it would need more.
+const MOST_TIMES: i64 = 100_000;
+
+pub(super) const RATE_CHANGE_KEYS: &[Key] = &[
+    AT,
+    Key::required("rate", Shape::Rate, "from then on"),
+    EVERY,
+    TIMES,
+];
+
+const DELAY_CHANGE_KEYS: &[Key] = &[
+    AT,
+    Key::required("delay", Shape::Duration, "from then on"),
+    EVERY,
+    TIMES,
+];
+
+pub(super) const SPAN_KEYS: &[Key] = &[
+    AT,
+    Key::required("for", Shape::Duration, "how long"),
+    EVERY,
+    TIMES,
+];
 
 /// A list of links: names, or all that one table describes.
 const HOPS: Shape = Shape::List(&Shape::Any(&[Shape::Text, Shape::Table(EACH_KEYS)]));
@@ -173,19 +210,19 @@ fn link_config(node: &Node, number: u64, files: Files<'_>) -> Read<LinkConfig> {
     let config = LinkConfig {
         rate: table.optional("rate", positive_rate)?,
         rate_schedule: table.or("rate-schedule", Vec::new(), |node| {
-            list_of(node, rate_change)
+            repeated(node, rate_change)
         })?,
         trace: table.optional("trace", |node| trace(node, files))?,
         delay: table.or("delay", Duration::ZERO, duration)?
             + table.or("delay-step", Duration::ZERO, duration)? * (number - 1),
         delay_schedule: table.or("delay-schedule", Vec::new(), |node| {
-            list_of(node, delay_change)
+            repeated(node, delay_change)
         })?,
         jitter: table.optional("jitter", jitter)?,
         queue: table.or("queue", QueueLimit::Unlimited, queue_limit)?,
         discipline: table.or("discipline", Discipline::default(), discipline)?,
         loss: table.or("loss", LossModel::None, loss_model)?,
-        outages: table.or("outages", Vec::new(), |node| list_of(node, span))?,
+        outages: table.or("outages", Vec::new(), |node| repeated(node, span))?,
     };
     // What the readers above let pass and the link refuses, at the key that is about it.
     config.build(Seed::default()).map_err(|error| {
@@ -231,13 +268,28 @@ fn trace(node: &Node, files: Files<'_>) -> Read<Trace> {
 fn jitter(node: &Node) -> Read<JitterModel> {
     let table = Table::of(node, JITTER_KEYS)?;
     let usual = JitterModel::default();
+    let order = |node: &Node| choice(node, "order of packets", &JITTER_ORDERS);
+    Ok(JitterModel {
+        amount: jitter_amount(&table)?,
+        order: table.or("order", usual.order, order)?,
+    })
+}
+
+fn jitter_amount(table: &Table<'_>) -> Read<JitterAmount> {
+    if let Some(most) = table.optional("uniform", duration)? {
+        let of_normal = ["std", "max-deviations", "shape"];
+        if let Some(node) = of_normal.iter().find_map(|key| table.node(key)) {
+            return Err(node.mistake("uniform jitter has no use for it"));
+        }
+        return Ok(JitterAmount::Uniform(most));
+    }
     let shape = |node: &Node| choice(node, "shape of jitter", &JITTER_SHAPES);
     let deviations = |node: &Node| number(node, 0.0..=100.0);
-    Ok(JitterModel {
-        std: table.or("std", usual.std, duration)?,
-        max_deviations: table.or("max-deviations", usual.max_deviations, deviations)?,
-        shape: table.or("shape", usual.shape, shape)?,
-        may_reorder: table.or("reordering", usual.may_reorder, boolean)?,
+    let usual_std = Duration::from_millis(5);
+    Ok(JitterAmount::Normal {
+        std: table.or("std", usual_std, duration)?,
+        max_deviations: table.or("max-deviations", 3.0, deviations)?,
+        shape: table.or("shape", JitterShape::default(), shape)?,
     })
 }
 
@@ -256,6 +308,32 @@ fn delay_change(node: &Node) -> Read<(Instant, Duration)> {
         table.required("at", instant)?,
         table.required("delay", duration)?,
     ))
+}
+
+/// What happens at instants, in order: each entry of a list once, or `times` times, `every` so
+/// long.
+pub(super) fn repeated<T: Copy>(
+    node: &Node,
+    mut read: impl FnMut(&Node) -> Read<(Instant, T)>,
+) -> Read<Vec<(Instant, T)>> {
+    let mut all = Vec::new();
+    for entry in list(node)? {
+        let (at, what) = read(entry)?;
+        let entries = named(entry)?.iter();
+        let key = |name: &str| entries.clone().find(|(key, _)| key == name);
+        let every = key("every").map(|(_, node)| positive_duration(node));
+        let times = key("times").map(|(_, node)| integer(node, 1..=MOST_TIMES));
+        match (every.transpose()?, times.transpose()?) {
+            (None, None) => all.push((at, what)),
+            (Some(every), Some(times)) => {
+                let instants = (0..times as u64).map(|time| at + every * time);
+                all.extend(instants.map(|at| (at, what)));
+            }
+            _ => return Err(entry.mistake("\"every\" and \"times\" need each other")),
+        }
+    }
+    all.sort_by_key(|&(at, _)| at);
+    Ok(all)
 }
 
 /// When a part of the run begins, and how long it is.

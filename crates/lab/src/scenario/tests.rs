@@ -4,8 +4,9 @@ use anabranch_core::congestion::FeedbackSchedule;
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{PaddingPolicy, SourceLimits};
 use anabranch_link::{
-    CoDelOptions, Discipline, DualPi2Options, DualQueueScheduler, FqCoDelOptions, JitterModel,
-    JitterShape, LinkConfig, LossModel, PieOptions, QueueLimit, RedOptions, Trace,
+    CoDelOptions, Discipline, DualPi2Options, DualQueueScheduler, FqCoDelOptions, JitterAmount,
+    JitterModel, JitterOrder, JitterShape, LinkConfig, LossModel, PieOptions, QueueLimit,
+    RedOptions, Trace,
 };
 use anabranch_units::{DataRate, Duration, Instant};
 use anabranch_video::source::SourceConfig;
@@ -331,17 +332,41 @@ fn every_option_of_a_queue_discipline_reaches_the_link() {
 }
 
 #[test]
+fn what_happens_again_and_again_is_written_once() {
+    let link = up_with(
+        r#"delay-schedule = [
+    { at = "3 s", delay = "70 ms", every = "6 s", times = 2 },
+    { at = "6 s", delay = "30 ms", every = "6 s", times = 2 },
+]
+outages = [{ at = "2 s", for = "1 s", every = "3 s", times = 3 }]"#,
+    );
+    let changes = [(3, 70), (6, 30), (9, 70), (12, 30)];
+    let changes = changes.map(|(at, ms)| (Instant::from_secs(at), Duration::from_millis(ms)));
+    assert_eq!(link.delay_schedule, changes);
+    let outages = [2, 5, 8].map(|at| (Instant::from_secs(at), Duration::from_secs(1)));
+    assert_eq!(link.outages, outages);
+}
+
+#[test]
 fn jitter_reaches_the_link() {
     let usual = Some(JitterModel::default());
     assert_eq!(up_with("jitter = {}").jitter, usual);
-    let written = r#"{ std = "2 ms", max-deviations = 4, shape = "folded", reordering = true }"#;
+    let written = r#"{ std = "2 ms", max-deviations = 4, shape = "folded", order = "reordered" }"#;
     let jitter = JitterModel {
-        std: Duration::from_millis(2),
-        max_deviations: 4.0,
-        shape: JitterShape::Folded,
-        may_reorder: true,
+        amount: JitterAmount::Normal {
+            std: Duration::from_millis(2),
+            max_deviations: 4.0,
+            shape: JitterShape::Folded,
+        },
+        order: JitterOrder::Reordered,
     };
     assert_eq!(up_with(&format!("jitter = {written}")).jitter, Some(jitter));
+    let uniform = JitterModel {
+        amount: JitterAmount::Uniform(Duration::from_millis(40)),
+        order: JitterOrder::Bunched,
+    };
+    let written = r#"jitter = { uniform = "40 ms", order = "bunched" }"#;
+    assert_eq!(up_with(written).jitter, Some(uniform));
 }
 
 #[test]
