@@ -12,7 +12,8 @@ use crate::scheduler::transfer_cost;
 const MEMORY: Duration = Duration::from_millis(150);
 /// A path that carries so many times as much, or as little, has changed.
 const RATE_CHANGE: f64 = 1.25;
-/// What is so much older than an answer over the empty path takes has met a queue.
+/// What is so much older than an answer over the empty path takes, and more than jitter explains,
+/// has met a queue.
 const STANDING_QUEUE: Duration = Duration::from_millis(20);
 
 /// Bytes that have been acknowledged, which fade over [`MEMORY`].
@@ -86,7 +87,8 @@ impl Path {
         let min_rtt = self.recovery.rtt().min_rtt()?;
         let answer_time = min_rtt + self.schedule.wanted.longest_delay();
         let oldest = self.recovery.outstanding().next()?;
-        let is_queued = now.saturating_since(oldest.sent_at) > answer_time + STANDING_QUEUE;
+        let queue = STANDING_QUEUE.max(self.recovery.rtt().jitter());
+        let is_queued = now.saturating_since(oldest.sent_at) > answer_time + queue;
         let believed = self.control.target_rate.bytes_in(answer_time);
         (is_queued && self.recovery.bytes_in_flight() > believed).then(|| self.outflow.rate(now))
     }
