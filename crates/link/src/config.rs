@@ -6,7 +6,7 @@ use anabranch_units::{DataRate, Duration, Instant, Seed};
 
 use crate::detour::DetourModel;
 use crate::discipline::Discipline;
-use crate::jitter::JitterModel;
+use crate::jitter::{JitterAmount, JitterModel};
 use crate::link::Link;
 use crate::loss::LossModel;
 use crate::queue::QueueLimit;
@@ -84,8 +84,10 @@ impl LinkConfig {
     }
 
     fn check_jitter(&self, jitter: &JitterModel) -> Result<(), LinkConfigError> {
-        if !(0.0..=1e6).contains(&jitter.max_deviations) {
-            return Err(LinkConfigError::JitterDeviations(jitter.max_deviations));
+        if let JitterAmount::Normal { max_deviations, .. } = jitter.amount
+            && !(0.0..=1e6).contains(&max_deviations)
+        {
+            return Err(LinkConfigError::JitterDeviations(max_deviations));
         }
         let delays = self.delay_schedule.iter().map(|(_, delay)| *delay);
         let delay = delays.fold(self.delay, Duration::min);

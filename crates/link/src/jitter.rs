@@ -1,23 +1,43 @@
-//! Delay variation as RFC 8868 §3.1 models it.
+//! Delay variation: as RFC 8868 §3.1 models it, or uniform.
 
 use anabranch_units::{DataRate, Duration, Instant, Rng, Seed};
 
 use crate::schedule::Schedule;
 
-/// How packets' propagation delays vary around a link's delay: by a normally distributed amount
-/// (z), cut off at a number of standard deviations (RFC 8868 §3.1.3).
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// How packets' propagation delays vary around a link's delay.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct JitterModel {
-    /// Standard deviation before the cut (std).
-    pub std: Duration,
-    /// Standard deviations at which the amount is cut off (N_STD).
-    pub max_deviations: f64,
-    /// What the amount is added to.
-    pub shape: JitterShape,
-    /// Whether packets may overtake each other (random bounded PDV, §3.1.1). If not, a packet
-    /// leaves no earlier than the one before it did, plus that one's serialisation time at the
-    /// link's rate (no-reordering bounded PDV, §3.1.2).
-    pub may_reorder: bool,
+    /// By how much each packet's delay varies.
+    pub amount: JitterAmount,
+    /// What keeps packets in order.
+    pub order: JitterOrder,
+}
+
+/// By how much a packet's delay varies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum JitterAmount {
+    /// A normally distributed amount (z of RFC 8868 §3.1.3), cut off at a number of deviations.
+    Normal {
+        /// Standard deviation before the cut (std).
+        std: Duration,
+        /// Standard deviations at which the amount is cut off (N_STD).
+        max_deviations: f64,
+        /// What the amount is added to.
+        shape: JitterShape,
+    },
+    /// Any amount from zero to this is equally likely, on top of the link's delay.
+    Uniform(Duration),
+}
+
+impl Default for JitterAmount {
+    /// The values that RFC 8868 §3.1.3 recommends.
+    fn default() -> Self {
+        JitterAmount::Normal {
+            std: Duration::from_millis(5),
+            max_deviations: 3.0,
+            shape: JitterShape::ZeroMean,
+        }
+    }
 }
 
 /// The two readings of RFC 8868 §3.1.3, whose text has z of zero mean and whose formula has its
@@ -32,29 +52,30 @@ pub enum JitterShape {
     Folded,
 }
 
-impl Default for JitterModel {
-    /// The values that RFC 8868 §3.1.3 recommends, without reordering.
-    fn default() -> Self {
-        JitterModel {
-            std: Duration::from_millis(5),
-            max_deviations: 3.0,
-            shape: JitterShape::ZeroMean,
-            may_reorder: false,
-        }
-    }
+/// What keeps packets in order whose delays vary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JitterOrder {
+    /// A packet leaves no earlier than the one before it did, plus that one's serialisation time at
+    /// the link's rate (no-reordering bounded PDV of RFC 8868 §3.1.2).
+    #[default]
+    Spaced,
+    /// A packet leaves no earlier than the one before it did. Several may leave together, as from a
+    /// radio that gathers packets.
+    Bunched,
+    /// Nothing: packets may overtake each other (random bounded PDV of RFC 8868 §3.1.1).
+    Reordered,
 }
 
 impl JitterModel {
-    /// The most that a packet's delay is off.
-    pub fn bound(&self) -> Duration {
-        self.std.mul_f64(self.max_deviations)
-    }
-
     /// How much earlier than after the link's delay a packet may leave.
     pub fn max_advance(&self) -> Duration {
-        match self.shape {
-            JitterShape::ZeroMean => self.bound(),
-            JitterShape::Folded => Duration::ZERO,
+        match self.amount {
+            JitterAmount::Normal {
+                std,
+                max_deviations,
+                shape: JitterShape::ZeroMean,
+            } => std.mul_f64(max_deviations),
+            _ => Duration::ZERO,
         }
     }
 }
@@ -82,20 +103,33 @@ impl Jitter {
 
     /// When a packet leaves that enters at `now` a link with this `delay`.
     pub(crate) fn release_at(&mut self, now: Instant, delay: Duration, size_bytes: u32) -> Instant {
-        let limit = self.model.max_deviations;
-        let deviations = self.normal.sample().clamp(-limit, limit);
-        let amount = self.model.std.mul_f64(deviations.abs());
-        let is_early = deviations < 0.0 && self.model.shape == JitterShape::ZeroMean;
-        let varied = match is_early {
-            true => delay.saturating_sub(amount),
-            false => delay + amount,
+        let varied = now + self.varied(delay);
+        let gap = match self.model.order {
+            JitterOrder::Reordered => return varied,
+            JitterOrder::Bunched => Duration::ZERO,
+            JitterOrder::Spaced => self.serialisation_time(now, size_bytes),
         };
-        if self.model.may_reorder {
-            return now + varied;
-        }
-        let release_at = (now + varied).max(self.next_release_at);
-        self.next_release_at = release_at + self.serialisation_time(now, size_bytes);
+        let release_at = varied.max(self.next_release_at);
+        self.next_release_at = release_at + gap;
         release_at
+    }
+
+    fn varied(&mut self, delay: Duration) -> Duration {
+        match self.model.amount {
+            JitterAmount::Uniform(most) => delay + most.mul_f64(self.normal.rng.next_f64()),
+            JitterAmount::Normal {
+                std,
+                max_deviations: limit,
+                shape,
+            } => {
+                let deviations = self.normal.sample().clamp(-limit, limit);
+                let amount = std.mul_f64(deviations.abs());
+                match deviations < 0.0 && shape == JitterShape::ZeroMean {
+                    true => delay.saturating_sub(amount),
+                    false => delay + amount,
+                }
+            }
+        }
     }
 
     fn serialisation_time(&self, now: Instant, size_bytes: u32) -> Duration {

@@ -77,7 +77,7 @@ pub use discipline::{
 pub use drop_tail::DropTail;
 pub use element::{DropCause, Dropped, Element};
 pub use forecast::{Departure, Forecast};
-pub use jitter::{JitterModel, JitterShape};
+pub use jitter::{JitterAmount, JitterModel, JitterOrder, JitterShape};
 pub use link::Link;
 pub use loss::{Loss, LossModel};
 pub use outage::Outage;

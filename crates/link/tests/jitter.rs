@@ -4,7 +4,8 @@
 mod quantities;
 
 use anabranch_link::{
-    Delay, Element, JitterModel, JitterShape, LinkConfig, LinkConfigError, Packet, Schedule,
+    Delay, Element, JitterAmount, JitterModel, JitterOrder, JitterShape, LinkConfig,
+    LinkConfigError, Packet, Schedule,
 };
 use anabranch_units::{Duration, Instant, Seed};
 
@@ -42,6 +43,18 @@ fn delays(model: JitterModel, interval: Duration, count: u64) -> Vec<(u64, f64)>
     left
 }
 
+/// The recommended deviation, cut elsewhere or of another shape.
+fn normal(max_deviations: f64, shape: JitterShape) -> JitterModel {
+    JitterModel {
+        amount: JitterAmount::Normal {
+            std: ms(5),
+            max_deviations,
+            shape,
+        },
+        ..JitterModel::default()
+    }
+}
+
 fn mean_and_deviation(delays: &[(u64, f64)]) -> (f64, f64) {
     let count = delays.len() as f64;
     let mean = delays.iter().map(|(_, delay)| delay).sum::<f64>() / count;
@@ -76,10 +89,7 @@ fn around_the_delay_it_has_the_asked_mean_deviation_and_bounds() {
 
 #[test]
 fn folded_it_only_delays() {
-    let model = JitterModel {
-        shape: JitterShape::Folded,
-        ..JitterModel::default()
-    };
+    let model = normal(3.0, JitterShape::Folded);
     let delays = delays(model, ms(40), 100_000);
     let (mean, deviation) = mean_and_deviation(&delays);
     // A half-normal distribution: mean σ √(2/π), deviation σ √(1 - 2/π).
@@ -126,7 +136,7 @@ fn packets_at_the_links_rate_all_become_as_late_as_the_latest() {
 #[test]
 fn with_reordering_packets_overtake_and_vary_however_close() {
     let model = JitterModel {
-        may_reorder: true,
+        order: JitterOrder::Reordered,
         ..JitterModel::default()
     };
     let delays = delays(model, ms(1), 100_000);
@@ -142,6 +152,38 @@ fn with_reordering_packets_overtake_and_vary_however_close() {
     let mut ids: Vec<u64> = delays.iter().map(|(id, _)| *id).collect();
     ids.sort();
     assert!(ids.iter().copied().eq(0..100_000));
+}
+
+#[test]
+fn uniform_jitter_only_delays_and_any_amount_is_as_likely() {
+    let model = JitterModel {
+        amount: JitterAmount::Uniform(ms(30)),
+        order: JitterOrder::Reordered,
+    };
+    let delays = delays(model, ms(1), 100_000);
+    let (mean, deviation) = mean_and_deviation(&delays);
+    assert!((mean - 65.0).abs() < 0.1, "{mean}");
+    // 30 / √12.
+    assert!((deviation / 8.66 - 1.0).abs() < 0.01, "{deviation}");
+    let is_within = |(_, delay): &(u64, f64)| (50.0..=80.0).contains(delay);
+    assert!(delays.iter().all(is_within));
+}
+
+#[test]
+fn bunched_packets_keep_their_order_and_leave_together() {
+    let model = JitterModel {
+        amount: JitterAmount::Uniform(ms(30)),
+        order: JitterOrder::Bunched,
+    };
+    let delays = delays(model, ms(1), 50_000);
+    assert!(is_in_order(&delays));
+    let leaves = |(id, delay): (u64, f64)| id as f64 + delay;
+    let pairs = delays.windows(2);
+    let together = pairs.filter(|pair| leaves(pair[1]) - leaves(pair[0]) < 1e-6);
+    let share = together.count() as f64 / delays.len() as f64;
+    assert!(share > 0.5, "{share}");
+    let is_within = |(_, delay): &(u64, f64)| (50.0..=80.0).contains(delay);
+    assert!(delays.iter().all(is_within));
 }
 
 #[test]
@@ -171,10 +213,7 @@ fn jitter_needs_a_delay_that_it_can_shorten() {
     let with = |delay, shape| LinkConfig {
         delay: ms(50),
         delay_schedule: vec![(at_ms(1_000), ms(delay))],
-        jitter: Some(JitterModel {
-            shape,
-            ..JitterModel::default()
-        }),
+        jitter: Some(normal(3.0, shape)),
         ..LinkConfig::default()
     };
     let error = with(14, JitterShape::ZeroMean).build(Seed(1)).err();
@@ -186,10 +225,7 @@ fn jitter_needs_a_delay_that_it_can_shorten() {
     assert!(with(15, JitterShape::ZeroMean).build(Seed(1)).is_ok());
     assert!(with(0, JitterShape::Folded).build(Seed(1)).is_ok());
     let mut config = with(15, JitterShape::ZeroMean);
-    config.jitter = Some(JitterModel {
-        max_deviations: f64::NAN,
-        ..JitterModel::default()
-    });
+    config.jitter = Some(normal(f64::NAN, JitterShape::ZeroMean));
     assert!(matches!(
         config.build(Seed(1)).err(),
         Some(LinkConfigError::JitterDeviations(_))

@@ -1,8 +1,8 @@
 //! Links and routes as scenarios describe them.
 
 use anabranch_link::{
-    DetourModel, Discipline, JitterModel, JitterShape, LinkConfig, LinkConfigError, LossModel,
-    QueueLimit, Trace,
+    DetourModel, Discipline, JitterAmount, JitterModel, JitterOrder, JitterShape, LinkConfig,
+    LinkConfigError, LossModel, QueueLimit, Trace,
 };
 use anabranch_units::{DataRate, Duration, Instant, Seed, known_names};
 
@@ -11,8 +11,8 @@ use super::document::{Node, Value};
 use super::files::Files;
 use super::flow::bytes;
 use super::reader::{
-    Read, Table, boolean, choice, duration, instant, list_of, number, positive_duration,
-    positive_rate, quantity, rate, share, text,
+    Read, Table, boolean, choice, duration, instant, integer, list, list_of, named, number,
+    positive_duration, positive_rate, quantity, rate, share, text,
 };
 use super::replicas::{COUNT, DELAY_KEYS, Replica, replicas};
 use super::shape::{Key, Shape};
@@ -134,10 +134,21 @@ const JITTER_KEYS: &[Key] = &[
         "how RFC 8868's z is read",
     ),
     Key::new(
-        "reordering",
-        Shape::Boolean,
-        "whether packets may overtake others",
+        "uniform",
+        Shape::Duration,
+        "instead of a normal distribution: any delay up to this is as likely",
     ),
+    Key::new(
+        "order",
+        Shape::Name(|| JITTER_ORDERS.map(|(name, _)| name.to_owned()).into()),
+        "whether packets stay apart, leave in bunches or overtake each other",
+    ),
+];
+
+const JITTER_ORDERS: [(&str, JitterOrder); 3] = [
+    ("spaced", JitterOrder::Spaced),
+    ("bunched", JitterOrder::Bunched),
+    ("reordered", JitterOrder::Reordered),
 ];
 
 const DETOUR_KEYS: &[Key] = &[
@@ -167,14 +178,44 @@ const LOSS_KEYS: &[Key] = &[
 
 const AT: Key = Key::required("at", Shape::Duration, "time since the start of the run");
 
-pub(super) const RATE_CHANGE_KEYS: &[Key] =
-    &[AT, Key::required("rate", Shape::Rate, "from then on")];
+const EVERY: Key = Key::new("every", Shape::Duration, "again, so long after");
 
-const DELAY_CHANGE_KEYS: &[Key] = &[AT, Key::required("delay", Shape::Duration, "from then on")];
+const TIMES: Key = Key::new(
+    "times",
+    Shape::Integer(1, MOST_TIMES),
+    "how often it happens, if every so long",
+);
 
-const MTU_CHANGE_KEYS: &[Key] = &[AT, Key::required("mtu", Shape::Amount, "from then on")];
+/// No run is so long that it would need more.
+const MOST_TIMES: i64 = 100_000;
 
-pub(super) const SPAN_KEYS: &[Key] = &[AT, Key::required("for", Shape::Duration, "how long")];
+pub(super) const RATE_CHANGE_KEYS: &[Key] = &[
+    AT,
+    Key::required("rate", Shape::Rate, "from then on"),
+    EVERY,
+    TIMES,
+];
+
+const DELAY_CHANGE_KEYS: &[Key] = &[
+    AT,
+    Key::required("delay", Shape::Duration, "from then on"),
+    EVERY,
+    TIMES,
+];
+
+const MTU_CHANGE_KEYS: &[Key] = &[
+    AT,
+    Key::required("mtu", Shape::Amount, "from then on"),
+    EVERY,
+    TIMES,
+];
+
+pub(super) const SPAN_KEYS: &[Key] = &[
+    AT,
+    Key::required("for", Shape::Duration, "how long"),
+    EVERY,
+    TIMES,
+];
 
 /// A list of links: names, or all that one table describes.
 const HOPS: Shape = Shape::List(&Shape::Any(&[Shape::Text, Shape::Table(EACH_KEYS)]));
@@ -197,22 +238,24 @@ fn link_config(node: &Node, number: u64, files: Files<'_>) -> Read<LinkConfig> {
     let config = LinkConfig {
         rate: table.optional("rate", positive_rate)?,
         rate_schedule: table.or("rate-schedule", Vec::new(), |node| {
-            list_of(node, rate_change)
+            repeated(node, rate_change)
         })?,
         trace: table.optional("trace", |node| trace(node, files))?,
         delay: table.or("delay", Duration::ZERO, duration)?
             + table.or("delay-step", Duration::ZERO, duration)? * (number - 1),
         delay_schedule: table.or("delay-schedule", Vec::new(), |node| {
-            list_of(node, delay_change)
+            repeated(node, delay_change)
         })?,
         jitter: table.optional("jitter", jitter)?,
         detour: table.optional("detour", detour)?,
         queue: table.or("queue", QueueLimit::Unlimited, queue_limit)?,
         discipline: table.or("discipline", Discipline::default(), discipline)?,
         loss: table.or("loss", LossModel::None, loss_model)?,
-        outages: table.or("outages", Vec::new(), |node| list_of(node, span))?,
+        outages: table.or("outages", Vec::new(), |node| repeated(node, span))?,
         mtu: table.optional("mtu", mtu)?,
-        mtu_schedule: table.or("mtu-schedule", Vec::new(), |node| list_of(node, mtu_change))?,
+        mtu_schedule: table.or("mtu-schedule", Vec::new(), |node| {
+            repeated(node, mtu_change)
+        })?,
     };
     // What the readers above let pass and the link refuses, at the key that is about it.
     config.build(Seed::default()).map_err(|error| {
@@ -258,13 +301,28 @@ fn trace(node: &Node, files: Files<'_>) -> Read<Trace> {
 fn jitter(node: &Node) -> Read<JitterModel> {
     let table = Table::of(node, JITTER_KEYS)?;
     let usual = JitterModel::default();
+    let order = |node: &Node| choice(node, "order of packets", &JITTER_ORDERS);
+    Ok(JitterModel {
+        amount: jitter_amount(&table)?,
+        order: table.or("order", usual.order, order)?,
+    })
+}
+
+fn jitter_amount(table: &Table<'_>) -> Read<JitterAmount> {
+    if let Some(most) = table.optional("uniform", duration)? {
+        let of_normal = ["std", "max-deviations", "shape"];
+        if let Some(node) = of_normal.iter().find_map(|key| table.node(key)) {
+            return Err(node.mistake("uniform jitter has no use for it"));
+        }
+        return Ok(JitterAmount::Uniform(most));
+    }
     let shape = |node: &Node| choice(node, "shape of jitter", &JITTER_SHAPES);
     let deviations = |node: &Node| number(node, 0.0..=100.0);
-    Ok(JitterModel {
-        std: table.or("std", usual.std, duration)?,
-        max_deviations: table.or("max-deviations", usual.max_deviations, deviations)?,
-        shape: table.or("shape", usual.shape, shape)?,
-        may_reorder: table.or("reordering", usual.may_reorder, boolean)?,
+    let usual_std = Duration::from_millis(5);
+    Ok(JitterAmount::Normal {
+        std: table.or("std", usual_std, duration)?,
+        max_deviations: table.or("max-deviations", 3.0, deviations)?,
+        shape: table.or("shape", JitterShape::default(), shape)?,
     })
 }
 
@@ -302,6 +360,32 @@ fn mtu_change(node: &Node) -> Read<(Instant, u32)> {
 /// IPv4 asks for 68 B (RFC 791 §3.2).
 fn mtu(node: &Node) -> Read<u32> {
     bytes(node, 68..=65_535).map(|bytes| bytes as u32)
+}
+
+/// What happens at instants, in order: each entry of a list once, or `times` times, `every` so
+/// long.
+pub(super) fn repeated<T: Copy>(
+    node: &Node,
+    mut read: impl FnMut(&Node) -> Read<(Instant, T)>,
+) -> Read<Vec<(Instant, T)>> {
+    let mut all = Vec::new();
+    for entry in list(node)? {
+        let (at, what) = read(entry)?;
+        let entries = named(entry)?.iter();
+        let key = |name: &str| entries.clone().find(|(key, _)| key == name);
+        let every = key("every").map(|(_, node)| positive_duration(node));
+        let times = key("times").map(|(_, node)| integer(node, 1..=MOST_TIMES));
+        match (every.transpose()?, times.transpose()?) {
+            (None, None) => all.push((at, what)),
+            (Some(every), Some(times)) => {
+                let instants = (0..times as u64).map(|time| at + every * time);
+                all.extend(instants.map(|at| (at, what)));
+            }
+            _ => return Err(entry.mistake("\"every\" and \"times\" need each other")),
+        }
+    }
+    all.sort_by_key(|&(at, _)| at);
+    Ok(all)
 }
 
 /// When a part of the run begins, and how long it is.

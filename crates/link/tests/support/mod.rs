@@ -3,8 +3,9 @@
 mod quantities;
 
 use anabranch_link::{
-    CoDelOptions, Discipline, Dropped, DualPi2Options, Element, FqCoDelOptions, JitterModel,
-    LinkConfig, LossModel, Packet, PieOptions, QueueLimit, RedOptions, Trace,
+    CoDelOptions, Discipline, Dropped, DualPi2Options, Element, FqCoDelOptions, JitterAmount,
+    JitterModel, JitterOrder, JitterShape, LinkConfig, LossModel, Packet, PieOptions, QueueLimit,
+    RedOptions, Trace,
 };
 use anabranch_units::{DataRate, Duration, Instant, Rng};
 
@@ -94,19 +95,24 @@ pub fn lively_configs() -> Vec<LinkConfig> {
         Discipline::DualPi2(DualPi2Options::default()),
     ];
     let mut configs = Vec::new();
-    for (discipline, may_reorder) in disciplines
-        .into_iter()
-        .zip([false, true].into_iter().cycle())
-    {
+    let orders = [
+        JitterOrder::Spaced,
+        JitterOrder::Reordered,
+        JitterOrder::Bunched,
+    ];
+    for (discipline, order) in disciplines.into_iter().zip(orders.into_iter().cycle()) {
         let plain = LinkConfig {
             discipline,
             ..lively_config()
         };
         let with_jitter = LinkConfig {
             jitter: Some(JitterModel {
-                std: ms(3),
-                may_reorder,
-                ..JitterModel::default()
+                amount: JitterAmount::Normal {
+                    std: ms(3),
+                    max_deviations: 3.0,
+                    shape: JitterShape::ZeroMean,
+                },
+                order,
             }),
             ..plain.clone()
         };

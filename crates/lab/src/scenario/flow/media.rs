@@ -10,10 +10,8 @@ use anabranch_video::source::{FrameSource, Paused, SourceConfig, SourceConfigErr
 use super::source::{SOURCE, named_source, source};
 use super::{Context, FlowKind, Kind, session};
 use crate::scenario::document::Node;
-use crate::scenario::link::{SPAN_KEYS, span};
-use crate::scenario::reader::{
-    Read, Table, boolean, choice, list_of, positive_duration, rate, share, text,
-};
+use crate::scenario::link::{SPAN_KEYS, repeated, span};
+use crate::scenario::reader::{Read, Table, boolean, choice, positive_duration, rate, share, text};
 use crate::scenario::shape::{Key, Shape};
 
 /// Frames over a session.
@@ -138,7 +136,7 @@ fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
     Ok(FlowKind::Media(Box::new(MediaSpec {
         config,
         source,
-        pauses: table.or("pauses", Vec::new(), |node| list_of(node, span))?,
+        pauses: table.or("pauses", Vec::new(), |node| repeated(node, span))?,
         jitter_buffer: table.or("jitter-buffer", JitterBuffer::default(), jitter_buffer)?,
     })))
 }

@@ -5,10 +5,8 @@ use anabranch_units::Instant;
 
 use super::session::bytes;
 use super::{Context, FlowKind, Kind};
-use crate::scenario::link::{RATE_CHANGE_KEYS, rate_change};
-use crate::scenario::reader::{
-    Read, Table, choice, list_of, positive_duration, positive_rate, rate,
-};
+use crate::scenario::link::{RATE_CHANGE_KEYS, rate_change, repeated};
+use crate::scenario::reader::{Read, Table, choice, positive_duration, positive_rate, rate};
 use crate::scenario::shape::{Key, Shape};
 
 /// Raw datagrams.
@@ -121,7 +119,7 @@ fn steps(table: &Table<'_>) -> Read<GeneratorRate> {
     Ok(GeneratorRate::Steps {
         rate: table.required("rate", rate)?,
         changes: table.or("rate-schedule", Vec::new(), |node| {
-            list_of(node, rate_change)
+            repeated(node, rate_change)
         })?,
     })
 }
