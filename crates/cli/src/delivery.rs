@@ -23,7 +23,10 @@ impl Delivery {
     pub(crate) fn of(end: End, snapshot: &Snapshot, refused: u64) -> Self {
         let session = &snapshot.session;
         let (all, failed) = match end {
-            End::Sender => (session.frames_sent + refused, session.frames_late + refused),
+            End::Sender => {
+                let all = session.frames_sent + refused;
+                (all, all.saturating_sub(session.frames_acked))
+            }
             End::Receiver => (
                 session.frames_received + session.frames_dropped,
                 session.frames_dropped,
@@ -46,8 +49,8 @@ impl Delivery {
                 bail!(Undelivered("the session brought no video".to_owned()))
             }
             (End::Sender, Some(share)) if share < LEAST_SHARE => bail!(Undelivered(format!(
-                "of {all} frames {failed} were given up, as too late or too many for the paths: \
-                 {:.1} % arrived at most",
+                "of {all} frames {failed} are not known to have arrived: too late or too many for \
+                 the paths, or lost. {:.1} % arrived in time at most",
                 share * 100.0
             ))),
             (End::Receiver, Some(share)) if share < LEAST_SHARE => bail!(Undelivered(format!(
@@ -70,7 +73,7 @@ mod tests {
         let snapshot = Snapshot {
             session: SessionCounters {
                 frames_sent: sent,
-                frames_late: late,
+                frames_acked: sent - late,
                 frames_received: received,
                 frames_dropped: dropped,
                 ..SessionCounters::default()
@@ -87,7 +90,7 @@ mod tests {
             (
                 End::Sender,
                 [100, 51, 0, 0, 0],
-                Some("49.0 % arrived at most"),
+                Some("49.0 % arrived in time at most"),
             ),
             (End::Sender, [10, 0, 0, 0, 90], Some("of 100 frames 90")),
             (End::Sender, [0, 0, 0, 0, 0], None),

@@ -99,7 +99,7 @@ fn a_session_that_brings_less_than_half_fails_at_both_ends() {
     let (send_code, sent) = bed.send(&to, &bed.text("in.ts"), &[]).finish();
     let (recv_code, received) = recv.finish();
     assert_eq!((send_code, recv_code), (5, 5), "{sent}\n{received}");
-    assert!(sent.contains("% arrived at most"), "{sent}");
+    assert!(sent.contains("% arrived in time at most"), "{sent}");
     assert!(received.contains("% arrived"), "{received}");
 }
 

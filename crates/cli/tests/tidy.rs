@@ -101,9 +101,12 @@ fn pure_crates_know_no_clock_socket_thread_or_file() {
                 .lines()
                 .filter(|line| !line.trim_start().starts_with("//"));
             for (line, number) in code.zip(1..) {
+                // Keys and cookies must not be derived from anything: the system's own chance.
+                let is_exempt =
+                    |token| name == "secure" && token == "rand::" && line.contains("ring::rand::");
                 for (token, reason) in forbidden {
                     assert!(
-                        !line.contains(token),
+                        !line.contains(token) || is_exempt(token),
                         "{path}, code line {number}: {token}: {reason}"
                     );
                 }

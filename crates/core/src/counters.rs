@@ -86,6 +86,7 @@ impl SessionCounters {
         SessionCounters {
             frames_sent: self.frames_sent + other.frames_sent,
             frames_late: self.frames_late + other.frames_late,
+            frames_acked: self.frames_acked + other.frames_acked,
             frames_received: self.frames_received + other.frames_received,
             frames_dropped: self.frames_dropped + other.frames_dropped,
             media_bytes_received: self.media_bytes_received + other.media_bytes_received,
@@ -111,6 +112,8 @@ pub struct SessionCounters {
     pub frames_sent: u64,
     /// Frames given up at the sender because they would have come too late.
     pub frames_late: u64,
+    /// Frames sent that the peer has acknowledged whole.
+    pub frames_acked: u64,
     /// Frames received whole.
     pub frames_received: u64,
     /// Frames given up at the receiver.

@@ -78,8 +78,8 @@ pub struct Endpoint {
     halves: Halves,
     /// Since when the scheduler has held packets.
     held_since: Option<Instant>,
-    /// Since when there has always been something to send.
-    busy_since: Option<Instant>,
+    /// Whether frames have waited for too long, and something has waited ever since.
+    is_overloaded: bool,
     notices: notices::Notices,
     /// Shared by all who are set up alike: theirs are the same lines of the cache.
     config: Arc<Config>,
@@ -254,7 +254,7 @@ impl Endpoint {
             is_schedule_due: false,
             scheduled_at: now,
             held_since: None,
-            busy_since: None,
+            is_overloaded: false,
             notices: notices::Notices::default(),
             has_sent_media: false,
             is_kept_alive: false,

@@ -9,6 +9,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockAddr, Type};
 
+/// The longest name of an interface: Linux's IFNAMSIZ without its zero, and more than elsewhere.
+const MAX_NAME_BYTES: usize = 15;
+
 /// The local side of a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Via {
@@ -62,6 +65,12 @@ pub enum ViaError {
         /// "IPv4" or "IPv6".
         family: &'static str,
     },
+    /// No interface can have this name.
+    #[error("no network interface has a name as long as {name:?}: {MAX_NAME_BYTES} bytes at most")]
+    ImpossibleName {
+        /// What was asked for.
+        name: String,
+    },
     /// A local address of the other family than the peer's.
     #[error("{local} cannot reach {remote}: one is IPv4, the other IPv6")]
     Family {
@@ -86,7 +95,7 @@ impl ViaError {
     pub(crate) fn is_absence(&self) -> bool {
         match self {
             ViaError::UnknownInterface { .. } | ViaError::NoAddress { .. } => true,
-            ViaError::Family { .. } => false,
+            ViaError::Family { .. } | ViaError::ImpossibleName { .. } => false,
             ViaError::Socket { source, .. } => matches!(
                 Errno::from_io_error(source),
                 Some(Errno::ADDRNOTAVAIL | Errno::NODEV)
@@ -137,6 +146,11 @@ fn bind_to_interface(
         via: Via::Interface(name.to_owned()),
         source,
     };
+    if name.len() > MAX_NAME_BYTES {
+        return Err(ViaError::ImpossibleName {
+            name: name.to_owned(),
+        });
+    }
     let interfaces = if_addrs::get_if_addrs().map_err(refused)?;
     if bind_device(socket, name).is_ok() {
         return Ok(unspecified(remote));

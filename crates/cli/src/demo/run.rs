@@ -273,8 +273,8 @@ impl Watch<'_> {
         self.until(|| ledger.is_settled() || clock.now() >= give_up_at)
     }
 
-    /// Samples, happenings and seconds in which the machine was too slow, of a session that ended as
-    /// it should.
+    /// Samples, happenings and seconds in which the machine was too slow, of a session that ended
+    /// as it should.
     fn finish(self) -> anyhow::Result<(Vec<Sample>, Vec<Happening>, u64)> {
         if let Some(ended) = self.ended.filter(|ended| *ended != Ended::Closed) {
             bail!("the session ended early: {ended}");

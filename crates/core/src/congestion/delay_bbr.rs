@@ -3,8 +3,8 @@
 //!
 //! There are three forms, which share everything here and differ in the decisions of a [`Profile`]:
 //! `live-bbr` (ours, [`live`]), `delay-bbr` (the authors' code, [`v5`]) and `delay-bbr-text`
-//! ([`text`]). None has a window, and only the first answers to loss, if a long queue comes with
-//! it.
+//! ([`text`]). Only the first has a window, where jitter hides queues, and answers to loss, if a long
+//! queue comes with it.
 
 mod delay_signal;
 mod live;
@@ -44,6 +44,10 @@ use reports::Batches;
 
 /// The initial window, in bytes per round trip.
 const INITIAL_BYTES: u64 = 10 * 1_000;
+/// Where jitter hides queues of this length, what is in flight is limited, …
+const DISCERNIBLE_QUEUE: Duration = Duration::from_millis(5);
+/// … to so many times what the path holds: BBR's `cwnd_gain` (draft-cardwell-iccrg-bbr-00 §4.2.3).
+const WINDOW_GAIN: u64 = 2;
 /// Congestion does not end Startup before so many rounds of it have passed.
 const STARTUP_ROUNDS_BEFORE_DELAY_EXIT: u64 = 2;
 
@@ -317,6 +321,18 @@ impl DelayBbr {
         bdp_bytes.max(floor)
     }
 
+    /// The most in flight where jitter hides a queue until it is long: BBR's window, twice what the
+    /// path holds. Without it a path whose capacity falls fills its queue before delay tells.
+    fn window_bytes(&self) -> Option<u64> {
+        let jitter = self.noise.jitter;
+        if jitter < DISCERNIBLE_QUEUE || matches!(self.mode, Mode::Startup) {
+            return None;
+        }
+        let round_trip = self.min_rtt.or_initial() + jitter + self.report_delay();
+        let held_bytes = self.bandwidth.max().bytes_in(round_trip);
+        Some((held_bytes * WINDOW_GAIN).max(INITIAL_BYTES))
+    }
+
     /// In flight when the excess has drained, at this gain: the bandwidth-delay product, or what
     /// the gain itself keeps in flight where jitter makes round trips much longer than the least.
     fn drained_bytes(&self, gain: f64) -> u64 {
@@ -521,6 +537,7 @@ impl CongestionController for DelayBbr {
                 DataRate::ZERO
             },
             burst_bytes: self.burst_bytes(),
+            congestion_window: self.window_bytes(),
             ..ControlParameters::of(target_rate.max(self.config.min_rate))
         }
     }

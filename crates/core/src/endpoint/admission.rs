@@ -13,9 +13,10 @@ use crate::media::{FrameId, Unsent};
 use crate::path::{Level, SPARE_LIFETIME};
 use crate::path_view::PathState;
 
-/// A forecast is trusted after the paths have been busy for so many round trips: a controller needs
-/// as long to learn that the source wants more than it knew.
-const BUSY_ROUND_TRIPS: u64 = 2;
+/// A frame that waits for its lifetime over this before all of it has left shows an overload, which
+/// lasts until nothing waits. Before that, what the paths carry at most may not be known, and a
+/// frame refused too early costs all that need it.
+const WAIT_OF_OVERLOAD: u64 = 2;
 /// A frame that comes new must arrive before its deadline by the lifetime over this, so that it can
 /// still finish if the paths carry a little less than now.
 const SPARE_OF_NEW: u64 = 8;
@@ -64,29 +65,27 @@ impl Endpoint {
     /// Gives up what cannot arrive in time by what the paths carry. `new` is the frame that has
     /// just come, if one has.
     pub(super) fn admit(&mut self, now: Instant, new: Option<FrameId>) {
-        // Where frames stand alone, each is given up as late as may be: paths may become faster.
+        // Where frames stand alone, each is given up as late as may be: paths may become faster. An
+        // encoder that follows the paths ends an overload by itself, and what a path carries that
+        // was never full is not known: a frame refused too early would cost all that need it.
         let has_structure = self.send_buffer.has_structure();
-        if self.stream.is_some() || self.scheduler.is_redundant() || !has_structure {
+        let is_fixed = self.config.media.source == SourceLimits::Fixed;
+        if !is_fixed || !has_structure || self.stream.is_some() || self.scheduler.is_redundant() {
             return;
         }
+        let lifetime = self.config.media.deadline;
         let is_busy = self.send_buffer.has_waiting() || self.paths.iter().any(|p| p.has_bound());
-        if !is_busy {
-            self.busy_since = None;
-            return;
-        }
-        let busy_since = *self.busy_since.get_or_insert(now);
+        let oldest = self.send_buffer.unsent().next();
+        let has_waited = oldest
+            .is_some_and(|frame| now + (lifetime - lifetime / WAIT_OF_OVERLOAD) > frame.due_at);
+        self.is_overloaded = is_busy && (self.is_overloaded || has_waited);
         let active = || {
             let paths = self.paths.iter();
             paths.filter(|path| path.state() == PathState::Active)
         };
-        let round_trip = active().map(|path| path.recovery.rtt().smoothed()).max();
-        let Some(round_trip) = round_trip else {
-            return;
-        };
-        if now.saturating_since(busy_since) < round_trip * BUSY_ROUND_TRIPS {
+        if !self.is_overloaded || active().next().is_none() {
             return;
         }
-        let lifetime = self.config.media.deadline;
         let level = Level::of(active(), now, lifetime);
         let mut admission = Admission {
             now,

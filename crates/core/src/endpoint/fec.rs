@@ -109,6 +109,7 @@ impl Endpoint {
         for low_bits in numbers.iter() {
             let symbol = wire::expand(low_bits, self.send_buffer.next_symbol());
             self.send_buffer.on_recovered(symbol);
+            self.counters.frames_acked = self.send_buffer.acked_frame_count();
         }
     }
 

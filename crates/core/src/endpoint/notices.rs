@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_units::{Duration, Instant};
 
-use super::{Endpoint, Event};
+use super::{Closing, Endpoint, Event};
 use crate::media::FrameId;
 use crate::path_view::PathId;
 use crate::wire;
@@ -74,9 +74,9 @@ impl Endpoint {
         self.notices.add(now, frame);
     }
 
-    /// When a notice is due, and on which path.
+    /// When a notice is due, and on which path. A session that ends has nothing to wait for.
     pub(super) fn notice_due(&self) -> Option<(Instant, PathId)> {
-        if self.notices.ranges.is_empty() {
+        if self.notices.ranges.is_empty() || self.closing != Closing::Open {
             return None;
         }
         let usable = || self.paths.iter().filter(|path| path.state().is_usable());

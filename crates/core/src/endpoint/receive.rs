@@ -245,6 +245,7 @@ impl Endpoint {
         match packet.content {
             PacketContent::Fragment { frame, fragment } => {
                 self.send_buffer.on_acked(frame, fragment, path);
+                self.counters.frames_acked = self.send_buffer.acked_frame_count();
                 if let Some(received_at) = acked.received_at {
                     let event = SchedulerEvent::Delivered {
                         path,

@@ -95,7 +95,7 @@ impl Endpoint {
         }
         let has_report = path.arrivals.due_at().is_some_and(|due_at| due_at <= now);
         let status_about = self.status_for(id);
-        let has_notice = self.closing == Closing::Open && self.has_notice(now, id);
+        let has_notice = self.has_notice(now, id);
         let (has_window, is_blocked) = self.take_stream_notices();
         let path = &mut self.paths[id.index()];
         let is_silent =

@@ -163,6 +163,7 @@ pub(crate) struct SendBuffer {
     copies: RetransmissionCopies,
     last_calls: LastCalls,
     groups: Groups,
+    acked_frame_count: u64,
 }
 
 impl SendBuffer {
@@ -185,6 +186,7 @@ impl SendBuffer {
             copies,
             repairs: has_repairs.then(Box::default),
             last_calls: LastCalls::default(),
+            acked_frame_count: 0,
             groups: Groups::default(),
         }
     }
@@ -301,8 +303,14 @@ impl SendBuffer {
             return false;
         }
         frame.unacked_count -= 1;
+        self.acked_frame_count += u64::from(frame.unacked_count == 0);
         self.forget_settled();
         true
+    }
+
+    /// Frames that have arrived whole.
+    pub(crate) fn acked_frame_count(&self) -> u64 {
+        self.acked_frame_count
     }
 
     /// Decides what becomes of a fragment of which a copy is lost, or stuck. Queues the fragment if

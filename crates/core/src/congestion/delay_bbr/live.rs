@@ -64,6 +64,10 @@
 //!     estimate: what is declared lost had left before, and the rate is that of draining. The
 //!     rest of the answer stands: without it one flow among four (Zhang & Lei's configurations)
 //!     loses a tenth to a half more.
+//! 13. Where the jitter is 5 ms or more, twice what the path holds is in flight at the most, as in
+//!     BBR. Delay tells of a queue there only when it is longer than the jitter. Over
+//!     `scenarios/cellular.toml`, whose capacity falls all the time, frames on time are 96.2 % with
+//!     the window and 91.7 % without, and the mean delay 57 and 85 ms.
 
 use anabranch_units::Duration;
 

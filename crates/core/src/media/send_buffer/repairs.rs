@@ -273,6 +273,7 @@ impl SendBuffer {
             return false;
         }
         frame.unacked_count -= 1;
+        self.acked_frame_count += u64::from(frame.unacked_count == 0);
         self.forget_settled();
         true
     }
