@@ -80,6 +80,8 @@ pub struct Endpoint {
     held_since: Option<Instant>,
     /// Whether frames have waited for too long, and something has waited ever since.
     is_overloaded: bool,
+    /// When a path last went out or came back.
+    path_changed_at: Instant,
     notices: notices::Notices,
     /// Shared by all who are set up alike: theirs are the same lines of the cache.
     config: Arc<Config>,
@@ -255,6 +257,7 @@ impl Endpoint {
             scheduled_at: now,
             held_since: None,
             is_overloaded: false,
+            path_changed_at: now,
             notices: notices::Notices::default(),
             has_sent_media: false,
             is_kept_alive: false,
@@ -555,6 +558,7 @@ impl Endpoint {
     }
 
     fn on_path_changed(&mut self, now: Instant, path: PathId) {
+        self.path_changed_at = now;
         let state = self.paths[path.index()].state();
         let event = match state {
             PathState::Active => SchedulerEvent::PathUp(path),

@@ -75,9 +75,11 @@ impl Endpoint {
         }
         let lifetime = self.config.media.deadline;
         let is_busy = self.send_buffer.has_waiting() || self.paths.iter().any(|p| p.has_bound());
+        let patience = lifetime / WAIT_OF_OVERLOAD;
         let oldest = self.send_buffer.unsent().next();
-        let has_waited = oldest
-            .is_some_and(|frame| now + (lifetime - lifetime / WAIT_OF_OVERLOAD) > frame.due_at);
+        // What waited for a path to come back was not too much for it.
+        let has_waited = now > self.path_changed_at + patience
+            && oldest.is_some_and(|frame| now + (lifetime - patience) > frame.due_at);
         self.is_overloaded = is_busy && (self.is_overloaded || has_waited);
         let active = || {
             let paths = self.paths.iter();
