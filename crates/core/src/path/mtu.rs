@@ -38,6 +38,11 @@ impl Path {
     /// The size of the probe that is to leave now, before another packet, which tells of its loss.
     pub(crate) fn due_mtu_probe(&mut self, now: Instant) -> Option<u32> {
         self.recovery.mtu()?;
+        // RFC 8899 §5.2: the base is confirmed first. The first packets of all are also those by
+        // which controllers measure the path.
+        if !self.recovery.rtt().has_sample() {
+            return None;
+        }
         let is_media_next = self.has_bound() && self.ready_at() <= now && self.has_window();
         let is_next = is_media_next || self.challenge.is_some();
         if self.state() != PathState::Active || !is_next {
