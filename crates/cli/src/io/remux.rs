@@ -18,8 +18,8 @@ pub(crate) fn remux(path: &Path, kind: InputKind) -> anyhow::Result<Child> {
     let shown = path.display();
     let uncarried = match uncarried_streams(path, kind) {
         Err(error) if error.kind() == ErrorKind::NotFound => bail!(
-            "{shown} is neither MPEG-TS nor an H.264 byte stream, and the program ffmpeg that could \
-             make MPEG-TS of it is not installed: install it, or make a .ts of the file elsewhere"
+            "{shown} is neither MPEG-TS nor an H.264 byte stream, and the program ffmpeg that \
+             could make MPEG-TS of it is not installed: install it, or make a .ts of the file elsewhere"
         ),
         uncarried => uncarried.context("cannot start ffmpeg")?,
     };

@@ -1,6 +1,6 @@
 //! What rate samples tell.
 
-use anabranch_units::Instant;
+use anabranch_units::{DataRate, Instant};
 
 use super::profile::AppLimitedSamples;
 use super::{DELIVERED_AS_SENT, DelayBbr, Mode, overflow};
@@ -29,6 +29,13 @@ impl DelayBbr {
         }
     }
 
+    /// What the path has delivered at the most, as far as jitter leaves it open. Doubt lowers the
+    /// estimate less than the sample does, and never raises it beyond what was measured.
+    fn most_delivered(&self, sample: &RateSample, newest: &AckedPacket) -> DataRate {
+        let known = self.bandwidth.max().max(sample.min_of_send_and_ack_rate);
+        self.noise.most_delivered(sample, &newest.sent).min(known)
+    }
+
     /// "The receive rate is far below the rate of sending though this has slowed down": capacity
     /// has gone, and neither the window nor the round need pass first, which the queue makes long.
     pub(super) fn maybe_drop_to(&mut self, sample: &RateSample, newest: &AckedPacket) {
@@ -39,8 +46,7 @@ impl DelayBbr {
         let ratio = self.profile.capacity_drop_ratio;
         let has_dropped = self.noise.is_short_of(ratio, sample, &newest.sent);
         if was_sent_in_it && stay.is_by_congestion() && has_dropped {
-            let most = self.noise.most_delivered(sample, &newest.sent);
-            self.bandwidth.restart(most);
+            self.bandwidth.restart(self.most_delivered(sample, newest));
             self.mode = Mode::Drain;
         }
     }
@@ -64,8 +70,7 @@ impl DelayBbr {
             // how fast that drains.
             let is_draining = matches!(self.mode, Mode::Drain);
             if !is_draining || !overflow::has_come_through(newest, sample) {
-                self.bandwidth
-                    .restart(self.noise.most_delivered(sample, &newest.sent));
+                self.bandwidth.restart(self.most_delivered(sample, newest));
             }
             self.min_rtt.replace(least_rtt, now);
             self.signal.restart(self.next_packet_number);
