@@ -241,7 +241,7 @@ fn a_lost_disposable_frame_costs_itself_and_a_lost_reference_what_follows() {
     let overrides = [
         "links.near.loss=0.05",
         "flow-defaults.deadline=30 ms",
-        "flow-defaults.reassembly-wait=100 ms",
+        "flow-defaults.reassembly-wait=1 s",
     ];
     let shares = |importance| {
         let run = played(&film(importance), "", &overrides).unwrap();

@@ -19,7 +19,8 @@ pub(crate) fn remux(path: &Path, kind: InputKind) -> anyhow::Result<Child> {
     let uncarried = match uncarried_streams(path, kind) {
         Err(error) if error.kind() == ErrorKind::NotFound => bail!(
             "{shown} is neither MPEG-TS nor an H.264 byte stream, and the program ffmpeg that \
-             could make MPEG-TS of it is not installed: install it, or make a .ts of the file elsewhere"
+             could make MPEG-TS of it is not installed: \
+             install it, or make a .ts of the file elsewhere"
         ),
         uncarried => uncarried.context("cannot start ffmpeg")?,
     };
@@ -27,7 +28,8 @@ pub(crate) fn remux(path: &Path, kind: InputKind) -> anyhow::Result<Child> {
         // Video comes first, if there is any.
         if index == 0 {
             bail!(
-                "{shown} holds {codec}, which ffmpeg's MPEG-TS cannot carry: encode it first, as in \
+                "{shown} holds {codec}, which ffmpeg's MPEG-TS cannot carry: encode it first, \
+                 as in \
                  `ffmpeg -i {shown} -c:v libx264 -bf 0 -c:a aac film.ts`"
             );
         }

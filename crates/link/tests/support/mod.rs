@@ -120,6 +120,7 @@ pub fn lively_configs() -> Vec<LinkConfig> {
             rate: None,
             rate_schedule: Vec::new(),
             trace: Trace::new(&[0, 1, 9, 9, 9, 30, 31, 90]).ok(),
+            mtu: Some(1_200),
             ..plain.clone()
         };
         configs.extend([plain, with_jitter, with_trace]);

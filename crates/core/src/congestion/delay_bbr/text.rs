@@ -29,14 +29,13 @@ use anabranch_units::Duration;
 
 use super::profile::{
     AfterSilence, AppLimitedSamples, BandwidthUpdate, Comparison, Expiry, ExpiryStay, MinRateFloor,
-    Profile, Reports, SignalForm, Start,
+    Profile, Reports, Start,
 };
 
 pub(super) static PROFILE: Profile = Profile {
-    delay_signal: SignalForm::Smoothed {
-        weight: 0.9,
-        resolution: Duration::from_nanos(1),
-    },
+    srtt_weight: 0.9,
+    srtt_resolution: Duration::from_nanos(1),
+    congestion_margin: Duration::ZERO,
     startup_gain: 2.0 / LN_2,
     has_startup_delay_exit: false,
     comparison: Comparison::Strict,
