@@ -182,7 +182,10 @@ fn any_key_of_the_first_flow_can_vary() {
     let comparison = compare(&scenarios, &columns, &metrics, 2, 0, &|_| ()).unwrap();
     let means = comparison.rows[0].cells.iter();
     let means: Vec<f64> = means.map(|cell| cell.estimate.unwrap().mean).collect();
-    assert!((means[1] / means[0] - 2.0).abs() < 0.05, "{means:?}");
+    // At 200 kbit/s frames are given up, of which the receiver is told beside the rate.
+    for (mean, rate) in means.iter().zip([200e3, 400e3]) {
+        assert!((mean / rate - 1.0).abs() < 0.06, "{means:?}");
+    }
     let labels: Vec<String> = columns.iter().map(Column::label).collect();
     assert_eq!(
         labels,
