@@ -1,5 +1,5 @@
-//! An endpoint that sends, with any scheduler and controller, survives any sequence of datagrams, frames and moments, and asks to be
-//! called again at most once for each moment.
+//! An endpoint that sends, with any scheduler and controller, survives any sequence of datagrams,
+//! frames and moments, and asks to be called again at most once for each moment.
 #![no_main]
 
 use anabranch_core::congestion::CONTROLLERS;

@@ -16,9 +16,9 @@ use crate::progress::Progress;
 
 /// Runs papers' experiments in the simulator, and says which claims hold here.
 ///
-/// Of each figure, table and claim it says whether it holds, with the paper's algorithm as published
-/// and with what this project has made of it: in a report for reading, with pictures, in one HTML
-/// file, and in a summary. A claim that differs is a result, not a failure.
+/// Of each figure, table and claim it says whether it holds, with the paper's algorithm as
+/// published and with what this project has made of it: in a report for reading, with pictures, in
+/// one HTML file, and in a summary. A claim that differs is a result, not a failure.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 WHAT is a paper (zhang-delay-bbr), a claim (S0-F3) or the beginning of claims (S0, S0-F); without

@@ -1,6 +1,6 @@
-//! After `handle_timeout` and `poll_transmit` until `None`, no timer is due: a driver that is called
-//! when it asks to be is not called twice for one moment. [`support::Network`] asserts that in all
-//! tests; here it is asked of random sessions with every scheduler.
+//! After `handle_timeout` and `poll_transmit` until `None`, no timer is due: a driver that is
+//! called when it asks to be is not called twice for one moment. [`support::Network`] asserts that
+//! in all tests; here it is asked of random sessions with every scheduler.
 
 mod support;
 

@@ -90,7 +90,8 @@ impl Handshake {
         Ok(())
     }
 
-    /// Takes a cookie for the address of path `port`. The initiation is sent again at once, with it.
+    /// Takes a cookie for the address of path `port`. The initiation is sent again at once, with
+    /// it.
     ///
     /// # Errors
     /// Why the datagram is dropped.

@@ -182,7 +182,8 @@ impl<R: Role> Shared<R> {
             if version_now != version {
                 return Watched::PeersChanged;
             }
-            // What was due even then was so by the role's own reckoning, not by the machine's fault.
+            // What was due even then was so by the role's own reckoning, not by the machine's
+            // fault.
             due_at = next_at.map(|at| at.max(served_at));
             let now = self.clock.now();
             let tend_at = ports.iter().filter_map(Port::tend_at).min();
@@ -201,8 +202,8 @@ impl<R: Role> Shared<R> {
         }
     }
 
-    /// Receives from the sockets that poll found ready, lanes first, and lets the role advance, which
-    /// is told when, as is the version of its peers.
+    /// Receives from the sockets that poll found ready, lanes first, and lets the role advance,
+    /// which is told when, as is the version of its peers.
     fn serve(
         &self,
         ports: &[Port],

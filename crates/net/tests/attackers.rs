@@ -2,7 +2,8 @@
 //! may be busy.
 //!
 //! The floods run only if asked for, alone, by an optimised program:
-//! `cargo test --release -p anabranch-net --test attackers -- --ignored --nocapture --test-threads 1`
+//! `cargo test --release -p anabranch-net --test attackers -- --ignored --nocapture
+//! --test-threads 1`
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -378,8 +379,8 @@ fn survive(what: &str, messages: impl FnOnce(&PublicKey) -> Vec<[u8; INITIATION_
     let snapshot = receiver.snapshot();
     let received_count = snapshot.session.frames_received;
     println!(
-        "{what}: {:.0} first messages a second for {took:.1} s, {:.0} % of a core; {} of {} frames, \
-         {} refused",
+        "{what}: {:.0} first messages a second for {took:.1} s, {:.0} % of a core; {} of {} \
+         frames, {} refused",
         sent as f64 / took,
         100.0 * cpu / took,
         received_count,

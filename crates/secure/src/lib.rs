@@ -16,8 +16,8 @@
 //! The handshake runs on any one path. Every other path then uses the same session under another
 //! path id, with a counter and a replay window of its own, and needs no handshake: a datagram that
 //! opens proves that whoever made it holds the session's key. It does *not* prove that its source
-//! address is the peer's (an attacker can forward a datagram from elsewhere), so the driver believes
-//! an address after it has answered a challenge.
+//! address is the peer's (an attacker can forward a datagram from elsewhere), so the driver
+//! believes an address after it has answered a challenge.
 //!
 //! # Routing
 //!

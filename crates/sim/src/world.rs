@@ -201,8 +201,8 @@ impl World {
         Ok(flow_id)
     }
 
-    /// Adds a flow of raw datagrams, which take their route's forward links and are not answered. Its
-    /// chance comes from its name, as with [`World::add_flow`].
+    /// Adds a flow of raw datagrams, which take their route's forward links and are not answered.
+    /// Its chance comes from its name, as with [`World::add_flow`].
     ///
     /// # Errors
     /// [`WorldError::Generator`].

@@ -243,8 +243,8 @@ impl Player {
     }
 }
 
-/// A window or a rate, and enough of it for a packet per round trip or second, unless the configured
-/// minimum is less.
+/// A window or a rate, and enough of it for a packet per round trip or second, unless the
+/// configured minimum is less.
 fn sends_something(control: &ControlParameters, config: &ControllerConfig) -> bool {
     let packet_bytes = u64::from(config.max_packet_bytes);
     let by_window = control

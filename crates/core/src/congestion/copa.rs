@@ -13,9 +13,9 @@
 //! 2. The velocity is at most the window, as in the authors' genericCC.
 //! 3. The window does not grow while the source is the limit and uses less than half of it (RFC
 //!    7661 §4.4); it may shrink.
-//! 4. Media stays in default mode unless `mode-switching=on`. A video that uses its rate in pictures
-//!    seldom empties its own queue within five round trips: alone at video rates it would turn
-//!    competitive against itself.
+//! 4. Media stays in default mode unless `mode-switching=on`. A video that uses its rate in
+//!    pictures seldom empties its own queue within five round trips: alone at video rates it would
+//!    turn competitive against itself.
 //! 5. A retransmission timeout or a path gone silent leaves two packets and slow start.
 
 #[cfg(test)]

@@ -43,8 +43,8 @@ const HYSTART: ControllerOption = ControllerOption {
 };
 const FRIENDLINESS: ControllerOption = ControllerOption {
     name: "friendliness",
-    summary: "beyond the window before the loss, Reno's estimate grows by Reno's 1 (rfc9438) or goes \
-              on as before (linux)",
+    summary: "beyond the window before the loss, Reno's estimate grows by Reno's 1 (rfc9438) or \
+              goes on as before (linux)",
     values: OptionValues::Words(&["rfc9438", "linux"]),
 };
 const FAST_CONVERGENCE: ControllerOption = ControllerOption {

@@ -39,8 +39,8 @@ impl Bandwidth {
     }
 }
 
-/// The encoder's share of the active paths' bandwidth, less what the backlog needs. A source that does not follow gets its would-be target all the
-/// same, unbounded.
+/// The encoder's share of the active paths' bandwidth, less what the backlog needs. A source that
+/// does not follow gets its would-be target all the same, unbounded.
 ///
 /// `overhead` is what repairs and retransmissions take per byte of media, which leaves room for it.
 pub(crate) fn target_bitrate(

@@ -79,9 +79,9 @@ impl Ns2 {
     }
 
     /// What the source left unused says nothing of the path: up to the share that the session's
-    /// encoder leaves, it counts as received. Beyond that, RFC 5348 §4.3 applies: a low receive rate
-    /// takes nothing away without loss, and with loss half at most. What came in during a round trip
-    /// left in that one and the one before.
+    /// encoder leaves, it counts as received. Beyond that, RFC 5348 §4.3 applies: a low receive
+    /// rate takes nothing away without loss, and with loss half at most. What came in during a
+    /// round trip left in that one and the one before.
     fn learn_carried_rate(&mut self, round: &Round, receive_rate: f64, has_loss: bool) {
         let shares = [round.used_share, self.last_used_share];
         self.last_used_share = round.used_share;
