@@ -110,9 +110,6 @@ impl Endpoint {
     /// empty before wastes capacity. So a group may end as late as the one after it has room
     /// to grow the queue again, and no later.
     fn group_end(&self, now: Instant, level: &Level) -> Option<Instant> {
-        if self.config.media.source != SourceLimits::Fixed {
-            return None;
-        }
         let group = self.send_buffer.group(now)?;
         let payload_share =
             f64::from(self.config.fragment_bytes) / f64::from(self.max_packet_bytes);
