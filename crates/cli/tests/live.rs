@@ -1,17 +1,18 @@
 //! The real program when its peers, readers and paths come and go. Waits are generous: the machine
 //! may be busy.
 
-use std::io::{BufRead, BufReader, Read};
+mod bed;
+
+use std::io::Read;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use bed::{Running, anabranch, keygen};
+use rustix::process::Signal;
 use tempfile::TempDir;
-
-const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A folder with two key pairs, and an address of loopback for a receiver.
 struct Bed {
@@ -45,7 +46,7 @@ impl Bed {
         command.args(["recv", "--listen", &self.address, "--key"]);
         command.arg(self.path("receiver.key"));
         command.args(["--allow", &self.sender_public]).arg(output);
-        Running::start(command.stdout(stdout))
+        Running::of(command.stdin(Stdio::null()).stdout(stdout))
     }
 
     fn send(&self, options: &[&str], input: &Path) -> Running {
@@ -53,7 +54,7 @@ impl Bed {
         command.args(["send", "--to", &self.address, "--key"]);
         command.arg(self.path("sender.key"));
         command.args(["--peer", &self.receiver_public]);
-        Running::start(command.args(options).arg(input))
+        Running::of(command.stdin(Stdio::null()).args(options).arg(input))
     }
 
     fn fifo(&self) -> PathBuf {
@@ -67,83 +68,6 @@ impl Bed {
             "mkfifo"
         );
         path
-    }
-}
-
-fn anabranch() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_anabranch"))
-}
-
-fn keygen(path: &Path) -> String {
-    let output = anabranch().args(["keygen", "--output"]).arg(path).output();
-    let output = output.unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
-
-/// A program that runs, with what it says on standard error.
-struct Running {
-    child: Child,
-    lines: mpsc::Receiver<String>,
-    said: String,
-}
-
-impl Running {
-    fn start(command: &mut Command) -> Running {
-        let command = command.stdin(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the program was built");
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        let (said, lines) = mpsc::channel();
-        std::thread::spawn(move || {
-            for line in stderr.lines().map_while(Result::ok) {
-                let _ = said.send(line);
-            }
-        });
-        Running {
-            child,
-            lines,
-            said: String::new(),
-        }
-    }
-
-    fn wait_for(&mut self, part: &str) {
-        while self
-            .next_line(part)
-            .is_some_and(|line| !line.contains(part))
-        {}
-        let said = &self.said;
-        assert!(said.contains(part), "it ended before {part:?}:\n{said}");
-    }
-
-    fn next_line(&mut self, awaited: &str) -> Option<String> {
-        match self.lines.recv_timeout(PATIENCE) {
-            Ok(line) => {
-                self.said += &format!("{line}\n");
-                Some(line)
-            }
-            Err(mpsc::RecvTimeoutError::Disconnected) => None,
-            Err(mpsc::RecvTimeoutError::Timeout) => {
-                panic!("awaited {awaited:?}; it said:\n{}", self.said)
-            }
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
-
-    /// Its exit code, and all that it said.
-    fn finish(mut self) -> (Option<i32>, String) {
-        while self.next_line("its end").is_some() {}
-        let code = self.child.wait().unwrap().code();
-        (code, core::mem::take(&mut self.said))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -163,16 +87,16 @@ fn a_receiver_that_was_killed_and_started_again_goes_on_with_the_stream() {
     let mut send = bed.send(&[], Path::new(TEST_PICTURE));
     first.wait_for("connected to ");
     first.signal(Signal::KILL);
-    assert_eq!(first.finish().0, None);
+    assert_eq!(first.end().0, None);
     let mut second = bed.recv(&bed.path("second.ts"), Stdio::null());
     second.wait_for("connected to ");
     send.wait_for("connected again");
     wait(Duration::from_millis(500));
     send.signal(Signal::TERM);
-    let (code, said) = send.finish();
+    let (code, said) = send.end();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("opened again once"), "{said}");
-    let (code, said) = second.finish();
+    let (code, said) = second.end();
     assert_eq!(code, Some(0), "{said}");
     let written = bed.path("second.ts").metadata().unwrap().len();
     assert!(written > 0 && written.is_multiple_of(188), "{written}");
@@ -186,11 +110,11 @@ fn a_sender_whose_place_was_taken_ends_with_a_code_of_its_own() {
     let first = bed.send(&[], Path::new(TEST_PICTURE));
     recv.wait_for("connected to ");
     let second = bed.send(&[], Path::new(TEST_PICTURE));
-    let (code, said) = first.finish();
+    let (code, said) = first.end();
     assert_eq!(code, Some(6), "{said}");
     assert!(said.contains("has taken this one's place"), "{said}");
     second.signal(Signal::TERM);
-    let (code, said) = second.finish();
+    let (code, said) = second.end();
     assert_eq!(code, Some(0), "{said}");
 }
 
@@ -207,7 +131,7 @@ fn a_sender_without_any_of_its_interfaces_says_so_and_waits() {
     // What has not left cannot be answered: --timeout has not begun.
     wait(Duration::from_millis(1_500));
     send.signal(Signal::TERM);
-    let (code, said) = send.finish();
+    let (code, said) = send.end();
     assert_eq!(code, Some(0), "{said}");
 }
 
@@ -217,7 +141,7 @@ fn a_signal_ends_a_receiver_that_waits_for_the_reader_of_its_pipe() {
     let mut recv = bed.recv(&bed.fifo(), Stdio::null());
     recv.wait_for("waiting for a reader");
     recv.signal(Signal::TERM);
-    let (code, said) = recv.finish();
+    let (code, said) = recv.end();
     assert_eq!(code, Some(0), "{said}");
 }
 
@@ -227,7 +151,7 @@ fn a_signal_ends_a_sender_that_waits_for_the_writer_of_its_pipe() {
     let send = bed.send(&[], &bed.fifo());
     wait(Duration::from_millis(500));
     send.signal(Signal::TERM);
-    let (code, said) = send.finish();
+    let (code, said) = send.end();
     assert_eq!(code, Some(0), "{said}");
 }
 
@@ -246,7 +170,7 @@ fn a_signal_ends_a_receiver_whose_reader_sleeps() {
     let bed = Bed::new();
     let (recv, _send) = blocked(&bed);
     recv.signal(Signal::INT);
-    let (code, said) = recv.finish();
+    let (code, said) = recv.end();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("session of"), "{said}");
 }
@@ -255,10 +179,10 @@ fn a_signal_ends_a_receiver_whose_reader_sleeps() {
 fn a_receiver_whose_reader_slept_ends_with_the_session() {
     let bed = Bed::new();
     let (mut recv, send) = blocked(&bed);
-    assert_eq!(send.finish().0, Some(0));
+    assert_eq!(send.end().0, Some(0));
     let mut taken = Vec::new();
     let mut pipe = recv.child.stdout.take().unwrap();
     pipe.read_to_end(&mut taken).unwrap();
-    assert_eq!(recv.finish().0, Some(0));
+    assert_eq!(recv.end().0, Some(0));
     assert!(taken.len().is_multiple_of(188), "{}", taken.len());
 }

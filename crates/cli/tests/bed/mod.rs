@@ -88,12 +88,12 @@ impl Running {
     }
 
     pub fn start_with(arguments: &[&str], stdin: Stdio) -> Running {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_anabranch"))
-            .args(arguments)
-            .stdin(stdin)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program was built");
+        Running::of(anabranch().args(arguments).stdin(stdin))
+    }
+
+    pub fn of(command: &mut Command) -> Running {
+        let command = command.stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program was built");
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (said, lines) = mpsc::channel();
         std::thread::spawn(move || {
@@ -132,18 +132,25 @@ impl Running {
         }
     }
 
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
     pub fn interrupt(&self) {
-        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        self.signal(Signal::INT);
     }
 
     /// Its exit code, and all that it said.
-    pub fn finish(mut self) -> (i32, String) {
+    pub fn finish(self) -> (i32, String) {
+        let (code, said) = self.end();
+        (code.expect("it was not killed"), said)
+    }
+
+    /// Its exit code, none if it was killed, and all that it said.
+    pub fn end(mut self) -> (Option<i32>, String) {
         while self.next_line().is_some() {}
-        let status = self.child.wait().unwrap();
-        (
-            status.code().expect("it was not killed"),
-            core::mem::take(&mut self.said),
-        )
+        let code = self.child.wait().unwrap().code();
+        (code, core::mem::take(&mut self.said))
     }
 }
 
@@ -154,11 +161,12 @@ impl Drop for Running {
     }
 }
 
-pub fn run(arguments: &[&str]) -> Output {
+pub fn anabranch() -> Command {
     Command::new(env!("CARGO_BIN_EXE_anabranch"))
-        .args(arguments)
-        .output()
-        .unwrap()
+}
+
+pub fn run(arguments: &[&str]) -> Output {
+    anabranch().args(arguments).output().unwrap()
 }
 
 pub fn keygen(path: &Path) -> String {
