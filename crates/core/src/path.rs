@@ -266,6 +266,7 @@ impl Path {
             smoothed_rtt: rtt.has_sample().then(|| rtt.smoothed()),
             latest_rtt: rtt.latest(),
             rtt_variation: rtt.variation(),
+            queueing_delay: rtt.queueing_delay(),
             min_rtt: rtt.min_rtt(),
             bytes_in_flight: self.recovery.bytes_in_flight(),
             queued_bytes: self.queued_bytes(),
@@ -313,13 +314,9 @@ impl Path {
         self.bound.bytes()
     }
 
-    /// By how much the newest round-trip time exceeds the least.
+    /// By how much round trips exceed the least, as far as that is no jitter.
     pub(crate) fn queueing_delay(&self) -> Duration {
-        let rtt = self.recovery.rtt();
-        let (latest, min) = (rtt.latest(), rtt.min_rtt());
-        latest
-            .zip(min)
-            .map_or(Duration::ZERO, |(latest, min)| latest.saturating_sub(min))
+        self.recovery.rtt().queueing_delay()
     }
 
     /// Whether the peer is to be told something: a report, an answer, a challenge, the state of a

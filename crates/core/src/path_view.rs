@@ -117,6 +117,8 @@ pub struct PathView {
     pub latest_rtt: Option<Duration>,
     /// Mean deviation of the round-trip time (RFC 6298 §2).
     pub rtt_variation: Duration,
+    /// What stands in the path's queues, there and back, as far as it is no jitter.
+    pub queueing_delay: Duration,
     /// The least round-trip time seen.
     pub min_rtt: Option<Duration>,
     /// Bytes on the wire sent, not acknowledged and not declared lost.
@@ -206,6 +208,7 @@ impl PathView {
         self.latest_rtt = self.latest_rtt.map(nearer);
         self.min_rtt = self.min_rtt.map(nearer);
         self.rtt_variation = nearer(self.rtt_variation);
+        self.queueing_delay = nearer(self.queueing_delay);
         self.pacing_rate = self.pacing_rate.map(|rate| rate.mul_f64(weight));
         self.bandwidth = self.bandwidth.mul_f64(weight);
     }

@@ -5,6 +5,7 @@
 
 mod arrivals;
 mod delivery_rate;
+mod jitter;
 mod loss;
 mod path_mtu;
 #[cfg(test)]
@@ -228,6 +229,11 @@ impl Recovery {
         digest.is_app_limited = newest.sent.delivery.is_app_limited;
         if let Some(rtt) = newest.rtt {
             self.rtt.on_sample(now, rtt);
+        }
+        for packet in &digest.acked {
+            if let Some(rtt) = packet.rtt {
+                self.rtt.on_packet(packet.sent.sent_at, rtt);
+            }
         }
         digest.delivery = self.delivery.sample(now, &newest.sent, self.rtt.min_rtt());
         digest.ce_count = self.sent.newly_ce_marked(report.ce_count);

@@ -3,18 +3,20 @@
 //!
 //! There are three forms, which share everything here and differ in the decisions of a [`Profile`]:
 //! `live-bbr` (ours, [`live`]), `delay-bbr` (the authors' code, [`v5`]) and `delay-bbr-text`
-//! ([`text`]). None has a window, and only the first answers to loss, if a long queue comes with
-//! it.
+//! ([`text`]). Only the first has a window, where jitter hides queues, and answers to loss, if a long
+//! queue comes with it.
 
 mod delay_signal;
 mod live;
 mod min_rtt;
 mod need;
+mod noise;
 mod overflow;
 mod probe_bw;
 mod probe_rtt;
 mod profile;
 mod reports;
+mod samples;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -33,16 +35,19 @@ use crate::recovery::{AckedPacket, RateSample, SentPacket};
 use crate::session_view::SessionView;
 use delay_signal::DelaySignal;
 use min_rtt::MinRtt;
+use noise::Noise;
 use overflow::Overflow;
 use probe_bw::GainCycle;
-use probe_rtt::{ProbeRtt, send_rate};
-use profile::{
-    AfterSilence, AppLimitedSamples, BandwidthUpdate, MinRateFloor, Profile, Reports, Start,
-};
+use probe_rtt::ProbeRtt;
+use profile::{AfterSilence, BandwidthUpdate, MinRateFloor, Profile, Reports, SignalForm, Start};
 use reports::Batches;
 
 /// The initial window, in bytes per round trip.
 const INITIAL_BYTES: u64 = 10 * 1_000;
+/// Where jitter hides queues of this length, what is in flight is limited, …
+const DISCERNIBLE_QUEUE: Duration = Duration::from_millis(5);
+/// … to so many times what the path holds: BBR's `cwnd_gain` (draft-cardwell-iccrg-bbr-00 §4.2.3).
+const WINDOW_GAIN: u64 = 2;
 /// Congestion does not end Startup before so many rounds of it have passed.
 const STARTUP_ROUNDS_BEFORE_DELAY_EXIT: u64 = 2;
 
@@ -111,7 +116,11 @@ struct DelayBbr {
     spare_round: u64,
     /// The round in which a packet met a queue last.
     queued_round: u64,
-    latest_rtt: Duration,
+    /// The latest round-trip time, without jitter.
+    floor: Duration,
+    noise: Noise,
+    /// Whether the newest sample shows that less comes out of the path than was sent.
+    is_slowed: bool,
     batches: Batches,
     /// Media that waits for the path.
     backlog_bytes: u64,
@@ -146,7 +155,9 @@ impl DelayBbr {
             app_limited_round: 0,
             spare_round: 0,
             queued_round: 0,
-            latest_rtt: Duration::MAX,
+            floor: Duration::MAX,
+            noise: Noise::default(),
+            is_slowed: false,
             batches: Batches::default(),
             backlog_bytes: 0,
             deadline: Duration::ZERO,
@@ -168,6 +179,7 @@ impl DelayBbr {
             self.is_silent = false;
             self.rounds.restart(self.next_packet_number);
         }
+        self.is_slowed = sample.is_some_and(|sample| self.is_slowed(sample, &newest.sent));
         self.on_rtt(now, packet);
         let has_sampled = self.rounds.count > 0;
         let is_round_end = self.rounds.on_acked(number, self.next_packet_number);
@@ -200,97 +212,21 @@ impl DelayBbr {
         let Some(rtt) = packet.rtt.filter(|_| number >= self.counts_from) else {
             return;
         };
-        self.latest_rtt = rtt;
+        self.floor = self.noise.floor_of(rtt);
         self.min_rtt.on_rtt(now, rtt, self.profile.comparison);
         self.overflow.on_rtt(rtt);
         if !self.has_no_queue() {
             self.queued_round = self.rounds.count;
         }
+        let form = self.profile.delay_signal;
         match &mut self.mode {
             Mode::ProbeRtt(stay) => stay.on_rtt(now, rtt),
             // "The SRTT signal is monitored during the ProbeBW phase."
-            Mode::ProbeBw(_) => self.signal.on_rtt(number, rtt, self.profile),
+            Mode::ProbeBw(_) => self.signal.on_rtt(number, rtt, &self.noise, form),
             Mode::Startup if self.profile.has_startup_delay_exit => {
-                self.signal.on_rtt(number, rtt, self.profile);
+                self.signal.on_rtt(number, rtt, &self.noise, form);
             }
             Mode::Startup | Mode::Drain => {}
-        }
-    }
-
-    /// One bandwidth sample a round (eq. 13), and whether the pipe is full by it.
-    fn on_round_end(&mut self, newest: &AckedPacket, sample: Option<&RateSample>) {
-        let Some(sample) = sample else {
-            return self.bandwidth.on_round(None);
-        };
-        let rate = sample.min_of_send_and_ack_rate;
-        let is_path_full = self.is_draining_congestion()
-            && rate < send_rate(&newest.sent).mul_f64(DELIVERED_AS_SENT);
-        let says_least_only = sample.is_app_limited
-            && self.profile.app_limited_samples == AppLimitedSamples::OnlyRaise
-            && !is_path_full;
-        if says_least_only {
-            self.bandwidth.raise(rate);
-        } else {
-            self.bandwidth.on_round(Some(rate));
-        }
-        let is_limited_by_path =
-            !sample.is_app_limited || self.profile.app_limited_samples == AppLimitedSamples::Count;
-        if !self.full_pipe.is_full && is_limited_by_path {
-            self.full_pipe.on_round(self.bandwidth.max());
-        }
-    }
-
-    /// "The receive rate is far below the rate of sending though this has slowed down": capacity
-    /// has gone, and neither the window nor the round need pass first, which the queue makes long.
-    fn maybe_drop_to(&mut self, rate: DataRate, newest: &AckedPacket) {
-        let Mode::ProbeRtt(stay) = &self.mode else {
-            return;
-        };
-        let was_sent_in_it = newest.sent.packet_number >= stay.first_packet;
-        let least = send_rate(&newest.sent).mul_f64(self.profile.capacity_drop_ratio);
-        if was_sent_in_it && stay.is_by_congestion() && rate < least {
-            self.bandwidth.restart(rate);
-            self.mode = Mode::Drain;
-        }
-    }
-
-    /// A buffer that overflows is full of what was sent in excess, whatever its delay has been
-    /// taken for: the estimate is what came through, and the excess drains.
-    fn maybe_answer_overflow(
-        &mut self,
-        now: Instant,
-        newest: &AckedPacket,
-        sample: &RateSample,
-        lost_bytes: u64,
-    ) {
-        let round = self.rounds.count;
-        let overflow = self
-            .overflow
-            .on_round_end(round, newest, sample, lost_bytes);
-        if let Some(least_rtt) = overflow {
-            self.full_pipe.is_full = true;
-            // While an earlier excess drains, what was lost had left before, and the sample shows
-            // how fast that drains.
-            let is_draining = matches!(self.mode, Mode::Drain);
-            if !is_draining || !overflow::has_come_through(newest, sample) {
-                self.bandwidth.restart(sample.min_of_send_and_ack_rate);
-            }
-            self.min_rtt.replace(least_rtt, now);
-            self.signal.restart(self.next_packet_number);
-            self.mode = Mode::Drain;
-        }
-    }
-
-    /// A long probe shows by any sample that lies in it, whatever the rounds.
-    fn on_long_probe(&mut self, newest: &AckedPacket, sample: Option<&RateSample>) {
-        let estimate = self.bandwidth.max();
-        let Some(sample) = sample else { return };
-        if let Mode::ProbeBw(cycle) = &mut self.mode
-            && cycle.has_probed_with(&newest.sent)
-        {
-            let found = sample.min_of_send_and_ack_rate;
-            cycle.on_probed(estimate, found);
-            self.bandwidth.raise(found);
         }
     }
 
@@ -308,7 +244,7 @@ impl DelayBbr {
             self.mode = Mode::ProbeRtt(ProbeRtt::enter(
                 now,
                 self.next_packet_number,
-                self.bdp_bytes(),
+                self.drained_bytes(probe_rtt::GAIN),
                 self.min_rtt.or_initial(),
                 has_expired,
             ));
@@ -332,16 +268,17 @@ impl DelayBbr {
             let rounds = self.rounds.count - self.startup_began_at_round;
             self.full_pipe.is_full |= self.profile.has_startup_delay_exit
                 && rounds > STARTUP_ROUNDS_BEFORE_DELAY_EXIT
-                && self.signal.is_congested();
+                && self.signal.is_congested()
+                && self.is_slowed;
             if self.full_pipe.is_full {
                 self.mode = Mode::Drain;
             }
         }
         if matches!(self.mode, Mode::Drain)
-            && self
-                .profile
-                .comparison
-                .is_below(self.bytes_in_flight, self.bdp_bytes())
+            && self.profile.comparison.is_below(
+                self.bytes_in_flight,
+                self.drained_bytes(1.0 / self.profile.startup_gain),
+            )
         {
             self.enter_probe_bw(now);
         }
@@ -382,6 +319,29 @@ impl DelayBbr {
         };
         let floor = self.profile.min_bdp_packets * u64::from(self.config.max_packet_bytes);
         bdp_bytes.max(floor)
+    }
+
+    /// The most in flight where jitter hides a queue until it is long: BBR's window, twice what the
+    /// path holds. Without it a path whose capacity falls fills its queue before delay tells.
+    fn window_bytes(&self) -> Option<u64> {
+        let jitter = self.noise.jitter;
+        if jitter < DISCERNIBLE_QUEUE || matches!(self.mode, Mode::Startup) {
+            return None;
+        }
+        let round_trip = self.min_rtt.or_initial() + jitter + self.report_delay();
+        let held_bytes = self.bandwidth.max().bytes_in(round_trip);
+        Some((held_bytes * WINDOW_GAIN).max(INITIAL_BYTES))
+    }
+
+    /// In flight when the excess has drained, at this gain: the bandwidth-delay product, or what
+    /// the gain itself keeps in flight where jitter makes round trips much longer than the least.
+    fn drained_bytes(&self, gain: f64) -> u64 {
+        if self.noise.jitter.is_zero() {
+            return self.bdp_bytes();
+        }
+        let round_trip = self.min_rtt.or_initial() + self.noise.jitter;
+        let kept = self.bandwidth.max().mul_f64(gain).bytes_in(round_trip);
+        self.bdp_bytes().max(kept)
     }
 
     fn gain(&self) -> f64 {
@@ -503,6 +463,9 @@ impl CongestionController for DelayBbr {
             return;
         };
         let sample = feedback.delivery.filter(|sample| !sample.is_first_flight);
+        if let SignalForm::Floor { .. } = self.profile.delay_signal {
+            self.noise = Noise::of(feedback.rtt);
+        }
         self.is_app_limited = feedback.is_app_limited;
         if feedback.is_app_limited {
             self.app_limited_round = self.rounds.count;
@@ -537,7 +500,7 @@ impl CongestionController for DelayBbr {
         self.bytes_in_flight = feedback.bytes_in_flight;
         self.on_long_probe(newest, sample.as_ref());
         if let Some(sample) = sample {
-            self.maybe_drop_to(sample.min_of_send_and_ack_rate, newest);
+            self.maybe_drop_to(&sample, newest);
         }
         if self.rounds.count > rounds_before
             && self.profile.answers_overflow
@@ -574,6 +537,7 @@ impl CongestionController for DelayBbr {
                 DataRate::ZERO
             },
             burst_bytes: self.burst_bytes(),
+            congestion_window: self.window_bytes(),
             ..ControlParameters::of(target_rate.max(self.config.min_rate))
         }
     }

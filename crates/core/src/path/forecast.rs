@@ -15,7 +15,8 @@ const RATE_CHANGE: f64 = 1.25;
 /// A controller that paces at so many times what it believes is starting up: 2 or more, where
 /// probing takes 1.25.
 const GROWING: f64 = 1.5;
-/// What is so much older than an answer over the empty path takes has met a queue.
+/// What is so much older than an answer over the empty path takes, and more than jitter explains,
+/// has met a queue.
 const STANDING_QUEUE: Duration = Duration::from_millis(20);
 
 /// Bytes that have been acknowledged, which fade over [`MEMORY`].
@@ -89,7 +90,8 @@ impl Path {
         let min_rtt = self.recovery.rtt().min_rtt()?;
         let answer_time = min_rtt + self.schedule.wanted.longest_delay();
         let oldest = self.recovery.outstanding().next()?;
-        let is_queued = now.saturating_since(oldest.sent_at) > answer_time + STANDING_QUEUE;
+        let queue = STANDING_QUEUE.max(self.recovery.rtt().jitter());
+        let is_queued = now.saturating_since(oldest.sent_at) > answer_time + queue;
         let believed = self.control.target_rate.bytes_in(answer_time);
         (is_queued && self.recovery.bytes_in_flight() > believed).then(|| self.outflow.rate(now))
     }

@@ -2,6 +2,8 @@
 
 use anabranch_units::{Duration, Instant};
 
+use super::jitter::JitterEstimator;
+
 /// A path's round-trip time: latest, least, smoothed and its variation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RttEstimator {
@@ -10,6 +12,7 @@ pub struct RttEstimator {
     smoothed: Duration,
     variation: Duration,
     sampled_at: Instant,
+    jitter: JitterEstimator,
 }
 
 impl RttEstimator {
@@ -41,6 +44,31 @@ impl RttEstimator {
         self.latest = Some(rtt);
         self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
         self.sampled_at = now;
+    }
+
+    /// Takes the round-trip time of any packet, sampled or not, into jitter and floor.
+    pub fn on_packet(&mut self, sent_at: Instant, rtt: Duration) {
+        let min_rtt = self.min.map_or(rtt, |min| min.min(rtt));
+        self.jitter.on_packet(sent_at, rtt, min_rtt);
+    }
+
+    /// By how much round-trip times vary whatever the queue does: a difference of less is noise.
+    pub fn jitter(&self) -> Duration {
+        self.jitter.jitter()
+    }
+
+    /// The round-trip time without jitter: the least of packets sent lately, in a span in which
+    /// jitter spares one. Where there is none, the latest.
+    pub fn floor(&self) -> Option<Duration> {
+        self.jitter.floor()
+    }
+
+    /// What stands in queues, as far as it is no noise: the floor above the least round-trip time.
+    pub fn queueing_delay(&self) -> Duration {
+        let above = self.floor().zip(self.min);
+        above.map_or(Duration::ZERO, |(floor, min)| {
+            floor.saturating_sub(min + self.jitter())
+        })
     }
 
     /// Whether there has been a sample.

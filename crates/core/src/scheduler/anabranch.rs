@@ -121,14 +121,13 @@ impl Anabranch {
     /// The rate at which packets leave the path, if that is less than it is sent and
     /// packets queue there.
     fn slowed_down(&self, now: Instant, path: &PathView, sent: DataRate) -> Option<DataRate> {
-        let queueing_delay = path.latest_rtt?.saturating_sub(path.min_rtt?);
         // As schedulers are shown all rates: with the user's weight in it.
         let departing = self.departures[path.id.index()]
             .rate(now)
             .mul_f64(path.weight)
             .max(DataRate::from_bits_per_second(1));
         let is_slow = departing < sent.mul_f64(SLOWED_DOWN);
-        (queueing_delay > STANDING_QUEUE && is_slow).then_some(departing)
+        (path.queueing_delay > STANDING_QUEUE && is_slow).then_some(departing)
     }
 
     fn has_proved_itself(&self, path: &PathView) -> bool {

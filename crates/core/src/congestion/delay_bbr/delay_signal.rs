@@ -1,48 +1,66 @@
-//! The delay signal: eq. 12 and Algorithm 4.
+//! The delay signal: eq. 12 and Algorithm 4, or the floor of round-trip times in their place.
 
 use anabranch_units::Duration;
 
-use super::profile::Profile;
+use super::noise::Noise;
+use super::profile::SignalForm;
 
-/// β: the smoothed round-trip time above this multiple of the base says congestion.
+/// β: the round-trip time above this multiple of the base says congestion.
 const CONGESTION_FACTOR: f64 = 1.2;
 
-/// The smoothed round-trip time and the least one since the last back-off.
+/// A round-trip time without its noise and the least one since the last back-off.
 #[derive(Debug, Default)]
 pub(super) struct DelaySignal {
     /// `base_line_rtt`.
     base: Option<Duration>,
-    /// What the base says is congestion.
+    /// `srtt`, or the floor.
+    level: Option<Duration>,
+    /// Above this the level says congestion.
     congested_above: Duration,
-    /// `srtt`.
-    smoothed: Option<Duration>,
     /// `seq_at_backoff` + 1: earlier packets were sent into the old queue.
     counts_from: u64,
 }
 
 impl DelaySignal {
     /// Algorithm 3, lines 11 to 17.
-    pub(super) fn on_rtt(&mut self, packet_number: u64, rtt: Duration, profile: &Profile) {
+    pub(super) fn on_rtt(
+        &mut self,
+        packet_number: u64,
+        rtt: Duration,
+        noise: &Noise,
+        form: SignalForm,
+    ) {
         if packet_number < self.counts_from {
             return;
         }
-        if self.base.is_none_or(|base| rtt < base) {
-            self.base = Some(rtt);
-            let least = rtt + profile.congestion_margin;
-            self.congested_above = rtt.mul_f64(CONGESTION_FACTOR).max(least);
-            self.smoothed = Some(rtt);
-        }
-        let smoothed = self.smoothed.unwrap_or(rtt);
-        self.smoothed = Some(smooth(smoothed, rtt, profile));
+        let is_least = self.base.is_none_or(|base| rtt < base);
+        let base = if is_least {
+            rtt
+        } else {
+            self.base.unwrap_or(rtt)
+        };
+        self.base = Some(base);
+        let (level, margin) = match form {
+            SignalForm::Smoothed { weight, resolution } => {
+                let before = if is_least {
+                    rtt
+                } else {
+                    self.level.unwrap_or(rtt)
+                };
+                (smooth(before, rtt, weight, resolution), Duration::ZERO)
+            }
+            SignalForm::Floor { margin } => (noise.floor_of(rtt), margin.max(noise.jitter)),
+        };
+        self.level = Some(level);
+        self.congested_above = base.mul_f64(CONGESTION_FACTOR).max(base + margin);
     }
 
     /// Algorithm 4, without the mode.
     pub(super) fn is_congested(&self) -> bool {
-        self.smoothed
-            .is_some_and(|smoothed| smoothed > self.congested_above)
+        self.level.is_some_and(|level| level > self.congested_above)
     }
 
-    /// Algorithm 5, lines 3 to 5: starts anew with the next packet that leaves.
+    /// Algorithm 5, lines 3 to 5: starts again with the next packet that leaves.
     pub(super) fn restart(&mut self, next_packet_number: u64) {
         *self = DelaySignal {
             counts_from: next_packet_number,
@@ -51,11 +69,10 @@ impl DelaySignal {
     }
 }
 
-/// Eq. 12: srtt = (1 - α) srtt + α rtt, at the profile's resolution.
-fn smooth(smoothed: Duration, rtt: Duration, profile: &Profile) -> Duration {
-    let resolution = profile.srtt_resolution.as_nanos();
-    let steps = |span: Duration| (span.as_nanos() / resolution) as f64;
-    let mean = (1.0 - profile.srtt_weight) * steps(smoothed) + profile.srtt_weight * steps(rtt);
+/// Eq. 12: srtt = (1 - α) srtt + α rtt, at a resolution.
+fn smooth(smoothed: Duration, rtt: Duration, weight: f64, resolution: Duration) -> Duration {
+    let steps = |span: Duration| (span.as_nanos() / resolution.as_nanos()) as f64;
+    let mean = (1.0 - weight) * steps(smoothed) + weight * steps(rtt);
     // α has two decimals: 1e-9 undoes the error of binary fractions before the cut.
-    profile.srtt_resolution * (mean + 1e-9) as u64
+    resolution * (mean + 1e-9) as u64
 }

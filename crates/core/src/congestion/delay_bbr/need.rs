@@ -39,7 +39,7 @@ impl DelayBbr {
     }
 
     pub(super) fn has_no_queue(&self) -> bool {
-        self.latest_rtt <= self.min_rtt.or_initial() + NO_QUEUE
+        self.floor <= self.min_rtt.or_initial() + NO_QUEUE + self.noise.jitter
     }
 
     /// What the packet's round-trip time tells a probe. Only packets of full size are compared.
@@ -51,7 +51,8 @@ impl DelayBbr {
         Some(Echo {
             sent_at: packet.sent.sent_at,
             rtt,
-            has_no_queue: rtt <= least + NO_QUEUE,
+            has_no_queue: rtt <= least + NO_QUEUE + self.noise.jitter,
+            jitter: self.noise.jitter,
         })
     }
 }

@@ -3,6 +3,7 @@
 use anabranch_units::Duration;
 
 use super::DELIVERED_AS_SENT;
+use super::noise::Noise;
 use super::probe_rtt::send_rate;
 use crate::recovery::{AckedPacket, RateSample};
 
@@ -53,9 +54,11 @@ impl Overflow {
         newest: &AckedPacket,
         sample: &RateSample,
         lost_bytes: u64,
+        noise: &Noise,
     ) -> Option<Duration> {
         let least = self.least_rtt?;
-        let is_queue_long = newest.rtt? > least.mul_f64(QUEUE_FACTOR);
+        let long = least.mul_f64(QUEUE_FACTOR).max(least + noise.jitter);
+        let is_queue_long = noise.floor_of(newest.rtt?) > long;
         let lost_bytes = lost_bytes.saturating_sub(newest.sent.delivery.lost_bytes);
         let loss_ratio = lost_bytes as f64 / (lost_bytes + sample.delivered_bytes).max(1) as f64;
         let is_overflow = loss_ratio >= LOSS_RATIO && is_queue_long;

@@ -24,6 +24,8 @@ const FIRST_SIGN: Duration = Duration::from_millis(5);
 /// A step shows that the path carries its rate by what has left so long after its beginning: were
 /// it a tenth less, this would have met 4 ms of a queue.
 const DISCERNIBLE_AFTER: Duration = Duration::from_millis(40);
+/// A tenth too much queues as much as the jitter in so many times as long.
+const PROBES_A_QUEUE: u64 = 10;
 
 /// What a probe has to show, and to whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +82,8 @@ pub(super) struct Echo {
     pub(super) sent_at: Instant,
     pub(super) rtt: Duration,
     pub(super) has_no_queue: bool,
+    /// Differences of less are noise.
+    pub(super) jitter: Duration,
 }
 
 impl LongProbe {
@@ -178,12 +182,13 @@ impl GainCycle {
             None => (base.mul_f64(probe.gain(GAINS[0])), probe.began_at),
             Some(climb) => (climb.rate, climb.began_at),
         };
-        let is_queue_begun = |climb: Climb| echo.rtt > climb.rtt + FIRST_SIGN;
+        let is_queue_begun = |climb: Climb| echo.rtt > climb.rtt + FIRST_SIGN + echo.jitter;
         if probe.climb.is_some_and(is_queue_begun) {
             probe.ended_at = now;
             return self.start_phase(now, 1, need, estimate);
         }
-        let has_carried = echo.sent_at >= began_at + DISCERNIBLE_AFTER && echo.has_no_queue;
+        let discernible_at = began_at + DISCERNIBLE_AFTER + echo.jitter * PROBES_A_QUEUE;
+        let has_carried = echo.sent_at >= discernible_at && echo.has_no_queue;
         if is_urgent && has_carried {
             probe.base = Some(rate);
             probe.has_grown = true;
@@ -410,6 +415,7 @@ mod tests {
                         sent_at,
                         rtt,
                         has_no_queue: rtt <= Self::RTT + Duration::from_millis(1),
+                        jitter: Duration::ZERO,
                     };
                     self.cycle.on_rtt(now, echo, need, self.estimate);
                     echoes.pop_front();
@@ -447,6 +453,7 @@ mod tests {
             sent_at: Instant::from_millis(250),
             rtt: Path::RTT + Duration::from_millis(8),
             has_no_queue: false,
+            jitter: Duration::ZERO,
         };
         let now = Instant::from_millis(320);
         path.cycle.on_rtt(now, echo, Need::Usual, path.estimate);

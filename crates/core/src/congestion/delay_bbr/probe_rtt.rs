@@ -6,7 +6,7 @@ use super::profile::{Expiry, ExpiryStay, Profile};
 use crate::recovery::SentPacket;
 
 /// Pacing gain: three quarters of the bandwidth instead of BBR's four packets.
-const GAIN: f64 = 0.75;
+pub(super) const GAIN: f64 = 0.75;
 /// Pacing gain of [`ExpiryStay::HalfRateRound`].
 const HALF_RATE_GAIN: f64 = 0.5;
 /// Entered by expiry, it lasts so many least round-trip times at most.

@@ -5,12 +5,8 @@ use anabranch_units::Duration;
 /// One form of Delay-BBR. What is not here is common to all forms.
 #[derive(Debug)]
 pub(super) struct Profile {
-    /// α of eq. 12: the weight of the new round-trip time, 0 to 1.
-    pub(super) srtt_weight: f64,
-    /// Smoothed round-trip times are cut to multiples of this.
-    pub(super) srtt_resolution: Duration,
-    /// A smoothed round-trip time less than this above the base is noise.
-    pub(super) congestion_margin: Duration,
+    /// What is compared with the base.
+    pub(super) delay_signal: SignalForm,
     /// Pacing gain in Startup; Drain has its inverse.
     pub(super) startup_gain: f64,
     /// Whether congestion by Algorithm 4 ends Startup too.
@@ -43,6 +39,23 @@ pub(super) struct Profile {
     pub(super) reports: Reports,
     /// What may be sent before the first bandwidth sample.
     pub(super) start: Start,
+}
+
+/// What is compared with the least round-trip time since the last back-off.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum SignalForm {
+    /// Round-trip times smoothed by eq. 12.
+    Smoothed {
+        /// α: the weight of the new one, 0 to 1.
+        weight: f64,
+        /// They are cut to multiples of this.
+        resolution: Duration,
+    },
+    /// Their floor, which jitter does not lift. Less than the margin, or the jitter, is noise.
+    Floor {
+        /// What hosts may add.
+        margin: Duration,
+    },
 }
 
 /// Whether a value on the boundary belongs to the quiet side.

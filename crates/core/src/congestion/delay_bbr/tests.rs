@@ -162,9 +162,14 @@ impl Rig {
 #[test]
 fn eq_12_weighs_the_new_sample_with_alpha() {
     let congested_from = |profile: &'static Profile, rtt_micros: u64| {
-        let mut signal = DelaySignal::default();
-        signal.on_rtt(0, millis(200), profile);
-        signal.on_rtt(1, Duration::from_micros(rtt_micros), profile);
+        let (mut signal, form) = (DelaySignal::default(), profile.delay_signal);
+        signal.on_rtt(0, millis(200), &Noise::default(), form);
+        signal.on_rtt(
+            1,
+            Duration::from_micros(rtt_micros),
+            &Noise::default(),
+            form,
+        );
         signal.is_congested()
     };
     // 0.1 × 200 + 0.9 × r > 240 from r = 244.4 on.
@@ -177,27 +182,27 @@ fn eq_12_weighs_the_new_sample_with_alpha() {
 
 #[test]
 fn alg_3_base_is_the_least_since_the_back_off_and_resets_the_smoothed_one() {
-    let profile = &text::PROFILE;
+    let form = text::PROFILE.delay_signal;
     let mut signal = DelaySignal::default();
-    signal.on_rtt(0, millis(200), profile);
-    signal.on_rtt(1, millis(300), profile);
+    signal.on_rtt(0, millis(200), &Noise::default(), form);
+    signal.on_rtt(1, millis(300), &Noise::default(), form);
     assert!(signal.is_congested());
-    signal.on_rtt(2, millis(190), profile);
+    signal.on_rtt(2, millis(190), &Noise::default(), form);
     assert!(!signal.is_congested());
     signal.restart(10);
-    signal.on_rtt(9, millis(100), profile);
-    signal.on_rtt(10, millis(300), profile);
+    signal.on_rtt(9, millis(100), &Noise::default(), form);
+    signal.on_rtt(10, millis(300), &Noise::default(), form);
     assert!(!signal.is_congested(), "packet 9 left before the back-off");
-    signal.on_rtt(11, millis(400), profile);
+    signal.on_rtt(11, millis(400), &Noise::default(), form);
     assert!(signal.is_congested());
 }
 
 #[test]
 fn alg_4_needs_the_margin_too_on_short_paths() {
     for (profile, is_congested) in [(&text::PROFILE, true), (&live::PROFILE, false)] {
-        let mut signal = DelaySignal::default();
-        signal.on_rtt(0, millis(4), profile);
-        signal.on_rtt(1, millis(8), profile);
+        let (mut signal, form) = (DelaySignal::default(), profile.delay_signal);
+        signal.on_rtt(0, millis(4), &Noise::default(), form);
+        signal.on_rtt(1, millis(8), &Noise::default(), form);
         assert_eq!(signal.is_congested(), is_congested);
     }
 }
@@ -284,7 +289,9 @@ fn startup_ends_on_delay_from_its_third_round_on() {
         rig.send(1);
         rig.ack(1, 200, kbps(1_000), false);
         assert_eq!(rig.bbr.state(), "Startup", "second round");
-        rig.send(100);
+        rig.send(1);
+        rig.set_send_rate(kbps(4_000));
+        rig.send(99);
         rig.ack(1, 200, kbps(2_000), false);
         assert_eq!(rig.bbr.state(), state, "third round");
     }

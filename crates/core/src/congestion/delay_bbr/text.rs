@@ -29,13 +29,14 @@ use anabranch_units::Duration;
 
 use super::profile::{
     AfterSilence, AppLimitedSamples, BandwidthUpdate, Comparison, Expiry, ExpiryStay, MinRateFloor,
-    Profile, Reports, Start,
+    Profile, Reports, SignalForm, Start,
 };
 
 pub(super) static PROFILE: Profile = Profile {
-    srtt_weight: 0.9,
-    srtt_resolution: Duration::from_nanos(1),
-    congestion_margin: Duration::ZERO,
+    delay_signal: SignalForm::Smoothed {
+        weight: 0.9,
+        resolution: Duration::from_nanos(1),
+    },
     startup_gain: 2.0 / LN_2,
     has_startup_delay_exit: false,
     comparison: Comparison::Strict,

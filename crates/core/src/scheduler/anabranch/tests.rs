@@ -89,6 +89,7 @@ fn rule_2_an_overdue_acknowledgement_makes_a_path_dear() {
 fn fading(gap_millis: u64) -> Paced {
     let mut fading = path(0, 80, 8);
     fading.min_rtt = Some(millis(20));
+    fading.queueing_delay = fading.latest_rtt.unwrap() - millis(20);
     fading.bytes_in_flight = 30_000;
     let mut bed = Paced::new(vec![fading, path(1, 150, 8)]);
     for turn in 1..=600 / gap_millis {
@@ -137,6 +138,7 @@ fn rule_3_what_is_lost_leaves_the_path_too() {
 fn rule_3_a_path_without_a_queue_is_not_slow_because_it_is_given_little() {
     let mut bed = fading(10);
     bed.paths[0].latest_rtt = Some(millis(30));
+    bed.paths[0].queueing_delay = millis(10);
     assert_eq!(bed.schedule(at(600), &Bed::frame(1, 1_000)), [vec![0]]);
 }
 

@@ -1,0 +1,189 @@
+//! How much of a path's delay is noise, and what is left without it.
+//!
+//! A queue that stands delays every packet. Jitter spares some: radios that wait for their turn,
+//! and hosts, bring now and then a packet as soon as the path allows. So of the round-trip times
+//! of a span the least tells of a queue, if the span is long enough for such a packet to come; how
+//! long that is depends on the path, and is measured.
+
+use anabranch_units::{Duration, Instant};
+
+/// Round-trip times vary by the *jitter* in all but one of so many stretches. A queue that comes or
+/// goes makes some of them vary more, which does not count.
+const STRETCHES: usize = 8;
+/// A stretch lasts for the least round-trip time, no less than this (four pictures of video) …
+const SHORTEST_STRETCH: Duration = Duration::from_millis(100);
+/// … and has so many samples: of ten uniformly distributed ones the extremes are nine elevenths of
+/// the range apart.
+const STRETCH_SAMPLES: u32 = 10;
+/// The floor is the least of a span this many times the jitter: what is held up holds up what is
+/// behind it for as long.
+const FLOOR_SPANS: u64 = 3;
+/// In how many parts the span of the floor is remembered.
+const PARTS: usize = 4;
+
+/// Tells the jitter of a path's round-trip times, and their floor.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct JitterEstimator {
+    stretch: Stretch,
+    /// How far the round-trip times of the last stretches lay apart, in a ring.
+    spreads: [Duration; STRETCHES],
+    stretch_count: usize,
+    jitter: Duration,
+    /// The least round-trip times of the last parts of the floor's span, in a ring.
+    parts: [Part; PARTS],
+    newest_part: usize,
+    floor: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Stretch {
+    began_at: Instant,
+    least: Duration,
+    most: Duration,
+    sample_count: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    began_at: Instant,
+    /// Zero if there was none.
+    least: Duration,
+}
+
+impl JitterEstimator {
+    /// A packet that left at `sent_at` had this round-trip time, on a path whose least one is
+    /// `min_rtt`.
+    pub(super) fn on_packet(&mut self, sent_at: Instant, rtt: Duration, min_rtt: Duration) {
+        self.note_spread(sent_at, rtt, min_rtt);
+        self.note_floor(sent_at, rtt);
+    }
+
+    /// By how much round-trip times vary within a round trip, whatever the queue does.
+    pub(super) fn jitter(&self) -> Duration {
+        self.jitter
+    }
+
+    /// The least round-trip time of packets sent lately: the latest where there is no jitter.
+    pub(super) fn floor(&self) -> Option<Duration> {
+        self.floor
+    }
+
+    fn note_spread(&mut self, sent_at: Instant, rtt: Duration, min_rtt: Duration) {
+        let stretch = &mut self.stretch;
+        if stretch.sample_count == 0 {
+            (stretch.began_at, stretch.least, stretch.most) = (sent_at, rtt, rtt);
+        }
+        stretch.least = stretch.least.min(rtt);
+        stretch.most = stretch.most.max(rtt);
+        stretch.sample_count += 1;
+        let lasted = sent_at.saturating_since(stretch.began_at);
+        if stretch.sample_count < STRETCH_SAMPLES || lasted < min_rtt.max(SHORTEST_STRETCH) {
+            return;
+        }
+        self.spreads[self.stretch_count % STRETCHES] = stretch.most - stretch.least;
+        self.stretch_count += 1;
+        stretch.sample_count = 0;
+        let mut known = self.spreads;
+        let known = &mut known[..self.stretch_count.min(STRETCHES)];
+        known.sort_unstable();
+        self.jitter = known[usize::from(known.len() > 2)];
+    }
+
+    fn note_floor(&mut self, sent_at: Instant, rtt: Duration) {
+        let span = self.jitter * FLOOR_SPANS;
+        let newest = &mut self.parts[self.newest_part];
+        if newest.least.is_zero()
+            || sent_at.saturating_since(newest.began_at) >= span / PARTS as u64
+        {
+            self.newest_part = (self.newest_part + 1) % PARTS;
+            self.parts[self.newest_part] = Part {
+                began_at: sent_at,
+                least: rtt,
+            };
+        } else {
+            newest.least = newest.least.min(rtt);
+        }
+        let newest = self.parts[self.newest_part];
+        let recent = self.parts.iter().filter(|part| {
+            !part.least.is_zero() && newest.began_at.saturating_since(part.began_at) < span
+        });
+        let least = recent.map(|part| part.least).min();
+        self.floor = Some(least.unwrap_or(newest.least));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_units::Seed;
+
+    use super::*;
+
+    const MIN_RTT: Duration = Duration::from_millis(60);
+
+    /// The estimator after so many seconds of packets every 2 ms, each delayed by the queue of the
+    /// millisecond and by a uniform amount up to `jitter_millis`.
+    fn after(seconds: u64, jitter_millis: u64, queue: impl Fn(u64) -> f64) -> JitterEstimator {
+        let mut rng = Seed(1).rng();
+        let mut estimator = JitterEstimator::default();
+        for millis in (0..seconds * 1_000).step_by(2) {
+            let noise = rng.next_f64() * jitter_millis as f64;
+            let rtt = MIN_RTT + Duration::from_secs_f64((noise + queue(millis)) / 1e3);
+            estimator.on_packet(Instant::from_millis(millis), rtt, MIN_RTT);
+        }
+        estimator
+    }
+
+    #[test]
+    fn jitter_is_measured_and_the_floor_is_the_path_without_it() {
+        for jitter in [10, 40, 80] {
+            let estimator = after(4, jitter, |_| 0.0);
+            let measured = estimator.jitter().as_millis_f64();
+            assert!(
+                (0.8..1.0).contains(&(measured / jitter as f64)),
+                "{jitter} ms: {measured}"
+            );
+            let floor = (estimator.floor().unwrap() - MIN_RTT).as_millis_f64();
+            assert!(floor < 0.15 * jitter as f64, "{jitter} ms: {floor}");
+        }
+    }
+
+    #[test]
+    fn a_standing_queue_lifts_the_floor_and_is_no_jitter() {
+        let estimator = after(4, 20, |millis| if millis < 3_000 { 0.0 } else { 50.0 });
+        let floor = (estimator.floor().unwrap() - MIN_RTT).as_millis();
+        assert!((50..53).contains(&floor), "{floor}");
+        assert!(estimator.jitter() < Duration::from_millis(21));
+    }
+
+    #[test]
+    fn a_queue_that_comes_and_goes_within_seconds_is_no_jitter() {
+        // Grows by 60 ms in 600 ms of each second, and is gone in the rest.
+        let queue = |millis: u64| match millis % 1_000 {
+            part @ 0..600 => part as f64 / 10.0,
+            _ => 0.0,
+        };
+        let estimator = after(5, 0, queue);
+        assert!(estimator.jitter() < Duration::from_millis(1));
+    }
+
+    #[test]
+    fn without_jitter_the_floor_is_the_latest_round_trip_time() {
+        let estimator = after(4, 0, |millis| millis as f64 / 100.0);
+        // The queue grows by a hundredth: by 1 ms in a stretch, three of which are the span.
+        let floor = (estimator.floor().unwrap() - MIN_RTT).as_millis_f64();
+        assert!((39.9..=40.0).contains(&floor), "{floor}");
+    }
+
+    #[test]
+    fn before_anything_is_known_nothing_is_jitter() {
+        let mut estimator = JitterEstimator::default();
+        assert_eq!(
+            (estimator.jitter(), estimator.floor()),
+            (Duration::ZERO, None)
+        );
+        estimator.on_packet(Instant::from_secs(1), MIN_RTT, MIN_RTT);
+        estimator.on_packet(Instant::from_secs(1), MIN_RTT * 2, MIN_RTT);
+        assert_eq!(estimator.floor(), Some(MIN_RTT * 2));
+        assert_eq!(estimator.jitter(), Duration::ZERO);
+    }
+}
