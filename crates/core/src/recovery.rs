@@ -207,8 +207,12 @@ impl Recovery {
             .acknowledge(report, &mut |acknowledged: Acknowledged<'_>| {
                 let packet = acknowledged.packet;
                 let held_back = acknowledged.held_back.filter(|_| is_same_path);
-                let rtt =
-                    held_back.map(|held_back| now.saturating_since(packet.sent_at + held_back));
+                // Nobody holds back what has not been sent yet.
+                let rtt = held_back.and_then(|held_back| {
+                    let elapsed = now.saturating_since(packet.sent_at);
+                    (held_back <= elapsed + RttEstimator::GRANULARITY)
+                        .then(|| elapsed.saturating_sub(held_back))
+                });
                 digest.acked.push(AckedPacket {
                     sent: *packet,
                     received_at: acknowledged.received_at,

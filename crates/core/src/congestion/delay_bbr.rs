@@ -31,7 +31,7 @@ use super::{
     path_backlog_bytes,
 };
 use crate::path_view::PathView;
-use crate::recovery::{AckedPacket, RateSample, SentPacket};
+use crate::recovery::{AckedPacket, RateSample, RttEstimator, SentPacket};
 use crate::session_view::SessionView;
 use delay_signal::DelaySignal;
 use min_rtt::MinRtt;
@@ -397,7 +397,8 @@ impl DelayBbr {
     fn initial_pacing_rate(&self) -> DataRate {
         let window_rate = match (self.profile.start, self.min_rtt.value) {
             (Start::InitialWindow, Some(min_rtt)) => {
-                DataRate::from_bytes_per(self.initial_window_bytes(), min_rtt)
+                let round_trip = min_rtt.max(RttEstimator::GRANULARITY);
+                DataRate::from_bytes_per(self.initial_window_bytes(), round_trip)
                     .mul_f64(self.profile.startup_gain)
             }
             _ => DataRate::from_bytes_per(INITIAL_BYTES, self.min_rtt.or_initial()),

@@ -7,8 +7,8 @@
 
 use anabranch_units::{Duration, Instant};
 
-/// Round-trip times vary by the *jitter* in all but one of so many stretches. A queue that comes or
-/// goes makes some of them vary more, which does not count.
+/// The *jitter* is by how much round-trip times both rise and fall in half of so many stretches. A
+/// queue rises or falls in most, and does both where it turns; that does not count.
 const STRETCHES: usize = 8;
 /// A stretch lasts for the least round-trip time, no less than this (four pictures of video) …
 const SHORTEST_STRETCH: Duration = Duration::from_millis(100);
@@ -25,8 +25,8 @@ const PARTS: usize = 4;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct JitterEstimator {
     stretch: Stretch,
-    /// How far the round-trip times of the last stretches lay apart, in a ring.
-    spreads: [Duration; STRETCHES],
+    /// By how much the round-trip times of the last stretches rose and fell, in a ring.
+    swings: [Duration; STRETCHES],
     stretch_count: usize,
     jitter: Duration,
     /// The least round-trip times of the last parts of the floor's span, in a ring.
@@ -40,6 +40,10 @@ struct Stretch {
     began_at: Instant,
     least: Duration,
     most: Duration,
+    /// The largest difference to an earlier, smaller one.
+    rise: Duration,
+    /// The largest difference to an earlier, larger one.
+    fall: Duration,
     sample_count: u32,
 }
 
@@ -50,11 +54,21 @@ struct Part {
     least: Duration,
 }
 
+impl Stretch {
+    fn on_rtt(&mut self, rtt: Duration) {
+        self.least = self.least.min(rtt);
+        self.most = self.most.max(rtt);
+        self.rise = self.rise.max(rtt - self.least);
+        self.fall = self.fall.max(self.most - rtt);
+        self.sample_count += 1;
+    }
+}
+
 impl JitterEstimator {
     /// A packet that left at `sent_at` had this round-trip time, on a path whose least one is
     /// `min_rtt`.
     pub(super) fn on_packet(&mut self, sent_at: Instant, rtt: Duration, min_rtt: Duration) {
-        self.note_spread(sent_at, rtt, min_rtt);
+        self.note_swing(sent_at, rtt, min_rtt);
         self.note_floor(sent_at, rtt);
     }
 
@@ -68,25 +82,28 @@ impl JitterEstimator {
         self.floor
     }
 
-    fn note_spread(&mut self, sent_at: Instant, rtt: Duration, min_rtt: Duration) {
+    fn note_swing(&mut self, sent_at: Instant, rtt: Duration, min_rtt: Duration) {
         let stretch = &mut self.stretch;
         if stretch.sample_count == 0 {
-            (stretch.began_at, stretch.least, stretch.most) = (sent_at, rtt, rtt);
+            *stretch = Stretch {
+                began_at: sent_at,
+                least: rtt,
+                most: rtt,
+                ..Stretch::default()
+            };
         }
-        stretch.least = stretch.least.min(rtt);
-        stretch.most = stretch.most.max(rtt);
-        stretch.sample_count += 1;
+        stretch.on_rtt(rtt);
         let lasted = sent_at.saturating_since(stretch.began_at);
         if stretch.sample_count < STRETCH_SAMPLES || lasted < min_rtt.max(SHORTEST_STRETCH) {
             return;
         }
-        self.spreads[self.stretch_count % STRETCHES] = stretch.most - stretch.least;
+        self.swings[self.stretch_count % STRETCHES] = stretch.rise.min(stretch.fall);
         self.stretch_count += 1;
         stretch.sample_count = 0;
-        let mut known = self.spreads;
+        let mut known = self.swings;
         let known = &mut known[..self.stretch_count.min(STRETCHES)];
         known.sort_unstable();
-        self.jitter = known[usize::from(known.len() > 2)];
+        self.jitter = known[(known.len() - 1) / 2];
     }
 
     fn note_floor(&mut self, sent_at: Instant, rtt: Duration) {

@@ -24,8 +24,10 @@ const FIRST_SIGN: Duration = Duration::from_millis(5);
 /// A step shows that the path carries its rate by what has left so long after its beginning: were
 /// it a tenth less, this would have met 4 ms of a queue.
 const DISCERNIBLE_AFTER: Duration = Duration::from_millis(40);
-/// A tenth too much queues as much as the jitter in so many times as long.
-const PROBES_A_QUEUE: u64 = 10;
+/// A tenth too much queues as much as the jitter in so many times as long, …
+const JITTERS_TO_TELL_A_TENTH: u64 = 10;
+/// … and half too much in so many: where the last step was right, the next is off by no more.
+const JITTERS_TO_TELL_HALF: u64 = 2;
 
 /// What a probe has to show, and to whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,16 +180,19 @@ impl GainCycle {
             return;
         };
         let Some(base) = probe.base else { return };
-        let (rate, began_at) = match probe.climb {
-            None => (base.mul_f64(probe.gain(GAINS[0])), probe.began_at),
-            Some(climb) => (climb.rate, climb.began_at),
+        let (rate, began_at, jitters) = match probe.climb {
+            None => {
+                let rate = base.mul_f64(probe.gain(GAINS[0]));
+                (rate, probe.began_at, JITTERS_TO_TELL_A_TENTH)
+            }
+            Some(climb) => (climb.rate, climb.began_at, JITTERS_TO_TELL_HALF),
         };
         let is_queue_begun = |climb: Climb| echo.rtt > climb.rtt + FIRST_SIGN + echo.jitter;
         if probe.climb.is_some_and(is_queue_begun) {
             probe.ended_at = now;
             return self.start_phase(now, 1, need, estimate);
         }
-        let discernible_at = began_at + DISCERNIBLE_AFTER + echo.jitter * PROBES_A_QUEUE;
+        let discernible_at = began_at + DISCERNIBLE_AFTER + echo.jitter * jitters;
         let has_carried = echo.sent_at >= discernible_at && echo.has_no_queue;
         if is_urgent && has_carried {
             probe.base = Some(rate);
