@@ -47,7 +47,7 @@ const INITIAL_BYTES: u64 = 10 * 1_000;
 /// Where jitter hides queues of this length, what is in flight is limited, …
 const DISCERNIBLE_QUEUE: Duration = Duration::from_millis(5);
 /// … to so many times what the path holds: BBR's `cwnd_gain` (draft-cardwell-iccrg-bbr-00 §4.2.3).
-const WINDOW_GAIN: u64 = 2;
+const WINDOW_GAIN: f64 = 1.5;
 /// Congestion does not end Startup before so many rounds of it have passed.
 const STARTUP_ROUNDS_BEFORE_DELAY_EXIT: u64 = 2;
 
@@ -194,15 +194,13 @@ impl DelayBbr {
             self.on_round_end(newest, sample);
         }
         self.maybe_exit_startup_or_drain(now);
-        let (need, estimate) = (self.probing_need(), self.bandwidth.max());
-        let report_delay = self.report_delay();
+        let (ask, probe_length) = (self.ask(), self.probe_length());
         let echo = self.echo(packet);
         if let Mode::ProbeBw(cycle) = &mut self.mode {
             if let Some(echo) = echo {
-                cycle.on_rtt(now, echo, need, estimate);
+                cycle.on_rtt(now, echo, probe_length, ask);
             }
-            let probe_length = self.min_rtt.or_initial() * 2 + report_delay;
-            cycle.advance(now, self.min_rtt.or_initial(), probe_length, need, estimate);
+            cycle.advance(now, self.min_rtt.or_initial(), probe_length, ask);
         }
     }
 
@@ -285,8 +283,8 @@ impl DelayBbr {
     }
 
     fn enter_probe_bw(&mut self, now: Instant) {
-        let (need, estimate) = (self.probing_need(), self.bandwidth.max());
-        self.mode = Mode::ProbeBw(GainCycle::enter(now, need, estimate, &mut self.rng));
+        let (ask, probe_length) = (self.ask(), self.probe_length());
+        self.mode = Mode::ProbeBw(GainCycle::enter(now, ask, probe_length, &mut self.rng));
     }
 
     /// The path is out: nothing of what was in flight is any longer.
@@ -328,9 +326,14 @@ impl DelayBbr {
         if jitter < DISCERNIBLE_QUEUE || matches!(self.mode, Mode::Startup) {
             return None;
         }
-        let round_trip = self.min_rtt.or_initial() + jitter + self.report_delay();
+        // A path that has become longer shows in the base first.
+        let least = self
+            .min_rtt
+            .or_initial()
+            .max(self.signal.base.unwrap_or_default());
+        let round_trip = least + jitter + self.report_delay();
         let held_bytes = self.bandwidth.max().bytes_in(round_trip);
-        Some((held_bytes * WINDOW_GAIN).max(INITIAL_BYTES))
+        Some(((held_bytes as f64 * WINDOW_GAIN) as u64).max(INITIAL_BYTES))
     }
 
     /// In flight when the excess has drained, at this gain: the bandwidth-delay product, or what

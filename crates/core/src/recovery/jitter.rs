@@ -94,7 +94,9 @@ impl JitterEstimator {
         }
         stretch.on_rtt(rtt);
         let lasted = sent_at.saturating_since(stretch.began_at);
-        if stretch.sample_count < STRETCH_SAMPLES || lasted < min_rtt.max(SHORTEST_STRETCH) {
+        if stretch.sample_count < STRETCH_SAMPLES
+            || lasted < min_rtt.max(SHORTEST_STRETCH).max(self.jitter * 4)
+        {
             return;
         }
         self.swings[self.stretch_count % STRETCHES] = stretch.rise.min(stretch.fall);
@@ -103,7 +105,13 @@ impl JitterEstimator {
         let mut known = self.swings;
         let known = &mut known[..self.stretch_count.min(STRETCHES)];
         known.sort_unstable();
-        self.jitter = known[(known.len() - 1) / 2];
+        let doubt = if known.len() < STRETCHES / 2 { 2 } else { 1 };
+        let rank = if known.len() < STRETCHES / 2 {
+            known.len() / 2
+        } else {
+            (known.len() - 1) / 2
+        };
+        self.jitter = known[rank] * doubt;
     }
 
     fn note_floor(&mut self, sent_at: Instant, rtt: Duration) {

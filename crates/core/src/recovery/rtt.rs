@@ -13,6 +13,7 @@ pub struct RttEstimator {
     variation: Duration,
     sampled_at: Instant,
     jitter: JitterEstimator,
+    first_heard_at: Option<Instant>,
 }
 
 impl RttEstimator {
@@ -48,6 +49,10 @@ impl RttEstimator {
 
     /// Takes the round-trip time of any packet, sampled or not, into jitter and floor.
     pub fn on_packet(&mut self, sent_at: Instant, rtt: Duration) {
+        let heard_at = *self.first_heard_at.get_or_insert(sent_at + rtt);
+        if sent_at < heard_at {
+            return;
+        }
         let min_rtt = self.min.map_or(rtt, |min| min.min(rtt));
         self.jitter.on_packet(sent_at, rtt, min_rtt);
     }

@@ -12,7 +12,7 @@ const CONGESTION_FACTOR: f64 = 1.2;
 #[derive(Debug, Default)]
 pub(super) struct DelaySignal {
     /// `base_line_rtt`.
-    base: Option<Duration>,
+    pub(super) base: Option<Duration>,
     /// `srtt`, or the floor.
     level: Option<Duration>,
     /// Above this the level says congestion.

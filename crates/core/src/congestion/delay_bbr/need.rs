@@ -2,7 +2,7 @@
 
 use anabranch_units::Duration;
 
-use super::probe_bw::{Echo, Need};
+use super::probe_bw::{Ask, Echo, Need};
 use super::profile::AppLimitedSamples;
 use super::{DelayBbr, ROUNDS_TO_TELL};
 use crate::recovery::AckedPacket;
@@ -14,10 +14,23 @@ const LONG_BACKLOG: Duration = Duration::from_millis(60);
 const NO_QUEUE: Duration = Duration::from_millis(1);
 
 impl DelayBbr {
+    pub(super) fn ask(&self) -> Ask {
+        Ask {
+            need: self.probing_need(),
+            estimate: self.bandwidth.max(),
+            jitter: self.noise.jitter,
+        }
+    }
+
+    /// How long a probe lasts that has to show by itself: a sample lies in it from end to end.
+    pub(super) fn probe_length(&self) -> Duration {
+        self.min_rtt.or_initial() * 2 + self.report_delay()
+    }
+
     /// Whether probing has to show something: padding is needed for that, media waits for long, or
     /// waits though there is no queue or has been none for long, so that the path is not full. In
     /// the forms that care.
-    pub(super) fn probing_need(&self) -> Need {
+    fn probing_need(&self) -> Need {
         let is_waiting = self.backlog_bytes > u64::from(self.config.max_packet_bytes);
         let unfilled_since = self.app_limited_round.max(self.queued_round);
         let is_unfilled = (self.has_no_queue() && is_waiting)
@@ -52,7 +65,6 @@ impl DelayBbr {
             sent_at: packet.sent.sent_at,
             rtt,
             has_no_queue: rtt <= least + NO_QUEUE + self.noise.jitter,
-            jitter: self.noise.jitter,
         })
     }
 }

@@ -24,10 +24,10 @@ const FIRST_SIGN: Duration = Duration::from_millis(5);
 /// A step shows that the path carries its rate by what has left so long after its beginning: were
 /// it a tenth less, this would have met 4 ms of a queue.
 const DISCERNIBLE_AFTER: Duration = Duration::from_millis(40);
-/// A tenth too much queues as much as the jitter in so many times as long, …
-const JITTERS_TO_TELL_A_TENTH: u64 = 10;
-/// … and half too much in so many: where the last step was right, the next is off by no more.
-const JITTERS_TO_TELL_HALF: u64 = 2;
+/// By how much the usual probe exceeds what the path is believed to carry.
+const USUAL_EXCESS: f64 = GAINS[0] - 1.0;
+/// Where the last step of a climb was right, the next is too high by no more than this.
+const CLIMB_EXCESS: f64 = 0.5;
 
 /// What a probe has to show, and to whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,28 @@ pub(super) enum Need {
     /// As [`Need::Evident`], and media is about to come late: what the path has come to carry is to
     /// be found soon.
     Urgent,
+}
+
+/// What the next probe is to show.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask {
+    pub(super) need: Need,
+    /// What the path is believed to carry.
+    pub(super) estimate: DataRate,
+    /// Differences of round-trip times of less are noise.
+    pub(super) jitter: Duration,
+}
+
+impl Ask {
+    /// By which share a probe of that length has to exceed the estimate, if it is urgent, so that
+    /// half of it queues more than the jitter where the path is full.
+    fn excess(&self, probe_length: Duration) -> f64 {
+        let told = 2.0 * self.jitter.as_secs_f64() / probe_length.as_secs_f64();
+        match self.need {
+            Need::Urgent => told.clamp(USUAL_EXCESS, CLIMB - 1.0),
+            Need::Usual | Need::Evident => USUAL_EXCESS,
+        }
+    }
 }
 
 /// Where in the cycle ProbeBW is.
@@ -61,7 +83,9 @@ struct LongProbe {
     ended_at: Instant,
     /// What the path was believed to carry when it began, if it is urgent.
     base: Option<DataRate>,
-    /// How often its gain's excess over 1 has been doubled.
+    /// By how much its gain exceeds 1, before it has been doubled …
+    excess: f64,
+    /// … so often.
     doublings: u8,
     has_grown: bool,
     has_found_all: bool,
@@ -84,19 +108,22 @@ pub(super) struct Echo {
     pub(super) sent_at: Instant,
     pub(super) rtt: Duration,
     pub(super) has_no_queue: bool,
-    /// Differences of less are noise.
-    pub(super) jitter: Duration,
 }
 
 impl LongProbe {
-    fn gain(&self, usual: f64) -> f64 {
-        1.0 + (usual - 1.0) * f64::from(1_u32 << self.doublings)
+    fn excess(&self) -> f64 {
+        let doubled = self.excess * f64::from(1_u32 << self.doublings);
+        doubled.min(CLIMB - 1.0)
+    }
+
+    fn gain(&self) -> f64 {
+        1.0 + self.excess()
     }
 }
 
 impl GainCycle {
     /// Enters the cycle anywhere but in the phase that drains what probing has queued.
-    pub(super) fn enter(now: Instant, need: Need, estimate: DataRate, rng: &mut Rng) -> Self {
+    pub(super) fn enter(now: Instant, ask: Ask, probe_length: Duration, rng: &mut Rng) -> Self {
         let drawn = rng.below(GAINS.len() as u64 - 1) as usize;
         let phase = if drawn >= 1 { drawn + 1 } else { drawn };
         let mut cycle = GainCycle {
@@ -105,7 +132,7 @@ impl GainCycle {
             cruises_since: now,
             long_probe: None,
         };
-        cycle.start_phase(now, phase, need, estimate);
+        cycle.start_phase(now, phase, ask, probe_length);
         cycle
     }
 
@@ -116,13 +143,12 @@ impl GainCycle {
         now: Instant,
         min_rtt: Duration,
         probe_length: Duration,
-        need: Need,
-        estimate: DataRate,
+        ask: Ask,
     ) {
         // What a long probe has queued takes as long to drain.
         let is_in_long_probe = self.phase < 2 && self.long_probe.is_some();
         let has_found_all = self.long_probe.is_some_and(|probe| probe.has_found_all);
-        let has_queued_nothing = self.phase == 1 && has_found_all && need == Need::Urgent;
+        let has_queued_nothing = self.phase == 1 && has_found_all && ask.need == Need::Urgent;
         let length = if is_in_long_probe && !has_queued_nothing {
             probe_length
         } else {
@@ -140,10 +166,10 @@ impl GainCycle {
         } else {
             (self.phase + 1) % GAINS.len()
         };
-        self.start_phase(now, next, need, estimate);
+        self.start_phase(now, next, ask, probe_length);
     }
 
-    fn start_phase(&mut self, now: Instant, phase: usize, need: Need, estimate: DataRate) {
+    fn start_phase(&mut self, now: Instant, phase: usize, ask: Ask, probe_length: Duration) {
         self.phase = phase;
         self.started_at = now;
         if phase == 2 {
@@ -151,48 +177,49 @@ impl GainCycle {
         }
         if phase == 0 {
             let before = self.long_probe.filter(|probe| probe.has_found_all);
-            let doublings = match need {
+            let doublings = match ask.need {
                 Need::Urgent => before.map_or(0, |probe| MAX_DOUBLINGS.min(probe.doublings + 1)),
                 Need::Usual | Need::Evident => 0,
             };
             let probe = LongProbe {
                 began_at: now,
                 ended_at: Instant::FAR_FUTURE,
-                base: (need == Need::Urgent).then_some(estimate),
+                base: (ask.need == Need::Urgent).then_some(ask.estimate),
+                excess: ask.excess(probe_length),
                 doublings,
                 has_grown: false,
                 has_found_all: false,
                 climb: None,
             };
-            self.long_probe = (need != Need::Usual).then_some(probe);
+            self.long_probe = (ask.need != Need::Usual).then_some(probe);
         }
     }
 
     /// An urgent probe goes by every round-trip time: it climbs while there is no queue, and ends
     /// at the first sign of one, with what it has queued still to be drained. A probe that media
     /// needs so much need not wait for its turn where nothing queues.
-    pub(super) fn on_rtt(&mut self, now: Instant, echo: Echo, need: Need, estimate: DataRate) {
-        let is_urgent = need == Need::Urgent;
+    pub(super) fn on_rtt(&mut self, now: Instant, echo: Echo, probe_length: Duration, ask: Ask) {
+        let is_urgent = ask.need == Need::Urgent;
         if is_urgent && self.phase >= 2 && echo.has_no_queue && echo.sent_at >= self.cruises_since {
-            return self.start_phase(now, 0, need, estimate);
+            return self.start_phase(now, 0, ask, probe_length);
         }
         let Some(probe) = self.long_probe.as_mut().filter(|_| self.phase == 0) else {
             return;
         };
         let Some(base) = probe.base else { return };
-        let (rate, began_at, jitters) = match probe.climb {
+        let (rate, began_at, excess) = match probe.climb {
             None => {
-                let rate = base.mul_f64(probe.gain(GAINS[0]));
-                (rate, probe.began_at, JITTERS_TO_TELL_A_TENTH)
+                let rate = base.mul_f64(probe.gain());
+                (rate, probe.began_at, probe.excess())
             }
-            Some(climb) => (climb.rate, climb.began_at, JITTERS_TO_TELL_HALF),
+            Some(climb) => (climb.rate, climb.began_at, CLIMB_EXCESS),
         };
-        let is_queue_begun = |climb: Climb| echo.rtt > climb.rtt + FIRST_SIGN + echo.jitter;
+        let is_queue_begun = |climb: Climb| echo.rtt > climb.rtt + FIRST_SIGN + ask.jitter;
         if probe.climb.is_some_and(is_queue_begun) {
             probe.ended_at = now;
-            return self.start_phase(now, 1, need, estimate);
+            return self.start_phase(now, 1, ask, probe_length);
         }
-        let discernible_at = began_at + DISCERNIBLE_AFTER + echo.jitter * jitters;
+        let discernible_at = began_at + DISCERNIBLE_AFTER + ask.jitter.mul_f64(1.0 / excess);
         let has_carried = echo.sent_at >= discernible_at && echo.has_no_queue;
         if is_urgent && has_carried {
             probe.base = Some(rate);
@@ -224,7 +251,7 @@ impl GainCycle {
         if let Some(probe) = &mut self.long_probe {
             let base = probe.base.unwrap_or(estimate);
             probe.has_grown |= found >= base.mul_f64(WORTHWHILE_GROWTH);
-            let all = probe.gain(GAINS[0]) * FULL_GROWTH;
+            let all = probe.gain() * FULL_GROWTH;
             probe.has_found_all |= probe.base.is_some() && found >= base.mul_f64(all);
         }
     }
@@ -235,7 +262,7 @@ impl GainCycle {
             return BBR_GAINS[self.phase];
         }
         match &self.long_probe {
-            Some(probe) if self.phase == 0 => probe.gain(GAINS[0]),
+            Some(probe) if self.phase == 0 => probe.gain(),
             _ => GAINS[self.phase],
         }
     }
@@ -246,6 +273,17 @@ mod tests {
     use anabranch_units::Seed;
 
     use super::*;
+
+    const PROBE: Duration = Duration::from_millis(134);
+
+    /// Of a path without jitter.
+    fn ask(need: Need, estimate: DataRate) -> Ask {
+        Ask {
+            need,
+            estimate,
+            jitter: Duration::ZERO,
+        }
+    }
 
     #[test]
     fn the_gain_cycle_steps_once_a_round_trip_and_starts_over() {
@@ -261,8 +299,7 @@ mod tests {
                 Instant::from_millis(millis),
                 Duration::from_millis(99),
                 Duration::from_millis(208),
-                Need::Usual,
-                DataRate::ZERO,
+                ask(Need::Usual, DataRate::ZERO),
             );
             if gains.last() != Some(&cycle.gain(false)) {
                 gains.push(cycle.gain(false));
@@ -276,8 +313,13 @@ mod tests {
         let mut rng = Seed(1).rng();
         let mut entries = [0; 8];
         for _ in 0..700 {
-            entries
-                [GainCycle::enter(Instant::ZERO, Need::Usual, DataRate::ZERO, &mut rng).phase] += 1;
+            entries[GainCycle::enter(
+                Instant::ZERO,
+                ask(Need::Usual, DataRate::ZERO),
+                PROBE,
+                &mut rng,
+            )
+            .phase] += 1;
         }
         assert_eq!(entries[1], 0);
         assert!(
@@ -302,8 +344,7 @@ mod tests {
                 Instant::from_millis(millis),
                 Duration::from_millis(99),
                 Duration::from_millis(208),
-                Need::Evident,
-                estimate,
+                ask(Need::Evident, estimate),
             );
             if millis == 350 {
                 cycle.on_probed(estimate, estimate.mul_f64(1.11));
@@ -344,8 +385,7 @@ mod tests {
                     now,
                     Duration::from_millis(99),
                     Duration::from_millis(208),
-                    need,
-                    estimate,
+                    ask(need, estimate),
                 );
                 let gain = cycle.gain(false);
                 if gain > 1.0 && now.saturating_since(cycle.started_at).as_millis() == 200 {
@@ -420,14 +460,14 @@ mod tests {
                         sent_at,
                         rtt,
                         has_no_queue: rtt <= Self::RTT + Duration::from_millis(1),
-                        jitter: Duration::ZERO,
                     };
-                    self.cycle.on_rtt(now, echo, need, self.estimate);
+                    self.cycle
+                        .on_rtt(now, echo, PROBE, ask(need, self.estimate));
                     echoes.pop_front();
                 }
-                let probe = Duration::from_millis(134);
+
                 self.cycle
-                    .advance(now, Self::RTT, probe, need, self.estimate);
+                    .advance(now, Self::RTT, PROBE, ask(need, self.estimate));
                 let rate = rate.bits_per_second() as f64 / 1e6;
                 if rates.last().is_none_or(|(_, last)| *last != rate) {
                     rates.push((milli, rate));
@@ -458,10 +498,10 @@ mod tests {
             sent_at: Instant::from_millis(250),
             rtt: Path::RTT + Duration::from_millis(8),
             has_no_queue: false,
-            jitter: Duration::ZERO,
         };
         let now = Instant::from_millis(320);
-        path.cycle.on_rtt(now, echo, Need::Usual, path.estimate);
+        path.cycle
+            .on_rtt(now, echo, PROBE, ask(Need::Usual, path.estimate));
         assert_eq!((path.cycle.climbing_rate(), path.cycle.phase), (None, 1));
     }
 

@@ -3,7 +3,6 @@
 use anabranch_units::{Duration, Seed};
 
 use super::super::testing::SILENCE;
-use super::probe_bw::Need;
 use super::*;
 use crate::path_view::PathId;
 use crate::recovery::{DeliverySnapshot, PacketContent, RttEstimator};
@@ -493,12 +492,7 @@ fn an_answer_that_does_not_help_is_not_repeated_for_long() {
     let answers = |rig: &mut Rig, rounds: usize| {
         (0..rounds)
             .filter(|_| {
-                rig.bbr.mode = Mode::ProbeBw(GainCycle::enter(
-                    rig.now,
-                    Need::Usual,
-                    DataRate::ZERO,
-                    &mut rig.bbr.rng,
-                ));
+                rig.bbr.enter_probe_bw(rig.now);
                 rig.bbr.signal.restart(u64::MAX);
                 rig.lossy_round(300, kbps(2_000), 0.2);
                 rig.bbr.state() == "Drain"
