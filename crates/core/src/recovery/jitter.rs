@@ -10,11 +10,15 @@ use anabranch_units::{Duration, Instant};
 /// The *jitter* is by how much round-trip times both rise and fall in half of so many stretches. A
 /// queue rises or falls in most, and does both where it turns; that does not count.
 const STRETCHES: usize = 8;
-/// A stretch lasts for the least round-trip time, no less than this (four pictures of video) …
+/// A stretch lasts for the least round-trip time, no less than this (four pictures of video), …
 const SHORTEST_STRETCH: Duration = Duration::from_millis(100);
+/// … no less than so many times the jitter, since what is held up hides what follows, …
+const STRETCH_JITTERS: u64 = 4;
 /// … and has so many samples: of ten uniformly distributed ones the extremes are nine elevenths of
 /// the range apart.
 const STRETCH_SAMPLES: u32 = 10;
+/// While fewer stretches are known, the jitter may be twice what they show.
+const FEW_STRETCHES: usize = STRETCHES / 2;
 /// The floor is the least of a span this many times the jitter: what is held up holds up what is
 /// behind it for as long.
 const FLOOR_SPANS: u64 = 3;
@@ -94,9 +98,10 @@ impl JitterEstimator {
         }
         stretch.on_rtt(rtt);
         let lasted = sent_at.saturating_since(stretch.began_at);
-        if stretch.sample_count < STRETCH_SAMPLES
-            || lasted < min_rtt.max(SHORTEST_STRETCH).max(self.jitter * 4)
-        {
+        let length = min_rtt
+            .max(SHORTEST_STRETCH)
+            .max(self.jitter * STRETCH_JITTERS);
+        if stretch.sample_count < STRETCH_SAMPLES || lasted < length {
             return;
         }
         self.swings[self.stretch_count % STRETCHES] = stretch.rise.min(stretch.fall);
@@ -105,13 +110,11 @@ impl JitterEstimator {
         let mut known = self.swings;
         let known = &mut known[..self.stretch_count.min(STRETCHES)];
         known.sort_unstable();
-        let doubt = if known.len() < STRETCHES / 2 { 2 } else { 1 };
-        let rank = if known.len() < STRETCHES / 2 {
-            known.len() / 2
+        self.jitter = if known.len() < FEW_STRETCHES {
+            known[known.len() / 2] * 2
         } else {
-            (known.len() - 1) / 2
+            known[(known.len() - 1) / 2]
         };
-        self.jitter = known[rank] * doubt;
     }
 
     fn note_floor(&mut self, sent_at: Instant, rtt: Duration) {
@@ -189,6 +192,12 @@ mod tests {
         };
         let estimator = after(5, 0, queue);
         assert!(estimator.jitter() < Duration::from_millis(1));
+    }
+
+    #[test]
+    fn a_queue_that_fills_is_no_jitter_even_at_the_start() {
+        let estimator = after(1, 0, |millis| millis as f64 / 2.0);
+        assert_eq!(estimator.jitter(), Duration::ZERO);
     }
 
     #[test]

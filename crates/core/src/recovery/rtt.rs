@@ -47,7 +47,8 @@ impl RttEstimator {
         self.sampled_at = now;
     }
 
-    /// Takes the round-trip time of any packet, sampled or not, into jitter and floor.
+    /// Takes the round-trip time of any packet, sampled or not, into jitter and floor. The first
+    /// flight leaves at once, and queues by itself: it says nothing of either.
     pub fn on_packet(&mut self, sent_at: Instant, rtt: Duration) {
         let heard_at = *self.first_heard_at.get_or_insert(sent_at + rtt);
         if sent_at < heard_at {
