@@ -63,22 +63,23 @@ fn a_source_that_follows_begins_with_the_initial_window() {
 }
 
 #[test]
-fn what_a_slow_path_loses_to_the_first_frames_it_loses_in_two_round_trips() {
+fn a_slow_path_gets_too_much_for_two_round_trips_at_most() {
     let slow = TestPath {
         queue: Duration::from_millis(200),
         ..TestPath::new(1, 20)
     };
+    // A round trip is 40 ms without a queue, and 240 ms with a full one.
     let mut network = Network::new(config(500), vec![slow]);
-    // 40 ms without a queue, 240 ms with a full one.
-    network.sent.clear();
     stream(&mut network, 50);
     let sent_in = |network: &Network, from, to| {
         let span = Instant::from_millis(from)..Instant::from_millis(to);
         let sent = network.sent.iter().filter(|(at, _)| span.contains(at));
         sent.map(|(_, bytes)| bytes * 8).sum::<u64>() / (to - from)
     };
-    let kilobits = sent_in(&network, 500, 1_500);
-    assert!((600..1_100).contains(&kilobits), "{kilobits}");
+    let end = sent_in(&network, 400, 500);
+    assert!(end < 1_500, "{end}");
+    let after = sent_in(&network, 500, 1_500);
+    assert!((600..1_100).contains(&after), "{after}");
 }
 
 /// The packets that the farther path of the two has got from a moment on, and the frames that were
@@ -106,7 +107,7 @@ fn a_path_is_as_far_as_it_has_kept_its_answer_waited_for() {
     let paths = vec![TestPath::new(5, 20), TestPath::new(8, 300)];
     let mut network = Network::new(config(200), paths);
     let (sent, _) = near_and_far(&mut network, Duration::from_millis(240));
-    assert!(sent < 10, "{sent} packets");
+    assert!(sent < 5, "{sent} packets");
 }
 
 #[test]
@@ -127,15 +128,15 @@ fn a_session_that_is_kept_alive_knows_its_paths_before_the_first_frame() {
 fn a_copy_that_is_too_late_on_one_path_leaves_the_one_that_waits_on_another() {
     // The farther path comes back and has to prove itself with copies, but none can be in time.
     let far = TestPath {
-        outage: Some((Instant::from_secs(1), Instant::from_secs(2))),
+        outage: Some((Instant::from_secs(1), Instant::from_secs(6))),
         ..TestPath::new(8, 300)
     };
     let mut config = config(250);
     config.scheduler = "anabranch".into();
-    let mut network = Network::new(config, vec![TestPath::new(8, 20), far]);
+    let mut network = Network::new(config, vec![far, TestPath::new(8, 20)]);
     network.sender.keep_alive();
     network.run_until(Instant::from_millis(900));
-    stream(&mut network, 200);
+    stream(&mut network, 300);
     finish(&mut network);
-    assert_eq!(network.received.len(), 200, "{:?}", network.dropped);
+    assert_eq!(network.received.len(), 300, "{:?}", network.dropped);
 }
