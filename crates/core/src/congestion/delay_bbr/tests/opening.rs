@@ -103,3 +103,17 @@ fn a_path_that_was_silent_begins_with_half_of_what_it_carried() {
     rig.app_limited_round(600, kbps(100));
     assert_eq!(rig.pacing_rate(), kbps(1_000), "Startup's gain");
 }
+
+#[test]
+fn what_an_outage_queued_and_lost_is_no_overflow_of_the_opening() {
+    let mut rig = opened(&live::PROFILE);
+    rig.app_limited_round(40, kbps(1_000));
+    rig.app_limited_round(40, kbps(1_000));
+    rig.bbr.on_timeout(rig.now, SILENCE);
+    rig.lost_bytes += 40_000;
+    rig.app_limited_round(40, kbps(1_000));
+    rig.send(60);
+    rig.now += millis(80);
+    rig.ack(1, 80, kbps(1_000), true);
+    assert_eq!(rig.bbr.state(), "Startup");
+}
