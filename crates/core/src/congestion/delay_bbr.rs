@@ -528,6 +528,8 @@ impl CongestionController for DelayBbr {
             self.profile.is_encoder_slowed_in_drain && matches!(self.mode, Mode::Drain);
         let target_rate = if bandwidth.is_zero() {
             self.believed_at_first()
+        } else if self.is_first_startup() {
+            bandwidth.max(self.opening.rate())
         } else if is_encoder_slowed {
             pacing_rate
         } else {

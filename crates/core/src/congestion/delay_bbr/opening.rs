@@ -68,9 +68,7 @@ impl DelayBbr {
     /// Whether the first Startup is over because the source overflows the buffer. The first sample
     /// is waited for: it is the estimate with which Drain begins.
     pub(super) fn has_opening_overflowed(&self) -> bool {
-        self.is_first_startup()
-            && self.opening.is_overflowing()
-            && !self.bandwidth.max().is_zero()
+        self.is_first_startup() && self.opening.is_overflowing() && !self.bandwidth.max().is_zero()
     }
 
     /// The rate before the first sample, and the least one in the first Startup.
