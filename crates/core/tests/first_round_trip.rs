@@ -140,3 +140,27 @@ fn a_copy_that_is_too_late_on_one_path_leaves_the_one_that_waits_on_another() {
     finish(&mut network);
     assert_eq!(network.received.len(), 300, "{:?}", network.dropped);
 }
+
+/// Nothing tells how much a group of pictures takes before the second one begins.
+#[test]
+fn the_second_key_frame_takes_the_place_of_the_end_of_the_first_group() {
+    let path = TestPath {
+        queue: Duration::from_millis(60),
+        ..TestPath::new(3, 30)
+    };
+    let mut network = Network::new(config(1_030), vec![path]);
+    for frame in 0..60 {
+        let is_key = frame % 50 == 0;
+        network.send(if is_key { 92_500 } else { 18_500 }, is_key);
+        network.run_until(network.now + Duration::from_millis(40));
+    }
+    finish(&mut network);
+    let whole: Vec<u64> = network
+        .received
+        .iter()
+        .map(|(_, frame)| frame.id.0)
+        .collect();
+    assert!(whole.contains(&50), "{whole:?}");
+    let first_group = whole.iter().filter(|id| **id < 50).count();
+    assert!(first_group >= 40, "{first_group}");
+}

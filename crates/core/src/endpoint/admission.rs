@@ -98,7 +98,8 @@ impl Endpoint {
         };
         while let Some(frame) = self.first_refused(&admission, &level) {
             let disposable = self.newest_disposable_before(frame);
-            self.give_up_for_good(now, disposable.unwrap_or(frame));
+            let way = disposable.or_else(|| self.end_of_group_before(frame));
+            self.give_up_for_good(now, way.unwrap_or(frame));
             admission.is_chain_broken = self.send_buffer.is_chain_broken();
         }
     }
@@ -149,6 +150,21 @@ impl Endpoint {
             .take_while(|frame| frame.frame <= last)
             .filter(|frame| frame.importance == Importance::Disposable && !frame.is_begun);
         disposable.last().map(|frame| frame.frame)
+    }
+
+    /// The newest frame before a key frame of which nothing has left. Without it its group ends a
+    /// little earlier; without the key frame a whole group would be lost.
+    fn end_of_group_before(&self, key: FrameId) -> Option<FrameId> {
+        let mut before = None;
+        for frame in self.send_buffer.unsent() {
+            if frame.frame == key {
+                return before.filter(|_| frame.importance.is_key());
+            }
+            if !frame.is_begun && !frame.importance.is_key() {
+                before = Some(frame.frame);
+            }
+        }
+        None
     }
 
     /// Gives up a frame and all that need it, wherever it waits.
