@@ -19,6 +19,7 @@ fn live_bbr_begins_with_what_the_source_gives_and_a_quarter_more() {
     for _ in 0..4 {
         rig.app_limited_round(600, kbps(500));
         assert_eq!(rig.pacing_rate(), kbps(5_000));
+        assert_eq!(rig.bbr.control().target_rate, kbps(5_000), "believed");
     }
     rig.app_limited_round(600, kbps(4_000));
     assert_eq!(rig.pacing_rate(), kbps(8_000), "Startup's gain");
