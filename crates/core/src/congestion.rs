@@ -53,6 +53,10 @@ pub trait CongestionController: Debug + Send {
     /// A tracked packet has left. `packet` holds the state as it was with this packet in flight.
     fn on_sent(&mut self, _now: Instant, _packet: &SentPacket) {}
 
+    /// A source that does not follow the target gives so much, as bytes of media, and the path may
+    /// have to carry it: its part, if there are others. Called with each frame of such a source.
+    fn on_source_rate(&mut self, _rate: DataRate) {}
+
     /// A feedback report has been digested. `paths` holds all paths of the session, this one too,
     /// for controllers that are coupled.
     fn on_feedback(

@@ -29,7 +29,8 @@ use crate::congestion::{self, ControllerConfig, ControllerOptions};
 use crate::counters::{PathCounters, SessionCounters};
 use crate::fec::Budget;
 use crate::media::{
-    self, DropReason, Frame, FrameId, Halves, Reassembly, ReceivedFrame, SendBuffer, SendFrameError,
+    self, DropReason, Frame, FrameId, Halves, Reassembly, ReceivedFrame, SendBuffer,
+    SendFrameError, SourceRate,
 };
 use crate::path::{Path, PathOptions};
 use crate::path_view::{PathId, PathState, PathView};
@@ -59,6 +60,8 @@ pub struct Endpoint {
     next_path: usize,
     closing: Closing,
     send_buffer: SendBuffer,
+    /// What a source gives that does not follow the target.
+    source_rate: SourceRate,
     target_bitrate: DataRate,
     events: VecDeque<Event>,
     scheduler: Box<dyn Scheduler>,
@@ -241,6 +244,7 @@ impl Endpoint {
                 config.media.retransmission_copies,
                 has_symbols,
             ),
+            source_rate: SourceRate::new(config.media.deadline),
             fec_sender: fec_policy.map(fec::Sender::new),
             budget: Budget::new(now),
             fec_receiver: None,
@@ -363,6 +367,7 @@ impl Endpoint {
             standby.on_frame(now, frame.bytes.len());
         }
         self.is_schedule_due = true;
+        self.tell_source_rate(now, frame.bytes.len());
         self.protect(now, id, frame);
         self.admit(now, Some(id));
         Ok(id)

@@ -7,6 +7,7 @@
 mod halves;
 mod reassembly;
 mod send_buffer;
+mod source_rate;
 mod symbol;
 mod target;
 
@@ -18,7 +19,8 @@ use bytes::Bytes;
 pub use halves::Half;
 pub(crate) use halves::Halves;
 pub(crate) use reassembly::{Outcome, Reassembly, Taken};
-pub(crate) use send_buffer::{LastCall, LostCopy, Retry, SendBuffer, Unsent, Verdict};
+pub(crate) use send_buffer::{Group, LastCall, LostCopy, Retry, SendBuffer, Unsent, Verdict};
+pub(crate) use source_rate::SourceRate;
 pub(crate) use symbol::{SYMBOL_HEAD_BYTES, Symbol};
 pub(crate) use target::{Bandwidth, most_drained_bytes, target_bitrate, target_total};
 

@@ -418,8 +418,7 @@ impl Path {
             .is_none_or(|w| self.recovery.bytes_in_flight() < w)
     }
 
-    /// Whether a packet of `bytes` bytes fits the window. One always does: a window below a packet
-    /// must not stop everything.
+    /// Whether `bytes` more fit the window. One packet always does, or it would stop everything.
     pub(crate) fn has_window_for(&self, bytes: u64) -> bool {
         let in_flight = self.recovery.bytes_in_flight();
         self.control
@@ -512,6 +511,12 @@ impl Path {
             self.schedule.want(wanted);
             self.recovery.set_max_feedback_delay(wanted.longest_delay());
         }
+    }
+
+    /// Tells the controller what a source gives that does not follow the target.
+    pub(crate) fn on_source_rate(&mut self, rate: DataRate) {
+        self.controller.on_source_rate(rate);
+        self.control = self.controller.control();
     }
 
     /// All that flew on the path has been taken out of flight: it has been silent.

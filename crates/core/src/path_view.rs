@@ -159,7 +159,7 @@ pub struct PathView {
     /// that are bound to it go before.
     pub ready_at: Instant,
     /// For how long the oldest packet in flight has been due for its acknowledgement, by the
-    /// smoothed round-trip time.
+    /// smoothed round-trip time; before the first sample by [`PathView::UNKNOWN_RTT`].
     pub overdue: Duration,
     /// When a packet sent on this path was last acknowledged: what is known of it is as old.
     pub last_acked_at: Option<Instant>,
@@ -171,6 +171,12 @@ impl PathView {
     /// The round-trip time that a cost is computed with before the first sample
     /// (`docs/algorithms.md`: an unknown round-trip time counts as 100 ms).
     pub const UNKNOWN_RTT: Duration = Duration::from_millis(100);
+
+    /// The newest round-trip time; before the first sample [`PathView::UNKNOWN_RTT`], or as long as
+    /// an answer has been waited for.
+    pub fn expected_rtt(&self) -> Duration {
+        self.latest_rtt.unwrap_or(Self::UNKNOWN_RTT + self.overdue)
+    }
 
     /// The rate at which queued bytes leave: the pacing rate, else the window per round trip, else
     /// the bandwidth estimate. Never zero.

@@ -18,7 +18,7 @@ mod sent_packets;
 use anabranch_units::{Duration, Instant};
 
 use crate::congestion::Feedback;
-use crate::path_view::PathId;
+use crate::path_view::{PathId, PathView};
 use crate::wire::FeedbackReport;
 
 pub(crate) use arrivals::Arrivals;
@@ -388,9 +388,13 @@ impl Recovery {
     }
 
     /// For how long the oldest packet in flight has been due for its acknowledgement: since it was
-    /// sent, less the smoothed round-trip time and the receiver's delay.
+    /// sent, less the smoothed round-trip time and the receiver's delay. Before the first answer,
+    /// less [`PathView::UNKNOWN_RTT`]: the round trip takes as long as the answer has at least.
     pub(crate) fn overdue(&self, now: Instant) -> Duration {
-        let usual = self.usual_answer_time();
+        let usual = match self.rtt.has_sample() {
+            true => self.usual_answer_time(),
+            false => PathView::UNKNOWN_RTT,
+        };
         let sent_at = self.sent.oldest_sent_at();
         sent_at.map_or(Duration::ZERO, |at| now.saturating_since(at + usual))
     }

@@ -11,6 +11,7 @@ mod live;
 mod min_rtt;
 mod need;
 mod noise;
+mod opening;
 mod overflow;
 mod probe_bw;
 mod probe_rtt;
@@ -31,15 +32,16 @@ use super::{
     path_backlog_bytes,
 };
 use crate::path_view::PathView;
-use crate::recovery::{AckedPacket, RateSample, RttEstimator, SentPacket};
+use crate::recovery::{AckedPacket, RateSample, SentPacket};
 use crate::session_view::SessionView;
 use delay_signal::DelaySignal;
 use min_rtt::MinRtt;
 use noise::Noise;
+use opening::Opening;
 use overflow::Overflow;
 use probe_bw::GainCycle;
 use probe_rtt::ProbeRtt;
-use profile::{AfterSilence, BandwidthUpdate, MinRateFloor, Profile, Reports, SignalForm, Start};
+use profile::{AfterSilence, BandwidthUpdate, MinRateFloor, Profile, Reports, SignalForm};
 use reports::Batches;
 
 /// The initial window, in bytes per round trip.
@@ -96,6 +98,7 @@ struct DelayBbr {
     min_rtt: MinRtt,
     signal: DelaySignal,
     overflow: Overflow,
+    opening: Opening,
     rounds: RoundCounter,
     bandwidth: RoundMax<DataRate>,
     full_pipe: FullPipe,
@@ -143,6 +146,7 @@ impl DelayBbr {
             min_rtt: MinRtt::default(),
             signal: DelaySignal::default(),
             overflow: Overflow::default(),
+            opening: Opening::default(),
             rounds: RoundCounter::default(),
             bandwidth: RoundMax::new(BANDWIDTH_WINDOW_ROUNDS),
             full_pipe: FullPipe::default(),
@@ -213,6 +217,7 @@ impl DelayBbr {
         self.floor = self.noise.floor_of(rtt);
         self.min_rtt.on_rtt(now, rtt, self.profile.comparison);
         self.overflow.on_rtt(rtt);
+        self.opening.on_rtt(self.floor, self.noise.jitter);
         if !self.has_no_queue() {
             self.queued_round = self.rounds.count;
         }
@@ -264,6 +269,7 @@ impl DelayBbr {
     fn maybe_exit_startup_or_drain(&mut self, now: Instant) {
         if matches!(self.mode, Mode::Startup) {
             let rounds = self.rounds.count - self.startup_began_at_round;
+            self.full_pipe.is_full |= self.has_opening_overflowed();
             self.full_pipe.is_full |= self.profile.has_startup_delay_exit
                 && rounds > STARTUP_ROUNDS_BEFORE_DELAY_EXIT
                 && self.signal.is_congested()
@@ -397,49 +403,6 @@ impl DelayBbr {
         }
     }
 
-    fn initial_pacing_rate(&self) -> DataRate {
-        let window_rate = match (self.profile.start, self.min_rtt.value) {
-            (Start::InitialWindow, Some(min_rtt)) => {
-                let round_trip = min_rtt.max(RttEstimator::GRANULARITY);
-                DataRate::from_bytes_per(self.initial_window_bytes(), round_trip)
-                    .mul_f64(self.profile.startup_gain)
-            }
-            _ => DataRate::from_bytes_per(INITIAL_BYTES, self.min_rtt.or_initial()),
-        };
-        match self.profile.min_rate_floor {
-            MinRateFloor::Always => window_rate.max(self.config.initial_rate),
-            MinRateFloor::CruisingOnly if self.min_rtt.value.is_none() => {
-                self.config.min_rate.mul_f64(self.profile.startup_gain)
-            }
-            MinRateFloor::CruisingOnly => window_rate,
-        }
-    }
-
-    /// Whether the path has not been found full yet, nor been silent: its rate only grows.
-    fn is_first_startup(&self) -> bool {
-        self.profile.start == Start::InitialWindow
-            && matches!(self.mode, Mode::Startup)
-            && self.counts_from == 0
-    }
-
-    fn initial_window_bytes(&self) -> u64 {
-        u64::from(self.config.initial_window_packets) * u64::from(self.config.max_packet_bytes)
-    }
-
-    /// What may leave at once before anything has been heard: the initial window.
-    fn burst_bytes(&self) -> u64 {
-        let is_start = self.profile.start == Start::InitialWindow
-            && self.min_rtt.value.is_none()
-            && self.bandwidth.max().is_zero()
-            && !self.is_silent;
-        if is_start {
-            self.initial_window_bytes()
-                .saturating_sub(u64::from(self.config.max_packet_bytes))
-        } else {
-            0
-        }
-    }
-
     fn is_probing(&self, gain: f64) -> bool {
         !self.is_silent && (gain > 1.0 || !self.full_pipe.is_full)
     }
@@ -450,6 +413,10 @@ impl CongestionController for DelayBbr {
     fn on_sent(&mut self, _now: Instant, packet: &SentPacket) {
         self.next_packet_number = packet.packet_number + 1;
         self.bytes_in_flight = packet.bytes_in_flight;
+    }
+
+    fn on_source_rate(&mut self, rate: DataRate) {
+        self.opening.on_source_rate(rate);
     }
 
     fn on_feedback(
@@ -470,6 +437,7 @@ impl CongestionController for DelayBbr {
         if let SignalForm::Floor { .. } = self.profile.delay_signal {
             self.noise = Noise::of(feedback.rtt);
         }
+        self.opening.on_report(feedback);
         self.is_app_limited = feedback.is_app_limited;
         if feedback.is_app_limited {
             self.app_limited_round = self.rounds.count;
@@ -527,7 +495,9 @@ impl CongestionController for DelayBbr {
         let is_encoder_slowed =
             self.profile.is_encoder_slowed_in_drain && matches!(self.mode, Mode::Drain);
         let target_rate = if bandwidth.is_zero() {
-            self.config.initial_rate
+            self.believed_at_first()
+        } else if self.is_first_startup() {
+            bandwidth.max(self.opening.rate())
         } else if is_encoder_slowed {
             pacing_rate
         } else {

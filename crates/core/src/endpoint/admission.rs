@@ -9,7 +9,7 @@ use anabranch_units::{Duration, Importance, Instant};
 
 use super::Endpoint;
 use crate::config::SourceLimits;
-use crate::media::{FrameId, Unsent};
+use crate::media::{FrameId, Group, Unsent};
 use crate::path::{Level, SPARE_LIFETIME};
 use crate::path_view::PathState;
 
@@ -96,6 +96,9 @@ impl Endpoint {
             is_chain_broken: self.send_buffer.is_chain_broken(),
             new,
         };
+        if let Some(key) = new.filter(|id| self.send_buffer.is_key(*id)) {
+            self.end_group_before(now, key, &level);
+        }
         while let Some(frame) = self.first_refused(&admission, &level) {
             let disposable = self.newest_disposable_before(frame);
             self.give_up_for_good(now, disposable.unwrap_or(frame));
@@ -111,6 +114,12 @@ impl Endpoint {
     /// to grow the queue again, and no later.
     fn group_end(&self, now: Instant, level: &Level) -> Option<Instant> {
         let group = self.send_buffer.group(now)?;
+        Some(group.next_key_at + self.backlog_at_key(&group, level)?)
+    }
+
+    /// What may wait when the next key frame comes, as the time it takes to leave; `None` if the
+    /// paths carry whole groups.
+    fn backlog_at_key(&self, group: &Group, level: &Level) -> Option<Duration> {
         let payload_share =
             f64::from(self.config.fragment_bytes) / f64::from(self.max_packet_bytes);
         let carried = level.rate().mul_f64(payload_share);
@@ -126,13 +135,11 @@ impl Endpoint {
         let share = begun.as_secs_f64() / group.span.as_secs_f64();
         let others = carried.time_for(group.other_bytes).mul_f64(share);
         let growth = (carried.time_for(group.key_bytes) + others).saturating_sub(begun);
-        let backlog = longest.saturating_sub(growth) / 2;
-        Some(group.next_key_at + backlog)
+        Some(longest.saturating_sub(growth) / 2)
     }
 
     fn first_refused(&self, admission: &Admission, level: &Level) -> Option<FrameId> {
-        let bound = self.paths.iter().map(|path| path.retransmission_bytes());
-        let mut ahead_bytes: u64 = bound.sum();
+        let mut ahead_bytes = self.bound_again_bytes();
         for frame in self.send_buffer.unsent() {
             if admission.refuses(&frame, ahead_bytes, level) {
                 return Some(frame.frame);
@@ -142,6 +149,12 @@ impl Endpoint {
         None
     }
 
+    /// What is to be sent again, and leaves before all else.
+    fn bound_again_bytes(&self) -> u64 {
+        let bound = self.paths.iter().map(|path| path.retransmission_bytes());
+        bound.sum()
+    }
+
     /// The newest frame up to `last` that no other needs and of which nothing has left.
     fn newest_disposable_before(&self, last: FrameId) -> Option<FrameId> {
         let unsent = self.send_buffer.unsent();
@@ -149,6 +162,28 @@ impl Endpoint {
             .take_while(|frame| frame.frame <= last)
             .filter(|frame| frame.importance == Importance::Disposable && !frame.is_begun);
         disposable.last().map(|frame| frame.frame)
+    }
+
+    /// Ends the group before the key frame `key`, which has just come, where it should have ended:
+    /// before that, nothing told how long groups are.
+    fn end_group_before(&mut self, now: Instant, key: FrameId, level: &Level) {
+        let Some(group) = self.send_buffer.group(now) else {
+            return;
+        };
+        let Some(backlog) = self.backlog_at_key(&group, level) else {
+            return;
+        };
+        let mut ahead_bytes = self.bound_again_bytes();
+        let mut unsent = self.send_buffer.unsent();
+        let first_too_many = unsent.find(|frame| {
+            ahead_bytes += frame.bytes;
+            frame.frame < key && !frame.is_begun && level.drain_time(ahead_bytes) > backlog
+        });
+        let ends_at = first_too_many.map(|frame| frame.frame);
+        drop(unsent);
+        if let Some(frame) = ends_at {
+            self.give_up_for_good(now, frame);
+        }
     }
 
     /// Gives up a frame and all that need it, wherever it waits.

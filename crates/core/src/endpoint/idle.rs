@@ -29,7 +29,10 @@ impl Endpoint {
         }
         let path = &self.paths[id.index()];
         let is_idle = path.state() == PathState::Active && path.challenge.is_none();
+        // How far a path leads is to be known before media comes.
+        let is_unknown = path.is_at_rest() && !path.recovery.rtt().has_sample();
         let interval = match self.paths.len() {
+            _ if is_unknown => Duration::ZERO,
             1 => KEEP_ALIVE_INTERVAL,
             _ => PROBE_INTERVAL,
         };

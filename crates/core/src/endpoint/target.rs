@@ -58,6 +58,25 @@ impl Endpoint {
         }
     }
 
+    /// Tells the controllers what a source gives that does not follow the target.
+    pub(super) fn tell_source_rate(&mut self, now: Instant, frame_bytes: usize) {
+        if self.config.media.source != SourceLimits::Fixed {
+            return;
+        }
+        let rate = self.source_rate.on_frame(now, frame_bytes);
+        let is_saving = self.are_metered_in_reserve();
+        let takes_part =
+            |path: &Path| path.state() == PathState::Active && !(path.is_metered() && is_saving);
+        let path_count = match self.scheduler.is_redundant() {
+            true => 1,
+            false => self.paths.iter().filter(|path| takes_part(path)).count(),
+        };
+        let share = rate.mul_f64(1.0 / path_count.max(1) as f64);
+        for path in self.paths.iter_mut().filter(|path| takes_part(path)) {
+            path.on_source_rate(share);
+        }
+    }
+
     /// Whether more bandwidth than is known would be of use.
     pub(super) fn is_more_bandwidth_useful(&self) -> bool {
         match self.config.media.source {

@@ -280,8 +280,10 @@ impl Endpoint {
             };
             has_dropped = true;
             if path.is_too_late_for(now, &packet, self.config.media.deadline) {
-                // What is in flight may yet be there in time.
-                let is_last = packet.in_flight_on.is_empty();
+                // A copy in flight or bound to another path may yet arrive in time.
+                let is_bound = |other: &Path| other.has_bound_copy_of(&packet);
+                let is_last =
+                    !self.send_buffer.has_left(&packet) && !self.paths.iter().any(is_bound);
                 if is_last && packet.kind != PacketKind::Repair {
                     self.give_up(now, packet.frame);
                 }

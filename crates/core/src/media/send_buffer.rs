@@ -20,7 +20,7 @@ pub(crate) use last_calls::LastCall;
 use last_calls::LastCalls;
 use repairs::Repairs;
 use worth::Groups;
-pub(crate) use worth::Unsent;
+pub(crate) use worth::{Group, Unsent};
 
 /// The most bytes kept; a source that fills this is refused.
 const MAX_BUFFERED_BYTES: usize = 64 << 20;

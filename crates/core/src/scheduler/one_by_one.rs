@@ -45,13 +45,12 @@ impl<C: PathCost> PathChoice for C {
 /// How long a packet of `bytes` bytes takes to the receiver: half the latest round-trip time, and
 /// the queue before it at the drain rate (Zhang & Lei eq. 14; the session counts the packet too).
 pub fn transfer_cost(path: &PathView, bytes: u64) -> Duration {
-    path.latest_rtt.unwrap_or(PathView::UNKNOWN_RTT) / 2
-        + path.drain_rate().time_for(path.queued_bytes + bytes)
+    path.expected_rtt() / 2 + path.drain_rate().time_for(path.queued_bytes + bytes)
 }
 
 /// How long a retransmission of `bytes` bytes takes: only those before it delay it.
 pub fn retransmission_cost(path: &PathView, bytes: u64) -> Duration {
-    path.latest_rtt.unwrap_or(PathView::UNKNOWN_RTT) / 2
+    path.expected_rtt() / 2
         + path
             .drain_rate()
             .time_for(path.queued_retransmission_bytes + bytes)

@@ -27,8 +27,9 @@
 //!    the gain itself keeps in flight, where jitter makes round trips longer than the least by a
 //!    third or more; else ProbeRTT would never end there.
 //! 7. The minimum rate holds in every state. The path starts with the initial window at once, since
-//!    live video does not wait for the first report; then with twice that window a round trip, or
-//!    the configured initial rate, whichever is more.
+//!    live video does not wait for the first report; then with twice that window a round trip, the
+//!    configured initial rate, or what a source gives that does not follow the target
+//!    (`opening.rs`), whichever is most.
 //! 8. A silent path starts again in Startup from half its bandwidth, with its delays learnt anew.
 //! 9. A sender that has too little to send probes for two round trips, with padding, so that one
 //!    sample lies in the probe from end to end; while that finds at least 5 % more, the next probe

@@ -9,6 +9,7 @@ use crate::recovery::{DeliverySnapshot, PacketContent, RttEstimator};
 
 mod capacity_drop;
 mod on_a_path;
+mod opening;
 
 const PACKET_BYTES: u32 = 1_000;
 

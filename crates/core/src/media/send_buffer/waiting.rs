@@ -33,6 +33,15 @@ impl SendBuffer {
         });
     }
 
+    /// Whether a copy of the packet's fragment is in flight or has arrived.
+    pub(crate) fn has_left(&self, packet: &PacketView) -> bool {
+        let frame = self.frame(packet.frame);
+        frame.is_none_or(|frame| {
+            let state = &frame.fragments[usize::from(packet.fragment)];
+            state.is_acked || !state.in_flight_on.is_empty()
+        })
+    }
+
     /// A packet that was bound to `path` comes back: the path has died or is in doubt. Nothing
     /// comes back of which another copy has left.
     pub(crate) fn unbind(&mut self, packet: PacketView, path: PathId) {

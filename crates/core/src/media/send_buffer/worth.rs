@@ -89,6 +89,12 @@ impl SendBuffer {
         self.groups.last.filter(|group| group.next_key_at > now)
     }
 
+    /// Whether this is a key frame that is still of interest.
+    pub(crate) fn is_key(&self, id: FrameId) -> bool {
+        let frame = self.frame(id);
+        frame.is_some_and(|frame| frame.importance.is_key())
+    }
+
     /// The frames of which fragments wait for being sent for the first time, oldest first.
     pub(crate) fn unsent(&self) -> impl Iterator<Item = Unsent> + '_ {
         let indexed = self.frames.iter().enumerate();

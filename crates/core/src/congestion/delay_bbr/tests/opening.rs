@@ -1,0 +1,120 @@
+//! The first round trips of a source that gives media at a rate of its own.
+
+use super::super::opening::Opening;
+use super::*;
+
+const SOURCE: DataRate = DataRate::from_kilobits_per_second(4_000);
+
+fn opened(profile: &'static Profile) -> Rig {
+    let mut rig = Rig::new(profile);
+    rig.bbr.on_source_rate(SOURCE);
+    rig
+}
+
+#[test]
+fn live_bbr_begins_with_what_the_source_gives_and_a_quarter_more() {
+    let mut rig = opened(&live::PROFILE);
+    assert_eq!(rig.pacing_rate(), kbps(5_000));
+    // Answers that show less, since no more was sent, change nothing.
+    for _ in 0..4 {
+        rig.app_limited_round(600, kbps(500));
+        assert_eq!(rig.pacing_rate(), kbps(5_000));
+        assert_eq!(rig.bbr.control().target_rate, kbps(5_000), "believed");
+    }
+    rig.app_limited_round(600, kbps(4_000));
+    assert_eq!(rig.pacing_rate(), kbps(8_000), "Startup's gain");
+}
+
+#[test]
+fn the_published_forms_begin_as_published() {
+    for profile in [&v5::PROFILE, &text::PROFILE] {
+        let before = Rig::new(profile).pacing_rate();
+        assert_eq!(opened(profile).pacing_rate(), before);
+    }
+}
+
+#[test]
+fn a_queue_ends_it_a_quarter_and_20_ms_above_the_least_round_trip_time() {
+    for (least, quiet, queued) in [(600, 750, 751), (30, 50, 51)] {
+        let mut opening = Opening::default();
+        opening.on_source_rate(SOURCE);
+        opening.on_rtt(millis(least));
+        opening.on_rtt(millis(quiet));
+        assert_eq!(opening.rate(), kbps(5_000));
+        opening.on_rtt(millis(queued));
+        assert_eq!(opening.rate(), DataRate::ZERO);
+        opening.on_rtt(millis(least));
+        assert_eq!(opening.rate(), DataRate::ZERO, "for good");
+    }
+}
+
+#[test]
+fn losses_of_more_than_a_tenth_end_it_once_30_kb_are_settled() {
+    let rate = |delivered_bytes, lost_bytes| {
+        let mut opening = Opening::default();
+        opening.on_source_rate(SOURCE);
+        opening.on_report(&Feedback {
+            path: PathId(0),
+            acked: &[],
+            lost: &[],
+            spurious: &[],
+            rtt: &RttEstimator::default(),
+            delivery: None,
+            prior_bytes_in_flight: 0,
+            bytes_in_flight: 0,
+            delivered_bytes,
+            lost_bytes,
+            is_app_limited: false,
+            is_window_limited: false,
+            reported_at: Instant::ZERO,
+            ce_count: 0,
+        });
+        opening.rate()
+    };
+    assert_eq!(rate(10_000, 10_000), kbps(5_000), "one burst");
+    assert_eq!(rate(90_000, 10_000), kbps(5_000));
+    assert_eq!(rate(90_000, 11_000), DataRate::ZERO);
+}
+
+#[test]
+fn a_buffer_that_overflows_ends_startup_with_the_first_sample() {
+    let overflow = |source_rate| {
+        let mut rig = Rig::new(&live::PROFILE);
+        rig.bbr.on_source_rate(source_rate);
+        rig.round(40, kbps(1_000));
+        // More in flight than the path holds without a queue.
+        rig.send(60);
+        rig.lost_bytes += 40_000;
+        rig.now += millis(80);
+        rig.ack(1, 80, kbps(1_000), false);
+        (rig.bbr.state(), rig.bbr.bandwidth.max())
+    };
+    assert_eq!(overflow(SOURCE), ("Drain", kbps(1_000)));
+    assert_eq!(overflow(DataRate::ZERO).0, "Startup", "one that follows");
+}
+
+#[test]
+fn a_path_that_was_silent_begins_with_half_of_what_it_carried() {
+    let mut rig = opened(&live::PROFILE);
+    rig.app_limited_round(600, kbps(100));
+    rig.app_limited_round(600, kbps(1_000));
+    assert_eq!(rig.pacing_rate(), kbps(5_000));
+    rig.bbr.on_timeout(rig.now, SILENCE);
+    assert_eq!(rig.pacing_rate(), kbps(500));
+    rig.app_limited_round(600, kbps(100));
+    assert_eq!(rig.pacing_rate(), kbps(1_000), "Startup's gain");
+}
+
+#[test]
+fn what_an_outage_queued_and_lost_is_no_overflow_of_the_opening() {
+    let mut rig = opened(&live::PROFILE);
+    rig.app_limited_round(40, kbps(1_000));
+    rig.app_limited_round(40, kbps(1_000));
+    rig.bbr.on_timeout(rig.now, SILENCE);
+    rig.lost_bytes += 40_000;
+    rig.app_limited_round(40, kbps(1_000));
+    rig.send(60);
+    rig.now += millis(80);
+    rig.ack(1, 80, kbps(1_000), true);
+    assert_eq!(rig.bbr.state(), "Startup");
+}

@@ -1,0 +1,163 @@
+//! What becomes of the first frames, before the paths have answered.
+
+mod support;
+
+use anabranch_core::{Config, MediaConfig, SourceLimits};
+use anabranch_units::{DataRate, Duration, Instant};
+use support::{Network, TestPath};
+
+const FRAME_BYTES: usize = 20_000;
+
+fn config(deadline_millis: u64) -> Config {
+    let deadline = Duration::from_millis(deadline_millis);
+    Config {
+        media: MediaConfig {
+            deadline,
+            reassembly_wait: deadline,
+            ..MediaConfig::default()
+        },
+        ..Config::default()
+    }
+}
+
+/// 4 Mbit/s, 25 frames a second.
+fn stream(network: &mut Network, frames: usize) {
+    for frame in 0..frames {
+        network.send(FRAME_BYTES, frame == 0);
+        network.run_until(network.now + Duration::from_millis(40));
+    }
+}
+
+fn finish(network: &mut Network) {
+    network.run_until(network.now + Duration::from_secs(3));
+}
+
+#[test]
+fn no_frame_waits_for_a_path_of_600_ms_to_answer() {
+    let mut network = Network::new(config(1_000), vec![TestPath::new(8, 300)]);
+    stream(&mut network, 150);
+    finish(&mut network);
+    let delays = network.frame_delays();
+    assert_eq!(delays.len(), 150);
+    let latest = delays.iter().max().unwrap();
+    assert!(*latest < Duration::from_millis(450), "{latest}");
+}
+
+#[test]
+fn a_source_that_follows_begins_with_the_initial_window() {
+    let mut following = config(1_000);
+    following.media.source = SourceLimits::Adaptive {
+        min: DataRate::from_kilobits_per_second(300),
+        max: DataRate::from_megabits_per_second(8),
+    };
+    let sent_before_an_answer = |config| {
+        let mut network = Network::new(config, vec![TestPath::new(8, 300)]);
+        stream(&mut network, 15);
+        network.sent_on[0]
+    };
+    // 10 packets at once, and 400 kbit/s for 600 ms.
+    let following = sent_before_an_answer(following);
+    assert!((20..=40).contains(&following), "{following}");
+    let fixed = sent_before_an_answer(config(1_000));
+    assert!(fixed > 200, "{fixed}");
+}
+
+#[test]
+fn a_slow_path_gets_too_much_for_two_round_trips_at_most() {
+    let slow = TestPath {
+        queue: Duration::from_millis(200),
+        ..TestPath::new(1, 20)
+    };
+    // A round trip is 40 ms without a queue, and 240 ms with a full one.
+    let mut network = Network::new(config(500), vec![slow]);
+    stream(&mut network, 50);
+    let sent_in = |network: &Network, from, to| {
+        let span = Instant::from_millis(from)..Instant::from_millis(to);
+        let sent = network.sent.iter().filter(|(at, _)| span.contains(at));
+        sent.map(|(_, bytes)| bytes * 8).sum::<u64>() / (to - from)
+    };
+    let end = sent_in(&network, 400, 500);
+    assert!(end < 1_500, "{end}");
+    let after = sent_in(&network, 500, 1_500);
+    assert!((600..1_100).contains(&after), "{after}");
+}
+
+/// The packets that the farther path of the two has got from a moment on, and the frames that were
+/// not late.
+fn near_and_far(network: &mut Network, from: Duration) -> (u64, usize) {
+    let began_at = network.now;
+    stream(network, (from.as_millis() / 40) as usize);
+    let before = network.sent_on[1];
+    stream(network, 25);
+    let sent = network.sent_on[1] - before;
+    finish(network);
+    let whole = network.received.iter();
+    (
+        sent,
+        whole
+            .filter(|(_, frame)| frame.captured_at >= began_at)
+            .count(),
+    )
+}
+
+#[test]
+fn a_path_is_as_far_as_it_has_kept_its_answer_waited_for() {
+    // The nearer one is full with each frame for 32 ms: another that is less than 84 ms away would
+    // get some of it.
+    let paths = vec![TestPath::new(5, 20), TestPath::new(8, 300)];
+    let mut network = Network::new(config(200), paths);
+    let (sent, _) = near_and_far(&mut network, Duration::from_millis(240));
+    assert!(sent < 5, "{sent} packets");
+}
+
+#[test]
+fn a_session_that_is_kept_alive_knows_its_paths_before_the_first_frame() {
+    let paths = vec![TestPath::new(5, 20), TestPath::new(8, 300)];
+    let mut network = Network::new(config(200), paths);
+    network.sender.keep_alive();
+    network.run_until(Instant::from_secs(1));
+    let now = network.now;
+    let known = network.sender.paths(now).iter().map(|path| path.latest_rtt);
+    let known: Vec<_> = known.map(|rtt| rtt.unwrap().as_millis()).collect();
+    assert!((40..60).contains(&known[0]) && (600..620).contains(&known[1]));
+    let (_, whole) = near_and_far(&mut network, Duration::from_millis(240));
+    assert_eq!(whole, 6 + 25);
+}
+
+#[test]
+fn a_copy_that_is_too_late_on_one_path_leaves_the_one_that_waits_on_another() {
+    // The farther path comes back and has to prove itself with copies, but none can be in time.
+    let far = TestPath {
+        outage: Some((Instant::from_secs(1), Instant::from_secs(6))),
+        ..TestPath::new(8, 300)
+    };
+    let mut config = config(250);
+    config.scheduler = "anabranch".into();
+    let mut network = Network::new(config, vec![far, TestPath::new(8, 20)]);
+    network.sender.keep_alive();
+    network.run_until(Instant::from_millis(900));
+    stream(&mut network, 300);
+    finish(&mut network);
+    assert_eq!(network.received.len(), 300, "{:?}", network.dropped);
+}
+
+/// Nothing tells how long groups of pictures are before the second one begins.
+#[test]
+fn the_first_group_ends_so_that_the_second_one_finds_room() {
+    let path = TestPath {
+        queue: Duration::from_millis(60),
+        ..TestPath::new(3, 30)
+    };
+    let mut network = Network::new(config(1_030), vec![path]);
+    for frame in 0..100 {
+        let is_key = frame % 50 == 0;
+        network.send(if is_key { 92_500 } else { 18_500 }, is_key);
+        network.run_until(network.now + Duration::from_millis(40));
+    }
+    finish(&mut network);
+    let received = network.received.iter();
+    let whole: Vec<u64> = received.map(|(_, frame)| frame.id.0).collect();
+    let decodable_from = |key: u64| (key..key + 50).take_while(|id| whole.contains(id)).count();
+    let (first, second) = (decodable_from(0), decodable_from(50));
+    assert!(first >= 30 && second >= 30, "{first} and {second}");
+}
