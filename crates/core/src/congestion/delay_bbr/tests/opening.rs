@@ -38,12 +38,12 @@ fn a_queue_ends_it_a_quarter_and_20_ms_above_the_least_round_trip_time() {
     for (least, quiet, queued) in [(600, 750, 751), (30, 50, 51)] {
         let mut opening = Opening::default();
         opening.on_source_rate(SOURCE);
-        opening.on_rtt(millis(least));
-        opening.on_rtt(millis(quiet));
+        opening.on_rtt(millis(least), Duration::ZERO);
+        opening.on_rtt(millis(quiet), Duration::ZERO);
         assert_eq!(opening.rate(), kbps(5_000));
-        opening.on_rtt(millis(queued));
+        opening.on_rtt(millis(queued), Duration::ZERO);
         assert_eq!(opening.rate(), DataRate::ZERO);
-        opening.on_rtt(millis(least));
+        opening.on_rtt(millis(least), Duration::ZERO);
         assert_eq!(opening.rate(), DataRate::ZERO, "for good");
     }
 }
