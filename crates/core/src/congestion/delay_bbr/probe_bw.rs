@@ -121,6 +121,11 @@ impl LongProbe {
     }
 }
 
+/// How long after it has begun a rate that is too high by that share shows in spite of jitter.
+fn discernible_after(jitter: Duration, excess: f64) -> Duration {
+    DISCERNIBLE_AFTER + jitter.mul_f64(1.0 / excess)
+}
+
 impl GainCycle {
     /// Enters the cycle anywhere but in the phase that drains what probing has queued.
     pub(super) fn enter(now: Instant, ask: Ask, probe_length: Duration, rng: &mut Rng) -> Self {
@@ -150,7 +155,7 @@ impl GainCycle {
         let has_found_all = self.long_probe.is_some_and(|probe| probe.has_found_all);
         let has_queued_nothing = self.phase == 1 && has_found_all && ask.need == Need::Urgent;
         let length = if is_in_long_probe && !has_queued_nothing {
-            probe_length
+            self.long_probe_length(min_rtt, probe_length, ask.jitter)
         } else {
             min_rtt
         };
@@ -167,6 +172,21 @@ impl GainCycle {
             (self.phase + 1) % GAINS.len()
         };
         self.start_phase(now, next, ask, probe_length);
+    }
+
+    /// An urgent probe lasts until what shows whether it meets a queue has come back.
+    fn long_probe_length(
+        &self,
+        min_rtt: Duration,
+        probe_length: Duration,
+        jitter: Duration,
+    ) -> Duration {
+        let urgent = self.long_probe.filter(|probe| probe.base.is_some());
+        let shown = urgent.map(|probe| {
+            let answered = probe_length.saturating_sub(min_rtt);
+            discernible_after(jitter, probe.excess()) + answered
+        });
+        probe_length.max(shown.unwrap_or_default())
     }
 
     fn start_phase(&mut self, now: Instant, phase: usize, ask: Ask, probe_length: Duration) {
@@ -219,7 +239,7 @@ impl GainCycle {
             probe.ended_at = now;
             return self.start_phase(now, 1, ask, probe_length);
         }
-        let discernible_at = began_at + DISCERNIBLE_AFTER + ask.jitter.mul_f64(1.0 / excess);
+        let discernible_at = began_at + discernible_after(ask.jitter, excess);
         let has_carried = echo.sent_at >= discernible_at && echo.has_no_queue;
         if is_urgent && has_carried {
             probe.base = Some(rate);
