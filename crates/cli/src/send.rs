@@ -52,8 +52,9 @@ Examples:
     --peer abpub_… udp://127.0.0.1:5000
 
 A receiver that falls silent is asked for a new session after a second, and one that goes away at
-once, on all paths and as long as it takes (--give-up-after); the input goes on meanwhile. Interfaces and addresses of --via that are not there are
-waited for. A sender whose place was taken by another with the same key ends with exit code 6.
+once, on all paths and as long as it takes (--give-up-after). The input goes on meanwhile.
+Interfaces and addresses of --via that are not there are waited for. A sender whose place was taken
+by another with the same key ends with exit code 6.
 
 The first Ctrl-C ends the session and prints what it did; a second one ends the program at once.")]
 pub(crate) struct Arguments {
