@@ -135,8 +135,8 @@ pub struct ControlParameters {
     pub padding_rate: DataRate,
     /// Bytes that may leave back to back before pacing spaces them, beyond the first packet.
     pub burst_bytes: u64,
-    /// Packets leave together in groups of this many bytes, and pacing spaces the groups, as a kernel
-    /// does that hands a network card several packets at a time; zero: each by itself.
+    /// Packets leave together in groups of this many bytes, and pacing spaces the groups: a kernel
+    /// hands a network card several packets at a time. Zero: each by itself.
     pub group_bytes: u64,
     /// Whether the path may be used; false: the controller gives it up.
     pub is_usable: bool,
