@@ -1,5 +1,5 @@
-//! Beside Linux 6.18: one and three flows over an emulated link of 10 Mbit/s and 25 ms each way with
-//! a queue of 42 packets, in real time.
+//! Beside Linux 6.18: one and three flows in real time over an emulated link of 10 Mbit/s and 25 ms
+//! each way, with a queue of 42 packets.
 
 use anabranch_lab::metrics::Statistics;
 use anabranch_lab::{RunOptions, Scenario, run};
@@ -39,7 +39,7 @@ min-rto = "200 ms"
     report.runs.remove(0).statistics
 }
 
-/// The kernel: 46 to 47 ms. Its emulated link bunches acknowledgements; 1 ms of that adds 5 ms here.
+/// The kernel: 46 to 47 ms. An emulated link bunches acknowledgements, and 1 ms of that adds 5 ms.
 #[test]
 fn the_queue_of_a_bbr_flow_is_near_the_kernel_s() {
     let statistics = flows(1);
