@@ -246,7 +246,9 @@ impl Session<'_> {
             let snapshot = self.receiver.snapshot();
             print::note(self.meter.line(End::Receiver, snapshot, &[]));
         }
-        let told = self.slowness.news(now, self.receiver.lateness());
+        let lateness = self.receiver.lateness();
+        let lateness = lateness.max(self.stop.lateness(&self.clock));
+        let told = self.slowness.news(now, lateness);
         told.into_iter().for_each(print::note);
     }
 }

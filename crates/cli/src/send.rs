@@ -312,7 +312,8 @@ impl Session<'_> {
                 let name = &self.names[path];
                 print::note(format_args!("path {path} ({name}): {state:?}"));
             }
-            let told = self.slowness.news(now, self.sender.lateness());
+            let lateness = self.sender.lateness().max(self.stop.lateness(&self.clock));
+            let told = self.slowness.news(now, lateness);
             told.into_iter().for_each(print::note);
             if self.meter.is_due(now) {
                 let snapshot = self.sender.snapshot();
