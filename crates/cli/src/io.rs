@@ -12,6 +12,7 @@ mod playout;
 mod recording;
 mod remux;
 mod rtp;
+mod rtp_order;
 mod source;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -42,8 +42,9 @@ Examples:
 
 A named pipe as FILE is opened when somebody reads it.
 
-Without --keep-listening the program ends with the sender's session. The first Ctrl-C ends the
-session and prints what it did; a second one ends the program at once.")]
+Without --keep-listening the program ends with the sender's session. The first Ctrl-C tells the
+sender that this receiver goes away and prints what the session did; the sender waits for the next
+receiver at this address. A second Ctrl-C ends the program at once.")]
 pub(crate) struct Arguments {
     /// Address and port to listen at; `[::]:PORT` takes IPv4 and IPv6.
     #[arg(long, value_name = "ADDR")]
@@ -245,7 +246,9 @@ impl Session<'_> {
             let snapshot = self.receiver.snapshot();
             print::note(self.meter.line(End::Receiver, snapshot, &[]));
         }
-        let told = self.slowness.news(now, self.receiver.lateness());
+        let lateness = self.receiver.lateness();
+        let lateness = lateness.max(self.stop.lateness(&self.clock));
+        let told = self.slowness.news(now, lateness);
         told.into_iter().for_each(print::note);
     }
 }

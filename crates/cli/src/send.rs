@@ -51,9 +51,10 @@ Examples:
   anabranch send --to 192.0.2.1:7000 --via wlan0 --via wwan0,metered --key camera.key \\
     --peer abpub_… udp://127.0.0.1:5000
 
-A receiver that falls silent is asked for a new session after a second, on all paths and as long as
-it takes; the input goes on meanwhile. Interfaces and addresses of --via that are not there are
-waited for. A sender whose place was taken by another with the same key ends with exit code 6.
+A receiver that falls silent is asked for a new session after a second, and one that goes away at
+once, on all paths and as long as it takes (--give-up-after). The input goes on meanwhile.
+Interfaces and addresses of --via that are not there are waited for. A sender whose place was taken
+by another with the same key ends with exit code 6.
 
 The first Ctrl-C ends the session and prints what it did; a second one ends the program at once.")]
 pub(crate) struct Arguments {
@@ -283,6 +284,9 @@ impl Session<'_> {
                 "nothing has come from the receiver for {:.1} s: asking for a new session",
                 silent_for.as_secs_f64()
             )),
+            Event::ReceiverLeft => print::note(format_args!(
+                "the receiver has gone away: asking for a new session"
+            )),
             Event::Reconnected { silent_for } => print::note(format_args!(
                 "connected again, after {:.1} s of silence",
                 silent_for.as_secs_f64()
@@ -308,7 +312,8 @@ impl Session<'_> {
                 let name = &self.names[path];
                 print::note(format_args!("path {path} ({name}): {state:?}"));
             }
-            let told = self.slowness.news(now, self.sender.lateness());
+            let lateness = self.sender.lateness().max(self.stop.lateness(&self.clock));
+            let told = self.slowness.news(now, lateness);
             told.into_iter().for_each(print::note);
             if self.meter.is_due(now) {
                 let snapshot = self.sender.snapshot();
@@ -338,10 +343,6 @@ fn feed(sender: &Sender, unit: Unit, captured_at: Instant, refused_count: &mut u
 fn outcome(ended: Ended) -> anyhow::Result<()> {
     match ended {
         Ended::Closed => Ok(()),
-        Ended::ClosedByPeer => {
-            print::note(format_args!("the receiver has closed the session"));
-            Ok(())
-        }
         Ended::Replaced => Err(Displaced.into()),
         ended => Err(PeerLost(ended).into()),
     }

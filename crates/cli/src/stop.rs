@@ -3,11 +3,11 @@
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anabranch_net::Clock;
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, Lateness, Punctuality};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -19,6 +19,8 @@ pub(crate) struct Stop {
     /// Readable while stopped.
     bell: Arc<UnixStream>,
     ringer: Arc<UnixStream>,
+    /// Whether the machine lets waits end when they are to.
+    punctuality: Arc<Mutex<Punctuality>>,
 }
 
 impl Stop {
@@ -30,6 +32,7 @@ impl Stop {
             is_stopped: Arc::default(),
             bell: Arc::new(bell),
             ringer: Arc::new(ringer),
+            punctuality: Arc::default(),
         })
     }
 
@@ -62,9 +65,13 @@ impl Stop {
 
     /// Waits until `at`. Whether it may go on: false when stopped.
     pub(crate) fn wait_until(&self, clock: &Clock, at: Instant) -> bool {
+        // What was due before it was asked for is not the machine's fault.
+        let due_at = at.max(clock.now());
         while !self.is_stopped() {
-            let wait = at.saturating_since(clock.now());
+            let now = clock.now();
+            let wait = at.saturating_since(now);
             if wait.is_zero() {
+                self.punctuality().on_turn(now, due_at);
                 return true;
             }
             let _ = poll(
@@ -73,6 +80,17 @@ impl Stop {
             );
         }
         false
+    }
+
+    /// How late waits until a time have ended, in the worse of the last two seconds.
+    pub(crate) fn lateness(&self, clock: &Clock) -> Lateness {
+        self.punctuality().lateness(clock.now())
+    }
+
+    fn punctuality(&self) -> MutexGuard<'_, Punctuality> {
+        self.punctuality
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until `source` can be read, for `patience` at most. Whether it can.

@@ -33,6 +33,9 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
             let _ = write!(text, ", opened again {count} times");
         }
     }
+    if let Some(away) = away_for(snapshot) {
+        let _ = write!(text, "; the receiver went away {away} before its end");
+    }
     let _ = match end {
         End::Sender => write!(
             text,
@@ -83,6 +86,12 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
         );
     }
     text
+}
+
+/// For how long there has been no receiver, if it said that it goes away and none came since.
+fn away_for(snapshot: &Snapshot) -> Option<String> {
+    let span = snapshot.at.saturating_since(snapshot.peer_left_at?);
+    Some(format!("{:.1} s", span.as_secs_f64()))
 }
 
 /// What forward error correction cost or gave, if there was any.
@@ -221,6 +230,9 @@ impl Meter {
                 session.frames_received, session.frames_dropped
             ),
         };
+        if let Some(away) = away_for(&snapshot) {
+            let _ = write!(text, ", no receiver for {away}");
+        }
         for (index, path) in snapshot.paths.iter().enumerate() {
             let before = self.last.as_ref().and_then(|last| last.paths.get(index));
             let bytes = bytes_of(end, path) - before.map_or(0, |before| bytes_of(end, before));

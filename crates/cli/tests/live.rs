@@ -102,6 +102,51 @@ fn a_receiver_that_was_killed_and_started_again_goes_on_with_the_stream() {
     assert!(written > 0 && written.is_multiple_of(188), "{written}");
 }
 
+/// `systemctl restart` is a SIGTERM and a start.
+#[test]
+fn a_receiver_that_was_stopped_and_started_again_goes_on_with_the_stream() {
+    let bed = Bed::new();
+    let mut first = bed.recv(&bed.path("first.ts"), Stdio::null());
+    first.wait_for("listening at ");
+    let mut send = bed.send(&["--stats", "100 ms"], Path::new(TEST_PICTURE));
+    first.wait_for("connected to ");
+    wait(Duration::from_millis(500));
+    first.signal(Signal::TERM);
+    let (code, said) = first.end();
+    assert_eq!(code, Some(0), "{said}");
+    send.wait_for("the receiver has gone away");
+    send.wait_for("no receiver for 0.");
+    let mut second = bed.recv(&bed.path("second.ts"), Stdio::null());
+    second.wait_for("connected to ");
+    send.wait_for("connected again");
+    wait(Duration::from_millis(500));
+    send.signal(Signal::TERM);
+    let (code, said) = send.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("opened again once"), "{said}");
+    let (code, said) = second.end();
+    assert_eq!(code, Some(0), "{said}");
+    let written = bed.path("second.ts").metadata().unwrap().len();
+    assert!(written > 0 && written.is_multiple_of(188), "{written}");
+}
+
+/// While it has nothing to send, only its input can be late.
+#[test]
+fn a_sender_that_gets_no_processor_when_a_picture_is_due_says_so() {
+    let bed = Bed::new();
+    let mut recv = bed.recv(&bed.path("out.ts"), Stdio::null());
+    recv.wait_for("listening at ");
+    let mut send = bed.send(&[], Path::new(TEST_PICTURE));
+    recv.wait_for("connected to ");
+    for _ in 0..3 {
+        wait(Duration::from_millis(300));
+        send.signal(Signal::STOP);
+        wait(Duration::from_millis(300));
+        send.signal(Signal::CONT);
+    }
+    send.wait_for("this machine is too slow to keep time");
+}
+
 #[test]
 fn a_sender_whose_place_was_taken_ends_with_a_code_of_its_own() {
     let bed = Bed::new();

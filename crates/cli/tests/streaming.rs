@@ -272,7 +272,7 @@ fn a_metered_path_stands_by() {
 }
 
 #[test]
-fn an_interrupt_ends_both_with_a_summary() {
+fn an_interrupt_of_the_sender_ends_both_and_of_the_receiver_itself_with_a_summary() {
     let bed = Bed::new();
     for is_sender_interrupted in [true, false] {
         let (mut recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &[]);
@@ -284,9 +284,11 @@ fn an_interrupt_ends_both_with_a_summary() {
             send.wait_for("target");
         }
         if is_sender_interrupted {
-            send.interrupt()
+            send.interrupt();
         } else {
-            recv.interrupt()
+            recv.interrupt();
+            send.wait_for("the receiver has gone away");
+            send.interrupt();
         }
         for (code, said) in [send.finish(), recv.finish()] {
             assert_eq!(code, 0, "{said}");

@@ -139,6 +139,9 @@ pub struct ControlParameters {
     pub padding_rate: DataRate,
     /// Bytes that may leave back to back before pacing spaces them, beyond the first packet.
     pub burst_bytes: u64,
+    /// Packets leave together in groups of this many bytes, and pacing spaces the groups: a kernel
+    /// hands a network card several packets at a time. Zero: each by itself.
+    pub group_bytes: u64,
     /// Whether the path may be used; false: the controller gives it up.
     pub is_usable: bool,
     /// The ECN field of the packets that leave: an ECT codepoint only if the controller reacts to
@@ -156,6 +159,7 @@ impl ControlParameters {
             target_rate,
             padding_rate: DataRate::ZERO,
             burst_bytes: 0,
+            group_bytes: 0,
             is_usable: true,
             ecn: Ecn::NotEct,
         }

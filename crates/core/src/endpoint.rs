@@ -77,6 +77,7 @@ pub struct Endpoint {
     has_sent_media: bool,
     /// Whether the session is kept alive even before this end sends media.
     is_kept_alive: bool,
+    has_peer_left: bool,
     reassembly: Reassembly,
     halves: Halves,
     /// Since when the scheduler has held packets.
@@ -186,6 +187,10 @@ pub enum Event {
     StreamFinished,
     /// The peer has closed the session.
     Closed,
+    /// The receiver of this end's media has gone away: nothing arrives in this session any more.
+    /// Media may still be handed in, and is given up when it is too old, until the driver has
+    /// another session or closes this one.
+    PeerLeft,
     /// The peer has a session with another in place of this one, which is over.
     Replaced,
 }
@@ -265,6 +270,7 @@ impl Endpoint {
             notices: notices::Notices::default(),
             has_sent_media: false,
             is_kept_alive: false,
+            has_peer_left: false,
             standby: None,
             next_path: 0,
             last_captured_at: now,

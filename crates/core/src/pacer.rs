@@ -12,6 +12,9 @@ pub(crate) struct Pacer {
     next_at: Instant,
     /// Of the packet that left last.
     last_bytes: u64,
+    /// When the present group of packets began to leave, and how many bytes it still has room for.
+    group_at: Instant,
+    group_room: u64,
 }
 
 impl Pacer {
@@ -23,12 +26,15 @@ impl Pacer {
         Pacer {
             next_at: now,
             last_bytes: 0,
+            group_at: now,
+            group_room: 0,
         }
     }
 
     /// When the next packet may leave, with `burst_bytes` let through ahead of the schedule.
     pub(crate) fn ready_at(&self, rate: Option<DataRate>, burst_bytes: u64) -> Instant {
         match rate {
+            Some(_) if self.group_room > 0 => self.group_at,
             Some(rate) if burst_bytes > 0 => {
                 self.next_at.saturating_sub(rate.time_for(burst_bytes))
             }
@@ -40,6 +46,12 @@ impl Pacer {
     /// There was nothing to send until now: no credit is kept for that time.
     pub(crate) fn restart(&mut self, now: Instant) {
         self.next_at = self.next_at.max(now);
+        self.group_room = 0;
+    }
+
+    /// The window is full: what follows is no part of the group that was leaving.
+    pub(crate) fn end_group(&mut self) {
+        self.group_room = 0;
     }
 
     /// A wait of more than a round trip was set by the rate of long ago, before anything was known
@@ -53,8 +65,19 @@ impl Pacer {
     }
 
     /// A packet of `bytes` bytes leaves: the next gap is its serialization time at `rate`, counted
-    /// from the schedule rather than from the moment the driver got to it.
-    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u32, rate: Option<DataRate>) {
+    /// from the schedule rather than from the moment the driver got to it. Packets of a group of
+    /// `group_bytes` leave together, and their gaps follow.
+    pub(crate) fn on_sent(
+        &mut self,
+        now: Instant,
+        bytes: u32,
+        rate: Option<DataRate>,
+        group_bytes: u64,
+    ) {
+        if self.group_room == 0 {
+            (self.group_at, self.group_room) = (now, group_bytes);
+        }
+        self.group_room = self.group_room.saturating_sub(u64::from(bytes));
         self.last_bytes = u64::from(bytes);
         let scheduled_at = self.next_at.max(now.saturating_sub(Self::MAX_CATCH_UP));
         self.next_at = match rate {
@@ -76,7 +99,7 @@ mod tests {
         let mut now = Instant::ZERO;
         for packet in 0..3_000_u64 {
             now = pacer.ready_at(RATE, 0) + Duration::from_micros(packet % 7 * 100);
-            pacer.on_sent(now, 1_000, RATE);
+            pacer.on_sent(now, 1_000, RATE, 0);
         }
         let rate = DataRate::from_bytes_per(3_000_000, now - Instant::ZERO);
         assert!(
@@ -88,8 +111,23 @@ mod tests {
     #[test]
     fn full_packets_are_never_closer_than_their_gap_when_the_driver_is_exact() {
         let mut pacer = Pacer::new(Instant::ZERO);
-        pacer.on_sent(Instant::ZERO, 1_000, RATE);
+        pacer.on_sent(Instant::ZERO, 1_000, RATE, 0);
         assert_eq!(pacer.ready_at(RATE, 0), Instant::from_nanos(2_666_667));
+    }
+
+    #[test]
+    fn packets_of_a_group_leave_together_and_their_gaps_follow() {
+        let mut pacer = Pacer::new(Instant::ZERO);
+        let mut left_at = Vec::new();
+        for packet in 0..6 {
+            let now = pacer.ready_at(RATE, 0);
+            left_at.push(now.as_micros());
+            pacer.on_sent(now, 1_000, RATE, 2_000);
+            if packet == 4 {
+                pacer.end_group();
+            }
+        }
+        assert_eq!(left_at, [0, 0, 5_333, 5_333, 10_666, 13_333]);
     }
 
     #[test]
@@ -97,7 +135,7 @@ mod tests {
         let (now, rtt) = (Instant::from_millis(100), Duration::from_millis(50));
         let slow = Some(DataRate::from_bits_per_second(8_000));
         let mut pacer = Pacer::new(Instant::ZERO);
-        pacer.on_sent(Instant::ZERO, 1_000, slow);
+        pacer.on_sent(Instant::ZERO, 1_000, slow, 0);
         pacer.forget_old_rate(now, rtt, slow);
         assert_eq!(pacer.ready_at(slow, 0), Instant::from_secs(1));
         pacer.forget_old_rate(now, Duration::from_secs(1), RATE);
@@ -115,7 +153,7 @@ mod tests {
         pacer.restart(now);
         let mut count = 0;
         while pacer.ready_at(rate, 4_000) <= now {
-            pacer.on_sent(now, 1_000, rate);
+            pacer.on_sent(now, 1_000, rate, 0);
             count += 1;
         }
         assert_eq!(count, 5);

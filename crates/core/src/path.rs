@@ -461,7 +461,12 @@ impl Path {
     ) -> SentPacket {
         let packet = self.recovery.on_sent(now, bytes, content);
         self.last_sent_at = now;
-        self.pacer.on_sent(now, bytes, self.control.pacing_rate);
+        let control = &self.control;
+        self.pacer
+            .on_sent(now, bytes, control.pacing_rate, control.group_bytes);
+        if !self.has_window() {
+            self.pacer.end_group();
+        }
         self.padding_at = match self.control.padding_rate {
             DataRate::ZERO => now,
             rate => now + rate.time_for(u64::from(bytes)),

@@ -12,6 +12,23 @@ fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
+/// Only the end that media comes from ends a session of media.
+#[test]
+fn a_receiver_that_closes_leaves_a_sender_that_gives_up_what_becomes_too_old() {
+    let path = TestPath::new(4, 20);
+    let mut network = Network::new(Config::default(), vec![path.clone(), path]);
+    network.stream_until(at(1_000));
+    network.receiver.close(network.now);
+    network.stream_until(at(3_000));
+    assert!(network.is_receiver_gone && network.receiver.is_closed());
+    assert!(!network.sender.is_closed());
+    for view in network.sender.paths(network.now) {
+        assert_eq!(view.state, PathState::Out);
+    }
+    let counters = network.sender.counters();
+    assert!(counters.frames_late > 20, "{counters:?}");
+}
+
 /// Two paths of 100 ms there and back that carry video by `new-reno`; over the first, nothing comes
 /// for so long from the fifth second on.
 fn network(outage_millis: u64) -> Network {

@@ -22,7 +22,7 @@ pub use cache::Cache;
 pub use claim::{Algorithms, Case, Claim, Forms, Paper, Subject, Swap};
 pub use evidence::{Evidence, Points, RunRecord, Span};
 pub use html::findings_html;
-pub use judgement::{Expect, Judgement, Measured, Samples, Verdict};
+pub use judgement::{Expect, Judgement, Measured, Samples, Verdict, WithoutChance};
 pub use report::{
     AsPublished, Column, Columns, FINDINGS_SCHEMA, Finding, findings_json, findings_table,
 };

@@ -2,7 +2,7 @@
 
 use anabranch_lab::papers::{
     Cache, Claim, Column, Columns, Expect, Finding, Study, StudyOptions, Subject, Swap, Verdict,
-    claims, findings_html, findings_json, selected,
+    claims, findings_html, findings_json, findings_table, selected,
 };
 
 fn options(cache: Option<Cache>) -> StudyOptions {
@@ -181,6 +181,31 @@ fn what_is_published_or_ours_alone_has_one_column() {
     };
     assert_eq!(columns("S0-T1"), [true, false]);
     assert_eq!(columns("own-stall"), [false, true]);
+}
+
+/// A spread of zero over many seeds is no precision where chance has no part.
+#[test]
+fn where_all_seeds_of_a_claim_give_the_same_result_it_is_said() {
+    const SENTENCE: &str = "all seeds gave the same result";
+    for (id, seed_count, is_said) in [
+        ("S0-m10", 2, true),
+        ("S0-m10", 1, false),
+        ("own-stall", 2, false),
+    ] {
+        let study = Study::new(&named(id), Swap::default(), Columns::AsNamed).unwrap();
+        let options = StudyOptions {
+            seed_count,
+            ..options(None)
+        };
+        let findings = study.findings(&options, &|_| ()).unwrap();
+        let texts = [
+            findings_table(&findings, seed_count),
+            findings_html(&findings, seed_count, ""),
+        ];
+        for text in texts {
+            assert_eq!(text.contains(SENTENCE), is_said, "{id}, {seed_count} seeds");
+        }
+    }
 }
 
 #[test]

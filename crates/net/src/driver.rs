@@ -61,6 +61,8 @@ pub(crate) struct Driver {
     heard_at: Instant,
     /// When something was first sent since the peer was last heard.
     unanswered_since: Option<Instant>,
+    /// When the receiver of this end's media said that it goes away.
+    peer_left_at: Option<Instant>,
     is_closed_by_peer: bool,
     is_replaced: bool,
     is_key_exhausted: bool,
@@ -95,6 +97,7 @@ impl Driver {
             time: at,
             heard_at: at,
             unanswered_since: None,
+            peer_left_at: None,
             is_closed_by_peer: false,
             is_replaced: false,
             is_key_exhausted: false,
@@ -129,7 +132,10 @@ impl Driver {
 
     /// Takes a datagram from a peer whose paths and addresses this end chose.
     pub(crate) fn receive(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
-        if let Some(authentic) = open(&mut self.session, datagram) {
+        // What a receiver says on its way out is no sign of life.
+        if self.peer_left_at.is_none()
+            && let Some(authentic) = open(&mut self.session, datagram)
+        {
             self.take(now, arrival, &authentic);
         }
     }
@@ -202,6 +208,11 @@ impl Driver {
         self.endpoint.suspend_path(now, PathId(index as u8));
     }
 
+    /// When the receiver of this end's media said that it goes away, if it did.
+    pub(crate) fn peer_left_at(&self) -> Option<Instant> {
+        self.peer_left_at
+    }
+
     /// Whether the datagram proves that the peer does not know the session.
     pub(crate) fn is_reset(&self, datagram: &[u8]) -> bool {
         self.session.is_reset(datagram)
@@ -251,6 +262,7 @@ impl Driver {
                     events.tell(Event::PathState { path, state });
                 }
                 CoreEvent::Closed => self.is_closed_by_peer = true,
+                CoreEvent::PeerLeft => self.peer_left_at = Some(now),
                 CoreEvent::Replaced => self.is_replaced = true,
                 // Sessions over sockets carry media.
                 CoreEvent::StreamReadable
@@ -386,6 +398,7 @@ impl Driver {
             at: now,
             connected_at: Some(self.connected_at),
             past_sessions: 0,
+            peer_left_at: self.peer_left_at,
             peer: Some(self.peer),
             paths: paths.collect(),
             session: *self.endpoint.counters(),

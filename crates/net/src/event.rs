@@ -39,6 +39,9 @@ pub enum Event {
         /// For how long nothing has come.
         silent_for: Duration,
     },
+    /// The receiver has said that it goes away, as one does that is restarted. A sender asks for a
+    /// new session at once, and gives up what becomes too old until it has one.
+    ReceiverLeft,
     /// A sender has a new session in place of the one that fell silent. Frames are numbered from
     /// zero again.
     Reconnected {
@@ -77,8 +80,13 @@ impl Event {
 pub enum Ended {
     /// This end closed it, and the peer was told.
     Closed,
-    /// The peer closed it.
+    /// The peer closed it. A sender is not ended by that: receivers come and go.
     ClosedByPeer,
+    /// The receiver went away, and no other came in its place.
+    ReceiverLeft {
+        /// How long ago.
+        waited: Duration,
+    },
     /// Nobody answered the handshake.
     NoAnswer {
         /// Where to.
@@ -128,6 +136,13 @@ impl fmt::Display for Ended {
                 write!(
                     f,
                     "nothing came from the peer for {:.0} s",
+                    waited.as_secs_f64()
+                )
+            }
+            Ended::ReceiverLeft { waited } => {
+                write!(
+                    f,
+                    "the receiver went away {:.0} s ago and has not come back",
                     waited.as_secs_f64()
                 )
             }

@@ -73,8 +73,7 @@ impl ReceiverConfig {
     }
 }
 
-/// A running receiver. Dropping it tells the peer that the session is over and waits for the
-/// thread.
+/// A running receiver. Dropping it tells the peer that it goes away and waits for the thread.
 #[derive(Debug)]
 pub struct Receiver {
     runtime: Runtime<ReceiverRole>,
@@ -129,8 +128,8 @@ impl Receiver {
         self.runtime.look(|role, _| role.ended.pop_front())
     }
 
-    /// Tells the peer that the session is over and stops listening. [`Event::Ended`] tells when it
-    /// is done.
+    /// Tells the peer that this receiver goes away and stops listening. [`Event::Ended`] tells when
+    /// it is done. The sender's stream goes on with the next receiver of the same key and address.
     pub fn close(&self) {
         self.runtime.change(|role, _| role.is_closing = true);
     }
@@ -298,7 +297,9 @@ impl ReceiverRole {
             .find(|(_, (_, session))| index == Some(session.local_index()))
             .map(|(peer, _)| *peer);
         match peer {
-            Some(peer) if self.may_enter(now, peer) => self.confirm(peer, now, arrival, datagram),
+            Some(peer) if !self.is_closing && self.may_enter(now, peer) => {
+                self.confirm(peer, now, arrival, datagram)
+            }
             // Its turn has not come.
             Some(_) => self.edge.unknown_datagrams += 1,
             None => {
@@ -408,6 +409,8 @@ impl Role for ReceiverRole {
         ports: &[Port],
     ) {
         match classify(datagram) {
+            // Whoever comes now is for the next receiver.
+            Some(Kind::Initiation) if self.is_closing => {}
             Some(Kind::Initiation) => self.handle_initiation(now, arrival, datagram, ports),
             Some(Kind::Data) => self.handle_protected(now, arrival, datagram, ports),
             _ => self.edge.unknown_datagrams += 1,

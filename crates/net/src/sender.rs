@@ -40,7 +40,8 @@ pub struct SenderConfig {
     /// For how long an answer to the first handshake is waited for, once it has left.
     pub connect_timeout: Duration,
     /// For how long a peer that is sent something may stay silent on all paths; `None`: for ever.
-    /// After a second of it, new sessions are asked for.
+    /// After a second of it, new sessions are asked for, and at once from a receiver that said that
+    /// it goes away.
     pub give_up_after: Option<Duration>,
     /// For how long a closing sender waits for its last frames to arrive.
     pub drain_timeout: Duration,
@@ -260,7 +261,8 @@ impl SenderRole {
         let Some(driver) = &self.driver else { return };
         if self.closing_at.is_none()
             && driver.is_reset(datagram)
-            && Handshake::may_believe_reset(now, driver.heard_at())
+            && (driver.peer_left_at().is_some()
+                || Handshake::may_believe_reset(now, driver.heard_at()))
         {
             self.reconnect(now).on_reset();
         }
@@ -268,13 +270,19 @@ impl SenderRole {
 
     /// Asks for a session in place of the one that is silent.
     fn reconnect(&mut self, now: Instant) -> &mut Handshake {
-        if self.handshake.is_none() {
+        if self.handshake.is_none() && !self.has_receiver_left() {
             let silent_for = self.silent_for(now);
             self.events.tell(Event::Reconnecting { silent_for });
         }
         let config = &self.config;
         self.handshake
             .get_or_insert_with(|| Handshake::new(now, &config.local_key, &config.peer_key))
+    }
+
+    fn has_receiver_left(&self) -> bool {
+        self.driver
+            .as_ref()
+            .is_some_and(|driver| driver.peer_left_at().is_some())
     }
 
     fn silent_for(&self, now: Instant) -> Duration {
@@ -362,13 +370,20 @@ impl SenderRole {
             self.handshake = None;
             return;
         }
-        if driver.unanswered_for(now) >= RECONNECT_AFTER {
+        let heard_at = driver.heard_at();
+        if driver.peer_left_at().is_some() {
+            if self.handshake.is_none() {
+                self.events.tell(Event::ReceiverLeft);
+                // It will not speak again in the old session.
+                self.reconnect(now).on_reset();
+            }
+        } else if driver.unanswered_for(now) >= RECONNECT_AFTER {
             self.reconnect(now);
+        } else {
+            // What speaks need not be replaced.
+            self.handshake
+                .take_if(|handshake| heard_at > handshake.started_at);
         }
-        let heard_at = self.driver.as_ref().map(Driver::heard_at);
-        // What speaks need not be replaced.
-        self.handshake
-            .take_if(|handshake| heard_at > Some(handshake.started_at));
         let Some(handshake) = &mut self.handshake else {
             return;
         };
@@ -386,24 +401,28 @@ impl SenderRole {
         let drain_timeout = self.config.drain_timeout;
         let drained_by = self.closing_at.map(|closing_at| closing_at + drain_timeout);
         let is_late = drained_by.is_some_and(|by| now >= by);
-        if self.is_abandoned || is_late || (drained_by.is_some() && driver.is_drained()) {
+        let left_at = driver.peer_left_at();
+        let has_nothing_left = driver.is_drained() || left_at.is_some();
+        if self.is_abandoned || is_late || (drained_by.is_some() && has_nothing_left) {
             driver.close(now);
         }
         let waited = driver.unanswered_for(now);
         if let Some(ended) = driver.advance(now, ports, &mut self.events) {
             return self.end(match ended {
                 // Nobody is there to be told, nor was for the last frames.
-                Ended::Closed if waited >= drain_timeout => Ended::PeerSilent { waited },
+                Ended::Closed if waited >= drain_timeout => peer_lost(waited, left_at, now),
                 ended => ended,
             });
         }
         let give_up_after = self.config.give_up_after.unwrap_or(Duration::MAX);
         if waited >= give_up_after {
-            return self.end(Ended::PeerSilent { waited });
+            return self.end(peer_lost(waited, left_at, now));
         }
         let silent_since = driver.unanswered_since();
         let reconnect_at = match &self.handshake {
             Some(handshake) => Some(handshake.next_at()),
+            // It has just said so.
+            None if driver.peer_left_at().is_some() && self.closing_at.is_none() => Some(now),
             None => silent_since.map(|since| since + RECONNECT_AFTER),
         };
         let next = [
@@ -425,6 +444,16 @@ impl SenderRole {
         let seen = self.driver.as_mut().map(|driver| driver.snapshot(now));
         let seen = seen.map(|seen| seen.after(self.past.as_ref()));
         Snapshot::with_edge(seen, now, &self.edge, self.events.dropped_count)
+    }
+}
+
+/// Why a sender ends to which nothing came for `waited`.
+fn peer_lost(waited: Duration, left_at: Option<Instant>, now: Instant) -> Ended {
+    match left_at {
+        Some(left_at) => Ended::ReceiverLeft {
+            waited: now.saturating_since(left_at),
+        },
+        None => Ended::PeerSilent { waited },
     }
 }
 

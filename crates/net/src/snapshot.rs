@@ -13,8 +13,10 @@ pub struct Snapshot {
     pub at: Instant,
     /// When the session began; `None` before.
     pub connected_at: Option<Instant>,
-    /// How many sessions there were before, at a sender whose receiver fell silent.
+    /// How many sessions there were before, at a sender whose receiver fell silent or went away.
     pub past_sessions: u64,
+    /// At a sender: when the receiver said that it goes away, if no session has followed.
+    pub peer_left_at: Option<Instant>,
     /// Who is at the other end; `None` before the session.
     pub peer: Option<PublicKey>,
     /// Its paths; the index is the path's number.

@@ -237,6 +237,56 @@ fn a_receiver_that_was_restarted_says_so_and_has_the_next_session_at_once() {
     assert_eq!(wait_for(&events, ended), Ended::Closed);
 }
 
+/// The receiver that was told to stop says so, and the next one has the stream.
+#[test]
+fn a_receiver_that_was_stopped_and_started_again_has_the_stream_at_once() {
+    let keys = Keys::new();
+    let (first, received) = keys.receiver();
+    let doorway = Doorway::to(&first);
+    let config = keys.config(via_loopback(doorway.address));
+    let clock = config.clock;
+    let (sender, events) = Sender::start(config).expect("loopback");
+    wait_for(&events, connected);
+    send_for(&sender, &clock, Duration::from_millis(300));
+    wait_for(&received, connected);
+    let closed_at = clock.now();
+    first.close();
+    send_until(&sender, &clock, &events, |event| match event {
+        Event::ReceiverLeft => Some(()),
+        Event::Reconnecting { .. } => panic!("it said so"),
+        event => ended(event).map(|ended| panic!("{ended}")),
+    });
+    assert!(sender.snapshot().peer_left_at.is_some());
+    assert_eq!(wait_for(&received, ended), Ended::Closed);
+    drop(first);
+    let (second, received) = keys.receiver();
+    doorway.lead_to(second.local_addr().port());
+    send_until(&sender, &clock, &received, connected);
+    send_until(&sender, &clock, &received, first_frame);
+    // Silence alone would be noticed after a second.
+    let took = clock.now() - closed_at;
+    assert!(took < Duration::from_secs(1), "{took}");
+    let seen = sender.snapshot();
+    assert_eq!((seen.past_sessions, seen.peer_left_at), (1, None));
+    sender.close();
+    assert_eq!(wait_for(&events, ended), Ended::Closed);
+}
+
+#[test]
+fn a_receiver_that_was_stopped_is_not_waited_for_longer_than_asked() {
+    let keys = Keys::new();
+    let (receiver, _received) = keys.receiver();
+    let mut config = keys.config(via_loopback(receiver.local_addr()));
+    config.give_up_after = Some(Duration::from_millis(700));
+    let clock = config.clock;
+    let (sender, events) = Sender::start(config).expect("loopback");
+    wait_for(&events, connected);
+    send_for(&sender, &clock, Duration::from_millis(300));
+    drop(receiver);
+    let ended = send_until(&sender, &clock, &events, ended);
+    assert!(matches!(ended, Ended::ReceiverLeft { .. }), "{ended:?}");
+}
+
 #[test]
 fn a_receiver_that_is_away_for_seconds_is_waited_for() {
     let keys = Keys::new();

@@ -323,7 +323,7 @@ fn a_sender_that_restarts_takes_its_session_over() {
 }
 
 #[test]
-fn a_receiver_that_closes_ends_the_sender() {
+fn a_receiver_that_closes_is_waited_for_until_the_sender_closes() {
     let (sender_key, receiver_key) = keys();
     let receiver_public = receiver_key.public_key();
     let (receiver, received) = start_receiver(receiver_key, sender_key.public_key());
@@ -335,8 +335,13 @@ fn a_receiver_that_closes_ends_the_sender() {
     send(&sender, &clock, 0);
     wait_for(&received, connected);
     receiver.close();
-    assert_eq!(wait_for(&events, ended), Ended::ClosedByPeer);
     assert_eq!(wait_for(&received, ended), Ended::Closed);
+    let left = |event| (event == Event::ReceiverLeft).then_some(());
+    wait_for(&events, left);
+    send(&sender, &clock, 1);
+    assert!(sender.snapshot().peer_left_at.is_some());
+    sender.close();
+    assert_eq!(wait_for(&events, ended), Ended::Closed);
 }
 
 #[test]

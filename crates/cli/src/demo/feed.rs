@@ -1,12 +1,11 @@
 //! Frames from a source into the session, each written into the ledger.
 
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use anabranch_core::Frame;
 use anabranch_core::media::SendFrameError;
 use anabranch_net::{Clock, SendError, Sender};
-use anabranch_units::{Instant, Punctuality};
+use anabranch_units::Instant;
 
 use super::ledger::Ledger;
 use crate::stop::Stop;
@@ -21,8 +20,6 @@ pub(super) struct Feed<'a> {
     pub(super) is_key_wanted: &'a AtomicBool,
     /// Ends the source early.
     pub(super) stop: Stop,
-    /// Whether the machine lets pictures be taken when they are due.
-    pub(super) punctuality: &'a Mutex<Punctuality>,
     /// No picture is taken from here on.
     pub(super) end_at: Instant,
 }
@@ -30,13 +27,7 @@ pub(super) struct Feed<'a> {
 impl Feed<'_> {
     /// Waits for `due_at`. Returns whether the source is to go on.
     pub(super) fn wait_until(&self, due_at: Instant) -> bool {
-        let goes_on = due_at < self.end_at && self.stop.wait_until(&self.clock, due_at);
-        if goes_on {
-            let punctuality = self.punctuality.lock();
-            let mut punctuality = punctuality.unwrap_or_else(PoisonError::into_inner);
-            punctuality.on_turn(self.clock.now(), due_at);
-        }
-        goes_on
+        due_at < self.end_at && self.stop.wait_until(&self.clock, due_at)
     }
 
     /// Sends the frame with this index; `content` will be compared with what comes. A frame for

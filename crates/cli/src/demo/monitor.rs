@@ -1,15 +1,14 @@
 //! Watches both ends and the links while the demo runs.
 
-use std::sync::{Mutex, PoisonError};
-
 use anabranch_core::PathState;
 use anabranch_emu::Relay;
 use anabranch_net::{Clock, Event, Receiver, Sender};
-use anabranch_units::{Duration, Instant, Lateness, Punctuality};
+use anabranch_units::{Duration, Instant, Lateness};
 
 use super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT};
 use super::recording::{Happening, PathSample, Sample};
 use crate::slowness::Slowness;
+use crate::stop::Stop;
 
 /// From one sample to the next: how exactly the return of the failed link is timed.
 pub(super) const SAMPLE_INTERVAL: Duration = Duration::from_millis(20);
@@ -21,8 +20,8 @@ pub(super) struct Monitor<'a> {
     pub(super) sender: &'a Sender,
     pub(super) receiver: &'a Receiver,
     pub(super) relay: &'a Relay,
-    /// The source's.
-    pub(super) punctuality: &'a Mutex<Punctuality>,
+    /// What the source waits by.
+    pub(super) stop: Stop,
     pub(super) slowness: Slowness,
     pub(super) samples: Vec<Sample>,
     pub(super) happenings: Vec<Happening>,
@@ -35,14 +34,14 @@ impl<'a> Monitor<'a> {
         sender: &'a Sender,
         receiver: &'a Receiver,
         relay: &'a Relay,
-        punctuality: &'a Mutex<Punctuality>,
+        stop: Stop,
     ) -> Self {
         Monitor {
             clock,
             sender,
             receiver,
             relay,
-            punctuality,
+            stop,
             slowness: Slowness::default(),
             samples: Vec::new(),
             happenings: Vec::new(),
@@ -63,7 +62,7 @@ impl<'a> Monitor<'a> {
         }
         self.next_sample_at = (self.next_sample_at + SAMPLE_INTERVAL).max(now);
         let sample = self.sample();
-        if let Some(text) = self.slowness.news(now, self.lateness(now)) {
+        if let Some(text) = self.slowness.news(now, self.lateness()) {
             self.happenings.push(Happening { at: now, text });
         }
         let before = self.samples.last().map_or(Instant::ZERO, |last| last.at);
@@ -77,10 +76,9 @@ impl<'a> Monitor<'a> {
     }
 
     /// The worst of all that must keep time: the source, both ends and the links.
-    fn lateness(&self, now: Instant) -> Lateness {
-        let source = self.punctuality.lock();
-        let source = source.unwrap_or_else(PoisonError::into_inner).lateness(now);
-        source
+    fn lateness(&self) -> Lateness {
+        self.stop
+            .lateness(&self.clock)
             .max(self.sender.lateness())
             .max(self.receiver.lateness())
             .max(self.relay.lateness())

@@ -3,7 +3,6 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
@@ -84,9 +83,8 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
     let end_at = Instant::ZERO + plan.duration;
     let ledger = Ledger::default();
     let is_key_wanted = AtomicBool::new(false);
-    let punctuality = Mutex::default();
     let mut watch = Watch {
-        monitor: Monitor::new(clock, sender, receiver, &session.relay, &punctuality),
+        monitor: Monitor::new(clock, sender, receiver, &session.relay, stop.clone()),
         view,
         sender_events: session.sender_events,
         ledger: &ledger,
@@ -101,7 +99,6 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
         ledger: &ledger,
         is_key_wanted: &is_key_wanted,
         stop: stop.clone(),
-        punctuality: &punctuality,
         end_at,
     };
     let (ended_at, is_interrupted) = thread::scope(|scope| {

@@ -6,11 +6,20 @@ use anabranch_video::mpeg_ts::{PACKET_LEN, SYNC_BYTE};
 
 const FIXED_HEADER_LEN: usize = 12;
 
+/// A packet's place in its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Numbered {
+    /// The synchronization source.
+    pub(super) source: u32,
+    pub(super) sequence: u16,
+}
+
 /// What an RTP packet says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RtpPacket {
     /// 33 for MPEG-TS; 96 and more by agreement.
     pub(super) payload_type: u8,
+    number: Numbered,
     payload: Range<usize>,
 }
 
@@ -18,9 +27,8 @@ impl RtpPacket {
     /// A datagram as an RTP packet, if its header holds together. No datagram that begins with a
     /// transport packet is one: the sync byte has another version.
     pub(super) fn parse(datagram: &[u8]) -> Option<RtpPacket> {
-        let [flags, marker_and_type, ..] = *datagram else {
-            return None;
-        };
+        let header: &[u8; FIXED_HEADER_LEN] = datagram.first_chunk()?;
+        let [flags, marker_and_type, high, low, .., s0, s1, s2, s3] = *header;
         if flags >> 6 != 2 {
             return None;
         }
@@ -36,6 +44,10 @@ impl RtpPacket {
         let end = datagram.len().checked_sub(padding)?;
         (start <= end).then_some(RtpPacket {
             payload_type: marker_and_type & 0x7f,
+            number: Numbered {
+                source: u32::from_be_bytes([s0, s1, s2, s3]),
+                sequence: u16::from_be_bytes([high, low]),
+            },
             payload: start..end,
         })
     }
@@ -49,17 +61,11 @@ impl RtpPacket {
     }
 }
 
-/// Leaves the transport packets of a datagram if they are in RTP. Returns how many bytes are left.
-pub(super) fn strip(datagram: &mut [u8]) -> usize {
-    let packets = RtpPacket::parse(datagram).and_then(|rtp| rtp.transport_packets(datagram));
-    match packets {
-        Some(packets) => {
-            let length = packets.len();
-            datagram.copy_within(packets, 0);
-            length
-        }
-        None => datagram.len(),
-    }
+/// The transport packets of a datagram and its number, if they are in RTP.
+pub(super) fn unpack(datagram: &[u8]) -> Option<(Numbered, &[u8])> {
+    let rtp = RtpPacket::parse(datagram)?;
+    let packets = rtp.transport_packets(datagram)?;
+    Some((rtp.number, &datagram[packets]))
 }
 
 #[cfg(test)]
@@ -74,12 +80,6 @@ mod tests {
 
     fn header(flags: u8, payload_type: u8) -> Vec<u8> {
         [&[flags, payload_type][..], &[0x47; 10]].concat()
-    }
-
-    fn stripped(mut datagram: Vec<u8>) -> Vec<u8> {
-        let length = strip(&mut datagram);
-        datagram.truncate(length);
-        datagram
     }
 
     #[test]
@@ -97,9 +97,16 @@ mod tests {
             &[0, 2],
         ]
         .concat();
-        for datagram in [plain, full, packets.clone()] {
-            assert_eq!(stripped(datagram), packets);
+        for datagram in [plain, full] {
+            let (number, unpacked) = unpack(&datagram).unwrap();
+            assert_eq!(unpacked, packets);
+            let expected = Numbered {
+                source: 0x4747_4747,
+                sequence: 0x4747,
+            };
+            assert_eq!(number, expected);
         }
+        assert_eq!(unpack(&packets), None);
     }
 
     #[test]
@@ -116,7 +123,7 @@ mod tests {
             no_room_for_sources,
             vec![0x80],
         ] {
-            assert_eq!(stripped(datagram.clone()), datagram);
+            assert_eq!(unpack(&datagram), None);
         }
         let rtp = RtpPacket::parse(&other_payload).unwrap();
         assert_eq!(rtp.payload_type, 96);

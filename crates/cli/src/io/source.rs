@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout};
 
 use anabranch_net::Clock;
-use anabranch_units::Duration;
+use anabranch_units::{Duration, Instant};
 use anabranch_video::input::{InputKind, PROBE_LEN, probe};
 use anyhow::{Context, bail};
 use rustix::fs::OFlags;
@@ -159,6 +159,14 @@ impl Source {
         Ok(Source::Udp(Box::new(UdpInput::open(address)?)))
     }
 
+    /// When there is something to read even if nothing comes.
+    fn releases_at(&self) -> Option<Instant> {
+        match self {
+            Source::Udp(input) => input.releases_at(),
+            _ => None,
+        }
+    }
+
     /// Whether bytes may come at the time that they are made.
     pub(super) fn may_be_live(&self) -> bool {
         matches!(self, Source::Pipe(_) | Source::Udp(_))
@@ -181,7 +189,7 @@ impl Source {
         if let Source::Udp(input) = self
             && let Some(until) = input.rests_until()
             && stop.wait_until(clock, until)
-            && input.read(clock.now(), &mut *take)
+            && input.read(clock.now(), take)
         {
             return Ok(Bytes::Some);
         }
@@ -193,9 +201,14 @@ impl Source {
         };
         if let Some(fd) = fd {
             let since = clock.now();
+            let patience = match self.releases_at() {
+                Some(at) => patience.min(at.saturating_since(since)),
+                None => patience,
+            };
             let is_readable = stop.wait_readable(fd, patience);
-            *waited += clock.now().saturating_since(since);
-            if !is_readable {
+            let now = clock.now();
+            *waited += now.saturating_since(since);
+            if !is_readable && self.releases_at().is_none_or(|at| now < at) {
                 return Ok(Bytes::NoneYet);
             }
         }

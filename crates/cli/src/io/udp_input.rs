@@ -10,6 +10,7 @@ use anyhow::Context;
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
 
 use super::rtp;
+use super::rtp_order::RtpOrder;
 
 /// What is asked of the operating system, so that a key frame's burst fits.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
@@ -33,6 +34,7 @@ pub(super) struct UdpInput {
     state: UdpSocketState,
     buffers: Vec<u8>,
     pace: ArrivalPace,
+    order: RtpOrder,
 }
 
 /// How fast datagrams come.
@@ -76,6 +78,7 @@ impl UdpInput {
                 state,
                 buffers: vec![0; BATCH_SIZE * BUFFER_BYTES],
                 pace: ArrivalPace::default(),
+                order: RtpOrder::default(),
             })
         };
         open().with_context(|| format!("cannot listen at input udp://{address}"))
@@ -86,24 +89,32 @@ impl UdpInput {
         self.pace.rest.map(|rest| self.pace.read_at + rest)
     }
 
-    /// Hands what is there to `take`. Whether there was anything; errors of UDP are other programs'
-    /// affairs.
-    pub(super) fn read(&mut self, now: Instant, mut take: impl FnMut(&[u8])) -> bool {
+    /// When there is something to read even if nothing comes: RTP packets behind a missing one.
+    pub(super) fn releases_at(&self) -> Option<Instant> {
+        self.order.releases_at()
+    }
+
+    /// Hands what is there to `take`, in order if it is in RTP. Whether there was anything; errors
+    /// of UDP are other programs' affairs.
+    pub(super) fn read(&mut self, now: Instant, take: &mut dyn FnMut(&[u8])) -> bool {
         let mut datagram_count = 0;
+        let mut has_taken = self.order.release(now, take);
         for _ in 0..MAX_READ_ROUNDS {
             let mut metas = [RecvMeta::default(); BATCH_SIZE];
             let count = self.read_batch(&mut metas).unwrap_or(0);
-            let buffers = self.buffers.chunks_mut(BUFFER_BYTES);
+            let buffers = self.buffers.chunks(BUFFER_BYTES);
             for (meta, buffer) in metas[..count].iter().zip(buffers) {
-                let (bytes, stride) = (&mut buffer[..meta.len], meta.stride.max(1));
+                let (bytes, stride) = (&buffer[..meta.len], meta.stride.max(1));
                 datagram_count += bytes.len().div_ceil(stride) as u64;
                 if bytes.first() == Some(&SYNC_BYTE) {
                     take(bytes);
                     continue;
                 }
-                for datagram in bytes.chunks_mut(stride) {
-                    let length = rtp::strip(datagram);
-                    take(&datagram[..length]);
+                for datagram in bytes.chunks(stride) {
+                    match rtp::unpack(datagram) {
+                        Some((number, packets)) => self.order.push(now, number, packets, take),
+                        None => take(datagram),
+                    }
                 }
             }
             if count < BATCH_SIZE {
@@ -112,8 +123,9 @@ impl UdpInput {
         }
         if datagram_count > 0 {
             self.pace.on_read(now, datagram_count);
+            has_taken = true;
         }
-        datagram_count > 0
+        has_taken
     }
 
     fn read_batch(&mut self, metas: &mut [RecvMeta; BATCH_SIZE]) -> io::Result<usize> {
@@ -156,7 +168,7 @@ mod tests {
         let address = input.socket.local_addr().unwrap();
         let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let now = Instant::from_secs(1);
-        assert!(!input.read(now, |_| panic!("nothing was sent")));
+        assert!(!input.read(now, &mut |_| panic!("nothing was sent")));
         let mut sent = Vec::new();
         // More than one call of the system's brings.
         for number in 0..2 * BATCH_SIZE as u8 {
@@ -166,8 +178,28 @@ mod tests {
             sent.extend(datagram);
         }
         let mut read = Vec::new();
-        assert!(input.read(now, |bytes| read.extend_from_slice(bytes)));
+        assert!(input.read(now, &mut |bytes| read.extend_from_slice(bytes)));
         assert_eq!(read, sent);
+    }
+
+    #[test]
+    fn rfc3550_rtp_that_comes_out_of_order_is_read_in_order() {
+        let mut input = UdpInput::open((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let address = input.socket.local_addr().unwrap();
+        let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let packet = |number: u8| [vec![SYNC_BYTE, number], vec![0; 186]].concat();
+        for number in [1, 3, 2, 5] {
+            let header = [0x80, 33, 0, number, 0, 0, 0, 0, 0, 0, 0, 9];
+            let datagram = [&header[..], &packet(number)].concat();
+            sender.send_to(&datagram, address).unwrap();
+        }
+        let mut read = Vec::new();
+        let mut take = |bytes: &[u8]| read.extend_from_slice(bytes);
+        let now = Instant::from_secs(1);
+        assert!(input.read(now, &mut take));
+        let until = input.releases_at().expect("one is missing");
+        assert!(input.read(until, &mut take));
+        assert_eq!(read, [1, 2, 3, 5].map(packet).concat());
     }
 
     /// How long a socket rests at which so many datagrams come each millisecond.

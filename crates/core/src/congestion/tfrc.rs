@@ -21,9 +21,10 @@
 //!    sender, too, whose own is lower still. Until the first report it is a packet a second.
 //! 6. The self-clocked bound counts what a source leaves unused of the rate as if it had been
 //!    received, down to 0.8 of the rate: that is what the session asks its encoder for, and 1.1
-//!    times what arrives of it would be less each round trip. Below 0.8 the bound does not fall
-//!    without loss, and halves with it, as RFC 5348 §4.3 has it for X_recv_set; ns-2 takes the
-//!    receive rate whatever the source leaves unused.
+//!    times what arrives of it would be less each round trip. Below 0.8, in slow start, too, the
+//!    bound is that of RFC 5348 §4.3 for data-limited senders: twice the largest receive rate, and
+//!    after a new loss that rate halved. ns-2 takes 1.1 times the receive rate whatever the source
+//!    leaves unused, so that one that uses less than 1/1.1 of its rate loses it by and by.
 //! 7. ns-2: a step of slow start is taken by half for a round trip, instead of packet by packet
 //!    (`slow_increase_`).
 

@@ -20,11 +20,16 @@ impl Endpoint {
         self.is_kept_alive = true;
     }
 
+    /// Whether this end is the one that media comes from.
+    pub(super) fn is_media_sender(&self) -> bool {
+        (self.has_sent_media || self.is_kept_alive) && self.stream.is_none()
+    }
+
     /// When a path that nothing is sent on is asked for a sign of life. Of several, none is to be
     /// chosen for what was known of it long ago, nor to be found dead when it is needed. The only
     /// one keeps its place in NATs, and the peer its session.
     pub(super) fn idle_probe_at(&self, id: PathId) -> Option<Instant> {
-        if !(self.has_sent_media || self.is_kept_alive) || self.stream.is_some() {
+        if !self.is_media_sender() {
             return None;
         }
         let path = &self.paths[id.index()];

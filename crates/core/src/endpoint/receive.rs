@@ -23,6 +23,10 @@ impl Endpoint {
             self.counters.unknown_path_datagrams += 1;
             return;
         }
+        // What it says on its way out is no sign of life.
+        if self.has_peer_left {
+            return;
+        }
         let Ok((tracking, mut frames)) = wire::decode(payload) else {
             self.counters.malformed_datagrams += 1;
             return;
@@ -113,6 +117,7 @@ impl Endpoint {
             WireFrame::FramesGivenUp { first, count } => {
                 self.on_frames_given_up(now, first, count);
             }
+            WireFrame::Close if self.is_media_sender() => self.on_peer_left(now),
             WireFrame::Close => self.on_close(Event::Closed),
             WireFrame::Replaced => self.on_close(Event::Replaced),
             WireFrame::Segment { header, payload } => self.on_segment(now, on, header, payload),
@@ -145,6 +150,15 @@ impl Endpoint {
         self.reassembly.give_up(now, frames, &mut outcomes);
         self.tell_outcomes(&mut outcomes);
         self.scratch.outcomes = outcomes;
+    }
+
+    /// Receivers come and go. Only the end that media comes from ends a session of media.
+    fn on_peer_left(&mut self, now: Instant) {
+        self.has_peer_left = true;
+        self.events.push_back(Event::PeerLeft);
+        for index in 0..self.paths.len() {
+            self.suspend_path(now, PathId(index as u8));
+        }
     }
 
     /// The peer has ended the session, which is told as `event`.

@@ -82,6 +82,7 @@ pub struct Network {
     pub path_states: Vec<(Instant, PathId, PathState)>,
     pub sent_on: Vec<u64>,
     pub is_peer_closed: bool,
+    pub is_receiver_gone: bool,
     /// What the receiver has read of the stream, if it reads.
     pub stream: Vec<u8>,
     pub is_reading: bool,
@@ -128,6 +129,7 @@ impl Network {
             path_states: Vec::new(),
             sent_on: vec![0; paths.len()],
             is_peer_closed: false,
+            is_receiver_gone: false,
             stream: Vec::new(),
             is_reading: true,
             is_stream_finished: false,
@@ -271,6 +273,7 @@ impl Network {
         }
         while let Some(event) = self.sender.poll_event() {
             match event {
+                Event::PeerLeft => self.is_receiver_gone = true,
                 Event::PathState { path, state } => self.path_states.push((self.now, path, state)),
                 Event::FrameDropped { .. } => self.dropped.push(event),
                 Event::StreamWritable => self.is_writable_told = true,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::judgement::{Expect, Measured, Samples};
+use super::judgement::{Expect, Measured, Samples, WithoutChance};
 use crate::metrics::{FlowSeries, Series, Statistics, Variation, jain_index};
 use crate::report::subject_name;
 use crate::scenario::{Expectation, Scenario};
@@ -244,6 +244,21 @@ impl Evidence {
         };
         let expectations = scenario.expectations.iter().map(named).collect();
         self.cases.insert(case, CaseRuns { expectations, runs });
+    }
+
+    /// The cases of which all seeds, if there are several, gave the same result.
+    pub(super) fn without_chance(&self) -> WithoutChance {
+        let is_alike = |case: &CaseRuns| {
+            let (first, others) = case.runs.split_first().expect("a seed at least");
+            !others.is_empty() && others.iter().all(|other| other == first)
+        };
+        let alike = self.cases.iter().filter(|(_, case)| is_alike(case));
+        let alike: Vec<String> = alike.map(|(name, _)| name.clone()).collect();
+        match alike.len() {
+            0 => WithoutChance::None,
+            count if count == self.cases.len() => WithoutChance::All,
+            _ => WithoutChance::Some(alike),
+        }
     }
 
     fn case(&self, name: &str) -> &CaseRuns {

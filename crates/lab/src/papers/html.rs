@@ -154,6 +154,9 @@ fn write_column(page: &mut String, finding: &Finding, column: Column, name: &str
     for chart in &judgement.charts {
         writeln!(page, "<figure>{}</figure>", chart.svg())?;
     }
+    if let Some(sentence) = judgement.without_chance.sentence() {
+        writeln!(page, "<p class=\"where\">{}.</p>", escape(&sentence))?;
+    }
     write_values(page, &judgement.values)?;
     if !judgement.expects.is_empty() {
         page.push_str("<details><summary>What is expected</summary><ul>\n");

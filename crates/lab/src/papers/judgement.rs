@@ -216,6 +216,30 @@ impl Verdict {
     }
 }
 
+/// Cases in which nothing is left to chance: of these, a spread of zero says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum WithoutChance {
+    /// No case of the claim.
+    #[default]
+    None,
+    /// These, by their names.
+    Some(Vec<String>),
+    /// All of them.
+    All,
+}
+
+impl WithoutChance {
+    /// In a sentence; `None` if chance has a part everywhere.
+    pub(super) fn sentence(&self) -> Option<String> {
+        const SAME: &str = "all seeds gave the same result, without any chance";
+        match self {
+            WithoutChance::None => None,
+            WithoutChance::Some(cases) => Some(format!("{SAME}, in: {}", cases.join(", "))),
+            WithoutChance::All => Some(SAME.to_owned()),
+        }
+    }
+}
+
 /// What runs say to a claim.
 #[derive(Clone, Debug, Default)]
 pub struct Judgement {
@@ -227,6 +251,8 @@ pub struct Judgement {
     pub why: String,
     /// Pictures, in the paper's axes.
     pub charts: Vec<Chart>,
+    /// Its cases of which all seeds gave the same result, if there were several seeds.
+    pub without_chance: WithoutChance,
     is_unknowable: bool,
 }
 

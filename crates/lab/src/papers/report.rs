@@ -249,6 +249,11 @@ pub fn findings_table(findings: &[Finding], seed_count: u64) -> String {
             text.push_str(&what_differs(finding, column, name));
         }
     }
+    let without_chance: String = findings.iter().map(without_chance).collect();
+    if !without_chance.is_empty() {
+        text.push('\n');
+        text.push_str(&without_chance);
+    }
     text
 }
 
@@ -279,6 +284,16 @@ fn row(finding: &Finding) -> Vec<String> {
         or_dash(first(Column::Ours).map(Measured::all)),
         or_dash(value.map(|value| value.name.clone())),
     ]
+}
+
+/// What of a finding has no chance in it, a line a column; nothing if all has.
+fn without_chance(finding: &Finding) -> String {
+    let line = |(column, name)| {
+        let (judgement, _) = finding.column(column)?;
+        let sentence = judgement.without_chance.sentence()?;
+        Some(format!("{}, {name}: {sentence}\n", finding.claim.id))
+    };
+    COLUMNS.into_iter().filter_map(line).collect()
 }
 
 /// The expectations that a column does not meet, and why; nothing if it holds.

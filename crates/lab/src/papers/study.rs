@@ -187,7 +187,9 @@ impl Study {
                 let scenario = &self.runs[*place].scenario;
                 evidence.add(name.clone(), scenario, by_run[*place].to_vec());
             }
-            (claim.judge)(&evidence)
+            let mut judgement = (claim.judge)(&evidence);
+            judgement.without_chance = evidence.without_chance();
+            judgement
         };
         let finding = |planned: &Planned| {
             let as_published = planned

@@ -267,6 +267,7 @@ fn report(
         | Event::StreamWritable
         | Event::StreamFinished
         | Event::Closed
+        | Event::PeerLeft
         | Event::Replaced => return,
     };
     // The receiver hears of a frame that vanished as a whole only by the numbers of later ones.

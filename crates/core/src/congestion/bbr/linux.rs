@@ -12,7 +12,9 @@
 //!    time: a round-trip time is without what the receiver held the report back.
 //! 3. Recovery lasts until a packet that left after its beginning is acknowledged.
 //! 4. A loss episode is undone when every packet of it has arrived after all.
-//! 5. Packets are paced one by one, not in offloaded segments, which only the window allows for.
+//! 5. Offloaded segments are those of `bbr_tso_segs_goal`. The kernel's are longer where the least
+//!    round-trip time is below 16 ms (`tcp_tso_autosize`, since 5.18), and shorter where the window
+//!    or the application ends one.
 
 mod extra_acked;
 mod policer;
@@ -107,6 +109,8 @@ struct BbrLinux {
     /// Whether the sender was idle when it last began to send.
     is_idle_restart: bool,
     next_packet_number: u64,
+    /// `tcp_wstamp_ns`: the earliest departure time of the next packet.
+    departs_at: Instant,
     delivered_bytes: u64,
     lost_bytes: u64,
 }
@@ -139,6 +143,7 @@ impl BbrLinux {
             held_back: HeldBack::default(),
             is_idle_restart: false,
             next_packet_number: 0,
+            departs_at: Instant::ZERO,
             delivered_bytes: 0,
             lost_bytes: 0,
         }
@@ -180,18 +185,21 @@ impl BbrLinux {
         packet_count * self.packet_bytes
     }
 
-    /// `bbr_quantization_budget`: three offloaded segments more, an even number of packets, and two
-    /// more to probe with where the product is small.
-    fn with_quantization_budget(&self, window: u64) -> u64 {
+    /// `bbr_tso_segs_goal`: how many packets leave together.
+    fn segment_packets(&self) -> u64 {
         let segment = self.pacing_rate.bits_per_second() / 8 / SEGMENTS_A_SECOND;
         let least = if self.pacing_rate < MIN_TSO_RATE {
             1
         } else {
             2
         };
-        let segment_packets =
-            (segment.min(MAX_SEGMENT_BYTES) / self.packet_bytes).clamp(least, 127);
-        let mut packets = window / self.packet_bytes + 3 * segment_packets;
+        (segment.min(MAX_SEGMENT_BYTES) / self.packet_bytes).clamp(least, 127)
+    }
+
+    /// `bbr_quantization_budget`: three offloaded segments more, an even number of packets, and two
+    /// more to probe with where the product is small.
+    fn with_quantization_budget(&self, window: u64) -> u64 {
+        let mut packets = window / self.packet_bytes + 3 * self.segment_packets();
         packets = packets.next_multiple_of(2);
         let is_probing = matches!(&self.mode, Mode::ProbeBw(cycle) if cycle.is_probing());
         if self.profile.has_room_to_probe && is_probing {
@@ -203,6 +211,21 @@ impl BbrLinux {
     /// `bbr_inflight`.
     fn inflight(&self, bandwidth: DataRate, gain: f64) -> u64 {
         self.with_quantization_budget(self.product(bandwidth, gain))
+    }
+
+    /// `bbr_packets_in_net_at_edt`: what will be in the network when the next packet departs, which
+    /// is included while more is to be in flight.
+    fn in_network_at_departure(&self, now: Instant, bytes_in_flight: u64) -> u64 {
+        if !self.profile.knows_departure_times {
+            return bytes_in_flight;
+        }
+        let wait = self.departs_at.saturating_since(now);
+        let delivered = self.bandwidth().bytes_in(wait);
+        let departing = match self.pacing_gain() > 1.0 {
+            true => self.segment_packets() * self.packet_bytes,
+            false => 0,
+        };
+        (bytes_in_flight + departing).saturating_sub(delivered)
     }
 
     /// `bbr_update_bw`.
@@ -253,7 +276,7 @@ impl BbrLinux {
             min_rtt: self.min_rtt.unwrap_or(Duration::ZERO),
             gain: self.pacing_gain(),
             has_losses: !feedback.lost.is_empty(),
-            bytes_in_flight: feedback.prior_bytes_in_flight,
+            bytes_in_flight: self.in_network_at_departure(now, feedback.prior_bytes_in_flight),
         };
         let product = |gain| self.inflight(self.bandwidth.max(), gain);
         if cycle.is_over(now, &facts, product) {
@@ -275,7 +298,8 @@ impl BbrLinux {
             self.mode = Mode::Drain;
         }
         if matches!(self.mode, Mode::Drain)
-            && bytes_in_flight <= self.inflight(self.bandwidth.max(), 1.0)
+            && self.in_network_at_departure(now, bytes_in_flight)
+                <= self.inflight(self.bandwidth.max(), 1.0)
         {
             self.enter_probe_bw(now);
         }
@@ -452,6 +476,8 @@ impl CongestionController for BbrLinux {
     /// `CA_EVENT_TX_START`.
     fn on_sent(&mut self, now: Instant, packet: &SentPacket) {
         self.next_packet_number = packet.packet_number + 1;
+        let gap = self.pacing_rate.time_for(u64::from(packet.bytes));
+        self.departs_at = self.departs_at.max(now) + gap;
         let is_alone = packet.bytes_in_flight <= u64::from(packet.bytes);
         if is_alone && packet.delivery.is_app_limited {
             self.is_idle_restart = true;
@@ -530,6 +556,7 @@ impl CongestionController for BbrLinux {
         ControlParameters {
             congestion_window: Some(self.congestion_window.max(self.packet_bytes)),
             pacing_rate: Some(pacing_rate),
+            group_bytes: self.segment_packets() * self.packet_bytes,
             padding_rate: if self.is_probing() {
                 pacing_rate
             } else {

@@ -2,12 +2,13 @@
 
 use anabranch_units::Instant;
 
-use super::sender::{DATA_LIMITED_LOSS_FACTOR, Round, Sender, initial_window, is_round_trip};
+use super::sender::{
+    RECEIVE_RATE_FACTOR, ReceiveRates, Round, Sender, initial_window, is_round_trip,
+};
 use crate::congestion::rate_use::USED_SHARE;
 
-/// `ssmult_`, and the multiple of the receive rate that bounds the rate unless self-clocked.
+/// `ssmult_`.
 const SLOW_START_FACTOR: f64 = 2.0;
-const RECEIVE_RATE_FACTOR: f64 = 2.0;
 /// An increase makes up for at most so many round trips.
 const MAX_INCREASE_ROUND_TRIPS: f64 = 2.0;
 /// `InitRate_`, in bytes per second.
@@ -36,8 +37,8 @@ pub(super) struct Ns2 {
     changed_at: Instant,
     /// Reports heard.
     round_count: u64,
-    /// The receive rate of a sender that uses all of its rate, for self-clocking.
-    carried_rate: f64,
+    /// For self-clocking.
+    receive_rates: ReceiveRates,
     last_used_share: f64,
     /// `maxrate_`, and what it is in slow start.
     max_rate: f64,
@@ -54,7 +55,7 @@ impl Ns2 {
             phase: Phase::SlowStart,
             changed_at: Instant::ZERO,
             round_count: 0,
-            carried_rate: 0.0,
+            receive_rates: ReceiveRates::of(Instant::ZERO, 0.0),
             last_used_share: 1.0,
             max_rate: 0.0,
             slow_start_max_rate: 0.0,
@@ -67,32 +68,31 @@ impl Ns2 {
         } else {
             0.0
         };
-        self.slow_start_max_rate = RECEIVE_RATE_FACTOR * receive_rate;
-        self.max_rate = match self.self_clocking {
-            Some(factor) => {
-                let has_loss = round.report.lost_count > 0;
-                self.learn_carried_rate(round, receive_rate, has_loss);
-                self.carried_rate * if has_loss { 1.0 } else { factor }
-            }
-            None => RECEIVE_RATE_FACTOR * receive_rate,
+        let multiple = RECEIVE_RATE_FACTOR * receive_rate;
+        (self.max_rate, self.slow_start_max_rate) = match self.self_clocking {
+            Some(factor) => self.self_clocked(round, receive_rate, factor),
+            None => (multiple, multiple),
         };
     }
 
-    /// What the source left unused says nothing of the path: up to the share that the session's
-    /// encoder leaves, it counts as received. Beyond that, RFC 5348 §4.3 applies: a low receive
-    /// rate takes nothing away without loss, and with loss half at most. What came in during a
-    /// round trip left in that one and the one before.
-    fn learn_carried_rate(&mut self, round: &Round, receive_rate: f64, has_loss: bool) {
+    /// What the source left unused says nothing of the path. Up to the share that the session's
+    /// encoder leaves, it counts as received. Beyond that, RFC 5348 §4.3 has the limit: the clock
+    /// is for senders that use their rate. What came in during a round trip left in that one and
+    /// the one before.
+    fn self_clocked(&mut self, round: &Round, receive_rate: f64, factor: f64) -> (f64, f64) {
         let shares = [round.used_share, self.last_used_share];
         self.last_used_share = round.used_share;
         let is_limited = shares.iter().any(|share| *share < USED_SHARE);
+        if is_limited && receive_rate > 0.0 {
+            let limit = self.receive_rates.data_limited(round);
+            return (limit, limit);
+        }
+        self.receive_rates.update(round);
         let used_share = (shares[0].min(1.0) + shares[1].min(1.0)) / 2.0;
         let received = receive_rate / used_share.max(USED_SHARE);
-        self.carried_rate = match (is_limited, has_loss) {
-            (false, _) => received,
-            (true, false) => received.max(self.carried_rate),
-            (true, true) => (DATA_LIMITED_LOSS_FACTOR * received).max(self.carried_rate / 2.0),
-        };
+        let has_loss = round.report.lost_count > 0;
+        let clocked = received * if has_loss { 1.0 } else { factor };
+        (clocked, RECEIVE_RATE_FACTOR * receive_rate)
     }
 
     fn slow_start(&mut self, round: &Round) {

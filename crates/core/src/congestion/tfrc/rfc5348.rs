@@ -1,17 +1,18 @@
 //! The sender of RFC 5348 §4.
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::Instant;
 
 use super::MAX_BACKOFF_SECONDS;
-use super::sender::{DATA_LIMITED_LOSS_FACTOR, Round, Sender, initial_window, is_round_trip};
+use super::sender::{
+    RECEIVE_RATE_FACTOR, ReceiveRates, Round, Sender, initial_window, is_round_trip,
+};
 
 #[derive(Debug)]
 pub(super) struct Rfc5348 {
     segment_bytes: f64,
     /// `X`.
     rate: f64,
-    /// `X_recv_set`: receive rates and when they were reported.
-    receive_rates: Vec<(Instant, f64)>,
+    receive_rates: ReceiveRates,
     equation_rate: f64,
     /// `p > 0`.
     has_loss: bool,
@@ -24,7 +25,7 @@ impl Rfc5348 {
         Rfc5348 {
             segment_bytes,
             rate: segment_bytes,
-            receive_rates: vec![(Instant::ZERO, f64::INFINITY)],
+            receive_rates: ReceiveRates::of(Instant::ZERO, f64::INFINITY),
             equation_rate: f64::INFINITY,
             has_loss: false,
             doubled_at: None,
@@ -35,44 +36,13 @@ impl Rfc5348 {
         self.segment_bytes / MAX_BACKOFF_SECONDS
     }
 
-    fn max_receive_rate(&self) -> f64 {
-        let rates = self.receive_rates.iter().map(|(_, rate)| *rate);
-        rates.fold(0.0, f64::max)
-    }
-
-    /// "Update X_recv_set": those of the last two round trips, at most three.
-    fn update_receive_rates(&mut self, now: Instant, receive_rate: f64, rtt: f64) {
-        let memory = Duration::from_secs_f64(2.0 * rtt);
-        self.receive_rates.push((now, receive_rate));
-        self.receive_rates.retain(|(at, _)| *at + memory >= now);
-        if self.receive_rates.len() > 3 {
-            self.receive_rates.remove(0);
-        }
-    }
-
-    /// "Maximize X_recv_set".
-    fn maximize_receive_rates(&mut self, now: Instant, receive_rate: f64) {
-        self.receive_rates.retain(|(_, rate)| rate.is_finite());
-        self.receive_rates.push((now, receive_rate));
-        self.receive_rates = vec![(now, self.max_receive_rate())];
-    }
-
     /// `recv_limit`, from a report.
     fn receive_limit(&mut self, round: &Round) -> f64 {
-        let Round { now, report, .. } = *round;
-        if !round.is_data_limited() || report.receive_rate <= 0.0 {
-            self.update_receive_rates(now, report.receive_rate, round.rtt);
-            return 2.0 * self.max_receive_rate();
+        if round.is_data_limited() && round.report.receive_rate > 0.0 {
+            return self.receive_rates.data_limited(round);
         }
-        if !report.is_loss_new {
-            self.maximize_receive_rates(now, report.receive_rate);
-            return 2.0 * self.max_receive_rate();
-        }
-        for (_, rate) in &mut self.receive_rates {
-            *rate /= 2.0;
-        }
-        self.maximize_receive_rates(now, DATA_LIMITED_LOSS_FACTOR * report.receive_rate);
-        self.max_receive_rate()
+        self.receive_rates.update(round);
+        RECEIVE_RATE_FACTOR * self.receive_rates.max()
     }
 }
 
@@ -85,7 +55,7 @@ impl Sender for Rfc5348 {
             // §4.2: the first report.
             self.rate = initial_rate;
             self.doubled_at = Some(round.now);
-            self.receive_rates = vec![(round.now, f64::INFINITY)];
+            self.receive_rates = ReceiveRates::of(round.now, f64::INFINITY);
             return;
         };
         let receive_limit = self.receive_limit(round);
@@ -99,7 +69,7 @@ impl Sender for Rfc5348 {
 
     /// §4.4.
     fn on_nofeedback(&mut self, now: Instant, rtt: Option<f64>, is_idle: bool) {
-        let receive_rate = self.max_receive_rate();
+        let receive_rate = self.receive_rates.max();
         let Some(rtt) = rtt else {
             if !is_idle {
                 self.rate = (self.rate / 2.0).max(self.min_rate());
@@ -125,7 +95,7 @@ impl Sender for Rfc5348 {
             self.equation_rate / 2.0
         };
         let limit = limit.max(self.min_rate());
-        self.receive_rates = vec![(now, limit / 2.0)];
+        self.receive_rates = ReceiveRates::of(now, limit / 2.0);
         self.rate = self.equation_rate.min(limit).max(self.min_rate());
     }
 

@@ -7,8 +7,10 @@ use anabranch_units::{Duration, Instant};
 use super::receiver::Report;
 use crate::congestion::rate_use::USED_SHARE;
 
+/// The most that is sent is this multiple of the receive rate (RFC 5348 §4.3, ns-2).
+pub(super) const RECEIVE_RATE_FACTOR: f64 = 2.0;
 /// What a new loss leaves of the receive rate of a data-limited sender (RFC 5348 §4.3).
-pub(super) const DATA_LIMITED_LOSS_FACTOR: f64 = 0.85;
+const DATA_LIMITED_LOSS_FACTOR: f64 = 0.85;
 
 /// A report, with what the sender makes of it.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +29,52 @@ impl Round {
     /// Whether the source rather than the rate was the limit since the last report.
     pub(super) fn is_data_limited(&self) -> bool {
         self.used_share < USED_SHARE
+    }
+}
+
+/// `X_recv_set` (RFC 5348 §4.3): receive rates, in bytes per second, and when they were reported.
+#[derive(Debug)]
+pub(super) struct ReceiveRates(Vec<(Instant, f64)>);
+
+impl ReceiveRates {
+    pub(super) fn of(at: Instant, rate: f64) -> Self {
+        ReceiveRates(vec![(at, rate)])
+    }
+
+    pub(super) fn max(&self) -> f64 {
+        self.0.iter().map(|(_, rate)| *rate).fold(0.0, f64::max)
+    }
+
+    /// "Update X_recv_set": those of the last two round trips, at most three.
+    pub(super) fn update(&mut self, round: &Round) {
+        let memory = Duration::from_secs_f64(2.0 * round.rtt);
+        self.0.push((round.now, round.report.receive_rate));
+        self.0.retain(|(at, _)| *at + memory >= round.now);
+        if self.0.len() > 3 {
+            self.0.remove(0);
+        }
+    }
+
+    /// "Maximize X_recv_set".
+    fn maximize(&mut self, now: Instant, receive_rate: f64) {
+        self.0.retain(|(_, rate)| rate.is_finite());
+        self.0.push((now, receive_rate));
+        *self = Self::of(now, self.max());
+    }
+
+    /// `recv_limit` from a report on an interval in which the source was the limit: a low receive
+    /// rate takes nothing away without a new loss, and with one half at most.
+    pub(super) fn data_limited(&mut self, round: &Round) -> f64 {
+        let receive_rate = round.report.receive_rate;
+        if !round.report.is_loss_new {
+            self.maximize(round.now, receive_rate);
+            return RECEIVE_RATE_FACTOR * self.max();
+        }
+        for (_, rate) in &mut self.0 {
+            *rate /= 2.0;
+        }
+        self.maximize(round.now, DATA_LIMITED_LOSS_FACTOR * receive_rate);
+        self.max()
     }
 }
 

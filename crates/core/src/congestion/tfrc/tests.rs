@@ -216,8 +216,14 @@ fn rfc5348_4_3_self_clocking_does_not_count_what_a_limited_source_leaves_unused(
         ..round(200, 500.0, 30.0)
     };
     sender.on_report(&report);
-    assert_rate(&sender, 110.0);
-    report.report.lost_count = 1;
+    // ns-2's two steps, below twice the largest receive rate.
+    assert_rate(&sender, 120.0);
+    for millis in (400..2_000).step_by(200) {
+        report.now = Instant::from_millis(millis);
+        sender.on_report(&report);
+    }
+    assert_rate(&sender, 200.0);
+    report.report.is_loss_new = true;
     sender.on_report(&report);
     assert_rate(&sender, 50.0);
     // What came through is 0.85 of the least.
@@ -475,6 +481,36 @@ mod bed {
         let [plain, ns2, conservative] = ["tfrc", "tfrc-ns2", "tfrc-conservative"].map(settling);
         assert!(plain > 4.0 && ns2 > 4.0, "{plain}, {ns2}");
         assert!(conservative <= 2.0, "{conservative}");
+    }
+
+    /// Of `share` of the rate that it may have, over an idle path and with 0.1 % of random loss.
+    fn rate_of_vbr(name: &str, share: f64) -> (f64, f64) {
+        let most = DataRate::from_megabits_per_second(3);
+        let rate = |loss_ratio| {
+            let (from, to) = (secs(0), secs(60));
+            let flows = Bed::new(link())
+                .random_loss(loss_ratio, Seed(1))
+                .flow(
+                    controller(name),
+                    Source::Video { max: most },
+                    LossDetection::PerPacket,
+                    from,
+                    to,
+                )
+                .with_encoder_share(share)
+                .run(to);
+            mbps(&flows[0], 30, 60)
+        };
+        (rate(0.0), rate(0.001))
+    }
+
+    /// The encoder of a still picture stays below what it was asked for.
+    #[test]
+    fn rfc5348_4_3_a_source_that_uses_three_fifths_of_its_rate_reaches_what_it_may_have() {
+        for name in ["tfrc", "tfrc-conservative"] {
+            let (idle, lossy) = rate_of_vbr(name, 0.6);
+            assert!(idle > 2.9 && lossy > 2.4, "{name}: {idle}, {lossy}");
+        }
     }
 
     /// A rate of so many packets of 1500 bytes, for packets of the bed's size.

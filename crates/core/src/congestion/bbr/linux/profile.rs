@@ -12,6 +12,8 @@ pub(super) struct Profile {
     pub(super) does_equal_rtt_confirm: bool,
     /// Whether a loss that was none makes the search for a full pipe begin again (4.15).
     pub(super) has_undo: bool,
+    /// Whether what is in flight is reckoned for the time at which the next packet departs (4.20).
+    pub(super) knows_departure_times: bool,
     /// Whether ProbeRTT may end with the first packet after idleness (4.19).
     pub(super) leaves_probe_rtt_when_idle: bool,
     /// Whether the pacing rate may fall wherever Startup is over (4.9), or only once the pipe has
@@ -25,6 +27,7 @@ pub(super) static TODAY: Profile = Profile {
     has_room_to_probe: true,
     does_equal_rtt_confirm: false,
     has_undo: true,
+    knows_departure_times: true,
     leaves_probe_rtt_when_idle: true,
     is_paced_down_after_startup: false,
 };
@@ -35,6 +38,7 @@ pub(super) static LINUX_4_9: Profile = Profile {
     has_room_to_probe: false,
     does_equal_rtt_confirm: true,
     has_undo: false,
+    knows_departure_times: false,
     leaves_probe_rtt_when_idle: false,
     is_paced_down_after_startup: true,
 };

@@ -53,6 +53,12 @@ impl Rig {
         rig
     }
 
+    /// So many packets have left, the last of them just now.
+    fn send_paced(&mut self, packets: usize) {
+        self.send(packets);
+        self.controller.departs_at = self.now;
+    }
+
     fn lose_and_ack(&mut self, lost: usize, acked: usize) {
         self.report(Report {
             lost,
@@ -99,7 +105,7 @@ fn the_first_pacing_rate_is_the_window_in_a_nominal_then_a_measured_round_trip()
 fn pacing_is_one_percent_below_gain_times_bandwidth() {
     for (gain, packets) in [(1.25, 100), (0.75, 160), (1.0, 100)] {
         let mut rig = Rig::in_probe_bw(&profile::TODAY, gain);
-        rig.send(packets);
+        rig.send_paced(packets);
         rig.now += Duration::from_millis(99);
         rig.report(Report {
             acked: 1,
@@ -222,7 +228,7 @@ fn the_window_grows_by_what_is_acknowledged_and_is_four_packets_at_least() {
 fn probing_ends_with_losses_or_enough_in_flight() {
     for (in_flight, lost, gain) in [(100, 0, 1.25), (140, 0, 0.75), (100, 1, 0.75)] {
         let mut rig = Rig::in_probe_bw(&profile::TODAY, 1.25);
-        rig.send(in_flight);
+        rig.send_paced(in_flight);
         rig.now += RTT + Duration::from_millis(1);
         rig.lose_and_ack(lost, 1);
         assert_eq!(
@@ -230,6 +236,47 @@ fn probing_ends_with_losses_or_enough_in_flight() {
             gain,
             "{in_flight}, {lost} lost"
         );
+    }
+}
+
+/// What counts is in the network when the next packet departs: with it while probing, and less what
+/// is delivered until then.
+#[test]
+fn phases_end_by_what_is_in_the_network_at_the_next_departure() {
+    // 125 packets, three segments of two, even, and two to probe with; 100 and six.
+    let ends_at = |profile, gain: f64, in_flight, wait_millis| {
+        let mut rig = Rig::in_probe_bw(profile, gain);
+        rig.send(in_flight);
+        rig.now += Duration::from_millis(if gain > 1.0 { 101 } else { 50 });
+        rig.controller.departs_at = rig.now + Duration::from_millis(wait_millis);
+        rig.lose_and_ack(0, 1);
+        rig.controller.pacing_gain() != gain
+    };
+    for (gain, least_or_most, wait_millis) in [
+        (1.25, 132, 0),
+        (1.25, 142, 10),
+        (0.75, 106, 0),
+        (0.75, 116, 10),
+    ] {
+        let beyond = if gain > 1.0 {
+            least_or_most - 1
+        } else {
+            least_or_most + 1
+        };
+        assert!(ends_at(&profile::TODAY, gain, least_or_most, wait_millis));
+        assert!(!ends_at(&profile::TODAY, gain, beyond, wait_millis));
+    }
+    assert!(ends_at(&profile::LINUX_4_9, 0.75, 106, 10));
+    assert!(!ends_at(&profile::LINUX_4_9, 0.75, 107, 10));
+}
+
+#[test]
+fn offloaded_segments_are_two_packets_or_a_millisecond_s() {
+    let mut rig = Rig::in_probe_bw(&profile::TODAY, 1.0);
+    let group = |rig: &Rig| rig.controller.control().group_bytes / PACKET;
+    for (megabits, packets) in [(1, 1), (8, 2), (100, 12)] {
+        rig.controller.pacing_rate = DataRate::from_megabits_per_second(megabits);
+        assert_eq!(group(&rig), packets);
     }
 }
 
