@@ -5,6 +5,7 @@
 
 mod arrivals;
 mod delivery_rate;
+mod digest;
 mod loss;
 mod path_mtu;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use crate::wire::FeedbackReport;
 
 pub(crate) use arrivals::Arrivals;
 pub use delivery_rate::{DeliverySnapshot, RateSample};
+pub(crate) use digest::Digest;
 use loss::Evidence;
 pub use loss::LossDetection;
 pub(crate) use path_mtu::PathMtu;
@@ -51,43 +53,6 @@ pub(crate) struct Recovery {
     /// The search for the path's MTU, if there is one.
     mtu: Option<Box<PathMtu>>,
     reordering: Reordering,
-}
-
-/// What one report or timeout has changed. Its vectors are used again and again.
-#[derive(Debug, Default)]
-pub(crate) struct Digest {
-    pub(crate) acked: Vec<AckedPacket>,
-    pub(crate) lost: Vec<SentPacket>,
-    /// Lost packets that are larger than what the path is known to carry, probes among them: no
-    /// sign of congestion.
-    pub(crate) too_large: Vec<SentPacket>,
-    pub(crate) spurious: Vec<AckedPacket>,
-    pub(crate) delivery: Option<RateSample>,
-    pub(crate) prior_bytes_in_flight: u64,
-    pub(crate) is_app_limited: bool,
-    pub(crate) ce_count: u64,
-    /// Whether the losses are the first of a round trip.
-    pub(crate) is_recovery_begun: bool,
-}
-
-impl Digest {
-    /// Lost packets, without probes for a larger MTU.
-    pub(crate) fn lost_count(&self) -> u64 {
-        let is_counted = |packet: &&SentPacket| packet.content != PacketContent::MtuProbe;
-        self.lost.len() as u64 + self.too_large.iter().filter(is_counted).count() as u64
-    }
-
-    fn restart(&mut self, prior_bytes_in_flight: u64) {
-        self.acked.clear();
-        self.lost.clear();
-        self.too_large.clear();
-        self.spurious.clear();
-        self.delivery = None;
-        self.prior_bytes_in_flight = prior_bytes_in_flight;
-        self.is_app_limited = false;
-        self.ce_count = 0;
-        self.is_recovery_begun = false;
-    }
 }
 
 impl Recovery {
