@@ -97,6 +97,8 @@ pub(crate) struct Path {
     /// loss on.
     fates: Option<Box<Fates>>,
     is_stream: bool,
+    /// Whether a loss that shows only when the next frame comes is mended too late.
+    is_mending_urgent: bool,
     /// The bound fragment of which one half has left.
     half_sent: Option<(FrameId, u16, Half)>,
     options: PathOptions,
@@ -170,6 +172,7 @@ impl Path {
             noted_rate: DataRate::ZERO,
             fates: has_fec.then(Box::default),
             is_stream,
+            is_mending_urgent: false,
             half_sent: None,
             counters: PathCounters::default(),
         }
@@ -439,7 +442,8 @@ impl Path {
                 .forget_old_rate(now, rtt.smoothed(), self.control.pacing_rate);
         }
         if !self.schedule.is_fixed {
-            let wanted = self.controller.feedback_schedule();
+            let mut wanted = self.controller.feedback_schedule();
+            wanted.tells_pauses = self.is_mending_urgent;
             if self.acks_follow_stream && wanted.interval.is_none() {
                 return;
             }
@@ -453,6 +457,15 @@ impl Path {
         if let Some(fates) = &mut self.fates {
             fates.skip_until(self.recovery.next_packet_number());
         }
+    }
+
+    /// A frame comes, `interval` after the one before. A loss of that one's end shows when this one
+    /// comes, and takes one and a half round trips to mend. If that is too late, the receiver is
+    /// asked to report pauses. The end of a frame leaves up to half an interval after its capture.
+    pub(crate) fn on_frame(&mut self, interval: Duration, deadline: Duration) {
+        let min_rtt = self.recovery.rtt().min_rtt();
+        let mended_in = min_rtt.map(|rtt| rtt * 3 / 2 + interval * 3 / 2);
+        self.is_mending_urgent = mended_in.is_some_and(|span| span > deadline);
     }
 
     /// Tells the controller of a timeout.

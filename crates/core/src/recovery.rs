@@ -187,7 +187,7 @@ impl Recovery {
                 }
             });
         let Some(newest) = digest.acked.last() else {
-            return false;
+            return self.on_report_of_nothing(now, report, digest);
         };
         self.last_acked_at = now;
         digest.is_app_limited = newest.sent.delivery.is_app_limited;
@@ -208,6 +208,22 @@ impl Recovery {
         self.detect_losses(now, digest);
         self.sent.forget_settled(now, self.lost_memory());
         true
+    }
+
+    /// Digests a report that acknowledges nothing new: when it was made may still show losses.
+    /// Returns whether it does.
+    fn on_report_of_nothing(
+        &mut self,
+        now: Instant,
+        report: &FeedbackReport,
+        digest: &mut Digest,
+    ) -> bool {
+        if self.loss_detection == LossDetection::PerPacket {
+            let reported_at = report.reported_at();
+            self.reordering.on_report(now, reported_at, &[], None);
+            self.detect_losses(now, digest);
+        }
+        !(digest.lost.is_empty() && digest.too_large.is_empty())
     }
 
     /// Digests that these packets have arrived, as the stream's cumulative offset shows. `sample`
@@ -413,6 +429,12 @@ impl Recovery {
             .declare_losses(self.loss_detection, &evidence, |packet| {
                 digest.lost.push(*packet);
             });
+        if self.loss_detection == LossDetection::PerPacket {
+            self.sent.declare_missing(
+                |packet| self.reordering.is_missing(packet),
+                |packet| digest.lost.push(*packet),
+            );
+        }
         self.on_lost(now, digest, false);
         if let Some(newest) = digest.lost.last() {
             let next_packet_number = self.sent.next_packet_number();

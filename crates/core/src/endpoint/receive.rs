@@ -58,6 +58,11 @@ impl Endpoint {
                 Err(_) => self.counters.malformed_datagrams += 1,
             }
         }
+        if !self.reassembly.has_incomplete() {
+            for path in &mut self.paths {
+                path.arrivals.expect_nothing();
+            }
+        }
     }
 
     fn on_wire_frame(&mut self, now: Instant, on: PathId, frame: WireFrame<'_>) {

@@ -73,4 +73,5 @@ fn is_alike(one: &FeedbackSchedule, other: &FeedbackSchedule) -> bool {
         && are_intervals_near
         && are_holes_alike
         && one.is_immediate_on_ce == other.is_immediate_on_ce
+        && one.tells_pauses == other.tells_pauses
 }
