@@ -461,11 +461,13 @@ impl Path {
 
     /// A frame comes, `interval` after the one before. A loss of that one's end shows when this one
     /// comes, and takes one and a half round trips to mend. If that is too late, the receiver is
-    /// asked to report pauses. The end of a frame leaves up to half an interval after its capture.
+    /// asked to report pauses, which then tell what is lost. The end of a frame leaves up to half
+    /// an interval after its capture.
     pub(crate) fn on_frame(&mut self, interval: Duration, deadline: Duration) {
         let min_rtt = self.recovery.rtt().min_rtt();
         let mended_in = min_rtt.map(|rtt| rtt * 3 / 2 + interval * 3 / 2);
         self.is_mending_urgent = mended_in.is_some_and(|span| span > deadline);
+        self.recovery.trust_report_times(self.is_mending_urgent);
     }
 
     /// Tells the controller of a timeout.

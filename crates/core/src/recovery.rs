@@ -53,6 +53,7 @@ pub(crate) struct Recovery {
     /// The search for the path's MTU, if there is one.
     mtu: Option<Box<PathMtu>>,
     reordering: Reordering,
+    trusts_report_times: bool,
 }
 
 impl Recovery {
@@ -66,6 +67,7 @@ impl Recovery {
             rack: Rack::default(),
             mtu: None,
             reordering: Reordering::default(),
+            trusts_report_times: false,
             departed_bytes: 0,
             last_acked_at: now,
             max_feedback_delay: Duration::ZERO,
@@ -75,6 +77,12 @@ impl Recovery {
     /// How long the receiver may hold a report back, which a probe timeout has to allow for.
     pub(crate) fn set_max_feedback_delay(&mut self, delay: Duration) {
         self.max_feedback_delay = delay;
+    }
+
+    /// Whether packets are lost that a report should have told of by when it was made, though no
+    /// later one has arrived. It is quick, but takes a path that slows down for one that loses.
+    pub(crate) fn trust_report_times(&mut self, is_trusting: bool) {
+        self.trusts_report_times = is_trusting && self.loss_detection == LossDetection::PerPacket;
     }
 
     /// Has the path's MTU searched.
@@ -187,7 +195,7 @@ impl Recovery {
                 }
             });
         let Some(newest) = digest.acked.last() else {
-            return self.on_report_of_nothing(now, report, digest);
+            return is_same_path && self.on_report_of_nothing(now, report, digest);
         };
         self.last_acked_at = now;
         digest.is_app_limited = newest.sent.delivery.is_app_limited;
@@ -205,7 +213,7 @@ impl Recovery {
             LossDetection::TcpSack => self.learn_reordering(largest_before, digest),
             LossDetection::GapImmediate | LossDetection::TcpCumulative => {}
         }
-        self.detect_losses(now, digest);
+        self.detect_losses(now, is_same_path, digest);
         self.sent.forget_settled(now, self.lost_memory());
         true
     }
@@ -218,10 +226,10 @@ impl Recovery {
         report: &FeedbackReport,
         digest: &mut Digest,
     ) -> bool {
-        if self.loss_detection == LossDetection::PerPacket {
+        if self.trusts_report_times {
             let reported_at = report.reported_at();
             self.reordering.on_report(now, reported_at, &[], None);
-            self.detect_losses(now, digest);
+            self.detect_losses(now, true, digest);
         }
         !(digest.lost.is_empty() && digest.too_large.is_empty())
     }
@@ -337,7 +345,7 @@ impl Recovery {
     /// Declares lost what the time threshold says. Returns whether anything was.
     pub(crate) fn on_loss_timeout(&mut self, now: Instant, digest: &mut Digest) -> bool {
         digest.restart(self.bytes_in_flight());
-        self.detect_losses(now, digest);
+        self.detect_losses(now, false, digest);
         !(digest.lost.is_empty() && digest.too_large.is_empty())
     }
 
@@ -410,7 +418,9 @@ impl Recovery {
         self.rtt.probe_timeout() + self.max_feedback_delay
     }
 
-    fn detect_losses(&mut self, now: Instant, digest: &mut Digest) {
+    /// `is_by_report` says that a report has just come on this path. One that came by another does
+    /// not show that this path is alive: what it misses may be silence.
+    fn detect_losses(&mut self, now: Instant, is_by_report: bool, digest: &mut Digest) {
         let reordering_window = match self.loss_detection {
             LossDetection::TcpSack => self
                 .rack
@@ -429,11 +439,10 @@ impl Recovery {
             .declare_losses(self.loss_detection, &evidence, |packet| {
                 digest.lost.push(*packet);
             });
-        if self.loss_detection == LossDetection::PerPacket {
-            self.sent.declare_missing(
-                |packet| self.reordering.is_missing(packet),
-                |packet| digest.lost.push(*packet),
-            );
+        if is_by_report && self.trusts_report_times {
+            let is_missing = |packet: &SentPacket| self.reordering.is_missing(packet);
+            let on_lost = |packet: &SentPacket| digest.lost.push(*packet);
+            self.sent.declare_missing(is_missing, on_lost);
         }
         self.on_lost(now, digest, false);
         if let Some(newest) = digest.lost.last() {
