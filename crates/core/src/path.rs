@@ -420,12 +420,7 @@ impl Path {
             self.schedule.on_acked(packet.sent.packet_number);
         }
         self.count_losses(digest);
-        if let Some(fates) = &mut self.fates {
-            fates.on_digest(now, digest);
-        } else if !self.is_stream && !digest.lost.is_empty() {
-            let begun = Fates::from(self.recovery.next_packet_number());
-            self.fates = Some(Box::new(begun));
-        }
+        self.note_fates(now, digest);
         let window = self.control.congestion_window;
         if window.is_some_and(|window| digest.prior_bytes_in_flight >= window) {
             self.window_open_since = now;
@@ -456,6 +451,16 @@ impl Path {
     pub(crate) fn on_silence(&mut self) {
         if let Some(fates) = &mut self.fates {
             fates.skip_until(self.recovery.next_packet_number());
+        }
+    }
+
+    /// Takes note of which packets arrived and which are lost.
+    pub(crate) fn note_fates(&mut self, now: Instant, digest: &Digest) {
+        if let Some(fates) = &mut self.fates {
+            fates.on_digest(now, digest);
+        } else if !self.is_stream && !digest.lost.is_empty() {
+            let begun = Fates::from(self.recovery.next_packet_number());
+            self.fates = Some(Box::new(begun));
         }
     }
 

@@ -363,7 +363,8 @@ impl Endpoint {
 
     pub(super) fn tell_controller(&mut self, now: Instant, path: PathId, digest: &Digest) {
         if self.is_of_probe(path, digest) {
-            return;
+            // Fates are told in the order of numbers: those behind it would wait for ever.
+            return self.paths[path.index()].note_fates(now, digest);
         }
         let session = self.session_view();
         match &mut self.paths[..] {
