@@ -344,7 +344,8 @@ pub(crate) fn write_feedback_schedule(schedule: &FeedbackSchedule, out: &mut Vec
         }
     }
     let of_ce = u8::from(schedule.is_immediate_on_ce) * IMMEDIATE_ON_CE_FLAG;
-    out.push(of_ce | u8::from(schedule.tells_pauses) * PAUSES_FLAG);
+    let of_pauses = u8::from(schedule.tells_pauses) * PAUSES_FLAG;
+    out.push(of_ce | of_pauses);
 }
 
 fn read_schedule_flags(flags: u8) -> FeedbackSchedule {
