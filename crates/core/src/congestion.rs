@@ -230,6 +230,9 @@ pub struct FeedbackSchedule {
     pub on_hole: Option<HoleReports>,
     /// Whether a Congestion Experienced mark is reported at once.
     pub is_immediate_on_ce: bool,
+    /// Whether a pause is reported, too, while a frame is incomplete. The session asks for it, not
+    /// a controller, where the time to mend a loss is short.
+    pub tells_pauses: bool,
 }
 
 /// When a hole in the packet numbers is reported out of turn.
@@ -270,6 +273,7 @@ impl FeedbackSchedule {
         interval: None,
         on_hole: Some(HoleReports::AT_ONCE),
         is_immediate_on_ce: true,
+        tells_pauses: false,
     };
 
     /// How long a report about a packet may be put off.

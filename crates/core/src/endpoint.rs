@@ -367,6 +367,10 @@ impl Endpoint {
         self.update_fragment_bytes();
         self.admit(now, None);
         let id = self.send_buffer.push(frame)?;
+        let interval = self.send_buffer.frame_interval();
+        for path in &mut self.paths {
+            path.on_frame(interval, self.config.media.deadline);
+        }
         self.counters.frames_sent += 1;
         self.has_sent_media = true;
         if let Some(standby) = &mut self.standby {

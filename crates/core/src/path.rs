@@ -6,11 +6,12 @@ mod forecast;
 mod level;
 mod mtu;
 mod prefetch;
+mod schedule;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::config::{Config, PaddingPolicy, SessionKind};
-use crate::congestion::{CongestionController, ControlParameters, FeedbackSchedule, Timeout};
+use crate::congestion::{CongestionController, ControlParameters, Timeout};
 use crate::counters::PathCounters;
 use crate::fec::LossProcess;
 use crate::liveness::Liveness;
@@ -25,6 +26,7 @@ use fates::Fates;
 pub(crate) use forecast::Carried;
 use forecast::Outflow;
 pub(crate) use level::Level;
+use schedule::ScheduleExchange;
 
 /// What is sent for the first time has to arrive before its deadline by its lifetime over this.
 pub(crate) const SPARE_LIFETIME: u64 = 16;
@@ -95,6 +97,8 @@ pub(crate) struct Path {
     /// loss on.
     fates: Option<Box<Fates>>,
     is_stream: bool,
+    /// Whether a loss that shows only when the next frame comes is mended too late.
+    is_mending_urgent: bool,
     /// The bound fragment of which one half has left.
     half_sent: Option<(FrameId, u16, Half)>,
     options: PathOptions,
@@ -110,77 +114,6 @@ pub(crate) struct Path {
     /// Until when the peer doubts that its path's feedback comes through.
     pub(crate) doubted_until: Instant,
     pub(crate) arrivals: Arrivals,
-}
-
-/// Telling the peer when to report: repeated with every packet until one that told it has arrived.
-#[derive(Debug)]
-pub(crate) struct ScheduleExchange {
-    pub(crate) wanted: FeedbackSchedule,
-    /// The first packet that told `wanted`; `None` until one has left.
-    told_since: Option<u64>,
-    is_known: bool,
-    /// The controller has no say in it.
-    is_fixed: bool,
-}
-
-impl ScheduleExchange {
-    fn new(wanted: FeedbackSchedule) -> Self {
-        ScheduleExchange {
-            wanted,
-            told_since: None,
-            is_known: false,
-            is_fixed: false,
-        }
-    }
-
-    /// Tells nothing until something else is wanted.
-    fn known(wanted: FeedbackSchedule) -> Self {
-        ScheduleExchange {
-            is_known: true,
-            ..Self::new(wanted)
-        }
-    }
-
-    fn want(&mut self, wanted: FeedbackSchedule) {
-        if !is_alike(&self.wanted, &wanted) {
-            *self = Self::new(wanted);
-        }
-    }
-
-    /// What the packet of this number has to tell, if anything.
-    pub(crate) fn take_untold(&mut self, packet_number: u64) -> Option<FeedbackSchedule> {
-        if self.is_known {
-            return None;
-        }
-        self.told_since.get_or_insert(packet_number);
-        Some(self.wanted)
-    }
-
-    fn on_acked(&mut self, packet_number: u64) {
-        if self.told_since.is_some_and(|since| packet_number >= since) {
-            self.is_known = true;
-        }
-    }
-}
-
-/// Whether the two ask for the same, give or take an eighth of a span.
-fn is_alike(one: &FeedbackSchedule, other: &FeedbackSchedule) -> bool {
-    let is_near = |a: Duration, b: Duration| a.abs_diff(b) * 8 <= a;
-    let are_intervals_near = match (one.interval, other.interval) {
-        (Some(a), Some(b)) => is_near(a, b),
-        (a, b) => a == b,
-    };
-    let are_holes_alike = match (one.on_hole, other.on_hole) {
-        (Some(a), Some(b)) => {
-            a.after_packets == b.after_packets && is_near(a.min_interval, b.min_interval)
-        }
-        (a, b) => a == b,
-    };
-    one.every_packets == other.every_packets
-        && is_near(one.max_delay, other.max_delay)
-        && are_intervals_near
-        && are_holes_alike
-        && one.is_immediate_on_ce == other.is_immediate_on_ce
 }
 
 impl Path {
@@ -239,6 +172,7 @@ impl Path {
             noted_rate: DataRate::ZERO,
             fates: has_fec.then(Box::default),
             is_stream,
+            is_mending_urgent: false,
             half_sent: None,
             counters: PathCounters::default(),
         }
@@ -487,12 +421,7 @@ impl Path {
             self.schedule.on_acked(packet.sent.packet_number);
         }
         self.count_losses(digest);
-        if let Some(fates) = &mut self.fates {
-            fates.on_digest(now, digest);
-        } else if !self.is_stream && !digest.lost.is_empty() {
-            let begun = Fates::from(self.recovery.next_packet_number());
-            self.fates = Some(Box::new(begun));
-        }
+        self.note_fates(now, digest);
         let window = self.control.congestion_window;
         if window.is_some_and(|window| digest.prior_bytes_in_flight >= window) {
             self.window_open_since = now;
@@ -509,7 +438,8 @@ impl Path {
                 .forget_old_rate(now, rtt.smoothed(), self.control.pacing_rate);
         }
         if !self.schedule.is_fixed {
-            let wanted = self.controller.feedback_schedule();
+            let mut wanted = self.controller.feedback_schedule();
+            wanted.tells_pauses = self.is_mending_urgent;
             if self.acks_follow_stream && wanted.interval.is_none() {
                 return;
             }
@@ -529,6 +459,27 @@ impl Path {
         if let Some(fates) = &mut self.fates {
             fates.skip_until(self.recovery.next_packet_number());
         }
+    }
+
+    /// Takes note of which packets arrived and which are lost.
+    pub(crate) fn note_fates(&mut self, now: Instant, digest: &Digest) {
+        if let Some(fates) = &mut self.fates {
+            fates.on_digest(now, digest);
+        } else if !self.is_stream && !digest.lost.is_empty() {
+            let begun = Fates::from(self.recovery.next_packet_number());
+            self.fates = Some(Box::new(begun));
+        }
+    }
+
+    /// A frame comes, `interval` after the one before. A loss of that one's end shows when this one
+    /// comes, and takes one and a half round trips to mend. If that is too late, the receiver is
+    /// asked to report pauses, which then tell what is lost. The end of a frame leaves up to half
+    /// an interval after its capture.
+    pub(crate) fn on_frame(&mut self, interval: Duration, deadline: Duration) {
+        let min_rtt = self.recovery.rtt().min_rtt();
+        let mended_in = min_rtt.map(|rtt| rtt * 3 / 2 + interval * 3 / 2);
+        self.is_mending_urgent = mended_in.is_some_and(|span| span > deadline);
+        self.recovery.trust_report_times(self.is_mending_urgent);
     }
 
     /// Tells the controller of a timeout.

@@ -5,6 +5,7 @@
 
 mod arrivals;
 mod delivery_rate;
+mod digest;
 mod jitter;
 mod loss;
 mod path_mtu;
@@ -23,6 +24,7 @@ use crate::wire::FeedbackReport;
 
 pub(crate) use arrivals::Arrivals;
 pub use delivery_rate::{DeliverySnapshot, RateSample};
+pub(crate) use digest::Digest;
 use loss::Evidence;
 pub use loss::LossDetection;
 pub(crate) use path_mtu::PathMtu;
@@ -52,43 +54,7 @@ pub(crate) struct Recovery {
     /// The search for the path's MTU, if there is one.
     mtu: Option<Box<PathMtu>>,
     reordering: Reordering,
-}
-
-/// What one report or timeout has changed. Its vectors are used again and again.
-#[derive(Debug, Default)]
-pub(crate) struct Digest {
-    pub(crate) acked: Vec<AckedPacket>,
-    pub(crate) lost: Vec<SentPacket>,
-    /// Lost packets that are larger than what the path is known to carry, probes among them: no
-    /// sign of congestion.
-    pub(crate) too_large: Vec<SentPacket>,
-    pub(crate) spurious: Vec<AckedPacket>,
-    pub(crate) delivery: Option<RateSample>,
-    pub(crate) prior_bytes_in_flight: u64,
-    pub(crate) is_app_limited: bool,
-    pub(crate) ce_count: u64,
-    /// Whether the losses are the first of a round trip.
-    pub(crate) is_recovery_begun: bool,
-}
-
-impl Digest {
-    /// Lost packets, without probes for a larger MTU.
-    pub(crate) fn lost_count(&self) -> u64 {
-        let is_counted = |packet: &&SentPacket| packet.content != PacketContent::MtuProbe;
-        self.lost.len() as u64 + self.too_large.iter().filter(is_counted).count() as u64
-    }
-
-    fn restart(&mut self, prior_bytes_in_flight: u64) {
-        self.acked.clear();
-        self.lost.clear();
-        self.too_large.clear();
-        self.spurious.clear();
-        self.delivery = None;
-        self.prior_bytes_in_flight = prior_bytes_in_flight;
-        self.is_app_limited = false;
-        self.ce_count = 0;
-        self.is_recovery_begun = false;
-    }
+    trusts_report_times: bool,
 }
 
 impl Recovery {
@@ -102,6 +68,7 @@ impl Recovery {
             rack: Rack::default(),
             mtu: None,
             reordering: Reordering::default(),
+            trusts_report_times: false,
             departed_bytes: 0,
             last_acked_at: now,
             max_feedback_delay: Duration::ZERO,
@@ -111,6 +78,12 @@ impl Recovery {
     /// How long the receiver may hold a report back, which a probe timeout has to allow for.
     pub(crate) fn set_max_feedback_delay(&mut self, delay: Duration) {
         self.max_feedback_delay = delay;
+    }
+
+    /// Whether packets are lost that a report should have told of by when it was made, though no
+    /// later one has arrived. It is quick, but takes a path that slows down for one that loses.
+    pub(crate) fn trust_report_times(&mut self, is_trusting: bool) {
+        self.trusts_report_times = is_trusting && self.loss_detection == LossDetection::PerPacket;
     }
 
     /// Has the path's MTU searched.
@@ -227,7 +200,7 @@ impl Recovery {
                 }
             });
         let Some(newest) = digest.acked.last() else {
-            return false;
+            return is_same_path && self.on_report_of_nothing(now, report, digest);
         };
         self.last_acked_at = now;
         digest.is_app_limited = newest.sent.delivery.is_app_limited;
@@ -250,9 +223,25 @@ impl Recovery {
             LossDetection::TcpSack => self.learn_reordering(largest_before, digest),
             LossDetection::GapImmediate | LossDetection::TcpCumulative => {}
         }
-        self.detect_losses(now, digest);
+        self.detect_losses(now, is_same_path, digest);
         self.sent.forget_settled(now, self.lost_memory());
         true
+    }
+
+    /// Digests a report that acknowledges nothing new: when it was made may still show losses.
+    /// Returns whether it does.
+    fn on_report_of_nothing(
+        &mut self,
+        now: Instant,
+        report: &FeedbackReport,
+        digest: &mut Digest,
+    ) -> bool {
+        if self.trusts_report_times {
+            let reported_at = report.reported_at();
+            self.reordering.on_report(now, reported_at, &[], None);
+            self.detect_losses(now, true, digest);
+        }
+        !(digest.lost.is_empty() && digest.too_large.is_empty())
     }
 
     /// Digests that these packets have arrived, as the stream's cumulative offset shows. `sample`
@@ -366,7 +355,7 @@ impl Recovery {
     /// Declares lost what the time threshold says. Returns whether anything was.
     pub(crate) fn on_loss_timeout(&mut self, now: Instant, digest: &mut Digest) -> bool {
         digest.restart(self.bytes_in_flight());
-        self.detect_losses(now, digest);
+        self.detect_losses(now, false, digest);
         !(digest.lost.is_empty() && digest.too_large.is_empty())
     }
 
@@ -443,7 +432,9 @@ impl Recovery {
         self.rtt.probe_timeout() + self.max_feedback_delay
     }
 
-    fn detect_losses(&mut self, now: Instant, digest: &mut Digest) {
+    /// `is_by_report` says that a report has just come on this path. One that came by another does
+    /// not show that this path is alive: what it misses may be silence.
+    fn detect_losses(&mut self, now: Instant, is_by_report: bool, digest: &mut Digest) {
         let reordering_window = match self.loss_detection {
             LossDetection::TcpSack => self
                 .rack
@@ -462,6 +453,11 @@ impl Recovery {
             .declare_losses(self.loss_detection, &evidence, |packet| {
                 digest.lost.push(*packet);
             });
+        if is_by_report && self.trusts_report_times {
+            let is_missing = |packet: &SentPacket| self.reordering.is_missing(packet);
+            let on_lost = |packet: &SentPacket| digest.lost.push(*packet);
+            self.sent.declare_missing(is_missing, on_lost);
+        }
         self.on_lost(now, digest, false);
         if let Some(newest) = digest.lost.last() {
             let next_packet_number = self.sent.next_packet_number();

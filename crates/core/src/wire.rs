@@ -57,6 +57,7 @@ const SYMBOL_FLAG: u8 = 0x04;
 const FIRST_HALF_FLAG: u8 = 0x08;
 const SECOND_HALF_FLAG: u8 = 0x10;
 const IMMEDIATE_ON_CE_FLAG: u8 = 0x01;
+const PAUSES_FLAG: u8 = 0x02;
 
 /// Kind byte and truncated packet number.
 pub(crate) const TRACKED_HEADER_BYTES: usize = 5;
@@ -214,7 +215,7 @@ impl<'a> Frames<'a> {
                         min_interval: read_span(rest)?,
                     }),
                 },
-                is_immediate_on_ce: read_u8(rest)? & IMMEDIATE_ON_CE_FLAG != 0,
+                ..read_schedule_flags(read_u8(rest)?)
             }),
             PATH_CHALLENGE => WireFrame::PathChallenge(read_u64(rest)?),
             PATH_RESPONSE => WireFrame::PathResponse(read_u64(rest)?),
@@ -342,11 +343,17 @@ pub(crate) fn write_feedback_schedule(schedule: &FeedbackSchedule, out: &mut Vec
             write(holes.min_interval.as_micros(), out);
         }
     }
-    out.push(if schedule.is_immediate_on_ce {
-        IMMEDIATE_ON_CE_FLAG
-    } else {
-        0
-    });
+    let of_ce = u8::from(schedule.is_immediate_on_ce) * IMMEDIATE_ON_CE_FLAG;
+    let of_pauses = u8::from(schedule.tells_pauses) * PAUSES_FLAG;
+    out.push(of_ce | of_pauses);
+}
+
+fn read_schedule_flags(flags: u8) -> FeedbackSchedule {
+    FeedbackSchedule {
+        is_immediate_on_ce: flags & IMMEDIATE_ON_CE_FLAG != 0,
+        tells_pauses: flags & PAUSES_FLAG != 0,
+        ..FeedbackSchedule::default()
+    }
 }
 
 pub(crate) fn write_path_challenge(token: u64, out: &mut Vec<u8>) {

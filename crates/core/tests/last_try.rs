@@ -53,6 +53,56 @@ fn what_a_long_burst_hides_from_the_receiver_is_sent_again_at_the_last_moment() 
     assert!(sent <= 200 + 2 * 10, "{sent}");
 }
 
+/// A picture of seven packets every 40 ms over 30 ms one way, of which these packets are lost: how
+/// many are there before the deadline, and how many datagrams the receiver sent. There are no last
+/// calls, which would send again what has not been heard of.
+fn pictures(lost: &[u64]) -> (usize, usize) {
+    let config = Config {
+        controller: "fixed".into(),
+        fixed_rate: DataRate::from_megabits_per_second(5),
+        media: MediaConfig {
+            deadline: DEADLINE,
+            reassembly_wait: Duration::from_millis(100),
+            retransmission_copies: RetransmissionCopies::Single,
+            ..MediaConfig::default()
+        },
+        ..Config::default()
+    };
+    let path = TestPath {
+        lost_there: lost.to_vec(),
+        ..TestPath::new(6, 30)
+    };
+    let mut network = Network::new(config, vec![path]);
+    for _ in 0..100 {
+        network.send(8_000, false);
+        network.run_until(network.now + Duration::from_millis(40));
+    }
+    network.run_until(network.now + Duration::from_secs(1));
+    let delays = network.frame_delays();
+    let in_time = delays.iter().filter(|delay| **delay <= DEADLINE);
+    (in_time.count(), network.answered.len())
+}
+
+/// No packet comes behind the end of a picture for 20 ms. A receiver that waits for one reports the
+/// loss 95 ms after the capture, and what is sent again then comes after 130 ms.
+#[test]
+fn the_end_of_a_picture_is_sent_again_before_the_next_one_has_arrived() {
+    let (whole, answers) = pictures(&[]);
+    assert_eq!(whole, 100);
+    for lost in [
+        &[7 * 60 - 1][..],
+        &[7 * 60 - 2, 7 * 60 - 1],
+        &[416, 417, 418, 419],
+    ] {
+        let (in_time, more_answers) = pictures(lost);
+        assert_eq!(in_time, 100, "{lost:?}");
+        assert!(
+            more_answers <= answers + 8,
+            "{lost:?}: {more_answers} {answers}"
+        );
+    }
+}
+
 #[test]
 fn nothing_is_sent_twice_where_nothing_is_lost() {
     assert_eq!(stream(RetransmissionCopies::Adaptive, 0..0), (200, 200));

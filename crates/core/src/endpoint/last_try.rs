@@ -12,9 +12,6 @@ use crate::scheduler::PacketView;
 
 /// By how many mean deviations of the round-trip time it may be longer.
 const DOUBT_IN_DEVIATIONS: u64 = 2;
-/// Where a last try and its copy would both be lost more often, by the losses of the worst second
-/// of the last ten, there is one copy more.
-const MAX_RESIDUAL_LOSS: f64 = 1e-3;
 
 impl Endpoint {
     /// A retransmission has just left on `path`. Has a copy of it follow, if it is the last that
@@ -29,32 +26,28 @@ impl Endpoint {
         }
         self.refresh_views(now);
         let (avoid, has_other) = self.avoided_by_copy(now, path, packet.bytes, packet.deadline);
-        let wait = match packet.deadline {
-            Some(deadline) if !has_other => self.burst_wait(now, path, packet.bytes, deadline),
-            _ => Duration::ZERO,
+        let wait = match has_other {
+            true => Duration::ZERO,
+            false => self.burst_wait(now, packet, &self.views[path.index()]),
         };
         if wait.is_zero() {
             self.send_buffer.queue_again(frame, fragment, avoid);
             self.is_schedule_due = true;
             return;
         }
-        let loss = self.views[path.index()].recent_max_loss;
-        let copies = if loss * loss > MAX_RESIDUAL_LOSS {
-            2
-        } else {
-            1
-        };
-        for copy in 1..=copies {
-            let at = now + wait * copy / copies;
-            self.send_buffer.call_copy(at, frame, fragment);
-        }
+        self.send_buffer.call_copy(now + wait, frame, fragment);
     }
 
     /// How long the last copy on the same path waits: the longer bursts of losses are there, the
-    /// later it leaves, and at two packets and more as late as the deadline allows.
-    fn burst_wait(&self, now: Instant, path: PathId, bytes: u32, deadline: Instant) -> Duration {
-        let view = &self.views[path.index()];
-        let latest = deadline.saturating_sub(lead_of(view, bytes));
+    /// later it leaves, and at two packets and more as late as the deadline allows. Copies of one
+    /// frame leave a packet's gap apart.
+    fn burst_wait(&self, now: Instant, packet: &PacketView, view: &PathView) -> Duration {
+        let Some(deadline) = packet.deadline else {
+            return Duration::ZERO;
+        };
+        let bytes = packet.bytes;
+        let before = gap_of(view, bytes) * self.send_buffer.called_copies(packet.frame);
+        let latest = deadline.saturating_sub(lead_of(view, bytes) + before);
         let burstiness = (view.loss_burst_packets - 1.0).clamp(0.0, 1.0);
         latest.saturating_since(now).mul_f64(burstiness)
     }
@@ -142,11 +135,17 @@ impl Endpoint {
     }
 }
 
-/// How long before its deadline a packet has to leave on a path: what it takes, and two mean
-/// deviations of the round-trip time, but no less than timers are fine.
+/// How long before its deadline a packet has to leave on a path: what it takes, the pacer's gap
+/// behind another one, and two mean deviations of the round-trip time, but no less than timers are
+/// fine.
 fn lead_of(view: &PathView, bytes: u32) -> Duration {
     let doubt = view.rtt_variation * DOUBT_IN_DEVIATIONS;
-    cost_of(view, bytes) + doubt.max(RttEstimator::GRANULARITY)
+    cost_of(view, bytes) + gap_of(view, bytes) + doubt.max(RttEstimator::GRANULARITY)
+}
+
+/// What the pacer keeps between two packets.
+fn gap_of(view: &PathView, bytes: u32) -> Duration {
+    view.drain_rate().time_for(u64::from(bytes))
 }
 
 #[cfg(test)]
@@ -160,7 +159,7 @@ mod tests {
                 rtt_variation: Duration::from_micros(micros),
                 ..PathView::default()
             };
-            (lead_of(&view, 1_000) - cost_of(&view, 1_000)).as_micros()
+            (lead_of(&view, 1_000) - cost_of(&view, 1_000) - gap_of(&view, 1_000)).as_micros()
         };
         assert_eq!(lead(3_000), 6_000);
         assert_eq!(lead(100), 1_000);

@@ -62,6 +62,11 @@ impl Endpoint {
                 Err(_) => self.counters.malformed_datagrams += 1,
             }
         }
+        if !self.reassembly.has_incomplete() {
+            for path in &mut self.paths {
+                path.arrivals.expect_nothing();
+            }
+        }
     }
 
     fn on_wire_frame(&mut self, now: Instant, on: PathId, frame: WireFrame<'_>) {
@@ -372,7 +377,8 @@ impl Endpoint {
 
     pub(super) fn tell_controller(&mut self, now: Instant, path: PathId, digest: &Digest) {
         if self.is_of_probe(path, digest) {
-            return;
+            // Fates are told in the order of numbers: those behind it would wait for ever.
+            return self.paths[path.index()].note_fates(now, digest);
         }
         let session = self.session_view();
         match &mut self.paths[..] {

@@ -166,6 +166,9 @@ impl Endpoint {
         {
             wire::write_feedback(report, buf);
         }
+        if self.reassembly.has_incomplete() {
+            self.paths[about.index()].arrivals.expect_more();
+        }
         if is_doubted && on == about {
             let other = self
                 .paths

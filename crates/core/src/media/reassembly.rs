@@ -136,6 +136,11 @@ impl Reassembly {
         self.peak
     }
 
+    /// Whether a frame has begun to arrive and is not whole.
+    pub(crate) fn has_incomplete(&self) -> bool {
+        self.open_bytes > 0
+    }
+
     /// Takes a fragment in.
     pub(crate) fn insert(
         &mut self,

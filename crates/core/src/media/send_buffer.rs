@@ -164,6 +164,8 @@ pub(crate) struct SendBuffer {
     last_calls: LastCalls,
     groups: Groups,
     acked_frame_count: u64,
+    captured_at: Option<Instant>,
+    frame_interval: Duration,
 }
 
 impl SendBuffer {
@@ -187,6 +189,8 @@ impl SendBuffer {
             repairs: has_repairs.then(Box::default),
             last_calls: LastCalls::default(),
             acked_frame_count: 0,
+            captured_at: None,
+            frame_interval: Duration::ZERO,
             groups: Groups::default(),
         }
     }
@@ -214,6 +218,9 @@ impl SendBuffer {
         outgoing.unacked_count = fragment_count;
         outgoing.never_sent_count = fragment_count;
         self.groups.on_frame(frame);
+        if let Some(before_at) = self.captured_at.replace(frame.captured_at) {
+            self.frame_interval = frame.captured_at.saturating_since(before_at);
+        }
         outgoing.is_given_up = false;
         outgoing.is_protected = false;
         if let Some(repairs) = &mut self.repairs {
@@ -232,6 +239,11 @@ impl SendBuffer {
             self.waiting.extend(view);
         }
         Ok(id)
+    }
+
+    /// How long after the frame before it the newest one was captured.
+    pub(crate) fn frame_interval(&self) -> Duration {
+        self.frame_interval
     }
 
     /// Has the processor fetch the frames.

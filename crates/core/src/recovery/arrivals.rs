@@ -5,9 +5,19 @@ use std::collections::VecDeque;
 
 use anabranch_units::{Duration, Instant, prefetch};
 
+use super::RttEstimator;
 use crate::congestion::{FeedbackSchedule, HoleReports};
 use crate::path_view::PathId;
 use crate::wire::{MAX_ARRIVALS, MAX_RANGES, OutgoingReport};
+
+/// After so many reports in a row of the same pause the receiver waits for the next packet: two of
+/// them may be lost.
+const PAUSE_REPORTS: u8 = 3;
+/// A path pauses when nothing has come for so many of the usual gaps between packets. With one,
+/// every uneven gap is a pause; each more delays the repair of a loss by a gap.
+const PAUSE_GAPS: u64 = 2;
+/// A longer gap is one between frames (60 a second are 16 ms apart).
+const LONGEST_GAP: Duration = Duration::from_millis(10);
 
 /// How many ranges that earlier reports told are told again, in case those got lost.
 const REPEATED_RANGES: usize = 4;
@@ -33,6 +43,13 @@ pub(crate) struct Arrivals {
     /// Holes below this number have been told out of turn, or left to the next regular report.
     holes_settled_until: u64,
     unreported_count: u32,
+    /// The usual time between two packets, and when the last one came.
+    gap: Duration,
+    received_at: Instant,
+    /// How many reports have told of the present pause.
+    pause_reports: u8,
+    /// Whether a report is due only because of a pause.
+    is_pause_due: bool,
     /// Whether [`Arrivals::on_segment`] says when to report, until a schedule is told.
     follows_stream: bool,
     /// When a hole was last reported out of turn.
@@ -50,6 +67,10 @@ impl Arrivals {
             follows_stream,
             lowest_unreported: None,
             unreported_count: 0,
+            gap: LONGEST_GAP,
+            received_at: Instant::ZERO,
+            pause_reports: 0,
+            is_pause_due: false,
             due_at: None,
             reported_at: Instant::ZERO,
             holes_settled_until: 0,
@@ -84,6 +105,7 @@ impl Arrivals {
     pub(crate) fn report_at_once(&mut self, now: Instant) {
         if !self.ranges.is_empty() {
             self.due_at = Some(now);
+            self.is_pause_due = false;
         }
     }
 
@@ -101,6 +123,11 @@ impl Arrivals {
         }
         self.remember(packet_number, received_at);
         self.ce_count += u64::from(is_ce_marked);
+        self.expect_nothing();
+        self.pause_reports = 0;
+        let gap = received_at.saturating_since(self.received_at);
+        self.gap = (self.gap * 3 + gap.min(LONGEST_GAP)) / 4;
+        self.received_at = self.received_at.max(received_at);
         self.unreported_count += 1;
         self.lowest_unreported = Some(
             self.lowest_unreported
@@ -123,6 +150,25 @@ impl Arrivals {
             self.due_at = Some(by_interval.map_or(by_delay, |at| at.min(by_delay)).max(now));
         }
         true
+    }
+
+    /// A report has been made, and more is expected: if nothing comes for a while, the sender is
+    /// told that too. The last packets of a picture have none behind them that would show that they
+    /// are lost, and a report may be lost.
+    pub(crate) fn expect_more(&mut self) {
+        let is_told = self.schedule.tells_pauses && self.pause_reports < PAUSE_REPORTS;
+        if is_told && self.due_at.is_none() {
+            let pause = (self.gap * PAUSE_GAPS).max(RttEstimator::GRANULARITY);
+            self.due_at = Some(self.received_at.max(self.reported_at) + pause);
+            self.is_pause_due = true;
+        }
+    }
+
+    /// Nothing more is expected: what has been reported need not be told again.
+    pub(crate) fn expect_nothing(&mut self) {
+        if core::mem::take(&mut self.is_pause_due) {
+            self.due_at = None;
+        }
     }
 
     /// Keeps the arrival time of a packet, if it is among the newest.
@@ -248,6 +294,7 @@ impl Arrivals {
     ) -> Option<OutgoingReport<'_, impl ExactSizeIterator<Item = Instant>>> {
         let newest = self.ranges.first()?.1;
         let lowest_unreported = self.lowest_unreported.take().unwrap_or(newest);
+        self.pause_reports += u8::from(core::mem::take(&mut self.is_pause_due));
         self.unreported_count = 0;
         self.due_at = None;
         self.reported_at = now;
@@ -343,6 +390,7 @@ mod tests {
                 min_interval: Duration::from_millis(min_interval),
             }),
             is_immediate_on_ce: false,
+            tells_pauses: false,
         }
     }
 
@@ -400,6 +448,60 @@ mod tests {
         assert_eq!(due_after(590), 600, "however many come");
         assert_eq!(due_after(600), 600);
         assert_eq!(due_after(790), 790, "and at once after a longer silence");
+    }
+
+    /// When a receiver that is asked for it reports pauses, in milliseconds, if packets came at
+    /// these and a frame stays incomplete.
+    fn pauses_told(tells_pauses: bool, came_at: &[u64]) -> Vec<u64> {
+        let mut arrivals = Arrivals::new(false);
+        arrivals.set_schedule(FeedbackSchedule {
+            tells_pauses,
+            ..FeedbackSchedule::EVERY_PACKET
+        });
+        let mut told = Vec::new();
+        let mut number = 0;
+        for millis in 0..200 {
+            let now = Instant::from_millis(millis);
+            while arrivals.due_at().is_some_and(|at| at < now) {
+                arrivals.report(now, PathId(0));
+                arrivals.expect_more();
+                told.push(millis);
+            }
+            if came_at.contains(&millis) {
+                arrivals.on_received(now, number, now, false);
+                number += 1;
+                arrivals.report(now, PathId(0));
+                arrivals.expect_more();
+            }
+        }
+        told
+    }
+
+    #[test]
+    fn a_pause_of_two_gaps_is_told_three_times_and_one_between_packets_is_not() {
+        let steady: Vec<u64> = (0..40).map(|packet| packet * 2).collect();
+        let told = pauses_told(true, &steady);
+        assert_eq!(told.len(), usize::from(PAUSE_REPORTS), "{told:?}");
+        assert!((82..=84).contains(&told[0]) && told[2] <= 94, "{told:?}");
+        assert_eq!(pauses_told(false, &steady), []);
+    }
+
+    #[test]
+    fn what_came_at_once_makes_no_pause_of_no_time() {
+        let mut arrivals = Arrivals::new(false);
+        arrivals.set_schedule(FeedbackSchedule {
+            tells_pauses: true,
+            ..FeedbackSchedule::EVERY_PACKET
+        });
+        let now = Instant::from_millis(0);
+        for number in 0..64 {
+            arrivals.on_received(now, number, now, false);
+        }
+        arrivals.report(now, PathId(0));
+        arrivals.expect_more();
+        assert_eq!(arrivals.due_at(), Some(now + RttEstimator::GRANULARITY));
+        arrivals.expect_nothing();
+        assert_eq!(arrivals.due_at(), None, "the frame is whole");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! How much later than expected packets arrive that others have overtaken.
+//! How much later than expected packets arrive: those that others have overtaken, and those that
+//! come next.
 //!
 //! RFC 9002's thresholds presume that few packets are reordered. RACK (RFC 8985 §6.2) waits longer
 //! once a path reorders, and learns from DSACK that it has to wait longer still. Here the receiver
@@ -16,9 +17,14 @@
 //!    than a round trip, and the probe timeout rises with them.
 //! 5. Time is the receiver's, as far as reports tell it. A hole is lost when a report says that it
 //!    was still open at the window's end, and by the sender's clock only if none comes.
+//! 6. A report is evidence by when it was made, not only by what it acknowledges. A packet that
+//!    should have followed the newest one by then is lost, though no later one has arrived: the
+//!    last packets of a picture have none behind them until the next picture. The window for these
+//!    is measured in the same way, from packets that arrive in order.
 
 use anabranch_units::{Duration, Instant};
 
+use super::rtt::RttEstimator;
 use super::sent_packets::{AckedPacket, SentPacket};
 
 /// Packets in a block; the window comes from the last one to two of them. At 4 Mbit/s, two to four
@@ -29,17 +35,22 @@ const BLOCK_PACKETS: usize = 1_024;
 const TOLERATED: usize = 3;
 /// The window exceeds what it was measured from by this part, since the samples are few.
 const MARGIN: u64 = 4;
+/// So many packets show how late others may follow; before, no packet is missing by time alone.
+const MIN_FOLLOWING: usize = 64;
 
 /// The latenesses of packets that arrived on one path, and the time to wait that follows.
 #[derive(Debug, Default)]
 pub(super) struct Reordering {
     window: Duration,
+    /// Of packets that others have overtaken.
+    overtaken: Latenesses,
+    /// Of packets that have come in order, after a report: how much longer than the newest that it
+    /// told they took.
+    following: Latenesses,
     /// When the last report was made, by the receiver's clock, and when it came.
     reported_at: Instant,
     heard_at: Instant,
     newest: Option<Reference>,
-    current: Block,
-    previous: Block,
 }
 
 /// A packet that has arrived: others are expected to have taken as long.
@@ -50,6 +61,13 @@ struct Reference {
 }
 
 impl Reference {
+    fn of(packet: &AckedPacket) -> Option<Self> {
+        Some(Reference {
+            sent_at: packet.sent.sent_at,
+            received_at: packet.received_at?,
+        })
+    }
+
     /// By how much a packet that is not there `until`, by the receiver's clock, is late.
     fn lateness(&self, sent_at: Instant, until: Instant) -> Duration {
         let sent_before = self.sent_at.saturating_since(sent_at);
@@ -77,6 +95,48 @@ impl Block {
     }
 }
 
+/// The greatest latenesses of the last one to two blocks of packets.
+#[derive(Debug, Default)]
+struct Latenesses {
+    current: Block,
+    previous: Block,
+}
+
+impl Latenesses {
+    /// Counts packets, of which the late ones have been added.
+    fn count(&mut self, packets: usize) -> bool {
+        self.current.packets += packets;
+        let is_full = self.current.packets >= BLOCK_PACKETS;
+        if is_full {
+            self.previous = core::mem::take(&mut self.current);
+        }
+        is_full
+    }
+
+    fn packets(&self) -> usize {
+        self.previous.packets + self.current.packets
+    }
+
+    /// What [`TOLERATED`] packets exceed, and a margin.
+    fn window(&self) -> Duration {
+        self.exceeded_by(TOLERATED)
+    }
+
+    /// As [`Latenesses::window`]; of less than a block as few packets exceed it in proportion.
+    fn early_window(&self) -> Duration {
+        self.exceeded_by((self.packets() * TOLERATED / BLOCK_PACKETS).min(TOLERATED))
+    }
+
+    fn exceeded_by(&self, packets: usize) -> Duration {
+        let mut all = self.previous;
+        for lateness in self.current.greatest {
+            all.add(lateness);
+        }
+        let tolerated = all.greatest[packets];
+        tolerated + tolerated / MARGIN
+    }
+}
+
 impl Reordering {
     /// A report made at `reported_at`, by the receiver's clock, has come and acknowledges these
     /// packets for the first time. Those below `largest_before` came late.
@@ -97,34 +157,28 @@ impl Reordering {
             for packet in late {
                 if let Some(received_at) = packet.received_at {
                     let lateness = reference.lateness(packet.sent.sent_at, received_at);
-                    self.current.add(lateness);
-                    self.update_window();
+                    self.overtaken.current.add(lateness);
+                    self.window = self.overtaken.window();
                 }
             }
         }
         let newer = acked.iter().rev();
-        let mut newer = newer.take_while(|packet| packet.sent.packet_number >= largest_before);
-        let timed = newer.find_map(|packet| Some((packet.sent.sent_at, packet.received_at?)));
-        if let Some((sent_at, received_at)) = timed {
-            self.newest = Some(Reference {
-                sent_at,
-                received_at,
-            });
+        let newer = newer.take_while(|packet| packet.sent.packet_number >= largest_before);
+        let mut timed = newer.filter_map(Reference::of).peekable();
+        let newest = timed.peek().copied();
+        if let Some(reference) = self.newest {
+            let mut count = 0;
+            for packet in timed {
+                let lateness = reference.lateness(packet.sent_at, packet.received_at);
+                self.following.current.add(lateness);
+                count += 1;
+            }
+            self.following.count(count);
         }
-        self.current.packets += acked.len();
-        if self.current.packets >= BLOCK_PACKETS {
-            self.previous = core::mem::take(&mut self.current);
-            self.update_window();
+        self.newest = newest.or(self.newest);
+        if self.overtaken.count(acked.len()) {
+            self.window = self.overtaken.window();
         }
-    }
-
-    fn update_window(&mut self) {
-        let mut all = self.previous;
-        for lateness in self.current.greatest {
-            all.add(lateness);
-        }
-        let tolerated = all.greatest[TOLERATED];
-        self.window = tolerated + tolerated / MARGIN;
     }
 
     /// How long a hole is waited for; zero on a path that hardly reorders.
@@ -144,6 +198,20 @@ impl Reordering {
         let lateness = self.newest?.lateness(packet.sent_at, self.reported_at);
         let remaining = window.saturating_sub(lateness);
         (!remaining.is_zero()).then(|| self.heard_at + remaining + max_feedback_delay)
+    }
+
+    /// Whether the last report would have told of this packet, sent after the newest that it told,
+    /// had it arrived.
+    pub(super) fn is_missing(&self, packet: &SentPacket) -> bool {
+        let Some(newest) = self
+            .newest
+            .filter(|_| self.following.packets() >= MIN_FOLLOWING)
+        else {
+            return false;
+        };
+        let lateness = newest.lateness(packet.sent_at, self.reported_at);
+        lateness > self.window.max(RttEstimator::GRANULARITY)
+            && lateness > self.following.early_window()
     }
 }
 
@@ -214,6 +282,55 @@ mod tests {
         assert_eq!(
             learned(2 * BLOCK_PACKETS as u64, &late).window(),
             Duration::ZERO
+        );
+    }
+
+    /// Packets that leave a millisecond apart and come 30 ms later, each tenth `late`; they are
+    /// reported by fours.
+    fn followed(count: u64, late: u64) -> Reordering {
+        let mut recovery = Recovery::new(LossDetection::PerPacket, Instant::ZERO);
+        let mut reordering = Reordering::default();
+        for first in (0..count).step_by(4) {
+            let packets = (first..first + 4).map(|number| match number % 10 {
+                5 => acked(&mut recovery, late),
+                _ => acked(&mut recovery, 0),
+            });
+            let packets: Vec<AckedPacket> = packets.collect();
+            let reported_at = packets.iter().filter_map(|packet| packet.received_at).max();
+            let reported_at = reported_at.expect("told");
+            let now = reported_at + ROUND_TRIP / 2;
+            reordering.on_report(now, reported_at, &packets, Some(first));
+        }
+        reordering
+    }
+
+    /// After how many milliseconds of silence a packet that left 2 ms after the newest is missing.
+    fn missing_after(count: u64, late: u64) -> Option<u64> {
+        let mut reordering = followed(count, late);
+        let mut recovery = Recovery::new(LossDetection::PerPacket, Instant::ZERO);
+        let packet = recovery.on_sent(at(count + 1), 1_000, PacketContent::Padding);
+        (1..50).find(|silence| {
+            let reported_at = at(count - 1 + 30 + silence);
+            reordering.on_report(reported_at, reported_at, &[], None);
+            reordering.is_missing(&packet)
+        })
+    }
+
+    #[test]
+    fn a_packet_is_missing_when_a_report_is_made_after_it_should_have_come() {
+        // Due 2 ms after the newest; timers are fine to a millisecond.
+        assert_eq!(missing_after(2_000, 0), Some(4));
+        // Packets have been 6 ms late, and a quarter more may be.
+        assert_eq!(missing_after(2_000, 6), Some(2 + 8));
+    }
+
+    #[test]
+    fn nothing_is_missing_by_time_before_packets_have_shown_how_late_they_may_be() {
+        assert_eq!(missing_after(60, 0), None);
+        assert_eq!(
+            missing_after(100, 6),
+            Some(2 + 8),
+            "none of a hundred is tolerated"
         );
     }
 

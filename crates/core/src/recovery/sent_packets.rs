@@ -376,6 +376,31 @@ impl SentPackets {
         next_at
     }
 
+    /// Declares lost the packets behind the largest acknowledged one that a report misses, oldest
+    /// first.
+    pub(super) fn declare_missing(
+        &mut self,
+        is_missing: impl Fn(&SentPacket) -> bool,
+        mut on_lost: impl FnMut(&SentPacket),
+    ) {
+        let beyond = self.acked_until.saturating_sub(self.first) as usize;
+        let mut has_lost = false;
+        for (packet, fate) in self.packets.range_mut(beyond..) {
+            if !is_missing(packet) {
+                break;
+            }
+            if *fate == Fate::Outstanding {
+                *fate = Fate::Lost;
+                self.bytes_in_flight -= u64::from(packet.bytes);
+                on_lost(packet);
+                has_lost = true;
+            }
+        }
+        if has_lost {
+            self.note_oldest();
+        }
+    }
+
     pub(super) fn declare_all_lost(&mut self, mut on_lost: impl FnMut(&SentPacket)) {
         for (packet, fate) in &mut self.packets {
             if *fate == Fate::Outstanding {

@@ -41,6 +41,12 @@ impl SendBuffer {
         self.last_calls.copies.push((at, frame, fragment));
     }
 
+    /// How many copies of the frame's fragments wait for their moments.
+    pub(crate) fn called_copies(&self, id: FrameId) -> u64 {
+        let copies = self.last_calls.copies.iter();
+        copies.filter(|(_, frame, _)| *frame == id).count() as u64
+    }
+
     /// When [`SendBuffer::last_calls`] has something to tell: no later than this.
     pub(crate) fn next_last_call(&self) -> Option<Instant> {
         let copies = self.last_calls.copies.iter();

@@ -1,0 +1,77 @@
+//! Telling the peer when to report.
+
+use anabranch_units::Duration;
+
+use crate::congestion::FeedbackSchedule;
+
+/// What the peer is told: repeated with every packet until one that told it has arrived.
+#[derive(Debug)]
+pub(crate) struct ScheduleExchange {
+    pub(crate) wanted: FeedbackSchedule,
+    /// The first packet that told `wanted`; `None` until one has left.
+    told_since: Option<u64>,
+    pub(super) is_known: bool,
+    /// The controller has no say in it.
+    pub(super) is_fixed: bool,
+}
+
+impl ScheduleExchange {
+    pub(super) fn new(wanted: FeedbackSchedule) -> Self {
+        ScheduleExchange {
+            wanted,
+            told_since: None,
+            is_known: false,
+            is_fixed: false,
+        }
+    }
+
+    /// Tells nothing until something else is wanted.
+    pub(super) fn known(wanted: FeedbackSchedule) -> Self {
+        ScheduleExchange {
+            is_known: true,
+            ..Self::new(wanted)
+        }
+    }
+
+    pub(super) fn want(&mut self, wanted: FeedbackSchedule) {
+        if !is_alike(&self.wanted, &wanted) {
+            *self = Self::new(wanted);
+        }
+    }
+
+    /// What the packet of this number has to tell, if anything.
+    pub(crate) fn take_untold(&mut self, packet_number: u64) -> Option<FeedbackSchedule> {
+        if self.is_known {
+            return None;
+        }
+        self.told_since.get_or_insert(packet_number);
+        Some(self.wanted)
+    }
+
+    pub(super) fn on_acked(&mut self, packet_number: u64) {
+        if self.told_since.is_some_and(|since| packet_number >= since) {
+            self.is_known = true;
+        }
+    }
+}
+
+/// Whether the two ask for the same, give or take an eighth of a span.
+fn is_alike(one: &FeedbackSchedule, other: &FeedbackSchedule) -> bool {
+    let is_near = |a: Duration, b: Duration| a.abs_diff(b) * 8 <= a;
+    let are_intervals_near = match (one.interval, other.interval) {
+        (Some(a), Some(b)) => is_near(a, b),
+        (a, b) => a == b,
+    };
+    let are_holes_alike = match (one.on_hole, other.on_hole) {
+        (Some(a), Some(b)) => {
+            a.after_packets == b.after_packets && is_near(a.min_interval, b.min_interval)
+        }
+        (a, b) => a == b,
+    };
+    one.every_packets == other.every_packets
+        && is_near(one.max_delay, other.max_delay)
+        && are_intervals_near
+        && are_holes_alike
+        && one.is_immediate_on_ce == other.is_immediate_on_ce
+        && one.tells_pauses == other.tells_pauses
+}

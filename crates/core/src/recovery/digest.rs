@@ -1,0 +1,40 @@
+//! What the other parts are told of a report.
+
+use super::{AckedPacket, PacketContent, RateSample, SentPacket};
+
+/// What one report or timeout has changed. Its vectors are used again and again.
+#[derive(Debug, Default)]
+pub(crate) struct Digest {
+    pub(crate) acked: Vec<AckedPacket>,
+    pub(crate) lost: Vec<SentPacket>,
+    /// Lost packets that are larger than what the path is known to carry, probes among them: no
+    /// sign of congestion.
+    pub(crate) too_large: Vec<SentPacket>,
+    pub(crate) spurious: Vec<AckedPacket>,
+    pub(crate) delivery: Option<RateSample>,
+    pub(crate) prior_bytes_in_flight: u64,
+    pub(crate) is_app_limited: bool,
+    pub(crate) ce_count: u64,
+    /// Whether the losses are the first of a round trip.
+    pub(crate) is_recovery_begun: bool,
+}
+
+impl Digest {
+    /// Lost packets, without probes for a larger MTU.
+    pub(crate) fn lost_count(&self) -> u64 {
+        let is_counted = |packet: &&SentPacket| packet.content != PacketContent::MtuProbe;
+        self.lost.len() as u64 + self.too_large.iter().filter(is_counted).count() as u64
+    }
+
+    pub(super) fn restart(&mut self, prior_bytes_in_flight: u64) {
+        self.acked.clear();
+        self.lost.clear();
+        self.too_large.clear();
+        self.spurious.clear();
+        self.delivery = None;
+        self.prior_bytes_in_flight = prior_bytes_in_flight;
+        self.is_app_limited = false;
+        self.ce_count = 0;
+        self.is_recovery_begun = false;
+    }
+}
