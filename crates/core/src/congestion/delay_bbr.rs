@@ -370,7 +370,7 @@ impl DelayBbr {
             (self.initial_pacing_rate(), false)
         } else if self.is_first_startup() {
             // A first sample shows the pause after the initial window as much as the path.
-            let rate = bandwidth.mul_f64(gain);
+            let rate = bandwidth.mul_f64(self.first_startup_gain(gain));
             (rate.max(self.initial_pacing_rate()), false)
         } else {
             let is_cruising = matches!(self.mode, Mode::ProbeBw(_)) && gain == 1.0;

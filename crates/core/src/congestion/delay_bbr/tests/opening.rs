@@ -21,8 +21,10 @@ fn live_bbr_begins_with_what_the_source_gives_and_a_quarter_more() {
         assert_eq!(rig.pacing_rate(), kbps(5_000));
         assert_eq!(rig.bbr.control().target_rate, kbps(5_000), "believed");
     }
-    rig.app_limited_round(600, kbps(4_000));
-    assert_eq!(rig.pacing_rate(), kbps(8_000), "Startup's gain");
+    rig.app_limited_round(600, kbps(4_400));
+    assert_eq!(rig.pacing_rate(), kbps(5_500), "nothing more to find");
+    rig.round(600, kbps(4_400));
+    assert_eq!(rig.pacing_rate(), kbps(8_800), "Startup's gain");
 }
 
 #[test]
