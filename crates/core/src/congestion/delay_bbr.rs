@@ -8,6 +8,7 @@
 
 mod delay_signal;
 mod live;
+mod longer_path;
 mod min_rtt;
 mod need;
 mod noise;
@@ -35,6 +36,7 @@ use crate::path_view::PathView;
 use crate::recovery::{AckedPacket, RateSample, SentPacket};
 use crate::session_view::SessionView;
 use delay_signal::DelaySignal;
+use longer_path::Draining;
 use min_rtt::MinRtt;
 use noise::Noise;
 use opening::Opening;
@@ -97,6 +99,8 @@ struct DelayBbr {
     mode: Mode,
     min_rtt: MinRtt,
     signal: DelaySignal,
+    /// What began with too little to send.
+    draining: Option<Draining>,
     overflow: Overflow,
     opening: Opening,
     rounds: RoundCounter,
@@ -145,6 +149,7 @@ impl DelayBbr {
             mode: Mode::Startup,
             min_rtt: MinRtt::default(),
             signal: DelaySignal::default(),
+            draining: None,
             overflow: Overflow::default(),
             opening: Opening::default(),
             rounds: RoundCounter::default(),
@@ -251,6 +256,9 @@ impl DelayBbr {
                 self.min_rtt.or_initial(),
                 has_expired,
             ));
+            if !has_expired {
+                self.begin_draining(now, probe_rtt::GAIN);
+            }
         }
         let Mode::ProbeRtt(stay) = self.mode else {
             return;
@@ -276,6 +284,7 @@ impl DelayBbr {
                 && self.is_slowed;
             if self.full_pipe.is_full {
                 self.mode = Mode::Drain;
+                self.begin_draining(now, 1.0 / self.profile.startup_gain);
             }
         }
         if matches!(self.mode, Mode::Drain)
@@ -286,9 +295,11 @@ impl DelayBbr {
         {
             self.enter_probe_bw(now);
         }
+        self.maybe_accept_longer_path(now);
     }
 
     fn enter_probe_bw(&mut self, now: Instant) {
+        self.draining = None;
         let (ask, probe_length) = (self.ask(), self.probe_length());
         self.mode = Mode::ProbeBw(GainCycle::enter(now, ask, probe_length, &mut self.rng));
     }
@@ -307,6 +318,7 @@ impl DelayBbr {
         if !bandwidth.is_zero() {
             self.bandwidth.restart(bandwidth.mul_f64(0.5));
         }
+        self.draining = None;
         self.mode = Mode::Startup;
         self.startup_began_at_round = self.rounds.count;
         self.full_pipe = FullPipe::default();

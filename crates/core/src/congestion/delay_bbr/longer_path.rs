@@ -1,0 +1,101 @@
+//! A path that has become longer, told from a queue by draining.
+//!
+//! Ours, for `live-bbr`. What an application-limited sender drains is no excess of its own: if the
+//! delay does not fall while less is sent than comes out, there is no queue. A greedy sender cannot
+//! tell that from others who fill what it leaves, and drains on.
+
+use anabranch_units::{Duration, Instant};
+
+use super::DelayBbr;
+use super::profile::AppLimitedSamples;
+
+/// How much longer than a round trip it takes to tell, as a share of one.
+const TIME_TO_TELL: f64 = 0.5;
+/// A queue becomes shorter by this share of what draining takes away, at the least; and longer, if
+/// the path carries less than is sent even now. Less than the jitter tells nothing.
+const SHARE_DRAINED: f64 = 0.5;
+
+/// What was sent in excess, or is taken for it, drains since that moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Draining {
+    began_at: Instant,
+    first_packet: u64,
+    /// The round-trip time then, without jitter.
+    level: Duration,
+    /// At which share of the estimate it is sent meanwhile.
+    gain: f64,
+}
+
+impl Draining {
+    /// Whether the delay has stayed though a queue would have become shorter or longer.
+    fn shows_longer_path(
+        &self,
+        now: Instant,
+        level: Duration,
+        jitter: Duration,
+        acked_until: u64,
+    ) -> bool {
+        let lasted = now.saturating_since(self.began_at);
+        let time_to_tell = self.level.mul_f64(1.0 + TIME_TO_TELL);
+        if acked_until <= self.first_packet || lasted < time_to_tell {
+            return false;
+        }
+        let drained = (lasted - self.level).mul_f64(1.0 - self.gain);
+        let told = drained.mul_f64(SHARE_DRAINED);
+        told > jitter && self.level.max(level) - self.level.min(level) < told
+    }
+}
+
+impl DelayBbr {
+    /// Sending slows down to this share of the estimate since the delay has grown.
+    pub(super) fn begin_draining(&mut self, now: Instant, gain: f64) {
+        let is_ours = self.profile.app_limited_samples == AppLimitedSamples::OnlyRaise;
+        self.draining = (is_ours && self.is_app_limited).then_some(Draining {
+            began_at: now,
+            first_packet: self.next_packet_number,
+            level: self.floor,
+            gain,
+        });
+    }
+
+    /// Takes the delay for the path's if draining shows that it is no queue's.
+    pub(super) fn maybe_accept_longer_path(&mut self, now: Instant) {
+        let (level, jitter, acked_until) = (self.floor, self.noise.jitter, self.acked_until);
+        let is_longer = self
+            .draining
+            .is_some_and(|draining| draining.shows_longer_path(now, level, jitter, acked_until));
+        if is_longer {
+            self.min_rtt.replace(level, now);
+            self.signal.restart(self.next_packet_number);
+            self.enter_probe_bw(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delay_that_does_not_change_by_half_of_what_drains_is_the_paths() {
+        let draining = Draining {
+            began_at: Instant::from_secs(1),
+            first_packet: 100,
+            level: Duration::from_millis(140),
+            gain: 0.5,
+        };
+        let shows = |millis: u64, level, acked_until| {
+            let level = Duration::from_millis(level);
+            let now = Instant::from_millis(1_000 + millis);
+            draining.shows_longer_path(now, level, Duration::from_millis(20), acked_until)
+        };
+        assert!(!shows(209, 140, 101), "too early");
+        assert!(!shows(240, 140, 100), "nothing has come back");
+        // 100 ms after the first answer a queue is shorter by 50 ms.
+        assert!(shows(240, 116, 101));
+        assert!(!shows(240, 114, 101));
+        assert!(!shows(240, 166, 101));
+        // By 210 ms it would be shorter by 17.5 ms at the least, which is less than the jitter.
+        assert!(!shows(210, 140, 101));
+    }
+}
