@@ -3,8 +3,8 @@
 //!
 //! There are three forms, which share everything here and differ in the decisions of a [`Profile`]:
 //! `live-bbr` (ours, [`live`]), `delay-bbr` (the authors' code, [`v5`]) and `delay-bbr-text`
-//! ([`text`]). Only the first has a window, where jitter hides queues, and answers to loss, if a long
-//! queue comes with it.
+//! ([`text`]). Only the first has a window, where jitter hides queues, and answers to loss, if a
+//! long queue comes with it.
 
 mod delay_signal;
 mod live;
