@@ -2,8 +2,8 @@
 
 mod support;
 
-use anabranch_core::{Config, PathId, PathState};
-use anabranch_units::{Duration, Instant};
+use anabranch_core::{Config, MediaConfig, PathId, PathState, SourceLimits};
+use anabranch_units::{DataRate, Duration, Instant};
 use support::{Network, TestPath};
 
 const ONLY: PathId = PathId(0);
@@ -57,4 +57,34 @@ fn a_path_that_dies_while_idle_is_noticed() {
     network.stream_until(Instant::from_secs(2));
     run_for(&mut network, Duration::from_secs(20));
     assert_eq!(network.sender.paths(network.now)[0].state, PathState::Out);
+}
+
+/// Its controller hears nothing of probes, so that none is missed: `gcc` halved its rate for each
+/// silence.
+#[test]
+fn what_is_asked_while_nothing_is_sent_costs_no_controller_its_rate() {
+    let megabits = |controller: &str, idle: Duration| {
+        let source = SourceLimits::Adaptive {
+            min: DataRate::from_kilobits_per_second(300),
+            max: DataRate::from_kilobits_per_second(3_000),
+        };
+        let config = Config {
+            controller: controller.into(),
+            media: MediaConfig {
+                source,
+                ..MediaConfig::default()
+            },
+            ..Config::default()
+        };
+        let mut network = Network::new(config, vec![TestPath::new(6, 20)]);
+        network.sender.keep_alive();
+        run_for(&mut network, idle);
+        network.stream_until(network.now + Duration::from_secs(12));
+        network.sender.target_bitrate().bits_per_second() as f64 / 1e6
+    };
+    for controller in ["gcc", "gcc-kalman", "nada", "scream", "tfrc", "live-bbr"] {
+        let at_once = megabits(controller, Duration::ZERO);
+        let later = megabits(controller, Duration::from_secs(20));
+        assert!(later > 0.95 * at_once, "{controller}: {later}, {at_once}");
+    }
 }
