@@ -72,11 +72,13 @@
 //!     least round-trip time since the last back-off: by an older one, a path that has become
 //!     longer would be limited to less than it carries, which would then lower the estimate.
 
-//! 14. A sender that had too little to send when the delay grew takes it for the path's as soon as
-//!     draining does not shorten it. Until then it drained down to a product with the old
-//!     round-trip time, for up to ten seconds: of media over a path whose delay steps by 40 ms
-//!     every 3 s, 3 % came late. Greedy senders cannot tell so from others who fill what they leave
-//!     (tried: three flows then lock in at a full queue).
+//! 14. A source with a rate of its own, which had no more to send when the delay grew, takes it for
+//!     the path's as soon as draining does not shorten it. Until then it drained down to a product
+//!     with the old round-trip time, for up to ten seconds: of media over a path whose delay steps
+//!     by 40 ms every 3 s, 3 % came late. Others cannot tell so from those who fill what they
+//!     leave (tried: three greedy flows then lock in at a full queue, and the delay of two
+//!     encoders that follow grows by half).
+
 use anabranch_units::Duration;
 
 use super::profile::{

@@ -1,8 +1,10 @@
 //! A path that has become longer, told from a queue by draining.
 //!
-//! Ours, for `live-bbr`. What an application-limited sender drains is no excess of its own: if the
-//! delay does not fall while less is sent than comes out, there is no queue. A greedy sender cannot
-//! tell that from others who fill what it leaves, and drains on.
+//! Ours, for `live-bbr`. If the delay does not fall while less is sent than comes out, there is no
+//! queue, or others fill it. A source with a rate of its own has not made it if the sender was
+//! application-limited, and pays for draining with late frames. Senders that can yield drain on:
+//! where they believed the same, several of them took each other's queue for the path, and the
+//! delay of RFC 8867's case 5.4 grew from 82 to 128 ms.
 
 use anabranch_units::{Duration, Instant};
 
@@ -50,7 +52,8 @@ impl DelayBbr {
     /// Sending slows down to this share of the estimate since the delay has grown.
     pub(super) fn begin_draining(&mut self, now: Instant, gain: f64) {
         let is_ours = self.profile.app_limited_samples == AppLimitedSamples::OnlyRaise;
-        self.draining = (is_ours && self.is_app_limited).then_some(Draining {
+        let cannot_yield = self.opening.is_of_fixed_source() && self.is_app_limited;
+        self.draining = (is_ours && cannot_yield).then_some(Draining {
             began_at: now,
             first_packet: self.next_packet_number,
             level: self.floor,

@@ -38,6 +38,11 @@ impl Opening {
         self.source_rate = rate;
     }
 
+    /// Whether the source gives media at a rate of its own.
+    pub(super) fn is_of_fixed_source(&self) -> bool {
+        !self.source_rate.is_zero()
+    }
+
     /// A round-trip time without jitter, of which so much is known.
     pub(super) fn on_rtt(&mut self, rtt: Duration, jitter: Duration) {
         let least = self.least_rtt.map_or(rtt, |least| least.min(rtt));
