@@ -188,7 +188,6 @@ impl DelayBbr {
             self.is_silent = false;
             self.rounds.restart(self.next_packet_number);
         }
-        self.is_slowed = sample.is_some_and(|sample| self.is_slowed(sample, &newest.sent));
         self.on_rtt(now, packet);
         let has_sampled = self.rounds.count > 0;
         let is_round_end = self.rounds.on_acked(number, self.next_packet_number);
@@ -203,13 +202,13 @@ impl DelayBbr {
             self.on_round_end(newest, sample);
         }
         self.maybe_exit_startup_or_drain(now);
-        let (ask, probe_length) = (self.ask(), self.probe_length());
+        let ask = self.ask();
         let echo = self.echo(packet);
         if let Mode::ProbeBw(cycle) = &mut self.mode {
             if let Some(echo) = echo {
-                cycle.on_rtt(now, echo, probe_length, ask);
+                cycle.on_rtt(now, echo, ask);
             }
-            cycle.advance(now, self.min_rtt.or_initial(), probe_length, ask);
+            cycle.advance(now, self.min_rtt.or_initial(), ask);
         }
     }
 
@@ -283,7 +282,7 @@ impl DelayBbr {
                 && self.signal.is_congested()
                 && self.is_slowed;
             if self.full_pipe.is_full {
-                self.mode = Mode::Drain;
+                self.enter_drain();
                 self.begin_draining(now, 1.0 / self.profile.startup_gain);
             }
         }
@@ -298,10 +297,16 @@ impl DelayBbr {
         self.maybe_accept_longer_path(now);
     }
 
+    /// What has been sent in excess drains, by whatever was sent.
+    fn enter_drain(&mut self) {
+        self.draining = None;
+        self.mode = Mode::Drain;
+    }
+
     fn enter_probe_bw(&mut self, now: Instant) {
         self.draining = None;
-        let (ask, probe_length) = (self.ask(), self.probe_length());
-        self.mode = Mode::ProbeBw(GainCycle::enter(now, ask, probe_length, &mut self.rng));
+        let ask = self.ask();
+        self.mode = Mode::ProbeBw(GainCycle::enter(now, ask, &mut self.rng));
     }
 
     /// The path is out: nothing of what was in flight is any longer.
@@ -449,6 +454,7 @@ impl CongestionController for DelayBbr {
         if let SignalForm::Floor { .. } = self.profile.delay_signal {
             self.noise = Noise::of(feedback.rtt);
         }
+        self.is_slowed = sample.is_some_and(|sample| self.is_slowed(&sample, &newest.sent));
         self.opening.on_report(feedback);
         self.is_app_limited = feedback.is_app_limited;
         if feedback.is_app_limited {

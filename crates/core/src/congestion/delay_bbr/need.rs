@@ -19,11 +19,12 @@ impl DelayBbr {
             need: self.probing_need(),
             estimate: self.bandwidth.max(),
             jitter: self.noise.jitter,
+            probe_length: self.probe_length(),
         }
     }
 
     /// How long a probe lasts that has to show by itself: a sample lies in it from end to end.
-    pub(super) fn probe_length(&self) -> Duration {
+    fn probe_length(&self) -> Duration {
         self.min_rtt.or_initial() * 2 + self.report_delay()
     }
 

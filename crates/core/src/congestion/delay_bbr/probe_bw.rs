@@ -49,13 +49,15 @@ pub(super) struct Ask {
     pub(super) estimate: DataRate,
     /// Differences of round-trip times of less are noise.
     pub(super) jitter: Duration,
+    /// How long a probe lasts that has to show by itself.
+    pub(super) probe_length: Duration,
 }
 
 impl Ask {
-    /// By which share a probe of that length has to exceed the estimate, if it is urgent, so that
-    /// half of it queues more than the jitter where the path is full.
-    fn excess(&self, probe_length: Duration) -> f64 {
-        let told = 2.0 * self.jitter.as_secs_f64() / probe_length.as_secs_f64();
+    /// By which share the probe has to exceed the estimate, if it is urgent, so that half of it
+    /// queues more than the jitter where the path is full.
+    fn excess(&self) -> f64 {
+        let told = 2.0 * self.jitter.as_secs_f64() / self.probe_length.as_secs_f64();
         match self.need {
             Need::Urgent => told.clamp(USUAL_EXCESS, CLIMB - 1.0),
             Need::Usual | Need::Evident => USUAL_EXCESS,
@@ -128,7 +130,7 @@ fn discernible_after(jitter: Duration, excess: f64) -> Duration {
 
 impl GainCycle {
     /// Enters the cycle anywhere but in the phase that drains what probing has queued.
-    pub(super) fn enter(now: Instant, ask: Ask, probe_length: Duration, rng: &mut Rng) -> Self {
+    pub(super) fn enter(now: Instant, ask: Ask, rng: &mut Rng) -> Self {
         let drawn = rng.below(GAINS.len() as u64 - 1) as usize;
         let phase = if drawn >= 1 { drawn + 1 } else { drawn };
         let mut cycle = GainCycle {
@@ -137,25 +139,19 @@ impl GainCycle {
             cruises_since: now,
             long_probe: None,
         };
-        cycle.start_phase(now, phase, ask, probe_length);
+        cycle.start_phase(now, phase, ask);
         cycle
     }
 
     /// "8 RTT periods": a phase lasts for the least round-trip time. A long probe lasts for two
-    /// and a report's delay, `probe_length`: a sample needs one from end to end.
-    pub(super) fn advance(
-        &mut self,
-        now: Instant,
-        min_rtt: Duration,
-        probe_length: Duration,
-        ask: Ask,
-    ) {
+    /// and a report's delay, [`Ask::probe_length`]: a sample needs one from end to end.
+    pub(super) fn advance(&mut self, now: Instant, min_rtt: Duration, ask: Ask) {
         // What a long probe has queued takes as long to drain.
         let is_in_long_probe = self.phase < 2 && self.long_probe.is_some();
         let has_found_all = self.long_probe.is_some_and(|probe| probe.has_found_all);
         let has_queued_nothing = self.phase == 1 && has_found_all && ask.need == Need::Urgent;
         let length = if is_in_long_probe && !has_queued_nothing {
-            self.long_probe_length(min_rtt, probe_length, ask.jitter)
+            self.long_probe_length(min_rtt, ask)
         } else {
             min_rtt
         };
@@ -171,25 +167,20 @@ impl GainCycle {
         } else {
             (self.phase + 1) % GAINS.len()
         };
-        self.start_phase(now, next, ask, probe_length);
+        self.start_phase(now, next, ask);
     }
 
     /// An urgent probe lasts until what shows whether it meets a queue has come back.
-    fn long_probe_length(
-        &self,
-        min_rtt: Duration,
-        probe_length: Duration,
-        jitter: Duration,
-    ) -> Duration {
+    fn long_probe_length(&self, min_rtt: Duration, ask: Ask) -> Duration {
         let urgent = self.long_probe.filter(|probe| probe.base.is_some());
         let shown = urgent.map(|probe| {
-            let answered = probe_length.saturating_sub(min_rtt);
-            discernible_after(jitter, probe.excess()) + answered
+            let answered = ask.probe_length.saturating_sub(min_rtt);
+            discernible_after(ask.jitter, probe.excess()) + answered
         });
-        probe_length.max(shown.unwrap_or_default())
+        ask.probe_length.max(shown.unwrap_or_default())
     }
 
-    fn start_phase(&mut self, now: Instant, phase: usize, ask: Ask, probe_length: Duration) {
+    fn start_phase(&mut self, now: Instant, phase: usize, ask: Ask) {
         self.phase = phase;
         self.started_at = now;
         if phase == 2 {
@@ -205,7 +196,7 @@ impl GainCycle {
                 began_at: now,
                 ended_at: Instant::FAR_FUTURE,
                 base: (ask.need == Need::Urgent).then_some(ask.estimate),
-                excess: ask.excess(probe_length),
+                excess: ask.excess(),
                 doublings,
                 has_grown: false,
                 has_found_all: false,
@@ -218,10 +209,10 @@ impl GainCycle {
     /// An urgent probe goes by every round-trip time: it climbs while there is no queue, and ends
     /// at the first sign of one, with what it has queued still to be drained. A probe that media
     /// needs so much need not wait for its turn where nothing queues.
-    pub(super) fn on_rtt(&mut self, now: Instant, echo: Echo, probe_length: Duration, ask: Ask) {
+    pub(super) fn on_rtt(&mut self, now: Instant, echo: Echo, ask: Ask) {
         let is_urgent = ask.need == Need::Urgent;
         if is_urgent && self.phase >= 2 && echo.has_no_queue && echo.sent_at >= self.cruises_since {
-            return self.start_phase(now, 0, ask, probe_length);
+            return self.start_phase(now, 0, ask);
         }
         let Some(probe) = self.long_probe.as_mut().filter(|_| self.phase == 0) else {
             return;
@@ -237,7 +228,7 @@ impl GainCycle {
         let is_queue_begun = |climb: Climb| echo.rtt > climb.rtt + FIRST_SIGN + ask.jitter;
         if probe.climb.is_some_and(is_queue_begun) {
             probe.ended_at = now;
-            return self.start_phase(now, 1, ask, probe_length);
+            return self.start_phase(now, 1, ask);
         }
         let discernible_at = began_at + discernible_after(ask.jitter, excess);
         let has_carried = echo.sent_at >= discernible_at && echo.has_no_queue;
@@ -302,6 +293,15 @@ mod tests {
             need,
             estimate,
             jitter: Duration::ZERO,
+            probe_length: PROBE,
+        }
+    }
+
+    /// Of a round trip of 99 ms and reports after 10.
+    fn long(ask: Ask) -> Ask {
+        Ask {
+            probe_length: Duration::from_millis(208),
+            ..ask
         }
     }
 
@@ -318,8 +318,7 @@ mod tests {
             cycle.advance(
                 Instant::from_millis(millis),
                 Duration::from_millis(99),
-                Duration::from_millis(208),
-                ask(Need::Usual, DataRate::ZERO),
+                long(ask(Need::Usual, DataRate::ZERO)),
             );
             if gains.last() != Some(&cycle.gain(false)) {
                 gains.push(cycle.gain(false));
@@ -333,13 +332,8 @@ mod tests {
         let mut rng = Seed(1).rng();
         let mut entries = [0; 8];
         for _ in 0..700 {
-            entries[GainCycle::enter(
-                Instant::ZERO,
-                ask(Need::Usual, DataRate::ZERO),
-                PROBE,
-                &mut rng,
-            )
-            .phase] += 1;
+            entries[GainCycle::enter(Instant::ZERO, ask(Need::Usual, DataRate::ZERO), &mut rng)
+                .phase] += 1;
         }
         assert_eq!(entries[1], 0);
         assert!(
@@ -363,8 +357,7 @@ mod tests {
             cycle.advance(
                 Instant::from_millis(millis),
                 Duration::from_millis(99),
-                Duration::from_millis(208),
-                ask(Need::Evident, estimate),
+                long(ask(Need::Evident, estimate)),
             );
             if millis == 350 {
                 cycle.on_probed(estimate, estimate.mul_f64(1.11));
@@ -401,12 +394,7 @@ mod tests {
             let mut gains = Vec::new();
             for millis in (0..2_000).step_by(10) {
                 let now = Instant::from_millis(millis);
-                cycle.advance(
-                    now,
-                    Duration::from_millis(99),
-                    Duration::from_millis(208),
-                    ask(need, estimate),
-                );
+                cycle.advance(now, Duration::from_millis(99), long(ask(need, estimate)));
                 let gain = cycle.gain(false);
                 if gain > 1.0 && now.saturating_since(cycle.started_at).as_millis() == 200 {
                     let found = estimate.mul_f64(gain).min(capacity);
@@ -481,13 +469,11 @@ mod tests {
                         rtt,
                         has_no_queue: rtt <= Self::RTT + Duration::from_millis(1),
                     };
-                    self.cycle
-                        .on_rtt(now, echo, PROBE, ask(need, self.estimate));
+                    self.cycle.on_rtt(now, echo, ask(need, self.estimate));
                     echoes.pop_front();
                 }
 
-                self.cycle
-                    .advance(now, Self::RTT, PROBE, ask(need, self.estimate));
+                self.cycle.advance(now, Self::RTT, ask(need, self.estimate));
                 let rate = rate.bits_per_second() as f64 / 1e6;
                 if rates.last().is_none_or(|(_, last)| *last != rate) {
                     rates.push((milli, rate));
@@ -521,7 +507,7 @@ mod tests {
         };
         let now = Instant::from_millis(320);
         path.cycle
-            .on_rtt(now, echo, PROBE, ask(Need::Usual, path.estimate));
+            .on_rtt(now, echo, ask(Need::Usual, path.estimate));
         assert_eq!((path.cycle.climbing_rate(), path.cycle.phase), (None, 1));
     }
 

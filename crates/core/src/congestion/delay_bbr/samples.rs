@@ -47,8 +47,7 @@ impl DelayBbr {
         let has_dropped = self.noise.is_short_of(ratio, sample, &newest.sent);
         if was_sent_in_it && stay.is_by_congestion() && has_dropped {
             self.bandwidth.restart(self.most_delivered(sample, newest));
-            self.draining = None;
-            self.mode = Mode::Drain;
+            self.enter_drain();
         }
     }
 
@@ -75,8 +74,7 @@ impl DelayBbr {
             }
             self.min_rtt.replace(least_rtt, now);
             self.signal.restart(self.next_packet_number);
-            self.draining = None;
-            self.mode = Mode::Drain;
+            self.enter_drain();
         }
     }
 
