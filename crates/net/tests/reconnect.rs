@@ -168,6 +168,15 @@ fn send_one(sender: &Sender, clock: &Clock) {
     let _ = sender.send_frame(&frame);
 }
 
+/// A sender that has been connected for 300 ms, and has sent meanwhile.
+fn streaming(config: SenderConfig) -> (Sender, Events, Clock) {
+    let clock = config.clock;
+    let (sender, events) = Sender::start(config).expect("loopback");
+    wait_for(&events, connected);
+    send_for(&sender, &clock, Duration::from_millis(300));
+    (sender, events, clock)
+}
+
 fn send_for(sender: &Sender, clock: &Clock, span: Duration) {
     let until = clock.now() + span;
     while clock.now() < until {
@@ -218,10 +227,7 @@ fn a_receiver_that_was_restarted_says_so_and_has_the_next_session_at_once() {
     let (first, received) = keys.receiver();
     let doorway = Doorway::to(&first);
     let config = keys.config(via_loopback(doorway.address));
-    let clock = config.clock;
-    let (sender, events) = Sender::start(config).expect("loopback");
-    wait_for(&events, connected);
-    send_for(&sender, &clock, Duration::from_millis(300));
+    let (sender, events, clock) = streaming(config);
     wait_for(&received, connected);
     let (second, received) = keys.receiver();
     doorway.lead_to(second.local_addr().port());
@@ -244,10 +250,7 @@ fn a_receiver_that_was_stopped_and_started_again_has_the_stream_at_once() {
     let (first, received) = keys.receiver();
     let doorway = Doorway::to(&first);
     let config = keys.config(via_loopback(doorway.address));
-    let clock = config.clock;
-    let (sender, events) = Sender::start(config).expect("loopback");
-    wait_for(&events, connected);
-    send_for(&sender, &clock, Duration::from_millis(300));
+    let (sender, events, clock) = streaming(config);
     wait_for(&received, connected);
     let closed_at = clock.now();
     first.close();
@@ -278,10 +281,7 @@ fn a_receiver_that_was_stopped_is_not_waited_for_longer_than_asked() {
     let (receiver, _received) = keys.receiver();
     let mut config = keys.config(via_loopback(receiver.local_addr()));
     config.give_up_after = Some(Duration::from_millis(700));
-    let clock = config.clock;
-    let (sender, events) = Sender::start(config).expect("loopback");
-    wait_for(&events, connected);
-    send_for(&sender, &clock, Duration::from_millis(300));
+    let (sender, events, clock) = streaming(config);
     drop(receiver);
     let ended = send_until(&sender, &clock, &events, ended);
     assert!(matches!(ended, Ended::ReceiverLeft { .. }), "{ended:?}");
@@ -293,10 +293,7 @@ fn a_receiver_that_is_away_for_seconds_is_waited_for() {
     let (first, _received) = keys.receiver();
     let doorway = Doorway::to(&first);
     let config = keys.config(via_loopback(doorway.address));
-    let clock = config.clock;
-    let (sender, events) = Sender::start(config).expect("loopback");
-    wait_for(&events, connected);
-    send_for(&sender, &clock, Duration::from_millis(300));
+    let (sender, events, clock) = streaming(config);
     doorway.lead_to(NOBODY);
     let silent_for = send_until(&sender, &clock, &events, reconnecting);
     assert!(silent_for >= Duration::from_millis(900), "{silent_for}");
@@ -316,10 +313,7 @@ fn an_outage_alone_leaves_the_session_as_it_is() {
     let (receiver, received) = keys.receiver();
     let doorway = Doorway::to(&receiver);
     let config = keys.config(via_loopback(doorway.address));
-    let clock = config.clock;
-    let (sender, events) = Sender::start(config).expect("loopback");
-    wait_for(&events, connected);
-    send_for(&sender, &clock, Duration::from_millis(300));
+    let (sender, events, clock) = streaming(config);
     wait_for(&received, connected);
     doorway.lead_to(NOBODY);
     send_until(&sender, &clock, &events, reconnecting);
@@ -343,10 +337,7 @@ fn a_sender_gives_up_when_it_is_told_to() {
     let doorway = Doorway::to(&receiver);
     let mut config = keys.config(via_loopback(doorway.address));
     config.give_up_after = Some(Duration::from_millis(1_500));
-    let clock = config.clock;
-    let (sender, events) = Sender::start(config).expect("loopback");
-    wait_for(&events, connected);
-    send_for(&sender, &clock, Duration::from_millis(300));
+    let (sender, events, clock) = streaming(config);
     doorway.lead_to(NOBODY);
     let ended = send_until(&sender, &clock, &events, ended);
     assert!(matches!(ended, Ended::PeerSilent { .. }), "{ended:?}");
@@ -358,10 +349,7 @@ fn a_sender_whose_place_was_taken_is_told_so_even_if_it_was_away() {
     let (receiver, received) = keys.receiver();
     let doorway = Doorway::to(&receiver);
     let config = keys.config(via_loopback(doorway.address));
-    let clock = config.clock;
-    let (first, first_events) = Sender::start(config).expect("loopback");
-    wait_for(&first_events, connected);
-    send_for(&first, &clock, Duration::from_millis(300));
+    let (first, first_events, clock) = streaming(config);
     wait_for(&received, connected);
     // The first is cut off, and hears nothing of what comes.
     doorway.lead_to(NOBODY);
