@@ -406,8 +406,7 @@ impl Path {
             rate => now + rate.time_for(u64::from(bytes)),
         };
         // It does not hear of the answer to a probe of an idle path either.
-        let is_probe = matches!(content, PacketContent::Challenge | PacketContent::MtuProbe);
-        if !is_probe || self.state() != PathState::Active {
+        if !content.is_probe() || self.state() != PathState::Active {
             self.controller.on_sent(now, &packet);
         }
         packet

@@ -4,7 +4,7 @@ use anabranch_units::{Duration, Instant};
 
 use super::Endpoint;
 use crate::path_view::{PathId, PathState};
-use crate::recovery::{AckedPacket, Digest, PacketContent};
+use crate::recovery::{AckedPacket, Digest};
 
 /// How often one of several idle paths is asked, which is a sample of its round-trip time too.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
@@ -59,12 +59,7 @@ impl Endpoint {
     /// Whether all that the report is about is a probe of an idle path. It is a sample of
     /// the round-trip time, but would make a controller believe that the path carries no more.
     pub(super) fn is_of_probe(&self, id: PathId, digest: &Digest) -> bool {
-        let is_probe = |packet: &AckedPacket| {
-            matches!(
-                packet.sent.content,
-                PacketContent::Challenge | PacketContent::MtuProbe
-            )
-        };
+        let is_probe = |packet: &AckedPacket| packet.sent.content.is_probe();
         // A path in doubt is challenged too.
         let may_be = self.is_standby(id) || self.paths[id.index()].state() == PathState::Active;
         may_be && digest.lost.is_empty() && digest.acked.iter().all(is_probe)

@@ -68,6 +68,14 @@ pub enum PacketContent {
     MtuProbe,
 }
 
+impl PacketContent {
+    /// Whether it asks the path, whose answer says nothing of what the path carries. Controllers
+    /// hear neither of it nor of the answer, while the path is in use.
+    pub(crate) fn is_probe(self) -> bool {
+        matches!(self, PacketContent::Challenge | PacketContent::MtuProbe)
+    }
+}
+
 /// A packet that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckedPacket {
