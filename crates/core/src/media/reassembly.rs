@@ -1,6 +1,8 @@
 //! The receiver's frames, from their first fragment until they are whole or given up.
 
 mod budget;
+#[cfg(any(debug_assertions, feature = "invariants"))]
+mod invariants;
 
 use std::collections::VecDeque;
 

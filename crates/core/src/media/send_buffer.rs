@@ -1,6 +1,8 @@
 //! The sender's frames, from their capture until they are acknowledged or worthless.
 
 mod halves;
+#[cfg(any(debug_assertions, feature = "invariants"))]
+mod invariants;
 mod last_calls;
 mod repairs;
 mod waiting;
@@ -300,7 +302,9 @@ impl SendBuffer {
         }
     }
 
-    pub(crate) fn on_sent(&mut self, id: FrameId, fragment: u16, path: PathId) {
+    /// A copy has left. One of several that the scheduler asked for leaves the others, and a
+    /// retransmission, where they wait.
+    pub(crate) fn on_sent(&mut self, id: FrameId, fragment: u16, path: PathId, reason: SendReason) {
         let Some(frame) = self.frame_mut(id) else {
             return;
         };
@@ -309,7 +313,7 @@ impl SendBuffer {
             frame.never_sent_count -= 1;
         }
         state.send_count = state.send_count.saturating_add(1);
-        state.is_queued = false;
+        state.is_queued &= reason.is_scheduled_copy();
         if state.in_flight_on.contains(path) {
             state.twice_on = Some(path);
         }

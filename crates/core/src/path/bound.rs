@@ -1,5 +1,8 @@
 //! The packets that are bound to a path and wait for its pacer or window.
 
+#[cfg(any(debug_assertions, feature = "invariants"))]
+mod invariants;
+
 use std::collections::VecDeque;
 
 use anabranch_units::prefetch_ring;
@@ -104,15 +107,18 @@ impl Bound {
         self.bytes -= retransmission_bytes + drop_from(&mut self.sources);
     }
 
-    /// Whether another copy of this packet, which is sent for the first time, is bound too.
+    /// Whether another copy of this packet is bound too. The scheduler binds none of repairs.
     pub(super) fn has_copy_of(&self, packet: &PacketView) -> bool {
         let is_copy = |bound: &PacketView| {
             bound.frame == packet.frame
                 && bound.fragment == packet.fragment
                 && bound.kind() == packet.kind()
         };
-        let mut sources = self.sources.iter().rev();
-        packet.kind() == PacketKind::Source && sources.any(is_copy)
+        match packet.kind() {
+            PacketKind::Source => self.sources.iter().rev().any(is_copy),
+            PacketKind::Retransmission => self.retransmissions.iter().any(is_copy),
+            PacketKind::Repair => false,
+        }
     }
 }
 

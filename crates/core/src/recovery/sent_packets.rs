@@ -1,5 +1,8 @@
 //! The packets of one path that have been sent and are not settled yet.
 
+#[cfg(any(debug_assertions, feature = "invariants"))]
+mod invariants;
+
 use std::collections::VecDeque;
 
 use anabranch_units::{Duration, Instant, prefetch_ring};

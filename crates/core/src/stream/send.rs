@@ -1,5 +1,7 @@
 //! The sending half of a stream: bytes that wait, and segments that are not acknowledged.
 
+#[cfg(any(debug_assertions, feature = "invariants"))]
+mod invariants;
 mod written;
 
 use std::collections::{BTreeMap, VecDeque};

@@ -60,7 +60,7 @@ fn buffer_with(frames: &[(u64, bool)]) -> SendBuffer {
 
 fn send_all(buffer: &mut SendBuffer) {
     for packet in buffer.waiting().to_vec() {
-        buffer.on_sent(packet.frame, packet.fragment, A);
+        buffer.on_sent(packet.frame, packet.fragment, A, SendReason::New);
     }
     buffer.retain_waiting(|_| true);
 }
@@ -135,7 +135,7 @@ fn a_stuck_copy_is_doubled_once_and_its_loss_then_changes_nothing() {
         lose(&mut buffer, (0, 0), A, true, NEVER_LATE),
         Verdict::SendAgain
     );
-    buffer.on_sent(FrameId(0), 0, B);
+    buffer.on_sent(FrameId(0), 0, B, SendReason::New);
     buffer.retain_waiting(|_| true);
     assert_eq!(
         lose(&mut buffer, (0, 0), A, true, NEVER_LATE),
@@ -207,7 +207,7 @@ fn protected(repairs: u16) -> SendBuffer {
     assert_eq!(buffer.waiting().len(), 3);
     assert_eq!(buffer.take_waiting_repairs().len(), usize::from(repairs));
     for fragment in 0..3 {
-        buffer.on_sent(FrameId(0), fragment, A);
+        buffer.on_sent(FrameId(0), fragment, A, SendReason::New);
     }
     buffer.retain_waiting(|_| true);
     buffer
@@ -394,7 +394,7 @@ fn arq_the_loss_of_one_of_two_copies_on_a_path_changes_nothing() {
     send_all(&mut buffer);
     lose(&mut buffer, (0, 1), A, false, NEVER_LATE);
     for _ in 0..2 {
-        buffer.on_sent(FrameId(0), 1, B);
+        buffer.on_sent(FrameId(0), 1, B, SendReason::New);
     }
     let mut lost = || lose(&mut buffer, (0, 1), B, false, NEVER_LATE);
     assert_eq!((lost(), lost()), (Verdict::Settled, Verdict::SendAgain));
