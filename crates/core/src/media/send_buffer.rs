@@ -546,6 +546,7 @@ impl SendBuffer {
                 self.spare.push(frame);
             }
         }
+        debug_assert!(!self.frames.is_empty() || self.buffered_bytes == 0);
         self.skip_settled_calls();
     }
 }

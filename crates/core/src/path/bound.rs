@@ -34,6 +34,14 @@ impl Bound {
         self.bytes
     }
 
+    /// Every packet has bytes.
+    fn assert_sums(&self) {
+        let has_none = self.retransmissions.is_empty();
+        debug_assert_eq!(self.retransmission_bytes == 0, has_none);
+        let has_none = has_none && self.sources.is_empty();
+        debug_assert_eq!(self.bytes == 0, has_none);
+    }
+
     pub(super) fn retransmission_bytes(&self) -> u64 {
         self.retransmission_bytes
     }
@@ -70,6 +78,7 @@ impl Bound {
             None => self.sources.pop_front()?,
         };
         self.bytes -= u64::from(packet.bytes);
+        self.assert_sums();
         Some(packet)
     }
 
@@ -105,6 +114,7 @@ impl Bound {
         let retransmission_bytes = drop_from(&mut self.retransmissions);
         self.retransmission_bytes -= retransmission_bytes;
         self.bytes -= retransmission_bytes + drop_from(&mut self.sources);
+        self.assert_sums();
     }
 
     /// Whether another copy of this packet is bound too. The scheduler binds none of repairs.
@@ -155,5 +165,31 @@ mod tests {
         );
         assert_eq!(bound.pop().map(|one| one.frame), Some(FrameId(0)));
         assert_eq!((bound.bytes(), bound.pop()), (0, None));
+    }
+
+    #[test]
+    fn a_copy_of_a_retransmission_is_seen_as_one_of_a_source_is() {
+        for reason in [SendReason::New, SendReason::PathOut] {
+            let packet = PacketView {
+                frame: FrameId(1),
+                fragment: 2,
+                fragment_count: 3,
+                reason,
+                importance: Importance::Reference,
+                bytes: 1_000,
+                deadline: None,
+                in_flight_on: PathSet::EMPTY,
+                avoid: PathSet::EMPTY,
+            };
+            let mut bound = Bound::default();
+            assert!(!bound.has_copy_of(&packet), "{reason}");
+            bound.push(packet);
+            assert!(bound.has_copy_of(&packet), "{reason}");
+            let other = PacketView {
+                fragment: 1,
+                ..packet
+            };
+            assert!(!bound.has_copy_of(&other), "{reason}");
+        }
     }
 }

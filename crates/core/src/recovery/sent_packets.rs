@@ -420,6 +420,7 @@ impl SentPackets {
                 on_lost(packet);
             }
         }
+        debug_assert_eq!(self.bytes_in_flight, 0);
         self.lost_hole_count = self.holes.len();
         self.oldest_sent_at = None;
     }

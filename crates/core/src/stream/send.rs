@@ -286,6 +286,7 @@ impl SendStream {
     fn take_lost(&mut self, offset: u64, length: u32) -> Option<SentPacket> {
         let (packet, _) = self.lost.remove(&offset)?;
         self.lost_bytes -= u64::from(length);
+        debug_assert!(!self.lost.is_empty() || self.lost_bytes == 0);
         Some(packet)
     }
 

@@ -116,3 +116,95 @@ fn check_fragment(
         || frame.is_protected;
     checker.require(Invariant::NotForgotten, is_under_way, &details);
 }
+
+#[cfg(test)]
+mod tests {
+    use anabranch_units::{Duration, Importance, Instant};
+
+    use super::*;
+    use crate::config::RetransmissionCopies;
+    use crate::media::Frame;
+    use crate::path_view::PathId;
+    use crate::send_reason::SendReason;
+
+    const FIRST: FrameId = FrameId(0);
+
+    /// What is violated after `change` to a frame of three fragments, of which the first is in
+    /// flight and the others wait.
+    fn violated(change: impl FnOnce(&mut SendBuffer)) -> Vec<Invariant> {
+        let deadline = Duration::from_millis(500);
+        let copies = RetransmissionCopies::Adaptive;
+        let mut buffer = SendBuffer::new(1_000, 60, deadline, copies, false);
+        let frame = Frame {
+            bytes: vec![0; 2_500].into(),
+            importance: Importance::Reference,
+            captured_at: Instant::ZERO,
+        };
+        assert_eq!(buffer.push(&frame), Ok(FIRST));
+        buffer.retain_waiting(|index| index == 0);
+        buffer.on_sent(FIRST, 0, PathId(0), SendReason::New);
+        change(&mut buffer);
+        let mut places = Places::default();
+        places.at(FIRST, 0).outstanding_on.insert(PathId(0));
+        let mut checker = Checker::default();
+        buffer.check(&mut places, false, &mut checker);
+        let violations = checker.violations.iter();
+        violations.map(|violation| violation.invariant).collect()
+    }
+
+    #[test]
+    fn what_holds_is_no_violation() {
+        assert_eq!(violated(|_| {}), []);
+    }
+
+    #[test]
+    fn sums_that_are_wrong_are_found() {
+        assert_eq!(
+            violated(|buffer| buffer.buffered_bytes += 1),
+            [Invariant::Sums]
+        );
+        for change in [
+            (|frame| frame.unacked_count -= 1) as fn(&mut OutgoingFrame),
+            |frame| frame.never_sent_count += 1,
+            |frame| frame.fragments[1].send_count = 1,
+        ] {
+            let found = violated(|buffer| change(&mut buffer.frames[0]));
+            assert_eq!(found, [Invariant::Sums]);
+        }
+    }
+
+    #[test]
+    fn a_fragment_in_no_place_or_in_two_is_found() {
+        let lost_by_queue = violated(|buffer| {
+            buffer.waiting.remove(0);
+        });
+        assert_eq!(lost_by_queue, [Invariant::OnePlace]);
+        let twice = violated(|buffer| buffer.waiting.insert(0, buffer.waiting[0]));
+        assert_eq!(twice, [Invariant::OnePlace]);
+        let forgotten = violated(|buffer| {
+            buffer.waiting.remove(0);
+            buffer.frames[0].fragments[1].is_queued = false;
+        });
+        assert_eq!(forgotten, [Invariant::NotForgotten]);
+    }
+
+    #[test]
+    fn copies_in_flight_that_recovery_does_not_know_and_the_reverse_are_found() {
+        let more = violated(|buffer| {
+            let state = &mut buffer.frames[0].fragments[0];
+            state.in_flight_on.insert(PathId(1));
+        });
+        assert_eq!(more, [Invariant::InFlight]);
+        let less = violated(|buffer| {
+            let state = &mut buffer.frames[0].fragments[0];
+            state.in_flight_on.remove(PathId(0));
+        });
+        assert_eq!(less, [Invariant::InFlight]);
+    }
+
+    #[test]
+    fn waiting_packets_out_of_order_are_found() {
+        let found = violated(|buffer| buffer.waiting.swap(0, 1));
+        assert_eq!(found, [Invariant::Lists]);
+    }
+}

@@ -38,3 +38,47 @@ impl Bound {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use anabranch_units::Importance;
+
+    use super::*;
+    use crate::media::FrameId;
+    use crate::path_view::PathSet;
+    use crate::send_reason::SendReason;
+
+    fn violated(change: impl FnOnce(&mut Bound)) -> Vec<Invariant> {
+        let packet = |reason| PacketView {
+            frame: FrameId(0),
+            fragment: 0,
+            fragment_count: 1,
+            reason,
+            importance: Importance::Key,
+            bytes: 1_000,
+            deadline: None,
+            in_flight_on: PathSet::EMPTY,
+            avoid: PathSet::EMPTY,
+        };
+        let mut bound = Bound::default();
+        bound.push(packet(SendReason::New));
+        bound.push(packet(SendReason::LastCall));
+        change(&mut bound);
+        let mut checker = Checker::default();
+        bound.check(&mut checker);
+        let violations = checker.violations.iter();
+        violations.map(|violation| violation.invariant).collect()
+    }
+
+    #[test]
+    fn wrong_sums_and_queues_are_found() {
+        assert_eq!(violated(|_| {}), []);
+        assert_eq!(violated(|bound| bound.bytes -= 1), [Invariant::Sums]);
+        let found = violated(|bound| bound.retransmission_bytes += 1);
+        assert_eq!(found, [Invariant::Sums]);
+        let found = violated(|bound| {
+            std::mem::swap(&mut bound.sources, &mut bound.retransmissions);
+        });
+        assert_eq!(found, [Invariant::Lists]);
+    }
+}
