@@ -294,3 +294,20 @@ impl Meter {
         text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_told_by_their_share_of_bytes_and_those_that_do_not_occur_are_not() {
+        let mut reasons = ReasonCounts::default();
+        assert_eq!(reason_shares(&reasons), None);
+        reasons.add(SendReason::New, 900);
+        reasons.add(SendReason::PathCongested, 75);
+        reasons.add(SendReason::Repair, 25);
+        let shares = reason_shares(&reasons);
+        let expected = "new 90.0 %, path-congested 7.5 %, repair 2.5 %";
+        assert_eq!(shares.as_deref(), Some(expected));
+    }
+}
