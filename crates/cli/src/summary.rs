@@ -78,21 +78,24 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
     }
     text.push_str(&fec_line(end, snapshot));
     if end == End::Sender {
-        let reasons = reasons_since(None, snapshot);
-        if let Some(shares) = reason_shares(&reasons) {
-            let _ = write!(text, "\nsent: {shares}");
-        }
+        let shares = reason_shares(&reasons_since(None, snapshot));
+        text.extend(shares.map(|shares| format!("\nsent: {shares}")));
     }
+    text.push_str(&edge_line(snapshot));
+    text
+}
+
+/// What never reached the transport, if there was any.
+fn edge_line(snapshot: &Snapshot) -> String {
     let edge = &snapshot.edge;
     let rejected = edge.rejected_datagrams.iter().sum::<u64>() + edge.unknown_datagrams;
-    if rejected + edge.refused_handshakes + edge.dropped_events > 0 {
-        let _ = write!(
-            text,
-            "\ndropped at the door: {rejected} datagrams, {} handshakes, {} events",
-            edge.refused_handshakes, edge.dropped_events
-        );
+    if rejected + edge.refused_handshakes + edge.dropped_events == 0 {
+        return String::new();
     }
-    text
+    format!(
+        "\ndropped at the door: {rejected} datagrams, {} handshakes, {} events",
+        edge.refused_handshakes, edge.dropped_events
+    )
 }
 
 /// For how long there has been no receiver, if it said that it goes away and none came since.
@@ -285,10 +288,8 @@ impl Meter {
             }
         }
         if end == End::Sender {
-            let reasons = reasons_since(self.last.as_ref(), &snapshot);
-            if let Some(shares) = reason_shares(&reasons) {
-                let _ = write!(text, " | sent {shares}");
-            }
+            let shares = reason_shares(&reasons_since(self.last.as_ref(), &snapshot));
+            text.extend(shares.map(|shares| format!(" | sent {shares}")));
         }
         self.last = Some(snapshot);
         text
