@@ -45,8 +45,8 @@ fn of_several_copies_that_were_bound_one_comes_back() {
         reason: SendReason::Duplicate,
         ..packets[0]
     };
-    buffer.unbind(copy, A);
-    buffer.unbind(copy, B);
+    buffer.unbind(copy);
+    buffer.unbind(copy);
     assert_eq!(buffer.waiting(), [copy]);
     // Of one that was sent and lost the retransmission waits.
     let copy = PacketView {
@@ -55,7 +55,13 @@ fn of_several_copies_that_were_bound_one_comes_back() {
     };
     buffer.on_sent(FrameId(0), 1, A, SendReason::New);
     lose(&mut buffer, (0, 1), A, false, NEVER_LATE);
-    buffer.unbind(copy, B);
+    buffer.unbind(copy);
+    // Of one that is in flight nothing comes back until that copy is lost.
+    buffer.on_sent(FrameId(0), 2, A, SendReason::New);
+    buffer.unbind(PacketView {
+        fragment: 2,
+        ..copy
+    });
     let waiting = buffer.waiting().iter().map(|packet| packet.fragment);
     assert_eq!(waiting.collect::<Vec<_>>(), [1, 0]);
 }
