@@ -63,8 +63,8 @@ impl SendBuffer {
         }
     }
 
-    /// A packet that was bound to a path comes back: the path has died or is in doubt, or another is
-    /// faster. One of the scheduler's copies does not if another one has left or waits already:
+    /// A packet that was bound to a path comes back: the path has died or is in doubt, or another
+    /// is faster. One of the scheduler's copies does not if another one has left or waits already:
     /// whether what has left is sent again is decided by what becomes of it.
     pub(crate) fn unbind(&mut self, packet: PacketView) {
         if packet.kind() != PacketKind::Source {
