@@ -15,6 +15,7 @@ mod rack;
 mod reordering;
 mod rtt;
 mod sent_packets;
+mod told_elsewhere;
 
 use anabranch_units::{Duration, Instant};
 
@@ -35,6 +36,7 @@ use delivery_rate::DeliveryRate;
 use rack::Rack;
 use reordering::Reordering;
 use sent_packets::{Acknowledged, SentPackets};
+use told_elsewhere::ToldElsewhere;
 
 /// The sending side of one path's reliability. What timers are made of comes first, and lies so.
 #[derive(Debug)]
@@ -44,6 +46,7 @@ pub(crate) struct Recovery {
     last_acked_at: Instant,
     max_feedback_delay: Duration,
     sent: SentPackets,
+    told_elsewhere: ToldElsewhere,
     rtt: RttEstimator,
     delivery: DeliveryRate,
     /// Bytes that duplicate acknowledgements stand for: they have left the network, but nobody
@@ -61,6 +64,7 @@ impl Recovery {
     pub(crate) fn new(loss_detection: LossDetection, now: Instant) -> Self {
         Recovery {
             sent: SentPackets::default(),
+            told_elsewhere: ToldElsewhere::default(),
             rtt: RttEstimator::default(),
             delivery: DeliveryRate::new(now),
             loss_detection,
@@ -175,17 +179,19 @@ impl Recovery {
         digest: &mut Digest,
     ) -> bool {
         digest.restart(self.bytes_in_flight());
+        if is_same_path {
+            self.sample_what_was_told_elsewhere(now, report);
+        }
         let largest_before = self.sent.largest_acked();
         self.sent
             .acknowledge(report, &mut |acknowledged: Acknowledged<'_>| {
                 let packet = acknowledged.packet;
+                if !is_same_path {
+                    self.told_elsewhere
+                        .note(packet.packet_number, packet.sent_at);
+                }
                 let held_back = acknowledged.held_back.filter(|_| is_same_path);
-                // Nobody holds back what has not been sent yet.
-                let rtt = held_back.and_then(|held_back| {
-                    let elapsed = now.saturating_since(packet.sent_at);
-                    (held_back <= elapsed + RttEstimator::GRANULARITY)
-                        .then(|| elapsed.saturating_sub(held_back))
-                });
+                let rtt = held_back.and_then(|held| rtt::sample(now, packet.sent_at, held));
                 digest.acked.push(AckedPacket {
                     sent: *packet,
                     received_at: acknowledged.received_at,
