@@ -2,9 +2,9 @@
 
 use anabranch_units::{DataRate, Duration};
 
-use crate::congestion::{FeedbackSchedule, UnknownController};
+use crate::congestion::UnknownController;
 use crate::fec::{self, UnknownFecPolicy};
-use crate::recovery::LossDetection;
+use crate::recovery::{FeedbackSchedule, LossDetection};
 use crate::scheduler::UnknownScheduler;
 use crate::wire;
 

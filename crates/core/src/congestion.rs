@@ -21,7 +21,6 @@ mod gcc;
 mod nada;
 mod new_reno;
 mod one_way_delay;
-mod options;
 mod rap;
 mod rate_meter;
 mod rate_use;
@@ -39,13 +38,13 @@ mod zhu;
 
 use core::fmt::Debug;
 
-use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
+use anabranch_units::{DataRate, Ecn, Instant, Seed};
 
+use crate::options::{AlgorithmOption, AlgorithmOptions, OptionValues};
 use crate::path_view::{PathId, PathView};
-use crate::recovery::{AckedPacket, RateSample, RttEstimator, SentPacket};
+use crate::recovery::{Feedback, FeedbackSchedule, HoleReports, SentPacket};
 use crate::session_view::SessionView;
 
-pub use options::{ControllerOption, ControllerOptions, OptionError, OptionValues};
 pub use registry::{CONTROLLERS, ControllerEntry, RateKind, UnknownController, build, check};
 
 /// Decides how fast one path may send.
@@ -166,39 +165,6 @@ impl ControlParameters {
     }
 }
 
-/// One feedback report, digested.
-#[derive(Debug)]
-pub struct Feedback<'a> {
-    /// Which path it is about.
-    pub path: PathId,
-    /// Packets newly acknowledged, in the order of their numbers.
-    pub acked: &'a [AckedPacket],
-    /// Packets newly declared lost, in the order of their numbers. They have left flight.
-    pub lost: &'a [SentPacket],
-    /// Packets declared lost before that have arrived after all; they are in `acked` too.
-    pub spurious: &'a [AckedPacket],
-    /// The path's round-trip time, this report included.
-    pub rtt: &'a RttEstimator,
-    /// The delivery-rate sample of this report, if it gave a valid one.
-    pub delivery: Option<RateSample>,
-    /// Bytes in flight before this report.
-    pub prior_bytes_in_flight: u64,
-    /// Bytes in flight after this report.
-    pub bytes_in_flight: u64,
-    /// All bytes ever delivered on the path, this report included.
-    pub delivered_bytes: u64,
-    /// All bytes ever declared lost on the path, this report included.
-    pub lost_bytes: u64,
-    /// Whether the sender has had too little to send when the newest acknowledged packet left.
-    pub is_app_limited: bool,
-    /// Whether only the window kept the sender from sending since the last report.
-    pub is_window_limited: bool,
-    /// When the receiver made the report, by the receiver's clock.
-    pub reported_at: Instant,
-    /// Packets acknowledged by this report that carried the mark Congestion Experienced.
-    pub ce_count: u64,
-}
-
 /// The part of the session's backlog that one path may expect to carry: that of its rate in the sum
 /// of all usable paths' rates.
 fn path_backlog_bytes(path: PathId, session: &SessionView, paths: &[PathView]) -> u64 {
@@ -212,75 +178,6 @@ fn path_backlog_bytes(path: PathId, session: &SessionView, paths: &[PathView]) -
     });
     let share = if sum > 0.0 { own / sum } else { 1.0 };
     (session.backlog_bytes as f64 * share) as u64
-}
-
-/// When the receiver reports. Sent to it in a control frame; it reports when any of the limits is
-/// reached, and in any case before it would have to forget an arrival time (after 128 packets).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FeedbackSchedule {
-    /// A report at the latest after so many tracked packets; at least 1.
-    pub every_packets: u32,
-    /// A report at the latest so long after the first unreported packet.
-    pub max_delay: Duration,
-    /// A report at the latest so long after the last one, if a packet has come since: what
-    /// receivers of TFRC and ARC do once a round-trip time. The controller renews it as its
-    /// round-trip time changes; changes below an eighth are not worth telling.
-    pub interval: Option<Duration>,
-    /// Whether and how a hole in the packet numbers is reported out of turn.
-    pub on_hole: Option<HoleReports>,
-    /// Whether a Congestion Experienced mark is reported at once.
-    pub is_immediate_on_ce: bool,
-    /// Whether a pause is reported, too, while a frame is incomplete. The session asks for it, not
-    /// a controller, where the time to mend a loss is short.
-    pub tells_pauses: bool,
-}
-
-/// When a hole in the packet numbers is reported out of turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HoleReports {
-    /// After so many packets beyond the hole: 1 reports a hole at once, 3 lets two packets be
-    /// overtaken first, as TCP and TFRC do.
-    pub after_packets: u8,
-    /// Holes less than this after the last hole that was reported so are left to the next regular
-    /// report. A round-trip time makes it one report a loss event (RFC 5348 §6.1).
-    pub min_interval: Duration,
-}
-
-impl HoleReports {
-    /// Every hole, at once.
-    pub const AT_ONCE: HoleReports = HoleReports {
-        after_packets: 1,
-        min_interval: Duration::ZERO,
-    };
-}
-
-impl Default for FeedbackSchedule {
-    /// Every 8 packets or 10 ms: about 2 % of the media's bytes at 4 Mbit/s.
-    fn default() -> Self {
-        FeedbackSchedule {
-            every_packets: 8,
-            max_delay: Duration::from_millis(10),
-            ..FeedbackSchedule::EVERY_PACKET
-        }
-    }
-}
-
-impl FeedbackSchedule {
-    /// A report for every packet (Zhang & Lei).
-    pub const EVERY_PACKET: FeedbackSchedule = FeedbackSchedule {
-        every_packets: 1,
-        max_delay: Duration::ZERO,
-        interval: None,
-        on_hole: Some(HoleReports::AT_ONCE),
-        is_immediate_on_ce: true,
-        tells_pauses: false,
-    };
-
-    /// How long a report about a packet may be put off.
-    pub(crate) fn longest_delay(&self) -> Duration {
-        self.interval
-            .map_or(self.max_delay, |interval| interval.min(self.max_delay))
-    }
 }
 
 /// What a controller is built from.
@@ -305,7 +202,7 @@ pub struct ControllerConfig {
     /// Whether the session carries media, which a queue of its own would make late.
     pub is_media: bool,
     /// The algorithm's own options, as in `cubic:hystart=classic`.
-    pub options: ControllerOptions,
+    pub options: AlgorithmOptions,
     /// The path's random stream.
     pub seed: Seed,
 }
@@ -321,7 +218,7 @@ impl Default for ControllerConfig {
             max_packet_bytes: 1_500,
             is_ecn_capable: false,
             is_media: false,
-            options: ControllerOptions::default(),
+            options: AlgorithmOptions::default(),
             seed: Seed::default(),
         }
     }

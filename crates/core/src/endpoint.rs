@@ -13,6 +13,7 @@ mod notices;
 mod prefetch;
 mod receive;
 mod rescue;
+mod retransmission;
 mod standby;
 mod stream;
 mod target;
@@ -25,13 +26,14 @@ use std::sync::Arc;
 use anabranch_units::{DataRate, Ecn, Instant, Rng, Seed};
 
 use crate::config::{Config, ConfigError, SessionKind, SourceLimits};
-use crate::congestion::{self, ControllerConfig, ControllerOptions};
+use crate::congestion::{self, ControllerConfig};
 use crate::counters::{PathCounters, SessionCounters};
 use crate::fec::Budget;
 use crate::media::{
     self, DropReason, Frame, FrameId, Halves, Reassembly, ReceivedFrame, SendBuffer,
     SendFrameError, SourceRate,
 };
+use crate::options::AlgorithmOptions;
 use crate::path::{Path, PathOptions};
 use crate::path_view::{PathId, PathState, PathView};
 use crate::recovery::Digest;
@@ -306,7 +308,7 @@ impl Endpoint {
             max_packet_bytes: self.max_packet_bytes,
             is_ecn_capable: self.config.is_ecn_capable,
             is_media: self.config.kind == SessionKind::Media,
-            options: ControllerOptions::default(),
+            options: AlgorithmOptions::default(),
             seed: self.seed.derive(&format!("path/{id}/controller")),
         };
         let controller = congestion::build(&self.config.controller, &controller)

@@ -16,6 +16,7 @@ pub mod fec;
 pub mod fuzzing;
 mod liveness;
 pub mod media;
+pub mod options;
 mod pacer;
 mod path;
 mod path_view;

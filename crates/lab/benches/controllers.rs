@@ -5,9 +5,9 @@
 
 use std::hint::black_box;
 
-use anabranch_core::congestion::{CONTROLLERS, ControllerConfig, Feedback, Timeout, build};
+use anabranch_core::congestion::{CONTROLLERS, ControllerConfig, Timeout, build};
 use anabranch_core::recovery::{
-    AckedPacket, DeliverySnapshot, PacketContent, RateSample, RttEstimator, SentPacket,
+    AckedPacket, DeliverySnapshot, Feedback, PacketContent, RateSample, RttEstimator, SentPacket,
 };
 use anabranch_core::{PathId, SessionView};
 use anabranch_units::{DataRate, Duration, Instant};

@@ -29,7 +29,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use super::rate_use::RateUse;
 use super::{
-    CongestionController, ControlParameters, ControllerConfig, ControllerOption, Feedback,
+    AlgorithmOption, CongestionController, ControlParameters, ControllerConfig, Feedback,
     FeedbackSchedule, HoleReports, OptionValues, Timeout,
 };
 use crate::path_view::PathView;
@@ -47,7 +47,7 @@ const FILTER_TAU: f64 = 0.5;
 /// changes above an eighth only.
 const MIN_SAMPLE_SHARE: f64 = 0.85;
 
-const GAIN: ControllerOption = ControllerOption {
+const GAIN: AlgorithmOption = AlgorithmOption {
     name: "k",
     summary: "gain of eq. 1, 1/s (Grieco & Mascolo §4)",
     values: OptionValues::Number {
@@ -56,7 +56,7 @@ const GAIN: ControllerOption = ControllerOption {
         max: 10.0,
     },
 };
-const ALPHA: ControllerOption = ControllerOption {
+const ALPHA: AlgorithmOption = AlgorithmOption {
     name: "alpha",
     summary: "seconds in which the window grows by a packet, eq. 3",
     values: OptionValues::Number {
@@ -65,7 +65,7 @@ const ALPHA: ControllerOption = ControllerOption {
         max: 100.0,
     },
 };
-const BACKLOG_THRESHOLD: ControllerOption = ControllerOption {
+const BACKLOG_THRESHOLD: AlgorithmOption = AlgorithmOption {
     name: "qthresh",
     summary: "own backlog at which the window stops growing, packets (§3.1.2)",
     values: OptionValues::Number {
@@ -74,13 +74,13 @@ const BACKLOG_THRESHOLD: ControllerOption = ControllerOption {
         max: 10_000.0,
     },
 };
-const CLAMP_DOWN: ControllerOption = ControllerOption {
+const CLAMP_DOWN: AlgorithmOption = AlgorithmOption {
     name: "clamp-down",
     summary: "whether a loss may only lower the window, which eq. 2 alone does not ensure",
     values: OptionValues::Words(&["off", "on"]),
 };
 
-pub(super) const OPTIONS: &[ControllerOption] = &[GAIN, ALPHA, BACKLOG_THRESHOLD, CLAMP_DOWN];
+pub(super) const OPTIONS: &[AlgorithmOption] = &[GAIN, ALPHA, BACKLOG_THRESHOLD, CLAMP_DOWN];
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(Arc::new(config))

@@ -18,7 +18,7 @@ use anabranch_units::Instant;
 
 use super::window::{DELAYED_ACKNOWLEDGEMENTS, MIN_SSTHRESH, Window};
 use super::{
-    CongestionController, ControlParameters, ControllerConfig, ControllerOption, Feedback,
+    AlgorithmOption, CongestionController, ControlParameters, ControllerConfig, Feedback,
     FeedbackSchedule, OptionValues, Timeout,
 };
 use crate::path_view::PathView;
@@ -38,13 +38,13 @@ const SEARCH_DIVISOR: f64 = 4.0;
 /// Before the first loss a round trip adds at least such a part of the window (Linux).
 const FIRST_GROWTH_DIVISOR: f64 = 20.0;
 
-const FAST_CONVERGENCE: ControllerOption = ControllerOption {
+const FAST_CONVERGENCE: AlgorithmOption = AlgorithmOption {
     name: "fast-convergence",
     summary: "whether a flow that loses below its last maximum makes room as in the paper",
     values: OptionValues::Words(&["on", "off"]),
 };
 
-pub(super) const OPTIONS: &[ControllerOption] = &[FAST_CONVERGENCE];
+pub(super) const OPTIONS: &[AlgorithmOption] = &[FAST_CONVERGENCE];
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(Bic::new(config))

@@ -35,7 +35,7 @@ use anabranch_units::{Ecn, Instant};
 pub(super) use self::path_model::PathModel;
 use super::window::{DELAYED_ACKNOWLEDGEMENTS, Window};
 use super::{
-    CongestionController, ControlParameters, ControllerConfig, ControllerOption, Feedback,
+    AlgorithmOption, CongestionController, ControlParameters, ControllerConfig, Feedback,
     FeedbackSchedule, OptionValues, Timeout,
 };
 use crate::path_view::PathView;
@@ -45,7 +45,7 @@ use crate::session_view::SessionView;
 /// In segments.
 const MIN_WINDOW: f64 = 2.0;
 
-const GAIN: ControllerOption = ControllerOption {
+const GAIN: AlgorithmOption = AlgorithmOption {
     name: "kp",
     summary: "Kp, the gain of the free storage",
     values: OptionValues::Number {
@@ -54,13 +54,13 @@ const GAIN: ControllerOption = ControllerOption {
         max: 10.0,
     },
 };
-const LIMITER: ControllerOption = ControllerOption {
+const LIMITER: AlgorithmOption = AlgorithmOption {
     name: "limiter",
     summary: "whether the window grows by no more than what is acknowledged",
     values: OptionValues::Words(&["on", "off"]),
 };
 
-pub(super) const OPTIONS: &[ControllerOption] = &[GAIN, LIMITER];
+pub(super) const OPTIONS: &[AlgorithmOption] = &[GAIN, LIMITER];
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(probing(config))

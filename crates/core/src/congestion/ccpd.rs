@@ -18,12 +18,12 @@
 use anabranch_units::{Duration, Instant};
 
 use super::ccp::{Law, PathModel, Probing};
-use super::{CongestionController, ControllerConfig, ControllerOption, OptionValues};
+use super::{AlgorithmOption, CongestionController, ControllerConfig, OptionValues};
 
 /// Derivative samples per round trip.
 const SAMPLES_PER_ROUND_TRIP: f64 = 4.0;
 
-const GAIN: ControllerOption = ControllerOption {
+const GAIN: AlgorithmOption = AlgorithmOption {
     name: "kp",
     summary: "Kp, the gain of the free storage",
     values: OptionValues::Number {
@@ -32,7 +32,7 @@ const GAIN: ControllerOption = ControllerOption {
         max: 2.0,
     },
 };
-const DERIVATIVE_GAIN: ControllerOption = ControllerOption {
+const DERIVATIVE_GAIN: AlgorithmOption = AlgorithmOption {
     name: "kd",
     summary: "Kd / Δt, the gain of what storage and flight have lost since the last sample",
     values: OptionValues::Number {
@@ -41,7 +41,7 @@ const DERIVATIVE_GAIN: ControllerOption = ControllerOption {
         max: 2.0,
     },
 };
-const QUEUE_SHARE: ControllerOption = ControllerOption {
+const QUEUE_SHARE: AlgorithmOption = AlgorithmOption {
     name: "phi",
     summary: "the part of the buffer that shall be filled",
     values: OptionValues::Number {
@@ -51,7 +51,7 @@ const QUEUE_SHARE: ControllerOption = ControllerOption {
     },
 };
 
-pub(super) const OPTIONS: &[ControllerOption] = &[GAIN, DERIVATIVE_GAIN, QUEUE_SHARE];
+pub(super) const OPTIONS: &[AlgorithmOption] = &[GAIN, DERIVATIVE_GAIN, QUEUE_SHARE];
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(probing(config))

@@ -23,7 +23,7 @@ use anabranch_units::{Duration, Instant};
 
 use super::window::{DELAYED_ACKNOWLEDGEMENTS, MIN_SSTHRESH, Round, Window, queued_share};
 use super::{
-    CongestionController, ControlParameters, ControllerConfig, ControllerOption, Feedback,
+    AlgorithmOption, CongestionController, ControlParameters, ControllerConfig, Feedback,
     FeedbackSchedule, OptionValues, Timeout,
 };
 use crate::path_view::PathView;
@@ -43,7 +43,7 @@ const MAX_TUNED_GAMMA: f64 = 30.0;
 const GAMMA_SHARE: f64 = 0.75;
 const GAMMA_WEIGHT: f64 = 0.25;
 
-const GAMMA: ControllerOption = ControllerOption {
+const GAMMA: AlgorithmOption = AlgorithmOption {
     name: "gamma",
     summary: "the backlog at which the delay part yields, in packets",
     values: OptionValues::Number {
@@ -52,7 +52,7 @@ const GAMMA: ControllerOption = ControllerOption {
         max: 1_000.0,
     },
 };
-const LOW_WINDOW: ControllerOption = ControllerOption {
+const LOW_WINDOW: AlgorithmOption = AlgorithmOption {
     name: "low-window",
     summary: "the window up to which it is Reno, in packets (ns-2: 0)",
     values: OptionValues::Number {
@@ -61,13 +61,13 @@ const LOW_WINDOW: ControllerOption = ControllerOption {
         max: 1e6,
     },
 };
-const GAMMA_TUNING: ControllerOption = ControllerOption {
+const GAMMA_TUNING: AlgorithmOption = AlgorithmOption {
     name: "gamma-tuning",
     summary: "whether losses tune gamma, as in the draft",
     values: OptionValues::Words(&["off", "on"]),
 };
 
-pub(super) const OPTIONS: &[ControllerOption] = &[GAMMA, LOW_WINDOW, GAMMA_TUNING];
+pub(super) const OPTIONS: &[AlgorithmOption] = &[GAMMA, LOW_WINDOW, GAMMA_TUNING];
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(Compound::new(config))

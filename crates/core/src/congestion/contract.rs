@@ -6,8 +6,8 @@ use proptest::test_runner::TestCaseError;
 
 use super::testing::{Bed, Link, Outcome, PACKET_BYTES, Source};
 use super::{
-    CONTROLLERS, CongestionController, ControlParameters, ControllerConfig, ControllerEntry,
-    ControllerOption, Feedback, OptionValues, Timeout, build,
+    AlgorithmOption, CONTROLLERS, CongestionController, ControlParameters, ControllerConfig,
+    ControllerEntry, Feedback, OptionValues, Timeout, build,
 };
 use crate::path_view::PathId;
 use crate::recovery::{
@@ -280,7 +280,7 @@ fn answers(
 }
 
 /// What an option may be set to: each word, or both ends of the range.
-fn settings(option: &ControllerOption) -> Vec<String> {
+fn settings(option: &AlgorithmOption) -> Vec<String> {
     let values: Vec<String> = match option.values {
         OptionValues::Words(words) => words.iter().map(|word| (*word).to_owned()).collect(),
         OptionValues::Number { min, max, .. } => vec![min.to_string(), max.to_string()],

@@ -27,7 +27,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use super::window::PeakFlight;
 use super::{
-    CongestionController, ControlParameters, ControllerConfig, ControllerOption, Feedback,
+    AlgorithmOption, CongestionController, ControlParameters, ControllerConfig, Feedback,
     FeedbackSchedule, OptionValues, Timeout,
 };
 use crate::path_view::PathView;
@@ -48,7 +48,7 @@ const MIN_WINDOW: f64 = 2.0;
 /// Packets are spaced at so many windows per round trip (§2.1).
 const PACING_FACTOR: f64 = 2.0;
 
-const DELTA: ControllerOption = ControllerOption {
+const DELTA: AlgorithmOption = AlgorithmOption {
     name: "delta",
     summary: "δ of default mode: 1/δ packets of its own are to wait in the queue (paper: 0.5)",
     values: OptionValues::Number {
@@ -57,13 +57,13 @@ const DELTA: ControllerOption = ControllerOption {
         max: 10.0,
     },
 };
-const MODE_SWITCHING: ControllerOption = ControllerOption {
+const MODE_SWITCHING: AlgorithmOption = AlgorithmOption {
     name: "mode-switching",
     summary: "whether it turns competitive beside full queues (§2.2); auto: in streams alone",
     values: OptionValues::Words(&["auto", "on", "off"]),
 };
 
-pub(super) const OPTIONS: &[ControllerOption] = &[DELTA, MODE_SWITCHING];
+pub(super) const OPTIONS: &[AlgorithmOption] = &[DELTA, MODE_SWITCHING];
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(Copa::new(config))

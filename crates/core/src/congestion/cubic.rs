@@ -26,7 +26,7 @@ use anabranch_units::{Duration, Instant};
 use self::hystart::{Classic, HyStart, PlusPlus, Verdict};
 use super::window::{DELAYED_ACKNOWLEDGEMENTS, MIN_SSTHRESH, Window};
 use super::{
-    CongestionController, ControlParameters, ControllerConfig, ControllerOption, Feedback,
+    AlgorithmOption, CongestionController, ControlParameters, ControllerConfig, Feedback,
     FeedbackSchedule, OptionValues, Timeout,
 };
 use crate::path_view::PathView;
@@ -36,23 +36,23 @@ use crate::session_view::SessionView;
 /// RFC 9438 §4.2: the window may not be asked to grow faster per round trip.
 const MAX_TARGET: f64 = 1.5;
 
-const HYSTART: ControllerOption = ControllerOption {
+const HYSTART: AlgorithmOption = AlgorithmOption {
     name: "hystart",
     summary: "what ends slow start before a loss: HyStart++ (RFC 9406), Linux's HyStart, or none",
     values: OptionValues::Words(&["hystart++", "classic", "off"]),
 };
-const FRIENDLINESS: ControllerOption = ControllerOption {
+const FRIENDLINESS: AlgorithmOption = AlgorithmOption {
     name: "friendliness",
     summary: "beyond the window before the loss, Reno's estimate grows by Reno's 1 (rfc9438) or \
               goes on as before (linux)",
     values: OptionValues::Words(&["rfc9438", "linux"]),
 };
-const FAST_CONVERGENCE: ControllerOption = ControllerOption {
+const FAST_CONVERGENCE: AlgorithmOption = AlgorithmOption {
     name: "fast-convergence",
     summary: "whether a flow that loses below its last maximum makes room (RFC 9438 §4.7)",
     values: OptionValues::Words(&["on", "off"]),
 };
-const SCALE: ControllerOption = ControllerOption {
+const SCALE: AlgorithmOption = AlgorithmOption {
     name: "c",
     summary: "C, the steepness of the window's curve, in segments/s³ (RFC 9438 §4.1)",
     values: OptionValues::Number {
@@ -61,7 +61,7 @@ const SCALE: ControllerOption = ControllerOption {
         max: 100.0,
     },
 };
-const BETA: ControllerOption = ControllerOption {
+const BETA: AlgorithmOption = AlgorithmOption {
     name: "beta",
     summary: "what a loss leaves of the window (RFC 9438 §4.6)",
     values: OptionValues::Number {
@@ -71,7 +71,7 @@ const BETA: ControllerOption = ControllerOption {
     },
 };
 
-pub(super) const OPTIONS: &[ControllerOption] =
+pub(super) const OPTIONS: &[AlgorithmOption] =
     &[HYSTART, FRIENDLINESS, FAST_CONVERGENCE, SCALE, BETA];
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {

@@ -27,11 +27,11 @@ mod v5;
 use anabranch_units::{DataRate, Duration, Instant, Rng};
 
 use super::bbr::{BANDWIDTH_WINDOW_ROUNDS, FullPipe, RoundCounter, RoundMax};
-use super::options::{ControllerOption, OptionValues};
 use super::{
     CongestionController, ControlParameters, ControllerConfig, Feedback, FeedbackSchedule, Timeout,
     path_backlog_bytes,
 };
+use crate::options::{AlgorithmOption, OptionValues};
 use crate::path_view::PathView;
 use crate::recovery::{AckedPacket, RateSample, SentPacket};
 use crate::session_view::SessionView;
@@ -63,7 +63,7 @@ const DELIVERED_AS_SENT: f64 = 0.95;
 const ROUNDS_TO_TELL: u64 = BANDWIDTH_WINDOW_ROUNDS;
 
 /// The gains of ProbeBW: those of §4.1, or BBR's, which it means to improve on.
-pub(super) const CYCLE: ControllerOption = ControllerOption {
+pub(super) const CYCLE: AlgorithmOption = AlgorithmOption {
     name: "cycle",
     summary: "gains of ProbeBW: 1.11 and 0.9 (gentle, Zhang & Lei) or 1.25 and 0.75 (bbr)",
     values: OptionValues::Words(&["gentle", "bbr"]),

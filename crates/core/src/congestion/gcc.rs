@@ -33,10 +33,10 @@ mod trendline;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-use super::options::{ControllerOption, OptionValues};
 use super::{
     CongestionController, ControlParameters, ControllerConfig, Feedback, FeedbackSchedule, Timeout,
 };
+use crate::options::{AlgorithmOption, OptionValues};
 use crate::path_view::PathView;
 use crate::recovery::{AckedPacket, SentPacket};
 use crate::session_view::SessionView;
@@ -61,7 +61,7 @@ const SILENCE_FACTOR: f64 = 0.8;
 /// A report before an arrival time has to be forgotten.
 const MAX_PACKETS_PER_REPORT: u32 = 100;
 
-const PACING: ControllerOption = ControllerOption {
+const PACING: AlgorithmOption = AlgorithmOption {
     name: "pacing",
     summary: "pacing rate by the target rate (WebRTC: 2.5)",
     values: OptionValues::Number {
@@ -70,7 +70,7 @@ const PACING: ControllerOption = ControllerOption {
         max: 4.0,
     },
 };
-const BACKOFF: ControllerOption = ControllerOption {
+const BACKOFF: AlgorithmOption = AlgorithmOption {
     name: "backoff",
     summary: "share of the received rate that overuse leaves (draft: 0.8 to 0.95)",
     values: OptionValues::Number {
@@ -79,7 +79,7 @@ const BACKOFF: ControllerOption = ControllerOption {
         max: 0.95,
     },
 };
-const INTERVAL: ControllerOption = ControllerOption {
+const INTERVAL: AlgorithmOption = AlgorithmOption {
     name: "interval",
     summary: "time between reports, in milliseconds",
     values: OptionValues::Number {
@@ -88,17 +88,17 @@ const INTERVAL: ControllerOption = ControllerOption {
         max: 1_000.0,
     },
 };
-const PROBING: ControllerOption = ControllerOption {
+const PROBING: AlgorithmOption = AlgorithmOption {
     name: "probing",
     summary: "whether it probes for bandwidth at the start and after outages",
     values: OptionValues::Words(&["on", "off"]),
 };
-const THRESHOLD: ControllerOption = ControllerOption {
+const THRESHOLD: AlgorithmOption = AlgorithmOption {
     name: "threshold",
     summary: "whether the overuse detector's threshold adapts (Carlucci et al. 2016)",
     values: OptionValues::Words(&["adaptive", "fixed"]),
 };
-pub(super) const OPTIONS: &[ControllerOption] = &[PACING, BACKOFF, INTERVAL, PROBING, THRESHOLD];
+pub(super) const OPTIONS: &[AlgorithmOption] = &[PACING, BACKOFF, INTERVAL, PROBING, THRESHOLD];
 
 pub(super) fn build_trendline(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(Gcc::new(Form::WebRtc, config))

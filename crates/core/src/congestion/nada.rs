@@ -27,12 +27,12 @@ mod tests;
 
 use anabranch_units::{DataRate, Duration, Ecn, Instant};
 
-use super::options::{ControllerOption, OptionValues};
 use super::rate_meter::RateMeter;
 use super::{
     CongestionController, ControlParameters, ControllerConfig, Feedback, FeedbackSchedule, Timeout,
     path_backlog_bytes,
 };
+use crate::options::{AlgorithmOption, OptionValues};
 use crate::path_view::PathView;
 use crate::recovery::SentPacket;
 use crate::session_view::SessionView;
@@ -76,7 +76,7 @@ const SOURCE_LIMITED: f64 = 0.75;
 /// A report before an arrival time has to be forgotten.
 const MAX_PACKETS_PER_REPORT: u32 = 100;
 
-const PRIORITY: ControllerOption = ControllerOption {
+const PRIORITY: AlgorithmOption = AlgorithmOption {
     name: "priority",
     summary: "PRIO: weight among NADA flows",
     values: OptionValues::Number {
@@ -85,7 +85,7 @@ const PRIORITY: ControllerOption = ControllerOption {
         max: 10.0,
     },
 };
-const XREF: ControllerOption = ControllerOption {
+const XREF: AlgorithmOption = AlgorithmOption {
     name: "xref",
     summary: "XREF: reference congestion level, in milliseconds",
     values: OptionValues::Number {
@@ -94,12 +94,12 @@ const XREF: ControllerOption = ControllerOption {
         max: 100.0,
     },
 };
-const LOSS_INTERVAL: ControllerOption = ControllerOption {
+const LOSS_INTERVAL: AlgorithmOption = AlgorithmOption {
     name: "loss-interval",
     summary: "whether loss_int counts the interval since the last loss (RFC 5348 §5.4)",
     values: OptionValues::Words(&["open", "closed"]),
 };
-pub(super) const OPTIONS: &[ControllerOption] = &[PRIORITY, XREF, LOSS_INTERVAL];
+pub(super) const OPTIONS: &[AlgorithmOption] = &[PRIORITY, XREF, LOSS_INTERVAL];
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(Nada::new(config))

@@ -20,7 +20,7 @@ use anabranch_units::{DataRate, Duration, Ecn, Instant};
 
 use super::window::PeakFlight;
 use super::{
-    CongestionController, ControlParameters, ControllerConfig, ControllerOption, Feedback,
+    AlgorithmOption, CongestionController, ControlParameters, ControllerConfig, Feedback,
     FeedbackSchedule, OptionValues, Timeout,
 };
 use crate::path_view::PathView;
@@ -34,13 +34,13 @@ const MIN_SSTHRESH_PACKETS: u64 = 2;
 /// Idle for so long at least, the window starts again (RFC 5681 §4.1; RFC 6298 §2.4).
 const MIN_RETRANSMISSION_TIMEOUT: Duration = Duration::from_secs(1);
 
-const APPROPRIATE_BYTE_COUNTING: ControllerOption = ControllerOption {
+const APPROPRIATE_BYTE_COUNTING: AlgorithmOption = AlgorithmOption {
     name: "abc",
     summary: "whether windows grow by bytes (RFC 3465) or by acknowledgements (RFC 5681 eqs. 2, 3)",
     values: OptionValues::Words(&["on", "off"]),
 };
 
-pub(super) const OPTIONS: &[ControllerOption] = &[APPROPRIATE_BYTE_COUNTING];
+pub(super) const OPTIONS: &[AlgorithmOption] = &[APPROPRIATE_BYTE_COUNTING];
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(NewReno::new(config))

@@ -18,7 +18,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use super::rate_use::RateUse;
 use super::{
-    CongestionController, ControlParameters, ControllerConfig, ControllerOption, Feedback,
+    AlgorithmOption, CongestionController, ControlParameters, ControllerConfig, Feedback,
     FeedbackSchedule, OptionValues, Timeout,
 };
 use crate::path_view::PathView;
@@ -31,13 +31,13 @@ const DECREASE_FACTOR: f64 = 0.5;
 const SHORT_TERM_WEIGHT: f64 = 0.9;
 const LONG_TERM_WEIGHT: f64 = 0.01;
 
-const FINE_GRAIN: ControllerOption = ControllerOption {
+const FINE_GRAIN: AlgorithmOption = AlgorithmOption {
     name: "fine-grain",
     summary: "whether the gap follows short-term round-trip times between the steps (§III-D)",
     values: OptionValues::Words(&["off", "on"]),
 };
 
-pub(super) const OPTIONS: &[ControllerOption] = &[FINE_GRAIN];
+pub(super) const OPTIONS: &[AlgorithmOption] = &[FINE_GRAIN];
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(Rap::new(config))
@@ -220,7 +220,7 @@ mod tests {
                 max_packet_bytes: 1_000,
                 min_rate: DataRate::from_bits_per_second(1),
                 initial_rate: DataRate::from_kilobits_per_second(160),
-                options: crate::congestion::ControllerOptions::parse(options, OPTIONS).unwrap(),
+                options: crate::congestion::AlgorithmOptions::parse(options, OPTIONS).unwrap(),
                 ..ControllerConfig::default()
             };
             let mut rig = Rig::new(Rap::new(&config), 1_000);

@@ -3,11 +3,11 @@
 use anabranch_units::known_names;
 
 use super::bbr::{linux, quic, v3, webrtc};
-use super::options::{ControllerOption, ControllerOptions, OptionError};
 use super::{
     CongestionController, ControllerConfig, arc, bic, ccp, ccpd, compound, copa, cubic, delay_bbr,
     fixed, gcc, nada, new_reno, rap, reno, scream, tfrc, vegas, zhu,
 };
+use crate::options::{AlgorithmOption, AlgorithmOptions, OptionError};
 
 /// An entry of the registry.
 #[derive(Clone, Copy)]
@@ -17,7 +17,7 @@ pub struct ControllerEntry {
     /// One line on what it is.
     pub summary: &'static str,
     /// What may be set of it, as in `cubic:hystart=classic`.
-    pub options: &'static [ControllerOption],
+    pub options: &'static [AlgorithmOption],
     /// What its rate is to an encoder.
     pub rate: RateKind,
     build: fn(&ControllerConfig) -> Box<dyn CongestionController>,
@@ -305,7 +305,7 @@ pub fn check(name: &str) -> Result<&'static ControllerEntry, UnknownController> 
     parse(name).map(|(entry, _)| entry)
 }
 
-fn parse(text: &str) -> Result<(&'static ControllerEntry, ControllerOptions), UnknownController> {
+fn parse(text: &str) -> Result<(&'static ControllerEntry, AlgorithmOptions), UnknownController> {
     let (name, options) = text.split_once(':').unwrap_or((text, ""));
     let entry = CONTROLLERS
         .iter()
@@ -313,7 +313,7 @@ fn parse(text: &str) -> Result<(&'static ControllerEntry, ControllerOptions), Un
         .ok_or_else(|| UnknownController::Name {
             name: name.to_owned(),
         })?;
-    let options = ControllerOptions::parse(options, entry.options).map_err(|error| {
+    let options = AlgorithmOptions::parse(options, entry.options).map_err(|error| {
         UnknownController::Option {
             controller: entry.name,
             error,

@@ -46,7 +46,7 @@ use self::rfc5348::Rfc5348;
 use self::sender::{Round, Sender};
 use super::rate_use::RateUse;
 use super::{
-    CongestionController, ControlParameters, ControllerConfig, ControllerOption, Feedback,
+    AlgorithmOption, CongestionController, ControlParameters, ControllerConfig, Feedback,
     FeedbackSchedule, HoleReports, OptionValues, Timeout,
 };
 use crate::path_view::PathView;
@@ -62,7 +62,7 @@ const MAX_BACKOFF_SECONDS: f64 = 64.0;
 /// Round-trip times below this count as this, in seconds.
 const MIN_RTT: f64 = 0.000_1;
 
-const SELF_CLOCKING: ControllerOption = ControllerOption {
+const SELF_CLOCKING: AlgorithmOption = AlgorithmOption {
     name: "c",
     summary: "multiple of the receive rate allowed without loss (Bansal et al.: 1.1; ns-2: 1.5)",
     values: OptionValues::Number {
@@ -72,7 +72,7 @@ const SELF_CLOCKING: ControllerOption = ControllerOption {
     },
 };
 
-pub(super) const CONSERVATIVE_OPTIONS: &[ControllerOption] = &[SELF_CLOCKING];
+pub(super) const CONSERVATIVE_OPTIONS: &[AlgorithmOption] = &[SELF_CLOCKING];
 
 /// What a variant of TFRC is made of.
 #[derive(Debug)]

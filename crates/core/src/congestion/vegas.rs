@@ -19,7 +19,7 @@ use anabranch_units::{Duration, Instant};
 
 use super::window::{DELAYED_ACKNOWLEDGEMENTS, MIN_SSTHRESH, Round, Window, queued_share};
 use super::{
-    CongestionController, ControlParameters, ControllerConfig, ControllerOption, Feedback,
+    AlgorithmOption, CongestionController, ControlParameters, ControllerConfig, Feedback,
     FeedbackSchedule, OptionValues, Timeout,
 };
 use crate::path_view::PathView;
@@ -33,7 +33,7 @@ const FEW_SAMPLES: u32 = 2;
 /// For so long every round must take more than twice the base before the base is given up.
 const STALE_BASE: Duration = Duration::from_secs(10);
 
-const ALPHA: ControllerOption = ControllerOption {
+const ALPHA: AlgorithmOption = AlgorithmOption {
     name: "alpha",
     summary: "the backlog below which the window grows, in packets",
     values: OptionValues::Number {
@@ -42,7 +42,7 @@ const ALPHA: ControllerOption = ControllerOption {
         max: 1_000.0,
     },
 };
-const BETA: ControllerOption = ControllerOption {
+const BETA: AlgorithmOption = AlgorithmOption {
     name: "beta",
     summary: "the backlog above which the window shrinks, in packets",
     values: OptionValues::Number {
@@ -51,7 +51,7 @@ const BETA: ControllerOption = ControllerOption {
         max: 1_000.0,
     },
 };
-const GAMMA: ControllerOption = ControllerOption {
+const GAMMA: AlgorithmOption = AlgorithmOption {
     name: "gamma",
     summary: "the backlog that ends slow start, in packets",
     values: OptionValues::Number {
@@ -61,7 +61,7 @@ const GAMMA: ControllerOption = ControllerOption {
     },
 };
 
-pub(super) const OPTIONS: &[ControllerOption] = &[ALPHA, BETA, GAMMA];
+pub(super) const OPTIONS: &[AlgorithmOption] = &[ALPHA, BETA, GAMMA];
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(Vegas::new(config))

@@ -36,7 +36,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 use self::allocation::{PathModel, Video, best_price, rate_of};
 use super::{
-    CongestionController, ControlParameters, ControllerConfig, ControllerOption, Feedback,
+    AlgorithmOption, CongestionController, ControlParameters, ControllerConfig, Feedback,
     OptionValues, Timeout,
 };
 use crate::path_view::{PathId, PathView};
@@ -64,7 +64,7 @@ const USUAL_DEADLINE: Duration = Duration::from_millis(500);
 /// What is left of a deadline that is shorter than the path.
 const LEAST_SLACK: f64 = 0.01;
 
-const THETA: ControllerOption = ControllerOption {
+const THETA: AlgorithmOption = AlgorithmOption {
     name: "theta",
     summary: "θ of D = θ / (R - R0) + κ P, in kbit/s of distortion",
     values: OptionValues::Number {
@@ -73,7 +73,7 @@ const THETA: ControllerOption = ControllerOption {
         max: 1e6,
     },
 };
-const LEAST_RATE: ControllerOption = ControllerOption {
+const LEAST_RATE: AlgorithmOption = AlgorithmOption {
     name: "r0",
     summary: "R0 of D = θ / (R - R0) + κ P, in kbit/s",
     values: OptionValues::Number {
@@ -82,7 +82,7 @@ const LEAST_RATE: ControllerOption = ControllerOption {
         max: 1e5,
     },
 };
-const LOSS_SENSITIVITY: ControllerOption = ControllerOption {
+const LOSS_SENSITIVITY: AlgorithmOption = AlgorithmOption {
     name: "kappa",
     summary: "κ of D = θ / (R - R0) + κ P",
     values: OptionValues::Number {
@@ -91,13 +91,13 @@ const LOSS_SENSITIVITY: ControllerOption = ControllerOption {
         max: 1e6,
     },
 };
-const POLICY: ControllerOption = ControllerOption {
+const POLICY: AlgorithmOption = AlgorithmOption {
     name: "policy",
     summary: "whether rates minimise distortion or follow TCP's law",
     values: OptionValues::Words(&["media-aware", "aimd"]),
 };
 
-pub(super) const OPTIONS: &[ControllerOption] = &[THETA, LEAST_RATE, LOSS_SENSITIVITY, POLICY];
+pub(super) const OPTIONS: &[AlgorithmOption] = &[THETA, LEAST_RATE, LOSS_SENSITIVITY, POLICY];
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(Zhu::new(config))

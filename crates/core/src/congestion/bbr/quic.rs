@@ -26,7 +26,7 @@ use super::{
     RoundCounter, RoundMax, packet_a_second,
 };
 use crate::congestion::{
-    CongestionController, ControlParameters, ControllerConfig, ControllerOption, Feedback,
+    AlgorithmOption, CongestionController, ControlParameters, ControllerConfig, Feedback,
     FeedbackSchedule, OptionValues, Timeout,
 };
 use crate::path_view::PathView;
@@ -51,13 +51,13 @@ const STARTUP_LOSS_THRESHOLD: f64 = 0.02;
 const PACKETS_ACKED_AT_ONCE: u64 = 100;
 
 /// `high_cwnd_gain`.
-pub(in crate::congestion) const STARTUP_CWND_GAIN: ControllerOption = ControllerOption {
+pub(in crate::congestion) const STARTUP_CWND_GAIN: AlgorithmOption = AlgorithmOption {
     name: "startup-cwnd-gain",
     summary: "window gain in Startup: 2.885 as in 2018, 2.0 as in quiche today",
     values: OptionValues::Words(&["2.885", "2.0"]),
 };
 /// `kInitialCongestionWindow`.
-pub(in crate::congestion) const INITIAL_WINDOW: ControllerOption = ControllerOption {
+pub(in crate::congestion) const INITIAL_WINDOW: AlgorithmOption = AlgorithmOption {
     name: "initial-window",
     summary: "initial window in segments (Chromium: 32)",
     values: OptionValues::Number {
@@ -67,20 +67,20 @@ pub(in crate::congestion) const INITIAL_WINDOW: ControllerOption = ControllerOpt
     },
 };
 /// `exit_startup_on_loss`.
-pub(in crate::congestion) const EXIT_STARTUP_ON_LOSS: ControllerOption = ControllerOption {
+pub(in crate::congestion) const EXIT_STARTUP_ON_LOSS: AlgorithmOption = AlgorithmOption {
     name: "exit-startup-on-loss",
     summary: "whether a round in recovery (2018), or one with 8 loss events and 2 % lost (quiche)",
     values: OptionValues::Words(&["off", "recovery", "excess"]),
 };
 /// `drain_to_target`.
-pub(in crate::congestion) const DRAIN_TO_TARGET: ControllerOption = ControllerOption {
+pub(in crate::congestion) const DRAIN_TO_TARGET: AlgorithmOption = AlgorithmOption {
     name: "drain-to-target",
     summary: "whether ProbeBW's draining phase lasts until nothing is in excess (BBR3)",
     values: OptionValues::Words(&["off", "on"]),
 };
 
 /// The options of `bbr-quic`.
-pub(in crate::congestion) const OPTIONS: &[ControllerOption] = &[
+pub(in crate::congestion) const OPTIONS: &[AlgorithmOption] = &[
     STARTUP_CWND_GAIN,
     INITIAL_WINDOW,
     EXIT_STARTUP_ON_LOSS,

@@ -30,7 +30,7 @@ use super::{
     packet_a_second,
 };
 use crate::congestion::{
-    CongestionController, ControlParameters, ControllerConfig, ControllerOption, Feedback,
+    AlgorithmOption, CongestionController, ControlParameters, ControllerConfig, Feedback,
     FeedbackSchedule, OptionValues, Timeout,
 };
 use crate::path_view::PathView;
@@ -61,17 +61,17 @@ const STARTING_WINDOW_BYTES: u64 = 6_000;
 /// `kMinimumCongestionWindowBytes`.
 const MIN_WINDOW_BYTES: u64 = 4_000;
 
-const FORM: ControllerOption = ControllerOption {
+const FORM: AlgorithmOption = AlgorithmOption {
     name: "form",
     summary: "what Zhang & Lei ran (ported), or WebRTC's module of 2018",
     values: OptionValues::Words(&["ported", "chromium-2018"]),
 };
-const ENFORCE_CWND: ControllerOption = ControllerOption {
+const ENFORCE_CWND: AlgorithmOption = AlgorithmOption {
     name: "enforce-cwnd",
     summary: "whether the window holds packets back; usual: not as ported, but in 2018's form",
     values: OptionValues::Words(&["usual", "off", "on"]),
 };
-const FEEDBACK_INTERVAL: ControllerOption = ControllerOption {
+const FEEDBACK_INTERVAL: AlgorithmOption = AlgorithmOption {
     name: "feedback-interval",
     summary: "how often the receiver reports, in ms",
     values: OptionValues::Number {
@@ -80,7 +80,7 @@ const FEEDBACK_INTERVAL: ControllerOption = ControllerOption {
         max: 1_000.0,
     },
 };
-const MIN_PACING_RATE: ControllerOption = ControllerOption {
+const MIN_PACING_RATE: AlgorithmOption = AlgorithmOption {
     name: "min-pacing-rate",
     summary: "the least pacing rate, in kbit/s",
     values: OptionValues::Number {
@@ -91,7 +91,7 @@ const MIN_PACING_RATE: ControllerOption = ControllerOption {
 };
 
 /// The options of `bbr-webrtc`.
-pub(in crate::congestion) const OPTIONS: &[ControllerOption] =
+pub(in crate::congestion) const OPTIONS: &[AlgorithmOption] =
     &[FORM, ENFORCE_CWND, FEEDBACK_INTERVAL, MIN_PACING_RATE];
 
 pub(in crate::congestion) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {

@@ -21,7 +21,7 @@ impl Rig {
         let config = ControllerConfig {
             is_media,
             max_packet_bytes: 1_000,
-            options: crate::congestion::ControllerOptions::parse(options, OPTIONS).unwrap(),
+            options: crate::congestion::AlgorithmOptions::parse(options, OPTIONS).unwrap(),
             ..ControllerConfig::default()
         };
         let mut rig = Rig::new(Copa::new(&config), 1_000);

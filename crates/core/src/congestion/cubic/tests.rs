@@ -1,6 +1,6 @@
 //! Equations, transitions and properties of CUBIC.
 
-use super::super::ControllerOptions;
+use super::super::AlgorithmOptions;
 use super::super::testing::beds::{
     link, mean_and_deviation, segment_config, t1, t2_jain, t5_ratio,
 };
@@ -12,7 +12,7 @@ const RTT: u64 = 100;
 
 /// A fresh controller with these options.
 fn start(options: &str) -> Rig<Cubic> {
-    let options = ControllerOptions::parse(options, OPTIONS).unwrap();
+    let options = AlgorithmOptions::parse(options, OPTIONS).unwrap();
     let config = ControllerConfig {
         options,
         ..segment_config()

@@ -1,11 +1,11 @@
 //! The controller as a whole, and what it does on the beds.
 
-use super::super::options::ControllerOptions;
 use super::super::testing::{
     self, Link, Measures, Outcome, Report, SILENCE, Source, bed_config, jain, run_flows,
     ten_megabits, with_flows,
 };
 use super::*;
+use crate::options::AlgorithmOptions;
 
 const GREEDY: Source = Source::Greedy;
 const NAMES: [&str; 2] = ["gcc", "gcc-kalman"];
@@ -14,7 +14,7 @@ type Rig = testing::Rig<Gcc>;
 
 fn rig(form: Form, options: &str) -> Rig {
     let config = ControllerConfig {
-        options: ControllerOptions::parse(options, OPTIONS).unwrap(),
+        options: AlgorithmOptions::parse(options, OPTIONS).unwrap(),
         ..ControllerConfig::default()
     };
     Rig::new(Gcc::new(form, &config), 1_000)

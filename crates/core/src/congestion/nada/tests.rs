@@ -1,16 +1,16 @@
 //! One test per equation and transition, and what the controller does on the beds.
 
-use super::super::options::ControllerOptions;
 use super::super::testing::{
     self, CAPACITY, Measures, Report, SILENCE, Source, bed_config, jain, run_flows, ten_megabits,
 };
 use super::*;
+use crate::options::AlgorithmOptions;
 
 const GREEDY: Source = Source::Greedy;
 
 fn nada(options: &str) -> Nada {
     Nada::new(&ControllerConfig {
-        options: ControllerOptions::parse(options, OPTIONS).unwrap(),
+        options: AlgorithmOptions::parse(options, OPTIONS).unwrap(),
         max_rate: DataRate::from_kilobits_per_second(1_500),
         ..ControllerConfig::default()
     })

@@ -18,7 +18,6 @@ mod tests;
 use anabranch_units::{DataRate, Duration, Ecn, Instant};
 
 use super::super::one_way_delay::BaseDelay;
-use super::super::options::{ControllerOption, OptionValues};
 use super::super::rate_meter::RateMeter;
 use super::super::{
     CongestionController, ControlParameters, ControllerConfig, FeedbackSchedule, Timeout,
@@ -29,6 +28,7 @@ use super::trend::Trend;
 use super::{
     Feedback, MAX_PACKETS_PER_REPORT, RecentMax, Settled, queue_delays_millis, rate_limits,
 };
+use crate::options::{AlgorithmOption, OptionValues};
 use crate::path_view::PathView;
 use crate::recovery::SentPacket;
 use crate::session_view::SessionView;
@@ -70,12 +70,12 @@ const MEDIA_HISTORY: usize = 50;
 /// What an outage leaves of the target rate.
 const OUTAGE_FACTOR: f64 = 0.5;
 
-const COMPETING: ControllerOption = ControllerOption {
+const COMPETING: AlgorithmOption = AlgorithmOption {
     name: "competing",
     summary: "whether the delay target rises beside loss-based flows (RFC 8298 §4.1.2.1)",
     values: OptionValues::Words(&["on", "off"]),
 };
-pub(in crate::congestion) const OPTIONS: &[ControllerOption] = &[COMPETING];
+pub(in crate::congestion) const OPTIONS: &[AlgorithmOption] = &[COMPETING];
 
 pub(in crate::congestion) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(ScreamV1::new(config))

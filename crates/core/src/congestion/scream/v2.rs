@@ -22,12 +22,12 @@ mod tests;
 use anabranch_units::{DataRate, Duration, Ecn, Instant};
 
 use super::super::one_way_delay::BaseDelay;
-use super::super::options::{ControllerOption, OptionValues};
 use super::super::{
     CongestionController, ControlParameters, ControllerConfig, FeedbackSchedule, Timeout,
     path_backlog_bytes,
 };
 use super::{Feedback, RecentMax, Settled, queue_delays_millis, rate_limits};
+use crate::options::{AlgorithmOption, OptionValues};
 use crate::path_view::PathView;
 use crate::recovery::SentPacket;
 use crate::session_view::SessionView;
@@ -78,7 +78,7 @@ const FRAME_SECONDS: f64 = 0.02;
 /// The least send queue of so long is what a new frame finds; what is more is a frame on its way.
 const QUEUE_SPAN: Duration = Duration::from_millis(100);
 
-const PACING: ControllerOption = ControllerOption {
+const PACING: AlgorithmOption = AlgorithmOption {
     name: "pacing",
     summary: "pacing rate by the target rate (WebRTC 1.1, draft 1.5)",
     values: OptionValues::Number {
@@ -87,7 +87,7 @@ const PACING: ControllerOption = ControllerOption {
         max: 4.0,
     },
 };
-pub(in crate::congestion) const OPTIONS: &[ControllerOption] = &[PACING];
+pub(in crate::congestion) const OPTIONS: &[AlgorithmOption] = &[PACING];
 
 pub(in crate::congestion) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(ScreamV2::new(config))

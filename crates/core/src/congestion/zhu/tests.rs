@@ -1,6 +1,6 @@
 use super::super::testing::{self, Bed, Link, PACKET_BYTES, Report, Source};
 use super::*;
-use crate::congestion::{ControllerOptions, build as build_named};
+use crate::congestion::{AlgorithmOptions, build as build_named};
 use crate::path_view::PathState;
 use crate::recovery::LossDetection;
 
@@ -10,7 +10,7 @@ fn config(options: &str) -> ControllerConfig {
     ControllerConfig {
         max_packet_bytes: PACKET_BYTES,
         initial_rate: DataRate::from_megabits_per_second(1),
-        options: ControllerOptions::parse(options, OPTIONS).unwrap(),
+        options: AlgorithmOptions::parse(options, OPTIONS).unwrap(),
         ..ControllerConfig::default()
     }
 }

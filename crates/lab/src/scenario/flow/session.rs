@@ -1,7 +1,7 @@
 //! What kinds of flows that run over a session of the protocol have in common.
 
-use anabranch_core::congestion::{self, FeedbackSchedule, HoleReports};
-use anabranch_core::recovery::LossDetection;
+use anabranch_core::congestion;
+use anabranch_core::recovery::{FeedbackSchedule, HoleReports, LossDetection};
 use anabranch_core::scheduler::SCHEDULERS;
 use anabranch_core::{Config, PaddingPolicy};
 use anabranch_sim::ORACLE;

@@ -1,10 +1,10 @@
 //! One test per equation and transition, and what the controller does on the beds.
 
-use super::super::super::options::ControllerOptions;
 use super::super::super::testing::{
     self, CAPACITY, Measures, Report, SILENCE, Source, bed_config, jain, run_flows, ten_megabits,
 };
 use super::*;
+use crate::options::AlgorithmOptions;
 
 const GREEDY: Source = Source::Greedy;
 const VIDEO: Source = Source::Video { max: DataRate::MAX };
@@ -16,7 +16,7 @@ fn rig(options: &str) -> Rig {
     let config = ControllerConfig {
         max_packet_bytes: 1_000,
         is_ecn_capable: true,
-        options: ControllerOptions::parse(options, OPTIONS).unwrap(),
+        options: AlgorithmOptions::parse(options, OPTIONS).unwrap(),
         ..ControllerConfig::default()
     };
     Rig::new(ScreamV1::new(&config), 1_000)

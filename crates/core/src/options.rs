@@ -2,9 +2,9 @@
 
 use anabranch_units::known_names;
 
-/// Something that may be set of a controller.
+/// Something that may be set of an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ControllerOption {
+pub struct AlgorithmOption {
     /// Its name, as in `hystart`.
     pub name: &'static str,
     /// One line on what it does, with its source and unit.
@@ -13,7 +13,7 @@ pub struct ControllerOption {
     pub values: OptionValues,
 }
 
-/// The values of a [`ControllerOption`], and the one it has unless set.
+/// The values of a [`AlgorithmOption`], and the one it has unless set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OptionValues {
     /// One of these words; the first is the usual one.
@@ -31,7 +31,7 @@ pub enum OptionValues {
 
 /// The options that were set, every one of them checked. The default sets none.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ControllerOptions(Vec<(&'static str, Setting)>);
+pub struct AlgorithmOptions(Vec<(&'static str, Setting)>);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Setting {
@@ -62,9 +62,9 @@ pub enum OptionError {
     },
 }
 
-impl ControllerOptions {
+impl AlgorithmOptions {
     /// Reads `name=value:name=value`, or with commas; the empty text sets nothing.
-    pub(crate) fn parse(text: &str, known: &[ControllerOption]) -> Result<Self, OptionError> {
+    pub(crate) fn parse(text: &str, known: &[AlgorithmOption]) -> Result<Self, OptionError> {
         let set = text.split([':', ',']).filter(|part| !part.is_empty());
         let set = set.map(|part| {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
@@ -74,14 +74,14 @@ impl ControllerOptions {
                 .ok_or_else(|| unknown(name, known))?;
             Ok((option.name, option.values.parse(option.name, value)?))
         });
-        set.collect::<Result<_, _>>().map(ControllerOptions)
+        set.collect::<Result<_, _>>().map(AlgorithmOptions)
     }
 
     /// The word that `option` is set to, or its usual one.
     ///
     /// # Panics
     /// If the option is a number.
-    pub fn word(&self, option: &ControllerOption) -> &'static str {
+    pub fn word(&self, option: &AlgorithmOption) -> &'static str {
         match (self.setting(option), option.values) {
             (Some(Setting::Word(word)), _) => word,
             (None, OptionValues::Words(words)) => words[0],
@@ -93,7 +93,7 @@ impl ControllerOptions {
     ///
     /// # Panics
     /// If the option is a word.
-    pub fn number(&self, option: &ControllerOption) -> f64 {
+    pub fn number(&self, option: &AlgorithmOption) -> f64 {
         match (self.setting(option), option.values) {
             (Some(Setting::Number(number)), _) => number,
             (None, OptionValues::Number { usual, .. }) => usual,
@@ -101,7 +101,7 @@ impl ControllerOptions {
         }
     }
 
-    fn setting(&self, option: &ControllerOption) -> Option<Setting> {
+    fn setting(&self, option: &AlgorithmOption) -> Option<Setting> {
         let set = self.0.iter().rev().find(|(name, _)| *name == option.name);
         set.map(|(_, setting)| *setting)
     }
@@ -131,7 +131,7 @@ impl OptionValues {
     }
 }
 
-fn unknown(name: &str, known: &[ControllerOption]) -> OptionError {
+fn unknown(name: &str, known: &[AlgorithmOption]) -> OptionError {
     OptionError::Unknown {
         name: name.to_owned(),
         known: known_names(name, known.iter().map(|option| option.name)),
@@ -142,12 +142,12 @@ fn unknown(name: &str, known: &[ControllerOption]) -> OptionError {
 mod tests {
     use super::*;
 
-    const START: ControllerOption = ControllerOption {
+    const START: AlgorithmOption = AlgorithmOption {
         name: "start",
         summary: "how it starts",
         values: OptionValues::Words(&["slow", "fast"]),
     };
-    const GAIN: ControllerOption = ControllerOption {
+    const GAIN: AlgorithmOption = AlgorithmOption {
         name: "gain",
         summary: "how much",
         values: OptionValues::Number {
@@ -156,13 +156,13 @@ mod tests {
             max: 3.0,
         },
     };
-    const ALL: [ControllerOption; 2] = [START, GAIN];
+    const ALL: [AlgorithmOption; 2] = [START, GAIN];
 
     #[test]
     fn what_is_not_set_has_its_usual_value() {
-        let set = ControllerOptions::parse("gain=2.5", &ALL).unwrap();
+        let set = AlgorithmOptions::parse("gain=2.5", &ALL).unwrap();
         assert_eq!((set.word(&START), set.number(&GAIN)), ("slow", 2.5));
-        let set = ControllerOptions::parse("gain=1:start=fast:gain=3", &ALL).unwrap();
+        let set = AlgorithmOptions::parse("gain=1:start=fast:gain=3", &ALL).unwrap();
         assert_eq!((set.word(&START), set.number(&GAIN)), ("fast", 3.0));
     }
 
@@ -174,9 +174,7 @@ mod tests {
             ("gain=x", "1 to 3"),
             ("start", "slow, fast"),
         ] {
-            let error = ControllerOptions::parse(text, &ALL)
-                .unwrap_err()
-                .to_string();
+            let error = AlgorithmOptions::parse(text, &ALL).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }
