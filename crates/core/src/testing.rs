@@ -1,6 +1,6 @@
 //! The recovery of one path without a session, so that a test can show a controller real reports.
 //!
-//! A [`PathReceiver`] writes reports as they are on the wire, and a [`PathSender`] reads and digests
+//! A [`PathReceiver`] writes reports as they are on the wire; a [`PathSender`] reads and digests
 //! them.
 
 use anabranch_units::Instant;
