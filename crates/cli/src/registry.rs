@@ -3,8 +3,9 @@
 
 use std::fmt::Write;
 
-use anabranch_core::congestion::{CONTROLLERS, ControllerOption, OptionValues};
+use anabranch_controllers::CONTROLLERS;
 use anabranch_core::fec::FEC_POLICIES;
+use anabranch_core::options::{AlgorithmOption, OptionValues};
 use anabranch_core::scheduler::SCHEDULERS;
 
 use crate::print;
@@ -60,7 +61,7 @@ fn fec_list() -> String {
     list
 }
 
-fn option_lines(list: &mut String, options: &[ControllerOption]) {
+fn option_lines(list: &mut String, options: &[AlgorithmOption]) {
     for option in options {
         let values = values(option);
         let (name, summary) = (option.name, option.summary);
@@ -80,7 +81,7 @@ fn line(list: &mut String, name: &str, summary: &str) {
     writeln!(list, "{name:<19} {summary}").expect("text");
 }
 
-fn values(option: &ControllerOption) -> String {
+fn values(option: &AlgorithmOption) -> String {
     match option.values {
         OptionValues::Words(words) => format!("{} (default {})", words.join("|"), words[0]),
         OptionValues::Number { usual, min, max } => format!("{min}..{max} (default {usual})"),

@@ -6,6 +6,7 @@
 mod arrivals;
 mod delivery_rate;
 mod digest;
+mod feedback;
 mod jitter;
 mod loss;
 mod path_mtu;
@@ -19,18 +20,20 @@ mod told_elsewhere;
 
 use anabranch_units::{Duration, Instant};
 
-use crate::congestion::Feedback;
 use crate::path_view::{PathId, PathView};
 use crate::wire::FeedbackReport;
 
 pub(crate) use arrivals::Arrivals;
 pub use delivery_rate::{DeliverySnapshot, RateSample};
 pub(crate) use digest::Digest;
+pub use feedback::Feedback;
 use loss::Evidence;
 pub use loss::LossDetection;
 pub(crate) use path_mtu::PathMtu;
 pub use rtt::RttEstimator;
 pub use sent_packets::{AckedPacket, PacketContent, SentPacket};
+
+pub use crate::wire::{FeedbackSchedule, HoleReports};
 
 use delivery_rate::DeliveryRate;
 use rack::Rack;

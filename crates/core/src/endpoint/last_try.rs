@@ -3,7 +3,7 @@
 use anabranch_units::{Duration, Instant};
 
 use super::Endpoint;
-use super::fec::cost_of;
+use super::retransmission::cost_of;
 use crate::config::RetransmissionCopies;
 use crate::media::LastCall;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
