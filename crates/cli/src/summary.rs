@@ -2,6 +2,7 @@
 
 use core::fmt::Write;
 
+use anabranch_core::{ReasonCount, ReasonCounts, SendReason};
 use anabranch_net::{PathSnapshot, Snapshot};
 use anabranch_units::{ByteCount, DataRate, Duration, Instant};
 
@@ -76,6 +77,12 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
         text.push_str(&path_line(end, path, &name_of(names, path, index), total));
     }
     text.push_str(&fec_line(end, snapshot));
+    if end == End::Sender {
+        let reasons = reasons_since(None, snapshot);
+        if let Some(shares) = reason_shares(&reasons) {
+            let _ = write!(text, "\nsent: {shares}");
+        }
+    }
     let edge = &snapshot.edge;
     let rejected = edge.rejected_datagrams.iter().sum::<u64>() + edge.unknown_datagrams;
     if rejected + edge.refused_handshakes + edge.dropped_events > 0 {
@@ -112,6 +119,28 @@ fn fec_line(end: End, snapshot: &Snapshot) -> String {
         End::Receiver if recovered > 0 => format!("\nrepairs: {recovered} lost packets recovered"),
         _ => String::new(),
     }
+}
+
+/// Why the datagrams left that have been sent since an earlier look.
+fn reasons_since(earlier: Option<&Snapshot>, snapshot: &Snapshot) -> ReasonCounts {
+    let paths = snapshot.paths.iter().enumerate();
+    let since = paths.map(|(index, path)| {
+        let before = earlier.and_then(|earlier| earlier.paths.get(index));
+        let before = before.map_or(ReasonCounts::default(), |path| path.counters.reasons);
+        path.counters.reasons.since(&before)
+    });
+    since.fold(ReasonCounts::default(), |sum, counts| sum.plus(&counts))
+}
+
+/// The shares of the reasons in all bytes sent; `None` if there are none.
+fn reason_shares(reasons: &ReasonCounts) -> Option<String> {
+    let total = reasons.sum(|_| true).bytes;
+    let share = |(reason, count): (SendReason, ReasonCount)| {
+        let percent = count.bytes as f64 * 100.0 / total as f64;
+        format!("{reason} {percent:.1} %")
+    };
+    let shares: Vec<String> = reasons.iter().map(share).collect();
+    (total > 0).then(|| shares.join(", "))
 }
 
 fn path_line(end: End, path: &PathSnapshot, name: &str, total: u64) -> String {
@@ -253,6 +282,12 @@ impl Meter {
                 if let Some(mtu) = narrow_mtu(path) {
                     let _ = write!(text, " mtu {mtu}");
                 }
+            }
+        }
+        if end == End::Sender {
+            let reasons = reasons_since(self.last.as_ref(), &snapshot);
+            if let Some(shares) = reason_shares(&reasons) {
+                let _ = write!(text, " | sent {shares}");
             }
         }
         self.last = Some(snapshot);

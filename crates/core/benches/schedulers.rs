@@ -6,10 +6,8 @@
 
 use std::hint::black_box;
 
-use anabranch_core::scheduler::{
-    PacketKind, PacketView, SCHEDULERS, SchedulerEvent, SendQueue, build,
-};
-use anabranch_core::{FrameId, PathId, PathSet, PathView, SessionView};
+use anabranch_core::scheduler::{PacketView, SCHEDULERS, SchedulerEvent, SendQueue, build};
+use anabranch_core::{FrameId, PathId, PathSet, PathView, SendReason, SessionView};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -60,7 +58,7 @@ fn frame(packet_count: u16) -> Vec<PacketView> {
         frame: FrameId(0),
         fragment,
         fragment_count: packet_count,
-        kind: PacketKind::Source,
+        reason: SendReason::New,
         importance: Importance::Reference,
         bytes: PACKET_BYTES,
         deadline: None,

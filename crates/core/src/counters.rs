@@ -1,5 +1,7 @@
 //! What an endpoint has counted.
 
+use crate::send_reason::ReasonCounts;
+
 /// Counts of one path, since it was added. Bytes are on the wire.
 ///
 /// The fields lie in memory as they are declared: first what packets that leave change, then what
@@ -48,6 +50,8 @@ pub struct PathCounters {
     pub control_packets: u64,
     /// Their bytes.
     pub control_bytes: u64,
+    /// All datagrams sent, tracked or not, by why they were.
+    pub reasons: ReasonCounts,
 }
 
 impl PathCounters {
@@ -65,6 +69,7 @@ impl PathCounters {
             padding_bytes: self.padding_bytes + other.padding_bytes,
             control_packets: self.control_packets + other.control_packets,
             control_bytes: self.control_bytes + other.control_bytes,
+            reasons: self.reasons.plus(&other.reasons),
             lost_packets: self.lost_packets + other.lost_packets,
             retransmission_timeouts: self.retransmission_timeouts + other.retransmission_timeouts,
             spurious_losses: self.spurious_losses + other.spurious_losses,

@@ -37,7 +37,8 @@ use crate::options::AlgorithmOptions;
 use crate::path::{Path, PathOptions};
 use crate::path_view::{PathId, PathState, PathView};
 use crate::recovery::Digest;
-use crate::scheduler::{self, Assignment, Scheduler, SchedulerEvent};
+use crate::scheduler::{self, Assignment, PacketView, Scheduler, SchedulerEvent};
+use crate::send_reason::SendReason;
 use crate::session_view::SessionView;
 use crate::standby::Standby;
 use crate::stream::Stream;
@@ -151,13 +152,11 @@ pub struct Transmit {
     pub size: usize,
     /// The mark to send it with.
     pub ecn: Ecn,
-    /// Whether it is a tracked packet (media, padding, challenge) rather than feedback.
-    pub is_tracked: bool,
+    /// Why it leaves. The driver may find that the interface refuses a [`SendReason::MtuProbe`]
+    /// ([`Endpoint::on_datagram_too_large`]).
+    pub reason: SendReason,
     /// The piece of media that it carries, if any: which fragment of which frame.
     pub fragment: Option<(FrameId, u16)>,
-    /// Whether it probes for a larger MTU: its driver may find that the interface refuses it
-    /// ([`Endpoint::on_datagram_too_large`]).
-    pub is_mtu_probe: bool,
 }
 
 /// What the application is told.
@@ -340,7 +339,7 @@ impl Endpoint {
         self.paths[path.index()].liveness.remove();
         self.set_patience();
         self.take_back(path);
-        self.declare_silent(now, path);
+        self.declare_silent(now, path, SendReason::PathRemoved);
         self.on_path_changed(now, path);
     }
 
@@ -514,8 +513,11 @@ impl Endpoint {
         }
         let waiting = self.send_buffer.waiting();
         for assignment in &assignments {
+            let packet = &waiting[assignment.index];
             for id in assignment.paths.iter() {
-                self.paths[id.index()].bind(now, waiting[assignment.index], self.held_since);
+                let reason = assignment.reason_on(id, packet);
+                let packet = PacketView { reason, ..*packet };
+                self.paths[id.index()].bind(now, packet, self.held_since);
             }
         }
         assignments.sort_unstable_by_key(|assignment| assignment.index);

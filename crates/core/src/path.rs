@@ -20,6 +20,7 @@ use crate::pacer::Pacer;
 use crate::path_view::{PathId, PathState, PathView};
 use crate::recovery::{Arrivals, Digest, PacketContent, PathMtu, Recovery, SentPacket};
 use crate::scheduler::{PacketKind, PacketView};
+use crate::send_reason::SendReason;
 use crate::session_view::SessionView;
 use bound::Bound;
 use fates::Fates;
@@ -78,8 +79,8 @@ pub(crate) struct Path {
     pub(crate) report_elsewhere: Option<PathId>,
     /// The token to be echoed.
     pub(crate) response: Option<u64>,
-    /// The path challenge that is to leave.
-    pub(crate) challenge: Option<u64>,
+    /// The path challenge that is to leave, and why.
+    pub(crate) challenge: Option<(u64, SendReason)>,
     // For packets that leave, and reports on them.
     pub(crate) recovery: Recovery,
     /// When a tracked packet last left.
@@ -508,7 +509,7 @@ impl Path {
 /// as late as it may, so that a misjudged round trip would make all of them late: what is sent for
 /// the first time has to be there with a sixteenth of its time to spare.
 fn comes_late(arrives_at: Instant, packet: &PacketView, lifetime: Duration) -> bool {
-    let margin = match packet.kind {
+    let margin = match packet.kind() {
         PacketKind::Retransmission => Duration::ZERO,
         PacketKind::Source | PacketKind::Repair => lifetime / SPARE_LIFETIME,
     };
@@ -527,12 +528,12 @@ mod tests {
     #[test]
     fn media_comes_late_a_sixteenth_before_its_deadline_and_a_retransmission_after_it() {
         let due_at = Instant::from_millis(1_000);
-        let late = |kind, deadline, millis| {
+        let late = |reason, deadline, millis| {
             let packet = PacketView {
                 frame: FrameId(0),
                 fragment: 0,
                 fragment_count: 1,
-                kind,
+                reason,
                 importance: Importance::Reference,
                 bytes: 1_000,
                 deadline,
@@ -545,12 +546,12 @@ mod tests {
                 Duration::from_millis(320),
             )
         };
-        for kind in [PacketKind::Source, PacketKind::Repair] {
-            assert!(!late(kind, Some(due_at), 980));
-            assert!(late(kind, Some(due_at), 981));
+        for reason in [SendReason::New, SendReason::Repair] {
+            assert!(!late(reason, Some(due_at), 980));
+            assert!(late(reason, Some(due_at), 981));
         }
-        assert!(!late(PacketKind::Retransmission, Some(due_at), 1_000));
-        assert!(late(PacketKind::Retransmission, Some(due_at), 1_001));
-        assert!(!late(PacketKind::Source, None, 9_000), "a key frame");
+        assert!(!late(SendReason::Lost, Some(due_at), 1_000));
+        assert!(late(SendReason::Lost, Some(due_at), 1_001));
+        assert!(!late(SendReason::New, None, 9_000), "a key frame");
     }
 }

@@ -33,6 +33,7 @@ use anabranch_units::{Importance, Instant, known_names};
 
 use crate::media::FrameId;
 use crate::path_view::{PathId, PathSet, PathView};
+use crate::send_reason::SendReason;
 use crate::session_view::SessionView;
 
 pub(crate) use one_by_one::fastest;
@@ -112,7 +113,7 @@ pub struct PacketView {
     /// How many fragments the frame has.
     pub fragment_count: u16,
     /// Why it is to be sent.
-    pub kind: PacketKind,
+    pub reason: SendReason,
     /// What is lost with its frame.
     pub importance: Importance,
     /// Its bytes on the wire.
@@ -125,12 +126,23 @@ pub struct PacketView {
     pub avoid: PathSet,
 }
 
-/// Why a packet is to be sent.
+impl PacketView {
+    /// What it is among the packets that wait, by the reason it is sent for.
+    pub const fn kind(&self) -> PacketKind {
+        match self.reason {
+            SendReason::Repair => PacketKind::Repair,
+            reason if reason.is_retransmission() => PacketKind::Retransmission,
+            _ => PacketKind::Source,
+        }
+    }
+}
+
+/// What a packet is among those that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketKind {
-    /// For the first time.
+    /// A fragment as its frame was handed in.
     Source,
-    /// Because another copy was lost or is stuck on a silent path.
+    /// Another copy of a fragment that has left, for a [`SendReason::is_retransmission`].
     Retransmission,
     /// To stand in for fragments that may be lost. Its `frame` is the newest of theirs, its
     /// `fragment` counts that frame's repairs. Schedulers are offered none.
@@ -144,6 +156,22 @@ pub struct Assignment {
     pub index: usize,
     /// Where it goes; more than one path sends copies.
     pub paths: PathSet,
+    /// Those of the paths that get a copy only to show whether they are alive.
+    pub proofs: PathSet,
+}
+
+impl Assignment {
+    /// Why the packet leaves on `path`, if another copy has left before.
+    pub(crate) fn reason_on(&self, path: PathId, packet: &PacketView) -> SendReason {
+        if packet.kind() != PacketKind::Source || self.paths.len() == 1 {
+            return packet.reason;
+        }
+        let is_proved = self.paths.len() == self.proofs.len() + 1;
+        match is_proved || self.proofs.contains(path) {
+            true => SendReason::Proof,
+            false => SendReason::Duplicate,
+        }
+    }
 }
 
 /// What schedulers are told beside the queue.

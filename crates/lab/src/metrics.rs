@@ -23,7 +23,7 @@ pub use rates::RateSamples;
 pub use series::{FlowSeries, LinkSeries, Series};
 pub use statistics::{
     Distribution, DropReport, FlowStatistics, FragmentStatistics, FrameStatistics, LinkStatistics,
-    PathStatistics, PlayerStatistics, Statistics, Traffic,
+    PathStatistics, PlayerStatistics, ReasonTraffic, Statistics, Traffic,
 };
 pub use variation::Variation;
 pub use window::Window;

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use anabranch_core::PathId;
+use anabranch_core::{PathId, SendReason};
 use anabranch_link::DropCause;
 use anabranch_sim::{
     Direction, FlowId, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent, World,
@@ -106,6 +106,7 @@ struct PacketRow<'a> {
     delay_ms: Option<f64>,
     link: Option<&'a str>,
     cause: Option<&'static str>,
+    reason: Option<&'static str>,
 }
 
 /// What has become of a packet.
@@ -365,6 +366,7 @@ impl TraceWriter {
                 delay_ms: delay.map(Duration::as_millis_f64),
                 link: dropped.map(|(link, _)| self.names.links[link.index()].as_str()),
                 cause: dropped.map(|(_, cause)| cause.name()),
+                reason: packet.reason.map(SendReason::name),
             })?;
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use anabranch_core::{PathId, Transmit};
+use anabranch_core::{PathId, SendReason, Transmit};
 use anabranch_secure::{HEADER_BYTES, TAG_BYTES};
 use anabranch_units::Ecn;
 
@@ -71,7 +71,7 @@ impl Outbox {
                 path: transmit.path,
                 ecn: transmit.ecn,
                 datagram_bytes: range.len(),
-                is_mtu_probe: transmit.is_mtu_probe,
+                is_mtu_probe: is_mtu_probe(&transmit),
                 range,
             }),
         }
@@ -88,12 +88,16 @@ impl Outbox {
     }
 }
 
+fn is_mtu_probe(transmit: &Transmit) -> bool {
+    transmit.reason == SendReason::MtuProbe
+}
+
 /// Whether a datagram may follow in the parcel: segmentation offload lets only the last one be
 /// shorter.
 fn takes(parcel: &Parcel, transmit: &Transmit, range: &Range<usize>, max_count: usize) -> bool {
     let is_open = parcel.range.len().is_multiple_of(parcel.datagram_bytes);
     is_open
-        && !(parcel.is_mtu_probe || transmit.is_mtu_probe)
+        && !(parcel.is_mtu_probe || is_mtu_probe(transmit))
         && parcel.path == transmit.path
         && parcel.ecn == transmit.ecn
         && range.len() <= parcel.datagram_bytes
@@ -122,9 +126,11 @@ mod tests {
                     path,
                     size,
                     ecn: Ecn::NotEct,
-                    is_tracked: true,
+                    reason: match size {
+                        PROBE_SIZE => SendReason::MtuProbe,
+                        _ => SendReason::New,
+                    },
                     fragment: None,
-                    is_mtu_probe: size == PROBE_SIZE,
                 })
             };
             let added = outbox.add(|_| max_count, write, |_, _| Ok::<_, Infallible>(()));
@@ -184,9 +190,8 @@ mod tests {
                 path: PathId(0),
                 size: 1,
                 ecn: Ecn::NotEct,
-                is_tracked: true,
+                reason: SendReason::New,
                 fragment: None,
-                is_mtu_probe: false,
             })
         };
         assert_eq!(

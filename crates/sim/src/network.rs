@@ -404,6 +404,7 @@ impl Network {
             direction,
             size_bytes,
             fragment: _,
+            reason: _,
         } = *event;
         let word = u64::from(size_bytes)
             | u64::from(flow.0) << 32

@@ -1,6 +1,6 @@
 //! Whoever wants to know what happens in a [`World`](crate::World).
 
-use anabranch_core::{PathId, PathState};
+use anabranch_core::{PathId, PathState, SendReason};
 use anabranch_link::DropCause;
 use anabranch_units::{DataRate, Depth, Duration, Importance, Instant};
 
@@ -68,6 +68,8 @@ pub struct PacketEvent {
     pub size_bytes: u32,
     /// The piece of media that it carries; `None`: something else.
     pub fragment: Option<FragmentId>,
+    /// Why its session sent it; `None`: it is of no session.
+    pub reason: Option<SendReason>,
 }
 
 /// Names a piece of media: every copy of it has the same name.

@@ -155,6 +155,7 @@ impl Scheduler for Oracle {
             out.push(Assignment {
                 index,
                 paths: PathSet::only(outlook.id),
+                proofs: PathSet::EMPTY,
             });
         }
         self.wake_at = outlooks.is_empty().then(|| now + RETRY_INTERVAL);

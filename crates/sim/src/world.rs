@@ -368,6 +368,7 @@ impl World {
                     direction: Direction::Forward,
                     size_bytes: generator.config.size_bytes,
                     fragment: None,
+                    reason: None,
                 },
                 session: 0,
                 route: generator.config.route,

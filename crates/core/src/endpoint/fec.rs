@@ -149,7 +149,7 @@ impl Endpoint {
             for id in assignment.paths.iter() {
                 views[id.index()].queued_bytes += u64::from(packet.bytes);
             }
-            if packet.kind == PacketKind::Source
+            if packet.kind() == PacketKind::Source
                 && let Some(path) = assignment.paths.iter().next()
                 && let Some(symbol) = self.send_buffer.symbol(packet.frame, packet.fragment)
             {
@@ -167,7 +167,7 @@ impl Endpoint {
         let mut repairs = self.send_buffer.take_waiting_repairs();
         let held = self.send_buffer.waiting();
         repairs.retain(|packet| {
-            let is_source = |other: &PacketView| other.kind == PacketKind::Source;
+            let is_source = |other: &PacketView| other.kind() == PacketKind::Source;
             let is_held = |other: &PacketView| is_source(other) && other.frame == packet.frame;
             if held.iter().any(is_held) {
                 return true;

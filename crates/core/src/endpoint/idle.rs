@@ -5,6 +5,7 @@ use anabranch_units::{Duration, Instant};
 use super::Endpoint;
 use crate::path_view::{PathId, PathState};
 use crate::recovery::{AckedPacket, Digest};
+use crate::send_reason::SendReason;
 
 /// How often one of several idle paths is asked, which is a sample of its round-trip time too.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
@@ -53,7 +54,8 @@ impl Endpoint {
         let path = &mut self.paths[id.index()];
         // So small a packet says nothing of what the path carries.
         path.leave_idleness(now);
-        path.challenge = Some(*path.expected_response.get_or_insert(token));
+        let token = *path.expected_response.get_or_insert(token);
+        path.challenge = Some((token, SendReason::IdleProbe));
     }
 
     /// Whether all that the report is about is a probe of an idle path. It is a sample of

@@ -9,6 +9,7 @@ use crate::media::LastCall;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::recovery::{PacketContent, RttEstimator};
 use crate::scheduler::PacketView;
+use crate::send_reason::SendReason;
 
 /// By how many mean deviations of the round-trip time it may be longer.
 const DOUBT_IN_DEVIATIONS: u64 = 2;
@@ -31,7 +32,8 @@ impl Endpoint {
             false => self.burst_wait(now, packet, &self.views[path.index()]),
         };
         if wait.is_zero() {
-            self.send_buffer.queue_again(frame, fragment, avoid);
+            let reason = reason_of_copy(has_other);
+            self.send_buffer.queue_again(frame, fragment, avoid, reason);
             self.is_schedule_due = true;
             return;
         }
@@ -106,14 +108,20 @@ impl Endpoint {
         let is_keeping_up = self.send_buffer.waiting_bytes() == 0;
         for call in &calls {
             let mut paths = call.in_flight_on.iter();
-            let is_unheard = call.is_copy || paths.all(|path| self.is_overdue(now, path, call));
+            let is_copy = call.reason == SendReason::LastTry;
+            let is_unheard = is_copy || paths.all(|path| self.is_overdue(now, path, call));
             let Some(path) = call.in_flight_on.iter().next().filter(|_| is_unheard) else {
                 continue;
             };
-            if is_keeping_up || call.is_copy {
-                let (avoid, _) = self.avoided_by_copy(now, path, bytes, Some(call.deadline));
+            if is_keeping_up || is_copy {
+                let (avoid, has_other) =
+                    self.avoided_by_copy(now, path, bytes, Some(call.deadline));
+                let reason = match is_copy {
+                    true => reason_of_copy(has_other),
+                    false => call.reason,
+                };
                 self.send_buffer
-                    .queue_again(call.frame, call.fragment, avoid);
+                    .queue_again(call.frame, call.fragment, avoid, reason);
                 self.is_schedule_due = true;
             }
         }
@@ -132,6 +140,14 @@ impl Endpoint {
         let outstanding = path.recovery.outstanding();
         let mut overdue = outstanding.take_while(|packet| packet.sent_at + patience <= now);
         path.state().is_usable() && overdue.any(|packet| packet.content == content)
+    }
+}
+
+/// Why the copy of a last try leaves.
+fn reason_of_copy(has_other: bool) -> SendReason {
+    match has_other {
+        true => SendReason::LastTry,
+        false => SendReason::LastTrySamePath,
     }
 }
 

@@ -3,11 +3,13 @@
 use anabranch_units::Instant;
 
 use super::Endpoint;
+use super::transmit::Written;
 use crate::media::Half;
 use crate::path::Path;
 use crate::path_view::PathId;
 use crate::recovery::PacketContent;
 use crate::scheduler::{PacketKind, PacketView};
+use crate::send_reason::SendReason;
 use crate::wire;
 
 impl Endpoint {
@@ -68,7 +70,7 @@ impl Endpoint {
         now: Instant,
         id: PathId,
         buf: &mut Vec<u8>,
-    ) -> Option<PacketContent> {
+    ) -> Option<Written> {
         let path = &mut self.paths[id.index()];
         let bytes = path.due_mtu_probe(now)?;
         let size = bytes.saturating_sub(self.config.overhead_bytes) as usize;
@@ -77,7 +79,7 @@ impl Endpoint {
         wire::write_padding(padding_bytes, buf);
         path.recovery.mtu_mut().map(|mtu| {
             mtu.on_probe_sent(bytes);
-            PacketContent::MtuProbe
+            (PacketContent::MtuProbe, SendReason::MtuProbe)
         })
     }
 
@@ -140,12 +142,12 @@ impl Endpoint {
             return;
         }
         self.send_buffer.on_sent(frame, fragment, id);
-        if packet.kind == PacketKind::Source
+        if packet.kind() == PacketKind::Source
             && let Some(sender) = &mut self.fec_sender
         {
             sender.on_media_sent(now, id, packet.bytes);
         }
-        if packet.kind == PacketKind::Retransmission {
+        if packet.kind() == PacketKind::Retransmission {
             let counters = &mut self.paths[id.index()].counters;
             counters.retransmitted_packets += 1;
             counters.retransmitted_bytes += u64::from(packet.bytes);

@@ -7,6 +7,7 @@ use crate::media::{FrameId, LostCopy, Outcome, Symbol, Taken, Verdict};
 use crate::path_view::{PathId, PathState};
 use crate::recovery::{AckedPacket, Digest, PacketContent, SentPacket};
 use crate::scheduler::SchedulerEvent;
+use crate::send_reason::SendReason;
 use crate::wire::{self, Tracking, WireFrame};
 
 /// How long a peer's doubt lasts unless it repeats it.
@@ -248,7 +249,7 @@ impl Endpoint {
             for packet in &digest.acked {
                 self.on_acked(now, about, packet);
             }
-            self.on_losses(now, about, &digest);
+            self.on_losses(now, about, &digest, SendReason::Lost);
             self.retry_disappointed(now);
             self.tell_controller(now, about, &digest);
             self.judge_answer(now, on, about, &digest);
@@ -303,14 +304,20 @@ impl Endpoint {
         self.is_schedule_due = true;
     }
 
-    /// Sends again what was lost on `path`, where it is of use.
-    pub(super) fn on_losses(&mut self, now: Instant, path: PathId, digest: &Digest) {
+    /// Sends again, for this reason, what was lost on `path`, where it is of use.
+    pub(super) fn on_losses(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        digest: &Digest,
+        reason: SendReason,
+    ) {
         if digest.lost.is_empty() && digest.too_large.is_empty() {
             return;
         }
         self.refresh_views(now);
         for packet in &digest.too_large {
-            self.on_copy_lost(now, path, packet, false);
+            self.on_copy_lost(now, path, packet, reason);
         }
         for packet in &digest.lost {
             self.scheduler.on_event(
@@ -320,7 +327,7 @@ impl Endpoint {
                     bytes: packet.bytes,
                 },
             );
-            self.on_copy_lost(now, path, packet, false);
+            self.on_copy_lost(now, path, packet, reason);
         }
         self.is_schedule_due = true;
     }
@@ -331,12 +338,12 @@ impl Endpoint {
         now: Instant,
         path: PathId,
         packet: &SentPacket,
-        is_stuck: bool,
+        reason: SendReason,
     ) {
         if let PacketContent::Segment { offset } = packet.content
             && let Some(stream) = &mut self.stream
         {
-            stream.send.on_packet_lost(offset, packet);
+            stream.send.on_packet_lost(offset, packet, reason);
         }
         if let PacketContent::Repair { frame, repair } = packet.content {
             self.send_buffer.on_repair_settled(frame, repair);
@@ -356,8 +363,7 @@ impl Endpoint {
             frame,
             fragment,
             path,
-            is_stuck,
-            may_wait: true,
+            reason,
         };
         self.judge(now, copy, packet.bytes);
     }

@@ -14,6 +14,7 @@ use crate::path::{Path, SPARE_LIFETIME};
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::recovery::PacketContent;
 use crate::scheduler::{retransmission_cost, transfer_cost};
+use crate::send_reason::SendReason;
 
 /// Only what waits at the sender for more than this share of the deadline is looked at.
 const LONG_WAIT: u64 = 4;
@@ -76,8 +77,7 @@ impl Endpoint {
                 frame,
                 fragment,
                 path: id,
-                is_stuck: true,
-                may_wait: false,
+                reason: SendReason::PathCongested,
             };
             if self.judge(now, copy, bytes) == Verdict::SendAgain {
                 let view = &mut self.views[other.index()];

@@ -3,12 +3,14 @@
 use anabranch_units::{Duration, Instant};
 use bytes::Bytes;
 
+use super::transmit::Written;
 use super::{Closing, Endpoint, Event};
 use crate::config::SessionKind;
 use crate::control::Timeout;
 use crate::path::Path;
 use crate::path_view::PathId;
 use crate::recovery::{Digest, LossDetection, PacketContent, SentPacket};
+use crate::send_reason::SendReason;
 use crate::stream::{
     Chunk, DuplicateAck, ReceiveStream, Received, SendStream, Stream, StreamPath, WriteStreamError,
 };
@@ -140,7 +142,7 @@ impl Endpoint {
     fn has_window_for(&self, chunk: &Chunk, path: &Path, own: &StreamPath) -> bool {
         let bytes = chunk.length + wire::SEGMENT_HEADER_BYTES;
         let bytes = bytes as u64 + u64::from(self.config.overhead_bytes);
-        let is_urgent = own.is_urgent && !chunk.is_new;
+        let is_urgent = own.is_urgent && !chunk.is_new();
         own.probe.is_wanted() || is_urgent || path.has_window_for(bytes)
     }
 
@@ -158,7 +160,7 @@ impl Endpoint {
         now: Instant,
         id: PathId,
         buf: &mut Vec<u8>,
-    ) -> Option<PacketContent> {
+    ) -> Option<Written> {
         let stream = self.stream.as_deref()?;
         let (path, own) = (&self.paths[id.index()], &stream.paths[id.index()]);
         let chunk = self.next_chunk(stream, own)?;
@@ -181,9 +183,10 @@ impl Endpoint {
         let stream = self.stream.as_mut()?;
         stream.send.append_payload(&chunk, buf);
         stream.sending = Some(chunk);
-        Some(PacketContent::Segment {
+        let content = PacketContent::Segment {
             offset: chunk.offset,
-        })
+        };
+        Some((content, chunk.reason))
     }
 
     /// The segment that was written leaves in `packet`.
@@ -196,7 +199,7 @@ impl Endpoint {
         };
         let path = &mut self.paths[id.index()];
         let own = &mut stream.paths[id.index()];
-        if !chunk.is_new {
+        if !chunk.is_new() {
             own.is_urgent = false;
             own.newest_resent = Some(packet.packet_number);
             path.counters.retransmitted_packets += 1;
@@ -204,7 +207,7 @@ impl Endpoint {
         }
         if self.config.loss_detection == LossDetection::TcpCumulative {
             own.duplicate_acks
-                .on_sent(now, chunk.end(), packet.bytes, chunk.is_new);
+                .on_sent(now, chunk.end(), packet.bytes, chunk.is_new());
         }
         own.timer.start(now);
         stream.send.on_sent(&chunk, packet.packet_number);
@@ -214,7 +217,7 @@ impl Endpoint {
         if own.probe.is_wanted() {
             own.probe.on_sent(now, packet.packet_number);
             own.timer.restart(now);
-        } else if chunk.is_new {
+        } else if chunk.is_new() {
             self.schedule_probe(now, id);
         }
         self.watch_window(now);
@@ -396,7 +399,7 @@ impl Endpoint {
         let mut digest = self.scratch.digest.take().unwrap_or_default();
         if path.recovery.declare_lost(now, first, &mut digest) {
             digest.prior_bytes_in_flight = flight_size;
-            self.on_losses(now, on, &digest);
+            self.on_losses(now, on, &digest, SendReason::Lost);
             self.tell_controller(now, on, &digest);
         }
         self.scratch.digest = Some(digest);
@@ -487,7 +490,7 @@ impl Endpoint {
     /// first unacknowledged byte on as far as the window allows.
     fn on_retransmission_timeout(&mut self, now: Instant, id: PathId) {
         let prior_bytes_in_flight = self.paths[id.index()].recovery.outstanding_bytes();
-        self.declare_silent(now, id);
+        self.declare_silent(now, id, SendReason::RetransmissionTimeout);
         let Some(stream) = &mut self.stream else {
             return;
         };

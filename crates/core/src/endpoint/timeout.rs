@@ -8,6 +8,7 @@ use crate::liveness::Alarm;
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::recovery::SentPacket;
+use crate::send_reason::SendReason;
 
 /// Why an endpoint wants to be called at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +143,7 @@ impl Endpoint {
         if path.recovery.loss_timer().is_some_and(|at| at <= now) {
             let mut digest = self.scratch.digest.take().unwrap_or_default();
             if path.recovery.on_loss_timeout(now, &mut digest) {
-                self.on_losses(now, id, &digest);
+                self.on_losses(now, id, &digest, SendReason::Lost);
                 self.tell_controller(now, id, &digest);
                 self.on_stream_feedback(now, id, &digest);
             }
@@ -165,7 +166,7 @@ impl Endpoint {
                 Alarm::Out => self.on_out(now, id),
                 Alarm::Challenge => {
                     if self.paths[id.index()].state() == PathState::Out {
-                        self.declare_silent(now, id);
+                        self.declare_silent(now, id, SendReason::PathOut);
                     }
                     self.challenge(id);
                 }
@@ -190,7 +191,7 @@ impl Endpoint {
                 .copied()
                 .collect();
             for packet in &outstanding {
-                self.on_copy_lost(now, id, packet, true);
+                self.on_copy_lost(now, id, packet, SendReason::PathSuspect);
             }
         }
         self.on_path_changed(now, id);
@@ -211,7 +212,7 @@ impl Endpoint {
     fn on_out(&mut self, now: Instant, id: PathId) {
         self.take_back(id);
         let prior_bytes_in_flight = self.paths[id.index()].recovery.bytes_in_flight();
-        self.declare_silent(now, id);
+        self.declare_silent(now, id, SendReason::PathOut);
         let cause = Timeout::FeedbackSilence {
             prior_bytes_in_flight,
         };
@@ -223,15 +224,15 @@ impl Endpoint {
         self.on_path_changed(now, id);
     }
 
-    /// Takes all that flies on the path out of flight.
-    pub(super) fn declare_silent(&mut self, now: Instant, id: PathId) {
+    /// Takes all that flies on the path out of flight. `reason` is why it may be sent again.
+    pub(super) fn declare_silent(&mut self, now: Instant, id: PathId, reason: SendReason) {
         let mut digest = self.scratch.digest.take().unwrap_or_default();
         let path = &mut self.paths[id.index()];
         path.recovery.on_silence(now, &mut digest);
         path.recovery.forget_lost(now);
         path.on_silence();
         path.counters.lost_packets += digest.lost_count();
-        self.on_losses(now, id, &digest);
+        self.on_losses(now, id, &digest, reason);
         self.scratch.digest = Some(digest);
     }
 
@@ -240,7 +241,8 @@ impl Endpoint {
         let token = self.rng.next_u64();
         let path = &mut self.paths[id.index()];
         // One token until it is answered: an answer may take longer than the next challenge.
-        path.challenge = Some(*path.expected_response.get_or_insert(token));
+        let token = *path.expected_response.get_or_insert(token);
+        path.challenge = Some((token, SendReason::PathChallenge));
         path.status_to_tell = Some(true);
     }
 }

@@ -9,6 +9,7 @@ use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::recovery::PacketContent;
 use crate::scheduler::{PacketKind, SchedulerEvent};
+use crate::send_reason::SendReason;
 use crate::wire;
 
 /// How long after the other a close is said again.
@@ -18,6 +19,9 @@ const CLOSE_INTERVAL: Duration = Duration::from_millis(50);
 /// payload a report has 790 B at most (31 ranges of 8 B, 128 arrivals of 4 B and 26 B besides),
 /// packet protection 26 B and other frames 15 B.
 const MAX_BYTES_BEFORE_ECHO: usize = 350;
+
+/// What has been written to the next tracked packet, and why.
+pub(super) type Written = (PacketContent, SendReason);
 
 impl Endpoint {
     /// Appends the next datagram that may leave now to `buf`; `None` if none may. Call it until
@@ -143,16 +147,18 @@ impl Endpoint {
             wire::write_close(buf);
         }
         let size = buf.len() - start;
+        let bytes = size as u64 + u64::from(self.config.overhead_bytes);
+        let reason = SendReason::Control;
         let counters = &mut self.paths[id.index()].counters;
         counters.control_packets += 1;
-        counters.control_bytes += size as u64 + u64::from(self.config.overhead_bytes);
+        counters.control_bytes += bytes;
+        counters.reasons.add(reason, bytes);
         Some(Transmit {
             path: id,
             size,
             ecn: Ecn::NotEct,
-            is_tracked: false,
+            reason,
             fragment: None,
-            is_mtu_probe: false,
         })
     }
 
@@ -216,7 +222,7 @@ impl Endpoint {
             return None;
         }
         let start = buf.len();
-        let content = self
+        let (content, reason) = self
             .write_mtu_probe(now, id, buf)
             .or_else(|| self.write_challenge(id, buf))
             .or_else(|| self.write_next_segment(now, id, buf))
@@ -229,6 +235,7 @@ impl Endpoint {
         let packet = path.on_sent(now, bytes, content);
         path.counters.sent_packets += 1;
         path.counters.sent_bytes += u64::from(bytes);
+        path.counters.reasons.add(reason, u64::from(bytes));
         if content == PacketContent::Padding {
             path.counters.padding_packets += 1;
             path.counters.padding_bytes += u64::from(bytes);
@@ -247,7 +254,7 @@ impl Endpoint {
             path: id,
             size,
             ecn,
-            is_tracked: true,
+            reason,
             fragment: match content {
                 PacketContent::Fragment { frame, fragment }
                 | PacketContent::Half {
@@ -255,24 +262,18 @@ impl Endpoint {
                 } => Some((frame, fragment)),
                 _ => None,
             },
-            is_mtu_probe: content == PacketContent::MtuProbe,
         })
     }
 
-    fn write_challenge(&mut self, id: PathId, buf: &mut Vec<u8>) -> Option<PacketContent> {
+    fn write_challenge(&mut self, id: PathId, buf: &mut Vec<u8>) -> Option<Written> {
         let path = &mut self.paths[id.index()];
-        let token = path.challenge.take()?;
+        let (token, reason) = path.challenge.take()?;
         path.write_tracked_header(buf);
         wire::write_path_challenge(token, buf);
-        Some(PacketContent::Challenge)
+        Some((PacketContent::Challenge, reason))
     }
 
-    fn write_media(
-        &mut self,
-        now: Instant,
-        id: PathId,
-        buf: &mut Vec<u8>,
-    ) -> Option<PacketContent> {
+    fn write_media(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Written> {
         // What has arrived by another copy or has been given up meanwhile is passed over.
         let mut has_dropped = false;
         loop {
@@ -287,31 +288,27 @@ impl Endpoint {
                 let is_bound = |other: &Path| other.has_bound_copy_of(&packet);
                 let is_last =
                     !self.send_buffer.has_left(&packet) && !self.paths.iter().any(is_bound);
-                if is_last && packet.kind != PacketKind::Repair {
+                if is_last && packet.kind() != PacketKind::Repair {
                     self.give_up(now, packet.frame);
                 }
                 continue;
             }
-            if packet.kind == PacketKind::Repair {
+            if packet.kind() == PacketKind::Repair {
                 match self.write_repair(id, &packet, buf) {
                     None => continue,
-                    content => return content,
+                    Some(content) => return Some((content, SendReason::Repair)),
                 }
             }
             let Some(content) = self.write_fragment(id, &packet, buf) else {
                 continue;
             };
+            let reason = self.send_buffer.reason_of(&packet);
             self.on_fragment_left(now, id, &packet);
-            return Some(content);
+            return Some((content, reason));
         }
     }
 
-    fn write_padding(
-        &mut self,
-        now: Instant,
-        id: PathId,
-        buf: &mut Vec<u8>,
-    ) -> Option<PacketContent> {
+    fn write_padding(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Written> {
         let path = &mut self.paths[id.index()];
         // A greedy session always has something to send.
         path.is_window_limited |= self.has_sent_media
@@ -324,7 +321,7 @@ impl Endpoint {
         let padding_bytes = self.padding_bytes_on(id);
         self.paths[id.index()].write_tracked_header(buf);
         wire::write_padding(usize::from(padding_bytes), buf);
-        Some(PacketContent::Padding)
+        Some((PacketContent::Padding, SendReason::Padding))
     }
 
     /// When padding is due on a path; `None` while none is wanted.

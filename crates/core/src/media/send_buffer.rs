@@ -14,7 +14,8 @@ use bytes::Bytes;
 use super::{FragmentHeader, Frame, FrameId, Half, MAX_FRAME_BYTES, SendFrameError, Symbol};
 use crate::config::RetransmissionCopies;
 use crate::path_view::{PathId, PathSet};
-use crate::scheduler::{PacketKind, PacketView};
+use crate::scheduler::PacketView;
+use crate::send_reason::SendReason;
 use crate::wire;
 pub(crate) use last_calls::LastCall;
 use last_calls::LastCalls;
@@ -77,10 +78,21 @@ pub(crate) struct LostCopy {
     pub(crate) frame: FrameId,
     pub(crate) fragment: u16,
     pub(crate) path: PathId,
-    /// It is in flight on a path in doubt.
-    pub(crate) is_stuck: bool,
-    /// It may wait for what the repairs that are under way achieve.
-    pub(crate) may_wait: bool,
+    /// Why another one is considered.
+    pub(crate) reason: SendReason,
+}
+
+impl LostCopy {
+    /// Whether it is still in flight, on a path that is suspect or congested.
+    fn is_stuck(&self) -> bool {
+        use SendReason::{PathCongested, PathSuspect};
+        matches!(self.reason, PathCongested | PathSuspect)
+    }
+
+    /// Whether it may wait for the repairs that are under way.
+    fn may_wait(&self) -> bool {
+        !self.is_stuck() && self.reason != SendReason::NotRecovered
+    }
 }
 
 /// Another try at a fragment, as the paths would have it now.
@@ -235,7 +247,7 @@ impl SendBuffer {
             .resize(usize::from(fragment_count), queued);
         self.frames.push_back(outgoing);
         for fragment in 0..fragment_count {
-            let view = self.view(id, fragment, PacketKind::Source, PathSet::EMPTY);
+            let view = self.view(id, fragment, SendReason::New, PathSet::EMPTY);
             self.waiting.extend(view);
         }
         Ok(id)
@@ -332,9 +344,9 @@ impl SendBuffer {
             frame: id,
             fragment,
             path,
-            is_stuck,
-            may_wait,
+            reason,
         } = copy;
+        let is_stuck = copy.is_stuck();
         let deadline = self.deadline;
         let copies = self.copies;
         let Some(frame) = self.frame_mut(id) else {
@@ -374,14 +386,14 @@ impl SendBuffer {
             && !is_stuck
             && importance != Importance::Disposable;
         state.is_queued = true;
-        if is_protected && may_wait && !is_stuck && self.wait_for_repairs(copy, retry, due_at) {
+        if is_protected && copy.may_wait() && self.wait_for_repairs(copy, retry, due_at) {
             return Verdict::Wait;
         }
         let avoid = match is_stuck {
             true => PathSet::only(path),
             false => retry.avoid,
         };
-        self.queue_again(id, fragment, avoid);
+        self.queue_again(id, fragment, avoid, reason);
         Verdict::SendAgain
     }
 
@@ -394,8 +406,15 @@ impl SendBuffer {
     }
 
     /// Queues a fragment for being sent again.
-    pub(crate) fn queue_again(&mut self, id: FrameId, fragment: u16, avoid: PathSet) {
-        if let Some(view) = self.view(id, fragment, PacketKind::Retransmission, avoid) {
+    pub(crate) fn queue_again(
+        &mut self,
+        id: FrameId,
+        fragment: u16,
+        avoid: PathSet,
+        reason: SendReason,
+    ) {
+        debug_assert!(reason.is_retransmission(), "{reason} is no retransmission");
+        if let Some(view) = self.view(id, fragment, reason, avoid) {
             self.take_back(view);
             if let Some(frame) = self.frame_mut(id) {
                 frame.fragments[usize::from(fragment)].is_queued = true;
@@ -487,7 +506,7 @@ impl SendBuffer {
         &self,
         id: FrameId,
         fragment: u16,
-        kind: PacketKind,
+        reason: SendReason,
         avoid: PathSet,
     ) -> Option<PacketView> {
         let OutgoingFragment {
@@ -501,7 +520,7 @@ impl SendBuffer {
             frame: id,
             fragment,
             fragment_count: header.fragment_count,
-            kind,
+            reason,
             importance: header.importance,
             bytes: payload.len() as u32 + self.packet_overhead_bytes,
             deadline: (!header.importance.is_key()).then(|| captured_at + self.deadline),

@@ -37,7 +37,7 @@ impl Bound {
 
     pub(super) fn push(&mut self, packet: PacketView) {
         self.bytes += u64::from(packet.bytes);
-        match packet.kind {
+        match packet.kind() {
             PacketKind::Retransmission => {
                 self.retransmission_bytes += u64::from(packet.bytes);
                 self.retransmissions.push_back(packet);
@@ -49,7 +49,7 @@ impl Bound {
     /// Puts the packet that was popped last back to where it was.
     pub(super) fn put_back(&mut self, packet: PacketView) {
         self.bytes += u64::from(packet.bytes);
-        match packet.kind {
+        match packet.kind() {
             PacketKind::Retransmission => {
                 self.retransmission_bytes += u64::from(packet.bytes);
                 self.retransmissions.push_front(packet);
@@ -109,10 +109,10 @@ impl Bound {
         let is_copy = |bound: &PacketView| {
             bound.frame == packet.frame
                 && bound.fragment == packet.fragment
-                && bound.kind == packet.kind
+                && bound.kind() == packet.kind()
         };
         let mut sources = self.sources.iter().rev();
-        packet.kind == PacketKind::Source && sources.any(is_copy)
+        packet.kind() == PacketKind::Source && sources.any(is_copy)
     }
 }
 
@@ -122,14 +122,15 @@ mod tests {
 
     use super::*;
     use crate::path_view::PathSet;
+    use crate::send_reason::SendReason;
 
     #[test]
     fn what_is_taken_back_to_be_bound_anew_leaves_the_retransmissions() {
-        let packet = |frame, kind| PacketView {
+        let packet = |frame, reason| PacketView {
             frame: FrameId(frame),
             fragment: 0,
             fragment_count: 1,
-            kind,
+            reason,
             importance: Importance::Reference,
             bytes: 1_000,
             deadline: None,
@@ -137,9 +138,9 @@ mod tests {
             avoid: PathSet::EMPTY,
         };
         let mut bound = Bound::default();
-        bound.push(packet(1, PacketKind::Source));
-        bound.push(packet(0, PacketKind::Retransmission));
-        bound.push(packet(2, PacketKind::Source));
+        bound.push(packet(1, SendReason::New));
+        bound.push(packet(0, SendReason::Lost));
+        bound.push(packet(2, SendReason::New));
         let taken: Vec<u64> = bound.take_sources().iter().map(|one| one.frame.0).collect();
         assert_eq!(taken, [1, 2]);
         assert_eq!(

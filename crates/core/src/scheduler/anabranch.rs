@@ -168,8 +168,8 @@ impl Anabranch {
         self.choices.iter().find(may_rescue).map(|(_, id)| *id)
     }
 
-    /// Adds a copy on a path that has to prove itself.
-    fn add_proof(&mut self, now: Instant, paths: &mut PathSet) {
+    /// A path besides `paths` that has to prove itself with a copy now, if there is one.
+    fn proof(&mut self, now: Instant, paths: PathSet) -> PathSet {
         let is_due = |path: &&PathView| {
             let trust = &self.trust[path.id.index()];
             path.state == PathState::Active
@@ -178,19 +178,21 @@ impl Anabranch {
                 && trust.proofs_missing > 0
                 && now.saturating_since(trust.copied_at) >= PROOF_INTERVAL
         };
-        if let Some(path) = self.binding.paths.iter().find(is_due) {
-            self.trust[path.id.index()].copied_at = now;
-            paths.insert(path.id);
+        let due = self.binding.paths.iter().find(is_due).map(|path| path.id);
+        if let Some(path) = due {
+            self.trust[path.index()].copied_at = now;
         }
+        due.into_iter().collect()
     }
 
-    /// The paths that a packet takes which is sent for the first time; none: it is held.
-    fn bind_source(&mut self, now: Instant, packet: &PacketView) -> PathSet {
+    /// The paths that a packet takes which is sent for the first time, and which of them have to
+    /// prove themselves; none: it is held.
+    fn bind_source(&mut self, now: Instant, packet: &PacketView) -> (PathSet, PathSet) {
         let bytes = f64::from(packet.bytes);
         self.note_choices(now, packet);
         let Some((after, best)) = self.choices.iter().min_by_key(|(after, _)| *after).copied()
         else {
-            return PathSet::EMPTY;
+            return (PathSet::EMPTY, PathSet::EMPTY);
         };
         let mut paths = PathSet::only(best);
         if is_late(now, packet, after, &self.binding.paths[best.index()])
@@ -199,10 +201,11 @@ impl Anabranch {
             self.copy_allowance_bytes -= bytes;
             paths.insert(other);
         }
-        self.add_proof(now, &mut paths);
+        let proofs = self.proof(now, paths);
         self.copy_allowance_bytes =
             (self.copy_allowance_bytes + bytes * COPY_SHARE).min(MAX_COPY_ALLOWANCE_BYTES);
-        paths
+        proofs.iter().for_each(|path| paths.insert(path));
+        (paths, proofs)
     }
 }
 
@@ -221,12 +224,18 @@ impl Scheduler for Anabranch {
                 (packet.importance == Importance::Disposable) == is_disposable
             });
             for (index, packet) in of_turn {
-                let paths = match packet.kind {
+                let (paths, proofs) = match packet.kind() {
                     PacketKind::Source => self.bind_source(now, packet),
-                    _ => self.binding.by_rule(packet).into_iter().collect(),
+                    _ => {
+                        let path = self.binding.by_rule(packet);
+                        (path.into_iter().collect(), PathSet::EMPTY)
+                    }
                 };
                 if !paths.is_empty() {
                     self.binding.bind(index, packet, paths, out);
+                    if let Some(bound) = out.last_mut() {
+                        bound.proofs = proofs;
+                    }
                 }
             }
         }

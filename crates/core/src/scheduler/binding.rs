@@ -33,7 +33,12 @@ impl Binding {
         out: &mut Vec<Assignment>,
     ) {
         count_bound(packet, paths, &mut self.paths);
-        out.push(Assignment { index, paths });
+        let proofs = PathSet::EMPTY;
+        out.push(Assignment {
+            index,
+            paths,
+            proofs,
+        });
     }
 }
 
@@ -43,7 +48,7 @@ pub(super) fn count_bound(packet: &PacketView, bound_to: PathSet, paths: &mut [P
     for id in bound_to.iter() {
         let path = &mut paths[id.index()];
         path.queued_bytes += bytes;
-        if packet.kind == PacketKind::Retransmission {
+        if packet.kind() == PacketKind::Retransmission {
             path.queued_retransmission_bytes += bytes;
         }
         path.sendable_bytes = path.sendable_bytes.saturating_sub(bytes);

@@ -6,8 +6,9 @@ use anabranch_units::{DataRate, Duration, Importance, Instant};
 use proptest::prelude::*;
 
 use super::testing::{Bed, FluidBed, path};
-use super::{PacketKind, PacketView, SCHEDULERS, SchedulerEntry, SchedulerEvent};
+use super::{PacketView, SCHEDULERS, SchedulerEntry, SchedulerEvent};
 use crate::path_view::{PathId, PathSet, PathState, PathView};
+use crate::send_reason::SendReason;
 
 fn any_state() -> impl Strategy<Value = PathState> {
     prop_oneof![
@@ -68,23 +69,23 @@ fn any_importance() -> impl Strategy<Value = Importance> {
 }
 
 fn any_packets() -> impl Strategy<Value = Vec<PacketView>> {
-    let kind = prop_oneof![
-        3 => Just(PacketKind::Source),
-        1 => Just(PacketKind::Retransmission),
+    let reason = prop_oneof![
+        3 => Just(SendReason::New),
+        1 => Just(SendReason::Lost),
     ];
-    let one = (kind, any_importance(), 40_u32..1_500, 0_u8..16);
+    let one = (reason, any_importance(), 40_u32..1_500, 0_u8..16);
     let frame = (any_deadline(), prop::collection::vec(one, 1..40));
     frame.prop_map(|(deadline, packets)| {
         let fragment_count = packets.len() as u16;
         let views = packets.into_iter().zip(0..);
-        let views = views.map(|((kind, importance, bytes, avoid), fragment)| {
+        let views = views.map(|((reason, importance, bytes, avoid), fragment)| {
             let avoid: PathSet = (0..4)
                 .filter(|bit| avoid >> bit & 1 == 1)
                 .map(PathId)
                 .collect();
             PacketView {
                 fragment_count,
-                kind,
+                reason,
                 importance,
                 deadline,
                 avoid,

@@ -53,7 +53,7 @@ impl Scheduler for Dems {
         while let Some(first) = queue.packet(start) {
             let is_of_chunk = |index: &usize| {
                 queue.packet(*index).is_some_and(|packet| {
-                    packet.frame == first.frame && packet.kind == PacketKind::Source
+                    packet.frame == first.frame && packet.kind() == PacketKind::Source
                 })
             };
             let end = start + (start..).take_while(is_of_chunk).count();

@@ -83,7 +83,7 @@ impl<C: PathChoice> OneByOne<C> {
         out: &mut Vec<Assignment>,
     ) {
         for (index, packet) in queue.iter() {
-            let chosen = match packet.kind {
+            let chosen = match packet.kind() {
                 PacketKind::Source => self.choice.choose(now, packet, paths),
                 _ => fastest(packet, paths),
             };
@@ -93,6 +93,7 @@ impl<C: PathChoice> OneByOne<C> {
                 out.push(Assignment {
                     index,
                     paths: bound_to,
+                    proofs: PathSet::EMPTY,
                 });
             }
         }

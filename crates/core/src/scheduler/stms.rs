@@ -87,8 +87,8 @@ impl Scheduler for Stms {
         self.binding.begin(paths);
         self.is_dealt_with.clear();
         for (index, packet) in queue.iter() {
-            self.is_dealt_with.push(packet.kind != PacketKind::Source);
-            if packet.kind != PacketKind::Source
+            self.is_dealt_with.push(packet.kind() != PacketKind::Source);
+            if packet.kind() != PacketKind::Source
                 && let Some(id) = self.binding.by_rule(packet)
             {
                 self.binding.bind(index, packet, PathSet::only(id), out);

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 
-use super::{Assignment, PacketKind, PacketView, PathChoice, Scheduler, SchedulerEvent, SendQueue};
+use super::{Assignment, PacketView, PathChoice, Scheduler, SchedulerEvent, SendQueue};
 use crate::media::FrameId;
 use crate::path_view::{PathId, PathSet, PathView};
+use crate::send_reason::SendReason;
 use crate::session_view::SessionView;
 
 /// An active path of this round-trip time and rate that takes whatever it is given.
@@ -47,7 +48,7 @@ impl Bed {
             frame: FrameId(0),
             fragment,
             fragment_count: 1,
-            kind: PacketKind::Source,
+            reason: SendReason::New,
             importance: Importance::Reference,
             bytes,
             deadline: None,

@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use crate::config::StreamConfig;
 use crate::recovery::SentPacket;
+use crate::send_reason::SendReason;
 use written::Written;
 
 /// Bytes from the first unacknowledged segment to the last byte written. What says whether there is
@@ -16,9 +17,9 @@ use written::Written;
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct SendStream {
-    /// The segments that are to be sent again by their offsets, each with its last copy: recovery
-    /// forgets what is lost.
-    lost: BTreeMap<u64, SentPacket>,
+    /// The segments that are to be sent again by their offsets, each with its last copy, since
+    /// recovery forgets what is lost, and why.
+    lost: BTreeMap<u64, (SentPacket, SendReason)>,
     /// Nothing from here on has ever been sent.
     next_offset: u64,
     /// The peer takes nothing from here on.
@@ -50,13 +51,18 @@ struct Segment {
 }
 
 impl Segment {
+    /// The offset that follows; the end of the stream takes one.
+    fn end(&self) -> u64 {
+        self.offset + u64::from(self.length) + u64::from(self.is_last)
+    }
+
     /// As it is sent again.
-    fn chunk(&self) -> Chunk {
+    fn chunk(&self, reason: SendReason) -> Chunk {
         Chunk {
             offset: self.offset,
             length: self.length as usize,
             is_last: self.is_last,
-            is_new: false,
+            reason,
         }
     }
 }
@@ -68,11 +74,16 @@ pub(crate) struct Chunk {
     pub(crate) length: usize,
     /// Whether the stream ends with it.
     pub(crate) is_last: bool,
-    /// Whether it is sent for the first time.
-    pub(crate) is_new: bool,
+    /// Why it is sent.
+    pub(crate) reason: SendReason,
 }
 
 impl Chunk {
+    /// Whether it is sent for the first time.
+    pub(crate) fn is_new(&self) -> bool {
+        self.reason == SendReason::New
+    }
+
     /// The offset that follows; the end of the stream takes one.
     pub(crate) fn end(&self) -> u64 {
         self.offset + self.length as u64 + u64::from(self.is_last)
@@ -175,7 +186,7 @@ impl SendStream {
     /// The piece to be sent next: the first lost segment, or what has never been sent.
     pub(crate) fn next(&self, max_bytes: usize) -> Option<Chunk> {
         match self.lost.first_key_value() {
-            Some((offset, _)) => Some(self.segment(*offset)?.chunk()),
+            Some((offset, (_, reason))) => Some(self.segment(*offset)?.chunk(*reason)),
             None => self.next_new(max_bytes),
         }
     }
@@ -193,7 +204,7 @@ impl SendStream {
             offset: self.next_offset,
             length: length as usize,
             is_last,
-            is_new: true,
+            reason: SendReason::New,
         })
     }
 
@@ -208,11 +219,11 @@ impl SendStream {
         self.lost.is_empty() && unsent.is_some_and(|chunk| !self.is_taken(&chunk))
     }
 
-    /// The segment of the highest offset that is not known to have arrived.
+    /// The segment of the highest offset that is not known to have arrived, as a probe.
     pub(crate) fn last_undelivered(&self) -> Option<Chunk> {
         let mut newest_first = self.segments.iter().rev();
         let segment = newest_first.find(|segment| !segment.is_delivered)?;
-        Some(segment.chunk())
+        Some(segment.chunk(SendReason::TailLossProbe))
     }
 
     /// The packet number of the last copy of the first segment that is not acknowledged.
@@ -227,7 +238,7 @@ impl SendStream {
 
     /// A piece has left in the packet of this number.
     pub(crate) fn on_sent(&mut self, chunk: &Chunk, packet_number: u64) {
-        if chunk.is_new {
+        if chunk.is_new() {
             self.next_offset = chunk.end();
             self.segments.push_back(Segment {
                 offset: chunk.offset,
@@ -256,12 +267,12 @@ impl SendStream {
 
     /// A copy of the segment at `offset` is lost: it is sent again, unless another copy flies. Of
     /// copies that are lost together, the last one is told last.
-    pub(crate) fn on_packet_lost(&mut self, offset: u64, packet: &SentPacket) {
+    pub(crate) fn on_packet_lost(&mut self, offset: u64, packet: &SentPacket, reason: SendReason) {
         if let Some(segment) = self.segment_mut(offset) {
             segment.copies_in_flight = segment.copies_in_flight.saturating_sub(1);
             if segment.copies_in_flight == 0 && !segment.is_delivered {
                 let length = u64::from(segment.length);
-                if self.lost.insert(offset, *packet).is_none() {
+                if self.lost.insert(offset, (*packet, reason)).is_none() {
                     self.lost_bytes += length;
                 }
             }
@@ -271,7 +282,7 @@ impl SendStream {
     /// The segment at `offset` need not be sent again: the last copy that was lost, if it was to
     /// be.
     fn take_lost(&mut self, offset: u64, length: u32) -> Option<SentPacket> {
-        let packet = self.lost.remove(&offset)?;
+        let (packet, _) = self.lost.remove(&offset)?;
         self.lost_bytes -= u64::from(length);
         Some(packet)
     }
@@ -291,7 +302,7 @@ impl SendStream {
         self.acked_offset = offset;
         let mut freed_until = 0;
         while let Some(segment) = self.segments.front()
-            && segment.chunk().end() <= offset
+            && segment.end() <= offset
         {
             let (start, number) = (segment.offset, segment.packet_number);
             let (length, is_delivered) = (segment.length, segment.is_delivered);

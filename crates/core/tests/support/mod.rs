@@ -260,8 +260,8 @@ impl Network {
     pub fn settle(&mut self) {
         let mut bytes = Vec::new();
         while let Some(transmit) = self.sender.poll_transmit(self.now, &mut bytes) {
-            self.sent_on[transmit.path.index()] += u64::from(transmit.is_tracked);
-            if transmit.is_tracked {
+            self.sent_on[transmit.path.index()] += u64::from(transmit.reason.is_tracked());
+            if transmit.reason.is_tracked() {
                 let bytes = bytes.len() as u64 + OVERHEAD_BYTES;
                 self.sent.push((self.now, bytes));
             }

@@ -163,6 +163,7 @@ impl FrameRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch_core::SendReason;
     use anabranch_sim::FragmentId;
     use anabranch_units::Importance;
 
@@ -179,6 +180,7 @@ mod tests {
             direction: Direction::Forward,
             size_bytes,
             fragment: Some(FragmentId { frame: 0, fragment }),
+            reason: Some(SendReason::New),
         }
     }
 

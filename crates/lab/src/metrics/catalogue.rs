@@ -182,6 +182,7 @@ pub const METRICS: &[Metric] = &[
     flow("retransmissions", Share, |flow| {
         flow.traffic.retransmission_ratio
     }),
+    flow("copies", Share, |flow| flow.traffic.copy_ratio),
     flow("repairs", Share, |flow| flow.traffic.repair_ratio),
     flow("recovered", Share, |flow| {
         let lost = flow.traffic.packets_dropped;

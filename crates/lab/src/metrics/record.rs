@@ -1,13 +1,13 @@
 //! What is counted of flows, paths, frames and links while a window is open.
 
-use anabranch_core::PathCounters;
+use anabranch_core::{PathCounters, ReasonCounts, SendReason};
 use anabranch_link::DropCause;
 use anabranch_units::{Duration, Instant, prefetch};
 
 use super::histogram::Histogram;
 use super::statistics::{
     Distribution, DropReport, FragmentStatistics, FrameStatistics, LinkStatistics,
-    PlayerStatistics, Traffic,
+    PlayerStatistics, ReasonTraffic, Traffic,
 };
 use super::variation::Variation;
 
@@ -87,6 +87,7 @@ pub(super) struct PathRecord {
     pub(super) timeouts: u64,
     pub(super) padding_bytes: u64,
     pub(super) tracked_bytes: u64,
+    pub(super) reasons: ReasonCounts,
 }
 
 /// The fields lie in memory as they are declared: first what is counted of frames that come.
@@ -168,6 +169,8 @@ impl PathRecord {
         self.timeouts += counters.retransmission_timeouts - since.retransmission_timeouts;
         self.padding_bytes += counters.padding_bytes - since.padding_bytes;
         self.tracked_bytes += counters.sent_bytes - since.sent_bytes;
+        let reasons = counters.reasons.since(&since.reasons);
+        self.reasons = self.reasons.plus(&reasons);
     }
 
     pub(super) fn merge(&mut self, other: &PathRecord) {
@@ -184,6 +187,7 @@ impl PathRecord {
         self.timeouts += other.timeouts;
         self.padding_bytes += other.padding_bytes;
         self.tracked_bytes += other.tracked_bytes;
+        self.reasons = self.reasons.plus(&other.reasons);
         self.delays.merge(&other.delays);
         self.fragments += other.fragments;
         self.fragment_times += other.fragment_times;
@@ -197,6 +201,7 @@ impl PathRecord {
     pub(super) fn traffic(&self, seconds: f64) -> Traffic {
         let throughput_bits_per_second = per_second(self.delivered_bytes, seconds);
         let useless_bytes = self.padding_bytes + self.retransmitted_bytes + self.repair_bytes;
+        let copied_bytes = self.reasons.sum(SendReason::is_copy).bytes;
         let useless_ratio = ratio(useless_bytes, self.tracked_bytes).unwrap_or(0.0);
         Traffic {
             throughput_bits_per_second,
@@ -212,8 +217,10 @@ impl PathRecord {
             retransmission_ratio: ratio(self.retransmitted_packets, self.sent_packets),
             packets_repair: self.repair_packets,
             repair_ratio: ratio(self.repair_packets, self.sent_packets),
+            copy_ratio: ratio(copied_bytes, self.tracked_bytes),
             timeouts: self.timeouts,
             padding_ratio: ratio(self.padding_bytes, self.tracked_bytes),
+            reasons: self.reasons.iter().map(ReasonTraffic::of).collect(),
             delay_ms: Distribution::of(&self.delays),
         }
     }

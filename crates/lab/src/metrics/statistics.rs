@@ -1,5 +1,6 @@
 //! What a run measured over a window, as reports give it.
 
+use anabranch_core::{ReasonCount, SendReason};
 use serde::{Deserialize, Serialize};
 
 use super::histogram::Histogram;
@@ -146,12 +147,40 @@ pub struct Traffic {
     /// Repairs over sent, in packets.
     #[serde(default)]
     pub repair_ratio: Option<f64>,
+    /// Copies of fragments and segments that had left before, whoever asked for them, over all
+    /// that was sent, in bytes.
+    #[serde(default)]
+    pub copy_ratio: Option<f64>,
     /// Expiries of retransmission timers.
     pub timeouts: u64,
     /// Padding over all that was sent, in bytes.
     pub padding_ratio: Option<f64>,
+    /// What the sender's end of a session sent, by reason.
+    #[serde(default)]
+    pub reasons: Vec<ReasonTraffic>,
     /// One-way delay of the packets delivered.
     pub delay_ms: Option<Distribution>,
+}
+
+/// Packets that a session sent for one reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReasonTraffic {
+    /// The reason, by [`SendReason::name`].
+    pub reason: String,
+    /// Packets sent.
+    pub packets: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+}
+
+impl ReasonTraffic {
+    pub(super) fn of((reason, count): (SendReason, ReasonCount)) -> ReasonTraffic {
+        ReasonTraffic {
+            reason: reason.name().to_owned(),
+            packets: count.packets,
+            bytes: count.bytes,
+        }
+    }
 }
 
 /// Frames of video, by when they were captured.

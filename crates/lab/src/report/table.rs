@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use anabranch_core::SendReason;
+
 use super::{ExpectationReport, Report, Spread};
 use crate::metrics::{METRICS, Unit};
 
@@ -36,6 +38,10 @@ pub fn table(report: &Report) -> String {
     text.push('\n');
     text.push_str(&grid(&path_rows(report)));
     text.push('\n');
+    if let Some(rows) = reason_rows(report) {
+        text.push_str(&grid(&rows));
+        text.push('\n');
+    }
     text.push_str(&grid(&link_rows(report)));
     let is_shared = report
         .runs
@@ -304,6 +310,43 @@ fn path_rows(report: &Report) -> Rows {
         }
     }
     rows
+}
+
+/// How many packets left each path for each reason; `None` if no session sent any.
+fn reason_rows(report: &Report) -> Option<Rows> {
+    let all_traffic = || {
+        let flows = report.runs.iter().flat_map(|run| &run.statistics.flows);
+        flows.map(|flow| &flow.traffic)
+    };
+    let occurs = |reason: &SendReason| {
+        let of_any = all_traffic().flat_map(|traffic| &traffic.reasons);
+        of_any.into_iter().any(|of| of.reason == reason.name())
+    };
+    let reasons: Vec<_> = SendReason::ALL.into_iter().filter(occurs).collect();
+    let heading = reasons.iter().map(|reason| reason.to_string());
+    let mut rows = vec![
+        std::iter::once("packets sent".to_owned())
+            .chain(heading)
+            .collect(),
+    ];
+    for (flow_index, flow) in report.runs.first()?.statistics.flows.iter().enumerate() {
+        for (path_index, path) in flow.paths.iter().enumerate() {
+            let packets = |reason: &SendReason| {
+                Spread::of(report.runs.iter().map(|run| {
+                    let traffic = &run.statistics.flows[flow_index].paths[path_index].traffic;
+                    let mut of_path = traffic.reasons.iter();
+                    let of_reason = of_path.find(|of| of.reason == reason.name());
+                    of_reason.map_or(0.0, |of| of.packets as f64)
+                }))
+            };
+            let cells = reasons
+                .iter()
+                .map(|reason| cell(packets(reason), |count| in_unit(count, Unit::Number)));
+            let label = format!("{} over {}", flow.name, path.route);
+            rows.push(std::iter::once(label).chain(cells).collect());
+        }
+    }
+    (!reasons.is_empty()).then_some(rows)
 }
 
 fn link_rows(report: &Report) -> Rows {

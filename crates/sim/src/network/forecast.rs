@@ -92,6 +92,7 @@ mod tests {
                 direction: Direction::Forward,
                 size_bytes,
                 fragment: None,
+                reason: None,
             },
             session: 0,
             route,

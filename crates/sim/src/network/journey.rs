@@ -1,6 +1,6 @@
 //! What the network must remember of a packet.
 
-use anabranch_core::PathId;
+use anabranch_core::{PathId, SendReason};
 use anabranch_units::Instant;
 
 use crate::flow::{Direction, FlowId};
@@ -24,6 +24,7 @@ pub(super) struct Journey {
     frame: u32,
     fragment: u16,
     has_fragment: bool,
+    reason: Option<SendReason>,
     path: PathId,
     pub(super) direction: Direction,
     pub(super) hop: u8,
@@ -43,6 +44,7 @@ impl Journey {
         frame: 0,
         fragment: 0,
         has_fragment: false,
+        reason: None,
         path: PathId(0),
         direction: Direction::Forward,
         hop: 0,
@@ -67,6 +69,7 @@ impl Journey {
             self.frame = frame;
             self.fragment = fragment;
         }
+        self.reason = event.reason;
         self.path = event.path;
         self.direction = event.direction;
         self.hop = 0;
@@ -83,6 +86,7 @@ impl Journey {
                 frame: self.frame,
                 fragment: self.fragment,
             }),
+            reason: self.reason,
         }
     }
 }

@@ -176,6 +176,7 @@ impl<O: Observer> Turn<'_, O> {
                         frame: frame.0 as u32,
                         fragment,
                     }),
+                    reason: Some(transmit.reason),
                 },
                 session: flow.session,
                 route: flow.paths[transmit.path.index()].route,

@@ -3,7 +3,7 @@ use anabranch_units::{DataRate, Importance};
 use super::*;
 use crate::media::FrameId;
 use crate::path_view::PathSet;
-use crate::scheduler::PacketKind;
+use crate::send_reason::SendReason;
 
 fn path(id: u8, rtt_millis: u64, loss_ratio: f64) -> PathView {
     PathView {
@@ -22,7 +22,7 @@ fn repair(deadline_millis: u64) -> PacketView {
         frame: FrameId(0),
         fragment: 0,
         fragment_count: 1,
-        kind: PacketKind::Repair,
+        reason: SendReason::Repair,
         importance: Importance::Reference,
         bytes: 1_000,
         deadline: Some(Instant::from_millis(deadline_millis)),

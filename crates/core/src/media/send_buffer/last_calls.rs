@@ -6,6 +6,7 @@ use anabranch_units::{Duration, Importance, Instant};
 use super::SendBuffer;
 use crate::media::FrameId;
 use crate::path_view::PathSet;
+use crate::send_reason::SendReason;
 
 /// Moments that are to come.
 #[derive(Debug, Default)]
@@ -25,8 +26,8 @@ pub(crate) struct LastCall {
     pub(crate) fragment: u16,
     /// Where copies of it are in flight.
     pub(crate) in_flight_on: PathSet,
-    /// It is a copy of a last try, and goes whatever is due.
-    pub(crate) is_copy: bool,
+    /// Why it is called: a copy of a last try goes whatever is due.
+    pub(crate) reason: SendReason,
     pub(crate) deadline: Instant,
 }
 
@@ -64,7 +65,7 @@ impl SendBuffer {
         let mut copies = core::mem::take(&mut self.last_calls.copies);
         copies.retain(|&(at, frame, fragment)| {
             if at <= now {
-                out.extend(self.last_call(frame, fragment, true));
+                out.extend(self.last_call(frame, fragment, SendReason::LastTry));
             }
             at > now
         });
@@ -78,14 +79,17 @@ impl SendBuffer {
             let id = self.last_calls.next;
             if !frame.is_given_up && frame.unacked_count > 0 {
                 let fragments = 0..frame.fragments.len() as u16;
-                out.extend(fragments.filter_map(|fragment| self.last_call(id, fragment, false)));
+                out.extend(
+                    fragments
+                        .filter_map(|fragment| self.last_call(id, fragment, SendReason::LastCall)),
+                );
             }
             self.last_calls.next.0 += 1;
             self.skip_settled_calls();
         }
     }
 
-    fn last_call(&self, id: FrameId, fragment: u16, is_copy: bool) -> Option<LastCall> {
+    fn last_call(&self, id: FrameId, fragment: u16, reason: SendReason) -> Option<LastCall> {
         let frame = self.frame(id).filter(|frame| !frame.is_given_up)?;
         let state = frame.fragments[usize::from(fragment)];
         let is_open = !state.is_acked && !state.is_queued && !state.in_flight_on.is_empty();
@@ -94,7 +98,7 @@ impl SendBuffer {
             frame: id,
             fragment,
             in_flight_on: state.in_flight_on,
-            is_copy,
+            reason,
             deadline: frame.captured_at + self.deadline,
         })
     }

@@ -9,7 +9,8 @@ use super::{LostCopy, OutgoingFragment, OutgoingFrame, Retry, SendBuffer};
 use crate::fec::{MAX_ROWS, MAX_WINDOW, Protection, RepairHeader};
 use crate::media::FrameId;
 use crate::path_view::PathSet;
-use crate::scheduler::{PacketKind, PacketView};
+use crate::scheduler::PacketView;
+use crate::send_reason::SendReason;
 
 /// The most repairs that are remembered until they are settled.
 const MAX_REPAIRS: usize = 1_024;
@@ -199,7 +200,7 @@ impl SendBuffer {
             frame: id,
             fragment: index,
             fragment_count,
-            kind: PacketKind::Repair,
+            reason: SendReason::Repair,
             importance,
             bytes: largest_bytes as u32 + self.packet_overhead_bytes,
             deadline: Some(deadline),
@@ -324,7 +325,7 @@ impl SendBuffer {
             };
             frame.fragments[usize::from(copy.fragment)].is_queued = false;
             return Some(LostCopy {
-                may_wait: false,
+                reason: SendReason::NotRecovered,
                 ..copy
             });
         }

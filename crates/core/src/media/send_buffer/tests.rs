@@ -1,4 +1,5 @@
 use super::*;
+use crate::scheduler::PacketKind;
 
 const NEVER_LATE: Instant = Instant::ZERO;
 const A: PathId = PathId(0);
@@ -27,8 +28,10 @@ fn lose(
         frame: FrameId(frame),
         fragment,
         path,
-        is_stuck,
-        may_wait: true,
+        reason: match is_stuck {
+            true => SendReason::PathSuspect,
+            false => SendReason::Lost,
+        },
     };
     let retry = Retry {
         now: Instant::ZERO,
@@ -87,7 +90,7 @@ fn a_lost_fragment_is_sent_again_before_sources_and_avoids_its_path() {
     assert_eq!(verdict, Verdict::SendAgain);
     let first = buffer.waiting()[0];
     assert_eq!(
-        (first.fragment, first.kind),
+        (first.fragment, first.kind()),
         (1, PacketKind::Retransmission)
     );
     assert!(first.avoid.contains(A) && first.in_flight_on.is_empty());
@@ -244,7 +247,7 @@ fn arq_a_lost_fragment_waits_for_the_repairs_that_may_save_it() {
     // The repair is lost too.
     buffer.on_repair_settled(FrameId(0), 0);
     let copy = buffer.next_disappointed(Instant::from_millis(99)).unwrap();
-    assert_eq!((copy.fragment, copy.may_wait), (1, false));
+    assert_eq!((copy.fragment, copy.may_wait()), (1, false));
     assert!(buffer.next_disappointed(Instant::from_millis(99)).is_none());
     let retry = Retry {
         now: Instant::from_millis(99),
@@ -336,7 +339,7 @@ fn a_sliding_window_spans_the_frames_that_are_still_kept() {
     let protection = crate::fec::Protection::of_window(window);
     buffer.protect(FrameId(2), &protection, 1);
     let repair = *buffer.take_waiting_repairs().last().unwrap();
-    assert_eq!(repair.kind, PacketKind::Repair);
+    assert_eq!(repair.kind(), PacketKind::Repair);
     assert_eq!((repair.frame, repair.fragment), (FrameId(2), 0));
     assert_eq!(repair.bytes, 1060);
     let window = buffer.take_repair(FrameId(2), 0).unwrap();
@@ -467,7 +470,10 @@ fn called(buffer: &mut SendBuffer, millis: u64) -> Vec<(u64, u16, bool)> {
     buffer.last_calls(Instant::from_millis(millis), &mut calls);
     calls
         .iter()
-        .map(|call| (call.frame.0, call.fragment, call.is_copy))
+        .map(|call| {
+            let is_copy = call.reason == SendReason::LastTry;
+            (call.frame.0, call.fragment, is_copy)
+        })
         .collect()
 }
 

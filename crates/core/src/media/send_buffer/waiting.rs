@@ -4,6 +4,7 @@ use super::{Repairs, SendBuffer};
 use crate::media::FrameId;
 use crate::path_view::PathId;
 use crate::scheduler::{PacketKind, PacketView};
+use crate::send_reason::SendReason;
 
 impl SendBuffer {
     /// Whether anything waits for a path.
@@ -42,10 +43,22 @@ impl SendBuffer {
         })
     }
 
+    /// Why a packet leaves now: the first copy of a fragment is new, whatever it was bound for.
+    pub(crate) fn reason_of(&self, packet: &PacketView) -> SendReason {
+        let frame = self.frame(packet.frame);
+        let is_copy =
+            frame.is_some_and(|frame| frame.fragments[usize::from(packet.fragment)].send_count > 0);
+        match (packet.kind(), packet.reason) {
+            (PacketKind::Source, _) if !is_copy => SendReason::New,
+            (PacketKind::Source, SendReason::New) => SendReason::Duplicate,
+            (_, reason) => reason,
+        }
+    }
+
     /// A packet that was bound to `path` comes back: the path has died or is in doubt. Nothing
     /// comes back of which another copy has left.
     pub(crate) fn unbind(&mut self, packet: PacketView, path: PathId) {
-        if packet.kind != PacketKind::Source {
+        if packet.kind() != PacketKind::Source {
             return self.take_back(packet);
         }
         let frame = self.frame(packet.frame);
@@ -62,7 +75,7 @@ impl SendBuffer {
 
     /// Puts a packet to those that wait.
     pub(super) fn take_back(&mut self, packet: PacketView) {
-        if packet.kind == PacketKind::Repair {
+        if packet.kind() == PacketKind::Repair {
             if let Some(repairs) = &mut self.repairs {
                 repairs.take_back(packet);
             }
@@ -85,6 +98,6 @@ impl SendBuffer {
 
 /// Retransmissions first, then as captured.
 fn queue_order(packet: &PacketView) -> (bool, FrameId, u16) {
-    let is_new = packet.kind != PacketKind::Retransmission;
+    let is_new = packet.kind() != PacketKind::Retransmission;
     (is_new, packet.frame, packet.fragment)
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::scheduler::testing::{Bed, path};
+use crate::send_reason::SendReason;
 
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -240,7 +241,7 @@ fn rule_5_disposable_frames_get_no_copy_and_wait_behind_others() {
 fn retransmissions_are_not_held() {
     let mut bed = Paced::new(vec![path(0, 20, 8), path(1, 400, 8)]);
     let again = PacketView {
-        kind: PacketKind::Retransmission,
+        reason: SendReason::Lost,
         ..Bed::source(0, 1_000)
     };
     assert_eq!(

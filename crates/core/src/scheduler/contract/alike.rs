@@ -4,17 +4,18 @@ use anabranch_units::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::super::testing::{Bed, path};
-use super::super::{PacketKind, PacketView, SCHEDULERS};
+use super::super::{PacketView, SCHEDULERS};
 use super::NOW;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
+use crate::send_reason::SendReason;
 
 /// The schedulers whose first frame is dealt by rates or turns alone.
 const BY_TURNS: &[&str] = &["edcld", "round-robin", "wrr"];
 
 /// A packet that is late on every path, so that `redundant` too has to choose one.
-fn late(kind: PacketKind, bytes: u32) -> PacketView {
+fn late(reason: SendReason, bytes: u32) -> PacketView {
     PacketView {
-        kind,
+        reason,
         deadline: Some(Instant::from_secs(9)),
         ..Bed::source(0, bytes)
     }
@@ -75,9 +76,9 @@ proptest! {
         let template = PathView { queued_bytes, ..path(0, rtt_millis, rate) };
         let views = standings.iter().zip(0..);
         let paths: Vec<_> = views.map(|(one, id)| standing(&template, id, *one)).collect();
-        let kind = match is_retransmission {
-            true => PacketKind::Retransmission,
-            false => PacketKind::Source,
+        let reason = match is_retransmission {
+            true => SendReason::Lost,
+            false => SendReason::New,
         };
         let first = |is_taken: &dyn Fn(Standing) -> bool| {
             let index = standings.iter().position(|standing| is_taken(*standing));
@@ -89,7 +90,7 @@ proptest! {
                 standing == Standing::Near || is_by_turn && standing == Standing::Far
             });
             let mut bed = Bed::new((entry.build)(), paths.clone());
-            let bound = bed.schedule_at(NOW, &[late(kind, bytes)]);
+            let bound = bed.schedule_at(NOW, &[late(reason, bytes)]);
             prop_assert_eq!(bound.len(), 1, "{}", entry.name);
             // `sfl` pours it over all equal ones alike: it belongs to the one that its middle
             // falls to, the second of three, and of two to either, by rounding.
@@ -183,7 +184,7 @@ fn contract_a_path_of_unknown_round_trip_time_is_between_those_of_90_and_110_ms(
                 let bound = (0..10).map(|turn| {
                     bed.paths.iter_mut().for_each(|path| path.queued_bytes = 0);
                     let at = NOW + Duration::from_millis(40 * turn);
-                    bed.schedule_at(at, &[late(PacketKind::Source, 1000)])[0].1
+                    bed.schedule_at(at, &[late(SendReason::New, 1000)])[0].1
                 });
                 let expected = if is_unknown_taken { unknown } else { known };
                 let last = bound.last().expect("there are ten");
