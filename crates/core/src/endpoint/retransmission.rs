@@ -9,45 +9,39 @@ use crate::scheduler;
 
 impl Endpoint {
     /// When another copy of a packet of `bytes` bytes that was lost on `lost_on` could be there,
-    /// and the doubt in it (`docs/algorithms.md`: cost(p*)). It goes by another path, unless
-    /// that takes much longer: then the time for one more try is worth more.
+    /// and the doubt in it (`docs/algorithms.md`: cost(p*)). It takes the path by which it is
+    /// there first in the mean: a path that loses it needs one more try.
     pub(super) fn retry(&self, now: Instant, lost_on: PathId, bytes: u32) -> Retry {
         let usable = |view: &&PathView| view.state.is_usable() && !view.is_standby;
-        let (own, others) = (
-            self.views
-                .iter()
-                .filter(usable)
-                .find(|view| view.id == lost_on),
-            self.views
-                .iter()
-                .filter(usable)
-                .filter(|view| view.id != lost_on),
-        );
-        let cost = |view: &&PathView| cost_of(view, bytes);
-        let other = others.min_by_key(cost);
-        let is_own_better = |other: &PathView| {
-            own.is_some_and(|own| {
-                own.state == PathState::Active
-                    && cost_of(own, bytes).mul_f64(OWN_PATH_PENALTY) < cost_of(other, bytes)
-            })
+        let usable = self.views.iter().filter(usable);
+        let rank = |view: &&PathView| {
+            let told_after = self.paths[view.id.index()].recovery.loss_delay();
+            let again = told_after.mul_f64(loss_of_copy(view, lost_on));
+            // A suspect path is taken only if there is no other.
+            (
+                view.state != PathState::Active,
+                cost_of(view, bytes) + again,
+            )
         };
-        let (best, avoid) = match other {
-            Some(other) if is_own_better(other) => (own, PathSet::EMPTY),
-            Some(other) => (Some(other), PathSet::only(lost_on)),
-            None => (own, PathSet::only(lost_on)),
+        let Some(best) = usable.min_by_key(rank) else {
+            // It waits for a path: whether that is too late, time will tell.
+            return Retry {
+                now,
+                arrives_at: now,
+                doubt: Duration::ZERO,
+                avoid: PathSet::only(lost_on),
+                told_after: Duration::ZERO,
+            };
         };
-        // With no path at all it waits for one: whether that is too late, time will tell.
-        let arrives_at = now + best.map_or(Duration::ZERO, |view| cost_of(view, bytes));
-        let doubt = best.map_or(Duration::ZERO, |view| view.rtt_variation * 2);
-        let told_after = best.map_or(Duration::ZERO, |view| {
-            self.paths[view.id.index()].recovery.loss_delay()
-        });
         Retry {
             now,
-            arrives_at,
-            doubt,
-            avoid,
-            told_after,
+            arrives_at: now + cost_of(best, bytes),
+            doubt: best.rtt_variation * 2,
+            avoid: match best.id == lost_on {
+                true => PathSet::EMPTY,
+                false => PathSet::only(lost_on),
+            },
+            told_after: self.paths[best.id.index()].recovery.loss_delay(),
         }
     }
 
@@ -64,8 +58,15 @@ impl Endpoint {
     }
 }
 
-/// What was lost on a path goes by another, unless that costs more than so many times as much.
-const OWN_PATH_PENALTY: f64 = 1.25;
+/// The probability that a copy of what was lost on `lost_on` is lost on this path: on the same one
+/// at least that the burst goes on.
+fn loss_of_copy(view: &PathView, lost_on: PathId) -> f64 {
+    let burst_goes_on = match view.id == lost_on {
+        true => 1.0 - 1.0 / view.loss_burst_packets,
+        false => 0.0,
+    };
+    view.recent_loss().max(burst_goes_on)
+}
 
 /// What a retransmission costs on a path.
 pub(super) fn cost_of(view: &PathView, bytes: u32) -> Duration {

@@ -47,7 +47,7 @@ impl SendBuffer {
     pub(crate) fn reason_of(&self, packet: &PacketView) -> SendReason {
         let frame = self.frame(packet.frame);
         let is_copy =
-            frame.is_some_and(|frame| frame.fragments[usize::from(packet.fragment)].send_count > 0);
+            frame.is_some_and(|frame| frame.fragments[usize::from(packet.fragment)].has_left);
         match (packet.kind(), packet.reason) {
             (PacketKind::Source, _) if !is_copy => SendReason::New,
             (PacketKind::Source, SendReason::New) => SendReason::Duplicate,
