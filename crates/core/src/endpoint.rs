@@ -7,6 +7,8 @@
 mod admission;
 mod fec;
 mod idle;
+#[cfg(any(debug_assertions, feature = "invariants"))]
+mod invariants;
 mod last_try;
 mod mtu;
 mod notices;

@@ -14,6 +14,8 @@ mod endpoint;
 pub mod fec;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+#[cfg(any(debug_assertions, feature = "invariants"))]
+pub mod invariants;
 mod liveness;
 pub mod media;
 pub mod options;

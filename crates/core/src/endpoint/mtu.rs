@@ -136,12 +136,18 @@ impl Endpoint {
     }
 
     /// Takes note of a copy that has left, with the half that follows the other if it is in two.
-    pub(super) fn on_fragment_left(&mut self, now: Instant, id: PathId, packet: &PacketView) {
+    pub(super) fn on_fragment_left(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        packet: &PacketView,
+        reason: SendReason,
+    ) {
         let (frame, fragment) = (packet.frame, packet.fragment);
         if self.paths[id.index()].awaits_other_half(frame, fragment) {
             return;
         }
-        self.send_buffer.on_sent(frame, fragment, id);
+        self.send_buffer.on_sent(frame, fragment, id, reason);
         if packet.kind() == PacketKind::Source
             && let Some(sender) = &mut self.fec_sender
         {

@@ -8,7 +8,7 @@ use crate::config::PaddingPolicy;
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::recovery::PacketContent;
-use crate::scheduler::{PacketKind, SchedulerEvent};
+use crate::scheduler::{PacketKind, PacketView, SchedulerEvent};
 use crate::send_reason::SendReason;
 use crate::wire;
 
@@ -284,13 +284,7 @@ impl Endpoint {
             };
             has_dropped = true;
             if path.is_too_late_for(now, &packet, self.config.media.deadline) {
-                // A copy in flight or bound to another path may yet arrive in time.
-                let is_bound = |other: &Path| other.has_bound_copy_of(&packet);
-                let is_last =
-                    !self.send_buffer.has_left(&packet) && !self.paths.iter().any(is_bound);
-                if is_last && packet.kind() != PacketKind::Repair {
-                    self.give_up(now, packet.frame);
-                }
+                self.on_too_late(now, &packet);
                 continue;
             }
             if packet.kind() == PacketKind::Repair {
@@ -303,8 +297,21 @@ impl Endpoint {
                 continue;
             };
             let reason = self.send_buffer.reason_of(&packet);
-            self.on_fragment_left(now, id, &packet);
+            self.on_fragment_left(now, id, &packet, reason);
             return Some((content, reason));
+        }
+    }
+
+    /// A packet has been dropped that would have come too late.
+    fn on_too_late(&mut self, now: Instant, packet: &PacketView) {
+        // A copy in flight or bound to another path may yet arrive in time.
+        let is_bound = |path: &Path| path.has_bound_copy_of(packet);
+        if packet.kind() == PacketKind::Repair || self.paths.iter().any(is_bound) {
+            return;
+        }
+        match self.send_buffer.has_left(packet) {
+            true => self.send_buffer.on_dropped(packet),
+            false => self.give_up(now, packet.frame),
         }
     }
 

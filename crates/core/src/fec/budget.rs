@@ -60,7 +60,9 @@ impl Budget {
         let borrowed = if is_key { self.span_bytes(BURST) } else { 0.0 };
         let room = ((self.credit_bytes + borrowed) / bytes).max(0.0);
         let granted = wanted.min(room as u16);
-        self.charge(f64::from(granted) * bytes);
+        let cost = f64::from(granted) * bytes;
+        debug_assert!(cost <= (self.credit_bytes + borrowed).max(0.0));
+        self.charge(cost);
         granted
     }
 
@@ -70,6 +72,18 @@ impl Budget {
             true => ((self.wanted_bytes + self.retransmitted_bytes) / self.media_bytes).min(1.0),
             false => 0.0,
         }
+    }
+
+    #[cfg(any(debug_assertions, feature = "invariants"))]
+    pub(crate) fn check(&self, checker: &mut crate::invariants::Checker) {
+        let shares = [
+            self.media_bytes,
+            self.wanted_bytes,
+            self.retransmitted_bytes,
+        ];
+        let holds = self.credit_bytes.is_finite() && shares.iter().all(|share| *share >= 0.0);
+        let budget = crate::invariants::Invariant::Budget;
+        checker.require(budget, holds, || format!("{self:?}"));
     }
 
     fn span_bytes(&self, span: Duration) -> f64 {

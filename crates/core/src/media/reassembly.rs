@@ -1,6 +1,8 @@
 //! The receiver's frames, from their first fragment until they are whole or given up.
 
 mod budget;
+#[cfg(any(debug_assertions, feature = "invariants"))]
+mod invariants;
 
 use std::collections::VecDeque;
 
@@ -327,6 +329,7 @@ impl Reassembly {
             });
             self.first.0 += 1;
         }
+        debug_assert!(!self.slots.is_empty() || self.open_bytes + self.whole_bytes == 0);
         // Frames of which not even a successor was seen are too many to tell one by one.
         let unseen = count - open;
         self.first.0 += unseen;

@@ -1,6 +1,8 @@
 //! The sender's frames, from their capture until they are acknowledged or worthless.
 
 mod halves;
+#[cfg(any(debug_assertions, feature = "invariants"))]
+mod invariants;
 mod last_calls;
 mod repairs;
 mod waiting;
@@ -294,7 +296,9 @@ impl SendBuffer {
         }
     }
 
-    pub(crate) fn on_sent(&mut self, id: FrameId, fragment: u16, path: PathId) {
+    /// A copy has left. One of several that the scheduler asked for leaves the others, and a
+    /// retransmission, where they wait.
+    pub(crate) fn on_sent(&mut self, id: FrameId, fragment: u16, path: PathId, reason: SendReason) {
         let Some(frame) = self.frame_mut(id) else {
             return;
         };
@@ -302,7 +306,7 @@ impl SendBuffer {
         if !core::mem::replace(&mut state.has_left, true) {
             frame.never_sent_count -= 1;
         }
-        state.is_queued = false;
+        state.is_queued &= reason.is_scheduled_copy();
         if state.in_flight_on.contains(path) {
             state.twice_on = Some(path);
         }
@@ -530,6 +534,7 @@ impl SendBuffer {
                 self.spare.push(frame);
             }
         }
+        debug_assert!(!self.frames.is_empty() || self.buffered_bytes == 0);
         self.skip_settled_calls();
     }
 }

@@ -1,5 +1,8 @@
 //! The packets that are bound to a path and wait for its pacer or window.
 
+#[cfg(any(debug_assertions, feature = "invariants"))]
+mod invariants;
+
 use std::collections::VecDeque;
 
 use anabranch_units::prefetch_ring;
@@ -29,6 +32,14 @@ impl Bound {
 
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Every packet has bytes.
+    fn assert_sums(&self) {
+        let has_none = self.retransmissions.is_empty();
+        debug_assert_eq!(self.retransmission_bytes == 0, has_none);
+        let has_none = has_none && self.sources.is_empty();
+        debug_assert_eq!(self.bytes == 0, has_none);
     }
 
     pub(super) fn retransmission_bytes(&self) -> u64 {
@@ -67,6 +78,7 @@ impl Bound {
             None => self.sources.pop_front()?,
         };
         self.bytes -= u64::from(packet.bytes);
+        self.assert_sums();
         Some(packet)
     }
 
@@ -102,17 +114,21 @@ impl Bound {
         let retransmission_bytes = drop_from(&mut self.retransmissions);
         self.retransmission_bytes -= retransmission_bytes;
         self.bytes -= retransmission_bytes + drop_from(&mut self.sources);
+        self.assert_sums();
     }
 
-    /// Whether another copy of this packet, which is sent for the first time, is bound too.
+    /// Whether another copy of this packet is bound too. The scheduler binds none of repairs.
     pub(super) fn has_copy_of(&self, packet: &PacketView) -> bool {
         let is_copy = |bound: &PacketView| {
             bound.frame == packet.frame
                 && bound.fragment == packet.fragment
                 && bound.kind() == packet.kind()
         };
-        let mut sources = self.sources.iter().rev();
-        packet.kind() == PacketKind::Source && sources.any(is_copy)
+        match packet.kind() {
+            PacketKind::Source => self.sources.iter().rev().any(is_copy),
+            PacketKind::Retransmission => self.retransmissions.iter().any(is_copy),
+            PacketKind::Repair => false,
+        }
     }
 }
 
@@ -149,5 +165,31 @@ mod tests {
         );
         assert_eq!(bound.pop().map(|one| one.frame), Some(FrameId(0)));
         assert_eq!((bound.bytes(), bound.pop()), (0, None));
+    }
+
+    #[test]
+    fn a_copy_of_a_retransmission_is_seen_as_one_of_a_source_is() {
+        for reason in [SendReason::New, SendReason::PathOut] {
+            let packet = PacketView {
+                frame: FrameId(1),
+                fragment: 2,
+                fragment_count: 3,
+                reason,
+                importance: Importance::Reference,
+                bytes: 1_000,
+                deadline: None,
+                in_flight_on: PathSet::EMPTY,
+                avoid: PathSet::EMPTY,
+            };
+            let mut bound = Bound::default();
+            assert!(!bound.has_copy_of(&packet), "{reason}");
+            bound.push(packet);
+            assert!(bound.has_copy_of(&packet), "{reason}");
+            let other = PacketView {
+                fragment: 1,
+                ..packet
+            };
+            assert!(!bound.has_copy_of(&other), "{reason}");
+        }
     }
 }

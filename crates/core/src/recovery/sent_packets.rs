@@ -1,5 +1,8 @@
 //! The packets of one path that have been sent and are not settled yet.
 
+#[cfg(any(debug_assertions, feature = "invariants"))]
+mod invariants;
+
 use std::collections::VecDeque;
 
 use anabranch_units::{Duration, Instant, prefetch_ring};
@@ -417,6 +420,7 @@ impl SentPackets {
                 on_lost(packet);
             }
         }
+        debug_assert_eq!(self.bytes_in_flight, 0);
         self.lost_hole_count = self.holes.len();
         self.oldest_sent_at = None;
     }

@@ -199,6 +199,7 @@ impl Anabranch {
             && let Some(other) = self.rescue(now, packet, best)
         {
             self.copy_allowance_bytes -= bytes;
+            debug_assert!(self.copy_allowance_bytes >= 0.0);
             paths.insert(other);
         }
         let proofs = self.proof(now, paths);

@@ -1,5 +1,7 @@
 //! The sending half of a stream: bytes that wait, and segments that are not acknowledged.
 
+#[cfg(any(debug_assertions, feature = "invariants"))]
+mod invariants;
 mod written;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -284,6 +286,7 @@ impl SendStream {
     fn take_lost(&mut self, offset: u64, length: u32) -> Option<SentPacket> {
         let (packet, _) = self.lost.remove(&offset)?;
         self.lost_bytes -= u64::from(length);
+        debug_assert!(!self.lost.is_empty() || self.lost_bytes == 0);
         Some(packet)
     }
 

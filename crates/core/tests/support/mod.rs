@@ -47,6 +47,8 @@ pub struct TestPath {
     pub mtu: Option<(Instant, u64)>,
     /// The sender's interface refuses longer packets.
     pub interface_mtu: Option<u64>,
+    /// The user's preference.
+    pub weight: f64,
 }
 
 impl TestPath {
@@ -64,6 +66,7 @@ impl TestPath {
             is_metered: false,
             mtu: None,
             interface_mtu: None,
+            weight: 1.0,
         }
     }
 
@@ -114,6 +117,9 @@ pub struct Network {
     rng: Rng,
     /// Datagrams that pass through this are altered on their way, to test robustness.
     pub tamper: Option<fn(&mut Rng, &mut Vec<u8>)>,
+    /// Whether the invariants of both ends are checked after every call.
+    pub checks_invariants: bool,
+    pub check_count: u64,
 }
 
 pub const OVERHEAD_BYTES: u64 = 28;
@@ -121,24 +127,16 @@ pub const OVERHEAD_BYTES: u64 = 28;
 impl Network {
     pub fn new(config: Config, paths: Vec<TestPath>) -> Self {
         let now = Instant::ZERO;
-        let mut sender = Endpoint::new(config.clone(), Seed(1), now).unwrap();
-        let mut receiver = Endpoint::new(config, Seed(2), now).unwrap();
-        for path in &paths {
-            let options = PathOptions {
-                is_metered: path.is_metered,
-                ..PathOptions::default()
-            };
-            sender.add_path(now, options).unwrap();
-            receiver.add_path(now, PathOptions::default()).unwrap();
-        }
-        Network {
+        let sender = Endpoint::new(config.clone(), Seed(1), now).unwrap();
+        let receiver = Endpoint::new(config, Seed(2), now).unwrap();
+        let mut network = Network {
             now,
             sender,
             receiver,
             received: Vec::new(),
             dropped: Vec::new(),
             path_states: Vec::new(),
-            sent_on: vec![0; paths.len()],
+            sent_on: Vec::new(),
             is_peer_closed: false,
             is_receiver_gone: false,
             stream: Vec::new(),
@@ -150,13 +148,31 @@ impl Network {
             sent: Vec::new(),
             answered: Vec::new(),
             refused_count: 0,
-            busy_until: vec![now; paths.len()],
-            paths,
+            busy_until: Vec::new(),
+            paths: Vec::new(),
             in_flight: BinaryHeap::new(),
             order: 0,
             rng: Seed(3).rng(),
             tamper: None,
-        }
+            checks_invariants: false,
+            check_count: 0,
+        };
+        paths.into_iter().for_each(|path| network.add_path(path));
+        network
+    }
+
+    /// Adds a path at both ends.
+    pub fn add_path(&mut self, path: TestPath) {
+        let options = PathOptions {
+            is_metered: path.is_metered,
+            weight: path.weight,
+        };
+        self.sender.add_path(self.now, options).unwrap();
+        let added = self.receiver.add_path(self.now, PathOptions::default());
+        added.unwrap();
+        self.sent_on.push(0);
+        self.busy_until.push(self.now);
+        self.paths.push(path);
     }
 
     /// Chance as this seed has it.
@@ -224,6 +240,8 @@ impl Network {
                     false => end.handle_timeout(self.now),
                 }
             }
+            self.check(true, "a timeout");
+            self.check(false, "a timeout");
             if is_spared == [false; 2] {
                 self.settle();
                 self.check_timers();
@@ -233,12 +251,49 @@ impl Network {
     }
 
     /// What was due has been dealt with: nobody asks to be called again at once.
-    fn check_timers(&self) {
+    fn check_timers(&mut self) {
         for (end, name) in [(&self.sender, "sender"), (&self.receiver, "receiver")] {
             if let Some((at, timer)) = end.poll_timeout() {
                 assert!(at > self.now, "{name}: {timer:?} of {at} at {}", self.now);
             }
         }
+        #[cfg(any(debug_assertions, feature = "invariants"))]
+        for is_sender in [true, false] {
+            self.check_by(is_sender, "rest", Endpoint::check_invariants_at_rest);
+        }
+    }
+
+    /// Checks the invariants of an end after `call`, if they are to be checked.
+    fn check(&mut self, is_sender: bool, call: &str) {
+        #[cfg(any(debug_assertions, feature = "invariants"))]
+        self.check_by(is_sender, call, |end, _| end.check_invariants());
+        #[cfg(not(any(debug_assertions, feature = "invariants")))]
+        let _ = (is_sender, call);
+    }
+
+    #[cfg(any(debug_assertions, feature = "invariants"))]
+    fn check_by(
+        &mut self,
+        is_sender: bool,
+        call: &str,
+        check: fn(&Endpoint, Instant) -> Vec<anabranch_core::invariants::Violation>,
+    ) {
+        if !self.checks_invariants {
+            return;
+        }
+        self.check_count += 1;
+        let (end, name) = match is_sender {
+            true => (&self.sender, "sender"),
+            false => (&self.receiver, "receiver"),
+        };
+        let violations = check(end, self.now);
+        let texts: Vec<String> = violations.iter().map(|one| one.to_string()).collect();
+        assert!(
+            violations.is_empty(),
+            "{name} after {call} at {}:\n{}",
+            self.now,
+            texts.join("\n")
+        );
     }
 
     fn deliver(&mut self, arrival: Arrival) {
@@ -254,12 +309,15 @@ impl Network {
             &mut self.receiver
         };
         to.handle_datagram(self.now, meta, &arrival.bytes);
+        self.check(arrival.is_back, "a datagram");
         self.settle();
     }
 
     pub fn settle(&mut self) {
         let mut bytes = Vec::new();
+        self.check(true, "a call of its application");
         while let Some(transmit) = self.sender.poll_transmit(self.now, &mut bytes) {
+            self.check(true, "poll_transmit");
             self.sent_on[transmit.path.index()] += u64::from(transmit.reason.is_tracked());
             if transmit.reason.is_tracked() {
                 let bytes = bytes.len() as u64 + OVERHEAD_BYTES;
@@ -282,6 +340,8 @@ impl Network {
             self.answered.push((self.now, wire_bytes));
             self.launch(transmit.path.index(), true, core::mem::take(&mut bytes));
         }
+        self.check(true, "poll_transmit");
+        self.check(false, "poll_transmit");
         while let Some(event) = self.sender.poll_event() {
             match event {
                 Event::PeerLeft => self.is_receiver_gone = true,

@@ -20,11 +20,11 @@ pub(super) struct Repairs {
     next_symbol: u64,
     next_row: u8,
     /// Those that wait for a path, oldest first.
-    unbound: Vec<PacketView>,
+    pub(super) unbound: Vec<PacketView>,
     /// Repairs that wait or are in flight, oldest first.
     unsettled: VecDeque<Repair>,
     /// Lost copies that wait for them.
-    waiting: Vec<(LostCopy, Instant)>,
+    pub(super) waiting: Vec<(LostCopy, Instant)>,
 }
 
 #[derive(Clone, Copy, Debug)]

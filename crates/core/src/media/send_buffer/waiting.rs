@@ -55,22 +55,40 @@ impl SendBuffer {
         }
     }
 
-    /// A packet that was bound to `path` comes back: the path has died or is in doubt. Nothing
-    /// comes back of which another copy has left.
+    /// A bound packet was dropped: it waits no more, and a loss of another copy is judged again.
+    pub(crate) fn on_dropped(&mut self, packet: &PacketView) {
+        if packet.kind() == PacketKind::Retransmission
+            && let Some(frame) = self.frame_mut(packet.frame)
+        {
+            frame.fragments[usize::from(packet.fragment)].is_queued = false;
+        }
+    }
+
+    /// A packet that was bound to `path` comes back: the path has died or is in doubt. One of the
+    /// scheduler's copies does not if another one is in flight or waits already.
     pub(crate) fn unbind(&mut self, packet: PacketView, path: PathId) {
         if packet.kind() != PacketKind::Source {
             return self.take_back(packet);
         }
-        let frame = self.frame(packet.frame);
-        let state = frame.map(|frame| frame.fragments[usize::from(packet.fragment)]);
-        let Some(state) = state.filter(|state| !state.is_acked) else {
+        let is_waiting = packet.reason.is_scheduled_copy() && self.is_waiting(&packet);
+        let Some(frame) = self.frame_mut(packet.frame) else {
             return;
         };
+        let state = &mut frame.fragments[usize::from(packet.fragment)];
+        // What has left and waits again waits here, as a retransmission, or for repairs.
+        let waits_again = state.has_left && state.is_queued;
         let mut in_flight_elsewhere = state.in_flight_on;
         in_flight_elsewhere.remove(path);
-        if in_flight_elsewhere.is_empty() {
+        if !state.is_acked && in_flight_elsewhere.is_empty() && !is_waiting && !waits_again {
+            state.is_queued = true;
             self.take_back(packet);
         }
+    }
+
+    fn is_waiting(&self, packet: &PacketView) -> bool {
+        let is_it =
+            |other: &PacketView| (other.frame, other.fragment) == (packet.frame, packet.fragment);
+        self.waiting.iter().any(is_it)
     }
 
     /// Puts a packet to those that wait.
@@ -97,7 +115,7 @@ impl SendBuffer {
 }
 
 /// Retransmissions first, then as captured.
-fn queue_order(packet: &PacketView) -> (bool, FrameId, u16) {
+pub(super) fn queue_order(packet: &PacketView) -> (bool, FrameId, u16) {
     let is_new = packet.kind() != PacketKind::Retransmission;
     (is_new, packet.frame, packet.fragment)
 }

@@ -1,0 +1,144 @@
+//! What holds of an endpoint between any two calls, checked from outside the code that keeps it.
+//!
+//! [`Endpoint::check_invariants`](crate::Endpoint::check_invariants) looks at everything and takes
+//! as long. It exists with debug assertions, and with the feature `invariants`.
+
+use core::fmt;
+use std::collections::BTreeMap;
+
+use crate::media::FrameId;
+use crate::path_view::{PathId, PathSet};
+use crate::recovery::{PacketContent, SentPacket};
+use crate::scheduler::{PacketKind, PacketView};
+
+/// What must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Invariant {
+    /// A sum or count that is kept is that of its parts.
+    Sums,
+    /// A fragment that is queued is in exactly one place: it waits for the scheduler, is bound to
+    /// paths, or waits for repairs. One that is not queued is in none, but for the scheduler's
+    /// copies. Fragments that have arrived and frames that were given up are exempt: what is left
+    /// of them is dropped when its turn comes.
+    OnePlace,
+    /// A fragment is in flight on exactly the paths on which recovery has a copy outstanding.
+    InFlight,
+    /// A fragment that has not arrived is queued or in flight, unless its frame was given up or
+    /// repairs may still recover it.
+    NotForgotten,
+    /// Lists are in order and hold what belongs into them, no more than once.
+    Lists,
+    /// Datagrams counted by reason add up to those counted otherwise.
+    Reasons,
+    /// The segments of a stream lie side by side, and those to be sent again are not in flight.
+    Segments,
+    /// Repairs are paid from their budget.
+    Budget,
+    /// An endpoint that has done what is due asks to be called later than now.
+    Timer,
+}
+
+/// An invariant that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which.
+    pub invariant: Invariant,
+    /// Of what, and how.
+    pub detail: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.invariant, self.detail)
+    }
+}
+
+/// Collects violations.
+#[derive(Debug, Default)]
+pub(crate) struct Checker {
+    pub(crate) violations: Vec<Violation>,
+}
+
+impl Checker {
+    pub(crate) fn require(
+        &mut self,
+        invariant: Invariant,
+        holds: bool,
+        detail: impl FnOnce() -> String,
+    ) {
+        if !holds {
+            let detail = detail();
+            self.violations.push(Violation { invariant, detail });
+        }
+    }
+
+    /// A sum that is `kept` is what is `counted`.
+    pub(crate) fn sum(&mut self, of: &str, kept: u64, counted: u64) {
+        self.equal(Invariant::Sums, of, kept, counted);
+    }
+
+    pub(crate) fn equal(&mut self, invariant: Invariant, of: &str, kept: u64, counted: u64) {
+        self.require(invariant, kept == counted, || {
+            format!("{of}: {kept}, counted {counted}")
+        });
+    }
+}
+
+/// Where copies of a fragment are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Entries in the list of those that wait for the scheduler.
+    pub(crate) waiting: u32,
+    /// Entries in the list of those that wait for repairs.
+    pub(crate) awaiting_repairs: u32,
+    /// Paths to which it is bound, scheduler's copies not counted.
+    pub(crate) bound_to: PathSet,
+    /// Paths to which the scheduler bound one of several copies.
+    pub(crate) copies_bound_to: PathSet,
+    /// Paths on which a whole copy is outstanding.
+    pub(crate) outstanding_on: PathSet,
+    /// Paths on which half of it is outstanding.
+    pub(crate) halves_on: PathSet,
+}
+
+/// Where copies of all fragments are.
+#[derive(Debug, Default)]
+pub(crate) struct Places(BTreeMap<(FrameId, u16), Place>);
+
+impl Places {
+    pub(crate) fn of(&self, frame: FrameId, fragment: u16) -> Place {
+        self.0.get(&(frame, fragment)).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn at(&mut self, frame: FrameId, fragment: u16) -> &mut Place {
+        self.0.entry((frame, fragment)).or_default()
+    }
+
+    /// A packet is bound to a path. Returns whether it is the only copy there.
+    pub(crate) fn add_bound(&mut self, path: PathId, packet: &PacketView) -> bool {
+        if packet.kind() == PacketKind::Repair {
+            return true;
+        }
+        let place = self.at(packet.frame, packet.fragment);
+        let set = match packet.reason.is_scheduled_copy() {
+            true => &mut place.copies_bound_to,
+            false => &mut place.bound_to,
+        };
+        let is_first = !set.contains(path);
+        set.insert(path);
+        is_first
+    }
+
+    /// A packet is outstanding on a path.
+    pub(crate) fn add_outstanding(&mut self, path: PathId, packet: &SentPacket) {
+        match packet.content {
+            PacketContent::Fragment { frame, fragment } => {
+                self.at(frame, fragment).outstanding_on.insert(path);
+            }
+            PacketContent::Half {
+                frame, fragment, ..
+            } => self.at(frame, fragment).halves_on.insert(path),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The check of what the receiver holds.
+
+use super::{Reassembly, Slot};
+use crate::invariants::Checker;
+
+impl Reassembly {
+    pub(crate) fn check(&self, checker: &mut Checker) {
+        let (mut open, mut whole) = (0, 0);
+        for slot in &self.slots {
+            match slot {
+                Slot::Open(frame) => {
+                    open += frame.held_bytes as u64;
+                    let missing = frame.has_arrived.iter().filter(|has| !**has).count() as u64;
+                    let of = "missing fragments";
+                    checker.sum(of, u64::from(frame.missing_count), missing);
+                }
+                Slot::Whole(frame) => whole += frame.size_bytes as u64,
+                Slot::Missing { .. } | Slot::GivenUp(_) => {}
+            }
+        }
+        checker.sum("bytes of open frames", self.open_bytes as u64, open);
+        checker.sum("bytes of whole frames", self.whole_bytes as u64, whole);
+    }
+}

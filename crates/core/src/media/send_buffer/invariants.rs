@@ -1,0 +1,210 @@
+//! The check of the sender's frames and of what waits of them.
+
+use super::waiting::queue_order;
+use super::{Fragment, OutgoingFrame, SendBuffer};
+use crate::invariants::{Checker, Invariant, Place, Places};
+use crate::media::FrameId;
+use crate::scheduler::{PacketKind, PacketView};
+
+impl SendBuffer {
+    /// `places` has what is bound and in flight.
+    pub(crate) fn check(&self, places: &mut Places, is_redundant: bool, checker: &mut Checker) {
+        self.check_lists(checker);
+        for packet in &self.waiting {
+            places.at(packet.frame, packet.fragment).waiting += 1;
+        }
+        if let Some(repairs) = &self.repairs {
+            for (copy, _) in &repairs.waiting {
+                places.at(copy.frame, copy.fragment).awaiting_repairs += 1;
+            }
+        }
+        let bytes = self.frames.iter().map(|frame| frame.bytes.len() as u64);
+        checker.sum("buffered bytes", self.buffered_bytes as u64, bytes.sum());
+        let mut next_symbol = self.frames.front().map_or(0, |frame| frame.first_symbol);
+        for (frame, id) in self.frames.iter().zip(self.first.0..) {
+            let id = FrameId(id);
+            check_counts(id, frame, checker);
+            if self.repairs.is_some() {
+                let of = "a frame's first symbol";
+                checker.equal(Invariant::Lists, of, frame.first_symbol, next_symbol);
+                next_symbol += frame.fragments.len() as u64;
+            }
+            if frame.is_given_up {
+                continue;
+            }
+            for (fragment, state) in (0..).zip(&frame.fragments) {
+                let place = places.of(id, fragment);
+                if !state.is_acked {
+                    let details =
+                        || format!("frame {id} fragment {fragment}: {state:?}, {place:?}");
+                    check_fragment(frame, state, &place, is_redundant, details, checker);
+                }
+            }
+        }
+    }
+
+    fn check_lists(&self, checker: &mut Checker) {
+        let is_sorted = self.waiting.is_sorted_by_key(queue_order);
+        let is_repair = |packet: &PacketView| packet.kind() == PacketKind::Repair;
+        let has_repairs = self.waiting.iter().any(is_repair);
+        checker.require(Invariant::Lists, is_sorted && !has_repairs, || {
+            format!("waiting packets: {:?}", self.waiting)
+        });
+        let Some(repairs) = &self.repairs else {
+            return;
+        };
+        let is_sorted = repairs
+            .unbound
+            .is_sorted_by_key(|packet| (packet.frame, packet.fragment));
+        let are_repairs = repairs.unbound.iter().all(is_repair);
+        checker.require(Invariant::Lists, is_sorted && are_repairs, || {
+            format!("waiting repairs: {:?}", repairs.unbound)
+        });
+    }
+}
+
+fn check_counts(id: FrameId, frame: &OutgoingFrame, checker: &mut Checker) {
+    let count = |is_meant: fn(&Fragment) -> bool| {
+        let fragments = frame.fragments.iter();
+        fragments.filter(|fragment| is_meant(fragment)).count() as u64
+    };
+    let unacked = count(|fragment| !fragment.is_acked);
+    let of = format!("unacknowledged fragments of frame {id}");
+    checker.sum(&of, u64::from(frame.unacked_count), unacked);
+    let never_sent = count(|fragment| !fragment.has_left);
+    let of = format!("fragments of frame {id} never sent");
+    checker.sum(&of, u64::from(frame.never_sent_count), never_sent);
+}
+
+/// Checks a fragment that has not arrived, of a frame that has not been given up.
+fn check_fragment(
+    frame: &OutgoingFrame,
+    state: &Fragment,
+    place: &Place,
+    is_redundant: bool,
+    details: impl Fn() -> String,
+    checker: &mut Checker,
+) {
+    // Of several copies that the scheduler asked for, the first to leave is the original.
+    let is_bound = match state.has_left {
+        false => !place.copies_bound_to.is_empty() || !place.bound_to.is_empty(),
+        true => !place.bound_to.is_empty(),
+    };
+    let place_count = place.waiting + place.awaiting_repairs + u32::from(is_bound);
+    let is_in_one_place = place_count == u32::from(state.is_queued);
+    // A redundant scheduler binds several copies of a retransmission. Nothing tells them apart, so
+    // that one may leave, be lost and wait again while another is still bound.
+    let holds = is_in_one_place || is_redundant;
+    checker.require(Invariant::OnePlace, holds, &details);
+    let mut halves_on = place.halves_on;
+    place
+        .outstanding_on
+        .iter()
+        .for_each(|path| halves_on.insert(path));
+    // Halves: one may be in flight before the other has left, or after it was lost.
+    let all_on = halves_on;
+    let mut in_flight = state.in_flight_on.iter();
+    let is_flight_true = in_flight.all(|path| all_on.contains(path))
+        && place
+            .outstanding_on
+            .iter()
+            .all(|path| state.in_flight_on.contains(path));
+    checker.require(Invariant::InFlight, is_flight_true, &details);
+    let is_under_way = state.is_queued
+        || !all_on.is_empty()
+        || !place.copies_bound_to.is_empty()
+        || frame.is_protected;
+    checker.require(Invariant::NotForgotten, is_under_way, &details);
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_units::{Duration, Importance, Instant};
+
+    use super::*;
+    use crate::config::RetransmissionCopies;
+    use crate::media::Frame;
+    use crate::path_view::PathId;
+    use crate::send_reason::SendReason;
+
+    const FIRST: FrameId = FrameId(0);
+
+    /// What is violated after `change` to a frame of three fragments, of which the first is in
+    /// flight and the others wait.
+    fn violated(change: impl FnOnce(&mut SendBuffer)) -> Vec<Invariant> {
+        let deadline = Duration::from_millis(500);
+        let copies = RetransmissionCopies::Adaptive;
+        let mut buffer = SendBuffer::new(1_000, 60, deadline, copies, false);
+        let frame = Frame {
+            bytes: vec![0; 2_500].into(),
+            importance: Importance::Reference,
+            captured_at: Instant::ZERO,
+        };
+        assert_eq!(buffer.push(&frame), Ok(FIRST));
+        buffer.retain_waiting(|index| index == 0);
+        buffer.on_sent(FIRST, 0, PathId(0), SendReason::New);
+        change(&mut buffer);
+        let mut places = Places::default();
+        places.at(FIRST, 0).outstanding_on.insert(PathId(0));
+        let mut checker = Checker::default();
+        buffer.check(&mut places, false, &mut checker);
+        let violations = checker.violations.iter();
+        violations.map(|violation| violation.invariant).collect()
+    }
+
+    #[test]
+    fn what_holds_is_no_violation() {
+        assert_eq!(violated(|_| {}), []);
+    }
+
+    #[test]
+    fn sums_that_are_wrong_are_found() {
+        assert_eq!(
+            violated(|buffer| buffer.buffered_bytes += 1),
+            [Invariant::Sums]
+        );
+        for change in [
+            (|frame| frame.unacked_count -= 1) as fn(&mut OutgoingFrame),
+            |frame| frame.never_sent_count += 1,
+            |frame| frame.fragments[1].has_left = true,
+        ] {
+            let found = violated(|buffer| change(&mut buffer.frames[0]));
+            assert_eq!(found, [Invariant::Sums]);
+        }
+    }
+
+    #[test]
+    fn a_fragment_in_no_place_or_in_two_is_found() {
+        let lost_by_queue = violated(|buffer| {
+            buffer.waiting.remove(0);
+        });
+        assert_eq!(lost_by_queue, [Invariant::OnePlace]);
+        let twice = violated(|buffer| buffer.waiting.insert(0, buffer.waiting[0]));
+        assert_eq!(twice, [Invariant::OnePlace]);
+        let forgotten = violated(|buffer| {
+            buffer.waiting.remove(0);
+            buffer.frames[0].fragments[1].is_queued = false;
+        });
+        assert_eq!(forgotten, [Invariant::NotForgotten]);
+    }
+
+    #[test]
+    fn copies_in_flight_that_recovery_does_not_know_and_the_reverse_are_found() {
+        let more = violated(|buffer| {
+            let state = &mut buffer.frames[0].fragments[0];
+            state.in_flight_on.insert(PathId(1));
+        });
+        assert_eq!(more, [Invariant::InFlight]);
+        let less = violated(|buffer| {
+            let state = &mut buffer.frames[0].fragments[0];
+            state.in_flight_on.remove(PathId(0));
+        });
+        assert_eq!(less, [Invariant::InFlight]);
+    }
+
+    #[test]
+    fn waiting_packets_out_of_order_are_found() {
+        let found = violated(|buffer| buffer.waiting.swap(0, 1));
+        assert_eq!(found, [Invariant::Lists]);
+    }
+}

@@ -1,0 +1,84 @@
+//! The check of what is bound to a path.
+
+use super::Bound;
+use crate::invariants::{Checker, Invariant};
+use crate::path::Path;
+use crate::scheduler::{PacketKind, PacketView};
+
+impl Path {
+    /// All bound packets.
+    pub(crate) fn bound_packets(&self) -> impl Iterator<Item = &PacketView> {
+        let bound = &self.bound;
+        bound.retransmissions.iter().chain(&bound.sources)
+    }
+
+    pub(crate) fn check_queue(&self, checker: &mut Checker) {
+        self.bound.check(checker);
+    }
+}
+
+impl Bound {
+    fn check(&self, checker: &mut Checker) {
+        let sum = |packets: &mut dyn Iterator<Item = &PacketView>| -> u64 {
+            packets.map(|packet| u64::from(packet.bytes)).sum()
+        };
+        let again = sum(&mut self.retransmissions.iter());
+        let all = again + sum(&mut self.sources.iter());
+        checker.sum("bound bytes", self.bytes, all);
+        checker.sum(
+            "bound retransmission bytes",
+            self.retransmission_bytes,
+            again,
+        );
+        let is_again = |packet: &PacketView| packet.kind() == PacketKind::Retransmission;
+        let is_sorted =
+            self.retransmissions.iter().all(is_again) && !self.sources.iter().any(is_again);
+        checker.require(Invariant::Lists, is_sorted, || {
+            "retransmissions and sources are mixed".to_owned()
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_units::Importance;
+
+    use super::*;
+    use crate::media::FrameId;
+    use crate::path_view::PathSet;
+    use crate::send_reason::SendReason;
+
+    fn violated(change: impl FnOnce(&mut Bound)) -> Vec<Invariant> {
+        let packet = |reason| PacketView {
+            frame: FrameId(0),
+            fragment: 0,
+            fragment_count: 1,
+            reason,
+            importance: Importance::Key,
+            bytes: 1_000,
+            deadline: None,
+            in_flight_on: PathSet::EMPTY,
+            avoid: PathSet::EMPTY,
+        };
+        let mut bound = Bound::default();
+        bound.push(packet(SendReason::New));
+        bound.push(packet(SendReason::LastCall));
+        change(&mut bound);
+        let mut checker = Checker::default();
+        bound.check(&mut checker);
+        let violations = checker.violations.iter();
+        violations.map(|violation| violation.invariant).collect()
+    }
+
+    #[test]
+    fn wrong_sums_and_queues_are_found() {
+        assert_eq!(violated(|_| {}), []);
+        assert_eq!(violated(|bound| bound.bytes -= 1), [Invariant::Sums]);
+        let found = violated(|bound| bound.retransmission_bytes += 1);
+        assert_eq!(found, [Invariant::Sums]);
+        let found = violated(|bound| {
+            std::mem::swap(&mut bound.sources, &mut bound.retransmissions);
+        });
+        assert_eq!(found, [Invariant::Lists]);
+    }
+}

@@ -1,0 +1,310 @@
+//! A swarm of random sessions, the invariants of both ends checked after every call.
+//!
+//! `SWARM_SEEDS=2000` runs more of them, `SWARM_FIRST=17 SWARM_SEEDS=1` only that of seed 17. A
+//! failure prints its seed and what was drawn.
+#![cfg(any(debug_assertions, feature = "invariants"))]
+
+mod support;
+
+use anabranch_controllers::CONTROLLERS;
+use anabranch_core::fec::FEC_POLICIES;
+use anabranch_core::recovery::LossDetection;
+use anabranch_core::scheduler::SCHEDULERS;
+use anabranch_core::{
+    Config, Frame, MediaConfig, MtuDiscovery, PaddingPolicy, PathId, ReasonCounts,
+    RetransmissionCopies, SendReason, SessionKind, SourceLimits, StreamConfig,
+};
+use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
+use support::{Network, TestPath};
+
+const DEFAULT_SEEDS: u64 = 120;
+/// A session ends after so many checks, so that none takes most of the time.
+const MAX_CHECKS: u64 = 10_000;
+
+fn from_environment(name: &str, default: u64) -> u64 {
+    let value = std::env::var(name).ok();
+    value.map_or(default, |value| value.parse().expect("a number"))
+}
+
+/// Random choices.
+struct Draw(Rng);
+
+impl Draw {
+    fn of<T: Clone>(&mut self, choices: &[T]) -> T {
+        choices[self.0.below(choices.len() as u64) as usize].clone()
+    }
+
+    fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.0.below(high - low + 1)
+    }
+
+    fn millis(&mut self, low: u64, high: u64) -> Duration {
+        Duration::from_millis(self.between(low, high))
+    }
+
+    fn chance(&mut self, probability: f64) -> bool {
+        self.0.chance(probability)
+    }
+
+    fn config(&mut self) -> Config {
+        let base_bytes = self.between(800, 1_228) as u32;
+        let mtu = MtuDiscovery {
+            base_bytes,
+            ..MtuDiscovery::of_internet(28)
+        };
+        let controllers: Vec<&str> = CONTROLLERS.iter().map(|entry| entry.name).collect();
+        let usual = ["live-bbr", "cubic", "gcc", "fixed"];
+        let kilobits = self.between(300, 6_000);
+        let name = match self.chance(0.5) {
+            true => self.of(&usual),
+            false => self.of(&controllers),
+        };
+        Config {
+            padding: match self.chance(0.1) {
+                true => PaddingPolicy::Always,
+                false => self.of(&[PaddingPolicy::Never, PaddingPolicy::WhileProbing]),
+            },
+            fragment_bytes: self.between(100, 1_316) as u16,
+            mtu: self.chance(0.3).then_some(mtu),
+            initial_rate: DataRate::from_kilobits_per_second(kilobits / 2),
+            fixed_rate: DataRate::from_kilobits_per_second(kilobits),
+            ..Config::new(support::controller(name))
+        }
+    }
+
+    fn media_config(&mut self) -> Config {
+        let schedulers: Vec<&str> = SCHEDULERS.iter().map(|entry| entry.name).collect();
+        let usual = ["min-cost", "anabranch", "redundant"];
+        let mut fec: Vec<&str> = FEC_POLICIES.iter().map(|entry| entry.name).collect();
+        fec.push("fixed:overhead=0.5:window=4");
+        let adaptive = SourceLimits::Adaptive {
+            min: DataRate::from_kilobits_per_second(100),
+            max: DataRate::from_megabits_per_second(8),
+        };
+        Config {
+            scheduler: match self.chance(0.6) {
+                true => self.of(&usual).to_owned(),
+                false => self.of(&schedulers).to_owned(),
+            },
+            loss_detection: self.of(&[LossDetection::PerPacket, LossDetection::GapImmediate]),
+            media: MediaConfig {
+                deadline: self.millis(50, 800),
+                reassembly_wait: self.millis(50, 800),
+                source: self.of(&[SourceLimits::Fixed, adaptive]),
+                fec: match self.chance(0.5) {
+                    true => "off".to_owned(),
+                    false => self.of(&fec).to_owned(),
+                },
+                retransmission_copies: self.of(&RetransmissionCopies::NAMES).1,
+                ..MediaConfig::default()
+            },
+            ..self.config()
+        }
+    }
+
+    fn stream_config(&mut self) -> Config {
+        let rules = [
+            LossDetection::PerPacket,
+            LossDetection::GapImmediate,
+            LossDetection::TcpSack,
+            LossDetection::TcpCumulative,
+        ];
+        Config {
+            kind: SessionKind::Stream,
+            loss_detection: self.of(&rules),
+            stream: StreamConfig {
+                send_buffer_bytes: self.between(2_000, 400_000) as usize,
+                max_unsent_bytes: self.between(2_000, 100_000) as usize,
+                receive_window_bytes: self.between(65_536, 400_000),
+                ..StreamConfig::default()
+            },
+            mtu: None,
+            ..self.config()
+        }
+    }
+
+    fn path(&mut self) -> TestPath {
+        let mut path = TestPath::new(1, self.between(1, 150));
+        path.rate = self.rate();
+        path.queue = self.millis(20, 600);
+        path.loss = self.of(&[0.0, 0.01, 0.05, 0.2]);
+        path.duplication = self.of(&[0.0, 0.0, 0.05]);
+        path.jitter = Duration::from_millis(self.of(&[0, 0, 3, 40]));
+        path.is_metered = self.chance(0.2);
+        path.weight = self.of(&[1.0, 1.0, 0.5, 3.0]);
+        path
+    }
+
+    fn rate(&mut self) -> DataRate {
+        DataRate::from_kilobits_per_second(self.of(&[150, 500, 2_000, 8_000, 30_000]))
+    }
+
+    fn importance(&mut self) -> Importance {
+        self.of(&[
+            Importance::Key,
+            Importance::Reference,
+            Importance::Reference,
+            Importance::Reference,
+            Importance::Disposable,
+        ])
+    }
+}
+
+/// Something happens to the network, or a driver does something.
+fn disturb(draw: &mut Draw, network: &mut Network, is_media: bool) {
+    let now = network.now;
+    let index = draw.0.below(network.paths.len() as u64) as usize;
+    let id = PathId(index as u8);
+    let until = now + draw.millis(30, 1_500);
+    let path_count = network.paths.len();
+    let path = &mut network.paths[index];
+    match draw.0.below(12) {
+        0..=2 => path.outage = Some((now, until)),
+        3 => path.outage_back = Some((now, until)),
+        4..=6 => path.rate = draw.rate(),
+        7 => path.delay = draw.millis(1, 200),
+        8 => path.mtu = Some((now, draw.between(700, 1_500))),
+        9 if is_media => network.sender.suspend_path(now, id),
+        10 if is_media && path_count < 6 => {
+            let path = draw.path();
+            network.add_path(path);
+        }
+        11 if is_media && draw.chance(0.5) => {
+            network.sender.remove_path(now, id);
+            if draw.chance(0.7) {
+                network.receiver.remove_path(now, id);
+            }
+        }
+        _ => path.loss = draw.of(&[0.0, 0.02, 0.3]),
+    }
+    network.settle();
+}
+
+/// Frames of a source that follows the target or not, with what else happens meanwhile.
+///
+/// Frames have few fragments: a check takes as long as there are.
+fn run_media(draw: &mut Draw, network: &mut Network, fragment_bytes: u64, end: Instant) {
+    let interval = draw.millis(10, 50);
+    let fixed_bytes = fragment_bytes * draw.between(1, 12);
+    let follows = draw.chance(0.5);
+    while network.now < end && network.check_count < MAX_CHECKS {
+        let target_bytes = network.sender.target_bitrate().bytes_in(interval);
+        let mean_bytes = match follows {
+            true => target_bytes.clamp(100, fragment_bytes * 15),
+            false => fixed_bytes,
+        };
+        let bytes = draw.between(1, mean_bytes * 2) as usize;
+        let frame = Frame {
+            bytes: vec![7; bytes].into(),
+            importance: draw.importance(),
+            captured_at: network.now.saturating_sub(draw.millis(0, 5)),
+        };
+        // A session that is closed or backlogged refuses it.
+        let _ = network.sender.send_frame(network.now, &frame);
+        network.settle();
+        if draw.chance(0.06) {
+            disturb(draw, network, true);
+        }
+        let pause = match draw.chance(0.01) {
+            true => draw.millis(200, 3_000),
+            false => interval,
+        };
+        network.run_until(network.now + pause);
+    }
+}
+
+fn run_stream(draw: &mut Draw, network: &mut Network, end: Instant) {
+    let bytes = vec![7; 100_000];
+    let (longest_write, longest_pause) = draw.of(&[(60_000, 120), (8_000, 600)]);
+    while network.now < end && network.check_count < MAX_CHECKS {
+        let count = draw.between(1, longest_write) as usize;
+        let _ = network.sender.write_stream(network.now, &bytes[..count]);
+        if draw.chance(0.02) {
+            let _ = network.sender.finish_stream();
+        }
+        network.is_reading = !draw.chance(0.1);
+        network.settle();
+        if draw.chance(0.1) {
+            disturb(draw, network, false);
+        }
+        let pause = draw.millis(1, longest_pause);
+        network.run_until(network.now + pause);
+    }
+}
+
+/// Runs the session that a seed draws. What its sender sent, by reason, and how many checks there
+/// were.
+fn run(seed: u64) -> (ReasonCounts, u64) {
+    let mut draw = Draw(Seed(seed).derive("swarm").rng());
+    let is_media = draw.chance(0.75);
+    let config = match is_media {
+        true => draw.media_config(),
+        false => draw.stream_config(),
+    };
+    let path_count = if is_media { draw.between(1, 4) } else { 1 };
+    let paths: Vec<TestPath> = (0..path_count).map(|_| draw.path()).collect();
+    let fragment_bytes = u64::from(config.fragment_bytes);
+    let has_copy_budget = config.scheduler == "anabranch";
+    let told = Told(format!("seed {seed}: {config:?} over {paths:?}"));
+    let mut network = Network::new(config, paths);
+    network.reseed(Seed(seed).derive("network"));
+    network.checks_invariants = true;
+    network.is_reading = true;
+    if draw.chance(0.5) {
+        network.sender.keep_alive();
+    }
+    let end = Instant::ZERO + draw.millis(500, 3_000);
+    match is_media {
+        true => run_media(&mut draw, &mut network, fragment_bytes, end),
+        false => run_stream(&mut draw, &mut network, end),
+    }
+    match draw.0.below(3) {
+        0 => network.sender.close(network.now),
+        1 => network.receiver.close(network.now),
+        _ => {}
+    }
+    network.run_until(network.now + draw.millis(100, 2_000));
+    let all = (0..network.paths.len()).filter_map(|index| {
+        let counters = network.sender.path_counters(PathId(index as u8))?;
+        Some(counters.reasons)
+    });
+    let reasons = all.fold(ReasonCounts::default(), |sum, of_path| sum.plus(&of_path));
+    if has_copy_budget {
+        // A twentieth of the media, and what may be saved up.
+        let allowed = reasons.of(SendReason::New).bytes / 20 + 20_000;
+        let copies = reasons.of(SendReason::Duplicate);
+        assert!(copies.bytes <= allowed, "{copies:?} of {allowed} bytes");
+    }
+    drop(told);
+    (reasons, network.check_count)
+}
+
+/// Is printed if the test fails before this is dropped.
+struct Told(String);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.0);
+        }
+    }
+}
+
+#[test]
+fn invariants_hold_after_every_call_of_random_sessions() {
+    let first = from_environment("SWARM_FIRST", 0);
+    let count = from_environment("SWARM_SEEDS", DEFAULT_SEEDS);
+    let mut reasons = ReasonCounts::default();
+    let mut check_count = 0;
+    for seed in first..first + count {
+        let (of_seed, checks) = run(seed);
+        reasons = reasons.plus(&of_seed);
+        check_count += checks;
+    }
+    eprintln!("{check_count} checks; sent: {reasons:?}");
+    if count >= DEFAULT_SEEDS {
+        let never = |reason: &SendReason| reasons.of(*reason).packets == 0;
+        let missing: Vec<_> = SendReason::ALL.into_iter().filter(never).collect();
+        assert_eq!(missing, [], "the swarm reaches every reason");
+    }
+}
