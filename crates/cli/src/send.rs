@@ -4,8 +4,9 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
 
+use anabranch_controllers::by_name;
 use anabranch_core::media::SendFrameError;
-use anabranch_core::{Config, Frame, MediaConfig, PathId};
+use anabranch_core::{Frame, MediaConfig, PathId, scheduler};
 use anabranch_lab::ORACLE;
 use anabranch_net::{Clock, Ended, Event, Events, SendError, Sender, SenderConfig, SenderPath};
 use anabranch_secure::PublicKey;
@@ -75,10 +76,10 @@ pub(crate) struct Arguments {
     peer: PublicKey,
     /// Congestion controller of every path, with any options: `cubic:hystart=classic`.
     /// `anabranch controllers` lists them.
-    #[arg(long, value_name = "NAME", default_value_t = Config::default().controller)]
+    #[arg(long, value_name = "NAME", default_value = anabranch_controllers::DEFAULT)]
     controller: String,
     /// Packet scheduler; `anabranch schedulers` lists them.
-    #[arg(long, value_name = "NAME", default_value_t = Config::default().scheduler)]
+    #[arg(long, value_name = "NAME", default_value = scheduler::DEFAULT)]
     scheduler: String,
     /// Send packets as ECN-capable, so that routers mark them instead of dropping them. Of use with
     /// a controller that reacts to marks, as new-reno, cubic, scream and nada do.
@@ -132,7 +133,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     config.clock = clock;
     config.connect_timeout = arguments.timeout;
     config.give_up_after = arguments.give_up_after;
-    config.transport.controller = arguments.controller;
+    config.transport.controller = by_name(&arguments.controller)?;
     config.transport.scheduler = arguments.scheduler;
     config.transport.is_ecn_capable = arguments.ecn;
     config.transport.media.deadline = arguments.deadline;

@@ -64,7 +64,10 @@ pub enum OptionError {
 
 impl AlgorithmOptions {
     /// Reads `name=value:name=value`, or with commas; the empty text sets nothing.
-    pub(crate) fn parse(text: &str, known: &[AlgorithmOption]) -> Result<Self, OptionError> {
+    ///
+    /// # Errors
+    /// [`OptionError`], which lists the known options or the allowed values.
+    pub fn parse(text: &str, known: &[AlgorithmOption]) -> Result<Self, OptionError> {
         let set = text.split([':', ',']).filter(|part| !part.is_empty());
         let set = set.map(|part| {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));

@@ -11,13 +11,13 @@ const MBIT: fn(u64) -> DataRate = DataRate::from_megabits_per_second;
 
 fn config(fec: &str, rate: u64) -> Config {
     Config {
-        controller: "fixed".into(),
+        controller: support::controller("fixed"),
         fixed_rate: MBIT(rate),
         media: MediaConfig {
             fec: fec.into(),
             ..MediaConfig::default()
         },
-        ..Config::default()
+        ..support::usual()
     }
 }
 

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::mpsc;
 use std::time::Duration as StdDuration;
 
+use anabranch_controllers::by_name;
 use anabranch_core::{Frame, PathOptions, PathState, ReceivedFrame};
 use anabranch_emu::{Relay, RelayConfig, RelayLink};
 use anabranch_link::LinkConfig;
@@ -107,7 +108,7 @@ fn assert_all_arrived(frames: &[ReceivedFrame], count: usize) {
 
 /// These tests are about the runtime: no controller's estimate shall matter.
 fn at_fixed_rate(config: &mut SenderConfig) {
-    config.transport.controller = "fixed".into();
+    config.transport.controller = by_name("fixed").unwrap();
     config.transport.fixed_rate = DataRate::from_megabits_per_second(4);
 }
 
@@ -349,7 +350,7 @@ fn mistakes_are_told_before_anything_runs() {
     let start = |paths: Vec<SenderPath>, controller: &str| {
         let (key, peer) = keys();
         let mut config = SenderConfig::new(key, peer.public_key(), paths);
-        config.transport.controller = controller.into();
+        config.transport.controller = by_name(controller).unwrap();
         Sender::start(config).map(|_| ()).expect_err("a mistake")
     };
     let remote = loopback(1, 9);

@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::{Closing, Endpoint, Event};
 use crate::config::SessionKind;
-use crate::congestion::Timeout;
+use crate::control::Timeout;
 use crate::path::Path;
 use crate::path_view::PathId;
 use crate::recovery::{Digest, LossDetection, PacketContent, SentPacket};

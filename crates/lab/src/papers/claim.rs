@@ -1,5 +1,6 @@
 //! What a paper claims, and how it is tested: as data.
 
+use anabranch_controllers::by_name;
 use anabranch_units::Duration;
 
 use super::evidence::Evidence;
@@ -55,8 +56,9 @@ impl Forms {
             let Some(config) = flow.config_mut() else {
                 continue;
             };
-            if let Some(controller) = self.as_published(&config.controller) {
-                config.controller = controller;
+            if let Some(controller) = self.as_published(config.controller.name()) {
+                config.controller =
+                    by_name(&controller).expect("the published form takes the options of ours");
                 has_any = true;
             }
         }
