@@ -80,6 +80,10 @@ fn arrows_between_crates_that_must_never_be() {
             name == "cli" || !dependencies.contains("cli"),
             "{name} must not know cli"
         );
+        assert!(
+            name == "cli" || !dependencies.contains("papers"),
+            "{name} must not know papers"
+        );
     }
 }
 

@@ -9,7 +9,8 @@ use crate::run::{Outcome, Progress, RunError, RunOptions, run_outcomes};
 use crate::scenario::{Expectation, Scenario};
 
 pub use table::table;
-pub(crate) use table::{broken_expectations, cell, grid, in_unit, unit_name, written};
+pub(crate) use table::{broken_expectations, in_unit, unit_name};
+pub use table::{cell, grid, written};
 
 /// The version of the JSON report. Fields may be added under one version; none changes its meaning
 /// or goes away.
@@ -231,7 +232,7 @@ fn summary(scenario: &Scenario, metric: &Metric, outcomes: &[Outcome]) -> Vec<Me
 }
 
 /// The name of what a metric is about; `None`: all flows together.
-pub(crate) fn subject_name(scenario: &Scenario, subject: Subject) -> Option<String> {
+pub fn subject_name(scenario: &Scenario, subject: Subject) -> Option<String> {
     match subject {
         Subject::All => None,
         Subject::Flow(flow) => Some(scenario.flows[flow].name.clone()),
