@@ -2,6 +2,7 @@
 
 mod table;
 
+use anabranch_units::median;
 use serde::Serialize;
 
 use crate::metrics::{METRICS, Metric, Scope, Statistics, Subject};
@@ -105,13 +106,8 @@ impl Spread {
     /// Of any number of values; `None` without any.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         let mut values: Vec<f64> = values.into_iter().collect();
-        values.sort_by(f64::total_cmp);
+        let median = median(&mut values)?;
         let (min, max) = (*values.first()?, *values.last()?);
-        let middle = values.len() / 2;
-        let median = match values.len() % 2 {
-            0 => (values[middle - 1] + values[middle]) / 2.0,
-            _ => values[middle],
-        };
         Some(Spread { median, min, max })
     }
 }
