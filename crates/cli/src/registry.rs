@@ -10,13 +10,21 @@ use anabranch_core::scheduler::SCHEDULERS;
 
 use crate::print;
 
-/// Lists the congestion controllers, and what may be set of each.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+const USE_OF_OPTIONS: &str = "\
 A name with options, as in `cubic:hystart=classic:c=0.8`, goes wherever a controller is named:
 
-  anabranch send --controller nada:priority=2 …
-  anabranch compare --controllers live-bbr,cubic:hystart=classic scenarios/two-paths.toml")]
+  anabranch send --controller nada:priority=2 …";
+const IN_COMPARISONS: &str = match cfg!(feature = "laboratory") {
+    true => {
+        "
+  anabranch compare --controllers live-bbr,cubic:hystart=classic scenarios/two-paths.toml"
+    }
+    false => "",
+};
+
+/// Lists the congestion controllers, and what may be set of each.
+#[derive(Debug, clap::Args)]
+#[command(after_help = [USE_OF_OPTIONS, IN_COMPARISONS].concat())]
 pub(crate) struct ControllerArguments {}
 
 /// Lists the packet schedulers.

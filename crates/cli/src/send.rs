@@ -7,7 +7,6 @@ use std::sync::mpsc::RecvTimeoutError;
 use anabranch_controllers::by_name;
 use anabranch_core::media::SendFrameError;
 use anabranch_core::{Frame, MediaConfig, PathId, scheduler};
-use anabranch_lab::ORACLE;
 use anabranch_net::{Clock, Ended, Event, Events, SendError, Sender, SenderConfig, SenderPath};
 use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
@@ -28,16 +27,22 @@ use crate::way_out::WayOut;
 /// How often the main thread looks up from waiting for events.
 const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
 
-/// Sends live or stored video over one or more paths.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+/// The scheduler of the simulator alone, which no registry lists.
+const ORACLE: &str = "oracle";
+
+/// What the help says of inputs; `test:` needs an encoder.
+const INPUTS: &str = "\
 INPUT is one of
   FILE              MPEG-TS as it is, H.264 byte streams as MPEG-TS, other files through ffmpeg
   -                 the same from standard input (MPEG-TS or H.264 byte stream)
   udp://ADDR:PORT   MPEG-TS in datagrams, alone or in RTP, as ffmpeg, OBS and encoders send it;
                     udp://@:PORT or udp://:PORT takes it at every address
-  test:             a built-in camera whose bitrate follows the network
-
+";
+const TEST_INPUT: &str = match cfg!(feature = "codec") {
+    true => "  test:             a built-in camera whose bitrate follows the network\n",
+    false => "",
+};
+const NOTES: &str = "
 Files leave at the pace of their own clock, live inputs as they come.
 
 Packets fit each path: they begin with 1,228 bytes and grow to what it carries, 1,500 at most. The
@@ -57,7 +62,11 @@ once, on all paths and as long as it takes (--give-up-after). The input goes on 
 Interfaces and addresses of --via that are not there are waited for. A sender whose place was taken
 by another with the same key ends with exit code 6.
 
-The first Ctrl-C ends the session and prints what it did; a second one ends the program at once.")]
+The first Ctrl-C ends the session and prints what it did; a second one ends the program at once.";
+
+/// Sends live or stored video over one or more paths.
+#[derive(Debug, clap::Args)]
+#[command(after_help = [INPUTS, TEST_INPUT, NOTES].concat())]
 pub(crate) struct Arguments {
     /// Where the receiver listens: host and port. Once, or once for each --via where a path leads
     /// to another of the receiver's addresses.
@@ -102,6 +111,7 @@ pub(crate) struct Arguments {
     give_up_after: Option<Duration>,
     /// With `test:`, how long to send.
     #[arg(long, value_name = "TIME", value_parser = positive)]
+    #[arg(hide = cfg!(not(feature = "codec")))]
     duration: Option<Duration>,
     /// Print a line about each path at this interval.
     #[arg(long, value_name = "TIME", value_parser = positive)]
@@ -111,7 +121,6 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
-    // The simulator's, which no registry lists.
     if arguments.scheduler == ORACLE {
         bail!(
             "the scheduler {ORACLE} knows the network, as only a simulated one can be known: \

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const MAX_LINES: usize = 600;
 const MAX_COLUMNS: usize = 100;
@@ -82,6 +83,10 @@ fn arrows_between_crates_that_must_never_be() {
         assert!(
             name == "cli" || !dependencies.contains("cli"),
             "{name} must not know cli"
+        );
+        assert!(
+            name == "cli" || !dependencies.contains("papers"),
+            "{name} must not know papers"
         );
     }
 }
@@ -231,4 +236,43 @@ fn a_registry_line_and_a_file_make_a_scheduler_or_controller() {
             );
         }
     }
+}
+
+/// What the program is built from, with these options.
+fn built_from(options: &[&str]) -> BTreeSet<String> {
+    let output = Command::new(env!("CARGO"))
+        .current_dir(workspace())
+        .args(["tree", "--offline", "--locked", "--package", "anabranch"])
+        .args(["--edges", "normal,build", "--prefix", "none"])
+        .args(options)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let names = lines.lines().filter_map(|line| line.split(' ').next());
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_sender_and_receiver_is_built_without_laboratory_and_codec() {
+    let left_out = [
+        "anabranch-emu",
+        "anabranch-lab",
+        "anabranch-link",
+        "anabranch-papers",
+        "anabranch-sim",
+        "indicatif",
+        "openh264",
+        "openh264-sys2",
+        "plotters",
+        "ratatui",
+        "toml",
+    ];
+    let (small, whole) = (built_from(&["--no-default-features"]), built_from(&[]));
+    for name in left_out {
+        assert!(!small.contains(name), "the small build needs {name}");
+        assert!(whole.contains(name), "nothing needs {name}");
+    }
+    assert!(small.contains("anabranch-net"), "{small:?}");
 }

@@ -15,7 +15,7 @@ mod pour;
 mod supply;
 
 use anabranch_core::PathId;
-use anabranch_units::{Duration, Instant, Seed};
+use anabranch_units::{Duration, Instant, Seed, percentile};
 
 use crate::metrics::least_delay;
 use crate::run::{RunError, build_world, with_starts};
@@ -214,12 +214,10 @@ impl FrameDelays {
     }
 }
 
-/// The span of rank ⌈0.95 n⌉, from 1.
 fn percentile_95(spans: impl Iterator<Item = Duration>) -> Option<Duration> {
     let mut spans: Vec<Duration> = spans.collect();
     spans.sort();
-    let rank = (spans.len() * 95).div_ceil(100);
-    rank.checked_sub(1).map(|place| spans[place])
+    percentile(&spans, 95)
 }
 
 #[cfg(test)]
