@@ -1,6 +1,8 @@
 //! What every registered controller owes, whatever it optimises: one property model for all.
 
-use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
+use anabranch_core::control::{
+    CongestionController, ControlParameters, Controller, ControllerConfig, RateKind, Timeout,
+};
 use anabranch_core::options::{AlgorithmOption, OptionValues};
 use anabranch_core::recovery::{
     AckedPacket, DeliverySnapshot, Feedback, LossDetection, PacketContent, RateSample,
@@ -11,12 +13,18 @@ use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
-use super::testing::build;
 use super::testing::{Bed, Link, Outcome, PACKET_BYTES, Source};
-use super::{CONTROLLERS, ControllerEntry};
+use super::{CONTROLLERS, ControllerEntry, by_name, template};
 
 /// The most marks that reports can tell of: the largest integer on the wire.
 const MAX_CE_COUNT: u64 = (1 << 62) - 1;
+
+/// All that are registered, and what a new one begins with.
+fn controllers() -> Vec<Controller> {
+    let registered = CONTROLLERS.iter().map(|entry| by_name(entry.name).unwrap());
+    let template = Controller::new("template", RateKind::Bandwidth, template::build);
+    registered.chain([template]).collect()
+}
 
 /// What may happen to a controller; numbers are picked among the packets outstanding.
 #[derive(Clone, Debug)]
@@ -89,9 +97,9 @@ struct Player {
 }
 
 impl Player {
-    fn new(name: &str, config: &ControllerConfig) -> Self {
+    fn new(controller: &Controller, config: &ControllerConfig) -> Self {
         Player {
-            controller: build(name, config).unwrap(),
+            controller: controller.build(config),
             now: Instant::from_secs(1),
             next_packet_number: 0,
             outstanding: Vec::new(),
@@ -259,11 +267,12 @@ fn sends_something(control: &ControlParameters, config: &ControllerConfig) -> bo
 
 /// Plays steps, and returns what the controller has answered to each.
 fn answers(
-    name: &str,
+    controller: &Controller,
     config: &ControllerConfig,
     steps: &[Step],
 ) -> Result<Vec<(ControlParameters, &'static str)>, TestCaseError> {
-    let mut player = Player::new(name, config);
+    let name = controller.name();
+    let mut player = Player::new(controller, config);
     let mut answers = Vec::new();
     for step in steps {
         player.play(step);
@@ -318,8 +327,8 @@ proptest! {
         let config = ControllerConfig {
             seed: Seed(seed), max_packet_bytes, is_ecn_capable, ..Default::default()
         };
-        for entry in CONTROLLERS {
-            answers(entry.name, &config, &steps)?;
+        for controller in controllers() {
+            answers(&controller, &config, &steps)?;
         }
     }
 
@@ -330,9 +339,9 @@ proptest! {
         is_ecn_capable in any::<bool>(),
     ) {
         let config = ControllerConfig { seed: Seed(seed), is_ecn_capable, ..Default::default() };
-        for entry in CONTROLLERS {
-            let [first, second] = [(); 2].map(|()| answers(entry.name, &config, &steps));
-            prop_assert_eq!(first?, second?, "{}", entry.name);
+        for controller in controllers() {
+            let [first, second] = [(); 2].map(|()| answers(&controller, &config, &steps));
+            prop_assert_eq!(first?, second?, "{}", controller.name());
         }
     }
 }
@@ -349,7 +358,8 @@ proptest! {
     ) {
         let config = ControllerConfig { seed: Seed(seed), is_ecn_capable, ..Default::default() };
         for name in with_options(&picks) {
-            let [first, second] = [(); 2].map(|()| answers(&name, &config, &steps));
+            let controller = by_name(&name).unwrap();
+            let [first, second] = [(); 2].map(|()| answers(&controller, &config, &steps));
             prop_assert_eq!(first?, second?, "{}", name);
         }
     }
@@ -375,7 +385,7 @@ fn contract_options_every_word_and_both_ends_are_tried() {
 }
 
 /// One flow over 3 Mbit/s and 2 × 30 ms that is dead from the 10th to the 14th second.
-fn over_a_blackout(name: &str, seed: u64) -> Outcome {
+fn over_a_blackout(controller: &Controller, seed: u64) -> Outcome {
     let rate = DataRate::from_megabits_per_second(3);
     let link = Link::new(rate, Duration::from_millis(30), Duration::from_millis(200))
         .then(Instant::from_secs(10), DataRate::ZERO)
@@ -385,7 +395,7 @@ fn over_a_blackout(name: &str, seed: u64) -> Outcome {
         seed: Seed(seed),
         ..ControllerConfig::default()
     };
-    let controller = build(name, &config).unwrap();
+    let controller = controller.build(&config);
     let (from, to) = (Instant::ZERO, Instant::from_secs(40));
     let loss = LossDetection::PerPacket;
     Bed::new(link)
@@ -396,35 +406,33 @@ fn over_a_blackout(name: &str, seed: u64) -> Outcome {
 
 #[test]
 fn contract_recovers_after_a_blackout() {
-    for entry in CONTROLLERS {
+    for controller in controllers() {
+        let name = controller.name();
         for seed in 1..=5 {
-            let outcome = over_a_blackout(entry.name, seed);
+            let outcome = over_a_blackout(&controller, seed);
             let (before, after) = (outcome.rate_between(5, 10), outcome.rate_between(25, 40));
             assert!(
                 after >= before.mul_f64(0.9),
-                "{}, seed {seed}: {before} before, {after} after",
-                entry.name
+                "{name}, seed {seed}: {before} before, {after} after"
             );
-            assert_eq!(outcome.delivered_between(11, 14), 0, "{}", entry.name);
+            assert_eq!(outcome.delivered_between(11, 14), 0, "{name}");
         }
     }
 }
 
 #[test]
 fn contract_the_same_seed_gives_the_same_run() {
-    for entry in CONTROLLERS {
+    for controller in controllers() {
         assert_eq!(
-            over_a_blackout(entry.name, 3),
-            over_a_blackout(entry.name, 3)
+            over_a_blackout(&controller, 3),
+            over_a_blackout(&controller, 3)
         );
     }
 }
 
 #[test]
 fn contract_every_name_is_unique_and_an_unknown_one_lists_them() {
-    let error = build("tahoe", &ControllerConfig::default())
-        .unwrap_err()
-        .to_string();
+    let error = by_name("tahoe").unwrap_err().to_string();
     for entry in CONTROLLERS {
         assert!(error.contains(entry.name), "{error}");
         assert_eq!(

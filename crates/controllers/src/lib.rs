@@ -46,6 +46,8 @@ mod reno;
 mod scenarios;
 mod scream;
 #[cfg(test)]
+mod template;
+#[cfg(test)]
 mod testing;
 mod tfrc;
 mod vegas;
@@ -56,3 +58,7 @@ pub use anabranch_core::control::Controller;
 pub use registry::{
     CONTROLLERS, ControllerEntry, DEFAULT, UnknownController, by_name, default_controller,
 };
+
+/// The file that `anabranch new controller` writes, but for its names: a window of AIMD. It is
+/// compiled with the tests, and keeps the contract.
+pub const TEMPLATE: &str = include_str!("template.rs");
