@@ -13,7 +13,6 @@ use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
-use super::testing::build;
 use super::testing::{Bed, Link, Outcome, PACKET_BYTES, Source};
 use super::{CONTROLLERS, ControllerEntry, by_name, template};
 
