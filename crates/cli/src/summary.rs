@@ -78,21 +78,24 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
     }
     text.push_str(&fec_line(end, snapshot));
     if end == End::Sender {
-        let reasons = reasons_since(None, snapshot);
-        if let Some(shares) = reason_shares(&reasons) {
-            let _ = write!(text, "\nsent: {shares}");
-        }
+        let shares = reason_shares(&reasons_since(None, snapshot));
+        text.extend(shares.map(|shares| format!("\nsent: {shares}")));
     }
+    text.push_str(&edge_line(snapshot));
+    text
+}
+
+/// What never reached the transport, if there was any.
+fn edge_line(snapshot: &Snapshot) -> String {
     let edge = &snapshot.edge;
     let rejected = edge.rejected_datagrams.iter().sum::<u64>() + edge.unknown_datagrams;
-    if rejected + edge.refused_handshakes + edge.dropped_events > 0 {
-        let _ = write!(
-            text,
-            "\ndropped at the door: {rejected} datagrams, {} handshakes, {} events",
-            edge.refused_handshakes, edge.dropped_events
-        );
+    if rejected + edge.refused_handshakes + edge.dropped_events == 0 {
+        return String::new();
     }
-    text
+    format!(
+        "\ndropped at the door: {rejected} datagrams, {} handshakes, {} events",
+        edge.refused_handshakes, edge.dropped_events
+    )
 }
 
 /// For how long there has been no receiver, if it said that it goes away and none came since.
@@ -285,12 +288,27 @@ impl Meter {
             }
         }
         if end == End::Sender {
-            let reasons = reasons_since(self.last.as_ref(), &snapshot);
-            if let Some(shares) = reason_shares(&reasons) {
-                let _ = write!(text, " | sent {shares}");
-            }
+            let shares = reason_shares(&reasons_since(self.last.as_ref(), &snapshot));
+            text.extend(shares.map(|shares| format!(" | sent {shares}")));
         }
         self.last = Some(snapshot);
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_told_by_their_share_of_bytes_and_those_that_do_not_occur_are_not() {
+        let mut reasons = ReasonCounts::default();
+        assert_eq!(reason_shares(&reasons), None);
+        reasons.add(SendReason::New, 900);
+        reasons.add(SendReason::PathCongested, 75);
+        reasons.add(SendReason::Repair, 25);
+        let shares = reason_shares(&reasons);
+        let expected = "new 90.0 %, path-congested 7.5 %, repair 2.5 %";
+        assert_eq!(shares.as_deref(), Some(expected));
     }
 }

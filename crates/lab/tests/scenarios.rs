@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anabranch_lab::compare::{Column, compare};
 use anabranch_lab::{
-    FlowSpec, Point, Report, RunOptions, Scenario, json, plot, run, run_sweep, sweep_table,
+    FlowSpec, Point, Report, RunOptions, Scenario, json, plot, run, run_sweep, sweep_table, table,
 };
 use anabranch_units::{Duration, Instant};
 
@@ -256,6 +256,7 @@ fn a_trace_is_written_plotted_and_changes_nothing() {
     let run = &traced.runs[0];
     let events = run.packets_sent + run.packets_delivered + run.packets_dropped;
     assert_eq!(rows("packets.csv"), events);
+    check_reasons(&traced, &folder.path().join("packets.csv"));
     let picture = plot(folder.path()).unwrap();
     let picture = std::fs::read_to_string(picture).unwrap();
     for text in [
@@ -268,6 +269,37 @@ fn a_trace_is_written_plotted_and_changes_nothing() {
     ] {
         assert!(picture.contains(text), "the picture lacks {text:?}");
     }
+}
+
+/// The report counts the datagrams that the trace has, by reason, and the table shows them.
+fn check_reasons(report: &Report, packets: &Path) {
+    let text = std::fs::read_to_string(packets).unwrap();
+    let traffic = &report.runs[0].statistics.flows[0].traffic;
+    let text_table = table(report);
+    assert!(traffic.reasons.len() > 4, "{:?}", traffic.reasons);
+    for of in &traffic.reasons {
+        let is_meant = |line: &&str| {
+            let columns: Vec<&str> = line.split(',').collect();
+            // The window opens after the first instant.
+            (columns[1], columns[4], columns[9]) == ("sent", "forward", &of.reason)
+                && columns[0] != "0.0"
+        };
+        let count = text.lines().filter(is_meant).count() as u64;
+        assert_eq!(count, of.packets, "{}", of.reason);
+        assert!(text_table.contains(&of.reason), "{}", of.reason);
+    }
+    let sum: u64 = traffic.reasons.iter().map(|of| of.packets).sum();
+    assert_eq!(sum, traffic.packets_sent);
+    let copies = traffic
+        .reasons
+        .iter()
+        .find(|of| of.reason == "path-suspect");
+    let copied_bytes = copies.unwrap().bytes as f64;
+    let ratio = traffic.copy_ratio.unwrap();
+    assert!(
+        (copied_bytes / 16e6..copied_bytes / 13e6).contains(&ratio),
+        "{ratio}"
+    );
 }
 
 #[test]

@@ -1,0 +1,78 @@
+//! Fragments of which several copies are under way.
+
+use super::*;
+
+#[test]
+fn the_loss_of_another_copy_counts_after_a_retransmission_was_dropped() {
+    let mut buffer = buffer_with(&[(0, false)]);
+    send_all(&mut buffer);
+    let stuck = lose(&mut buffer, (0, 1), A, true, NEVER_LATE);
+    assert_eq!(stuck, Verdict::SendAgain);
+    let packet = buffer.waiting()[0];
+    buffer.retain_waiting(|_| true);
+    // It is bound: the loss of what was stuck asks for no other.
+    buffer.on_sent(FrameId(0), 1, B, packet.reason);
+    buffer.queue_again(FrameId(0), 1, PathSet::EMPTY, SendReason::LastCall);
+    buffer.retain_waiting(|_| true);
+    buffer.on_dropped(&packet);
+    assert_eq!(
+        lose(&mut buffer, (0, 1), A, false, NEVER_LATE),
+        Verdict::Settled,
+        "a copy is in flight"
+    );
+    assert_eq!(
+        lose(&mut buffer, (0, 1), B, false, NEVER_LATE),
+        Verdict::SendAgain
+    );
+}
+
+#[test]
+fn a_retransmission_waits_on_when_a_copy_of_the_scheduler_leaves() {
+    let mut buffer = buffer_with(&[(0, false)]);
+    send_all(&mut buffer);
+    lose(&mut buffer, (0, 1), A, false, NEVER_LATE);
+    buffer.on_sent(FrameId(0), 1, B, SendReason::Duplicate);
+    let verdict = lose(&mut buffer, (0, 1), B, false, NEVER_LATE);
+    assert_eq!((verdict, buffer.waiting().len()), (Verdict::Settled, 1));
+}
+
+#[test]
+fn of_several_copies_that_were_bound_one_comes_back() {
+    let mut buffer = buffer_with(&[(0, false)]);
+    let packets: Vec<PacketView> = buffer.waiting().to_vec();
+    buffer.retain_waiting(|_| true);
+    let copy = PacketView {
+        reason: SendReason::Duplicate,
+        ..packets[0]
+    };
+    buffer.unbind(copy, A);
+    buffer.unbind(copy, B);
+    assert_eq!(buffer.waiting(), [copy]);
+    // Of one that was sent and lost the retransmission waits.
+    let copy = PacketView {
+        fragment: 1,
+        ..copy
+    };
+    buffer.on_sent(FrameId(0), 1, A, SendReason::New);
+    lose(&mut buffer, (0, 1), A, false, NEVER_LATE);
+    buffer.unbind(copy, B);
+    let waiting = buffer.waiting().iter().map(|packet| packet.fragment);
+    assert_eq!(waiting.collect::<Vec<_>>(), [1, 0]);
+}
+
+#[test]
+fn the_first_copy_to_leave_is_new_and_the_others_are_what_they_were_bound_for() {
+    let mut buffer = buffer_with(&[(0, false)]);
+    let bound_for = |reason| PacketView {
+        reason,
+        ..buffer.waiting()[0]
+    };
+    let [proof, copy, alone] =
+        [SendReason::Proof, SendReason::Duplicate, SendReason::New].map(bound_for);
+    assert_eq!(buffer.reason_of(&proof), SendReason::New);
+    buffer.on_sent(FrameId(0), 0, A, SendReason::New);
+    assert_eq!(buffer.reason_of(&proof), SendReason::Proof);
+    for packet in [copy, alone] {
+        assert_eq!(buffer.reason_of(&packet), SendReason::Duplicate);
+    }
+}
