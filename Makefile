@@ -2,6 +2,8 @@
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
 DEMO_ARGUMENTS ?=
+# The program without what the demo does not show.
+DEMO = $(CARGO) run --release --quiet -p anabranch --no-default-features --features demo -- demo
 RMCAT_SEEDS ?= 5
 RMCAT_CONTROLLERS ?= live-bbr,all-media,cubic,new-reno
 RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-on-time,feedback-overhead,queue-mean,throughput,$(RMCAT_OF_FLOWS)
@@ -15,12 +17,13 @@ help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: ## live video over two real-time emulated links, one of which dies; then what FEC gives (INPUT=file sends your video)
-	$(CARGO) run --release --quiet -p anabranch -- demo $(if $(INPUT),--input $(INPUT)) $(DEMO_ARGUMENTS)
-	$(if $(INPUT)$(DEMO_ARGUMENTS),,$(CARGO) run --release --quiet -p anabranch -- demo --compare-fec)
+	$(DEMO) $(if $(INPUT),--input $(INPUT)) $(DEMO_ARGUMENTS)
+	$(if $(INPUT)$(DEMO_ARGUMENTS),,$(DEMO) --compare-fec)
 
 test: ## everything a newcomer should see pass
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
+	$(CARGO) check --package anabranch --no-default-features --quiet
 	$(CARGO) test --workspace
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
@@ -29,14 +32,14 @@ test-real: ## what loopback cannot show: interfaces that come and go, long pause
 
 bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, handshakes and a gigabit over real sockets cost; beside SRT
 	$(CARGO) bench --quiet -p anabranch-lab --bench simulator
-	$(CARGO) bench --quiet -p anabranch-lab --bench controllers
+	$(CARGO) bench --quiet -p anabranch-controllers --bench controllers
 	$(CARGO) bench --quiet -p anabranch-core --bench schedulers
 	$(CARGO) bench --quiet -p anabranch-core --bench fec
 	$(CARGO) bench --quiet -p anabranch-core --bench allocations
 	$(CARGO) bench --quiet -p anabranch-secure --bench handshake
-	$(CARGO) run --release --quiet -p anabranch-net --example loopback_figures
-	$(CARGO) build --release --quiet -p anabranch
-	$(CARGO) run --release --quiet -p anabranch --example beside_srt
+	$(CARGO) run --profile dist --quiet -p anabranch-net --example loopback_figures
+	$(CARGO) build --profile dist --quiet -p anabranch
+	$(CARGO) run --profile dist --quiet -p anabranch --example beside_srt
 
 fuzz: ## look for inputs that break a parser, FUZZ_SECONDS each (needs cargo-fuzz and a nightly toolchain)
 	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install cargo-fuzz --locked

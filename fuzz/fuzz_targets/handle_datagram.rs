@@ -3,7 +3,7 @@
 //! moment.
 #![no_main]
 
-use anabranch_core::congestion::CONTROLLERS;
+use anabranch_controllers::{CONTROLLERS, by_name};
 use anabranch_core::scheduler::SCHEDULERS;
 use anabranch_core::{
     Config, DatagramMeta, Endpoint, Frame, MediaConfig, PaddingPolicy, PathId, PathOptions,
@@ -37,6 +37,7 @@ impl Setup {
     fn config(&self) -> Config {
         let scheduler = &SCHEDULERS[usize::from(self.scheduler) % SCHEDULERS.len()];
         let controller = &CONTROLLERS[usize::from(self.controller) % CONTROLLERS.len()];
+        let controller = by_name(controller.name).expect("a registered controller");
         let fec = ["off", "adaptive", "fixed:overhead=0.5:window=4"];
         let padding =
             [PaddingPolicy::Never, PaddingPolicy::WhileProbing, PaddingPolicy::Always];
@@ -47,10 +48,9 @@ impl Setup {
         };
         Config {
             scheduler: scheduler.name.into(),
-            controller: controller.name.into(),
             padding: padding[usize::from(self.padding) % padding.len()],
             media,
-            ..Config::default()
+            ..Config::new(controller)
         }
     }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anabranch_net::Ended;
 
-use crate::print;
+use crate::{left_out, print};
 
 /// A peer that did not answer or fell silent: exit code 3, unlike what is wrong on this machine.
 #[derive(Debug)]
@@ -61,6 +61,10 @@ impl std::error::Error for Unmet {}
 
 /// Says what is wrong with the command line, or gives the help that it asks for.
 pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
+    if let Some(said) = left_out::explained(error) {
+        print::note(said);
+        return ExitCode::from(2);
+    }
     let text = error.to_string();
     match print::without_secrets(&text) {
         clean if clean == text => {

@@ -1,5 +1,9 @@
 //! What is sent, and where what is received goes.
 
+#[cfg(feature = "codec")]
+mod adaptive;
+#[cfg(not(feature = "codec"))]
+#[path = "io/no_camera.rs"]
 mod adaptive;
 mod input;
 mod muxer;
@@ -14,7 +18,7 @@ mod remux;
 mod rtp;
 mod rtp_order;
 mod source;
-#[cfg(test)]
+#[cfg(all(test, feature = "codec"))]
 pub(crate) mod testing;
 mod udp_input;
 mod udp_output;

@@ -1,29 +1,50 @@
 //! The `anabranch` program: one module per command.
 
+#![cfg_attr(
+    not(all(feature = "demo", feature = "papers")),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "what only commands use that are left out, the linker leaves out too"
+    )
+)]
+
 mod clean;
 mod command_line;
+#[cfg(feature = "laboratory")]
 mod compare;
+#[cfg(feature = "laboratory")]
 mod contest;
 mod delivery;
+#[cfg(feature = "demo")]
 mod demo;
 mod exit;
 mod io;
 mod keygen;
+mod left_out;
+#[cfg(feature = "laboratory")]
 mod new;
 mod path_news;
+#[cfg(feature = "laboratory")]
 mod plot;
 mod print;
+#[cfg(feature = "laboratory")]
 mod progress;
+#[cfg(feature = "codec")]
 mod quality;
 mod recv;
 mod registry;
+#[cfg(feature = "papers")]
 mod reproduce;
+#[cfg(feature = "laboratory")]
 mod run;
+#[cfg(feature = "laboratory")]
 mod schema;
 mod send;
 mod slowness;
 mod stop;
 mod summary;
+#[cfg(feature = "laboratory")]
 mod trace;
 mod way_out;
 
@@ -33,37 +54,61 @@ use clap::{Parser, Subcommand};
 
 /// Live video over several network paths at once.
 #[derive(Debug, Parser)]
-#[command(version, after_help = EXIT_CODES)]
+#[command(version, after_help = after_help())]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
 
-const EXIT_CODES: &str = "\
+/// What follows the list of commands. It names those of this build.
+fn after_help() -> String {
+    let mut text = "\
 Exit codes: 0 done, also after Ctrl-C; 1 a file, key, address or input cannot be used; 2 the command
 line is wrong; 3 the peer did not answer or fell silent; 4 what was promised or expected was not
 met; 5 the session ended as it should, but less than half of the frames arrived.
 
-To see it work: `anabranch demo`. To stream: `anabranch keygen --output my.key` on both machines,
-then `anabranch recv --help` and `anabranch send --help`. To experiment: `anabranch run --help`.";
+"
+    .to_owned();
+    if cfg!(feature = "demo") {
+        text.push_str("To see it work: `anabranch demo`. ");
+    }
+    text.push_str(
+        "To stream: `anabranch keygen --output my.key` on both machines,
+then `anabranch recv --help` and `anabranch send --help`.",
+    );
+    if cfg!(feature = "laboratory") {
+        text.push_str(" To experiment: `anabranch run --help`.");
+    }
+    text
+}
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[cfg(feature = "laboratory")]
     Compare(compare::Arguments),
+    #[cfg(feature = "laboratory")]
     Contest(contest::Arguments),
     Controllers(registry::ControllerArguments),
+    #[cfg(feature = "demo")]
     Demo(demo::Arguments),
     Fec(registry::FecArguments),
     Keygen(keygen::Arguments),
+    #[cfg(feature = "laboratory")]
     New(new::Arguments),
+    #[cfg(feature = "laboratory")]
     Plot(plot::Arguments),
+    #[cfg(feature = "codec")]
     Quality(quality::Arguments),
     Recv(recv::Arguments),
+    #[cfg(feature = "papers")]
     Reproduce(reproduce::Arguments),
+    #[cfg(feature = "laboratory")]
     Run(run::Arguments),
     Schedulers(registry::SchedulerArguments),
+    #[cfg(feature = "laboratory")]
     Schema(schema::Arguments),
     Send(send::Arguments),
+    #[cfg(feature = "laboratory")]
     Trace(trace::Arguments),
 }
 
@@ -73,21 +118,31 @@ fn main() -> ExitCode {
         Err(error) => return exit::refuse(&error),
     };
     let done = match command {
+        #[cfg(feature = "laboratory")]
         Command::Compare(arguments) => compare::run(&arguments),
+        #[cfg(feature = "laboratory")]
         Command::Contest(arguments) => contest::run(&arguments),
         Command::Controllers(arguments) => registry::controllers(&arguments),
+        #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::run(arguments),
         Command::Fec(arguments) => registry::fec(&arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),
+        #[cfg(feature = "laboratory")]
         Command::New(arguments) => new::run(&arguments),
+        #[cfg(feature = "laboratory")]
         Command::Plot(arguments) => plot::run(&arguments),
+        #[cfg(feature = "codec")]
         Command::Quality(arguments) => quality::run(&arguments),
         Command::Recv(arguments) => recv::run(arguments),
+        #[cfg(feature = "papers")]
         Command::Reproduce(arguments) => reproduce::run(&arguments),
+        #[cfg(feature = "laboratory")]
         Command::Run(arguments) => run::run(&arguments),
         Command::Schedulers(arguments) => registry::schedulers(&arguments),
+        #[cfg(feature = "laboratory")]
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Send(arguments) => send::run(arguments),
+        #[cfg(feature = "laboratory")]
         Command::Trace(arguments) => trace::run(&arguments),
     };
     exit::report(done)

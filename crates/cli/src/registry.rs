@@ -3,19 +3,28 @@
 
 use std::fmt::Write;
 
-use anabranch_core::congestion::{CONTROLLERS, ControllerOption, OptionValues};
+use anabranch_controllers::CONTROLLERS;
 use anabranch_core::fec::FEC_POLICIES;
+use anabranch_core::options::{AlgorithmOption, OptionValues};
 use anabranch_core::scheduler::SCHEDULERS;
 
 use crate::print;
 
-/// Lists the congestion controllers, and what may be set of each.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+const USE_OF_OPTIONS: &str = "\
 A name with options, as in `cubic:hystart=classic:c=0.8`, goes wherever a controller is named:
 
-  anabranch send --controller nada:priority=2 …
-  anabranch compare --controllers live-bbr,cubic:hystart=classic scenarios/two-paths.toml")]
+  anabranch send --controller nada:priority=2 …";
+const IN_COMPARISONS: &str = match cfg!(feature = "laboratory") {
+    true => {
+        "
+  anabranch compare --controllers live-bbr,cubic:hystart=classic scenarios/two-paths.toml"
+    }
+    false => "",
+};
+
+/// Lists the congestion controllers, and what may be set of each.
+#[derive(Debug, clap::Args)]
+#[command(after_help = [USE_OF_OPTIONS, IN_COMPARISONS].concat())]
 pub(crate) struct ControllerArguments {}
 
 /// Lists the packet schedulers.
@@ -60,7 +69,7 @@ fn fec_list() -> String {
     list
 }
 
-fn option_lines(list: &mut String, options: &[ControllerOption]) {
+fn option_lines(list: &mut String, options: &[AlgorithmOption]) {
     for option in options {
         let values = values(option);
         let (name, summary) = (option.name, option.summary);
@@ -80,7 +89,7 @@ fn line(list: &mut String, name: &str, summary: &str) {
     writeln!(list, "{name:<19} {summary}").expect("text");
 }
 
-fn values(option: &ControllerOption) -> String {
+fn values(option: &AlgorithmOption) -> String {
     match option.values {
         OptionValues::Words(words) => format!("{} (default {})", words.join("|"), words[0]),
         OptionValues::Number { usual, min, max } => format!("{min}..{max} (default {usual})"),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anabranch_lab::papers::{
+use anabranch_papers::{
     Cache, Claim, Columns, Finding, Study, StudyOptions, Swap, claims, findings_html,
     findings_json, findings_table, selected,
 };

@@ -4,9 +4,9 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
 
+use anabranch_controllers::by_name;
 use anabranch_core::media::SendFrameError;
-use anabranch_core::{Config, Frame, MediaConfig, PathId};
-use anabranch_lab::ORACLE;
+use anabranch_core::{Frame, MediaConfig, PathId, scheduler};
 use anabranch_net::{Clock, Ended, Event, Events, SendError, Sender, SenderConfig, SenderPath};
 use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
@@ -27,16 +27,22 @@ use crate::way_out::WayOut;
 /// How often the main thread looks up from waiting for events.
 const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
 
-/// Sends live or stored video over one or more paths.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+/// The scheduler of the simulator alone, which no registry lists.
+const ORACLE: &str = "oracle";
+
+/// What the help says of inputs; `test:` needs an encoder.
+const INPUTS: &str = "\
 INPUT is one of
   FILE              MPEG-TS as it is, H.264 byte streams as MPEG-TS, other files through ffmpeg
   -                 the same from standard input (MPEG-TS or H.264 byte stream)
   udp://ADDR:PORT   MPEG-TS in datagrams, alone or in RTP, as ffmpeg, OBS and encoders send it;
                     udp://@:PORT or udp://:PORT takes it at every address
-  test:             a built-in camera whose bitrate follows the network
-
+";
+const TEST_INPUT: &str = match cfg!(feature = "codec") {
+    true => "  test:             a built-in camera whose bitrate follows the network\n",
+    false => "",
+};
+const NOTES: &str = "
 Files leave at the pace of their own clock, live inputs as they come.
 
 Packets fit each path: they begin with 1,228 bytes and grow to what it carries, 1,500 at most. The
@@ -56,7 +62,11 @@ once, on all paths and as long as it takes (--give-up-after). The input goes on 
 Interfaces and addresses of --via that are not there are waited for. A sender whose place was taken
 by another with the same key ends with exit code 6.
 
-The first Ctrl-C ends the session and prints what it did; a second one ends the program at once.")]
+The first Ctrl-C ends the session and prints what it did; a second one ends the program at once.";
+
+/// Sends live or stored video over one or more paths.
+#[derive(Debug, clap::Args)]
+#[command(after_help = [INPUTS, TEST_INPUT, NOTES].concat())]
 pub(crate) struct Arguments {
     /// Where the receiver listens: host and port. Once, or once for each --via where a path leads
     /// to another of the receiver's addresses.
@@ -75,10 +85,10 @@ pub(crate) struct Arguments {
     peer: PublicKey,
     /// Congestion controller of every path, with any options: `cubic:hystart=classic`.
     /// `anabranch controllers` lists them.
-    #[arg(long, value_name = "NAME", default_value_t = Config::default().controller)]
+    #[arg(long, value_name = "NAME", default_value = anabranch_controllers::DEFAULT)]
     controller: String,
     /// Packet scheduler; `anabranch schedulers` lists them.
-    #[arg(long, value_name = "NAME", default_value_t = Config::default().scheduler)]
+    #[arg(long, value_name = "NAME", default_value = scheduler::DEFAULT)]
     scheduler: String,
     /// Send packets as ECN-capable, so that routers mark them instead of dropping them. Of use with
     /// a controller that reacts to marks, as new-reno, cubic, scream and nada do.
@@ -101,6 +111,7 @@ pub(crate) struct Arguments {
     give_up_after: Option<Duration>,
     /// With `test:`, how long to send.
     #[arg(long, value_name = "TIME", value_parser = positive)]
+    #[arg(hide = cfg!(not(feature = "codec")))]
     duration: Option<Duration>,
     /// Print a line about each path at this interval.
     #[arg(long, value_name = "TIME", value_parser = positive)]
@@ -110,7 +121,6 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
-    // The simulator's, which no registry lists.
     if arguments.scheduler == ORACLE {
         bail!(
             "the scheduler {ORACLE} knows the network, as only a simulated one can be known: \
@@ -132,7 +142,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     config.clock = clock;
     config.connect_timeout = arguments.timeout;
     config.give_up_after = arguments.give_up_after;
-    config.transport.controller = arguments.controller;
+    config.transport.controller = by_name(&arguments.controller)?;
     config.transport.scheduler = arguments.scheduler;
     config.transport.is_ecn_capable = arguments.ecn;
     config.transport.media.deadline = arguments.deadline;

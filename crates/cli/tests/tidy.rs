@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const MAX_LINES: usize = 600;
 const MAX_COLUMNS: usize = 100;
@@ -53,11 +54,14 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
 #[test]
 fn arrows_between_crates_that_must_never_be() {
     let graph = dependencies();
-    let allowed_of_the_pure = ["units"];
-    for pure in ["core", "link"] {
+    for (pure, allowed) in [
+        ("core", ["units"].as_slice()),
+        ("link", &["units"]),
+        ("controllers", &["core", "units"]),
+    ] {
         for dependency in &graph[pure] {
             assert!(
-                allowed_of_the_pure.contains(&&**dependency),
+                allowed.contains(&&**dependency),
                 "{pure} needs {dependency}"
             );
         }
@@ -80,6 +84,10 @@ fn arrows_between_crates_that_must_never_be() {
             name == "cli" || !dependencies.contains("cli"),
             "{name} must not know cli"
         );
+        assert!(
+            name == "cli" || !dependencies.contains("papers"),
+            "{name} must not know papers"
+        );
     }
 }
 
@@ -95,7 +103,7 @@ fn pure_crates_know_no_clock_socket_thread_or_file() {
         ("log::", "what happens is told by events and counters"),
         ("println!", "what happens is told by events and counters"),
     ];
-    for name in ["units", "core", "link", "secure", "sim"] {
+    for name in ["units", "core", "controllers", "link", "secure", "sim"] {
         for (path, text) in files(&format!("crates/{name}/src"), ".rs") {
             let code = text
                 .lines()
@@ -133,16 +141,33 @@ fn arrows_inside_the_core_that_must_never_be() {
     for (folder, forbidden) in [
         (
             "scheduler",
-            ["crate::congestion::{", "crate::endpoint"].as_slice(),
+            ["crate::control", "crate::endpoint"].as_slice(),
         ),
+        ("fec", &["crate::control", "crate::endpoint"]),
         (
-            "congestion",
+            "control",
             &["crate::media::", "crate::endpoint", "crate::scheduler"],
         ),
-        ("recovery", &["crate::endpoint", "crate::scheduler"]),
-        ("wire", &["crate::endpoint", "crate::scheduler"]),
+        // control → recovery → wire, and none back.
+        (
+            "recovery",
+            &["crate::control", "crate::endpoint", "crate::scheduler"],
+        ),
+        (
+            "wire",
+            &[
+                "crate::control",
+                "crate::recovery",
+                "crate::endpoint",
+                "crate::scheduler",
+            ],
+        ),
     ] {
-        for (path, text) in files(&format!("crates/core/src/{folder}"), ".rs") {
+        let mut sources = files(&format!("crates/core/src/{folder}"), ".rs");
+        let head = format!("crates/core/src/{folder}.rs");
+        let text = fs::read_to_string(workspace().join(&head)).unwrap();
+        sources.push((head, text));
+        for (path, text) in sources {
             let is_test = path.ends_with("testing.rs") || path.ends_with("contract.rs");
             for token in forbidden {
                 // FrameId is a name, not an arrow.
@@ -197,10 +222,10 @@ fn unsafe_stands_only_in_the_reviewed_modules() {
 #[test]
 fn a_registry_line_and_a_file_make_a_scheduler_or_controller() {
     for (registry, folder) in [
-        ("congestion.rs", "congestion"),
-        ("scheduler.rs", "scheduler"),
+        ("controllers/src/lib.rs", "controllers/src"),
+        ("core/src/scheduler.rs", "core/src/scheduler"),
     ] {
-        let root = workspace().join("crates/core/src");
+        let root = workspace().join("crates");
         let text = fs::read_to_string(root.join(registry)).unwrap();
         for module in text.lines().filter_map(|line| line.strip_prefix("mod ")) {
             let file = root.join(folder).join(module.replace(';', ".rs"));
@@ -211,4 +236,43 @@ fn a_registry_line_and_a_file_make_a_scheduler_or_controller() {
             );
         }
     }
+}
+
+/// What the program is built from, with these options.
+fn built_from(options: &[&str]) -> BTreeSet<String> {
+    let output = Command::new(env!("CARGO"))
+        .current_dir(workspace())
+        .args(["tree", "--offline", "--locked", "--package", "anabranch"])
+        .args(["--edges", "normal,build", "--prefix", "none"])
+        .args(options)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let names = lines.lines().filter_map(|line| line.split(' ').next());
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_sender_and_receiver_is_built_without_laboratory_and_codec() {
+    let left_out = [
+        "anabranch-emu",
+        "anabranch-lab",
+        "anabranch-link",
+        "anabranch-papers",
+        "anabranch-sim",
+        "indicatif",
+        "openh264",
+        "openh264-sys2",
+        "plotters",
+        "ratatui",
+        "toml",
+    ];
+    let (small, whole) = (built_from(&["--no-default-features"]), built_from(&[]));
+    for name in left_out {
+        assert!(!small.contains(name), "the small build needs {name}");
+        assert!(whole.contains(name), "nothing needs {name}");
+    }
+    assert!(small.contains("anabranch-net"), "{small:?}");
 }

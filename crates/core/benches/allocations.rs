@@ -7,6 +7,7 @@
 
 use std::process::ExitCode;
 
+use anabranch_controllers::by_name;
 use anabranch_core::{
     Config, DatagramMeta, Endpoint, Event, Frame, MediaConfig, PathId, PathOptions, Transmit,
 };
@@ -164,15 +165,15 @@ struct Bed {
 impl Bed {
     fn new(session: &Session) -> Bed {
         let now = Instant::ZERO;
+        let controller = by_name(session.controller).expect("a registered controller");
         let config = Config {
-            controller: session.controller.to_owned(),
             fixed_rate: DataRate::from_megabits_per_second(4),
             scheduler: session.scheduler.to_owned(),
             media: MediaConfig {
                 fec: session.fec.into(),
                 ..MediaConfig::default()
             },
-            ..Config::default()
+            ..Config::new(controller)
         };
         let ends = [Seed(1), Seed(2)].map(|seed| {
             let mut end = Endpoint::new(config.clone(), seed, now).expect("a set-up that works");

@@ -2,10 +2,10 @@
 
 use anabranch_units::{DataRate, Duration};
 
-use crate::congestion::{FeedbackSchedule, UnknownController};
+use crate::control::Controller;
 use crate::fec::{self, UnknownFecPolicy};
-use crate::recovery::LossDetection;
-use crate::scheduler::UnknownScheduler;
+use crate::recovery::{FeedbackSchedule, LossDetection};
+use crate::scheduler::{self, UnknownScheduler};
 use crate::wire;
 
 /// The set-up of an endpoint. Both ends may differ in everything but `kind` and `overhead_bytes`.
@@ -36,9 +36,8 @@ pub struct Config {
     pub media: MediaConfig,
     /// The stream session.
     pub stream: StreamConfig,
-    /// Name of every path's congestion controller, from [`crate::congestion::CONTROLLERS`], with
-    /// its options behind it if any are set: `cubic:hystart=classic`.
-    pub controller: String,
+    /// Every path's congestion controller.
+    pub controller: Controller,
     /// Name of the packet scheduler, from [`crate::scheduler::SCHEDULERS`].
     pub scheduler: String,
     /// The rate below which no controller goes.
@@ -56,12 +55,13 @@ pub struct Config {
     pub feedback: Option<FeedbackSchedule>,
 }
 
-impl Default for Config {
-    fn default() -> Self {
+impl Config {
+    /// The usual set-up of a media session, with this controller on every path.
+    pub fn new(controller: Controller) -> Self {
         Config {
             kind: SessionKind::Media,
-            controller: "live-bbr".to_owned(),
-            scheduler: "min-cost".to_owned(),
+            controller,
+            scheduler: scheduler::DEFAULT.to_owned(),
             min_rate: DataRate::from_kilobits_per_second(50),
             initial_rate: DataRate::from_kilobits_per_second(300),
             max_rate: None,
@@ -169,7 +169,7 @@ pub struct MediaConfig {
     /// 500 ms).
     pub deadline: Duration,
     /// The encoder's share of the paths' estimated bandwidth, 0 to 1; `None`: what the controller
-    /// leaves it ([`RateKind`](crate::congestion::RateKind)).
+    /// leaves it ([`RateKind`](crate::control::RateKind)).
     pub target_fraction: Option<f64>,
     /// What the encoder is asked for on account of each usable path at the least (Zhang & Lei's
     /// program: the controllers' minimum).
@@ -262,9 +262,6 @@ impl PaddingPolicy {
 /// Why a [`Config`] cannot work.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
-    /// There is no such controller.
-    #[error(transparent)]
-    Controller(#[from] UnknownController),
     /// There is no such scheduler.
     #[error(transparent)]
     Scheduler(#[from] UnknownScheduler),

@@ -15,6 +15,7 @@ mod notices;
 mod prefetch;
 mod receive;
 mod rescue;
+mod retransmission;
 mod standby;
 mod stream;
 mod target;
@@ -27,13 +28,14 @@ use std::sync::Arc;
 use anabranch_units::{DataRate, Ecn, Instant, Rng, Seed};
 
 use crate::config::{Config, ConfigError, SessionKind, SourceLimits};
-use crate::congestion::{self, ControllerConfig, ControllerOptions};
+use crate::control::ControllerConfig;
 use crate::counters::{PathCounters, SessionCounters};
 use crate::fec::Budget;
 use crate::media::{
     self, DropReason, Frame, FrameId, Halves, Reassembly, ReceivedFrame, SendBuffer,
     SendFrameError, SourceRate,
 };
+use crate::options::AlgorithmOptions;
 use crate::path::{Path, PathOptions};
 use crate::path_view::{PathId, PathState, PathView};
 use crate::recovery::Digest;
@@ -217,8 +219,6 @@ impl Endpoint {
     ) -> Result<Self, ConfigError> {
         let config = config.into();
         config.check()?;
-        // An unknown name shall be told now, not when the first path is added.
-        let controller = congestion::check(&config.controller)?;
         let fec_policy = crate::fec::build(&config.media.fec)?;
         let has_symbols = fec_policy.is_some();
         let overhead_bytes = config.overhead_bytes + wire::max_fragment_header_bytes(has_symbols);
@@ -231,8 +231,8 @@ impl Endpoint {
         };
         let payload_share = f64::from(config.fragment_bytes) / f64::from(max_packet_bytes);
         let target_fraction = config.media.target_fraction;
-        let target_fraction =
-            target_fraction.unwrap_or_else(|| controller.rate.encoder_share(payload_share));
+        let target_fraction = target_fraction
+            .unwrap_or_else(|| config.controller.rate().encoder_share(payload_share));
         let target_bitrate = match config.media.source {
             SourceLimits::Fixed => DataRate::ZERO,
             SourceLimits::Adaptive { min, .. } => min,
@@ -307,11 +307,10 @@ impl Endpoint {
             max_packet_bytes: self.max_packet_bytes,
             is_ecn_capable: self.config.is_ecn_capable,
             is_media: self.config.kind == SessionKind::Media,
-            options: ControllerOptions::default(),
+            options: AlgorithmOptions::default(),
             seed: self.seed.derive(&format!("path/{id}/controller")),
         };
-        let controller = congestion::build(&self.config.controller, &controller)
-            .expect("the controller's name was checked when the endpoint was made");
+        let controller = self.config.controller.build(&controller);
         let has_fec = self.fec_sender.is_some();
         self.paths.push(Path::new(
             id,

@@ -3,12 +3,12 @@
 //! owns no clock, socket, thread or source of chance, so the simulator, the emulator and real
 //! sockets drive the very same code.
 //!
-//! Start at [`Endpoint`]. Beneath it: [`congestion`] decides how fast each path may send,
+//! Start at [`Endpoint`]. Beneath it: [`control`] decides how fast each path may send,
 //! [`scheduler`] which packet takes which path, [`recovery`] what arrived and what is lost, and
 //! [`media`] what frames are made of. A session carries media, or a reliable stream of bytes.
 
 mod config;
-pub mod congestion;
+pub mod control;
 mod counters;
 mod endpoint;
 pub mod fec;
@@ -18,6 +18,7 @@ pub mod fuzzing;
 pub mod invariants;
 mod liveness;
 pub mod media;
+pub mod options;
 mod pacer;
 mod path;
 mod path_view;
@@ -27,6 +28,8 @@ mod send_reason;
 mod session_view;
 mod standby;
 mod stream;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod wire;
 
 pub use config::{

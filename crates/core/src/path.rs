@@ -11,7 +11,7 @@ mod schedule;
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::config::{Config, PaddingPolicy, SessionKind};
-use crate::congestion::{CongestionController, ControlParameters, Timeout};
+use crate::control::{CongestionController, ControlParameters, Timeout};
 use crate::counters::PathCounters;
 use crate::fec::LossProcess;
 use crate::liveness::Liveness;

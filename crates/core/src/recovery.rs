@@ -6,6 +6,7 @@
 mod arrivals;
 mod delivery_rate;
 mod digest;
+mod feedback;
 mod jitter;
 mod loss;
 mod path_mtu;
@@ -15,26 +16,31 @@ mod rack;
 mod reordering;
 mod rtt;
 mod sent_packets;
+mod silence;
+mod told_elsewhere;
 
 use anabranch_units::{Duration, Instant};
 
-use crate::congestion::Feedback;
-use crate::path_view::{PathId, PathView};
+use crate::path_view::PathId;
 use crate::wire::FeedbackReport;
 
 pub(crate) use arrivals::Arrivals;
 pub use delivery_rate::{DeliverySnapshot, RateSample};
 pub(crate) use digest::Digest;
+pub use feedback::Feedback;
 use loss::Evidence;
 pub use loss::LossDetection;
 pub(crate) use path_mtu::PathMtu;
 pub use rtt::RttEstimator;
 pub use sent_packets::{AckedPacket, PacketContent, SentPacket};
 
+pub use crate::wire::{FeedbackSchedule, HoleReports};
+
 use delivery_rate::DeliveryRate;
 use rack::Rack;
 use reordering::Reordering;
 use sent_packets::{Acknowledged, SentPackets};
+use told_elsewhere::ToldElsewhere;
 
 /// The sending side of one path's reliability. What timers are made of comes first, and lies so.
 #[derive(Debug)]
@@ -44,6 +50,7 @@ pub(crate) struct Recovery {
     last_acked_at: Instant,
     max_feedback_delay: Duration,
     sent: SentPackets,
+    told_elsewhere: ToldElsewhere,
     rtt: RttEstimator,
     delivery: DeliveryRate,
     /// Bytes that duplicate acknowledgements stand for: they have left the network, but nobody
@@ -61,6 +68,7 @@ impl Recovery {
     pub(crate) fn new(loss_detection: LossDetection, now: Instant) -> Self {
         Recovery {
             sent: SentPackets::default(),
+            told_elsewhere: ToldElsewhere::default(),
             rtt: RttEstimator::default(),
             delivery: DeliveryRate::new(now),
             loss_detection,
@@ -175,17 +183,19 @@ impl Recovery {
         digest: &mut Digest,
     ) -> bool {
         digest.restart(self.bytes_in_flight());
+        if is_same_path {
+            self.sample_what_was_told_elsewhere(now, report);
+        }
         let largest_before = self.sent.largest_acked();
         self.sent
             .acknowledge(report, &mut |acknowledged: Acknowledged<'_>| {
                 let packet = acknowledged.packet;
+                if !is_same_path {
+                    self.told_elsewhere
+                        .note(packet.packet_number, packet.sent_at);
+                }
                 let held_back = acknowledged.held_back.filter(|_| is_same_path);
-                // Nobody holds back what has not been sent yet.
-                let rtt = held_back.and_then(|held_back| {
-                    let elapsed = now.saturating_since(packet.sent_at);
-                    (held_back <= elapsed + RttEstimator::GRANULARITY)
-                        .then(|| elapsed.saturating_sub(held_back))
-                });
+                let rtt = held_back.and_then(|held| rtt::sample(now, packet.sent_at, held));
                 digest.acked.push(AckedPacket {
                     sent: *packet,
                     received_at: acknowledged.received_at,
@@ -374,47 +384,6 @@ impl Recovery {
     /// that never reports.
     pub(crate) fn forget_lost(&mut self, now: Instant) {
         self.sent.forget_settled(now, self.lost_memory());
-    }
-
-    /// For how long the oldest packet in flight has been due for its acknowledgement: since it was
-    /// sent, less the smoothed round-trip time and the receiver's delay. Before the first answer,
-    /// less [`PathView::UNKNOWN_RTT`]: the round trip takes as long as the answer has at least.
-    pub(crate) fn overdue(&self, now: Instant) -> Duration {
-        let usual = match self.rtt.has_sample() {
-            true => self.usual_answer_time(),
-            false => PathView::UNKNOWN_RTT,
-        };
-        let sent_at = self.sent.oldest_sent_at();
-        sent_at.map_or(Duration::ZERO, |at| now.saturating_since(at + usual))
-    }
-
-    /// How long after its sending a packet is acknowledged at the latest, on a path that is as it
-    /// was: the smoothed round-trip time and the receiver's delay.
-    pub(crate) fn usual_answer_time(&self) -> Duration {
-        self.rtt.smoothed() + self.max_feedback_delay
-    }
-
-    /// Since when nothing has been heard though something is outstanding.
-    pub(crate) fn silent_since(&self) -> Option<Instant> {
-        Some(self.sent.oldest_sent_at()?.max(self.last_acked_at))
-    }
-
-    /// When the path has been silent for too long: a probe timeout after it was last heard and the
-    /// oldest packet in flight was sent. `patience`, but not less than the least round trip and two
-    /// of the receiver's reports, bounds the deviations that the oldest packet's acknowledgement is
-    /// granted, and the silence of a path whose acknowledgement is that much overdue. Of a path
-    /// whose round trips nobody knows yet nothing is overdue.
-    pub(crate) fn suspect_at(&self, patience: Duration) -> Option<Instant> {
-        let oldest_at = self.sent.oldest_sent_at()?;
-        let probe_timeout = self.probe_timeout();
-        if !self.rtt.has_sample() {
-            return Some(oldest_at.max(self.last_acked_at) + probe_timeout);
-        }
-        // A path without a queue is no less patient than it would be: one report may be lost.
-        let two_reports = self.max_feedback_delay * 2 + RttEstimator::HOST_DELAY;
-        let patience = patience.max(self.rtt.min_rtt().unwrap_or_default() + two_reports);
-        let overdue_at = oldest_at + probe_timeout.min(self.usual_answer_time() + patience);
-        Some(overdue_at.max(self.last_acked_at + probe_timeout.min(patience)))
     }
 
     /// When a packet was last acknowledged, or the path answered otherwise.

@@ -307,6 +307,9 @@ pub struct UnknownScheduler {
     pub name: String,
 }
 
+/// Name of the scheduler that a session has unless told otherwise.
+pub const DEFAULT: &str = "min-cost";
+
 /// A scheduler by its name in [`SCHEDULERS`].
 ///
 /// # Errors

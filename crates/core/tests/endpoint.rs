@@ -24,15 +24,15 @@ fn adaptive(max_megabits: u64) -> Config {
             source,
             ..MediaConfig::default()
         },
-        ..Config::default()
+        ..support::usual()
     }
 }
 
 fn fixed(rate: DataRate) -> Config {
     Config {
-        controller: "fixed".into(),
+        controller: support::controller("fixed"),
         fixed_rate: rate,
-        ..Config::default()
+        ..support::usual()
     }
 }
 
@@ -394,18 +394,13 @@ fn a_bad_configuration_is_told_at_construction() {
             .to_string()
     };
     let config = Config {
-        controller: "bbrr".into(),
-        ..Config::default()
-    };
-    assert!(error(config).contains("live-bbr"));
-    let config = Config {
         scheduler: "best".into(),
-        ..Config::default()
+        ..support::usual()
     };
     assert!(error(config).contains("min-cost"));
     let config = Config {
         fragment_bytes: 10,
-        ..Config::default()
+        ..support::usual()
     };
     assert!(error(config).contains("64 to 9000"));
 }
@@ -418,7 +413,7 @@ proptest! {
     fn any_bytes_are_survived(datagrams in prop::collection::vec(
         (0_u8..4, prop::collection::vec(any::<u8>(), 0..80), any::<bool>()), 1..200,
     )) {
-        let mut endpoint = Endpoint::new(Config::default(), Seed(1), Instant::ZERO).unwrap();
+        let mut endpoint = Endpoint::new(support::usual(), Seed(1), Instant::ZERO).unwrap();
         endpoint.add_path(Instant::ZERO, PathOptions::default());
         endpoint.add_path(Instant::ZERO, PathOptions::default());
         let mut now = Instant::ZERO;
@@ -485,7 +480,7 @@ fn a_fixed_source_survives_the_death_of_one_of_two_paths() {
             outage,
             ..TestPath::new(6, delay_millis)
         };
-        let config = Config::default();
+        let config = support::usual();
         let mut network = Network::new(config, vec![dies, TestPath::new(6, delay_millis)]);
         for index in 0..250 {
             network.send(

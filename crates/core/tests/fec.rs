@@ -11,13 +11,13 @@ const MBIT: fn(u64) -> DataRate = DataRate::from_megabits_per_second;
 
 fn config(fec: &str, rate: u64) -> Config {
     Config {
-        controller: "fixed".into(),
+        controller: support::controller("fixed"),
         fixed_rate: MBIT(rate),
         media: MediaConfig {
             fec: fec.into(),
             ..MediaConfig::default()
         },
-        ..Config::default()
+        ..support::usual()
     }
 }
 
@@ -63,7 +63,7 @@ fn fec_recovered_frames_are_byte_identical() {
 fn fec_repairs_whose_sources_have_arrived_are_not_sent() {
     // The pacer lets a packet go every 8 ms, and an acknowledgement takes 2 ms.
     let config = Config {
-        feedback: Some(anabranch_core::congestion::FeedbackSchedule::EVERY_PACKET),
+        feedback: Some(anabranch_core::recovery::FeedbackSchedule::EVERY_PACKET),
         ..config("fixed:overhead=1:window=1", 1)
     };
     let mut network = Network::new(config, vec![TestPath::new(8, 0)]);

@@ -16,7 +16,7 @@ fn config(deadline_millis: u64) -> Config {
             reassembly_wait: deadline,
             ..MediaConfig::default()
         },
-        ..Config::default()
+        ..support::usual()
     }
 }
 

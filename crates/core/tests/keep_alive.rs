@@ -16,7 +16,7 @@ fn run_for(network: &mut Network, span: Duration) {
 /// NATs commonly forget a mapping after 30 s, and a receiver gives up a sender after 60 s.
 #[test]
 fn a_single_idle_path_is_asked_every_15_seconds() {
-    let mut network = Network::new(Config::default(), vec![TestPath::new(4, 20)]);
+    let mut network = Network::new(support::usual(), vec![TestPath::new(4, 20)]);
     network.stream_until(Instant::from_secs(2));
     run_for(&mut network, Duration::from_secs(3));
     let count = |network: &Network| {
@@ -34,7 +34,7 @@ fn a_single_idle_path_is_asked_every_15_seconds() {
 #[test]
 fn a_session_that_has_sent_nothing_is_kept_alive_if_asked() {
     for is_kept_alive in [false, true] {
-        let mut network = Network::new(Config::default(), vec![TestPath::new(4, 20)]);
+        let mut network = Network::new(support::usual(), vec![TestPath::new(4, 20)]);
         if is_kept_alive {
             network.sender.keep_alive();
         }
@@ -53,7 +53,7 @@ fn a_path_that_dies_while_idle_is_noticed() {
         outage: Some((dies_at, Instant::from_secs(500))),
         ..TestPath::new(4, 20)
     };
-    let mut network = Network::new(Config::default(), vec![path]);
+    let mut network = Network::new(support::usual(), vec![path]);
     network.stream_until(Instant::from_secs(2));
     run_for(&mut network, Duration::from_secs(20));
     assert_eq!(network.sender.paths(network.now)[0].state, PathState::Out);
@@ -69,12 +69,12 @@ fn what_is_asked_while_nothing_is_sent_costs_no_controller_its_rate() {
             max: DataRate::from_kilobits_per_second(3_000),
         };
         let config = Config {
-            controller: controller.into(),
+            controller: support::controller(controller),
             media: MediaConfig {
                 source,
                 ..MediaConfig::default()
             },
-            ..Config::default()
+            ..support::usual()
         };
         let mut network = Network::new(config, vec![TestPath::new(6, 20)]);
         network.sender.keep_alive();

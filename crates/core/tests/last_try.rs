@@ -21,7 +21,7 @@ fn stream(copies: RetransmissionCopies, lost: std::ops::Range<u64>) -> (usize, u
 
 fn stream_over(copies: RetransmissionCopies, path: TestPath, frames: usize) -> (usize, u64) {
     let config = Config {
-        controller: "fixed".into(),
+        controller: support::controller("fixed"),
         fixed_rate: DataRate::from_megabits_per_second(6),
         media: MediaConfig {
             deadline: DEADLINE,
@@ -29,7 +29,7 @@ fn stream_over(copies: RetransmissionCopies, path: TestPath, frames: usize) -> (
             retransmission_copies: copies,
             ..MediaConfig::default()
         },
-        ..Config::default()
+        ..support::usual()
     };
     let mut network = Network::new(config, vec![path]);
     for _ in 0..frames {
@@ -58,7 +58,7 @@ fn what_a_long_burst_hides_from_the_receiver_is_sent_again_at_the_last_moment() 
 /// calls, which would send again what has not been heard of.
 fn pictures(lost: &[u64]) -> (usize, usize) {
     let config = Config {
-        controller: "fixed".into(),
+        controller: support::controller("fixed"),
         fixed_rate: DataRate::from_megabits_per_second(5),
         media: MediaConfig {
             deadline: DEADLINE,
@@ -66,7 +66,7 @@ fn pictures(lost: &[u64]) -> (usize, usize) {
             retransmission_copies: RetransmissionCopies::Single,
             ..MediaConfig::default()
         },
-        ..Config::default()
+        ..support::usual()
     };
     let path = TestPath {
         lost_there: lost.to_vec(),

@@ -25,7 +25,7 @@ fn network(source: SourceLimits, megabits_per_second: u64, delay: Duration) -> N
             source,
             ..MediaConfig::default()
         },
-        ..Config::default()
+        ..support::usual()
     };
     let path = TestPath {
         delay,

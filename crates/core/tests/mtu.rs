@@ -12,7 +12,7 @@ fn config() -> Config {
     Config {
         mtu: Some(MtuDiscovery::of_internet(28)),
         initial_rate: DataRate::from_megabits_per_second(4),
-        ..Config::default()
+        ..support::usual()
     }
 }
 

@@ -13,7 +13,7 @@ fn run(spares_pacing: bool) -> Network {
             fec: "adaptive".into(),
             ..MediaConfig::default()
         },
-        ..Config::default()
+        ..support::usual()
     };
     let paths = vec![
         TestPath {

@@ -22,7 +22,7 @@ fn config(source: SourceLimits, deadline: Duration) -> Config {
             source,
             ..MediaConfig::default()
         },
-        ..Config::default()
+        ..support::usual()
     }
 }
 

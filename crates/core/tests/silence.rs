@@ -16,7 +16,7 @@ fn at(millis: u64) -> Instant {
 #[test]
 fn a_receiver_that_closes_leaves_a_sender_that_gives_up_what_becomes_too_old() {
     let path = TestPath::new(4, 20);
-    let mut network = Network::new(Config::default(), vec![path.clone(), path]);
+    let mut network = Network::new(support::usual(), vec![path.clone(), path]);
     network.stream_until(at(1_000));
     network.receiver.close(network.now);
     network.stream_until(at(3_000));
@@ -37,12 +37,12 @@ fn network(outage_millis: u64) -> Network {
         max: DataRate::from_megabits_per_second(6),
     };
     let config = Config {
-        controller: "new-reno".into(),
+        controller: support::controller("new-reno"),
         media: MediaConfig {
             source,
             ..MediaConfig::default()
         },
-        ..Config::default()
+        ..support::usual()
     };
     let first = TestPath {
         outage: Some((at(5_000), at(5_000 + outage_millis))),

@@ -24,11 +24,11 @@ const SEGMENT: usize = 1_000;
 fn config(loss_detection: LossDetection, controller: &str) -> Config {
     Config {
         kind: SessionKind::Stream,
-        controller: controller.into(),
+        controller: support::controller(controller),
         fixed_rate: DataRate::from_megabits_per_second(4),
         fragment_bytes: SEGMENT as u16,
         loss_detection,
-        ..Config::default()
+        ..support::usual()
     }
 }
 
@@ -372,7 +372,7 @@ fn a_full_send_buffer_takes_no_more_and_says_when_it_does() {
 #[test]
 fn what_cannot_be_written_is_refused() {
     let now = Instant::ZERO;
-    let mut media = Endpoint::new(Config::default(), Seed(1), now).unwrap();
+    let mut media = Endpoint::new(support::usual(), Seed(1), now).unwrap();
     assert_eq!(
         media.write_stream(now, b"x"),
         Err(WriteStreamError::NoStream)

@@ -6,7 +6,7 @@
 
 mod support;
 
-use anabranch_core::congestion::CONTROLLERS;
+use anabranch_controllers::CONTROLLERS;
 use anabranch_core::fec::FEC_POLICIES;
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::scheduler::SCHEDULERS;
@@ -55,11 +55,11 @@ impl Draw {
         let controllers: Vec<&str> = CONTROLLERS.iter().map(|entry| entry.name).collect();
         let usual = ["live-bbr", "cubic", "gcc", "fixed"];
         let kilobits = self.between(300, 6_000);
+        let name = match self.chance(0.5) {
+            true => self.of(&usual),
+            false => self.of(&controllers),
+        };
         Config {
-            controller: match self.chance(0.5) {
-                true => self.of(&usual).to_owned(),
-                false => self.of(&controllers).to_owned(),
-            },
             padding: match self.chance(0.1) {
                 true => PaddingPolicy::Always,
                 false => self.of(&[PaddingPolicy::Never, PaddingPolicy::WhileProbing]),
@@ -68,7 +68,7 @@ impl Draw {
             mtu: self.chance(0.3).then_some(mtu),
             initial_rate: DataRate::from_kilobits_per_second(kilobits / 2),
             fixed_rate: DataRate::from_kilobits_per_second(kilobits),
-            ..Config::default()
+            ..Config::new(support::controller(name))
         }
     }
 

@@ -10,9 +10,9 @@ const MBIT: fn(u64) -> DataRate = DataRate::from_megabits_per_second;
 
 fn fixed(rate: DataRate) -> Config {
     Config {
-        controller: "fixed".into(),
+        controller: support::controller("fixed"),
         fixed_rate: rate,
-        ..Config::default()
+        ..support::usual()
     }
 }
 
@@ -20,7 +20,7 @@ fn fixed(rate: DataRate) -> Config {
 fn the_encoder_gets_what_the_controller_leaves_it() {
     let target = |controller: &str, target_fraction: Option<f64>| {
         let mut config = Config {
-            controller: controller.into(),
+            controller: support::controller(controller),
             ..fixed(MBIT(4))
         };
         config.media.target_fraction = target_fraction;

@@ -34,14 +34,14 @@ fn any_config(rng: &mut Rng, scheduler: &str) -> Config {
     };
     Config {
         scheduler: scheduler.into(),
-        controller: controllers[rng.below(controllers.len() as u64) as usize].into(),
+        controller: support::controller(controllers[rng.below(controllers.len() as u64) as usize]),
         padding: match rng.below(4) {
             0 => PaddingPolicy::Always,
             1 => PaddingPolicy::Never,
             _ => PaddingPolicy::WhileProbing,
         },
         media,
-        ..Config::default()
+        ..support::usual()
     }
 }
 

@@ -77,13 +77,11 @@ fn row(file: &str, options: &Options) -> Result<String, Box<dyn Error>> {
     Ok(format!("{:<20}{}", scenario.name, columns.concat()))
 }
 
-/// In milliseconds, the mean of the middle two of an even number; a dash if there is none.
+/// In milliseconds; a dash if there is none.
 fn median(spans: impl Iterator<Item = Duration>) -> String {
-    let mut spans: Vec<Duration> = spans.collect();
-    spans.sort();
-    let Some(last) = spans.len().checked_sub(1) else {
-        return format!("{:>13}", "–");
-    };
-    let middle = (spans[last / 2] + spans[last.div_ceil(2)]) / 2;
-    format!("{:>13.0}", middle.as_millis_f64())
+    let mut millis: Vec<f64> = spans.map(Duration::as_millis_f64).collect();
+    match anabranch_units::median(&mut millis) {
+        Some(median) => format!("{median:>13.0}"),
+        None => format!("{:>13}", "–"),
+    }
 }

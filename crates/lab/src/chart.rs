@@ -95,7 +95,7 @@ const BOTTOM: f64 = 276.0;
 const MAX_POINTS: usize = 600;
 
 /// Escapes a text for XML and HTML.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

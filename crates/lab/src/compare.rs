@@ -14,7 +14,7 @@ mod statistics;
 mod subjects;
 mod vary;
 
-use anabranch_core::congestion::{self, UnknownController};
+use anabranch_controllers::{Controller, UnknownController, by_name};
 use anabranch_units::known_names;
 
 use crate::metrics::{Metric, Statistics, Subject};
@@ -117,7 +117,10 @@ impl Column {
         };
         for config in changed.flows.iter_mut().filter_map(FlowSpec::config_mut) {
             if let Some(controller) = &self.controller {
-                replace(&mut config.controller, &under_test.controller, controller);
+                let own = config.controller.name();
+                if let Some(other) = replaced(own, under_test.controller.name(), controller) {
+                    config.controller = other;
+                }
             }
             if let Some(scheduler) = &self.scheduler
                 && config.scheduler == under_test.scheduler
@@ -130,20 +133,15 @@ impl Column {
     }
 }
 
-/// Puts `controller` in the place of `own` if that is the one under test; if it has options beyond
-/// that one's, with these as well, if there are such.
-fn replace(own: &mut String, under_test: &str, controller: &str) {
-    let Some(options) = own.strip_prefix(under_test) else {
-        return;
-    };
+/// What takes the place of the controller `own` if that is the one under test: `controller`, with
+/// the options that `own` has beyond the one under test, if `controller` has these.
+fn replaced(own: &str, under_test: &str, controller: &str) -> Option<Controller> {
+    let options = own.strip_prefix(under_test)?;
     if !options.is_empty() && !options.starts_with(':') {
-        return;
+        return None;
     }
-    let with_options = format!("{controller}{options}");
-    *own = match congestion::check(&with_options) {
-        Ok(_) => with_options,
-        Err(_) => controller.to_owned(),
-    };
+    let with_options = by_name(&format!("{controller}{options}"));
+    with_options.or_else(|_| by_name(controller)).ok()
 }
 
 /// Why a comparison cannot be made.
@@ -342,7 +340,7 @@ fn cells(columns: &[&[Statistics]], metric: &Metric, subject: Option<Subject>) -
 
 fn check(column: &Column) -> Result<(), CompareError> {
     if let Some(controller) = &column.controller {
-        congestion::check(controller)?;
+        by_name(controller)?;
     }
     match &column.scheduler {
         Some(name) if !schedulers().contains(name) => Err(CompareError::Scheduler {
@@ -360,9 +358,8 @@ mod tests {
     #[test]
     fn what_is_compared_replaces_the_controller_under_test_and_keeps_options_that_it_has_too() {
         let replaced = |own: &str, controller: &str| {
-            let mut own = own.to_owned();
-            replace(&mut own, "nada", controller);
-            own
+            let other = replaced(own, "nada", controller);
+            other.map_or(own.to_owned(), |other| other.name().to_owned())
         };
         assert_eq!(replaced("nada", "gcc"), "gcc");
         assert_eq!(replaced("nada:priority=2", "gcc"), "gcc");

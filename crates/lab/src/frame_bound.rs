@@ -15,7 +15,7 @@ mod pour;
 mod supply;
 
 use anabranch_core::PathId;
-use anabranch_units::{Duration, Instant, Seed};
+use anabranch_units::{Duration, Instant, Seed, percentile};
 
 use crate::metrics::least_delay;
 use crate::run::{RunError, build_world, with_starts};
@@ -74,9 +74,10 @@ pub fn frame_delays(scenario: &Scenario, flow: usize, seed: u64) -> Result<Frame
     })
 }
 
-/// The share of the media of the flow of this index that its links carry within the deadline, as a
-/// fluid. It flows in the order of capture, each frame from its capture on, and what would be late
-/// is left out. A policy that must drop whole frames can deliver less, but not more.
+/// The share of the media of the flow of this index, in bytes, that its links carry within the
+/// deadline, as a fluid. It flows in the order of capture, each frame from its capture on, and what
+/// would be late is left out. Of frames, no larger share can be decoded in time while those that
+/// are left out are no larger than the others: a group of pictures without its key frame is none.
 ///
 /// # Errors
 /// A [`RunError`] if the scenario cannot be run.
@@ -96,15 +97,17 @@ pub fn carried_share(scenario: &Scenario, flow: usize, seed: u64) -> Result<f64,
     };
     let loads = loads(&notes.frames, u32::from(media.config.fragment_bytes));
     let shares = Basin::of(scenario, spec).pour_in_time(&loads, deadline);
-    let judged = notes.frames.iter().zip(shares);
-    let judged = judged.filter(|(frame, _)| is_judged(frame));
-    let (count, sum) = judged.fold((0, 0.0), |(count, sum), (_, share)| {
-        (count + 1, sum + share)
-    });
-    Ok(if count == 0 {
+    let judged = notes.frames.iter().zip(&loads).zip(shares);
+    let judged = judged.filter(|((frame, _), _)| is_judged(frame));
+    let (mut carried, mut wire_bytes) = (0.0, 0.0);
+    for ((_, load), share) in judged {
+        carried += share * load.wire_bytes as f64;
+        wire_bytes += load.wire_bytes as f64;
+    }
+    Ok(if wire_bytes == 0.0 {
         1.0
     } else {
-        sum / f64::from(count)
+        carried / wire_bytes
     })
 }
 
@@ -211,12 +214,10 @@ impl FrameDelays {
     }
 }
 
-/// The span of rank ⌈0.95 n⌉, from 1.
 fn percentile_95(spans: impl Iterator<Item = Duration>) -> Option<Duration> {
     let mut spans: Vec<Duration> = spans.collect();
     spans.sort();
-    let rank = (spans.len() * 95).div_ceil(100);
-    rank.checked_sub(1).map(|place| spans[place])
+    percentile(&spans, 95)
 }
 
 #[cfg(test)]

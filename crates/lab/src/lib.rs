@@ -10,14 +10,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The files and the JSON report are documented in `docs/scenarios.md`. [`papers`] holds the
-//! experiments that reproduce published results.
+//! The files and the JSON report are documented in `docs/scenarios.md`. The experiments
+//! that reproduce published results are a crate of their own, `anabranch-papers`.
 
 mod chart;
 pub mod compare;
 pub mod frame_bound;
 pub mod metrics;
-pub mod papers;
 mod plot;
 mod report;
 mod run;
@@ -26,13 +25,13 @@ mod sweep;
 mod trace;
 
 pub use anabranch_sim::ORACLE;
-pub use chart::{Bar, BarKind, Bars, Chart, Line, Lines};
+pub use chart::{Bar, BarKind, Bars, Chart, Line, Lines, escape};
 pub use plot::{PlotError, plot};
 pub use report::{
-    ExpectationReport, MetricReport, Report, RunReport, SCHEMA, ScenarioReport, Spread, json,
-    report, run, table,
+    ExpectationReport, MetricReport, Report, RunReport, SCHEMA, ScenarioReport, Spread, cell, grid,
+    json, report, run, subject_name, table, written,
 };
-pub use run::{Outcome, Progress, RunError, RunOptions, run_outcomes};
+pub use run::{Outcome, Progress, RunError, RunOptions, in_parallel, run_outcomes};
 pub use scenario::{
     BulkSpec, Expectation, FlowKind, FlowSpec, LinkSpec, MediaSpec, PathSpec, Point, RawSpec,
     RouteSpec, Scenario, ScenarioError, Setting, ShortSpec, schema,

@@ -2,6 +2,7 @@
 
 mod table;
 
+use anabranch_units::median;
 use serde::Serialize;
 
 use crate::metrics::{METRICS, Metric, Scope, Statistics, Subject};
@@ -9,7 +10,8 @@ use crate::run::{Outcome, Progress, RunError, RunOptions, run_outcomes};
 use crate::scenario::{Expectation, Scenario};
 
 pub use table::table;
-pub(crate) use table::{broken_expectations, cell, grid, in_unit, unit_name, written};
+pub(crate) use table::{broken_expectations, in_unit, unit_name};
+pub use table::{cell, grid, written};
 
 /// The version of the JSON report. Fields may be added under one version; none changes its meaning
 /// or goes away.
@@ -104,13 +106,8 @@ impl Spread {
     /// Of any number of values; `None` without any.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         let mut values: Vec<f64> = values.into_iter().collect();
-        values.sort_by(f64::total_cmp);
+        let median = median(&mut values)?;
         let (min, max) = (*values.first()?, *values.last()?);
-        let middle = values.len() / 2;
-        let median = match values.len() % 2 {
-            0 => (values[middle - 1] + values[middle]) / 2.0,
-            _ => values[middle],
-        };
         Some(Spread { median, min, max })
     }
 }
@@ -231,7 +228,7 @@ fn summary(scenario: &Scenario, metric: &Metric, outcomes: &[Outcome]) -> Vec<Me
 }
 
 /// The name of what a metric is about; `None`: all flows together.
-pub(crate) fn subject_name(scenario: &Scenario, subject: Subject) -> Option<String> {
+pub fn subject_name(scenario: &Scenario, subject: Subject) -> Option<String> {
     match subject {
         Subject::All => None,
         Subject::Flow(flow) => Some(scenario.flows[flow].name.clone()),

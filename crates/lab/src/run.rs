@@ -116,7 +116,7 @@ pub fn run_outcomes(
 
 /// The results of `work` on each of `items`, in their order, by `threads` threads at a time (0: one
 /// per core).
-pub(crate) fn in_parallel<T: Sync, R: Send>(
+pub fn in_parallel<T: Sync, R: Send>(
     items: &[T],
     threads: usize,
     work: impl Fn(&T) -> R + Sync,

@@ -12,8 +12,8 @@ fn scenario(file: &str, key_ratio: u32) -> Scenario {
     Scenario::load(&folder.join(file), &[ratio]).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The share of frames that can be decoded in time, of the worst of three seeds, over that which a
-/// fluid carries, and the latest that a complete frame was.
+/// The share of frames that can be decoded in time, of the worst of three seeds, over the share of
+/// media that a fluid carries.
 fn of_bound(file: &str, key_ratio: u32) -> f64 {
     let scenario = scenario(file, key_ratio);
     let flow = main_flow(&scenario).expect("a camera");
@@ -24,23 +24,24 @@ fn of_bound(file: &str, key_ratio: u32) -> f64 {
         let frames = &run.statistics.total.frames;
         frames.decodable_on_time_ratio.unwrap()
     });
-    shares.fold(1.0, f64::min) / bound
+    let least = shares.fold(1.0, f64::min);
+    least / bound
 }
 
 #[test]
 fn a_capacity_that_falls_short_for_a_while_is_used_to_93_percent() {
-    // The largest key frames miss it by half a percent: the worst seed has 92.6 %.
-    for (key_ratio, least) in [(1, 0.93), (5, 0.93), (8, 0.925)] {
+    for key_ratio in [1, 5, 8] {
         let share = of_bound("contest/row-6b-capacity-drop-fixed.toml", key_ratio);
-        assert!(share >= least, "key frames of {key_ratio}: {share}");
+        assert!(share >= 0.93, "key frames of {key_ratio}: {share}");
     }
 }
 
-/// What the beginnings of groups of pictures lack of the fluid: key frames are paid for in each.
-/// Only with key frames of the size of others is it 93 %.
+/// Every group of pictures pays for its key frame whole. With one of eight times the size of the
+/// others, 50 pictures a group and 72 % carried, that leaves no more than 0.72 - 0.28 · 7/50 of the
+/// frames: 94.6 % of what the fluid carries.
 #[test]
-fn a_capacity_that_always_falls_short_is_used_as_well_as_the_key_frames_allow() {
-    for (key_ratio, least) in [(1, 0.93), (5, 0.86), (8, 0.80)] {
+fn a_capacity_that_always_falls_short_is_used_to_93_percent() {
+    for (key_ratio, least) in [(1, 0.93), (5, 0.93), (8, 0.93 * 0.946)] {
         let share = of_bound("weather/overload-fixed.toml", key_ratio);
         assert!(share >= least, "key frames of {key_ratio}: {share}");
     }

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::sync::mpsc;
 use std::time::Duration as StdDuration;
 
+use anabranch_controllers::by_name;
 use anabranch_core::{Frame, PathOptions};
 use anabranch_net::{
     Clock, Event, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
@@ -51,7 +52,7 @@ fn run(rate: DataRate) {
         options: PathOptions::default(),
     };
     let mut config = SenderConfig::new(sender_key, peer_key, vec![path]);
-    config.transport.controller = "fixed".into();
+    config.transport.controller = by_name("fixed").unwrap();
     config.transport.fixed_rate = rate.mul_f64(1.2);
     let clock = config.clock;
     let (sender, events) = Sender::start(config).expect("loopback");

@@ -9,6 +9,7 @@ use core::fmt;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{SocketAddr, UdpSocket};
 
+use anabranch_controllers::default_controller;
 use anabranch_core::{Config, Endpoint};
 use anabranch_secure::{
     Answer, Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, RESET_BYTES, Responder, SecretKey, Session,
@@ -61,7 +62,7 @@ impl ReceiverConfig {
     /// The set-up with which `local_key`'s owner listens for the `allowed`, with the usual timeout.
     pub fn new(listen: SocketAddr, local_key: SecretKey, allowed: Vec<PublicKey>) -> Self {
         ReceiverConfig {
-            transport: Config::default(),
+            transport: Config::new(default_controller()),
             clock: Clock::start(),
             listen,
             local_key,

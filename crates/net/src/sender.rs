@@ -4,6 +4,7 @@ use core::fmt;
 use std::io;
 use std::net::SocketAddr;
 
+use anabranch_controllers::default_controller;
 use anabranch_core::media::SendFrameError;
 use anabranch_core::{
     Config, ConfigError, Endpoint, Frame, FrameId, MtuDiscovery, PathId, PathOptions,
@@ -53,7 +54,7 @@ impl SenderConfig {
     /// The set-up with which `local_key`'s owner sends to `peer_key`'s, with the usual timeouts.
     pub fn new(local_key: SecretKey, peer_key: PublicKey, paths: Vec<SenderPath>) -> Self {
         SenderConfig {
-            transport: Config::default(),
+            transport: Config::new(default_controller()),
             clock: Clock::start(),
             local_key,
             peer_key,

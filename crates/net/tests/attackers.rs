@@ -12,6 +12,7 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration as StdDuration;
 
+use anabranch_controllers::by_name;
 use anabranch_core::{Frame, PathOptions};
 use anabranch_net::{
     Clock, Ended, Event, Events, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
@@ -57,7 +58,7 @@ impl Source {
             options: PathOptions::default(),
         };
         let mut config = SenderConfig::new(key, peer, vec![path]);
-        config.transport.controller = "fixed".into();
+        config.transport.controller = by_name("fixed").unwrap();
         config.transport.fixed_rate = DataRate::from_megabits_per_second(20);
         let clock = config.clock;
         let (sender, events) = Sender::start(config).expect("loopback");

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::mpsc;
 use std::time::Duration as StdDuration;
 
+use anabranch_controllers::by_name;
 use anabranch_core::{Frame, PathOptions, PathState, ReceivedFrame};
 use anabranch_emu::{Relay, RelayConfig, RelayLink};
 use anabranch_link::LinkConfig;
@@ -107,7 +108,7 @@ fn assert_all_arrived(frames: &[ReceivedFrame], count: usize) {
 
 /// These tests are about the runtime: no controller's estimate shall matter.
 fn at_fixed_rate(config: &mut SenderConfig) {
-    config.transport.controller = "fixed".into();
+    config.transport.controller = by_name("fixed").unwrap();
     config.transport.fixed_rate = DataRate::from_megabits_per_second(4);
 }
 
@@ -346,20 +347,20 @@ fn a_receiver_that_closes_is_waited_for_until_the_sender_closes() {
 
 #[test]
 fn mistakes_are_told_before_anything_runs() {
-    let start = |paths: Vec<SenderPath>, controller: &str| {
+    let start = |paths: Vec<SenderPath>, scheduler: &str| {
         let (key, peer) = keys();
         let mut config = SenderConfig::new(key, peer.public_key(), paths);
-        config.transport.controller = controller.into();
+        config.transport.scheduler = scheduler.into();
         Sender::start(config).map(|_| ()).expect_err("a mistake")
     };
     let remote = loopback(1, 9);
-    assert!(matches!(start(Vec::new(), "live-bbr"), StartError::NoPath));
+    assert!(matches!(start(Vec::new(), "min-cost"), StartError::NoPath));
     assert!(matches!(
-        start(vec![path(1, remote); 33], "live-bbr"),
+        start(vec![path(1, remote); 33], "min-cost"),
         StartError::TooManyPaths { count: 33 }
     ));
     let error = start(vec![path(1, remote)], "no-such");
-    assert!(error.to_string().contains("live-bbr"), "{error}");
+    assert!(error.to_string().contains("min-cost"), "{error}");
     let taken = std::net::UdpSocket::bind(loopback(1, 0)).unwrap();
     let config = ReceiverConfig::new(taken.local_addr().unwrap(), keys().0, Vec::new());
     assert!(matches!(

@@ -8,7 +8,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anabranch_core::scheduler::{Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue};
+use anabranch_core::scheduler::{
+    self, Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue,
+};
 use anabranch_core::{Config, PathId, PathSet, PathState, PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant};
 
@@ -30,7 +32,7 @@ pub(crate) struct SharedTruth(Arc<Mutex<Vec<Option<RouteForecast>>>>);
 pub(crate) fn take_name(config: &mut Arc<Config>) -> bool {
     let is_oracle = config.scheduler == ORACLE;
     if is_oracle {
-        Arc::make_mut(config).scheduler = Config::default().scheduler;
+        Arc::make_mut(config).scheduler = scheduler::DEFAULT.to_owned();
     }
     is_oracle
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anabranch_controllers::by_name;
 use anabranch_core::{Config, MediaConfig, PaddingPolicy, PathOptions, SourceLimits};
 use anabranch_link::{DropCause, LinkConfig, QueueLimit};
 use anabranch_sim::{
@@ -75,12 +76,11 @@ fn fixed_flow(rate: DataRate, padding: PaddingPolicy, paths: Vec<FlowPath>) -> F
         ..MediaConfig::default()
     };
     let config = Arc::new(Config {
-        controller: "fixed".to_owned(),
         fixed_rate: rate,
         initial_rate: rate,
         padding,
         media,
-        ..Config::default()
+        ..Config::new(by_name("fixed").unwrap())
     });
     let source = SourceConfig::Cbr {
         frames_per_second: 25,
@@ -309,7 +309,7 @@ fn two_flows(
             vec![path(route)],
         );
         for config in [&mut flow.sender, &mut flow.receiver] {
-            Arc::make_mut(config).controller = "new-reno".to_owned();
+            Arc::make_mut(config).controller = by_name("new-reno").unwrap();
         }
         world.add_flow(name, flow).unwrap();
     }
@@ -360,7 +360,7 @@ fn what_cannot_be_is_refused() {
     );
     let route = world.add_route(vec![up], vec![up]).unwrap();
     let mut flow = fixed_flow(MEGABIT, PaddingPolicy::Never, vec![path(route)]);
-    Arc::make_mut(&mut flow.sender).controller = "bbrr".to_owned();
+    Arc::make_mut(&mut flow.sender).scheduler = "best".to_owned();
     assert!(matches!(
         world.add_flow("flow", flow),
         Err(WorldError::Config(_))

@@ -9,8 +9,8 @@
 //!   access units.
 //! - [`fidelity`]: how much a picture differs from its source; [`alignment`]: which of the source's
 //!   pictures that is.
-//! - [`playback`]: which frames can be displayed, and how long the picture stood still.
-//! - [`player`]: a jitter buffer before that, presentation times, and freezes by the W3C.
+//! - [`player`]: which frames can be displayed, a jitter buffer, presentation times, and freezes by
+//!   the W3C.
 //!
 //! Nothing here knows a clock, a socket or a thread.
 
@@ -32,6 +32,5 @@ mod nal;
 mod openh264_options;
 pub mod picture;
 pub mod picture_types;
-pub mod playback;
 pub mod player;
 pub mod source;

@@ -104,10 +104,10 @@ fn print_latencies(transports: &[Transport], length: Duration) -> std::io::Resul
             println!(
                 "{name:34} {:16} {:17.2} {:8.2} {:8.2} {:8.2}   {missing}",
                 transport.name(),
-                percentile(packets, 0.5),
-                percentile(packets, 0.99),
-                percentile(pictures, 0.5),
-                percentile(pictures, 0.99),
+                percentile(packets, 50),
+                percentile(packets, 99),
+                percentile(pictures, 50),
+                percentile(pictures, 99),
             );
         }
     }

@@ -167,9 +167,8 @@ impl Arrived {
     }
 }
 
-/// The value that this share of the sorted values lies below.
-pub fn percentile(values: &mut [f64], share: f64) -> f64 {
+/// The percentile of values in any order; not a number without any.
+pub fn percentile(values: &mut [f64], percent: u8) -> f64 {
     values.sort_by(f64::total_cmp);
-    let index = (values.len().saturating_sub(1) as f64 * share) as usize;
-    values.get(index).copied().unwrap_or(f64::NAN)
+    anabranch_units::percentile(values, percent).unwrap_or(f64::NAN)
 }

@@ -3,6 +3,7 @@
 use core::fmt::Write;
 
 use anabranch_lab::Scenario;
+use anabranch_units::median;
 
 use super::rows::{BAR_SPAN, Row};
 
@@ -81,13 +82,7 @@ impl<'a> Judged<'a> {
     /// The median of a figure.
     fn median(&self, of: impl Fn(&Figures) -> f64) -> f64 {
         let mut values: Vec<f64> = self.figures.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        let half = values.len() / 2;
-        if values.len() % 2 == 1 {
-            values[half]
-        } else {
-            f64::midpoint(values[half - 1], values[half])
-        }
+        median(&mut values).expect("there are figures")
     }
 
     fn worst(&self) -> Figures {

@@ -3,7 +3,7 @@
 use core::fmt::Write;
 use core::ops::Range;
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, percentile};
 
 use super::judge::longest_gap_in;
 use super::ledger::FrameRecord;
@@ -58,10 +58,7 @@ impl Seen {
         Seen {
             taken_count: frames.len(),
             on_time_count: frames.iter().filter(on_time).count(),
-            // Nearest rank.
-            delay: delays
-                .get((delays.len() * 99).div_ceil(100).wrapping_sub(1))
-                .copied(),
+            delay: percentile(&delays, 99),
             longest_gap: gaps.map(|(gap, _)| gap).max(),
         }
     }

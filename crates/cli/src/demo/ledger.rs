@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anabranch_core::FrameId;
 use anabranch_units::{Duration, Importance, Instant};
 use anabranch_video::fidelity::Fidelity;
-use anabranch_video::playback::{Playback, PlayedFrame};
+use anabranch_video::player::Decodability;
 
 /// What became of one picture of the source.
 #[derive(Clone, Debug, Default)]
@@ -60,7 +60,11 @@ struct Entries {
     /// Frames that the transport took and that neither came nor were given up.
     pending_count: u64,
     /// Frames are followed by index, so that one that was never sent breaks the chain too.
-    playback: Playback,
+    decodability: Decodability,
+    /// Index of the first frame that is not followed yet; those before the first that came do not
+    /// count.
+    next_index: Option<usize>,
+    displayable_count: u64,
 }
 
 /// What the live view shows of the frames.
@@ -125,16 +129,14 @@ impl Ledger {
         let index = entries.indices[id.0 as usize];
         entries.frames[index].delivered_at = Some(delivered_at);
         // Of frames that were left out it matters what they were.
-        let next = entries.playback.next_id().map_or(index, |id| id as usize);
-        for index in next.min(index)..=index {
-            let frame = &mut entries.frames[index];
-            frame.is_displayable = entries.playback.on_frame(PlayedFrame {
-                id: index as u64,
-                importance: frame.importance,
-                is_complete: frame.delivered_at.is_some(),
-                at: delivered_at,
-            });
+        let next = entries.next_index.unwrap_or(index);
+        for frame in entries.frames.get_mut(next..=index).unwrap_or_default() {
+            let is_complete = frame.delivered_at.is_some();
+            let decodability = &mut entries.decodability;
+            frame.is_displayable = decodability.on_frame(frame.importance, is_complete);
+            entries.displayable_count += u64::from(frame.is_displayable);
         }
+        entries.next_index = Some(next.max(index + 1));
         entries.pending_count -= 1;
         entries.frames[index].is_displayable
     }
@@ -182,7 +184,7 @@ impl Ledger {
         FrameTotals {
             captured_count: entries.frames.len(),
             delivered_count: entries.frames.iter().filter(delivered).count(),
-            displayable_count: entries.playback.displayable_count(),
+            displayable_count: entries.displayable_count,
             mean_delay: mean(&delays),
             max_delay: delays.iter().max().copied(),
         }

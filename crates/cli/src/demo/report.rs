@@ -3,7 +3,7 @@
 use core::fmt::Write;
 
 use anabranch_core::MediaConfig;
-use anabranch_units::Duration;
+use anabranch_units::{Duration, percentile};
 use anabranch_video::fidelity::Fidelity;
 
 use super::judge::{Promise, Verdict};
@@ -76,8 +76,6 @@ fn write_frames(text: &mut String, recording: &Recording) -> core::fmt::Result {
         .filter_map(FrameRecord::delay)
         .collect();
     delays.sort_unstable();
-    let percentile =
-        |share: usize| delays.get((delays.len() * share / 100).min(delays.len().wrapping_sub(1)));
     let displayable = |frame: &&FrameRecord| frame.is_displayable;
     writeln!(
         text,
@@ -93,9 +91,9 @@ fn write_frames(text: &mut String, recording: &Recording) -> core::fmt::Result {
         text,
         "delay   mean {}, median {}, 95 % {}, 99 % {}, worst {}",
         milliseconds(mean(&delays)),
-        milliseconds(percentile(50).copied()),
-        milliseconds(percentile(95).copied()),
-        milliseconds(percentile(99).copied()),
+        milliseconds(percentile(&delays, 50)),
+        milliseconds(percentile(&delays, 95)),
+        milliseconds(percentile(&delays, 99)),
         milliseconds(delays.last().copied()),
     )
 }
@@ -111,12 +109,8 @@ fn write_fidelity(text: &mut String, recording: &Recording) -> core::fmt::Result
         let mut values: Vec<f64> = seen.iter().map(of).collect();
         values.sort_by(f64::total_cmp);
         let mean = values.iter().sum::<f64>() / values.len() as f64;
-        // Nearest rank.
-        [
-            mean,
-            values[(values.len() * 5).div_ceil(100) - 1],
-            values[0],
-        ]
+        let low = percentile(&values, 5).expect("something was seen");
+        [mean, low, values[0]]
     };
     let [mean, low, least] = figures(|seen| seen.psnr);
     writeln!(

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
+use anabranch_controllers::default_controller;
 use anabranch_core::{Config, MediaConfig, PathOptions, SourceLimits};
 use anabranch_emu::Relay;
 use anabranch_net::{
@@ -161,7 +162,7 @@ fn connect(plan: &Plan, source: Source) -> anyhow::Result<Session> {
             fec: plan.fec.clone(),
             ..MediaConfig::default()
         },
-        ..Config::default()
+        ..Config::new(default_controller())
     };
     let peer_key = receiver_key.public_key();
     let (receiver, receiver_events) = Receiver::start(ReceiverConfig {

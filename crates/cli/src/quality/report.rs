@@ -3,7 +3,7 @@
 use core::fmt::Write;
 use std::path::PathBuf;
 
-use anabranch_units::Duration;
+use anabranch_units::{Duration, percentile};
 use anabranch_video::alignment::{Alignment, Basis};
 use anabranch_video::fidelity::Fidelity;
 use serde_json::json;
@@ -47,11 +47,9 @@ impl Spread {
         let mut values: Vec<f64> = values.collect();
         values.sort_by(f64::total_cmp);
         let mean = values.iter().sum::<f64>() / values.len() as f64;
-        // Nearest rank.
-        let at = values.len().div_ceil(20).saturating_sub(1);
         Some(Spread {
             mean,
-            percentile_5: *values.get(at)?,
+            percentile_5: percentile(&values, 5)?,
             least: *values.first()?,
         })
     }

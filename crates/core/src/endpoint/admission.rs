@@ -28,8 +28,6 @@ const SPARE_OF_WAITING: u64 = 32;
 struct Admission {
     now: Instant,
     lifetime: Duration,
-    /// By when the last packet of a group should have left, so that the next one finds room.
-    group_end: Option<Instant>,
     is_chain_broken: bool,
     /// The frame that has just come, if one has.
     new: Option<FrameId>,
@@ -49,15 +47,9 @@ impl Admission {
         if arrives_at + spare > frame.due_at {
             return true;
         }
-        if !is_new || frame.importance.is_key() {
-            return false;
-        }
         // What cannot be decoded may fill what nothing else needs.
-        if self.is_chain_broken {
-            return level.drain_time(ahead_bytes) > self.lifetime / SPARE_LIFETIME;
-        }
-        let left_at = self.now + level.drain_time(ahead_bytes + frame.bytes);
-        self.group_end.is_some_and(|end| left_at > end)
+        let is_undecodable = is_new && !frame.importance.is_key() && self.is_chain_broken;
+        is_undecodable && level.drain_time(ahead_bytes) > self.lifetime / SPARE_LIFETIME
     }
 }
 
@@ -88,11 +80,10 @@ impl Endpoint {
         if !self.is_overloaded || active().next().is_none() {
             return;
         }
-        let level = Level::of(active(), now, lifetime);
+        let level = Level::of(active(), now);
         let mut admission = Admission {
             now,
             lifetime,
-            group_end: self.group_end(now, &level),
             is_chain_broken: self.send_buffer.is_chain_broken(),
             new,
         };
@@ -104,17 +95,6 @@ impl Endpoint {
             self.give_up_for_good(now, disposable.unwrap_or(frame));
             admission.is_chain_broken = self.send_buffer.is_chain_broken();
         }
-    }
-
-    /// By when the last packet of the present group of pictures should have left.
-    ///
-    /// A source that gives too much for long is best served by the beginning of each group. If a
-    /// group ends for want of time, the queue drains until the next key frame; a queue that is
-    /// empty before wastes capacity. So a group may end as late as the one after it has room
-    /// to grow the queue again, and no later.
-    fn group_end(&self, now: Instant, level: &Level) -> Option<Instant> {
-        let group = self.send_buffer.group(now)?;
-        Some(group.next_key_at + self.backlog_at_key(&group, level)?)
     }
 
     /// What may wait when the next key frame comes, as the time it takes to leave; `None` if the
@@ -164,8 +144,12 @@ impl Endpoint {
         disposable.last().map(|frame| frame.frame)
     }
 
-    /// Ends the group before the key frame `key`, which has just come, where it should have ended:
-    /// before that, nothing told how long groups are.
+    /// Ends the group before the key frame `key`, which has just come, where it should have ended.
+    ///
+    /// A source that gives too much for long is best served by the beginning of each group. If a
+    /// group ends for want of time, the queue drains until the next key frame; a queue that is
+    /// empty before wastes capacity. So a group may end as late as the one after it has room
+    /// to grow the queue again, and no later.
     fn end_group_before(&mut self, now: Instant, key: FrameId, level: &Level) {
         let Some(group) = self.send_buffer.group(now) else {
             return;

@@ -3,7 +3,7 @@
 use anabranch_units::{Duration, Instant};
 
 use super::Endpoint;
-use super::fec::cost_of;
+use super::retransmission::cost_of;
 use crate::config::RetransmissionCopies;
 use crate::media::LastCall;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
@@ -104,8 +104,6 @@ impl Endpoint {
             self.refresh_views(now);
         }
         let bytes = self.max_packet_bytes;
-        // Nothing else waits on paths that keep up: no media is late for a copy's sake.
-        let is_keeping_up = self.send_buffer.waiting_bytes() == 0;
         for call in &calls {
             let mut paths = call.in_flight_on.iter();
             let is_copy = call.reason == SendReason::LastTry;
@@ -113,17 +111,14 @@ impl Endpoint {
             let Some(path) = call.in_flight_on.iter().next().filter(|_| is_unheard) else {
                 continue;
             };
-            if is_keeping_up || is_copy {
-                let (avoid, has_other) =
-                    self.avoided_by_copy(now, path, bytes, Some(call.deadline));
-                let reason = match is_copy {
-                    true => reason_of_copy(has_other),
-                    false => call.reason,
-                };
-                self.send_buffer
-                    .queue_again(call.frame, call.fragment, avoid, reason);
-                self.is_schedule_due = true;
-            }
+            let (avoid, has_other) = self.avoided_by_copy(now, path, bytes, Some(call.deadline));
+            let reason = match is_copy {
+                true => reason_of_copy(has_other),
+                false => call.reason,
+            };
+            self.send_buffer
+                .queue_again(call.frame, call.fragment, avoid, reason);
+            self.is_schedule_due = true;
         }
         self.scratch.last_calls = calls;
     }

@@ -256,6 +256,9 @@ impl Endpoint {
             self.rescue(now);
             self.admit(now, None);
             self.on_stream_feedback(now, about, &digest);
+        } else if on == about && self.paths[about.index()].recovery.rtt().sampled_at() == now {
+            // What another path told first.
+            self.on_path_answer(now, about);
         }
         self.scratch.digest = Some(digest);
     }

@@ -66,11 +66,7 @@ impl Endpoint {
                 return;
             };
             let view = &self.views[other.index()];
-            // A copy would make others late where much waits, or where the network is full, too.
-            let waiting = view.drain_rate().time_for(view.queued_bytes);
-            let is_full = waiting > self.config.media.deadline / LONG_WAIT
-                || self.paths[other.index()].backed_up_rate(now).is_some();
-            if is_full || now + cost(view) >= arrives_at {
+            if now + cost(view) >= arrives_at {
                 continue;
             }
             let copy = LostCopy {

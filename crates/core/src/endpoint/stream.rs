@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::transmit::Written;
 use super::{Closing, Endpoint, Event};
 use crate::config::SessionKind;
-use crate::congestion::Timeout;
+use crate::control::Timeout;
 use crate::path::Path;
 use crate::path_view::PathId;
 use crate::recovery::{Digest, LossDetection, PacketContent, SentPacket};

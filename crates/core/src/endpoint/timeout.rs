@@ -3,7 +3,7 @@
 use anabranch_units::Instant;
 
 use super::{Closing, Endpoint};
-use crate::congestion::Timeout;
+use crate::control::Timeout;
 use crate::liveness::Alarm;
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};

@@ -5,8 +5,8 @@ use core::fmt::Debug;
 use anabranch_units::{Importance, Instant, known_names};
 
 use super::policies::{adaptive, fixed, frame, webrtc, window};
-use crate::congestion::{ControllerOption, ControllerOptions, OptionError};
 use crate::media::FrameId;
+use crate::options::{AlgorithmOption, AlgorithmOptions, OptionError};
 use crate::path_view::PathView;
 use crate::session_view::SessionView;
 
@@ -94,8 +94,8 @@ pub struct FecPolicyEntry {
     /// One line on what it is.
     pub summary: &'static str,
     /// What may be set of it, as in `fixed:overhead=0.25`.
-    pub options: &'static [ControllerOption],
-    build: fn(&ControllerOptions) -> Option<Box<dyn FecPolicy>>,
+    pub options: &'static [AlgorithmOption],
+    build: fn(&AlgorithmOptions) -> Option<Box<dyn FecPolicy>>,
 }
 
 impl Debug for FecPolicyEntry {
@@ -179,13 +179,13 @@ pub fn check(text: &str) -> Result<&'static FecPolicyEntry, UnknownFecPolicy> {
     parse(text).map(|(entry, _)| entry)
 }
 
-fn parse(text: &str) -> Result<(&'static FecPolicyEntry, ControllerOptions), UnknownFecPolicy> {
+fn parse(text: &str) -> Result<(&'static FecPolicyEntry, AlgorithmOptions), UnknownFecPolicy> {
     let (name, options) = text.split_once(':').unwrap_or((text, ""));
     let entry = FEC_POLICIES.iter().find(|entry| entry.name == name);
     let entry = entry.ok_or_else(|| UnknownFecPolicy::Name {
         name: name.to_owned(),
     })?;
-    let options = ControllerOptions::parse(options, entry.options);
+    let options = AlgorithmOptions::parse(options, entry.options);
     let options = options.map_err(|error| UnknownFecPolicy::Option {
         policy: entry.name,
         error,

@@ -28,13 +28,6 @@ pub(crate) use worth::{Group, Unsent};
 /// The most bytes kept; a source that fills this is refused.
 const MAX_BUFFERED_BYTES: usize = 64 << 20;
 
-/// How often a fragment is sent at most: once, and three times again. With one try less, one
-/// fragment in 8,000 is lost for good at 5 % loss, and so more than one frame in a thousand. Key
-/// frames are worth more tries, and frames that no other needs a single one.
-const MAX_SENDS: u8 = 4;
-const MAX_SENDS_OF_KEY: u8 = 20;
-const MAX_SENDS_OF_DISPOSABLE: u8 = 2;
-
 /// When a key frame is given up though no other has followed.
 const KEY_FRAME_LIFETIME: Duration = Duration::from_secs(5);
 
@@ -66,7 +59,8 @@ struct Fragment {
     is_queued: bool,
     /// What waits is to be followed by a copy: there is no time for another try.
     is_to_be_doubled: bool,
-    send_count: u8,
+    /// It has been sent at least once.
+    has_left: bool,
     /// A half of it has arrived, and the other one has not.
     acked_half: Option<Half>,
     in_flight_on: PathSet,
@@ -152,7 +146,7 @@ pub(crate) enum Verdict {
     SendAgain,
     /// Repairs that cover it are under way: it is judged again when they have arrived or not.
     Wait,
-    /// It would come too late, or has been sent often enough: its frame is given up.
+    /// It would come too late: its frame is given up.
     GiveUp,
 }
 
@@ -309,10 +303,9 @@ impl SendBuffer {
             return;
         };
         let state = &mut frame.fragments[usize::from(fragment)];
-        if state.send_count == 0 {
+        if !core::mem::replace(&mut state.has_left, true) {
             frame.never_sent_count -= 1;
         }
-        state.send_count = state.send_count.saturating_add(1);
         state.is_queued &= reason.is_scheduled_copy();
         if state.in_flight_on.contains(path) {
             state.twice_on = Some(path);
@@ -370,14 +363,9 @@ impl SendBuffer {
             return Verdict::Settled;
         }
         let (importance, is_protected) = (frame.importance, frame.is_protected);
-        let max_sends = match importance {
-            Importance::Key => MAX_SENDS_OF_KEY,
-            Importance::Reference => MAX_SENDS,
-            Importance::Disposable => MAX_SENDS_OF_DISPOSABLE,
-        };
         let due_at = frame.captured_at + deadline;
         let is_late = !importance.is_key() && retry.arrives_at > due_at;
-        if is_late || state.send_count >= max_sends {
+        if is_late {
             // Repairs may yet complete it.
             return match is_stuck || is_protected {
                 true => Verdict::Settled,

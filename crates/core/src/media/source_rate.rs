@@ -4,8 +4,10 @@ use anabranch_units::{DataRate, Duration, Instant};
 
 /// The rate is measured over one to two of these, so that a key frame counts with others.
 const SPAN: Duration = Duration::from_millis(500);
-/// The first frames are spread over this at most.
+/// The first frames are spread over this at most, …
 const LONGEST_FIRST_SPAN: Duration = Duration::from_millis(200);
+/// … and at least: a frame is no rate by itself.
+const SHORTEST_FIRST_SPAN: Duration = Duration::from_millis(5);
 
 /// The mean rate over the present span and the one before.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +28,7 @@ impl SourceRate {
     pub(crate) fn new(deadline: Duration) -> Self {
         SourceRate {
             // At the rate that this gives, a frame leaves in a quarter of its lifetime.
-            first_span: (deadline / 4).min(LONGEST_FIRST_SPAN),
+            first_span: (deadline / 4).clamp(SHORTEST_FIRST_SPAN, LONGEST_FIRST_SPAN),
             began_at: None,
             bytes: 0,
             bytes_before: None,
@@ -85,6 +87,7 @@ mod tests {
         assert_eq!(rate(400), 1_600);
         assert_eq!(rate(100), 6_400);
         assert_eq!(rate(60_000), 800, "200 ms at most");
+        assert_eq!(rate(0), 32_000, "5 ms at least");
     }
 
     #[test]

@@ -12,9 +12,6 @@ use crate::scheduler::transfer_cost;
 const MEMORY: Duration = Duration::from_millis(150);
 /// A path that carries so many times as much, or as little, has changed.
 const RATE_CHANGE: f64 = 1.25;
-/// A controller that paces at so many times what it believes is starting up: 2 or more, where
-/// probing takes 1.25.
-const GROWING: f64 = 1.5;
 /// What is so much older than an answer over the empty path takes, and more than jitter explains,
 /// has met a queue.
 const STANDING_QUEUE: Duration = Duration::from_millis(20);
@@ -99,18 +96,6 @@ impl Path {
     /// Bytes on the wire of what is to be sent again, which leaves first.
     pub(crate) fn retransmission_bytes(&self) -> u64 {
         self.bound.retransmission_bytes()
-    }
-
-    /// The rate at which packets have come out of the path recently.
-    pub(crate) fn delivered_rate(&self, now: Instant) -> DataRate {
-        self.outflow.rate(now)
-    }
-
-    /// Whether its controller is still looking for what the path carries, and sends much faster
-    /// than it has seen packets arrive.
-    pub(crate) fn is_growing(&self) -> bool {
-        let pacing_rate = self.control.pacing_rate.unwrap_or(DataRate::ZERO);
-        pacing_rate > self.control.target_rate.mul_f64(GROWING)
     }
 
     /// What the path carries by its controller's word.

@@ -6,8 +6,6 @@ use super::Path;
 
 /// The most paths that are looked at; more are as good as these.
 const MAX_WAYS: usize = 8;
-/// A rate that has doubled so often is no limit any more.
-const MAX_DOUBLINGS: f64 = 10.0;
 
 /// What paths carry together, as a fluid that is poured over all of them so that it arrives as soon
 /// as it can: the level that so many bytes reach is the time they take.
@@ -21,27 +19,14 @@ pub(crate) struct Level {
 }
 
 impl Level {
-    /// Of these paths over the next `span`.
-    pub(crate) fn of<'a>(
-        paths: impl Iterator<Item = &'a Path>,
-        now: Instant,
-        span: Duration,
-    ) -> Level {
+    /// Of these paths.
+    pub(crate) fn of<'a>(paths: impl Iterator<Item = &'a Path>, now: Instant) -> Level {
         let mut level = Level::default();
         for path in paths {
             let carried = path.carried(now);
             let rtt = path.recovery.rtt();
             let round_trip = rtt.min_rtt().unwrap_or(rtt.smoothed());
-            let growth = match path.is_growing() && carried.backed_up_bytes == 0 {
-                true => mean_growth(span, round_trip),
-                false => 1.0,
-            };
-            // What comes out is carried, whatever the controller believes while it drains a queue.
-            let rate = match carried.backed_up_bytes {
-                0 => carried.rate.max(path.delivered_rate(now)),
-                _ => path.delivered_rate(now),
-            };
-            level.add(round_trip / 2, rate.mul_f64(growth));
+            level.add(round_trip / 2, carried.rate);
             level.backed_up_bytes += carried.backed_up_bytes;
         }
         level
@@ -91,14 +76,6 @@ impl Level {
     }
 }
 
-/// By how much a rate that doubles every round trip exceeds its present value, on average over
-/// `span`: (2ⁿ - 1) / (n ln 2) for n round trips.
-fn mean_growth(span: Duration, round_trip: Duration) -> f64 {
-    let round_trips = span.as_secs_f64() / round_trip.as_secs_f64().max(1e-3);
-    let round_trips = round_trips.clamp(0.01, MAX_DOUBLINGS);
-    (libm::exp2(round_trips) - 1.0) / (round_trips * core::f64::consts::LN_2)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,14 +98,6 @@ mod tests {
         level.backed_up_bytes = 15_000;
         assert_eq!(level.time_for(20_000), ms(80));
         assert_eq!(level.drain_time(20_000), ms(50));
-    }
-
-    #[test]
-    fn a_rate_that_doubles_is_three_times_as_high_on_average_over_three_round_trips() {
-        let growth = mean_growth(ms(1_800), ms(600));
-        assert!((growth - 7.0 / (3.0 * 0.693)).abs() < 0.01, "{growth}");
-        assert!((mean_growth(ms(1), ms(1_000)) - 1.0).abs() < 0.01);
-        assert!(mean_growth(ms(1_000), ms(1)) < 200.0);
     }
 
     #[test]

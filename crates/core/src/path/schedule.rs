@@ -2,7 +2,7 @@
 
 use anabranch_units::Duration;
 
-use crate::congestion::FeedbackSchedule;
+use crate::recovery::FeedbackSchedule;
 
 /// What the peer is told: repeated with every packet until one that told it has arrived.
 #[derive(Debug)]

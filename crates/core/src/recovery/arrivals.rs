@@ -6,9 +6,8 @@ use std::collections::VecDeque;
 use anabranch_units::{Duration, Instant, prefetch};
 
 use super::RttEstimator;
-use crate::congestion::{FeedbackSchedule, HoleReports};
 use crate::path_view::PathId;
-use crate::wire::{MAX_ARRIVALS, MAX_RANGES, OutgoingReport};
+use crate::wire::{FeedbackSchedule, HoleReports, MAX_ARRIVALS, MAX_RANGES, OutgoingReport};
 
 /// After so many reports in a row of the same pause the receiver waits for the next packet: two of
 /// them may be lost.

@@ -8,8 +8,7 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 
 use super::*;
-use crate::congestion::FeedbackSchedule;
-use crate::wire;
+use crate::wire::{self, FeedbackSchedule};
 
 const PACKET_BYTES: u32 = 1_000;
 const ROUND_TRIP: Duration = Duration::from_millis(50);

@@ -128,6 +128,14 @@ impl RttEstimator {
     }
 }
 
+/// The round-trip time of a packet whose report was held back for so long. Nobody holds back what
+/// has not been sent yet.
+pub(super) fn sample(now: Instant, sent_at: Instant, held_back: Duration) -> Option<Duration> {
+    let elapsed = now.saturating_since(sent_at);
+    let is_possible = held_back <= elapsed + RttEstimator::GRANULARITY;
+    is_possible.then(|| elapsed.saturating_sub(held_back))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -81,7 +81,7 @@ impl GridPoint {
 
     /// Whether the rate is a fifth away from the other's.
     fn is_far_from(&self, other: &GridPoint) -> bool {
-        self.bits_per_second.abs_diff(other.bits_per_second) * 5 > other.bits_per_second
+        self.bits_per_second.abs_diff(other.bits_per_second) > other.bits_per_second / 5
     }
 }
 
@@ -335,6 +335,17 @@ mod tests {
             table.sweep();
         }
         table
+    }
+
+    #[test]
+    fn rates_of_any_size_are_compared() {
+        let point = |bits_per_second| GridPoint {
+            bits_per_second,
+            delay_steps: 0,
+        };
+        let (most, nearly) = (point(u64::MAX), point(u64::MAX / 10 * 9));
+        assert!(!most.is_far_from(&nearly));
+        assert!(most.is_far_from(&point(1)));
     }
 
     #[test]

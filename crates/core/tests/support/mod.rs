@@ -7,11 +7,22 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use anabranch_core::control::Controller;
 use anabranch_core::{
     Config, DatagramMeta, Endpoint, Event, Frame, PathId, PathOptions, PathState, ReceivedFrame,
     Timer,
 };
 use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Rng, Seed};
+
+/// The usual session, with the usual controller.
+pub fn usual() -> Config {
+    Config::new(anabranch_controllers::default_controller())
+}
+
+/// A controller by its name.
+pub fn controller(name: &str) -> Controller {
+    anabranch_controllers::by_name(name).unwrap()
+}
 
 /// One path, both ways alike; the rate limits the way there only.
 #[derive(Clone, Debug)]

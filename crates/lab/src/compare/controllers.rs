@@ -1,6 +1,6 @@
 //! Words that stand for many controllers.
 
-use anabranch_core::congestion::CONTROLLERS;
+use anabranch_controllers::CONTROLLERS;
 
 /// Every controller there is.
 const ALL: &str = "all";

@@ -1,6 +1,6 @@
 //! Percentiles of any number of samples in bounded memory.
 
-use anabranch_units::{Duration, prefetch};
+use anabranch_units::{Duration, percentile_place, prefetch};
 
 /// Counts of samples in bins of equal width on a logarithmic scale with linear steps: below 256 a
 /// bin holds one integer, above it 1/128 of a power of two. A percentile is thus exact below 256
@@ -127,10 +127,10 @@ impl Histogram {
         (count > 0).then(|| self.sum as f64 / count as f64)
     }
 
-    /// The sample of rank ⌈`percent`/100 · n⌉, from 1 (nearest rank), up to the width of its bin;
-    /// `None` without samples.
-    pub fn percentile(&self, percent: f64) -> Option<u64> {
-        let rank = (percent / 100.0 * self.count() as f64).ceil().max(1.0) as u64;
+    /// The sample of the nearest rank ([`percentile_place`]), up to the width of its bin; `None`
+    /// without samples.
+    pub fn percentile(&self, percent: u8) -> Option<u64> {
+        let rank = percentile_place(self.count(), percent)? + 1;
         let mut passed = 0;
         let bin = self.bins.iter().position(|bin| {
             passed += bin;
@@ -149,10 +149,10 @@ mod tests {
         let mut histogram = Histogram::default();
         (1..=100).rev().for_each(|sample| histogram.record(sample));
         for rank in [1, 50, 95, 99, 100] {
-            assert_eq!(histogram.percentile(rank as f64), Some(rank));
+            assert_eq!(histogram.percentile(rank), Some(u64::from(rank)));
         }
         assert_eq!(histogram.mean(), Some(50.5));
-        assert_eq!(Histogram::default().percentile(50.0), None);
+        assert_eq!(Histogram::default().percentile(50), None);
     }
 
     #[test]
@@ -190,6 +190,6 @@ mod tests {
             (odd.count(), odd.max(), odd.mean()),
             (all.count(), all.max(), all.mean())
         );
-        assert_eq!(odd.percentile(95.0), all.percentile(95.0));
+        assert_eq!(odd.percentile(95), all.percentile(95));
     }
 }

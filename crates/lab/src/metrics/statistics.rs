@@ -288,9 +288,9 @@ impl Distribution {
         };
         Some(Distribution {
             mean: histogram.mean()? / 1e6,
-            p50: percentile(50.0)?,
-            p95: percentile(95.0)?,
-            p99: percentile(99.0)?,
+            p50: percentile(50)?,
+            p95: percentile(95)?,
+            p99: percentile(99)?,
             max: histogram.max() as f64 / 1e6,
         })
     }

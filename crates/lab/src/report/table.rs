@@ -77,7 +77,7 @@ pub fn table(report: &Report) -> String {
 type Rows = Vec<Vec<String>>;
 
 /// Rows of equal length, the first of them the heading; columns aligned, numbers to the right.
-pub(crate) fn grid(rows: &[Vec<String>]) -> String {
+pub fn grid(rows: &[Vec<String>]) -> String {
     let column_count = rows.first().map_or(0, Vec::len);
     let width = |column: usize| {
         rows.iter()
@@ -116,7 +116,7 @@ fn spread(report: &Report, metric: &str, subject: Option<&str>) -> Option<Spread
 }
 
 /// A value over all runs: itself if they agree, else median and range.
-pub(crate) fn cell(spread: Option<Spread>, format: impl Fn(f64) -> String) -> String {
+pub fn cell(spread: Option<Spread>, format: impl Fn(f64) -> String) -> String {
     let Some(Spread { median, min, max }) = spread else {
         return "-".to_owned();
     };
@@ -419,7 +419,7 @@ fn expectation_rows(report: &Report) -> Rows {
 }
 
 /// A number with its unit.
-pub(crate) fn written(value: f64, unit: Unit) -> String {
+pub fn written(value: f64, unit: Unit) -> String {
     let number = in_unit(value, unit);
     format!("{number} {}", unit_name(unit))
         .trim_end()

@@ -86,9 +86,9 @@ impl FlowSpec {
     /// Its congestion controller; of a flow that has none, its kind.
     pub fn controller(&self) -> &str {
         match &self.kind {
-            FlowKind::Media(media) => &media.config.controller,
-            FlowKind::Bulk(bulk) => &bulk.config.controller,
-            FlowKind::Short(short) => &short.config.controller,
+            FlowKind::Media(media) => media.config.controller.name(),
+            FlowKind::Bulk(bulk) => bulk.config.controller.name(),
+            FlowKind::Short(short) => short.config.controller.name(),
             FlowKind::Raw(raw) => raw.kind,
         }
     }

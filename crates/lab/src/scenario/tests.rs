@@ -2,7 +2,7 @@
 
 mod links;
 
-use anabranch_core::congestion::FeedbackSchedule;
+use anabranch_core::recovery::FeedbackSchedule;
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{PaddingPolicy, SourceLimits};
 use anabranch_link::{

@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 use std::collections::VecDeque;
 
-use anabranch_units::{Duration, Instant, ParseQuantityError};
+use anabranch_units::{Duration, Instant, ParseQuantityError, percentile_place};
 
 /// What a player does about frames that take different times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl fmt::Display for JitterBuffer {
 /// For how long a frame's delay counts.
 const WINDOW: Duration = Duration::from_secs(10);
 /// The share of frames that are to be in time, in percent.
-const PERCENT: usize = 95;
+const PERCENT: u8 = 95;
 const MIN_DELAY: Duration = Duration::from_millis(20);
 const MAX_DELAY: Duration = Duration::from_millis(500);
 /// The delay shrinks by this part of the time that passes: the picture runs so much faster, which
@@ -127,8 +127,9 @@ impl PlayoutDelay {
 
     /// The time that [`PERCENT`] of the frames kept to.
     fn percentile(&mut self) -> Duration {
-        let rank = (self.recent.len() * PERCENT).div_ceil(100);
-        let wanted = self.recent.len() - rank + 1;
+        let count = self.recent.len() as u64;
+        let place = percentile_place(count, PERCENT).expect("a frame has come");
+        let wanted = (count - place) as usize;
         // As many to spare, so that they seldom have to be looked for.
         let kept = 2 * wanted;
         if self.slowest.len() < wanted {
@@ -146,6 +147,8 @@ impl PlayoutDelay {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_units::percentile;
+
     use super::*;
 
     const FRAME: Duration = Duration::from_millis(40);
@@ -181,8 +184,7 @@ mod tests {
             buffer.on_frame(now, Duration::from_millis(took));
             let mut all: Vec<Duration> = buffer.recent.iter().map(|(_, took)| *took).collect();
             all.sort();
-            let rank = (all.len() * PERCENT).div_ceil(100);
-            assert_eq!(buffer.percentile(), all[rank - 1]);
+            assert_eq!(Some(buffer.percentile()), percentile(&all, PERCENT));
             assert!(buffer.slowest.len() <= 26 && buffer.recent.len() <= 251);
         }
     }

@@ -10,9 +10,9 @@ use anabranch_units::{Duration, Importance, Instant};
 
 use super::pace::Pace;
 use super::{Allowance, carriers, frame_repairs, longest_rtt, losses, residual};
-use crate::congestion::{ControllerOption, ControllerOptions, OptionValues};
 use crate::fec::rate::is_retransmission_enough;
 use crate::fec::{FecPolicy, FrameToProtect, Protection, SlidingWindow};
+use crate::options::{AlgorithmOption, AlgorithmOptions, OptionValues};
 use crate::path_view::PathView;
 use crate::session_view::SessionView;
 
@@ -24,7 +24,7 @@ const REORDER_WAIT: Duration = Duration::from_millis(10);
 /// One try fits: the repairs leave no more than this to it.
 const MAX_RESIDUAL: f64 = 0.25;
 
-const CAP: ControllerOption = ControllerOption {
+const CAP: AlgorithmOption = AlgorithmOption {
     name: "cap",
     summary: "most repairs for a packet, over time",
     values: OptionValues::Number {
@@ -33,7 +33,7 @@ const CAP: ControllerOption = ControllerOption {
         max: 0.5,
     },
 };
-pub(in crate::fec) const OPTIONS: &[ControllerOption] = &[CAP];
+pub(in crate::fec) const OPTIONS: &[AlgorithmOption] = &[CAP];
 
 #[derive(Debug)]
 struct Adaptive {
@@ -41,7 +41,7 @@ struct Adaptive {
     pace: Pace,
 }
 
-pub(in crate::fec) fn build(options: &ControllerOptions) -> Box<dyn FecPolicy> {
+pub(in crate::fec) fn build(options: &AlgorithmOptions) -> Box<dyn FecPolicy> {
     Box::new(Adaptive {
         allowance: Allowance::of(options.number(&CAP)),
         pace: Pace::default(),

@@ -7,12 +7,12 @@
 
 use anabranch_units::{Importance, Instant};
 
-use crate::congestion::{ControllerOption, ControllerOptions, OptionValues};
 use crate::fec::{FecPolicy, FrameToProtect, Protection, SlidingWindow};
+use crate::options::{AlgorithmOption, AlgorithmOptions, OptionValues};
 use crate::path_view::PathView;
 use crate::session_view::SessionView;
 
-const OVERHEAD: ControllerOption = ControllerOption {
+const OVERHEAD: AlgorithmOption = AlgorithmOption {
     name: "overhead",
     summary: "repairs per source: twice as many for key frames, none for disposable ones",
     values: OptionValues::Number {
@@ -21,7 +21,7 @@ const OVERHEAD: ControllerOption = ControllerOption {
         max: 1.0,
     },
 };
-const WINDOW: ControllerOption = ControllerOption {
+const WINDOW: AlgorithmOption = AlgorithmOption {
     name: "window",
     summary: "symbols that a repair covers, but for larger frames",
     values: OptionValues::Number {
@@ -30,7 +30,7 @@ const WINDOW: ControllerOption = ControllerOption {
         max: 128.0,
     },
 };
-pub(in crate::fec) const OPTIONS: &[ControllerOption] = &[OVERHEAD, WINDOW];
+pub(in crate::fec) const OPTIONS: &[AlgorithmOption] = &[OVERHEAD, WINDOW];
 
 /// So many times as many repairs for a symbol of a key frame, at most one: later frames need it.
 const KEY_FRAME_FACTOR: f64 = 2.0;
@@ -43,7 +43,7 @@ struct Fixed {
     due: f64,
 }
 
-pub(in crate::fec) fn build(options: &ControllerOptions) -> Box<dyn FecPolicy> {
+pub(in crate::fec) fn build(options: &AlgorithmOptions) -> Box<dyn FecPolicy> {
     Box::new(Fixed {
         overhead: options.number(&OVERHEAD),
         window: options.number(&WINDOW) as u16,

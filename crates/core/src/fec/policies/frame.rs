@@ -7,8 +7,8 @@
 use anabranch_units::{Importance, Instant};
 
 use super::{Allowance, frame_repairs, losses, residual};
-use crate::congestion::ControllerOptions;
 use crate::fec::{FecPolicy, FrameToProtect, Protection};
+use crate::options::AlgorithmOptions;
 use crate::path_view::PathView;
 use crate::session_view::SessionView;
 
@@ -17,7 +17,7 @@ struct PerFrame {
     allowance: Allowance,
 }
 
-pub(in crate::fec) fn build(_: &ControllerOptions) -> Box<dyn FecPolicy> {
+pub(in crate::fec) fn build(_: &AlgorithmOptions) -> Box<dyn FecPolicy> {
     Box::new(PerFrame::default())
 }
 

@@ -9,9 +9,9 @@
 use anabranch_units::{Duration, Importance, Instant};
 
 use super::{Allowance, carriers, longest_rtt};
-use crate::congestion::ControllerOptions;
 use crate::fec::rate::proportional_repair_count;
 use crate::fec::{FecPolicy, FrameToProtect, Protection};
+use crate::options::AlgorithmOptions;
 use crate::path_view::PathView;
 use crate::session_view::SessionView;
 
@@ -29,7 +29,7 @@ struct WebRtc {
     allowance: Allowance,
 }
 
-pub(in crate::fec) fn build(_: &ControllerOptions) -> Box<dyn FecPolicy> {
+pub(in crate::fec) fn build(_: &AlgorithmOptions) -> Box<dyn FecPolicy> {
     Box::new(WebRtc::default())
 }
 

@@ -9,8 +9,8 @@ use anabranch_units::{Importance, Instant};
 
 use super::pace::Pace;
 use super::{Allowance, longest_rtt, losses, residual};
-use crate::congestion::ControllerOptions;
 use crate::fec::{FecPolicy, FrameToProtect, Protection, SlidingWindow};
+use crate::options::AlgorithmOptions;
 use crate::path_view::PathView;
 use crate::session_view::SessionView;
 
@@ -20,7 +20,7 @@ struct Sliding {
     pace: Pace,
 }
 
-pub(in crate::fec) fn build(_: &ControllerOptions) -> Box<dyn FecPolicy> {
+pub(in crate::fec) fn build(_: &AlgorithmOptions) -> Box<dyn FecPolicy> {
     Box::new(Sliding::default())
 }
 

@@ -71,7 +71,7 @@ fn check_counts(id: FrameId, frame: &OutgoingFrame, checker: &mut Checker) {
     let unacked = count(|fragment| !fragment.is_acked);
     let of = format!("unacknowledged fragments of frame {id}");
     checker.sum(&of, u64::from(frame.unacked_count), unacked);
-    let never_sent = count(|fragment| fragment.send_count == 0);
+    let never_sent = count(|fragment| !fragment.has_left);
     let of = format!("fragments of frame {id} never sent");
     checker.sum(&of, u64::from(frame.never_sent_count), never_sent);
 }
@@ -86,9 +86,9 @@ fn check_fragment(
     checker: &mut Checker,
 ) {
     // Of several copies that the scheduler asked for, the first to leave is the original.
-    let is_bound = match state.send_count {
-        0 => !place.copies_bound_to.is_empty() || !place.bound_to.is_empty(),
-        _ => !place.bound_to.is_empty(),
+    let is_bound = match state.has_left {
+        false => !place.copies_bound_to.is_empty() || !place.bound_to.is_empty(),
+        true => !place.bound_to.is_empty(),
     };
     let place_count = place.waiting + place.awaiting_repairs + u32::from(is_bound);
     let is_in_one_place = place_count == u32::from(state.is_queued);
@@ -166,7 +166,7 @@ mod tests {
         for change in [
             (|frame| frame.unacked_count -= 1) as fn(&mut OutgoingFrame),
             |frame| frame.never_sent_count += 1,
-            |frame| frame.fragments[1].send_count = 1,
+            |frame| frame.fragments[1].has_left = true,
         ] {
             let found = violated(|buffer| change(&mut buffer.frames[0]));
             assert_eq!(found, [Invariant::Sums]);

@@ -46,7 +46,7 @@ impl SendBuffer {
     pub(crate) fn reason_of(&self, packet: &PacketView) -> SendReason {
         let frame = self.frame(packet.frame);
         let is_copy =
-            frame.is_some_and(|frame| frame.fragments[usize::from(packet.fragment)].send_count > 0);
+            frame.is_some_and(|frame| frame.fragments[usize::from(packet.fragment)].has_left);
         match (packet.kind(), packet.reason) {
             (PacketKind::Source, _) if !is_copy => SendReason::New,
             (PacketKind::Source, SendReason::New) => SendReason::Duplicate,
@@ -73,7 +73,7 @@ impl SendBuffer {
         let is_waiting = packet.reason.is_scheduled_copy() && self.is_waiting(&packet);
         let has_left = self.frame(packet.frame).is_none_or(|frame| {
             let state = &frame.fragments[usize::from(packet.fragment)];
-            state.is_acked || state.send_count > 0
+            state.is_acked || state.has_left
         });
         if !has_left && !is_waiting {
             self.take_back(packet);

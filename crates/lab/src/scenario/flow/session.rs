@@ -1,7 +1,7 @@
 //! What kinds of flows that run over a session of the protocol have in common.
 
-use anabranch_core::congestion::{self, FeedbackSchedule, HoleReports};
-use anabranch_core::recovery::LossDetection;
+use anabranch_controllers::{CONTROLLERS, by_name, default_controller};
+use anabranch_core::recovery::{FeedbackSchedule, HoleReports, LossDetection};
 use anabranch_core::scheduler::SCHEDULERS;
 use anabranch_core::{Config, PaddingPolicy};
 use anabranch_sim::ORACLE;
@@ -85,7 +85,7 @@ const FEEDBACK_KEYS: &[Key] = &[
 ];
 
 fn controllers() -> Vec<String> {
-    congestion::CONTROLLERS
+    CONTROLLERS
         .iter()
         .map(|entry| entry.name.to_owned())
         .collect()
@@ -125,17 +125,13 @@ const FEEDBACK_NAMES: [(&str, Option<FeedbackSchedule>); 2] = [
 
 /// The set-up of both ends. The first of the loss detections is the usual one.
 pub(super) fn config(table: &Table<'_>, loss_detections: &[(&str, LossDetection)]) -> Read<Config> {
-    let usual = Config::default();
+    let usual = Config::new(default_controller());
     let schedulers = schedulers();
     let schedulers: Vec<_> = schedulers
         .iter()
         .map(|name| (name.as_str(), name.as_str()))
         .collect();
-    let controller = |node: &Node| {
-        let name = text(node)?;
-        let known = congestion::check(name).map_err(|error| node.mistake(error));
-        known.map(|_| name.to_owned())
-    };
+    let controller = |node: &Node| by_name(text(node)?).map_err(|error| node.mistake(error));
     let scheduler = |node| choice(node, "scheduler", &schedulers).map(str::to_owned);
     let loss_detection = |node| choice(node, "loss detection", loss_detections);
     let padding = |node| choice(node, "padding", &PaddingPolicy::NAMES);

@@ -1,0 +1,56 @@
+//! Where a new module and its entry go: each where the alphabet has it.
+
+use super::Kind;
+
+/// The names in the registry, in its order.
+pub(super) fn names(registry: &str) -> impl Iterator<Item = &str> {
+    let lines = registry.lines().map(str::trim);
+    lines.filter_map(|line| line.strip_prefix("name: \"")?.strip_suffix("\","))
+}
+
+/// The registry with one entry more; `None` if it has no list.
+pub(super) fn entered(kind: &Kind, registry: &str, name: &str, entry: &str) -> Option<String> {
+    let entries_at = registry.find(kind.list)? + kind.list.len();
+    let entries_end = entries_at + registry[entries_at..].find("];\n")?;
+    let follows = names(&registry[entries_at..entries_end]).find(|known| *known > name);
+    let entry_at = match follows {
+        Some(known) => {
+            let name_at = registry.find(&format!("name: \"{known}\","))?;
+            registry[..name_at].rfind(kind.entry_start)?
+        }
+        None => entries_end,
+    };
+    let mut registered = registry.to_owned();
+    registered.insert_str(entry_at, entry);
+    Some(registered)
+}
+
+/// The file with one module more; `None` if it declares none.
+pub(super) fn declared(file: &str, module: &str) -> Option<String> {
+    // Where a line begins, and what module it declares.
+    let mut line_at = 0;
+    let modules = file.split_inclusive('\n').map(|line| {
+        line_at += line.len();
+        let module = line
+            .trim()
+            .strip_prefix("mod ")
+            .and_then(|rest| rest.strip_suffix(';'));
+        (line_at - line.len(), line_at, module)
+    });
+    let modules: Vec<_> = modules.collect();
+    let declared = || {
+        modules
+            .iter()
+            .filter_map(|(at, end, name)| Some((*at, *end, (*name)?)))
+    };
+    let (_, last_end, _) = declared().next_back()?;
+    let module_at = match declared().find(|(_, _, known)| *known > module) {
+        // Not between a module and its attribute.
+        Some((at, ..)) if file[..at].ends_with("#[cfg(test)]\n") => at - "#[cfg(test)]\n".len(),
+        Some((at, ..)) => at,
+        None => last_end,
+    };
+    let mut declared = file.to_owned();
+    declared.insert_str(module_at, &format!("mod {module};\n"));
+    Some(declared)
+}

@@ -1,0 +1,446 @@
+//! What every registered controller owes, whatever it optimises: one property model for all.
+
+use anabranch_core::control::{
+    CongestionController, ControlParameters, Controller, ControllerConfig, RateKind, Timeout,
+};
+use anabranch_core::options::{AlgorithmOption, OptionValues};
+use anabranch_core::recovery::{
+    AckedPacket, DeliverySnapshot, Feedback, LossDetection, PacketContent, RateSample,
+    RttEstimator, SentPacket,
+};
+use anabranch_core::{PathId, SessionView};
+use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+use super::testing::{Bed, Link, Outcome, PACKET_BYTES, Source};
+use super::{CONTROLLERS, ControllerEntry, by_name, template};
+
+/// The most marks that reports can tell of: the largest integer on the wire.
+const MAX_CE_COUNT: u64 = (1 << 62) - 1;
+
+/// All that are registered, and what a new one begins with.
+fn controllers() -> Vec<Controller> {
+    let registered = CONTROLLERS.iter().map(|entry| by_name(entry.name).unwrap());
+    let template = Controller::new("template", RateKind::Bandwidth, template::build);
+    registered.chain([template]).collect()
+}
+
+/// What may happen to a controller; numbers are picked among the packets outstanding.
+#[derive(Clone, Debug)]
+enum Step {
+    Send {
+        bytes: u32,
+    },
+    Wait {
+        micros: u64,
+    },
+    Report {
+        acked: usize,
+        lost: usize,
+        /// Packets lost before that arrive after all, the oldest first.
+        spurious: usize,
+        rate_kilobits: u64,
+        is_app_limited: bool,
+        has_rtt: bool,
+        ce_count: u64,
+    },
+    Retransmission,
+    Silence,
+    Own,
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let spurious = prop_oneof![3 => Just(0_usize), 1 => 0_usize..6];
+    // What a peer claims may be absurd.
+    let ce_count = prop_oneof![60 => Just(0_u64), 30 => 0_u64..12, 1 => Just(MAX_CE_COUNT)];
+    let report = (
+        0_usize..12,
+        0_usize..4,
+        spurious,
+        0_u64..20_000,
+        any::<bool>(),
+        any::<bool>(),
+        ce_count,
+    );
+    prop_oneof![
+        6 => (1_u32..=1_500).prop_map(|bytes| Step::Send { bytes }),
+        4 => (0_u64..400_000).prop_map(|micros| Step::Wait { micros }),
+        6 => report.prop_map(
+            |(acked, lost, spurious, rate_kilobits, is_app_limited, has_rtt, ce_count)| {
+                Step::Report {
+                    acked, lost, spurious, rate_kilobits, is_app_limited, has_rtt, ce_count,
+                }
+            },
+        ),
+        1 => Just(Step::Retransmission),
+        1 => Just(Step::Silence),
+        1 => Just(Step::Own),
+        1 => Just(Step::Wait { micros: 15_000_000 }),
+    ]
+}
+
+/// Plays steps to a controller and keeps the books that recovery would.
+struct Player {
+    controller: Box<dyn CongestionController>,
+    now: Instant,
+    next_packet_number: u64,
+    outstanding: Vec<SentPacket>,
+    /// Declared lost, in the order of their numbers.
+    gone: Vec<SentPacket>,
+    rtt: RttEstimator,
+    delivered_bytes: u64,
+    lost_bytes: u64,
+    /// What the peer's counter of marks may still grow by.
+    ce_count_left: u64,
+    timeout_count: u32,
+}
+
+impl Player {
+    fn new(controller: &Controller, config: &ControllerConfig) -> Self {
+        Player {
+            controller: controller.build(config),
+            now: Instant::from_secs(1),
+            next_packet_number: 0,
+            outstanding: Vec::new(),
+            gone: Vec::new(),
+            rtt: RttEstimator::default(),
+            delivered_bytes: 0,
+            lost_bytes: 0,
+            ce_count_left: MAX_CE_COUNT,
+            timeout_count: 0,
+        }
+    }
+
+    fn bytes_in_flight(&self) -> u64 {
+        self.outstanding
+            .iter()
+            .map(|packet| u64::from(packet.bytes))
+            .sum()
+    }
+
+    fn play(&mut self, step: &Step) {
+        match *step {
+            Step::Send { bytes } => self.send(bytes),
+            Step::Wait { micros } => self.now += Duration::from_micros(micros),
+            Step::Report { .. } => self.report(step),
+            Step::Retransmission => {
+                self.timeout_count += 1;
+                let count = self.timeout_count;
+                let prior_bytes_in_flight = self.bytes_in_flight();
+                self.controller.on_timeout(
+                    self.now,
+                    Timeout::Retransmission {
+                        count,
+                        prior_bytes_in_flight,
+                    },
+                );
+            }
+            Step::Silence => {
+                let prior_bytes_in_flight = self.bytes_in_flight();
+                let all = self.outstanding.len();
+                self.lose(all);
+                self.controller.on_timeout(
+                    self.now,
+                    Timeout::FeedbackSilence {
+                        prior_bytes_in_flight,
+                    },
+                );
+            }
+            Step::Own => self.controller.on_timeout(self.now, Timeout::Own),
+        }
+    }
+
+    fn send(&mut self, bytes: u32) {
+        let packet = SentPacket {
+            packet_number: self.next_packet_number,
+            sent_at: self.now,
+            bytes,
+            bytes_in_flight: self.bytes_in_flight() + u64::from(bytes),
+            delivery: DeliverySnapshot {
+                delivered_bytes: self.delivered_bytes,
+                lost_bytes: self.lost_bytes,
+                ..DeliverySnapshot::default()
+            },
+            content: PacketContent::Padding,
+        };
+        self.next_packet_number += 1;
+        self.outstanding.push(packet);
+        self.controller.on_sent(self.now, &packet);
+    }
+
+    /// The oldest packets in flight are lost.
+    fn lose(&mut self, count: usize) -> Vec<SentPacket> {
+        let count = count.min(self.outstanding.len());
+        let lost: Vec<SentPacket> = self.outstanding.drain(..count).collect();
+        let bytes = lost.iter().map(|packet| u64::from(packet.bytes));
+        self.lost_bytes += bytes.sum::<u64>();
+        self.gone.extend_from_slice(&lost);
+        lost
+    }
+
+    /// [`Step::Report`].
+    fn report(&mut self, step: &Step) {
+        let Step::Report {
+            acked,
+            lost,
+            spurious,
+            rate_kilobits,
+            is_app_limited,
+            has_rtt,
+            ce_count,
+        } = *step
+        else {
+            return;
+        };
+        let ce_count = ce_count.min(self.ce_count_left);
+        self.ce_count_left -= ce_count;
+        let prior_bytes_in_flight = self.bytes_in_flight();
+        let spurious = spurious.min(self.gone.len());
+        let mut arrived: Vec<SentPacket> = self.gone.drain(..spurious).collect();
+        let lost = self.lose(lost);
+        let acked = acked.min(self.outstanding.len());
+        arrived.extend(self.outstanding.drain(..acked));
+        let mut acked = Vec::new();
+        for sent in arrived {
+            let rtt = self.now - sent.sent_at;
+            self.delivered_bytes += u64::from(sent.bytes);
+            acked.push(AckedPacket {
+                sent,
+                received_at: has_rtt.then_some(self.now),
+                rtt: has_rtt.then_some(rtt),
+                delivered_bytes: self.delivered_bytes,
+            });
+        }
+        if let Some(rtt) = acked.last().and_then(|newest| newest.rtt) {
+            self.rtt.on_sample(self.now, rtt);
+        }
+        if !acked.is_empty() {
+            self.timeout_count = 0;
+        }
+        let rate = DataRate::from_kilobits_per_second(rate_kilobits);
+        let sample = RateSample {
+            delivery_rate: rate,
+            min_of_send_and_ack_rate: rate,
+            delivered_bytes: 1,
+            prior_delivered_bytes: 0,
+            interval: Duration::from_millis(1),
+            is_full_round: true,
+            is_app_limited,
+            is_first_flight: false,
+        };
+        let feedback = Feedback {
+            path: PathId(0),
+            acked: &acked,
+            lost: &lost,
+            spurious: &acked[..spurious],
+            rtt: &self.rtt,
+            delivery: (!acked.is_empty()).then_some(sample),
+            prior_bytes_in_flight,
+            bytes_in_flight: self.bytes_in_flight(),
+            delivered_bytes: self.delivered_bytes,
+            lost_bytes: self.lost_bytes,
+            is_app_limited,
+            is_window_limited: !is_app_limited,
+            reported_at: self.now,
+            ce_count,
+        };
+        self.controller
+            .on_feedback(self.now, &feedback, &SessionView::default(), &[]);
+    }
+}
+
+/// A window or a rate, and enough of it for a packet per round trip or second, unless the
+/// configured minimum is less.
+fn sends_something(control: &ControlParameters, config: &ControllerConfig) -> bool {
+    let packet_bytes = u64::from(config.max_packet_bytes);
+    let by_window = control
+        .congestion_window
+        .is_none_or(|window| window >= packet_bytes);
+    let a_second = Duration::from_secs(1);
+    let by_rate = control
+        .pacing_rate
+        .is_none_or(|rate| rate.bytes_in(a_second) >= packet_bytes || rate >= config.min_rate);
+    let is_limited = control.congestion_window.is_some() || control.pacing_rate.is_some();
+    by_window && by_rate && is_limited && !control.target_rate.is_zero()
+}
+
+/// Plays steps, and returns what the controller has answered to each.
+fn answers(
+    controller: &Controller,
+    config: &ControllerConfig,
+    steps: &[Step],
+) -> Result<Vec<(ControlParameters, &'static str)>, TestCaseError> {
+    let name = controller.name();
+    let mut player = Player::new(controller, config);
+    let mut answers = Vec::new();
+    for step in steps {
+        player.play(step);
+        let (control, state) = (player.controller.control(), player.controller.state());
+        prop_assert!(sends_something(&control, config), "{name}: {control:?}");
+        prop_assert!(player.controller.feedback_schedule().every_packets > 0);
+        prop_assert!(!state.is_empty());
+        let is_marking_allowed = config.is_ecn_capable || control.ecn == Ecn::NotEct;
+        prop_assert!(is_marking_allowed, "{name}: {control:?}");
+        answers.push((control, state));
+    }
+    Ok(answers)
+}
+
+/// What an option may be set to: each word, or both ends of the range.
+fn settings(option: &AlgorithmOption) -> Vec<String> {
+    let values: Vec<String> = match option.values {
+        OptionValues::Words(words) => words.iter().map(|word| (*word).to_owned()).collect(),
+        OptionValues::Number { min, max, .. } => vec![min.to_string(), max.to_string()],
+    };
+    let named = |value: String| format!("{}={value}", option.name);
+    values.into_iter().map(named).collect()
+}
+
+/// Every controller with each of those in turn, and once with as many of them at a time as it has
+/// options, picked by `picks`.
+fn with_options(picks: &[usize]) -> Vec<String> {
+    let mut names = Vec::new();
+    for entry in CONTROLLERS {
+        let mut all = String::from(entry.name);
+        for (option, pick) in entry.options.iter().zip(picks.iter().cycle()) {
+            let settings = settings(option);
+            all = format!("{all}:{}", settings[pick % settings.len()]);
+            let named = |setting| format!("{}:{setting}", entry.name);
+            names.extend(settings.into_iter().map(named));
+        }
+        if entry.options.len() > 1 {
+            names.push(all);
+        }
+    }
+    names
+}
+
+proptest! {
+    #[test]
+    fn contract_always_sends_something(
+        steps in prop::collection::vec(any_step(), 1..300),
+        seed in any::<u64>(),
+        max_packet_bytes in 200_u32..9_000,
+        is_ecn_capable in any::<bool>(),
+    ) {
+        let config = ControllerConfig {
+            seed: Seed(seed), max_packet_bytes, is_ecn_capable, ..Default::default()
+        };
+        for controller in controllers() {
+            answers(&controller, &config, &steps)?;
+        }
+    }
+
+    #[test]
+    fn contract_same_calls_same_answers(
+        steps in prop::collection::vec(any_step(), 1..200),
+        seed in any::<u64>(),
+        is_ecn_capable in any::<bool>(),
+    ) {
+        let config = ControllerConfig { seed: Seed(seed), is_ecn_capable, ..Default::default() };
+        for controller in controllers() {
+            let [first, second] = [(); 2].map(|()| answers(&controller, &config, &steps));
+            prop_assert_eq!(first?, second?, "{}", controller.name());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn contract_holds_whatever_options_are_set(
+        steps in prop::collection::vec(any_step(), 1..200),
+        seed in any::<u64>(),
+        is_ecn_capable in any::<bool>(),
+        picks in prop::collection::vec(any::<usize>(), 8),
+    ) {
+        let config = ControllerConfig { seed: Seed(seed), is_ecn_capable, ..Default::default() };
+        for name in with_options(&picks) {
+            let controller = by_name(&name).unwrap();
+            let [first, second] = [(); 2].map(|()| answers(&controller, &config, &steps));
+            prop_assert_eq!(first?, second?, "{}", name);
+        }
+    }
+}
+
+#[test]
+fn contract_options_every_word_and_both_ends_are_tried() {
+    let names = with_options(&[0]);
+    for name in [
+        "cubic:hystart=off",
+        "copa:delta=0.01",
+        "copa:delta=10",
+        "live-bbr:cycle=bbr",
+    ] {
+        assert!(names.iter().any(|known| known == name), "{names:?}");
+    }
+    let settings_of = |entry: &ControllerEntry| -> usize {
+        let each = entry.options.iter().map(|option| settings(option).len());
+        each.sum::<usize>() + usize::from(entry.options.len() > 1)
+    };
+    let expected: usize = CONTROLLERS.iter().map(settings_of).sum();
+    assert_eq!(names.len(), expected);
+}
+
+/// One flow over 3 Mbit/s and 2 × 30 ms that is dead from the 10th to the 14th second.
+fn over_a_blackout(controller: &Controller, seed: u64) -> Outcome {
+    let rate = DataRate::from_megabits_per_second(3);
+    let link = Link::new(rate, Duration::from_millis(30), Duration::from_millis(200))
+        .then(Instant::from_secs(10), DataRate::ZERO)
+        .then(Instant::from_secs(14), rate);
+    let config = ControllerConfig {
+        max_packet_bytes: PACKET_BYTES,
+        seed: Seed(seed),
+        ..ControllerConfig::default()
+    };
+    let controller = controller.build(&config);
+    let (from, to) = (Instant::ZERO, Instant::from_secs(40));
+    let loss = LossDetection::PerPacket;
+    Bed::new(link)
+        .flow(controller, Source::Greedy, loss, from, to)
+        .run(to)
+        .remove(0)
+}
+
+#[test]
+fn contract_recovers_after_a_blackout() {
+    for controller in controllers() {
+        let name = controller.name();
+        for seed in 1..=5 {
+            let outcome = over_a_blackout(&controller, seed);
+            let (before, after) = (outcome.rate_between(5, 10), outcome.rate_between(25, 40));
+            assert!(
+                after >= before.mul_f64(0.9),
+                "{name}, seed {seed}: {before} before, {after} after"
+            );
+            assert_eq!(outcome.delivered_between(11, 14), 0, "{name}");
+        }
+    }
+}
+
+#[test]
+fn contract_the_same_seed_gives_the_same_run() {
+    for controller in controllers() {
+        assert_eq!(
+            over_a_blackout(&controller, 3),
+            over_a_blackout(&controller, 3)
+        );
+    }
+}
+
+#[test]
+fn contract_every_name_is_unique_and_an_unknown_one_lists_them() {
+    let error = by_name("tahoe").unwrap_err().to_string();
+    for entry in CONTROLLERS {
+        assert!(error.contains(entry.name), "{error}");
+        assert_eq!(
+            CONTROLLERS
+                .iter()
+                .filter(|other| other.name == entry.name)
+                .count(),
+            1
+        );
+    }
+}

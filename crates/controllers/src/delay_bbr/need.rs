@@ -1,0 +1,71 @@
+//! What a probe has to show, and what a packet tells it.
+
+use anabranch_core::recovery::AckedPacket;
+use anabranch_units::Duration;
+
+use super::probe_bw::{Ask, Echo, Need};
+use super::profile::AppLimitedSamples;
+use super::{DelayBbr, ROUNDS_TO_TELL};
+
+/// Media that waits for longer than this waits for the path, not for the pacer's turn.
+const LONG_BACKLOG: Duration = Duration::from_millis(60);
+
+/// A round-trip time so near the least one has met no queue.
+const NO_QUEUE: Duration = Duration::from_millis(1);
+
+impl DelayBbr {
+    pub(super) fn ask(&self) -> Ask {
+        Ask {
+            need: self.probing_need(),
+            estimate: self.bandwidth.max(),
+            jitter: self.noise.jitter,
+            probe_length: self.probe_length(),
+        }
+    }
+
+    /// How long a probe lasts that has to show by itself: a sample lies in it from end to end.
+    fn probe_length(&self) -> Duration {
+        self.min_rtt.or_initial() * 2 + self.report_delay()
+    }
+
+    /// Whether probing has to show something: padding is needed for that, media waits for long, or
+    /// waits though there is no queue or has been none for long, so that the path is not full. In
+    /// the forms that care.
+    fn probing_need(&self) -> Need {
+        let is_waiting = self.backlog_bytes > u64::from(self.config.max_packet_bytes);
+        let unfilled_since = self.app_limited_round.max(self.queued_round);
+        let is_unfilled = (self.has_no_queue() && is_waiting)
+            || self.rounds.count > unfilled_since + ROUNDS_TO_TELL;
+        // The backlog is mostly none.
+        let waits_for = |span| {
+            self.backlog_bytes > 0 && self.backlog_bytes > self.bandwidth.max().bytes_in(span)
+        };
+        let is_long = self.batches.are_of_many() && waits_for(LONG_BACKLOG);
+        if self.profile.app_limited_samples == AppLimitedSamples::Count {
+            Need::Usual
+        } else if waits_for(LONG_BACKLOG.max(self.deadline / 2)) {
+            Need::Urgent
+        } else if self.is_app_limited || is_long || is_unfilled {
+            Need::Evident
+        } else {
+            Need::Usual
+        }
+    }
+
+    pub(super) fn has_no_queue(&self) -> bool {
+        self.floor <= self.min_rtt.or_initial() + NO_QUEUE + self.noise.jitter
+    }
+
+    /// What the packet's round-trip time tells a probe. Only packets of full size are compared.
+    pub(super) fn echo(&mut self, packet: &AckedPacket) -> Option<Echo> {
+        let is_full = packet.sent.bytes * 8 >= self.config.max_packet_bytes * 7;
+        let is_recent = packet.sent.packet_number >= self.counts_from;
+        let rtt = packet.rtt.filter(|_| is_full && is_recent)?;
+        let least = self.min_rtt.on_full_rtt(rtt);
+        Some(Echo {
+            sent_at: packet.sent.sent_at,
+            rtt,
+            has_no_queue: rtt <= least + NO_QUEUE + self.noise.jitter,
+        })
+    }
+}

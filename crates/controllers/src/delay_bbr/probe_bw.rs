@@ -1,0 +1,528 @@
+//! ProbeBW: the gain cycle.
+
+use anabranch_core::recovery::SentPacket;
+use anabranch_units::{DataRate, Duration, Instant, Rng};
+
+/// Pacing gains of the eight phases (Zhang & Lei §4.1).
+pub(super) const GAINS: [f64; 8] = [1.11, 0.9, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+/// Those that BBR has instead (Cardwell et al. 2016), to compare with.
+const BBR_GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+
+/// A probe that finds so much more is followed by another one.
+const WORTHWHILE_GROWTH: f64 = 1.05;
+
+/// A probe that found this share of all that it asked for is followed by one that asks for twice as
+/// much more, if media is about to come late; so many times at most: 1.11, 1.22 and 1.44.
+const FULL_GROWTH: f64 = 0.95;
+const MAX_DOUBLINGS: u8 = 2;
+
+/// A probe that climbs asks for so many times as much with each round trip, as Startup does.
+const CLIMB: f64 = 2.0;
+/// It ends when the round-trip time has grown by this.
+const FIRST_SIGN: Duration = Duration::from_millis(5);
+/// A step shows that the path carries its rate by what has left so long after its beginning: were
+/// it a tenth less, this would have met 4 ms of a queue.
+const DISCERNIBLE_AFTER: Duration = Duration::from_millis(40);
+/// By how much the usual probe exceeds what the path is believed to carry.
+const USUAL_EXCESS: f64 = GAINS[0] - 1.0;
+/// Where the last step of a climb was right, the next is too high by no more than this.
+const CLIMB_EXCESS: f64 = 0.5;
+
+/// What a probe has to show, and to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// The rounds show it.
+    Usual,
+    /// It has to show by itself: a long probe.
+    Evident,
+    /// As [`Need::Evident`], and media is about to come late: what the path has come to carry is to
+    /// be found soon.
+    Urgent,
+}
+
+/// What the next probe is to show.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask {
+    pub(super) need: Need,
+    /// What the path is believed to carry.
+    pub(super) estimate: DataRate,
+    /// Differences of round-trip times of less are noise.
+    pub(super) jitter: Duration,
+    /// How long a probe lasts that has to show by itself.
+    pub(super) probe_length: Duration,
+}
+
+impl Ask {
+    /// By which share the probe has to exceed the estimate, if it is urgent, so that half of it
+    /// queues more than the jitter where the path is full.
+    fn excess(&self) -> f64 {
+        let told = 2.0 * self.jitter.as_secs_f64() / self.probe_length.as_secs_f64();
+        match self.need {
+            Need::Urgent => told.clamp(USUAL_EXCESS, CLIMB - 1.0),
+            Need::Usual | Need::Evident => USUAL_EXCESS,
+        }
+    }
+}
+
+/// Where in the cycle ProbeBW is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GainCycle {
+    phase: usize,
+    started_at: Instant,
+    /// When the gain became 1 after the last probe, or before the first one.
+    cruises_since: Instant,
+    /// The newest probe, if it was a long one.
+    long_probe: Option<LongProbe>,
+}
+
+/// A probe for a sender that has too little to send, which padding fills, or whose media waits.
+/// Before and after it no more is sent than the estimate or less, so a round that only overlaps it
+/// shows little more or nothing.
+#[derive(Clone, Copy, Debug)]
+struct LongProbe {
+    began_at: Instant,
+    ended_at: Instant,
+    /// What the path was believed to carry when it began, if it is urgent.
+    base: Option<DataRate>,
+    /// By how much its gain exceeds 1, before it has been doubled …
+    excess: f64,
+    /// … so often.
+    doublings: u8,
+    has_grown: bool,
+    has_found_all: bool,
+    climb: Option<Climb>,
+}
+
+/// What an urgent probe becomes when it meets no queue: the path is not full at all, and the rate
+/// doubles with each round trip that shows the same, as in Startup.
+#[derive(Clone, Copy, Debug)]
+struct Climb {
+    rate: DataRate,
+    began_at: Instant,
+    /// The round-trip time that showed that there was room for it.
+    rtt: Duration,
+}
+
+/// The newest round-trip time, of a packet that left at that moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Echo {
+    pub(super) sent_at: Instant,
+    pub(super) rtt: Duration,
+    pub(super) has_no_queue: bool,
+}
+
+impl LongProbe {
+    fn excess(&self) -> f64 {
+        let doubled = self.excess * f64::from(1_u32 << self.doublings);
+        doubled.min(CLIMB - 1.0)
+    }
+
+    fn gain(&self) -> f64 {
+        1.0 + self.excess()
+    }
+}
+
+/// How long after it has begun a rate that is too high by that share shows in spite of jitter.
+fn discernible_after(jitter: Duration, excess: f64) -> Duration {
+    DISCERNIBLE_AFTER + jitter.mul_f64(1.0 / excess)
+}
+
+impl GainCycle {
+    /// Enters the cycle anywhere but in the phase that drains what probing has queued.
+    pub(super) fn enter(now: Instant, ask: Ask, rng: &mut Rng) -> Self {
+        let drawn = rng.below(GAINS.len() as u64 - 1) as usize;
+        let phase = if drawn >= 1 { drawn + 1 } else { drawn };
+        let mut cycle = GainCycle {
+            phase,
+            started_at: now,
+            cruises_since: now,
+            long_probe: None,
+        };
+        cycle.start_phase(now, phase, ask);
+        cycle
+    }
+
+    /// "8 RTT periods": a phase lasts for the least round-trip time. A long probe lasts for two
+    /// and a report's delay, [`Ask::probe_length`]: a sample needs one from end to end.
+    pub(super) fn advance(&mut self, now: Instant, min_rtt: Duration, ask: Ask) {
+        // What a long probe has queued takes as long to drain.
+        let is_in_long_probe = self.phase < 2 && self.long_probe.is_some();
+        let has_found_all = self.long_probe.is_some_and(|probe| probe.has_found_all);
+        let has_queued_nothing = self.phase == 1 && has_found_all && ask.need == Need::Urgent;
+        let length = if is_in_long_probe && !has_queued_nothing {
+            self.long_probe_length(min_rtt, ask)
+        } else {
+            min_rtt
+        };
+        if now.saturating_since(self.started_at) <= length {
+            return;
+        }
+        if let Some(probe) = self.long_probe.as_mut().filter(|_| self.phase == 0) {
+            probe.ended_at = now;
+        }
+        let has_grown = self.long_probe.is_some_and(|probe| probe.has_grown);
+        let next = if self.phase == 1 && has_grown {
+            0
+        } else {
+            (self.phase + 1) % GAINS.len()
+        };
+        self.start_phase(now, next, ask);
+    }
+
+    /// An urgent probe lasts until what shows whether it meets a queue has come back.
+    fn long_probe_length(&self, min_rtt: Duration, ask: Ask) -> Duration {
+        let urgent = self.long_probe.filter(|probe| probe.base.is_some());
+        let shown = urgent.map(|probe| {
+            let answered = ask.probe_length.saturating_sub(min_rtt);
+            discernible_after(ask.jitter, probe.excess()) + answered
+        });
+        ask.probe_length.max(shown.unwrap_or_default())
+    }
+
+    fn start_phase(&mut self, now: Instant, phase: usize, ask: Ask) {
+        self.phase = phase;
+        self.started_at = now;
+        if phase == 2 {
+            self.cruises_since = now;
+        }
+        if phase == 0 {
+            let before = self.long_probe.filter(|probe| probe.has_found_all);
+            let doublings = match ask.need {
+                Need::Urgent => before.map_or(0, |probe| MAX_DOUBLINGS.min(probe.doublings + 1)),
+                Need::Usual | Need::Evident => 0,
+            };
+            let probe = LongProbe {
+                began_at: now,
+                ended_at: Instant::FAR_FUTURE,
+                base: (ask.need == Need::Urgent).then_some(ask.estimate),
+                excess: ask.excess(),
+                doublings,
+                has_grown: false,
+                has_found_all: false,
+                climb: None,
+            };
+            self.long_probe = (ask.need != Need::Usual).then_some(probe);
+        }
+    }
+
+    /// An urgent probe goes by every round-trip time: it climbs while there is no queue, and ends
+    /// at the first sign of one, with what it has queued still to be drained. A probe that media
+    /// needs so much need not wait for its turn where nothing queues.
+    pub(super) fn on_rtt(&mut self, now: Instant, echo: Echo, ask: Ask) {
+        let is_urgent = ask.need == Need::Urgent;
+        if is_urgent && self.phase >= 2 && echo.has_no_queue && echo.sent_at >= self.cruises_since {
+            return self.start_phase(now, 0, ask);
+        }
+        let Some(probe) = self.long_probe.as_mut().filter(|_| self.phase == 0) else {
+            return;
+        };
+        let Some(base) = probe.base else { return };
+        let (rate, began_at, excess) = match probe.climb {
+            None => {
+                let rate = base.mul_f64(probe.gain());
+                (rate, probe.began_at, probe.excess())
+            }
+            Some(climb) => (climb.rate, climb.began_at, CLIMB_EXCESS),
+        };
+        let is_queue_begun = |climb: Climb| echo.rtt > climb.rtt + FIRST_SIGN + ask.jitter;
+        if probe.climb.is_some_and(is_queue_begun) {
+            probe.ended_at = now;
+            return self.start_phase(now, 1, ask);
+        }
+        let discernible_at = began_at + discernible_after(ask.jitter, excess);
+        let has_carried = echo.sent_at >= discernible_at && echo.has_no_queue;
+        if is_urgent && has_carried {
+            probe.base = Some(rate);
+            probe.has_grown = true;
+            probe.climb = Some(Climb {
+                rate: rate.mul_f64(CLIMB),
+                began_at: now,
+                rtt: echo.rtt,
+            });
+            self.started_at = now;
+        }
+    }
+
+    /// The rate that a climbing probe has come to.
+    pub(super) fn climbing_rate(&self) -> Option<DataRate> {
+        let probe = self.long_probe.filter(|_| self.phase == 0)?;
+        Some(probe.climb?.rate)
+    }
+
+    /// Whether the interval of the packet's rate sample lies in a long probe from end to end.
+    pub(super) fn has_probed_with(&self, packet: &SentPacket) -> bool {
+        self.long_probe.is_some_and(|probe| {
+            probe.began_at <= packet.delivery.first_sent_at && packet.sent_at <= probe.ended_at
+        })
+    }
+
+    /// A long probe has found this much more than the estimate.
+    pub(super) fn on_probed(&mut self, estimate: DataRate, found: DataRate) {
+        if let Some(probe) = &mut self.long_probe {
+            let base = probe.base.unwrap_or(estimate);
+            probe.has_grown |= found >= base.mul_f64(WORTHWHILE_GROWTH);
+            let all = probe.gain() * FULL_GROWTH;
+            probe.has_found_all |= probe.base.is_some() && found >= base.mul_f64(all);
+        }
+    }
+
+    /// The phase's pacing gain.
+    pub(super) fn gain(&self, has_bbr_gains: bool) -> f64 {
+        if has_bbr_gains {
+            return BBR_GAINS[self.phase];
+        }
+        match &self.long_probe {
+            Some(probe) if self.phase == 0 => probe.gain(),
+            _ => GAINS[self.phase],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_units::Seed;
+
+    use super::*;
+
+    const PROBE: Duration = Duration::from_millis(134);
+
+    /// Of a path without jitter.
+    fn ask(need: Need, estimate: DataRate) -> Ask {
+        Ask {
+            need,
+            estimate,
+            jitter: Duration::ZERO,
+            probe_length: PROBE,
+        }
+    }
+
+    /// Of a round trip of 99 ms and reports after 10.
+    fn long(ask: Ask) -> Ask {
+        Ask {
+            probe_length: Duration::from_millis(208),
+            ..ask
+        }
+    }
+
+    #[test]
+    fn the_gain_cycle_steps_once_a_round_trip_and_starts_over() {
+        let mut cycle = GainCycle {
+            phase: 0,
+            started_at: Instant::ZERO,
+            cruises_since: Instant::ZERO,
+            long_probe: None,
+        };
+        let mut gains = Vec::new();
+        for millis in 0..900 {
+            cycle.advance(
+                Instant::from_millis(millis),
+                Duration::from_millis(99),
+                long(ask(Need::Usual, DataRate::ZERO)),
+            );
+            if gains.last() != Some(&cycle.gain(false)) {
+                gains.push(cycle.gain(false));
+            }
+        }
+        assert_eq!(gains, [1.11, 0.9, 1.0, 1.11]);
+    }
+
+    #[test]
+    fn the_cycle_is_entered_in_all_phases_but_the_draining_one() {
+        let mut rng = Seed(1).rng();
+        let mut entries = [0; 8];
+        for _ in 0..700 {
+            entries[GainCycle::enter(Instant::ZERO, ask(Need::Usual, DataRate::ZERO), &mut rng)
+                .phase] += 1;
+        }
+        assert_eq!(entries[1], 0);
+        assert!(
+            entries
+                .iter()
+                .enumerate()
+                .all(|(phase, &count)| phase == 1 || count > 50)
+        );
+    }
+    #[test]
+    fn a_long_probe_lasts_two_round_trips_and_is_repeated_while_it_finds_more() {
+        let mut cycle = GainCycle {
+            phase: 7,
+            started_at: Instant::ZERO,
+            cruises_since: Instant::ZERO,
+            long_probe: None,
+        };
+        let mut gains = Vec::new();
+        let estimate = DataRate::from_megabits_per_second(1);
+        for millis in (0..1_000).step_by(10) {
+            cycle.advance(
+                Instant::from_millis(millis),
+                Duration::from_millis(99),
+                long(ask(Need::Evident, estimate)),
+            );
+            if millis == 350 {
+                cycle.on_probed(estimate, estimate.mul_f64(1.11));
+            }
+            gains.push(cycle.gain(false));
+        }
+        let runs: Vec<(f64, usize)> = gains
+            .chunk_by(|a, b| a == b)
+            .map(|run| (run[0], run.len()))
+            .collect();
+        assert_eq!(
+            runs,
+            [
+                (1.0, 10),
+                (1.11, 21),
+                (0.9, 21),
+                (1.11, 21),
+                (0.9, 21),
+                (1.0, 6)
+            ]
+        );
+    }
+
+    #[test]
+    fn while_media_waits_a_probe_that_found_all_is_followed_by_one_that_asks_for_twice_as_much() {
+        let gains = |need, capacity: DataRate| {
+            let mut cycle = GainCycle {
+                phase: 7,
+                started_at: Instant::ZERO,
+                cruises_since: Instant::ZERO,
+                long_probe: None,
+            };
+            let mut estimate = DataRate::from_megabits_per_second(1);
+            let mut gains = Vec::new();
+            for millis in (0..2_000).step_by(10) {
+                let now = Instant::from_millis(millis);
+                cycle.advance(now, Duration::from_millis(99), long(ask(need, estimate)));
+                let gain = cycle.gain(false);
+                if gain > 1.0 && now.saturating_since(cycle.started_at).as_millis() == 200 {
+                    let found = estimate.mul_f64(gain).min(capacity);
+                    cycle.on_probed(estimate, found);
+                    estimate = estimate.max(found);
+                }
+                if gain > 1.0 && gains.last() != Some(&gain) {
+                    gains.push(gain);
+                }
+            }
+            let megabits = estimate.bits_per_second() as f64 / 1e6;
+            (gains, megabits)
+        };
+        let (urgent, found) = gains(Need::Urgent, DataRate::from_megabits_per_second(9));
+        assert_eq!(urgent, [1.11, 1.2200000000000002, 1.4400000000000004]);
+        assert!((5.8..5.9).contains(&found), "{found}");
+        let (evident, found) = gains(Need::Evident, DataRate::from_megabits_per_second(9));
+        assert_eq!(evident, [1.11]);
+        assert!((1.6..1.7).contains(&found), "{found}");
+        // The second probe finds less than it asked for, and the third starts over.
+        let (urgent, found) = gains(Need::Urgent, DataRate::from_kilobits_per_second(1_200));
+        assert_eq!(urgent, [1.11, 1.2200000000000002, 1.11]);
+        assert_eq!(found, 1.2);
+    }
+
+    /// A path of 62 ms without a queue, at which an urgent cycle cruises from 0 s on.
+    struct Path {
+        cycle: GainCycle,
+        estimate: DataRate,
+        capacity: DataRate,
+        queued: Duration,
+    }
+
+    impl Path {
+        const RTT: Duration = Duration::from_millis(62);
+
+        fn cruising(capacity_kbps: u64) -> Self {
+            Path {
+                cycle: GainCycle {
+                    phase: 2,
+                    started_at: Instant::ZERO,
+                    cruises_since: Instant::ZERO,
+                    long_probe: None,
+                },
+                estimate: DataRate::from_megabits_per_second(1),
+                capacity: DataRate::from_kilobits_per_second(capacity_kbps),
+                queued: Duration::ZERO,
+            }
+        }
+
+        /// The rates at which it is sent, each with the millisecond of its beginning, and the
+        /// longest queue. Every millisecond a packet leaves and one comes back.
+        fn run(&mut self, millis: u64, need: Need) -> (Vec<(u64, f64)>, Duration) {
+            let mut rates: Vec<(u64, f64)> = Vec::new();
+            let mut echoes = std::collections::VecDeque::new();
+            let mut longest = Duration::ZERO;
+            for milli in 0..millis {
+                let now = Instant::from_millis(milli);
+                let gain = self.cycle.gain(false);
+                let rate = self.cycle.climbing_rate();
+                let rate = rate.unwrap_or(self.estimate.mul_f64(gain));
+                let sent = rate.bytes_in(Duration::from_millis(1));
+                self.queued = (self.queued + self.capacity.time_for(sent))
+                    .saturating_sub(Duration::from_millis(1));
+                longest = longest.max(self.queued);
+                echoes.push_back((now, Self::RTT + self.queued));
+                while let Some(&(sent_at, rtt)) = echoes.front()
+                    && sent_at + rtt <= now
+                {
+                    let echo = Echo {
+                        sent_at,
+                        rtt,
+                        has_no_queue: rtt <= Self::RTT + Duration::from_millis(1),
+                    };
+                    self.cycle.on_rtt(now, echo, ask(need, self.estimate));
+                    echoes.pop_front();
+                }
+
+                self.cycle.advance(now, Self::RTT, ask(need, self.estimate));
+                let rate = rate.bits_per_second() as f64 / 1e6;
+                if rates.last().is_none_or(|(_, last)| *last != rate) {
+                    rates.push((milli, rate));
+                }
+            }
+            (rates, longest)
+        }
+    }
+
+    #[test]
+    fn an_urgent_probe_that_meets_no_queue_climbs_as_startup_does_until_the_first_sign_of_one() {
+        let (rates, longest) = Path::cruising(4_000).run(400, Need::Urgent);
+        let megabits: Vec<f64> = rates.iter().map(|(_, rate)| *rate).collect();
+        assert_eq!(megabits[..5], [1.0, 1.11, 2.22, 4.44, 0.9]);
+        // A round trip before it begins, and hardly more for each step.
+        let (first, last) = (rates[1].0, rates[3].0);
+        assert!(first <= 65, "{rates:?}");
+        assert!(last - first <= 2 * (62 + 45), "{rates:?}");
+        assert!(longest < Duration::from_millis(25), "{longest:?}");
+    }
+
+    #[test]
+    fn a_climb_ends_at_the_first_sign_of_a_queue_though_it_is_not_urgent_any_more() {
+        let mut path = Path::cruising(4_000);
+        path.run(280, Need::Urgent);
+        assert!(path.cycle.climbing_rate().is_some());
+        let echo = Echo {
+            sent_at: Instant::from_millis(250),
+            rtt: Path::RTT + Duration::from_millis(8),
+            has_no_queue: false,
+        };
+        let now = Instant::from_millis(320);
+        path.cycle
+            .on_rtt(now, echo, ask(Need::Usual, path.estimate));
+        assert_eq!((path.cycle.climbing_rate(), path.cycle.phase), (None, 1));
+    }
+
+    #[test]
+    fn an_urgent_probe_of_a_full_path_does_not_climb() {
+        for capacity_kbps in [1_000, 1_040] {
+            let (rates, longest) = Path::cruising(capacity_kbps).run(2_000, Need::Urgent);
+            let most = rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+            assert_eq!(most, 1.11);
+            assert!(longest < Duration::from_millis(25), "{longest:?}");
+        }
+    }
+
+    #[test]
+    fn a_probe_that_is_not_urgent_neither_climbs_nor_comes_before_its_turn() {
+        let (rates, _) = Path::cruising(4_000).run(350, Need::Evident);
+        assert_eq!(rates, [(0, 1.0)]);
+    }
+}

@@ -1,0 +1,98 @@
+//! What rate samples tell.
+
+use anabranch_core::recovery::{AckedPacket, RateSample, SentPacket};
+use anabranch_units::{DataRate, Instant};
+
+use super::profile::AppLimitedSamples;
+use super::{DELIVERED_AS_SENT, DelayBbr, Mode, overflow};
+
+impl DelayBbr {
+    /// One bandwidth sample a round (eq. 13), and whether the pipe is full by it.
+    pub(super) fn on_round_end(&mut self, newest: &AckedPacket, sample: Option<&RateSample>) {
+        let Some(sample) = sample else {
+            return self.bandwidth.on_round(None);
+        };
+        let rate = sample.min_of_send_and_ack_rate;
+        let is_path_full = self.is_draining_congestion() && self.is_slowed(sample, &newest.sent);
+        let says_least_only = sample.is_app_limited
+            && self.profile.app_limited_samples == AppLimitedSamples::OnlyRaise
+            && !is_path_full;
+        if says_least_only {
+            self.bandwidth.raise(rate);
+        } else {
+            self.bandwidth.on_round(Some(rate));
+        }
+        let is_limited_by_path =
+            !sample.is_app_limited || self.profile.app_limited_samples == AppLimitedSamples::Count;
+        if !self.full_pipe.is_full && is_limited_by_path {
+            self.full_pipe.on_round(self.bandwidth.max());
+        }
+    }
+
+    /// What the path has delivered at the most, as far as jitter leaves it open. Doubt lowers the
+    /// estimate less than the sample does, and never raises it beyond what was measured.
+    fn most_delivered(&self, sample: &RateSample, newest: &AckedPacket) -> DataRate {
+        let known = self.bandwidth.max().max(sample.min_of_send_and_ack_rate);
+        self.noise.most_delivered(sample, &newest.sent).min(known)
+    }
+
+    /// "The receive rate is far below the rate of sending though this has slowed down": capacity
+    /// has gone, and neither the window nor the round need pass first, which the queue makes long.
+    pub(super) fn maybe_drop_to(&mut self, sample: &RateSample, newest: &AckedPacket) {
+        let Mode::ProbeRtt(stay) = &self.mode else {
+            return;
+        };
+        let was_sent_in_it = newest.sent.packet_number >= stay.first_packet;
+        let ratio = self.profile.capacity_drop_ratio;
+        let has_dropped = self.noise.is_short_of(ratio, sample, &newest.sent);
+        if was_sent_in_it && stay.is_by_congestion() && has_dropped {
+            self.bandwidth.restart(self.most_delivered(sample, newest));
+            self.enter_drain();
+        }
+    }
+
+    /// A buffer that overflows is full of what was sent in excess, whatever its delay has been
+    /// taken for: the estimate is what came through, and the excess drains.
+    pub(super) fn maybe_answer_overflow(
+        &mut self,
+        now: Instant,
+        newest: &AckedPacket,
+        sample: &RateSample,
+        lost_bytes: u64,
+    ) {
+        let round = self.rounds.count;
+        let overflow = self
+            .overflow
+            .on_round_end(round, newest, sample, lost_bytes, &self.noise);
+        if let Some(least_rtt) = overflow {
+            self.full_pipe.is_full = true;
+            // While an earlier excess drains, what was lost had left before, and the sample shows
+            // how fast that drains.
+            let is_draining = matches!(self.mode, Mode::Drain);
+            if !is_draining || !overflow::has_come_through(newest, sample) {
+                self.bandwidth.restart(self.most_delivered(sample, newest));
+            }
+            self.min_rtt.replace(least_rtt, now);
+            self.signal.restart(self.next_packet_number);
+            self.enter_drain();
+        }
+    }
+
+    /// A long probe shows by any sample that lies in it, whatever the rounds.
+    pub(super) fn on_long_probe(&mut self, newest: &AckedPacket, sample: Option<&RateSample>) {
+        let estimate = self.bandwidth.max();
+        let Some(sample) = sample else { return };
+        if let Mode::ProbeBw(cycle) = &mut self.mode
+            && cycle.has_probed_with(&newest.sent)
+        {
+            let found = sample.min_of_send_and_ack_rate;
+            cycle.on_probed(estimate, found);
+            self.bandwidth.raise(found);
+        }
+    }
+
+    /// Whether less comes out of the path than was sent.
+    pub(super) fn is_slowed(&self, sample: &RateSample, packet: &SentPacket) -> bool {
+        self.noise.is_short_of(DELIVERED_AS_SENT, sample, packet)
+    }
+}

@@ -1,0 +1,64 @@
+//! The congestion controllers of Anabranch: one file or folder for each algorithm.
+//!
+//! All implement [`CongestionController`](anabranch_core::control::CongestionController), the
+//! contract between a session and the algorithm that decides how fast a path may send. A session
+//! knows none of them: it is handed a [`Controller`], which [`by_name`] finds.
+//!
+//! ```
+//! use anabranch_core::{Config, Endpoint};
+//! use anabranch_units::{Instant, Seed};
+//!
+//! let controller = anabranch_controllers::by_name("cubic:hystart=classic")?;
+//! let endpoint = Endpoint::new(Config::new(controller), Seed(1), Instant::ZERO);
+//! assert!(endpoint.is_ok());
+//! # Ok::<(), anabranch_controllers::UnknownController>(())
+//! ```
+//!
+//! Start at `fixed.rs`, the shortest, then `new_reno.rs` for a window and `delay_bbr/live.rs` for
+//! the default. Shared parts: `window.rs` (TCP's windows), `one_way_delay.rs`, `rate_meter.rs`,
+//! `rate_use.rs` and `backlog_share.rs`. To add an algorithm, `anabranch new controller NAME`
+//! writes its file, its `mod` line here and its entry in `registry.rs`; `contract.rs` then tests
+//! what every controller owes.
+
+mod arc;
+mod backlog_share;
+mod bbr;
+mod bic;
+mod ccp;
+mod ccpd;
+mod compound;
+#[cfg(test)]
+mod contract;
+mod copa;
+mod cubic;
+mod delay_bbr;
+mod fixed;
+mod gcc;
+mod nada;
+mod new_reno;
+mod one_way_delay;
+mod rap;
+mod rate_meter;
+mod rate_use;
+mod registry;
+mod reno;
+#[cfg(test)]
+mod scenarios;
+mod scream;
+#[cfg(test)]
+mod template;
+#[cfg(test)]
+mod testing;
+mod tfrc;
+mod vegas;
+mod window;
+mod zhu;
+
+pub use anabranch_core::control::Controller;
+pub use registry::{
+    CONTROLLERS, ControllerEntry, DEFAULT, UnknownController, by_name, default_controller,
+};
+
+/// The file that `anabranch new controller` writes, but for its names: a window of AIMD. It is
+/// compiled with the tests, and keeps the contract.
+pub const TEMPLATE: &str = include_str!("template.rs");

@@ -1,0 +1,314 @@
+//! Every controller by its name.
+
+use anabranch_core::control::{CongestionController, Controller, ControllerConfig, RateKind};
+use anabranch_core::options::{AlgorithmOption, AlgorithmOptions, OptionError};
+use anabranch_units::known_names;
+
+use super::bbr::{linux, quic, v3, webrtc};
+// Every algorithm, so that a new one needs no line here but its entry.
+use super::*;
+
+/// An entry of the registry.
+#[derive(Clone, Copy)]
+pub struct ControllerEntry {
+    /// The name used in scenario files and on the command line.
+    pub name: &'static str,
+    /// One line on what it is.
+    pub summary: &'static str,
+    /// What may be set of it, as in `cubic:hystart=classic`.
+    pub options: &'static [AlgorithmOption],
+    /// What its rate is to an encoder.
+    pub rate: RateKind,
+    build: fn(&ControllerConfig) -> Box<dyn CongestionController>,
+}
+
+impl core::fmt::Debug for ControllerEntry {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Every controller there is, by name.
+pub const CONTROLLERS: &[ControllerEntry] = &[
+    ControllerEntry {
+        name: "arc",
+        summary: "Adaptive Rate Control of Grieco & Mascolo: a window by the Smith principle",
+        options: arc::OPTIONS,
+        rate: RateKind::Bandwidth,
+        build: arc::build,
+    },
+    ControllerEntry {
+        name: "bbr-linux",
+        summary: "BBR version 1 as Linux has it today",
+        options: &[],
+        rate: RateKind::Bandwidth,
+        build: linux::build,
+    },
+    ControllerEntry {
+        name: "bbr-linux-4.9",
+        summary: "BBR as Linux 4.9 first had it (Kondo et al.)",
+        options: &[],
+        rate: RateKind::Bandwidth,
+        build: linux::build_4_9,
+    },
+    ControllerEntry {
+        name: "bbr-quic",
+        summary: "BBR version 1 as QUIC has it",
+        options: quic::OPTIONS,
+        rate: RateKind::Bandwidth,
+        build: quic::build,
+    },
+    ControllerEntry {
+        name: "bbr-webrtc",
+        summary: "the WebRTC BBR that Zhang & Lei compared with",
+        options: webrtc::OPTIONS,
+        rate: RateKind::Bandwidth,
+        build: webrtc::build,
+    },
+    ControllerEntry {
+        name: "bbr3",
+        summary: "BBR version 3 (draft-ietf-ccwg-bbr of August 2026)",
+        options: &[],
+        rate: RateKind::Bandwidth,
+        build: v3::build,
+    },
+    ControllerEntry {
+        name: "bic",
+        summary: "BIC-TCP, binary search for the window, with Linux's constants",
+        options: bic::OPTIONS,
+        rate: RateKind::Bandwidth,
+        build: bic::build,
+    },
+    ControllerEntry {
+        name: "ccp",
+        summary: "Capacity and Congestion Probing: a proportional law, deaf to losses",
+        options: ccp::OPTIONS,
+        rate: RateKind::Bandwidth,
+        build: ccp::build,
+    },
+    ControllerEntry {
+        name: "ccpd",
+        summary: "CCP with a derivative term",
+        options: ccpd::OPTIONS,
+        rate: RateKind::Bandwidth,
+        build: ccpd::build,
+    },
+    ControllerEntry {
+        name: "compound",
+        summary: "Compound TCP: Reno's window and one that yields to delay",
+        options: compound::OPTIONS,
+        rate: RateKind::Bandwidth,
+        build: compound::build,
+    },
+    ControllerEntry {
+        name: "copa",
+        summary: "Copa: a target rate by queuing delay, competitive where others fill the queue",
+        options: copa::OPTIONS,
+        rate: RateKind::Bandwidth,
+        build: copa::build,
+    },
+    ControllerEntry {
+        name: "cubic",
+        summary: "CUBIC (RFC 9438) with HyStart++",
+        options: cubic::OPTIONS,
+        rate: RateKind::Bandwidth,
+        build: cubic::build,
+    },
+    ControllerEntry {
+        name: "delay-bbr",
+        summary: "Delay-BBR as the authors' published code has it",
+        options: &[delay_bbr::CYCLE],
+        rate: RateKind::Bandwidth,
+        build: delay_bbr::build_published,
+    },
+    ControllerEntry {
+        name: "delay-bbr-text",
+        summary: "Delay-BBR, Algorithms 1-5 as printed by Zhang & Lei",
+        options: &[],
+        rate: RateKind::Bandwidth,
+        build: delay_bbr::build_text,
+    },
+    ControllerEntry {
+        name: "fixed",
+        summary: "a constant rate, deaf to the network",
+        options: &[],
+        rate: RateKind::Bandwidth,
+        build: fixed::build,
+    },
+    ControllerEntry {
+        name: "gcc",
+        summary: "Google Congestion Control as in WebRTC: the trendline of the delay",
+        options: gcc::OPTIONS,
+        rate: RateKind::Media,
+        build: gcc::build_trendline,
+    },
+    ControllerEntry {
+        name: "gcc-kalman",
+        summary: "Google Congestion Control of draft-ietf-rmcat-gcc-02: a Kalman filter",
+        options: gcc::OPTIONS,
+        rate: RateKind::Media,
+        build: gcc::build_kalman,
+    },
+    ControllerEntry {
+        name: "live-bbr",
+        summary: "Delay-BBR made fit for live video over real networks (the default)",
+        options: &[delay_bbr::CYCLE],
+        rate: RateKind::Bandwidth,
+        build: delay_bbr::build_live,
+    },
+    ControllerEntry {
+        name: "nada",
+        summary: "RFC 8698: delay, loss and marks as one signal",
+        options: nada::OPTIONS,
+        rate: RateKind::Media,
+        build: nada::build,
+    },
+    ControllerEntry {
+        name: "new-reno",
+        summary: "the window of RFC 5681 and RFC 9002 §7",
+        options: new_reno::OPTIONS,
+        rate: RateKind::Bandwidth,
+        build: new_reno::build,
+    },
+    ControllerEntry {
+        name: "rap",
+        summary: "the Rate Adaptation Protocol: gaps between packets by AIMD",
+        options: rap::OPTIONS,
+        rate: RateKind::Bandwidth,
+        build: rap::build,
+    },
+    ControllerEntry {
+        name: "reno",
+        summary: "the window of ns-2's Reno: every fast retransmit halves it",
+        options: &[],
+        rate: RateKind::Bandwidth,
+        build: reno::build,
+    },
+    ControllerEntry {
+        name: "scream",
+        summary: "SCReAM v2 (draft-johansson-ccwg-rfc8298bis-screamv2), for L4S too",
+        options: scream::V2_OPTIONS,
+        rate: RateKind::Media,
+        build: scream::build_v2,
+    },
+    ControllerEntry {
+        name: "scream-v1",
+        summary: "SCReAM of RFC 8298",
+        options: scream::V1_OPTIONS,
+        rate: RateKind::Media,
+        build: scream::build_v1,
+    },
+    ControllerEntry {
+        name: "tfrc",
+        summary: "the TCP-friendly rate of RFC 5348",
+        options: &[],
+        rate: RateKind::Bandwidth,
+        build: tfrc::build,
+    },
+    ControllerEntry {
+        name: "tfrc-conservative",
+        summary: "TFRC as ns-2.35 has it, self-clocked (Bansal et al. 2001)",
+        options: tfrc::CONSERVATIVE_OPTIONS,
+        rate: RateKind::Bandwidth,
+        build: tfrc::build_conservative,
+    },
+    ControllerEntry {
+        name: "tfrc-ns2",
+        summary: "TFRC as ns-2.35 has it by default",
+        options: &[],
+        rate: RateKind::Bandwidth,
+        build: tfrc::build_ns2,
+    },
+    ControllerEntry {
+        name: "vegas",
+        summary: "TCP Vegas: a backlog of 2 to 4 packets",
+        options: vegas::OPTIONS,
+        rate: RateKind::Bandwidth,
+        build: vegas::build,
+    },
+    ControllerEntry {
+        name: "zhu",
+        summary: "rates over all paths at which the video's expected distortion is least",
+        options: zhu::OPTIONS,
+        rate: RateKind::Media,
+        build: zhu::build,
+    },
+];
+
+/// A text that names no controller, or sets an option that the controller does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownController {
+    /// No controller has this name.
+    #[error(
+        "no controller is called {name:?}; known are {}",
+        known_names(name, CONTROLLERS.iter().map(|entry| entry.name))
+    )]
+    Name {
+        /// The name asked for.
+        name: String,
+    },
+    /// The controller cannot be set so.
+    #[error("{controller}: {error}")]
+    Option {
+        /// The controller.
+        controller: &'static str,
+        /// What is wrong.
+        error: OptionError,
+    },
+}
+
+/// Name of the controller for those who choose none.
+pub const DEFAULT: &str = "live-bbr";
+
+/// The controller [`DEFAULT`].
+pub fn default_controller() -> Controller {
+    by_name(DEFAULT).expect("the default is registered")
+}
+
+/// A controller by its name in [`CONTROLLERS`], with any options behind it: `cubic`, or
+/// `cubic:hystart=classic:fast-convergence=off`.
+///
+/// # Errors
+/// [`UnknownController`], which lists the known names or the controller's options.
+pub fn by_name(text: &str) -> Result<Controller, UnknownController> {
+    let (entry, options) = parse(text)?;
+    let build = move |config: &ControllerConfig| {
+        (entry.build)(&ControllerConfig {
+            options: options.clone(),
+            ..config.clone()
+        })
+    };
+    Ok(Controller::new(text, entry.rate, build))
+}
+
+fn parse(text: &str) -> Result<(&'static ControllerEntry, AlgorithmOptions), UnknownController> {
+    let (name, options) = text.split_once(':').unwrap_or((text, ""));
+    let entry = CONTROLLERS
+        .iter()
+        .find(|entry| entry.name == name)
+        .ok_or_else(|| UnknownController::Name {
+            name: name.to_owned(),
+        })?;
+    let options = AlgorithmOptions::parse(options, entry.options).map_err(|error| {
+        UnknownController::Option {
+            controller: entry.name,
+            error,
+        }
+    })?;
+    Ok((entry, options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_that_a_controller_lacks_is_named() {
+        let error = by_name("fixed:speed=9").unwrap_err().to_string();
+        assert!(
+            error.starts_with("fixed: ") && error.contains("speed"),
+            "{error}"
+        );
+        assert_eq!(by_name("fixed").unwrap().name(), "fixed");
+    }
+}

@@ -1,0 +1,137 @@
+//! Congestion control as the session sees it: one controller per path, a pure function of its
+//! inputs.
+//!
+//! A controller hears of every packet sent, of every feedback report (digested once by
+//! [`crate::recovery`]) and of timeouts, and answers with [`ControlParameters`]. It knows neither
+//! media nor streams nor schedulers. The algorithms are in a crate of their own,
+//! `anabranch-controllers`; the session is handed a [`Controller`] and knows none of them.
+
+mod controller;
+
+use core::fmt::Debug;
+
+use anabranch_units::{DataRate, Ecn, Instant};
+
+use crate::path_view::PathView;
+use crate::recovery::{Feedback, FeedbackSchedule, SentPacket};
+use crate::session_view::SessionView;
+
+pub use controller::{Controller, ControllerConfig, RateKind};
+
+/// Decides how fast one path may send.
+pub trait CongestionController: Debug + Send {
+    /// A tracked packet has left. `packet` holds the state as it was with this packet in flight.
+    fn on_sent(&mut self, _now: Instant, _packet: &SentPacket) {}
+
+    /// A source that does not follow the target gives so much, as bytes of media, and the path may
+    /// have to carry it: its part, if there are others. Called with each frame of such a source.
+    fn on_source_rate(&mut self, _rate: DataRate) {}
+
+    /// A feedback report has been digested. `paths` holds all paths of the session, this one too,
+    /// for controllers that are coupled.
+    fn on_feedback(
+        &mut self,
+        now: Instant,
+        feedback: &Feedback<'_>,
+        session: &SessionView,
+        paths: &[PathView],
+    );
+
+    /// When the controller wants [`Timeout::Own`]; `None` for never.
+    fn next_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    /// A timer has run out.
+    fn on_timeout(&mut self, now: Instant, cause: Timeout);
+
+    /// What the path may do now.
+    fn control(&self) -> ControlParameters;
+
+    /// When the receiver should report.
+    fn feedback_schedule(&self) -> FeedbackSchedule {
+        FeedbackSchedule::default()
+    }
+
+    /// The phase of the algorithm by its source's own name, such as `"ProbeRTT"`.
+    fn state(&self) -> &'static str;
+}
+
+/// Why [`CongestionController::on_timeout`] is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timeout {
+    /// The retransmission timer (RFC 6298) has expired for the `count`-th time in a row.
+    Retransmission {
+        /// Expiries since the last acknowledgement, from 1.
+        count: u32,
+        /// Bytes in flight before anything was declared lost: RFC 5681's FlightSize.
+        prior_bytes_in_flight: u64,
+    },
+    /// The path has been silent with packets outstanding so long that it counts as out. All that
+    /// was in flight has been taken out of flight.
+    FeedbackSilence {
+        /// Bytes in flight before they were taken out.
+        prior_bytes_in_flight: u64,
+    },
+    /// The moment asked for by [`CongestionController::next_timeout`].
+    Own,
+}
+
+impl Timeout {
+    /// RFC 5681's FlightSize, if all that was in flight counts as lost; `None`: the timer was the
+    /// controller's own.
+    pub fn flight_size(&self) -> Option<u64> {
+        match *self {
+            Timeout::Retransmission {
+                prior_bytes_in_flight,
+                ..
+            }
+            | Timeout::FeedbackSilence {
+                prior_bytes_in_flight,
+            } => Some(prior_bytes_in_flight),
+            Timeout::Own => None,
+        }
+    }
+}
+
+/// What a controller grants.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ControlParameters {
+    /// The most bytes in flight; `None`: no window.
+    pub congestion_window: Option<u64>,
+    /// The rate at which packets are spaced; `None`: sending is clocked by acknowledgements.
+    pub pacing_rate: Option<DataRate>,
+    /// The rate that the path is believed to carry for this session. The encoder's target is made
+    /// of it, by the share that [`RateKind`] leaves.
+    pub target_rate: DataRate,
+    /// How fast useless packets may fill what media leaves, to probe for bandwidth; zero outside
+    /// probing. A session that always pads ignores it and fills the pacing rate or window.
+    pub padding_rate: DataRate,
+    /// Bytes that may leave back to back before pacing spaces them, beyond the first packet.
+    pub burst_bytes: u64,
+    /// Packets leave together in groups of this many bytes, and pacing spaces the groups: a kernel
+    /// hands a network card several packets at a time. Zero: each by itself.
+    pub group_bytes: u64,
+    /// Whether the path may be used; false: the controller gives it up.
+    pub is_usable: bool,
+    /// The ECN field of the packets that leave: an ECT codepoint only if the controller reacts to
+    /// marks and [`ControllerConfig::is_ecn_capable`] allows it.
+    pub ecn: Ecn,
+}
+
+impl ControlParameters {
+    /// A path that is believed to carry `target_rate`, without window, pacing, padding or ECN: for
+    /// `..` in a controller's own.
+    pub const fn of(target_rate: DataRate) -> Self {
+        ControlParameters {
+            congestion_window: None,
+            pacing_rate: None,
+            target_rate,
+            padding_rate: DataRate::ZERO,
+            burst_bytes: 0,
+            group_bytes: 0,
+            is_usable: true,
+            ecn: Ecn::NotEct,
+        }
+    }
+}

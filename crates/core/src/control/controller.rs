@@ -1,0 +1,129 @@
+//! Which controller a session uses, and what it is built from.
+
+use core::fmt;
+use std::sync::Arc;
+
+use anabranch_units::{DataRate, Seed};
+
+use super::CongestionController;
+use crate::options::AlgorithmOptions;
+
+/// A congestion control algorithm with its options, from which each path of a session builds a
+/// controller of its own. Cheap to clone. Two are equal if they have the same name.
+#[derive(Clone)]
+pub struct Controller {
+    name: Arc<str>,
+    rate: RateKind,
+    build: Arc<Build>,
+}
+
+type Build = dyn Fn(&ControllerConfig) -> Box<dyn CongestionController> + Send + Sync;
+
+impl Controller {
+    /// The algorithm that `build` makes an instance of for each path. `name` identifies it, options
+    /// included, and `rate` says how an encoder must take its target rate.
+    pub fn new(
+        name: impl Into<Arc<str>>,
+        rate: RateKind,
+        build: impl Fn(&ControllerConfig) -> Box<dyn CongestionController> + Send + Sync + 'static,
+    ) -> Self {
+        Controller {
+            name: name.into(),
+            rate,
+            build: Arc::new(build),
+        }
+    }
+
+    /// Its name as the user wrote it, options included: `cubic:hystart=classic`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How an encoder must take its target rate.
+    pub fn rate(&self) -> RateKind {
+        self.rate
+    }
+
+    /// An instance for one path.
+    pub fn build(&self, config: &ControllerConfig) -> Box<dyn CongestionController> {
+        (self.build)(config)
+    }
+}
+
+impl fmt::Debug for Controller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Controller").field(&self.name).finish()
+    }
+}
+
+impl PartialEq for Controller {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+/// What a controller's target rate is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateKind {
+    /// What the path carries, at which its queue would stand: an encoder that follows has peaks,
+    /// and gets 0.8 of it (Zhang & Lei's code).
+    Bandwidth,
+    /// What its source hands to an encoder, with room left already: the encoder gets all of it but
+    /// for headers.
+    Media,
+}
+
+impl RateKind {
+    /// The share of the rate that the encoder gets where `payload_share` of the bytes on the wire
+    /// are payload.
+    pub fn encoder_share(self, payload_share: f64) -> f64 {
+        match self {
+            RateKind::Bandwidth => 0.8,
+            RateKind::Media => payload_share,
+        }
+    }
+}
+
+/// What a controller is built from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ControllerConfig {
+    /// The rate below which the controller shall not go.
+    pub min_rate: DataRate,
+    /// The rate above which it is of no use to go: the most that the media can use. NADA's RMAX,
+    /// SCReAM's maximum. [`DataRate::MAX`] without one.
+    pub max_rate: DataRate,
+    /// The rate before anything is known.
+    pub initial_rate: DataRate,
+    /// The window before anything is known, in packets of [`ControllerConfig::max_packet_bytes`]
+    /// (RFC 6928: 10; ns-2: 2).
+    pub initial_window_packets: u32,
+    /// The rate of `fixed`.
+    pub fixed_rate: DataRate,
+    /// The largest packet on the wire, in bytes; windows are counted in it.
+    pub max_packet_bytes: u32,
+    /// Whether packets may be sent with an ECT codepoint.
+    pub is_ecn_capable: bool,
+    /// Whether the session carries media, which a queue of its own would make late.
+    pub is_media: bool,
+    /// The algorithm's own options, as in `cubic:hystart=classic`.
+    pub options: AlgorithmOptions,
+    /// The path's random stream.
+    pub seed: Seed,
+}
+
+impl Default for ControllerConfig {
+    fn default() -> Self {
+        ControllerConfig {
+            min_rate: DataRate::from_kilobits_per_second(50),
+            max_rate: DataRate::MAX,
+            initial_rate: DataRate::from_kilobits_per_second(300),
+            initial_window_packets: 10,
+            fixed_rate: DataRate::from_megabits_per_second(1),
+            max_packet_bytes: 1_500,
+            is_ecn_capable: false,
+            is_media: false,
+            options: AlgorithmOptions::default(),
+            seed: Seed::default(),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What may be set of an algorithm by its user: `cubic:hystart=classic`.
+
+use anabranch_units::known_names;
+
+/// Something that may be set of an algorithm.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AlgorithmOption {
+    /// Its name, as in `hystart`.
+    pub name: &'static str,
+    /// One line on what it does, with its source and unit.
+    pub summary: &'static str,
+    /// What it may be set to.
+    pub values: OptionValues,
+}
+
+/// The values of a [`AlgorithmOption`], and the one it has unless set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum OptionValues {
+    /// One of these words; the first is the usual one.
+    Words(&'static [&'static str]),
+    /// A number.
+    Number {
+        /// Unless set.
+        usual: f64,
+        /// The least allowed.
+        min: f64,
+        /// The largest allowed.
+        max: f64,
+    },
+}
+
+/// The options that were set, every one of them checked. The default sets none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AlgorithmOptions(Vec<(&'static str, Setting)>);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Setting {
+    Word(&'static str),
+    Number(f64),
+}
+
+/// Why options cannot be taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OptionError {
+    /// There is no such option.
+    #[error("no option is called {name:?}; known are {known}")]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
+    /// The option cannot have this value.
+    #[error("{name} cannot be {value:?}; allowed are {allowed}")]
+    Value {
+        /// The option.
+        name: &'static str,
+        /// What was asked for.
+        value: String,
+        /// What is allowed.
+        allowed: String,
+    },
+}
+
+impl AlgorithmOptions {
+    /// Reads `name=value:name=value`, or with commas; the empty text sets nothing.
+    ///
+    /// # Errors
+    /// [`OptionError`], which lists the known options or the allowed values.
+    pub fn parse(text: &str, known: &[AlgorithmOption]) -> Result<Self, OptionError> {
+        let set = text.split([':', ',']).filter(|part| !part.is_empty());
+        let set = set.map(|part| {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let option = known
+                .iter()
+                .find(|option| option.name == name)
+                .ok_or_else(|| unknown(name, known))?;
+            Ok((option.name, option.values.parse(option.name, value)?))
+        });
+        set.collect::<Result<_, _>>().map(AlgorithmOptions)
+    }
+
+    /// The word that `option` is set to, or its usual one.
+    ///
+    /// # Panics
+    /// If the option is a number.
+    pub fn word(&self, option: &AlgorithmOption) -> &'static str {
+        match (self.setting(option), option.values) {
+            (Some(Setting::Word(word)), _) => word,
+            (None, OptionValues::Words(words)) => words[0],
+            _ => panic!("{} is a number", option.name),
+        }
+    }
+
+    /// The number that `option` is set to, or its usual one.
+    ///
+    /// # Panics
+    /// If the option is a word.
+    pub fn number(&self, option: &AlgorithmOption) -> f64 {
+        match (self.setting(option), option.values) {
+            (Some(Setting::Number(number)), _) => number,
+            (None, OptionValues::Number { usual, .. }) => usual,
+            _ => panic!("{} is a word", option.name),
+        }
+    }
+
+    fn setting(&self, option: &AlgorithmOption) -> Option<Setting> {
+        let set = self.0.iter().rev().find(|(name, _)| *name == option.name);
+        set.map(|(_, setting)| *setting)
+    }
+}
+
+impl OptionValues {
+    fn parse(self, name: &'static str, value: &str) -> Result<Setting, OptionError> {
+        let setting = match self {
+            OptionValues::Words(words) => words
+                .iter()
+                .find(|word| **word == value)
+                .map(|word| Setting::Word(word)),
+            OptionValues::Number { min, max, .. } => value
+                .parse()
+                .ok()
+                .filter(|number| (min..=max).contains(number))
+                .map(Setting::Number),
+        };
+        setting.ok_or_else(|| OptionError::Value {
+            name,
+            value: value.to_owned(),
+            allowed: match self {
+                OptionValues::Words(words) => words.join(", "),
+                OptionValues::Number { min, max, .. } => format!("{min} to {max}"),
+            },
+        })
+    }
+}
+
+fn unknown(name: &str, known: &[AlgorithmOption]) -> OptionError {
+    OptionError::Unknown {
+        name: name.to_owned(),
+        known: known_names(name, known.iter().map(|option| option.name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: AlgorithmOption = AlgorithmOption {
+        name: "start",
+        summary: "how it starts",
+        values: OptionValues::Words(&["slow", "fast"]),
+    };
+    const GAIN: AlgorithmOption = AlgorithmOption {
+        name: "gain",
+        summary: "how much",
+        values: OptionValues::Number {
+            usual: 2.0,
+            min: 1.0,
+            max: 3.0,
+        },
+    };
+    const ALL: [AlgorithmOption; 2] = [START, GAIN];
+
+    #[test]
+    fn what_is_not_set_has_its_usual_value() {
+        let set = AlgorithmOptions::parse("gain=2.5", &ALL).unwrap();
+        assert_eq!((set.word(&START), set.number(&GAIN)), ("slow", 2.5));
+        let set = AlgorithmOptions::parse("gain=1:start=fast:gain=3", &ALL).unwrap();
+        assert_eq!((set.word(&START), set.number(&GAIN)), ("fast", 3.0));
+    }
+
+    #[test]
+    fn mistakes_say_what_is_allowed() {
+        for (text, expected) in [
+            ("speed=1", "start, gain"),
+            ("gain=4", "1 to 3"),
+            ("gain=x", "1 to 3"),
+            ("start", "slow, fast"),
+        ] {
+            let error = AlgorithmOptions::parse(text, &ALL).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

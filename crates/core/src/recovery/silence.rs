@@ -1,0 +1,49 @@
+//! How long a path has kept its answers waiting.
+
+use anabranch_units::{Duration, Instant};
+
+use super::{Recovery, RttEstimator};
+use crate::path_view::PathView;
+
+impl Recovery {
+    /// For how long the oldest packet in flight has been due for its acknowledgement: since it was
+    /// sent, less the smoothed round-trip time and the receiver's delay. Before the first answer,
+    /// less [`PathView::UNKNOWN_RTT`]: the round trip takes as long as the answer has at least.
+    pub(crate) fn overdue(&self, now: Instant) -> Duration {
+        let usual = match self.rtt.has_sample() {
+            true => self.usual_answer_time(),
+            false => PathView::UNKNOWN_RTT,
+        };
+        let sent_at = self.sent.oldest_sent_at();
+        sent_at.map_or(Duration::ZERO, |at| now.saturating_since(at + usual))
+    }
+
+    /// How long after its sending a packet is acknowledged at the latest, on a path that is as it
+    /// was: the smoothed round-trip time and the receiver's delay.
+    pub(crate) fn usual_answer_time(&self) -> Duration {
+        self.rtt.smoothed() + self.max_feedback_delay
+    }
+
+    /// Since when nothing has been heard though something is outstanding.
+    pub(crate) fn silent_since(&self) -> Option<Instant> {
+        Some(self.sent.oldest_sent_at()?.max(self.last_acked_at))
+    }
+
+    /// When the path has been silent for too long: a probe timeout after it was last heard and the
+    /// oldest packet in flight was sent. `patience`, but not less than the least round trip and two
+    /// of the receiver's reports, bounds the deviations that the oldest packet's acknowledgement is
+    /// granted, and the silence of a path whose acknowledgement is that much overdue. Of a path
+    /// whose round trips nobody knows yet nothing is overdue.
+    pub(crate) fn suspect_at(&self, patience: Duration) -> Option<Instant> {
+        let oldest_at = self.sent.oldest_sent_at()?;
+        let probe_timeout = self.probe_timeout();
+        if !self.rtt.has_sample() {
+            return Some(oldest_at.max(self.last_acked_at) + probe_timeout);
+        }
+        // A path without a queue is no less patient than it would be: one report may be lost.
+        let two_reports = self.max_feedback_delay * 2 + RttEstimator::HOST_DELAY;
+        let patience = patience.max(self.rtt.min_rtt().unwrap_or_default() + two_reports);
+        let overdue_at = oldest_at + probe_timeout.min(self.usual_answer_time() + patience);
+        Some(overdue_at.max(self.last_acked_at + probe_timeout.min(patience)))
+    }
+}

@@ -1,0 +1,107 @@
+//! Round-trip times of packets that another path's report was first to acknowledge.
+//!
+//! While a path is in doubt, its reports come back on another one, too. If that is the faster way
+//! they acknowledge everything first, and what then comes back on the path itself acknowledges
+//! nothing new. It still is the only measure of the path's round trip: without it, a path whose
+//! delay has grown at once would be in doubt for ever.
+
+use std::collections::VecDeque;
+
+use anabranch_units::{Duration, Instant};
+
+use super::{Recovery, rtt};
+use crate::wire::FeedbackReport;
+
+/// The most packets that are remembered; the oldest make way.
+const MAX_PACKETS: usize = 256;
+
+/// Packets that were acknowledged by way of another path: their numbers, and when they were sent.
+#[derive(Debug, Default)]
+pub(super) struct ToldElsewhere(VecDeque<(u64, Instant)>);
+
+impl ToldElsewhere {
+    /// A packet has been acknowledged by way of another path.
+    pub(super) fn note(&mut self, packet_number: u64, sent_at: Instant) {
+        if self.0.len() == MAX_PACKETS {
+            self.0.pop_front();
+        }
+        self.0.push_back((packet_number, sent_at));
+    }
+
+    /// A report has come back on the path itself. When the newest of these packets was sent of
+    /// which it tells when it arrived, and for how long it was held back; those up to it are
+    /// forgotten.
+    pub(super) fn take(&mut self, report: &FeedbackReport) -> Option<(Instant, Duration)> {
+        let told = |(number, _): &(u64, Instant)| report.held_back(*number).is_some();
+        let newest = self.0.iter().rposition(told)?;
+        let (number, sent_at) = self.0[newest];
+        self.0.drain(..=newest);
+        Some((sent_at, report.held_back(number)?))
+    }
+}
+
+impl Recovery {
+    /// Takes the round-trip time of what a report on another path was first to tell.
+    pub(super) fn sample_what_was_told_elsewhere(&mut self, now: Instant, report: &FeedbackReport) {
+        let told = self.told_elsewhere.take(report);
+        let sample = told.and_then(|(sent_at, held_back)| {
+            Some((sent_at, rtt::sample(now, sent_at, held_back)?))
+        });
+        if let Some((sent_at, rtt)) = sample {
+            self.rtt.on_sample(now, rtt);
+            self.rtt.on_packet(sent_at, rtt);
+            self.last_acked_at = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Digest, LossDetection, PacketContent};
+    use super::*;
+    use crate::path_view::PathId;
+    use crate::wire::{self, OutgoingReport, WireFrame};
+
+    const fn ms(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    /// A report of the packets up to `largest`, made at that moment, which tells when the newest
+    /// arrived.
+    fn report(reported_at: Instant, largest: u64, arrived_at: Instant) -> FeedbackReport {
+        let outgoing = OutgoingReport {
+            path: PathId(0),
+            reported_at,
+            ce_count: 0,
+            ranges: &[(0, largest)],
+            arrivals: [arrived_at].into_iter(),
+        };
+        let mut bytes = Vec::new();
+        wire::write_untracked_header(&mut bytes);
+        wire::write_feedback(outgoing, &mut bytes);
+        let mut report = FeedbackReport::default();
+        let (_, mut frames) = wire::decode(&bytes).unwrap();
+        let frame = frames.next(&mut report).unwrap();
+        assert!(matches!(frame, Ok(WireFrame::Feedback { .. })));
+        report.expand(largest + 1, reported_at);
+        report
+    }
+
+    #[test]
+    fn a_round_trip_is_measured_though_another_paths_report_came_first() {
+        let mut recovery = Recovery::new(LossDetection::PerPacket, ms(0));
+        let mut digest = Digest::default();
+        for at in [0, 10] {
+            recovery.on_sent(ms(at), 1_000, PacketContent::Padding);
+        }
+        let first = report(ms(80), 0, ms(70));
+        let elsewhere = report(ms(85), 1, ms(80));
+        assert!(recovery.on_report(ms(90), &elsewhere, false, &mut digest));
+        assert!(!recovery.rtt().has_sample(), "by way of another path");
+        assert!(!recovery.on_report(ms(150), &first, true, &mut digest));
+        // Sent at 0 and held back for 10 ms.
+        assert_eq!(recovery.rtt().latest(), Some(Duration::from_millis(140)));
+        assert!(!recovery.on_report(ms(160), &first, true, &mut digest));
+        assert_eq!(recovery.rtt().sampled_at(), ms(150), "once");
+    }
+}

@@ -1,0 +1,132 @@
+//! The recovery of one path without a session, so that a test can show a controller real reports.
+//!
+//! A [`PathReceiver`] writes reports as they are on the wire; a [`PathSender`] reads and digests
+//! them.
+
+use anabranch_units::Instant;
+
+use crate::path_view::PathId;
+use crate::recovery::{
+    Arrivals, Digest, Feedback, FeedbackSchedule, LossDetection, PacketContent, Recovery,
+    RttEstimator, SentPacket,
+};
+use crate::wire::{self, FeedbackReport};
+
+const PATH: PathId = PathId(0);
+
+/// The sending side of a path: what is in flight, lost and acknowledged.
+#[derive(Debug)]
+pub struct PathSender {
+    recovery: Recovery,
+    digest: Digest,
+    report: FeedbackReport,
+    last_reported_at: Instant,
+}
+
+impl PathSender {
+    /// Nothing has been sent at `now`.
+    pub fn new(loss_detection: LossDetection, now: Instant) -> Self {
+        PathSender {
+            recovery: Recovery::new(loss_detection, now),
+            digest: Digest::default(),
+            report: FeedbackReport::default(),
+            last_reported_at: Instant::ZERO,
+        }
+    }
+
+    /// A packet of `bytes` bytes leaves. They are numbered from zero.
+    pub fn on_sent(&mut self, now: Instant, bytes: u32) -> SentPacket {
+        self.recovery.on_sent(now, bytes, PacketContent::Padding)
+    }
+
+    /// Bytes sent that are neither acknowledged nor declared lost.
+    pub fn bytes_in_flight(&self) -> u64 {
+        self.recovery.bytes_in_flight()
+    }
+
+    /// The path's round-trip time.
+    pub fn rtt(&self) -> &RttEstimator {
+        self.recovery.rtt()
+    }
+
+    /// The sender has nothing more to send, though the controller would allow it.
+    pub fn mark_app_limited(&mut self) {
+        self.recovery.mark_app_limited();
+    }
+
+    /// Digests a report. Returns whether [`PathSender::feedback`] has anything new to tell.
+    ///
+    /// # Panics
+    /// If `report` is not what [`PathReceiver::report`] has returned.
+    pub fn on_report(&mut self, now: Instant, report: &[u8]) -> bool {
+        let (_, mut frames) = wire::decode(report).expect("a report");
+        let frame = frames.next(&mut self.report).expect("a frame");
+        frame.expect("a well-formed one");
+        let next_packet_number = self.recovery.next_packet_number();
+        self.report
+            .expand(next_packet_number, self.last_reported_at);
+        self.last_reported_at = self.report.reported_at();
+        self.recovery
+            .on_report(now, &self.report, true, &mut self.digest)
+    }
+
+    /// Declares packets lost if the loss timer has expired. Returns whether
+    /// [`PathSender::feedback`] has anything new to tell.
+    pub fn on_loss_timer(&mut self, now: Instant) -> bool {
+        let is_due = self.recovery.loss_timer().is_some_and(|at| at <= now);
+        is_due && self.recovery.on_loss_timeout(now, &mut self.digest)
+    }
+
+    /// Since when the path has been silent with packets in flight.
+    pub fn silent_since(&self) -> Option<Instant> {
+        self.recovery.silent_since()
+    }
+
+    /// The path is out: takes all packets out of flight.
+    pub fn on_silence(&mut self, now: Instant) {
+        self.recovery.on_silence(now, &mut self.digest);
+    }
+
+    /// What a controller is told after the last report or loss timer.
+    pub fn feedback(&self, is_window_limited: bool) -> Feedback<'_> {
+        self.recovery
+            .feedback(PATH, &self.digest, self.last_reported_at, is_window_limited)
+    }
+}
+
+/// The receiving side of a path: what has arrived, and when a report is due.
+#[derive(Debug)]
+pub struct PathReceiver(Arrivals);
+
+impl Default for PathReceiver {
+    /// Nothing has arrived; reports follow the default schedule.
+    fn default() -> Self {
+        PathReceiver(Arrivals::new(false))
+    }
+}
+
+impl PathReceiver {
+    /// When to report from now on.
+    pub fn set_schedule(&mut self, schedule: FeedbackSchedule) {
+        self.0.set_schedule(schedule);
+    }
+
+    /// A packet arrives, with or without the mark Congestion Experienced.
+    pub fn on_received(&mut self, now: Instant, packet_number: u64, is_marked: bool) {
+        self.0.on_received(now, packet_number, now, is_marked);
+    }
+
+    /// When the next report is due; `None` if there is nothing to report.
+    pub fn due_at(&self) -> Option<Instant> {
+        self.0.due_at()
+    }
+
+    /// The report's datagram; `None` if nothing has arrived yet.
+    pub fn report(&mut self, now: Instant) -> Option<Vec<u8>> {
+        let outgoing = self.0.report(now, PATH)?;
+        let mut report = Vec::new();
+        wire::write_untracked_header(&mut report);
+        wire::write_feedback(outgoing, &mut report);
+        Some(report)
+    }
+}

@@ -1,0 +1,127 @@
+//! L. A. Grieco and S. Mascolo, "Adaptive Rate Control for Internet Video Streaming" (ARC).
+
+mod alone;
+mod company;
+mod four_and_four;
+mod multihop;
+mod ns2;
+mod playback;
+mod setup;
+mod ten_flows;
+mod wireless;
+
+use super::claim::{Algorithms, Case, Claim, Paper};
+use super::evidence::{RunRecord, Span};
+use anabranch_lab::metrics::FlowSeries;
+
+const PAPER: Paper = Paper {
+    key: "grieco-arc",
+    citation: "L. A. Grieco, S. Mascolo: Adaptive Rate Control for Internet Video Streaming",
+    algorithms: Algorithms::Published,
+};
+
+/// By the kind of claim, in the paper's order; then what ns-2 itself gives.
+pub(super) const CLAIMS: &[&Claim] = &[
+    &alone::FIGURE_1,
+    &setup::FIGURE_2,
+    &ten_flows::FIGURE_3,
+    &ten_flows::FIGURE_4,
+    &four_and_four::FIGURE_5,
+    &setup::FIGURE_6,
+    &multihop::FIGURE_7A,
+    &multihop::FIGURE_7B,
+    &multihop::FIGURE_7C,
+    &wireless::FIGURE_7D,
+    &multihop::FRIENDLIER,
+    &wireless::GOODPUT,
+    &ten_flows::STEADY,
+    &four_and_four::SMOOTHER,
+    &alone::OUTSTANDING,
+    &alone::DEPLETION,
+    &alone::SLOPE,
+    &alone::TIMEOUT,
+    &alone::REPORTS,
+    &playback::DELAY,
+    &company::SETTLING,
+    &company::RATE_AIMD,
+    &company::LONG_TERM,
+    &playback::RENO,
+    &ns2::RENO_1,
+    &ns2::RENO_3,
+    &ns2::RENO_5,
+    &ns2::RENO_10,
+    &ns2::TFRC_1,
+    &ns2::TFRC_3,
+    &ns2::TFRC_5,
+    &ns2::TFRC_10,
+    &ns2::BESIDE_62,
+    &ns2::BESIDE_250,
+    &ns2::JAIN_20,
+    &ns2::JAIN_100,
+    &ns2::JAIN_400,
+];
+
+const TEN_FLOWS: &str = include_str!("../../../scenarios/grieco-arc/ten-flows.toml");
+const FOUR_AND_FOUR: &str = include_str!("../../../scenarios/grieco-arc/four-and-four.toml");
+const MULTIHOP: &str = include_str!("../../../scenarios/grieco-arc/multihop.toml");
+const ALONE: &str = include_str!("../../../scenarios/grieco-arc/alone.toml");
+
+/// The TFRC that the paper compares with, and ns-2's as it is by default.
+const TFRC: &str = "tfrc-conservative";
+const TFRC_NS2: &str = "tfrc-ns2";
+
+/// The paper does not say by how much of what arrives its TFRC may grow: by 1.1 in the article that
+/// it cites, and in ns-2.35 by 1.5.
+const TFRC_15: &str = "tfrc-conservative:c=1.5";
+/// What claims call it.
+const TFRC_15_NAME: &str = "TFRC, c = 1.5";
+
+/// The file of the multihop scenario as it is for so many hops.
+fn multihop(name: impl Into<String>, c1: &str, cross: &str, hops: u8) -> Case {
+    let case = Case::new(name, "grieco-arc/multihop.toml", MULTIHOP);
+    let case = case.set("links.hop.count", &hops.to_string());
+    let case = controlled(case, 0, c1);
+    controlled(controlled(case, 1, cross), 2, cross)
+}
+
+/// With this controller for one of the scenario's flows: Reno as ns-2's TCP has it, another one
+/// over rate-based packets.
+fn controlled(case: Case, place: usize, controller: &str) -> Case {
+    let (kind, overhead, loss_detection) = match controller {
+        "reno" => ("bulk", "30 B", "tcp-cumulative"),
+        _ => ("media", "35 B", "gap-immediate"),
+    };
+    case.set(&format!("flows.{place}.kind"), kind)
+        .set(&format!("flows.{place}.controller"), controller)
+        .set(&format!("flows.{place}.overhead"), overhead)
+        .set(&format!("flows.{place}.loss-detection"), loss_detection)
+}
+
+/// Wire bits a second that are of use: all that arrived of a rate-based flow, and of a stream what
+/// arrived in order, over the scenario's statistics window.
+fn goodput(run: &RunRecord, name: &str) -> f64 {
+    let flow = run.statistics.flows.iter().find(|flow| flow.name == name);
+    let flow = flow.unwrap_or_else(|| panic!("no flow is called {name:?}"));
+    if flow.controller == "reno" {
+        flow.goodput_bits_per_second * 1500.0 / 1460.0
+    } else {
+        flow.traffic.throughput_bits_per_second
+    }
+}
+
+/// The flows called `group-1`, `group-2`, ….
+fn group<'a>(run: &'a RunRecord, group: &str) -> Vec<&'a FlowSeries> {
+    let flows = run.series.flows.iter();
+    let is_member = |flow: &&FlowSeries| {
+        let rest = flow.name.strip_prefix(group);
+        rest.is_some_and(|rest| rest.starts_with('-'))
+    };
+    flows.filter(is_member).collect()
+}
+
+/// Mean over a group's flows of how much their sending rates vary, second by second.
+fn mean_variation(run: &RunRecord, name: &str, span: Span) -> f64 {
+    let flows = group(run, name);
+    let sum: f64 = flows.iter().map(|flow| run.variation(flow, span)).sum();
+    sum / flows.len() as f64
+}

@@ -1,0 +1,109 @@
+//! Fig. 5: four rate-based flows and four of Reno, with ten of Reno the other way.
+
+use super::{FOUR_AND_FOUR, PAPER, TFRC, controlled, group, mean_variation};
+use crate::claim::{Case, Claim, Subject};
+use crate::evidence::{Evidence, RunRecord, Span};
+use crate::judgement::{Judgement, Measured};
+use anabranch_lab::metrics::Unit;
+use anabranch_lab::{Chart, Line, Lines};
+
+/// When the starts are over.
+pub(super) const STEADY: Span = (50.0, 1000.0);
+/// What the figure shows of it.
+const CAPACITY: f64 = 2e6;
+
+pub(super) fn case(name: &str, controller: &str) -> Case {
+    let case = Case::new(name, "grieco-arc/four-and-four.toml", FOUR_AND_FOUR);
+    controlled(case, 0, controller)
+}
+
+fn both(controller: &str) -> Vec<Case> {
+    vec![case("ARC", controller), case("TFRC", TFRC)]
+}
+
+/// How much the rates of a group vary beside another's in the same runs.
+fn variation(evidence: &Evidence, case: &str, flows: &str) -> Measured {
+    let samples = evidence.each(case, |run| mean_variation(run, flows, STEADY));
+    let who = if flows == "rated" { case } else { "Reno" };
+    let name = format!("{who} in the runs of {case}: variation of the 1 s rates");
+    Measured::new(name, Unit::Number, samples)
+}
+
+/// Smoother than Reno by 30 % at least.
+fn expect_smoothness(judgement: &mut Judgement, evidence: &Evidence, case: &str) {
+    let (ours, reno) = (
+        variation(evidence, case, "rated"),
+        variation(evidence, case, "reno"),
+    );
+    judgement.report(&ours);
+    judgement.report(&reno);
+    judgement.expect(ours.at_most(0.7 * reno.samples.median()));
+}
+
+/// Who yields to nobody is smooth too.
+fn expect_company(judgement: &mut Judgement, evidence: &Evidence) {
+    let samples = evidence.each("ARC", |run| {
+        let flows = group(run, "reno");
+        let sum: f64 = flows.iter().map(|flow| run.rate(flow, STEADY)).sum();
+        sum / CAPACITY
+    });
+    let reno = Measured::new(
+        "the four Reno flows' share beside ARC",
+        Unit::Share,
+        samples,
+    );
+    judgement.report(&reno);
+    judgement.expect(reno.at_least(0.3));
+}
+
+pub(super) const FIGURE_5: Claim = Claim {
+    id: "S2-F5",
+    paper: &PAPER,
+    figure: "Fig. 5, §4.1.2",
+    claim: "Beside Reno, ARC and TFRC send more smoothly than Reno.",
+    subject: Subject::Controller("arc"),
+    cases: both,
+    judge: |evidence| {
+        let mut judgement = Judgement::new();
+        expect_smoothness(&mut judgement, evidence, "ARC");
+        expect_smoothness(&mut judgement, evidence, "TFRC");
+        expect_company(&mut judgement, evidence);
+        for (name, case, flows) in [
+            ("(a): ARC", "ARC", "rated"),
+            ("(b): TFRC", "TFRC", "rated"),
+            ("(c): Reno beside TFRC", "TFRC", "reno"),
+        ] {
+            judgement.draw(rates(name, evidence.shown(case), flows));
+        }
+        judgement
+    },
+};
+
+fn rates(name: &str, run: &RunRecord, flows: &str) -> Chart {
+    let lines = group(run, flows).into_iter().map(|flow| Line {
+        label: flow.name.clone(),
+        points: run.sent_kbits(flow),
+    });
+    Chart::Lines(Lines {
+        title: format!("Fig. 5 {name}"),
+        x: "time, s".to_owned(),
+        y: "sending rate, kbit/s".to_owned(),
+        lines: lines.collect(),
+        y_end: Some(1200.0),
+    })
+}
+
+pub(super) const SMOOTHER: Claim = Claim {
+    id: "S2-C4",
+    paper: &PAPER,
+    figure: "Abstract",
+    claim: "ARC oscillates less than Reno.",
+    subject: Subject::Controller("arc"),
+    cases: |controller| vec![case("ARC", controller)],
+    judge: |evidence| {
+        let mut judgement = Judgement::new();
+        expect_smoothness(&mut judgement, evidence, "ARC");
+        expect_company(&mut judgement, evidence);
+        judgement
+    },
+};

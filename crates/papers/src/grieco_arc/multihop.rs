@@ -1,0 +1,223 @@
+//! Figs. 7 (a) to (c): one flow through 1 to 10 hops, with cross traffic on each.
+
+use super::{PAPER, TFRC, TFRC_15, TFRC_15_NAME, goodput, group, multihop};
+use crate::claim::{Case, Claim, Subject};
+use crate::evidence::Evidence;
+use crate::judgement::{Judgement, Measured};
+use anabranch_lab::metrics::Unit;
+use anabranch_lab::{Chart, Line, Lines};
+
+const HOPS: core::ops::RangeInclusive<u8> = 1..=10;
+/// Beyond it the paper says how the controllers compare.
+const MANY: core::ops::RangeInclusive<u8> = 4..=10;
+/// Where the other constant of TFRC is tried.
+const SENSITIVITY: [u8; 2] = [5, 10];
+/// When c1 runs.
+const SPAN: (f64, f64) = (10.0, 110.0);
+const NAMES: [&str; 3] = ["ARC", "TFRC", "Reno"];
+
+/// For each of these the cases of 1 to 10 hops: the name, c1's controller, that of cross traffic.
+fn over_hops(lines: [(&str, &str, &str); 3]) -> Vec<Case> {
+    let hops = |(name, c1, cross): (&str, &str, &str)| -> Vec<Case> {
+        let case = |hops| multihop(case_name(name, hops), c1, cross, hops);
+        HOPS.map(case).collect()
+    };
+    lines.into_iter().flat_map(hops).collect()
+}
+
+fn case_name(name: &str, hops: u8) -> String {
+    format!("{name}, {hops} hops")
+}
+
+fn of_c1(evidence: &Evidence, name: &str, hops: u8) -> Measured {
+    let case = case_name(name, hops);
+    let samples = evidence.each(&case, |run| goodput(run, "c1"));
+    Measured::new(case, Unit::BitsPerSecond, samples)
+}
+
+/// Goodput against the number of hops, as the paper draws it.
+fn picture(evidence: &Evidence, title: &str) -> Chart {
+    let line = |name: &str| {
+        let point = |hops: u8| {
+            let median = of_c1(evidence, name, hops).samples.median();
+            (f64::from(hops), median / 1e3)
+        };
+        Line {
+            label: name.to_owned(),
+            points: HOPS.map(point).collect(),
+        }
+    };
+    Chart::Lines(Lines {
+        title: title.to_owned(),
+        x: "hops".to_owned(),
+        y: "goodput of C1, kbit/s".to_owned(),
+        lines: NAMES.map(line).to_vec(),
+        y_end: None,
+    })
+}
+
+/// Goodput falls with the number of hops.
+fn expect_fall(judgement: &mut Judgement, evidence: &Evidence, name: &str) {
+    let at = |hops| of_c1(evidence, name, hops);
+    judgement.expect(at(3).below(&at(1)));
+    judgement.expect(at(10).below(&at(3)));
+}
+
+pub(super) const FIGURE_7A: Claim = Claim {
+    id: "S2-F7a",
+    paper: &PAPER,
+    figure: "Fig. 7 (a), §4.2",
+    claim: "Through Reno traffic, C1 gets less the more hops it passes, and beyond three hops most \
+            if it is ARC.",
+    subject: Subject::Controller("arc"),
+    cases: |controller| {
+        let mut cases = over_hops([
+            ("ARC", controller, "reno"),
+            ("TFRC", TFRC, "reno"),
+            ("Reno", "reno", "reno"),
+        ]);
+        let name = |hops| case_name(TFRC_15_NAME, hops);
+        cases.extend(SENSITIVITY.map(|hops| multihop(name(hops), TFRC_15, "reno", hops)));
+        cases
+    },
+    judge: |evidence| {
+        let mut judgement = Judgement::new();
+        for name in NAMES {
+            judgement.report(&of_c1(evidence, name, 10));
+            judgement.report(&of_c1(evidence, name, 5));
+            judgement.report(&of_c1(evidence, name, 1));
+            expect_fall(&mut judgement, evidence, name);
+        }
+        for hops in MANY {
+            let arc = of_c1(evidence, "ARC", hops);
+            judgement.expect(of_c1(evidence, "TFRC", hops).below(&arc));
+            judgement.expect(of_c1(evidence, "Reno", hops).below(&arc));
+        }
+        for hops in SENSITIVITY {
+            let tfrc = of_c1(evidence, TFRC_15_NAME, hops);
+            judgement.report(&tfrc);
+            judgement.expect(tfrc.below(&of_c1(evidence, "ARC", hops)));
+        }
+        judgement.draw(picture(evidence, "Fig. 7 (a): C1 through Reno traffic"));
+        judgement
+    },
+};
+
+/// C1 is Reno, cross traffic of each kind in turn.
+fn reno_through_each(controller: &str) -> Vec<Case> {
+    over_hops([
+        ("ARC", "reno", controller),
+        ("TFRC", "reno", TFRC),
+        ("Reno", "reno", "reno"),
+    ])
+}
+
+pub(super) const FIGURE_7B: Claim = Claim {
+    id: "S2-F7b",
+    paper: &PAPER,
+    figure: "Fig. 7 (b), §4.2",
+    claim: "A Reno flow gets very little through TFRC traffic, and most through ARC traffic.",
+    subject: Subject::Controller("arc"),
+    cases: reno_through_each,
+    judge: |evidence| {
+        let mut judgement = Judgement::new();
+        expect_friendliness(&mut judgement, evidence, HOPS);
+        for hops in [3, 10] {
+            let (tfrc, reno) = (of_c1(evidence, "TFRC", hops), of_c1(evidence, "Reno", hops));
+            judgement.expect(tfrc.at_most(0.5 * reno.samples.median()));
+        }
+        judgement.draw(picture(evidence, "Fig. 7 (b): Reno C1, by cross traffic"));
+        judgement
+    },
+};
+
+/// Through ARC a Reno flow gets more than through Reno, and through that more than through TFRC,
+/// though ARC uses its links.
+fn expect_friendliness(
+    judgement: &mut Judgement,
+    evidence: &Evidence,
+    hops: impl IntoIterator<Item = u8>,
+) {
+    for hops in hops {
+        let values = NAMES.map(|name| of_c1(evidence, name, hops));
+        let [arc, tfrc, reno] = &values;
+        if [1, 3, 5, 10].contains(&hops) {
+            values.iter().for_each(|value| judgement.report(value));
+        }
+        judgement.expect(reno.below(arc));
+        judgement.expect(tfrc.below(reno));
+    }
+    let samples = evidence.each(&case_name("ARC", 5), |run| {
+        let flows = [group(run, "forward"), group(run, "backward")].concat();
+        let sum: f64 = flows.iter().map(|flow| run.rate(flow, SPAN)).sum();
+        sum / flows.len() as f64
+    });
+    let used = Measured::new("ARC's own mean, 5 hops", Unit::BitsPerSecond, samples);
+    judgement.report(&used);
+    judgement.expect(used.at_least(0.5e6));
+}
+
+pub(super) const FRIENDLIER: Claim = Claim {
+    id: "S2-C1",
+    paper: &PAPER,
+    figure: "Abstract",
+    claim: "ARC is friendlier towards Reno than TFRC is.",
+    subject: Subject::Controller("arc"),
+    cases: reno_through_each,
+    judge: |evidence| {
+        let mut judgement = Judgement::new();
+        for hops in [1, 3, 5, 10] {
+            let arc = of_c1(evidence, "ARC", hops);
+            let tfrc = of_c1(evidence, "TFRC", hops);
+            let ratio = arc.samples.over(&tfrc.samples);
+            let text = format!("Reno through ARC over Reno through TFRC, {hops} hops");
+            let ratio = Measured::new(text, Unit::Number, ratio);
+            judgement.report(&ratio);
+            judgement.expect(ratio.at_least(1.0));
+        }
+        judgement
+    },
+};
+
+pub(super) const FIGURE_7C: Claim = Claim {
+    id: "S2-F7c",
+    paper: &PAPER,
+    figure: "Fig. 7 (c), §4.2",
+    claim: "Among its own kind C1 gets least if all are TFRC; beyond three hops ARC and Reno get \
+            about the same.",
+    subject: Subject::Controller("arc"),
+    cases: |controller| {
+        over_hops([
+            ("ARC", controller, controller),
+            ("TFRC", TFRC, TFRC),
+            ("Reno", "reno", "reno"),
+        ])
+    },
+    judge: |evidence| {
+        let mut judgement = Judgement::new().because(
+            "Queues of 21 packets hold the 10 that each of two ARC flows leaves there, so that \
+             from five hops on nothing is lost, and C1 keeps its share where Reno loses at each.",
+        );
+        for hops in HOPS {
+            let values = NAMES.map(|name| of_c1(evidence, name, hops));
+            let [arc, tfrc, reno] = &values;
+            if [1, 3, 5, 10].contains(&hops) {
+                values.iter().for_each(|value| judgement.report(value));
+            }
+            judgement.expect(tfrc.below(reno));
+            judgement.expect(tfrc.below(arc));
+        }
+        for hops in MANY {
+            let (arc, reno) = (of_c1(evidence, "ARC", hops), of_c1(evidence, "Reno", hops));
+            let text = format!("ARC over Reno, {hops} hops");
+            let ratio = arc.samples.median() / reno.samples.median();
+            let ratio = crate::judgement::Samples(vec![ratio]);
+            let ratio = Measured::new(text, Unit::Number, ratio);
+            judgement.report(&ratio);
+            judgement.expect(ratio.at_least(0.7));
+            judgement.expect(ratio.at_most(1.4));
+        }
+        judgement.draw(picture(evidence, "Fig. 7 (c): C1 among its own kind"));
+        judgement
+    },
+};

@@ -1,0 +1,91 @@
+//! §1: how long a player has to wait before it can play without a stall.
+
+use super::four_and_four::{STEADY, case};
+use super::{PAPER, TFRC, TFRC_NS2, group};
+use crate::claim::{Case, Claim, Subject};
+use crate::evidence::{Evidence, RunRecord};
+use crate::judgement::{Judgement, Measured};
+use anabranch_lab::metrics::Unit;
+
+/// The least delay, in seconds, after which video of a flow's own mean rate plays on to the end:
+/// mean of a group's flows.
+fn playback_delay(run: &RunRecord, name: &str) -> f64 {
+    let flows = group(run, name);
+    let delays = flows.iter().map(|flow| {
+        let (from, to) = (STEADY.0 as usize, STEADY.1 as usize);
+        let arrived = &flow.delivered_bytes[from..to];
+        let mean = arrived.iter().sum::<u64>() as f64 / arrived.len() as f64;
+        let mut total = 0.0;
+        let behind = arrived.iter().enumerate().map(|(place, bytes)| {
+            total += *bytes as f64;
+            (place + 1) as f64 - total / mean
+        });
+        behind.fold(0.0, f64::max)
+    });
+    delays.sum::<f64>() / flows.len() as f64
+}
+
+fn delay(evidence: &Evidence, case: &str, flows: &str, name: &str) -> Measured {
+    let samples = evidence.each(case, |run| playback_delay(run, flows));
+    Measured::new(
+        format!("{name}: s of start-up delay, video of the mean rate"),
+        Unit::Number,
+        samples,
+    )
+}
+
+pub(super) const DELAY: Claim = Claim {
+    id: "S2-C10",
+    paper: &PAPER,
+    figure: "§1, citing de Cuetos and Ross",
+    claim: "Reno makes a player wait three times as long as TFRC does.",
+    subject: Subject::Controller(TFRC),
+    cases: |controller| {
+        let beside = |name: &str, controller: &str| -> Case { case(name, controller) };
+        vec![beside("TFRC", controller), beside("ns-2's TFRC", TFRC_NS2)]
+    },
+    judge: |evidence| {
+        let mut judgement = Judgement::new().because(
+            "The cited number is from de Cuetos and Ross's own traces; it is tested here on the \
+             flows of Fig. 5, each at its own mean rate.",
+        );
+        let tfrc = delay(evidence, "TFRC", "rated", "TFRC");
+        let reno = delay(evidence, "TFRC", "reno", "Reno");
+        let ratio = Measured::new(
+            "Reno's delay over TFRC's",
+            Unit::Number,
+            reno.samples.over(&tfrc.samples),
+        );
+        judgement.report(&ratio.clone().beside(3.0));
+        judgement.report(&tfrc);
+        judgement.report(&reno);
+        judgement.report(&delay(
+            evidence,
+            "ns-2's TFRC",
+            "rated",
+            "ns-2's default TFRC",
+        ));
+        judgement.expect(ratio.at_least(1.5));
+        judgement.expect(ratio.at_most(5.0));
+        judgement
+    },
+};
+
+pub(super) const RENO: Claim = Claim {
+    id: "S2-m4",
+    paper: &PAPER,
+    figure: "§1",
+    claim: "Reno's rate varies so much that smooth playback takes a large buffer.",
+    subject: Subject::Controller("reno"),
+    cases: |controller| {
+        let case = case("beside TFRC", TFRC).set("flows.1.controller", controller);
+        vec![case.set("flows.1.fixed-rate", "200 kbit/s")]
+    },
+    judge: |evidence| {
+        let mut judgement = Judgement::new();
+        let reno = delay(evidence, "beside TFRC", "reno", "Reno");
+        judgement.report(&reno);
+        judgement.expect(reno.at_least(5.0));
+        judgement
+    },
+};

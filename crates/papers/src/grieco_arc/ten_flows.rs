@@ -1,0 +1,194 @@
+//! Figs. 3 and 4: ten flows of one controller, and UDP that takes half of the link in turns.
+
+use super::{PAPER, TEN_FLOWS, TFRC, TFRC_15, TFRC_15_NAME, TFRC_NS2, group, mean_variation};
+use crate::claim::{Case, Claim, Subject};
+use crate::evidence::{Evidence, Points, RunRecord, Span};
+use crate::judgement::{Judgement, Measured};
+use anabranch_lab::metrics::{FlowSeries, Unit, jain_index};
+use anabranch_lab::{Chart, Line, Lines};
+
+/// When UDP is silent, but for a minute to take what it has left.
+const OFF: [Span; 2] = [(260.0, 400.0), (660.0, 800.0)];
+/// When it sends, but for the start and 5 s to give way.
+const ON: [Span; 3] = [(100.0, 200.0), (405.0, 600.0), (805.0, 1000.0)];
+
+pub(super) fn case(name: &str, controller: &str) -> Case {
+    Case::new(name, "grieco-arc/ten-flows.toml", TEN_FLOWS).controller(controller)
+}
+
+fn both(controller: &str) -> Vec<Case> {
+    vec![case("ARC", controller), case("TFRC", TFRC)]
+}
+
+pub(super) const FIGURE_3: Claim = Claim {
+    id: "S2-F3",
+    paper: &PAPER,
+    figure: "Fig. 3, §4.1.1",
+    claim: "Ten ARC flows on 10 Mbit/s have rates close to each other and use what UDP leaves; \
+            TFRC's oscillate much more.",
+    subject: Subject::Controller("arc"),
+    cases: |controller| {
+        let mut cases = both(controller);
+        cases.push(case(TFRC_15_NAME, TFRC_15));
+        cases.push(case("ns-2's default TFRC", TFRC_NS2));
+        cases
+    },
+    judge: |evidence| {
+        let mut judgement = Judgement::new();
+        let variation = |name: &str| {
+            let samples = evidence.each(name, |run| worst(&OFF, |span| mean(run, span)));
+            let text = format!("{name}: variation of the 1 s rates while UDP is silent, mean");
+            Measured::new(text, Unit::Number, samples)
+        };
+        let (arc, tfrc) = (variation("ARC"), variation("TFRC"));
+        judgement.report(&arc);
+        judgement.report(&tfrc);
+        let other = variation(TFRC_15_NAME);
+        judgement.report(&other);
+        judgement.report(&variation("ns-2's default TFRC"));
+        for tfrc in [tfrc, other] {
+            judgement.expect(arc.at_most(0.5 * tfrc.samples.median()));
+        }
+        for (what, spans, free) in [("silent", &OFF[..], 10e6), ("sends", &ON[..], 5e6)] {
+            let samples =
+                evidence.each("ARC", |run| worst(spans, |span| deviation(run, span, free)));
+            let text = format!("ARC: sum of the rates beside the free capacity while UDP {what}");
+            let deviation = Measured::new(text, Unit::Share, samples);
+            judgement.report(&deviation);
+            judgement.expect(deviation.at_most(0.05));
+        }
+        let samples = evidence.each("ARC", |run| worst(&ON, |span| mean(run, span)));
+        let text = "ARC: variation of the 1 s rates while UDP sends, mean";
+        judgement.report(&Measured::new(text, Unit::Number, samples));
+        for name in ["ARC", "TFRC", "ns-2's default TFRC"] {
+            judgement.draw(rates(name, evidence.shown(name)));
+        }
+        judgement
+    },
+};
+
+fn mean(run: &RunRecord, span: Span) -> f64 {
+    mean_variation(run, "flow", span)
+}
+
+fn worst(spans: &[Span], measure: impl Fn(Span) -> f64) -> f64 {
+    spans.iter().map(|span| measure(*span)).fold(0.0, f64::max)
+}
+
+/// How far the flows' sum is from what UDP leaves, as a share of that.
+fn deviation(run: &RunRecord, span: Span, free: f64) -> f64 {
+    (sum(run, span) / free - 1.0).abs()
+}
+
+fn sum(run: &RunRecord, span: Span) -> f64 {
+    let flows = group(run, "flow");
+    flows.iter().map(|flow| run.rate(flow, span)).sum()
+}
+
+fn rates(name: &str, run: &RunRecord) -> Chart {
+    let flows = run.series.flows.iter();
+    let lines = flows.map(|flow| Line {
+        label: flow.name.clone(),
+        points: run.sent_kbits(flow),
+    });
+    Chart::Lines(Lines {
+        title: format!("Fig. 3: ten flows of {name}"),
+        x: "time, s".to_owned(),
+        y: "sending rate, kbit/s".to_owned(),
+        lines: lines.collect(),
+        y_end: None,
+    })
+}
+
+pub(super) const FIGURE_4: Claim = Claim {
+    id: "S2-F4",
+    paper: &PAPER,
+    figure: "Fig. 4, §4.1.1",
+    claim: "Jain's index of what ten ARC flows have got since the start is 0.9 before 100 s, and \
+            largest after 200 s; TFRC's is significantly unfair in the first 200 s, and about 0.9 \
+            at the end.",
+    subject: Subject::Controller("arc"),
+    cases: both,
+    judge: |evidence| {
+        let mut judgement = Judgement::new()
+            .because("ns-2.35's own TFRC is fairer than the paper's figure has it: 0.94 at 100 s.");
+        let jain = |name: &str, at: f64| {
+            let samples = evidence.each(name, |run| jain_at(run, at));
+            let text = format!("{name}: Jain's index up to {at} s");
+            Measured::new(text, Unit::Number, samples)
+        };
+        let arc_at_100 = jain("ARC", 100.0);
+        let arc_at_1000 = jain("ARC", 1000.0);
+        let (early, late) = (jain("TFRC", 100.0), jain("TFRC", 200.0));
+        let end = jain("TFRC", 1000.0);
+        let samples = evidence.each("ARC", |run| sum(run, OFF[0]) / 10e6);
+        let used = Measured::new("ARC: share of the link, 260-400 s", Unit::Share, samples);
+        let arc_at_250 = jain("ARC", 250.0);
+        let values = [
+            &arc_at_100,
+            &arc_at_250,
+            &arc_at_1000,
+            &early,
+            &late,
+            &end,
+            &used,
+        ];
+        values.iter().for_each(|value| judgement.report(value));
+        judgement.expect(arc_at_100.at_least(0.9));
+        judgement.expect(arc_at_250.at_least(0.99));
+        judgement.expect(used.at_least(0.95));
+        judgement.expect(late.at_most(0.9));
+        judgement.expect(end.within(0.05, 0.9));
+        judgement.draw(fairness(evidence));
+        judgement
+    },
+};
+
+/// Jain's index over what has arrived of each flow since the start.
+pub(super) fn jain_at(run: &RunRecord, at: f64) -> f64 {
+    let flows = group(run, "flow");
+    let arrived = flows.iter().map(|flow| run.rate(flow, (0.0, at)));
+    jain_index(arrived).unwrap_or(f64::NAN)
+}
+
+fn fairness(evidence: &Evidence) -> Chart {
+    let points = |run: &RunRecord| -> Points {
+        let flows: Vec<FlowSeries> = group(run, "flow").into_iter().cloned().collect();
+        let mut only = run.clone();
+        only.series.flows = flows;
+        only.cumulative_jain()
+    };
+    let line = |name: &str| Line {
+        label: name.to_owned(),
+        points: points(evidence.shown(name)),
+    };
+    Chart::Lines(Lines {
+        title: "Fig. 4: fairness of ten flows".to_owned(),
+        x: "time, s".to_owned(),
+        y: "Jain's index".to_owned(),
+        lines: vec![line("ARC"), line("TFRC")],
+        y_end: Some(1.0),
+    })
+}
+
+pub(super) const STEADY: Claim = Claim {
+    id: "S2-C3",
+    paper: &PAPER,
+    figure: "Abstract",
+    claim: "ARC's rates do not oscillate while the load does not change.",
+    subject: Subject::Controller("arc"),
+    cases: |controller| vec![case("ARC", controller)],
+    judge: |evidence| {
+        let mut judgement = Judgement::new();
+        let samples = evidence.each("ARC", |run| worst(&OFF, |span| mean(run, span)));
+        let text = "variation of the 1 s rates while UDP is silent, mean of the flows";
+        let variation = Measured::new(text, Unit::Number, samples);
+        let samples = evidence.each("ARC", |run| sum(run, OFF[0]) / 10e6);
+        let used = Measured::new("share of the link, 260-400 s", Unit::Share, samples);
+        judgement.report(&variation);
+        judgement.report(&used);
+        judgement.expect(variation.at_most(0.02));
+        judgement.expect(used.at_least(0.95));
+        judgement
+    },
+};

@@ -1,0 +1,132 @@
+//! A scenario, run with every scheduler.
+
+use anabranch_core::scheduler::SCHEDULERS;
+use anabranch_lab::ORACLE;
+use anabranch_units::Duration;
+
+use crate::claim::Case;
+use crate::evidence::Evidence;
+use crate::judgement::Measured;
+use anabranch_lab::metrics::{FlowStatistics, Unit};
+
+/// Our scheduler, and our scheduler with its FEC policy.
+pub(super) const OURS: &str = "anabranch";
+pub(super) const OURS_WITH_FEC: &str = "anabranch-with-FEC";
+const FEC: &str = "adaptive:cap=0.15";
+/// What the bound's runs are called.
+const BOUND: &str = ORACLE;
+
+/// A scenario whose first flow is the video that counts.
+#[derive(Clone, Copy)]
+pub(super) struct Experiment {
+    pub(super) name: &'static str,
+    /// Below `scenarios`.
+    pub(super) folder: &'static str,
+    pub(super) text: &'static str,
+    /// The files that it names, and their texts.
+    pub(super) files: &'static [(&'static str, &'static str)],
+    /// How finely it is recorded.
+    pub(super) interval: Duration,
+    /// Whether what its file expects of `anabranch run` counts.
+    pub(super) has_promises: bool,
+}
+
+impl Experiment {
+    /// With every scheduler, `subject` in the place of ours.
+    pub(super) fn cases(&self, subject: &str) -> Vec<Case> {
+        let case = |label: &str, scheduler: &str| self.case(label).scheduler(scheduler);
+        let mut cases = vec![
+            case(OURS, subject),
+            case(OURS_WITH_FEC, subject).set("flows.0.fec", FEC),
+            case(BOUND, ORACLE),
+        ];
+        cases.extend(others().map(|name| case(name, name)));
+        cases
+    }
+
+    fn case(&self, label: &str) -> Case {
+        let Experiment { name, folder, .. } = self;
+        let file = format!("{folder}/{name}.toml");
+        let case = Case::new(self.named(label), file, self.text)
+            .with_files(self.files)
+            .every(self.interval);
+        match self.has_promises {
+            true => case.with_promises(),
+            false => case,
+        }
+    }
+
+    /// What a case is called.
+    pub(super) fn named(&self, label: &str) -> String {
+        format!("{}, {label}", self.name)
+    }
+
+    /// A number of the video, run by run.
+    pub(super) fn measured(
+        &self,
+        evidence: &Evidence,
+        label: &str,
+        quantity: &Quantity,
+    ) -> Measured {
+        let case = self.named(label);
+        let samples = evidence.each(&case, |run| {
+            (quantity.of)(&run.statistics.flows[0]).unwrap_or(f64::NAN)
+        });
+        Measured::new(format!("{case}: {}", quantity.name), quantity.unit, samples)
+    }
+}
+
+/// What the cases of an experiment are called, ours first and the bound last.
+pub(super) fn labels() -> impl Iterator<Item = &'static str> {
+    let ours = [OURS, OURS_WITH_FEC].into_iter();
+    ours.chain(others()).chain([BOUND])
+}
+
+/// All schedulers but ours.
+pub(super) fn others() -> impl Iterator<Item = &'static str> {
+    let names = SCHEDULERS.iter().map(|entry| entry.name);
+    names.filter(|name| *name != OURS)
+}
+
+/// Something that is measured of a flow.
+pub(super) struct Quantity {
+    name: &'static str,
+    unit: Unit,
+    of: fn(&FlowStatistics) -> Option<f64>,
+}
+
+/// 95th percentile of the frame delay above the fastest path's propagation, in which a frame that
+/// is never complete counts with its deadline.
+pub(super) const EXCESS: Quantity = Quantity {
+    name: "95th percentile of the frame delay above propagation",
+    unit: Unit::Milliseconds,
+    of: |flow| flow.frames.delay_excess_of_all_ms.map(|delay| delay.p95),
+};
+
+/// Frames that were late or never complete.
+pub(super) const LATE: Quantity = Quantity {
+    name: "frames late or lost",
+    unit: Unit::Share,
+    of: |flow| flow.frames.on_time_ratio.map(|on_time| 1.0 - on_time),
+};
+
+/// The longest time without a new picture.
+pub(super) const GAP: Quantity = Quantity {
+    name: "longest gap",
+    unit: Unit::Milliseconds,
+    of: |flow| flow.frames.longest_gap_ms,
+};
+
+/// What the pictures have.
+pub(super) const GOODPUT: Quantity = Quantity {
+    name: "goodput",
+    unit: Unit::BitsPerSecond,
+    of: |flow| Some(flow.goodput_bits_per_second),
+};
+
+/// What is sent beyond the pictures, over these.
+pub(super) const OVERHEAD: Quantity = Quantity {
+    name: "overhead",
+    unit: Unit::Share,
+    of: |flow| flow.overhead_ratio,
+};

@@ -1,0 +1,213 @@
+//! One claim a scenario: it keeps what its file promises, with the usual scheduler and with ours.
+
+use anabranch_units::Duration;
+
+use super::PAPER;
+use super::experiment::{
+    EXCESS, Experiment, GAP, GOODPUT, LATE, OURS, OURS_WITH_FEC, OVERHEAD, labels,
+};
+use crate::claim::{Claim, Subject};
+use crate::evidence::Evidence;
+use crate::judgement::Judgement;
+use anabranch_lab::{Bar, BarKind, Bars, Chart, Line, Lines};
+
+/// The scheduler that a flow has which says nothing.
+const USUAL: &str = "min-cost";
+/// Whose delay is drawn over time.
+const DRAWN: [&str; 4] = [OURS, OURS_WITH_FEC, USUAL, "wrr"];
+
+macro_rules! experiment {
+    ($name:literal, $files:expr) => {
+        Experiment {
+            name: $name,
+            folder: "multipath",
+            text: include_str!(concat!("../../../../scenarios/multipath/", $name, ".toml")),
+            files: $files,
+            interval: Duration::from_millis(200),
+            has_promises: true,
+        }
+    };
+}
+
+/// A file of `scenarios/traces`, as scenarios name it.
+macro_rules! trace {
+    ($name:literal) => {
+        (
+            concat!("../traces/", $name),
+            include_str!(concat!("../../../../scenarios/traces/", $name)),
+        )
+    };
+}
+
+/// Those of the claims below, in their order.
+pub(super) const EXPERIMENTS: [Experiment; 11] = [
+    experiment!("outage", &[]),
+    experiment!("outage-for-good", &[]),
+    experiment!("stall", &[]),
+    experiment!("hand-over", &[]),
+    experiment!(
+        "cellular",
+        &[trace!("walking.trace"), trace!("driving.trace")]
+    ),
+    experiment!("idle-looks-good", &[]),
+    experiment!("metered", &[]),
+    experiment!("three-paths", &[]),
+    experiment!("four-paths", &[]),
+    experiment!("shared-bottleneck", &[]),
+    experiment!("start-up", &[]),
+];
+
+macro_rules! claim {
+    ($place:literal, $id:literal, $claim:literal $(, $why:literal)?) => {
+        Claim {
+            id: $id,
+            paper: &PAPER,
+            figure: EXPERIMENTS[$place].name,
+            claim: $claim,
+            subject: Subject::SetUp,
+            cases: |_| EXPERIMENTS[$place].cases(OURS),
+            judge: |evidence| judge(evidence, &EXPERIMENTS[$place])$(.because($why))?,
+        }
+    };
+}
+
+pub(super) const OUTAGE: Claim = claim!(
+    0,
+    "own-outage",
+    "One of two paths is dead for 5 s: the picture goes on, what was on the path comes by the \
+     other in time, and the path is used again once it is back."
+);
+
+pub(super) const OUTAGE_FOR_GOOD: Claim = claim!(
+    1,
+    "own-outage-for-good",
+    "One of two paths dies for good: the picture goes on at what the other carries."
+);
+
+pub(super) const STALL: Claim = claim!(
+    2,
+    "own-stall",
+    "One of two paths stalls for 0.6 s and loses nothing: no frame waits for it."
+);
+
+pub(super) const HAND_OVER: Claim = claim!(
+    3,
+    "own-hand-over",
+    "Out of the Wi-Fi and into the cell: the video moves without a gap.",
+    "Where Wi-Fi halves under a key frame, more has been captured before anybody can know than is \
+     in time by any path: in some runs a frame is given up, and the picture waits for the next \
+     key frame."
+);
+
+pub(super) const CELLULAR: Claim = claim!(
+    4,
+    "own-cellular",
+    "Two modems whose rates swing, by cellular traces: most frames are in time."
+);
+
+pub(super) const IDLE_LOOKS_GOOD: Claim = claim!(
+    5,
+    "own-idle-looks-good",
+    "A path that is good while nothing is on it does not lure the video back again and again."
+);
+
+pub(super) const METERED: Claim = claim!(
+    6,
+    "own-metered",
+    "A path that costs money carries video only while the free one does not suffice."
+);
+
+pub(super) const THREE_PATHS: Claim = claim!(
+    7,
+    "own-three-paths",
+    "Three uneven paths, one with bursts of loss: their rates add up, and frames are in time."
+);
+
+pub(super) const FOUR_PATHS: Claim = claim!(
+    8,
+    "own-four-paths",
+    "Four modems: their rates add up, and frames are in time."
+);
+
+pub(super) const SHARED_BOTTLENECK: Claim = claim!(
+    9,
+    "own-shared-bottleneck",
+    "Two paths through one bottleneck: they do not push each other into loss and delay."
+);
+
+pub(super) const START_UP: Claim = claim!(
+    10,
+    "own-start-up",
+    "The first five seconds: frames are in time from the first on, and the rate is found."
+);
+
+fn judge(evidence: &Evidence, experiment: &Experiment) -> Judgement {
+    let mut judgement = Judgement::new();
+    let of = |label, quantity| experiment.measured(evidence, label, quantity);
+    for label in labels() {
+        judgement.report(&of(label, &EXCESS));
+    }
+    for label in [OURS, OURS_WITH_FEC, USUAL] {
+        for quantity in [&LATE, &GAP, &GOODPUT, &OVERHEAD] {
+            judgement.report(&of(label, quantity));
+        }
+    }
+    for label in [USUAL, OURS] {
+        let promises = evidence.promises(&experiment.named(label));
+        promises
+            .into_iter()
+            .for_each(|expect| judgement.expect(expect));
+    }
+    judgement.draw(bars(evidence, experiment));
+    judgement.draw(lines(evidence, experiment));
+    judgement
+}
+
+fn bars(evidence: &Evidence, experiment: &Experiment) -> Chart {
+    let bar = |label: &str| {
+        let spread = experiment
+            .measured(evidence, label, &EXCESS)
+            .samples
+            .spread();
+        spread.map(Bar::from)
+    };
+    Chart::Bars(Bars {
+        title: format!("{}: frame delay above propagation", experiment.name),
+        y: "95th percentile, ms".to_owned(),
+        kinds: vec![BarKind {
+            label: "by scheduler; oracle knows rates and queues".to_owned(),
+            bars: labels().map(bar).collect(),
+        }],
+        groups: labels().map(str::to_owned).collect(),
+    })
+}
+
+fn lines(evidence: &Evidence, experiment: &Experiment) -> Chart {
+    let line = |label: &str| {
+        let run = evidence.shown(&experiment.named(label));
+        Line {
+            label: label.to_owned(),
+            points: run.frame_delays_ms(&run.series.flows[0]),
+        }
+    };
+    Chart::Lines(Lines {
+        title: format!("{}: frame delay (mean of each 200 ms)", experiment.name),
+        x: "time, s".to_owned(),
+        y: "frame delay, ms".to_owned(),
+        lines: DRAWN.map(line).into(),
+        ..Lines::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::own::CLAIMS;
+
+    #[test]
+    fn every_scenario_has_the_claim_of_its_name() {
+        for (experiment, claim) in super::EXPERIMENTS.iter().zip(CLAIMS) {
+            assert_eq!(claim.id, format!("own-{}", experiment.name));
+            assert_eq!(claim.figure, experiment.name);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! §1: how far WebRTC's controller backs off.
+
+use anabranch_units::Duration;
+
+use super::{PAPER, test_bed};
+use crate::claim::{Claim, Subject};
+use crate::evidence::RunRecord;
+use crate::judgement::{Judgement, Measured};
+use anabranch_lab::metrics::Unit;
+
+/// When the link falls to a third.
+const FALL_S: usize = 30;
+
+pub(super) const CLAIM: Claim = Claim {
+    id: "S0-m3",
+    paper: &PAPER,
+    figure: "§1",
+    claim: "WebRTC backs off to a share of what arrives when a link is congested. (The paper says \
+            0.8, an older value; draft and code have 0.85, which is what is tested.)",
+    subject: Subject::Controller("gcc"),
+    cases: |controller| {
+        let case = test_bed("gcc", controller)
+            .set("links.bottleneck.rate", "3 Mbit/s")
+            .set("links.bottleneck.queue", "300 ms")
+            .set(
+                "links.bottleneck.rate-schedule",
+                "[{ at = \"30 s\", rate = \"1 Mbit/s\" }]",
+            )
+            .every(Duration::from_millis(100));
+        vec![case]
+    },
+    judge: |evidence| {
+        let factor = Measured::new(
+            "least estimate within 5 s of the fall, over the new capacity",
+            Unit::Number,
+            evidence.each("gcc", factor),
+        );
+        let before = Measured::new(
+            "estimate before the fall, over the new capacity",
+            Unit::Number,
+            evidence.each("gcc", |run| run.believed_bandwidth((25.0, 30.0)) / 1e6),
+        );
+        let mut judgement = Judgement::new();
+        judgement.report(&factor.clone().beside(0.8));
+        judgement.report(&before);
+        judgement.expect(before.at_least(2.0));
+        judgement.expect(factor.within(0.1, 0.85));
+        judgement
+    },
+};
+
+fn factor(run: &RunRecord) -> f64 {
+    let estimates = &run.series.flows[0].bandwidth_bits_per_second;
+    let after = estimates.iter().skip(FALL_S * 10).take(50);
+    after.min().map_or(f64::NAN, |least| *least as f64 / 1e6)
+}

@@ -1,0 +1,161 @@
+//! Figs. 3 and 4: delay and loss in all nine cases, Delay-BBR beside BBR as QUIC has it.
+
+use super::{PAPER, SETTINGS, Setting, WHOLE};
+use crate::claim::{Case, Claim, Subject};
+use crate::evidence::{Evidence, RunRecord};
+use crate::judgement::{Judgement, Measured};
+use anabranch_lab::metrics::Unit;
+use anabranch_lab::{Bar, BarKind, Bars, Chart};
+
+const QUIC_BBR: &str = "bbr-quic";
+
+/// QUIC-BBR's numbers in the data files beside the authors' code, by case; they may be the bars of
+/// these figures.
+const FILES_DELAY_MS: [f64; 9] = [
+    381.0, 467.2, 626.8, 380.2, 451.0, 621.4, 379.2, 453.4, 496.1,
+];
+const FILES_LOSS: [f64; 9] = [
+    0.345, 0.285, 0.163, 0.283, 0.173, 0.131, 0.235, 0.138, 0.076,
+];
+
+fn cases(controller: &str) -> Vec<Case> {
+    let both = [("Delay-BBR", controller), ("QUIC-BBR", QUIC_BBR)];
+    let cases = both.into_iter().flat_map(|(form, controller)| {
+        let case = move |setting: &Setting| setting.three_flows(name(setting, form), controller);
+        SETTINGS.iter().map(case)
+    });
+    cases.collect()
+}
+
+fn name(setting: &Setting, form: &str) -> String {
+    format!("case {}, {form}", setting.number)
+}
+
+/// One number of every case.
+fn measured(
+    evidence: &Evidence,
+    form: &str,
+    unit: Unit,
+    measure: impl Fn(&RunRecord) -> f64,
+) -> Vec<Measured> {
+    let of = |setting: &Setting| {
+        let case = name(setting, form);
+        let samples = evidence.each(&case, &measure);
+        Measured::new(case, unit, samples)
+    };
+    SETTINGS.iter().map(of).collect()
+}
+
+pub(super) const FIGURE_3: Claim = Claim {
+    id: "S0-F3",
+    paper: &PAPER,
+    figure: "Fig. 3",
+    claim: "Mean one-way delay: Delay-BBR's is lower than QUIC-BBR's in all nine cases, and \
+            QUIC-BBR's grows with the buffer. (The paper's column: data files of the authors, \
+            perhaps these bars.)",
+    subject: Subject::Controller("live-bbr"),
+    cases,
+    judge: |evidence| {
+        let of = |form: &str| {
+            measured(evidence, form, Unit::Milliseconds, |run| {
+                run.delay_ms(WHOLE)
+            })
+        };
+        let (ours, quic) = (of("Delay-BBR"), of("QUIC-BBR"));
+        let mut judgement = Judgement::new();
+        report(&mut judgement, &ours, &quic, &FILES_DELAY_MS);
+        for (ours, quic) in ours.iter().zip(&quic) {
+            judgement.expect(ours.below(quic));
+        }
+        for (small, large) in [(0, 1), (1, 2), (3, 5), (6, 8)] {
+            judgement.expect(quic[small].below(&quic[large]));
+        }
+        let title = "Fig. 3: mean one-way delay";
+        judgement.draw(bars(title, "ms", 1.0, [&ours, &quic], &FILES_DELAY_MS));
+        judgement
+    },
+};
+
+pub(super) const FIGURE_4: Claim = Claim {
+    id: "S0-F4",
+    paper: &PAPER,
+    figure: "Fig. 4",
+    claim: "Loss: Delay-BBR's is far lower than QUIC-BBR's (a fifth at most) in all nine cases, \
+            and QUIC-BBR's falls as the buffer grows. (The paper's column: data files of the \
+            authors, perhaps these bars.)",
+    subject: Subject::Controller("live-bbr"),
+    cases,
+    judge: |evidence| {
+        let of = |form: &str| measured(evidence, form, Unit::Share, |run| run.loss(WHOLE));
+        let (ours, quic) = (of("Delay-BBR"), of("QUIC-BBR"));
+        let mut judgement = Judgement::new();
+        report(&mut judgement, &ours, &quic, &FILES_LOSS);
+        for (ours, quic) in ours.iter().zip(&quic) {
+            judgement.expect(ours.at_most(quic.samples.median() / 5.0));
+        }
+        for (small, large) in [(0, 1), (1, 2)] {
+            judgement.expect(quic[large].below(&quic[small]));
+        }
+        judgement.draw(bars(
+            "Fig. 4: loss",
+            "%",
+            100.0,
+            [&ours, &quic],
+            &FILES_LOSS,
+        ));
+        judgement
+    },
+};
+
+fn report(judgement: &mut Judgement, ours: &[Measured], quic: &[Measured], files: &[f64; 9]) {
+    ours.iter().for_each(|value| judgement.report(value));
+    for (value, published) in quic.iter().zip(files) {
+        judgement.report(&value.clone().beside(*published));
+    }
+}
+
+fn bars(
+    title: &str,
+    unit: &str,
+    factor: f64,
+    [ours, quic]: [&[Measured]; 2],
+    files: &[f64; 9],
+) -> Chart {
+    let scaled = |bar: Bar| Bar {
+        value: bar.value * factor,
+        low: bar.low * factor,
+        high: bar.high * factor,
+    };
+    let kind = |label: &str, values: &[Measured]| {
+        let bars = values
+            .iter()
+            .map(|value| value.samples.spread().map(Bar::from).map(scaled));
+        BarKind {
+            label: label.to_owned(),
+            bars: bars.collect(),
+        }
+    };
+    let published = files.iter().map(|value| {
+        Some(scaled(Bar {
+            value: *value,
+            low: *value,
+            high: *value,
+        }))
+    });
+    Chart::Bars(Bars {
+        title: title.to_owned(),
+        y: unit.to_owned(),
+        groups: SETTINGS
+            .iter()
+            .map(|setting| format!("case {}", setting.number))
+            .collect(),
+        kinds: vec![
+            kind("QUIC-BBR", quic),
+            kind("Delay-BBR", ours),
+            BarKind {
+                label: "QUIC-BBR, authors' files".to_owned(),
+                bars: published.collect(),
+            },
+        ],
+    })
+}

@@ -1,0 +1,39 @@
+//! §5.1: what flows believe together, and what there is.
+
+use super::{PAPER, SHARED, setting};
+use crate::claim::{Claim, Subject};
+use crate::judgement::{Judgement, Measured};
+use anabranch_lab::metrics::Unit;
+
+pub(super) const CLAIM: Claim = Claim {
+    id: "S0-C7",
+    paper: &PAPER,
+    figure: "§5.1",
+    claim: "Flows insist on their largest bandwidth estimates, whose sum exceeds the capacity: \
+            that is why the queue fills.",
+    subject: Subject::Controller("bbr-quic"),
+    cases: |controller| vec![setting(2).three_flows("case 2", controller)],
+    judge: |evidence| {
+        let capacity = setting(2).bits_per_second();
+        let samples = evidence.each("case 2", |run| run.believed_bandwidth(SHARED) / capacity);
+        let name = "sum of the flows' estimates over the capacity, 100-300 s";
+        let believed = Measured::new(name, Unit::Number, samples);
+        // Believing in one's own rate is no measurement: alone, a flow finds the capacity.
+        let samples = evidence.each("case 2", |run| {
+            run.believed_bandwidth((20.0, 40.0)) / capacity
+        });
+        let name = "first flow's estimate over the capacity while alone, 20-40 s";
+        let alone = Measured::new(name, Unit::Number, samples);
+        let mut judgement = Judgement::new().because(
+            "The estimates do exceed the capacity together, but by less than the tenth asked for: \
+             a probe at 1.25 of a third of the link could raise it by 15 %, but for more than \
+             half of the time the window, two products, is full, so that the probe cannot get \
+             through.",
+        );
+        judgement.report(&believed);
+        judgement.report(&alone);
+        judgement.expect(believed.at_least(1.1));
+        judgement.expect(alone.at_least(0.8));
+        judgement
+    },
+};

@@ -1,0 +1,49 @@
+//! Fig. 1: the framework, seen at work over two paths.
+
+use super::PAPER;
+use crate::claim::{Case, Claim, Subject};
+use crate::evidence::RunRecord;
+use crate::judgement::{Judgement, Measured};
+use anabranch_lab::metrics::Unit;
+
+const TWO_PATHS: &str = include_str!("../../../../scenarios/two-paths.toml");
+
+pub(super) const FIGURE_1: Claim = Claim {
+    id: "S0-F1",
+    paper: &PAPER,
+    figure: "Fig. 1",
+    claim: "One video over two paths: each has a controller, a pacer and feedback of its own, and \
+            the receiver puts frames together from both.",
+    subject: Subject::SetUp,
+    cases: |_| vec![Case::new("two paths", "two-paths.toml", TWO_PATHS)],
+    judge: |evidence| {
+        let each = |name: &str, measure: fn(&RunRecord) -> f64| {
+            Measured::new(name, Unit::Share, evidence.each("two paths", measure))
+        };
+        let share = each("least share of the packets that a path carries", |run| {
+            let paths = run.statistics.flows[0].paths.iter();
+            let sent: Vec<f64> = paths.map(|path| path.traffic.packets_sent as f64).collect();
+            let least = sent.iter().copied().fold(f64::INFINITY, f64::min);
+            least / sent.iter().sum::<f64>()
+        });
+        let feedback = each(
+            "least ratio of a path's feedback to what it carries",
+            |run| {
+                let paths = run.statistics.flows[0].paths.iter();
+                let ratios = paths.map(|path| path.traffic.feedback_ratio.unwrap_or(f64::NAN));
+                ratios.fold(f64::INFINITY, f64::min)
+            },
+        );
+        let whole = each("frames whole and in time", |run| {
+            let frames = &run.statistics.flows[0].frames;
+            frames.on_time_ratio.unwrap_or(f64::NAN)
+        });
+        let mut judgement = Judgement::new();
+        let values = [&whole, &share, &feedback];
+        values.iter().for_each(|value| judgement.report(value));
+        judgement.expect(share.at_least(0.05));
+        judgement.expect(feedback.at_least(0.001));
+        judgement.expect(whole.at_least(0.99));
+        judgement
+    },
+};

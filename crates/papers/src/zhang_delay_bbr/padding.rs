@@ -1,0 +1,42 @@
+//! §3: what a path is worth has to be found out even when there is little video.
+
+use super::{PAPER, STEADY, test_bed};
+use crate::claim::{Case, Claim, Subject};
+use crate::judgement::{Judgement, Measured};
+use anabranch_lab::metrics::Unit;
+
+/// Of the test bed.
+const CAPACITY: f64 = 10e6;
+
+pub(super) const CLAIM: Claim = Claim {
+    id: "S0-m11",
+    paper: &PAPER,
+    figure: "§3",
+    claim: "Where there is too little video to fill a path, only padding shows what it can carry.",
+    subject: Subject::Controller("live-bbr"),
+    cases: |controller| {
+        let case = |name: &str, padding: &str| -> Case {
+            test_bed(name, controller)
+                .set("flow-defaults.source.max", "1 Mbit/s")
+                .set("flow-defaults.padding", padding)
+        };
+        vec![
+            case("with padding", "always"),
+            case("without padding", "never"),
+        ]
+    },
+    judge: |evidence| {
+        let believed = |case: &str| {
+            let samples = evidence.each(case, |run| run.believed_bandwidth(STEADY) / CAPACITY);
+            let name = format!("{case}: bandwidth estimate over the capacity, 1 Mbit/s of video");
+            Measured::new(name, Unit::Number, samples)
+        };
+        let (padded, bare) = (believed("with padding"), believed("without padding"));
+        let mut judgement = Judgement::new();
+        judgement.report(&padded);
+        judgement.report(&bare);
+        judgement.expect(padded.at_least(0.9));
+        judgement.expect(bare.at_most(0.5));
+        judgement
+    },
+};

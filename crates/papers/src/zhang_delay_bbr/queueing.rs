@@ -1,0 +1,126 @@
+//! What the paper says of TCP and of queues in passing (§1, §5).
+
+use super::{PAPER, STEADY, as_tcp, test_bed};
+use crate::claim::{Case, Claim, Subject};
+use crate::evidence::{Evidence, RunRecord};
+use crate::judgement::{Judgement, Measured};
+use anabranch_lab::metrics::Unit;
+
+/// The window algorithm that stands for TCP.
+const TCP: &str = "reno";
+
+pub(super) const SAW_TOOTH: Claim = Claim {
+    id: "S0-m4",
+    paper: &PAPER,
+    figure: "§1",
+    claim: "Halving the window at every loss makes TCP's rate a saw-tooth, unlike Delay-BBR's.",
+    subject: Subject::Controller(TCP),
+    cases: |tcp| {
+        vec![
+            as_tcp(test_bed("tcp", tcp)),
+            test_bed("live-bbr", "live-bbr"),
+        ]
+    },
+    judge: |evidence| {
+        let variation = |case: &str| {
+            let samples = evidence.each(case, |run| run.variation(&run.series.flows[0], STEADY));
+            let name = format!("{case}: variation of the 1 s rates, 20-60 s");
+            Measured::new(name, Unit::Number, samples)
+        };
+        let (tcp, delay_bbr) = (variation("tcp"), variation("live-bbr"));
+        let mut judgement = Judgement::new();
+        judgement.report(&tcp);
+        judgement.report(&delay_bbr);
+        judgement.expect(delay_bbr.below(&tcp));
+        judgement
+    },
+};
+
+pub(super) const BUFFERBLOAT: Claim = Claim {
+    id: "S0-m5",
+    paper: &PAPER,
+    figure: "§1",
+    claim: "TCP probes until packets are lost and fills the queue; Delay-BBR's is less than a \
+            quarter of it.",
+    subject: Subject::Controller(TCP),
+    cases: |tcp| {
+        // Five times the bandwidth-delay product.
+        let deep = |name: &str, controller: &str| {
+            test_bed(name, controller).set("links.bottleneck.queue", "312500 B")
+        };
+        vec![as_tcp(deep("tcp", tcp)), deep("live-bbr", "live-bbr")]
+    },
+    judge: |evidence| {
+        let queueing = |case: &str| {
+            let samples = evidence.each(case, queueing_ms);
+            Measured::new(
+                format!("{case}: queueing, 20-60 s"),
+                Unit::Milliseconds,
+                samples,
+            )
+        };
+        let (tcp, delay_bbr) = (queueing("tcp"), queueing("live-bbr"));
+        let ratio = tcp.samples.over(&delay_bbr.samples);
+        let ratio = Measured::new("queueing, TCP over Delay-BBR", Unit::Number, ratio);
+        let mut judgement = Judgement::new();
+        judgement.report(&ratio);
+        judgement.report(&tcp);
+        judgement.report(&delay_bbr);
+        judgement.expect(ratio.at_least(4.0));
+        judgement
+    },
+};
+
+/// Mean one-way delay beyond that of the empty path, which is 25 ms and the time to send a packet.
+fn queueing_ms(run: &RunRecord) -> f64 {
+    run.delay_ms(STEADY) - 25.0
+}
+
+pub(super) const OCCUPANCY: Claim = Claim {
+    id: "S0-m10",
+    paper: &PAPER,
+    figure: "§5",
+    claim: "The more of the buffer is occupied, the longer the delay; packets are lost when it \
+            overflows.",
+    subject: Subject::SetUp,
+    cases: |_| {
+        let case = |share: &str, rate: &str| -> Case {
+            test_bed(share, "fixed").set("flow-defaults.fixed-rate", rate)
+        };
+        vec![
+            case("half", "5 Mbit/s"),
+            case("nearly", "9.9 Mbit/s"),
+            case("over", "11 Mbit/s"),
+        ]
+    },
+    judge: occupancy,
+};
+
+fn occupancy(evidence: &Evidence) -> Judgement {
+    let mut judgement = Judgement::new();
+    let names = [
+        ("half", "half the rate"),
+        ("nearly", "99 % of it"),
+        ("over", "110 % of it"),
+    ];
+    let delays = names.map(|(case, name)| {
+        let samples = evidence.each(case, |run| run.delay_ms(STEADY));
+        Measured::new(format!("{name}: delay"), Unit::Milliseconds, samples)
+    });
+    let losses = names.map(|(case, name)| {
+        let samples = evidence.each(case, |run| run.loss(STEADY));
+        Measured::new(format!("{name}: loss"), Unit::Share, samples)
+    });
+    let values = delays
+        .iter()
+        .zip(&losses)
+        .flat_map(|(delay, loss)| [delay, loss]);
+    values.for_each(|value| judgement.report(value));
+    judgement.expect(delays[0].below(&delays[2]));
+    judgement.expect(delays[1].below(&delays[2]));
+    judgement.expect(losses[0].at_most(0.0));
+    judgement.expect(losses[1].at_most(0.0));
+    // 1 - 10/11 of what is sent has no room.
+    judgement.expect(losses[2].within(0.05, 1.0 - 10.0 / 11.0));
+    judgement
+}

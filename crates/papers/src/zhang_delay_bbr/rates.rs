@@ -1,0 +1,283 @@
+//! Figs. 5, 6, 8, 9 and 10: how three flows share a bottleneck over time.
+
+use super::compared::{GCC_CONTROLLER, WEBRTC_BBR_CONTROLLER, as_gcc, as_webrtc_bbr, lossy};
+use super::{PAPER, SHARED, SHOWN, Setting, setting};
+use crate::claim::{Case, Claim, Subject};
+use crate::evidence::{Evidence, RunRecord};
+use crate::judgement::{Judgement, Measured, Samples};
+use anabranch_lab::metrics::Unit;
+use anabranch_lab::{Chart, Line, Lines};
+
+pub(super) const FIGURE_6: Claim = Claim {
+    id: "S0-F6",
+    paper: &PAPER,
+    figure: "Fig. 6",
+    claim: "Case 2: three Delay-BBR flows are stable, with less than half the variation of \
+            QUIC-BBR's, and converge near 1 Mbit/s each.",
+    subject: Subject::Controller("live-bbr"),
+    cases: |controller| {
+        vec![
+            setting(2).three_flows("case 2", controller),
+            setting(2).three_flows("QUIC-BBR", "bbr-quic"),
+        ]
+    },
+    judge: |evidence| {
+        let mut judgement = Judgement::new().because(
+            "The flows converge, and Delay-BBR varies half as much as QUIC-BBR, give or take a few \
+             hundredths: a run's variation is 0.064 to 0.120, so that few seeds may say otherwise.",
+        );
+        converge(&mut judgement, evidence, setting(2), "case 2", 0.2);
+        let variation = |name: &str, case: &str| {
+            let name = format!("{name}: variation of the 1 s rates, 100-300 s, mean of the flows");
+            Measured::new(name, Unit::Number, evidence.each(case, mean_variation))
+        };
+        let (ours, quic) = (
+            variation("Delay-BBR", "case 2"),
+            variation("QUIC-BBR", "QUIC-BBR"),
+        );
+        judgement.report(&ours);
+        judgement.report(&quic);
+        judgement.expect(ours.at_most(0.5 * quic.samples.median()));
+        judgement.draw(sending_rates(
+            "Fig. 6: Delay-BBR, case 2",
+            evidence.shown("case 2"),
+        ));
+        judgement
+    },
+};
+
+pub(super) const FIGURE_8: Claim = Claim {
+    id: "S0-F8",
+    paper: &PAPER,
+    figure: "Fig. 8",
+    claim: "Cases 1, 4 and 7: Delay-BBR flows converge to the line of fair shares.",
+    subject: Subject::Controller("live-bbr"),
+    cases: |controller| {
+        let case = |number| setting(number).three_flows(format!("case {number}"), controller);
+        SHOWN.map(case).to_vec()
+    },
+    judge: |evidence| {
+        let mut judgement = Judgement::new();
+        for number in SHOWN {
+            let case = format!("case {number}");
+            let jain = jain(evidence, &case);
+            judgement.report(&jain);
+            judgement.expect(jain.at_least(0.95));
+            converge(&mut judgement, evidence, setting(number), &case, 0.25);
+            let title = format!("Fig. 8: Delay-BBR, {case}");
+            judgement.draw(sending_rates(&title, evidence.shown(&case)));
+        }
+        judgement
+    },
+};
+
+/// Jain's index once all flows have had time to find their shares.
+fn jain(evidence: &Evidence, case: &str) -> Measured {
+    let samples = evidence.each(case, |run| run.jain(SHARED));
+    Measured::new(
+        format!("{case}: Jain's index, 100-300 s"),
+        Unit::Number,
+        samples,
+    )
+}
+
+/// The first flow takes the whole link while it is alone; later each has a third, but for a share
+/// `margin` of it. Without the first, flows that nothing moves would do.
+fn converge(
+    judgement: &mut Judgement,
+    evidence: &Evidence,
+    setting: &Setting,
+    case: &str,
+    margin: f64,
+) {
+    let fair = setting.bits_per_second() / 3.0;
+    let rates =
+        |place: usize| evidence.each(case, |run| run.sent_rate(&run.series.flows[place], SHARED));
+    let rates = [rates(0), rates(1), rates(2)];
+    let measured = |what: &str, samples: Samples| {
+        Measured::new(format!("{case}: {what}"), Unit::BitsPerSecond, samples)
+    };
+    let least = measured("least flow, 100-300 s", Samples::least(&rates));
+    let largest = measured("largest flow, 100-300 s", Samples::largest(&rates));
+    let alone = evidence.each(case, |run| {
+        run.sent_rate(&run.series.flows[0], (20.0, 40.0))
+    });
+    let alone = measured("first flow while alone, 20-40 s", alone);
+    judgement.report(&least);
+    judgement.report(&largest);
+    judgement.report(&alone);
+    judgement.expect(least.within(margin, fair));
+    judgement.expect(largest.within(margin, fair));
+    // No flow's video exceeds 3 Mbit/s.
+    judgement.expect(alone.at_least(0.8 * setting.bits_per_second().min(3e6)));
+}
+
+/// Over the flows.
+pub(super) fn mean_variation(run: &RunRecord) -> f64 {
+    let flows = run.series.flows.iter();
+    let sum: f64 = flows.map(|flow| run.variation(flow, SHARED)).sum();
+    sum / run.series.flows.len() as f64
+}
+
+fn worst_variation(run: &RunRecord) -> f64 {
+    let flows = run.series.flows.iter();
+    flows
+        .map(|flow| run.variation(flow, SHARED))
+        .fold(0.0, f64::max)
+}
+
+/// Sending rates over time, as the paper draws them.
+fn sending_rates(title: &str, run: &RunRecord) -> Chart {
+    let flows = run.series.flows.iter();
+    let lines = flows.map(|flow| Line {
+        label: flow.name.clone(),
+        points: run.sent_kbits(flow),
+    });
+    Chart::Lines(Lines {
+        title: title.to_owned(),
+        x: "time, s".to_owned(),
+        y: "sending rate, kbit/s".to_owned(),
+        lines: lines.collect(),
+        y_end: None,
+    })
+}
+
+pub(super) const FIGURE_5: Claim = Claim {
+    id: "S0-F5",
+    paper: &PAPER,
+    figure: "Fig. 5",
+    claim: "Case 2: QUIC-BBR flows are fair on average, but their rates swing between 500 and \
+            1500 kbit/s.",
+    subject: Subject::Controller("bbr-quic"),
+    cases: |controller| vec![setting(2).three_flows("case 2", controller)],
+    judge: |evidence| {
+        let fair = setting(2).bits_per_second() / 3.0;
+        let extremes = |name: &str, pick: fn(f64, f64) -> f64, published: f64| {
+            let samples = evidence.each("case 2", |run| {
+                let rates = run
+                    .series
+                    .flows
+                    .iter()
+                    .flat_map(|flow| run.sent_rates(flow, SHARED));
+                rates.reduce(pick).unwrap_or(f64::NAN)
+            });
+            Measured::new(name, Unit::BitsPerSecond, samples).beside(published)
+        };
+        let lowest = extremes("lowest 1 s rate, 100-300 s", f64::min, 500e3);
+        let highest = extremes("highest 1 s rate, 100-300 s", f64::max, 1500e3);
+        let swing = highest.samples.over(&lowest.samples);
+        let swing = Measured::new("highest over lowest 1 s rate", Unit::Number, swing).beside(3.0);
+        let mut judgement = Judgement::new();
+        judgement.report(&swing);
+        judgement.report(&lowest);
+        judgement.report(&highest);
+        judgement.expect(swing.at_least(2.0));
+        for place in 0..3 {
+            let samples = evidence.each("case 2", |run| {
+                run.sent_rate(&run.series.flows[place], SHARED)
+            });
+            let name = format!("flow {}, mean of 100-300 s", place + 1);
+            let mean = Measured::new(name, Unit::BitsPerSecond, samples);
+            judgement.report(&mean);
+            judgement.expect(mean.within(0.25, fair));
+        }
+        judgement.draw(sending_rates(
+            "Fig. 5: QUIC-BBR, case 2",
+            evidence.shown("case 2"),
+        ));
+        judgement
+    },
+};
+
+pub(super) const FIGURE_9: Claim = Claim {
+    id: "S0-F9",
+    paper: &PAPER,
+    figure: "Fig. 9",
+    claim: "Cases 1, 4 and 7: WebRTC's GCC flows converge to the line of fair shares.",
+    subject: Subject::Controller(GCC_CONTROLLER),
+    cases: |controller| with_and_without_loss(controller, as_gcc),
+    judge: |evidence| {
+        let mut judgement = Judgement::new().because(
+            "Jain's index is above 0.9 in all cases; in case 4 the first flow keeps 1.7 times \
+             what the others have, from 120 s to the end. An overuse leaves every flow 85 % of \
+             its rate, and away from its last maximum a rate grows by 8 % a second: both keep the \
+             ratio of two flows; only the additive growth near the maximum evens them out.",
+        );
+        for number in SHOWN {
+            let case = format!("case {number}");
+            let jain = jain(evidence, &case);
+            judgement.report(&jain);
+            judgement.expect(jain.at_least(0.9));
+            converge(&mut judgement, evidence, setting(number), &case, 0.25);
+            draw_both(&mut judgement, evidence, "Fig. 9: GCC", &case);
+        }
+        judgement
+    },
+};
+
+pub(super) const FIGURE_10: Claim = Claim {
+    id: "S0-F10",
+    paper: &PAPER,
+    figure: "Fig. 10",
+    claim: "Cases 1, 4 and 7: WebRTC-BBR's rates oscillate, and one flow is held at a minimal \
+            rate.",
+    subject: Subject::Controller(WEBRTC_BBR_CONTROLLER),
+    cases: |controller| with_and_without_loss(controller, as_webrtc_bbr),
+    judge: |evidence| {
+        let mut judgement = Judgement::new().because(
+            "In case 7 no flow's video takes more than 3 of the 5 Mbit/s, so that the others have \
+             2 to share. With video of 5 Mbit/s the least flow gets 150 to 320 kbit/s there, too.",
+        );
+        for number in SHOWN {
+            let case = format!("case {number}");
+            let jain = jain(evidence, &case);
+            let samples = evidence.each(&case, worst_variation);
+            let name = format!("{case}: variation of the 1 s rates, worst flow");
+            let variation = Measured::new(name, Unit::Number, samples);
+            let samples = evidence.each(&case, |run| {
+                let flows = run.series.flows.iter();
+                let rates = flows.map(|flow| run.sent_rate(flow, SHARED));
+                rates.fold(f64::INFINITY, f64::min)
+            });
+            let name = format!("{case}: least flow, 100-300 s");
+            let least = Measured::new(name, Unit::BitsPerSecond, samples);
+            let fair = setting(number).bits_per_second() / 3.0;
+            judgement.expect(jain.at_most(0.9));
+            judgement.expect(least.at_most(0.5 * fair));
+            judgement.expect(variation.at_least(0.1));
+            [&jain, &least, &variation]
+                .into_iter()
+                .for_each(|value| judgement.report(value));
+            draw_both(&mut judgement, evidence, "Fig. 10: WebRTC-BBR", &case);
+        }
+        judgement
+    },
+};
+
+/// The shown cases as they are, and with the error model of the authors' test program.
+fn with_and_without_loss(controller: &str, padding: fn(Case) -> Case) -> Vec<Case> {
+    let case = |number| padding(setting(number).three_flows(format!("case {number}"), controller));
+    let with_loss = |number| {
+        let name = format!("case {number}{WITH_LOSS}");
+        lossy(padding(setting(number).three_flows(name, controller)))
+    };
+    SHOWN
+        .map(case)
+        .into_iter()
+        .chain(SHOWN.map(with_loss))
+        .collect()
+}
+
+const WITH_LOSS: &str = ", 10 % lost by chance";
+
+/// What was judged, and beside it the same with loss.
+fn draw_both(judgement: &mut Judgement, evidence: &Evidence, title: &str, case: &str) {
+    let with_loss = format!("{case}{WITH_LOSS}");
+    judgement.report(&jain(evidence, &with_loss));
+    for case in [case, &with_loss] {
+        judgement.draw(sending_rates(
+            &format!("{title}, {case}"),
+            evidence.shown(case),
+        ));
+    }
+}

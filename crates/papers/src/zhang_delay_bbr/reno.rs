@@ -1,0 +1,75 @@
+//! Fig. 7: Delay-BBR and TCP Reno on one bottleneck.
+
+use super::PAPER;
+use crate::claim::{Case, Claim, Subject};
+use crate::evidence::{Evidence, RunRecord, Span};
+use crate::judgement::{Judgement, Measured};
+use anabranch_lab::metrics::Unit;
+use anabranch_lab::{Chart, Line, Lines};
+
+pub(super) const SCENARIO: &str = include_str!("../../../../scenarios/zhang-delay-bbr/reno.toml");
+/// Of case 2.
+const CAPACITY: f64 = 3e6;
+
+pub(super) const FIGURE_7: Claim = Claim {
+    id: "S0-F7",
+    paper: &PAPER,
+    figure: "Fig. 7",
+    claim: "Case 2, Reno from 50 to 200 s: Delay-BBR is not starved, yields while Reno is there, \
+            and then rises rapidly to near the capacity.",
+    subject: Subject::Controller("live-bbr"),
+    cases: |controller| {
+        vec![Case::new("reno", "zhang-delay-bbr/reno.toml", SCENARIO).controller(controller)]
+    },
+    judge,
+};
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let mut judgement = Judgement::new().because(
+        "A probe raises the rate by 11 % for one of eight round trips of 0.2 s. The estimate \
+         takes one sample a round, which only overlaps the probe, and so gains 7 % a cycle in the \
+         mean: to come from a third of the capacity to 90 % of it takes 15 cycles, some 25 s.",
+    );
+    let rate = |what: &str, span: Span| {
+        let samples = evidence.each("reno", |run| run.rate(run.flow("video"), span));
+        Measured::new(what, Unit::BitsPerSecond, samples)
+    };
+    let beside = rate("Delay-BBR beside Reno, 60-200 s", (60.0, 200.0));
+    let before = rate("Delay-BBR before Reno, 20-50 s", (20.0, 50.0));
+    let after = rate("Delay-BBR after Reno, 215-300 s", (215.0, 300.0));
+    let samples = evidence.each("reno", |run| {
+        run.seconds_until(run.flow("video"), 200.0, 0.9 * CAPACITY)
+    });
+    let rise = Measured::new(
+        "s from Reno's end to 90 % of the capacity",
+        Unit::Number,
+        samples,
+    );
+    let values = [&beside, &before, &after, &rise];
+    values.iter().for_each(|value| judgement.report(value));
+    let reno = evidence.each("reno", |run| run.rate(run.flow("reno"), (60.0, 200.0)));
+    judgement.report(&Measured::new("Reno, 60-200 s", Unit::BitsPerSecond, reno));
+    judgement.expect(beside.at_least(0.2 * CAPACITY));
+    judgement.expect(beside.below(&before));
+    judgement.expect(rise.at_most(15.0));
+    judgement.expect(after.at_least(0.9 * CAPACITY));
+    judgement.draw(picture(evidence.shown("reno")));
+    judgement
+}
+
+fn picture(run: &RunRecord) -> Chart {
+    let line = |label: &str, flow: &str| Line {
+        label: label.to_owned(),
+        points: run.sent_kbits(run.flow(flow)),
+    };
+    Chart::Lines(Lines {
+        title: "Fig. 7: Delay-BBR, Reno from 50 to 200 s".to_owned(),
+        x: "time, s".to_owned(),
+        y: "sending rate, kbit/s".to_owned(),
+        lines: vec![
+            line("Delay-BBR", "video"),
+            line("Reno (not in the paper's)", "reno"),
+        ],
+        y_end: None,
+    })
+}

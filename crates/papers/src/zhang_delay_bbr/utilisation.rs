@@ -1,0 +1,47 @@
+//! That delay is not bought with capacity.
+
+use super::{PAPER, SETTINGS, WHOLE};
+use crate::claim::{Claim, Subject};
+use crate::judgement::{Judgement, Measured, Samples};
+use anabranch_lab::metrics::Unit;
+use anabranch_lab::{Bar, BarKind, Bars, Chart};
+
+pub(super) const CLAIM: Claim = Claim {
+    id: "S0-C8",
+    paper: &PAPER,
+    figure: "Abstract",
+    claim: "Delay-BBR keeps the link's utilisation high, in all nine cases.",
+    subject: Subject::Controller("live-bbr"),
+    cases: |controller| {
+        let case = |setting: &super::Setting| setting.three_flows(setting.label(), controller);
+        SETTINGS.iter().map(case).collect()
+    },
+    judge: |evidence| {
+        let utilisation = |case: &str| {
+            let samples = evidence.each(case, |run| run.utilisation("bottleneck", WHOLE));
+            Measured::new(format!("{case}: utilisation"), Unit::Share, samples)
+        };
+        let labels: Vec<String> = SETTINGS.iter().map(super::Setting::label).collect();
+        let each: Vec<Measured> = labels.iter().map(|label| utilisation(label)).collect();
+        let least = Samples::least(each.iter().map(|measured| &measured.samples));
+        let least = Measured::new("utilisation, least of the nine cases", Unit::Share, least);
+        let mut judgement = Judgement::new();
+        judgement.expect(least.at_least(0.95));
+        judgement.report(&least);
+        each.iter().for_each(|measured| judgement.report(measured));
+        let bar = |measured: &Measured| measured.samples.spread().map(Bar::from);
+        judgement.draw(Chart::Bars(Bars {
+            title: "Utilisation by case".to_owned(),
+            y: "share of the time".to_owned(),
+            groups: SETTINGS
+                .iter()
+                .map(|setting| setting.number.to_string())
+                .collect(),
+            kinds: vec![BarKind {
+                label: "Delay-BBR".to_owned(),
+                bars: each.iter().map(bar).collect(),
+            }],
+        }));
+        judgement
+    },
+};

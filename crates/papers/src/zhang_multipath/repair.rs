@@ -1,0 +1,99 @@
+//! §4.2: what is sent again, where, and for how long.
+
+use super::PAPER;
+use super::bench::{FAR_MS, NEAR_MS, bench, smooth};
+use crate::claim::{Case, Claim, Subject};
+use crate::evidence::RunRecord;
+use crate::judgement::{Judgement, Measured};
+use anabranch_lab::metrics::Unit;
+
+/// How long lost packets are kept.
+const KEPT_MS: f64 = 500.0;
+
+/// Outages, named by what is captured first in them.
+const KEY: &str = "outage, key frame";
+const NO_KEY: &str = "outage, no key frame";
+
+pub(super) const CLAIM: Claim = Claim {
+    id: "S0-C5",
+    paper: &PAPER,
+    figure: "§4.2",
+    claim: "A lost packet is sent again within 500 ms of its frame, on the path that delivers it \
+            first; a key frame is waited for, any other given up after 500 ms.",
+    subject: Subject::SetUp,
+    cases: |_| {
+        let lossy = bench("the far path loses 5 %", "wrr").set("links.far.loss", "5 %");
+        // One path: what is lost for 600 ms cannot go elsewhere. A frame is captured at 10 s.
+        let outage = |name: &str, interval: &str| -> Case {
+            let gop = format!(
+                "{{ kind = \"gop\", fps = 25, min = \"2 Mbit/s\", max = \"2 Mbit/s\", \
+                 key-interval = \"{interval}\", key-ratio = 1 }}"
+            );
+            bench(name, "min-cost")
+                .set("flows.0.paths", "[\"near\"]")
+                .set("flow-defaults.source", &gop)
+                .set(
+                    "links.near.outages",
+                    "[{ at = \"9990 ms\", for = \"600 ms\" }]",
+                )
+        };
+        vec![
+            smooth(lossy, "4 Mbit/s"),
+            outage(KEY, "2 s"),
+            outage(NO_KEY, "100 s"),
+        ]
+    },
+    judge: |evidence| {
+        let of = |case: &str, text: &str, unit, measure: fn(&RunRecord) -> f64| {
+            Measured::new(
+                format!("{case}: {text}"),
+                unit,
+                evidence.each(case, measure),
+            )
+        };
+        let lossy = "the far path loses 5 %";
+        let share = of(lossy, "sent again on the near path", Unit::Share, |run| {
+            let paths = run.statistics.flows[0].paths.iter();
+            let again: Vec<f64> = paths
+                .map(|path| path.traffic.packets_retransmitted as f64)
+                .collect();
+            again[0] / (again[0] + again[1])
+        });
+        let whole = of(lossy, "frames on time", Unit::Share, |run| {
+            run.statistics.flows[0]
+                .frames
+                .on_time_ratio
+                .unwrap_or(f64::NAN)
+        });
+        let longest = |case: &str| {
+            of(case, "longest frame delay", Unit::Milliseconds, |run| {
+                let delay = run.statistics.flows[0].frames.delay_ms;
+                delay.map_or(f64::NAN, |delay| delay.max)
+            })
+        };
+        let given_up = |case: &str| {
+            of(case, "frames given up", Unit::Number, |run| {
+                let frames = &run.statistics.flows[0].frames;
+                (frames.dropped + frames.abandoned) as f64
+            })
+        };
+        let mut judgement = Judgement::new();
+        let values = [
+            &share,
+            &whole,
+            &longest(lossy),
+            &longest(KEY),
+            &longest(NO_KEY),
+            &given_up(KEY),
+            &given_up(NO_KEY),
+        ];
+        values.into_iter().for_each(|value| judgement.report(value));
+        judgement.expect(share.at_least(0.95));
+        judgement.expect(whole.at_least(0.99));
+        judgement.expect(longest(KEY).at_least(KEPT_MS + FAR_MS));
+        // Sent within 500 ms, and then on its way.
+        judgement.expect(longest(NO_KEY).at_most(KEPT_MS + NEAR_MS + 5.0));
+        judgement.expect(given_up(NO_KEY).at_least(1.0));
+        judgement
+    },
+};

@@ -1,0 +1,41 @@
+//! Fig. 2: how water is filled in.
+
+use super::PAPER;
+use super::bench::{FAR_MS, NEAR_MS, bench, path_share};
+use crate::claim::{Claim, Subject};
+use crate::judgement::{Judgement, Measured};
+use anabranch_lab::metrics::Unit;
+
+/// Frames of 50,000 B over paths of 4 Mbit/s, 20 and 60 ms long: the level is 90 ms at one way, 70
+/// and 30 ms above the beds, and so much of each path's rate.
+const FIRST_SHARE: f64 = 0.7;
+
+pub(super) const FIGURE_2: Claim = Claim {
+    id: "S0-F2",
+    paper: &PAPER,
+    figure: "Fig. 2",
+    claim: "SFL fills a frame into the paths like water: waiting and one-way delay have the same \
+            sum on all paths that it uses, and the parts make up the frame.",
+    subject: Subject::Scheduler("sfl"),
+    cases: |scheduler| vec![bench("large frames", scheduler)],
+    judge: |evidence| {
+        let share = path_share(evidence, "large frames", 0);
+        let spread = evidence.each("large frames", |run| {
+            // The last packet of a frame on a path comes after wait and delay.
+            let paths = &run.statistics.flows[0].paths;
+            let cost = |place: usize| paths[place].cost_ms.unwrap_or(f64::NAN);
+            // The mean is that of the wait's middle: bed + (level - bed) / 2.
+            let level = |place: usize, bed: f64| 2.0 * cost(place) - bed;
+            (level(0, NEAR_MS) - level(1, FAR_MS)).abs()
+        });
+        let name = "difference of the paths' levels, wait and one-way delay";
+        let spread = Measured::new(name, Unit::Milliseconds, spread);
+        let mut judgement = Judgement::new();
+        judgement.report(&share);
+        judgement.report(&spread);
+        judgement.expect(share.within(0.05, FIRST_SHARE));
+        // Two packets' time, the first's and the last's.
+        judgement.expect(spread.at_most(5.0));
+        judgement
+    },
+};
