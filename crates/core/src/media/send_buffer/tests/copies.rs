@@ -82,3 +82,18 @@ fn the_first_copy_to_leave_is_new_and_the_others_are_what_they_were_bound_for() 
         assert_eq!(buffer.reason_of(&packet), SendReason::Duplicate);
     }
 }
+
+#[test]
+fn of_two_copies_on_each_of_two_paths_the_first_loss_leaves_one_in_flight() {
+    let mut buffer = buffer_with(&[(0, false)]);
+    send_all(&mut buffer);
+    for path in [A, B, B] {
+        buffer.on_sent(FrameId(0), 0, path, SendReason::LastTrySamePath);
+    }
+    for path in [A, B, A] {
+        let verdict = lose(&mut buffer, (0, 0), path, false, NEVER_LATE);
+        assert_eq!(verdict, Verdict::Settled);
+    }
+    let last = lose(&mut buffer, (0, 0), B, false, NEVER_LATE);
+    assert_eq!(last, Verdict::SendAgain);
+}
