@@ -556,11 +556,10 @@ impl Endpoint {
     fn take_back(&mut self, path: PathId) {
         let (before, rest) = self.paths.split_at_mut(path.index());
         let (path, after) = rest.split_first_mut().expect("the path is one of them");
-        let id = path.id;
         for packet in path.unbind_all() {
             let mut others = before.iter().chain(after.iter());
             if !others.any(|other| other.has_bound_copy_of(&packet)) {
-                self.send_buffer.unbind(packet, id);
+                self.send_buffer.unbind(packet);
             }
         }
         self.is_schedule_due = true;

@@ -19,9 +19,10 @@ pub enum Invariant {
     /// A fragment that is queued is in exactly one place: it waits for the scheduler, is bound to
     /// paths, or waits for repairs. One that is not queued is in none, but for the scheduler's
     /// copies. Fragments that have arrived and frames that were given up are exempt: what is left
-    /// of them is dropped when its turn comes.
+    /// of them is dropped when its turn comes. Redundant schedulers are, too.
     OnePlace,
-    /// A fragment is in flight on exactly the paths on which recovery has a copy outstanding.
+    /// A fragment is in flight on exactly the paths on which recovery has a copy outstanding; where
+    /// the MTU is searched, on no others.
     InFlight,
     /// A fragment that has not arrived is queued or in flight, unless its frame was given up or
     /// repairs may still recover it.
@@ -51,6 +52,17 @@ impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {}", self.invariant, self.detail)
     }
+}
+
+/// What a session cannot keep as others do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Exceptions {
+    /// A redundant scheduler binds several copies of a retransmission. Nothing tells them apart, so
+    /// that one may leave, be lost and wait again while another is still bound.
+    pub(crate) is_redundant: bool,
+    /// A fragment may travel in halves, which are two packets but one copy: the losses of both look
+    /// like those of two copies, if a whole one is in flight on the same path.
+    pub(crate) has_halves: bool,
 }
 
 /// Collects violations.

@@ -3,7 +3,7 @@
 use anabranch_units::Instant;
 
 use super::Endpoint;
-use crate::invariants::{Checker, Invariant, Places, Violation};
+use crate::invariants::{Checker, Exceptions, Invariant, Places, Violation};
 use crate::path::Path;
 use crate::send_reason::SendReason;
 
@@ -12,13 +12,16 @@ impl Endpoint {
     pub fn check_invariants(&self) -> Vec<Violation> {
         let mut checker = Checker::default();
         let mut places = Places::default();
-        let is_redundant = self.scheduler.is_redundant();
+        let exceptions = Exceptions {
+            is_redundant: self.scheduler.is_redundant(),
+            has_halves: self.config.mtu.is_some(),
+        };
         for path in &self.paths {
             path.check(&mut checker);
             for packet in path.bound_packets() {
                 let is_only = places.add_bound(path.id, packet);
-                // As for Invariant::OnePlace.
-                checker.require(Invariant::Lists, is_only || is_redundant, || {
+                let holds = is_only || exceptions.is_redundant;
+                checker.require(Invariant::Lists, holds, || {
                     format!("path {}: bound twice: {packet:?}", path.id)
                 });
             }
@@ -27,7 +30,7 @@ impl Endpoint {
             }
         }
         self.send_buffer
-            .check(&mut places, is_redundant, &mut checker);
+            .check(&mut places, exceptions, &mut checker);
         self.reassembly.check(&mut checker);
         self.budget.check(&mut checker);
         if let Some(stream) = &self.stream {

@@ -97,7 +97,11 @@ impl Endpoint {
             outgoing.payload.len() as u32 + self.header_bytes()
         };
         let half = match self.paths[id.index()].carries(bytes) {
-            true => None,
+            true => {
+                // The path may carry more than when a half left: no other half follows.
+                self.paths[id.index()].take_sent_half(frame, fragment);
+                None
+            }
             false => Some(self.next_half(id, packet)),
         };
         let outgoing = self.send_buffer.fragment(frame, fragment)?;

@@ -124,12 +124,11 @@ impl Endpoint {
             .map(|path| path.id)
             .collect();
         for index in 0..self.paths.len() {
-            let from = PathId(index as u8);
             self.paths[index].note_rate();
             for mut packet in self.paths[index].unbind_sources() {
                 // It has not been anywhere yet: what it was kept from may be over.
                 packet.avoid = backed_up;
-                self.send_buffer.unbind(packet, from);
+                self.send_buffer.unbind(packet);
             }
         }
         self.is_schedule_due = true;

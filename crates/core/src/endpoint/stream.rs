@@ -477,7 +477,9 @@ impl Endpoint {
                 own.probe.want();
                 own.timer.restart(now);
             }
-        } else if expires_at.is_some_and(|at| at <= now) {
+        }
+        // Both may be due, and there may be nothing to probe with.
+        if own.timer.expires_at().is_some_and(|at| at <= now) {
             if recovery.outstanding_bytes() > 0 {
                 self.on_retransmission_timeout(now, id);
             } else {

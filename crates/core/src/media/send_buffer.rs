@@ -64,8 +64,8 @@ struct Fragment {
     /// A half of it has arrived, and the other one has not.
     acked_half: Option<Half>,
     in_flight_on: PathSet,
-    /// The path on which two copies are in flight.
-    twice_on: Option<PathId>,
+    /// The paths on which two copies are in flight.
+    twice_on: PathSet,
 }
 
 /// A copy that is lost, or stuck.
@@ -308,7 +308,7 @@ impl SendBuffer {
         }
         state.is_queued &= reason.is_scheduled_copy();
         if state.in_flight_on.contains(path) {
-            state.twice_on = Some(path);
+            state.twice_on.insert(path);
         }
         state.in_flight_on.insert(path);
     }
@@ -350,8 +350,8 @@ impl SendBuffer {
             return Verdict::Settled;
         };
         let state = &mut frame.fragments[usize::from(fragment)];
-        if !is_stuck && state.twice_on == Some(path) {
-            state.twice_on = None;
+        if !is_stuck && state.twice_on.contains(path) {
+            state.twice_on.remove(path);
             return Verdict::Settled;
         }
         let mut elsewhere = state.in_flight_on;

@@ -2,13 +2,13 @@
 
 use super::waiting::queue_order;
 use super::{Fragment, OutgoingFrame, SendBuffer};
-use crate::invariants::{Checker, Invariant, Place, Places};
+use crate::invariants::{Checker, Exceptions, Invariant, Place, Places};
 use crate::media::FrameId;
 use crate::scheduler::{PacketKind, PacketView};
 
 impl SendBuffer {
     /// `places` has what is bound and in flight.
-    pub(crate) fn check(&self, places: &mut Places, is_redundant: bool, checker: &mut Checker) {
+    pub(crate) fn check(&self, places: &mut Places, exceptions: Exceptions, checker: &mut Checker) {
         self.check_lists(checker);
         for packet in &self.waiting {
             places.at(packet.frame, packet.fragment).waiting += 1;
@@ -37,7 +37,7 @@ impl SendBuffer {
                 if !state.is_acked {
                     let details =
                         || format!("frame {id} fragment {fragment}: {state:?}, {place:?}");
-                    check_fragment(frame, state, &place, is_redundant, details, checker);
+                    check_fragment(frame, state, &place, exceptions, details, checker);
                 }
             }
         }
@@ -81,7 +81,7 @@ fn check_fragment(
     frame: &OutgoingFrame,
     state: &Fragment,
     place: &Place,
-    is_redundant: bool,
+    exceptions: Exceptions,
     details: impl Fn() -> String,
     checker: &mut Checker,
 ) {
@@ -92,9 +92,7 @@ fn check_fragment(
     };
     let place_count = place.waiting + place.awaiting_repairs + u32::from(is_bound);
     let is_in_one_place = place_count == u32::from(state.is_queued);
-    // A redundant scheduler binds several copies of a retransmission. Nothing tells them apart, so
-    // that one may leave, be lost and wait again while another is still bound.
-    let holds = is_in_one_place || is_redundant;
+    let holds = is_in_one_place || exceptions.is_redundant;
     checker.require(Invariant::OnePlace, holds, &details);
     let mut halves_on = place.halves_on;
     place
@@ -105,10 +103,11 @@ fn check_fragment(
     let all_on = halves_on;
     let mut in_flight = state.in_flight_on.iter();
     let is_flight_true = in_flight.all(|path| all_on.contains(path))
-        && place
-            .outstanding_on
-            .iter()
-            .all(|path| state.in_flight_on.contains(path));
+        && (exceptions.has_halves
+            || place
+                .outstanding_on
+                .iter()
+                .all(|path| state.in_flight_on.contains(path)));
     checker.require(Invariant::InFlight, is_flight_true, &details);
     let is_under_way = state.is_queued
         || !all_on.is_empty()
@@ -147,7 +146,7 @@ mod tests {
         let mut places = Places::default();
         places.at(FIRST, 0).outstanding_on.insert(PathId(0));
         let mut checker = Checker::default();
-        buffer.check(&mut places, false, &mut checker);
+        buffer.check(&mut places, Exceptions::default(), &mut checker);
         let violations = checker.violations.iter();
         violations.map(|violation| violation.invariant).collect()
     }

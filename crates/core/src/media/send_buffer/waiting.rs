@@ -2,7 +2,6 @@
 
 use super::{Repairs, SendBuffer};
 use crate::media::FrameId;
-use crate::path_view::PathId;
 use crate::scheduler::{PacketKind, PacketView};
 use crate::send_reason::SendReason;
 
@@ -64,23 +63,19 @@ impl SendBuffer {
         }
     }
 
-    /// A packet that was bound to `path` comes back: the path has died or is in doubt. One of the
-    /// scheduler's copies does not if another one is in flight or waits already.
-    pub(crate) fn unbind(&mut self, packet: PacketView, path: PathId) {
+    /// A packet that was bound to a path comes back: the path has died or is in doubt, or another
+    /// is faster. One of the scheduler's copies does not if another one has left or waits already:
+    /// whether what has left is sent again is decided by what becomes of it.
+    pub(crate) fn unbind(&mut self, packet: PacketView) {
         if packet.kind() != PacketKind::Source {
             return self.take_back(packet);
         }
         let is_waiting = packet.reason.is_scheduled_copy() && self.is_waiting(&packet);
-        let Some(frame) = self.frame_mut(packet.frame) else {
-            return;
-        };
-        let state = &mut frame.fragments[usize::from(packet.fragment)];
-        // What has left and waits again waits here, as a retransmission, or for repairs.
-        let waits_again = state.has_left && state.is_queued;
-        let mut in_flight_elsewhere = state.in_flight_on;
-        in_flight_elsewhere.remove(path);
-        if !state.is_acked && in_flight_elsewhere.is_empty() && !is_waiting && !waits_again {
-            state.is_queued = true;
+        let has_left = self.frame(packet.frame).is_none_or(|frame| {
+            let state = &frame.fragments[usize::from(packet.fragment)];
+            state.is_acked || state.has_left
+        });
+        if !has_left && !is_waiting {
             self.take_back(packet);
         }
     }

@@ -45,8 +45,8 @@ fn of_several_copies_that_were_bound_one_comes_back() {
         reason: SendReason::Duplicate,
         ..packets[0]
     };
-    buffer.unbind(copy, A);
-    buffer.unbind(copy, B);
+    buffer.unbind(copy);
+    buffer.unbind(copy);
     assert_eq!(buffer.waiting(), [copy]);
     // Of one that was sent and lost the retransmission waits.
     let copy = PacketView {
@@ -55,7 +55,13 @@ fn of_several_copies_that_were_bound_one_comes_back() {
     };
     buffer.on_sent(FrameId(0), 1, A, SendReason::New);
     lose(&mut buffer, (0, 1), A, false, NEVER_LATE);
-    buffer.unbind(copy, B);
+    buffer.unbind(copy);
+    // Of one that is in flight nothing comes back until that copy is lost.
+    buffer.on_sent(FrameId(0), 2, A, SendReason::New);
+    buffer.unbind(PacketView {
+        fragment: 2,
+        ..copy
+    });
     let waiting = buffer.waiting().iter().map(|packet| packet.fragment);
     assert_eq!(waiting.collect::<Vec<_>>(), [1, 0]);
 }
@@ -75,4 +81,19 @@ fn the_first_copy_to_leave_is_new_and_the_others_are_what_they_were_bound_for() 
     for packet in [copy, alone] {
         assert_eq!(buffer.reason_of(&packet), SendReason::Duplicate);
     }
+}
+
+#[test]
+fn of_two_copies_on_each_of_two_paths_the_first_loss_leaves_one_in_flight() {
+    let mut buffer = buffer_with(&[(0, false)]);
+    send_all(&mut buffer);
+    for path in [A, B, B] {
+        buffer.on_sent(FrameId(0), 0, path, SendReason::LastTrySamePath);
+    }
+    for path in [A, B, A] {
+        let verdict = lose(&mut buffer, (0, 0), path, false, NEVER_LATE);
+        assert_eq!(verdict, Verdict::Settled);
+    }
+    let last = lose(&mut buffer, (0, 0), B, false, NEVER_LATE);
+    assert_eq!(last, Verdict::SendAgain);
 }
