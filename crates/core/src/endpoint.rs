@@ -450,7 +450,7 @@ impl Endpoint {
         );
         if self.are_metered_in_reserve() {
             for view in &mut self.views {
-                view.is_standby = view.is_metered;
+                view.is_standby = self.paths[view.id.index()].is_metered();
             }
         }
     }
@@ -502,7 +502,6 @@ impl Endpoint {
 
     /// Lets the scheduler bind what waits to the paths that are viewed.
     fn bind_to(&mut self, now: Instant, views: &mut [PathView]) {
-        views.iter_mut().for_each(PathView::apply_weight);
         let session = self.session_view();
         let mut assignments = core::mem::take(&mut self.scratch.assignments);
         assignments.clear();
@@ -516,9 +515,9 @@ impl Endpoint {
         let waiting = self.send_buffer.waiting();
         for assignment in &assignments {
             let packet = &waiting[assignment.index];
+            let reason = assignment.reason(packet);
+            let packet = PacketView { reason, ..*packet };
             for id in assignment.paths.iter() {
-                let reason = assignment.reason_on(id, packet);
-                let packet = PacketView { reason, ..*packet };
                 self.paths[id.index()].bind(now, packet, self.held_since);
             }
         }

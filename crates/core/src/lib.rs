@@ -12,6 +12,7 @@ pub mod control;
 mod counters;
 mod endpoint;
 pub mod fec;
+mod forecast;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 #[cfg(any(debug_assertions, feature = "invariants"))]
@@ -38,9 +39,10 @@ pub use config::{
 };
 pub use counters::{PathCounters, SessionCounters};
 pub use endpoint::{DatagramMeta, Endpoint, Event, Timer, Transmit};
+pub use forecast::{Forecast, Turn};
 pub use media::{Frame, FrameId, ReceivedFrame};
 pub use path::PathOptions;
-pub use path_view::{PathId, PathSet, PathState, PathView};
+pub use path_view::{PathId, PathRtt, PathSet, PathState, PathView, Risk};
 pub use send_reason::{ReasonCount, ReasonCounts, SendReason};
 pub use session_view::SessionView;
 pub use stream::WriteStreamError;

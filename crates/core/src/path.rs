@@ -17,14 +17,13 @@ use crate::fec::LossProcess;
 use crate::liveness::Liveness;
 use crate::media::{FrameId, Half};
 use crate::pacer::Pacer;
-use crate::path_view::{PathId, PathState, PathView};
+use crate::path_view::{PathId, PathRtt, PathState, PathView, Risk};
 use crate::recovery::{Arrivals, Digest, PacketContent, PathMtu, Recovery, SentPacket};
 use crate::scheduler::{PacketKind, PacketView};
 use crate::send_reason::SendReason;
 use crate::session_view::SessionView;
 use bound::Bound;
 use fates::Fates;
-pub(crate) use forecast::Carried;
 use forecast::Outflow;
 pub(crate) use level::Level;
 use schedule::ScheduleExchange;
@@ -198,28 +197,27 @@ impl Path {
         PathView {
             id: self.id,
             state: self.state(),
-            smoothed_rtt: rtt.has_sample().then(|| rtt.smoothed()),
-            latest_rtt: rtt.latest(),
-            rtt_variation: rtt.variation(),
-            queueing_delay: rtt.queueing_delay(),
-            min_rtt: rtt.min_rtt(),
+            is_standby: false,
+            weight: self.options.weight,
+            rtt: PathRtt {
+                smoothed: rtt.has_sample().then(|| rtt.smoothed()),
+                latest: rtt.latest(),
+                least: rtt.min_rtt(),
+                variation: rtt.variation(),
+            },
             bytes_in_flight: self.recovery.bytes_in_flight(),
             queued_bytes: self.queued_bytes(),
-            queued_retransmission_bytes: self.bound.retransmission_bytes(),
             congestion_window: self.control.congestion_window,
             pacing_rate: self.control.pacing_rate,
             bandwidth: self.control.target_rate,
             sendable_bytes: self.sendable_bytes(max_packet_bytes, now),
-            loss_ratio: self.loss_ratio,
-            recent_max_loss: losses.map_or(0.0, |losses| losses.recent_max(now)),
-            loss_burst_packets: losses.map_or(1.0, LossProcess::burst_packets),
-            media_share: 0.0,
-            weight: self.options.weight,
-            is_metered: self.options.is_metered,
-            is_standby: false,
-            ready_at: self.ready_at(),
-            overdue: self.recovery.overdue(now),
-            last_acked_at: rtt.has_sample().then(|| self.recovery.last_acked_at()),
+            forecast: self.forecast(now),
+            risk: Risk {
+                loss_ratio: self.loss_ratio,
+                recent_max_loss: losses.map_or(0.0, |losses| losses.recent_max(now)),
+                loss_burst_packets: losses.map_or(1.0, LossProcess::burst_packets),
+                media_share: 0.0,
+            },
             mtu: self.recovery.mtu().and_then(PathMtu::found),
         }
     }
@@ -247,6 +245,11 @@ impl Path {
 
     pub(crate) fn queued_bytes(&self) -> u64 {
         self.bound.bytes()
+    }
+
+    /// Bytes on the wire of what is to be sent again, which leaves first.
+    pub(crate) fn bound_again_bytes(&self) -> u64 {
+        self.bound.retransmission_bytes()
     }
 
     /// By how much round trips exceed the least, as far as that is no jitter.

@@ -131,7 +131,7 @@ impl Endpoint {
 
     /// What is to be sent again, and leaves before all else.
     fn bound_again_bytes(&self) -> u64 {
-        let bound = self.paths.iter().map(|path| path.retransmission_bytes());
+        let bound = self.paths.iter().map(|path| path.bound_again_bytes());
         bound.sum()
     }
 

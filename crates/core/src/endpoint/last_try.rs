@@ -3,8 +3,8 @@
 use anabranch_units::{Duration, Instant};
 
 use super::Endpoint;
-use super::retransmission::cost_of;
 use crate::config::RetransmissionCopies;
+use crate::forecast::Turn;
 use crate::media::LastCall;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::recovery::{PacketContent, RttEstimator};
@@ -50,7 +50,7 @@ impl Endpoint {
         let bytes = packet.bytes;
         let before = gap_of(view, bytes) * self.send_buffer.called_copies(packet.frame);
         let latest = deadline.saturating_sub(lead_of(view, bytes) + before);
-        let burstiness = (view.loss_burst_packets - 1.0).clamp(0.0, 1.0);
+        let burstiness = (view.risk.loss_burst_packets - 1.0).clamp(0.0, 1.0);
         latest.saturating_since(now).mul_f64(burstiness)
     }
 
@@ -64,7 +64,7 @@ impl Endpoint {
         deadline: Option<Instant>,
     ) -> (PathSet, bool) {
         let is_late = |view: &PathView| {
-            let arrives_at = now + cost_of(view, bytes);
+            let arrives_at = now + view.arrival(Turn::Again, u64::from(bytes));
             deadline.is_some_and(|deadline| arrives_at > deadline)
         };
         let mut others = self.views.iter().filter(|view| view.id != path);
@@ -83,7 +83,7 @@ impl Endpoint {
         }
         let bytes = self.max_packet_bytes;
         let usable = paths.iter().filter(|view| {
-            view.state.is_usable() && !view.is_standby && view.smoothed_rtt.is_some()
+            view.state.is_usable() && !view.is_standby && view.rtt.smoothed.is_some()
         });
         let lead = usable.map(|view| lead_of(view, bytes)).min();
         self.send_buffer.set_last_call_lead(lead);
@@ -147,11 +147,10 @@ fn reason_of_copy(has_other: bool) -> SendReason {
 }
 
 /// How long before its deadline a packet has to leave on a path: what it takes, the pacer's gap
-/// behind another one, and two mean deviations of the round-trip time, but no less than timers are
-/// fine.
+/// behind another one, and the forecast's doubt, but no less than timers are fine.
 fn lead_of(view: &PathView, bytes: u32) -> Duration {
-    let doubt = view.rtt_variation * DOUBT_IN_DEVIATIONS;
-    cost_of(view, bytes) + gap_of(view, bytes) + doubt.max(RttEstimator::GRANULARITY)
+    let doubt = view.forecast.doubt.max(RttEstimator::GRANULARITY);
+    view.arrival(Turn::Again, u64::from(bytes)) + gap_of(view, bytes) + doubt
 }
 
 /// What the pacer keeps between two packets.
@@ -162,17 +161,23 @@ fn gap_of(view: &PathView, bytes: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::forecast::Forecast;
 
     #[test]
-    fn a_last_call_allows_for_two_mean_deviations_or_the_granularity_of_timers() {
-        let lead = |micros| {
+    fn a_last_call_allows_for_doubt_or_the_granularity_of_timers() {
+        let lead = |doubt_micros| {
+            let forecast = Forecast {
+                doubt: Duration::from_micros(doubt_micros),
+                ..Forecast::default()
+            };
             let view = PathView {
-                rtt_variation: Duration::from_micros(micros),
+                forecast,
                 ..PathView::default()
             };
-            (lead_of(&view, 1_000) - cost_of(&view, 1_000) - gap_of(&view, 1_000)).as_micros()
+            let arrival = view.arrival(Turn::Again, 1_000);
+            (lead_of(&view, 1_000) - arrival - gap_of(&view, 1_000)).as_micros()
         };
-        assert_eq!(lead(3_000), 6_000);
+        assert_eq!(lead(6_000), 6_000);
         assert_eq!(lead(100), 1_000);
     }
 }

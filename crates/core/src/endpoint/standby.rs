@@ -3,7 +3,7 @@
 use anabranch_units::{Duration, Instant};
 
 use super::Endpoint;
-use crate::path::{Carried, Path};
+use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::standby::{Standby, Unmetered};
 
@@ -48,15 +48,13 @@ impl Endpoint {
         for path in &self.paths {
             if !path.is_metered() && path.state() == PathState::Active {
                 unmetered.path_count += 1;
-                let Carried {
-                    rate,
-                    backed_up_bytes,
-                } = path.carried(now);
-                let queueing_delay = path.queueing_delay().max(rate.time_for(backed_up_bytes));
+                let forecast = path.forecast(now);
+                let backed_up = forecast.rate.time_for(forecast.backed_up_bytes);
+                let queueing_delay = path.queueing_delay().max(backed_up);
                 unmetered.queueing_delay = unmetered.queueing_delay.min(queueing_delay);
-                unmetered.queued_bytes += path.queued_bytes() + backed_up_bytes;
+                unmetered.queued_bytes += path.queued_bytes() + forecast.backed_up_bytes;
                 if path.control().is_usable {
-                    unmetered.bandwidth += rate;
+                    unmetered.bandwidth += forecast.rate;
                 }
             }
         }

@@ -23,24 +23,27 @@ impl Endpoint {
         // What comes out of an only path is not measured.
         let is_alone = self.paths.len() < 2;
         let carried = |path: &Path| match is_alone {
-            true => path.believed(),
-            false => path.carried(now),
+            true => (path.control().target_rate, 0),
+            false => {
+                let forecast = path.forecast(now);
+                (forecast.rate, forecast.backed_up_bytes)
+            }
         };
         let (media, fraction) = (&self.config.media, self.target_fraction);
         let (bandwidth, backlog_bytes) = if self.scheduler.is_redundant() {
             // The others' queues are full of copies.
-            let best = active.max_by_key(|path| carried(path).rate);
+            let best = active.max_by_key(|path| carried(path).0);
             let backlog_bytes =
                 self.send_buffer.waiting_bytes() + best.map_or(0, Path::queued_bytes);
-            let rates = best.into_iter().map(|path| carried(path).rate);
+            let rates = best.into_iter().map(|path| carried(path).0);
             (Bandwidth::of(media, fraction, rates), backlog_bytes)
         } else {
             let mut backlog_bytes = self.backlog_bytes();
             let rates = active.map(|path| {
-                let carried = carried(path);
-                let most = media::most_drained_bytes(fraction, carried.rate);
-                backlog_bytes += carried.backed_up_bytes.min(most);
-                carried.rate
+                let (rate, backed_up_bytes) = carried(path);
+                let most = media::most_drained_bytes(fraction, rate);
+                backlog_bytes += backed_up_bytes.min(most);
+                rate
             });
             (Bandwidth::of(media, fraction, rates), backlog_bytes)
         };
