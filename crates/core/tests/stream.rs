@@ -4,10 +4,11 @@ mod support;
 
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{
-    Config, ConfigError, DatagramMeta, MediaSession, PathId, PathOptions, PathState, Stream,
-    StreamConfig, StreamSession, WriteStreamError,
+    Config, ConfigError, Content, DatagramMeta, Event, Frame, Media, MediaSession, PathId,
+    PathOptions, PathState, SendReason, Session, Stream, StreamConfig, StreamSession,
+    WriteStreamError,
 };
-use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Seed};
 use proptest::prelude::*;
 use support::{OVERHEAD_BYTES, TestPath};
 
@@ -350,6 +351,65 @@ fn a_segment_without_packet_number_is_malformed_and_asks_for_no_report() {
     assert_eq!(receiver.counters().malformed_datagrams, 1);
     assert_eq!(receiver.poll_transmit(now, &mut Vec::new()), None);
     assert_eq!(receiver.poll_timeout(), None);
+}
+
+/// The first datagram that a session sends.
+fn sent_by<C: Content>(session: &mut Session<C>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let sent = session.poll_transmit(Instant::ZERO, &mut bytes);
+    assert_eq!(sent.map(|transmit| transmit.reason), Some(SendReason::New));
+    bytes
+}
+
+fn session<C: Content>() -> Session<C> {
+    let mut session = Session::new(
+        config(LossDetection::PerPacket, "fixed"),
+        Seed(1),
+        Instant::ZERO,
+    )
+    .unwrap();
+    session
+        .add_path(Instant::ZERO, PathOptions::default())
+        .unwrap();
+    while session.poll_event().is_some() {}
+    session
+}
+
+/// How many malformed datagrams a new session counts, and its event.
+fn take_in<C: Content>(bytes: &[u8]) -> (u64, Option<Event>) {
+    let mut session = session::<C>();
+    let meta = DatagramMeta {
+        path: PathId(0),
+        received_at: Instant::ZERO,
+        ecn: Ecn::NotEct,
+    };
+    session.handle_datagram(Instant::ZERO, meta, bytes);
+    (session.counters().malformed_datagrams, session.poll_event())
+}
+
+#[test]
+fn packets_of_the_other_kind_are_malformed() {
+    let mut media = session::<Media>();
+    let frame = Frame {
+        bytes: pattern(10).into(),
+        importance: Importance::Key,
+        captured_at: Instant::ZERO,
+    };
+    media.send_frame(Instant::ZERO, &frame).unwrap();
+    let of_media = sent_by(&mut media);
+    let mut stream = session::<Stream>();
+    stream.write(Instant::ZERO, &pattern(10)).unwrap();
+    let of_stream = sent_by(&mut stream);
+
+    let received = |event| matches!(event, Some(Event::FrameReceived(_)));
+    let (malformed, event) = take_in::<Media>(&of_media);
+    assert_eq!((malformed, received(event)), (0, true));
+    assert_eq!(take_in::<Stream>(&of_media), (1, None));
+    assert_eq!(
+        take_in::<Stream>(&of_stream),
+        (0, Some(Event::StreamReadable))
+    );
+    assert_eq!(take_in::<Media>(&of_stream), (1, None));
 }
 
 #[test]

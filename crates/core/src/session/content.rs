@@ -1,4 +1,4 @@
-//! What sessions of media and of streams do each in their own way.
+//! Where media sessions and stream sessions differ.
 
 use core::fmt::Debug;
 
@@ -16,52 +16,54 @@ use crate::recovery::{Digest, SentPacket};
 use crate::send_reason::SendReason;
 use crate::wire::WireFrame;
 
-/// What a session carries: [`Media`](crate::Media) or a [`Stream`](crate::Stream). There is no
-/// other.
+/// What a session carries: [`Media`](crate::Media) or a [`Stream`](crate::Stream).
 #[allow(
     private_bounds,
-    reason = "what a content does is between it and its session"
+    reason = "the hooks are not public, so that nobody else implements it"
 )]
 pub trait Content: Hooks {}
 
 impl<C: Hooks> Content for C {}
 
-/// What [`Session`] asks its content to do.
+/// The points at which [`Session`] calls its content. Hooks that need paths, counters or events take
+/// the whole session.
 pub(crate) trait Hooks: Sized + Debug {
-    /// Whether it is media, which is worthless when late.
+    /// Whether this is media: worthless when late, and in frames.
     const IS_MEDIA: bool;
-    /// The most paths that it uses.
+    /// The maximum number of paths.
     const MAX_PATHS: usize;
 
+    /// The content of a new session without paths; checks its part of the set-up.
     fn new(config: &Config, now: Instant) -> Result<Self, ConfigError>;
 
-    /// What a packet of it has beside its payload and what the network adds, at the most.
+    /// The longest header of a packet, in bytes, without [`Config::overhead_bytes`].
     fn header_bytes(&self) -> u32;
 
-    /// The rate above which it is of no use that a path's controller goes.
+    /// The highest useful rate of a path's controller.
     fn max_rate(session: &Session<Self>) -> DataRate;
 
-    /// The path has just been added.
+    /// A path has been added.
     fn on_path_added(session: &mut Session<Self>, now: Instant, id: PathId);
 
-    /// The path has just been removed, and what flies on it has not yet been given up.
+    /// A path has been removed; its packets in flight are declared lost after this call.
     fn on_path_removed(_session: &mut Session<Self>, _id: PathId) {}
 
-    /// The path's state is another one.
+    /// A path's state has changed.
     fn on_path_changed(_session: &mut Session<Self>, _now: Instant, _id: PathId) {}
 
-    /// The views of all paths are new.
+    /// `session.views` has been refreshed: adds what only the content knows.
     fn mark_views(_session: &mut Session<Self>) {}
 
-    /// Takes in what a datagram tells that is not about paths or the session.
+    /// Handles a wire frame that is not about paths or the end of the session.
     fn on_frame(session: &mut Session<Self>, now: Instant, on: PathId, frame: WireFrame<'_>);
 
-    /// Whether something has arrived in part.
+    /// Whether more packets are expected, since something has arrived in part.
     fn awaits_more(&self) -> bool {
         false
     }
 
-    /// A report about path `about` has come in on path `on`.
+    /// Handles a report about path `about` that arrived on path `on`. Calls
+    /// [`Session::judge_answer`] once the controller knows the report.
     fn on_report(
         session: &mut Session<Self>,
         now: Instant,
@@ -70,7 +72,7 @@ pub(crate) trait Hooks: Sized + Debug {
         digest: &Digest,
     );
 
-    /// Packets on a path are taken for lost. `reason` is why they may be sent again.
+    /// Packets of a path are declared lost. `reason` is that of their retransmissions.
     fn on_losses(
         session: &mut Session<Self>,
         now: Instant,
@@ -79,34 +81,36 @@ pub(crate) trait Hooks: Sized + Debug {
         reason: SendReason,
     );
 
-    /// The peer closes the session.
+    /// The peer has said that it closes the session.
     fn on_peer_closes(session: &mut Session<Self>, now: Instant);
 
-    /// Nothing arrives any more.
+    /// The session has ended: nothing else will arrive.
     fn on_end(_session: &mut Session<Self>) {}
 
-    /// Prepares what may leave. Returns false if nothing does, at a glance.
+    /// Prepares packets for sending. Returns false if nothing can be sent, as far as a quick look
+    /// tells.
     fn prepare(_session: &mut Session<Self>, _now: Instant) -> bool {
         true
     }
 
-    /// Whether something may leave after all, though nothing has.
+    /// Whether it is worth trying again to send, although no datagram was written.
     fn is_stirred(_session: &Session<Self>, _now: Instant) -> bool {
         false
     }
 
-    /// The path on which the peer is to be told something without a packet number.
+    /// The path on which [`Hooks::write_news`] has something to write now.
     fn news_on(session: &Session<Self>, now: Instant) -> Option<PathId>;
 
-    /// Whether the peer wants reports on packets.
+    /// Whether the peer wants reports about packets.
     fn is_report_wanted(&self) -> bool {
         true
     }
 
-    /// Writes what the peer is to know before it reads a report.
+    /// Writes wire frames that the peer must process before the report behind them.
     fn write_before_report(_session: &mut Session<Self>, _buf: &mut Vec<u8>) {}
 
-    /// Writes what is to be told, after a report if `has_report`, and whether `has_news`.
+    /// Writes wire frames of a datagram without packet number. `has_report`: a report precedes them.
+    /// `has_news`: [`Hooks::news_on`] named this path.
     fn write_news(
         session: &mut Session<Self>,
         now: Instant,
@@ -115,7 +119,7 @@ pub(crate) trait Hooks: Sized + Debug {
         buf: &mut Vec<u8>,
     );
 
-    /// Writes the next packet with a number that may leave on a path.
+    /// Writes the next packet with a packet number that may leave on a path.
     fn write_packet(
         session: &mut Session<Self>,
         now: Instant,
@@ -123,16 +127,16 @@ pub(crate) trait Hooks: Sized + Debug {
         buf: &mut Vec<u8>,
     ) -> Option<Written>;
 
-    /// It has left.
+    /// The packet that was written last has left.
     fn on_packet_sent(session: &mut Session<Self>, now: Instant, id: PathId, packet: &SentPacket);
 
-    /// Whether everything that was handed in has come to its end.
+    /// Whether all that was handed in has been acknowledged or given up.
     fn is_drained(&self) -> bool;
 
-    /// Whether this end sends: one that only receives has few timers.
+    /// Whether this end sends. An end that only receives has fewer timers.
     fn is_sender(&self) -> bool;
 
-    /// When the pacer lets go what is ready for the path.
+    /// When the pacer releases the next packet of a path; `None` if there is none.
     fn leaves_at(session: &Session<Self>, path: &Path) -> Option<Instant>;
 
     /// The timers of a path in use.
@@ -144,19 +148,19 @@ pub(crate) trait Hooks: Sized + Debug {
     /// The timers of the receiving end.
     fn consider_receiving(&self, _next: &mut NextTimer) {}
 
-    /// Does what is due: [`Session::handle_path_timeouts`] among it, while the session is open.
+    /// Does what is due. Calls [`Session::handle_path_timeouts`] while the session is open.
     fn handle_timeout(session: &mut Session<Self>, now: Instant);
 
-    /// Packets on a path are taken for lost, since nothing was heard of them.
+    /// The loss timer of a path has declared packets lost.
     fn on_loss_timeout(session: &mut Session<Self>, now: Instant, id: PathId, digest: &Digest);
 
-    /// A path's controller was told that a time has come which it had asked for.
+    /// A timer of a path's controller has expired.
     fn on_controller_timeout(_session: &mut Session<Self>, _now: Instant) {}
 
-    /// Serves the path's timers that are not all sessions'.
+    /// Serves those timers of a path that [`Hooks::consider_path`] names.
     fn on_path_timeout(session: &mut Session<Self>, now: Instant, id: PathId);
 
-    /// Checks the invariants of what is carried.
+    /// Checks the invariants of the content.
     #[cfg(any(debug_assertions, feature = "invariants"))]
     fn check(session: &Session<Self>, checker: &mut Checker);
 }
