@@ -1,12 +1,12 @@
-//! An endpoint that sends, with any scheduler and controller, survives any sequence of datagrams,
-//! frames and moments, its invariants hold, and it asks to be called again at most once for each
-//! moment.
+//! A media session that sends, with any scheduler and controller, survives any sequence of
+//! datagrams, frames and moments, its invariants hold, and it asks to be called again at most once
+//! for each moment.
 #![no_main]
 
 use anabranch_controllers::{CONTROLLERS, by_name};
 use anabranch_core::scheduler::SCHEDULERS;
 use anabranch_core::{
-    Config, DatagramMeta, MediaSession, Frame, MediaConfig, PaddingPolicy, PathId, PathOptions,
+    Config, DatagramMeta, Frame, MediaConfig, MediaSession, PaddingPolicy, PathId, PathOptions,
 };
 use anabranch_units::{Duration, Ecn, Importance, Instant, Seed};
 use arbitrary::Arbitrary;
