@@ -8,7 +8,7 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::Endpoint;
+use super::MediaSession;
 use crate::forecast::{Forecast, Turn};
 use crate::media::{LostCopy, Verdict};
 use crate::path::SPARE_LIFETIME;
@@ -19,11 +19,10 @@ use crate::send_reason::SendReason;
 /// Only what waits at the sender for more than this share of the deadline is looked at.
 const LONG_WAIT: u64 = 4;
 
-impl Endpoint {
+impl MediaSession {
     /// Looks at what flies on and is bound to paths that have slowed down or have a long queue.
     pub(super) fn rescue(&mut self, now: Instant) {
-        let is_alone = self.paths.len() < 2 || self.stream.is_some();
-        if is_alone || self.scheduler.is_redundant() {
+        if self.paths.len() < 2 || self.content.scheduler.is_redundant() {
             return;
         }
         let long_wait = self.config.media.deadline / LONG_WAIT;
@@ -55,7 +54,7 @@ impl Endpoint {
             ahead_bytes += u64::from(packet.bytes);
             let arrives_at = since + forecast.rate.time_for(ahead_bytes);
             if let PacketContent::Fragment { frame, fragment } = packet.content
-                && let Some(due_at) = self.send_buffer.due_at(frame)
+                && let Some(due_at) = self.content.send_buffer.due_at(frame)
                 && arrives_at > due_at
             {
                 late.push((frame, fragment, packet.bytes, arrives_at));
@@ -79,7 +78,7 @@ impl Endpoint {
                 let view = &mut self.views[other.index()];
                 view.forecast.again_bytes += u64::from(bytes);
                 view.queued_bytes += u64::from(bytes);
-                self.is_schedule_due = true;
+                self.content.is_schedule_due = true;
             }
         }
     }
@@ -99,7 +98,7 @@ impl Endpoint {
         let mut better_bytes = 0;
         for packet in path.bound_sources() {
             let bytes = u64::from(packet.bytes);
-            let Some(due_at) = self.send_buffer.due_at(packet.frame) else {
+            let Some(due_at) = self.content.send_buffer.due_at(packet.frame) else {
                 continue;
             };
             if now + view.forecast.arrival(ahead_bytes + bytes) + spare <= due_at {
@@ -123,10 +122,10 @@ impl Endpoint {
             for mut packet in self.paths[index].unbind_sources() {
                 // It has not been anywhere yet: what it was kept from may be over.
                 packet.avoid = congested;
-                self.send_buffer.unbind(packet);
+                self.content.send_buffer.unbind(packet);
             }
         }
-        self.is_schedule_due = true;
+        self.content.is_schedule_due = true;
     }
 
     /// Whether one of these paths carries much less or more than when the present queues were

@@ -2,12 +2,12 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::Endpoint;
+use super::MediaSession;
 use crate::forecast::Turn;
 use crate::media::Retry;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 
-impl Endpoint {
+impl MediaSession {
     /// When another copy of a packet of `bytes` bytes that was lost on `lost_on` could be there,
     /// and the doubt in it (`docs/algorithms.md`: cost(p*)). It takes the path by which it is
     /// there first in the mean: a path that loses it needs one more try.
@@ -45,13 +45,13 @@ impl Endpoint {
 
     /// Judges again the lost fragments for which repairs have come too late or not at all.
     pub(super) fn retry_disappointed(&mut self, now: Instant) {
-        if self.send_buffer.waits_until().is_none() {
+        if self.content.send_buffer.waits_until().is_none() {
             return;
         }
         self.refresh_views(now);
-        while let Some(copy) = self.send_buffer.next_disappointed(now) {
+        while let Some(copy) = self.content.send_buffer.next_disappointed(now) {
             self.judge(now, copy, self.max_packet_bytes);
-            self.is_schedule_due = true;
+            self.content.is_schedule_due = true;
         }
     }
 }
