@@ -12,7 +12,6 @@ mod invariants;
 mod last_try;
 mod mtu;
 mod notices;
-mod prefetch;
 mod receive;
 mod rescue;
 mod retransmission;
@@ -49,11 +48,7 @@ use crate::wire::{self, FeedbackReport};
 pub use timeout::Timer;
 
 /// One end of a session: sends and receives frames over all its paths.
-///
-/// The fields lie in memory as they are declared, and what the same calls need lies together: among
-/// a thousand flows, each line of the cache that a packet needs has to come from memory.
 #[derive(Debug)]
-#[repr(C, align(64))]
 pub struct Endpoint {
     // For every call.
     paths: Vec<Path>,
@@ -111,7 +106,6 @@ pub struct Endpoint {
 
 /// Buffers that are used again and again, so that the steady state allocates nothing.
 #[derive(Debug, Default)]
-#[repr(C)]
 struct Scratch {
     /// In a box, so that lending it moves a pointer.
     digest: Option<Box<Digest>>,

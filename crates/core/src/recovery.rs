@@ -42,9 +42,8 @@ use reordering::Reordering;
 use sent_packets::{Acknowledged, SentPackets};
 use told_elsewhere::ToldElsewhere;
 
-/// The sending side of one path's reliability. What timers are made of comes first, and lies so.
+/// The sending side of one path's reliability.
 #[derive(Debug)]
-#[repr(C)]
 pub(crate) struct Recovery {
     loss_timer: Option<Instant>,
     last_acked_at: Instant,
@@ -110,11 +109,6 @@ impl Recovery {
     /// The largest packet that the path is known to carry, of any size if that is not searched.
     pub(crate) fn carried_bytes(&self) -> u32 {
         self.mtu().map_or(u32::MAX, PathMtu::carried)
-    }
-
-    /// Has the processor fetch the packets that are not settled.
-    pub(crate) fn prefetch_contents(&self) {
-        self.sent.prefetch_contents();
     }
 
     pub(crate) fn rtt(&self) -> &RttEstimator {

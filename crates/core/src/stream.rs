@@ -11,7 +11,7 @@ mod retransmission_timer;
 mod send;
 mod tail_loss_probe;
 
-use anabranch_units::{Duration, Instant, prefetch};
+use anabranch_units::{Duration, Instant};
 
 use crate::config::StreamConfig;
 use crate::recovery::SentPacket;
@@ -37,11 +37,7 @@ pub enum WriteStreamError {
 }
 
 /// Both directions of a stream session at one end.
-///
-/// The fields lie in memory as they are declared, and what the same calls need lies together: among
-/// a thousand flows, each line of the cache that a packet needs has to come from memory.
 #[derive(Debug)]
-#[repr(C, align(64))]
 pub(crate) struct Stream {
     // For every call.
     /// By path.
@@ -68,10 +64,8 @@ pub(crate) struct Stream {
     pub(crate) receive: ReceiveStream,
 }
 
-/// What a stream keeps of one path at its sending end. What is asked after every event comes first,
-/// and lies so.
+/// What a stream keeps of one path at its sending end.
 #[derive(Debug)]
-#[repr(C, align(64))]
 pub(crate) struct StreamPath {
     pub(crate) probe: TailLossProbe,
     /// Whether one retransmission may leave whatever the window says: the first of a recovery.
@@ -84,13 +78,6 @@ pub(crate) struct StreamPath {
 }
 
 impl Stream {
-    /// Has the processor fetch what is kept by path, and by segment.
-    pub(crate) fn prefetch_contents(&self) {
-        prefetch(&self.paths[..]);
-        self.send.prefetch_contents();
-        self.receive.prefetch_contents();
-    }
-
     /// A stream in segments of `segment_bytes`. What the sender keeps is limited to whole segments:
     /// a writer that always has more would otherwise have short ones sent where a limit ends.
     pub(crate) fn new(config: StreamConfig, segment_bytes: u16) -> Self {

@@ -5,15 +5,12 @@ mod invariants;
 
 use std::collections::VecDeque;
 
-use anabranch_units::{Duration, Instant, prefetch_ring};
+use anabranch_units::{Duration, Instant};
 
 use super::delivery_rate::DeliverySnapshot;
 use super::loss::{Evidence, LossDetection, Verdict};
 use crate::media::{FrameId, Half};
 use crate::wire::FeedbackReport;
-
-/// So many are worth fetching before they are asked for.
-const FEW_PACKETS: usize = 16;
 
 /// A packet as it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,9 +107,8 @@ enum Fate {
     Lost,
 }
 
-/// What timers and windows are made of comes first, and lies so.
+/// A path's packets from the oldest that is not settled.
 #[derive(Debug, Default)]
-#[repr(C)]
 pub(super) struct SentPackets {
     /// When the oldest outstanding packet was sent: asked for after every event.
     oldest_sent_at: Option<Instant>,
@@ -133,13 +129,6 @@ pub(super) struct SentPackets {
 }
 
 impl SentPackets {
-    /// Has the processor fetch the packets, if they are as few as is usual.
-    pub(super) fn prefetch_contents(&self) {
-        if self.packets.len() <= FEW_PACKETS {
-            prefetch_ring(&self.packets);
-        }
-    }
-
     pub(super) fn bytes_in_flight(&self) -> u64 {
         self.bytes_in_flight
     }
