@@ -144,7 +144,7 @@ impl Recovery {
         self.sent.next_packet_number()
     }
 
-    pub(crate) fn outstanding(&self) -> impl Iterator<Item = &SentPacket> {
+    pub(crate) fn outstanding(&self) -> impl Iterator<Item = SentPacket> {
         self.sent.outstanding()
     }
 
@@ -182,8 +182,8 @@ impl Recovery {
         }
         let largest_before = self.sent.largest_acked();
         self.sent
-            .acknowledge(report, &mut |acknowledged: Acknowledged<'_>| {
-                let packet = acknowledged.packet;
+            .acknowledge(report, &mut |acknowledged: Acknowledged| {
+                let packet = &acknowledged.packet;
                 if !is_same_path {
                     self.told_elsewhere
                         .note(packet.packet_number, packet.sent_at);
@@ -299,7 +299,7 @@ impl Recovery {
     }
 
     /// A packet that has been sent and is not forgotten.
-    pub(crate) fn sent_packet(&self, packet_number: u64) -> Option<&SentPacket> {
+    pub(crate) fn sent_packet(&self, packet_number: u64) -> Option<SentPacket> {
         self.sent.packet(packet_number)
     }
 
