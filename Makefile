@@ -1,6 +1,10 @@
 # Anabranch: what people do with it, by one command each. `make` lists them.
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
+# One mutant in twenty, from the first on: SHARD=7/20 tries others, SHARD=0/1 all.
+SHARD ?= 0/20
+MUTANTS = nice $(CARGO) mutants --baseline skip --timeout 60 --jobs 1 --shard $(SHARD) --exclude '**/invariants.rs'
+MUTATED_IN_CORE = media/reassembly.rs media/send_buffer.rs media/send_buffer/*.rs recovery.rs recovery/*.rs wire.rs wire/*.rs
 DEMO_ARGUMENTS ?=
 # The program without what the demo does not show.
 DEMO = $(CARGO) run --release --quiet -p anabranch --no-default-features --features demo -- demo
@@ -11,7 +15,7 @@ RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-on-time,feedback-ove
 RMCAT_OF_FLOWS ?= convergence-time-mean,convergence-time-max,settled-phases,oscillations,send-rate-variation,receive-rate-variation
 SCHEDULERS ?= anabranch,min-cost,daps,dems,edcld,mdp,oms,qaware,redundant,round-robin,sfl,stms,wrr,oracle
 
-.PHONY: help demo test test-real bench fuzz papers rmcat schedulers contest clean
+.PHONY: help demo test test-real bench fuzz mutants papers rmcat schedulers contest clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -45,6 +49,16 @@ fuzz: ## look for inputs that break a parser, FUZZ_SECONDS each (needs cargo-fuz
 	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install cargo-fuzz --locked
 	for target in $$($(CARGO) +nightly fuzz list); do \
 	  $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+
+# A mutant that survives (2) or hangs (3) is a result: it is printed, and kept in target/mutants.
+mutants: ## change rules of the transport one by one and see whether a test fails: SHARD=k/n of them (needs cargo-mutants)
+	@$(CARGO) mutants --version >/dev/null 2>&1 || $(CARGO) install cargo-mutants --locked
+	mkdir -p target/mutants/core target/mutants/secure target/mutants/link
+	$(MUTANTS) --output target/mutants/core --package anabranch-core \
+	  $(foreach file,$(MUTATED_IN_CORE),--file 'crates/core/src/$(file)') -- --lib || [ $$? -lt 4 ]
+	$(MUTANTS) --output target/mutants/secure --package anabranch-secure -- --lib || [ $$? -lt 4 ]
+	$(MUTANTS) --output target/mutants/link --package anabranch-link \
+	  --file 'crates/link/src/discipline.rs' --file 'crates/link/src/discipline/*.rs' || [ $$? -lt 4 ]
 
 papers: ## test what papers claim over ten seeds; writes anabranch-report.html
 	$(CARGO) run --release --quiet -p anabranch -- reproduce

@@ -30,7 +30,7 @@ mod session;
 mod session_view;
 mod standby;
 mod stream;
-#[cfg(feature = "testing")]
+#[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod wire;
 

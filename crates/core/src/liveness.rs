@@ -161,3 +161,6 @@ impl Liveness {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

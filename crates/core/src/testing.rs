@@ -34,6 +34,11 @@ impl PathSender {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn recovery(&self) -> &Recovery {
+        &self.recovery
+    }
+
     /// A packet of `bytes` bytes leaves. They are numbered from zero.
     pub fn on_sent(&mut self, now: Instant, bytes: u32) -> SentPacket {
         self.recovery.on_sent(now, bytes, PacketContent::Padding)

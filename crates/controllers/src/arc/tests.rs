@@ -110,6 +110,21 @@ fn eq_2_a_loss_sets_the_window_that_leaves_no_queue() {
     assert_near(rig.controller.window, 20.0);
 }
 
+/// B (mRTT + 1/k), with the least round trip of 100 ms while packets wait for 80: a window with the
+/// latest one would keep that queue.
+#[test]
+fn eq_2_takes_the_least_round_trip_though_there_is_a_queue() {
+    let mut rig = Rig::using(50.0, 500.0);
+    rig.send(2);
+    rig.now += Duration::from_millis(10);
+    rig.tell(1, 1, RTT + Duration::from_millis(80));
+    assert_near(rig.controller.backlog(), 50.0 * 0.08);
+    assert_near(rig.controller.window, 50.0 * (0.1 + 2.0));
+    rig.controller.window = 500.0;
+    rig.controller.on_timeout(rig.now, SILENCE);
+    assert_near(rig.controller.window, 105.0);
+}
+
 #[test]
 fn eq_3_the_window_grows_by_a_packet_every_300_ms_below_the_threshold() {
     let mut rig = Rig::using(50.0, 20.0);

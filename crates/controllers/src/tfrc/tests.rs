@@ -309,6 +309,23 @@ fn rfc5348_4_3_the_nofeedback_timer_is_four_round_trips_or_two_packets() {
     assert_eq!(next, at + Duration::from_millis(800));
 }
 
+/// R = 0.1 s, p = 0.01, `t_RTO` = 4 R = 0.4 s:
+/// 0.1 · 0.081650 + 0.4 · 0.183712 · 0.01 · 1.0032 = 0.0089022 s a segment.
+#[test]
+fn rfc5348_4_3_t_rto_is_four_round_trips() {
+    let mut rig = rig();
+    let path = rig.controller.path().unwrap();
+    let report = Report {
+        loss_event_rate: 0.01,
+        receive_rate: 1e9,
+        lost_count: 1,
+        is_loss_new: true,
+    };
+    rig.controller.on_round(rig.now, report, &path);
+    let seconds = SEGMENT / rig.controller.sender.rate();
+    assert!((seconds / 0.008_902_2 - 1.0).abs() < 1e-4, "{seconds}");
+}
+
 #[test]
 fn rfc5348_4_5_a_longer_round_trip_than_usual_slows_the_packets_down() {
     let mut rig = rig();

@@ -197,3 +197,6 @@ impl QueueDiscipline for CoDel {
         self.fifo.iter().for_each(visit);
     }
 }
+
+#[cfg(test)]
+mod tests;

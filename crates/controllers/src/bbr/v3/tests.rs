@@ -7,6 +7,8 @@ use anabranch_units::Seed;
 use super::*;
 use crate::testing::{self, Report, SILENCE};
 
+mod probe_rtt;
+
 const PACKET: u64 = 1_000;
 const RTT: Duration = Duration::from_millis(100);
 /// Of 100 packets in a round trip.
@@ -296,62 +298,6 @@ fn refill_lasts_a_round_and_forgets_the_short_term() {
     rig.go_round(100);
     assert_eq!(rig.controller.state(), "ProbeBW_UP");
     assert!(rig.controller.is_bw_probe_sample);
-}
-
-#[test]
-fn entering_and_exiting_probe_rtt() {
-    let mut rig = Rig::until("ProbeBW_CRUISE");
-    let before = rig.packets();
-    rig.controller.cycle_at = Instant::from_secs(1_000);
-    rig.controller.rounds_since_probe_up = 0;
-    rig.send(100);
-    rig.now = rig.controller.probe_rtt.min_delay_at + Duration::from_millis(5_001);
-    rig.hear_of(0, 20);
-    assert_eq!(rig.controller.state(), "ProbeRTT");
-    assert_eq!(
-        (rig.controller.cwnd_gain(), rig.controller.pacing_gain()),
-        (0.5, 1.0)
-    );
-    assert_eq!(rig.packets(), rig.controller.probe_rtt_cwnd() / PACKET);
-    rig.hear_of(0, 70);
-    assert_eq!(rig.controller.prior_cwnd / PACKET, before);
-    rig.now += Duration::from_millis(199);
-    rig.go_round(1);
-    assert_eq!(rig.controller.state(), "ProbeRTT", "no round has passed");
-    rig.send(1);
-    rig.now += RTT;
-    rig.hear_of(0, 10);
-    rig.hear_of(0, 1);
-    assert_eq!(rig.controller.state(), "ProbeBW_CRUISE");
-    assert_eq!(rig.controller.probe_rtt.min_delay_at, rig.now);
-}
-
-#[test]
-fn skipping_probe_rtt_due_to_application_limited_sending() {
-    let mut rig = Rig::until("ProbeBW_CRUISE");
-    rig.is_app_limited = true;
-    rig.now += Duration::from_secs(6);
-    rig.send(5);
-    assert!(rig.controller.is_idle_restart);
-    assert!(is_about(rig.pacing(), 0.99), "at the bandwidth");
-    rig.now += RTT;
-    rig.hear_of(0, 5);
-    assert!(rig.controller.is_in_probe_bw());
-    assert!(!rig.controller.is_idle_restart);
-}
-
-#[test]
-fn entering_and_exiting_probe_rtt_during_startup() {
-    let mut rig = Rig::start();
-    rig.go_round(10);
-    rig.send(2);
-    rig.now += Duration::from_millis(5_100);
-    rig.hear_of(0, 1);
-    assert_eq!(rig.controller.state(), "ProbeRTT");
-    for _ in 0..4 {
-        rig.go_round(1);
-    }
-    assert_eq!(rig.controller.state(), "Startup");
 }
 
 #[test]
