@@ -543,4 +543,18 @@ mod tests {
         assert!(arrivals.ranges.len() <= MAX_RANGES && arrivals.recent.len() <= MAX_ARRIVALS);
         assert_eq!(arrivals.expected(), 19_999);
     }
+
+    /// Of what is older than all ranges nobody knows whether it came before.
+    #[test]
+    fn what_is_older_than_all_ranges_that_are_kept_counts_as_a_duplicate() {
+        let every_other: Vec<u64> = (1..=MAX_RANGES as u64).map(|number| number * 2).collect();
+        let mut arrivals = received(&every_other);
+        let at = Instant::ZERO;
+        assert!(!arrivals.on_received(at, 0, at, false));
+        assert!(
+            arrivals.on_received(at, 1, at, false),
+            "it joins the oldest"
+        );
+        assert!(!arrivals.on_received(at, 1, at, false));
+    }
 }

@@ -1,4 +1,6 @@
 mod copies;
+mod waits;
+mod worth;
 
 use super::*;
 use crate::scheduler::PacketKind;

@@ -1,0 +1,125 @@
+//! What waits for a path, and in which order it comes back.
+
+use super::*;
+
+/// Two frames with two repairs each.
+fn two_with_repairs() -> SendBuffer {
+    let mut buffer = buffer(true);
+    for frame in 0..2 {
+        push(&mut buffer, 40 * frame, Importance::Reference);
+        let protection = crate::fec::Protection::of_frame(2);
+        buffer.protect(FrameId(frame), &protection, u16::MAX);
+    }
+    buffer
+}
+
+fn places(packets: &[PacketView]) -> Vec<(u64, u16)> {
+    let packets = packets.iter();
+    packets
+        .map(|packet| (packet.frame.0, packet.fragment))
+        .collect()
+}
+
+#[test]
+fn repairs_alone_wait_too() {
+    let mut buffer = two_with_repairs();
+    assert!(buffer.has_waiting());
+    // Sources and repairs of 1,000, 1,000 and 500 bytes, with 60 each; repairs are of the longest.
+    assert_eq!(buffer.waiting_bytes(), 2 * (2_500 + 3 * 60) + 4 * 1_060);
+    send_all(&mut buffer);
+    assert!(buffer.has_waiting());
+    assert_eq!(buffer.waiting_bytes(), 4 * 1_060);
+    buffer.take_waiting_repairs();
+    assert!(!buffer.has_waiting());
+    assert_eq!(buffer.waiting_bytes(), 0);
+}
+
+#[test]
+fn repairs_that_come_back_from_a_path_wait_in_order() {
+    let mut buffer = two_with_repairs();
+    let repairs = buffer.take_waiting_repairs();
+    assert_eq!(places(&repairs), [(0, 0), (0, 1), (1, 0), (1, 1)]);
+    for index in [2, 0, 3, 1] {
+        buffer.unbind(repairs[index]);
+    }
+    assert_eq!(places(&buffer.take_waiting_repairs()), places(&repairs));
+    buffer.put_back_repairs(repairs[..3].to_vec());
+    buffer.give_up(FrameId(0));
+    assert_eq!(places(&buffer.take_waiting_repairs()), [(1, 0)]);
+}
+
+#[test]
+fn sources_that_come_back_wait_in_order_behind_retransmissions() {
+    let mut buffer = buffer_with(&[(0, false), (40, false)]);
+    let sources = buffer.waiting().to_vec();
+    buffer.retain_waiting(|_| true);
+    buffer.on_sent(FrameId(1), 1, A, SendReason::New);
+    lose(&mut buffer, (1, 1), A, false, NEVER_LATE);
+    for index in [3, 0, 5, 2, 1] {
+        buffer.unbind(sources[index]);
+    }
+    let expected = [(1, 1), (0, 0), (0, 1), (0, 2), (1, 0), (1, 2)];
+    assert_eq!(places(buffer.waiting()), expected);
+}
+
+#[test]
+fn a_fragment_has_arrived_when_both_halves_have() {
+    let mut buffer = buffer_with(&[(0, false)]);
+    send_all(&mut buffer);
+    for fragment in [1, 2] {
+        buffer.on_acked(FrameId(0), fragment, A);
+    }
+    buffer.on_half_acked(FrameId(0), 0, Half::First, A);
+    buffer.on_half_acked(FrameId(0), 0, Half::First, B);
+    assert_eq!(buffer.acked_half(FrameId(0), 0), Some(Half::First));
+    assert!(buffer.fragment(FrameId(0), 0).is_some());
+    buffer.on_half_acked(FrameId(0), 0, Half::Second, B);
+    assert!(buffer.is_empty());
+    assert_eq!(buffer.acked_frame_count(), 1);
+}
+
+#[test]
+fn frames_are_cut_as_was_said_last() {
+    let mut buffer = buffer_with(&[(0, false)]);
+    buffer.set_fragment_bytes(500);
+    push(&mut buffer, 40, Importance::Reference);
+    let counts = [0, 1, 2].map(|id| buffer.fragment_count(FrameId(id)));
+    assert_eq!(counts, [3, 5, 0]);
+}
+
+#[test]
+fn repairs_are_as_long_as_the_longest_fragment_that_they_cover() {
+    let mut buffer = buffer(true);
+    push(&mut buffer, 0, Importance::Reference);
+    let small = Frame {
+        bytes: vec![7; 300].into(),
+        importance: Importance::Reference,
+        captured_at: Instant::from_millis(40),
+    };
+    buffer.push(&small).unwrap();
+    let of_window = |symbols| {
+        let window = crate::fec::SlidingWindow {
+            symbols,
+            repairs: 1,
+        };
+        crate::fec::Protection::of_window(window)
+    };
+    let bytes = |protection| buffer.repair_bytes(FrameId(1), &protection);
+    assert_eq!(bytes(crate::fec::Protection::of_frame(1)), 300);
+    // The last symbol is all of the second frame.
+    assert_eq!((bytes(of_window(1)), bytes(of_window(2))), (300, 1_000));
+    let protection = of_window(1);
+    assert_eq!(buffer.repair_bytes(FrameId(2), &protection), 0);
+}
+
+#[test]
+fn symbols_are_numbered_through_and_found_again() {
+    let mut buffer = two_with_repairs();
+    assert_eq!(buffer.next_symbol(), 6);
+    assert_eq!(buffer.symbol(FrameId(1), 2), Some(5));
+    assert_eq!(buffer.symbol(FrameId(2), 0), None);
+    assert_eq!(buffer.repair_window(FrameId(1), 1), Some(3..6));
+    buffer.on_repair_settled(FrameId(1), 1);
+    assert_eq!(buffer.repair_window(FrameId(1), 1), None);
+    assert_eq!(buffer.repair_window(FrameId(1), 0), Some(3..6));
+}
