@@ -232,3 +232,6 @@ impl QueueDiscipline for Queue {
         dispatch!(self, queue => queue.for_each(visit))
     }
 }
+
+#[cfg(test)]
+mod tests;

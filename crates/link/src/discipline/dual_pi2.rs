@@ -325,6 +325,77 @@ mod tests {
         assert!(ledger.dropped.iter().all(is_classic));
     }
 
+    /// The marks of so many packets that come at once and leave together after this time, while the
+    /// controller is at rest.
+    fn marks(ecn: Ecn, count: usize, after: Duration) -> Vec<bool> {
+        let mut dual = dual(DualPi2Options::default());
+        let mut ledger = Ledger::default();
+        for _ in 0..count {
+            let is_taken = dual.enqueue(Instant::ZERO, packet(ecn), Load::default(), &mut ledger);
+            assert!(is_taken.is_ok());
+        }
+        let sent = (0..count).map(|_| dual.dequeue(Instant::ZERO + after, &mut ledger));
+        sent.map(|packet| packet.unwrap().ecn == Ecn::Ce).collect()
+    }
+
+    #[test]
+    fn l4s_packets_are_marked_after_a_millisecond_unless_alone() {
+        let step = Duration::from_millis(1);
+        assert_eq!(marks(Ecn::Ect1, 3, step), [true, true, false]);
+        let before = step.saturating_sub(Duration::from_nanos(1));
+        assert_eq!(marks(Ecn::Ect1, 3, before), [false; 3]);
+        assert_eq!(marks(Ecn::Ect1, 1, step * 9), [false]);
+        assert_eq!(marks(Ecn::Ect0, 3, step * 9), [false; 3]);
+    }
+
+    #[test]
+    fn classic_packets_are_marked_instead_of_dropped_while_marks_can_say_more() {
+        let hit = |base_probability: f64| {
+            let mut dual = dual(DualPi2Options::default());
+            let mut ledger = Ledger::default();
+            dual.base_probability = base_probability;
+            for _ in 0..1_000 {
+                let packet = packet(Ecn::Ect0);
+                let is_taken = dual.enqueue(Instant::ZERO, packet, Load::default(), &mut ledger);
+                assert!(is_taken.is_ok());
+            }
+            while dual.dequeue(Instant::ZERO, &mut ledger).is_some() {}
+            (ledger.statistics.marked_packets, ledger.dropped.len())
+        };
+        // p_C = p'², and p_CL = 2 p'.
+        let (marked, dropped) = hit(0.4);
+        assert!(
+            marked.abs_diff(160) <= 1 && dropped == 0,
+            "{marked} {dropped}"
+        );
+        let (marked, dropped) = hit(0.6);
+        assert!(
+            marked == 0 && dropped.abs_diff(360) <= 1,
+            "{marked} {dropped}"
+        );
+    }
+
+    #[test]
+    fn an_idle_queue_is_updated_at_multiples_of_the_interval() {
+        let mut dual = dual(DualPi2Options::default());
+        dual.catch_up(Instant::from_millis(10_007));
+        assert_eq!(dual.update_at, Instant::from_millis(10_020));
+        dual.catch_up(Instant::from_millis(10_020));
+        assert_eq!(dual.update_at, Instant::from_millis(10_035));
+        // With a packet in it, updates are made one by one.
+        let (packet, mut ledger) = (packet(Ecn::NotEct), Ledger::default());
+        let is_taken = dual.enqueue(
+            Instant::from_millis(10_021),
+            packet,
+            Load::default(),
+            &mut ledger,
+        );
+        assert!(is_taken.is_ok());
+        dual.catch_up(Instant::from_millis(10_200));
+        assert!(dual.base_probability > 0.0);
+        assert!(dual.delay > Duration::from_millis(150), "{}", dual.delay);
+    }
+
     #[test]
     fn overload_drops_from_both_queues_alike() {
         // p' = 0.6 couples to 1.2: everything of the L4S queue is marked, and 0.36 of both dropped.

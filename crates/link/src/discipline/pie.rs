@@ -287,6 +287,40 @@ mod tests {
         assert_eq!(pie.burst_allowance, ms(150));
     }
 
+    /// How many of 1,000 packets are hit if so many bytes wait.
+    fn hits(queued_bytes: [u32; 2], delay: Duration, probability: f64) -> usize {
+        let mut pie = pie(PieOptions {
+            max_burst: Duration::ZERO,
+            ..PieOptions::default()
+        });
+        for bytes in queued_bytes {
+            pie.fifo.push(Instant::ZERO, Packet::of_size(bytes));
+        }
+        (pie.probability, pie.delay) = (probability, delay);
+        (0..1_000).filter(|_| pie.is_hit()).count()
+    }
+
+    #[test]
+    fn section_4_1_two_packets_or_half_of_the_target_below_20_percent_are_never_too_much() {
+        assert_eq!(hits([1_500, 1_500], ms(20), 1.0), 0);
+        assert_eq!(hits([1_500, 1_501], ms(20), 1.0), 1_000);
+        let short = Duration::from_micros(7_499);
+        assert_eq!(hits([3_000, 3_000], short, 0.199), 0);
+        let of_a_fifth = 150..250;
+        assert!(of_a_fifth.contains(&hits([3_000, 3_000], short, 0.2)));
+        let half = Duration::from_micros(7_500);
+        assert!(of_a_fifth.contains(&hits([3_000, 3_000], half, 0.199)));
+    }
+
+    #[test]
+    fn an_idle_queue_is_updated_at_multiples_of_the_interval() {
+        let mut pie = pie(PieOptions::default());
+        pie.catch_up(Instant::from_millis(10_007));
+        assert_eq!(pie.update_at, Instant::from_millis(10_020));
+        pie.catch_up(Instant::from_millis(10_020));
+        assert_eq!(pie.update_at, Instant::from_millis(10_035));
+    }
+
     #[test]
     fn derandomised_drops_are_neither_close_nor_far() {
         let mut pie = pie(PieOptions {
