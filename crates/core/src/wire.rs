@@ -429,6 +429,9 @@ fn read_path(bytes: &mut &[u8]) -> Option<PathId> {
 }
 
 #[cfg(test)]
+mod control_frames;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

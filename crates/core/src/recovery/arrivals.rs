@@ -544,6 +544,30 @@ mod tests {
         assert_eq!(arrivals.expected(), 19_999);
     }
 
+    #[test]
+    fn a_report_tells_four_ranges_again_that_were_told_before() {
+        let every_other: Vec<u64> = (0..10).map(|number| number * 2).collect();
+        let mut arrivals = received(&every_other);
+        let now = Instant::from_millis(20);
+        assert_eq!(arrivals.report(now, PathId(0)).unwrap().ranges.len(), 10);
+        arrivals.on_received(now, 20, now, false);
+        let ranges = arrivals.report(now, PathId(0)).unwrap().ranges;
+        assert_eq!(ranges, [(20, 20), (18, 18), (16, 16), (14, 14), (12, 12)]);
+    }
+
+    #[test]
+    fn rfc5681_4_2_a_segment_is_reported_after_the_delay_and_with_the_second_one_at_once() {
+        let mut arrivals = Arrivals::new(true);
+        let mut due_at = |millis, number| {
+            let now = Instant::from_millis(millis);
+            arrivals.on_received(now, number, now, false);
+            arrivals.on_segment(now, Duration::from_millis(40));
+            arrivals.due_at()
+        };
+        assert_eq!(due_at(10, 0), Some(Instant::from_millis(50)));
+        assert_eq!(due_at(20, 1), Some(Instant::from_millis(20)));
+    }
+
     /// Of what is older than all ranges nobody knows whether it came before.
     #[test]
     fn what_is_older_than_all_ranges_that_are_kept_counts_as_a_duplicate() {

@@ -1,6 +1,7 @@
 //! What recovery promises as a whole: RFC 9002's loss rules, books that balance, and what rate
 //! samples are worth. Everything here runs on real receivers and real reports.
 
+mod counts;
 mod rates;
 
 use std::collections::VecDeque;

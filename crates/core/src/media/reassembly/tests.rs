@@ -241,3 +241,47 @@ fn memory_is_bounded_behind_a_key_frame_that_never_completes() {
         "the key frame is given up, and nothing else"
     );
 }
+
+#[test]
+fn a_frame_larger_than_any_sender_s_is_contradictory() {
+    let mut bed = Bed::new();
+    let payload = vec![0; 1 << 10];
+    let mut taken = |fragment_count| {
+        let header = FragmentHeader {
+            frame: FrameId(0),
+            fragment: 0,
+            fragment_count,
+            importance: Importance::Key,
+        };
+        let (now, out) = (Instant::ZERO, &mut bed.out);
+        bed.reassembly.insert(now, header, now, &payload, out)
+    };
+    let most = (MAX_FRAME_BYTES >> 10) as u16;
+    assert_eq!(usize::from(most) << 10, MAX_FRAME_BYTES);
+    assert_eq!(taken(most + 1), Taken::Contradictory);
+    assert_eq!(taken(most), Taken::New);
+}
+
+#[test]
+fn a_frame_is_incomplete_from_its_first_fragment_to_its_last() {
+    let mut bed = Bed::new();
+    let mut states = vec![bed.reassembly.has_incomplete()];
+    for fragment in 0..3 {
+        bed.insert(0, 0, fragment, 3, false);
+        states.push(bed.reassembly.has_incomplete());
+    }
+    assert_eq!(states, [false, true, true, false]);
+}
+
+#[test]
+fn a_missing_frame_is_given_up_when_one_behind_it_of_which_anything_came_is_due() {
+    let mut bed = Bed::new();
+    bed.insert(300, 0, 0, 1, false);
+    // Captured at 350 ms, of which the first fragment comes at once.
+    bed.insert(350, 2, 0, 2, false);
+    let due_at = Instant::from_millis(350) + WAIT;
+    assert_eq!(bed.reassembly.expires_at(), Some(due_at));
+    // A second one was captured before it: the first of them counts.
+    bed.insert(360, 3, 0, 1, false);
+    assert_eq!(bed.reassembly.expires_at(), Some(due_at));
+}

@@ -123,3 +123,44 @@ fn symbols_are_numbered_through_and_found_again() {
     assert_eq!(buffer.repair_window(FrameId(1), 1), None);
     assert_eq!(buffer.repair_window(FrameId(1), 0), Some(3..6));
 }
+
+#[test]
+fn what_is_recovered_has_arrived_whichever_frame_it_is_of() {
+    let mut buffer = two_with_repairs();
+    send_all(&mut buffer);
+    let window = buffer.take_repair(FrameId(1), 0).unwrap();
+    let symbols = buffer.symbols(window);
+    let symbols: Vec<_> = symbols
+        .map(|symbol| (symbol.symbol, symbol.payload.len()))
+        .collect();
+    assert_eq!(
+        symbols,
+        [(Some(3), 1_000), (Some(4), 1_000), (Some(5), 500)]
+    );
+    assert!(buffer.on_recovered(4) && !buffer.on_recovered(4));
+    let is_wanted = |buffer: &SendBuffer, fragment| buffer.fragment(FrameId(1), fragment).is_some();
+    assert_eq!(
+        [0, 1, 2].map(|index| is_wanted(&buffer, index)),
+        [true, false, true]
+    );
+    assert_eq!(buffer.acked_frame_count(), 0);
+    assert!(buffer.on_recovered(3) && buffer.on_recovered(5));
+    assert_eq!(buffer.acked_frame_count(), 1);
+    assert!(
+        buffer.fragment(FrameId(0), 1).is_some(),
+        "the other frame is as it was"
+    );
+}
+
+#[test]
+fn a_packet_has_left_while_a_copy_is_in_flight_or_has_arrived() {
+    let mut buffer = buffer_with(&[(0, false)]);
+    let packets = buffer.waiting().to_vec();
+    assert!(!buffer.has_left(&packets[1]));
+    buffer.on_sent(FrameId(0), 1, A, SendReason::New);
+    assert!(buffer.has_left(&packets[1]) && !buffer.has_left(&packets[0]));
+    lose(&mut buffer, (0, 1), A, false, NEVER_LATE);
+    assert!(!buffer.has_left(&packets[1]));
+    buffer.on_acked(FrameId(0), 1, A);
+    assert!(buffer.has_left(&packets[1]));
+}

@@ -1,0 +1,218 @@
+//! What the books say one by one.
+
+use super::*;
+use crate::config::MtuDiscovery;
+
+fn pair() -> Pair {
+    Pair::new(LossDetection::PerPacket, FeedbackSchedule::EVERY_PACKET)
+}
+
+/// Has so many packets sent, a millisecond apart from this moment on; those of which `arrives` says
+/// when do, and are reported one by one. Every report comes back 25 ms after it was made.
+fn exchange(pair: &mut Pair, from: u64, count: u64, arrives: impl Fn(u64) -> Option<u64>) {
+    let first = pair.recovery.next_packet_number();
+    let mut arrivals: Vec<(u64, u64)> = Vec::new();
+    for index in 0..count {
+        let sent_at = from + index;
+        arrivals.extend(arrives(index).map(|after| (sent_at + after, first + index)));
+    }
+    arrivals.sort_unstable();
+    let last = arrivals.last().map_or(from + count, |(when, _)| *when + 25);
+    let mut reports = VecDeque::new();
+    for millis in from..=last.max(from + count) {
+        if millis < from + count {
+            pair.send(at(millis), PACKET_BYTES);
+        }
+        for (_, number) in arrivals.iter().filter(|(when, _)| *when == millis) {
+            pair.arrive(at(millis), *number);
+            reports.push_back((millis + 25, pair.made_report(at(millis)).expect("a report")));
+        }
+        while let Some((_, report)) = reports.pop_front_if(|(when, _)| *when == millis) {
+            pair.hear(at(millis), &report);
+        }
+    }
+}
+
+#[test]
+fn a_packet_is_declared_lost_once_and_only_if_it_is_in_flight() {
+    let mut pair = pair();
+    exchange(&mut pair, 0, 3, |_| Some(25));
+    pair.send(at(100), PACKET_BYTES);
+    let mut declare = |number| {
+        let Pair {
+            recovery, digest, ..
+        } = &mut pair;
+        recovery.declare_lost(at(200), number, digest)
+    };
+    assert!(!declare(2), "it has arrived");
+    assert!(declare(3) && !declare(3));
+    assert!(!declare(4), "it was never sent");
+}
+
+#[test]
+fn what_duplicate_acknowledgements_stand_for_is_not_in_flight_but_outstanding() {
+    let mut pair = pair();
+    for millis in 0..3 {
+        pair.send(at(millis), PACKET_BYTES);
+    }
+    let both = |pair: &Pair| {
+        let recovery = &pair.recovery;
+        (recovery.bytes_in_flight(), recovery.outstanding_bytes())
+    };
+    assert_eq!(both(&pair), (3_000, 3_000));
+    pair.recovery.set_departed_bytes(2_000);
+    assert_eq!(both(&pair), (1_000, 3_000));
+    pair.recovery.set_departed_bytes(9_000);
+    assert_eq!(both(&pair), (0, 3_000));
+}
+
+#[test]
+fn packets_below_the_largest_reported_one_are_passed_over() {
+    let mut pair = pair();
+    assert!(!pair.recovery.is_passed_over(0));
+    exchange(&mut pair, 0, 5, |index| (index == 3).then_some(25));
+    let passed_over = [0, 2, 3, 4].map(|number| pair.recovery.is_passed_over(number));
+    assert_eq!(passed_over, [true, true, false, false]);
+}
+
+#[test]
+fn all_lost_bytes_are_told() {
+    let mut pair = pair();
+    exchange(&mut pair, 0, 10, |index| (index % 5 > 1).then_some(25));
+    let feedback = pair
+        .recovery
+        .feedback(PathId(0), &pair.digest, at(9), false);
+    assert_eq!(feedback.lost_bytes, 4_000);
+    assert_eq!(feedback.delivered_bytes, 6_000);
+}
+
+#[test]
+fn an_answer_is_overdue_after_the_round_trip_and_the_receivers_delay() {
+    let mut pair = pair();
+    pair.recovery
+        .set_max_feedback_delay(Duration::from_millis(10));
+    let usual = Duration::from_millis(50 + 10);
+    exchange(&mut pair, 0, 100, |_| Some(25));
+    assert_eq!(pair.recovery.usual_answer_time(), usual);
+    assert_eq!(
+        pair.recovery.overdue(at(9_000), usual),
+        Duration::ZERO,
+        "nothing is awaited"
+    );
+    pair.send(at(1_000), PACKET_BYTES);
+    pair.send(at(1_020), PACKET_BYTES);
+    let overdue = |millis| pair.recovery.overdue(at(millis), usual).as_micros();
+    assert_eq!([1_050, 1_060, 1_075].map(overdue), [0, 0, 15_000]);
+}
+
+/// RFC 9002 §6.1.2: 9/8 of the round trip, and what this path is known to reorder.
+#[test]
+fn losses_are_found_out_after_the_time_threshold_and_the_reordering_window() {
+    let mut orderly = pair();
+    exchange(&mut orderly, 0, 300, |_| Some(25));
+    let threshold = Duration::from_micros(56_250);
+    assert_eq!(orderly.recovery.loss_delay(), threshold);
+    let mut reordering = pair();
+    exchange(&mut reordering, 0, 300, |index| {
+        Some(if index % 3 == 0 { 45 } else { 25 })
+    });
+    let window = reordering.recovery.loss_delay() - reordering.recovery.rtt().time_threshold();
+    assert!((20..=40).contains(&window.as_millis()), "{window}");
+}
+
+#[test]
+fn a_loss_timeout_says_whether_anything_was_lost() {
+    let mut pair = pair();
+    exchange(&mut pair, 0, 100, |_| Some(25));
+    // One that may only be late: the next two have come.
+    exchange(&mut pair, 200, 3, |index| (index > 0).then_some(25));
+    let due_at = pair.recovery.loss_timer().expect("it is waited for");
+    let mut on_timeout = |now| {
+        let Pair {
+            recovery, digest, ..
+        } = &mut pair;
+        (recovery.on_loss_timeout(now, digest), digest.lost_count())
+    };
+    let before = due_at.saturating_sub(Duration::from_micros(1));
+    assert_eq!(on_timeout(before), (false, 0));
+    assert_eq!(on_timeout(due_at), (true, 1));
+    assert_eq!(on_timeout(due_at), (false, 0));
+}
+
+/// How many of three packets that nothing follows are known to be lost from a report that was made
+/// after they should have come.
+fn lost_at_the_end(rule: LossDetection, trusts: bool) -> (u64, u64) {
+    let mut pair = Pair::new(rule, FeedbackSchedule::EVERY_PACKET);
+    pair.recovery.trust_report_times(trusts);
+    exchange(&mut pair, 0, 400, |_| Some(25));
+    for millis in 500..503 {
+        pair.send(at(millis), PACKET_BYTES);
+    }
+    // What was sent at 502 was due at 527.
+    let report = pair.made_report(at(545)).expect("a report");
+    pair.hear(at(570), &report);
+    pair.check_books();
+    (pair.digest.lost_count(), pair.recovery.bytes_in_flight())
+}
+
+#[test]
+fn a_report_made_after_packets_were_due_tells_their_loss_if_it_is_trusted() {
+    assert_eq!(lost_at_the_end(LossDetection::PerPacket, true), (3, 0));
+    assert_eq!(lost_at_the_end(LossDetection::PerPacket, false), (0, 3_000));
+    assert_eq!(lost_at_the_end(LossDetection::TcpSack, true), (0, 3_000));
+}
+
+#[test]
+fn packets_acknowledged_beyond_the_oldest_outstanding_one_are_counted() {
+    let mut pair = pair();
+    for number in 0..10 {
+        pair.send(at(number), PACKET_BYTES);
+    }
+    assert_eq!(pair.recovery.sent.acked_beyond_oldest(), 0);
+    let mut hear_of = |number: u64, expected| {
+        pair.arrive(at(25 + number), number);
+        let report = pair.made_report(at(25 + number)).unwrap();
+        pair.hear(at(50 + number), &report);
+        assert_eq!(
+            pair.recovery.sent.acked_beyond_oldest(),
+            expected,
+            "{number}"
+        );
+    };
+    // Three would be a loss.
+    for (number, expected) in [(0, 0), (2, 1), (3, 2), (1, 0), (5, 1), (6, 2), (4, 0)] {
+        hear_of(number, expected);
+    }
+}
+
+#[test]
+fn a_queue_is_what_the_least_recent_round_trip_exceeds_the_least_by() {
+    let mut pair = pair();
+    exchange(&mut pair, 0, 1_000, |_| Some(25));
+    assert_eq!(pair.recovery.rtt().queueing_delay(), Duration::ZERO);
+    exchange(&mut pair, 1_500, 1_000, |_| Some(65));
+    let delay = pair.recovery.rtt().queueing_delay();
+    assert!((35..=40).contains(&delay.as_millis()), "{delay}");
+}
+
+#[test]
+fn lost_probes_for_a_larger_mtu_are_no_losses_but_what_was_too_large_is() {
+    let mut pair = pair();
+    pair.recovery
+        .search_mtu(PathMtu::new(MtuDiscovery::of_internet(28), at(0)));
+    let carried = pair.recovery.carried_bytes();
+    let probe = PacketContent::MtuProbe;
+    for (content, bytes) in [(probe, carried + 1), (PacketContent::Padding, carried + 1)] {
+        pair.recovery.on_sent(at(0), bytes, content);
+    }
+    pair.recovery
+        .on_sent(at(1), carried, PacketContent::Padding);
+    pair.recovery.on_silence(at(900), &mut pair.digest);
+    let Digest {
+        lost, too_large, ..
+    } = &pair.digest;
+    assert_eq!(
+        (lost.len(), too_large.len(), pair.digest.lost_count()),
+        (1, 2, 2)
+    );
+}
