@@ -285,3 +285,14 @@ fn a_missing_frame_is_given_up_when_one_behind_it_of_which_anything_came_is_due(
     bed.insert(360, 3, 0, 1, false);
     assert_eq!(bed.reassembly.expires_at(), Some(due_at));
 }
+
+#[test]
+fn as_many_frames_are_given_up_at_once_as_may_be_open() {
+    let most = MAX_OPEN_FRAMES as u64;
+    for (count, given_up) in [(most, MAX_OPEN_FRAMES), (most + 1, 0)] {
+        let mut bed = Bed::new();
+        bed.reassembly
+            .give_up(Instant::ZERO, 0..count, &mut bed.out);
+        assert_eq!(bed.out.len(), given_up);
+    }
+}

@@ -216,3 +216,67 @@ fn lost_probes_for_a_larger_mtu_are_no_losses_but_what_was_too_large_is() {
         (1, 2, 2)
     );
 }
+
+#[test]
+fn what_a_stream_s_offset_covers_is_in_flight_no_longer() {
+    let mut pair = Pair::new(LossDetection::TcpCumulative, FeedbackSchedule::EVERY_PACKET);
+    let mut packets: Vec<SentPacket> = (0..3).map(|n| pair.send(at(n), PACKET_BYTES)).collect();
+    let left = packets.split_off(2);
+    let Pair {
+        recovery, digest, ..
+    } = &mut pair;
+    let sample = Some(Duration::from_millis(40));
+    assert!(recovery.on_cumulative_ack(at(50), &mut packets, sample, |_| true, digest));
+    assert_eq!(
+        (recovery.bytes_in_flight(), recovery.delivered_bytes()),
+        (1_000, 2_000)
+    );
+    assert_eq!(
+        digest.acked.last().unwrap().rtt,
+        Some(Duration::from_millis(49))
+    );
+    let outstanding: Vec<u64> = recovery
+        .outstanding()
+        .map(|packet| packet.packet_number)
+        .collect();
+    assert_eq!(outstanding, [left[0].packet_number]);
+    assert!(!recovery.on_cumulative_ack(at(51), &mut packets, None, |_| true, digest));
+}
+
+/// `C.app_limited` (draft-ietf-ccwg-bbr §4.1.2.4): until all that was in flight then is delivered.
+#[test]
+fn samples_are_application_limited_until_more_is_delivered_than_was_in_flight() {
+    let mut pair = pair();
+    pair.send(at(0), PACKET_BYTES);
+    pair.recovery.mark_app_limited();
+    let mut is_limited = vec![pair.send(at(1), PACKET_BYTES).delivery.is_app_limited];
+    for number in 0..2 {
+        pair.arrive(at(25 + number), number);
+        let report = pair.made_report(at(25 + number)).unwrap();
+        pair.hear(at(50 + number), &report);
+        is_limited.push(
+            pair.send(at(50 + number), PACKET_BYTES)
+                .delivery
+                .is_app_limited,
+        );
+    }
+    assert_eq!(is_limited, [true, true, false]);
+}
+
+/// RFC 6675 §5: recovery lasts until all that was sent before it is settled.
+#[test]
+fn recovery_lasts_until_what_was_sent_before_it_has_arrived() {
+    let mut pair = Pair::new(LossDetection::TcpSack, FeedbackSchedule::EVERY_PACKET);
+    for number in 0..8 {
+        pair.send(at(number), PACKET_BYTES);
+    }
+    let mut hear_of = |number: u64| {
+        pair.arrive(at(25 + number), number);
+        let report = pair.made_report(at(25 + number)).unwrap();
+        pair.hear(at(50 + number), &report);
+        pair.recovery.is_in_recovery()
+    };
+    let states = [0, 2, 3, 4, 5, 6, 7].map(&mut hear_of);
+    // The third packet beyond the second one shows its loss.
+    assert_eq!(states, [false, false, false, true, true, true, false]);
+}

@@ -164,3 +164,21 @@ fn a_packet_has_left_while_a_copy_is_in_flight_or_has_arrived() {
     buffer.on_acked(FrameId(0), 1, A);
     assert!(buffer.has_left(&packets[1]));
 }
+
+#[test]
+fn a_try_after_which_another_can_arrive_at_the_deadline_is_not_the_last() {
+    // Told 100 ms later, another one could arrive 100 ms after this one.
+    for (arrives_at, is_last) in [(400, false), (401, true), (500, true)] {
+        let mut buffer = buffer_with(&[(0, false)]);
+        send_all(&mut buffer);
+        let verdict = lose(
+            &mut buffer,
+            (0, 1),
+            A,
+            false,
+            Instant::from_millis(arrives_at),
+        );
+        assert_eq!(verdict, Verdict::SendAgain);
+        assert_eq!(buffer.take_doubling(FrameId(0), 1), is_last, "{arrives_at}");
+    }
+}
