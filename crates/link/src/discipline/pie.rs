@@ -243,6 +243,12 @@ mod tests {
             (0.005, 8.0),
             (0.05, 2.0),
             (0.5, 1.0),
+            // Each bound is the next step's.
+            (0.000_001, 512.0),
+            (0.000_01, 128.0),
+            (0.000_1, 32.0),
+            (0.001, 8.0),
+            (0.01, 2.0),
         ];
         for (probability, divisor) in tunings {
             let mut pie = pie(PieOptions::default());

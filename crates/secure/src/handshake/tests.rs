@@ -47,6 +47,7 @@ fn assert_carries(from: &mut Session, to: &mut Session) {
 fn two_messages_make_a_session_both_ways() {
     let mut ends = ends();
     let mut initiator = ends.initiate(1);
+    assert_eq!(initiator.local_index(), INITIATOR_INDEX);
     assert_eq!(crate::classify(initiator.message()), Some(Kind::Initiation));
     let answer = ends
         .responder
@@ -468,4 +469,12 @@ fn a_responder_that_was_restarted_resets_the_session_and_nobody_else_does() {
 
 fn copy(key: &SecretKey) -> SecretKey {
     SecretKey::from_text(&key.to_text()).unwrap()
+}
+
+#[test]
+fn a_responder_shows_whom_it_lets_in() {
+    let ends = ends();
+    let shown = format!("{:?}", ends.responder);
+    let allowed = ends.initiator.public_key().to_string();
+    assert!(shown.contains(&allowed), "{shown}");
 }

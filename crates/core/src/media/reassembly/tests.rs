@@ -277,13 +277,20 @@ fn a_frame_is_incomplete_from_its_first_fragment_to_its_last() {
 fn a_missing_frame_is_given_up_when_one_behind_it_of_which_anything_came_is_due() {
     let mut bed = Bed::new();
     bed.insert(300, 0, 0, 1, false);
-    // Captured at 350 ms, of which the first fragment comes at once.
-    bed.insert(350, 2, 0, 2, false);
-    let due_at = Instant::from_millis(350) + WAIT;
-    assert_eq!(bed.reassembly.expires_at(), Some(due_at));
-    // A second one was captured before it: the first of them counts.
+    // It waited for 30 ms at the sender.
+    let header = FragmentHeader {
+        frame: FrameId(2),
+        fragment: 0,
+        fragment_count: 2,
+        importance: Importance::Reference,
+    };
+    let (now, captured_at) = (Instant::from_millis(350), Instant::from_millis(320));
+    let Bed { reassembly, out } = &mut bed;
+    reassembly.insert(now, header, captured_at, &[0; 100], out);
+    assert_eq!(reassembly.expires_at(), Some(captured_at + WAIT));
+    // The first of those behind it counts.
     bed.insert(360, 3, 0, 1, false);
-    assert_eq!(bed.reassembly.expires_at(), Some(due_at));
+    assert_eq!(bed.reassembly.expires_at(), Some(captured_at + WAIT));
 }
 
 #[test]

@@ -134,3 +134,18 @@ fn bursts_of_losses_and_silence_are_no_black_hole() {
     }
     assert_eq!(mtu.carried(), 1_500);
 }
+
+#[test]
+fn only_packets_within_64_bytes_of_the_longest_are_full_size() {
+    let mut mtu = PathMtu::new(LIMITS, at(0));
+    search(&mut mtu, 1_500);
+    mtu.on_acked(at(900), &media(1, 1_395));
+    for packet_number in 2..9 {
+        mtu.on_lost(at(1_000), &media(packet_number, 1_330), false);
+    }
+    assert_eq!(mtu.carried(), 1_500);
+    for packet_number in 9..12 {
+        mtu.on_lost(at(1_000), &media(packet_number, 1_331), false);
+    }
+    assert_eq!(mtu.carried(), 1_228);
+}

@@ -182,3 +182,11 @@ fn a_try_after_which_another_can_arrive_at_the_deadline_is_not_the_last() {
         assert_eq!(buffer.take_doubling(FrameId(0), 1), is_last, "{arrives_at}");
     }
 }
+
+#[test]
+fn nothing_of_a_frame_that_is_given_up_waits_and_all_of_the_others_does() {
+    let mut buffer = two_with_repairs();
+    buffer.give_up(FrameId(0));
+    assert_eq!(places(buffer.waiting()), [(1, 0), (1, 1), (1, 2)]);
+    assert_eq!(places(&buffer.take_waiting_repairs()), [(1, 0), (1, 1)]);
+}
