@@ -59,7 +59,7 @@ fn a_path_is_out_after_three_round_trips_of_silence_200_ms_at_least() {
 
 #[test]
 fn a_path_is_not_out_before_its_probe_timeout() {
-    // SRTT 7/8 · 100 + 1/8 · 400 = 137.5 ms, RTTVAR 3/4 · 50 + 1/4 · 300 = 112.5 ms (RFC 9002 §5.3):
+    // RFC 9002 §5.3: SRTT 7/8 · 100 + 1/8 · 400 = 137.5 ms, RTTVAR 3/4 · 50 + 1/4 · 300 = 112.5 ms.
     // 137.5 + 4 · 112.5 is more than 3 · 137.5.
     assert_eq!(out_after(&[100, 400], false), 588);
 }

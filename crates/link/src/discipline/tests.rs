@@ -28,7 +28,11 @@ fn packet(id: u64) -> Packet {
     Packet {
         id,
         flow: id as u32,
-        ecn: if id % 2 == 0 { Ecn::NotEct } else { Ecn::Ect1 },
+        ecn: if id.is_multiple_of(2) {
+            Ecn::NotEct
+        } else {
+            Ecn::Ect1
+        },
         ..Packet::of_size(500)
     }
 }

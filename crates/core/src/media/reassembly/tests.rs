@@ -303,3 +303,14 @@ fn as_many_frames_are_given_up_at_once_as_may_be_open() {
         assert_eq!(bed.out.len(), given_up);
     }
 }
+
+#[test]
+fn at_the_end_of_a_session_what_is_whole_is_handed_out() {
+    let mut bed = Bed::new();
+    bed.insert(0, 0, 0, 2, true);
+    bed.insert(10, 1, 0, 1, false);
+    bed.insert(10, 3, 0, 1, false);
+    bed.reassembly.finish(&mut bed.out);
+    assert_eq!(bed.outcomes(), "0i 1 2m 3");
+    assert_eq!(bed.reassembly.expires_at(), None);
+}

@@ -278,3 +278,52 @@ fn recovery_lasts_until_what_was_sent_before_it_has_arrived() {
     // The third packet beyond the second one shows its loss.
     assert_eq!(states, [false, false, false, true, true, true, false]);
 }
+
+#[test]
+fn arrivals_again_are_none_and_a_segment_counts_only_where_a_stream_says_when_to_report() {
+    let mut arrivals = Arrivals::new(true);
+    arrivals.on_segment(at(1), ROUND_TRIP);
+    arrivals.report_at_once(at(1));
+    assert_eq!(arrivals.due_at(), None, "nothing has come");
+    let mut come = |number| arrivals.on_received(at(2), number, at(2), false);
+    assert_eq!(
+        [0, 1, 1, 0, 2].map(&mut come),
+        [true, true, false, false, true]
+    );
+    assert_eq!(arrivals.due_at(), None);
+    arrivals.report_at_once(at(3));
+    assert_eq!(arrivals.due_at(), Some(at(3)));
+    let mut arrivals = Arrivals::new(true);
+    arrivals.set_schedule(FeedbackSchedule::default());
+    arrivals.on_received(at(2), 0, at(2), false);
+    arrivals.on_segment(at(2), Duration::ZERO);
+    assert_eq!(
+        arrivals.due_at(),
+        Some(at(12)),
+        "the sender has asked for a report after 10 ms"
+    );
+}
+
+#[test]
+fn a_lost_packet_is_remembered_for_three_round_trips_200_ms_at_least() {
+    for (one_way, memory) in [(25, 200), (65, 270)] {
+        let mut pair = pair();
+        exchange(&mut pair, 0, 300, |_| Some(one_way));
+        let round_trip = one_way + 25;
+        assert_eq!(
+            pair.recovery.rtt().smoothed(),
+            Duration::from_millis(round_trip)
+        );
+        assert_eq!(pair.recovery.lost_memory(), Duration::from_millis(memory));
+    }
+}
+
+#[test]
+fn only_what_asks_the_path_is_a_probe() {
+    let is_probe = [
+        PacketContent::Challenge,
+        PacketContent::MtuProbe,
+        PacketContent::Padding,
+    ];
+    assert_eq!(is_probe.map(PacketContent::is_probe), [true, true, false]);
+}

@@ -190,3 +190,23 @@ fn nothing_of_a_frame_that_is_given_up_waits_and_all_of_the_others_does() {
     assert_eq!(places(buffer.waiting()), [(1, 0), (1, 1), (1, 2)]);
     assert_eq!(places(&buffer.take_waiting_repairs()), [(1, 0), (1, 1)]);
 }
+
+#[test]
+fn what_is_stuck_is_not_doubled_for_it_is_a_copy_already() {
+    let mut buffer = buffer_with(&[(0, false)]);
+    send_all(&mut buffer);
+    let verdict = lose(&mut buffer, (0, 1), A, true, Instant::from_millis(450));
+    assert_eq!(verdict, Verdict::SendAgain);
+    assert!(!buffer.take_doubling(FrameId(0), 1));
+}
+
+#[test]
+fn copies_that_wait_for_their_moment_are_counted_by_frame() {
+    let mut buffer = buffer_with(&[(0, false), (40, false)]);
+    send_all(&mut buffer);
+    for (frame, fragment) in [(0, 0), (0, 2), (1, 1)] {
+        buffer.call_copy(Instant::from_millis(80), FrameId(frame), fragment);
+    }
+    let counts = [0, 1, 2].map(|frame| buffer.called_copies(FrameId(frame)));
+    assert_eq!(counts, [2, 1, 0]);
+}
