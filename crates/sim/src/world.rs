@@ -2,6 +2,7 @@
 
 mod lane;
 mod stream;
+mod threads;
 mod turn;
 
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use anabranch_core::{
 use anabranch_link::{LinkConfig, LinkConfigError, LinkStatistics};
 use anabranch_units::{DataRate, Instant, Seed};
 
-use self::lane::{Helpers, Here, Lane, Mover, Watched, lane_of};
+use self::lane::{Lane, Watched, lane_of};
+use self::threads::{Here, Mover, with_helpers};
 use crate::flow::{End, Flow, FlowConfig, FlowId, Flows, Side, Work};
 use crate::generator::{Generator, GeneratorConfig, GeneratorConfigError};
 use crate::network::{Network, PacketCounts};
@@ -280,10 +282,7 @@ impl World {
         let watched: Vec<Watched<'_, O>> = watched.collect();
         match lane_count {
             1 => self.run(until, watched, &mut Here),
-            _ => std::thread::scope(|scope| {
-                let mut helpers = Helpers::new(scope, lane_count);
-                self.run(until, watched, &mut helpers);
-            }),
+            _ => with_helpers(lane_count, |helpers| self.run(until, watched, helpers)),
         }
         self.lanes = lanes;
     }

@@ -3,9 +3,6 @@
 //! In a window of time flows do not hear of each other; they only meet on links, before it and after
 //! it. So those of different lanes can be moved at the same time, and the result is the same.
 
-use std::sync::mpsc;
-use std::thread::Scope;
-
 use anabranch_core::PathId;
 use anabranch_units::{Ecn, Instant};
 
@@ -53,14 +50,14 @@ impl Lane {
     }
 
     /// Whether a flow has something to do in a window.
-    fn is_due(&self, window: Window) -> bool {
+    pub(super) fn is_due(&self, window: Window) -> bool {
         let next_at = self.next_at(window.party);
         !self.traffic.arrivals.is_empty() || next_at.is_some_and(|at| at < window.before)
     }
 
     /// Moves the flows to the end of a window, one after the other. `network`: for those who look
     /// at it, unless flows are moved at the same time elsewhere.
-    fn give_turns(
+    pub(super) fn give_turns(
         &mut self,
         window: Window,
         sides: &'static [Side],
@@ -175,95 +172,5 @@ impl<O: Observer> Lanes for Vec<Watched<'_, O>> {
     fn for_each(&mut self, mut visit: impl FnMut(&mut Traffic)) {
         let traffics = self.iter_mut().map(|watched| &mut watched.lane.traffic);
         traffics.for_each(&mut visit);
-    }
-}
-
-/// How lanes are moved.
-pub(super) trait Mover<'a, O> {
-    /// Moves all lanes to the end of a window.
-    fn move_all(
-        &mut self,
-        window: Window,
-        sides: &'static [Side],
-        network: &mut Network,
-        lanes: &mut Vec<Watched<'a, O>>,
-    );
-}
-
-/// On this thread.
-pub(super) struct Here;
-
-impl<'a, O: Observer> Mover<'a, O> for Here {
-    fn move_all(
-        &mut self,
-        window: Window,
-        sides: &'static [Side],
-        network: &mut Network,
-        lanes: &mut Vec<Watched<'a, O>>,
-    ) {
-        // Nobody looks at the network if there are several.
-        let is_only = lanes.len() == 1;
-        for Watched { lane, observer } in lanes {
-            let network = is_only.then_some(&mut *network);
-            lane.give_turns(window, sides, network, &mut **observer);
-        }
-    }
-}
-
-/// A thread that moves a lane: the lane goes there, and comes back at the end of its window.
-struct Helper<'a, O> {
-    there: mpsc::Sender<(Window, &'static [Side], Watched<'a, O>)>,
-    back: mpsc::Receiver<Watched<'a, O>>,
-}
-
-/// Each on a thread of its own, the first one on this.
-pub(super) struct Helpers<'a, O>(Vec<Helper<'a, O>>);
-
-impl<'a, O: Observer + Send> Helpers<'a, O> {
-    /// Threads for all lanes but one.
-    pub(super) fn new<'scope>(scope: &'scope Scope<'scope, '_>, lane_count: usize) -> Self
-    where
-        'a: 'scope,
-        O: 'scope,
-    {
-        let helper = |_| {
-            let (there, jobs) = mpsc::channel::<(Window, &'static [Side], Watched<'a, O>)>();
-            let (done, back) = mpsc::channel();
-            scope.spawn(move || {
-                for (window, sides, watched) in jobs {
-                    watched
-                        .lane
-                        .give_turns(window, sides, None, watched.observer);
-                    if done.send(watched).is_err() {
-                        return;
-                    }
-                }
-            });
-            Helper { there, back }
-        };
-        Helpers((1..lane_count).map(helper).collect())
-    }
-}
-
-impl<'a, O: Observer> Mover<'a, O> for Helpers<'a, O> {
-    fn move_all(
-        &mut self,
-        window: Window,
-        sides: &'static [Side],
-        network: &mut Network,
-        lanes: &mut Vec<Watched<'a, O>>,
-    ) {
-        let due = lanes.iter().filter(|watched| watched.lane.is_due(window));
-        if due.count() < 2 {
-            return Here.move_all(window, sides, network, lanes);
-        }
-        for (helper, watched) in self.0.iter().zip(lanes.drain(1..)) {
-            let sent = helper.there.send((window, sides, watched));
-            assert!(sent.is_ok(), "a thread has panicked");
-        }
-        let Watched { lane, observer } = &mut lanes[0];
-        lane.give_turns(window, sides, None, &mut **observer);
-        let moved = self.0.iter().map(|helper| helper.back.recv());
-        lanes.extend(moved.map(|moved| moved.expect("a thread has panicked")));
     }
 }
