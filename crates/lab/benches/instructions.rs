@@ -1,8 +1,8 @@
 //! How many instructions and cache misses a data packet costs, counted by valgrind.
 //!
 //! Counts hardly depend on the machine or on its load. The same scenario runs for a short and a
-//! long time; the difference between both runs leaves out what starting costs. Caches are simulated:
-//! 32 KiB each for instructions and data, and 1 MiB behind them.
+//! long time; the difference between both runs leaves out what starting costs. The simulated caches
+//! hold 32 KiB each of instructions and data, and 1 MiB behind them.
 //!
 //! On case 1 with three streams of TCP, ns-2.35 executes about 9,300 instructions a packet.
 

@@ -1,7 +1,7 @@
 //! Lanes: flows that take their turns on the same thread.
 //!
-//! In a window of time flows do not hear of each other; they only meet on links, before it and after
-//! it. So those of different lanes can be moved at the same time, and the result is the same.
+//! In a window of time flows do not hear of each other; they only meet on links, before it and
+//! after it. So those of different lanes can be moved at the same time, and the result is the same.
 
 use anabranch_core::PathId;
 use anabranch_units::{Ecn, Instant};
