@@ -51,7 +51,7 @@ pub(crate) enum Received {
 }
 
 impl ReceiveStream {
-    pub(super) fn new(config: &StreamConfig) -> Self {
+    pub(crate) fn new(config: &StreamConfig) -> Self {
         ReceiveStream {
             pieces: VecDeque::new(),
             keeps_bytes: config.keeps_bytes,
