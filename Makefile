@@ -32,6 +32,7 @@ test-real: ## what loopback cannot show: interfaces that come and go, long pause
 
 bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, handshakes and a gigabit over real sockets cost; beside SRT
 	$(CARGO) bench --quiet -p anabranch-lab --bench simulator
+	$(CARGO) bench --quiet -p anabranch-lab --bench instructions
 	$(CARGO) bench --quiet -p anabranch-controllers --bench controllers
 	$(CARGO) bench --quiet -p anabranch-core --bench schedulers
 	$(CARGO) bench --quiet -p anabranch-core --bench fec
