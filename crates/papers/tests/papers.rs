@@ -8,6 +8,7 @@ use anabranch_papers::{
 fn options(cache: Option<Cache>) -> StudyOptions {
     StudyOptions {
         seed_count: 1,
+        takes_all_seeds: false,
         threads: 0,
         cache,
     }
@@ -70,8 +71,8 @@ type Pairs = Vec<(Expect, Expect)>;
 
 /// What the claim expects, if nothing of it was met and is not any more.
 fn not_moved(ours: &Finding, swapped: &Finding) -> Option<Pairs> {
-    let (id, verdict) = (swapped.claim.id, swapped.verdict);
-    let [before, after] = [ours, swapped].map(|finding| &finding.judgement.expects);
+    let (id, verdict) = (swapped.claim.id, swapped.judged.verdict);
+    let [before, after] = [ours, swapped].map(|finding| &finding.judged.judgement.expects);
     assert_ne!(verdict, Verdict::Holds, "{id}: {after:#?}");
     assert_eq!(before.len(), after.len(), "{id}");
     assert!(
@@ -148,7 +149,7 @@ fn a_claim_about_a_controller_of_ours_is_also_judged_as_published() {
     };
     let published = finding.as_published.as_ref().unwrap();
     assert_eq!(published.controller, "delay-bbr");
-    let of = |column| finding.column(column).unwrap().0.values[0].samples.clone();
+    let of = |column| finding.column(column).unwrap().judgement.values[0].samples.clone();
     assert_ne!(of(Column::Published), of(Column::Ours));
     let value: serde_json::Value = serde_json::from_str(&findings_json(&findings, 1)).unwrap();
     assert_eq!(

@@ -1,7 +1,7 @@
-//! §§1, 3, 5.1: what loss, and what TCP on the same link, do to a flow.
+//! §§4.1 and 5.1: what loss, and what TCP on the same link, do to a flow.
 
 use super::{PAPER, STEADY, as_tcp, test_bed};
-use crate::claim::{Case, Claim, Subject};
+use crate::claim::{Basis, Case, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
 use anabranch_lab::metrics::Unit;
 
@@ -10,9 +10,10 @@ const RIVAL: &str = include_str!("../../../../scenarios/zhang-delay-bbr/rival.to
 pub(super) const LOSS: Claim = Claim {
     id: "S0-m6",
     paper: &PAPER,
-    figure: "§3.1",
-    claim: "BBR does not take loss for congestion: 1 % of random loss hardly moves it, and cuts \
-            Reno down.",
+    figure: "§4.1",
+    claim: "BBR does not respond to loss.",
+    criterion: "At 1 % of random loss it uses at least 90 % of the link, and Reno at most 60 %.",
+    basis: Basis::Measured,
     subject: Subject::Controller("bbr-quic"),
     cases: |controller| {
         let lossy = |name: &str, controller: &str| {
@@ -52,7 +53,10 @@ pub(super) const STARVATION: Claim = Claim {
     id: "S0-m7",
     paper: &PAPER,
     figure: "§5.1",
-    claim: "Beside TCP, Vegas starves and Delay-BBR does not.",
+    claim: "Beside loss-based controllers, Vegas starves and Delay-BBR does not.",
+    criterion: "Beside Reno over 50 ms, with a queue of one bandwidth-delay product, 60 to 120 s: \
+            Vegas has at most 35 %, Delay-BBR 30 to 70 %.",
+    basis: Basis::Measured,
     subject: Subject::Controller("live-bbr"),
     cases: |controller| {
         let rival = |name: &str, controller: &str| -> Case {
@@ -79,7 +83,7 @@ pub(super) const STARVATION: Claim = Claim {
     judge: |evidence| {
         let share = |case: &str| {
             let samples = evidence.each(case, |run| {
-                let rate = |place: usize| run.rate(&run.series.flows[place], (60.0, 120.0));
+                let rate = |place: usize| run.rate(&run.series().flows[place], (60.0, 120.0));
                 rate(0) / (rate(0) + rate(1))
             });
             Measured::new(
