@@ -26,7 +26,7 @@ fn main() {
 }
 
 /// The laboratory and what it is built from, by the manifests.
-fn crates(root: &Path) -> BTreeSet<String> {
+pub fn crates(root: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut open = vec!["lab".to_owned()];
     while let Some(name) = open.pop() {
