@@ -138,7 +138,7 @@ mod tests {
         let values = [9.0, 10.0, 11.0, 12.0];
         assert!(!settled(&values, |m| m.always_at_most(1e6)));
         assert!(settled(&values, |m| m.always_at_most(11.5)));
-        assert!(settled(&values, |m| m.at_most(10.0).by_any_run()) == false);
+        assert!(!settled(&values, |m| m.at_most(10.0).by_any_run()));
         assert!(settled(&values, |m| m.at_most(11.0).by_any_run()));
     }
 
