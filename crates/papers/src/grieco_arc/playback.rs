@@ -45,7 +45,8 @@ pub(super) const DELAY: Claim = Claim {
     subject: Subject::Controller(TFRC),
     cases: |controller| {
         let beside = |name: &str, controller: &str| -> Case { case(name, controller) };
-        vec![beside("TFRC", controller), beside("ns-2's TFRC", TFRC_NS2)]
+        let default = beside("ns-2's TFRC", TFRC_NS2).only_shown();
+        vec![beside("TFRC", controller), default]
     },
     judge: |evidence| {
         let mut judgement = Judgement::new().because(

@@ -3,7 +3,7 @@
 use anabranch_units::Duration;
 
 use super::PAPER;
-use super::experiment::{EXCESS, Experiment, LATE, OURS, OURS_WITH_FEC, OVERHEAD, others};
+use super::experiment::{EXCESS, Experiment, LATE, OURS, OURS_WITH_FEC, OVERHEAD, labels, others};
 use super::scenarios::EXPERIMENTS;
 use crate::claim::{Basis, Case, Claim, Subject};
 use crate::evidence::Evidence;
@@ -68,7 +68,14 @@ pub(super) const HEEDING: Claim = Claim {
     criterion: "Most: two thirds, against wrr and against round-robin.",
     basis: Basis::Measured,
     subject: Subject::Scheduler(OURS),
-    cases,
+    cases: |scheduler| {
+        let is_compared = |label: &str| label == OURS || COUNTING.contains(&label);
+        let labels = || labels().filter(|label| is_compared(label));
+        let of = |experiment: Experiment| labels().map(move |label| experiment.named(label));
+        let names: Vec<String> = experiments().flat_map(of).collect();
+        let is_named = |case: &Case| names.contains(&case.name);
+        cases(scheduler).into_iter().filter(is_named).collect()
+    },
     judge: |evidence| {
         let mut judgement = Judgement::new().because(
             "Alone it is sooner than round-robin in nine of eleven; in company, as in the ten \

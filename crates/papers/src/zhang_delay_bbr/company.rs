@@ -72,12 +72,12 @@ pub(super) const STARVATION: Claim = Claim {
         vec![
             rival("Delay-BBR", controller),
             as_tcp(rival("Vegas", "vegas")),
-            deep(rival("Delay-BBR, deep queue", controller)),
-            deep(as_tcp(rival("Vegas, deep queue", "vegas"))),
-            long(rival("Delay-BBR, 200 ms", controller)),
-            long(as_tcp(rival("Vegas, 200 ms", "vegas"))),
-            case_2("Delay-BBR, Fig. 7", controller),
-            as_tcp(case_2("Vegas, Fig. 7", "vegas")),
+            deep(rival("Delay-BBR, deep queue", controller)).only_shown(),
+            deep(as_tcp(rival("Vegas, deep queue", "vegas"))).only_shown(),
+            long(rival("Delay-BBR, 200 ms", controller)).only_shown(),
+            long(as_tcp(rival("Vegas, 200 ms", "vegas"))).only_shown(),
+            case_2("Delay-BBR, Fig. 7", controller).only_shown(),
+            as_tcp(case_2("Vegas, Fig. 7", "vegas")).only_shown(),
         ]
     },
     judge: |evidence| {

@@ -33,8 +33,14 @@ pub(super) const TABLE_2: Claim = Claim {
     cases: |controller| {
         let all = FORMS.into_iter().chain([(OURS, controller)]);
         all.flat_map(|(form, controller)| {
-            let case =
-                move |setting: &Setting| setting.three_flows(name(setting, form), controller);
+            let case = move |setting: &Setting| {
+                let case = setting.three_flows(name(setting, form), controller);
+                let is_in_table = SHOWN.contains(&usize::from(setting.number));
+                match is_in_table && form != FORMS[0].0 {
+                    true => case,
+                    false => case.only_shown(),
+                }
+            };
             SETTINGS.iter().map(case)
         })
         .collect()

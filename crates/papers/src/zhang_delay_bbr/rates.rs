@@ -277,7 +277,7 @@ fn with_and_without_loss(controller: &str, padding: fn(Case) -> Case) -> Vec<Cas
     let case = |number| padding(setting(number).three_flows(format!("case {number}"), controller));
     let with_loss = |number| {
         let name = format!("case {number}{WITH_LOSS}");
-        lossy(padding(setting(number).three_flows(name, controller)))
+        lossy(padding(setting(number).three_flows(name, controller))).only_shown()
     };
     SHOWN
         .map(case)

@@ -27,7 +27,7 @@ pub(super) const FIGURE_12: Claim = Claim {
         let cases = |configuration: &Configuration| {
             let others = OTHER_SCHEDULERS.map(|name| {
                 let case = configuration.case(configuration.name(name));
-                case.scheduler(name)
+                case.scheduler(name).only_shown()
             });
             let mut cases = configuration.all_schedulers(scheduler);
             cases.extend(others);

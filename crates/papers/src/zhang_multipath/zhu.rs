@@ -40,7 +40,7 @@ pub(super) const COMPARISON: Claim = Claim {
                     .case(configuration.name(LABELS[0]))
                     .controller("live-bbr"),
                 allocated(LABELS[1], controller),
-                allocated(LABELS[2], "zhu:policy=aimd"),
+                allocated(LABELS[2], "zhu:policy=aimd").only_shown(),
             ]
         };
         CONFIGURATIONS.iter().flat_map(cases).collect()
