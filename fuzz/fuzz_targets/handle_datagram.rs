@@ -1,12 +1,12 @@
-//! An endpoint that sends, with any scheduler and controller, survives any sequence of datagrams,
-//! frames and moments, its invariants hold, and it asks to be called again at most once for each
-//! moment.
+//! A media session that sends, with any scheduler and controller, survives any sequence of
+//! datagrams, frames and moments, its invariants hold, and it asks to be called again at most once
+//! for each moment.
 #![no_main]
 
 use anabranch_controllers::{CONTROLLERS, by_name};
 use anabranch_core::scheduler::SCHEDULERS;
 use anabranch_core::{
-    Config, DatagramMeta, Endpoint, Frame, MediaConfig, PaddingPolicy, PathId, PathOptions,
+    Config, DatagramMeta, Frame, MediaConfig, MediaSession, PaddingPolicy, PathId, PathOptions,
 };
 use anabranch_units::{Duration, Ecn, Importance, Instant, Seed};
 use arbitrary::Arbitrary;
@@ -59,7 +59,7 @@ fuzz_target!(|input: (Setup, Vec<Step>)| {
     let (setup, steps) = input;
     let mut now = Instant::ZERO;
     // What it refuses is not what is looked for.
-    let Ok(mut endpoint) = Endpoint::new(setup.config(), Seed(1), now) else {
+    let Ok(mut endpoint) = MediaSession::new(setup.config(), Seed(1), now) else {
         return;
     };
     for _ in 0..1 + setup.paths % 3 {

@@ -203,7 +203,7 @@ fn narrow_mtu(path: &PathSnapshot) -> Option<u32> {
 }
 
 fn rtt(path: &PathSnapshot) -> String {
-    path.view.smoothed_rtt.map_or_else(
+    path.view.rtt.smoothed.map_or_else(
         || "unknown".to_owned(),
         |rtt| format!("{:.2} ms", rtt.as_millis_f64()),
     )
@@ -275,7 +275,7 @@ impl Meter {
                 .unwrap_or_else(|| index.to_string());
             let _ = write!(text, " | {name} {:.2} Mbit/s", rate.megabits_per_second());
             if end == End::Sender {
-                let loss = path.view.loss_ratio * 100.0;
+                let loss = path.view.risk.loss_ratio * 100.0;
                 let _ = write!(
                     text,
                     " rtt {} loss {loss:.1} % {:?}",

@@ -5,12 +5,12 @@
 //! knows none of them: it is handed a [`Controller`], which [`by_name`] finds.
 //!
 //! ```
-//! use anabranch_core::{Config, Endpoint};
+//! use anabranch_core::{Config, MediaSession};
 //! use anabranch_units::{Instant, Seed};
 //!
 //! let controller = anabranch_controllers::by_name("cubic:hystart=classic")?;
-//! let endpoint = Endpoint::new(Config::new(controller), Seed(1), Instant::ZERO);
-//! assert!(endpoint.is_ok());
+//! let session = MediaSession::new(Config::new(controller), Seed(1), Instant::ZERO);
+//! assert!(session.is_ok());
 //! # Ok::<(), anabranch_controllers::UnknownController>(())
 //! ```
 //!

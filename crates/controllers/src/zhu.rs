@@ -257,7 +257,7 @@ impl Zhu {
         let own = |view: Option<&PathView>| PathModel {
             available: self.available,
             burst: self.burst,
-            slack: slack(deadline, view.and_then(|view| view.min_rtt)),
+            slack: slack(deadline, view.and_then(|view| view.rtt.least)),
         };
         let own = own(paths.iter().find(|view| view.id == path));
         let burst = self.packet_bits;
@@ -299,7 +299,7 @@ fn slack(deadline: f64, min_rtt: Option<Duration>) -> f64 {
 fn sibling(view: &PathView, deadline: f64, packet_bits: f64) -> PathModel {
     let bits = |rate: DataRate| rate.bits_per_second() as f64;
     let available = bits(view.drain_rate()) / PROBE_GAIN;
-    let wait = match (view.smoothed_rtt, view.min_rtt) {
+    let wait = match (view.rtt.smoothed, view.rtt.least) {
         (Some(smoothed), Some(min)) => smoothed.saturating_sub(min).as_secs_f64(),
         _ => 0.0,
     };
@@ -307,7 +307,7 @@ fn sibling(view: &PathView, deadline: f64, packet_bits: f64) -> PathModel {
     PathModel {
         available,
         burst: (wait * residual).max(packet_bits),
-        slack: slack(deadline, view.min_rtt),
+        slack: slack(deadline, view.rtt.least),
     }
 }
 

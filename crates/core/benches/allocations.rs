@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anabranch_controllers::by_name;
 use anabranch_core::{
-    Config, DatagramMeta, Endpoint, Event, Frame, MediaConfig, PathId, PathOptions, Transmit,
+    Config, DatagramMeta, Event, Frame, MediaConfig, MediaSession, PathId, PathOptions, Transmit,
 };
 use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Seed};
 use bytes::Bytes;
@@ -149,7 +149,7 @@ struct Flying {
 /// Two endpoints, and lines of constant delay between them.
 struct Bed {
     now: Instant,
-    ends: [Endpoint; 2],
+    ends: [MediaSession; 2],
     flying: Vec<Flying>,
     spare: Vec<Vec<u8>>,
     /// Of the sender and of the receiver.
@@ -176,7 +176,8 @@ impl Bed {
             ..Config::new(controller)
         };
         let ends = [Seed(1), Seed(2)].map(|seed| {
-            let mut end = Endpoint::new(config.clone(), seed, now).expect("a set-up that works");
+            let mut end =
+                MediaSession::new(config.clone(), seed, now).expect("a set-up that works");
             end.add_path(now, PathOptions::default());
             let second = PathOptions {
                 weight: if session.has_metered { 0.5 } else { 1.0 },
@@ -201,7 +202,7 @@ impl Bed {
     }
 
     /// Has one end do something, and counts what it allocates.
-    fn call<R>(&mut self, side: usize, work: impl FnOnce(&mut Endpoint, Instant) -> R) -> R {
+    fn call<R>(&mut self, side: usize, work: impl FnOnce(&mut MediaSession, Instant) -> R) -> R {
         let before = Count::now();
         let result = work(&mut self.ends[side], self.now);
         if self.is_counting {

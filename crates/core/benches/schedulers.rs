@@ -7,7 +7,9 @@
 use std::hint::black_box;
 
 use anabranch_core::scheduler::{PacketView, SCHEDULERS, SchedulerEvent, SendQueue, build};
-use anabranch_core::{FrameId, PathId, PathSet, PathView, SendReason, SessionView};
+use anabranch_core::{
+    Forecast, FrameId, PathId, PathRtt, PathSet, PathView, SendReason, SessionView,
+};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -24,14 +26,15 @@ const ROUNDS: usize = 3;
 
 fn paths(count: u8) -> Vec<PathView> {
     let path = |id: u8| {
-        let rtt = Some(Duration::from_millis(20 + 15 * u64::from(id)));
+        let rtt = Duration::from_millis(20 + 15 * u64::from(id));
         let rate = DataRate::from_megabits_per_second(20 - u64::from(id));
         PathView {
             id: PathId(id),
-            smoothed_rtt: rtt,
-            latest_rtt: rtt,
-            min_rtt: rtt,
-            rtt_variation: Duration::from_millis(2),
+            rtt: PathRtt {
+                variation: Duration::from_millis(2),
+                ..PathRtt::constant(rtt)
+            },
+            forecast: Forecast::constant(rtt, rate),
             pacing_rate: Some(rate),
             congestion_window: Some(200_000),
             bandwidth: rate,

@@ -8,14 +8,12 @@ use crate::recovery::{FeedbackSchedule, LossDetection};
 use crate::scheduler::{self, UnknownScheduler};
 use crate::wire;
 
-/// The set-up of an endpoint. Both ends may differ in everything but `kind` and `overhead_bytes`.
+/// The set-up of an endpoint. Both ends may differ in everything but `overhead_bytes`.
 ///
 /// The fields lie in memory as they are declared: what every packet asks for comes first.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub struct Config {
-    /// What the session carries.
-    pub kind: SessionKind,
     /// When useless bytes are sent.
     pub padding: PaddingPolicy,
     /// When packets count as lost.
@@ -59,7 +57,6 @@ impl Config {
     /// The usual set-up of a media session, with this controller on every path.
     pub fn new(controller: Controller) -> Self {
         Config {
-            kind: SessionKind::Media,
             controller,
             scheduler: scheduler::DEFAULT.to_owned(),
             min_rate: DataRate::from_kilobits_per_second(50),
@@ -104,16 +101,6 @@ impl MtuDiscovery {
             unit_bytes: 188,
         }
     }
-}
-
-/// What a session carries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SessionKind {
-    /// Frames of media, worthless when late, over any number of paths.
-    #[default]
-    Media,
-    /// A reliable stream of bytes, each way, over one path.
-    Stream,
 }
 
 /// The set-up of the stream session.
@@ -365,12 +352,6 @@ impl Config {
                 return Err(ConfigError::FragmentBytes { bytes });
             }
         }
-        self.check_mtu()?;
-        if let Some(fraction) = self.media.target_fraction
-            && !(fraction > 0.0 && fraction <= 1.0)
-        {
-            return Err(ConfigError::TargetFraction { fraction });
-        }
         for (name, rate) in [
             ("the minimum rate", self.min_rate),
             ("the initial rate", self.initial_rate),
@@ -379,20 +360,34 @@ impl Config {
                 return Err(ConfigError::ZeroRate { name });
             }
         }
-        if self.kind == SessionKind::Media && self.loss_detection.is_of_streams() {
+        Ok(())
+    }
+
+    pub(crate) fn check_media(&self) -> Result<(), ConfigError> {
+        self.check_mtu()?;
+        if let Some(fraction) = self.media.target_fraction
+            && !(fraction > 0.0 && fraction <= 1.0)
+        {
+            return Err(ConfigError::TargetFraction { fraction });
+        }
+        if self.loss_detection.is_of_streams() {
             return Err(ConfigError::LossDetection);
         }
         fec::check(&self.media.fec)?;
-        let bytes = self.stream.receive_window_bytes;
-        let allowed = StreamConfig::INITIAL_WINDOW_BYTES..=StreamConfig::MAX_WINDOW_BYTES;
-        if !allowed.contains(&bytes) {
-            return Err(ConfigError::ReceiveWindow { bytes });
-        }
         match self.media.source {
             SourceLimits::Adaptive { min, max } if min > max => {
                 Err(ConfigError::SourceLimits { min, max })
             }
             _ => Ok(()),
         }
+    }
+
+    pub(crate) fn check_stream(&self) -> Result<(), ConfigError> {
+        let bytes = self.stream.receive_window_bytes;
+        let allowed = StreamConfig::INITIAL_WINDOW_BYTES..=StreamConfig::MAX_WINDOW_BYTES;
+        if !allowed.contains(&bytes) {
+            return Err(ConfigError::ReceiveWindow { bytes });
+        }
+        Ok(())
     }
 }

@@ -1,6 +1,6 @@
-//! What holds of an endpoint between any two calls, checked from outside the code that keeps it.
+//! What holds of a session between any two calls, checked from outside the code that keeps it.
 //!
-//! [`Endpoint::check_invariants`](crate::Endpoint::check_invariants) looks at everything and takes
+//! [`Session::check_invariants`](crate::Session::check_invariants) looks at everything and takes
 //! as long. It exists with debug assertions, and with the feature `invariants`.
 
 use core::fmt;
@@ -35,7 +35,7 @@ pub enum Invariant {
     Segments,
     /// Repairs are paid from their budget.
     Budget,
-    /// An endpoint that has done what is due asks to be called later than now.
+    /// A session that has done what is due asks to be called later than now.
     Timer,
 }
 

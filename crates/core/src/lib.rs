@@ -3,15 +3,16 @@
 //! owns no clock, socket, thread or source of chance, so the simulator, the emulator and real
 //! sockets drive the very same code.
 //!
-//! Start at [`Endpoint`]. Beneath it: [`control`] decides how fast each path may send,
-//! [`scheduler`] which packet takes which path, [`recovery`] what arrived and what is lost, and
-//! [`media`] what frames are made of. A session carries media, or a reliable stream of bytes.
+//! Start at [`Session`], of which there are two: [`MediaSession`] carries frames of media,
+//! [`StreamSession`] a reliable stream of bytes. Beneath them: [`control`] decides how fast each
+//! path may send, [`scheduler`] which packet takes which path, [`recovery`] what arrived and what
+//! is lost, and [`media`] what frames are made of.
 
 mod config;
 pub mod control;
 mod counters;
-mod endpoint;
 pub mod fec;
+mod forecast;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 #[cfg(any(debug_assertions, feature = "invariants"))]
@@ -25,6 +26,7 @@ mod path_view;
 pub mod recovery;
 pub mod scheduler;
 mod send_reason;
+mod session;
 mod session_view;
 mod standby;
 mod stream;
@@ -34,14 +36,18 @@ mod wire;
 
 pub use config::{
     Config, ConfigError, MediaConfig, MtuDiscovery, PaddingPolicy, RetransmissionCopies,
-    SessionKind, SourceLimits, StreamConfig,
+    SourceLimits, StreamConfig,
 };
 pub use counters::{PathCounters, SessionCounters};
-pub use endpoint::{DatagramMeta, Endpoint, Event, Timer, Transmit};
+pub use forecast::{Forecast, Turn};
 pub use media::{Frame, FrameId, ReceivedFrame};
 pub use path::PathOptions;
-pub use path_view::{PathId, PathSet, PathState, PathView};
+pub use path_view::{PathId, PathRtt, PathSet, PathState, PathView, Risk};
 pub use send_reason::{ReasonCount, ReasonCounts, SendReason};
+pub use session::{
+    Content, DatagramMeta, Event, Media, MediaSession, Session, Stream, StreamSession, Timer,
+    Transmit,
+};
 pub use session_view::SessionView;
 pub use stream::WriteStreamError;
 pub use wire::REPLACED_NOTICE;

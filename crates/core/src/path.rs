@@ -10,21 +10,20 @@ mod schedule;
 
 use anabranch_units::{DataRate, Duration, Instant};
 
-use crate::config::{Config, PaddingPolicy, SessionKind};
+use crate::config::{Config, MtuDiscovery, PaddingPolicy};
 use crate::control::{CongestionController, ControlParameters, Timeout};
 use crate::counters::PathCounters;
 use crate::fec::LossProcess;
 use crate::liveness::Liveness;
 use crate::media::{FrameId, Half};
 use crate::pacer::Pacer;
-use crate::path_view::{PathId, PathState, PathView};
+use crate::path_view::{PathId, PathRtt, PathState, PathView, Risk};
 use crate::recovery::{Arrivals, Digest, PacketContent, PathMtu, Recovery, SentPacket};
 use crate::scheduler::{PacketKind, PacketView};
 use crate::send_reason::SendReason;
 use crate::session_view::SessionView;
 use bound::Bound;
 use fates::Fates;
-pub(crate) use forecast::Carried;
 use forecast::Outflow;
 pub(crate) use level::Level;
 use schedule::ScheduleExchange;
@@ -97,7 +96,6 @@ pub(crate) struct Path {
     /// How media is lost here: for forward error correction from the start, else from the first
     /// loss on.
     fates: Option<Box<Fates>>,
-    is_stream: bool,
     /// Whether a loss that shows only when the next frame comes is mended too late.
     is_mending_urgent: bool,
     /// The bound fragment of which one half has left.
@@ -118,13 +116,15 @@ pub(crate) struct Path {
 }
 
 impl Path {
+    /// `acks_follow_stream`: whether the receiver acknowledges as the order of a stream suggests,
+    /// unless it is told a schedule.
     pub(crate) fn new(
         id: PathId,
         now: Instant,
         config: &Config,
         options: PathOptions,
         controller: Box<dyn CongestionController>,
-        has_fec: bool,
+        acks_follow_stream: bool,
     ) -> Self {
         let control = controller.control();
         let wanted = config
@@ -132,11 +132,8 @@ impl Path {
             .unwrap_or_else(|| controller.feedback_schedule());
         let mut recovery = Recovery::new(config.loss_detection, now);
         recovery.set_max_feedback_delay(wanted.longest_delay());
-        let is_stream = config.kind == SessionKind::Stream;
-        if let Some(limits) = config.mtu.filter(|_| !is_stream) {
-            recovery.search_mtu(PathMtu::new(limits, now));
-        }
-        let acks_follow_stream = is_stream && config.feedback.is_none();
+        let arrivals = Arrivals::new(acks_follow_stream);
+        let acks_follow_stream = acks_follow_stream && config.feedback.is_none();
         let mut schedule = match acks_follow_stream && wanted.interval.is_none() {
             true => ScheduleExchange::known(wanted),
             false => ScheduleExchange::new(wanted),
@@ -150,7 +147,7 @@ impl Path {
             pacer: Pacer::new(now),
             recovery,
             liveness: Liveness::new(),
-            arrivals: Arrivals::new(is_stream),
+            arrivals,
             schedule,
             bound: Bound::default(),
             is_window_limited: false,
@@ -171,12 +168,21 @@ impl Path {
             loss_ratio: 0.0,
             outflow: Outflow::new(now),
             noted_rate: DataRate::ZERO,
-            fates: has_fec.then(Box::default),
-            is_stream,
+            fates: None,
             is_mending_urgent: false,
             half_sent: None,
             counters: PathCounters::default(),
         }
+    }
+
+    /// Searches the path's MTU from now on.
+    pub(crate) fn search_mtu(&mut self, now: Instant, limits: MtuDiscovery) {
+        self.recovery.search_mtu(PathMtu::new(limits, now));
+    }
+
+    /// Takes note of fates from now on, though nothing has been lost.
+    pub(crate) fn watch_fates(&mut self) {
+        self.fates = Some(Box::default());
     }
 
     pub(crate) fn is_metered(&self) -> bool {
@@ -198,28 +204,27 @@ impl Path {
         PathView {
             id: self.id,
             state: self.state(),
-            smoothed_rtt: rtt.has_sample().then(|| rtt.smoothed()),
-            latest_rtt: rtt.latest(),
-            rtt_variation: rtt.variation(),
-            queueing_delay: rtt.queueing_delay(),
-            min_rtt: rtt.min_rtt(),
+            is_standby: false,
+            weight: self.options.weight,
+            rtt: PathRtt {
+                smoothed: rtt.has_sample().then(|| rtt.smoothed()),
+                latest: rtt.latest(),
+                least: rtt.min_rtt(),
+                variation: rtt.variation(),
+            },
             bytes_in_flight: self.recovery.bytes_in_flight(),
             queued_bytes: self.queued_bytes(),
-            queued_retransmission_bytes: self.bound.retransmission_bytes(),
             congestion_window: self.control.congestion_window,
             pacing_rate: self.control.pacing_rate,
             bandwidth: self.control.target_rate,
             sendable_bytes: self.sendable_bytes(max_packet_bytes, now),
-            loss_ratio: self.loss_ratio,
-            recent_max_loss: losses.map_or(0.0, |losses| losses.recent_max(now)),
-            loss_burst_packets: losses.map_or(1.0, LossProcess::burst_packets),
-            media_share: 0.0,
-            weight: self.options.weight,
-            is_metered: self.options.is_metered,
-            is_standby: false,
-            ready_at: self.ready_at(),
-            overdue: self.recovery.overdue(now),
-            last_acked_at: rtt.has_sample().then(|| self.recovery.last_acked_at()),
+            forecast: self.forecast(now),
+            risk: Risk {
+                loss_ratio: self.loss_ratio,
+                recent_max_loss: losses.map_or(0.0, |losses| losses.recent_max(now)),
+                loss_burst_packets: losses.map_or(1.0, LossProcess::burst_packets),
+                media_share: 0.0,
+            },
             mtu: self.recovery.mtu().and_then(PathMtu::found),
         }
     }
@@ -247,6 +252,11 @@ impl Path {
 
     pub(crate) fn queued_bytes(&self) -> u64 {
         self.bound.bytes()
+    }
+
+    /// Bytes on the wire of what is to be sent again, which leaves first.
+    pub(crate) fn bound_again_bytes(&self) -> u64 {
+        self.bound.retransmission_bytes()
     }
 
     /// By how much round trips exceed the least, as far as that is no jitter.
@@ -425,7 +435,6 @@ impl Path {
             self.schedule.on_acked(packet.sent.packet_number);
         }
         self.count_losses(digest);
-        self.note_fates(now, digest);
         let window = self.control.congestion_window;
         if window.is_some_and(|window| digest.prior_bytes_in_flight >= window) {
             self.window_open_since = now;
@@ -469,7 +478,7 @@ impl Path {
     pub(crate) fn note_fates(&mut self, now: Instant, digest: &Digest) {
         if let Some(fates) = &mut self.fates {
             fates.on_digest(now, digest);
-        } else if !self.is_stream && !digest.lost.is_empty() {
+        } else if !digest.lost.is_empty() {
             let begun = Fates::from(self.recovery.next_packet_number());
             self.fates = Some(Box::new(begun));
         }

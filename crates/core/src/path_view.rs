@@ -2,7 +2,9 @@
 
 use core::fmt;
 
-use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_units::{DataRate, Duration};
+
+use crate::forecast::{Forecast, Turn};
 
 /// Names one path of a session, the same at both ends. Paths are numbered from zero in the order in
 /// which they are added; numbers are not used again.
@@ -111,22 +113,17 @@ pub struct PathView {
     pub id: PathId,
     /// How much it is trusted.
     pub state: PathState,
-    /// Smoothed round-trip time (RFC 6298 §2); `None` before the first sample.
-    pub smoothed_rtt: Option<Duration>,
-    /// The newest round-trip time sample.
-    pub latest_rtt: Option<Duration>,
-    /// Mean deviation of the round-trip time (RFC 6298 §2).
-    pub rtt_variation: Duration,
-    /// What stands in the path's queues, there and back, as far as it is no jitter.
-    pub queueing_delay: Duration,
-    /// The least round-trip time seen.
-    pub min_rtt: Option<Duration>,
+    /// Whether the path is held in reserve: to be taken only when no other path will do. The
+    /// session says so of metered paths while the others suffice.
+    pub is_standby: bool,
+    /// The user's preference ([`PathView::preferred`]).
+    pub weight: f64,
+    /// Its round-trip time.
+    pub rtt: PathRtt,
     /// Bytes on the wire sent, not acknowledged and not declared lost.
     pub bytes_in_flight: u64,
     /// Bytes on the wire bound to this path that wait for its pacer or window.
     pub queued_bytes: u64,
-    /// Retransmissions among them, which leave first.
-    pub queued_retransmission_bytes: u64,
     /// The controller's window in bytes, if it has one.
     pub congestion_window: Option<u64>,
     /// The controller's pacing rate, if it paces.
@@ -135,36 +132,64 @@ pub struct PathView {
     pub bandwidth: DataRate,
     /// Bytes that the path may take now without waiting; also for controllers without a window.
     pub sendable_bytes: u64,
+    /// When packets will arrive by it.
+    pub forecast: Forecast,
+    /// What it does to media.
+    pub risk: Risk,
+    /// The largest IP packet that it carries; `None` while that is searched, or if it is not.
+    pub mtu: Option<u32>,
+}
+
+/// The round-trip time of a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathRtt {
+    /// Smoothed (RFC 6298 §2); `None` before the first sample, as the others.
+    pub smoothed: Option<Duration>,
+    /// The newest sample.
+    pub latest: Option<Duration>,
+    /// The least seen.
+    pub least: Option<Duration>,
+    /// The mean deviation (RFC 6298 §2).
+    pub variation: Duration,
+}
+
+impl PathRtt {
+    /// One that has never been any other.
+    pub const fn constant(rtt: Duration) -> Self {
+        PathRtt {
+            smoothed: Some(rtt),
+            latest: Some(rtt),
+            least: Some(rtt),
+            variation: Duration::ZERO,
+        }
+    }
+}
+
+/// What forward error correction is planned by. Losses are followed from the first one on, with
+/// forward error correction from the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Risk {
     /// Lost / sent packets, smoothed over about a hundred packets, 0 to 1.
     pub loss_ratio: f64,
     /// The highest share of packets lost over about a second, of the last ten seconds, 0 to 1; zero
     /// if none was lost in them.
-    /// Followed from the first loss on, with forward error correction from the start.
     pub recent_max_loss: f64,
-    /// Mean number of packets lost in a row, over about ten seconds; at least 1. Followed from
-    /// the first loss on, with forward error correction from the start.
+    /// Mean number of packets lost in a row, over about ten seconds; at least 1.
     pub loss_burst_packets: f64,
     /// The share of media that went over this path in the last few seconds, 0 to 1, as policies of
     /// forward error correction are told it; else, and without media of late, zero.
     pub media_share: f64,
-    /// The user's preference: traffic shares follow it where the scheduler can choose freely.
-    /// Schedulers are shown times and rates with the weight in them already.
-    pub weight: f64,
-    /// Whether the user pays by volume.
-    pub is_metered: bool,
-    /// Whether the path is held in reserve: to be taken only when no other path will do. The
-    /// session says so of metered paths while the others suffice.
-    pub is_standby: bool,
-    /// When its pacer lets the next packet go; in the past if it might have gone already. Bytes
-    /// that are bound to it go before.
-    pub ready_at: Instant,
-    /// For how long the oldest packet in flight has been due for its acknowledgement, by the
-    /// smoothed round-trip time; before the first sample by [`PathView::UNKNOWN_RTT`].
-    pub overdue: Duration,
-    /// When a packet sent on this path was last acknowledged: what is known of it is as old.
-    pub last_acked_at: Option<Instant>,
-    /// The largest IP packet that it carries; `None` while that is searched, or if it is not.
-    pub mtu: Option<u32>,
+}
+
+impl Risk {
+    /// The smoothed loss ratio, which by itself ends only as packets arrive: none if none was lost
+    /// in the last ten seconds.
+    pub fn recent_loss(&self) -> f64 {
+        match self.recent_max_loss > 0.0 {
+            true => self.loss_ratio,
+            false => 0.0,
+        }
+    }
 }
 
 impl PathView {
@@ -172,16 +197,10 @@ impl PathView {
     /// (`docs/algorithms.md`: an unknown round-trip time counts as 100 ms).
     pub const UNKNOWN_RTT: Duration = Duration::from_millis(100);
 
-    /// The newest round-trip time; before the first sample [`PathView::UNKNOWN_RTT`], or as long as
-    /// an answer has been waited for.
-    pub fn expected_rtt(&self) -> Duration {
-        self.latest_rtt.unwrap_or(Self::UNKNOWN_RTT + self.overdue)
-    }
-
     /// The rate at which queued bytes leave: the pacing rate, else the window per round trip, else
     /// the bandwidth estimate. Never zero.
     pub fn drain_rate(&self) -> DataRate {
-        let rtt = self.smoothed_rtt.unwrap_or(Self::UNKNOWN_RTT);
+        let rtt = self.rtt.smoothed.unwrap_or(Self::UNKNOWN_RTT);
         self.pacing_rate
             .or_else(|| {
                 self.congestion_window
@@ -191,39 +210,38 @@ impl PathView {
             .max(DataRate::from_bits_per_second(1))
     }
 
-    /// The smoothed loss ratio, which by itself ends only as packets arrive: none if none was lost
-    /// in the last ten seconds. Followed as [`PathView::recent_max_loss`] is.
-    pub fn recent_loss(&self) -> f64 {
-        match self.recent_max_loss > 0.0 {
-            true => self.loss_ratio,
-            false => 0.0,
+    /// After how long a packet of `bytes` bytes arrives that is bound now, and leaves in `turn`.
+    pub fn arrival(&self, turn: Turn, bytes: u64) -> Duration {
+        let ahead_bytes = match turn {
+            Turn::First => self.queued_bytes,
+            Turn::Again => self.forecast.again_bytes,
+        };
+        self.forecast.arrival(ahead_bytes + bytes)
+    }
+
+    /// A cost in time, as the user's preference has it: of two paths, one of twice the weight is
+    /// chosen though it takes twice as long.
+    pub fn preferred(&self, cost: Duration) -> Duration {
+        match self.preference() {
+            1.0 => cost,
+            preference => cost.mul_f64(1.0 / preference),
         }
     }
 
-    /// Makes of this the path as schedulers are shown it: `weight` times as near and as fast as it
-    /// is. So costs in time fall and shares of bandwidth rise with the weight, in every scheduler
-    /// alike. Bytes and windows stay what they are.
-    pub(crate) fn apply_weight(&mut self) {
-        let weight = self.weight;
-        if weight == 1.0 || !weight.is_finite() || weight <= 0.0 {
-            self.weight = 1.0;
-            return;
+    /// A rate, for schedulers that share by it, as the user's preference has it: one of twice the
+    /// weight is given twice as much.
+    pub fn preferred_rate(&self, rate: DataRate) -> DataRate {
+        match self.preference() {
+            1.0 => rate,
+            preference => rate.mul_f64(preference),
         }
-        let nearer = |time: Duration| time.mul_f64(1.0 / weight);
-        self.smoothed_rtt = self.smoothed_rtt.map(nearer);
-        self.latest_rtt = self.latest_rtt.map(nearer);
-        self.min_rtt = self.min_rtt.map(nearer);
-        self.rtt_variation = nearer(self.rtt_variation);
-        self.queueing_delay = nearer(self.queueing_delay);
-        self.pacing_rate = self.pacing_rate.map(|rate| rate.mul_f64(weight));
-        self.bandwidth = self.bandwidth.mul_f64(weight);
     }
 
-    /// A time that a scheduler has computed of this view, as clocks have it: without the weight.
-    pub(crate) fn unweighted(&self, time: Duration) -> Duration {
-        match self.weight {
-            1.0 => time,
-            weight => time.mul_f64(weight),
+    /// The weight, or one where that is no weight.
+    fn preference(&self) -> f64 {
+        match self.weight > 0.0 && self.weight.is_finite() {
+            true => self.weight,
+            false => 1.0,
         }
     }
 }
@@ -233,30 +251,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_weight_makes_a_path_nearer_and_faster_and_nothing_else() {
-        let mut view = PathView {
-            latest_rtt: Some(Duration::from_millis(90)),
-            pacing_rate: Some(DataRate::from_megabits_per_second(4)),
-            bandwidth: DataRate::from_megabits_per_second(2),
-            queued_bytes: 7,
-            weight: 3.0,
+    fn a_weight_divides_costs_and_multiplies_rates_and_what_is_no_weight_does_not() {
+        let cost = |weight| {
+            let view = PathView {
+                weight,
+                ..PathView::default()
+            };
+            let rate = view.preferred_rate(DataRate::from_bits_per_second(90));
+            assert_eq!(rate.bits_per_second(), (90.0 * view.preference()) as u64);
+            view.preferred(Duration::from_millis(90)).as_millis()
+        };
+        assert_eq!([cost(1.0), cost(3.0), cost(0.5)], [90, 30, 180]);
+        for weight in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(cost(weight), 90);
+        }
+    }
+
+    #[test]
+    fn what_is_sent_again_waits_only_for_its_like() {
+        let view = PathView {
+            queued_bytes: 5_000,
+            forecast: Forecast {
+                again_bytes: 2_000,
+                ..Forecast::constant(
+                    Duration::from_millis(60),
+                    DataRate::from_megabits_per_second(8),
+                )
+            },
             ..PathView::default()
         };
-        view.apply_weight();
-        assert_eq!(view.latest_rtt, Some(Duration::from_millis(30)));
-        assert_eq!(view.drain_rate(), DataRate::from_megabits_per_second(12));
-        assert_eq!(view.bandwidth, DataRate::from_megabits_per_second(6));
-        assert_eq!((view.queued_bytes, view.smoothed_rtt), (7, None));
-        assert_eq!(
-            view.unweighted(Duration::from_millis(30)),
-            Duration::from_millis(90)
-        );
-        // What is no weight counts as one.
-        for weight in [1.0, 0.0, -1.0, f64::NAN] {
-            let mut same = PathView { weight, ..view };
-            same.apply_weight();
-            assert_eq!((same.weight, same.bandwidth), (1.0, view.bandwidth));
-        }
+        // A kilobyte takes a millisecond.
+        assert_eq!(view.arrival(Turn::First, 1_000).as_millis(), 36);
+        assert_eq!(view.arrival(Turn::Again, 1_000).as_millis(), 33);
     }
 
     #[test]

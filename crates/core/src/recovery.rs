@@ -385,12 +385,6 @@ impl Recovery {
     pub(crate) fn forget_lost(&mut self, now: Instant) {
         self.sent.forget_settled(now, self.lost_memory());
     }
-
-    /// When a packet was last acknowledged, or the path answered otherwise.
-    pub(crate) fn last_acked_at(&self) -> Instant {
-        self.last_acked_at
-    }
-
     /// The path has answered, by whatever means.
     pub(crate) fn on_heard(&mut self, now: Instant) {
         self.last_acked_at = now;

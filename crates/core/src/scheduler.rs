@@ -37,7 +37,7 @@ use crate::send_reason::SendReason;
 use crate::session_view::SessionView;
 
 pub(crate) use one_by_one::fastest;
-pub use one_by_one::{OneByOne, PathChoice, PathCost, retransmission_cost, transfer_cost};
+pub use one_by_one::{OneByOne, PathChoice, PathCost, transfer_cost};
 
 /// Binds packets to paths.
 pub trait Scheduler: Debug + Send {
@@ -156,20 +156,14 @@ pub struct Assignment {
     pub index: usize,
     /// Where it goes; more than one path sends copies.
     pub paths: PathSet,
-    /// Those of the paths that get a copy only to show whether they are alive.
-    pub proofs: PathSet,
 }
 
 impl Assignment {
-    /// Why the packet leaves on `path`, if another copy has left before.
-    pub(crate) fn reason_on(&self, path: PathId, packet: &PacketView) -> SendReason {
-        if packet.kind() != PacketKind::Source || self.paths.len() == 1 {
-            return packet.reason;
-        }
-        let is_proved = self.paths.len() == self.proofs.len() + 1;
-        match is_proved || self.proofs.contains(path) {
-            true => SendReason::Proof,
-            false => SendReason::Duplicate,
+    /// Why the packet leaves on each of the paths, if another copy has left before.
+    pub(crate) fn reason(&self, packet: &PacketView) -> SendReason {
+        match packet.kind() == PacketKind::Source && self.paths.len() > 1 {
+            true => SendReason::Duplicate,
+            false => packet.reason,
         }
     }
 }

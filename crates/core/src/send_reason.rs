@@ -31,8 +31,6 @@ pub enum SendReason {
     NotRecovered,
     /// The scheduler gave a fragment to several paths: all copies but the one that left first.
     Duplicate,
-    /// The scheduler tests a path with a copy.
-    Proof,
     /// A stream's retransmission timer expired.
     RetransmissionTimeout,
     /// Tail loss probe with the last segment in flight (RFC 8985 §7).
@@ -53,7 +51,7 @@ pub enum SendReason {
 
 impl SendReason {
     /// Every reason, in the order of their declaration.
-    pub const ALL: [SendReason; 20] = [
+    pub const ALL: [SendReason; 19] = [
         SendReason::New,
         SendReason::Lost,
         SendReason::PathSuspect,
@@ -65,7 +63,6 @@ impl SendReason {
         SendReason::LastCall,
         SendReason::NotRecovered,
         SendReason::Duplicate,
-        SendReason::Proof,
         SendReason::RetransmissionTimeout,
         SendReason::TailLossProbe,
         SendReason::Repair,
@@ -90,7 +87,6 @@ impl SendReason {
             SendReason::LastCall => "last-call",
             SendReason::NotRecovered => "not-recovered",
             SendReason::Duplicate => "duplicate",
-            SendReason::Proof => "proof",
             SendReason::RetransmissionTimeout => "retransmission-timeout",
             SendReason::TailLossProbe => "tail-loss-probe",
             SendReason::Repair => "repair",
@@ -127,7 +123,7 @@ impl SendReason {
 
     /// Whether the scheduler asked for another copy.
     pub const fn is_scheduled_copy(self) -> bool {
-        matches!(self, SendReason::Duplicate | SendReason::Proof)
+        matches!(self, SendReason::Duplicate)
     }
 
     /// Whether the datagram has a packet number and is acknowledged.
@@ -236,7 +232,7 @@ mod tests {
         counts.add(SendReason::New, 1_000);
         let before = counts;
         counts.add(SendReason::Lost, 900);
-        counts.add(SendReason::Proof, 800);
+        counts.add(SendReason::LastCall, 800);
         counts.add(SendReason::New, 1_000);
         let copies = counts.sum(SendReason::is_copy);
         assert_eq!((copies.packets, copies.bytes), (2, 1_700));
@@ -244,6 +240,6 @@ mod tests {
         assert_eq!(since.of(SendReason::New).packets, 1);
         assert_eq!(since.plus(&before), counts);
         let reasons: Vec<_> = counts.iter().map(|(reason, _)| reason.name()).collect();
-        assert_eq!(reasons, ["new", "lost", "proof"]);
+        assert_eq!(reasons, ["new", "lost", "last-call"]);
     }
 }

@@ -240,7 +240,7 @@ fn fec_repairs_are_split_over_the_other_paths_inversely_to_their_losses() {
         }
         for _ in 0..5 {
             let views = network.sender.paths(network.now);
-            let weight = |path: usize| repair_weight(0.0, views[path].recent_loss());
+            let weight = |path: usize| repair_weight(0.0, views[path].risk.recent_loss());
             let share = weight(2) / (weight(1) + weight(2));
             expected += share * f64::from(u8::from(second >= 8)) / 100.0;
             network.send(40_000, false);

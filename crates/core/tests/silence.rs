@@ -53,12 +53,23 @@ fn network(outage_millis: u64) -> Network {
     network
 }
 
-/// The first path as it was every 40 ms of a second and a half from the fifth on.
-fn views(network: &mut Network) -> Vec<PathView> {
-    let mut views = Vec::new();
+/// The first path as it was every 40 ms of a second and a half from the fifth on, each with when a
+/// packet was last acknowledged, to the millisecond.
+fn views(network: &mut Network) -> Vec<(PathView, Instant)> {
+    let acked = |network: &Network| network.sender.path_counters(FIRST).unwrap().acked_packets;
+    let (mut views, mut acked_at) = (Vec::new(), network.now);
     while network.now < at(6_500) {
-        network.stream_until(network.now + Duration::from_millis(40));
-        views.push(network.sender.paths(network.now)[0]);
+        let interval = Duration::from_millis(40);
+        let bytes = network.sender.target_bitrate().bytes_in(interval);
+        network.send(bytes as usize, true);
+        for _ in 0..40 {
+            let before = acked(network);
+            network.run_until(network.now + Duration::from_millis(1));
+            if acked(network) > before {
+                acked_at = network.now;
+            }
+        }
+        views.push((network.sender.paths(network.now)[0], acked_at));
     }
     views
 }
@@ -72,16 +83,17 @@ fn rfc9002_7_6_before_three_probe_timeouts_of_silence_all_is_lost_and_the_window
     let mut network = network(2_000);
     let lost_before = lost_packets(&network);
     let views = views(&mut network);
-    let out = views.iter().position(|view| view.state == PathState::Out);
+    let out = views
+        .iter()
+        .position(|(view, _)| view.state == PathState::Out);
     let out = out.expect("out");
-    let (before, after) = (&views[out - 1], &views[out]);
-    let heard_at = before.last_acked_at.expect("heard of");
+    let ((before, heard_at), (after, _)) = (views[out - 1], views[out]);
     let states = network.path_states.iter();
     let (out_at, ..) = states
         .rev()
         .find(|state| state.2 == PathState::Out)
         .unwrap();
-    let probe_timeout = before.smoothed_rtt.unwrap() + before.rtt_variation * 4;
+    let probe_timeout = before.rtt.smoothed.unwrap() + before.rtt.variation * 4;
     assert!(
         *out_at - heard_at <= probe_timeout * 3,
         "{out_at} and {before:?}"
@@ -103,8 +115,10 @@ fn rfc9002_7_6_a_silence_that_is_shorter_halves_the_window_once() {
     let mut network = network(150);
     let views = views(&mut network);
     assert!(lost_packets(&network) >= 20);
-    assert!(views.iter().all(|view| view.state != PathState::Out));
-    let windows = views.iter().map(|view| view.congestion_window.unwrap());
+    assert!(views.iter().all(|(view, _)| view.state != PathState::Out));
+    let windows = views
+        .iter()
+        .map(|(view, _)| view.congestion_window.unwrap());
     let (least, most) = (windows.clone().min().unwrap(), windows.max().unwrap());
     assert!(
         least * 9 > most * 4 && least * 3 < most * 2,

@@ -4,12 +4,15 @@ mod support;
 
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{
-    Config, ConfigError, DatagramMeta, Endpoint, PathId, PathOptions, PathState, SessionKind,
-    StreamConfig, WriteStreamError,
+    Config, ConfigError, Content, DatagramMeta, Event, Frame, Media, MediaSession, PathId,
+    PathOptions, PathState, SendReason, Session, Stream, StreamConfig, StreamSession,
+    WriteStreamError,
 };
-use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Seed};
 use proptest::prelude::*;
-use support::{Network, OVERHEAD_BYTES, TestPath};
+use support::{OVERHEAD_BYTES, TestPath};
+
+type Network = support::Network<Stream>;
 
 const RULES: [LossDetection; 4] = [
     LossDetection::TcpCumulative,
@@ -23,7 +26,6 @@ const SEGMENT: usize = 1_000;
 
 fn config(loss_detection: LossDetection, controller: &str) -> Config {
     Config {
-        kind: SessionKind::Stream,
         controller: support::controller(controller),
         fixed_rate: DataRate::from_megabits_per_second(4),
         fragment_bytes: SEGMENT as u16,
@@ -40,7 +42,7 @@ fn pattern(length: usize) -> Vec<u8> {
 
 /// A transfer of so many segments over 8 Mbit/s and 2 × 25 ms.
 fn transfer(config: Config, path: TestPath, segments: usize, seconds: u64) -> Network {
-    let mut network = Network::new(config, vec![path]);
+    let mut network = Network::of_stream(config, path);
     let bytes = pattern(segments * SEGMENT);
     network.transfer(&bytes, Instant::from_secs(seconds));
     assert!(network.sender.is_drained() && network.is_stream_finished);
@@ -90,12 +92,12 @@ proptest! {
             jitter: Duration::from_millis(jitter_millis),
             ..TestPath::new(8, 10)
         };
-        let mut network = Network::new(config, vec![path]);
+        let mut network = Network::of_stream(config, path);
         let bytes = pattern(length + 1);
         network.transfer(&bytes, Instant::from_secs(600));
         prop_assert!(network.sender.is_drained());
         prop_assert!(network.is_stream_finished);
-        prop_assert!(network.receiver.is_stream_complete());
+        prop_assert!(network.receiver.is_complete());
         prop_assert!(network.stream == bytes);
         prop_assert_eq!(network.receiver.counters().malformed_datagrams, 0);
         prop_assert_eq!(network.sender.counters().malformed_datagrams, 0);
@@ -103,7 +105,7 @@ proptest! {
 
     #[test]
     fn nothing_that_happens_to_datagrams_panics(seed in any::<u64>(), rule in 0..RULES.len()) {
-        let mut network = Network::new(config(RULES[rule], "new-reno"), vec![bed()]);
+        let mut network = Network::of_stream(config(RULES[rule], "new-reno"), bed());
         network.reseed(Seed(seed));
         network.tamper = Some(|rng, bytes| {
             if rng.chance(0.3) && !bytes.is_empty() {
@@ -135,16 +137,16 @@ fn full_packets_have_one_size_and_acknowledgements_without_ranges_ten_bytes() {
 #[test]
 fn rfc5681_4_2_every_second_segment_is_acknowledged_and_one_alone_after_the_delay() {
     for rule in RULES {
-        let mut network = Network::new(config(rule, "fixed"), vec![bed()]);
+        let mut network = Network::of_stream(config(rule, "fixed"), bed());
         network
             .sender
-            .write_stream(network.now, &pattern(10 * SEGMENT))
+            .write(network.now, &pattern(10 * SEGMENT))
             .unwrap();
         network.run_until(Instant::from_millis(500));
         assert_eq!(network.answered.len(), 5, "{rule:?}");
         network
             .sender
-            .write_stream(network.now, &pattern(SEGMENT))
+            .write(network.now, &pattern(SEGMENT))
             .unwrap();
         network.run_until(Instant::from_secs(1));
         let (acked_at, _) = network.answered[5];
@@ -157,7 +159,7 @@ fn rfc5681_4_2_every_second_segment_is_acknowledged_and_one_alone_after_the_dela
 #[test]
 fn rfc5681_4_2_segments_out_of_order_and_those_that_fill_a_gap_are_acknowledged_at_once() {
     let config = config(LossDetection::TcpCumulative, "fixed");
-    let mut network = Network::new(config, vec![losing(&[2])]);
+    let mut network = Network::of_stream(config, losing(&[2]));
     network.transfer(&pattern(8 * SEGMENT), Instant::from_secs(1));
     // Segments 0 and 1 together, 3 to 7 one by one as duplicates, then 2 sent again.
     let spacing: Vec<u64> = network
@@ -176,10 +178,10 @@ fn rfc5681_4_2_segments_out_of_order_and_those_that_fill_a_gap_are_acknowledged_
 #[test]
 fn rfc3042_limited_transmit_then_fast_retransmit_then_the_pipe() {
     let config = config(LossDetection::TcpCumulative, "new-reno");
-    let mut network = Network::new(config, vec![losing(&[0])]);
+    let mut network = Network::of_stream(config, losing(&[0]));
     network
         .sender
-        .write_stream(network.now, &pattern(60 * SEGMENT))
+        .write(network.now, &pattern(60 * SEGMENT))
         .unwrap();
     // Ten segments leave. Two duplicates let one new segment each leave, the third the lost one.
     // The window is halved to five segments; twelve are out, and nine duplicates come: the last two
@@ -263,7 +265,7 @@ fn silence_is_the_timers_affair_and_backs_it_off() {
             outage: Some((Instant::from_secs(1), Instant::from_secs(21))),
             ..bed()
         };
-        let mut network = Network::new(config(rule, "new-reno"), vec![path]);
+        let mut network = Network::of_stream(config(rule, "new-reno"), path);
         network.transfer(&pattern(5_000_000), Instant::from_secs(60));
         assert!(network.sender.is_drained(), "{rule:?}");
         let states: Vec<_> = network
@@ -294,7 +296,7 @@ fn a_timer_that_expires_again_and_again_sends_a_segment_each_time() {
             outage: Some((Instant::from_secs(4), Instant::from_secs(20))),
             ..bed()
         };
-        let mut network = Network::new(config(LossDetection::TcpSack, controller), vec![path]);
+        let mut network = Network::of_stream(config(LossDetection::TcpSack, controller), path);
         network.transfer(&pattern(10_000_000), Instant::from_millis(4_500));
         let before = *network.sender.path_counters(PathId(0)).unwrap();
         network.run_until(Instant::from_secs(19));
@@ -310,11 +312,11 @@ fn a_timer_that_expires_again_and_again_sends_a_segment_each_time() {
 fn flow_control_nothing_is_sent_past_the_window_and_a_lost_update_is_asked_for() {
     let mut config = config(LossDetection::TcpSack, "fixed");
     config.stream.receive_window_bytes = StreamConfig::INITIAL_WINDOW_BYTES;
-    let mut network = Network::new(config, vec![bed()]);
+    let mut network = Network::of_stream(config, bed());
     network.is_reading = false;
     let bytes = pattern(200_000);
-    network.sender.write_stream(network.now, &bytes).unwrap();
-    network.sender.finish_stream().unwrap();
+    network.sender.write(network.now, &bytes).unwrap();
+    network.sender.finish().unwrap();
     network.run_until(Instant::from_secs(10));
     let sent = network
         .sender
@@ -338,7 +340,7 @@ fn flow_control_nothing_is_sent_past_the_window_and_a_lost_update_is_asked_for()
 fn a_segment_without_packet_number_is_malformed_and_asks_for_no_report() {
     let now = Instant::ZERO;
     let config = config(LossDetection::TcpCumulative, "new-reno");
-    let mut receiver = Endpoint::new(config, Seed(1), now).unwrap();
+    let mut receiver = StreamSession::new(config, Seed(1), now).unwrap();
     let path = receiver.add_path(now, PathOptions::default()).unwrap();
     let meta = DatagramMeta {
         path,
@@ -351,17 +353,73 @@ fn a_segment_without_packet_number_is_malformed_and_asks_for_no_report() {
     assert_eq!(receiver.poll_timeout(), None);
 }
 
+/// The first datagram that a session sends.
+fn sent_by<C: Content>(session: &mut Session<C>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let sent = session.poll_transmit(Instant::ZERO, &mut bytes);
+    assert_eq!(sent.map(|transmit| transmit.reason), Some(SendReason::New));
+    bytes
+}
+
+fn session<C: Content>() -> Session<C> {
+    let mut session = Session::new(
+        config(LossDetection::PerPacket, "fixed"),
+        Seed(1),
+        Instant::ZERO,
+    )
+    .unwrap();
+    session
+        .add_path(Instant::ZERO, PathOptions::default())
+        .unwrap();
+    while session.poll_event().is_some() {}
+    session
+}
+
+/// How many malformed datagrams a new session counts, and its event.
+fn take_in<C: Content>(bytes: &[u8]) -> (u64, Option<Event>) {
+    let mut session = session::<C>();
+    let meta = DatagramMeta {
+        path: PathId(0),
+        received_at: Instant::ZERO,
+        ecn: Ecn::NotEct,
+    };
+    session.handle_datagram(Instant::ZERO, meta, bytes);
+    (session.counters().malformed_datagrams, session.poll_event())
+}
+
+#[test]
+fn packets_of_the_other_kind_are_malformed() {
+    let mut media = session::<Media>();
+    let frame = Frame {
+        bytes: pattern(10).into(),
+        importance: Importance::Key,
+        captured_at: Instant::ZERO,
+    };
+    media.send_frame(Instant::ZERO, &frame).unwrap();
+    let of_media = sent_by(&mut media);
+    let mut stream = session::<Stream>();
+    stream.write(Instant::ZERO, &pattern(10)).unwrap();
+    let of_stream = sent_by(&mut stream);
+
+    let received = |event| matches!(event, Some(Event::FrameReceived(_)));
+    let (malformed, event) = take_in::<Media>(&of_media);
+    assert_eq!((malformed, received(event)), (0, true));
+    assert_eq!(take_in::<Stream>(&of_media), (1, None));
+    assert_eq!(
+        take_in::<Stream>(&of_stream),
+        (0, Some(Event::StreamReadable))
+    );
+    assert_eq!(take_in::<Media>(&of_stream), (1, None));
+}
+
 #[test]
 fn a_full_send_buffer_takes_no_more_and_says_when_it_does() {
     let mut config = config(LossDetection::TcpCumulative, "new-reno");
     config.stream.send_buffer_bytes = 10_000;
-    let mut network = Network::new(config, vec![bed()]);
+    let mut network = Network::of_stream(config, bed());
     let now = network.now;
-    assert_eq!(
-        network.sender.write_stream(now, &pattern(12_000)),
-        Ok(10_000)
-    );
-    assert_eq!(network.sender.write_stream(now, &pattern(1)), Ok(0));
+    assert_eq!(network.sender.write(now, &pattern(12_000)), Ok(10_000));
+    assert_eq!(network.sender.write(now, &pattern(1)), Ok(0));
     network.run_until(Instant::from_millis(40));
     assert!(!network.is_writable_told);
     network.run_until(Instant::from_millis(100));
@@ -372,33 +430,18 @@ fn a_full_send_buffer_takes_no_more_and_says_when_it_does() {
 #[test]
 fn what_cannot_be_written_is_refused() {
     let now = Instant::ZERO;
-    let mut media = Endpoint::new(support::usual(), Seed(1), now).unwrap();
-    assert_eq!(
-        media.write_stream(now, b"x"),
-        Err(WriteStreamError::NoStream)
-    );
     let config = config(LossDetection::TcpSack, "new-reno");
-    let mut stream = Endpoint::new(config.clone(), Seed(1), now).unwrap();
+    let mut stream = StreamSession::new(config.clone(), Seed(1), now).unwrap();
     assert!(stream.add_path(now, PathOptions::default()).is_some());
     assert!(stream.add_path(now, PathOptions::default()).is_none());
-    stream.finish_stream().unwrap();
-    assert_eq!(
-        stream.write_stream(now, b"x"),
-        Err(WriteStreamError::Finished)
-    );
+    stream.finish().unwrap();
+    assert_eq!(stream.write(now, b"x"), Err(WriteStreamError::Finished));
     stream.close(now);
-    assert_eq!(
-        stream.write_stream(now, b"x"),
-        Err(WriteStreamError::Closed)
-    );
-    let media = Config {
-        kind: SessionKind::Media,
-        ..config.clone()
-    };
-    let refused = Endpoint::new(media, Seed(1), now).map(drop);
+    assert_eq!(stream.write(now, b"x"), Err(WriteStreamError::Closed));
+    let refused = MediaSession::new(config.clone(), Seed(1), now).map(drop);
     assert_eq!(refused, Err(ConfigError::LossDetection));
     let mut small = config;
     small.stream.receive_window_bytes = 1_000;
-    let refused = Endpoint::new(small, Seed(1), now).map(drop);
+    let refused = StreamSession::new(small, Seed(1), now).map(drop);
     assert_eq!(refused, Err(ConfigError::ReceiveWindow { bytes: 1_000 }));
 }

@@ -11,11 +11,11 @@ use anabranch_core::fec::FEC_POLICIES;
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::scheduler::SCHEDULERS;
 use anabranch_core::{
-    Config, Frame, MediaConfig, MtuDiscovery, PaddingPolicy, PathId, ReasonCounts,
-    RetransmissionCopies, SendReason, SessionKind, SourceLimits, StreamConfig,
+    Config, Frame, Media, MediaConfig, MtuDiscovery, PaddingPolicy, PathId, ReasonCounts,
+    RetransmissionCopies, SendReason, SourceLimits, Stream, StreamConfig,
 };
 use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
-use support::{Network, TestPath};
+use support::{Load, Network, TestPath};
 
 const DEFAULT_SEEDS: u64 = 120;
 /// A session ends after so many checks, so that none takes most of the time.
@@ -110,7 +110,6 @@ impl Draw {
             LossDetection::TcpCumulative,
         ];
         Config {
-            kind: SessionKind::Stream,
             loss_detection: self.of(&rules),
             stream: StreamConfig {
                 send_buffer_bytes: self.between(2_000, 400_000) as usize,
@@ -150,31 +149,57 @@ impl Draw {
     }
 }
 
+/// What the swarm's sessions carry.
+trait Subject: Load {
+    /// The driver or the application does something to its session, as the number says. Returns
+    /// false if that has no meaning here.
+    fn interfere(draw: &mut Draw, network: &mut Network<Self>, id: PathId, number: u64) -> bool;
+}
+
+impl Subject for Media {
+    fn interfere(draw: &mut Draw, network: &mut Network, id: PathId, number: u64) -> bool {
+        let now = network.now;
+        match number {
+            9 => network.sender.suspend_path(now, id),
+            10 if network.paths.len() < 6 => {
+                let path = draw.path();
+                network.add_path(path);
+            }
+            11 if draw.chance(0.5) => {
+                network.sender.remove_path(now, id);
+                if draw.chance(0.7) {
+                    network.receiver.remove_path(now, id);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+
+impl Subject for Stream {
+    fn interfere(_: &mut Draw, _: &mut Network<Self>, _: PathId, _: u64) -> bool {
+        false
+    }
+}
+
 /// Something happens to the network, or a driver does something.
-fn disturb(draw: &mut Draw, network: &mut Network, is_media: bool) {
+fn disturb<C: Subject>(draw: &mut Draw, network: &mut Network<C>) {
     let now = network.now;
     let index = draw.0.below(network.paths.len() as u64) as usize;
     let id = PathId(index as u8);
     let until = now + draw.millis(30, 1_500);
-    let path_count = network.paths.len();
+    let number = draw.0.below(12);
+    if number > 8 && C::interfere(draw, network, id, number) {
+        return network.settle();
+    }
     let path = &mut network.paths[index];
-    match draw.0.below(12) {
+    match number {
         0..=2 => path.outage = Some((now, until)),
         3 => path.outage_back = Some((now, until)),
         4..=6 => path.rate = draw.rate(),
         7 => path.delay = draw.millis(1, 200),
         8 => path.mtu = Some((now, draw.between(700, 1_500))),
-        9 if is_media => network.sender.suspend_path(now, id),
-        10 if is_media && path_count < 6 => {
-            let path = draw.path();
-            network.add_path(path);
-        }
-        11 if is_media && draw.chance(0.5) => {
-            network.sender.remove_path(now, id);
-            if draw.chance(0.7) {
-                network.receiver.remove_path(now, id);
-            }
-        }
         _ => path.loss = draw.of(&[0.0, 0.02, 0.3]),
     }
     network.settle();
@@ -203,7 +228,7 @@ fn run_media(draw: &mut Draw, network: &mut Network, fragment_bytes: u64, end: I
         let _ = network.sender.send_frame(network.now, &frame);
         network.settle();
         if draw.chance(0.06) {
-            disturb(draw, network, true);
+            disturb(draw, network);
         }
         let pause = match draw.chance(0.01) {
             true => draw.millis(200, 3_000),
@@ -213,19 +238,19 @@ fn run_media(draw: &mut Draw, network: &mut Network, fragment_bytes: u64, end: I
     }
 }
 
-fn run_stream(draw: &mut Draw, network: &mut Network, end: Instant) {
+fn run_stream(draw: &mut Draw, network: &mut Network<Stream>, end: Instant) {
     let bytes = vec![7; 100_000];
     let (longest_write, longest_pause) = draw.of(&[(60_000, 120), (8_000, 600)]);
     while network.now < end && network.check_count < MAX_CHECKS {
         let count = draw.between(1, longest_write) as usize;
-        let _ = network.sender.write_stream(network.now, &bytes[..count]);
+        let _ = network.sender.write(network.now, &bytes[..count]);
         if draw.chance(0.02) {
-            let _ = network.sender.finish_stream();
+            let _ = network.sender.finish();
         }
         network.is_reading = !draw.chance(0.1);
         network.settle();
         if draw.chance(0.1) {
-            disturb(draw, network, false);
+            disturb(draw, network);
         }
         let pause = draw.millis(1, longest_pause);
         network.run_until(network.now + pause);
@@ -236,28 +261,58 @@ fn run_stream(draw: &mut Draw, network: &mut Network, end: Instant) {
 /// were.
 fn run(seed: u64) -> (ReasonCounts, u64) {
     let mut draw = Draw(Seed(seed).derive("swarm").rng());
-    let is_media = draw.chance(0.75);
-    let config = match is_media {
-        true => draw.media_config(),
-        false => draw.stream_config(),
-    };
-    let path_count = if is_media { draw.between(1, 4) } else { 1 };
-    let paths: Vec<TestPath> = (0..path_count).map(|_| draw.path()).collect();
-    let fragment_bytes = u64::from(config.fragment_bytes);
-    let has_copy_budget = config.scheduler == "anabranch";
-    let told = Told(format!("seed {seed}: {config:?} over {paths:?}"));
-    let mut network = Network::new(config, paths);
+    if draw.chance(0.75) {
+        let config = draw.media_config();
+        let path_count = draw.between(1, 4);
+        let paths: Vec<TestPath> = (0..path_count).map(|_| draw.path()).collect();
+        let fragment_bytes = u64::from(config.fragment_bytes);
+        let has_copy_budget = config.scheduler == "anabranch";
+        let told = Told(format!("seed {seed}: {config:?} over {paths:?}"));
+        let mut network = Network::new(config, paths);
+        let end = begin(&mut draw, seed, &mut network, |network| {
+            network.sender.keep_alive();
+        });
+        run_media(&mut draw, &mut network, fragment_bytes, end);
+        let (reasons, check_count) = finish(&mut draw, &mut network);
+        if has_copy_budget {
+            // A twentieth of the media, and what may be saved up.
+            let allowed = reasons.of(SendReason::New).bytes / 20 + 20_000;
+            let copies = reasons.of(SendReason::Duplicate);
+            assert!(copies.bytes <= allowed, "{copies:?} of {allowed} bytes");
+        }
+        drop(told);
+        (reasons, check_count)
+    } else {
+        let config = draw.stream_config();
+        let path = draw.path();
+        let told = Told(format!("seed {seed}: {config:?} over {path:?}"));
+        let mut network = Network::of_stream(config, path);
+        let end = begin(&mut draw, seed, &mut network, |_| {});
+        run_stream(&mut draw, &mut network, end);
+        let result = finish(&mut draw, &mut network);
+        drop(told);
+        result
+    }
+}
+
+/// Sets a session up, half of them with `keep_alive`. Returns when it is to end.
+fn begin<C: Load>(
+    draw: &mut Draw,
+    seed: u64,
+    network: &mut Network<C>,
+    keep_alive: impl FnOnce(&mut Network<C>),
+) -> Instant {
     network.reseed(Seed(seed).derive("network"));
     network.checks_invariants = true;
     network.is_reading = true;
     if draw.chance(0.5) {
-        network.sender.keep_alive();
+        keep_alive(network);
     }
-    let end = Instant::ZERO + draw.millis(500, 3_000);
-    match is_media {
-        true => run_media(&mut draw, &mut network, fragment_bytes, end),
-        false => run_stream(&mut draw, &mut network, end),
-    }
+    Instant::ZERO + draw.millis(500, 3_000)
+}
+
+/// Ends a session, or lets it go on for a while.
+fn finish<C: Load>(draw: &mut Draw, network: &mut Network<C>) -> (ReasonCounts, u64) {
     match draw.0.below(3) {
         0 => network.sender.close(network.now),
         1 => network.receiver.close(network.now),
@@ -269,13 +324,6 @@ fn run(seed: u64) -> (ReasonCounts, u64) {
         Some(counters.reasons)
     });
     let reasons = all.fold(ReasonCounts::default(), |sum, of_path| sum.plus(&of_path));
-    if has_copy_budget {
-        // A twentieth of the media, and what may be saved up.
-        let allowed = reasons.of(SendReason::New).bytes / 20 + 20_000;
-        let copies = reasons.of(SendReason::Duplicate);
-        assert!(copies.bytes <= allowed, "{copies:?} of {allowed} bytes");
-    }
-    drop(told);
     (reasons, network.check_count)
 }
 

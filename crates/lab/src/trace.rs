@@ -293,7 +293,7 @@ impl TraceWriter {
                 delay_ms: (sample.delivered_packets > 0)
                     .then(|| delay / sample.delivered_packets as f64),
                 smoothed_rtt_ms: view
-                    .and_then(|view| view.smoothed_rtt)
+                    .and_then(|view| view.rtt.smoothed)
                     .map(Duration::as_millis_f64),
                 bandwidth_bps: view.map(|view| view.bandwidth.bits_per_second()),
                 pacing_rate_bps: view

@@ -4,7 +4,7 @@
 mod reachability;
 
 use anabranch_core::{
-    Config, ConfigError, DatagramMeta, Endpoint, Event as CoreEvent, Frame, FrameId, PathId,
+    Config, ConfigError, DatagramMeta, Event as CoreEvent, Frame, FrameId, MediaSession, PathId,
     PathOptions, Timer, media::SendFrameError,
 };
 use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey, Rejected, Session};
@@ -50,7 +50,7 @@ pub(crate) struct Beginning {
 
 #[derive(Debug)]
 pub(crate) struct Driver {
-    endpoint: Endpoint,
+    endpoint: MediaSession,
     session: Session,
     peer: PublicKey,
     paths: Vec<DriverPath>,
@@ -88,7 +88,7 @@ impl Driver {
             at,
         } = beginning;
         Ok(Driver {
-            endpoint: Endpoint::new(config, seed, at)?,
+            endpoint: MediaSession::new(config, seed, at)?,
             session,
             peer,
             paths: Vec::new(),

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{SocketAddr, UdpSocket};
 
 use anabranch_controllers::default_controller;
-use anabranch_core::{Config, Endpoint};
+use anabranch_core::{Config, MediaSession};
 use anabranch_secure::{
     Answer, Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, RESET_BYTES, Responder, SecretKey, Session,
     classify, receiver_index,
@@ -93,7 +93,7 @@ impl Receiver {
         let socket = UdpSocket::bind(address).map_err(listen_error)?;
         let socket = Socket::new(socket).map_err(StartError::Runtime)?;
         let local_addr = socket.local_addr().map_err(StartError::Runtime)?;
-        Endpoint::new(config.transport.clone(), Seed(0), Instant::ZERO)?;
+        MediaSession::new(config.transport.clone(), Seed(0), Instant::ZERO)?;
         let clock = config.clock;
         let (events, receiver) = event_queue::queue();
         let role = ReceiverRole::new(config, events);

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use anabranch_controllers::default_controller;
 use anabranch_core::media::SendFrameError;
 use anabranch_core::{
-    Config, ConfigError, Endpoint, Frame, FrameId, MtuDiscovery, PathId, PathOptions,
+    Config, ConfigError, Frame, FrameId, MediaSession, MtuDiscovery, PathId, PathOptions,
 };
 use anabranch_secure::{Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, SecretKey, Session, classify};
 use anabranch_units::{DataRate, Duration, Instant, Lateness, Seed};
@@ -235,7 +235,7 @@ impl SenderRole {
         config.transport.mtu = Some(MtuDiscovery::of_internet(headers));
         let now = config.clock.now();
         // The caller's mistakes are told at once, not when the peer answers.
-        Endpoint::new(config.transport.clone(), Seed(0), now)?;
+        MediaSession::new(config.transport.clone(), Seed(0), now)?;
         Ok(SenderRole {
             handshake: Some(Handshake::new(now, &config.local_key, &config.peer_key)),
             are_absent: vec![false; config.paths.len()],

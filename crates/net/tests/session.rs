@@ -148,7 +148,8 @@ fn frames_arrive_in_order_over_two_paths_and_close_is_told() {
         assert_eq!(path.unsent_datagrams, 0);
         assert!(
             path.view
-                .smoothed_rtt
+                .rtt
+                .smoothed
                 .is_some_and(|rtt| rtt < Duration::from_millis(200))
         );
     }

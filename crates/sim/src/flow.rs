@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
-use anabranch_core::{Config, Endpoint, PathOptions, Timer};
+use anabranch_core::{Config, PathOptions, Timer};
 use anabranch_units::{Instant, Seed, prefetch};
 use anabranch_video::source::FrameSource;
 
 use crate::agenda::Agenda;
 use crate::application::{Application, Objects};
+use crate::endpoint::Endpoint;
 use crate::generator::Generator;
 use crate::observer::FrameEvent;
 use crate::oracle::SharedTruth;
@@ -78,7 +79,7 @@ pub struct FlowConfig {
     pub start: Instant,
     /// When the sender closes it; `None`: never.
     pub stop: Option<Instant>,
-    /// What it sends. Its kind must be that of both ends' set-up.
+    /// What it sends: it makes the sessions such of media, or of streams.
     pub source: Application,
 }
 
@@ -211,13 +212,6 @@ impl Flows {
                     agendas[party].plan(id, generator.next_at());
                 }
             }
-        }
-    }
-
-    pub(crate) fn session(&mut self, flow: FlowId) -> Option<&mut Flow> {
-        match &mut self.0[flow.index()] {
-            Entry::Session(session) => Some(session),
-            Entry::Generator(_) => None,
         }
     }
 

@@ -10,6 +10,7 @@
 
 mod agenda;
 mod application;
+mod endpoint;
 mod event_queue;
 mod flow;
 mod generator;

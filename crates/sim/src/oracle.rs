@@ -122,8 +122,7 @@ impl Scheduler for Oracle {
             .any(|(path, _)| is_first_choice(path));
         let told = paths.iter().zip(&mut self.pacers).zip(truth.iter_mut());
         for ((path, pacer), forecast) in told {
-            // Schedulers are shown rates with the weight in them.
-            pacer.rate = path.pacing_rate.map(|rate| rate.mul_f64(1.0 / path.weight));
+            pacer.rate = path.pacing_rate;
             let is_asked = match has_first_choice {
                 true => is_first_choice(path),
                 false => path.state.is_usable(),
@@ -155,7 +154,6 @@ impl Scheduler for Oracle {
             out.push(Assignment {
                 index,
                 paths: PathSet::only(outlook.id),
-                proofs: PathSet::EMPTY,
             });
         }
         self.wake_at = outlooks.is_empty().then(|| now + RETRY_INTERVAL);

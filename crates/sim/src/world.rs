@@ -7,13 +7,15 @@ mod turn;
 use std::sync::Arc;
 
 use anabranch_core::{
-    Config, ConfigError, Endpoint, PathCounters, PathId, PathView, SessionCounters,
+    Config, ConfigError, MediaSession, PathCounters, PathId, PathView, SessionCounters,
 };
 use anabranch_link::{LinkConfig, LinkConfigError, LinkStatistics};
 use anabranch_units::{DataRate, Ecn, Instant, Seed};
 
 use self::turn::{Buffers, Turn};
 use crate::agenda::Agenda;
+use crate::application::Application;
+use crate::endpoint::Endpoint;
 use crate::flow::{Direction, End, Flow, FlowConfig, FlowId, Flows, Side, Work};
 use crate::generator::{Generator, GeneratorConfig, GeneratorConfigError};
 use crate::inboxes::{Arrival, Inboxes};
@@ -163,7 +165,11 @@ impl World {
         let flow_seed = self.seed.derive(&format!("flow/{name}"));
         let end = |config: Arc<Config>, role: &str| -> Result<End, WorldError> {
             let overhead_bytes = config.overhead_bytes;
-            let mut endpoint = Endpoint::new(config, flow_seed.derive(role), start)?;
+            let seed = flow_seed.derive(role);
+            let mut endpoint = match source {
+                Application::Media(_) => Endpoint::of_media(config, seed, start),
+                _ => Endpoint::of_stream(config, seed, start),
+            }?;
             for path in &paths {
                 let added = endpoint.add_path(start, path.options);
                 let path_count = paths.len();
@@ -177,13 +183,12 @@ impl World {
             })
         };
         let mut ends = [end(sender, "sender")?, end(receiver, "receiver")?];
-        let truth = is_clairvoyant.then(SharedTruth::default);
-        if let Some(truth) = &truth {
-            let scheduler = oracle::build(truth);
-            ends[Side::Sender as usize]
-                .endpoint
-                .set_scheduler(scheduler);
-        }
+        let sender = &mut ends[Side::Sender as usize].endpoint;
+        let truth = sender.media_mut().filter(|_| is_clairvoyant).map(|sender| {
+            let truth = SharedTruth::default();
+            sender.set_scheduler(oracle::build(&truth));
+            truth
+        });
         self.is_changed = true;
         self.flows.push(Flow {
             paths,
@@ -470,12 +475,13 @@ impl World {
             .expect("flows keep their paths")
     }
 
-    /// The bitrate that a flow's encoder is asked for.
+    /// The bitrate that a flow's encoder is asked for; zero of a stream.
     ///
     /// # Panics
     /// If the flow is not of this world, or no session.
     pub fn target_bitrate(&self, flow: FlowId) -> DataRate {
-        self.sender(flow).target_bitrate()
+        let sender = self.sender(flow).media();
+        sender.map_or(DataRate::ZERO, MediaSession::target_bitrate)
     }
 
     fn sender(&self, flow: FlowId) -> &Endpoint {

@@ -329,9 +329,6 @@ fn how_far_the_ends_are_moved_at_a_time_changes_nothing() {
     // Short objects that start after the end let senders and receivers be moved only together.
     let together = |world: &mut World, route| {
         let mut flow = fixed_flow(MEGABIT, PaddingPolicy::Never, vec![path(route)]);
-        for config in [&mut flow.sender, &mut flow.receiver] {
-            Arc::make_mut(config).kind = anabranch_core::SessionKind::Stream;
-        }
         flow.start = Instant::from_secs(99);
         flow.source = Application::Short(anabranch_sim::ShortObjects::default());
         world.add_flow("objects", flow).unwrap();

@@ -95,8 +95,8 @@ impl<'a> Monitor<'a> {
                 path.state = sent.view.state;
                 path.controller_state = sent.controller_state;
                 path.bandwidth = sent.view.bandwidth;
-                path.smoothed_rtt = sent.view.smoothed_rtt;
-                path.loss_ratio = sent.view.loss_ratio;
+                path.smoothed_rtt = sent.view.rtt.smoothed;
+                path.loss_ratio = sent.view.risk.loss_ratio;
                 path.sent_bytes = sent.counters.sent_bytes;
                 path.repair_bytes = sent.counters.repair_bytes;
                 path.sent_packets = sent.counters.sent_packets;

@@ -63,7 +63,7 @@ impl DelayBbr {
 /// The least round-trip time of the active path that has the least.
 pub(super) fn quickest_rtt(paths: &[PathView]) -> Option<Duration> {
     let active = paths.iter().filter(|view| view.state == PathState::Active);
-    active.filter_map(|view| view.min_rtt).min()
+    active.filter_map(|view| view.rtt.least).min()
 }
 
 /// Whether another path would take a packet now: what a scheduler prefers is full, the session's
@@ -74,7 +74,7 @@ pub(super) fn is_room_elsewhere(now: Instant, path: PathId, paths: &[PathView]) 
             && view.state == PathState::Active
             && !view.is_standby
             && view.queued_bytes == 0
-            && view.ready_at < now
+            && view.forecast.ready_at < now
     };
     paths.len() > 1 && paths.iter().any(is_idle)
 }
@@ -83,14 +83,19 @@ pub(super) fn is_room_elsewhere(now: Instant, path: PathId, paths: &[PathView]) 
 mod tests {
     use super::super::live;
     use super::*;
+    use anabranch_core::Forecast;
     use anabranch_core::control::ControllerConfig;
 
     #[test]
     fn there_is_room_elsewhere_if_another_path_in_service_is_idle() {
         let now = Instant::from_secs(1);
+        let ready = |ready_at| Forecast {
+            ready_at,
+            ..Forecast::default()
+        };
         let idle = PathView {
             id: PathId(1),
-            ready_at: Instant::from_millis(999),
+            forecast: ready(Instant::from_millis(999)),
             ..PathView::default()
         };
         let full = PathView {
@@ -102,7 +107,7 @@ mod tests {
         assert!(!is_room_elsewhere(now, PathId(1), &[full, idle]), "itself");
         for busy in [
             PathView {
-                ready_at: now,
+                forecast: ready(now),
                 ..idle
             },
             PathView {

@@ -1,8 +1,8 @@
 use super::super::testing::{self, Bed, Link, PACKET_BYTES, Report, Source};
 use super::*;
-use anabranch_core::PathState;
 use anabranch_core::options::AlgorithmOptions;
 use anabranch_core::recovery::LossDetection;
+use anabranch_core::{PathRtt, PathState};
 
 use crate::testing::build as build_named;
 
@@ -26,8 +26,7 @@ fn view(id: u8, megabits: f64, min_rtt_millis: u64) -> PathView {
     PathView {
         id: PathId(id),
         state: PathState::Active,
-        min_rtt: Some(Duration::from_millis(min_rtt_millis)),
-        smoothed_rtt: Some(Duration::from_millis(min_rtt_millis)),
+        rtt: PathRtt::constant(Duration::from_millis(min_rtt_millis)),
         pacing_rate: Some(rate(PROBE_GAIN)),
         bandwidth: rate(0.8),
         ..PathView::default()

@@ -6,8 +6,9 @@ use core::ops::Range;
 use anabranch_units::{Duration, Instant};
 
 use super::rate::repair_weight;
+use crate::forecast::Turn;
 use crate::path_view::{PathId, PathState, PathView};
-use crate::scheduler::{PacketView, transfer_cost};
+use crate::scheduler::PacketView;
 
 /// How many symbols are remembered: a large frame is several blocks.
 const SYMBOLS: usize = 512;
@@ -108,15 +109,15 @@ impl Dispersal {
             }
         }
         let rank = |path: &PathView| {
-            let cost = transfer_cost(path, u64::from(packet.bytes));
-            let arrives_at = now + path.unweighted(cost);
+            let arrival = path.arrival(Turn::First, u64::from(packet.bytes));
+            let arrives_at = now + arrival;
             let index = path.id.index();
             let share = f64::from(carried[index]) / f64::from(known.max(1));
             Rank {
                 is_late: packet.deadline.is_some_and(|at| arrives_at > at),
-                quotient: repair_weight(share, path.recent_loss())
+                quotient: repair_weight(share, path.risk.recent_loss())
                     / f64::from(2 * u32::from(placed[index]) + 1),
-                cost,
+                cost: path.preferred(arrival),
             }
         };
         let candidates = paths.iter().filter(|path| {

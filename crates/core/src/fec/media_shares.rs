@@ -40,7 +40,7 @@ impl MediaShares {
         };
         let total: u64 = (0..PathId::LIMIT).map(of_path).sum();
         for path in paths {
-            path.media_share = of_path(path.id.index()) as f64 / total.max(1) as f64;
+            path.risk.media_share = of_path(path.id.index()) as f64 / total.max(1) as f64;
         }
     }
 
@@ -67,7 +67,7 @@ mod tests {
         });
         let mut told = |shares: &mut MediaShares, millis| {
             shares.tell(Instant::from_millis(millis), &mut paths);
-            paths.map(|path| path.media_share)
+            paths.map(|path| path.risk.media_share)
         };
         assert_eq!(told(&mut shares, 0), [0.0, 0.0]);
         shares.on_sent(Instant::from_millis(900), PathId(0), 3_000);

@@ -72,8 +72,8 @@ fn residual(is_key: bool) -> f64 {
 /// those is left, by bandwidth. Others, though they lose packets or are far, concern no media.
 fn carriers(paths: &[PathView]) -> impl Iterator<Item = (&PathView, f64)> + Clone {
     let is_ready = |path: &&PathView| path.state == PathState::Active && !path.is_standby;
-    let carried = |path: &PathView| match path.media_share >= MIN_MEDIA_SHARE {
-        true => path.media_share,
+    let carried = |path: &PathView| match path.risk.media_share >= MIN_MEDIA_SHARE {
+        true => path.risk.media_share,
         false => 0.0,
     };
     let total_share: f64 = paths.iter().filter(is_ready).map(carried).sum();
@@ -92,9 +92,9 @@ fn carriers(paths: &[PathView]) -> impl Iterator<Item = (&PathView, f64)> + Clon
 fn losses(paths: &[PathView]) -> LossModel {
     let (mut ratio, mut weighted_burst) = (0.0, 0.0);
     for (path, share) in carriers(paths) {
-        let lost = share * path.recent_max_loss;
+        let lost = share * path.risk.recent_max_loss;
         ratio += lost;
-        weighted_burst += lost * (1.0 + (path.loss_burst_packets.max(1.0) - 1.0) * share);
+        weighted_burst += lost * (1.0 + (path.risk.loss_burst_packets.max(1.0) - 1.0) * share);
     }
     LossModel {
         ratio,
@@ -114,6 +114,6 @@ fn frame_repairs(symbol_count: u16, losses: LossModel, residual: f64) -> u16 {
 
 /// The longest round-trip time of the paths that media takes; `None` before the first is known.
 fn longest_rtt(paths: &[PathView]) -> Option<Duration> {
-    let rtts = carriers(paths).filter_map(|(path, _)| path.smoothed_rtt);
+    let rtts = carriers(paths).filter_map(|(path, _)| path.rtt.smoothed);
     rtts.max()
 }

@@ -4,9 +4,9 @@
 use anabranch_units::{DataRate, Duration, Instant};
 
 use super::Path;
+use crate::forecast::Forecast;
 use crate::path_view::PathView;
 use crate::recovery::Digest;
-use crate::scheduler::transfer_cost;
 
 /// Over how long the rate is measured: a few reports.
 const MEMORY: Duration = Duration::from_millis(150);
@@ -15,6 +15,8 @@ const RATE_CHANGE: f64 = 1.25;
 /// What is so much older than an answer over the empty path takes, and more than jitter explains,
 /// has met a queue.
 const STANDING_QUEUE: Duration = Duration::from_millis(20);
+/// By how many mean deviations of the round-trip time a packet may be later than expected.
+const DOUBT_IN_DEVIATIONS: u64 = 2;
 
 /// Bytes that have been acknowledged, which fade over [`MEMORY`].
 #[derive(Clone, Copy, Debug)]
@@ -48,42 +50,64 @@ impl Outflow {
     }
 }
 
-/// What a path carries.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Carried {
-    pub(crate) rate: DataRate,
-    /// What is in flight beyond what comes out of it within a round trip without queues, if it is
-    /// backed up.
-    pub(crate) backed_up_bytes: u64,
-}
-
-/// What a packet has before it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ahead {
-    transit: Duration,
-    rate: DataRate,
-    /// What leaves before it.
-    pub(crate) bytes: u64,
-}
-
-impl Ahead {
-    /// When a packet of `bytes` bytes would be there.
-    pub(crate) fn wait(&self, bytes: u64) -> Duration {
-        self.transit + self.rate.time_for(self.bytes + bytes)
-    }
-}
-
 impl Path {
-    /// Counts what a report has acknowledged. Only where there is another path does it matter.
+    /// Takes note of what has come out of the path.
     pub(crate) fn note_outflow(&mut self, now: Instant, digest: &Digest) {
         let acked = digest.acked.iter();
         let bytes = acked.map(|packet| u64::from(packet.sent.bytes)).sum();
         self.outflow.add(now, bytes);
     }
 
+    /// When packets will arrive. A controller may take longer to see that a path has slowed down
+    /// than media can wait: what comes out of it counts, where that is less than was believed.
+    pub(crate) fn forecast(&self, now: Instant) -> Forecast {
+        let rtt = self.recovery.rtt();
+        let least_rtt = rtt.min_rtt().unwrap_or(rtt.smoothed());
+        let mut forecast = Forecast {
+            made_at: now,
+            ready_at: self.ready_at(),
+            least_transit: least_rtt / 2,
+            transit: match rtt.latest() {
+                Some(latest) => latest / 2,
+                // As long as the first answer has been waited for.
+                None => {
+                    let usual = PathView::UNKNOWN_RTT;
+                    (usual + self.recovery.overdue(now, usual)) / 2
+                }
+            },
+            doubt: rtt.variation() * DOUBT_IN_DEVIATIONS,
+            rate: self.believed_rate(),
+            again_bytes: self.bound.retransmission_bytes(),
+            backed_up_bytes: 0,
+        };
+        if let Some(outflow) = self.backed_up_rate(now) {
+            // Little's law: all that is in flight comes before a new packet, but for what has
+            // arrived and not been told yet.
+            let in_flight = self.recovery.bytes_in_flight();
+            let after = outflow.time_for(in_flight).saturating_sub(least_rtt / 2);
+            forecast.rate = outflow;
+            forecast.transit = after.max(forecast.least_transit);
+            forecast.backed_up_bytes = in_flight.saturating_sub(outflow.bytes_in(least_rtt));
+        }
+        forecast
+    }
+
+    /// What the path carries by its controller's word. Never zero.
+    fn believed_rate(&self) -> DataRate {
+        let control = &self.control;
+        let rate = match (control.target_rate, control.congestion_window) {
+            (DataRate::ZERO, Some(window)) => {
+                DataRate::from_bytes_per(window, self.recovery.rtt().smoothed())
+            }
+            (DataRate::ZERO, None) => control.pacing_rate.unwrap_or(DataRate::ZERO),
+            (rate, _) => rate,
+        };
+        rate.max(DataRate::from_bits_per_second(1))
+    }
+
     /// The rate at which packets come out of the path, if it is less than was believed: more is in
     /// flight than the path would have been done with, and the oldest has met a queue.
-    pub(crate) fn backed_up_rate(&self, now: Instant) -> Option<DataRate> {
+    fn backed_up_rate(&self, now: Instant) -> Option<DataRate> {
         let min_rtt = self.recovery.rtt().min_rtt()?;
         let answer_time = min_rtt + self.schedule.wanted.longest_delay();
         let oldest = self.recovery.outstanding().next()?;
@@ -91,34 +115,6 @@ impl Path {
         let is_queued = now.saturating_since(oldest.sent_at) > answer_time + queue;
         let believed = self.control.target_rate.bytes_in(answer_time);
         (is_queued && self.recovery.bytes_in_flight() > believed).then(|| self.outflow.rate(now))
-    }
-
-    /// Bytes on the wire of what is to be sent again, which leaves first.
-    pub(crate) fn retransmission_bytes(&self) -> u64 {
-        self.bound.retransmission_bytes()
-    }
-
-    /// What the path carries by its controller's word.
-    pub(crate) fn believed(&self) -> Carried {
-        Carried {
-            rate: self.control.target_rate,
-            backed_up_bytes: 0,
-        }
-    }
-
-    /// What the path carries: what its controller believes, or what comes out of it if it is backed
-    /// up. A controller may take longer to see that than media can wait.
-    pub(crate) fn carried(&self, now: Instant) -> Carried {
-        let believed = self.believed();
-        let Some(outflow) = self.backed_up_rate(now) else {
-            return believed;
-        };
-        let min_rtt = self.recovery.rtt().min_rtt().unwrap_or_default();
-        let in_flight = self.recovery.bytes_in_flight();
-        Carried {
-            rate: outflow.min(believed.rate),
-            backed_up_bytes: in_flight.saturating_sub(outflow.bytes_in(min_rtt)),
-        }
     }
 
     /// Takes note of the rate by which packets are bound.
@@ -130,36 +126,6 @@ impl Path {
     pub(crate) fn has_rate_changed(&self) -> bool {
         let (noted, rate) = (self.noted_rate, self.control.target_rate);
         rate > noted.mul_f64(RATE_CHANGE) || noted > rate.mul_f64(RATE_CHANGE)
-    }
-
-    /// How long what is bound to the path last will be under way.
-    pub(crate) fn queue_wait(&self, now: Instant) -> Duration {
-        match self.backed_up_rate(now) {
-            Some(rate) => rate.time_for(self.recovery.bytes_in_flight() + self.queued_bytes()),
-            None => self
-                .control
-                .pacing_rate
-                .map_or(Duration::ZERO, |rate| rate.time_for(self.queued_bytes())),
-        }
-    }
-
-    /// What a packet that is bound to the path has before it, none of those that are sent for the
-    /// first time counted. `view` is the path's.
-    pub(crate) fn ahead(&self, now: Instant, view: &PathView) -> Ahead {
-        let bytes = self.bound.retransmission_bytes();
-        match self.backed_up_rate(now) {
-            Some(rate) => Ahead {
-                transit: rate.time_for(self.recovery.bytes_in_flight()),
-                rate,
-                bytes,
-            },
-            None => Ahead {
-                transit: self.ready_at().saturating_since(now) + transfer_cost(view, 0)
-                    - view.drain_rate().time_for(view.queued_bytes),
-                rate: view.drain_rate(),
-                bytes,
-            },
-        }
     }
 }
 

@@ -23,11 +23,9 @@ impl Level {
     pub(crate) fn of<'a>(paths: impl Iterator<Item = &'a Path>, now: Instant) -> Level {
         let mut level = Level::default();
         for path in paths {
-            let carried = path.carried(now);
-            let rtt = path.recovery.rtt();
-            let round_trip = rtt.min_rtt().unwrap_or(rtt.smoothed());
-            level.add(round_trip / 2, carried.rate);
-            level.backed_up_bytes += carried.backed_up_bytes;
+            let forecast = path.forecast(now);
+            level.add(forecast.least_transit, forecast.rate);
+            level.backed_up_bytes += forecast.backed_up_bytes;
         }
         level
     }

@@ -3,17 +3,10 @@
 use anabranch_units::{Duration, Instant};
 
 use super::{Recovery, RttEstimator};
-use crate::path_view::PathView;
 
 impl Recovery {
-    /// For how long the oldest packet in flight has been due for its acknowledgement: since it was
-    /// sent, less the smoothed round-trip time and the receiver's delay. Before the first answer,
-    /// less [`PathView::UNKNOWN_RTT`]: the round trip takes as long as the answer has at least.
-    pub(crate) fn overdue(&self, now: Instant) -> Duration {
-        let usual = match self.rtt.has_sample() {
-            true => self.usual_answer_time(),
-            false => PathView::UNKNOWN_RTT,
-        };
+    /// By how much the oldest packet in flight has been unanswered for longer than `usual`.
+    pub(crate) fn overdue(&self, now: Instant, usual: Duration) -> Duration {
         let sent_at = self.sent.oldest_sent_at();
         sent_at.map_or(Duration::ZERO, |at| now.saturating_since(at + usual))
     }

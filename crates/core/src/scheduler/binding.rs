@@ -33,12 +33,7 @@ impl Binding {
         out: &mut Vec<Assignment>,
     ) {
         count_bound(packet, paths, &mut self.paths);
-        let proofs = PathSet::EMPTY;
-        out.push(Assignment {
-            index,
-            paths,
-            proofs,
-        });
+        out.push(Assignment { index, paths });
     }
 }
 
@@ -49,7 +44,7 @@ pub(super) fn count_bound(packet: &PacketView, bound_to: PathSet, paths: &mut [P
         let path = &mut paths[id.index()];
         path.queued_bytes += bytes;
         if packet.kind() == PacketKind::Retransmission {
-            path.queued_retransmission_bytes += bytes;
+            path.forecast.again_bytes += bytes;
         }
         path.sendable_bytes = path.sendable_bytes.saturating_sub(bytes);
     }

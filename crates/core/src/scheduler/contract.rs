@@ -34,10 +34,10 @@ fn any_paths() -> impl Strategy<Value = Vec<PathView>> {
                 let mut view = path(id as u8, rtt.unwrap_or(1), rate);
                 view.state = state;
                 view.queued_bytes = queued_bytes;
-                view.rtt_variation = Duration::from_millis(rtt_variation);
+                view.rtt.variation = Duration::from_millis(rtt_variation);
                 view.is_standby = is_standby;
                 if rtt.is_none() {
-                    (view.smoothed_rtt, view.latest_rtt, view.min_rtt) = (None, None, None);
+                    (view.rtt.smoothed, view.rtt.latest, view.rtt.least) = (None, None, None);
                     view.bandwidth = DataRate::ZERO;
                 }
                 view

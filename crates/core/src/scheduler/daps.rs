@@ -78,10 +78,7 @@ impl Daps {
                 is_usable != place.is_listed
                     || is_usable
                         && (differs(place.rtt.as_nanos(), rtt(path).as_nanos())
-                            || differs(
-                                place.rate.bits_per_second(),
-                                path.drain_rate().bits_per_second(),
-                            ))
+                            || differs(place.rate.bits_per_second(), rate(path).bits_per_second()))
             })
     }
 
@@ -91,7 +88,7 @@ impl Daps {
         self.horizon = horizon(usable().map(rtt));
         self.ends_at = now + self.horizon;
         for (path, place) in paths.iter().zip(&mut self.places) {
-            let rate = path.drain_rate();
+            let rate = rate(path);
             // What waits goes first. A packet may be on its way out besides, of which only the old
             // list knows.
             let free_at = now + rate.time_for(path.queued_bytes);
@@ -107,7 +104,11 @@ impl Daps {
 }
 
 fn rtt(path: &PathView) -> Duration {
-    path.smoothed_rtt.unwrap_or(PathView::UNKNOWN_RTT)
+    path.preferred(path.rtt.smoothed.unwrap_or(PathView::UNKNOWN_RTT))
+}
+
+fn rate(path: &PathView) -> DataRate {
+    path.preferred_rate(path.drain_rate())
 }
 
 /// The least common multiple of the round-trip times, within reason.

@@ -85,7 +85,7 @@ impl Dems {
                 .map_or(0, |packet| u64::from(packet.bytes))
         };
         let chunk_bytes = (start..end).map(bytes_at).sum();
-        let finish = |path: &&PathView| transfer_cost(path, chunk_bytes);
+        let finish = |path: &&PathView| path.preferred(transfer_cost(path, chunk_bytes));
         let Some(best) = usable(&self.binding.paths).min_by_key(finish) else {
             return;
         };
@@ -120,8 +120,8 @@ impl Dems {
         self.split.clear();
         let mut bytes_on = [0; PathId::LIMIT];
         let paths = &self.binding.paths;
-        let forward =
-            usable(paths).min_by_key(|path| path.latest_rtt.unwrap_or(PathView::UNKNOWN_RTT));
+        let forward = usable(paths)
+            .min_by_key(|path| path.preferred(path.rtt.latest.unwrap_or(PathView::UNKNOWN_RTT)));
         let forward = forward.map(|path| path.id);
         let bytes_at = |index| {
             queue
@@ -135,7 +135,8 @@ impl Dems {
                 } else {
                     end - 1
                 };
-                transfer_cost(path, bytes_on[path.id.index()] + bytes_at(next))
+                let bytes = bytes_on[path.id.index()] + bytes_at(next);
+                path.preferred(transfer_cost(path, bytes))
             };
             let Some(path) = usable(paths).min_by_key(finish) else {
                 return;
@@ -154,13 +155,15 @@ impl Dems {
     /// Which of the split's packets are repeated where.
     fn repetition(&self, queue: &SendQueue<'_>, packet_count: usize) -> Option<Repetition> {
         let paths = &self.binding.paths;
-        let in_doubt = |path: &PathView| path.drain_rate().bytes_in(path.rtt_variation);
+        let in_doubt = |path: &PathView| path.drain_rate().bytes_in(path.rtt.variation);
         let takes_part = |path: &&PathView| self.split.iter().any(|(_, id)| *id == path.id);
         let late = usable(paths)
             .filter(takes_part)
             .max_by_key(|path| in_doubt(path))?;
         let others = usable(paths).filter(|path| path.id != late.id);
-        let on = others.min_by_key(|path| transfer_cost(path, 0))?.id;
+        let on = others
+            .min_by_key(|path| path.preferred(transfer_cost(path, 0)))?
+            .id;
         let mut left_bytes = in_doubt(late);
         let mut left_packets = (packet_count - 1) / MAX_COPY_FRACTION;
         let mut from_place = usize::MAX;
@@ -211,7 +214,7 @@ mod tests {
     fn megabyte_chunk(rtt_variation: Duration) -> (Bed, Vec<(PacketView, PathSet)>) {
         let mut bed = Bed::new(build(), vec![path(0, 40, 8), path(1, 200, 3)]);
         for path in &mut bed.paths {
-            path.rtt_variation = rtt_variation;
+            path.rtt.variation = rtt_variation;
         }
         let bound = bed.schedule(&Bed::frame(800, 1250));
         (bed, bound)
@@ -280,7 +283,7 @@ mod tests {
     fn less_than_ten_percent_is_wasted_however_unsteady_the_paths_are() {
         let mut bed = Bed::new(build(), vec![path(0, 40, 8), path(1, 200, 3)]);
         for path in &mut bed.paths {
-            path.rtt_variation = Duration::from_secs(9);
+            path.rtt.variation = Duration::from_secs(9);
         }
         for packet_count in [10, 11, 57, 100] {
             let bound = bed.schedule(&Bed::frame(packet_count, 1250));

@@ -16,6 +16,7 @@
 use anabranch_units::{DataRate, Instant};
 
 use super::frame_wise::{FrameDeal, FrameWise, interleave};
+use super::one_by_one::preferred_bandwidth;
 use super::{OneByOne, PacketView, Scheduler};
 use crate::path_view::{PathId, PathSet, PathView};
 
@@ -107,12 +108,15 @@ impl Edcld {
             return;
         }
         self.known = met;
-        let total: DataRate = paths.iter().map(|path| path.bandwidth).sum();
+        let total: DataRate = paths.iter().map(preferred_bandwidth).sum();
         self.shares = [0.0; PathId::LIMIT];
         for path in paths {
             self.shares[path.id.index()] = match total {
                 DataRate::ZERO => 1.0 / paths.len() as f64,
-                total => path.bandwidth.bits_per_second() as f64 / total.bits_per_second() as f64,
+                total => {
+                    preferred_bandwidth(path).bits_per_second() as f64
+                        / total.bits_per_second() as f64
+                }
             };
         }
     }
@@ -133,10 +137,11 @@ impl Edcld {
 
     fn term(&self, path: &PathView, packet_bytes: u32, input_rate: f64) -> Term {
         let packet_bits = f64::from(packet_bytes.max(1)) * 8.0;
-        let rate = path.bandwidth.bits_per_second().max(1) as f64 / packet_bits;
+        let rate = preferred_bandwidth(path).bits_per_second().max(1) as f64 / packet_bits;
+        let rtt = path.rtt.least.unwrap_or(PathView::UNKNOWN_RTT);
         Term {
             id: path.id,
-            propagation: path.min_rtt.unwrap_or(PathView::UNKNOWN_RTT).as_secs_f64() / 2.0,
+            propagation: path.preferred(rtt / 2).as_secs_f64(),
             rate,
             queue: path.queued_bytes as f64 * 8.0 / packet_bits,
             headroom: rate - self.share(path) * input_rate,

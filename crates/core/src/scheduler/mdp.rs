@@ -22,7 +22,7 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::one_by_one::candidates;
+use super::one_by_one::{candidates, preferred_bandwidth};
 use super::{OneByOne, PacketView, PathChoice, Scheduler};
 use crate::path_view::{PathId, PathSet, PathView};
 
@@ -70,9 +70,9 @@ struct GridPoint {
 
 impl GridPoint {
     fn of(path: &PathView) -> Self {
-        let rate = path.bandwidth.bits_per_second().max(1);
+        let rate = preferred_bandwidth(path).bits_per_second().max(1);
         let dropped = 60_u32.saturating_sub(rate.leading_zeros());
-        let delay = path.min_rtt.unwrap_or(PathView::UNKNOWN_RTT) / 2;
+        let delay = path.preferred(path.rtt.least.unwrap_or(PathView::UNKNOWN_RTT) / 2);
         GridPoint {
             bits_per_second: rate >> dropped << dropped,
             delay_steps: (delay.as_nanos() + DELAY_STEP.as_nanos() / 2) / DELAY_STEP.as_nanos(),

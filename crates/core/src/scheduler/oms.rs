@@ -13,7 +13,7 @@
 
 use anabranch_units::Instant;
 
-use super::one_by_one::{candidates, transfer_cost};
+use super::one_by_one::{candidates, preferred_bandwidth, transfer_cost};
 use super::{OneByOne, PacketView, PathChoice, Scheduler};
 use crate::path_view::{PathId, PathSet, PathView};
 
@@ -49,12 +49,12 @@ impl PathChoice for Oms {
             self.deficits = [0.0; PathId::LIMIT];
         }
         let bytes = f64::from(packet.bytes);
-        let bandwidth = |path: &PathView| path.bandwidth.bits_per_second().max(1) as f64;
+        let bandwidth = |path: &PathView| preferred_bandwidth(path).bits_per_second().max(1) as f64;
         let total: f64 = candidates(packet, paths).map(bandwidth).sum();
         // Deficits sum to zero, so that one at least is not negative.
         let id = candidates(packet, paths)
             .filter(|path| self.deficits[path.id.index()] > -TOLERANCE_BYTES)
-            .min_by_key(|path| transfer_cost(path, u64::from(packet.bytes)))?
+            .min_by_key(|path| path.preferred(transfer_cost(path, u64::from(packet.bytes))))?
             .id;
         for path in candidates(packet, paths) {
             self.deficits[path.id.index()] += bandwidth(path) / total * bytes;

@@ -2,10 +2,11 @@
 
 use core::fmt::Debug;
 
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{DataRate, Duration, Instant};
 
 use super::binding::count_bound;
 use super::{Assignment, PacketKind, PacketView, Scheduler, SchedulerEvent, SendQueue};
+use crate::forecast::Turn;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::session_view::SessionView;
 
@@ -33,7 +34,7 @@ pub trait PathCost: Debug + Send {
 impl<C: PathCost> PathChoice for C {
     fn choose(&mut self, now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
         candidates(packet, paths)
-            .min_by_key(|path| self.cost(now, packet, path))
+            .min_by_key(|path| path.preferred(self.cost(now, packet, path)))
             .map(|path| path.id)
     }
 
@@ -44,16 +45,15 @@ impl<C: PathCost> PathChoice for C {
 
 /// How long a packet of `bytes` bytes takes to the receiver: half the latest round-trip time, and
 /// the queue before it at the drain rate (Zhang & Lei eq. 14; the session counts the packet too).
+/// Of a path of which nothing is known, what its forecast says.
 pub fn transfer_cost(path: &PathView, bytes: u64) -> Duration {
-    path.expected_rtt() / 2 + path.drain_rate().time_for(path.queued_bytes + bytes)
+    let one_way = path.rtt.latest.map(|rtt| rtt / 2);
+    one_way.unwrap_or(path.forecast.transit) + path.drain_rate().time_for(path.queued_bytes + bytes)
 }
 
-/// How long a retransmission of `bytes` bytes takes: only those before it delay it.
-pub fn retransmission_cost(path: &PathView, bytes: u64) -> Duration {
-    path.expected_rtt() / 2
-        + path
-            .drain_rate()
-            .time_for(path.queued_retransmission_bytes + bytes)
+/// The path's bandwidth, for those that share by it.
+pub(super) fn preferred_bandwidth(path: &PathView) -> DataRate {
+    path.preferred_rate(path.bandwidth)
 }
 
 /// Makes a [`Scheduler`] of a [`PathChoice`]. Retransmissions follow the session's own rule, the
@@ -93,7 +93,6 @@ impl<C: PathChoice> OneByOne<C> {
                 out.push(Assignment {
                     index,
                     paths: bound_to,
-                    proofs: PathSet::EMPTY,
                 });
             }
         }
@@ -158,28 +157,6 @@ fn best_of(paths: &[PathView], avoid: PathSet) -> impl Iterator<Item = &PathView
 /// The path that delivers `packet`, a retransmission, first.
 pub(crate) fn fastest(packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
     candidates(packet, paths)
-        .min_by_key(|path| retransmission_cost(path, u64::from(packet.bytes)))
+        .min_by_key(|path| path.preferred(path.arrival(Turn::Again, u64::from(packet.bytes))))
         .map(|path| path.id)
-}
-
-#[cfg(test)]
-mod tests {
-    use anabranch_units::DataRate;
-
-    use super::*;
-
-    #[test]
-    fn only_what_is_bound_to_be_sent_again_delays_a_retransmission() {
-        let path = PathView {
-            latest_rtt: Some(Duration::from_millis(60)),
-            bandwidth: DataRate::from_megabits_per_second(8),
-            pacing_rate: None,
-            queued_bytes: 50_000,
-            queued_retransmission_bytes: 2_000,
-            ..PathView::default()
-        };
-        // A kilobyte takes a millisecond.
-        assert_eq!(transfer_cost(&path, 1_000), Duration::from_millis(81));
-        assert_eq!(retransmission_cost(&path, 1_000), Duration::from_millis(33));
-    }
 }

@@ -49,10 +49,7 @@ impl Departures {
     /// How long `bytes` bytes take to leave a path.
     fn time_for(&self, bytes: u64, path: &PathView) -> Duration {
         match self.nanos_per_byte {
-            // What the scheduler measures itself has to get the weight that views have already.
-            Some(nanos) if nanos > 0.0 => {
-                Duration::from_nanos((nanos * bytes as f64 / path.weight) as u64)
-            }
+            Some(nanos) if nanos > 0.0 => Duration::from_nanos((nanos * bytes as f64) as u64),
             _ => path.drain_rate().time_for(bytes),
         }
     }
@@ -66,14 +63,15 @@ impl QAware {
     /// (q + 1)/μ + RTT/2, for a packet of `bytes` bytes.
     fn cost(&self, path: &PathView, bytes: u64) -> Duration {
         self.departures[path.id.index()].time_for(path.queued_bytes + bytes, path)
-            + path.smoothed_rtt.unwrap_or(PathView::UNKNOWN_RTT) / 2
+            + path.rtt.smoothed.unwrap_or(PathView::UNKNOWN_RTT) / 2
     }
 }
 
 impl PathChoice for QAware {
     fn choose(&mut self, _now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
         let bytes = u64::from(packet.bytes);
-        let least = candidates(packet, paths).min_by_key(|path| self.cost(path, bytes))?;
+        let least =
+            candidates(packet, paths).min_by_key(|path| path.preferred(self.cost(path, bytes)))?;
         Some(least.id)
     }
 
@@ -174,7 +172,7 @@ mod tests {
 
     impl crate::scheduler::PathCost for MinRtt {
         fn cost(&mut self, _now: Instant, _packet: &PacketView, path: &PathView) -> Duration {
-            path.smoothed_rtt.unwrap()
+            path.rtt.smoothed.unwrap()
         }
     }
 

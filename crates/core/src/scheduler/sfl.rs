@@ -12,9 +12,10 @@
 //! the newest sample as in the code, and what is queued locally at c_i, since without it successive
 //! frames would not see each other.
 
-use anabranch_units::Instant;
+use anabranch_units::{Duration, Instant};
 
 use super::frame_wise::{FrameDeal, FrameWise};
+use super::one_by_one::preferred_bandwidth;
 use super::{OneByOne, PacketView, Scheduler};
 use crate::path_view::{PathId, PathView};
 
@@ -78,17 +79,18 @@ impl FrameDeal for Sfl {
 
 impl Sfl {
     fn vessel(&mut self, path: &PathView) -> Vessel {
-        let sample = path.latest_rtt.map(|rtt| rtt.as_secs_f64() / 2.0);
+        let sample = path.rtt.latest.map(|rtt| rtt.as_secs_f64() / 2.0);
         let smoothed = &mut self.one_way_delays[path.id.index()];
         if let Some(sample) = sample {
             let before = smoothed.unwrap_or(sample);
             *smoothed = Some(before + WEIGHT_OF_SAMPLE * (sample - before));
         }
         let one_way_delay = smoothed.unwrap_or(PathView::UNKNOWN_RTT.as_secs_f64() / 2.0);
-        let rate = path.bandwidth.bits_per_second().max(1) as f64 / 8.0;
+        let rate = preferred_bandwidth(path).bits_per_second().max(1) as f64 / 8.0;
+        let delay = Duration::from_secs_f64(one_way_delay);
         Vessel {
             id: path.id,
-            delay: one_way_delay + path.queued_bytes as f64 / rate,
+            delay: path.preferred(delay).as_secs_f64() + path.queued_bytes as f64 / rate,
             rate,
         }
     }

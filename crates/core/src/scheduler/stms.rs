@@ -175,7 +175,8 @@ impl Stms {
         let lead = self.slow[self.order[place].index()].lead();
         let faster = self.order[..place].iter().map(|id| {
             let ahead = lead.saturating_sub(self.slow[id.index()].lead());
-            self.binding.paths[id.index()].drain_rate().bytes_in(ahead)
+            let path = &self.binding.paths[id.index()];
+            path.preferred_rate(path.drain_rate()).bytes_in(ahead)
         });
         faster.sum()
     }
@@ -213,7 +214,7 @@ impl Stms {
 }
 
 fn rtt(path: &PathView) -> Duration {
-    path.smoothed_rtt.unwrap_or(PathView::UNKNOWN_RTT)
+    path.preferred(path.rtt.smoothed.unwrap_or(PathView::UNKNOWN_RTT))
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -5,20 +5,20 @@ use std::collections::VecDeque;
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 
 use super::{Assignment, PacketView, PathChoice, Scheduler, SchedulerEvent, SendQueue};
+use crate::forecast::Forecast;
 use crate::media::FrameId;
-use crate::path_view::{PathId, PathSet, PathView};
+use crate::path_view::{PathId, PathRtt, PathSet, PathView};
 use crate::send_reason::SendReason;
 use crate::session_view::SessionView;
 
 /// An active path of this round-trip time and rate that takes whatever it is given.
 pub(super) fn path(id: u8, rtt_millis: u64, megabits_per_second: u64) -> PathView {
-    let rtt = Some(Duration::from_millis(rtt_millis));
+    let rtt = Duration::from_millis(rtt_millis);
     let rate = DataRate::from_megabits_per_second(megabits_per_second);
     PathView {
         id: PathId(id),
-        smoothed_rtt: rtt,
-        latest_rtt: rtt,
-        min_rtt: rtt,
+        rtt: PathRtt::constant(rtt),
+        forecast: Forecast::constant(rtt, rate),
         pacing_rate: Some(rate),
         bandwidth: rate,
         sendable_bytes: u64::MAX,
@@ -93,10 +93,8 @@ impl Bed {
             deadline: Self::DEADLINE,
             ..SessionView::default()
         };
-        let mut views = self.paths.clone();
-        views.iter_mut().for_each(PathView::apply_weight);
         self.scheduler
-            .schedule(now, &queue, &session, &views, &mut out);
+            .schedule(now, &queue, &session, &self.paths, &mut out);
         out.iter()
             .map(|assignment| {
                 let packet = packets[assignment.index];
@@ -178,7 +176,7 @@ impl FluidBed {
                 let free_at = queue.back().map_or(now, |(leaves_at, _)| *leaves_at);
                 let leaves_at = free_at + path.drain_rate().time_for(u64::from(packet.bytes));
                 queue.push_back((leaves_at, packet.bytes));
-                let one_way = path.min_rtt.expect("the bed's paths are known") / 2;
+                let one_way = path.rtt.least.expect("the bed's paths are known") / 2;
                 let delay = (leaves_at + one_way).saturating_since(now);
                 first_delay = first_delay.min(delay);
                 self.bound_bytes[id.index()] += u64::from(packet.bytes);
@@ -236,7 +234,7 @@ impl PathChoice for LeastRtt {
             .iter()
             .filter(|path| path.sendable_bytes >= u64::from(packet.bytes));
         with_room
-            .min_by_key(|path| path.smoothed_rtt)
+            .min_by_key(|path| path.rtt.smoothed)
             .map(|path| path.id)
     }
 }
@@ -369,8 +367,8 @@ impl Lines {
                     } else {
                         0
                     },
-                    smoothed_rtt: Some(line.there + line.back),
-                    latest_rtt: Some(line.there + line.back),
+                    rtt: PathRtt::constant(line.there + line.back),
+                    forecast: Forecast::constant(line.there + line.back, line.rate),
                     pacing_rate: Some(line.rate),
                     bandwidth: line.rate,
                     ..path(id, 0, 0)

@@ -11,6 +11,7 @@
 use anabranch_units::{DataRate, Instant};
 
 use super::frame_wise::{FrameDeal, FrameWise, interleave};
+use super::one_by_one::preferred_bandwidth;
 use super::{OneByOne, PacketView, Scheduler};
 use crate::path_view::{PathId, PathView};
 
@@ -34,10 +35,10 @@ impl FrameDeal for WeightedRoundRobin {
         turns: &mut Vec<PathId>,
     ) {
         let packet_count = u64::from(packet.fragment_count);
-        let total: DataRate = paths.iter().map(|path| path.bandwidth).sum();
+        let total: DataRate = paths.iter().map(preferred_bandwidth).sum();
         let total = u128::from(total.bits_per_second().max(1));
         let load = |index: usize| {
-            let bandwidth = u128::from(paths[index].bandwidth.bits_per_second());
+            let bandwidth = u128::from(preferred_bandwidth(&paths[index]).bits_per_second());
             let share = bandwidth * u128::from(packet_count);
             (share.div_ceil(total) as u64).min(packet_count)
         };

@@ -57,7 +57,7 @@ impl ReceiveStream {
         prefetch_ring(&self.pieces);
     }
 
-    pub(super) fn new(config: &StreamConfig) -> Self {
+    pub(crate) fn new(config: &StreamConfig) -> Self {
         ReceiveStream {
             pieces: VecDeque::new(),
             keeps_bytes: config.keeps_bytes,

@@ -93,7 +93,7 @@ impl Chunk {
 }
 
 impl SendStream {
-    pub(super) fn new(capacity: usize, max_unsent_bytes: usize) -> Self {
+    pub(crate) fn new(capacity: usize, max_unsent_bytes: usize) -> Self {
         SendStream {
             written: Written::default(),
             capacity: capacity.max(1),

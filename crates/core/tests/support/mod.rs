@@ -9,8 +9,8 @@ use std::collections::BinaryHeap;
 
 use anabranch_core::control::Controller;
 use anabranch_core::{
-    Config, DatagramMeta, Endpoint, Event, Frame, PathId, PathOptions, PathState, ReceivedFrame,
-    Timer,
+    Config, Content, DatagramMeta, Event, Frame, Media, PathId, PathOptions, PathState,
+    ReceivedFrame, Session, Stream, Timer,
 };
 use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Rng, Seed};
 
@@ -85,11 +85,29 @@ struct Arrival {
     bytes: Vec<u8>,
 }
 
+/// What sessions under test carry.
+pub trait Load: Content {
+    /// Reads what has arrived of a stream. Returns how many bytes.
+    fn read(session: &mut Session<Self>, out: &mut Vec<u8>) -> usize;
+}
+
+impl Load for Media {
+    fn read(_: &mut Session<Self>, _: &mut Vec<u8>) -> usize {
+        0
+    }
+}
+
+impl Load for Stream {
+    fn read(session: &mut Session<Self>, out: &mut Vec<u8>) -> usize {
+        session.read(out)
+    }
+}
+
 /// A sender and a receiver, and what they have said.
-pub struct Network {
+pub struct Network<C = Media> {
     pub now: Instant,
-    pub sender: Endpoint,
-    pub receiver: Endpoint,
+    pub sender: Session<C>,
+    pub receiver: Session<C>,
     pub paths: Vec<TestPath>,
     pub received: Vec<(Instant, ReceivedFrame)>,
     pub dropped: Vec<Event>,
@@ -126,9 +144,77 @@ pub const OVERHEAD_BYTES: u64 = 28;
 
 impl Network {
     pub fn new(config: Config, paths: Vec<TestPath>) -> Self {
+        Network::between(config, paths)
+    }
+
+    /// Sends a frame now.
+    pub fn send(&mut self, bytes: usize, is_key: bool) {
+        self.send_frame(bytes, Importance::key_if(is_key));
+    }
+
+    /// Sends a frame of this importance now.
+    pub fn send_frame(&mut self, bytes: usize, importance: Importance) {
+        let payload: Vec<u8> = (0..bytes).map(|byte| byte as u8).collect();
+        let frame = Frame {
+            bytes: payload.into(),
+            importance,
+            captured_at: self.now,
+        };
+        self.sender.send_frame(self.now, &frame).unwrap();
+        self.settle();
+    }
+
+    /// Sends frames of the target bitrate, 25 a second, a key frame every 50, until `end`.
+    pub fn stream_until(&mut self, end: Instant) {
+        let mut index = 0;
+        while self.now < end {
+            let bytes = self
+                .sender
+                .target_bitrate()
+                .bytes_in(Duration::from_millis(40))
+                .max(200);
+            self.send(bytes as usize, index % 50 == 0);
+            index += 1;
+            self.run_until(self.now + Duration::from_millis(40));
+        }
+    }
+}
+
+impl Network<Stream> {
+    pub fn of_stream(config: Config, path: TestPath) -> Self {
+        Network::between(config, vec![path])
+    }
+
+    /// Writes all of `bytes` as there is room and ends the stream, until all is acknowledged or
+    /// `end` has come.
+    pub fn transfer(&mut self, bytes: &[u8], end: Instant) {
+        let mut rest = bytes;
+        while self.now < end {
+            if !rest.is_empty() {
+                let taken = self.sender.write(self.now, rest).unwrap();
+                rest = &rest[taken..];
+                if rest.is_empty() {
+                    self.sender.finish().unwrap();
+                }
+                self.is_writable_told = false;
+            }
+            let is_writing = |network: &Self| !rest.is_empty() && !network.is_writable_told;
+            let is_ending = |network: &Self| rest.is_empty() && !network.sender.is_drained();
+            while self.now < end && (is_writing(self) || is_ending(self)) {
+                self.run_until(self.now + Duration::from_millis(1));
+            }
+            if rest.is_empty() && self.sender.is_drained() {
+                return;
+            }
+        }
+    }
+}
+
+impl<C: Load> Network<C> {
+    fn between(config: Config, paths: Vec<TestPath>) -> Self {
         let now = Instant::ZERO;
-        let sender = Endpoint::new(config.clone(), Seed(1), now).unwrap();
-        let receiver = Endpoint::new(config, Seed(2), now).unwrap();
+        let sender = Session::new(config.clone(), Seed(1), now).unwrap();
+        let receiver = Session::new(config, Seed(2), now).unwrap();
         let mut network = Network {
             now,
             sender,
@@ -180,38 +266,6 @@ impl Network {
         self.rng = seed.rng();
     }
 
-    /// Sends a frame now.
-    pub fn send(&mut self, bytes: usize, is_key: bool) {
-        self.send_frame(bytes, Importance::key_if(is_key));
-    }
-
-    /// Sends a frame of this importance now.
-    pub fn send_frame(&mut self, bytes: usize, importance: Importance) {
-        let payload: Vec<u8> = (0..bytes).map(|byte| byte as u8).collect();
-        let frame = Frame {
-            bytes: payload.into(),
-            importance,
-            captured_at: self.now,
-        };
-        self.sender.send_frame(self.now, &frame).unwrap();
-        self.settle();
-    }
-
-    /// Sends frames of the target bitrate, 25 a second, a key frame every 50, until `end`.
-    pub fn stream_until(&mut self, end: Instant) {
-        let mut index = 0;
-        while self.now < end {
-            let bytes = self
-                .sender
-                .target_bitrate()
-                .bytes_in(Duration::from_millis(40))
-                .max(200);
-            self.send(bytes as usize, index % 50 == 0);
-            index += 1;
-            self.run_until(self.now + Duration::from_millis(40));
-        }
-    }
-
     pub fn run_until(&mut self, end: Instant) {
         loop {
             self.settle();
@@ -259,7 +313,7 @@ impl Network {
         }
         #[cfg(any(debug_assertions, feature = "invariants"))]
         for is_sender in [true, false] {
-            self.check_by(is_sender, "rest", Endpoint::check_invariants_at_rest);
+            self.check_by(is_sender, "rest", Session::check_invariants_at_rest);
         }
     }
 
@@ -276,7 +330,7 @@ impl Network {
         &mut self,
         is_sender: bool,
         call: &str,
-        check: fn(&Endpoint, Instant) -> Vec<anabranch_core::invariants::Violation>,
+        check: fn(&Session<C>, Instant) -> Vec<anabranch_core::invariants::Violation>,
     ) {
         if !self.checks_invariants {
             return;
@@ -360,32 +414,8 @@ impl Network {
                 _ => {}
             }
         }
-        if self.is_reading && self.receiver.read_stream(&mut self.stream) > 0 {
+        if self.is_reading && C::read(&mut self.receiver, &mut self.stream) > 0 {
             self.settle();
-        }
-    }
-
-    /// Writes all of `bytes` as there is room and ends the stream, until all is acknowledged or
-    /// `end` has come.
-    pub fn transfer(&mut self, bytes: &[u8], end: Instant) {
-        let mut rest = bytes;
-        while self.now < end {
-            if !rest.is_empty() {
-                let taken = self.sender.write_stream(self.now, rest).unwrap();
-                rest = &rest[taken..];
-                if rest.is_empty() {
-                    self.sender.finish_stream().unwrap();
-                }
-                self.is_writable_told = false;
-            }
-            let is_writing = |network: &Self| !rest.is_empty() && !network.is_writable_told;
-            let is_ending = |network: &Self| rest.is_empty() && !network.sender.is_drained();
-            while self.now < end && (is_writing(self) || is_ending(self)) {
-                self.run_until(self.now + Duration::from_millis(1));
-            }
-            if rest.is_empty() && self.sender.is_drained() {
-                return;
-            }
         }
     }
 

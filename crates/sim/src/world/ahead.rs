@@ -24,11 +24,10 @@ impl World {
     }
 
     fn prefetch_ends(&mut self, flow_id: FlowId, sides: &[Side], depth: Depth) {
-        let Some(flow) = self.flows.session(flow_id) else {
+        if !self.flows.is_session(flow_id) {
             return;
-        };
+        }
         for side in sides {
-            flow.ends[*side as usize].endpoint.prefetch(depth);
             self.network
                 .prefetch(self.inboxes.rest(flow_id, *side), depth);
         }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use anabranch_core::{Config, Endpoint};
-use anabranch_units::{Instant, Seed};
+use anabranch_core::Config;
+use anabranch_units::Seed;
 
 use super::turn::Turn;
 use crate::application::{Application, Objects, STREAM_PATH};
+use crate::endpoint::Endpoint;
 use crate::flow::{Side, Work};
 use crate::observer::Observer;
 
@@ -35,12 +36,14 @@ impl<O: Observer> Turn<'_, O> {
             return self.write_stream();
         }
         let (now, flow_id) = (self.now, self.flow_id);
-        let receiver = &mut self.flow.end(Side::Receiver).endpoint;
-        let byte_count = receiver.skip_stream();
+        let Some(receiver) = self.flow.end(Side::Receiver).endpoint.stream_mut() else {
+            return;
+        };
+        let byte_count = receiver.skip();
         if byte_count > 0 {
             self.observer.on_stream_delivered(now, flow_id, byte_count);
         }
-        if receiver.is_stream_complete() {
+        if receiver.is_complete() {
             let began_at = self.flow.began_at;
             self.observer.on_stream_finished(now, flow_id, began_at);
             self.end_object();
@@ -51,6 +54,9 @@ impl<O: Observer> Turn<'_, O> {
     pub(super) fn write_stream(&mut self) {
         let flow = &mut *self.flow;
         let sender = &mut flow.ends[Side::Sender as usize].endpoint;
+        let Some(sender) = sender.stream_mut() else {
+            return;
+        };
         let unwritten = match &mut flow.source {
             Work::Frames(_) => return,
             Work::Bytes(bytes) => bytes,
@@ -61,7 +67,7 @@ impl<O: Observer> Turn<'_, O> {
         while *unwritten > 0 {
             let wanted = CHUNK_BYTES.min(usize::try_from(*unwritten).unwrap_or(CHUNK_BYTES));
             // A session that has been closed takes nothing any more.
-            let taken = sender.write_stream_bytes(self.now, zeros.slice(..wanted));
+            let taken = sender.write_bytes(self.now, zeros.slice(..wanted));
             let taken = taken.unwrap_or(0);
             if *unwritten != u64::MAX {
                 *unwritten -= taken as u64;
@@ -71,7 +77,7 @@ impl<O: Observer> Turn<'_, O> {
             }
         }
         // The second time is refused, and so is a closed session's.
-        _ = sender.finish_stream();
+        _ = sender.finish();
     }
 
     /// A new session begins for the next object of a flow.
@@ -91,7 +97,8 @@ impl<O: Observer> Turn<'_, O> {
         flow.began_at = self.now;
         for (end, config) in flow.ends.iter_mut().zip(&objects.configs) {
             let seed = flow.seed.derive(&format!("session/{}", flow.session));
-            end.endpoint = new_endpoint(config, seed, self.now);
+            end.endpoint = Endpoint::of_stream(config.clone(), seed, self.now)
+                .expect("the flow was made with this set-up");
             end.endpoint.add_path(self.now, flow.paths[0].options);
         }
         self.write_stream();
@@ -106,8 +113,4 @@ impl<O: Observer> Turn<'_, O> {
             self.flow.frame_at = Some(self.now + objects.idle_time());
         }
     }
-}
-
-fn new_endpoint(config: &Arc<Config>, seed: Seed, now: Instant) -> Endpoint {
-    Endpoint::new(config.clone(), seed, now).expect("the flow was made with this set-up")
 }

@@ -129,6 +129,9 @@ impl<O: Observer> Turn<'_, O> {
             return self.begin_object();
         };
         let sender = &mut self.flow.ends[Side::Sender as usize].endpoint;
+        let Some(sender) = sender.media_mut() else {
+            return;
+        };
         let shape = source.produce(now, sender.target_bitrate());
         let size = shape.bytes as usize;
         let frame = Frame {

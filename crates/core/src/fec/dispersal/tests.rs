@@ -1,17 +1,23 @@
 use anabranch_units::{DataRate, Importance};
 
 use super::*;
+use crate::forecast::Forecast;
 use crate::media::FrameId;
-use crate::path_view::PathSet;
+use crate::path_view::{PathSet, Risk};
 use crate::send_reason::SendReason;
 
 fn path(id: u8, rtt_millis: u64, loss_ratio: f64) -> PathView {
     PathView {
         id: PathId(id),
-        latest_rtt: Some(Duration::from_millis(rtt_millis)),
-        bandwidth: DataRate::from_megabits_per_second(4),
-        loss_ratio,
-        recent_max_loss: loss_ratio,
+        forecast: Forecast::constant(
+            Duration::from_millis(rtt_millis),
+            DataRate::from_megabits_per_second(4),
+        ),
+        risk: Risk {
+            loss_ratio,
+            recent_max_loss: loss_ratio,
+            ..Risk::default()
+        },
         weight: 1.0,
         ..PathView::default()
     }
@@ -80,7 +86,7 @@ fn a_path_that_has_lost_nothing_for_ten_seconds_is_tried_again() {
     let mut paths = [0, 1, 2].map(|id| path(id, 40, if id == 2 { 0.5 } else { 0.0 }));
     let of = |paths: &[PathView]| place(&mut dispersal(&[0; 20]), 4, 0..20, paths);
     assert_eq!(of(&paths), [0, 4, 0]);
-    paths[2].recent_max_loss = 0.0;
+    paths[2].risk.recent_max_loss = 0.0;
     assert_eq!(of(&paths), [0, 2, 2]);
 }
 

@@ -74,7 +74,7 @@ impl FecPolicy for Adaptive {
             return Protection::NONE;
         }
         let rtt = longest_rtt(paths).unwrap_or(PathView::UNKNOWN_RTT);
-        let variation = carriers(paths).map(|(path, _)| path.rtt_variation).max();
+        let variation = carriers(paths).map(|(path, _)| path.rtt.variation).max();
         let residual = residual(frame.importance.is_key());
         let residual = match tries(now, frame, rtt, variation.unwrap_or_default()) {
             0 => residual,

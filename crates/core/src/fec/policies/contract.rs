@@ -5,22 +5,29 @@ use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
 use super::super::policy::{FEC_POLICIES, build};
 use super::super::{FecPolicy, FrameToProtect, MAX_WINDOW};
 use crate::media::FrameId;
-use crate::path_view::{PathId, PathView};
+use crate::path_view::{PathId, PathRtt, PathView, Risk};
 use crate::session_view::SessionView;
 
 /// A path of this round-trip time that has lost so much of late.
 fn path(id: u8, rtt_millis: u64, loss: f64) -> PathView {
-    let rtt = Some(Duration::from_millis(rtt_millis));
     PathView {
         id: PathId(id),
-        smoothed_rtt: rtt,
-        latest_rtt: rtt,
+        rtt: PathRtt::constant(Duration::from_millis(rtt_millis)),
         bandwidth: DataRate::from_megabits_per_second(4),
-        loss_ratio: loss,
-        recent_max_loss: loss,
-        loss_burst_packets: 1.0,
+        risk: Risk {
+            loss_ratio: loss,
+            recent_max_loss: loss,
+            loss_burst_packets: 1.0,
+            media_share: 0.0,
+        },
         ..PathView::default()
     }
+}
+
+/// The same, with this share of media.
+fn carrying(media_share: f64, mut path: PathView) -> PathView {
+    path.risk.media_share = media_share;
+    path
 }
 
 /// A policy, and the frames that it is asked about.
@@ -100,19 +107,12 @@ fn without_loss_there_is_no_repair() {
 #[test]
 fn paths_that_carry_no_media_do_not_count() {
     // One without loss carries it all; the other is far, and loses.
-    let carrier = PathView {
-        media_share: 1.0,
-        ..path(0, 40, 0.0)
-    };
+    let carrier = carrying(1.0, path(0, 40, 0.0));
     let idle = path(1, 600, 0.1);
-    let barely = PathView {
-        media_share: 0.009,
-        ..idle
-    };
+    let barely = carrying(0.009, idle);
     let in_reserve = PathView {
-        media_share: 0.5,
         is_standby: true,
-        ..idle
+        ..carrying(0.5, idle)
     };
     for name in by_loss() {
         for other in [idle, barely, in_reserve] {
@@ -121,10 +121,7 @@ fn paths_that_carry_no_media_do_not_count() {
         }
     }
     // Nor does it make retransmissions late that the other is far.
-    let lossy = PathView {
-        media_share: 1.0,
-        ..path(0, 40, 0.02)
-    };
+    let lossy = carrying(1.0, path(0, 40, 0.02));
     for other in [idle, barely, in_reserve] {
         let overhead = Bed::new("adaptive").run(200, 10, &[lossy, other]);
         assert_eq!(overhead, 0.0, "{other:?}");
@@ -136,7 +133,7 @@ fn losses_weigh_as_much_as_the_path_carries_and_as_its_bandwidth_while_none_does
     let paths = |shares: [f64; 2]| {
         let mut paths = [path(0, 600, 0.0), path(1, 600, 0.1)];
         paths[1].bandwidth = DataRate::from_megabits_per_second(12);
-        (0..2).for_each(|index| paths[index].media_share = shares[index]);
+        (0..2).for_each(|index| paths[index].risk.media_share = shares[index]);
         paths
     };
     for name in by_loss() {
@@ -151,10 +148,8 @@ fn losses_weigh_as_much_as_the_path_carries_and_as_its_bandwidth_while_none_does
 
 #[test]
 fn ten_seconds_without_loss_end_it_though_the_smoothed_ratio_does_not_fall() {
-    let silent = PathView {
-        recent_max_loss: 0.0,
-        ..path(0, 600, 0.1)
-    };
+    let mut silent = path(0, 600, 0.1);
+    silent.risk.recent_max_loss = 0.0;
     for name in by_loss() {
         assert_eq!(Bed::new(name).run(200, 10, &[silent]), 0.0, "{name}");
     }
@@ -277,9 +272,9 @@ fn it_is_a_function_of_what_it_is_told_and_survives_anything() {
                     .collect();
                 if rng.chance(0.1) {
                     for path in &mut paths {
-                        path.loss_burst_packets = 1e9 * rng.next_f64();
+                        path.risk.loss_burst_packets = 1e9 * rng.next_f64();
                         path.bandwidth = DataRate::ZERO;
-                        path.smoothed_rtt = None;
+                        path.rtt.smoothed = None;
                     }
                 }
                 let importance = match rng.below(3) {

@@ -42,7 +42,7 @@ impl FecPolicy for WebRtc {
         paths: &[PathView],
     ) -> Protection {
         self.allowance.earn(frame.symbol_count);
-        let seen = carriers(paths).map(|(path, share)| share * path.recent_loss());
+        let seen = carriers(paths).map(|(path, share)| share * path.risk.recent_loss());
         let ratio: f64 = seen.sum();
         let rtt = longest_rtt(paths).unwrap_or(PathView::UNKNOWN_RTT);
         let is_small = frame.symbol_count == 1 && rtt < SMALL_FRAME_RTT;

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use super::super::testing::{Bed, path};
 use super::super::{PacketView, SCHEDULERS};
 use super::NOW;
-use crate::path_view::{PathId, PathSet, PathState, PathView};
+use crate::forecast::Forecast;
+use crate::path_view::{PathId, PathRtt, PathSet, PathState, PathView};
 use crate::send_reason::SendReason;
 
 /// The schedulers whose first frame is dealt by rates or turns alone.
@@ -54,9 +55,16 @@ fn standing(template: &PathView, id: u8, standing: Standing) -> PathView {
             _ => PathState::Active,
         },
         is_standby: standing == Standing::InReserve,
-        smoothed_rtt: rtt(template.smoothed_rtt),
-        latest_rtt: rtt(template.latest_rtt),
-        min_rtt: rtt(template.min_rtt),
+        rtt: PathRtt {
+            smoothed: rtt(template.rtt.smoothed),
+            latest: rtt(template.rtt.latest),
+            least: rtt(template.rtt.least),
+            ..template.rtt
+        },
+        forecast: Forecast {
+            transit: rtt(Some(template.forecast.transit)).unwrap_or_default(),
+            ..template.forecast
+        },
         ..*template
     }
 }
@@ -114,8 +122,8 @@ proptest! {
                 let rtt: &Option<u64> = rtt;
                 let mut view = path(id as u8, rtt.unwrap_or(0), *rate);
                 if rtt.is_none() {
-                    (view.smoothed_rtt, view.latest_rtt, view.min_rtt) =
-                        (unknown, unknown, unknown);
+                    view.rtt = unknown.map_or(PathRtt::default(), PathRtt::constant);
+                    view.forecast.transit = PathView::UNKNOWN_RTT / 2;
                 }
                 if *has_window {
                     view.pacing_rate = None;
@@ -178,7 +186,8 @@ fn contract_a_path_of_unknown_round_trip_time_is_between_those_of_90_and_110_ms(
                 let known = 1 - unknown;
                 let mut paths = [0, 1].map(|id| path(id, known_millis, 8));
                 let view = &mut paths[usize::from(unknown)];
-                (view.smoothed_rtt, view.latest_rtt, view.min_rtt) = (None, None, None);
+                view.rtt = PathRtt::default();
+                view.forecast.transit = PathView::UNKNOWN_RTT / 2;
                 let mut bed = Bed::new((entry.build)(), paths.to_vec());
                 // `edcld` moves its shares from the second frame on.
                 let bound = (0..10).map(|turn| {

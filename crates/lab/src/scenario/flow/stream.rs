@@ -1,7 +1,7 @@
 //! What kinds of flows that carry streams have in common.
 
 use anabranch_core::recovery::LossDetection;
-use anabranch_core::{Config, SessionKind, StreamConfig};
+use anabranch_core::{Config, StreamConfig};
 use anabranch_units::{ByteCount, Duration};
 
 use super::session;
@@ -73,9 +73,5 @@ pub(super) fn config(table: &Table<'_>) -> Read<Config> {
             positive_duration,
         )?,
     };
-    Ok(Config {
-        kind: SessionKind::Stream,
-        stream,
-        ..session
-    })
+    Ok(Config { stream, ..session })
 }

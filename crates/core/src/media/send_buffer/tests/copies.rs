@@ -73,11 +73,9 @@ fn the_first_copy_to_leave_is_new_and_the_others_are_what_they_were_bound_for() 
         reason,
         ..buffer.waiting()[0]
     };
-    let [proof, copy, alone] =
-        [SendReason::Proof, SendReason::Duplicate, SendReason::New].map(bound_for);
-    assert_eq!(buffer.reason_of(&proof), SendReason::New);
+    let [copy, alone] = [SendReason::Duplicate, SendReason::New].map(bound_for);
+    assert_eq!(buffer.reason_of(&copy), SendReason::New);
     buffer.on_sent(FrameId(0), 0, A, SendReason::New);
-    assert_eq!(buffer.reason_of(&proof), SendReason::Proof);
     for packet in [copy, alone] {
         assert_eq!(buffer.reason_of(&packet), SendReason::Duplicate);
     }

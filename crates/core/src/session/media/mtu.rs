@@ -2,35 +2,17 @@
 
 use anabranch_units::Instant;
 
-use super::Endpoint;
-use super::transmit::Written;
+use super::MediaSession;
 use crate::media::Half;
 use crate::path::Path;
 use crate::path_view::PathId;
 use crate::recovery::PacketContent;
 use crate::scheduler::{PacketKind, PacketView};
 use crate::send_reason::SendReason;
+use crate::session::transmit::Written;
 use crate::wire;
 
-impl Endpoint {
-    /// The driver could not send a datagram of `size` bytes, as [`Transmit::size`] counts them: the
-    /// interface does not take so large ones. Returns whether that is a matter of the path's MTU,
-    /// which will be respected; else the path is of no use.
-    ///
-    /// [`Transmit::size`]: super::Transmit::size
-    pub fn on_datagram_too_large(&mut self, now: Instant, path: PathId, size: usize) -> bool {
-        let bytes = size as u32 + self.config.overhead_bytes;
-        let is_above_base = self.config.mtu.is_some_and(|mtu| bytes > mtu.base_bytes);
-        let path = self.paths.get_mut(path.index());
-        match path.and_then(|path| path.recovery.mtu_mut()) {
-            Some(mtu) if is_above_base => {
-                mtu.on_too_large(now, bytes);
-                true
-            }
-            _ => false,
-        }
-    }
-
+impl MediaSession {
     /// Has the next frame cut into what every path that is in use carries.
     pub(super) fn update_fragment_bytes(&mut self) {
         let Some(limits) = self.config.mtu else {
@@ -41,7 +23,7 @@ impl Endpoint {
         let carried = used.map(|path| path.recovery.carried_bytes()).min();
         let bytes = carried.unwrap_or(limits.base_bytes);
         let fragment_bytes = self.fragment_bytes_in(bytes);
-        self.send_buffer.set_fragment_bytes(fragment_bytes);
+        self.content.send_buffer.set_fragment_bytes(fragment_bytes);
     }
 
     /// The payload of a fragment that fits packets of so many bytes on the wire.
@@ -93,7 +75,7 @@ impl Endpoint {
     ) -> Option<PacketContent> {
         let (frame, fragment) = (packet.frame, packet.fragment);
         let bytes = {
-            let outgoing = self.send_buffer.fragment(frame, fragment)?;
+            let outgoing = self.content.send_buffer.fragment(frame, fragment)?;
             outgoing.payload.len() as u32 + self.header_bytes()
         };
         let half = match self.paths[id.index()].carries(bytes) {
@@ -104,7 +86,7 @@ impl Endpoint {
             }
             false => Some(self.next_half(id, packet)),
         };
-        let outgoing = self.send_buffer.fragment(frame, fragment)?;
+        let outgoing = self.content.send_buffer.fragment(frame, fragment)?;
         self.paths[id.index()].write_tracked_header(buf);
         outgoing.write(half, buf);
         Some(match half {
@@ -123,7 +105,7 @@ impl Endpoint {
         let path = &mut self.paths[id.index()];
         let (frame, fragment) = (packet.frame, packet.fragment);
         let sent = path.take_sent_half(frame, fragment);
-        let acked = self.send_buffer.acked_half(frame, fragment);
+        let acked = self.content.send_buffer.acked_half(frame, fragment);
         match acked.or(sent) {
             Some(half) => half.other(),
             None => {
@@ -151,9 +133,11 @@ impl Endpoint {
         if self.paths[id.index()].awaits_other_half(frame, fragment) {
             return;
         }
-        self.send_buffer.on_sent(frame, fragment, id, reason);
+        self.content
+            .send_buffer
+            .on_sent(frame, fragment, id, reason);
         if packet.kind() == PacketKind::Source
-            && let Some(sender) = &mut self.fec_sender
+            && let Some(sender) = &mut self.content.fec_sender
         {
             sender.on_media_sent(now, id, packet.bytes);
         }

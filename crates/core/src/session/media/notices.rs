@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use anabranch_units::{Duration, Instant};
 
-use super::{Closing, Endpoint, Event};
+use super::MediaSession;
 use crate::media::FrameId;
 use crate::path_view::PathId;
+use crate::session::{Closing, Event};
 use crate::wire;
 
 /// How often a frame is told, on one usable path after the other: a lost notice costs the receiver
@@ -66,38 +67,33 @@ impl Notices {
     }
 }
 
-impl Endpoint {
+impl MediaSession {
     /// A frame is given up: the application is told, and the receiver will be.
     pub(super) fn on_given_up(&mut self, now: Instant, frame: FrameId) {
         self.counters.frames_late += 1;
         self.events.push_back(Event::late(frame));
-        self.notices.add(now, frame);
+        self.content.notices.add(now, frame);
     }
 
     /// When a notice is due, and on which path. A session that ends has nothing to wait for.
     pub(super) fn notice_due(&self) -> Option<(Instant, PathId)> {
-        if self.notices.ranges.is_empty() || self.closing != Closing::Open {
+        if self.content.notices.ranges.is_empty() || self.closing != Closing::Open {
             return None;
         }
         let usable = || self.paths.iter().filter(|path| path.state().is_usable());
-        let turn = self.notices.turn.checked_rem(usable().count())?;
+        let turn = self.content.notices.turn.checked_rem(usable().count())?;
         let path = usable().nth(turn)?;
-        Some((self.notices.next_at, path.id))
+        Some((self.content.notices.next_at, path.id))
     }
 
-    /// Whether a notice is due on any path.
-    pub(super) fn is_notice_due(&self, now: Instant) -> bool {
-        self.notice_due().is_some_and(|(at, _)| at <= now)
-    }
-
-    /// Whether a notice is due on this path.
-    pub(super) fn has_notice(&self, now: Instant, on: PathId) -> bool {
-        let due = self.notice_due();
-        due.is_some_and(|(at, path)| at <= now && path == on)
+    /// The path on which a notice is due now.
+    pub(super) fn due_notice_on(&self, now: Instant) -> Option<PathId> {
+        let (at, path) = self.notice_due()?;
+        (at <= now).then_some(path)
     }
 
     pub(super) fn write_notice(&mut self, now: Instant, buf: &mut Vec<u8>) {
-        self.notices.write(now, buf);
+        self.content.notices.write(now, buf);
     }
 }
 

@@ -6,24 +6,23 @@
 //! has not left yet goes there alone. The same holds for a long queue at the sender, when another
 //! path has become faster.
 
-use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_units::{Duration, Instant};
 
-use super::Endpoint;
+use super::MediaSession;
+use crate::forecast::{Forecast, Turn};
 use crate::media::{LostCopy, Verdict};
-use crate::path::{Path, SPARE_LIFETIME};
+use crate::path::SPARE_LIFETIME;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::recovery::PacketContent;
-use crate::scheduler::{retransmission_cost, transfer_cost};
 use crate::send_reason::SendReason;
 
 /// Only what waits at the sender for more than this share of the deadline is looked at.
 const LONG_WAIT: u64 = 4;
 
-impl Endpoint {
+impl MediaSession {
     /// Looks at what flies on and is bound to paths that have slowed down or have a long queue.
     pub(super) fn rescue(&mut self, now: Instant) {
-        let is_alone = self.paths.len() < 2 || self.stream.is_some();
-        if is_alone || self.scheduler.is_redundant() {
+        if self.paths.len() < 2 || self.content.scheduler.is_redundant() {
             return;
         }
         let long_wait = self.config.media.deadline / LONG_WAIT;
@@ -32,41 +31,41 @@ impl Endpoint {
             if self.paths[index].state() != PathState::Active {
                 continue;
             }
-            if let Some(rate) = self.paths[index].backed_up_rate(now) {
-                self.copy_what_is_stuck(now, id, rate);
+            let forecast = self.paths[index].forecast(now);
+            if forecast.is_congested() {
+                self.copy_what_is_stuck(now, id, &forecast);
             }
-            if self.paths[index].queue_wait(now) > long_wait {
+            let queued_bytes = self.paths[index].queued_bytes();
+            if forecast.arrival(queued_bytes) > forecast.least_transit + long_wait {
                 self.rebind(now, id);
             }
         }
     }
 
-    /// Copies what flies on the path, out of which packets come at `rate`, and will be late to
-    /// where it will not.
-    fn copy_what_is_stuck(&mut self, now: Instant, id: PathId, rate: DataRate) {
+    /// Copies what flies on the path and will be late to where it will not.
+    fn copy_what_is_stuck(&mut self, now: Instant, id: PathId, forecast: &Forecast) {
         self.refresh_views(now);
         let path = &self.paths[id.index()];
         // What is known to have arrived did so half a round trip ago at least.
-        let since = now.saturating_sub(path.recovery.rtt().min_rtt().unwrap_or_default() / 2);
+        let since = now.saturating_sub(forecast.least_transit);
         let mut ahead_bytes = 0;
         let mut late = Vec::new();
         for packet in path.recovery.outstanding() {
             ahead_bytes += u64::from(packet.bytes);
-            let arrives_at = since + rate.time_for(ahead_bytes);
+            let arrives_at = since + forecast.rate.time_for(ahead_bytes);
             if let PacketContent::Fragment { frame, fragment } = packet.content
-                && let Some(due_at) = self.send_buffer.due_at(frame)
+                && let Some(due_at) = self.content.send_buffer.due_at(frame)
                 && arrives_at > due_at
             {
                 late.push((frame, fragment, packet.bytes, arrives_at));
             }
         }
         for (frame, fragment, bytes, arrives_at) in late {
-            let cost = |view: &PathView| retransmission_cost(view, u64::from(bytes));
-            let Some(other) = self.best_other_view(id, cost) else {
+            let arrival = |view: &PathView| view.arrival(Turn::Again, u64::from(bytes));
+            let Some(other) = self.best_other_view(id, arrival) else {
                 return;
             };
-            let view = &self.views[other.index()];
-            if now + cost(view) >= arrives_at {
+            if now + arrival(&self.views[other.index()]) >= arrives_at {
                 continue;
             }
             let copy = LostCopy {
@@ -77,9 +76,9 @@ impl Endpoint {
             };
             if self.judge(now, copy, bytes) == Verdict::SendAgain {
                 let view = &mut self.views[other.index()];
-                view.queued_retransmission_bytes += u64::from(bytes);
+                view.forecast.again_bytes += u64::from(bytes);
                 view.queued_bytes += u64::from(bytes);
-                self.is_schedule_due = true;
+                self.content.is_schedule_due = true;
             }
         }
     }
@@ -91,56 +90,48 @@ impl Endpoint {
         let spare = self.config.media.deadline / SPARE_LIFETIME;
         let view = self.views[id.index()];
         let path = &self.paths[id.index()];
-        let Some(fastest) = self.best_other_view(id, |view| transfer_cost(view, 0)) else {
+        let Some(fastest) = self.best_other_view(id, end_of_queue) else {
             return;
         };
         let mut other = self.views[fastest.index()];
-        let mut here = path.ahead(now, &view);
+        let mut ahead_bytes = view.forecast.again_bytes;
         let mut better_bytes = 0;
         for packet in path.bound_sources() {
             let bytes = u64::from(packet.bytes);
-            let Some(due_at) = self.send_buffer.due_at(packet.frame) else {
+            let Some(due_at) = self.content.send_buffer.due_at(packet.frame) else {
                 continue;
             };
-            if now + here.wait(bytes) + spare <= due_at {
-                here.bytes += bytes;
+            if now + view.forecast.arrival(ahead_bytes + bytes) + spare <= due_at {
+                ahead_bytes += bytes;
                 continue;
             }
-            let wait = other.ready_at.saturating_since(now);
-            if now + wait + transfer_cost(&other, bytes) + spare <= due_at {
+            if now + other.arrival(Turn::First, bytes) + spare <= due_at {
                 other.queued_bytes += bytes;
                 better_bytes += bytes;
             }
         }
-        let is_misplaced = view.drain_rate().time_for(better_bytes) > spare;
+        let is_misplaced = view.forecast.rate.time_for(better_bytes) > spare;
         if !is_misplaced && !self.has_rate_changed(id, fastest) {
             return;
         }
-        let is_backed_up = |path: &&Path| path.backed_up_rate(now).is_some();
-        let backed_up: PathSet = self
-            .paths
-            .iter()
-            .filter(is_backed_up)
-            .map(|path| path.id)
-            .collect();
+        let is_congested = |view: &&PathView| view.forecast.is_congested();
+        let congested = self.views.iter().filter(is_congested);
+        let congested: PathSet = congested.map(|view| view.id).collect();
         for index in 0..self.paths.len() {
             self.paths[index].note_rate();
             for mut packet in self.paths[index].unbind_sources() {
                 // It has not been anywhere yet: what it was kept from may be over.
-                packet.avoid = backed_up;
-                self.send_buffer.unbind(packet);
+                packet.avoid = congested;
+                self.content.send_buffer.unbind(packet);
             }
         }
-        self.is_schedule_due = true;
+        self.content.is_schedule_due = true;
     }
 
     /// Whether one of these paths carries much less or more than when the present queues were
     /// bound, so that they end far apart.
     fn has_rate_changed(&self, one: PathId, other: PathId) -> bool {
-        let end = |id: PathId| {
-            let view = &self.views[id.index()];
-            transfer_cost(view, 0)
-        };
+        let end = |id: PathId| end_of_queue(&self.views[id.index()]);
         let is_changed = |id: PathId| self.paths[id.index()].has_rate_changed();
         let is_apart = end(one) > end(other) + self.config.media.deadline / SPARE_LIFETIME;
         is_apart && (is_changed(one) || is_changed(other))
@@ -154,4 +145,9 @@ impl Endpoint {
             .filter(|view| view.id != id && view.state == PathState::Active && !view.is_standby);
         others.min_by_key(|view| cost(view)).map(|view| view.id)
     }
+}
+
+/// After how long what waits on the path has arrived.
+fn end_of_queue(view: &PathView) -> Duration {
+    view.arrival(Turn::First, 0)
 }

@@ -2,10 +2,11 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::Endpoint;
+use super::MediaSession;
 use crate::path_view::{PathId, PathState};
 use crate::recovery::{AckedPacket, Digest};
 use crate::send_reason::SendReason;
+use crate::session::content::Hooks;
 
 /// How often one of several idle paths is asked, which is a sample of its round-trip time too.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
@@ -14,23 +15,18 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 /// (RFC 9000 §10.1.2).
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-impl Endpoint {
+impl MediaSession {
     /// Keeps the session alive while there is nothing to send, from now on: this end opened it. An
     /// end that sends media does so from its first frame on.
     pub fn keep_alive(&mut self) {
-        self.is_kept_alive = true;
-    }
-
-    /// Whether this end is the one that media comes from.
-    pub(super) fn is_media_sender(&self) -> bool {
-        (self.has_sent_media || self.is_kept_alive) && self.stream.is_none()
+        self.content.is_kept_alive = true;
     }
 
     /// When a path that nothing is sent on is asked for a sign of life. Of several, none is to be
     /// chosen for what was known of it long ago, nor to be found dead when it is needed. The only
     /// one keeps its place in NATs, and the peer its session.
     pub(super) fn idle_probe_at(&self, id: PathId) -> Option<Instant> {
-        if !self.is_media_sender() {
+        if !self.content.is_sender() {
             return None;
         }
         let path = &self.paths[id.index()];

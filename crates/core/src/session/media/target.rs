@@ -2,18 +2,16 @@
 
 use anabranch_units::Instant;
 
-use super::{Endpoint, Event};
+use super::MediaSession;
 use crate::config::SourceLimits;
 use crate::media::{self, Bandwidth};
 use crate::path::Path;
 use crate::path_view::PathState;
+use crate::session::Event;
 
-impl Endpoint {
+impl MediaSession {
     /// Asks the encoder for what the paths carry now.
     pub(super) fn update_target(&mut self, now: Instant) {
-        if self.stream.is_some() {
-            return;
-        }
         let is_saving = self.are_metered_in_reserve();
         let active = self
             .paths
@@ -23,32 +21,35 @@ impl Endpoint {
         // What comes out of an only path is not measured.
         let is_alone = self.paths.len() < 2;
         let carried = |path: &Path| match is_alone {
-            true => path.believed(),
-            false => path.carried(now),
+            true => (path.control().target_rate, 0),
+            false => {
+                let forecast = path.forecast(now);
+                (forecast.rate, forecast.backed_up_bytes)
+            }
         };
-        let (media, fraction) = (&self.config.media, self.target_fraction);
-        let (bandwidth, backlog_bytes) = if self.scheduler.is_redundant() {
+        let (media, fraction) = (&self.config.media, self.content.target_fraction);
+        let (bandwidth, backlog_bytes) = if self.content.scheduler.is_redundant() {
             // The others' queues are full of copies.
-            let best = active.max_by_key(|path| carried(path).rate);
+            let best = active.max_by_key(|path| carried(path).0);
             let backlog_bytes =
-                self.send_buffer.waiting_bytes() + best.map_or(0, Path::queued_bytes);
-            let rates = best.into_iter().map(|path| carried(path).rate);
+                self.content.send_buffer.waiting_bytes() + best.map_or(0, Path::queued_bytes);
+            let rates = best.into_iter().map(|path| carried(path).0);
             (Bandwidth::of(media, fraction, rates), backlog_bytes)
         } else {
             let mut backlog_bytes = self.backlog_bytes();
             let rates = active.map(|path| {
-                let carried = carried(path);
-                let most = media::most_drained_bytes(fraction, carried.rate);
-                backlog_bytes += carried.backed_up_bytes.min(most);
-                carried.rate
+                let (rate, backed_up_bytes) = carried(path);
+                let most = media::most_drained_bytes(fraction, rate);
+                backlog_bytes += backed_up_bytes.min(most);
+                rate
             });
             (Bandwidth::of(media, fraction, rates), backlog_bytes)
         };
         let overhead = self.note_bandwidth(bandwidth, backlog_bytes);
         let media = &self.config.media;
         let target = media::target_bitrate(media, bandwidth, backlog_bytes, overhead);
-        let before = self.target_bitrate.bits_per_second();
-        self.target_bitrate = target;
+        let before = self.content.target_bitrate.bits_per_second();
+        self.content.target_bitrate = target;
         // A change of a percent is not worth an encoder's attention.
         if target.bits_per_second().abs_diff(before) * 100 > before {
             match self.events.back_mut() {
@@ -63,11 +64,11 @@ impl Endpoint {
         if self.config.media.source != SourceLimits::Fixed {
             return;
         }
-        let rate = self.source_rate.on_frame(now, frame_bytes);
+        let rate = self.content.source_rate.on_frame(now, frame_bytes);
         let is_saving = self.are_metered_in_reserve();
         let takes_part =
             |path: &Path| path.state() == PathState::Active && !(path.is_metered() && is_saving);
-        let path_count = match self.scheduler.is_redundant() {
+        let path_count = match self.content.scheduler.is_redundant() {
             true => 1,
             false => self.paths.iter().filter(|path| takes_part(path)).count(),
         };
@@ -80,7 +81,7 @@ impl Endpoint {
     /// Whether more bandwidth than is known would be of use.
     pub(super) fn is_more_bandwidth_useful(&self) -> bool {
         match self.config.media.source {
-            SourceLimits::Adaptive { max, .. } if self.target_bitrate < max => true,
+            SourceLimits::Adaptive { max, .. } if self.content.target_bitrate < max => true,
             _ => self.is_unmetered_bandwidth_wanted(),
         }
     }

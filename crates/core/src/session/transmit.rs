@@ -1,14 +1,11 @@
-//! What leaves, and in which order: answers and feedback, challenges, retransmissions, media or
-//! stream, padding.
+//! What leaves, and in which order: answers and feedback, then what the session carries.
 
 use anabranch_units::{Duration, Ecn, Instant};
 
-use super::{Closing, Endpoint, Transmit};
-use crate::config::PaddingPolicy;
+use super::{Closing, Content, Session, Transmit};
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::recovery::PacketContent;
-use crate::scheduler::{PacketKind, PacketView, SchedulerEvent};
 use crate::send_reason::SendReason;
 use crate::wire;
 
@@ -23,7 +20,7 @@ const MAX_BYTES_BEFORE_ECHO: usize = 350;
 /// What has been written to the next tracked packet, and why.
 pub(super) type Written = (PacketContent, SendReason);
 
-impl Endpoint {
+impl<C: Content> Session<C> {
     /// Appends the next datagram that may leave now to `buf`; `None` if none may. Call it until
     /// `None`.
     ///
@@ -31,17 +28,12 @@ impl Endpoint {
     /// between them (`docs/decisions/0002-one-datagram-a-call.md`).
     pub fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         loop {
-            if self.is_schedule_due {
-                self.schedule(now);
-            }
-            if self.is_quiet(now) {
+            if !C::prepare(self, now) {
                 return None;
             }
             self.tell_close(now);
             let transmit = self.write_next(now, buf);
-            // A path whose packets were all dropped is free for those that wait, and the receiver
-            // is to be told of their frames.
-            if transmit.is_some() || !(self.is_schedule_due || self.is_notice_due(now)) {
+            if transmit.is_some() || !C::is_stirred(self, now) {
                 return transmit;
             }
         }
@@ -51,7 +43,7 @@ impl Endpoint {
         let start = buf.len();
         let path_count = self.paths.len();
         let has_notices = |path: &Path| path.has_notices(now);
-        if self.stream.is_some() || self.is_notice_due(now) || self.paths.iter().any(has_notices) {
+        if C::news_on(self, now).is_some() || self.paths.iter().any(has_notices) {
             for index in 0..path_count {
                 if let Some(transmit) = self.write_untracked(now, PathId(index as u8), buf) {
                     return Some(transmit);
@@ -70,25 +62,10 @@ impl Endpoint {
                     next if next == path_count => 0,
                     next => next,
                 };
-                // What is held may go now that the path is free, or a burst is not over.
-                self.is_schedule_due |= self.send_buffer.has_waiting();
                 return Some(transmit);
             }
         }
         None
-    }
-
-    /// Whether, at a glance, nothing is to leave: of a session of media, as often as not.
-    fn is_quiet(&self, now: Instant) -> bool {
-        let is_waiting = |path: &Path| match self.has_sent_media || path.has_bound() {
-            true => path.has_window() && path.ready_at() > now,
-            false => true,
-        };
-        let mut paths = self.paths.iter();
-        self.closing == Closing::Open
-            && self.stream.is_none()
-            && !self.is_notice_due(now)
-            && paths.all(|path| !path.has_notices(now) && is_waiting(path))
     }
 
     /// Feedback, answers, the state of paths, and the end: all that has no packet number.
@@ -99,13 +76,11 @@ impl Endpoint {
         }
         let has_report = path.arrivals.due_at().is_some_and(|due_at| due_at <= now);
         let status_about = self.status_for(id);
-        let has_notice = self.has_notice(now, id);
-        let (has_window, is_blocked) = self.take_stream_notices();
+        let has_news = C::news_on(self, now) == Some(id);
         let path = &mut self.paths[id.index()];
         let is_silent =
             path.response.is_none() && path.report_elsewhere.is_none() && !path.says_close;
-        let has_news = has_report || has_notice || has_window || is_blocked;
-        if is_silent && !has_news && status_about.is_none() {
+        if is_silent && !has_report && !has_news && status_about.is_none() {
             return None;
         }
         let response = path.response.take();
@@ -117,18 +92,10 @@ impl Endpoint {
             wire::write_path_response(token, buf);
         }
         if has_report {
-            self.write_symbols_recovered(buf);
+            C::write_before_report(self, buf);
             self.write_report(now, id, id, buf);
         }
-        if has_report || has_window {
-            self.write_stream_ack(has_report, buf);
-        }
-        if is_blocked {
-            wire::write_stream_blocked(buf);
-        }
-        if has_notice {
-            self.write_notice(now, buf);
-        }
+        C::write_news(self, now, has_report, has_news, buf);
         if let Some(about) = echo_about {
             // Two long reports might not pass every path.
             match has_report && buf.len() - start > MAX_BYTES_BEFORE_ECHO {
@@ -166,13 +133,13 @@ impl Endpoint {
     /// the best other one brings the report too.
     fn write_report(&mut self, now: Instant, about: PathId, on: PathId, buf: &mut Vec<u8>) {
         let is_doubted = self.paths[about.index()].doubted_until > now;
-        let is_told = self.writes_feedback();
+        let is_told = self.content.is_report_wanted();
         if let Some(report) = self.paths[about.index()].arrivals.report(now, about)
             && is_told
         {
             wire::write_feedback(report, buf);
         }
-        if self.reassembly.has_incomplete() {
+        if self.content.awaits_more() {
             self.paths[about.index()].arrivals.expect_more();
         }
         if is_doubted && on == about {
@@ -222,12 +189,7 @@ impl Endpoint {
             return None;
         }
         let start = buf.len();
-        let (content, reason) = self
-            .write_mtu_probe(now, id, buf)
-            .or_else(|| self.write_challenge(id, buf))
-            .or_else(|| self.write_next_segment(now, id, buf))
-            .or_else(|| self.write_media(now, id, buf))
-            .or_else(|| self.write_padding(now, id, buf))?;
+        let (content, reason) = C::write_packet(self, now, id, buf)?;
         let path = &mut self.paths[id.index()];
         path.tell_schedule(start, self.config.overhead_bytes, buf);
         let size = buf.len() - start;
@@ -236,20 +198,8 @@ impl Endpoint {
         path.counters.sent_packets += 1;
         path.counters.sent_bytes += u64::from(bytes);
         path.counters.reasons.add(reason, u64::from(bytes));
-        if content == PacketContent::Padding {
-            path.counters.padding_packets += 1;
-            path.counters.padding_bytes += u64::from(bytes);
-        }
         let ecn = path.control().ecn;
-        if self.stream.is_some() {
-            self.on_segment_sent(now, id, &packet);
-        }
-        let event = SchedulerEvent::Sent {
-            path: id,
-            bytes,
-            queued_bytes: self.paths[id.index()].queued_bytes(),
-        };
-        self.scheduler.on_event(now, &event);
+        C::on_packet_sent(self, now, id, &packet);
         Some(Transmit {
             path: id,
             size,
@@ -263,89 +213,5 @@ impl Endpoint {
                 _ => None,
             },
         })
-    }
-
-    fn write_challenge(&mut self, id: PathId, buf: &mut Vec<u8>) -> Option<Written> {
-        let path = &mut self.paths[id.index()];
-        let (token, reason) = path.challenge.take()?;
-        path.write_tracked_header(buf);
-        wire::write_path_challenge(token, buf);
-        Some((PacketContent::Challenge, reason))
-    }
-
-    fn write_media(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Written> {
-        // What has arrived by another copy or has been given up meanwhile is passed over.
-        let mut has_dropped = false;
-        loop {
-            let path = &mut self.paths[id.index()];
-            let Some(packet) = path.pop_bound(now) else {
-                self.is_schedule_due |= has_dropped && self.send_buffer.has_waiting();
-                return None;
-            };
-            has_dropped = true;
-            if path.is_too_late_for(now, &packet, self.config.media.deadline) {
-                self.on_too_late(now, &packet);
-                continue;
-            }
-            if packet.kind() == PacketKind::Repair {
-                match self.write_repair(id, &packet, buf) {
-                    None => continue,
-                    Some(content) => return Some((content, SendReason::Repair)),
-                }
-            }
-            let Some(content) = self.write_fragment(id, &packet, buf) else {
-                continue;
-            };
-            let reason = self.send_buffer.reason_of(&packet);
-            self.on_fragment_left(now, id, &packet, reason);
-            return Some((content, reason));
-        }
-    }
-
-    /// A packet has been dropped that would have come too late.
-    fn on_too_late(&mut self, now: Instant, packet: &PacketView) {
-        // A copy in flight or bound to another path may yet arrive in time.
-        let is_bound = |path: &Path| path.has_bound_copy_of(packet);
-        if packet.kind() == PacketKind::Repair || self.paths.iter().any(is_bound) {
-            return;
-        }
-        match self.send_buffer.has_left(packet) {
-            true => self.send_buffer.on_dropped(packet),
-            false => self.give_up(now, packet.frame),
-        }
-    }
-
-    fn write_padding(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Written> {
-        let path = &mut self.paths[id.index()];
-        // A greedy session always has something to send.
-        path.is_window_limited |= self.has_sent_media
-            && self.config.padding == PaddingPolicy::Always
-            && !path.has_window();
-        let due_at = self.padding_due_at(id)?;
-        if due_at > now {
-            return None;
-        }
-        let padding_bytes = self.padding_bytes_on(id);
-        self.paths[id.index()].write_tracked_header(buf);
-        wire::write_padding(usize::from(padding_bytes), buf);
-        Some((PacketContent::Padding, SendReason::Padding))
-    }
-
-    /// When padding is due on a path; `None` while none is wanted.
-    pub(super) fn padding_due_at(&self, id: PathId) -> Option<Instant> {
-        if !self.has_sent_media || self.closing != Closing::Open {
-            return None;
-        }
-        let policy = self.config.padding;
-        // Volume costs money there: only who is greedy on purpose pays for padding. Without any
-        // such path, there is no `standby`.
-        if self.standby.is_some()
-            && self.paths[id.index()].is_metered()
-            && (policy != PaddingPolicy::Always || self.is_standby(id))
-        {
-            return None;
-        }
-        let is_useful = policy == PaddingPolicy::Always || self.is_more_bandwidth_useful();
-        self.paths[id.index()].padding_due_at(policy, is_useful)
     }
 }

@@ -7,7 +7,7 @@
 
 use anabranch_units::{Duration, Importance, Instant};
 
-use super::Endpoint;
+use super::MediaSession;
 use crate::config::SourceLimits;
 use crate::media::{FrameId, Group, Unsent};
 use crate::path::{Level, SPARE_LIFETIME};
@@ -53,47 +53,48 @@ impl Admission {
     }
 }
 
-impl Endpoint {
+impl MediaSession {
     /// Gives up what cannot arrive in time by what the paths carry. `new` is the frame that has
     /// just come, if one has.
     pub(super) fn admit(&mut self, now: Instant, new: Option<FrameId>) {
         // Where frames stand alone, each is given up as late as may be: paths may become faster. An
         // encoder that follows the paths ends an overload by itself, and what a path carries that
         // was never full is not known: a frame refused too early would cost all that need it.
-        let has_structure = self.send_buffer.has_structure();
+        let has_structure = self.content.send_buffer.has_structure();
         let is_fixed = self.config.media.source == SourceLimits::Fixed;
-        if !is_fixed || !has_structure || self.stream.is_some() || self.scheduler.is_redundant() {
+        if !is_fixed || !has_structure || self.content.scheduler.is_redundant() {
             return;
         }
         let lifetime = self.config.media.deadline;
-        let is_busy = self.send_buffer.has_waiting() || self.paths.iter().any(|p| p.has_bound());
+        let is_busy =
+            self.content.send_buffer.has_waiting() || self.paths.iter().any(|p| p.has_bound());
         let patience = lifetime / WAIT_OF_OVERLOAD;
-        let oldest = self.send_buffer.unsent().next();
+        let oldest = self.content.send_buffer.unsent().next();
         // What waited for a path to come back was not too much for it.
-        let has_waited = now > self.path_changed_at + patience
+        let has_waited = now > self.content.path_changed_at + patience
             && oldest.is_some_and(|frame| now + (lifetime - patience) > frame.due_at);
-        self.is_overloaded = is_busy && (self.is_overloaded || has_waited);
+        self.content.is_overloaded = is_busy && (self.content.is_overloaded || has_waited);
         let active = || {
             let paths = self.paths.iter();
             paths.filter(|path| path.state() == PathState::Active)
         };
-        if !self.is_overloaded || active().next().is_none() {
+        if !self.content.is_overloaded || active().next().is_none() {
             return;
         }
         let level = Level::of(active(), now);
         let mut admission = Admission {
             now,
             lifetime,
-            is_chain_broken: self.send_buffer.is_chain_broken(),
+            is_chain_broken: self.content.send_buffer.is_chain_broken(),
             new,
         };
-        if let Some(key) = new.filter(|id| self.send_buffer.is_key(*id)) {
+        if let Some(key) = new.filter(|id| self.content.send_buffer.is_key(*id)) {
             self.end_group_before(now, key, &level);
         }
         while let Some(frame) = self.first_refused(&admission, &level) {
             let disposable = self.newest_disposable_before(frame);
             self.give_up_for_good(now, disposable.unwrap_or(frame));
-            admission.is_chain_broken = self.send_buffer.is_chain_broken();
+            admission.is_chain_broken = self.content.send_buffer.is_chain_broken();
         }
     }
 
@@ -120,7 +121,7 @@ impl Endpoint {
 
     fn first_refused(&self, admission: &Admission, level: &Level) -> Option<FrameId> {
         let mut ahead_bytes = self.bound_again_bytes();
-        for frame in self.send_buffer.unsent() {
+        for frame in self.content.send_buffer.unsent() {
             if admission.refuses(&frame, ahead_bytes, level) {
                 return Some(frame.frame);
             }
@@ -131,13 +132,13 @@ impl Endpoint {
 
     /// What is to be sent again, and leaves before all else.
     fn bound_again_bytes(&self) -> u64 {
-        let bound = self.paths.iter().map(|path| path.retransmission_bytes());
+        let bound = self.paths.iter().map(|path| path.bound_again_bytes());
         bound.sum()
     }
 
     /// The newest frame up to `last` that no other needs and of which nothing has left.
     fn newest_disposable_before(&self, last: FrameId) -> Option<FrameId> {
-        let unsent = self.send_buffer.unsent();
+        let unsent = self.content.send_buffer.unsent();
         let disposable = unsent
             .take_while(|frame| frame.frame <= last)
             .filter(|frame| frame.importance == Importance::Disposable && !frame.is_begun);
@@ -151,14 +152,14 @@ impl Endpoint {
     /// empty before wastes capacity. So a group may end as late as the one after it has room
     /// to grow the queue again, and no later.
     fn end_group_before(&mut self, now: Instant, key: FrameId, level: &Level) {
-        let Some(group) = self.send_buffer.group(now) else {
+        let Some(group) = self.content.send_buffer.group(now) else {
             return;
         };
         let Some(backlog) = self.backlog_at_key(&group, level) else {
             return;
         };
         let mut ahead_bytes = self.bound_again_bytes();
-        let mut unsent = self.send_buffer.unsent();
+        let mut unsent = self.content.send_buffer.unsent();
         let first_too_many = unsent.find(|frame| {
             ahead_bytes += frame.bytes;
             frame.frame < key && !frame.is_begun && level.drain_time(ahead_bytes) > backlog
@@ -173,7 +174,8 @@ impl Endpoint {
     /// Gives up a frame and all that need it, wherever it waits.
     fn give_up_for_good(&mut self, now: Instant, frame: FrameId) {
         let mut late = Vec::new();
-        self.send_buffer
+        self.content
+            .send_buffer
             .give_up_with_dependents(frame, |id| late.push(id));
         for id in late {
             self.paths.iter_mut().for_each(|path| path.unbind_frame(id));

@@ -2,16 +2,17 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::Endpoint;
-use crate::path::{Carried, Path};
+use super::MediaSession;
+use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::standby::{Standby, Unmetered};
 
-impl Endpoint {
+impl MediaSession {
     /// A path with these options has joined.
     pub(super) fn meet_meter(&mut self, now: Instant, is_metered: bool) {
         if is_metered {
-            self.standby
+            self.content
+                .standby
                 .get_or_insert_with(|| Box::new(Standby::new(now)));
         }
     }
@@ -19,7 +20,10 @@ impl Endpoint {
     /// Whether metered paths stand by. Never while all others are silent.
     pub(super) fn are_metered_in_reserve(&self) -> bool {
         let is_other = |path: &Path| !path.is_metered() && path.state() == PathState::Active;
-        self.standby.as_deref().is_some_and(Standby::is_in_reserve)
+        self.content
+            .standby
+            .as_deref()
+            .is_some_and(Standby::is_in_reserve)
             && self.paths.iter().any(is_other)
     }
 
@@ -31,14 +35,15 @@ impl Endpoint {
     /// Whether bandwidth of unmetered paths is worth looking for, since metered ones carry what it
     /// could.
     pub(super) fn is_unmetered_bandwidth_wanted(&self) -> bool {
-        self.standby
+        self.content
+            .standby
             .as_ref()
             .is_some_and(|standby| standby.is_bandwidth_wanted())
     }
 
     /// Looks at the paths anew.
     pub(super) fn update_standby(&mut self, now: Instant) {
-        let Some(standby) = &mut self.standby else {
+        let Some(standby) = &mut self.content.standby else {
             return;
         };
         let mut unmetered = Unmetered {
@@ -48,21 +53,19 @@ impl Endpoint {
         for path in &self.paths {
             if !path.is_metered() && path.state() == PathState::Active {
                 unmetered.path_count += 1;
-                let Carried {
-                    rate,
-                    backed_up_bytes,
-                } = path.carried(now);
-                let queueing_delay = path.queueing_delay().max(rate.time_for(backed_up_bytes));
+                let forecast = path.forecast(now);
+                let backed_up = forecast.rate.time_for(forecast.backed_up_bytes);
+                let queueing_delay = path.queueing_delay().max(backed_up);
                 unmetered.queueing_delay = unmetered.queueing_delay.min(queueing_delay);
-                unmetered.queued_bytes += path.queued_bytes() + backed_up_bytes;
+                unmetered.queued_bytes += path.queued_bytes() + forecast.backed_up_bytes;
                 if path.control().is_usable {
-                    unmetered.bandwidth += rate;
+                    unmetered.bandwidth += forecast.rate;
                 }
             }
         }
         let media = &self.config.media;
         if standby.update(now, media.source, media.deadline, &unmetered) {
-            self.is_schedule_due = true;
+            self.content.is_schedule_due = true;
         }
     }
 }

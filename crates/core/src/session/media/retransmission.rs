@@ -2,26 +2,24 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::Endpoint;
+use super::MediaSession;
+use crate::forecast::Turn;
 use crate::media::Retry;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
-use crate::scheduler;
 
-impl Endpoint {
+impl MediaSession {
     /// When another copy of a packet of `bytes` bytes that was lost on `lost_on` could be there,
     /// and the doubt in it (`docs/algorithms.md`: cost(p*)). It takes the path by which it is
     /// there first in the mean: a path that loses it needs one more try.
     pub(super) fn retry(&self, now: Instant, lost_on: PathId, bytes: u32) -> Retry {
         let usable = |view: &&PathView| view.state.is_usable() && !view.is_standby;
         let usable = self.views.iter().filter(usable);
+        let arrival = |view: &PathView| view.arrival(Turn::Again, u64::from(bytes));
         let rank = |view: &&PathView| {
             let told_after = self.paths[view.id.index()].recovery.loss_delay();
             let again = told_after.mul_f64(loss_of_copy(view, lost_on));
             // A suspect path is taken only if there is no other.
-            (
-                view.state != PathState::Active,
-                cost_of(view, bytes) + again,
-            )
+            (view.state != PathState::Active, arrival(view) + again)
         };
         let Some(best) = usable.min_by_key(rank) else {
             // It waits for a path: whether that is too late, time will tell.
@@ -35,8 +33,8 @@ impl Endpoint {
         };
         Retry {
             now,
-            arrives_at: now + cost_of(best, bytes),
-            doubt: best.rtt_variation * 2,
+            arrives_at: now + arrival(best),
+            doubt: best.forecast.doubt,
             avoid: match best.id == lost_on {
                 true => PathSet::EMPTY,
                 false => PathSet::only(lost_on),
@@ -47,13 +45,13 @@ impl Endpoint {
 
     /// Judges again the lost fragments for which repairs have come too late or not at all.
     pub(super) fn retry_disappointed(&mut self, now: Instant) {
-        if self.send_buffer.waits_until().is_none() {
+        if self.content.send_buffer.waits_until().is_none() {
             return;
         }
         self.refresh_views(now);
-        while let Some(copy) = self.send_buffer.next_disappointed(now) {
+        while let Some(copy) = self.content.send_buffer.next_disappointed(now) {
             self.judge(now, copy, self.max_packet_bytes);
-            self.is_schedule_due = true;
+            self.content.is_schedule_due = true;
         }
     }
 }
@@ -62,13 +60,8 @@ impl Endpoint {
 /// at least that the burst goes on.
 fn loss_of_copy(view: &PathView, lost_on: PathId) -> f64 {
     let burst_goes_on = match view.id == lost_on {
-        true => 1.0 - 1.0 / view.loss_burst_packets,
+        true => 1.0 - 1.0 / view.risk.loss_burst_packets,
         false => 0.0,
     };
-    view.recent_loss().max(burst_goes_on)
-}
-
-/// What a retransmission costs on a path.
-pub(super) fn cost_of(view: &PathView, bytes: u32) -> Duration {
-    scheduler::retransmission_cost(view, u64::from(bytes))
+    view.risk.recent_loss().max(burst_goes_on)
 }

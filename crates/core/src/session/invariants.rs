@@ -1,50 +1,25 @@
-//! The check of an endpoint's invariants.
+//! The check of a session's invariants.
 
 use anabranch_units::Instant;
 
-use super::Endpoint;
-use crate::invariants::{Checker, Exceptions, Invariant, Places, Violation};
+use super::{Content, Session};
+use crate::invariants::{Checker, Invariant, Violation};
 use crate::path::Path;
 use crate::send_reason::SendReason;
 
-impl Endpoint {
+impl<C: Content> Session<C> {
     /// Every invariant that does not hold now, between two calls.
     pub fn check_invariants(&self) -> Vec<Violation> {
         let mut checker = Checker::default();
-        let mut places = Places::default();
-        let exceptions = Exceptions {
-            is_redundant: self.scheduler.is_redundant(),
-            has_halves: self.config.mtu.is_some(),
-        };
         for path in &self.paths {
             path.check(&mut checker);
-            for packet in path.bound_packets() {
-                let is_only = places.add_bound(path.id, packet);
-                let holds = is_only || exceptions.is_redundant;
-                checker.require(Invariant::Lists, holds, || {
-                    format!("path {}: bound twice: {packet:?}", path.id)
-                });
-            }
-            for packet in path.recovery.outstanding() {
-                places.add_outstanding(path.id, packet);
-            }
         }
-        self.send_buffer
-            .check(&mut places, exceptions, &mut checker);
-        self.reassembly.check(&mut checker);
-        self.budget.check(&mut checker);
-        if let Some(stream) = &self.stream {
-            let outstanding = self
-                .paths
-                .iter()
-                .flat_map(|path| path.recovery.outstanding());
-            stream.send.check(outstanding, &mut checker);
-        }
+        C::check(self, &mut checker);
         checker.violations
     }
 
-    /// The same of an endpoint that is at rest: [`Endpoint::handle_timeout`] has been called at
-    /// `now`, and then [`Endpoint::poll_transmit`] until it returned `None`.
+    /// The same of a session that is at rest: [`Session::handle_timeout`] has been called at
+    /// `now`, and then [`Session::poll_transmit`] until it returned `None`.
     pub fn check_invariants_at_rest(&self, now: Instant) -> Vec<Violation> {
         let mut checker = Checker {
             violations: self.check_invariants(),

@@ -2,9 +2,9 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::Endpoint;
-use super::retransmission::cost_of;
+use super::MediaSession;
 use crate::config::RetransmissionCopies;
+use crate::forecast::Turn;
 use crate::media::LastCall;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::recovery::{PacketContent, RttEstimator};
@@ -14,15 +14,17 @@ use crate::send_reason::SendReason;
 /// By how many mean deviations of the round-trip time it may be longer.
 const DOUBT_IN_DEVIATIONS: u64 = 2;
 
-impl Endpoint {
+impl MediaSession {
     /// A retransmission has just left on `path`. Has a copy of it follow, if it is the last that
     /// can make the deadline: on another path that makes it too, else on the same, where it waits
     /// until a burst of losses that met the first is over.
     pub(super) fn on_retransmitted(&mut self, now: Instant, path: PathId, packet: &PacketView) {
         let payload_bytes = packet.bytes.saturating_sub(self.header_bytes());
-        self.budget.on_retransmission(now, u64::from(payload_bytes));
+        self.content
+            .budget
+            .on_retransmission(now, u64::from(payload_bytes));
         let (frame, fragment) = (packet.frame, packet.fragment);
-        if !self.send_buffer.take_doubling(frame, fragment) {
+        if !self.content.send_buffer.take_doubling(frame, fragment) {
             return;
         }
         self.refresh_views(now);
@@ -33,11 +35,15 @@ impl Endpoint {
         };
         if wait.is_zero() {
             let reason = reason_of_copy(has_other);
-            self.send_buffer.queue_again(frame, fragment, avoid, reason);
-            self.is_schedule_due = true;
+            self.content
+                .send_buffer
+                .queue_again(frame, fragment, avoid, reason);
+            self.content.is_schedule_due = true;
             return;
         }
-        self.send_buffer.call_copy(now + wait, frame, fragment);
+        self.content
+            .send_buffer
+            .call_copy(now + wait, frame, fragment);
     }
 
     /// How long the last copy on the same path waits: the longer bursts of losses are there, the
@@ -48,9 +54,9 @@ impl Endpoint {
             return Duration::ZERO;
         };
         let bytes = packet.bytes;
-        let before = gap_of(view, bytes) * self.send_buffer.called_copies(packet.frame);
+        let before = gap_of(view, bytes) * self.content.send_buffer.called_copies(packet.frame);
         let latest = deadline.saturating_sub(lead_of(view, bytes) + before);
-        let burstiness = (view.loss_burst_packets - 1.0).clamp(0.0, 1.0);
+        let burstiness = (view.risk.loss_burst_packets - 1.0).clamp(0.0, 1.0);
         latest.saturating_since(now).mul_f64(burstiness)
     }
 
@@ -64,7 +70,7 @@ impl Endpoint {
         deadline: Option<Instant>,
     ) -> (PathSet, bool) {
         let is_late = |view: &PathView| {
-            let arrives_at = now + cost_of(view, bytes);
+            let arrives_at = now + view.arrival(Turn::Again, u64::from(bytes));
             deadline.is_some_and(|deadline| arrives_at > deadline)
         };
         let mut others = self.views.iter().filter(|view| view.id != path);
@@ -76,17 +82,15 @@ impl Endpoint {
 
     /// Takes note of how long before its deadline a packet has to leave over these paths.
     pub(super) fn update_last_call_lead(&mut self, paths: &[PathView]) {
-        let has_calls = self.stream.is_none()
-            && self.config.media.retransmission_copies == RetransmissionCopies::Adaptive;
-        if !has_calls {
+        if self.config.media.retransmission_copies != RetransmissionCopies::Adaptive {
             return;
         }
         let bytes = self.max_packet_bytes;
         let usable = paths.iter().filter(|view| {
-            view.state.is_usable() && !view.is_standby && view.smoothed_rtt.is_some()
+            view.state.is_usable() && !view.is_standby && view.rtt.smoothed.is_some()
         });
         let lead = usable.map(|view| lead_of(view, bytes)).min();
-        self.send_buffer.set_last_call_lead(lead);
+        self.content.send_buffer.set_last_call_lead(lead);
     }
 
     /// Sends again what has not been heard of though it should have been, and can be there in time
@@ -94,12 +98,12 @@ impl Endpoint {
     /// that have waited.
     pub(super) fn answer_last_calls(&mut self, now: Instant) {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if !is_due(self.send_buffer.next_last_call()) {
+        if !is_due(self.content.send_buffer.next_last_call()) {
             return;
         }
-        let mut calls = core::mem::take(&mut self.scratch.last_calls);
+        let mut calls = core::mem::take(&mut self.content.scratch.last_calls);
         calls.clear();
-        self.send_buffer.last_calls(now, &mut calls);
+        self.content.send_buffer.last_calls(now, &mut calls);
         if !calls.is_empty() {
             self.refresh_views(now);
         }
@@ -116,11 +120,12 @@ impl Endpoint {
                 true => reason_of_copy(has_other),
                 false => call.reason,
             };
-            self.send_buffer
+            self.content
+                .send_buffer
                 .queue_again(call.frame, call.fragment, avoid, reason);
-            self.is_schedule_due = true;
+            self.content.is_schedule_due = true;
         }
-        self.scratch.last_calls = calls;
+        self.content.scratch.last_calls = calls;
     }
 
     /// Whether the path, though in use, has told nothing of this copy when it should have.
@@ -147,11 +152,10 @@ fn reason_of_copy(has_other: bool) -> SendReason {
 }
 
 /// How long before its deadline a packet has to leave on a path: what it takes, the pacer's gap
-/// behind another one, and two mean deviations of the round-trip time, but no less than timers are
-/// fine.
+/// behind another one, and the forecast's doubt, but no less than timers are fine.
 fn lead_of(view: &PathView, bytes: u32) -> Duration {
-    let doubt = view.rtt_variation * DOUBT_IN_DEVIATIONS;
-    cost_of(view, bytes) + gap_of(view, bytes) + doubt.max(RttEstimator::GRANULARITY)
+    let doubt = view.forecast.doubt.max(RttEstimator::GRANULARITY);
+    view.arrival(Turn::Again, u64::from(bytes)) + gap_of(view, bytes) + doubt
 }
 
 /// What the pacer keeps between two packets.
@@ -162,17 +166,23 @@ fn gap_of(view: &PathView, bytes: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::forecast::Forecast;
 
     #[test]
-    fn a_last_call_allows_for_two_mean_deviations_or_the_granularity_of_timers() {
-        let lead = |micros| {
+    fn a_last_call_allows_for_doubt_or_the_granularity_of_timers() {
+        let lead = |doubt_micros| {
+            let forecast = Forecast {
+                doubt: Duration::from_micros(doubt_micros),
+                ..Forecast::default()
+            };
             let view = PathView {
-                rtt_variation: Duration::from_micros(micros),
+                forecast,
                 ..PathView::default()
             };
-            (lead_of(&view, 1_000) - cost_of(&view, 1_000) - gap_of(&view, 1_000)).as_micros()
+            let arrival = view.arrival(Turn::Again, 1_000);
+            (lead_of(&view, 1_000) - arrival - gap_of(&view, 1_000)).as_micros()
         };
-        assert_eq!(lead(3_000), 6_000);
+        assert_eq!(lead(6_000), 6_000);
         assert_eq!(lead(100), 1_000);
     }
 }

@@ -4,7 +4,7 @@ mod support;
 
 use anabranch_core::media::DropReason;
 use anabranch_core::{
-    Config, DatagramMeta, Endpoint, Event, Frame, FrameId, MediaConfig, PaddingPolicy, PathId,
+    Config, DatagramMeta, Event, Frame, FrameId, MediaConfig, MediaSession, PaddingPolicy, PathId,
     PathOptions, PathState, SourceLimits,
 };
 use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Rng, Seed};
@@ -389,7 +389,7 @@ fn early_and_repeated_timeouts_have_no_effect() {
 #[test]
 fn a_bad_configuration_is_told_at_construction() {
     let error = |config| {
-        Endpoint::new(config, Seed(0), Instant::ZERO)
+        MediaSession::new(config, Seed(0), Instant::ZERO)
             .unwrap_err()
             .to_string()
     };
@@ -413,7 +413,7 @@ proptest! {
     fn any_bytes_are_survived(datagrams in prop::collection::vec(
         (0_u8..4, prop::collection::vec(any::<u8>(), 0..80), any::<bool>()), 1..200,
     )) {
-        let mut endpoint = Endpoint::new(support::usual(), Seed(1), Instant::ZERO).unwrap();
+        let mut endpoint = MediaSession::new(support::usual(), Seed(1), Instant::ZERO).unwrap();
         endpoint.add_path(Instant::ZERO, PathOptions::default());
         endpoint.add_path(Instant::ZERO, PathOptions::default());
         let mut now = Instant::ZERO;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_units::Instant;
 
-use super::Endpoint;
+use super::MediaSession;
 use crate::config::SourceLimits;
 use crate::fec::{self, Decoder, Dispersal, FecPolicy, FrameToProtect, MediaShares};
 use crate::media::{self, Bandwidth, Frame, FrameId, Symbol, Taken};
@@ -51,9 +51,9 @@ impl Sender {
     }
 }
 
-impl Endpoint {
+impl MediaSession {
     pub(super) fn on_source_symbol(&mut self, now: Instant, low_bits: u32, symbol: &Symbol<'_>) {
-        let mut receiver = self.fec_receiver.take().unwrap_or_default();
+        let mut receiver = self.content.fec_receiver.take().unwrap_or_default();
         let number = wire::expand(low_bits, receiver.last_symbol);
         receiver.last_symbol = number;
         receiver.last_frame = symbol.header.frame;
@@ -61,15 +61,15 @@ impl Endpoint {
             .decoder
             .on_source(number, [&symbol.head(), symbol.payload]);
         self.take_recovered(now, &mut receiver);
-        self.fec_receiver = Some(receiver);
+        self.content.fec_receiver = Some(receiver);
     }
 
     pub(super) fn on_repair_symbol(&mut self, now: Instant, head: RepairHead, bytes: &[u8]) {
-        let mut receiver = self.fec_receiver.take().unwrap_or_default();
+        let mut receiver = self.content.fec_receiver.take().unwrap_or_default();
         let header = head.expand(receiver.last_symbol);
         receiver.decoder.on_repair(header, bytes);
         self.take_recovered(now, &mut receiver);
-        self.fec_receiver = Some(receiver);
+        self.content.fec_receiver = Some(receiver);
     }
 
     fn take_recovered(&mut self, now: Instant, receiver: &mut Receiver) {
@@ -90,7 +90,7 @@ impl Endpoint {
 
     /// Tells the peer what it need not send again.
     pub(super) fn write_symbols_recovered(&mut self, buf: &mut Vec<u8>) {
-        let Some(receiver) = &mut self.fec_receiver else {
+        let Some(receiver) = &mut self.content.fec_receiver else {
             return;
         };
         let recovered = &mut receiver.recovered;
@@ -106,16 +106,16 @@ impl Endpoint {
 
     pub(super) fn on_symbols_recovered(&mut self, numbers: RecoveredSymbols<'_>) {
         for low_bits in numbers.iter() {
-            let symbol = wire::expand(low_bits, self.send_buffer.next_symbol());
-            self.send_buffer.on_recovered(symbol);
-            self.counters.frames_acked = self.send_buffer.acked_frame_count();
+            let symbol = wire::expand(low_bits, self.content.send_buffer.next_symbol());
+            self.content.send_buffer.on_recovered(symbol);
+            self.counters.frames_acked = self.content.send_buffer.acked_frame_count();
         }
     }
 
     /// Adds to a frame that has just been queued what the policy says, if there is one.
     pub(super) fn protect(&mut self, now: Instant, id: FrameId, frame: &Frame) {
-        self.budget.on_media(now, frame.bytes.len() as u64);
-        let Some(mut sender) = self.fec_sender.take() else {
+        self.content.budget.on_media(now, frame.bytes.len() as u64);
+        let Some(mut sender) = self.content.fec_sender.take() else {
             return;
         };
         self.refresh_views(now);
@@ -123,27 +123,27 @@ impl Endpoint {
         let to_protect = FrameToProtect {
             id,
             importance: frame.importance,
-            symbol_count: self.send_buffer.fragment_count(id),
+            symbol_count: self.content.send_buffer.fragment_count(id),
             bytes: frame.bytes.len() as u32,
             deadline: frame.captured_at + self.config.media.deadline,
         };
         let session = self.session_view();
         let policy = &mut sender.policy;
         let protection = policy.protect(now, &to_protect, &session, &self.views);
-        self.fec_sender = Some(sender);
+        self.content.fec_sender = Some(sender);
         let wanted = protection.repair_count();
-        let repair_bytes = self.send_buffer.repair_bytes(id, &protection);
+        let repair_bytes = self.content.send_buffer.repair_bytes(id, &protection);
         let is_key = frame.importance.is_key();
-        let granted = self.budget.grant(now, wanted, repair_bytes, is_key);
-        self.send_buffer.protect(id, &protection, granted);
+        let granted = self.content.budget.grant(now, wanted, repair_bytes, is_key);
+        self.content.send_buffer.protect(id, &protection, granted);
     }
 
     /// Takes note of which symbols go where, and of what is bound to the paths that are viewed.
     pub(super) fn note_symbols(&mut self, views: &mut [PathView], assignments: &[Assignment]) {
-        let Some(sender) = self.fec_sender.as_deref_mut() else {
+        let Some(sender) = self.content.fec_sender.as_deref_mut() else {
             return;
         };
-        let waiting = self.send_buffer.waiting();
+        let waiting = self.content.send_buffer.waiting();
         for assignment in assignments {
             let packet = &waiting[assignment.index];
             for id in assignment.paths.iter() {
@@ -151,7 +151,10 @@ impl Endpoint {
             }
             if packet.kind() == PacketKind::Source
                 && let Some(path) = assignment.paths.iter().next()
-                && let Some(symbol) = self.send_buffer.symbol(packet.frame, packet.fragment)
+                && let Some(symbol) = self
+                    .content
+                    .send_buffer
+                    .symbol(packet.frame, packet.fragment)
             {
                 sender.dispersal.on_symbol(symbol, path);
             }
@@ -161,11 +164,11 @@ impl Endpoint {
     /// Binds repairs to other paths than what they protect, and to those that lose little; none
     /// before its frame.
     pub(super) fn bind_repairs(&mut self, now: Instant, views: &mut [PathView]) {
-        let Some(sender) = self.fec_sender.as_deref_mut() else {
+        let Some(sender) = self.content.fec_sender.as_deref_mut() else {
             return;
         };
-        let mut repairs = self.send_buffer.take_waiting_repairs();
-        let held = self.send_buffer.waiting();
+        let mut repairs = self.content.send_buffer.take_waiting_repairs();
+        let held = self.content.send_buffer.waiting();
         repairs.retain(|packet| {
             let is_source = |other: &PacketView| other.kind() == PacketKind::Source;
             let is_held = |other: &PacketView| is_source(other) && other.frame == packet.frame;
@@ -173,7 +176,7 @@ impl Endpoint {
                 return true;
             }
             let (frame, repair) = (packet.frame, packet.fragment);
-            let Some(window) = self.send_buffer.repair_window(frame, repair) else {
+            let Some(window) = self.content.send_buffer.repair_window(frame, repair) else {
                 return false;
             };
             let elsewhere = sender.dispersal.path_for(now, packet, &window, views);
@@ -182,17 +185,17 @@ impl Endpoint {
             };
             sender.dispersal.on_repair(&window, path);
             views[path.index()].queued_bytes += u64::from(packet.bytes);
-            self.paths[path.index()].bind(now, *packet, self.held_since);
+            self.paths[path.index()].bind(now, *packet, self.content.held_since);
             false
         });
-        self.send_buffer.put_back_repairs(repairs);
+        self.content.send_buffer.put_back_repairs(repairs);
     }
 
     /// Takes note of what the paths carry, which bounds the repairs. The share of it that repairs
     /// and retransmissions want of the media.
     pub(super) fn note_bandwidth(&mut self, bandwidth: Bandwidth, backlog_bytes: u64) -> f64 {
-        if self.fec_sender.is_none() {
-            return self.budget.overhead();
+        if self.content.fec_sender.is_none() {
+            return self.content.budget.overhead();
         }
         // A source that does not follow may fill the paths, one that does leaves a margin.
         let media = &self.config.media;
@@ -205,8 +208,8 @@ impl Endpoint {
             }
             SourceLimits::Adaptive { .. } => media::target_total(bandwidth, backlog_bytes),
         };
-        self.budget.set_rate(rate);
-        self.budget.overhead()
+        self.content.budget.set_rate(rate);
+        self.content.budget.overhead()
     }
 
     /// Writes a repair, if it is still of use.
@@ -217,19 +220,19 @@ impl Endpoint {
         buf: &mut Vec<u8>,
     ) -> Option<PacketContent> {
         let (frame, repair) = (packet.frame, packet.fragment);
-        let window = self.send_buffer.take_repair(frame, repair)?;
-        let symbols = self.send_buffer.symbols(window);
+        let window = self.content.send_buffer.take_repair(frame, repair)?;
+        let symbols = self.content.send_buffer.symbols(window);
         let longest_bytes = symbols.map(|symbol| symbol.payload.len()).max();
         if self.is_repair_too_large(id, longest_bytes.unwrap_or(0)) {
-            self.send_buffer.on_repair_settled(frame, repair);
+            self.content.send_buffer.on_repair_settled(frame, repair);
             return None;
         }
         let start = buf.len();
         let path = &mut self.paths[id.index()];
         path.write_tracked_header(buf);
         wire::write_repair(window, buf);
-        let symbols = self.send_buffer.symbols(window);
-        let heads = &mut self.scratch.symbol_heads;
+        let symbols = self.content.send_buffer.symbols(window);
+        let heads = &mut self.content.scratch.symbol_heads;
         heads.clear();
         heads.extend(symbols.clone().map(|symbol| symbol.as_symbol().head()));
         let parts = heads

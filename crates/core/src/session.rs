@@ -1,0 +1,323 @@
+//! A session's state machine and its verbs.
+//!
+//! [`Session`] is one end of it, over any number of paths: what every session does is here and in
+//! `receive`, `transmit` and `timeout`. What it carries, its [`Content`], is a type: [`Media`] or a
+//! [`Stream`], each with the state and the verbs that only it needs. `content` lists what they do
+//! each in their own way.
+//!
+//! Whoever drives it repeats: `handle_*` → [`Session::poll_transmit`] until `None` →
+//! [`Session::poll_event`] until `None` → [`Session::poll_timeout`], and waits for a datagram or
+//! that moment. Time never goes back. Nothing that arrives from the network is an error.
+
+mod content;
+#[cfg(any(debug_assertions, feature = "invariants"))]
+mod invariants;
+mod media;
+mod receive;
+mod stream;
+mod timeout;
+mod transmit;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use anabranch_units::{DataRate, Ecn, Instant, Rng, Seed};
+
+use crate::config::{Config, ConfigError};
+use crate::control::ControllerConfig;
+use crate::counters::{PathCounters, SessionCounters};
+use crate::media::{DropReason, FrameId, ReceivedFrame};
+use crate::options::AlgorithmOptions;
+use crate::path::{Path, PathOptions};
+use crate::path_view::{PathId, PathState, PathView};
+use crate::recovery::Digest;
+use crate::send_reason::SendReason;
+use crate::wire::FeedbackReport;
+
+pub use content::Content;
+pub use media::{Media, MediaSession};
+pub use stream::{Stream, StreamSession};
+pub use timeout::Timer;
+
+/// One end of a session: sends and receives over all its paths what it carries.
+#[derive(Debug)]
+pub struct Session<C> {
+    content: C,
+    paths: Vec<Path>,
+    /// The path to be served next.
+    next_path: usize,
+    closing: Closing,
+    /// Nothing arrives any more, though this end has not closed.
+    has_peer_left: bool,
+    events: VecDeque<Event>,
+    /// The most bytes on the wire of a packet.
+    max_packet_bytes: u32,
+    /// Shared by all who are set up alike: theirs are the same lines of the cache.
+    config: Arc<Config>,
+    views: Vec<PathView>,
+    scratch: Scratch,
+    counters: SessionCounters,
+    seed: Seed,
+    rng: Rng,
+}
+
+/// Buffers that are used again and again, so that the steady state allocates nothing.
+#[derive(Debug, Default)]
+struct Scratch {
+    /// In a box, so that lending it moves a pointer.
+    digest: Option<Box<Digest>>,
+    report: FeedbackReport,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closing {
+    Open,
+    /// This end closes: it says so this many times more, next at this moment.
+    Telling {
+        times: u8,
+        next_at: Instant,
+    },
+    Closed,
+}
+
+/// Where a datagram came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatagramMeta {
+    /// The path that it came on.
+    pub path: PathId,
+    /// When it arrived, by this end's clock: no later than the call, and earlier where the kernel
+    /// took the time.
+    pub received_at: Instant,
+    /// Its mark of congestion.
+    pub ecn: Ecn,
+}
+
+/// A datagram to be sent, its bytes having been appended to the caller's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// The path to send it on.
+    pub path: PathId,
+    /// How many bytes were appended.
+    pub size: usize,
+    /// The mark to send it with.
+    pub ecn: Ecn,
+    /// Why it leaves. The driver may find that the interface refuses a [`SendReason::MtuProbe`]
+    /// ([`Session::on_datagram_too_large`]).
+    pub reason: SendReason,
+    /// The piece of media that it carries, if any: which fragment of which frame.
+    pub fragment: Option<(FrameId, u16)>,
+}
+
+/// What the application is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A frame has arrived whole; frames come in the order of their numbers.
+    FrameReceived(ReceivedFrame),
+    /// A frame was given up.
+    FrameDropped {
+        /// Which.
+        id: FrameId,
+        /// Where and why.
+        reason: DropReason,
+    },
+    /// The encoder is asked for another bitrate.
+    TargetBitrate(DataRate),
+    /// A path is trusted more or less than before.
+    PathState {
+        /// Which path.
+        path: PathId,
+        /// Its state now.
+        state: PathState,
+    },
+    /// There are bytes for [`StreamSession::read`] where there were none.
+    StreamReadable,
+    /// There is room again for [`StreamSession::write`], which had to refuse bytes.
+    StreamWritable,
+    /// The peer's stream has arrived to its end, though maybe not been read to it.
+    StreamFinished,
+    /// The peer has closed the session.
+    Closed,
+    /// The receiver of this end's media has gone away: nothing arrives in this session any more.
+    /// Media may still be handed in, and is given up when it is too old, until the driver has
+    /// another session or closes this one.
+    PeerLeft,
+    /// The peer has a session with another in place of this one, which is over.
+    Replaced,
+}
+
+impl Event {
+    /// The frame was given up at the sender.
+    fn late(id: FrameId) -> Self {
+        let reason = DropReason::Late;
+        Event::FrameDropped { id, reason }
+    }
+}
+
+impl<C: Content> Session<C> {
+    /// A session without paths. `seed` feeds its random choices; on a real network it must be
+    /// unpredictable.
+    ///
+    /// # Errors
+    /// [`ConfigError`] says what in `config` cannot work.
+    pub fn new(
+        config: impl Into<Arc<Config>>,
+        seed: Seed,
+        now: Instant,
+    ) -> Result<Self, ConfigError> {
+        let config = config.into();
+        config.check()?;
+        let content = C::new(&config, now)?;
+        let header_bytes = config.overhead_bytes + content.header_bytes();
+        Ok(Session {
+            content,
+            paths: Vec::new(),
+            next_path: 0,
+            closing: Closing::Open,
+            has_peer_left: false,
+            events: VecDeque::new(),
+            max_packet_bytes: u32::from(config.fragment_bytes) + header_bytes,
+            config,
+            views: Vec::new(),
+            scratch: Scratch::default(),
+            counters: SessionCounters::default(),
+            seed,
+            rng: seed.derive("endpoint").rng(),
+        })
+    }
+
+    /// Adds a path, which may carry data at once: its driver vouches that it leads to the peer.
+    /// Both ends must add their paths in the same order. `None` past [`PathId::LIMIT`] paths, or
+    /// past the one that a stream has.
+    pub fn add_path(&mut self, now: Instant, options: PathOptions) -> Option<PathId> {
+        if self.paths.len() == C::MAX_PATHS {
+            return None;
+        }
+        let id = PathId(self.paths.len() as u8);
+        let controller = ControllerConfig {
+            min_rate: self.config.min_rate,
+            max_rate: C::max_rate(self),
+            initial_rate: self.config.initial_rate,
+            initial_window_packets: self.config.initial_window_packets,
+            fixed_rate: self.config.fixed_rate,
+            max_packet_bytes: self.max_packet_bytes,
+            is_ecn_capable: self.config.is_ecn_capable,
+            is_media: C::IS_MEDIA,
+            options: AlgorithmOptions::default(),
+            seed: self.seed.derive(&format!("path/{id}/controller")),
+        };
+        let controller = self.config.controller.build(&controller);
+        let path = Path::new(id, now, &self.config, options, controller, !C::IS_MEDIA);
+        self.paths.push(path);
+        C::on_path_added(self, now, id);
+        self.on_path_changed(now, id);
+        Some(id)
+    }
+
+    /// Takes a path out: what was bound to it or flies on it goes to the others.
+    pub fn remove_path(&mut self, now: Instant, path: PathId) {
+        if self
+            .paths
+            .get(path.index())
+            .is_none_or(|path| path.state() == PathState::Removed)
+        {
+            return;
+        }
+        self.paths[path.index()].liveness.remove();
+        C::on_path_removed(self, path);
+        self.declare_silent(now, path, SendReason::PathRemoved);
+        self.on_path_changed(now, path);
+    }
+
+    /// The driver could not send a datagram of `size` bytes, as [`Transmit::size`] counts them: the
+    /// interface does not take so large ones. Returns whether that is a matter of the path's MTU,
+    /// which will be respected; else the path is of no use.
+    pub fn on_datagram_too_large(&mut self, now: Instant, path: PathId, size: usize) -> bool {
+        let bytes = size as u32 + self.config.overhead_bytes;
+        let is_above_base = self.config.mtu.is_some_and(|mtu| bytes > mtu.base_bytes);
+        let path = self.paths.get_mut(path.index());
+        match path.and_then(|path| path.recovery.mtu_mut()) {
+            Some(mtu) if is_above_base => {
+                mtu.on_too_large(now, bytes);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The next thing to tell the application.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Ends the session: the peer is told three times over. What still waits is not sent; ask
+    /// [`Session::is_drained`] before.
+    pub fn close(&mut self, now: Instant) {
+        if self.closing == Closing::Open {
+            self.closing = Closing::Telling {
+                times: 3,
+                next_at: now,
+            };
+        }
+    }
+
+    /// Whether this end has told all it has to tell after [`Session::close`], or the peer has
+    /// closed.
+    pub fn is_closed(&self) -> bool {
+        self.closing == Closing::Closed
+    }
+
+    /// Whether every frame has been acknowledged or given up; or every byte of the stream, and its
+    /// end if it has one, been acknowledged.
+    pub fn is_drained(&self) -> bool {
+        self.content.is_drained()
+    }
+
+    /// All paths as they are now; the index is the path's number.
+    pub fn paths(&mut self, now: Instant) -> &[PathView] {
+        self.refresh_views(now);
+        &self.views
+    }
+
+    /// A path's counts; `None` if there is no such path.
+    pub fn path_counters(&self, path: PathId) -> Option<&PathCounters> {
+        self.paths.get(path.index()).map(|path| &path.counters)
+    }
+
+    /// The session's counts.
+    pub fn counters(&self) -> &SessionCounters {
+        &self.counters
+    }
+
+    /// The phase of a path's controller by its source's own name; `None` if there is no such path.
+    pub fn controller_state(&self, path: PathId) -> Option<&'static str> {
+        self.paths
+            .get(path.index())
+            .map(|path| path.controller.state())
+    }
+
+    fn refresh_views(&mut self, now: Instant) {
+        let max_packet_bytes = u64::from(self.max_packet_bytes);
+        self.views.clear();
+        self.views.extend(
+            self.paths
+                .iter()
+                .map(|path| path.view(max_packet_bytes, now)),
+        );
+        C::mark_views(self);
+    }
+
+    /// The best active path other than `path`.
+    fn best_other_path(&self, path: PathId) -> Option<PathId> {
+        self.paths
+            .iter()
+            .filter(|other| other.id != path && other.state() == PathState::Active)
+            .min_by_key(|other| other.recovery.rtt().smoothed())
+            .map(|other| other.id)
+    }
+
+    fn on_path_changed(&mut self, now: Instant, path: PathId) {
+        let state = self.paths[path.index()].state();
+        self.events.push_back(Event::PathState { path, state });
+        C::on_path_changed(self, now, path);
+    }
+}

@@ -1,0 +1,166 @@
+//! Where media sessions and stream sessions differ.
+
+use core::fmt::Debug;
+
+use anabranch_units::{DataRate, Instant};
+
+use super::Session;
+use super::timeout::NextTimer;
+use super::transmit::Written;
+use crate::config::{Config, ConfigError};
+#[cfg(any(debug_assertions, feature = "invariants"))]
+use crate::invariants::Checker;
+use crate::path::Path;
+use crate::path_view::PathId;
+use crate::recovery::{Digest, SentPacket};
+use crate::send_reason::SendReason;
+use crate::wire::WireFrame;
+
+/// What a session carries: [`Media`](crate::Media) or a [`Stream`](crate::Stream).
+#[allow(
+    private_bounds,
+    reason = "the hooks are not public, so that nobody else implements it"
+)]
+pub trait Content: Hooks {}
+
+impl<C: Hooks> Content for C {}
+
+/// The points at which [`Session`] calls its content. Hooks that need paths, counters or events take
+/// the whole session.
+pub(crate) trait Hooks: Sized + Debug {
+    /// Whether this is media: worthless when late, and in frames.
+    const IS_MEDIA: bool;
+    /// The maximum number of paths.
+    const MAX_PATHS: usize;
+
+    /// The content of a new session without paths; checks its part of the set-up.
+    fn new(config: &Config, now: Instant) -> Result<Self, ConfigError>;
+
+    /// The longest header of a packet, in bytes, without [`Config::overhead_bytes`].
+    fn header_bytes(&self) -> u32;
+
+    /// The highest useful rate of a path's controller.
+    fn max_rate(session: &Session<Self>) -> DataRate;
+
+    /// A path has been added.
+    fn on_path_added(session: &mut Session<Self>, now: Instant, id: PathId);
+
+    /// A path has been removed; its packets in flight are declared lost after this call.
+    fn on_path_removed(_session: &mut Session<Self>, _id: PathId) {}
+
+    /// A path's state has changed.
+    fn on_path_changed(_session: &mut Session<Self>, _now: Instant, _id: PathId) {}
+
+    /// `session.views` has been refreshed: adds what only the content knows.
+    fn mark_views(_session: &mut Session<Self>) {}
+
+    /// Handles a wire frame that is not about paths or the end of the session.
+    fn on_frame(session: &mut Session<Self>, now: Instant, on: PathId, frame: WireFrame<'_>);
+
+    /// Whether more packets are expected, since something has arrived in part.
+    fn awaits_more(&self) -> bool {
+        false
+    }
+
+    /// Handles a report about path `about` that arrived on path `on`. Calls
+    /// [`Session::judge_answer`] once the controller knows the report.
+    fn on_report(
+        session: &mut Session<Self>,
+        now: Instant,
+        on: PathId,
+        about: PathId,
+        digest: &Digest,
+    );
+
+    /// Packets of a path are declared lost. `reason` is that of their retransmissions.
+    fn on_losses(
+        session: &mut Session<Self>,
+        now: Instant,
+        id: PathId,
+        digest: &Digest,
+        reason: SendReason,
+    );
+
+    /// The peer has said that it closes the session.
+    fn on_peer_closes(session: &mut Session<Self>, now: Instant);
+
+    /// The session has ended: nothing else will arrive.
+    fn on_end(_session: &mut Session<Self>) {}
+
+    /// Prepares packets for sending. Returns false if nothing can be sent, as far as a quick look
+    /// tells.
+    fn prepare(_session: &mut Session<Self>, _now: Instant) -> bool {
+        true
+    }
+
+    /// Whether it is worth trying again to send, although no datagram was written.
+    fn is_stirred(_session: &Session<Self>, _now: Instant) -> bool {
+        false
+    }
+
+    /// The path on which [`Hooks::write_news`] has something to write now.
+    fn news_on(session: &Session<Self>, now: Instant) -> Option<PathId>;
+
+    /// Whether the peer wants reports about packets.
+    fn is_report_wanted(&self) -> bool {
+        true
+    }
+
+    /// Writes wire frames that the peer must process before the report behind them.
+    fn write_before_report(_session: &mut Session<Self>, _buf: &mut Vec<u8>) {}
+
+    /// Writes wire frames of a datagram without packet number. `has_report`: a report precedes them.
+    /// `has_news`: [`Hooks::news_on`] named this path.
+    fn write_news(
+        session: &mut Session<Self>,
+        now: Instant,
+        has_report: bool,
+        has_news: bool,
+        buf: &mut Vec<u8>,
+    );
+
+    /// Writes the next packet with a packet number that may leave on a path.
+    fn write_packet(
+        session: &mut Session<Self>,
+        now: Instant,
+        id: PathId,
+        buf: &mut Vec<u8>,
+    ) -> Option<Written>;
+
+    /// The packet that was written last has left.
+    fn on_packet_sent(session: &mut Session<Self>, now: Instant, id: PathId, packet: &SentPacket);
+
+    /// Whether all that was handed in has been acknowledged or given up.
+    fn is_drained(&self) -> bool;
+
+    /// Whether this end sends. An end that only receives has fewer timers.
+    fn is_sender(&self) -> bool;
+
+    /// When the pacer releases the next packet of a path; `None` if there is none.
+    fn leaves_at(session: &Session<Self>, path: &Path) -> Option<Instant>;
+
+    /// The timers of a path in use.
+    fn consider_path(session: &Session<Self>, path: &Path, next: &mut NextTimer);
+
+    /// The timers of the sending end.
+    fn consider_sending(session: &Session<Self>, next: &mut NextTimer);
+
+    /// The timers of the receiving end.
+    fn consider_receiving(&self, _next: &mut NextTimer) {}
+
+    /// Does what is due. Calls [`Session::handle_path_timeouts`] while the session is open.
+    fn handle_timeout(session: &mut Session<Self>, now: Instant);
+
+    /// The loss timer of a path has declared packets lost.
+    fn on_loss_timeout(session: &mut Session<Self>, now: Instant, id: PathId, digest: &Digest);
+
+    /// A timer of a path's controller has expired.
+    fn on_controller_timeout(_session: &mut Session<Self>, _now: Instant) {}
+
+    /// Serves those timers of a path that [`Hooks::consider_path`] names.
+    fn on_path_timeout(session: &mut Session<Self>, now: Instant, id: PathId);
+
+    /// Checks the invariants of the content.
+    #[cfg(any(debug_assertions, feature = "invariants"))]
+    fn check(session: &Session<Self>, checker: &mut Checker);
+}

@@ -1,0 +1,383 @@
+//! Sessions of media: frames that are worthless when late, over any number of paths.
+
+mod admission;
+mod fec;
+mod feedback;
+mod idle;
+#[cfg(any(debug_assertions, feature = "invariants"))]
+mod invariants;
+mod last_try;
+mod mtu;
+mod notices;
+mod receive;
+mod rescue;
+mod retransmission;
+mod schedule;
+mod silence;
+mod standby;
+mod target;
+mod timeout;
+mod transmit;
+
+use anabranch_units::{DataRate, Instant};
+
+use super::timeout::{NextTimer, Timer};
+use super::transmit::Written;
+use super::{Closing, Event, Session, content::Hooks};
+use crate::config::{Config, ConfigError, SourceLimits};
+use crate::fec::Budget;
+#[cfg(any(debug_assertions, feature = "invariants"))]
+use crate::invariants::Checker;
+use crate::media::{
+    self, Frame, FrameId, Halves, LastCall, Outcome, Reassembly, SendBuffer, SendFrameError,
+    SourceRate,
+};
+use crate::path::Path;
+use crate::path_view::{PathId, PathState};
+use crate::recovery::{Digest, SentPacket};
+use crate::scheduler::{self, Assignment, Scheduler, SchedulerEvent};
+use crate::send_reason::SendReason;
+use crate::standby::Standby;
+use crate::wire::{self, WireFrame};
+
+/// A session of media: frames, worthless when late, over any number of paths.
+pub type MediaSession = Session<Media>;
+
+/// The media of one end: what it sends, and what it has of the peer's.
+#[derive(Debug)]
+pub struct Media {
+    /// Whether metered paths help; `None` if there are none.
+    standby: Option<Box<Standby>>,
+    send_buffer: SendBuffer,
+    /// What a source gives that does not follow the target.
+    source_rate: SourceRate,
+    target_bitrate: DataRate,
+    scheduler: Box<dyn Scheduler>,
+    /// When the scheduler was last asked.
+    scheduled_at: Instant,
+    /// The encoder's share of what the paths carry.
+    target_fraction: f64,
+    /// Whether waiting packets may find a path that they did not find before.
+    is_schedule_due: bool,
+    /// Whether this end has ever sent media: only then does it pad.
+    has_sent_media: bool,
+    /// Whether the session is kept alive even before this end sends media.
+    is_kept_alive: bool,
+    /// Since when the scheduler has held packets.
+    held_since: Option<Instant>,
+    /// Whether frames have waited for too long, and something has waited ever since.
+    is_overloaded: bool,
+    /// When a path last went out or came back.
+    path_changed_at: Instant,
+    notices: notices::Notices,
+    /// How much forward error correction this end sends, if any.
+    fec_sender: Option<Box<fec::Sender>>,
+    /// What repairs and retransmissions cost, and repairs may.
+    budget: Budget,
+    reassembly: Reassembly,
+    halves: Halves,
+    last_captured_at: Instant,
+    /// What the peer sends of forward error correction.
+    fec_receiver: Option<Box<fec::Receiver>>,
+    scratch: Scratch,
+}
+
+/// Buffers that are used again and again, so that the steady state allocates nothing.
+#[derive(Debug, Default)]
+struct Scratch {
+    assignments: Vec<Assignment>,
+    outcomes: Vec<Outcome>,
+    last_calls: Vec<LastCall>,
+    symbol_heads: Vec<[u8; media::SYMBOL_HEAD_BYTES]>,
+}
+
+impl Media {
+    /// The share of what the paths carry that the encoder gets by this set-up.
+    fn target_fraction(config: &Config, header_bytes: u32) -> f64 {
+        let payload_bytes = f64::from(config.fragment_bytes);
+        let packet_bytes = u32::from(config.fragment_bytes) + config.overhead_bytes + header_bytes;
+        let share = payload_bytes / f64::from(packet_bytes);
+        let target_fraction = config.media.target_fraction;
+        target_fraction.unwrap_or_else(|| config.controller.rate().encoder_share(share))
+    }
+}
+
+impl MediaSession {
+    /// Takes a frame in for sending.
+    ///
+    /// # Errors
+    /// [`SendFrameError`]; the frame is then not sent, and the next one takes its number.
+    pub fn send_frame(&mut self, now: Instant, frame: &Frame) -> Result<FrameId, SendFrameError> {
+        if self.closing != Closing::Open {
+            return Err(SendFrameError::Closed);
+        }
+        self.expire_frames(now);
+        self.update_fragment_bytes();
+        self.admit(now, None);
+        let id = self.content.send_buffer.push(frame)?;
+        let interval = self.content.send_buffer.frame_interval();
+        for path in &mut self.paths {
+            path.on_frame(interval, self.config.media.deadline);
+        }
+        self.counters.frames_sent += 1;
+        self.content.has_sent_media = true;
+        if let Some(standby) = &mut self.content.standby {
+            standby.on_frame(now, frame.bytes.len());
+        }
+        self.content.is_schedule_due = true;
+        self.tell_source_rate(now, frame.bytes.len());
+        self.protect(now, id, frame);
+        self.admit(now, Some(id));
+        Ok(id)
+    }
+
+    /// What the encoder is asked to produce.
+    pub fn target_bitrate(&self) -> DataRate {
+        self.content.target_bitrate
+    }
+
+    /// Has silent paths waited for as long as the number of paths suggests.
+    fn set_patience(&mut self) {
+        let deadline = self.config.media.deadline;
+        let kept = |path: &&Path| path.state() != PathState::Removed;
+        let is_only = self.paths.iter().filter(kept).count() <= 1;
+        for path in &mut self.paths {
+            path.liveness.set_patience(deadline, is_only);
+        }
+    }
+
+    fn on_media_path_changed(&mut self, now: Instant, path: PathId) {
+        self.content.path_changed_at = now;
+        let event = match self.paths[path.index()].state() {
+            PathState::Active => SchedulerEvent::PathUp(path),
+            _ => SchedulerEvent::PathDown(path),
+        };
+        self.content.scheduler.on_event(now, &event);
+        self.content.is_schedule_due = true;
+        self.update_standby(now);
+        self.update_target(now);
+    }
+}
+
+impl Hooks for Media {
+    const IS_MEDIA: bool = true;
+    const MAX_PATHS: usize = PathId::LIMIT;
+
+    fn new(config: &Config, now: Instant) -> Result<Self, ConfigError> {
+        config.check_media()?;
+        let fec_policy = crate::fec::build(&config.media.fec)?;
+        let has_symbols = fec_policy.is_some();
+        let header_bytes = wire::max_fragment_header_bytes(has_symbols);
+        Ok(Media {
+            scheduler: scheduler::build(&config.scheduler)?,
+            send_buffer: SendBuffer::new(
+                config.fragment_bytes,
+                config.overhead_bytes + header_bytes,
+                config.media.deadline,
+                config.media.retransmission_copies,
+                has_symbols,
+            ),
+            source_rate: SourceRate::new(config.media.deadline),
+            fec_sender: fec_policy.map(fec::Sender::new),
+            budget: Budget::new(now),
+            fec_receiver: None,
+            reassembly: Reassembly::new(config.media.reassembly_wait, config.media.keeps_bytes),
+            halves: Halves::default(),
+            target_bitrate: match config.media.source {
+                SourceLimits::Fixed => DataRate::ZERO,
+                SourceLimits::Adaptive { min, .. } => min,
+            },
+            target_fraction: Media::target_fraction(config, header_bytes),
+            is_schedule_due: false,
+            scheduled_at: now,
+            held_since: None,
+            is_overloaded: false,
+            path_changed_at: now,
+            notices: notices::Notices::default(),
+            has_sent_media: false,
+            is_kept_alive: false,
+            standby: None,
+            last_captured_at: now,
+            scratch: Scratch::default(),
+        })
+    }
+
+    fn header_bytes(&self) -> u32 {
+        wire::max_fragment_header_bytes(self.fec_sender.is_some())
+    }
+
+    fn max_rate(session: &MediaSession) -> DataRate {
+        session.config.max_rate(session.content.target_fraction)
+    }
+
+    fn on_path_added(session: &mut MediaSession, now: Instant, id: PathId) {
+        let path = &mut session.paths[id.index()];
+        if let Some(limits) = session.config.mtu {
+            path.search_mtu(now, limits);
+        }
+        if session.content.fec_sender.is_some() {
+            path.watch_fates();
+        }
+        let is_metered = path.is_metered();
+        session.meet_meter(now, is_metered);
+        session.set_patience();
+    }
+
+    fn on_path_removed(session: &mut MediaSession, id: PathId) {
+        session.set_patience();
+        session.take_back(id);
+    }
+
+    fn on_path_changed(session: &mut MediaSession, now: Instant, id: PathId) {
+        session.on_media_path_changed(now, id);
+    }
+
+    fn mark_views(session: &mut MediaSession) {
+        if session.are_metered_in_reserve() {
+            for view in &mut session.views {
+                view.is_standby = session.paths[view.id.index()].is_metered();
+            }
+        }
+    }
+
+    fn on_frame(session: &mut MediaSession, now: Instant, on: PathId, frame: WireFrame<'_>) {
+        session.on_frame(now, on, frame);
+    }
+
+    fn awaits_more(&self) -> bool {
+        self.reassembly.has_incomplete()
+    }
+
+    fn on_report(
+        session: &mut MediaSession,
+        now: Instant,
+        on: PathId,
+        about: PathId,
+        digest: &Digest,
+    ) {
+        session.on_report(now, on, about, digest);
+    }
+
+    fn on_losses(
+        session: &mut MediaSession,
+        now: Instant,
+        id: PathId,
+        digest: &Digest,
+        reason: SendReason,
+    ) {
+        session.on_losses(now, id, digest, reason);
+    }
+
+    fn on_peer_closes(session: &mut MediaSession, now: Instant) {
+        match session.content.is_sender() {
+            true => session.on_peer_left(now),
+            false => session.end(Event::Closed),
+        }
+    }
+
+    fn on_end(session: &mut MediaSession) {
+        session.finish_reassembly();
+    }
+
+    fn prepare(session: &mut MediaSession, now: Instant) -> bool {
+        if session.content.is_schedule_due {
+            session.schedule(now);
+        }
+        !session.is_quiet(now)
+    }
+
+    fn is_stirred(session: &MediaSession, now: Instant) -> bool {
+        // A path whose packets were all dropped is free for those that wait, and the receiver is to
+        // be told of their frames.
+        session.content.is_schedule_due || session.due_notice_on(now).is_some()
+    }
+
+    fn news_on(session: &MediaSession, now: Instant) -> Option<PathId> {
+        session.due_notice_on(now)
+    }
+
+    fn write_before_report(session: &mut MediaSession, buf: &mut Vec<u8>) {
+        session.write_symbols_recovered(buf);
+    }
+
+    fn write_news(
+        session: &mut MediaSession,
+        now: Instant,
+        _has_report: bool,
+        has_news: bool,
+        buf: &mut Vec<u8>,
+    ) {
+        if has_news {
+            session.write_notice(now, buf);
+        }
+    }
+
+    fn write_packet(
+        session: &mut MediaSession,
+        now: Instant,
+        id: PathId,
+        buf: &mut Vec<u8>,
+    ) -> Option<Written> {
+        session.write_next_packet(now, id, buf)
+    }
+
+    fn on_packet_sent(session: &mut MediaSession, now: Instant, id: PathId, packet: &SentPacket) {
+        session.on_packet_sent(now, id, packet);
+    }
+
+    fn is_drained(&self) -> bool {
+        self.send_buffer.is_empty()
+    }
+
+    fn is_sender(&self) -> bool {
+        self.has_sent_media || self.is_kept_alive
+    }
+
+    fn leaves_at(session: &MediaSession, path: &Path) -> Option<Instant> {
+        match path.has_bound() {
+            true => path.has_window().then(|| path.ready_at()),
+            false => session.padding_due_at(path.id),
+        }
+    }
+
+    fn consider_path(session: &MediaSession, path: &Path, next: &mut NextTimer) {
+        next.consider(path.liveness.due_at(&path.recovery), Timer::PathSilence);
+        next.consider(session.idle_probe_at(path.id), Timer::PathSilence);
+    }
+
+    fn consider_sending(session: &MediaSession, next: &mut NextTimer) {
+        let send_buffer = &session.content.send_buffer;
+        next.consider(session.held_until(), Timer::Scheduler);
+        next.consider(send_buffer.expires_at(), Timer::FrameDeadline);
+        next.consider(session.notice_due().map(|(at, _)| at), Timer::Notice);
+        next.consider(send_buffer.waits_until(), Timer::Repairs);
+        next.consider(send_buffer.next_last_call(), Timer::LastCall);
+    }
+
+    fn consider_receiving(&self, next: &mut NextTimer) {
+        next.consider(self.reassembly.expires_at(), Timer::Reassembly);
+    }
+
+    fn handle_timeout(session: &mut MediaSession, now: Instant) {
+        session.handle_media_timeout(now);
+    }
+
+    fn on_loss_timeout(session: &mut MediaSession, now: Instant, id: PathId, digest: &Digest) {
+        session.on_losses(now, id, digest, SendReason::Lost);
+        session.tell_controller(now, id, digest);
+    }
+
+    fn on_controller_timeout(session: &mut MediaSession, now: Instant) {
+        session.update_target(now);
+    }
+
+    fn on_path_timeout(session: &mut MediaSession, now: Instant, id: PathId) {
+        session.probe_idle(now, id);
+        session.on_silence_timeout(now, id);
+    }
+
+    #[cfg(any(debug_assertions, feature = "invariants"))]
+    fn check(session: &MediaSession, checker: &mut Checker) {
+        session.check_media(checker);
+    }
+}

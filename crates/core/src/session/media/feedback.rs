@@ -1,0 +1,172 @@
+//! What reports tell of media, and what is done about it.
+
+use anabranch_units::Instant;
+
+use super::MediaSession;
+use crate::media::{FrameId, LostCopy, Verdict};
+use crate::path_view::PathId;
+use crate::recovery::{AckedPacket, Digest, PacketContent, SentPacket};
+use crate::scheduler::SchedulerEvent;
+use crate::send_reason::SendReason;
+
+impl MediaSession {
+    /// A report about path `about` has come in on path `on`.
+    pub(super) fn on_report(&mut self, now: Instant, on: PathId, about: PathId, digest: &Digest) {
+        for packet in &digest.acked {
+            self.on_acked(now, about, packet);
+        }
+        self.on_losses(now, about, digest, SendReason::Lost);
+        self.retry_disappointed(now);
+        self.tell_controller(now, about, digest);
+        self.judge_answer(now, on, about, digest);
+        self.rescue(now);
+        self.admit(now, None);
+    }
+
+    fn on_acked(&mut self, now: Instant, path: PathId, acked: &AckedPacket) {
+        let packet = &acked.sent;
+        match packet.content {
+            PacketContent::Fragment { frame, fragment } => {
+                self.content.send_buffer.on_acked(frame, fragment, path);
+                self.counters.frames_acked = self.content.send_buffer.acked_frame_count();
+                if let Some(received_at) = acked.received_at {
+                    let event = SchedulerEvent::Delivered {
+                        path,
+                        frame,
+                        fragment,
+                        received_at,
+                    };
+                    self.content.scheduler.on_event(now, &event);
+                }
+            }
+            PacketContent::Repair { frame, repair } => {
+                self.content.send_buffer.on_repair_settled(frame, repair);
+            }
+            PacketContent::Half {
+                frame,
+                fragment,
+                half,
+            } => self
+                .content
+                .send_buffer
+                .on_half_acked(frame, fragment, half, path),
+            PacketContent::Padding
+            | PacketContent::Challenge
+            | PacketContent::MtuProbe
+            | PacketContent::Segment { .. } => {}
+        }
+        self.content.scheduler.on_event(
+            now,
+            &SchedulerEvent::Acked {
+                path,
+                bytes: packet.bytes,
+            },
+        );
+        self.content.is_schedule_due = true;
+    }
+
+    /// Sends again, for this reason, what was lost on `path`, where it is of use.
+    pub(super) fn on_losses(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        digest: &Digest,
+        reason: SendReason,
+    ) {
+        if digest.lost.is_empty() && digest.too_large.is_empty() {
+            return;
+        }
+        self.refresh_views(now);
+        for packet in &digest.too_large {
+            self.on_copy_lost(now, path, packet, reason);
+        }
+        for packet in &digest.lost {
+            self.content.scheduler.on_event(
+                now,
+                &SchedulerEvent::Lost {
+                    path,
+                    bytes: packet.bytes,
+                },
+            );
+            self.on_copy_lost(now, path, packet, reason);
+        }
+        self.content.is_schedule_due = true;
+    }
+
+    /// A copy is lost, or stuck on a path in doubt: another one may be worth sending.
+    pub(super) fn on_copy_lost(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        packet: &SentPacket,
+        reason: SendReason,
+    ) {
+        if let PacketContent::Repair { frame, repair } = packet.content {
+            self.content.send_buffer.on_repair_settled(frame, repair);
+        }
+        let (frame, fragment) = match packet.content {
+            PacketContent::Fragment { frame, fragment } => (frame, fragment),
+            PacketContent::Half {
+                frame, fragment, ..
+            } => {
+                // Its other half may wait yet: both leave again.
+                self.paths[path.index()].take_sent_half(frame, fragment);
+                (frame, fragment)
+            }
+            _ => return,
+        };
+        let copy = LostCopy {
+            frame,
+            fragment,
+            path,
+            reason,
+        };
+        self.judge(now, copy, packet.bytes);
+    }
+
+    /// Sends a lost fragment again, if that is of use.
+    pub(super) fn judge(&mut self, now: Instant, copy: LostCopy, bytes: u32) -> Verdict {
+        let retry = self.retry(now, copy.path, bytes);
+        let verdict = self.content.send_buffer.on_lost(copy, retry);
+        if verdict == Verdict::GiveUp {
+            self.give_up(now, copy.frame);
+        }
+        verdict
+    }
+
+    pub(super) fn give_up(&mut self, now: Instant, frame: FrameId) {
+        if self.content.send_buffer.give_up(frame) {
+            self.on_given_up(now, frame);
+        }
+    }
+
+    pub(super) fn tell_controller(&mut self, now: Instant, path: PathId, digest: &Digest) {
+        if self.is_of_probe(path, digest) {
+            // Fates are told in the order of numbers: those behind it would wait for ever.
+            return self.paths[path.index()].note_fates(now, digest);
+        }
+        let session = self.session_view();
+        match &mut self.paths[..] {
+            // Of a single path no list is kept: one on the stack is in the cache.
+            [only] => {
+                let views = [only.view(u64::from(self.max_packet_bytes), now)];
+                only.note_fates(now, digest);
+                only.note_outflow(now, digest);
+                only.on_feedback(now, digest, &session, &views);
+                self.update_last_call_lead(&views);
+            }
+            _ => {
+                self.refresh_views(now);
+                let views = core::mem::take(&mut self.views);
+                let path = &mut self.paths[path.index()];
+                path.note_fates(now, digest);
+                path.note_outflow(now, digest);
+                path.on_feedback(now, digest, &session, &views);
+                self.update_last_call_lead(&views);
+                self.views = views;
+            }
+        }
+        self.update_standby(now);
+        self.update_target(now);
+    }
+}

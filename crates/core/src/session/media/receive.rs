@@ -1,0 +1,120 @@
+//! What arrives of media.
+
+use anabranch_units::Instant;
+
+use super::MediaSession;
+use crate::media::{FrameId, Outcome, Symbol, Taken};
+use crate::path_view::PathId;
+use crate::session::Event;
+use crate::wire::{self, WireFrame};
+
+impl MediaSession {
+    pub(super) fn on_frame(&mut self, now: Instant, on: PathId, frame: WireFrame<'_>) {
+        match frame {
+            WireFrame::Fragment {
+                header,
+                captured_at_micros,
+                symbol: number,
+                half,
+                payload,
+            } => {
+                let path = &mut self.paths[on.index()];
+                path.counters.received_media_packets += 1;
+                path.counters.received_media_bytes += payload.len() as u64;
+                let id = (header.frame, header.fragment);
+                let whole = half.map(|half| self.content.halves.join(id, half, payload));
+                let payload = match &whole {
+                    None => payload,
+                    Some(Some(whole)) => whole,
+                    Some(None) => return,
+                };
+                let symbol = Symbol {
+                    header,
+                    captured_at_micros,
+                    payload,
+                };
+                self.on_fragment(now, &symbol);
+                if let Some(number) = number {
+                    self.on_source_symbol(now, number, &symbol);
+                }
+            }
+            WireFrame::Repair { head, bytes } => self.on_repair_symbol(now, head, bytes),
+            WireFrame::SymbolsRecovered(numbers) => self.on_symbols_recovered(numbers),
+            WireFrame::FramesGivenUp { first, count } => {
+                self.on_frames_given_up(now, first, count);
+            }
+            _ => self.on_foreign_frame(),
+        }
+    }
+
+    fn on_frames_given_up(&mut self, now: Instant, first: FrameId, count: u64) {
+        let mut outcomes = core::mem::take(&mut self.content.scratch.outcomes);
+        let frames = first.0..first.0.saturating_add(count);
+        self.content.reassembly.give_up(now, frames, &mut outcomes);
+        self.tell_outcomes(&mut outcomes);
+        self.content.scratch.outcomes = outcomes;
+    }
+
+    /// A fragment has arrived, or been recovered.
+    pub(super) fn on_fragment(&mut self, now: Instant, symbol: &Symbol<'_>) -> Taken {
+        let Symbol {
+            header,
+            captured_at_micros,
+            payload,
+        } = *symbol;
+        let expected = self.content.last_captured_at.as_micros();
+        let captured_at = Instant::from_micros(wire::expand(captured_at_micros, expected));
+        let mut outcomes = core::mem::take(&mut self.content.scratch.outcomes);
+        let taken =
+            self.content
+                .reassembly
+                .insert(now, header, captured_at, payload, &mut outcomes);
+        match taken {
+            Taken::New => self.content.last_captured_at = captured_at,
+            Taken::Duplicate => self.counters.duplicate_fragments += 1,
+            Taken::Late => self.counters.late_fragments += 1,
+            Taken::Contradictory => self.counters.contradictory_fragments += 1,
+        }
+        let peak = self.content.reassembly.peak();
+        self.counters.reassembly_peak_frames = peak.frames as u64;
+        self.counters.reassembly_peak_bytes = peak.bytes as u64;
+        self.tell_outcomes(&mut outcomes);
+        self.content.scratch.outcomes = outcomes;
+        taken
+    }
+
+    fn tell_outcomes(&mut self, outcomes: &mut Vec<Outcome>) {
+        for outcome in outcomes.drain(..) {
+            self.events.push_back(match outcome {
+                Outcome::Whole(frame) => {
+                    self.counters.frames_received += 1;
+                    self.counters.media_bytes_received += frame.size_bytes as u64;
+                    Event::FrameReceived(frame)
+                }
+                Outcome::Dropped(id, reason) => {
+                    self.counters.frames_dropped += 1;
+                    Event::FrameDropped { id, reason }
+                }
+            });
+        }
+    }
+
+    /// The receiver hands out what it has.
+    pub(super) fn finish_reassembly(&mut self) {
+        let mut outcomes = core::mem::take(&mut self.content.scratch.outcomes);
+        self.content.reassembly.finish(&mut outcomes);
+        self.tell_outcomes(&mut outcomes);
+        self.content.scratch.outcomes = outcomes;
+    }
+
+    /// Hands out frames that have waited long enough.
+    pub(super) fn deliver_due(&mut self, now: Instant) {
+        let expires_at = self.content.reassembly.expires_at();
+        if expires_at.is_some_and(|at| at <= now) {
+            let mut outcomes = core::mem::take(&mut self.content.scratch.outcomes);
+            self.content.reassembly.deliver(now, &mut outcomes);
+            self.tell_outcomes(&mut outcomes);
+            self.content.scratch.outcomes = outcomes;
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Binding what waits to paths, by the scheduler's word.
+
+use anabranch_units::Instant;
+
+use super::MediaSession;
+use crate::path::Path;
+use crate::path_view::{PathId, PathView};
+use crate::scheduler::{self, PacketView, Scheduler};
+use crate::session_view::SessionView;
+
+impl MediaSession {
+    /// Has another scheduler decide from now on, one that need not be registered.
+    pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
+        self.content.scheduler = scheduler;
+        self.content.is_schedule_due = true;
+    }
+
+    pub(super) fn session_view(&self) -> SessionView {
+        SessionView {
+            backlog_bytes: self.backlog_bytes(),
+            target_bitrate: self.content.target_bitrate,
+            deadline: self.config.media.deadline,
+        }
+    }
+
+    pub(super) fn backlog_bytes(&self) -> u64 {
+        let bound_bytes: u64 = self.paths.iter().map(Path::queued_bytes).sum();
+        self.content.send_buffer.waiting_bytes() + bound_bytes
+    }
+
+    /// Lets the scheduler bind what waits.
+    pub(super) fn schedule(&mut self, now: Instant) {
+        self.content.is_schedule_due = false;
+        self.content.scheduled_at = now;
+        // Every acknowledgement makes it due, but mostly nothing waits.
+        if self.content.send_buffer.has_waiting() {
+            self.bind_waiting(now);
+        } else {
+            self.content.held_since = None;
+        }
+    }
+
+    fn bind_waiting(&mut self, now: Instant) {
+        self.update_standby(now);
+        match &self.paths[..] {
+            // Of a single path no list is kept: one on the stack is in the cache.
+            [only] => {
+                let mut views = [only.view(u64::from(self.max_packet_bytes), now)];
+                self.bind_to(now, &mut views);
+            }
+            _ => {
+                self.refresh_views(now);
+                let mut views = core::mem::take(&mut self.views);
+                self.bind_to(now, &mut views);
+                self.views = views;
+            }
+        }
+    }
+
+    /// Lets the scheduler bind what waits to the paths that are viewed.
+    fn bind_to(&mut self, now: Instant, views: &mut [PathView]) {
+        let session = self.session_view();
+        let mut assignments = core::mem::take(&mut self.content.scratch.assignments);
+        assignments.clear();
+        let queue = scheduler::SendQueue::new(self.content.send_buffer.waiting());
+        self.content
+            .scheduler
+            .schedule(now, &queue, &session, views, &mut assignments);
+        self.note_symbols(views, &assignments);
+        if self.paths.len() > 1 && !self.paths.iter().any(Path::has_bound) {
+            self.paths.iter_mut().for_each(Path::note_rate);
+        }
+        let waiting = self.content.send_buffer.waiting();
+        for assignment in &assignments {
+            let packet = &waiting[assignment.index];
+            let reason = assignment.reason(packet);
+            let packet = PacketView { reason, ..*packet };
+            for id in assignment.paths.iter() {
+                self.paths[id.index()].bind(now, packet, self.content.held_since);
+            }
+        }
+        assignments.sort_unstable_by_key(|assignment| assignment.index);
+        let mut bound = assignments.iter().peekable();
+        self.content
+            .send_buffer
+            .retain_waiting(|index| bound.next_if(|bound| bound.index == index).is_some());
+        self.content.scratch.assignments = assignments;
+        self.bind_repairs(now, views);
+        self.content.held_since = match self.content.send_buffer.waiting() {
+            [] => None,
+            _ => self.content.held_since.or(Some(now)),
+        };
+    }
+
+    /// When a path that a scheduler may have been waiting for becomes ready: an empty one, whose
+    /// pacer was not ready when the scheduler was last asked.
+    pub(super) fn held_until(&self) -> Option<Instant> {
+        if !self.content.send_buffer.has_waiting() {
+            return None;
+        }
+        let ready = self
+            .paths
+            .iter()
+            .filter(|path| path.state().is_usable() && !path.has_bound());
+        let ready = ready.filter(|path| path.has_window()).map(Path::ready_at);
+        let ready = ready
+            .filter(|ready_at| *ready_at > self.content.scheduled_at)
+            .min();
+        [ready, self.content.scheduler.wake_at()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Brings all that is bound to `path` back to where the scheduler finds it.
+    pub(super) fn take_back(&mut self, path: PathId) {
+        let (before, rest) = self.paths.split_at_mut(path.index());
+        let (path, after) = rest.split_first_mut().expect("the path is one of them");
+        for packet in path.unbind_all() {
+            let mut others = before.iter().chain(after.iter());
+            if !others.any(|other| other.has_bound_copy_of(&packet)) {
+                self.content.send_buffer.unbind(packet);
+            }
+        }
+        self.content.is_schedule_due = true;
+    }
+}

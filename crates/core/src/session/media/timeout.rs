@@ -1,0 +1,34 @@
+//! What time changes of media.
+
+use anabranch_units::Instant;
+
+use super::MediaSession;
+use crate::session::Closing;
+
+impl MediaSession {
+    pub(super) fn handle_media_timeout(&mut self, now: Instant) {
+        self.deliver_due(now);
+        if self.closing != Closing::Open {
+            return;
+        }
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if is_due(self.content.send_buffer.expires_at()) {
+            self.expire_frames(now);
+        }
+        self.handle_path_timeouts(now);
+        // The paths' timers change what these follow: round-trip times, rates and windows.
+        if is_due(self.content.send_buffer.waits_until()) {
+            self.retry_disappointed(now);
+        }
+        self.answer_last_calls(now);
+        if is_due(self.held_until()) {
+            self.content.is_schedule_due = true;
+        }
+    }
+
+    pub(super) fn expire_frames(&mut self, now: Instant) {
+        let mut late = Vec::new();
+        self.content.send_buffer.expire(now, |id| late.push(id));
+        late.into_iter().for_each(|id| self.on_given_up(now, id));
+    }
+}

@@ -1,0 +1,141 @@
+//! What leaves of media: probes of paths, then fragments and repairs, then padding.
+
+use anabranch_units::Instant;
+
+use super::MediaSession;
+use crate::config::PaddingPolicy;
+use crate::path::Path;
+use crate::path_view::PathId;
+use crate::recovery::{PacketContent, SentPacket};
+use crate::scheduler::{PacketKind, PacketView, SchedulerEvent};
+use crate::send_reason::SendReason;
+use crate::session::Closing;
+use crate::session::transmit::Written;
+use crate::wire;
+
+impl MediaSession {
+    /// Whether, at a glance, nothing is to leave: of a session of media, as often as not.
+    pub(super) fn is_quiet(&self, now: Instant) -> bool {
+        let is_waiting = |path: &Path| match self.content.has_sent_media || path.has_bound() {
+            true => path.has_window() && path.ready_at() > now,
+            false => true,
+        };
+        let mut paths = self.paths.iter();
+        self.closing == Closing::Open
+            && self.due_notice_on(now).is_none()
+            && paths.all(|path| !path.has_notices(now) && is_waiting(path))
+    }
+
+    pub(super) fn write_next_packet(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        buf: &mut Vec<u8>,
+    ) -> Option<Written> {
+        self.write_mtu_probe(now, id, buf)
+            .or_else(|| self.write_challenge(id, buf))
+            .or_else(|| self.write_media(now, id, buf))
+            .or_else(|| self.write_padding(now, id, buf))
+    }
+
+    pub(super) fn on_packet_sent(&mut self, now: Instant, id: PathId, packet: &SentPacket) {
+        let path = &mut self.paths[id.index()];
+        if packet.content == PacketContent::Padding {
+            path.counters.padding_packets += 1;
+            path.counters.padding_bytes += u64::from(packet.bytes);
+        }
+        let event = SchedulerEvent::Sent {
+            path: id,
+            bytes: packet.bytes,
+            queued_bytes: path.queued_bytes(),
+        };
+        self.content.scheduler.on_event(now, &event);
+        // What is held may go now that the path is free, or a burst is not over.
+        self.content.is_schedule_due |= self.content.send_buffer.has_waiting();
+    }
+
+    fn write_challenge(&mut self, id: PathId, buf: &mut Vec<u8>) -> Option<Written> {
+        let path = &mut self.paths[id.index()];
+        let (token, reason) = path.challenge.take()?;
+        path.write_tracked_header(buf);
+        wire::write_path_challenge(token, buf);
+        Some((PacketContent::Challenge, reason))
+    }
+
+    fn write_media(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Written> {
+        // What has arrived by another copy or has been given up meanwhile is passed over.
+        let mut has_dropped = false;
+        loop {
+            let path = &mut self.paths[id.index()];
+            let Some(packet) = path.pop_bound(now) else {
+                self.content.is_schedule_due |=
+                    has_dropped && self.content.send_buffer.has_waiting();
+                return None;
+            };
+            has_dropped = true;
+            if path.is_too_late_for(now, &packet, self.config.media.deadline) {
+                self.on_too_late(now, &packet);
+                continue;
+            }
+            if packet.kind() == PacketKind::Repair {
+                match self.write_repair(id, &packet, buf) {
+                    None => continue,
+                    Some(content) => return Some((content, SendReason::Repair)),
+                }
+            }
+            let Some(content) = self.write_fragment(id, &packet, buf) else {
+                continue;
+            };
+            let reason = self.content.send_buffer.reason_of(&packet);
+            self.on_fragment_left(now, id, &packet, reason);
+            return Some((content, reason));
+        }
+    }
+
+    /// A packet has been dropped that would have come too late.
+    fn on_too_late(&mut self, now: Instant, packet: &PacketView) {
+        // A copy in flight or bound to another path may yet arrive in time.
+        let is_bound = |path: &Path| path.has_bound_copy_of(packet);
+        if packet.kind() == PacketKind::Repair || self.paths.iter().any(is_bound) {
+            return;
+        }
+        match self.content.send_buffer.has_left(packet) {
+            true => self.content.send_buffer.on_dropped(packet),
+            false => self.give_up(now, packet.frame),
+        }
+    }
+
+    fn write_padding(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Written> {
+        let path = &mut self.paths[id.index()];
+        // A greedy session always has something to send.
+        path.is_window_limited |= self.content.has_sent_media
+            && self.config.padding == PaddingPolicy::Always
+            && !path.has_window();
+        let due_at = self.padding_due_at(id)?;
+        if due_at > now {
+            return None;
+        }
+        let padding_bytes = self.padding_bytes_on(id);
+        self.paths[id.index()].write_tracked_header(buf);
+        wire::write_padding(usize::from(padding_bytes), buf);
+        Some((PacketContent::Padding, SendReason::Padding))
+    }
+
+    /// When padding is due on a path; `None` while none is wanted.
+    pub(super) fn padding_due_at(&self, id: PathId) -> Option<Instant> {
+        if !self.content.has_sent_media || self.closing != Closing::Open {
+            return None;
+        }
+        let policy = self.config.padding;
+        // Volume costs money there: only who is greedy on purpose pays for padding. Without any
+        // such path, there is no `standby`.
+        if self.content.standby.is_some()
+            && self.paths[id.index()].is_metered()
+            && (policy != PaddingPolicy::Always || self.is_standby(id))
+        {
+            return None;
+        }
+        let is_useful = policy == PaddingPolicy::Always || self.is_more_bandwidth_useful();
+        self.paths[id.index()].padding_due_at(policy, is_useful)
+    }
+}

@@ -1,0 +1,193 @@
+//! What a datagram changes.
+
+use anabranch_units::{Duration, Ecn, Instant};
+
+use super::{Closing, Content, DatagramMeta, Event, Session};
+use crate::path_view::{PathId, PathState};
+use crate::recovery::Digest;
+use crate::wire::{self, Tracking, WireFrame};
+
+/// How long a peer's doubt lasts unless it repeats it.
+const DOUBT_LIFETIME: Duration = Duration::from_secs(1);
+
+impl<C: Content> Session<C> {
+    /// Takes in a datagram that the driver has authenticated. Whatever is wrong with it is counted.
+    pub fn handle_datagram(&mut self, now: Instant, meta: DatagramMeta, payload: &[u8]) {
+        let is_known = self
+            .paths
+            .get(meta.path.index())
+            .is_some_and(|path| path.state() != PathState::Removed);
+        if !is_known {
+            self.counters.unknown_path_datagrams += 1;
+            return;
+        }
+        // What it says on its way out is no sign of life.
+        if self.has_peer_left {
+            return;
+        }
+        let Ok((tracking, mut frames)) = wire::decode(payload) else {
+            self.counters.malformed_datagrams += 1;
+            return;
+        };
+        let path = &mut self.paths[meta.path.index()];
+        path.last_heard_at = now;
+        path.counters.received_packets += 1;
+        path.counters.received_bytes +=
+            payload.len() as u64 + u64::from(self.config.overhead_bytes);
+        if let Tracking::Tracked(low_bits) = tracking {
+            let packet_number = wire::expand(low_bits, path.arrivals.expected());
+            let is_ce_marked = meta.ecn == Ecn::Ce;
+            if !path
+                .arrivals
+                .on_received(now, packet_number, meta.received_at, is_ce_marked)
+            {
+                path.counters.duplicate_packets += 1;
+                return;
+            }
+        }
+        while let Some(frame) = frames.next(&mut self.scratch.report) {
+            match frame {
+                Ok(WireFrame::Feedback { path }) => {
+                    let mut report = core::mem::take(&mut self.scratch.report);
+                    self.on_feedback(now, meta.path, path, &mut report);
+                    self.scratch.report = report;
+                }
+                // Without a packet number a segment cannot be acknowledged.
+                Ok(WireFrame::Segment { .. }) if tracking == Tracking::Untracked => {
+                    self.counters.malformed_datagrams += 1;
+                }
+                Ok(frame) => self.on_wire_frame(now, meta.path, frame),
+                Err(_) => self.counters.malformed_datagrams += 1,
+            }
+        }
+        if !self.content.awaits_more() {
+            for path in &mut self.paths {
+                path.arrivals.expect_nothing();
+            }
+        }
+    }
+
+    fn on_wire_frame(&mut self, now: Instant, on: PathId, frame: WireFrame<'_>) {
+        let path = &mut self.paths[on.index()];
+        match frame {
+            WireFrame::Padding | WireFrame::Feedback { .. } => {}
+            WireFrame::FeedbackSchedule(schedule) => path.arrivals.set_schedule(schedule),
+            WireFrame::PathChallenge(token) => {
+                path.response = Some(token);
+                path.arrivals.report_at_once(now);
+            }
+            WireFrame::PathResponse(token) => {
+                if path
+                    .expected_response
+                    .take_if(|expected| *expected == token)
+                    .is_some()
+                {
+                    path.recovery.on_heard(now);
+                    self.on_path_answer(now, on);
+                }
+            }
+            WireFrame::PathStatus { path, is_suspect } => {
+                self.on_path_status(now, path, is_suspect);
+            }
+            WireFrame::Close => C::on_peer_closes(self, now),
+            WireFrame::Replaced => self.end(Event::Replaced),
+            frame => C::on_frame(self, now, on, frame),
+        }
+    }
+
+    /// A frame has come that a session of this kind has no use for.
+    pub(super) fn on_foreign_frame(&mut self) {
+        self.counters.malformed_datagrams += 1;
+    }
+
+    /// The peer says whether it doubts a path.
+    fn on_path_status(&mut self, now: Instant, path: PathId, is_suspect: bool) {
+        let Some(path) = self.paths.get_mut(path.index()) else {
+            return;
+        };
+        path.doubted_until = match is_suspect {
+            true => now + DOUBT_LIFETIME,
+            false => Instant::ZERO,
+        };
+        if is_suspect {
+            path.arrivals.report_at_once(now);
+        }
+    }
+
+    /// The peer has ended the session, which is told as `event`.
+    pub(super) fn end(&mut self, event: Event) {
+        if self.closing == Closing::Closed {
+            return;
+        }
+        self.closing = Closing::Closed;
+        C::on_end(self);
+        self.events.push_back(event);
+    }
+
+    /// A report about path `about` has come in on path `on`.
+    fn on_feedback(
+        &mut self,
+        now: Instant,
+        on: PathId,
+        about: PathId,
+        report: &mut wire::FeedbackReport,
+    ) {
+        let Some(path) = self.paths.get_mut(about.index()) else {
+            return;
+        };
+        if path.state() == PathState::Removed {
+            return;
+        }
+        report.expand(path.recovery.next_packet_number(), path.last_reported_at);
+        path.last_reported_at = path.last_reported_at.max(report.reported_at());
+        let mut digest = self.scratch.digest.take().unwrap_or_default();
+        if path
+            .recovery
+            .on_report(now, report, on == about, &mut digest)
+        {
+            path.counters.acked_packets += digest.acked.len() as u64;
+            path.counters.marked_packets += digest.ce_count;
+            C::on_report(self, now, on, about, &digest);
+        } else if on == about && self.paths[about.index()].recovery.rtt().sampled_at() == now {
+            // What another path told first.
+            self.on_path_answer(now, about);
+        }
+        self.scratch.digest = Some(digest);
+    }
+
+    /// What a report says of the path's life. One that came by another path proves only that the
+    /// way there works, and only since its newest packet was sent.
+    pub(super) fn judge_answer(
+        &mut self,
+        now: Instant,
+        on: PathId,
+        about: PathId,
+        digest: &Digest,
+    ) {
+        let path = &mut self.paths[about.index()];
+        if on == about {
+            self.on_path_answer(now, about);
+            return;
+        }
+        // The way back is still broken: the peer is to keep on reporting by the other path.
+        if path.doubt_told_at + DOUBT_LIFETIME / 2 <= now {
+            path.status_to_tell = Some(true);
+        }
+        let newest = digest.acked.last().map(|packet| packet.sent.sent_at);
+        if newest.is_some_and(|sent_at| sent_at >= path.liveness.doubted_since())
+            && path.liveness.on_answer()
+        {
+            self.on_path_changed(now, about);
+        }
+    }
+
+    /// The path has shown that it is alive, both ways.
+    fn on_path_answer(&mut self, now: Instant, path: PathId) {
+        if self.paths[path.index()].liveness.on_answer() {
+            self.paths[path.index()].challenge = None;
+            self.paths[path.index()].expected_response = None;
+            self.paths[path.index()].status_to_tell = Some(false);
+            self.on_path_changed(now, path);
+        }
+    }
+}

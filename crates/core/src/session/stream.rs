@@ -1,0 +1,240 @@
+//! Sessions of streams: bytes in, segments over a path, the same bytes out.
+
+mod acknowledgements;
+mod segments;
+mod timers;
+mod verbs;
+
+use anabranch_units::{DataRate, Duration, Instant};
+
+use super::content::Hooks;
+use super::timeout::{NextTimer, Timer};
+use super::transmit::Written;
+use super::{Closing, Event, Session};
+use crate::config::{Config, ConfigError, StreamConfig};
+#[cfg(any(debug_assertions, feature = "invariants"))]
+use crate::invariants::Checker;
+use crate::path::Path;
+use crate::path_view::PathId;
+use crate::recovery::{Digest, SentPacket};
+use crate::send_reason::SendReason;
+use crate::stream::{
+    Chunk, DuplicateAcks, ReceiveStream, RetransmissionTimer, SendStream, TailLossProbe,
+};
+use crate::wire::{self, WireFrame};
+
+/// A session of streams: a reliable stream of bytes, each way, over one path.
+pub type StreamSession = Session<Stream>;
+
+/// Both directions of a stream session at one end.
+#[derive(Debug)]
+pub struct Stream {
+    /// By path.
+    paths: Vec<StreamPath>,
+    /// When to say that the peer's window keeps bytes back, and how long to wait after that.
+    blocked_at: Option<Instant>,
+    says_blocked: bool,
+    /// Whether the peer wants its packets reported, not just the stream's offset.
+    is_packet_feedback_wanted: bool,
+    /// Whether the window shall be told out of turn.
+    is_window_due: bool,
+    /// Whether the application knows that there is something to read.
+    is_readable_told: bool,
+    is_finish_told: bool,
+    send: SendStream,
+    blocked_wait: Duration,
+    /// What the segment that is being written is cut from.
+    sending: Option<Chunk>,
+    /// Packets that a cumulative acknowledgement settles.
+    settled: Vec<SentPacket>,
+    config: StreamConfig,
+    receive: ReceiveStream,
+}
+
+/// What a stream keeps of one path at its sending end.
+#[derive(Debug)]
+struct StreamPath {
+    probe: TailLossProbe,
+    /// Whether one retransmission may leave whatever the window says: the first of a recovery.
+    is_urgent: bool,
+    timer: RetransmissionTimer,
+    /// The last packet that carried a segment not for the first time.
+    newest_resent: Option<u64>,
+    /// Of use for `tcp-cumulative` alone.
+    duplicate_acks: DuplicateAcks,
+}
+
+impl Stream {
+    /// A stream in segments of `segment_bytes`. What the sender keeps is limited to whole segments:
+    /// a writer that always has more would otherwise have short ones sent where a limit ends.
+    fn with_segments(config: StreamConfig, segment_bytes: u16) -> Self {
+        let whole = |limit: usize| limit.next_multiple_of(usize::from(segment_bytes.max(1)));
+        Stream {
+            config,
+            send: SendStream::new(
+                whole(config.send_buffer_bytes),
+                whole(config.max_unsent_bytes),
+            ),
+            receive: ReceiveStream::new(&config),
+            paths: Vec::new(),
+            sending: None,
+            blocked_at: None,
+            blocked_wait: config.initial_retransmission_timeout,
+            says_blocked: false,
+            is_packet_feedback_wanted: false,
+            is_window_due: false,
+            is_readable_told: false,
+            is_finish_told: false,
+            settled: Vec::new(),
+        }
+    }
+
+    fn add_path(&mut self) {
+        self.paths.push(StreamPath {
+            timer: RetransmissionTimer::new(&self.config),
+            duplicate_acks: DuplicateAcks::default(),
+            probe: TailLossProbe::default(),
+            is_urgent: false,
+            newest_resent: None,
+        });
+    }
+}
+
+impl Hooks for Stream {
+    const IS_MEDIA: bool = false;
+    const MAX_PATHS: usize = 1;
+
+    fn new(config: &Config, _now: Instant) -> Result<Self, ConfigError> {
+        config.check_stream()?;
+        Ok(Stream::with_segments(config.stream, config.fragment_bytes))
+    }
+
+    fn header_bytes(&self) -> u32 {
+        wire::SEGMENT_HEADER_BYTES as u32
+    }
+
+    fn max_rate(session: &StreamSession) -> DataRate {
+        session.config.max_rate.unwrap_or(DataRate::MAX)
+    }
+
+    fn on_path_added(session: &mut StreamSession, _now: Instant, _id: PathId) {
+        session.content.add_path();
+    }
+
+    fn on_frame(session: &mut StreamSession, now: Instant, on: PathId, frame: WireFrame<'_>) {
+        match frame {
+            WireFrame::Segment { header, payload } => session.on_segment(now, on, header, payload),
+            WireFrame::StreamAck {
+                offset,
+                window,
+                is_prompted,
+            } => session.on_stream_ack(now, on, offset, window, is_prompted),
+            WireFrame::StreamBlocked => session.content.is_window_due = true,
+            _ => session.on_foreign_frame(),
+        }
+    }
+
+    fn on_report(
+        session: &mut StreamSession,
+        now: Instant,
+        on: PathId,
+        about: PathId,
+        digest: &Digest,
+    ) {
+        session.on_report(now, on, about, digest);
+    }
+
+    fn on_losses(
+        session: &mut StreamSession,
+        _now: Instant,
+        _id: PathId,
+        digest: &Digest,
+        reason: SendReason,
+    ) {
+        session.on_losses(digest, reason);
+    }
+
+    fn on_peer_closes(session: &mut StreamSession, _now: Instant) {
+        session.end(Event::Closed);
+    }
+
+    fn news_on(session: &StreamSession, _now: Instant) -> Option<PathId> {
+        let stream = &session.content;
+        (stream.is_window_due || stream.says_blocked).then_some(PathId(0))
+    }
+
+    fn is_report_wanted(&self) -> bool {
+        self.is_packet_feedback_wanted
+    }
+
+    fn write_news(
+        session: &mut StreamSession,
+        _now: Instant,
+        has_report: bool,
+        _has_news: bool,
+        buf: &mut Vec<u8>,
+    ) {
+        if has_report || session.content.is_window_due {
+            session.write_stream_ack(has_report, buf);
+        }
+        if core::mem::take(&mut session.content.says_blocked) {
+            wire::write_stream_blocked(buf);
+        }
+    }
+
+    fn write_packet(
+        session: &mut StreamSession,
+        now: Instant,
+        id: PathId,
+        buf: &mut Vec<u8>,
+    ) -> Option<Written> {
+        session.write_next_segment(now, id, buf)
+    }
+
+    fn on_packet_sent(session: &mut StreamSession, now: Instant, id: PathId, packet: &SentPacket) {
+        session.on_segment_sent(now, id, packet);
+    }
+
+    fn is_drained(&self) -> bool {
+        self.send.is_drained()
+    }
+
+    fn is_sender(&self) -> bool {
+        true
+    }
+
+    fn leaves_at(session: &StreamSession, path: &Path) -> Option<Instant> {
+        session.segment_due_at(path.id)
+    }
+
+    fn consider_path(session: &StreamSession, path: &Path, next: &mut NextTimer) {
+        next.consider(session.stream_timer_at(path.id), Timer::Retransmission);
+    }
+
+    fn consider_sending(session: &StreamSession, next: &mut NextTimer) {
+        next.consider(session.content.blocked_at, Timer::Blocked);
+    }
+
+    fn handle_timeout(session: &mut StreamSession, now: Instant) {
+        if session.closing == Closing::Open {
+            session.on_blocked_timeout(now);
+            session.handle_path_timeouts(now);
+        }
+    }
+
+    fn on_loss_timeout(session: &mut StreamSession, now: Instant, id: PathId, digest: &Digest) {
+        session.on_loss_timeout(now, id, digest);
+    }
+
+    /// Over its only path a stream waits for ever longer, but does not give up.
+    fn on_path_timeout(session: &mut StreamSession, now: Instant, id: PathId) {
+        session.on_stream_timeout(now, id);
+    }
+
+    #[cfg(any(debug_assertions, feature = "invariants"))]
+    fn check(session: &StreamSession, checker: &mut Checker) {
+        let paths = session.paths.iter();
+        let outstanding = paths.flat_map(|path| path.recovery.outstanding());
+        session.content.send.check(outstanding, checker);
+    }
+}

@@ -1,0 +1,143 @@
+//! Segments that leave and that arrive.
+
+use anabranch_units::{Duration, Instant};
+
+use super::{Stream, StreamPath, StreamSession};
+use crate::path::Path;
+use crate::path_view::PathId;
+use crate::recovery::{LossDetection, PacketContent, SentPacket};
+use crate::session::Event;
+use crate::session::transmit::Written;
+use crate::stream::{Chunk, Received};
+use crate::wire::{self, SegmentHeader};
+
+impl StreamSession {
+    /// What a path is to carry next.
+    fn next_chunk(&self, stream: &Stream, own: &StreamPath) -> Option<Chunk> {
+        let max_bytes = usize::from(self.config.fragment_bytes);
+        if own.probe.is_wanted() {
+            // RFC 8985 §7.3: new data if there is, else what was sent last.
+            let new = stream.send.next_new(max_bytes);
+            return new.or_else(|| stream.send.last_undelivered());
+        }
+        stream.send.next(max_bytes)
+    }
+
+    /// Whether the window lets a path carry it.
+    fn has_window_for(&self, chunk: &Chunk, path: &Path, own: &StreamPath) -> bool {
+        let bytes = chunk.length + wire::SEGMENT_HEADER_BYTES;
+        let bytes = bytes as u64 + u64::from(self.config.overhead_bytes);
+        let is_urgent = own.is_urgent && !chunk.is_new();
+        own.probe.is_wanted() || is_urgent || path.has_window_for(bytes)
+    }
+
+    /// When the pacer lets the next segment of a path go; `None` if there is none.
+    pub(super) fn segment_due_at(&self, id: PathId) -> Option<Instant> {
+        let stream = &self.content;
+        let (path, own) = (&self.paths[id.index()], &stream.paths[id.index()]);
+        let chunk = self.next_chunk(stream, own)?;
+        self.has_window_for(&chunk, path, own)
+            .then(|| path.ready_at())
+    }
+
+    pub(super) fn write_next_segment(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        buf: &mut Vec<u8>,
+    ) -> Option<Written> {
+        let stream = &self.content;
+        let (path, own) = (&self.paths[id.index()], &stream.paths[id.index()]);
+        let chunk = self.next_chunk(stream, own)?;
+        let has_window = self.has_window_for(&chunk, path, own);
+        let path = &mut self.paths[id.index()];
+        if !has_window {
+            path.is_window_limited = true;
+            return None;
+        }
+        if path.ready_at() > now {
+            return None;
+        }
+        path.write_tracked_header(buf);
+        let header = SegmentHeader {
+            offset: chunk.offset as u32,
+            is_last: chunk.is_last,
+            wants_packet_feedback: self.config.loss_detection != LossDetection::TcpCumulative,
+        };
+        wire::write_segment(header, buf);
+        let stream = &mut self.content;
+        stream.send.append_payload(&chunk, buf);
+        stream.sending = Some(chunk);
+        let content = PacketContent::Segment {
+            offset: chunk.offset,
+        };
+        Some((content, chunk.reason))
+    }
+
+    /// The segment that was written leaves in `packet`.
+    pub(super) fn on_segment_sent(&mut self, now: Instant, id: PathId, packet: &SentPacket) {
+        let stream = &mut self.content;
+        let Some(chunk) = stream.sending.take() else {
+            return;
+        };
+        let path = &mut self.paths[id.index()];
+        let own = &mut stream.paths[id.index()];
+        if !chunk.is_new() {
+            own.is_urgent = false;
+            own.newest_resent = Some(packet.packet_number);
+            path.counters.retransmitted_packets += 1;
+            path.counters.retransmitted_bytes += u64::from(packet.bytes);
+        }
+        if self.config.loss_detection == LossDetection::TcpCumulative {
+            own.duplicate_acks
+                .on_sent(now, chunk.end(), packet.bytes, chunk.is_new());
+        }
+        own.timer.start(now);
+        stream.send.on_sent(&chunk, packet.packet_number);
+        if stream.send.take_writable() {
+            self.events.push_back(Event::StreamWritable);
+        }
+        if own.probe.is_wanted() {
+            own.probe.on_sent(now, packet.packet_number);
+            own.timer.restart(now);
+        } else if chunk.is_new() {
+            self.schedule_probe(now, id);
+        }
+        self.watch_window(now);
+    }
+
+    /// A segment has come in.
+    pub(super) fn on_segment(
+        &mut self,
+        now: Instant,
+        on: PathId,
+        header: SegmentHeader,
+        payload: &[u8],
+    ) {
+        let path = &mut self.paths[on.index()];
+        let stream = &mut self.content;
+        let before = stream.receive.readable_bytes();
+        let offset = wire::expand(header.offset, stream.receive.expected());
+        stream.is_packet_feedback_wanted = header.wants_packet_feedback;
+        let received = stream.receive.insert(offset, payload, header.is_last);
+        if received == Received::Forbidden {
+            self.counters.malformed_datagrams += 1;
+            return;
+        }
+        path.counters.received_media_packets += 1;
+        path.counters.received_media_bytes += payload.len() as u64;
+        let delay = match received {
+            Received::InOrder => stream.config.delayed_ack,
+            _ => Duration::ZERO,
+        };
+        path.arrivals.on_segment(now, delay);
+        let arrived = stream.receive.readable_bytes() - before;
+        self.counters.stream_bytes_received += arrived as u64;
+        if arrived > 0 && !core::mem::replace(&mut stream.is_readable_told, true) {
+            self.events.push_back(Event::StreamReadable);
+        }
+        if stream.receive.is_complete() && !core::mem::replace(&mut stream.is_finish_told, true) {
+            self.events.push_back(Event::StreamFinished);
+        }
+    }
+}

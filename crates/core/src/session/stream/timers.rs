@@ -1,0 +1,110 @@
+//! The timers of a stream: retransmission, the probe of a tail, and a window that stays closed.
+
+use anabranch_units::{Duration, Instant};
+
+use super::StreamSession;
+use crate::control::Timeout;
+use crate::path::Path;
+use crate::path_view::PathId;
+use crate::recovery::LossDetection;
+use crate::send_reason::SendReason;
+
+/// The longest wait between two times of saying that the peer's window keeps bytes back.
+const MAX_BLOCKED_WAIT: Duration = Duration::from_secs(60);
+
+impl StreamSession {
+    pub(super) fn schedule_probe(&mut self, now: Instant, id: PathId) {
+        let packet_bytes = u64::from(self.max_packet_bytes);
+        let stream = &mut self.content;
+        let own = &mut stream.paths[id.index()];
+        let recovery = &self.paths[id.index()].recovery;
+        if self.config.loss_detection != LossDetection::TcpSack {
+            return;
+        }
+        let in_flight = recovery.bytes_in_flight();
+        if in_flight == 0 || recovery.is_in_recovery() {
+            own.probe.cancel();
+            return;
+        }
+        let alone_delay = match in_flight <= packet_bytes {
+            true => stream.config.delayed_ack,
+            false => Duration::ZERO,
+        };
+        own.probe.schedule(now, recovery.rtt(), alone_delay);
+    }
+
+    /// When a path's timers want to be served.
+    pub(super) fn stream_timer_at(&self, id: PathId) -> Option<Instant> {
+        let own = &self.content.paths[id.index()];
+        let expires_at = own.timer.expires_at();
+        [expires_at, own.probe.due_at(expires_at)]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    pub(super) fn on_stream_timeout(&mut self, now: Instant, id: PathId) {
+        let stream = &mut self.content;
+        let own = &mut stream.paths[id.index()];
+        let recovery = &self.paths[id.index()].recovery;
+        let expires_at = own.timer.expires_at();
+        if own.probe.due_at(expires_at).is_some_and(|at| at <= now) {
+            own.probe.cancel();
+            if recovery.outstanding_bytes() > 0 && stream.send.last_undelivered().is_some() {
+                own.probe.want();
+                own.timer.restart(now);
+            }
+        }
+        // Both may be due, and there may be nothing to probe with.
+        if own.timer.expires_at().is_some_and(|at| at <= now) {
+            if recovery.outstanding_bytes() > 0 {
+                self.on_retransmission_timeout(now, id);
+            } else {
+                own.timer.stop();
+            }
+        }
+    }
+
+    /// RFC 6298 §5.4 to 5.6. All that is outstanding leaves flight, and is sent again from the
+    /// first unacknowledged byte on as far as the window allows.
+    fn on_retransmission_timeout(&mut self, now: Instant, id: PathId) {
+        let prior_bytes_in_flight = self.paths[id.index()].recovery.outstanding_bytes();
+        self.declare_silent(now, id, SendReason::RetransmissionTimeout);
+        let stream = &mut self.content;
+        let own = &mut stream.paths[id.index()];
+        own.duplicate_acks.on_timeout(stream.send.next_offset());
+        own.probe.on_timeout();
+        own.is_urgent = false;
+        let count = own.timer.on_expiry(now);
+        let path = &mut self.paths[id.index()];
+        path.counters.retransmission_timeouts += 1;
+        let cause = Timeout::Retransmission {
+            count,
+            prior_bytes_in_flight,
+        };
+        path.on_timeout(now, cause);
+    }
+
+    /// Sees to it that a window that has closed is asked for: its reopening may get lost.
+    pub(super) fn watch_window(&mut self, now: Instant) {
+        let max_bytes = usize::from(self.config.fragment_bytes);
+        let stream = &mut self.content;
+        let in_flight = |path: &Path| path.recovery.outstanding_bytes() > 0;
+        let is_stuck = stream.send.is_blocked(max_bytes) && !self.paths.iter().any(in_flight);
+        if !is_stuck {
+            stream.blocked_at = None;
+            stream.blocked_wait = stream.config.initial_retransmission_timeout;
+        } else if stream.blocked_at.is_none() {
+            stream.blocked_at = Some(now + stream.blocked_wait);
+        }
+    }
+
+    pub(super) fn on_blocked_timeout(&mut self, now: Instant) {
+        let stream = &mut self.content;
+        if stream.blocked_at.is_some_and(|at| at <= now) {
+            stream.says_blocked = true;
+            stream.blocked_wait = (stream.blocked_wait * 2).min(MAX_BLOCKED_WAIT);
+            stream.blocked_at = Some(now + stream.blocked_wait);
+        }
+    }
+}

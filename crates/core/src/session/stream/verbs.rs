@@ -1,0 +1,104 @@
+//! What the application asks of a stream.
+
+use anabranch_units::Instant;
+use bytes::Bytes;
+
+use super::{Stream, StreamSession};
+use crate::path::Path;
+use crate::session::Closing;
+use crate::stream::{ReceiveStream, SendStream, WriteStreamError};
+
+impl StreamSession {
+    /// Takes a copy of bytes for sending, as many as there is room for, and tells how many. After
+    /// fewer than all, [`Event::StreamWritable`] says when to try again.
+    ///
+    /// # Errors
+    /// [`WriteStreamError`]; nothing was taken.
+    pub fn write(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, WriteStreamError> {
+        self.write_with(now, |send| send.write(bytes))
+    }
+
+    /// Like [`StreamSession::write`], but copies nothing: the bytes are shared until the peer has
+    /// acknowledged them.
+    ///
+    /// # Errors
+    /// [`WriteStreamError`]; nothing was taken.
+    pub fn write_bytes(&mut self, now: Instant, bytes: Bytes) -> Result<usize, WriteStreamError> {
+        self.write_with(now, |send| send.write_shared(bytes))
+    }
+
+    fn write_with(
+        &mut self,
+        now: Instant,
+        write: impl FnOnce(&mut SendStream) -> usize,
+    ) -> Result<usize, WriteStreamError> {
+        let max_bytes = usize::from(self.config.fragment_bytes);
+        let stream = self.open_stream()?;
+        let is_idle = stream.send.next(max_bytes).is_none();
+        let taken = write(&mut stream.send);
+        if is_idle && taken > 0 {
+            self.paths
+                .iter_mut()
+                .for_each(|path| path.leave_idleness(now));
+        }
+        self.watch_window(now);
+        Ok(taken)
+    }
+
+    /// Ends the stream after all that has been written. The session stays open, for the bytes to
+    /// arrive and for the peer's.
+    ///
+    /// # Errors
+    /// [`WriteStreamError`].
+    pub fn finish(&mut self) -> Result<(), WriteStreamError> {
+        self.open_stream()?.send.finish();
+        Ok(())
+    }
+
+    /// Moves all bytes that have arrived in order to the end of `out`. Returns how many.
+    pub fn read(&mut self, out: &mut Vec<u8>) -> usize {
+        let before = out.len();
+        while let Some(bytes) = self.read_bytes() {
+            out.extend_from_slice(&bytes);
+        }
+        out.len() - before
+    }
+
+    /// The next of the bytes that have arrived in order, as many as lie together, without a copy;
+    /// `None` if all have been read, or [none are kept](crate::StreamConfig::keeps_bytes).
+    pub fn read_bytes(&mut self) -> Option<Bytes> {
+        self.consume(ReceiveStream::read)
+    }
+
+    /// Forgets all bytes that have arrived in order. Returns how many.
+    pub fn skip(&mut self) -> u64 {
+        self.consume(ReceiveStream::skip).unwrap_or(0)
+    }
+
+    fn consume<T>(&mut self, consume: impl FnOnce(&mut ReceiveStream) -> Option<T>) -> Option<T> {
+        let stream = &mut self.content;
+        stream.is_readable_told = false;
+        let consumed = consume(&mut stream.receive)?;
+        // An acknowledgement that is due anyway tells the window too.
+        let is_ack_due = |path: &Path| path.arrivals.due_at().is_some();
+        stream.is_window_due |=
+            stream.receive.is_window_worth_telling() && !self.paths.iter().any(is_ack_due);
+        Some(consumed)
+    }
+
+    /// Whether the peer's stream has arrived to its end and been read to it.
+    pub fn is_complete(&self) -> bool {
+        let receive = &self.content.receive;
+        receive.is_complete() && receive.readable_bytes() == 0
+    }
+
+    fn open_stream(&mut self) -> Result<&mut Stream, WriteStreamError> {
+        if self.closing != Closing::Open {
+            return Err(WriteStreamError::Closed);
+        }
+        match &mut self.content {
+            stream if stream.send.is_finished() => Err(WriteStreamError::Finished),
+            stream => Ok(stream),
+        }
+    }
+}

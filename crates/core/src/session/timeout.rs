@@ -1,0 +1,141 @@
+//! What time changes.
+
+use anabranch_units::Instant;
+
+use super::{Closing, Content, Session};
+use crate::control::Timeout;
+use crate::path_view::{PathId, PathState};
+use crate::send_reason::SendReason;
+
+/// Why a session wants to be called at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timer {
+    /// The pacer lets a packet go: that is for [`Session::poll_transmit`] alone.
+    Pacing,
+    /// A packet may count as lost.
+    LossDetection,
+    /// A path has been silent for too long, or is to be challenged.
+    PathSilence,
+    /// A stream's path has been silent for too long, or its tail is to be probed.
+    Retransmission,
+    /// The peer is to be asked for a larger window.
+    Blocked,
+    /// A report is due.
+    Feedback,
+    /// A controller asked for it.
+    Controller,
+    /// The scheduler asked for it.
+    Scheduler,
+    /// A frame at the sender becomes worthless.
+    FrameDeadline,
+    /// A lost fragment has waited long enough for repairs.
+    Repairs,
+    /// What has not been heard of can be there in time only if it is sent again now.
+    LastCall,
+    /// The peer is to be told of frames that were given up.
+    Notice,
+    /// A frame at the receiver has waited long enough.
+    Reassembly,
+    /// The end is to be told again.
+    Close,
+}
+
+/// The first of several timers; of those at one moment, that which was considered first.
+#[derive(Debug)]
+pub(crate) struct NextTimer {
+    at: Instant,
+    timer: Timer,
+}
+
+impl NextTimer {
+    pub(super) fn consider(&mut self, at: Option<Instant>, timer: Timer) {
+        if let Some(at) = at
+            && at < self.at
+        {
+            *self = NextTimer { at, timer };
+        }
+    }
+}
+
+impl<C: Content> Session<C> {
+    /// When to call [`Session::handle_timeout`] and [`Session::poll_transmit`] next, and why. A
+    /// moment that has passed means at once. `None`: only a datagram or the application can change
+    /// anything. [`Timer::Pacing`]: nothing else is due at that moment.
+    pub fn poll_timeout(&self) -> Option<(Instant, Timer)> {
+        let mut next = NextTimer {
+            at: Instant::FAR_FUTURE,
+            timer: Timer::Close,
+        };
+        if let Closing::Telling { next_at, .. } = self.closing {
+            next.consider(Some(next_at), Timer::Close);
+        }
+        let is_open = self.closing == Closing::Open;
+        let is_sender = self.content.is_sender();
+        let mut leaves_at = Instant::FAR_FUTURE;
+        for path in self
+            .paths
+            .iter()
+            .filter(|path| path.state() != PathState::Removed)
+        {
+            next.consider(path.arrivals.due_at(), Timer::Feedback);
+            if !is_open {
+                continue;
+            }
+            next.consider(path.recovery.loss_timer(), Timer::LossDetection);
+            next.consider(path.controller.next_timeout(), Timer::Controller);
+            if is_sender || !path.is_at_rest() {
+                leaves_at = leaves_at.min(C::leaves_at(self, path).unwrap_or(Instant::FAR_FUTURE));
+                C::consider_path(self, path, &mut next);
+            }
+        }
+        if is_open && is_sender {
+            C::consider_sending(self, &mut next);
+        }
+        self.content.consider_receiving(&mut next);
+        next.consider(Some(leaves_at), Timer::Pacing);
+        (next.at < Instant::FAR_FUTURE).then_some((next.at, next.timer))
+    }
+
+    /// Does what is due. Early or repeated calls have no effect.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        C::handle_timeout(self, now);
+    }
+
+    /// Serves the timers of all paths.
+    pub(super) fn handle_path_timeouts(&mut self, now: Instant) {
+        for index in 0..self.paths.len() {
+            if self.paths[index].state() != PathState::Removed {
+                self.handle_path_timeout(now, PathId(index as u8));
+            }
+        }
+    }
+
+    fn handle_path_timeout(&mut self, now: Instant, id: PathId) {
+        let path = &mut self.paths[id.index()];
+        if path.recovery.loss_timer().is_some_and(|at| at <= now) {
+            let mut digest = self.scratch.digest.take().unwrap_or_default();
+            if path.recovery.on_loss_timeout(now, &mut digest) {
+                C::on_loss_timeout(self, now, id, &digest);
+            }
+            self.scratch.digest = Some(digest);
+        }
+        let path = &mut self.paths[id.index()];
+        if path.controller.next_timeout().is_some_and(|at| at <= now) {
+            path.on_timeout(now, Timeout::Own);
+            C::on_controller_timeout(self, now);
+        }
+        C::on_path_timeout(self, now, id);
+    }
+
+    /// Takes all that flies on the path out of flight. `reason` is why it may be sent again.
+    pub(super) fn declare_silent(&mut self, now: Instant, id: PathId, reason: SendReason) {
+        let mut digest = self.scratch.digest.take().unwrap_or_default();
+        let path = &mut self.paths[id.index()];
+        path.recovery.on_silence(now, &mut digest);
+        path.recovery.forget_lost(now);
+        path.on_silence();
+        path.counters.lost_packets += digest.lost_count();
+        C::on_losses(self, now, id, &digest, reason);
+        self.scratch.digest = Some(digest);
+    }
+}

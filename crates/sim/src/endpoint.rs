@@ -1,0 +1,114 @@
+//! An end's session, of media or of a stream.
+
+use std::sync::Arc;
+
+use anabranch_core::{
+    Config, ConfigError, DatagramMeta, Event, MediaSession, PathCounters, PathId, PathOptions,
+    PathView, SessionCounters, StreamSession, Timer, Transmit,
+};
+use anabranch_units::{Instant, Seed};
+
+/// A session of either kind. What every driver does is here; the rest is asked of the kind.
+#[derive(Debug)]
+pub(crate) enum Endpoint {
+    Media(Box<MediaSession>),
+    Stream(Box<StreamSession>),
+}
+
+/// Does the same with a session of either kind.
+macro_rules! with_session {
+    ($endpoint:expr, $session:ident => $call:expr) => {
+        match $endpoint {
+            Endpoint::Media($session) => $call,
+            Endpoint::Stream($session) => $call,
+        }
+    };
+}
+
+impl Endpoint {
+    pub(crate) fn of_media(
+        config: Arc<Config>,
+        seed: Seed,
+        now: Instant,
+    ) -> Result<Self, ConfigError> {
+        let session = MediaSession::new(config, seed, now)?;
+        Ok(Endpoint::Media(Box::new(session)))
+    }
+
+    pub(crate) fn of_stream(
+        config: Arc<Config>,
+        seed: Seed,
+        now: Instant,
+    ) -> Result<Self, ConfigError> {
+        let session = StreamSession::new(config, seed, now)?;
+        Ok(Endpoint::Stream(Box::new(session)))
+    }
+
+    /// The session of media, if it is one.
+    pub(crate) fn media(&self) -> Option<&MediaSession> {
+        match self {
+            Endpoint::Media(session) => Some(session),
+            Endpoint::Stream(_) => None,
+        }
+    }
+
+    /// The session of media, if it is one.
+    pub(crate) fn media_mut(&mut self) -> Option<&mut MediaSession> {
+        match self {
+            Endpoint::Media(session) => Some(session),
+            Endpoint::Stream(_) => None,
+        }
+    }
+
+    /// The stream's session, if it is one.
+    pub(crate) fn stream_mut(&mut self) -> Option<&mut StreamSession> {
+        match self {
+            Endpoint::Media(_) => None,
+            Endpoint::Stream(session) => Some(session),
+        }
+    }
+
+    pub(crate) fn add_path(&mut self, now: Instant, options: PathOptions) -> Option<PathId> {
+        with_session!(self, session => session.add_path(now, options))
+    }
+
+    pub(crate) fn handle_datagram(&mut self, now: Instant, meta: DatagramMeta, payload: &[u8]) {
+        with_session!(self, session => session.handle_datagram(now, meta, payload));
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        with_session!(self, session => session.handle_timeout(now));
+    }
+
+    pub(crate) fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        with_session!(self, session => session.poll_transmit(now, buf))
+    }
+
+    pub(crate) fn poll_event(&mut self) -> Option<Event> {
+        with_session!(self, session => session.poll_event())
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<(Instant, Timer)> {
+        with_session!(self, session => session.poll_timeout())
+    }
+
+    pub(crate) fn close(&mut self, now: Instant) {
+        with_session!(self, session => session.close(now));
+    }
+
+    pub(crate) fn paths(&mut self, now: Instant) -> &[PathView] {
+        with_session!(self, session => session.paths(now))
+    }
+
+    pub(crate) fn path_counters(&self, path: PathId) -> Option<&PathCounters> {
+        with_session!(self, session => session.path_counters(path))
+    }
+
+    pub(crate) fn counters(&self) -> &SessionCounters {
+        with_session!(self, session => session.counters())
+    }
+
+    pub(crate) fn controller_state(&self, path: PathId) -> Option<&'static str> {
+        with_session!(self, session => session.controller_state(path))
+    }
+}
