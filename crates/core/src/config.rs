@@ -9,10 +9,7 @@ use crate::scheduler::{self, UnknownScheduler};
 use crate::wire;
 
 /// The set-up of an endpoint. Both ends may differ in everything but `overhead_bytes`.
-///
-/// The fields lie in memory as they are declared: what every packet asks for comes first.
 #[derive(Clone, Debug, PartialEq)]
-#[repr(C)]
 pub struct Config {
     /// When useless bytes are sent.
     pub padding: PaddingPolicy,
@@ -150,7 +147,6 @@ impl Default for StreamConfig {
 
 /// The set-up of the media session.
 #[derive(Clone, Debug, PartialEq)]
-#[repr(C)]
 pub struct MediaConfig {
     /// From a frame's capture until the sender gives it up; key frames have none (Zhang & Lei §4.2:
     /// 500 ms).

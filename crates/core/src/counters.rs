@@ -3,11 +3,7 @@
 use crate::send_reason::ReasonCounts;
 
 /// Counts of one path, since it was added. Bytes are on the wire.
-///
-/// The fields lie in memory as they are declared: first what packets that leave change, then what
-/// is rare, then what packets that arrive change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
 pub struct PathCounters {
     /// Tracked packets sent: media, padding and challenges.
     pub sent_packets: u64,

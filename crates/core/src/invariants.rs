@@ -142,7 +142,7 @@ impl Places {
     }
 
     /// A packet is outstanding on a path.
-    pub(crate) fn add_outstanding(&mut self, path: PathId, packet: &SentPacket) {
+    pub(crate) fn add_outstanding(&mut self, path: PathId, packet: SentPacket) {
         match packet.content {
             PacketContent::Fragment { frame, fragment } => {
                 self.at(frame, fragment).outstanding_on.insert(path);

@@ -5,7 +5,6 @@ mod fates;
 mod forecast;
 mod level;
 mod mtu;
-mod prefetch;
 mod schedule;
 
 use anabranch_units::{DataRate, Duration, Instant};
@@ -52,10 +51,7 @@ impl Default for PathOptions {
     }
 }
 
-/// The fields lie in memory as they are declared, and what the same calls need lies together: among
-/// a thousand flows, each line of the cache that a packet needs has to come from memory.
 #[derive(Debug)]
-#[repr(C, align(64))]
 pub(crate) struct Path {
     // Whether and when anything is to leave: for every call.
     control: ControlParameters,

@@ -42,9 +42,8 @@ use reordering::Reordering;
 use sent_packets::{Acknowledged, SentPackets};
 use told_elsewhere::ToldElsewhere;
 
-/// The sending side of one path's reliability. What timers are made of comes first, and lies so.
+/// The sending side of one path's reliability.
 #[derive(Debug)]
-#[repr(C)]
 pub(crate) struct Recovery {
     loss_timer: Option<Instant>,
     last_acked_at: Instant,
@@ -112,11 +111,6 @@ impl Recovery {
         self.mtu().map_or(u32::MAX, PathMtu::carried)
     }
 
-    /// Has the processor fetch the packets that are not settled.
-    pub(crate) fn prefetch_contents(&self) {
-        self.sent.prefetch_contents();
-    }
-
     pub(crate) fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }
@@ -150,7 +144,7 @@ impl Recovery {
         self.sent.next_packet_number()
     }
 
-    pub(crate) fn outstanding(&self) -> impl Iterator<Item = &SentPacket> {
+    pub(crate) fn outstanding(&self) -> impl Iterator<Item = SentPacket> {
         self.sent.outstanding()
     }
 
@@ -188,8 +182,8 @@ impl Recovery {
         }
         let largest_before = self.sent.largest_acked();
         self.sent
-            .acknowledge(report, &mut |acknowledged: Acknowledged<'_>| {
-                let packet = acknowledged.packet;
+            .acknowledge(report, &mut |acknowledged: Acknowledged| {
+                let packet = &acknowledged.packet;
                 if !is_same_path {
                     self.told_elsewhere
                         .note(packet.packet_number, packet.sent_at);
@@ -305,7 +299,7 @@ impl Recovery {
     }
 
     /// A packet that has been sent and is not forgotten.
-    pub(crate) fn sent_packet(&self, packet_number: u64) -> Option<&SentPacket> {
+    pub(crate) fn sent_packet(&self, packet_number: u64) -> Option<SentPacket> {
         self.sent.packet(packet_number)
     }
 

@@ -10,7 +10,7 @@ use anabranch_sim::{
     Application, FlowConfig, FlowId, FlowPath, FrameEvent, FrameOutcome, LinkId, Observer,
     PacketCounts, PacketEvent, RouteId, TraceHash, World, WorldError,
 };
-use anabranch_units::{Depth, Duration, Instant, Seed};
+use anabranch_units::{Duration, Instant, Seed};
 use anabranch_video::source::SourceConfigError;
 
 use crate::metrics::{Recorder, Series, SeriesRecorder, Statistics, Window};
@@ -334,10 +334,6 @@ struct Watch<'a> {
 }
 
 impl Observer for Watch<'_> {
-    fn prefetch(&self, flow: FlowId, depth: Depth) {
-        self.recorder.prefetch(flow, depth);
-    }
-
     #[inline]
     fn on_sent(&mut self, now: Instant, packet: &PacketEvent) {
         self.recorder.on_sent(now, packet);

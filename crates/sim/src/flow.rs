@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 use anabranch_core::{Config, PathOptions, Timer};
-use anabranch_units::{Instant, Seed, prefetch};
+use anabranch_units::{Instant, Seed};
 use anabranch_video::source::FrameSource;
 
 use crate::agenda::Agenda;
@@ -92,10 +92,8 @@ pub struct FlowPath {
     pub options: PathOptions,
 }
 
-/// A flow as the world keeps it. The fields lie in memory as they are declared, and those of one
-/// end together: the two ends have their turns apart.
+/// A flow as the world keeps it.
 #[derive(Debug)]
-#[repr(C)]
 pub(crate) struct Flow {
     /// Which of the flow's sessions is the present one: datagrams of earlier ones are for nobody.
     pub(crate) session: u32,
@@ -141,19 +139,6 @@ impl Flows {
     /// The number that the next flow has.
     pub(crate) fn next_id(&self) -> FlowId {
         FlowId(u32::try_from(self.0.len()).expect("fewer than 2^32 flows"))
-    }
-
-    /// Has the processor fetch what a turn of these ends needs of a flow first.
-    pub(crate) fn prefetch(&self, flow: FlowId, sides: &[Side]) {
-        let Entry::Session(flow) = &self.0[flow.index()] else {
-            return;
-        };
-        prefetch(&flow.paths);
-        prefetch(&flow.frame_at);
-        prefetch(&flow.open_frames);
-        for side in sides {
-            prefetch(&flow.ends[*side as usize]);
-        }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -306,9 +291,8 @@ impl Flow {
     }
 }
 
-/// An end of a flow. What says when it has something to do comes first, and lies so.
+/// An end of a flow.
 #[derive(Debug)]
-#[repr(C)]
 pub(crate) struct End {
     /// When the endpoint wants to be called and why, as of the last time that it was served.
     pub(crate) deadline: Option<(Instant, Timer)>,

@@ -120,7 +120,7 @@ impl Inboxes {
 
     /// All that an end has not taken.
     #[inline]
-    pub(crate) fn rest(&self, flow: FlowId, side: Side) -> &[Arrival] {
+    fn rest(&self, flow: FlowId, side: Side) -> &[Arrival] {
         let inbox = &self.inboxes[flow.index()][side as usize];
         &self.dealt[inbox.start as usize..inbox.end as usize]
     }

@@ -7,7 +7,7 @@ mod way;
 
 use anabranch_core::PathId;
 use anabranch_link::{Dropped, Link, Packet};
-use anabranch_units::{Depth, Duration, Ecn, Instant, prefetch};
+use anabranch_units::{Duration, Ecn, Instant};
 
 use self::entries::Entry;
 pub(crate) use self::forecast::RouteForecast;
@@ -172,20 +172,6 @@ impl Network {
     fn ends_of(&self, party: Party) -> impl Iterator<Item = &Link> {
         let ends = self.ways[party].ends.iter();
         ends.map(|link| &self.links[link.index()].link)
-    }
-
-    /// Has the processor fetch the datagrams that are about to be read.
-    pub(crate) fn prefetch(&self, arrivals: &[Arrival], depth: Depth) {
-        for arrival in arrivals {
-            let journey = &self.journeys[arrival.id as usize];
-            match depth {
-                Depth::Shell => prefetch(journey),
-                Depth::Contents if journey.payload.has_more() => {
-                    prefetch(&self.more[arrival.id as usize]);
-                }
-                Depth::Contents => {}
-            }
-        }
     }
 
     pub(crate) fn link(&mut self, link: LinkId) -> &mut Link {

@@ -2,7 +2,7 @@
 
 use anabranch_core::{PathId, PathState, SendReason};
 use anabranch_link::DropCause;
-use anabranch_units::{DataRate, Depth, Duration, Importance, Instant};
+use anabranch_units::{DataRate, Duration, Importance, Instant};
 
 use crate::flow::{Direction, FlowId};
 use crate::topology::LinkId;
@@ -10,10 +10,6 @@ use crate::topology::LinkId;
 /// Is told of every event. All methods do nothing unless overridden; calls are resolved at compile
 /// time, so that what is not observed costs nothing.
 pub trait Observer {
-    /// Much will happen to a flow soon: what is known of it may be fetched into the processor's
-    /// cache.
-    fn prefetch(&self, _flow: FlowId, _depth: Depth) {}
-
     /// An endpoint has handed a datagram to the first link of a route.
     fn on_sent(&mut self, _now: Instant, _packet: &PacketEvent) {}
 

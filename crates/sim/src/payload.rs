@@ -24,7 +24,6 @@ pub(crate) struct Payload {
 
 /// What does not fit into a [`Payload`].
 #[derive(Debug)]
-#[repr(align(64))]
 pub(crate) struct More {
     /// The bytes that follow. Nobody reads those beyond the payload's length.
     next: [u8; MORE_BYTES],
@@ -55,11 +54,6 @@ impl Payload {
         if self.has_more {
             more.pack(rest);
         }
-    }
-
-    /// Whether there are bytes that do not fit into it.
-    pub(crate) fn has_more(&self) -> bool {
-        self.has_more
     }
 
     /// Replaces what is in `out` by all of the bytes; `more` is not looked at if all did fit.

@@ -1,6 +1,5 @@
 //! The simulated world, and the loop that drives it.
 
-mod ahead;
 mod stream;
 mod turn;
 
@@ -79,9 +78,6 @@ pub enum WorldError {
     #[error(transparent)]
     Generator(#[from] GeneratorConfigError),
 }
-
-/// So many flows stay in the processor's caches in whatever order they are served.
-const FEW_FLOWS: usize = 16;
 
 impl World {
     /// An empty world at instant zero. Every link and every endpoint draws its chance from a stream
@@ -301,11 +297,7 @@ impl World {
         due.dedup();
         self.inboxes.deal(&due);
         let sides = self.progress.division.sides_of(party);
-        let has_many = self.flows.count() > FEW_FLOWS;
-        for (index, flow) in due.iter().enumerate() {
-            if has_many {
-                self.prefetch(&due[index + 1..], sides, observer);
-            }
+        for flow in &due {
             self.give_turn(*flow, window, sides, observer);
         }
         due.clear();

@@ -47,7 +47,7 @@ fn counted(run: &Run) -> Counted {
     let since = |count: fn(&Look) -> u64| (count(last) - count(first)) as f64;
     let pairs = run.looks.windows(2).filter(|pair| pair[0].at >= first.at);
     let round_trips = pairs.map(|pair| {
-        let rtt = pair[0].sender.paths[0].view.smoothed_rtt.expect("known");
+        let rtt = pair[0].sender.paths[0].view.rtt.smoothed.expect("known");
         (pair[1].at - pair[0].at).as_secs_f64() / rtt.as_secs_f64()
     });
     Counted {

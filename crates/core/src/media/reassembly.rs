@@ -6,7 +6,7 @@ mod invariants;
 
 use std::collections::VecDeque;
 
-use anabranch_units::{Depth, Duration, Importance, Instant, prefetch, prefetch_ring};
+use anabranch_units::{Duration, Importance, Instant};
 
 use budget::Budget;
 
@@ -74,9 +74,8 @@ struct IncomingFrame {
     missing_count: u16,
 }
 
-/// What every fragment needs comes first, and lies so.
+/// Frames of which something has arrived.
 #[derive(Debug)]
-#[repr(C)]
 pub(crate) struct Reassembly {
     slots: VecDeque<Slot>,
     first: FrameId,
@@ -114,23 +113,6 @@ impl Reassembly {
             keeps_bytes,
             spare: Vec::new(),
         }
-    }
-
-    /// Has the processor fetch the frames that are open, and those to be used again.
-    pub(crate) fn prefetch(&self, depth: Depth) {
-        if depth == Depth::Shell {
-            prefetch_ring(&self.slots);
-            return prefetch(&self.spare[..]);
-        }
-        let slots = self.slots.iter().filter_map(|slot| match slot {
-            Slot::Open(frame) => Some(frame),
-            Slot::Missing { .. } | Slot::Whole(_) | Slot::GivenUp(_) => None,
-        });
-        let spare = self.spare.last();
-        slots
-            .take(2)
-            .chain(spare)
-            .for_each(|frame| prefetch(&**frame));
     }
 
     /// The most that has been held at a time, the newest fragment included.

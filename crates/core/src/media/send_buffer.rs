@@ -10,7 +10,7 @@ mod worth;
 
 use std::collections::VecDeque;
 
-use anabranch_units::{Depth, Duration, Importance, Instant, prefetch, prefetch_ring};
+use anabranch_units::{Duration, Importance, Instant};
 use bytes::Bytes;
 
 use super::{FragmentHeader, Frame, FrameId, Half, MAX_FRAME_BYTES, SendFrameError, Symbol};
@@ -150,9 +150,8 @@ pub(crate) enum Verdict {
     GiveUp,
 }
 
-/// What everybody asks for after every event comes first, and lies so.
+/// Frames that are being sent.
 #[derive(Debug)]
-#[repr(C)]
 pub(crate) struct SendBuffer {
     /// Frames `first..`, in order.
     frames: VecDeque<OutgoingFrame>,
@@ -252,17 +251,6 @@ impl SendBuffer {
     /// How long after the frame before it the newest one was captured.
     pub(crate) fn frame_interval(&self) -> Duration {
         self.frame_interval
-    }
-
-    /// Has the processor fetch the frames.
-    pub(crate) fn prefetch(&self, depth: Depth) {
-        match depth {
-            Depth::Shell => prefetch_ring(&self.frames),
-            Depth::Contents => {
-                let oldest = self.frames.iter().take(4);
-                oldest.for_each(|frame| prefetch(&frame.fragments[..]));
-            }
-        }
     }
 
     /// The fragment as it goes on the wire; `None` if it need not be sent any more.

@@ -5,15 +5,12 @@ mod invariants;
 
 use std::collections::VecDeque;
 
-use anabranch_units::prefetch_ring;
-
 use crate::media::FrameId;
 use crate::scheduler::{PacketKind, PacketView};
 
 /// Packets in the order in which they leave: retransmissions first. Their bytes are summed as they
-/// come and go, and lie before them: everybody asks for them after every event.
+/// come and go: everybody asks for them after every event.
 #[derive(Debug, Default)]
-#[repr(C)]
 pub(super) struct Bound {
     /// Bytes on the wire of all of them.
     bytes: u64,
@@ -25,11 +22,6 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// Has the processor fetch what is sent for the first time.
-    pub(super) fn prefetch_contents(&self) {
-        prefetch_ring(&self.sources);
-    }
-
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_units::{Duration, Instant, prefetch};
+use anabranch_units::{Duration, Instant};
 
 use super::RttEstimator;
 use crate::path_view::PathId;
@@ -21,9 +21,8 @@ const LONGEST_GAP: Duration = Duration::from_millis(10);
 /// How many ranges that earlier reports told are told again, in case those got lost.
 const REPEATED_RANGES: usize = 4;
 
-/// What has arrived on one path. What every packet and every timer needs comes first, and lies so.
+/// What has arrived on one path.
 #[derive(Debug)]
-#[repr(C)]
 pub(crate) struct Arrivals {
     due_at: Option<Instant>,
     /// Received numbers, inclusive, the highest range first.
@@ -87,12 +86,6 @@ impl Arrivals {
     pub(crate) fn set_schedule(&mut self, schedule: FeedbackSchedule) {
         self.schedule = schedule;
         self.follows_stream = false;
-    }
-
-    /// Has the processor fetch what the next report needs.
-    pub(crate) fn prefetch_contents(&self) {
-        prefetch(&self.ranges[..]);
-        self.recent.back().into_iter().for_each(prefetch);
     }
 
     /// When a report is due.

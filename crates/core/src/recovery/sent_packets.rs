@@ -2,18 +2,17 @@
 
 #[cfg(any(debug_assertions, feature = "invariants"))]
 mod invariants;
+mod record;
 
 use std::collections::VecDeque;
 
-use anabranch_units::{Duration, Instant, prefetch_ring};
+use anabranch_units::{Duration, Instant};
 
 use super::delivery_rate::DeliverySnapshot;
 use super::loss::{Evidence, LossDetection, Verdict};
 use crate::media::{FrameId, Half};
 use crate::wire::FeedbackReport;
-
-/// So many are worth fetching before they are asked for.
-const FEW_PACKETS: usize = 16;
+use record::{MAX_BYTES, Record};
 
 /// A packet as it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +94,8 @@ pub struct AckedPacket {
 }
 
 /// A packet that a report acknowledges for the first time.
-pub(super) struct Acknowledged<'a> {
-    pub(super) packet: &'a SentPacket,
+pub(super) struct Acknowledged {
+    pub(super) packet: SentPacket,
     pub(super) received_at: Option<Instant>,
     /// From the packet's arrival until the report was made.
     pub(super) held_back: Option<Duration>,
@@ -110,16 +109,17 @@ enum Fate {
     Lost,
 }
 
-/// What timers and windows are made of comes first, and lies so.
+/// A path's packets from the oldest that is not settled.
 #[derive(Debug, Default)]
-#[repr(C)]
 pub(super) struct SentPackets {
     /// When the oldest outstanding packet was sent: asked for after every event.
     oldest_sent_at: Option<Instant>,
     bytes_in_flight: u64,
     first: u64,
     /// Packets `first..next_packet_number`, each with its fate.
-    packets: VecDeque<(SentPacket, Fate)>,
+    packets: VecDeque<Record>,
+    /// That of the newest packet, by which records are read.
+    newest: DeliverySnapshot,
     /// Numbers up to the largest acknowledged one that are not acknowledged, ascending. Short,
     /// because settled ones are forgotten: so a report costs what is new in it, not what it
     /// repeats.
@@ -133,13 +133,6 @@ pub(super) struct SentPackets {
 }
 
 impl SentPackets {
-    /// Has the processor fetch the packets, if they are as few as is usual.
-    pub(super) fn prefetch_contents(&self) {
-        if self.packets.len() <= FEW_PACKETS {
-            prefetch_ring(&self.packets);
-        }
-    }
-
     pub(super) fn bytes_in_flight(&self) -> u64 {
         self.bytes_in_flight
     }
@@ -155,6 +148,7 @@ impl SentPackets {
         content: PacketContent,
         delivery: DeliverySnapshot,
     ) -> SentPacket {
+        let bytes = bytes.min(MAX_BYTES);
         self.bytes_in_flight += u64::from(bytes);
         let packet = SentPacket {
             packet_number: self.next_packet_number(),
@@ -164,27 +158,27 @@ impl SentPackets {
             delivery,
             content,
         };
-        self.packets.push_back((packet, Fate::Outstanding));
+        self.packets.push_back(Record::new(&packet));
+        self.newest = delivery;
         self.oldest_sent_at.get_or_insert(now);
         packet
     }
 
     /// A packet that has been sent and is not forgotten.
-    pub(super) fn packet(&self, number: u64) -> Option<&SentPacket> {
+    pub(super) fn packet(&self, number: u64) -> Option<SentPacket> {
         let index = number.checked_sub(self.first)? as usize;
-        self.packets.get(index).map(|(packet, _)| packet)
+        let record = self.packets.get(index)?;
+        Some(record.packet(number, &self.newest))
     }
 
     /// Packets that are neither acknowledged nor lost, the oldest first.
-    pub(super) fn outstanding(&self) -> impl Iterator<Item = &SentPacket> {
-        let beyond = self.acked_until.saturating_sub(self.first) as usize;
-        let in_holes = self
-            .open_holes()
-            .map(|number| &self.packets[self.index_of(number)]);
-        in_holes
-            .chain(self.packets.range(beyond..))
-            .filter(|(_, fate)| *fate == Fate::Outstanding)
-            .map(|(packet, _)| packet)
+    pub(super) fn outstanding(&self) -> impl Iterator<Item = SentPacket> {
+        let beyond = self.acked_until.max(self.first);
+        self.open_holes()
+            .chain(beyond..self.next_packet_number())
+            .map(|number| (number, &self.packets[self.index_of(number)]))
+            .filter(|(_, record)| record.is_outstanding())
+            .map(|(number, record)| record.packet(number, &self.newest))
     }
 
     fn open_holes(&self) -> impl Iterator<Item = u64> {
@@ -200,7 +194,7 @@ impl SentPackets {
         self.oldest_sent_at
     }
 
-    pub(super) fn oldest_outstanding(&self) -> Option<&SentPacket> {
+    pub(super) fn oldest_outstanding(&self) -> Option<SentPacket> {
         self.outstanding().next()
     }
 
@@ -209,7 +203,7 @@ impl SentPackets {
     pub(super) fn acknowledge(
         &mut self,
         report: &FeedbackReport,
-        on_acked: &mut impl FnMut(Acknowledged<'_>),
+        on_acked: &mut impl FnMut(Acknowledged),
     ) {
         let Some(last_sent) = self.next_packet_number().checked_sub(1) else {
             return;
@@ -240,7 +234,7 @@ impl SentPackets {
         &mut self,
         holes: &mut Vec<u64>,
         report: &FeedbackReport,
-        on_acked: &mut impl FnMut(Acknowledged<'_>),
+        on_acked: &mut impl FnMut(Acknowledged),
     ) {
         let mut from = 0;
         for (first, last) in report.ascending_ranges() {
@@ -267,7 +261,7 @@ impl SentPackets {
     /// Counts what has been declared lost since among the oldest holes.
     fn note_lost_holes(&mut self) {
         let open = self.holes[self.lost_hole_count..].iter();
-        let is_lost = |number: &&u64| self.packets[self.index_of(**number)].1 != Fate::Outstanding;
+        let is_lost = |number: &&u64| !self.packets[self.index_of(**number)].is_outstanding();
         self.lost_hole_count += open.take_while(is_lost).count();
     }
 
@@ -275,8 +269,8 @@ impl SentPackets {
         // As mostly: there are no open holes, and what follows is all outstanding.
         let beyond = self.acked_until.saturating_sub(self.first) as usize;
         self.oldest_sent_at = match self.packets.get(beyond) {
-            Some((packet, Fate::Outstanding)) if self.holes.len() == self.lost_hole_count => {
-                Some(packet.sent_at)
+            Some(record) if self.holes.len() == self.lost_hole_count && record.is_outstanding() => {
+                Some(record.sent_at())
             }
             _ => self.oldest_outstanding().map(|packet| packet.sent_at),
         };
@@ -286,18 +280,19 @@ impl SentPackets {
         &mut self,
         number: u64,
         report: &FeedbackReport,
-        on_acked: &mut impl FnMut(Acknowledged<'_>),
+        on_acked: &mut impl FnMut(Acknowledged),
     ) {
-        let (packet, fate) = &mut self.packets[(number - self.first) as usize];
-        let was_lost = match fate {
+        let record = &mut self.packets[(number - self.first) as usize];
+        let was_lost = match record.fate() {
             Fate::Outstanding => {
-                self.bytes_in_flight -= u64::from(packet.bytes);
+                self.bytes_in_flight -= record.bytes();
                 false
             }
             Fate::Lost => true,
             Fate::Acked => return,
         };
-        *fate = Fate::Acked;
+        record.set_fate(Fate::Acked);
+        let packet = record.packet(number, &self.newest);
         let held_back = report.held_back(number);
         on_acked(Acknowledged {
             packet,
@@ -310,26 +305,26 @@ impl SentPackets {
     /// Settles a packet of which the peer has said by other means than a report that it arrived.
     pub(super) fn settle_number(&mut self, number: u64) {
         let index = number.checked_sub(self.first).map(|index| index as usize);
-        let Some((packet, fate)) = index.and_then(|index| self.packets.get_mut(index)) else {
+        let Some(record) = index.and_then(|index| self.packets.get_mut(index)) else {
             return;
         };
-        if *fate == Fate::Outstanding {
-            self.bytes_in_flight -= u64::from(packet.bytes);
+        if record.is_outstanding() {
+            self.bytes_in_flight -= record.bytes();
         }
-        *fate = Fate::Acked;
+        record.set_fate(Fate::Acked);
         self.note_oldest();
     }
 
     /// Takes a packet out of flight as lost; `None` if it was not in flight.
     pub(super) fn declare_lost(&mut self, number: u64) -> Option<SentPacket> {
         let index = number.checked_sub(self.first)? as usize;
-        let (packet, fate) = self.packets.get_mut(index)?;
-        if *fate != Fate::Outstanding {
+        let record = self.packets.get_mut(index)?;
+        if !record.is_outstanding() {
             return None;
         }
-        *fate = Fate::Lost;
-        let packet = *packet;
-        self.bytes_in_flight -= u64::from(packet.bytes);
+        record.set_fate(Fate::Lost);
+        let packet = record.packet(number, &self.newest);
+        self.bytes_in_flight -= record.bytes();
         self.note_lost_holes();
         self.note_oldest();
         Some(packet)
@@ -342,7 +337,7 @@ impl SentPackets {
 
     /// How many packets have been acknowledged beyond the oldest that is outstanding.
     pub(super) fn acked_beyond_oldest(&self) -> u64 {
-        let is_open = |number: &u64| self.packets[self.index_of(*number)].1 == Fate::Outstanding;
+        let is_open = |number: &u64| self.packets[self.index_of(*number)].is_outstanding();
         let Some(index) = self.holes[self.lost_hole_count..].iter().position(is_open) else {
             return 0;
         };
@@ -364,15 +359,16 @@ impl SentPackets {
         let mut next_at = None;
         let mut has_lost = false;
         for &number in &self.holes[self.lost_hole_count..] {
-            let (packet, fate) = &mut self.packets[(number - self.first) as usize];
-            if *fate != Fate::Outstanding {
+            let record = &mut self.packets[(number - self.first) as usize];
+            if !record.is_outstanding() {
                 continue;
             }
-            match rule.judge(packet, largest_acked, evidence) {
+            let packet = record.packet(number, &self.newest);
+            match rule.judge(&packet, largest_acked, evidence) {
                 Verdict::Lost => {
-                    *fate = Fate::Lost;
-                    self.bytes_in_flight -= u64::from(packet.bytes);
-                    on_lost(packet);
+                    record.set_fate(Fate::Lost);
+                    self.bytes_in_flight -= record.bytes();
+                    on_lost(&packet);
                     has_lost = true;
                 }
                 Verdict::LostAt(at) => {
@@ -394,16 +390,18 @@ impl SentPackets {
         is_missing: impl Fn(&SentPacket) -> bool,
         mut on_lost: impl FnMut(&SentPacket),
     ) {
-        let beyond = self.acked_until.saturating_sub(self.first) as usize;
+        let beyond = self.acked_until.max(self.first);
         let mut has_lost = false;
-        for (packet, fate) in self.packets.range_mut(beyond..) {
-            if !is_missing(packet) {
+        let records = self.packets.range_mut((beyond - self.first) as usize..);
+        for (number, record) in (beyond..).zip(records) {
+            let packet = record.packet(number, &self.newest);
+            if !is_missing(&packet) {
                 break;
             }
-            if *fate == Fate::Outstanding {
-                *fate = Fate::Lost;
-                self.bytes_in_flight -= u64::from(packet.bytes);
-                on_lost(packet);
+            if record.is_outstanding() {
+                record.set_fate(Fate::Lost);
+                self.bytes_in_flight -= record.bytes();
+                on_lost(&packet);
                 has_lost = true;
             }
         }
@@ -413,11 +411,11 @@ impl SentPackets {
     }
 
     pub(super) fn declare_all_lost(&mut self, mut on_lost: impl FnMut(&SentPacket)) {
-        for (packet, fate) in &mut self.packets {
-            if *fate == Fate::Outstanding {
-                *fate = Fate::Lost;
-                self.bytes_in_flight -= u64::from(packet.bytes);
-                on_lost(packet);
+        for (number, record) in (self.first..).zip(&mut self.packets) {
+            if record.is_outstanding() {
+                record.set_fate(Fate::Lost);
+                self.bytes_in_flight -= record.bytes();
+                on_lost(&record.packet(number, &self.newest));
             }
         }
         debug_assert_eq!(self.bytes_in_flight, 0);
@@ -428,11 +426,11 @@ impl SentPackets {
     /// Forgets packets from the front: acknowledged ones, and lost ones sent more than `memory`
     /// ago.
     pub(super) fn forget_settled(&mut self, now: Instant, memory: Duration) {
-        while let Some((packet, fate)) = self.packets.front() {
-            let is_settled = match fate {
+        while let Some(record) = self.packets.front() {
+            let is_settled = match record.fate() {
                 Fate::Outstanding => false,
                 Fate::Acked => true,
-                Fate::Lost => packet.sent_at + memory < now,
+                Fate::Lost => record.sent_at() + memory < now,
             };
             if !is_settled {
                 break;

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use anabranch_units::prefetch_ring;
 use bytes::Bytes;
 
 use crate::config::StreamConfig;
@@ -52,11 +51,6 @@ pub(crate) enum Received {
 }
 
 impl ReceiveStream {
-    /// Has the processor fetch the list of pieces.
-    pub(super) fn prefetch_contents(&self) {
-        prefetch_ring(&self.pieces);
-    }
-
     pub(crate) fn new(config: &StreamConfig) -> Self {
         ReceiveStream {
             pieces: VecDeque::new(),

@@ -42,10 +42,8 @@ impl Ticks {
     }
 }
 
-/// When silence means that something is to be sent again. What is always of use comes first, and
-/// lies so.
+/// When silence means that something is to be sent again.
 #[derive(Debug)]
-#[repr(C)]
 pub(crate) struct RetransmissionTimer {
     expires_at: Option<Instant>,
     /// `RTO` before back-off.

@@ -6,7 +6,6 @@ mod written;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use anabranch_units::prefetch_ring;
 use bytes::Bytes;
 
 use crate::config::StreamConfig;
@@ -14,10 +13,8 @@ use crate::recovery::SentPacket;
 use crate::send_reason::SendReason;
 use written::Written;
 
-/// Bytes from the first unacknowledged segment to the last byte written. What says whether there is
-/// something to send comes first, and lies so.
+/// Bytes from the first unacknowledged segment to the last byte written.
 #[derive(Debug)]
-#[repr(C)]
 pub(crate) struct SendStream {
     /// The segments that are to be sent again by their offsets, each with its last copy, since
     /// recovery forgets what is lost, and why.
@@ -106,14 +103,6 @@ impl SendStream {
             segments: VecDeque::new(),
             lost: BTreeMap::new(),
             lost_bytes: 0,
-        }
-    }
-
-    /// Has the processor fetch the segments, if they are as few as is usual.
-    pub(super) fn prefetch_contents(&self) {
-        const FEW_SEGMENTS: usize = 64;
-        if self.segments.len() <= FEW_SEGMENTS {
-            prefetch_ring(&self.segments);
         }
     }
 

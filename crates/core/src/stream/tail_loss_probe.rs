@@ -9,9 +9,8 @@ use crate::recovery::RttEstimator;
 /// RFC 8985 §7.2: the probe timeout without a round-trip time.
 const INITIAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// When to probe. What is asked after every event comes first, and lies so.
+/// When to probe.
 #[derive(Debug, Default)]
-#[repr(C)]
 pub(crate) struct TailLossProbe {
     due_at: Option<Instant>,
     /// Whether a probe is to leave now.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_core::PathId;
 use anabranch_sim::{FragmentId, FrameEvent};
-use anabranch_units::{Duration, Instant, prefetch_ring};
+use anabranch_units::{Duration, Instant};
 
 /// A flow's packets of frames that have been captured and whose outcome is not known.
 #[derive(Clone, Debug)]
@@ -70,11 +70,6 @@ impl FragmentTrails {
             has_paths: path_count > 1,
             last_path: None,
         }
-    }
-
-    /// Has the processor fetch the frames.
-    pub(super) fn prefetch_contents(&self) {
-        prefetch_ring(&self.frames);
     }
 
     pub(super) fn on_captured(&mut self, frame: &FrameEvent) {

@@ -1,16 +1,12 @@
 //! Percentiles of any number of samples in bounded memory.
 
-use anabranch_units::{Duration, percentile_place, prefetch};
+use anabranch_units::{Duration, percentile_place};
 
 /// Counts of samples in bins of equal width on a logarithmic scale with linear steps: below 256 a
 /// bin holds one integer, above it 1/128 of a power of two. A percentile is thus exact below 256
 /// and within 0.4 % above it; mean, least and largest are exact. Samples are integers of any unit;
 /// spans count in nanoseconds.
-///
-/// A thousand flows have thousands of these, which the processor's caches should hold: each is one
-/// line of the cache, and a line of bins where samples fall.
 #[derive(Clone, Debug)]
-#[repr(align(64))]
 pub struct Histogram {
     /// From the bin of the least sample to that of the largest: at most 7,424 bins.
     bins: Vec<u64>,
@@ -91,14 +87,6 @@ impl Histogram {
     #[inline]
     pub fn record_span(&mut self, span: Duration) {
         self.record(span.as_nanos());
-    }
-
-    /// Has the processor fetch the bins, if they are as few as is usual.
-    pub(super) fn prefetch_contents(&self) {
-        const FEW_BINS: usize = 64;
-        if self.bins.len() <= FEW_BINS {
-            prefetch(&self.bins[..]);
-        }
     }
 
     /// Takes all samples of another in.

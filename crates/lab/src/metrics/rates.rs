@@ -1,6 +1,6 @@
 //! A flow's rates over time, and what RFC 8868 §3 asks of them.
 
-use anabranch_units::{Duration, Instant, prefetch};
+use anabranch_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::variation::Variation;
@@ -41,11 +41,6 @@ const HIGH_WATERMARK: f64 = 1.25;
 const LOW_WATERMARK: f64 = 0.75;
 
 impl RateSeries {
-    /// Has the processor fetch the interval that runs.
-    pub(crate) fn prefetch_contents(&self) {
-        self.bins.last().into_iter().for_each(prefetch);
-    }
-
     /// Bytes have been sent.
     #[inline]
     pub(crate) fn record_sent(&mut self, now: Instant, bytes: u32) {

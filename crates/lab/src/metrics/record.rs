@@ -2,7 +2,7 @@
 
 use anabranch_core::{PathCounters, ReasonCounts, SendReason};
 use anabranch_link::DropCause;
-use anabranch_units::{Duration, Instant, prefetch};
+use anabranch_units::{Duration, Instant};
 
 use super::histogram::Histogram;
 use super::statistics::{
@@ -11,9 +11,8 @@ use super::statistics::{
 };
 use super::variation::Variation;
 
-/// The fields lie in memory as they are declared: what packets and frames change comes first.
+/// Of a flow.
 #[derive(Debug, Default)]
-#[repr(C)]
 pub(super) struct FlowRecord {
     pub(super) frames: FrameRecord,
     pub(super) paths: Vec<PathRecord>,
@@ -21,15 +20,6 @@ pub(super) struct FlowRecord {
     pub(super) viewer: ViewerRecord,
     pub(super) rates: Variation,
     pub(super) stream: StreamRecord,
-}
-
-impl FlowRecord {
-    /// Has the processor fetch what packets and frames change.
-    pub(super) fn prefetch_contents(&self) {
-        prefetch(&self.paths[..]);
-        self.frames.delays.prefetch_contents();
-        self.frames.excesses.prefetch_contents();
-    }
 }
 
 /// Of the first copies of packets of media; costs are counted by path.
@@ -62,10 +52,8 @@ pub(super) struct StreamRecord {
     pub(super) transfers: Histogram,
 }
 
-/// The fields lie in memory as they are declared: what every packet changes is two lines of the
-/// cache.
+/// Of a flow's path.
 #[derive(Clone, Debug, Default)]
-#[repr(C, align(64))]
 pub(super) struct PathRecord {
     pub(super) sent_packets: u64,
     pub(super) sent_bytes: u64,
@@ -90,9 +78,8 @@ pub(super) struct PathRecord {
     pub(super) reasons: ReasonCounts,
 }
 
-/// The fields lie in memory as they are declared: first what is counted of frames that come.
+/// Of a flow's frames.
 #[derive(Clone, Debug, Default)]
-#[repr(C)]
 pub(super) struct FrameRecord {
     pub(super) complete: u64,
     pub(super) complete_bytes: u64,

@@ -5,7 +5,7 @@ use anabranch_link::{DropCause, LinkConfig};
 use anabranch_sim::{
     Direction, FlowId, FragmentId, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent, World,
 };
-use anabranch_units::{Depth, Duration, Instant, prefetch};
+use anabranch_units::{Duration, Instant};
 use anabranch_video::player::Display;
 
 use super::fairness::{jain_index, smallest_over_largest};
@@ -30,7 +30,6 @@ pub(crate) struct Recorder<'a> {
 
 /// What is followed of a flow over the whole run.
 #[derive(Debug)]
-#[repr(C, align(64))]
 struct Watch {
     series: RateSeries,
     /// Bytes delivered since the last full second.
@@ -244,25 +243,6 @@ impl<'a> Recorder<'a> {
 }
 
 impl Observer for Recorder<'_> {
-    fn prefetch(&self, flow: FlowId, depth: Depth) {
-        let watch = &self.watches[flow.index()];
-        let records = self
-            .windows
-            .iter()
-            .map(|window| &window.flows[flow.index()]);
-        match depth {
-            Depth::Shell => {
-                prefetch(watch);
-                records.for_each(prefetch);
-            }
-            Depth::Contents => {
-                watch.series.prefetch_contents();
-                watch.trails.prefetch_contents();
-                records.for_each(FlowRecord::prefetch_contents);
-            }
-        }
-    }
-
     #[inline]
     fn on_sent(&mut self, now: Instant, packet: &PacketEvent) {
         let size_bytes = u64::from(packet.size_bytes);

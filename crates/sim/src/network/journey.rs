@@ -8,11 +8,9 @@ use crate::observer::{FragmentId, PacketEvent};
 use crate::payload::Payload;
 use crate::topology::RouteId;
 
-/// A packet's way through the network, named by its `id`. Links need none of it. It takes a line of
-/// a cache: thousands of packets are on their way at a time, and each is looked at when it is sent
-/// and when it arrives.
+/// A packet's way through the network, named by its `id`. Links need none of it. It is kept
+/// small: thousands of packets are on their way at a time.
 #[derive(Debug)]
-#[repr(align(64))]
 pub(super) struct Journey {
     pub(super) sent_at: Instant,
     pub(super) payload: Payload,

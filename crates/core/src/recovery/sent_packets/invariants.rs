@@ -1,6 +1,6 @@
 //! The check of what is remembered of packets that were sent.
 
-use super::{Fate, SentPackets};
+use super::{Fate, Record, SentPackets};
 use crate::invariants::{Checker, Invariant};
 use crate::recovery::Recovery;
 
@@ -12,29 +12,29 @@ impl Recovery {
 
 impl SentPackets {
     fn check(&self, checker: &mut Checker) {
-        let is_outstanding = |fate: &Fate| *fate == Fate::Outstanding;
         let outstanding = || {
-            let packets = self.packets.iter();
-            packets.filter(|(_, fate)| is_outstanding(fate))
+            let records = self.packets.iter();
+            records.filter(|record| record.is_outstanding())
         };
-        let bytes = outstanding().map(|(packet, _)| u64::from(packet.bytes));
+        let bytes = outstanding().map(Record::bytes);
         checker.sum("bytes in flight", self.bytes_in_flight, bytes.sum());
         let found = self.outstanding().count() as u64;
         checker.sum("outstanding packets", found, outstanding().count() as u64);
-        let oldest = outstanding().next().map(|(packet, _)| packet.sent_at);
+        let oldest = outstanding().next().map(Record::sent_at);
         checker.require(Invariant::Lists, self.oldest_sent_at == oldest, || {
             let kept = self.oldest_sent_at;
             format!("oldest packet in flight sent at {kept:?}, found {oldest:?}")
         });
         let numbers = self.packets.iter().zip(self.first..);
-        let are_numbered = numbers
+        let are_in_order = numbers
             .clone()
-            .all(|((packet, _), number)| packet.packet_number == number);
-        checker.require(Invariant::Lists, are_numbered, || {
+            .map(|(record, _)| record.sent_at())
+            .is_sorted();
+        checker.require(Invariant::Lists, are_in_order, || {
             format!("packets from {} on are not in order", self.first)
         });
         let below = numbers.filter(|(_, number)| *number < self.acked_until);
-        let open = below.filter(|((_, fate), _)| *fate != Fate::Acked);
+        let open = below.filter(|(record, _)| record.fate() != Fate::Acked);
         let open: Vec<u64> = open.map(|(_, number)| number).collect();
         // A packet that a stream's offset settled stays a hole until it is forgotten.
         let mut holes = self.holes.iter();
@@ -44,10 +44,8 @@ impl SentPackets {
         });
         let lost = self.holes.get(..self.lost_hole_count);
         let are_settled = lost.is_some_and(|lost| {
-            let mut fates = lost
-                .iter()
-                .map(|number| self.packets[self.index_of(*number)].1);
-            !fates.any(|fate| is_outstanding(&fate))
+            let record = |number: &u64| &self.packets[self.index_of(*number)];
+            !lost.iter().any(|number| record(number).is_outstanding())
         });
         checker.require(Invariant::Lists, are_settled, || {
             let count = self.lost_hole_count;

@@ -47,11 +47,8 @@ impl MediaSession {
         if self.best_other_path(id).is_some() {
             self.take_back(id);
             self.refresh_views(now);
-            let outstanding: Vec<SentPacket> = self.paths[id.index()]
-                .recovery
-                .outstanding()
-                .copied()
-                .collect();
+            let outstanding: Vec<SentPacket> =
+                self.paths[id.index()].recovery.outstanding().collect();
             for packet in &outstanding {
                 self.on_copy_lost(now, id, packet, SendReason::PathSuspect);
             }

@@ -36,7 +36,7 @@ impl StreamSession {
         let mut settled = core::mem::take(&mut stream.settled);
         let is_cumulative = self.config.loss_detection == LossDetection::TcpCumulative;
         let recovery = &self.paths[on.index()].recovery;
-        let in_flight = |number| recovery.sent_packet(number).copied();
+        let in_flight = |number| recovery.sent_packet(number);
         if stream
             .send
             .on_cumulative_ack(offset, in_flight, &mut settled)

@@ -8,9 +8,9 @@ use crate::recovery::{PacketContent, SentPacket};
 
 impl SendStream {
     /// `outstanding`: on all paths.
-    pub(crate) fn check<'a>(
+    pub(crate) fn check(
         &self,
-        outstanding: impl Iterator<Item = &'a SentPacket>,
+        outstanding: impl Iterator<Item = SentPacket>,
         checker: &mut Checker,
     ) {
         let mut copies: BTreeMap<u64, u64> = BTreeMap::new();

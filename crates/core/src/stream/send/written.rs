@@ -9,7 +9,6 @@ const GATHERED_BYTES: usize = 16 << 10;
 
 /// Bytes by their offset. What the application shares is kept as it is; the rest is copied once.
 #[derive(Debug, Default)]
-#[repr(C)]
 pub(super) struct Written {
     /// The offset that follows the last byte.
     end: u64,
