@@ -152,10 +152,14 @@ def own(findings):
 
 
 def rmcat(comparison):
-    """Utilisation / 95th percentile of the delay / loss of each case and controller."""
-    cells = {}
+    """Utilisation, 95th percentile of the delay and loss of each case and controller."""
+    cells, points = {}, {}
     for row in comparison["rows"]:
-        of = cells.setdefault(row["scenario"], {}).setdefault(row["metric"], [])
+        # Of a sweep, whose points have their settings in parentheses, the first.
+        scenario = row["scenario"].split(" (")[0]
+        if points.setdefault(scenario, row["scenario"]) != row["scenario"]:
+            continue
+        of = cells.setdefault(scenario, {}).setdefault(row["metric"], [])
         of.append([cell["mean"] for cell in row["cells"]])
 
     def cell(metrics, at):
@@ -170,7 +174,7 @@ def rmcat(comparison):
         [scenario, *(cell(metrics, at) for at in range(len(names)))]
         for scenario, metrics in cells.items()
     ]
-    return f"{comparison['seed_count']} seeds.\n\n" + table(["case", *names], rows)
+    return f"Seeds: {comparison['seed_count']}.\n\n" + table(["case", *names], rows)
 
 
 def pictures(report, folder):
