@@ -9,9 +9,11 @@ RMCAT_CONTROLLERS ?= live-bbr,all-media,cubic,new-reno
 RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-on-time,feedback-overhead,queue-mean,throughput,$(RMCAT_OF_FLOWS)
 # RFC 8868 §3: of each flow of media
 RMCAT_OF_FLOWS ?= convergence-time-mean,convergence-time-max,settled-phases,oscillations,send-rate-variation,receive-rate-variation
+RESULTS ?= target/results
+RESULTS_CONTROLLERS ?= live-bbr,gcc,nada,scream,copa,bbr3,cubic
 SCHEDULERS ?= anabranch,min-cost,daps,dems,edcld,mdp,oms,qaware,redundant,round-robin,sfl,stms,wrr,oracle
 
-.PHONY: help demo test test-real bench fuzz papers rmcat schedulers contest clean
+.PHONY: help demo test test-real bench fuzz papers results rmcat schedulers contest clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -47,8 +49,18 @@ fuzz: ## look for inputs that break a parser, FUZZ_SECONDS each (needs cargo-fuz
 	for target in $$($(CARGO) +nightly fuzz list); do \
 	  $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
-papers: ## test what papers claim over ten seeds; writes anabranch-report.html
+papers: ## test all that papers claim, over up to ten seeds, and that claims can fail; writes anabranch-report.html
 	$(CARGO) run --release --quiet -p anabranch -- reproduce
+	$(CARGO) test --release --quiet -p anabranch-papers -- --ignored
+
+results: ## run what docs/results.md shows, and write its tables and pictures (some minutes of two cores)
+	mkdir -p $(RESULTS)
+	$(CARGO) build --release --quiet -p anabranch
+	$(CARGO) run --release --quiet -p anabranch -- reproduce --format json --output $(RESULTS)/report.html > $(RESULTS)/findings.json
+	$(CARGO) run --release --quiet -p anabranch -- compare --controllers $(RESULTS_CONTROLLERS) --seeds $(RMCAT_SEEDS) \
+	  --metrics utilisation,delay-p95,loss --format json scenarios/rmcat/*.toml > $(RESULTS)/rmcat.json
+	$(CARGO) run --release --quiet -p anabranch -- contest > $(RESULTS)/contest.txt || [ $$? -eq 4 ]
+	scripts/results.py $(RESULTS) docs/results.md
 
 rmcat: ## RFC 8867's cases with every media controller: a table, and rmcat.svg (about two minutes)
 	$(CARGO) run --release --quiet -p anabranch -- compare --controllers $(RMCAT_CONTROLLERS) \
