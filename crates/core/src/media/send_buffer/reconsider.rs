@@ -76,8 +76,8 @@ fn enough(importance: Importance) -> f64 {
     }
 }
 
-/// Whether it may wait for the repairs that are under way: not if its copy may arrive yet, nor if it
-/// has waited.
+/// Whether it may wait for the repairs that are under way: not if its copy may arrive yet, nor if
+/// it has waited.
 fn may_wait(reason: SendReason) -> bool {
     use SendReason::{Lost, PathOut, PathRemoved};
     matches!(reason, Lost | PathOut | PathRemoved)
