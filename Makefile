@@ -13,9 +13,11 @@ RMCAT_CONTROLLERS ?= live-bbr,all-media,cubic,new-reno
 RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-on-time,feedback-overhead,queue-mean,throughput,$(RMCAT_OF_FLOWS)
 # RFC 8868 §3: of each flow of media
 RMCAT_OF_FLOWS ?= convergence-time-mean,convergence-time-max,settled-phases,oscillations,send-rate-variation,receive-rate-variation
+RESULTS ?= target/results
+RESULTS_CONTROLLERS ?= live-bbr,gcc,nada,scream,copa,bbr3,cubic
 SCHEDULERS ?= anabranch,min-cost,daps,dems,edcld,mdp,oms,qaware,redundant,round-robin,sfl,stms,wrr,oracle
 
-.PHONY: help demo test test-real bench fuzz mutants papers rmcat schedulers contest clean
+.PHONY: help demo test test-real bench fuzz mutants papers results rmcat schedulers contest clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -36,6 +38,7 @@ test-real: ## what loopback cannot show: interfaces that come and go, long pause
 
 bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, handshakes and a gigabit over real sockets cost; beside SRT
 	$(CARGO) bench --quiet -p anabranch-lab --bench simulator
+	$(CARGO) bench --quiet -p anabranch-lab --bench instructions
 	$(CARGO) bench --quiet -p anabranch-controllers --bench controllers
 	$(CARGO) bench --quiet -p anabranch-core --bench schedulers
 	$(CARGO) bench --quiet -p anabranch-core --bench fec
@@ -60,8 +63,18 @@ mutants: ## change rules of the transport one by one and see whether a test fail
 	$(MUTANTS) --output target/mutants/link --package anabranch-link \
 	  --file 'crates/link/src/discipline.rs' --file 'crates/link/src/discipline/*.rs' || [ $$? -lt 4 ]
 
-papers: ## test what papers claim over ten seeds; writes anabranch-report.html
+papers: ## test all that papers claim, over up to ten seeds, and that claims can fail; writes anabranch-report.html
 	$(CARGO) run --release --quiet -p anabranch -- reproduce
+	$(CARGO) test --release --quiet -p anabranch-papers -- --ignored
+
+results: ## run what docs/results.md shows, and write its tables and pictures (some minutes of two cores)
+	mkdir -p $(RESULTS)
+	$(CARGO) build --release --quiet -p anabranch
+	$(CARGO) run --release --quiet -p anabranch -- reproduce --format json --output $(RESULTS)/report.html > $(RESULTS)/findings.json
+	$(CARGO) run --release --quiet -p anabranch -- compare --controllers $(RESULTS_CONTROLLERS) --seeds $(RMCAT_SEEDS) \
+	  --metrics utilisation,delay-p95,loss --format json scenarios/rmcat/*.toml > $(RESULTS)/rmcat.json
+	$(CARGO) run --release --quiet -p anabranch -- contest > $(RESULTS)/contest.txt || [ $$? -eq 4 ]
+	scripts/results.py $(RESULTS) docs/results.md
 
 rmcat: ## RFC 8867's cases with every media controller: a table, and rmcat.svg (about two minutes)
 	$(CARGO) run --release --quiet -p anabranch -- compare --controllers $(RMCAT_CONTROLLERS) \

@@ -22,8 +22,8 @@ use crate::progress::Progress;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 WHAT is a paper (zhang-delay-bbr), a claim (S0-F3) or the beginning of claims (S0, S0-F); without
-it, everything is reproduced. Runs are kept, by scenario, seed and program, so that what was
-interrupted goes on and what was changed runs anew.
+it, everything is reproduced. Runs are kept by scenario, seed and the code that they execute, so
+that what was interrupted goes on, and what a change concerns runs again.
 
   anabranch reproduce
   anabranch reproduce S0-F7 --seeds 3
@@ -35,10 +35,14 @@ pub(crate) struct Arguments {
     /// List the claims, and run nothing.
     #[arg(long)]
     list: bool,
-    /// How many seeds; medians and ranges are reported.
+    /// How many seeds at most; medians and ranges are reported. A claim takes 4, then 7, then all
+    /// of them as long as its verdict is within a margin that depends on how runs differ.
     #[arg(long, value_name = "N", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: u64,
+    /// Take all seeds for every claim, clear or not.
+    #[arg(long)]
+    all_seeds: bool,
     /// What to print.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -48,7 +52,7 @@ pub(crate) struct Arguments {
     /// Where to keep runs [default: `anabranch` in the user's cache folder].
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
-    /// Run everything anew, and keep nothing.
+    /// Run everything again, and keep nothing.
     #[arg(long, conflicts_with = "cache")]
     no_cache: bool,
     /// Negative control: test every claim about a controller with this one in its place.
@@ -117,6 +121,7 @@ fn findings(claims: &[&'static Claim], arguments: &Arguments) -> anyhow::Result<
     };
     let options = StudyOptions {
         seed_count: arguments.seeds,
+        takes_all_seeds: arguments.all_seeds,
         threads: arguments.threads,
         cache,
     };

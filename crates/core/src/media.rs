@@ -19,7 +19,9 @@ use bytes::Bytes;
 pub use halves::Half;
 pub(crate) use halves::Halves;
 pub(crate) use reassembly::{Outcome, Reassembly, Taken};
-pub(crate) use send_buffer::{Group, LastCall, LostCopy, Retry, SendBuffer, Unsent, Verdict};
+pub(crate) use send_buffer::{
+    FragmentId, Group, LastCall, Outlook, SendBuffer, UnderWay, Unsent, Verdict,
+};
 pub(crate) use source_rate::SourceRate;
 pub(crate) use symbol::{SYMBOL_HEAD_BYTES, Symbol};
 pub(crate) use target::{Bandwidth, most_drained_bytes, target_bitrate, target_total};

@@ -31,7 +31,7 @@ use core::fmt::Debug;
 
 use anabranch_units::{Importance, Instant, known_names};
 
-use crate::media::FrameId;
+use crate::media::{FragmentId, FrameId};
 use crate::path_view::{PathId, PathSet, PathView};
 use crate::send_reason::SendReason;
 use crate::session_view::SessionView;
@@ -127,6 +127,14 @@ pub struct PacketView {
 }
 
 impl PacketView {
+    /// The fragment that it is a copy of.
+    pub(crate) const fn id(&self) -> FragmentId {
+        FragmentId {
+            frame: self.frame,
+            fragment: self.fragment,
+        }
+    }
+
     /// What it is among the packets that wait, by the reason it is sent for.
     pub const fn kind(&self) -> PacketKind {
         match self.reason {

@@ -1,8 +1,8 @@
 //! How many instructions and cache misses a data packet costs, counted by valgrind.
 //!
 //! Counts hardly depend on the machine or on its load. The same scenario runs for a short and a
-//! long time; the difference between both runs leaves out what starting costs. Caches are simulated:
-//! 32 KiB each for instructions and data, and 1 MiB behind them.
+//! long time; the difference between both runs leaves out what starting costs. The simulated caches
+//! hold 32 KiB each of instructions and data, and 1 MiB behind them.
 //!
 //! On case 1 with three streams of TCP, ns-2.35 executes about 9,300 instructions a packet.
 
@@ -109,9 +109,9 @@ fn scenario(name: &str, seconds: u64) -> lab::Scenario {
 }
 
 /// Simulates, and prints how many data packets were delivered.
-fn simulate(name: &str, seconds: u64) {
+fn simulate(name: &str, seconds: u64, threads: usize) {
     let options = lab::RunOptions {
-        threads: 1,
+        threads,
         ..lab::RunOptions::seeds(1)
     };
     let scenario = scenario(name, seconds);
@@ -127,7 +127,7 @@ fn count(name: &str, seconds: u64) -> Option<Cost> {
         .args(["--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64"])
         .arg("--cachegrind-out-file=/dev/null")
         .arg(program)
-        .args(["--simulate", name, &seconds.to_string()])
+        .args(["--simulate", name, &seconds.to_string(), "1"])
         .output()
         .ok()?;
     let [result, counts] = [output.stdout, output.stderr].map(|bytes| {
@@ -165,10 +165,11 @@ impl Cost {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    if let [_, option, name, seconds] = &arguments[..]
+    if let [_, option, name, seconds, threads] = &arguments[..]
         && option == "--simulate"
     {
-        return simulate(name, seconds.parse().expect("seconds"));
+        let threads = threads.parse().expect("a count of threads");
+        return simulate(name, seconds.parse().expect("seconds"), threads);
     }
     println!("a data packet costs (by valgrind)  instructions  I1 misses  D1 misses  LL misses");
     println!("{:<33} {:>13}", "TCP in ns-2.35", 9_300);

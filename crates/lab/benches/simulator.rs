@@ -4,14 +4,20 @@
 //! such a scenario ns-2.35 delivers about 570,000 packets per CPU-second and ns-3.48 24,000 to
 //! 40,000.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use anabranch_lab as lab;
 use rustix::time::{ClockId, clock_gettime};
 
 const ROUNDS: usize = 5;
 
-fn cpu_seconds() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
+fn seconds_of(clock: ClockId) -> f64 {
+    let time = clock_gettime(clock);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+fn cpu_seconds() -> f64 {
+    seconds_of(ClockId::ProcessCPUTime)
 }
 
 /// Begins anew to look for the most memory that is resident (proc(5), `clear_refs`).
@@ -92,6 +98,65 @@ fn compare_counts(name: &str, delay: u32, flow: &str) {
     }
 }
 
+/// What two threads bring to one run: the time of the processor by one, and the time of the thread
+/// that carries the links as well as its share of the flows, for which the other one waits. On a
+/// quiet machine the run takes no longer than that.
+fn compare_threads(name: &str, flow: &str) {
+    for count in [100, 1_000] {
+        let scenario = many_flows(count, 100, flow);
+        let mut seconds = [const { Vec::new() }; 2];
+        for _ in 0..ROUNDS {
+            for (seconds, threads) in seconds.iter_mut().zip([1, 2]) {
+                seconds.push(critical_seconds(&scenario, threads));
+            }
+        }
+        let [by_one, by_two] = seconds.map(|mut seconds: Vec<f64>| {
+            seconds.sort_by(f64::total_cmp);
+            seconds[ROUNDS / 2]
+        });
+        println!(
+            "{count} flows, {name}: {by_one:.2} CPU-s by one thread, {by_two:.2} on the critical \
+             path by two: {:.2} times as fast",
+            by_one / by_two
+        );
+    }
+}
+
+/// The time that the thread with the most to do was busy.
+fn critical_seconds(scenario: &lab::Scenario, threads: usize) -> f64 {
+    let options = lab::RunOptions {
+        threads,
+        ..lab::RunOptions::seeds(1)
+    };
+    let before = cpu_seconds();
+    let nanos = AtomicU64::new(0);
+    // It is told by that thread, which has done nothing before.
+    let progress = |_| {
+        let seconds = seconds_of(ClockId::ThreadCPUTime);
+        nanos.store((seconds * 1e9) as u64, Ordering::Relaxed);
+    };
+    lab::run_outcomes(scenario, &options, &progress).expect("it runs");
+    let first = nanos.into_inner() as f64 / 1e9;
+    let others = cpu_seconds() - before - first;
+    first.max(others)
+}
+
+/// What many flows send.
+const FLOWS: [(&str, &str); 2] = [
+    (
+        "cubic over streams",
+        r#"kind = "bulk"
+    controller = "cubic""#,
+    ),
+    (
+        "fixed, 0.95 Mbit/s of media and padding",
+        r#"controller = "fixed"
+    fixed-rate = "950 kbit/s"
+    source = { kind = "cbr", fps = 25, rate = "500 kbit/s" }
+    padding = "always""#,
+    ),
+];
+
 /// A run of a scenario.
 struct Round {
     /// Of the processor.
@@ -131,6 +196,12 @@ fn report(name: &str, rounds: &[Round]) {
 }
 
 fn main() {
+    for (name, flow) in FLOWS {
+        compare_threads(name, flow);
+    }
+    if std::env::args().any(|argument| argument == "threads") {
+        return;
+    }
     for controller in [
         "live-bbr",
         "delay-bbr-text",
@@ -154,20 +225,7 @@ fn main() {
         "case 1, live-bbr, ten times as long",
         &["duration=\"3000 s\""],
     );
-    for (name, flow) in [
-        (
-            "cubic over streams",
-            r#"kind = "bulk"
-            controller = "cubic""#,
-        ),
-        (
-            "fixed, 0.95 Mbit/s of media and padding",
-            r#"controller = "fixed"
-            fixed-rate = "950 kbit/s"
-            source = { kind = "cbr", fps = 25, rate = "500 kbit/s" }
-            padding = "always""#,
-        ),
-    ] {
+    for (name, flow) in FLOWS {
         // A small network, and that of case 1.
         for delay in [20, 100] {
             compare_counts(name, delay, flow);

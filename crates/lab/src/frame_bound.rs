@@ -65,7 +65,7 @@ pub fn main_flow(scenario: &Scenario) -> Option<usize> {
 /// A [`RunError`] if the scenario cannot be run.
 pub fn frame_delays(scenario: &Scenario, flow: usize, seed: u64) -> Result<FrameDelays, RunError> {
     let scenario = &with_starts(scenario, Seed(seed));
-    let mut world = build_world(scenario, Seed(seed))?;
+    let mut world = build_world(scenario, Seed(seed), 1)?;
     let mut notes = FrameNotes::of(flow);
     world.run_until(Instant::ZERO + scenario.duration, &mut notes);
     Ok(FrameDelays {
@@ -83,7 +83,7 @@ pub fn frame_delays(scenario: &Scenario, flow: usize, seed: u64) -> Result<Frame
 /// A [`RunError`] if the scenario cannot be run.
 pub fn carried_share(scenario: &Scenario, flow: usize, seed: u64) -> Result<f64, RunError> {
     let scenario = &with_starts(scenario, Seed(seed));
-    let mut world = build_world(scenario, Seed(seed))?;
+    let mut world = build_world(scenario, Seed(seed), 1)?;
     let mut notes = FrameNotes::of(flow);
     world.run_until(Instant::ZERO + scenario.duration, &mut notes);
     let spec = &scenario.flows[flow];

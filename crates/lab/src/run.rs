@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use anabranch_core::{Config, PathOptions};
 use anabranch_link::DropCause;
 use anabranch_sim::{
-    Application, FlowConfig, FlowId, FlowPath, FrameEvent, FrameOutcome, LinkId, Observer,
+    Application, FlowConfig, FlowId, FlowPath, FrameEvent, FrameOutcome, LinkId, ORACLE, Observer,
     PacketCounts, PacketEvent, RouteId, TraceHash, World, WorldError,
 };
 use anabranch_units::{Duration, Instant, Seed};
@@ -22,7 +22,8 @@ use crate::trace::{SAMPLE_INTERVAL, TraceError, TraceOptions, TraceWriter};
 pub struct RunOptions {
     /// The seeds, one run each.
     pub seeds: Vec<u64>,
-    /// How many runs at a time; 0: as many as there are cores.
+    /// How many threads; 0: as many as there are cores. Runs of several seeds share them out, and
+    /// those that a run has to itself move its flows, if these are many.
     pub threads: usize,
     /// Where to write traces, if anywhere: into the folder itself if there is one seed, else into
     /// `seed-N` below it.
@@ -94,6 +95,7 @@ pub fn run_outcomes(
     options: &RunOptions,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Vec<Outcome>, RunError> {
+    let lane_count = lane_count(scenario, options);
     in_parallel(&options.seeds, options.threads, |seed| {
         let trace = options
             .trace
@@ -107,11 +109,37 @@ pub fn run_outcomes(
             *seed,
             trace.as_ref().map(|(f, t)| (f.as_path(), *t)),
             options.series_interval,
+            lane_count,
             progress,
         )
     })
     .into_iter()
     .collect()
+}
+
+/// So many flows are worth a thread: with fewer, waiting for each other takes what it brings.
+const FLOWS_PER_LANE: usize = 25;
+
+/// By how many threads each run moves its flows. Whoever writes down what happens in its order, or
+/// schedules by what links hold, needs a single one.
+fn lane_count(scenario: &Scenario, options: &RunOptions) -> usize {
+    let is_oracle = |flow: &FlowSpec| flow.scheduler() == ORACLE;
+    let needs_one = options.trace.is_some()
+        || options.series_interval.is_some()
+        || scenario.flows.iter().any(is_oracle);
+    if needs_one {
+        return 1;
+    }
+    let threads = thread_count(options.threads) / options.seeds.len().max(1);
+    threads.min(scenario.flows.len() / FLOWS_PER_LANE).max(1)
+}
+
+/// `threads`, or of 0 as many as there are cores.
+fn thread_count(threads: usize) -> usize {
+    match threads {
+        0 => std::thread::available_parallelism().map_or(1, |count| count.get()),
+        threads => threads,
+    }
 }
 
 /// The results of `work` on each of `items`, in their order, by `threads` threads at a time (0: one
@@ -121,8 +149,7 @@ pub fn in_parallel<T: Sync, R: Send>(
     threads: usize,
     work: impl Fn(&T) -> R + Sync,
 ) -> Vec<R> {
-    let cores = || std::thread::available_parallelism().map_or(1, |count| count.get());
-    let threads = if threads == 0 { cores() } else { threads };
+    let threads = thread_count(threads);
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -168,28 +195,31 @@ fn run_once(
     seed: u64,
     trace: Option<(&Path, TraceOptions)>,
     series_interval: Option<Duration>,
+    lane_count: usize,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Outcome, RunError> {
     let scenario = &with_starts(scenario, Seed(seed));
-    let mut world = build_world(scenario, Seed(seed))?;
+    let mut world = build_world(scenario, Seed(seed), lane_count)?;
     let windows = windows(scenario);
-    let mut watch = Watch {
-        recorder: Recorder::new(scenario, &windows),
-        trace: match trace {
-            Some((folder, options)) => Some(TraceWriter::create(folder, options, scenario)?),
-            None => None,
-        },
-        series: series_interval.map(|interval| SeriesRecorder::new(scenario, interval)),
-    };
+    let mut watch = Watch::new(scenario, &windows);
+    if let Some((folder, options)) = trace {
+        watch.trace = Some(TraceWriter::create(folder, options, scenario)?);
+    }
+    watch.series = series_interval.map(|interval| SeriesRecorder::new(scenario, interval));
+    let mut watches = vec![watch];
+    watches.resize_with(lane_count, || Watch::new(scenario, &windows));
     let end = Instant::ZERO + scenario.duration;
-    for stop in stops(&watch, series_interval, end) {
+    for stop in stops(&watches[0], series_interval, end) {
         let before = world.now();
-        world.run_until(stop, &mut watch);
-        watch.recorder.at_boundary(&mut world);
+        world.run_lanes_until(stop, &mut watches);
         let is_multiple = |of: Duration| stop.as_nanos().is_multiple_of(of.as_nanos());
-        if is_multiple(SECOND) {
-            watch.recorder.at_second(stop);
+        for watch in &mut watches {
+            watch.recorder.at_boundary(&mut world);
+            if is_multiple(SECOND) {
+                watch.recorder.at_second(stop);
+            }
         }
+        let watch = &mut watches[0];
         let is_sample = is_multiple(SAMPLE_INTERVAL);
         if let Some(trace) = watch.trace.as_mut().filter(|_| is_sample) {
             trace.sample(&mut world)?;
@@ -203,6 +233,7 @@ fn run_once(
             simulated: stop - before,
         });
     }
+    let watch = join(watches, &world);
     if let Some(trace) = watch.trace {
         trace.finish()?;
     }
@@ -249,8 +280,13 @@ fn windows(scenario: &Scenario) -> Vec<Window> {
 }
 
 /// The scenario's network and flows, before anything has happened.
-pub(crate) fn build_world(scenario: &Scenario, seed: Seed) -> Result<World, RunError> {
+pub(crate) fn build_world(
+    scenario: &Scenario,
+    seed: Seed,
+    lane_count: usize,
+) -> Result<World, RunError> {
     let mut world = World::new(seed);
+    world.set_lanes(lane_count);
     for link in &scenario.links {
         world.add_link(&link.name, &link.config)?;
     }
@@ -331,6 +367,28 @@ struct Watch<'a> {
     recorder: Recorder<'a>,
     trace: Option<TraceWriter>,
     series: Option<SeriesRecorder>,
+}
+
+impl<'a> Watch<'a> {
+    /// Measures, and no more.
+    fn new(scenario: &'a Scenario, windows: &[Window]) -> Watch<'a> {
+        Watch {
+            recorder: Recorder::new(scenario, windows),
+            trace: None,
+            series: None,
+        }
+    }
+}
+
+/// The first one, with what the others have measured of the flows of their lanes.
+fn join<'a>(watches: Vec<Watch<'a>>, world: &World) -> Watch<'a> {
+    let mut watches = watches.into_iter().enumerate();
+    let (_, mut first) = watches.next().expect("there is a lane");
+    for (lane, watch) in watches {
+        let is_of_lane = |flow| world.lane_of(flow) == lane;
+        first.recorder.take_flows(watch.recorder, is_of_lane);
+    }
+    first
 }
 
 impl Observer for Watch<'_> {

@@ -1,53 +1,96 @@
 //! Runs that need not be run again.
 //!
-//! An entry is named by a hash of all that a run depends on, and holds these things in full, so
-//! that two runs whose hashes agree by chance are not taken for one another. The code is among
-//! them as a hash of the program: whatever is rebuilt otherwise runs anew.
+//! An entry is named by a hash of all that a run depends on besides code: the scenario's text and
+//! files, settings, seed and how finely it is recorded. It holds these in full, so that two runs
+//! whose hashes agree by chance are not taken for one another. The code that a run executes is a
+//! hash made when this crate is built (`build.rs`), and names the folder. The text of claims, of
+//! reports and of the program is no part of it.
+//!
+//! An entry has three lines of JSON: the key; statistics, trace hash and the length of the rest;
+//! the series.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use anabranch_lab::metrics::{Series, Statistics};
 use serde::{Deserialize, Serialize};
 
-use super::evidence::RunRecord;
+use super::record::{RunRecord, StoredSeries};
 
-/// How many programs' runs are kept.
+/// Hash of the sources of the laboratory, of what it is built from, and of the lock file.
+const CODE: &str = env!("ANABRANCH_RUN_CODE");
+/// The runs of how many versions of the code are kept.
 const MAX_VERSIONS: usize = 3;
 
-/// A folder of runs of this program.
+/// A folder of runs of this code.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: PathBuf,
+    /// Removes the folder with the last clone, if nothing is to be kept.
+    _removal: Option<Arc<Removal>>,
+}
+
+#[derive(Debug)]
+struct Removal(PathBuf);
+
+impl Drop for Removal {
+    fn drop(&mut self) {
+        // What cannot be removed stays in the system's folder for temporary files.
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 #[derive(Serialize)]
-struct Written<'a> {
-    key: &'a str,
-    run: &'a RunRecord,
+struct WrittenHead<'a> {
+    statistics: &'a Statistics,
+    expected: &'a [Option<f64>],
+    trace_hash: u64,
+    series_bytes: usize,
 }
 
 #[derive(Deserialize)]
-struct Read {
-    key: String,
-    run: RunRecord,
+struct Head {
+    statistics: Statistics,
+    expected: Vec<Option<f64>>,
+    trace_hash: u64,
+    series_bytes: u64,
 }
 
 impl Cache {
-    /// The runs of this program below `root`, which is made if need be. Those of all but the last
-    /// few other programs are removed.
+    /// The runs of this code below `root`, which is made if need be. Those of all but the last few
+    /// other versions are removed.
     ///
     /// # Errors
-    /// The folder cannot be made, or the program cannot read itself.
+    /// The folder cannot be made or listed.
     pub fn open(root: &Path) -> io::Result<Cache> {
-        let program = fs::read(std::env::current_exe()?)?;
+        let folder = root.join(format!("runs-{CODE}"));
+        fs::create_dir_all(&folder)?;
         let cache = Cache {
-            folder: root.join(format!("runs-{:016x}", hash(&program))),
+            folder,
+            _removal: None,
         };
-        fs::create_dir_all(&cache.folder)?;
         cache.remove_old_versions(root)?;
         Ok(cache)
+    }
+
+    /// A folder for the runs of one study, removed with the last clone of this.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn temporary() -> io::Result<Cache> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("anabranch-runs-{}-{count}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder)?;
+        Ok(Cache {
+            folder: folder.clone(),
+            _removal: Some(Arc::new(Removal(folder))),
+        })
     }
 
     /// Where runs are kept unless somebody says otherwise: `anabranch` in the user's folder for
@@ -59,18 +102,40 @@ impl Cache {
         folder.unwrap_or_else(std::env::temp_dir).join("anabranch")
     }
 
-    /// A run, if it is here and whole.
+    /// A run, if it is here and whole. Its series stay in the file until they are asked for.
     pub(super) fn load(&self, key: &str) -> Option<RunRecord> {
-        let text = fs::read(self.path(key)).ok()?;
-        let entry: Read = serde_json::from_slice(&text).ok()?;
-        (entry.key == key).then_some(entry.run)
+        let path = self.path(key);
+        let file = fs::File::open(&path).ok()?;
+        let length = file.metadata().ok()?.len();
+        let mut lines = BufReader::new(file);
+        let (mut found, mut head) = (Vec::new(), Vec::new());
+        lines.read_until(b'\n', &mut found).ok()?;
+        lines.read_until(b'\n', &mut head).ok()?;
+        let found_key: String = serde_json::from_slice(&found).ok()?;
+        let offset = (found.len() + head.len()) as u64;
+        let head: Head = serde_json::from_slice(&head).ok()?;
+        let is_whole = found_key == key && offset + head.series_bytes == length;
+        let stored = StoredSeries { path, offset };
+        is_whole.then(|| RunRecord::stored(head.statistics, head.expected, head.trace_hash, stored))
     }
 
     /// Keeps a run. Whoever interrupts this leaves no half of one.
     pub(super) fn store(&self, key: &str, run: &RunRecord) -> io::Result<()> {
         let path = self.path(key);
         let part = path.with_extension(format!("part-{}", std::process::id()));
-        let text = serde_json::to_vec(&Written { key, run })?;
+        let series: &Series = run.series();
+        let series = serde_json::to_vec(series)?;
+        let head = WrittenHead {
+            statistics: &run.statistics,
+            expected: &run.expected,
+            trace_hash: run.trace_hash,
+            series_bytes: series.len(),
+        };
+        let mut text = serde_json::to_vec(key)?;
+        text.push(b'\n');
+        serde_json::to_writer(&mut text, &head)?;
+        text.push(b'\n');
+        text.extend(series);
         fs::write(&part, text)?;
         fs::rename(&part, &path)
     }
@@ -98,7 +163,7 @@ impl Cache {
     }
 }
 
-/// The same for the same bytes, which is all that one program needs of it.
+/// The same for the same bytes, which is all that entries of one code need of it.
 fn hash(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(bytes);
@@ -108,44 +173,68 @@ fn hash(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_lab::metrics::{Series, Statistics};
 
     fn run(seed: f64) -> RunRecord {
-        RunRecord {
-            statistics: Statistics {
-                // Needs all its digits to come back as the same number.
-                jain_index: Some(0.1 + 0.2 + seed),
-                ..Statistics::default()
-            },
-            expected: vec![None, Some(seed)],
-            series: Series::default(),
-        }
+        let statistics = Statistics {
+            // Needs all its digits to come back as the same number.
+            jain_index: Some(0.1 + 0.2 + seed),
+            ..Statistics::default()
+        };
+        let series = Series {
+            interval_ms: 7,
+            ..Series::default()
+        };
+        RunRecord::new(statistics, vec![None, Some(seed)], u64::MAX, series)
+    }
+
+    fn is_same(loaded: Option<RunRecord>, expected: &RunRecord) -> bool {
+        loaded.is_some_and(|loaded| {
+            loaded.statistics == expected.statistics
+                && loaded.expected == expected.expected
+                && loaded.trace_hash == expected.trace_hash
+                && loaded.series() == expected.series()
+        })
     }
 
     #[test]
     fn a_run_comes_back_as_it_was_and_a_broken_one_not_at_all() {
         let root = tempfile::tempdir().unwrap();
         let cache = Cache::open(root.path()).unwrap();
-        assert_eq!(cache.load("a"), None);
-        cache.store("a", &run(1.0 / 3.0)).unwrap();
+        assert!(cache.load("a").is_none());
+        let written = run(1.0 / 3.0);
+        cache.store("a", &written).unwrap();
         let again = Cache::open(root.path()).unwrap();
-        assert_eq!(again.load("a"), Some(run(1.0 / 3.0)));
-        assert_eq!(again.load("b"), None);
+        assert!(is_same(again.load("a"), &written));
+        assert!(again.load("b").is_none());
         let text = fs::read(cache.path("a")).unwrap();
-        fs::write(cache.path("a"), &text[..text.len() / 2]).unwrap();
-        assert_eq!(again.load("a"), None);
+        for length in [text.len() / 2, text.len() - 1, 0] {
+            fs::write(cache.path("a"), &text[..length]).unwrap();
+            assert!(again.load("a").is_none(), "{length} bytes");
+        }
         // Another key's entry under this one's name, as if their hashes were the same.
         fs::write(cache.path("b"), &text).unwrap();
-        assert_eq!(again.load("b"), None);
+        assert!(again.load("b").is_none());
     }
 
     #[test]
-    fn the_runs_of_few_programs_are_kept() {
+    fn the_runs_of_few_versions_are_kept() {
         let root = tempfile::tempdir().unwrap();
         for version in 0..5 {
             fs::create_dir(root.path().join(format!("runs-{version}"))).unwrap();
         }
         Cache::open(root.path()).unwrap();
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), MAX_VERSIONS);
+    }
+
+    #[test]
+    fn a_temporary_folder_goes_with_its_last_user() {
+        let cache = Cache::temporary().unwrap();
+        let other = cache.clone();
+        cache.store("a", &run(1.0)).unwrap();
+        let folder = cache.folder.clone();
+        drop(cache);
+        assert!(other.load("a").is_some() && folder.exists());
+        drop(other);
+        assert!(!folder.exists());
     }
 }

@@ -2,6 +2,7 @@
 
 use anabranch_controllers::by_name;
 use anabranch_units::Duration;
+use serde::Serialize;
 
 use super::evidence::Evidence;
 use super::judgement::Judgement;
@@ -66,11 +67,36 @@ impl Forms {
     }
 }
 
+/// On what grounds a claim holds or differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Basis {
+    /// Runs could have shown either.
+    #[serde(rename = "measured")]
+    Measured,
+    /// It says what was set up, and the scenario is checked.
+    #[serde(rename = "set-up")]
+    SetUp,
+    /// The algorithm or the simulator is made so: runs check the program, not the paper.
+    #[serde(rename = "by construction")]
+    ByConstruction,
+}
+
+impl Basis {
+    /// As reports print it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Basis::Measured => "measured",
+            Basis::SetUp => "set-up",
+            Basis::ByConstruction => "by construction",
+        }
+    }
+}
+
 /// What a claim is about, and what is put in its place to see that the claim can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// What was set up.
-    SetUp,
+    /// A scenario as it is.
+    Scenario,
     /// The behaviour of this controller.
     Controller(&'static str),
     /// The behaviour of this scheduler.
@@ -78,10 +104,10 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Its name; that of the set-up is empty.
+    /// Its name; that of a scenario is empty.
     pub fn name(self) -> &'static str {
         match self {
-            Subject::SetUp => "",
+            Subject::Scenario => "",
             Subject::Controller(name) | Subject::Scheduler(name) => name,
         }
     }
@@ -100,7 +126,7 @@ impl Swap<'_> {
     /// What `subject` is tested with.
     pub fn of(&self, subject: Subject) -> &str {
         let other = match subject {
-            Subject::SetUp => None,
+            Subject::Scenario => None,
             Subject::Controller(_) => self.controller,
             Subject::Scheduler(_) => self.scheduler,
         };
@@ -117,8 +143,12 @@ pub struct Claim {
     pub paper: &'static Paper,
     /// Where it stands in the paper.
     pub figure: &'static str,
-    /// What it says, in our words.
+    /// What the paper says there, in our words.
     pub claim: &'static str,
+    /// What we take for that: bounds and choices that are ours. Empty if the claim says it all.
+    pub criterion: &'static str,
+    /// On what grounds it holds or differs.
+    pub basis: Basis,
     /// What it is about.
     pub subject: Subject,
     /// The runs that it takes, with this controller or scheduler in the place of the one it is
@@ -165,6 +195,8 @@ pub struct Case {
     pub interval: Duration,
     /// Whether what its file expects of `anabranch run` counts.
     pub has_promises: bool,
+    /// Whether no expectation is about it, so that the seeds of the first look are enough.
+    pub is_only_shown: bool,
 }
 
 impl Case {
@@ -178,6 +210,7 @@ impl Case {
             settings: Vec::new(),
             interval: Duration::from_secs(1),
             has_promises: false,
+            is_only_shown: false,
         }
     }
 
@@ -218,6 +251,13 @@ impl Case {
     #[must_use]
     pub fn with_promises(mut self) -> Case {
         self.has_promises = true;
+        self
+    }
+
+    /// As something that is reported beside what is judged.
+    #[must_use]
+    pub fn only_shown(mut self) -> Case {
+        self.is_only_shown = true;
         self
     }
 

@@ -4,14 +4,14 @@ mod alone;
 mod company;
 mod four_and_four;
 mod multihop;
-mod ns2;
+pub(super) mod ns2;
 mod playback;
 mod setup;
 mod ten_flows;
 mod wireless;
 
 use super::claim::{Algorithms, Case, Claim, Paper};
-use super::evidence::{RunRecord, Span};
+use super::record::{RunRecord, Span};
 use anabranch_lab::metrics::FlowSeries;
 
 const PAPER: Paper = Paper {
@@ -20,7 +20,7 @@ const PAPER: Paper = Paper {
     algorithms: Algorithms::Published,
 };
 
-/// By the kind of claim, in the paper's order; then what ns-2 itself gives.
+/// By the kind of claim, in the paper's order.
 pub(super) const CLAIMS: &[&Claim] = &[
     &alone::FIGURE_1,
     &setup::FIGURE_2,
@@ -46,19 +46,6 @@ pub(super) const CLAIMS: &[&Claim] = &[
     &company::RATE_AIMD,
     &company::LONG_TERM,
     &playback::RENO,
-    &ns2::RENO_1,
-    &ns2::RENO_3,
-    &ns2::RENO_5,
-    &ns2::RENO_10,
-    &ns2::TFRC_1,
-    &ns2::TFRC_3,
-    &ns2::TFRC_5,
-    &ns2::TFRC_10,
-    &ns2::BESIDE_62,
-    &ns2::BESIDE_250,
-    &ns2::JAIN_20,
-    &ns2::JAIN_100,
-    &ns2::JAIN_400,
 ];
 
 const TEN_FLOWS: &str = include_str!("../../../scenarios/grieco-arc/ten-flows.toml");
@@ -111,7 +98,7 @@ fn goodput(run: &RunRecord, name: &str) -> f64 {
 
 /// The flows called `group-1`, `group-2`, ….
 fn group<'a>(run: &'a RunRecord, group: &str) -> Vec<&'a FlowSeries> {
-    let flows = run.series.flows.iter();
+    let flows = run.series().flows.iter();
     let is_member = |flow: &&FlowSeries| {
         let rest = flow.name.strip_prefix(group);
         rest.is_some_and(|rest| rest.starts_with('-'))

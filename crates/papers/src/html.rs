@@ -3,8 +3,9 @@
 
 use std::fmt::{self, Write};
 
+use super::claim::{Algorithms, Claim};
 use super::judgement::{Measured, Verdict};
-use super::report::{COLUMNS, Column, Finding, count};
+use super::report::{COLUMNS, Column, Finding, against_control, control_sentence, counts};
 use anabranch_lab::escape;
 
 const STYLE: &str = "
@@ -52,21 +53,24 @@ fn write_page(
     writeln!(
         page,
         "<p>Each figure, table and claim of the papers, beside what {} measures. Numbers are \
-         medians over {seed_count} simulated runs that differ only in their seed, with the least \
-         and the largest; lines are of the first seed. A claim <b class=\"holds\">holds</b> if \
-         all that is expected of it was found. <i>As published</i> is the paper's algorithm, \
-         <i>ours</i> what this project has made of it, or an experiment of its own.</p>",
+         medians over simulated runs that differ only in their seed, with the least and the \
+         largest; lines are of the first seed. A claim takes more seeds, up to {seed_count}, while \
+         its verdict is within a margin. It <b class=\"holds\">holds</b> if all that is expected \
+         of it was found. <i>As published</i> is the paper's algorithm, <i>ours</i> what this \
+         project has made of it, or an experiment of its own. Claims that check the set-up, or \
+         that are true by construction of algorithm or simulator, are counted apart.</p>",
         escape(program),
     )?;
-    for (column, name) in COLUMNS {
-        if let Some([holds, differs, unknown]) = count(findings, column) {
-            writeln!(
-                page,
-                "<p class=\"counts\">{name}: <span class=\"holds\">{holds} hold</span>, \
-                 <span class=\"differs\">{differs} differ</span>, \
-                 <span class=\"unknown\">{unknown} cannot be known</span></p>"
-            )?;
-        }
+    for (name, [holds, differs, unknown]) in counts(findings) {
+        writeln!(
+            page,
+            "<p class=\"counts\">{name}: <span class=\"holds\">{holds} hold</span>, \
+             <span class=\"differs\">{differs} differ</span>, \
+             <span class=\"unknown\">{unknown} cannot be known</span></p>"
+        )?;
+    }
+    if let Some(control) = against_control(findings) {
+        writeln!(page, "<p>{}</p>", escape(&control_sentence(control)))?;
     }
     write_summary(page, findings)?;
     let mut paper = "";
@@ -93,23 +97,24 @@ fn class(verdict: Verdict) -> &'static str {
 fn write_summary(page: &mut String, findings: &[Finding]) -> fmt::Result {
     page.push_str(
         "<div class=\"wide\"><table class=\"summary\">\n<tr><th>ID</th><th>Where</th><th>Claim</th>\
-         <th>As published</th><th>Ours</th></tr>\n",
+         <th>Kind</th><th>As published</th><th>Ours</th></tr>\n",
     );
     for finding in findings {
         let id = escape(finding.claim.id);
         write!(
             page,
-            "<tr><td><a href=\"#{id}\">{id}</a></td><td>{}</td><td>{}</td>",
+            "<tr><td><a href=\"#{id}\">{id}</a></td><td>{}</td><td>{}</td><td>{}</td>",
             escape(finding.claim.figure),
             escape(finding.claim.claim),
+            finding.claim.basis.name(),
         )?;
         for (column, _) in COLUMNS {
             match finding.column(column) {
-                Some((_, verdict)) => write!(
+                Some(judged) => write!(
                     page,
                     "<td class=\"verdict {}\">{}</td>",
-                    class(verdict),
-                    verdict.name()
+                    class(judged.verdict),
+                    judged.verdict.name()
                 )?,
                 None => page.push_str("<td>–</td>"),
             }
@@ -125,10 +130,10 @@ fn write_finding(page: &mut String, finding: &Finding) -> fmt::Result {
     let id = escape(claim.id);
     write!(
         page,
-        "<section id=\"{id}\">\n<h2>{id}: {}</h2>\n<p>{}</p>\n",
-        escape(claim.figure),
-        escape(claim.claim)
+        "<section id=\"{id}\">\n<h2>{id}: {}</h2>\n",
+        escape(claim.figure)
     )?;
+    write_claim(page, claim)?;
     for (column, name) in COLUMNS {
         if finding.column(column).is_some() {
             write_column(page, finding, column, name)?;
@@ -138,16 +143,37 @@ fn write_finding(page: &mut String, finding: &Finding) -> fmt::Result {
     Ok(())
 }
 
+/// The paper's sentence, what we take for it, and on what grounds it is judged.
+fn write_claim(page: &mut String, claim: &Claim) -> fmt::Result {
+    let whose = match claim.paper.algorithms {
+        Algorithms::Own => "We claim",
+        _ => "The paper",
+    };
+    writeln!(page, "<p><b>{whose}:</b> {}</p>", escape(claim.claim))?;
+    if !claim.criterion.is_empty() {
+        writeln!(
+            page,
+            "<p><b>Our criterion:</b> {}</p>",
+            escape(claim.criterion)
+        )?;
+    }
+    writeln!(page, "<p class=\"where\">Kind: {}.</p>", claim.basis.name())
+}
+
 fn write_column(page: &mut String, finding: &Finding, column: Column, name: &str) -> fmt::Result {
-    let Some((judgement, verdict)) = finding.column(column) else {
+    let Some(judged) = finding.column(column) else {
         return Ok(());
     };
+    let judgement = &judged.judgement;
     writeln!(
         page,
         "<h3>{name}: <span class=\"verdict {}\">{}</span></h3>",
-        class(verdict),
-        verdict.name()
+        class(judged.verdict),
+        judged.verdict.name()
     )?;
+    if judged.seed_count > 0 {
+        writeln!(page, "<p class=\"where\">Seeds: {}.</p>", judged.seed_count)?;
+    }
     if let Some(why) = finding.why(column) {
         writeln!(page, "<p><b>Why:</b> {}</p>", escape(why))?;
     }

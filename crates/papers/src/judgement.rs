@@ -73,21 +73,93 @@ pub struct Measured {
 }
 
 /// What has to be for a claim to hold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Expect {
     /// In words, with the numbers.
     pub text: String,
     /// Whether it is.
     pub is_met: bool,
+    /// How far what was measured lies within the bound; negative: beyond it; minus infinity: it
+    /// could not be measured. In any unit: it is only compared with itself over seeds.
+    #[serde(skip)]
+    pub(super) gap: f64,
+    #[serde(skip)]
+    pub(super) reach: Reach,
+}
+
+/// What more seeds can do to an [`Expect`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Nothing: it is about no run.
+    Sure,
+    /// Move it both ways: it is about a median, a mean or a count of these.
+    Typical,
+    /// Break it: it is about every run.
+    Every,
+    /// Meet it: it is about any run.
+    Any,
 }
 
 impl Expect {
-    /// Something that is no bound on a number.
+    /// Something about the set-up: seeds have no part in it.
     pub fn that(text: impl Into<String>, is_met: bool) -> Expect {
+        let gap = if is_met {
+            f64::INFINITY
+        } else {
+            -f64::INFINITY
+        };
+        Expect::new(text, is_met, gap, Reach::Sure)
+    }
+
+    /// Something whose distance from its bound is `gap`, which is at least zero if it is met.
+    pub fn by(text: impl Into<String>, gap: f64) -> Expect {
+        Expect::new(text, gap >= 0.0, gap, Reach::Typical)
+    }
+
+    /// Something whose distance from its bound is `gap`, which is more than zero if it is met.
+    pub fn by_more(text: impl Into<String>, gap: f64) -> Expect {
+        Expect::new(text, gap > 0.0, gap, Reach::Typical)
+    }
+
+    /// At least `least` of `all` are met.
+    pub fn at_least_of(text: impl Into<String>, least: usize, all: &[Expect]) -> Expect {
+        let is_met = all.iter().filter(|expect| expect.is_met).count() >= least;
+        let mut gaps: Vec<f64> = all.iter().map(|expect| expect.gap).collect();
+        gaps.sort_by(|one, other| other.total_cmp(one));
+        let gap = match least {
+            0 => f64::INFINITY,
+            _ => gaps.get(least - 1).copied().unwrap_or(-f64::INFINITY),
+        };
+        Expect::new(text, is_met, gap, Reach::Typical)
+    }
+
+    /// All of `all` are met.
+    pub fn all_of(text: impl Into<String>, all: &[Expect]) -> Expect {
+        Expect::at_least_of(text, all.len(), all)
+    }
+
+    fn new(text: impl Into<String>, is_met: bool, gap: f64, reach: Reach) -> Expect {
+        let gap = if gap.is_nan() { -f64::INFINITY } else { gap };
         Expect {
             text: text.into(),
             is_met,
+            gap,
+            reach,
         }
+    }
+
+    /// The same, met by any run: more of them can only meet it.
+    #[must_use]
+    pub fn by_any_run(mut self) -> Expect {
+        self.reach = Reach::Any;
+        self
+    }
+
+    /// The same of numbers that are not of one seed each, but of one scenario each, say.
+    #[must_use]
+    pub fn over_cases(mut self) -> Expect {
+        self.reach = Reach::Typical;
+        self
     }
 }
 
@@ -111,12 +183,12 @@ impl Measured {
 
     /// The median is `bound` or more.
     pub fn at_least(&self, bound: f64) -> Expect {
-        self.median_meets("at least", bound, |median| median >= bound)
+        self.median_meets("at least", bound, |median| median - bound)
     }
 
     /// The median is `bound` or less.
     pub fn at_most(&self, bound: f64) -> Expect {
-        self.median_meets("at most", bound, |median| median <= bound)
+        self.median_meets("at most", bound, |median| bound - median)
     }
 
     /// The median lies within a share of `target` around it.
@@ -128,20 +200,18 @@ impl Measured {
             share * 100.0,
             self.write(target)
         );
-        Expect::that(
-            text,
-            (self.samples.median() - target).abs() <= share * target,
-        )
+        let off = (self.samples.median() - target).abs();
+        Expect::by(text, share * target - off)
     }
 
     /// The value of every seed is `bound` or more.
     pub fn always_at_least(&self, bound: f64) -> Expect {
-        self.all_meet("at least", bound, |value| value >= bound)
+        self.all_meet("at least", bound, |value| value - bound)
     }
 
     /// The value of every seed is `bound` or less.
     pub fn always_at_most(&self, bound: f64) -> Expect {
-        self.all_meet("at most", bound, |value| value <= bound)
+        self.all_meet("at most", bound, |value| bound - value)
     }
 
     /// The median is less than another's.
@@ -154,26 +224,30 @@ impl Measured {
             other.name,
             other.write(theirs)
         );
-        Expect::that(text, ours < theirs)
+        Expect::by_more(text, theirs - ours)
     }
 
-    fn median_meets(&self, word: &str, bound: f64, is_met: impl Fn(f64) -> bool) -> Expect {
+    fn median_meets(&self, word: &str, bound: f64, gap: impl Fn(f64) -> f64) -> Expect {
         let median = self.samples.median();
         let (ours, bound) = (self.write(median), self.write(bound));
         let text = format!("{}: median {ours}, expected {word} {bound}", self.name);
-        Expect::that(text, is_met(median))
+        Expect::by(text, gap(median))
     }
 
-    fn all_meet(&self, word: &str, bound: f64, is_met: impl Fn(f64) -> bool) -> Expect {
+    fn all_meet(&self, word: &str, bound: f64, gap: impl Fn(f64) -> f64) -> Expect {
         let all = self.all();
         let text = format!(
             "{}: {all}, expected {word} {} in every run",
             self.name,
             self.write(bound)
         );
-        let is_met =
-            !self.samples.0.is_empty() && self.samples.0.iter().all(|value| is_met(*value));
-        Expect::that(text, is_met)
+        let gaps = self.samples.0.iter().map(|value| gap(*value));
+        let smaller = |one: f64, other: f64| match one.is_nan() || other.is_nan() {
+            true => f64::NAN,
+            false => one.min(other),
+        };
+        let least = gaps.reduce(smaller).unwrap_or(f64::NAN);
+        Expect::new(text, least >= 0.0, least, Reach::Every)
     }
 
     /// Median and range, with unit.
@@ -300,6 +374,27 @@ impl Judgement {
             (true, _) => Verdict::CannotBeKnown,
             (false, true) => Verdict::Holds,
             (false, false) => Verdict::Differs,
+        }
+    }
+}
+
+/// A judgement, what it comes to, and how many seeds it took.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// The numbers and pictures.
+    pub judgement: Judgement,
+    /// What they come to.
+    pub verdict: Verdict,
+    /// How many seeds were run for it; zero: there is nothing to run.
+    pub seed_count: u64,
+}
+
+impl Judged {
+    pub(super) fn new(judgement: Judgement, seed_count: u64) -> Judged {
+        Judged {
+            verdict: judgement.verdict(),
+            judgement,
+            seed_count,
         }
     }
 }

@@ -13,16 +13,19 @@ mod html;
 mod judgement;
 mod ns3;
 mod own;
+mod record;
 mod report;
+mod sequential;
 mod study;
 mod zhang_delay_bbr;
 mod zhang_multipath;
 
 pub use cache::Cache;
-pub use claim::{Algorithms, Case, Claim, Forms, Paper, Subject, Swap};
-pub use evidence::{Evidence, Points, RunRecord, Span};
+pub use claim::{Algorithms, Basis, Case, Claim, Forms, Paper, Subject, Swap};
+pub use evidence::Evidence;
 pub use html::findings_html;
-pub use judgement::{Expect, Judgement, Measured, Samples, Verdict, WithoutChance};
+pub use judgement::{Expect, Judged, Judgement, Measured, Samples, Verdict, WithoutChance};
+pub use record::{Points, RunRecord, Span};
 pub use report::{
     AsPublished, Column, Columns, FINDINGS_SCHEMA, Finding, findings_json, findings_table,
 };
@@ -34,6 +37,7 @@ pub fn claims() -> impl Iterator<Item = &'static Claim> {
         zhang_delay_bbr::CLAIMS,
         zhang_multipath::CLAIMS,
         grieco_arc::CLAIMS,
+        grieco_arc::ns2::CLAIMS,
         ns3::CLAIMS,
         own::CLAIMS,
     ]
@@ -80,7 +84,7 @@ mod tests {
         for claim in all {
             let has_runs = !(claim.cases)(claim.subject.name()).is_empty();
             assert!(
-                has_runs || claim.subject == Subject::SetUp,
+                has_runs || claim.subject == Subject::Scenario,
                 "{claim:?} is about {:?}",
                 claim.subject
             );

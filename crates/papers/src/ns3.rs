@@ -1,9 +1,10 @@
 //! What ns-3.48 measures where both simulators can run the same: three TCP flows over 3 Mbit/s.
 //! No paper's claim, but a check that ours are the algorithms that others call by these names.
 
-use super::claim::{Algorithms, Case, Claim, Paper, Subject};
-use super::evidence::{Evidence, RunRecord, Span};
+use super::claim::{Algorithms, Basis, Case, Claim, Paper, Subject};
+use super::evidence::Evidence;
 use super::judgement::{Judgement, Measured, Samples};
+use super::record::{RunRecord, Span};
 use anabranch_lab::metrics::{Unit, jain_index};
 use anabranch_lab::{Chart, Line, Lines};
 
@@ -48,8 +49,11 @@ const BBR: Claim = Claim {
     id: "ns3-bbr-linux",
     paper: &PAPER,
     figure: "TcpBbr",
-    claim: "Three BBR flows share fairly (Jain 0.95 to 0.99), with a one-way delay of 320 to \
-            351 ms and 2.4 to 3.8 % lost.",
+    claim: "Three BBR flows share fairly (Jain 0.95 to 0.99), with a one-way delay of 320 to 351 \
+            ms and 2.4 to 3.8 % lost.",
+    criterion: "The delay is within 20 % of this range and the loss within a factor of 3, Jain's \
+            index is at least 0.95, and each flow's goodput within 50 %.",
+    basis: Basis::Measured,
     subject: Subject::Controller("bbr-linux"),
     cases,
     judge: |evidence| judge(evidence, &NS3_BBR),
@@ -59,8 +63,11 @@ const CUBIC: Claim = Claim {
     id: "ns3-cubic",
     paper: &PAPER,
     figure: "TcpCubic",
-    claim: "Three CUBIC flows share fairly, with a one-way delay of 283 to 294 ms and 2.0 to \
-            2.2 % lost.",
+    claim: "Three CUBIC flows share fairly, with a one-way delay of 283 to 294 ms and 2.0 to 2.2 % \
+            lost.",
+    criterion: "The delay is within 20 % of this range and the loss within a factor of 3, Jain's \
+            index is at least 0.95, and each flow's goodput within 50 %.",
+    basis: Basis::Measured,
     subject: Subject::Controller("cubic"),
     cases: |controller| {
         cases(match controller {
@@ -79,6 +86,8 @@ const ORDER: Claim = Claim {
     paper: &PAPER,
     figure: "TcpBbr, TcpCubic",
     claim: "BBR loses more than CUBIC, and its one-way delay is the longer one.",
+    criterion: "",
+    basis: Basis::Measured,
     subject: Subject::Controller("bbr-linux"),
     cases: |controller| vec![case("bbr", controller), case("cubic", NS3_CUBIC_NAME)],
     judge: order,
@@ -175,7 +184,7 @@ fn middle((least, largest): (f64, f64)) -> f64 {
 }
 
 fn picture(run: &RunRecord) -> Chart {
-    let flows = run.series.flows.iter();
+    let flows = run.series().flows.iter();
     let lines = flows.map(|flow| Line {
         label: flow.name.clone(),
         points: run.sent_kbits(flow),

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::claim::{Algorithms, Claim, Forms, Subject};
-use super::judgement::{Expect, Judgement, Measured, Verdict};
+use super::claim::{Algorithms, Basis, Claim, Forms, Subject};
+use super::judgement::{Expect, Judged, Measured, Verdict};
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Spread, grid};
 
@@ -16,10 +16,8 @@ pub const FINDINGS_SCHEMA: &str = "anabranch-findings/1";
 pub struct Finding {
     /// The claim.
     pub claim: &'static Claim,
-    /// The numbers and pictures.
-    pub judgement: Judgement,
-    /// What they come to.
-    pub verdict: Verdict,
+    /// What became of it.
+    pub judged: Judged,
     /// What became of it with the paper's algorithm, if what this project runs is another.
     pub as_published: Option<AsPublished>,
 }
@@ -29,10 +27,8 @@ pub struct Finding {
 pub struct AsPublished {
     /// The name of the published algorithm.
     pub controller: &'static str,
-    /// The numbers and pictures.
-    pub judgement: Judgement,
-    /// What they come to.
-    pub verdict: Verdict,
+    /// What became of it.
+    pub judged: Judged,
 }
 
 /// Whose algorithm a verdict is about.
@@ -54,12 +50,11 @@ pub enum Columns {
 }
 
 impl AsPublished {
-    pub(super) fn new(forms: &Forms, mut judgement: Judgement) -> AsPublished {
-        forms.why.clone_into(&mut judgement.why);
+    pub(super) fn new(forms: &Forms, mut judged: Judged) -> AsPublished {
+        forms.why.clone_into(&mut judged.judgement.why);
         AsPublished {
             controller: forms.published,
-            verdict: judgement.verdict(),
-            judgement,
+            judged,
         }
     }
 }
@@ -67,24 +62,23 @@ impl AsPublished {
 impl Finding {
     pub(super) fn new(
         claim: &'static Claim,
-        judgement: Judgement,
+        judged: Judged,
         as_published: Option<AsPublished>,
     ) -> Finding {
         Finding {
             claim,
-            verdict: judgement.verdict(),
-            judgement,
+            judged,
             as_published,
         }
     }
 
     /// What stands in a column; `None`: the other column has all there is. A published algorithm
     /// that is run as it is has no second form, and our own experiments have no published one.
-    pub fn column(&self, column: Column) -> Option<(&Judgement, Verdict)> {
-        let default = Some((&self.judgement, self.verdict));
+    pub fn column(&self, column: Column) -> Option<&Judged> {
+        let default = Some(&self.judged);
         let is_own = self.claim.paper.algorithms == Algorithms::Own;
         match (column, &self.as_published) {
-            (Column::Published, Some(published)) => Some((&published.judgement, published.verdict)),
+            (Column::Published, Some(published)) => Some(&published.judged),
             (Column::Ours, Some(_)) => default,
             (Column::Published, None) => default.filter(|_| !is_own),
             (Column::Ours, None) => default.filter(|_| is_own),
@@ -93,21 +87,69 @@ impl Finding {
 
     /// Why a column differs, or why nobody can know; nothing if the claim holds there.
     pub fn why(&self, column: Column) -> Option<&str> {
-        let (judgement, verdict) = self.column(column)?;
-        let is_asked = verdict != Verdict::Holds && !judgement.why.is_empty();
-        is_asked.then_some(judgement.why.as_str())
+        let judged = self.column(column)?;
+        let why = &judged.judgement.why;
+        let is_asked = judged.verdict != Verdict::Holds && !why.is_empty();
+        is_asked.then_some(why.as_str())
+    }
+
+    fn verdict(&self, column: Column) -> Option<Verdict> {
+        Some(self.column(column)?.verdict)
     }
 }
 
-/// How many verdicts of a column are which, in a sentence.
-pub(super) fn count(findings: &[Finding], column: Column) -> Option<[usize; 3]> {
-    let verdicts: Vec<Verdict> = findings
-        .iter()
-        .filter_map(|finding| Some(finding.column(column)?.1))
-        .collect();
+/// Both columns, as reports name them.
+pub(super) const COLUMNS: [(Column, &str); 2] =
+    [(Column::Published, "as published"), (Column::Ours, "ours")];
+
+/// How many of some findings hold, differ and cannot be known; `None`: there are none.
+type Count = Option<[usize; 3]>;
+
+fn count<'a>(findings: impl Iterator<Item = &'a Finding>, column: Column) -> Count {
+    let verdicts: Vec<Verdict> = findings.filter_map(|found| found.verdict(column)).collect();
     let of = |verdict| verdicts.iter().filter(|other| **other == verdict).count();
     let counts = [Verdict::Holds, Verdict::Differs, Verdict::CannotBeKnown].map(of);
     (!verdicts.is_empty()).then_some(counts)
+}
+
+/// How many claims hold, in sentences of what they are about and their numbers: those that were
+/// measured by column, and apart from these those that check the set-up or hold by construction.
+pub(super) fn counts(findings: &[Finding]) -> Vec<(String, [usize; 3])> {
+    let of = |basis: Basis| {
+        findings
+            .iter()
+            .filter(move |found| found.claim.basis == basis)
+    };
+    let mut counts = Vec::new();
+    for (column, name) in COLUMNS {
+        let count = count(of(Basis::Measured), column);
+        counts.extend(count.map(|count| (format!("measured, {name}"), count)));
+    }
+    for basis in [Basis::SetUp, Basis::ByConstruction] {
+        // What the program runs by default; the forms share what is built in.
+        let all = of(basis).map(|finding| finding.judged.verdict);
+        let mut count = [0; 3];
+        all.for_each(|verdict| count[verdict as usize] += 1);
+        if count != [0; 3] {
+            counts.push((basis.name().to_owned(), count));
+        }
+    }
+    counts
+}
+
+/// Of the measured claims that hold with ours, those that do not with the paper's algorithm, which
+/// is the strongest control that ours has; and how many hold. `None`: nothing was run as published.
+pub(super) fn against_control(findings: &[Finding]) -> Option<(usize, Vec<&'static str>)> {
+    let measured = findings
+        .iter()
+        .filter(|found| found.claim.basis == Basis::Measured && found.as_published.is_some());
+    let measured: Vec<&Finding> = measured.collect();
+    let holding = measured
+        .iter()
+        .filter(|found| found.judged.verdict == Verdict::Holds);
+    let fails = |found: &&&Finding| found.verdict(Column::Published) != Some(Verdict::Holds);
+    let ids = holding.clone().filter(fails).map(|found| found.claim.id);
+    (!measured.is_empty()).then(|| (holding.count(), ids.collect()))
 }
 
 #[derive(Serialize)]
@@ -123,9 +165,12 @@ struct JsonFinding<'a> {
     paper: &'a str,
     figure: &'a str,
     claim: &'a str,
+    criterion: &'a str,
+    basis: Basis,
     controller: Option<&'a str>,
     scheduler: Option<&'a str>,
     verdict: Verdict,
+    seed_count: u64,
     paper_value: Option<f64>,
     ours: Option<Spread>,
     why: Option<&'a str>,
@@ -138,6 +183,7 @@ struct JsonFinding<'a> {
 struct JsonAsPublished<'a> {
     controller: &'a str,
     verdict: Verdict,
+    seed_count: u64,
     why: Option<&'a str>,
     values: Vec<JsonValue<'a>>,
     expects: &'a [Expect],
@@ -176,11 +222,11 @@ pub fn findings_json(findings: &[Finding], seed_count: u64) -> String {
 }
 
 fn json_finding(finding: &Finding) -> JsonFinding<'_> {
-    let judgement = &finding.judgement;
+    let judgement = &finding.judged.judgement;
     let value = |measured: &'_ Measured| (measured.published, measured.samples.spread());
     let (paper_value, ours) = judgement.values.first().map_or((None, None), value);
     let (controller, scheduler) = match finding.claim.subject {
-        Subject::SetUp => (None, None),
+        Subject::Scenario => (None, None),
         Subject::Controller(name) => (Some(name), None),
         Subject::Scheduler(name) => (None, Some(name)),
     };
@@ -189,24 +235,28 @@ fn json_finding(finding: &Finding) -> JsonFinding<'_> {
         paper: finding.claim.paper.key,
         figure: finding.claim.figure,
         claim: finding.claim.claim,
+        criterion: finding.claim.criterion,
+        basis: finding.claim.basis,
         controller,
         scheduler,
-        verdict: finding.verdict,
+        verdict: finding.judged.verdict,
+        seed_count: finding.judged.seed_count,
         paper_value,
         ours,
         why: finding.why(Column::Ours).or(finding.why(Column::Published)),
         values: judgement.values.iter().map(json_value).collect(),
         expects: &judgement.expects,
-        as_published: finding
-            .as_published
-            .as_ref()
-            .map(|published| JsonAsPublished {
+        as_published: finding.as_published.as_ref().map(|published| {
+            let judgement = &published.judged.judgement;
+            JsonAsPublished {
                 controller: published.controller,
-                verdict: published.verdict,
+                verdict: published.judged.verdict,
+                seed_count: published.judged.seed_count,
                 why: finding.why(Column::Published),
-                values: published.judgement.values.iter().map(json_value).collect(),
-                expects: &published.judgement.expects,
-            }),
+                values: judgement.values.iter().map(json_value).collect(),
+                expects: &judgement.expects,
+            }
+        }),
     }
 }
 
@@ -224,8 +274,10 @@ pub fn findings_table(findings: &[Finding], seed_count: u64) -> String {
     let heading = [
         "claim",
         "where",
+        "kind",
         "as published",
         "ours",
+        "seeds",
         "paper",
         "as published",
         "ours",
@@ -234,16 +286,16 @@ pub fn findings_table(findings: &[Finding], seed_count: u64) -> String {
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     rows.extend(findings.iter().map(row));
     let mut text = format!(
-        "{seed_count} seeds: median (min-max); \"as published\" is the paper's algorithm\n\n{}\n",
+        "up to {seed_count} seeds: median (min-max); \"as published\" is the paper's \
+         algorithm\n\n{}\n",
         grid(&rows)
     );
-    for (column, name) in COLUMNS {
-        if let Some([holds, differs, unknown]) = count(findings, column) {
-            text.push_str(&format!(
-                "{name}: {holds} hold, {differs} differ, {unknown} cannot be known\n"
-            ));
-        }
+    for (name, [holds, differs, unknown]) in counts(findings) {
+        text.push_str(&format!(
+            "{name}: {holds} hold, {differs} differ, {unknown} cannot be known\n"
+        ));
     }
+    text.extend(against_control(findings).map(control_sentence));
     for finding in findings {
         for (column, name) in COLUMNS {
             text.push_str(&what_differs(finding, column, name));
@@ -257,28 +309,36 @@ pub fn findings_table(findings: &[Finding], seed_count: u64) -> String {
     text
 }
 
-/// Both columns, as reports name them.
-pub(super) const COLUMNS: [(Column, &str); 2] =
-    [(Column::Published, "as published"), (Column::Ours, "ours")];
+pub(super) fn control_sentence((holding, ids): (usize, Vec<&str>)) -> String {
+    let count = ids.len();
+    let mut text = format!(
+        "control: of {holding} measured claims that hold with our form, {count} do not with the \
+         published one"
+    );
+    if count > 0 {
+        text.push_str(": ");
+        text.push_str(&ids.join(", "));
+    }
+    text.push('\n');
+    text
+}
 
 fn row(finding: &Finding) -> Vec<String> {
     let first = |column| {
         finding
             .column(column)
-            .and_then(|(judgement, _)| judgement.values.first())
+            .and_then(|judged| judged.judgement.values.first())
     };
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let verdict = |column| {
-        finding
-            .column(column)
-            .map(|(_, verdict)| verdict.name().to_owned())
-    };
-    let value = finding.judgement.values.first();
+    let verdict = |column| finding.verdict(column).map(|it| it.name().to_owned());
+    let value = finding.judged.judgement.values.first();
     vec![
         finding.claim.id.to_owned(),
         finding.claim.figure.to_owned(),
+        finding.claim.basis.name().to_owned(),
         or_dash(verdict(Column::Published)),
         or_dash(verdict(Column::Ours)),
+        or_dash(seeds(finding)),
         or_dash(value.and_then(|value| Some(value.write(value.published?)))),
         or_dash(first(Column::Published).map(Measured::all)),
         or_dash(first(Column::Ours).map(Measured::all)),
@@ -286,11 +346,22 @@ fn row(finding: &Finding) -> Vec<String> {
     ]
 }
 
+/// How many seeds its columns took; `None`: there was nothing to run.
+fn seeds(finding: &Finding) -> Option<String> {
+    let columns = COLUMNS
+        .into_iter()
+        .filter_map(|(column, _)| finding.column(column));
+    let mut counts: Vec<u64> = columns.map(|judged| judged.seed_count).collect();
+    counts.dedup();
+    let texts: Vec<String> = counts.iter().map(u64::to_string).collect();
+    (counts != [0]).then(|| texts.join(", "))
+}
+
 /// What of a finding has no chance in it, a line a column; nothing if all has.
 fn without_chance(finding: &Finding) -> String {
     let line = |(column, name)| {
-        let (judgement, _) = finding.column(column)?;
-        let sentence = judgement.without_chance.sentence()?;
+        let judged = finding.column(column)?;
+        let sentence = judged.judgement.without_chance.sentence()?;
         Some(format!("{}, {name}: {sentence}\n", finding.claim.id))
     };
     COLUMNS.into_iter().filter_map(line).collect()
@@ -298,15 +369,23 @@ fn without_chance(finding: &Finding) -> String {
 
 /// The expectations that a column does not meet, and why; nothing if it holds.
 fn what_differs(finding: &Finding, column: Column, name: &str) -> String {
-    let Some((judgement, verdict)) = finding.column(column) else {
+    let Some(judged) = finding.column(column) else {
         return String::new();
     };
-    if verdict == Verdict::Holds {
+    if judged.verdict == Verdict::Holds {
         return String::new();
     }
     let claim = finding.claim;
     let mut text = format!("\n{}, {name}: {}\n", claim.id, claim.claim);
-    for expect in judgement.expects.iter().filter(|expect| !expect.is_met) {
+    if !claim.criterion.is_empty() {
+        text.push_str(&format!("  our criterion: {}\n", claim.criterion));
+    }
+    for expect in judged
+        .judgement
+        .expects
+        .iter()
+        .filter(|expect| !expect.is_met)
+    {
         text.push_str(&format!("  not so: {}\n", expect.text));
     }
     if let Some(why) = finding.why(column) {

@@ -7,19 +7,24 @@ use anabranch_units::Duration;
 
 use super::cache::Cache;
 use super::claim::{Algorithms, Case, Claim, Forms, Swap};
-use super::evidence::{Evidence, RunRecord};
+use super::evidence::Evidence;
+use super::judgement::{Judged, Judgement, WithoutChance};
+use super::record::RunRecord;
 use super::report::{AsPublished, Columns, Finding};
+use super::sequential::{is_settled, looks};
 use anabranch_lab::{Progress, RunError, RunOptions, in_parallel, run_outcomes};
 use anabranch_lab::{Scenario, ScenarioError};
 
 /// How claims are tested.
 #[derive(Clone, Debug)]
 pub struct StudyOptions {
-    /// Seeds 1 to this many.
+    /// Seeds 1 to this many at most.
     pub seed_count: u64,
+    /// Whether a claim takes all of them although its verdict is clear with fewer.
+    pub takes_all_seeds: bool,
     /// How many runs at a time; 0: one per core.
     pub threads: usize,
-    /// Where runs are kept, if anywhere.
+    /// Where runs are kept; `None`: in a temporary folder until the study is over.
     pub cache: Option<Cache>,
 }
 
@@ -58,8 +63,22 @@ struct Planned {
     as_published: Option<(&'static Forms, PlannedCases)>,
 }
 
-/// By the case's name, the place among the runs.
-type PlannedCases = Vec<(String, usize)>;
+type PlannedCases = Vec<PlannedCase>;
+
+#[derive(Debug)]
+struct PlannedCase {
+    name: String,
+    /// Among the runs.
+    place: usize,
+    is_only_shown: bool,
+}
+
+/// A claim with one column's algorithm.
+#[derive(Clone, Copy)]
+struct Item<'a> {
+    claim: &'static Claim,
+    cases: &'a PlannedCases,
+}
 
 /// A scenario that one case, or several of one or several claims, ask for.
 #[derive(Debug)]
@@ -141,7 +160,11 @@ impl Study {
                     interval: case.interval,
                 });
             }
-            planned.push((case.name.clone(), place));
+            planned.push(PlannedCase {
+                name: case.name.clone(),
+                place,
+                is_only_shown: case.is_only_shown,
+            });
         }
         Ok(Some(planned))
     }
@@ -157,8 +180,10 @@ impl Study {
         self.runs.len()
     }
 
-    /// Runs what is not in the cache, and judges. `progress` hears of simulated time, in all
-    /// [`Study::simulated`] × seeds; of a run from the cache all at once.
+    /// Runs what is not in the cache, and judges: with few seeds first, and with more what these
+    /// leave open (`sequential.rs`). `progress` hears of simulated time, in all
+    /// [`Study::simulated`] × seeds; all at once of a run from the cache, and of seeds that are not
+    /// needed.
     ///
     /// # Errors
     /// [`StudyError`].
@@ -167,56 +192,168 @@ impl Study {
         options: &StudyOptions,
         progress: &(dyn Fn(Progress) + Sync),
     ) -> Result<Vec<Finding>, StudyError> {
-        let jobs: Vec<(&Run, u64)> = self
-            .runs
-            .iter()
-            .flat_map(|run| (1..=options.seed_count).map(move |seed| (run, seed)))
-            .collect();
-        let records = in_parallel(&jobs, options.threads, |(run, seed)| {
-            run.record(*seed, options.cache.as_ref(), progress)
-        });
-        let records: Vec<Arc<RunRecord>> = records
-            .into_iter()
-            .map(|record| record.map(Arc::new))
-            .collect::<Result<_, _>>()?;
-        let by_run: Vec<&[Arc<RunRecord>]> =
-            records.chunks(options.seed_count.max(1) as usize).collect();
-        let judge = |claim: &Claim, cases: &PlannedCases| {
-            let mut evidence = Evidence::default();
-            for (name, place) in cases {
-                let scenario = &self.runs[*place].scenario;
-                evidence.add(name.clone(), scenario, by_run[*place].to_vec());
-            }
-            let mut judgement = (claim.judge)(&evidence);
-            judgement.without_chance = evidence.without_chance();
-            judgement
+        let store = match &options.cache {
+            Some(cache) => cache.clone(),
+            None => Cache::temporary()?,
         };
+        let items: Vec<Item<'_>> = self.claims.iter().flat_map(Planned::items).collect();
+        let looks = match options.takes_all_seeds {
+            true => vec![options.seed_count],
+            false => looks(options.seed_count),
+        };
+        let mut judged: Vec<Option<Judged>> = items.iter().map(|_| None).collect();
+        let mut taken = vec![0; self.runs.len()];
+        for seeds in &looks {
+            let look = Look {
+                seeds: *seeds,
+                first: looks[0],
+                is_last: *seeds == options.seed_count,
+            };
+            let open: Vec<(usize, Item<'_>)> = items.iter().copied().enumerate().collect();
+            let open: Vec<_> = open
+                .into_iter()
+                .filter(|(at, _)| judged[*at].is_none())
+                .collect();
+            self.take(&open, look, &mut taken, (options, &store), progress)?;
+            let found = in_parallel(&open, options.threads, |(_, item)| {
+                self.judge(*item, look, &store)
+            });
+            for ((at, _), found) in open.iter().zip(found) {
+                judged[*at] = found?;
+            }
+        }
+        self.skip(&taken, options.seed_count, progress);
+        let mut judged = judged
+            .into_iter()
+            .map(|judged| judged.expect("the last look settles"));
         let finding = |planned: &Planned| {
-            let as_published = planned
-                .as_published
-                .as_ref()
-                .map(|(forms, cases)| AsPublished::new(forms, judge(planned.claim, cases)));
-            let judgement = judge(planned.claim, &planned.cases);
-            Finding::new(planned.claim, judgement, as_published)
+            let mut next = || judged.next().expect("one for each item");
+            let forms = planned.as_published.as_ref().map(|(forms, _)| *forms);
+            let as_published = forms.map(|forms| AsPublished::new(forms, next()));
+            Finding::new(planned.claim, next(), as_published)
         };
         Ok(self.claims.iter().map(finding).collect())
+    }
+
+    /// Makes the runs that a look at `open` claims wants.
+    fn take(
+        &self,
+        open: &[(usize, Item<'_>)],
+        look: Look,
+        taken: &mut [u64],
+        (options, store): (&StudyOptions, &Cache),
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<(), StudyError> {
+        let mut wanted = taken.to_vec();
+        for case in open.iter().flat_map(|(_, item)| item.cases) {
+            wanted[case.place] = wanted[case.place].max(look.seeds_of(case));
+        }
+        let mut jobs = Vec::new();
+        for (place, run) in self.runs.iter().enumerate() {
+            jobs.extend((taken[place] + 1..=wanted[place]).map(|seed| (run, seed)));
+        }
+        let made = in_parallel(&jobs, options.threads, |(run, seed)| {
+            run.make(*seed, store, progress)
+        });
+        taken.copy_from_slice(&wanted);
+        made.into_iter().collect()
+    }
+
+    /// What becomes of a claim; `None`: more seeds have to say.
+    fn judge(
+        &self,
+        item: Item<'_>,
+        look: Look,
+        store: &Cache,
+    ) -> Result<Option<Judged>, StudyError> {
+        let mut evidence = Evidence::default();
+        for case in item.cases {
+            let run = &self.runs[case.place];
+            let seeds = 1..=look.seeds_of(case);
+            let records: Result<Vec<Arc<RunRecord>>, StudyError> = seeds
+                .map(|seed| Ok(Arc::new(run.load(seed, store)?)))
+                .collect();
+            evidence.add(case.name.clone(), &run.scenario, records?);
+        }
+        let mut judgement = (item.claim.judge)(&evidence);
+        judgement.without_chance = evidence.without_chance();
+        let is_settled = look.is_last || judgement.without_chance == WithoutChance::All || {
+            let alone = (0..look.seeds as usize).map(|at| (item.claim.judge)(&evidence.alone(at)));
+            let alone: Vec<Judgement> = alone.collect();
+            is_settled(&judgement, &alone)
+        };
+        let seed_count = if item.cases.is_empty() { 0 } else { look.seeds };
+        Ok(is_settled.then(|| Judged::new(judgement, seed_count)))
+    }
+
+    /// Tells of seeds that are not needed.
+    fn skip(&self, taken: &[u64], seed_count: u64, progress: &(dyn Fn(Progress) + Sync)) {
+        for (run, taken) in self.runs.iter().zip(taken) {
+            for seed in taken + 1..=seed_count {
+                progress(Progress {
+                    seed,
+                    simulated: run.scenario.duration,
+                });
+            }
+        }
+    }
+}
+
+impl Planned {
+    /// As published first, if that is another.
+    fn items(&self) -> impl Iterator<Item = Item<'_>> {
+        let as_published = self.as_published.iter().map(|(_, cases)| cases);
+        let columns = as_published.chain([&self.cases]);
+        columns.map(|cases| Item {
+            claim: self.claim,
+            cases,
+        })
+    }
+}
+
+/// How many seeds are looked at.
+#[derive(Clone, Copy)]
+struct Look {
+    seeds: u64,
+    /// With the first look.
+    first: u64,
+    is_last: bool,
+}
+
+impl Look {
+    fn seeds_of(self, case: &PlannedCase) -> u64 {
+        match case.is_only_shown {
+            true => self.first,
+            false => self.seeds,
+        }
     }
 }
 
 impl Run {
-    fn record(
+    fn key(&self, seed: u64) -> String {
+        format!("{}\nseed {seed}", self.key)
+    }
+
+    fn load(&self, seed: u64, store: &Cache) -> Result<RunRecord, StudyError> {
+        store
+            .load(&self.key(seed))
+            .ok_or_else(|| StudyError::Cache(std::io::Error::other("a run was removed from it")))
+    }
+
+    /// Runs, if the run is not there.
+    fn make(
         &self,
         seed: u64,
-        cache: Option<&Cache>,
+        store: &Cache,
         progress: &(dyn Fn(Progress) + Sync),
-    ) -> Result<RunRecord, StudyError> {
-        let key = format!("{}\nseed {seed}", self.key);
-        if let Some(record) = cache.and_then(|cache| cache.load(&key)) {
+    ) -> Result<(), StudyError> {
+        let key = self.key(seed);
+        if store.load(&key).is_some() {
             progress(Progress {
                 seed,
                 simulated: self.scenario.duration,
             });
-            return Ok(record);
+            return Ok(());
         }
         let options = RunOptions {
             seeds: vec![seed],
@@ -230,14 +367,9 @@ impl Run {
         let values = expectations
             .zip(&outcome.expected)
             .map(|(expectation, statistics)| expectation.value(statistics));
-        let record = RunRecord {
-            expected: values.collect(),
-            statistics: outcome.statistics,
-            series: outcome.series.expect("it was asked for"),
-        };
-        if let Some(cache) = cache {
-            cache.store(&key, &record)?;
-        }
-        Ok(record)
+        let series = outcome.series.expect("it was asked for");
+        let hash = outcome.trace_hash.as_u64();
+        let record = RunRecord::new(outcome.statistics, values.collect(), hash, series);
+        Ok(store.store(&key, &record)?)
     }
 }

@@ -18,7 +18,7 @@ mod startup;
 mod utilisation;
 
 use super::claim::{Algorithms, Case, Claim, Forms, Paper};
-use super::evidence::Span;
+use super::record::Span;
 
 pub(super) const PAPER: Paper = Paper {
     key: "zhang-delay-bbr",

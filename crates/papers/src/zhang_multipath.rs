@@ -1,5 +1,5 @@
-//! S. Zhang and W. Lei, "An Optimized BBR for Multipath Real Time Video Streaming": §§3.2, 4.2 and
-//! 5.2, several paths.
+//! S. Zhang and W. Lei, "An Optimized BBR for Multipath Real Time Video Streaming": §§2, 3.2, 4
+//! and 5.2, several paths.
 
 mod balance;
 mod bench;
@@ -11,7 +11,7 @@ mod water;
 mod zhu;
 
 use super::claim::{Case, Claim};
-use super::evidence::RunRecord;
+use super::record::RunRecord;
 use super::zhang_delay_bbr::PAPER;
 
 /// In the paper's order.

@@ -5,6 +5,7 @@
 use anabranch_papers::{Columns, Study, StudyOptions, Swap, Verdict, selected};
 
 #[test]
+#[ignore = "takes minutes: make papers"]
 fn tfrc_and_reno_get_what_they_get_in_ns_2() {
     let claims = selected(&["S2-ns2".to_owned()]).unwrap();
     assert_eq!(claims.len(), 13);
@@ -12,13 +13,14 @@ fn tfrc_and_reno_get_what_they_get_in_ns_2() {
         .unwrap_or_else(|error| panic!("{error}"));
     let options = StudyOptions {
         seed_count: 20,
+        takes_all_seeds: true,
         threads: 0,
         cache: None,
     };
     for finding in study.findings(&options, &|_| ()).unwrap() {
-        let expects = &finding.judgement.expects;
+        let expects = &finding.judged.judgement.expects;
         assert_eq!(
-            finding.verdict,
+            finding.judged.verdict,
             Verdict::Holds,
             "{}: {expects:#?}",
             finding.claim.id

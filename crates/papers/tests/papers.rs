@@ -1,13 +1,14 @@
-//! Published claims: that their verdicts can fail, and that runs which are kept change nothing.
+//! Reports of claims: what they contain, and that runs which are kept change nothing.
 
 use anabranch_papers::{
-    Cache, Claim, Column, Columns, Expect, Finding, Study, StudyOptions, Subject, Swap, Verdict,
-    claims, findings_html, findings_json, findings_table, selected,
+    Basis, Cache, Claim, Column, Columns, Finding, Study, StudyOptions, Swap, claims,
+    findings_html, findings_json, findings_table, selected,
 };
 
 fn options(cache: Option<Cache>) -> StudyOptions {
     StudyOptions {
         seed_count: 1,
+        takes_all_seeds: false,
         threads: 0,
         cache,
     }
@@ -21,69 +22,6 @@ fn findings(claims: &[&'static Claim], swap: Swap<'_>, cache: Option<Cache>) -> 
 
 fn named(id: &str) -> Vec<&'static Claim> {
     selected(&[id.to_owned()]).unwrap()
-}
-
-/// A claim about a controller that holds for one which hears nothing says nothing.
-#[test]
-fn no_claim_holds_for_a_controller_at_a_fixed_rate() {
-    let is_meant = |claim: &Claim| matches!(claim.subject, Subject::Controller(_));
-    let swap = Swap {
-        controller: Some("fixed"),
-        scheduler: None,
-    };
-    no_claim_holds(is_meant, &[swap]);
-}
-
-/// A claim about a scheduler that holds for one which only counts packets says nothing.
-#[test]
-fn no_claim_holds_for_a_scheduler_that_heeds_no_delay() {
-    let is_meant = |claim: &Claim| matches!(claim.subject, Subject::Scheduler(_));
-    let swaps = ["wrr", "round-robin"].map(|scheduler| Swap {
-        controller: None,
-        scheduler: Some(scheduler),
-    });
-    no_claim_holds(is_meant, &swaps);
-}
-
-/// With none of what is swapped in a claim holds; and with some of it something is not as expected
-/// any more that was: what differs anyway proves nothing.
-fn no_claim_holds(is_meant: fn(&Claim) -> bool, swaps: &[Swap<'_>]) {
-    let folder = tempfile::tempdir().unwrap();
-    let claims: Vec<&'static Claim> = claims().filter(|claim| is_meant(claim)).collect();
-    assert!(!claims.is_empty());
-    // The runs of those that a claim compares with are the same in all.
-    let of = |swap| findings(&claims, swap, Cache::open(folder.path()).ok());
-    let ours = of(Swap::default());
-    let swapped: Vec<Vec<Finding>> = swaps.iter().map(|swap| of(*swap)).collect();
-    for (place, ours) in ours.iter().enumerate() {
-        let unmoved = swapped
-            .iter()
-            .map(|swapped| not_moved(ours, &swapped[place]));
-        let unmoved: Vec<Pairs> = unmoved.flatten().collect();
-        let has_moved = unmoved.len() < swaps.len();
-        assert!(has_moved, "{:?}: {unmoved:#?}", ours.claim);
-    }
-}
-
-/// What a claim expected of the one that it is about, and of the one in its place.
-type Pairs = Vec<(Expect, Expect)>;
-
-/// What the claim expects, if nothing of it was met and is not any more.
-fn not_moved(ours: &Finding, swapped: &Finding) -> Option<Pairs> {
-    let (id, verdict) = (swapped.claim.id, swapped.verdict);
-    let [before, after] = [ours, swapped].map(|finding| &finding.judgement.expects);
-    assert_ne!(verdict, Verdict::Holds, "{id}: {after:#?}");
-    assert_eq!(before.len(), after.len(), "{id}");
-    assert!(
-        !after.is_empty() || verdict == Verdict::CannotBeKnown,
-        "{id}"
-    );
-    let pairs: Pairs = before.iter().cloned().zip(after.iter().cloned()).collect();
-    let has_moved = pairs
-        .iter()
-        .any(|(ours, other)| ours.is_met && !other.is_met);
-    // Of what nobody can know there is nothing to expect.
-    (!has_moved && verdict != Verdict::CannotBeKnown).then_some(pairs)
 }
 
 #[test]
@@ -127,7 +65,16 @@ fn the_findings_keep_their_contract() {
     assert_eq!(finding["id"], "S0-m10");
     assert_eq!(finding["paper"], "zhang-delay-bbr");
     assert_eq!(finding["verdict"], "holds");
-    for key in ["figure", "claim", "controller", "paper_value", "why"] {
+    assert_eq!(finding["basis"], "by construction");
+    assert_eq!(finding["seed_count"], 1);
+    for key in [
+        "figure",
+        "claim",
+        "criterion",
+        "controller",
+        "paper_value",
+        "why",
+    ] {
         assert!(finding.get(key).is_some(), "no {key}");
     }
     for key in ["median", "min", "max"] {
@@ -135,6 +82,79 @@ fn the_findings_keep_their_contract() {
     }
     assert_eq!(finding["values"][0]["unit"], "ms");
     assert_eq!(finding["expects"][0]["is_met"], true);
+}
+
+/// Where all runs are alike, few seeds say what many do; who asks for all gets them.
+#[test]
+fn a_clear_verdict_takes_few_seeds_unless_all_are_asked_for() {
+    for (takes_all_seeds, expected) in [(false, 4), (true, 8)] {
+        let study = Study::new(&named("S2-C7"), Swap::default(), Columns::AsNamed).unwrap();
+        let options = StudyOptions {
+            seed_count: 8,
+            takes_all_seeds,
+            ..options(None)
+        };
+        let findings = study.findings(&options, &|_| ()).unwrap();
+        assert_eq!(findings[0].judged.seed_count, expected);
+        assert_eq!(
+            findings[0].judged.judgement.values[0].samples.0.len(),
+            expected as usize
+        );
+    }
+}
+
+/// What was set up, or is so by construction, does not add to what was measured.
+#[test]
+fn claims_are_counted_by_their_kind() {
+    let claims = [
+        named("S0-T1"),
+        named("S0-m10"),
+        named("S2-C7"),
+        named("S2-F1"),
+    ]
+    .concat();
+    let text = findings_table(&findings(&claims, Swap::default(), None), 1);
+    for line in [
+        "measured, as published: 1 hold, 0 differ",
+        "set-up: 1 hold, 0 differ",
+        "by construction: 2 hold, 0 differ",
+    ] {
+        assert!(text.contains(line), "no {line:?} in:\n{text}");
+    }
+}
+
+/// Bounds for which a paper has no number are ours, and said to be.
+#[test]
+fn claims_that_are_measured_say_what_is_taken_for_them() {
+    for claim in claims() {
+        let says_all = ["ns3-order", "own-aim", "own-aim-fec"].contains(&claim.id);
+        let is_checked = claim.basis == Basis::SetUp;
+        assert!(
+            !claim.criterion.is_empty() || says_all || is_checked,
+            "{claim:?}"
+        );
+    }
+}
+
+#[path = "../build.rs"]
+#[allow(dead_code, reason = "the test asks for a part of it")]
+mod build;
+
+/// Kept runs are valid for the code that they execute: not for the program, nor for the claims.
+#[test]
+fn the_code_of_a_run_is_that_of_the_laboratory() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let crates: Vec<String> = build::crates(&root).into_iter().collect();
+    let expected = [
+        "controllers",
+        "core",
+        "lab",
+        "link",
+        "sim",
+        "units",
+        "video",
+    ];
+    assert_eq!(crates, expected);
 }
 
 /// What the paper's algorithm does stands beside what ours does, and is something else.
@@ -148,7 +168,11 @@ fn a_claim_about_a_controller_of_ours_is_also_judged_as_published() {
     };
     let published = finding.as_published.as_ref().unwrap();
     assert_eq!(published.controller, "delay-bbr");
-    let of = |column| finding.column(column).unwrap().0.values[0].samples.clone();
+    let of = |column| {
+        finding.column(column).unwrap().judgement.values[0]
+            .samples
+            .clone()
+    };
     assert_ne!(of(Column::Published), of(Column::Ours));
     let value: serde_json::Value = serde_json::from_str(&findings_json(&findings, 1)).unwrap();
     assert_eq!(

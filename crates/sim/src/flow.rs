@@ -125,24 +125,26 @@ pub(crate) enum Work {
     Objects(Box<Objects>),
 }
 
-/// All flows by their number: sessions, and generators beside them.
+/// The flows of a lane by their number: sessions, and generators beside them.
 #[derive(Debug, Default)]
 pub(crate) struct Flows(Vec<Entry>);
 
 #[derive(Debug)]
 enum Entry {
+    /// It is of another lane.
+    Elsewhere,
     Session(Box<Flow>),
     Generator(Box<Generator>),
 }
 
 impl Flows {
-    /// The number that the next flow has.
-    pub(crate) fn next_id(&self) -> FlowId {
-        FlowId(u32::try_from(self.0.len()).expect("fewer than 2^32 flows"))
-    }
-
     pub(crate) fn count(&self) -> usize {
         self.0.len()
+    }
+
+    /// The next flow is of another lane.
+    pub(crate) fn push_elsewhere(&mut self) {
+        self.0.push(Entry::Elsewhere);
     }
 
     pub(crate) fn push(&mut self, flow: Flow) {
@@ -155,7 +157,7 @@ impl Flows {
 
     pub(crate) fn generator(&mut self, flow: FlowId) -> Option<&mut Generator> {
         match &mut self.0[flow.index()] {
-            Entry::Session(_) => None,
+            Entry::Session(_) | Entry::Elsewhere => None,
             Entry::Generator(generator) => Some(generator),
         }
     }
@@ -175,7 +177,7 @@ impl Flows {
     fn sessions(&self) -> impl Iterator<Item = &Flow> {
         self.0.iter().filter_map(|entry| match entry {
             Entry::Session(flow) => Some(&**flow),
-            Entry::Generator(_) => None,
+            Entry::Generator(_) | Entry::Elsewhere => None,
         })
     }
 
@@ -192,6 +194,7 @@ impl Flows {
                         agendas[party].plan(id, flow.wakes_at(division.sides_of(party)));
                     }
                 }
+                Entry::Elsewhere => {}
                 Entry::Generator(generator) => {
                     let party = division.party_of(Side::Sender);
                     agendas[party].plan(id, generator.next_at());
@@ -212,7 +215,7 @@ impl Index<usize> for Flows {
     fn index(&self, index: usize) -> &Flow {
         match &self.0[index] {
             Entry::Session(flow) => flow,
-            Entry::Generator(_) => panic!("flow {index} is no session"),
+            _ => panic!("flow {index} is no session"),
         }
     }
 }
@@ -221,7 +224,7 @@ impl IndexMut<usize> for Flows {
     fn index_mut(&mut self, index: usize) -> &mut Flow {
         match &mut self.0[index] {
             Entry::Session(flow) => flow,
-            Entry::Generator(_) => panic!("flow {index} is no session"),
+            _ => panic!("flow {index} is no session"),
         }
     }
 }

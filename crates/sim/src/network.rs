@@ -3,24 +3,22 @@
 mod entries;
 mod forecast;
 mod journey;
+mod traffic;
 mod way;
 
-use anabranch_core::PathId;
 use anabranch_link::{Dropped, Link, Packet};
-use anabranch_units::{Duration, Ecn, Instant};
+use anabranch_units::{Duration, Instant};
 
 use self::entries::Entry;
 pub(crate) use self::forecast::RouteForecast;
-use self::journey::Journey;
+pub(crate) use self::traffic::{Datagram, Lanes, Traffic};
 use self::way::{LinkState, Way};
 use crate::event_queue::Alarm;
 use crate::flow::{Direction, FlowId, Side};
 use crate::inboxes::Arrival;
 use crate::observer::{Observer, PacketEvent};
 use crate::parties::{Division, MAX_PARTIES, Party, Window};
-use crate::payload::More;
 use crate::topology::{LinkId, Route, RouteId};
-use crate::trace_hash::TraceHash;
 
 /// Datagrams by what has become of them. What was sent was delivered, dropped, or is in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +32,15 @@ pub struct PacketCounts {
 }
 
 impl PacketCounts {
+    /// Those of both together.
+    pub(crate) const fn plus(self, other: PacketCounts) -> PacketCounts {
+        PacketCounts {
+            sent: self.sent + other.sent,
+            delivered: self.delivered + other.delivered,
+            dropped: self.dropped + other.dropped,
+        }
+    }
+
     /// How many are on some link.
     pub const fn in_flight(&self) -> u64 {
         self.sent - self.delivered - self.dropped
@@ -48,23 +55,14 @@ struct Role {
 }
 
 /// Links and what is on them. It is driven in windows of time: [`Network::deliver`] gives what
-/// arrives in a window, then the flows [`Network::send`], and [`Network::carry`] moves it all on.
+/// arrives in a window, then the flows [`Traffic::send`], and [`Network::carry`] moves it all on.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     links: Vec<LinkState>,
     routes: Vec<Route>,
-    /// By [`Packet::id`].
-    journeys: Vec<Journey>,
-    /// What of the journeys' payloads does not fit into them.
-    more: Vec<More>,
-    /// Those that have ended, for packets to come.
-    free_journeys: Vec<u32>,
     division: Division,
     /// By the party that hears.
     ways: [Way; MAX_PARTIES],
-    counts: PacketCounts,
-    data_delivered_count: u64,
-    hash: TraceHash,
 }
 
 impl Network {
@@ -178,20 +176,12 @@ impl Network {
         &mut self.links[link.index()].link
     }
 
+    pub(crate) fn routes(&self) -> &[Route] {
+        &self.routes
+    }
+
     pub(crate) fn has_route(&self, route: RouteId) -> bool {
         route.index() < self.routes.len()
-    }
-
-    pub(crate) fn counts(&self) -> PacketCounts {
-        self.counts
-    }
-
-    pub(crate) fn data_delivered_count(&self) -> u64 {
-        self.data_delivered_count
-    }
-
-    pub(crate) fn hash(&self) -> TraceHash {
-        self.hash
     }
 
     /// When something next happens on a link that moves a party on.
@@ -204,14 +194,9 @@ impl Network {
         events.into_iter().flatten().min()
     }
 
-    /// Appends to `arrivals` what comes to the end of its route in this window. All of it is known,
-    /// as the window is no longer than [`Network::horizon`] allows.
-    pub(crate) fn deliver(
-        &mut self,
-        window: Window,
-        arrivals: &mut Vec<Arrival>,
-        observer: &mut impl Observer,
-    ) {
+    /// Gives lanes what comes to the end of its route in this window. All of it is known, as the
+    /// window is no longer than [`Network::horizon`] allows.
+    pub(crate) fn deliver(&mut self, window: Window, lanes: &mut impl Lanes) {
         let Window {
             party,
             known_until,
@@ -227,11 +212,12 @@ impl Network {
                 let id = packet.id as u32;
                 let arrival = |flow, side| Arrival::new(at, id, flow, side, packet.ecn);
                 // As mostly; the journey need not be looked at.
+                let (traffic, _) = lanes.of(FlowId(packet.flow));
                 if let Some(side) = state.is_all_for {
-                    arrivals.push(arrival(FlowId(packet.flow), side));
+                    traffic.arrivals.push(arrival(FlowId(packet.flow), side));
                     continue;
                 }
-                let journey = &mut self.journeys[packet.id as usize];
+                let journey = traffic.journey(&packet);
                 journey.hop += 1;
                 let PacketEvent {
                     flow, direction, ..
@@ -245,76 +231,23 @@ impl Network {
                         link: next,
                         ecn: packet.ecn,
                     }),
-                    None => arrivals.push(arrival(flow, Side::that_hears(direction))),
+                    None => {
+                        let side = Side::that_hears(direction);
+                        traffic.arrivals.push(arrival(flow, side));
+                    }
                 }
             }
-            self.settle(link, before, observer);
+            self.settle(link, before, lanes);
         }
     }
 
-    /// A datagram that has arrived is read: its bytes go to `buffer`. What it is, and which of the
-    /// flow's sessions it belongs to.
-    pub(crate) fn arrive(
-        &mut self,
-        arrival: &Arrival,
-        buffer: &mut Vec<u8>,
-        observer: &mut impl Observer,
-    ) -> (PacketEvent, u32) {
-        self.free_journeys.push(arrival.id);
-        let journey = &self.journeys[arrival.id as usize];
-        let more = &self.more[arrival.id as usize];
-        journey.payload.unpack(more, buffer);
-        let (event, session, sent_at) = (journey.event(), journey.session, journey.sent_at);
-        self.counts.delivered += 1;
-        self.data_delivered_count += u64::from(event.direction == Direction::Forward);
-        self.record(arrival.at, Kind::Delivered, &event);
-        observer.on_delivered(arrival.at, &event, arrival.at - sent_at);
-        (event, session)
-    }
-
-    /// Hands a datagram to the first link of its route.
-    pub(crate) fn send(
-        &mut self,
-        now: Instant,
-        datagram: Datagram<'_>,
-        observer: &mut impl Observer,
-    ) {
-        let Datagram {
-            event,
-            session,
-            route,
-            ecn,
-            payload,
-        } = datagram;
-        let id = self.free_journeys.pop().unwrap_or_else(|| {
-            self.journeys.push(Journey::BLANK);
-            self.more.push(More::EMPTY);
-            u32::try_from(self.more.len() - 1).expect("fewer than 2^32 packets in flight")
-        });
-        let journey = &mut self.journeys[id as usize];
-        journey.begin(now, &event, session, route);
-        journey.payload.pack(payload, &mut self.more[id as usize]);
-        self.counts.sent += 1;
-        self.record(now, Kind::Sent, &event);
-        observer.on_sent(now, &event);
-        let link = self.routes[route.index()].hop(event.direction, 0);
-        let way = self.division.that_hears(event.direction);
-        self.ways[way].entries.note(Entry {
-            at: now,
-            flow: event.flow,
-            id,
-            size_bytes: event.size_bytes,
-            link: link.expect("routes have links"),
-            ecn,
-        });
-    }
-
     /// Moves what a party has sent on to the end of its window. Who hears it is at `peer_at`.
-    pub(crate) fn carry(&mut self, window: Window, peer_at: Instant, observer: &mut impl Observer) {
+    pub(crate) fn carry(&mut self, window: Window, peer_at: Instant, lanes: &mut impl Lanes) {
         let way = self.division.peer_of(window.party);
         let mut entries = std::mem::take(&mut self.ways[way].entries);
+        lanes.for_each(|traffic| entries.note_all(&mut traffic.noted));
         for entry in entries.drain() {
-            self.relay(way, entry.at + Duration::from_nanos(1), observer);
+            self.relay(way, entry.at + Duration::from_nanos(1), lanes);
             let packet = Packet {
                 size_bytes: entry.size_bytes,
                 ecn: entry.ecn,
@@ -322,99 +255,61 @@ impl Network {
                 id: u64::from(entry.id),
                 entered_at: entry.at,
             };
-            self.push(entry.at, entry.link, packet, observer);
+            self.push(entry.at, entry.link, packet, lanes);
         }
         self.ways[way].entries = entries;
-        self.relay(way, window.before, observer);
+        self.relay(way, window.before, lanes);
         while let Some(link) = self.ways[way].changed.pop() {
             self.links[link.index()].is_changed = false;
-            self.settle(link, peer_at, observer);
+            self.settle(link, peer_at, lanes);
         }
     }
 
     /// Links of a way give to the next ones what leaves them before `before`.
-    fn relay(&mut self, way: Party, before: Instant, observer: &mut impl Observer) {
+    fn relay(&mut self, way: Party, before: Instant, lanes: &mut impl Lanes) {
         while let Some((at, link)) = self.ways[way].relays.pop_before(before) {
             if !self.links[link.index()].alarm.ring(at) {
                 continue;
             }
             while let Some(packet) = self.links[link.index()].link.pop(at) {
-                let journey = &mut self.journeys[packet.id as usize];
+                let (traffic, _) = lanes.of(FlowId(packet.flow));
+                let journey = traffic.journey(&packet);
                 journey.hop += 1;
                 let route = &self.routes[journey.route.index()];
                 let next = route.hop(journey.direction, journey.hop);
                 let next = next.expect("no route ends here");
-                self.push(at, next, packet, observer);
+                self.push(at, next, packet, lanes);
             }
-            self.settle(link, at, observer);
+            self.settle(link, at, lanes);
         }
     }
 
-    fn push(&mut self, now: Instant, link: LinkId, packet: Packet, observer: &mut impl Observer) {
+    fn push(&mut self, now: Instant, link: LinkId, packet: Packet, lanes: &mut impl Lanes) {
         let state = &mut self.links[link.index()];
         let result = state.link.push(now, packet);
         if !state.is_last {
-            self.settle(link, now, observer);
+            self.settle(link, now, lanes);
         } else if !std::mem::replace(&mut state.is_changed, true) {
             self.ways[state.party].changed.push(link);
         }
         if let Err(dropped) = result {
-            self.lose(link, &dropped, observer);
+            self.lose(link, &dropped, lanes);
         }
     }
 
     /// Collects what a link has lost, and plans its next event, at `earliest` or later.
-    fn settle(&mut self, link: LinkId, earliest: Instant, observer: &mut impl Observer) {
+    fn settle(&mut self, link: LinkId, earliest: Instant, lanes: &mut impl Lanes) {
         while let Some(dropped) = self.links[link.index()].link.take_dropped() {
-            self.lose(link, &dropped, observer);
+            self.lose(link, &dropped, lanes);
         }
         let state = &mut self.links[link.index()];
         let way = &mut self.ways[state.party];
         state.plan(link, earliest, way);
     }
 
-    fn lose(&mut self, link: LinkId, dropped: &Dropped, observer: &mut impl Observer) {
-        let id = dropped.packet.id as u32;
-        self.free_journeys.push(id);
-        let event = self.journeys[id as usize].event();
-        self.counts.dropped += 1;
-        self.record(dropped.at, Kind::Dropped, &event);
+    fn lose(&mut self, link: LinkId, dropped: &Dropped, lanes: &mut impl Lanes) {
+        let (traffic, observer) = lanes.of(FlowId(dropped.packet.flow));
+        let event = traffic.lose(dropped);
         observer.on_dropped(dropped.at, &event, link, dropped.cause);
     }
-
-    #[inline]
-    fn record(&mut self, at: Instant, kind: Kind, event: &PacketEvent) {
-        let PacketEvent {
-            flow,
-            path: PathId(path),
-            direction,
-            size_bytes,
-            fragment: _,
-            reason: _,
-        } = *event;
-        let word = u64::from(size_bytes)
-            | u64::from(flow.0) << 32
-            | u64::from(path) << 52
-            | (direction as u64) << 60
-            | (kind as u64) << 61;
-        self.hash.add(at.as_nanos(), word);
-    }
-}
-
-/// A datagram that an endpoint sends.
-#[derive(Debug)]
-pub(crate) struct Datagram<'a> {
-    pub(crate) event: PacketEvent,
-    /// Which of the flow's sessions it belongs to.
-    pub(crate) session: u32,
-    pub(crate) route: RouteId,
-    pub(crate) ecn: Ecn,
-    pub(crate) payload: &'a [u8],
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    Sent = 1,
-    Delivered = 2,
-    Dropped = 3,
 }

@@ -14,6 +14,11 @@ impl TraceHash {
         self.0
     }
 
+    /// That of the events of both.
+    pub(crate) const fn plus(self, other: TraceHash) -> TraceHash {
+        TraceHash(self.0.wrapping_add(other.0))
+    }
+
     /// Adds one event, given as its time and a word that tells it from the others of that time.
     #[inline]
     pub(crate) fn add(&mut self, at_nanos: u64, word: u64) {

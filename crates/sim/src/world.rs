@@ -1,6 +1,8 @@
 //! The simulated world, and the loop that drives it.
 
+mod lane;
 mod stream;
+mod threads;
 mod turn;
 
 use std::sync::Arc;
@@ -9,19 +11,18 @@ use anabranch_core::{
     Config, ConfigError, MediaSession, PathCounters, PathId, PathView, SessionCounters,
 };
 use anabranch_link::{LinkConfig, LinkConfigError, LinkStatistics};
-use anabranch_units::{DataRate, Ecn, Instant, Seed};
+use anabranch_units::{DataRate, Instant, Seed};
 
-use self::turn::{Buffers, Turn};
-use crate::agenda::Agenda;
+use self::lane::{Lane, Watched, lane_of};
+use self::threads::{Here, Mover, with_helpers};
 use crate::application::Application;
 use crate::endpoint::Endpoint;
-use crate::flow::{Direction, End, Flow, FlowConfig, FlowId, Flows, Side, Work};
+use crate::flow::{End, Flow, FlowConfig, FlowId, Flows, Side, Work};
 use crate::generator::{Generator, GeneratorConfig, GeneratorConfigError};
-use crate::inboxes::{Arrival, Inboxes};
-use crate::network::{Datagram, Network, PacketCounts};
-use crate::observer::{Observer, PacketEvent};
+use crate::network::{Network, PacketCounts};
+use crate::observer::Observer;
 use crate::oracle::{self, SharedTruth};
-use crate::parties::{Division, MAX_PARTIES, Party, Progress, Window};
+use crate::parties::{Division, MAX_PARTIES, Party, Progress};
 use crate::topology::{LinkId, Route, RouteId};
 use crate::trace_hash::TraceHash;
 
@@ -35,18 +36,14 @@ pub struct World {
     seed: Seed,
     now: Instant,
     progress: Progress,
-    /// By party: when flows have something to do.
-    agendas: [Agenda; MAX_PARTIES],
     /// Whether something has been added, so that the parties may have to be other ones.
     is_changed: bool,
     /// Whether flows are moved on before what they hear of is there.
     looks_ahead: bool,
     network: Network,
-    flows: Flows,
-    inboxes: Inboxes,
-    /// Flows that have something to do in a window.
-    due: Vec<FlowId>,
-    buffers: Buffers,
+    flow_count: u32,
+    /// The flows, by turns.
+    lanes: Vec<Lane>,
 }
 
 /// Why something cannot be added to a [`World`].
@@ -87,15 +84,28 @@ impl World {
             seed,
             now: Instant::ZERO,
             progress: Progress::default(),
-            agendas: Default::default(),
             is_changed: false,
             looks_ahead: true,
             network: Network::default(),
-            flows: Flows::default(),
-            inboxes: Inboxes::default(),
-            due: Vec::new(),
-            buffers: Buffers::default(),
+            flow_count: 0,
+            lanes: vec![Lane::default()],
         }
+    }
+
+    /// Has [`World::run_lanes_until`] move flows by so many threads, each with its share of the
+    /// flows: what happens is the same by any number. It pays from some ten flows for each on.
+    ///
+    /// # Panics
+    /// If flows have been added, or `lane_count` is zero.
+    pub fn set_lanes(&mut self, lane_count: usize) {
+        assert!(self.flow_count == 0, "flows have their lanes");
+        assert!(lane_count > 0, "flows need a lane");
+        self.lanes.resize_with(lane_count, Lane::default);
+    }
+
+    /// Which of the lanes a flow is in, from zero.
+    pub fn lane_of(&self, flow: FlowId) -> usize {
+        lane_of(flow, self.lanes.len())
     }
 
     /// Adds one direction of a link. Its random stream depends on its name, not on its place.
@@ -135,7 +145,8 @@ impl World {
     /// [`WorldError::PathCount`], [`WorldError::Config`].
     ///
     /// # Panics
-    /// If a route is not of this world, or the flow starts in the past.
+    /// If a route is not of this world, or the flow starts in the past; if its scheduler is
+    /// [`ORACLE`](crate::ORACLE) and there are several lanes.
     pub fn add_flow(&mut self, name: &str, config: FlowConfig) -> Result<FlowId, WorldError> {
         let FlowConfig {
             mut sender,
@@ -157,7 +168,7 @@ impl World {
             "a route unknown here"
         );
         assert!(start >= self.now, "flows start now or later");
-        let flow_id = self.flows.next_id();
+        let flow_id = self.next_flow_id();
         let flow_seed = self.seed.derive(&format!("flow/{name}"));
         let end = |config: Arc<Config>, role: &str| -> Result<End, WorldError> {
             let overhead_bytes = config.overhead_bytes;
@@ -179,6 +190,11 @@ impl World {
             })
         };
         let mut ends = [end(sender, "sender")?, end(receiver, "receiver")?];
+        let has_one_lane = self.lanes.len() == 1;
+        assert!(
+            has_one_lane || !is_clairvoyant,
+            "who looks at links does so alone"
+        );
         let sender = &mut ends[Side::Sender as usize].endpoint;
         let truth = sender.media_mut().filter(|_| is_clairvoyant).map(|sender| {
             let truth = SharedTruth::default();
@@ -186,7 +202,7 @@ impl World {
             truth
         });
         self.is_changed = true;
-        self.flows.push(Flow {
+        self.lane_for(flow_id).flows.push(Flow {
             paths,
             stop,
             source: Work::new(source, configs, flow_seed),
@@ -218,27 +234,85 @@ impl World {
         config.check()?;
         assert!(self.network.has_route(config.route), "a route unknown here");
         assert!(config.start >= self.now, "flows start now or later");
-        let flow_id = self.flows.next_id();
+        let flow_id = self.next_flow_id();
         let seed = self.seed.derive(&format!("flow/{name}/generator"));
         self.is_changed = true;
-        self.flows.push_generator(Generator::new(config, seed));
+        let lane = self.lane_for(flow_id);
+        lane.flows.push_generator(Generator::new(config, seed));
         Ok(flow_id)
+    }
+
+    fn next_flow_id(&self) -> FlowId {
+        FlowId(self.flow_count)
+    }
+
+    /// The lane of the next flow, which the others know that they do not have.
+    fn lane_for(&mut self, flow: FlowId) -> &mut Lane {
+        let index = self.lane_of(flow);
+        self.flow_count = flow.0.checked_add(1).expect("fewer than 2^32 flows");
+        for (other, lane) in self.lanes.iter_mut().enumerate() {
+            if other != index {
+                lane.flows.push_elsewhere();
+            }
+        }
+        &mut self.lanes[index]
     }
 
     /// Lets everything happen that is due by `until`, that instant included. The observer hears of
     /// what happens to one end of a flow in the order of time, and of ends and flows by turns, but
     /// never of an effect before its cause.
+    ///
+    /// # Panics
+    /// If there are several lanes.
     pub fn run_until(&mut self, until: Instant, observer: &mut impl Observer) {
-        if std::mem::take(&mut self.is_changed) {
-            self.divide();
+        let mut lanes = std::mem::take(&mut self.lanes);
+        let [lane] = &mut lanes[..] else {
+            panic!("lanes have an observer each");
+        };
+        self.run(until, vec![Watched { lane, observer }], &mut Here);
+        self.lanes = lanes;
+    }
+
+    /// [`World::run_until`] by one thread for each lane. Each observer hears of the flows of its
+    /// lane only, and from one thread at a time.
+    ///
+    /// # Panics
+    /// If there are not as many observers as lanes, or one of them panics.
+    pub fn run_lanes_until<O: Observer + Send>(&mut self, until: Instant, observers: &mut [O]) {
+        let lane_count = self.lanes.len();
+        assert!(observers.len() == lane_count, "lanes have an observer each");
+        let mut lanes = std::mem::take(&mut self.lanes);
+        let watched = lanes.iter_mut().zip(observers);
+        let watched = watched.map(|(lane, observer)| Watched { lane, observer });
+        let watched: Vec<Watched<'_, O>> = watched.collect();
+        match lane_count {
+            1 => self.run(until, watched, &mut Here),
+            _ => with_helpers(lane_count, |helpers| self.run(until, watched, helpers)),
         }
-        while let Some(next_at) = self.next_at().filter(|at| *at <= until) {
+        self.lanes = lanes;
+    }
+
+    fn run<'a, O: Observer>(
+        &mut self,
+        until: Instant,
+        mut lanes: Vec<Watched<'a, O>>,
+        mover: &mut impl Mover<'a, O>,
+    ) {
+        if std::mem::take(&mut self.is_changed) {
+            self.divide(&mut lanes);
+        }
+        while let Some(next_at) = self.next_at(&lanes).filter(|at| *at <= until) {
             self.progress.skip_to(next_at);
             for party in self.progress.division.parties() {
                 let horizon = self.horizon(party);
-                if let Some(window) = self.progress.advance(party, horizon, until) {
-                    self.move_on(window, observer);
-                }
+                let Some(window) = self.progress.advance(party, horizon, until) else {
+                    continue;
+                };
+                self.network.deliver(window, &mut lanes);
+                let sides = self.progress.division.sides_of(party);
+                mover.move_all(window, sides, &mut self.network, &mut lanes);
+                let peer_at = self.progress.reached(self.progress.division.peer_of(party));
+                self.network.carry(window, peer_at, &mut lanes);
             }
         }
         self.progress.set(until);
@@ -255,10 +329,11 @@ impl World {
     }
 
     /// Finds out who can be moved together.
-    fn divide(&mut self) {
+    fn divide<O>(&mut self, lanes: &mut [Watched<'_, O>]) {
         // Who is clairvoyant looks at links as they are at the very instant.
-        self.looks_ahead = !self.flows.has_clairvoyant();
-        let is_divisible = self.network.is_divisible() && !self.flows.has_successions();
+        let mut flows = lanes.iter().map(|watched| &watched.lane.flows);
+        self.looks_ahead = !flows.clone().any(Flows::has_clairvoyant);
+        let is_divisible = self.network.is_divisible() && !flows.any(Flows::has_successions);
         self.set_division(match is_divisible && self.looks_ahead {
             true => Division::BySide,
             false => Division::Together,
@@ -267,9 +342,9 @@ impl World {
         if delays.all(|delay| delay.is_zero()) {
             self.set_division(Division::Together);
         }
-        self.inboxes = Inboxes::new(self.flows.count());
-        self.flows
-            .plan_all(self.progress.division, &mut self.agendas);
+        for Watched { lane, .. } in lanes {
+            lane.divide(self.progress.division, &self.network);
+        }
     }
 
     fn set_division(&mut self, division: Division) {
@@ -277,105 +352,13 @@ impl World {
         self.progress.division = division;
     }
 
-    fn next_at(&self) -> Option<Instant> {
+    fn next_at<O>(&self, lanes: &[Watched<'_, O>]) -> Option<Instant> {
         let parties = self.progress.division.parties();
         let events = parties.flat_map(|party| {
-            let events = [self.agendas[party].next_at(), self.network.next_at(party)];
-            events.into_iter().flatten()
+            let wakes = lanes.iter().map(move |watched| watched.lane.next_at(party));
+            wakes.chain([self.network.next_at(party)]).flatten()
         });
         events.min()
-    }
-
-    /// Moves a party to the end of its window.
-    fn move_on(&mut self, window: Window, observer: &mut impl Observer) {
-        let party = window.party;
-        let mut due = std::mem::take(&mut self.due);
-        self.take_in(window, &mut due, observer);
-        self.agendas[party].take_due(window.before, &mut due);
-        // As they lie in memory.
-        due.sort_unstable();
-        due.dedup();
-        self.inboxes.deal(&due);
-        let sides = self.progress.division.sides_of(party);
-        for flow in &due {
-            self.give_turn(*flow, window, sides, observer);
-        }
-        due.clear();
-        self.due = due;
-        let peer_at = self.progress.reached(self.progress.division.peer_of(party));
-        self.network.carry(window, peer_at, observer);
-    }
-
-    /// Takes in what arrives in a window, and notes who will read it.
-    fn take_in(&mut self, window: Window, due: &mut Vec<FlowId>, observer: &mut impl Observer) {
-        let network = &mut self.network;
-        self.inboxes
-            .fill(|arrivals| network.deliver(window, arrivals, observer));
-        let bytes = &mut self.buffers.datagram;
-        let is_for_end = |arrival: &Arrival| {
-            let is_for_end = self.flows.is_session(arrival.flow);
-            if !is_for_end {
-                network.arrive(arrival, bytes, observer);
-            }
-            is_for_end
-        };
-        self.inboxes.keep(is_for_end, due);
-    }
-
-    /// Moves a flow to the end of the window.
-    fn give_turn(
-        &mut self,
-        flow_id: FlowId,
-        window: Window,
-        sides: &'static [Side],
-        observer: &mut impl Observer,
-    ) {
-        if !self.flows.is_session(flow_id) {
-            return self.generate(flow_id, window, observer);
-        }
-        let flow = &mut self.flows[flow_id.index()];
-        let turn = Turn {
-            sides,
-            window,
-            now: Instant::ZERO,
-            flow_id,
-            flow,
-            inboxes: &mut self.inboxes,
-            network: &mut self.network,
-            buffers: &mut self.buffers,
-            observer,
-        };
-        turn.run();
-        self.agendas[window.party].plan(flow_id, flow.wakes_at(sides));
-    }
-
-    /// Lets a generator send what it sends in the window.
-    fn generate(&mut self, flow: FlowId, window: Window, observer: &mut impl Observer) {
-        let Some(generator) = self.flows.generator(flow) else {
-            return;
-        };
-        while let Some(at) = generator.next_at() {
-            if at >= window.before {
-                return self.agendas[window.party].plan(flow, Some(at));
-            }
-            let datagram = Datagram {
-                event: PacketEvent {
-                    flow,
-                    path: PathId(0),
-                    direction: Direction::Forward,
-                    size_bytes: generator.config.size_bytes,
-                    fragment: None,
-                    reason: None,
-                },
-                session: 0,
-                route: generator.config.route,
-                ecn: Ecn::NotEct,
-                // Nobody reads it: its length on the wire is all that counts.
-                payload: &[],
-            };
-            self.network.send(at, datagram, observer);
-            generator.advance();
-        }
     }
 
     /// The instant up to which everything has happened.
@@ -385,17 +368,20 @@ impl World {
 
     /// Hash of all that has happened.
     pub fn trace_hash(&self) -> TraceHash {
-        self.network.hash()
+        let hashes = self.lanes.iter().map(|lane| lane.traffic.hash());
+        hashes.fold(TraceHash::default(), TraceHash::plus)
     }
 
     /// Datagrams of all flows and both directions.
     pub fn packet_counts(&self) -> PacketCounts {
-        self.network.counts()
+        let counts = self.lanes.iter().map(|lane| lane.traffic.counts());
+        counts.fold(PacketCounts::default(), PacketCounts::plus)
     }
 
     /// Datagrams delivered from senders to receivers: the unit of the simulator's speed.
     pub fn data_packets_delivered(&self) -> u64 {
-        self.network.data_delivered_count()
+        let lanes = self.lanes.iter();
+        lanes.map(|lane| lane.traffic.data_delivered_count()).sum()
     }
 
     /// What a link has counted up to now.
@@ -412,7 +398,7 @@ impl World {
     /// # Panics
     /// If the flow is not of this world.
     pub fn is_session(&self, flow: FlowId) -> bool {
-        self.flows.is_session(flow)
+        self.lanes[self.lane_of(flow)].flows.is_session(flow)
     }
 
     /// What a flow's sender knows about its paths, by path number.
@@ -421,7 +407,8 @@ impl World {
     /// If the flow is not of this world, or no session.
     pub fn sender_paths(&mut self, flow: FlowId) -> &[PathView] {
         let now = self.now;
-        self.flows[flow.index()]
+        let lane = self.lane_of(flow);
+        self.lanes[lane].flows[flow.index()]
             .end(Side::Sender)
             .endpoint
             .paths(now)
@@ -434,7 +421,7 @@ impl World {
     pub fn sender_path_counters(&self, flow: FlowId, path: PathId) -> PathCounters {
         let counters = self.sender(flow).path_counters(path);
         let counters = *counters.expect("flows keep their paths");
-        match &self.flows[flow.index()].source {
+        match &self.flow(flow).source {
             Work::Objects(objects) => objects.counted.plus(&counters),
             Work::Frames(_) | Work::Bytes(_) => counters,
         }
@@ -453,7 +440,7 @@ impl World {
     /// # Panics
     /// If the flow is not of this world, or no session.
     pub fn receiver_counters(&self, flow: FlowId) -> SessionCounters {
-        let flow = &self.flows[flow.index()];
+        let flow = self.flow(flow);
         *flow.ends[Side::Receiver as usize].endpoint.counters()
     }
 
@@ -476,7 +463,11 @@ impl World {
         sender.map_or(DataRate::ZERO, MediaSession::target_bitrate)
     }
 
+    fn flow(&self, flow: FlowId) -> &Flow {
+        &self.lanes[self.lane_of(flow)].flows[flow.index()]
+    }
+
     fn sender(&self, flow: FlowId) -> &Endpoint {
-        &self.flows[flow.index()].ends[Side::Sender as usize].endpoint
+        &self.flow(flow).ends[Side::Sender as usize].endpoint
     }
 }

@@ -4,6 +4,7 @@ mod halves;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 mod invariants;
 mod last_calls;
+mod reconsider;
 mod repairs;
 mod waiting;
 mod worth;
@@ -14,13 +15,13 @@ use anabranch_units::{Duration, Importance, Instant};
 use bytes::Bytes;
 
 use super::{FragmentHeader, Frame, FrameId, Half, MAX_FRAME_BYTES, SendFrameError, Symbol};
-use crate::config::RetransmissionCopies;
 use crate::path_view::{PathId, PathSet};
 use crate::scheduler::PacketView;
 use crate::send_reason::SendReason;
 use crate::wire;
 pub(crate) use last_calls::LastCall;
 use last_calls::LastCalls;
+pub(crate) use reconsider::{FragmentId, Outlook, UnderWay, Verdict};
 use repairs::Repairs;
 use worth::Groups;
 pub(crate) use worth::{Group, Unsent};
@@ -52,13 +53,21 @@ struct OutgoingFrame {
     is_protected: bool,
 }
 
+/// What a fragment waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// To be bound, or to leave where it is bound, or for what repairs achieve.
+    #[default]
+    Waiting,
+    /// For what becomes of the copies that have left.
+    Sent,
+    /// For nothing: it has arrived.
+    Arrived,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Fragment {
-    is_acked: bool,
-    /// Waits to be bound, or is bound and waits to be sent, or waits for what repairs achieve.
-    is_queued: bool,
-    /// What waits is to be followed by a copy: there is no time for another try.
-    is_to_be_doubled: bool,
+    state: State,
     /// It has been sent at least once.
     has_left: bool,
     /// A half of it has arrived, and the other one has not.
@@ -66,43 +75,8 @@ struct Fragment {
     in_flight_on: PathSet,
     /// The paths on which two copies are in flight.
     twice_on: PathSet,
-}
-
-/// A copy that is lost, or stuck.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LostCopy {
-    pub(crate) frame: FrameId,
-    pub(crate) fragment: u16,
-    pub(crate) path: PathId,
-    /// Why another one is considered.
-    pub(crate) reason: SendReason,
-}
-
-impl LostCopy {
-    /// Whether it is still in flight, on a path that is suspect or congested.
-    fn is_stuck(&self) -> bool {
-        use SendReason::{PathCongested, PathSuspect};
-        matches!(self.reason, PathCongested | PathSuspect)
-    }
-
-    /// Whether it may wait for the repairs that are under way.
-    fn may_wait(&self) -> bool {
-        !self.is_stuck() && self.reason != SendReason::NotRecovered
-    }
-}
-
-/// Another try at a fragment, as the paths would have it now.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Retry {
-    pub(crate) now: Instant,
-    /// When it could be there (`docs/algorithms.md`).
-    pub(crate) arrives_at: Instant,
-    /// By how much it may be later: two mean deviations of the round-trip time.
-    pub(crate) doubt: Duration,
-    /// The paths that it shall not take, if it need not.
-    pub(crate) avoid: PathSet,
-    /// How long its loss would take to be told: holes are reported at once.
-    pub(crate) told_after: Duration,
+    /// The paths on which a copy was lost.
+    lost_on: PathSet,
 }
 
 /// A fragment as it goes on the wire.
@@ -137,20 +111,6 @@ impl OutgoingFragment<'_> {
     }
 }
 
-/// What is to become of a fragment whose copy is lost or stuck.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Nothing: it has arrived, waits already, or another copy is on its way.
-    Settled,
-    /// It is sent again.
-    SendAgain,
-    /// Repairs that cover it are under way: it is judged again when they have arrived or not.
-    Wait,
-    /// It would come too late: its frame is given up.
-    GiveUp,
-}
-
-/// Frames that are being sent.
 #[derive(Debug)]
 pub(crate) struct SendBuffer {
     /// Frames `first..`, in order.
@@ -167,7 +127,6 @@ pub(crate) struct SendBuffer {
     packet_overhead_bytes: u32,
     /// What the next frame is cut into.
     fragment_bytes: u16,
-    copies: RetransmissionCopies,
     last_calls: LastCalls,
     groups: Groups,
     acked_frame_count: u64,
@@ -180,7 +139,6 @@ impl SendBuffer {
         fragment_bytes: u16,
         packet_overhead_bytes: u32,
         deadline: Duration,
-        copies: RetransmissionCopies,
         has_repairs: bool,
     ) -> Self {
         SendBuffer {
@@ -192,7 +150,6 @@ impl SendBuffer {
             fragment_bytes,
             packet_overhead_bytes,
             deadline,
-            copies,
             repairs: has_repairs.then(Box::default),
             last_calls: LastCalls::default(),
             acked_frame_count: 0,
@@ -233,13 +190,8 @@ impl SendBuffer {
         if let Some(repairs) = &mut self.repairs {
             outgoing.first_symbol = repairs.number(fragment_count);
         }
-        let queued = Fragment {
-            is_queued: true,
-            ..Fragment::default()
-        };
-        outgoing
-            .fragments
-            .resize(usize::from(fragment_count), queued);
+        let count = usize::from(fragment_count);
+        outgoing.fragments.resize(count, Fragment::default());
         self.frames.push_back(outgoing);
         for fragment in 0..fragment_count {
             let view = self.view(id, fragment, SendReason::New, PathSet::EMPTY);
@@ -257,7 +209,7 @@ impl SendBuffer {
     pub(crate) fn fragment(&self, id: FrameId, fragment: u16) -> Option<OutgoingFragment<'_>> {
         let frame = self.frame(id).filter(|frame| !frame.is_given_up)?;
         let state = frame.fragments.get(usize::from(fragment))?;
-        (!state.is_acked).then(|| self.part(frame, id, fragment))
+        (state.state != State::Arrived).then(|| self.part(frame, id, fragment))
     }
 
     fn part<'a>(
@@ -294,7 +246,9 @@ impl SendBuffer {
         if !core::mem::replace(&mut state.has_left, true) {
             frame.never_sent_count -= 1;
         }
-        state.is_queued &= reason.is_scheduled_copy();
+        if state.state == State::Waiting && !reason.is_scheduled_copy() {
+            state.state = State::Sent;
+        }
         if state.in_flight_on.contains(path) {
             state.twice_on.insert(path);
         }
@@ -308,7 +262,7 @@ impl SendBuffer {
         };
         let state = &mut frame.fragments[usize::from(fragment)];
         state.in_flight_on.remove(path);
-        if core::mem::replace(&mut state.is_acked, true) {
+        if core::mem::replace(&mut state.state, State::Arrived) == State::Arrived {
             return false;
         }
         frame.unacked_count -= 1;
@@ -320,69 +274,6 @@ impl SendBuffer {
     /// Frames that have arrived whole.
     pub(crate) fn acked_frame_count(&self) -> u64 {
         self.acked_frame_count
-    }
-
-    /// Decides what becomes of a fragment of which a copy is lost, or stuck. Queues the fragment if
-    /// it is to be sent again.
-    pub(crate) fn on_lost(&mut self, copy: LostCopy, retry: Retry) -> Verdict {
-        let LostCopy {
-            frame: id,
-            fragment,
-            path,
-            reason,
-        } = copy;
-        let is_stuck = copy.is_stuck();
-        let deadline = self.deadline;
-        let copies = self.copies;
-        let Some(frame) = self.frame_mut(id) else {
-            return Verdict::Settled;
-        };
-        let state = &mut frame.fragments[usize::from(fragment)];
-        if !is_stuck && state.twice_on.contains(path) {
-            state.twice_on.remove(path);
-            return Verdict::Settled;
-        }
-        let mut elsewhere = state.in_flight_on;
-        elsewhere.remove(path);
-        if !is_stuck {
-            state.in_flight_on = elsewhere;
-        }
-        if state.is_acked || state.is_queued || frame.is_given_up || !elsewhere.is_empty() {
-            return Verdict::Settled;
-        }
-        let (importance, is_protected) = (frame.importance, frame.is_protected);
-        let due_at = frame.captured_at + deadline;
-        let is_late = !importance.is_key() && retry.arrives_at > due_at;
-        if is_late {
-            // Repairs may yet complete it.
-            return match is_stuck || is_protected {
-                true => Verdict::Settled,
-                false => Verdict::GiveUp,
-            };
-        }
-        let is_last_try = retry.arrives_at + retry.told_after > due_at;
-        state.is_to_be_doubled = copies == RetransmissionCopies::Adaptive
-            && is_last_try
-            && !is_stuck
-            && importance != Importance::Disposable;
-        state.is_queued = true;
-        if is_protected && copy.may_wait() && self.wait_for_repairs(copy, retry, due_at) {
-            return Verdict::Wait;
-        }
-        let avoid = match is_stuck {
-            true => PathSet::only(path),
-            false => retry.avoid,
-        };
-        self.queue_again(id, fragment, avoid, reason);
-        Verdict::SendAgain
-    }
-
-    /// A retransmission has been sent: whether a copy is to follow it, because there is no time for
-    /// another try.
-    pub(crate) fn take_doubling(&mut self, id: FrameId, fragment: u16) -> bool {
-        self.frame_mut(id).is_some_and(|frame| {
-            core::mem::take(&mut frame.fragments[usize::from(fragment)].is_to_be_doubled)
-        })
     }
 
     /// Queues a fragment for being sent again.
@@ -397,7 +288,7 @@ impl SendBuffer {
         if let Some(view) = self.view(id, fragment, reason, avoid) {
             self.take_back(view);
             if let Some(frame) = self.frame_mut(id) {
-                frame.fragments[usize::from(fragment)].is_queued = true;
+                frame.fragments[usize::from(fragment)].state = State::Waiting;
             }
         }
     }

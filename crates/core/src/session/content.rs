@@ -25,8 +25,8 @@ pub trait Content: Hooks {}
 
 impl<C: Hooks> Content for C {}
 
-/// The points at which [`Session`] calls its content. Hooks that need paths, counters or events take
-/// the whole session.
+/// The points at which [`Session`] calls its content. Hooks that need paths, counters or events
+/// take the whole session.
 pub(crate) trait Hooks: Sized + Debug {
     /// Whether this is media: worthless when late, and in frames.
     const IS_MEDIA: bool;
@@ -109,8 +109,8 @@ pub(crate) trait Hooks: Sized + Debug {
     /// Writes wire frames that the peer must process before the report behind them.
     fn write_before_report(_session: &mut Session<Self>, _buf: &mut Vec<u8>) {}
 
-    /// Writes wire frames of a datagram without packet number. `has_report`: a report precedes them.
-    /// `has_news`: [`Hooks::news_on`] named this path.
+    /// Writes wire frames of a datagram without packet number. `has_report`: a report precedes
+    /// them. `has_news`: [`Hooks::news_on`] named this path.
     fn write_news(
         session: &mut Session<Self>,
         now: Instant,

@@ -10,8 +10,8 @@ mod last_try;
 mod mtu;
 mod notices;
 mod receive;
+mod reconsider;
 mod rescue;
-mod retransmission;
 mod schedule;
 mod silence;
 mod standby;
@@ -174,7 +174,6 @@ impl Hooks for Media {
                 config.fragment_bytes,
                 config.overhead_bytes + header_bytes,
                 config.media.deadline,
-                config.media.retransmission_copies,
                 has_symbols,
             ),
             source_rate: SourceRate::new(config.media.deadline),

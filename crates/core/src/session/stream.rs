@@ -90,6 +90,8 @@ impl Stream {
     }
 
     fn add_path(&mut self) {
+        // Most streams have one.
+        self.paths.reserve_exact(1);
         self.paths.push(StreamPath {
             timer: RetransmissionTimer::new(&self.config),
             duplicate_acks: DuplicateAcks::default(),

@@ -141,6 +141,24 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// Has of these flows what another recorder of the same windows was told.
+    pub(crate) fn take_flows(&mut self, other: Recorder<'_>, is_taken: impl Fn(FlowId) -> bool) {
+        let watches = self.watches.iter_mut().zip(other.watches);
+        for (index, (mine, theirs)) in watches.enumerate() {
+            if is_taken(FlowId(index as u32)) {
+                *mine = theirs;
+            }
+        }
+        for (mine, theirs) in self.windows.iter_mut().zip(other.windows) {
+            let flows = mine.flows.iter_mut().zip(theirs.flows);
+            for (index, (mine, theirs)) in flows.enumerate() {
+                if is_taken(FlowId(index as u32)) {
+                    *mine = theirs;
+                }
+            }
+        }
+    }
+
     /// The statistics of each window, in their order. The run is over.
     pub(crate) fn finish(mut self, end: Instant) -> Vec<Statistics> {
         let scenario = self.scenario;

@@ -3,9 +3,9 @@
 use anabranch_units::Duration;
 
 use super::{ALONE, PAPER};
-use crate::claim::{Case, Claim, Subject};
-use crate::evidence::{RunRecord, Span};
+use crate::claim::{Basis, Case, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
+use crate::record::{RunRecord, Span};
 use anabranch_lab::metrics::Unit;
 
 /// The paper's k and α, and the round trip here.
@@ -35,6 +35,9 @@ pub(super) const FIGURE_1: Claim = Claim {
     figure: "Fig. 1, §2",
     claim: "Eq. 1 with the window of eq. 2 brings the rate to the available bandwidth and the \
             queue to zero.",
+    criterion: "From 40 to 100 s: utilisation of at least 95 %, and a queue of one packet at \
+            times.",
+    basis: Basis::Measured,
     subject: Subject::Controller("arc"),
     cases: narrow,
     judge: |evidence| {
@@ -63,7 +66,7 @@ fn narrow(controller: &str) -> Vec<Case> {
 
 fn queue(run: &RunRecord) -> &[u64] {
     let link = run
-        .series
+        .series()
         .links
         .iter()
         .find(|link| link.name == "bottleneck");
@@ -74,8 +77,10 @@ pub(super) const DEPLETION: Claim = Claim {
     id: "S2-C6",
     paper: &PAPER,
     figure: "§2",
-    claim: "The window of eq. 2 clears the flow's queue: after a loss it empties within a round \
-            trip and 1/k.",
+    claim: "The window of eq. 2 clears the buffers along the path.",
+    criterion: "After each loss the queue is down to one packet within a round trip and 1/k; at \
+            least three intervals with losses from 40 to 97 s.",
+    basis: Basis::Measured,
     subject: Subject::Controller("arc"),
     cases: narrow,
     judge: |evidence| {
@@ -108,7 +113,7 @@ pub(super) const DEPLETION: Claim = Claim {
 
 /// The places of intervals in which something was lost, once the start is over.
 fn losses(run: &RunRecord) -> impl Iterator<Item = usize> {
-    let dropped = &run.series.flows[0].dropped_packets;
+    let dropped = &run.series().flows[0].dropped_packets;
     (400..970).filter(|place| dropped[*place] > 0)
 }
 
@@ -117,6 +122,9 @@ pub(super) const OUTSTANDING: Claim = Claim {
     paper: &PAPER,
     figure: "§2",
     claim: "What is outstanding never exceeds the window.",
+    criterion: "On a path without loss no run sends more than 2 + t/α packets within a round trip, \
+            and the rate reaches 1 Mbit/s.",
+    basis: Basis::ByConstruction,
     subject: Subject::Controller("arc"),
     cases: |controller| {
         let interval = Duration::from_secs_f64(RTT);
@@ -126,7 +134,7 @@ pub(super) const OUTSTANDING: Claim = Claim {
         let mut judgement = Judgement::new();
         // Nothing is lost: the window is two packets, and one more every α.
         let samples = evidence.each("wide", |run| {
-            let packets = run.series.flows[0].sent_packets.iter().enumerate();
+            let packets = run.series().flows[0].sent_packets.iter().enumerate();
             let shares = packets.map(|(place, packets)| {
                 let window = 2.0 + (place + 1) as f64 * RTT / ALPHA;
                 *packets as f64 / window
@@ -139,7 +147,7 @@ pub(super) const OUTSTANDING: Claim = Claim {
             "rate at the end",
             Unit::BitsPerSecond,
             evidence.each("wide", |run| {
-                run.sent_rate(&run.series.flows[0], (95.0, 100.0))
+                run.sent_rate(&run.series().flows[0], (95.0, 100.0))
             }),
         );
         judgement.report(&share);
@@ -155,14 +163,16 @@ pub(super) const SLOPE: Claim = Claim {
     id: "S2-C7",
     paper: &PAPER,
     figure: "§3.1.2",
-    claim: "The window grows by a packet every 300 ms, and the rate therefore by k / (1 + k RTT) / \
-            alpha.",
+    claim: "The window grows by a packet every 300 ms, which is not an additive increase of the \
+            rate.",
+    criterion: "By eq. 1 the rate then grows by k / (1 + k RTT) / α: ± 5 %, 20 to 80 s.",
+    basis: Basis::ByConstruction,
     subject: Subject::Controller("arc"),
     cases: |controller| vec![wide("wide", controller)],
     judge: |evidence| {
         let mut judgement = Judgement::new();
         let samples = evidence.each("wide", |run| {
-            let rate = |span| run.sent_rate(&run.series.flows[0], span) / PACKET_BITS;
+            let rate = |span| run.sent_rate(&run.series().flows[0], span) / PACKET_BITS;
             (rate((75.0, 85.0)) - rate((15.0, 25.0))) / 60.0
         });
         let expected = GAIN / (1.0 + GAIN * RTT) / ALPHA;
@@ -177,8 +187,11 @@ pub(super) const TIMEOUT: Claim = Claim {
     id: "S2-C8",
     paper: &PAPER,
     figure: "§3.1.3",
-    claim: "Two smoothed round trips without a report are a timeout, which sets the window by \
-            eq. 2.",
+    claim: "Two smoothed round trips without a report are a timeout, which sets the window by eq. \
+            2.",
+    criterion: "In an outage the timeout comes 375 to 950 ms after the last arrival, at a round \
+            trip of 250 ms.",
+    basis: Basis::ByConstruction,
     subject: Subject::Controller("arc"),
     cases: |controller| {
         let outage = format!("[{{ at = \"{OUTAGE} s\", for = \"3 s\" }}]");
@@ -190,7 +203,7 @@ pub(super) const TIMEOUT: Claim = Claim {
     judge: |evidence| {
         let mut judgement = Judgement::new();
         let samples = evidence.each("outage", |run| {
-            let states = run.series.flows[0].states.iter();
+            let states = run.series().flows[0].states.iter();
             let mut seen = states.filter(|(_, state)| state == "Timeout");
             let at = seen.find(|(at_ms, _)| *at_ms as f64 > OUTAGE * 1e3);
             at.map_or(f64::NAN, |(at_ms, _)| *at_ms as f64 - OUTAGE * 1e3)
@@ -205,7 +218,7 @@ pub(super) const TIMEOUT: Claim = Claim {
         judgement.expect(seen.at_least(1e3 * (2.0 * RTT - RTT / 2.0)));
         judgement.expect(seen.at_most(1e3 * (2.0 * RTT + RTT) + 200.0));
         let samples = evidence.each("outage", |run| {
-            let rate = |span| run.sent_rate(&run.series.flows[0], span);
+            let rate = |span| run.sent_rate(&run.series().flows[0], span);
             rate((OUTAGE + 5.0, OUTAGE + 8.0)) / rate((OUTAGE - 2.0, OUTAGE))
         });
         let text = "rate after the outage over the rate before";
@@ -219,6 +232,9 @@ pub(super) const REPORTS: Claim = Claim {
     paper: &PAPER,
     figure: "§3.2",
     claim: "The receiver reports once a smoothed round trip, and at once on a loss.",
+    criterion: "Without loss, one report a round trip ± 5 %; at 2 % of loss, half a report more \
+            for each loss ± 20 %.",
+    basis: Basis::ByConstruction,
     subject: Subject::Controller("arc"),
     cases: |controller| {
         let lossy = wide("lossy", controller).set("links.bottleneck.loss", "2 %");
@@ -229,16 +245,16 @@ pub(super) const REPORTS: Claim = Claim {
         let over = |run: &RunRecord, list: &[u64]| -> f64 {
             let until = list.len().min(100);
             let sum: u64 = list[20..until].iter().sum();
-            sum as f64 / run.series.interval_ms as f64 * 1e3 / 80.0
+            sum as f64 / run.series().interval_ms as f64 * 1e3 / 80.0
         };
         let samples = evidence.each("wide", |run| {
-            over(run, &run.series.flows[0].feedback_packets)
+            over(run, &run.series().flows[0].feedback_packets)
         });
         let reports = Measured::new("reports a second, 20-100 s", Unit::Number, samples);
         judgement.report(&reports.clone().beside(1.0 / RTT));
         judgement.expect(reports.within(0.05, 1.0 / RTT));
         let samples = evidence.each("lossy", |run| {
-            let flow = &run.series.flows[0];
+            let flow = &run.series().flows[0];
             let reports = over(run, &flow.feedback_packets) - 1.0 / RTT;
             reports / over(run, &flow.dropped_packets)
         });

@@ -1,9 +1,10 @@
 //! Fig. 5: four rate-based flows and four of Reno, with ten of Reno the other way.
 
 use super::{FOUR_AND_FOUR, PAPER, TFRC, controlled, group, mean_variation};
-use crate::claim::{Case, Claim, Subject};
-use crate::evidence::{Evidence, RunRecord, Span};
+use crate::claim::{Basis, Case, Claim, Subject};
+use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured};
+use crate::record::{RunRecord, Span};
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Chart, Line, Lines};
 
@@ -61,6 +62,9 @@ pub(super) const FIGURE_5: Claim = Claim {
     paper: &PAPER,
     figure: "Fig. 5, §4.1.2",
     claim: "Beside Reno, ARC and TFRC send more smoothly than Reno.",
+    criterion: "The 1 s rates vary at most 0.7 times as much as Reno's in the same runs. Beside \
+            ARC, Reno has at least 30 % of the link.",
+    basis: Basis::Measured,
     subject: Subject::Controller("arc"),
     cases: both,
     judge: |evidence| {
@@ -98,6 +102,9 @@ pub(super) const SMOOTHER: Claim = Claim {
     paper: &PAPER,
     figure: "Abstract",
     claim: "ARC oscillates less than Reno.",
+    criterion: "The 1 s rates vary at most 0.7 times as much as Reno's in the same runs, and Reno \
+            has at least 30 % of the link.",
+    basis: Basis::Measured,
     subject: Subject::Controller("arc"),
     cases: |controller| vec![case("ARC", controller)],
     judge: |evidence| {

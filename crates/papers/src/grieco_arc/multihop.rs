@@ -1,7 +1,7 @@
 //! Figs. 7 (a) to (c): one flow through 1 to 10 hops, with cross traffic on each.
 
 use super::{PAPER, TFRC, TFRC_15, TFRC_15_NAME, goodput, group, multihop};
-use crate::claim::{Case, Claim, Subject};
+use crate::claim::{Basis, Case, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured};
 use anabranch_lab::metrics::Unit;
@@ -67,8 +67,11 @@ pub(super) const FIGURE_7A: Claim = Claim {
     id: "S2-F7a",
     paper: &PAPER,
     figure: "Fig. 7 (a), §4.2",
-    claim: "Through Reno traffic, C1 gets less the more hops it passes, and beyond three hops most \
-            if it is ARC.",
+    claim: "Through Reno traffic goodput falls with the number of hops, and ARC's is the largest \
+            beyond three.",
+    criterion: "Falls: from 1 to 3 and from 3 to 10 hops. ARC's is also larger than that of TFRC \
+            with c = 1.5, at 5 and 10 hops.",
+    basis: Basis::Measured,
     subject: Subject::Controller("arc"),
     cases: |controller| {
         let mut cases = over_hops([
@@ -117,6 +120,9 @@ pub(super) const FIGURE_7B: Claim = Claim {
     paper: &PAPER,
     figure: "Fig. 7 (b), §4.2",
     claim: "A Reno flow gets very little through TFRC traffic, and most through ARC traffic.",
+    criterion: "ARC, Reno, TFRC in this order for each number of hops. Very little: half of that \
+            through Reno, at 3 and 10 hops. ARC's own flows have 0.5 Mbit/s.",
+    basis: Basis::Measured,
     subject: Subject::Controller("arc"),
     cases: reno_through_each,
     judge: |evidence| {
@@ -162,6 +168,9 @@ pub(super) const FRIENDLIER: Claim = Claim {
     paper: &PAPER,
     figure: "Abstract",
     claim: "ARC is friendlier towards Reno than TFRC is.",
+    criterion: "A Reno flow gets at least as much through ARC as through TFRC, at 1, 3, 5 and 10 \
+            hops.",
+    basis: Basis::Measured,
     subject: Subject::Controller("arc"),
     cases: reno_through_each,
     judge: |evidence| {
@@ -184,7 +193,9 @@ pub(super) const FIGURE_7C: Claim = Claim {
     paper: &PAPER,
     figure: "Fig. 7 (c), §4.2",
     claim: "Among its own kind C1 gets least if all are TFRC; beyond three hops ARC and Reno get \
-            about the same.",
+            similar goodput.",
+    criterion: "Similar: a ratio of 0.7 to 1.4.",
+    basis: Basis::Measured,
     subject: Subject::Controller("arc"),
     cases: |controller| {
         over_hops([

@@ -2,9 +2,10 @@
 
 use super::four_and_four::{STEADY, case};
 use super::{PAPER, TFRC, TFRC_NS2, group};
-use crate::claim::{Case, Claim, Subject};
-use crate::evidence::{Evidence, RunRecord};
+use crate::claim::{Basis, Case, Claim, Subject};
+use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured};
+use crate::record::RunRecord;
 use anabranch_lab::metrics::Unit;
 
 /// The least delay, in seconds, after which video of a flow's own mean rate plays on to the end:
@@ -38,11 +39,14 @@ pub(super) const DELAY: Claim = Claim {
     id: "S2-C10",
     paper: &PAPER,
     figure: "§1, citing de Cuetos and Ross",
-    claim: "Reno makes a player wait three times as long as TFRC does.",
+    claim: "Reno's playback delay is three times TFRC's.",
+    criterion: "1.5 to 5 times, for the flows of Fig. 5, each with video of its own mean rate.",
+    basis: Basis::Measured,
     subject: Subject::Controller(TFRC),
     cases: |controller| {
         let beside = |name: &str, controller: &str| -> Case { case(name, controller) };
-        vec![beside("TFRC", controller), beside("ns-2's TFRC", TFRC_NS2)]
+        let default = beside("ns-2's TFRC", TFRC_NS2).only_shown();
+        vec![beside("TFRC", controller), default]
     },
     judge: |evidence| {
         let mut judgement = Judgement::new().because(
@@ -76,6 +80,8 @@ pub(super) const RENO: Claim = Claim {
     paper: &PAPER,
     figure: "§1",
     claim: "Reno's rate varies so much that smooth playback takes a large buffer.",
+    criterion: "Large: 5 s of video of the flow's own mean rate.",
+    basis: Basis::Measured,
     subject: Subject::Controller("reno"),
     cases: |controller| {
         let case = case("beside TFRC", TFRC).set("flows.1.controller", controller);

@@ -4,7 +4,7 @@ use anabranch_link::QueueLimit;
 use anabranch_units::{DataRate, Duration};
 
 use super::{FOUR_AND_FOUR, PAPER, TEN_FLOWS, multihop};
-use crate::claim::{Case, Claim, Subject};
+use crate::claim::{Basis, Case, Claim, Subject};
 use crate::judgement::{Expect, Judgement};
 use anabranch_lab::{FlowKind, Scenario};
 
@@ -14,7 +14,9 @@ pub(super) const FIGURE_2: Claim = Claim {
     figure: "Fig. 2, §4.1",
     claim: "One bottleneck of 10 or 2 Mbit/s with a queue of 250 ms; round trips are spread evenly \
             up to 250 ms; TCP starts at 0, rate-based flows at 10 s.",
-    subject: Subject::SetUp,
+    criterion: "",
+    basis: Basis::SetUp,
+    subject: Subject::Scenario,
     cases: |_| Vec::new(),
     judge: |_| {
         let mut judgement = Judgement::new();
@@ -49,9 +51,11 @@ pub(super) const FIGURE_6: Claim = Claim {
     id: "S2-F6",
     paper: &PAPER,
     figure: "Fig. 6, §4.2",
-    claim: "N hops of 1 Mbit/s; C1 goes through all, with a round trip of 250 ms, from 10 s on; \
-            2N flows of cross traffic have 50 ms; all for 110 s.",
-    subject: Subject::SetUp,
+    claim: "N hops of 1 Mbit/s; C1 goes through all, with a round trip of 250 ms, from 10 s on; 2N \
+            flows of cross traffic have 50 ms; all for 110 s.",
+    criterion: "",
+    basis: Basis::SetUp,
+    subject: Subject::Scenario,
     cases: |_| Vec::new(),
     judge: |_| {
         let mut judgement = Judgement::new();

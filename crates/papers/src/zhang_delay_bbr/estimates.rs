@@ -1,7 +1,7 @@
 //! §5.1: what flows believe together, and what there is.
 
 use super::{PAPER, SHARED, setting};
-use crate::claim::{Claim, Subject};
+use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
 use anabranch_lab::metrics::Unit;
 
@@ -9,8 +9,11 @@ pub(super) const CLAIM: Claim = Claim {
     id: "S0-C7",
     paper: &PAPER,
     figure: "§5.1",
-    claim: "Flows insist on their largest bandwidth estimates, whose sum exceeds the capacity: \
-            that is why the queue fills.",
+    claim: "All flows insist on their largest bandwidth estimates, and the total exceeds the \
+            capacity: that is why the queue fills.",
+    criterion: "Case 2, 100 to 300 s: the estimates add up to at least 1.1 of the capacity. Alone, \
+            the first flow's is at least 0.8 of it.",
+    basis: Basis::Measured,
     subject: Subject::Controller("bbr-quic"),
     cases: |controller| vec![setting(2).three_flows("case 2", controller)],
     judge: |evidence| {

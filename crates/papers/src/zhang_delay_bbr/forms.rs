@@ -2,9 +2,9 @@
 //! authors' published code, each over several seeds beside the paper's single runs.
 
 use super::{PAPER, SETTINGS, SHARED, SHOWN, Setting, WHOLE, setting};
-use crate::claim::{Claim, Subject};
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
-use crate::judgement::{Judgement, Measured};
+use crate::judgement::{Expect, Judgement, Measured};
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Bar, BarKind, Bars, Chart};
 
@@ -22,15 +22,25 @@ const OURS: &str = "live-bbr";
 pub(super) const TABLE_2: Claim = Claim {
     id: "S0-T2-delay-bbr",
     paper: &PAPER,
-    figure: "Table 2, Delay-BBR",
-    claim: "Mean one-way delay of 200 to 235 ms and loss near 1 % in cases 1, 4 and 7; ours may be \
-            better, and the published forms have these numbers in their range.",
+    figure: "Table 2, Delay-BBR, §5.1",
+    claim: "Delay-BBR's mean one-way delay is 200 to 235 ms and its loss near 1 % in cases 1, 4 \
+            and 7.",
+    criterion: "The one judged may be better: at most the table's delay, at most its loss and 0.3 \
+            points, at a utilisation of 95 %. The authors' code has the table's numbers within the \
+            range of its runs.",
+    basis: Basis::Measured,
     subject: Subject::Controller(OURS),
     cases: |controller| {
         let all = FORMS.into_iter().chain([(OURS, controller)]);
         all.flat_map(|(form, controller)| {
-            let case =
-                move |setting: &Setting| setting.three_flows(name(setting, form), controller);
+            let case = move |setting: &Setting| {
+                let case = setting.three_flows(name(setting, form), controller);
+                let is_in_table = SHOWN.contains(&usize::from(setting.number));
+                match is_in_table && form != FORMS[0].0 {
+                    true => case,
+                    false => case.only_shown(),
+                }
+            };
             SETTINGS.iter().map(case)
         })
         .collect()
@@ -82,17 +92,19 @@ fn judge(evidence: &Evidence) -> Judgement {
 }
 
 /// Whether the paper's number is in the range of ours.
-fn contains(measured: &Measured) -> crate::judgement::Expect {
+fn contains(measured: &Measured) -> Expect {
     let published = measured.published.unwrap_or(f64::NAN);
     let spread = measured.samples.spread();
-    let is_in = spread.is_some_and(|all| all.min <= published && published <= all.max);
+    let gap = spread.map_or(f64::NAN, |all| {
+        (published - all.min).min(all.max - published)
+    });
     let text = format!(
         "{}: {} has the paper's {} in its range",
         measured.name,
         measured.all(),
         measured.write(published)
     );
-    crate::judgement::Expect::that(text, is_in)
+    Expect::by(text, gap).by_any_run()
 }
 
 /// Delay and loss of a case.

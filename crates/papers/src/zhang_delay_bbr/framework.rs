@@ -1,9 +1,9 @@
 //! Fig. 1: the framework, seen at work over two paths.
 
 use super::PAPER;
-use crate::claim::{Case, Claim, Subject};
-use crate::evidence::RunRecord;
+use crate::claim::{Basis, Case, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
+use crate::record::RunRecord;
 use anabranch_lab::metrics::Unit;
 
 const TWO_PATHS: &str = include_str!("../../../../scenarios/two-paths.toml");
@@ -11,10 +11,13 @@ const TWO_PATHS: &str = include_str!("../../../../scenarios/two-paths.toml");
 pub(super) const FIGURE_1: Claim = Claim {
     id: "S0-F1",
     paper: &PAPER,
-    figure: "Fig. 1",
+    figure: "Fig. 1, §3.1",
     claim: "One video over two paths: each has a controller, a pacer and feedback of its own, and \
             the receiver puts frames together from both.",
-    subject: Subject::SetUp,
+    criterion: "Two paths of ours: each carries at least 5 % of the packets and sends feedback, \
+            and at least 99 % of the frames arrive whole and in time.",
+    basis: Basis::SetUp,
+    subject: Subject::Scenario,
     cases: |_| vec![Case::new("two paths", "two-paths.toml", TWO_PATHS)],
     judge: |evidence| {
         let each = |name: &str, measure: fn(&RunRecord) -> f64| {

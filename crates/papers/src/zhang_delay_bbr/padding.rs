@@ -1,7 +1,7 @@
-//! §3: what a path is worth has to be found out even when there is little video.
+//! §4.1: what a path is worth has to be found out even when there is little video.
 
 use super::{PAPER, STEADY, test_bed};
-use crate::claim::{Case, Claim, Subject};
+use crate::claim::{Basis, Case, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
 use anabranch_lab::metrics::Unit;
 
@@ -11,8 +11,11 @@ const CAPACITY: f64 = 10e6;
 pub(super) const CLAIM: Claim = Claim {
     id: "S0-m11",
     paper: &PAPER,
-    figure: "§3",
-    claim: "Where there is too little video to fill a path, only padding shows what it can carry.",
+    figure: "§4.1",
+    claim: "Where there is no video to send, padding has to be sent to probe for bandwidth.",
+    criterion: "1 Mbit/s of video on 10 Mbit/s: the estimate is at least 90 % of the capacity with \
+            padding, and at most 50 % without (a delivery rate cannot exceed what is sent).",
+    basis: Basis::ByConstruction,
     subject: Subject::Controller("live-bbr"),
     cases: |controller| {
         let case = |name: &str, padding: &str| -> Case {

@@ -1,11 +1,11 @@
-//! §§3.1, 4.1: what looking for the least round-trip time costs.
+//! §4.1: what looking for the least round-trip time costs.
 
 use anabranch_units::Duration;
 
 use super::{PAPER, SHARED, STEADY, setting, test_bed};
-use crate::claim::{Claim, Subject};
-use crate::evidence::{RunRecord, is_state};
+use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
+use crate::record::{RunRecord, is_state};
 use anabranch_lab::metrics::Unit;
 
 const FINE: Duration = Duration::from_millis(50);
@@ -15,9 +15,10 @@ pub(super) const GENTLE: Claim = Claim {
     id: "S0-C2",
     paper: &PAPER,
     figure: "§4.1",
-    claim: "Four packets in flight during ProbeRTT make frames wait at the sender every 10 s; at \
-            three quarters of the rate they wait less, and under load the state can be entered \
-            several times in 10 s.",
+    claim: "Four packets in flight during ProbeRTT make frames wait at the sender. Delay-BBR sends \
+            at three quarters of the rate instead, and enters the state many times in 10 s.",
+    criterion: "The longest frame delay is less than QUIC-BBR's. Many times: twice.",
+    basis: Basis::Measured,
     subject: Subject::Controller("live-bbr"),
     cases: |controller| {
         // Video that leaves the path room, so that what waits waits for ProbeRTT.
@@ -35,7 +36,7 @@ pub(super) const GENTLE: Claim = Claim {
     judge: |evidence| {
         let spike = |case: &str| {
             let samples = evidence.each(case, |run| {
-                let list = &run.series.flows[0].frame_delay_max_nanos;
+                let list = &run.series().flows[0].frame_delay_max_nanos;
                 let largest = list.iter().skip(20).max().copied().unwrap_or(0);
                 largest as f64 / 1e6
             });
@@ -47,9 +48,9 @@ pub(super) const GENTLE: Claim = Claim {
         };
         let (gentle, usual) = (spike("three quarters"), spike("four packets"));
         let samples = evidence.each("under load", |run| {
-            let flows = run.series.flows.iter();
+            let flows = run.series().flows.iter();
             let entries: f64 = flows.map(|flow| run.entries(flow, STATE, SHARED)).sum();
-            entries / run.series.flows.len() as f64 / (SHARED.1 - SHARED.0) * 10.0
+            entries / run.series().flows.len() as f64 / (SHARED.1 - SHARED.0) * 10.0
         });
         let entries = Measured::new("under load: ProbeRTT, times in 10 s", Unit::Number, samples);
         let mut judgement = Judgement::new();
@@ -65,14 +66,17 @@ pub(super) const GENTLE: Claim = Claim {
 pub(super) const INTERVAL: Claim = Claim {
     id: "S0-m2",
     paper: &PAPER,
-    figure: "§3.1",
-    claim: "BBR enters ProbeRTT every 10 s. (The paper says for at most 200 ms; the standard, for \
-            at least 200 ms and a round trip, which is what is tested.)",
+    figure: "§4.1",
+    claim: "BBR enters ProbeRTT if it has not seen the least round-trip time for 10 s, for at most \
+            200 ms.",
+    criterion: "As the standard has it: for at least 200 ms and a round trip. Four times in 40 s ± \
+            25 %, for 200 to 400 ms.",
+    basis: Basis::ByConstruction,
     subject: Subject::Controller("bbr-quic"),
     cases: |controller| vec![test_bed("bbr", controller).every(FINE)],
     judge: |evidence| {
         let entries = evidence.each("bbr", |run| {
-            run.entries(&run.series.flows[0], STATE, STEADY)
+            run.entries(&run.series().flows[0], STATE, STEADY)
         });
         let entries = Measured::new("ProbeRTT, times in 40 s", Unit::Number, entries);
         let stay = Measured::new(
@@ -92,7 +96,7 @@ pub(super) const INTERVAL: Claim = Claim {
 };
 
 fn mean_stay_ms(run: &RunRecord) -> f64 {
-    let states = &run.series.flows[0].states;
+    let states = &run.series().flows[0].states;
     let stays: Vec<f64> = states
         .windows(2)
         .filter(|pair| is_state(&pair[0].1, STATE))

@@ -1,9 +1,10 @@
-//! What the paper says of TCP and of queues in passing (§1, §5).
+//! What the paper says of TCP and of queues in passing (§§1, 2 and 5.1).
 
 use super::{PAPER, STEADY, as_tcp, test_bed};
-use crate::claim::{Case, Claim, Subject};
-use crate::evidence::{Evidence, RunRecord};
+use crate::claim::{Basis, Case, Claim, Subject};
+use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured};
+use crate::record::RunRecord;
 use anabranch_lab::metrics::Unit;
 
 /// The window algorithm that stands for TCP.
@@ -13,7 +14,10 @@ pub(super) const SAW_TOOTH: Claim = Claim {
     id: "S0-m4",
     paper: &PAPER,
     figure: "§1",
-    claim: "Halving the window at every loss makes TCP's rate a saw-tooth, unlike Delay-BBR's.",
+    claim: "Halving the window at every loss makes TCP's rate a saw-tooth, which a video encoder \
+            suffers from.",
+    criterion: "Reno's 1 s rates vary more than Delay-BBR's, 20 to 60 s.",
+    basis: Basis::Measured,
     subject: Subject::Controller(TCP),
     cases: |tcp| {
         vec![
@@ -23,7 +27,7 @@ pub(super) const SAW_TOOTH: Claim = Claim {
     },
     judge: |evidence| {
         let variation = |case: &str| {
-            let samples = evidence.each(case, |run| run.variation(&run.series.flows[0], STEADY));
+            let samples = evidence.each(case, |run| run.variation(&run.series().flows[0], STEADY));
             let name = format!("{case}: variation of the 1 s rates, 20-60 s");
             Measured::new(name, Unit::Number, samples)
         };
@@ -39,9 +43,11 @@ pub(super) const SAW_TOOTH: Claim = Claim {
 pub(super) const BUFFERBLOAT: Claim = Claim {
     id: "S0-m5",
     paper: &PAPER,
-    figure: "§1",
-    claim: "TCP probes until packets are lost and fills the queue; Delay-BBR's is less than a \
-            quarter of it.",
+    figure: "§§1, 2",
+    claim: "TCP probes until packets are lost and occupies much of the buffer (bufferbloat).",
+    criterion: "In a queue of five bandwidth-delay products Reno's packets wait at least four \
+            times as long as Delay-BBR's.",
+    basis: Basis::Measured,
     subject: Subject::Controller(TCP),
     cases: |tcp| {
         // Five times the bandwidth-delay product.
@@ -79,10 +85,13 @@ fn queueing_ms(run: &RunRecord) -> f64 {
 pub(super) const OCCUPANCY: Claim = Claim {
     id: "S0-m10",
     paper: &PAPER,
-    figure: "§5",
+    figure: "§5.1",
     claim: "The more of the buffer is occupied, the longer the delay; packets are lost when it \
             overflows.",
-    subject: Subject::SetUp,
+    criterion: "A constant rate of 50, 99 and 110 % of the link's: only the last loses (1/11 ± 5 \
+            %), and it has the longest delay.",
+    basis: Basis::ByConstruction,
+    subject: Subject::Scenario,
     cases: |_| {
         let case = |share: &str, rate: &str| -> Case {
             test_bed(share, "fixed").set("flow-defaults.fixed-rate", rate)

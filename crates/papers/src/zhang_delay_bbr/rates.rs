@@ -2,18 +2,21 @@
 
 use super::compared::{GCC_CONTROLLER, WEBRTC_BBR_CONTROLLER, as_gcc, as_webrtc_bbr, lossy};
 use super::{PAPER, SHARED, SHOWN, Setting, setting};
-use crate::claim::{Case, Claim, Subject};
-use crate::evidence::{Evidence, RunRecord};
+use crate::claim::{Basis, Case, Claim, Subject};
+use crate::evidence::Evidence;
 use crate::judgement::{Judgement, Measured, Samples};
+use crate::record::RunRecord;
 use anabranch_lab::metrics::Unit;
 use anabranch_lab::{Chart, Line, Lines};
 
 pub(super) const FIGURE_6: Claim = Claim {
     id: "S0-F6",
     paper: &PAPER,
-    figure: "Fig. 6",
-    claim: "Case 2: three Delay-BBR flows are stable, with less than half the variation of \
-            QUIC-BBR's, and converge near 1 Mbit/s each.",
+    figure: "Fig. 6, §5.1",
+    claim: "Case 2: three Delay-BBR flows are stable and converge near 1 Mbit/s each.",
+    criterion: "From 100 to 300 s. Stable: the 1 s rates vary at most half as much as QUIC-BBR's. \
+            Near: within 20 %. Alone, the first flow takes 80 % of the link.",
+    basis: Basis::Measured,
     subject: Subject::Controller("live-bbr"),
     cases: |controller| {
         vec![
@@ -49,8 +52,11 @@ pub(super) const FIGURE_6: Claim = Claim {
 pub(super) const FIGURE_8: Claim = Claim {
     id: "S0-F8",
     paper: &PAPER,
-    figure: "Fig. 8",
+    figure: "Fig. 8, §5.1",
     claim: "Cases 1, 4 and 7: Delay-BBR flows converge to the line of fair shares.",
+    criterion: "From 100 to 300 s Jain's index is at least 0.95 and each flow within 25 % of its \
+            share. Alone, the first flow takes 80 % of what its video can use.",
+    basis: Basis::Measured,
     subject: Subject::Controller("live-bbr"),
     cases: |controller| {
         let case = |number| setting(number).three_flows(format!("case {number}"), controller);
@@ -91,8 +97,11 @@ fn converge(
     margin: f64,
 ) {
     let fair = setting.bits_per_second() / 3.0;
-    let rates =
-        |place: usize| evidence.each(case, |run| run.sent_rate(&run.series.flows[place], SHARED));
+    let rates = |place: usize| {
+        evidence.each(case, |run| {
+            run.sent_rate(&run.series().flows[place], SHARED)
+        })
+    };
     let rates = [rates(0), rates(1), rates(2)];
     let measured = |what: &str, samples: Samples| {
         Measured::new(format!("{case}: {what}"), Unit::BitsPerSecond, samples)
@@ -100,7 +109,7 @@ fn converge(
     let least = measured("least flow, 100-300 s", Samples::least(&rates));
     let largest = measured("largest flow, 100-300 s", Samples::largest(&rates));
     let alone = evidence.each(case, |run| {
-        run.sent_rate(&run.series.flows[0], (20.0, 40.0))
+        run.sent_rate(&run.series().flows[0], (20.0, 40.0))
     });
     let alone = measured("first flow while alone, 20-40 s", alone);
     judgement.report(&least);
@@ -114,13 +123,13 @@ fn converge(
 
 /// Over the flows.
 pub(super) fn mean_variation(run: &RunRecord) -> f64 {
-    let flows = run.series.flows.iter();
+    let flows = run.series().flows.iter();
     let sum: f64 = flows.map(|flow| run.variation(flow, SHARED)).sum();
-    sum / run.series.flows.len() as f64
+    sum / run.series().flows.len() as f64
 }
 
 fn worst_variation(run: &RunRecord) -> f64 {
-    let flows = run.series.flows.iter();
+    let flows = run.series().flows.iter();
     flows
         .map(|flow| run.variation(flow, SHARED))
         .fold(0.0, f64::max)
@@ -128,7 +137,7 @@ fn worst_variation(run: &RunRecord) -> f64 {
 
 /// Sending rates over time, as the paper draws them.
 fn sending_rates(title: &str, run: &RunRecord) -> Chart {
-    let flows = run.series.flows.iter();
+    let flows = run.series().flows.iter();
     let lines = flows.map(|flow| Line {
         label: flow.name.clone(),
         points: run.sent_kbits(flow),
@@ -145,9 +154,12 @@ fn sending_rates(title: &str, run: &RunRecord) -> Chart {
 pub(super) const FIGURE_5: Claim = Claim {
     id: "S0-F5",
     paper: &PAPER,
-    figure: "Fig. 5",
-    claim: "Case 2: QUIC-BBR flows are fair on average, but their rates swing between 500 and \
-            1500 kbit/s.",
+    figure: "Fig. 5, §5.1",
+    claim: "Case 2: QUIC-BBR flows are fair on average, but their rates swing between 500 and 1500 \
+            kbit/s.",
+    criterion: "From 100 to 300 s each flow's mean is within 25 % of its share, and the highest 1 \
+            s rate is at least twice the lowest.",
+    basis: Basis::Measured,
     subject: Subject::Controller("bbr-quic"),
     cases: |controller| vec![setting(2).three_flows("case 2", controller)],
     judge: |evidence| {
@@ -155,7 +167,7 @@ pub(super) const FIGURE_5: Claim = Claim {
         let extremes = |name: &str, pick: fn(f64, f64) -> f64, published: f64| {
             let samples = evidence.each("case 2", |run| {
                 let rates = run
-                    .series
+                    .series()
                     .flows
                     .iter()
                     .flat_map(|flow| run.sent_rates(flow, SHARED));
@@ -174,7 +186,7 @@ pub(super) const FIGURE_5: Claim = Claim {
         judgement.expect(swing.at_least(2.0));
         for place in 0..3 {
             let samples = evidence.each("case 2", |run| {
-                run.sent_rate(&run.series.flows[place], SHARED)
+                run.sent_rate(&run.series().flows[place], SHARED)
             });
             let name = format!("flow {}, mean of 100-300 s", place + 1);
             let mean = Measured::new(name, Unit::BitsPerSecond, samples);
@@ -192,8 +204,11 @@ pub(super) const FIGURE_5: Claim = Claim {
 pub(super) const FIGURE_9: Claim = Claim {
     id: "S0-F9",
     paper: &PAPER,
-    figure: "Fig. 9",
+    figure: "Fig. 9, §5.1",
     claim: "Cases 1, 4 and 7: WebRTC's GCC flows converge to the line of fair shares.",
+    criterion: "From 100 to 300 s Jain's index is at least 0.9 and each flow within 25 % of its \
+            share. Alone, the first flow takes 80 % of what its video can use.",
+    basis: Basis::Measured,
     subject: Subject::Controller(GCC_CONTROLLER),
     cases: |controller| with_and_without_loss(controller, as_gcc),
     judge: |evidence| {
@@ -218,9 +233,12 @@ pub(super) const FIGURE_9: Claim = Claim {
 pub(super) const FIGURE_10: Claim = Claim {
     id: "S0-F10",
     paper: &PAPER,
-    figure: "Fig. 10",
+    figure: "Fig. 10, §5.1",
     claim: "Cases 1, 4 and 7: WebRTC-BBR's rates oscillate, and one flow is held at a minimal \
             rate.",
+    criterion: "From 100 to 300 s Jain's index is at most 0.9, the least flow has at most half of \
+            its share, and the worst variation of 1 s rates is at least 0.1.",
+    basis: Basis::Measured,
     subject: Subject::Controller(WEBRTC_BBR_CONTROLLER),
     cases: |controller| with_and_without_loss(controller, as_webrtc_bbr),
     judge: |evidence| {
@@ -235,7 +253,7 @@ pub(super) const FIGURE_10: Claim = Claim {
             let name = format!("{case}: variation of the 1 s rates, worst flow");
             let variation = Measured::new(name, Unit::Number, samples);
             let samples = evidence.each(&case, |run| {
-                let flows = run.series.flows.iter();
+                let flows = run.series().flows.iter();
                 let rates = flows.map(|flow| run.sent_rate(flow, SHARED));
                 rates.fold(f64::INFINITY, f64::min)
             });
@@ -259,7 +277,7 @@ fn with_and_without_loss(controller: &str, padding: fn(Case) -> Case) -> Vec<Cas
     let case = |number| padding(setting(number).three_flows(format!("case {number}"), controller));
     let with_loss = |number| {
         let name = format!("case {number}{WITH_LOSS}");
-        lossy(padding(setting(number).three_flows(name, controller)))
+        lossy(padding(setting(number).three_flows(name, controller))).only_shown()
     };
     SHOWN
         .map(case)

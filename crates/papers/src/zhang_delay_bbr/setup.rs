@@ -4,17 +4,19 @@ use anabranch_link::QueueLimit;
 use anabranch_units::{DataRate, Duration};
 
 use super::{PAPER, SETTINGS};
-use crate::claim::{Claim, Subject};
+use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement};
 
 pub(super) const TABLE_1: Claim = Claim {
     id: "S0-T1",
     paper: &PAPER,
-    figure: "Table 1",
+    figure: "Table 1, §5.1",
     claim: "Nine bottlenecks of 3, 4 and 5 Mbit/s with queues of 300, 400 and 600 ms, 100 ms long; \
             three flows start at 0, 40 and 80 s and run for 300 s.",
-    subject: Subject::SetUp,
+    criterion: "",
+    basis: Basis::SetUp,
+    subject: Subject::Scenario,
     cases: |_| Vec::new(),
     judge,
 };

@@ -1,11 +1,11 @@
-//! §3.1: how BBR starts.
+//! §4.1: how BBR starts.
 
 use anabranch_units::Duration;
 
 use super::{PAPER, test_bed};
-use crate::claim::{Claim, Subject};
-use crate::evidence::{RunRecord, is_state};
+use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Judgement, Measured};
+use crate::record::{RunRecord, is_state};
 use anabranch_lab::metrics::Unit;
 
 /// The test bed's round-trip time without a queue.
@@ -16,9 +16,12 @@ const CAPACITY: f64 = 100e6;
 pub(super) const CLAIM: Claim = Claim {
     id: "S0-m1",
     paper: &PAPER,
-    figure: "§3.1",
+    figure: "§4.1",
     claim: "In Startup, BBR doubles its rate every round trip, and leaves it when the bandwidth \
-            has grown by less than a quarter for three.",
+            has grown by less than a quarter three times.",
+    criterion: "Growth of 2 ± 15 % a round trip; Startup ends 2 to 8 round trips of the empty path \
+            after 90 % of the capacity arrives.",
+    basis: Basis::ByConstruction,
     subject: Subject::Controller("bbr-quic"),
     cases: |controller| {
         let case = test_bed("start", controller)
@@ -56,13 +59,13 @@ pub(super) const CLAIM: Claim = Claim {
 };
 
 fn growth(run: &RunRecord) -> f64 {
-    let sent = &run.series.flows[0].sent_bytes;
+    let sent = &run.series().flows[0].sent_bytes;
     let ratio = sent[5] as f64 / sent[2] as f64;
     libm::cbrt(ratio)
 }
 
 fn rounds_at_capacity(run: &RunRecord) -> f64 {
-    let flow = &run.series.flows[0];
+    let flow = &run.series().flows[0];
     let full = CAPACITY / 8.0 * ROUND_MS as f64 / 1e3 * 0.9;
     let reached = flow
         .delivered_bytes

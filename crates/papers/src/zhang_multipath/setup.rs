@@ -4,17 +4,19 @@ use anabranch_link::QueueLimit;
 use anabranch_units::{DataRate, Duration};
 
 use super::{CONFIGURATIONS, Configuration, PAPER};
-use crate::claim::{Claim, Subject};
+use crate::claim::{Basis, Claim, Subject};
 use crate::judgement::{Expect, Judgement};
 use anabranch_lab::Scenario;
 
 pub(super) const FIGURE_11: Claim = Claim {
     id: "S0-F11",
     paper: &PAPER,
-    figure: "Fig. 11",
+    figure: "Fig. 11, §5.2",
     claim: "Two paths that share nothing between sender and receiver; two flows of the same \
             controller cross the first, one the second.",
-    subject: Subject::SetUp,
+    criterion: "",
+    basis: Basis::SetUp,
+    subject: Subject::Scenario,
     cases: |_| Vec::new(),
     judge: |_| {
         let mut judgement = Judgement::new();
@@ -60,9 +62,11 @@ fn is_figure_11(scenario: &Scenario) -> bool {
 pub(super) const TABLE_3: Claim = Claim {
     id: "S0-T3",
     paper: &PAPER,
-    figure: "Table 3",
+    figure: "Table 3, §5.2",
     claim: "Ten configurations of two links: rate, one-way delay and queue.",
-    subject: Subject::SetUp,
+    criterion: "",
+    basis: Basis::SetUp,
+    subject: Subject::Scenario,
     cases: |_| Vec::new(),
     judge: |_| {
         let mut judgement = Judgement::unknowable(

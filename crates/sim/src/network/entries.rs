@@ -41,6 +41,15 @@ impl Entries {
         self.noted.push(entry);
     }
 
+    /// Notes all of them, and leaves the list empty.
+    pub(super) fn note_all(&mut self, entries: &mut Vec<Entry>) {
+        if self.noted.is_empty() {
+            core::mem::swap(&mut self.noted, entries);
+        } else {
+            self.noted.append(entries);
+        }
+    }
+
     /// Takes all out by time; at the same time by flow, and then as they were noted.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Entry> {
         if self.noted.len() > FEW {

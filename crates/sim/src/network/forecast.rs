@@ -3,7 +3,7 @@
 use anabranch_link::{Departure, Forecast};
 use anabranch_units::Instant;
 
-use super::Network;
+use super::{Network, Traffic};
 use crate::flow::Direction;
 use crate::topology::{LinkId, RouteId};
 
@@ -35,6 +35,7 @@ impl Network {
         now: Instant,
         route: RouteId,
         direction: Direction,
+        traffic: &Traffic,
     ) -> Option<RouteForecast> {
         let mut links = Vec::new();
         // What goes from the link before on to this one.
@@ -51,7 +52,9 @@ impl Network {
             }
             links.push(forecast);
             let next = self.routes[route.index()].hop(direction, hop + 1);
-            inside.retain(|packet| next.is_some() && self.link_after(packet.id, link) == next);
+            inside.retain(|packet| {
+                next.is_some() && self.link_after(packet.id, link, traffic) == next
+            });
             inside.sort_by_key(|packet| packet.at);
             coming = inside;
         }
@@ -59,8 +62,8 @@ impl Network {
     }
 
     /// The link that a packet takes after this one.
-    fn link_after(&self, id: u64, link: LinkId) -> Option<LinkId> {
-        let journey = &self.journeys[id as usize];
+    fn link_after(&self, id: u64, link: LinkId, traffic: &Traffic) -> Option<LinkId> {
+        let journey = &traffic.journeys[id as usize];
         let route = &self.routes[journey.route.index()];
         let hops = || (0_u8..).map_while(|hop| route.hop(journey.direction, hop));
         hops().skip_while(|hop| *hop != link).nth(1)
@@ -102,7 +105,7 @@ mod tests {
     }
 
     /// Two drop-tail links, one route over both and one over the first alone.
-    fn network() -> (Network, [RouteId; 2]) {
+    fn network() -> (Network, Traffic, [RouteId; 2]) {
         let mut network = Network::default();
         let mut link = |megabits, delay_millis, queue| {
             let config = LinkConfig {
@@ -120,7 +123,9 @@ mod tests {
             network.add_route(Route { forward, reverse })
         });
         network.divide(Division::Together);
-        (network, routes)
+        let mut traffic = Traffic::default();
+        traffic.learn_routes(network.routes());
+        (network, traffic, routes)
     }
 
     #[test]
@@ -128,20 +133,25 @@ mod tests {
         let mut rng = Seed(7).rng();
         let (mut never_count, mut arrived_count) = (0, 0);
         for _ in 0..200 {
-            let (mut network, routes) = network();
+            let (mut network, mut traffic, routes) = network();
             let mut now = Instant::ZERO;
             for _ in 0..rng.below(150) {
                 let next_at = now + Duration::from_micros(rng.below(3_000));
-                run(&mut network, next_at);
+                run(&mut network, &mut traffic, next_at);
                 now = next_at;
                 let route = routes[usize::from(rng.chance(0.2))];
                 let size_bytes = 40 + rng.below(1_461) as u32;
-                send(&mut network, now, datagram(route, size_bytes));
+                send(&mut network, &mut traffic, now, datagram(route, size_bytes));
             }
-            let forecast = network.forecast(now, routes[0], Direction::Forward);
+            let forecast = network.forecast(now, routes[0], Direction::Forward, &traffic);
             let promised = forecast.unwrap().exit_at(now, PROBE_BYTES);
-            send(&mut network, now, datagram(routes[0], PROBE_BYTES));
-            let arrivals = run(&mut network, Instant::from_secs(60));
+            send(
+                &mut network,
+                &mut traffic,
+                now,
+                datagram(routes[0], PROBE_BYTES),
+            );
+            let arrivals = run(&mut network, &mut traffic, Instant::from_secs(60));
             let probe = arrivals
                 .iter()
                 .find(|(_, size_bytes)| *size_bytes == PROBE_BYTES);
@@ -155,9 +165,9 @@ mod tests {
         );
     }
 
-    fn send(network: &mut Network, now: Instant, datagram: Datagram<'_>) {
-        network.send(now, datagram, &mut ());
-        network.carry(instant(now), now, &mut ());
+    fn send(network: &mut Network, traffic: &mut Traffic, now: Instant, datagram: Datagram<'_>) {
+        traffic.send(now, datagram, &mut ());
+        network.carry(instant(now), now, &mut (traffic, &mut ()));
     }
 
     /// A window of one instant.
@@ -171,15 +181,15 @@ mod tests {
     }
 
     /// Lets everything happen up to `until`. When datagrams arrived, and their sizes.
-    fn run(network: &mut Network, until: Instant) -> Vec<(Instant, u32)> {
-        let mut arrivals = Vec::new();
+    fn run(network: &mut Network, traffic: &mut Traffic, until: Instant) -> Vec<(Instant, u32)> {
         while let Some(now) = network.next_at(0).filter(|at| *at <= until) {
-            network.deliver(instant(now), &mut arrivals, &mut ());
-            network.carry(instant(now), now, &mut ());
+            network.deliver(instant(now), &mut (&mut *traffic, &mut ()));
+            network.carry(instant(now), now, &mut (&mut *traffic, &mut ()));
         }
         let mut buffer = Vec::new();
+        let arrivals = std::mem::take(&mut traffic.arrivals);
         let mut read = |arrival: &Arrival| {
-            let (event, _) = network.arrive(arrival, &mut buffer, &mut ());
+            let (event, _) = traffic.arrive(arrival, &mut buffer, &mut ());
             (arrival.at, event.size_bytes)
         };
         arrivals.iter().map(&mut read).collect()

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::flow::{Due, End, Flow, FlowId, Side, Work};
 use crate::inboxes::Inboxes;
-use crate::network::{Datagram, Network};
+use crate::network::{Datagram, Network, Traffic};
 use crate::observer::{FragmentId, FrameEvent, FrameOutcome, Observer, PacketEvent};
 use crate::oracle;
 use crate::parties::Window;
@@ -43,7 +43,9 @@ pub(super) struct Turn<'a, O> {
     pub(super) flow_id: FlowId,
     pub(super) flow: &'a mut Flow,
     pub(super) inboxes: &'a mut Inboxes,
-    pub(super) network: &'a mut Network,
+    pub(super) traffic: &'a mut Traffic,
+    /// For those who look at it.
+    pub(super) network: Option<&'a mut Network>,
     pub(super) buffers: &'a mut Buffers,
     pub(super) observer: &'a mut O,
 }
@@ -105,7 +107,7 @@ impl<O: Observer> Turn<'_, O> {
             return;
         };
         let bytes = &mut self.buffers.datagram;
-        let (event, session) = self.network.arrive(&arrival, bytes, self.observer);
+        let (event, session) = self.traffic.arrive(&arrival, bytes, self.observer);
         if self.flow.session != session {
             return;
         }
@@ -186,7 +188,7 @@ impl<O: Observer> Turn<'_, O> {
                 ecn: transmit.ecn,
                 payload: &self.buffers.datagram,
             };
-            self.network.send(now, datagram, self.observer);
+            self.traffic.send(now, datagram, self.observer);
         }
         let mut has_streamed = false;
         while let Some(event) = end.endpoint.poll_event() {
@@ -227,10 +229,13 @@ impl<O: Observer> Turn<'_, O> {
         let Some(truth) = &self.flow.truth else {
             return;
         };
-        self.network.carry(self.window, self.now, self.observer);
+        let network = self.network.as_deref_mut();
+        let network = network.expect("who looks at links does so alone");
+        let mut lanes = (&mut *self.traffic, &mut *self.observer);
+        network.carry(self.window, self.now, &mut lanes);
         let routes = self.flow.paths.iter().map(|path| path.route);
         let direction = Side::Sender.direction();
-        let forecast = |route| self.network.forecast(self.now, route, direction);
+        let forecast = |route| network.forecast(self.now, route, direction, self.traffic);
         oracle::tell(truth, routes.map(forecast));
     }
 }

@@ -1,7 +1,7 @@
 //! The check of the sender's frames and of what waits of them.
 
 use super::waiting::queue_order;
-use super::{Fragment, OutgoingFrame, SendBuffer};
+use super::{Fragment, OutgoingFrame, SendBuffer, State};
 use crate::invariants::{Checker, Exceptions, Invariant, Place, Places};
 use crate::media::FrameId;
 use crate::scheduler::{PacketKind, PacketView};
@@ -34,7 +34,7 @@ impl SendBuffer {
             }
             for (fragment, state) in (0..).zip(&frame.fragments) {
                 let place = places.of(id, fragment);
-                if !state.is_acked {
+                if state.state != State::Arrived {
                     let details =
                         || format!("frame {id} fragment {fragment}: {state:?}, {place:?}");
                     check_fragment(frame, state, &place, exceptions, details, checker);
@@ -68,7 +68,7 @@ fn check_counts(id: FrameId, frame: &OutgoingFrame, checker: &mut Checker) {
         let fragments = frame.fragments.iter();
         fragments.filter(|fragment| is_meant(fragment)).count() as u64
     };
-    let unacked = count(|fragment| !fragment.is_acked);
+    let unacked = count(|fragment| fragment.state != State::Arrived);
     let of = format!("unacknowledged fragments of frame {id}");
     checker.sum(&of, u64::from(frame.unacked_count), unacked);
     let never_sent = count(|fragment| !fragment.has_left);
@@ -91,7 +91,7 @@ fn check_fragment(
         true => !place.bound_to.is_empty(),
     };
     let place_count = place.waiting + place.awaiting_repairs + u32::from(is_bound);
-    let is_in_one_place = place_count == u32::from(state.is_queued);
+    let is_in_one_place = place_count == u32::from(state.state == State::Waiting);
     let holds = is_in_one_place || exceptions.is_redundant;
     checker.require(Invariant::OnePlace, holds, &details);
     let mut halves_on = place.halves_on;
@@ -109,7 +109,7 @@ fn check_fragment(
                 .iter()
                 .all(|path| state.in_flight_on.contains(path)));
     checker.require(Invariant::InFlight, is_flight_true, &details);
-    let is_under_way = state.is_queued
+    let is_under_way = state.state == State::Waiting
         || !all_on.is_empty()
         || !place.copies_bound_to.is_empty()
         || frame.is_protected;
@@ -121,7 +121,6 @@ mod tests {
     use anabranch_units::{Duration, Importance, Instant};
 
     use super::*;
-    use crate::config::RetransmissionCopies;
     use crate::media::Frame;
     use crate::path_view::PathId;
     use crate::send_reason::SendReason;
@@ -132,8 +131,7 @@ mod tests {
     /// flight and the others wait.
     fn violated(change: impl FnOnce(&mut SendBuffer)) -> Vec<Invariant> {
         let deadline = Duration::from_millis(500);
-        let copies = RetransmissionCopies::Adaptive;
-        let mut buffer = SendBuffer::new(1_000, 60, deadline, copies, false);
+        let mut buffer = SendBuffer::new(1_000, 60, deadline, false);
         let frame = Frame {
             bytes: vec![0; 2_500].into(),
             importance: Importance::Reference,
@@ -182,7 +180,7 @@ mod tests {
         assert_eq!(twice, [Invariant::OnePlace]);
         let forgotten = violated(|buffer| {
             buffer.waiting.remove(0);
-            buffer.frames[0].fragments[1].is_queued = false;
+            buffer.frames[0].fragments[1].state = State::Sent;
         });
         assert_eq!(forgotten, [Invariant::NotForgotten]);
     }

@@ -3,7 +3,7 @@
 
 use anabranch_units::{Duration, Importance, Instant};
 
-use super::SendBuffer;
+use super::{FragmentId, SendBuffer};
 use crate::media::FrameId;
 use crate::path_view::PathSet;
 use crate::send_reason::SendReason;
@@ -16,19 +16,17 @@ pub(super) struct LastCalls {
     /// Frames before this one have had theirs, or need none.
     next: FrameId,
     /// Copies of a last try, each with its moment.
-    copies: Vec<(Instant, FrameId, u16)>,
+    copies: Vec<(Instant, FragmentId)>,
 }
 
 /// A fragment whose last call has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LastCall {
-    pub(crate) frame: FrameId,
-    pub(crate) fragment: u16,
+    pub(crate) id: FragmentId,
     /// Where copies of it are in flight.
     pub(crate) in_flight_on: PathSet,
     /// Why it is called: a copy of a last try goes whatever is due.
     pub(crate) reason: SendReason,
-    pub(crate) deadline: Instant,
 }
 
 impl SendBuffer {
@@ -38,20 +36,20 @@ impl SendBuffer {
     }
 
     /// A copy of a last try is to leave then.
-    pub(crate) fn call_copy(&mut self, at: Instant, frame: FrameId, fragment: u16) {
-        self.last_calls.copies.push((at, frame, fragment));
+    pub(crate) fn call_copy(&mut self, at: Instant, id: FragmentId) {
+        self.last_calls.copies.push((at, id));
     }
 
     /// How many copies of the frame's fragments wait for their moments.
     pub(crate) fn called_copies(&self, id: FrameId) -> u64 {
         let copies = self.last_calls.copies.iter();
-        copies.filter(|(_, frame, _)| *frame == id).count() as u64
+        copies.filter(|(_, copy)| copy.frame == id).count() as u64
     }
 
     /// When [`SendBuffer::last_calls`] has something to tell: no later than this.
     pub(crate) fn next_last_call(&self) -> Option<Instant> {
         let copies = self.last_calls.copies.iter();
-        let of_copies = copies.map(|(at, _, _)| *at).min();
+        let of_copies = copies.map(|(at, _)| *at).min();
         let of_frames = self.frame(self.last_calls.next).and_then(|frame| {
             let lead = self.last_calls.lead?;
             Some((frame.captured_at + self.deadline).saturating_sub(lead))
@@ -63,9 +61,9 @@ impl SendBuffer {
     /// arrived nor wait for being sent again.
     pub(crate) fn last_calls(&mut self, now: Instant, out: &mut Vec<LastCall>) {
         let mut copies = core::mem::take(&mut self.last_calls.copies);
-        copies.retain(|&(at, frame, fragment)| {
+        copies.retain(|&(at, id)| {
             if at <= now {
-                out.extend(self.last_call(frame, fragment, SendReason::LastTry));
+                out.extend(self.last_call(id, SendReason::LastTry));
             }
             at > now
         });
@@ -79,27 +77,25 @@ impl SendBuffer {
             let id = self.last_calls.next;
             if !frame.is_given_up && frame.unacked_count > 0 {
                 let fragments = 0..frame.fragments.len() as u16;
-                out.extend(
-                    fragments
-                        .filter_map(|fragment| self.last_call(id, fragment, SendReason::LastCall)),
-                );
+                let ids = fragments.map(|fragment| FragmentId {
+                    frame: id,
+                    fragment,
+                });
+                out.extend(ids.filter_map(|id| self.last_call(id, SendReason::LastCall)));
             }
             self.last_calls.next.0 += 1;
             self.skip_settled_calls();
         }
     }
 
-    fn last_call(&self, id: FrameId, fragment: u16, reason: SendReason) -> Option<LastCall> {
-        let frame = self.frame(id).filter(|frame| !frame.is_given_up)?;
-        let state = frame.fragments[usize::from(fragment)];
-        let is_open = !state.is_acked && !state.is_queued && !state.in_flight_on.is_empty();
-        let is_needed = frame.importance != Importance::Disposable;
-        (is_open && is_needed).then_some(LastCall {
-            frame: id,
-            fragment,
-            in_flight_on: state.in_flight_on,
+    /// What no other frame needs gets no copy for what may arrive yet.
+    fn last_call(&self, id: FragmentId, reason: SendReason) -> Option<LastCall> {
+        let in_flight_on = self.under_way(id)?.in_flight_on;
+        let is_needed = self.frame(id.frame)?.importance != Importance::Disposable;
+        (is_needed && !in_flight_on.is_empty()).then_some(LastCall {
+            id,
+            in_flight_on,
             reason,
-            deadline: frame.captured_at + self.deadline,
         })
     }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use anabranch_units::Instant;
 
-use super::{LostCopy, OutgoingFragment, OutgoingFrame, Retry, SendBuffer};
+use super::{FragmentId, OutgoingFragment, OutgoingFrame, Outlook, SendBuffer, State};
 use crate::fec::{MAX_ROWS, MAX_WINDOW, Protection, RepairHeader};
 use crate::media::FrameId;
 use crate::path_view::PathSet;
@@ -23,8 +23,8 @@ pub(super) struct Repairs {
     pub(super) unbound: Vec<PacketView>,
     /// Repairs that wait or are in flight, oldest first.
     unsettled: VecDeque<Repair>,
-    /// Lost copies that wait for them.
-    pub(super) waiting: Vec<(LostCopy, Instant)>,
+    /// Lost fragments that wait for them, each until then at the latest.
+    pub(super) waiting: Vec<(FragmentId, Instant)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -270,7 +270,7 @@ impl SendBuffer {
         let frame = &mut self.frames[index];
         let fragment = (symbol - frame.first_symbol) as usize;
         let state = &mut frame.fragments[fragment];
-        if core::mem::replace(&mut state.is_acked, true) {
+        if core::mem::replace(&mut state.state, State::Arrived) == State::Arrived {
             return false;
         }
         frame.unacked_count -= 1;
@@ -279,26 +279,29 @@ impl SendBuffer {
         true
     }
 
-    /// Lets a lost copy wait while repairs that cover it are under way, for as long as another try
-    /// still makes the deadline, and no longer than the fate of a packet sent now takes to be told.
+    /// Lets a lost fragment wait while repairs that cover it are under way, for as long as another
+    /// try still makes the deadline, and no longer than the fate of a packet sent now takes to be
+    /// told.
     pub(super) fn wait_for_repairs(
         &mut self,
-        copy: LostCopy,
-        retry: Retry,
+        id: FragmentId,
+        outlook: &Outlook,
         due_at: Instant,
     ) -> bool {
-        let Some(frame) = self.frame(copy.frame) else {
+        let Some(frame) = self.frame(id.frame) else {
             return false;
         };
-        let symbol = frame.first_symbol + u64::from(copy.fragment);
-        let latest_at = retry.now + due_at.saturating_since(retry.arrives_at + retry.doubt);
-        let until = latest_at.min(retry.now + retry.told_after);
+        let symbol = frame.first_symbol + u64::from(id.fragment);
         let Some(repairs) = &mut self.repairs else {
             return false;
         };
-        let waits = until > retry.now && repairs.is_covered(symbol);
+        let arrives_at = outlook.now + outlook.arrives_after + outlook.doubt;
+        let latest_at = outlook.now + due_at.saturating_since(arrives_at);
+        let until = latest_at.min(outlook.now + outlook.told_after);
+        let waits = until > outlook.now && repairs.is_covered(symbol);
         if waits {
-            repairs.waiting.push((copy, until));
+            repairs.waiting.push((id, until));
+            self.set_state(id, State::Waiting);
         }
         waits
     }
@@ -309,25 +312,21 @@ impl SendBuffer {
         waiting.iter().map(|(_, until)| *until).min()
     }
 
-    /// A lost copy that has waited in vain, or long enough, to be judged again.
-    pub(crate) fn next_disappointed(&mut self, now: Instant) -> Option<LostCopy> {
+    /// A lost fragment that has waited in vain, or long enough, to be judged again.
+    pub(crate) fn next_disappointed(&mut self, now: Instant) -> Option<FragmentId> {
         loop {
-            let is_over = |(copy, until): &(LostCopy, Instant)| {
+            let is_over = |(id, until): &(FragmentId, Instant)| {
                 let repairs = self.repairs.as_ref()?;
-                let symbol = self.frame(copy.frame)?.first_symbol + u64::from(copy.fragment);
+                let symbol = self.frame(id.frame)?.first_symbol + u64::from(id.fragment);
                 (*until > now && repairs.is_covered(symbol)).then_some(())
             };
             let waiting = &self.repairs.as_ref()?.waiting;
             let position = waiting.iter().position(|entry| is_over(entry).is_none())?;
-            let (copy, _) = self.repairs.as_mut()?.waiting.remove(position);
-            let Some(frame) = self.frame_mut(copy.frame) else {
-                continue;
-            };
-            frame.fragments[usize::from(copy.fragment)].is_queued = false;
-            return Some(LostCopy {
-                reason: SendReason::NotRecovered,
-                ..copy
-            });
+            let (id, _) = self.repairs.as_mut()?.waiting.remove(position);
+            if self.frame(id.frame).is_some() {
+                self.set_state(id, State::Sent);
+                return Some(id);
+            }
         }
     }
 
@@ -342,7 +341,7 @@ impl SendBuffer {
         }
         let frame = &self.frames[self.frame_of(symbol)];
         let fragment = (symbol - frame.first_symbol) as usize;
-        !frame.is_given_up && !frame.fragments[fragment].is_acked
+        !frame.is_given_up && frame.fragments[fragment].state != State::Arrived
     }
 
     /// The index of the frame that a symbol is of. There must be one.

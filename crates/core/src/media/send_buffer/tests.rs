@@ -11,16 +11,45 @@ const B: PathId = PathId(1);
 
 fn buffer(has_repairs: bool) -> SendBuffer {
     let deadline = Duration::from_millis(500);
-    SendBuffer::new(
-        1000,
-        60,
-        deadline,
-        RetransmissionCopies::Adaptive,
-        has_repairs,
-    )
+    SendBuffer::new(1000, 60, deadline, has_repairs)
 }
 
-/// A copy on `path` is lost, or stuck, and another could be there at this moment.
+pub(super) const fn id(frame: u64, fragment: u16) -> FragmentId {
+    FragmentId {
+        frame: FrameId(frame),
+        fragment,
+    }
+}
+
+/// Nothing is under way of which anything could be hoped for, and another copy could be there at
+/// this moment.
+fn hopeless(now: Instant, arrives_at: Instant) -> Outlook {
+    Outlook {
+        now,
+        chance: 0.0,
+        known_after: Duration::ZERO,
+        arrives_after: arrives_at.saturating_since(now),
+        doubt: Duration::ZERO,
+        told_after: Duration::from_millis(100),
+    }
+}
+
+/// Reconsiders a fragment, and queues it if it is to be sent again.
+fn reconsider(
+    buffer: &mut SendBuffer,
+    id: FragmentId,
+    reason: SendReason,
+    outlook: &Outlook,
+) -> Verdict {
+    let verdict = buffer.reconsider(id, reason, outlook);
+    if verdict == Verdict::SendAgain {
+        buffer.queue_again(id.frame, id.fragment, PathSet::only(A), reason);
+    }
+    verdict
+}
+
+/// A copy on `path` is lost, or stuck, and another could be there at this moment. What flies
+/// elsewhere will do.
 fn lose(
     buffer: &mut SendBuffer,
     (frame, fragment): (u64, u16),
@@ -28,23 +57,23 @@ fn lose(
     is_stuck: bool,
     arrives_at: Instant,
 ) -> Verdict {
-    let copy = LostCopy {
-        frame: FrameId(frame),
-        fragment,
-        path,
-        reason: match is_stuck {
-            true => SendReason::PathSuspect,
-            false => SendReason::Lost,
-        },
+    let id = id(frame, fragment);
+    let reason = match is_stuck {
+        true => SendReason::PathSuspect,
+        false => {
+            buffer.on_lost(id, path);
+            SendReason::Lost
+        }
     };
-    let retry = Retry {
-        now: Instant::ZERO,
-        arrives_at,
-        doubt: Duration::ZERO,
-        avoid: PathSet::only(A),
-        told_after: Duration::from_millis(100),
-    };
-    buffer.on_lost(copy, retry)
+    let mut outlook = hopeless(Instant::ZERO, arrives_at);
+    if let Some(under_way) = buffer.under_way(id) {
+        let mut elsewhere = under_way.in_flight_on;
+        if is_stuck {
+            elsewhere.remove(path);
+        }
+        outlook.chance = f64::from(u8::from(!elsewhere.is_empty()));
+    }
+    reconsider(buffer, id, reason, &outlook)
 }
 
 fn buffer_with(frames: &[(u64, bool)]) -> SendBuffer {
@@ -59,6 +88,14 @@ fn buffer_with(frames: &[(u64, bool)]) -> SendBuffer {
             })
             .unwrap();
     }
+    buffer
+}
+
+/// One with a frame of three fragments of this importance, captured at the origin and all sent.
+pub(super) fn buffer_of(importance: Importance) -> SendBuffer {
+    let mut buffer = buffer(false);
+    push(&mut buffer, 0, importance);
+    send_all(&mut buffer);
     buffer
 }
 
@@ -248,17 +285,12 @@ fn arq_a_lost_fragment_waits_for_the_repairs_that_may_save_it() {
     assert!(buffer.waiting().is_empty());
     // The repair is lost too.
     buffer.on_repair_settled(FrameId(0), 0);
-    let copy = buffer.next_disappointed(Instant::from_millis(99)).unwrap();
-    assert_eq!((copy.fragment, copy.may_wait()), (1, false));
+    let waited = buffer.next_disappointed(Instant::from_millis(99)).unwrap();
+    assert_eq!(waited, id(0, 1));
     assert!(buffer.next_disappointed(Instant::from_millis(99)).is_none());
-    let retry = Retry {
-        now: Instant::from_millis(99),
-        arrives_at: Instant::from_millis(150),
-        doubt: Duration::ZERO,
-        avoid: PathSet::only(A),
-        told_after: Duration::from_millis(100),
-    };
-    assert_eq!(buffer.on_lost(copy, retry), Verdict::SendAgain);
+    let outlook = hopeless(Instant::from_millis(99), Instant::from_millis(150));
+    let verdict = reconsider(&mut buffer, waited, SendReason::NotRecovered, &outlook);
+    assert_eq!(verdict, Verdict::SendAgain);
 }
 
 #[test]
@@ -274,15 +306,10 @@ fn arq_what_a_repair_has_saved_is_not_sent_again() {
     assert!(buffer.on_recovered(1) && !buffer.on_recovered(1));
     assert!(!buffer.on_recovered(3) && !buffer.on_recovered(u64::MAX));
     buffer.on_repair_settled(FrameId(0), 0);
-    let copy = buffer.next_disappointed(Instant::from_millis(200)).unwrap();
-    let retry = Retry {
-        now: Instant::from_millis(200),
-        arrives_at: Instant::from_millis(250),
-        doubt: Duration::ZERO,
-        avoid: PathSet::only(A),
-        told_after: Duration::from_millis(100),
-    };
-    assert_eq!(buffer.on_lost(copy, retry), Verdict::Settled);
+    let waited = buffer.next_disappointed(Instant::from_millis(200)).unwrap();
+    let outlook = hopeless(Instant::from_millis(200), Instant::from_millis(250));
+    let verdict = reconsider(&mut buffer, waited, SendReason::NotRecovered, &outlook);
+    assert_eq!(verdict, Verdict::Settled);
     buffer.on_acked(FrameId(0), 0, A);
     buffer.on_acked(FrameId(0), 2, A);
     assert!(buffer.is_empty());
@@ -365,32 +392,6 @@ fn a_frame_larger_than_a_window_is_protected_in_blocks() {
 }
 
 #[test]
-fn arq_the_last_try_is_doubled_but_not_of_frames_that_no_other_needs() {
-    // Another try would arrive 100 ms after this one, and the deadline is at 500 ms.
-    let in_time = Instant::from_millis(390);
-    let last_try = Instant::from_millis(410);
-    for (importance, arrives_at, expected) in [
-        (Importance::Reference, in_time, false),
-        (Importance::Reference, last_try, true),
-        (Importance::Key, last_try, true),
-        (Importance::Key, Instant::from_secs(1), true),
-        (Importance::Disposable, last_try, false),
-    ] {
-        let mut buffer = buffer(false);
-        push(&mut buffer, 0, importance);
-        send_all(&mut buffer);
-        let verdict = lose(&mut buffer, (0, 1), A, false, arrives_at);
-        assert_eq!(verdict, Verdict::SendAgain);
-        assert_eq!(
-            buffer.take_doubling(FrameId(0), 1),
-            expected,
-            "{importance:?}"
-        );
-        assert!(!buffer.take_doubling(FrameId(0), 1), "once");
-    }
-}
-
-#[test]
 fn arq_the_loss_of_one_of_two_copies_on_a_path_changes_nothing() {
     let mut buffer = buffer_with(&[(0, false)]);
     send_all(&mut buffer);
@@ -462,7 +463,7 @@ fn called(buffer: &mut SendBuffer, millis: u64) -> Vec<(u64, u16, bool)> {
         .iter()
         .map(|call| {
             let is_copy = call.reason == SendReason::LastTry;
-            (call.frame.0, call.fragment, is_copy)
+            (call.id.frame.0, call.id.fragment, is_copy)
         })
         .collect()
 }
@@ -499,7 +500,7 @@ fn a_copy_is_called_at_its_moment_unless_the_first_has_arrived() {
     let mut buffer = buffer_with(&[(0, false)]);
     send_all(&mut buffer);
     for fragment in 0..2 {
-        buffer.call_copy(Instant::from_millis(80), FrameId(0), fragment);
+        buffer.call_copy(Instant::from_millis(80), id(0, fragment));
     }
     buffer.on_acked(FrameId(0), 0, A);
     assert_eq!(buffer.next_last_call(), Some(Instant::from_millis(80)));

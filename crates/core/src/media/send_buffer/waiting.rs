@@ -1,6 +1,6 @@
 //! What waits for a path: packets for the scheduler, and repairs.
 
-use super::{Repairs, SendBuffer};
+use super::{Repairs, SendBuffer, State};
 use crate::media::FrameId;
 use crate::scheduler::{PacketKind, PacketView};
 use crate::send_reason::SendReason;
@@ -38,7 +38,7 @@ impl SendBuffer {
         let frame = self.frame(packet.frame);
         frame.is_none_or(|frame| {
             let state = &frame.fragments[usize::from(packet.fragment)];
-            state.is_acked || !state.in_flight_on.is_empty()
+            state.state == State::Arrived || !state.in_flight_on.is_empty()
         })
     }
 
@@ -56,10 +56,8 @@ impl SendBuffer {
 
     /// A bound packet was dropped: it waits no more, and a loss of another copy is judged again.
     pub(crate) fn on_dropped(&mut self, packet: &PacketView) {
-        if packet.kind() == PacketKind::Retransmission
-            && let Some(frame) = self.frame_mut(packet.frame)
-        {
-            frame.fragments[usize::from(packet.fragment)].is_queued = false;
+        if packet.kind() == PacketKind::Retransmission {
+            self.set_state(packet.id(), State::Sent);
         }
     }
 
@@ -73,7 +71,7 @@ impl SendBuffer {
         let is_waiting = packet.reason.is_scheduled_copy() && self.is_waiting(&packet);
         let has_left = self.frame(packet.frame).is_none_or(|frame| {
             let state = &frame.fragments[usize::from(packet.fragment)];
-            state.is_acked || state.has_left
+            state.state == State::Arrived || state.has_left
         });
         if !has_left && !is_waiting {
             self.take_back(packet);

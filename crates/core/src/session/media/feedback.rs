@@ -3,8 +3,8 @@
 use anabranch_units::Instant;
 
 use super::MediaSession;
-use crate::media::{FrameId, LostCopy, Verdict};
-use crate::path_view::PathId;
+use crate::media::FragmentId;
+use crate::path_view::{PathId, PathSet};
 use crate::recovery::{AckedPacket, Digest, PacketContent, SentPacket};
 use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
@@ -115,29 +115,15 @@ impl MediaSession {
             }
             _ => return,
         };
-        let copy = LostCopy {
-            frame,
-            fragment,
-            path,
-            reason,
+        let id = FragmentId { frame, fragment };
+        let doubted = match reason {
+            SendReason::PathSuspect => PathSet::only(path),
+            _ => {
+                self.content.send_buffer.on_lost(id, path);
+                PathSet::EMPTY
+            }
         };
-        self.judge(now, copy, packet.bytes);
-    }
-
-    /// Sends a lost fragment again, if that is of use.
-    pub(super) fn judge(&mut self, now: Instant, copy: LostCopy, bytes: u32) -> Verdict {
-        let retry = self.retry(now, copy.path, bytes);
-        let verdict = self.content.send_buffer.on_lost(copy, retry);
-        if verdict == Verdict::GiveUp {
-            self.give_up(now, copy.frame);
-        }
-        verdict
-    }
-
-    pub(super) fn give_up(&mut self, now: Instant, frame: FrameId) {
-        if self.content.send_buffer.give_up(frame) {
-            self.on_given_up(now, frame);
-        }
+        self.reconsider(now, id, doubted, reason, packet.bytes);
     }
 
     pub(super) fn tell_controller(&mut self, now: Instant, path: PathId, digest: &Digest) {

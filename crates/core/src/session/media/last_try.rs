@@ -5,45 +5,39 @@ use anabranch_units::{Duration, Instant};
 use super::MediaSession;
 use crate::config::RetransmissionCopies;
 use crate::forecast::Turn;
-use crate::media::LastCall;
-use crate::path_view::{PathId, PathSet, PathState, PathView};
+use crate::media::{FragmentId, Verdict};
+use crate::path_view::{PathId, PathSet, PathView};
 use crate::recovery::{PacketContent, RttEstimator};
 use crate::scheduler::PacketView;
 use crate::send_reason::SendReason;
 
-/// By how many mean deviations of the round-trip time it may be longer.
-const DOUBT_IN_DEVIATIONS: u64 = 2;
-
 impl MediaSession {
-    /// A retransmission has just left on `path`. Has a copy of it follow, if it is the last that
-    /// can make the deadline: on another path that makes it too, else on the same, where it waits
-    /// until a burst of losses that met the first is over.
+    /// A retransmission has just left on `path`. Has a copy of it follow where the rule asks for
+    /// one at once: no later moment would do. On the path where the first flies it waits until a
+    /// burst of losses that met that one is over.
     pub(super) fn on_retransmitted(&mut self, now: Instant, path: PathId, packet: &PacketView) {
         let payload_bytes = packet.bytes.saturating_sub(self.header_bytes());
         self.content
             .budget
             .on_retransmission(now, u64::from(payload_bytes));
-        let (frame, fragment) = (packet.frame, packet.fragment);
-        if !self.content.send_buffer.take_doubling(frame, fragment) {
+        if self.config.media.retransmission_copies != RetransmissionCopies::Adaptive {
             return;
         }
         self.refresh_views(now);
-        let (avoid, has_other) = self.avoided_by_copy(now, path, packet.bytes, packet.deadline);
-        let wait = match has_other {
+        let (id, reason) = (packet.id(), SendReason::LastTry);
+        let (verdict, way) = self.verdict(now, id, PathSet::EMPTY, reason, packet.bytes);
+        if verdict != Verdict::SendAgain {
+            return;
+        }
+        let is_elsewhere = way.is_some_and(|way| way.path != path);
+        let wait = match is_elsewhere {
             true => Duration::ZERO,
             false => self.burst_wait(now, packet, &self.views[path.index()]),
         };
-        if wait.is_zero() {
-            let reason = reason_of_copy(has_other);
-            self.content
-                .send_buffer
-                .queue_again(frame, fragment, avoid, reason);
-            self.content.is_schedule_due = true;
-            return;
+        match wait.is_zero() {
+            true => self.send_again(id, way, reason_of_copy(is_elsewhere)),
+            false => self.content.send_buffer.call_copy(now + wait, id),
         }
-        self.content
-            .send_buffer
-            .call_copy(now + wait, frame, fragment);
     }
 
     /// How long the last copy on the same path waits: the longer bursts of losses are there, the
@@ -60,26 +54,6 @@ impl MediaSession {
         latest.saturating_since(now).mul_f64(burstiness)
     }
 
-    /// The paths that a copy of what is in flight on `path` shall not take, if it need not, and
-    /// whether that leaves another one that makes the deadline.
-    fn avoided_by_copy(
-        &self,
-        now: Instant,
-        path: PathId,
-        bytes: u32,
-        deadline: Option<Instant>,
-    ) -> (PathSet, bool) {
-        let is_late = |view: &PathView| {
-            let arrives_at = now + view.arrival(Turn::Again, u64::from(bytes));
-            deadline.is_some_and(|deadline| arrives_at > deadline)
-        };
-        let mut others = self.views.iter().filter(|view| view.id != path);
-        let has_other = others.any(|view| view.state == PathState::Active && !is_late(view));
-        let is_avoided = |view: &&PathView| (view.id == path) == has_other || is_late(view);
-        let avoided = self.views.iter().filter(is_avoided).map(|view| view.id);
-        (avoided.collect(), has_other)
-    }
-
     /// Takes note of how long before its deadline a packet has to leave over these paths.
     pub(super) fn update_last_call_lead(&mut self, paths: &[PathView]) {
         if self.config.media.retransmission_copies != RetransmissionCopies::Adaptive {
@@ -93,9 +67,9 @@ impl MediaSession {
         self.content.send_buffer.set_last_call_lead(lead);
     }
 
-    /// Sends again what has not been heard of though it should have been, and can be there in time
-    /// only if it leaves now: its loss, or the report about it, may be lost in a burst. And copies
-    /// that have waited.
+    /// Reconsiders, at the last moment at which another copy can be there in time, what has not
+    /// been heard of though it should have been: its loss, or the report about it, may be lost in a
+    /// burst. And sends copies that have waited.
     pub(super) fn answer_last_calls(&mut self, now: Instant) {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if !is_due(self.content.send_buffer.next_last_call()) {
@@ -109,34 +83,35 @@ impl MediaSession {
         }
         let bytes = self.max_packet_bytes;
         for call in &calls {
-            let mut paths = call.in_flight_on.iter();
-            let is_copy = call.reason == SendReason::LastTry;
-            let is_unheard = is_copy || paths.all(|path| self.is_overdue(now, path, call));
-            let Some(path) = call.in_flight_on.iter().next().filter(|_| is_unheard) else {
+            let overdue = |path: &PathId| self.is_overdue(now, *path, call.id);
+            let doubted: PathSet = call.in_flight_on.iter().filter(overdue).collect();
+            // What is not overdue yet tells nothing.
+            if doubted.is_empty() && call.reason == SendReason::LastCall {
                 continue;
+            }
+            let (verdict, way) = self.verdict(now, call.id, doubted, call.reason, bytes);
+            if verdict != Verdict::SendAgain {
+                continue;
+            }
+            let is_elsewhere = way.is_some_and(|way| !call.in_flight_on.contains(way.path));
+            let reason = match call.reason {
+                SendReason::LastTry => reason_of_copy(is_elsewhere),
+                reason => reason,
             };
-            let (avoid, has_other) = self.avoided_by_copy(now, path, bytes, Some(call.deadline));
-            let reason = match is_copy {
-                true => reason_of_copy(has_other),
-                false => call.reason,
-            };
-            self.content
-                .send_buffer
-                .queue_again(call.frame, call.fragment, avoid, reason);
-            self.content.is_schedule_due = true;
+            self.send_again(call.id, way, reason);
         }
         self.content.scratch.last_calls = calls;
     }
 
     /// Whether the path, though in use, has told nothing of this copy when it should have.
-    fn is_overdue(&self, now: Instant, path: PathId, call: &LastCall) -> bool {
+    fn is_overdue(&self, now: Instant, path: PathId, id: FragmentId) -> bool {
+        let doubt = self.views[path.index()].forecast.doubt;
         let path = &self.paths[path.index()];
         let content = PacketContent::Fragment {
-            frame: call.frame,
-            fragment: call.fragment,
+            frame: id.frame,
+            fragment: id.fragment,
         };
-        let margin = path.recovery.rtt().variation() * DOUBT_IN_DEVIATIONS;
-        let patience = path.recovery.usual_answer_time() + margin;
+        let patience = path.recovery.usual_answer_time() + doubt;
         let outstanding = path.recovery.outstanding();
         let mut overdue = outstanding.take_while(|packet| packet.sent_at + patience <= now);
         path.state().is_usable() && overdue.any(|packet| packet.content == content)
@@ -144,8 +119,8 @@ impl MediaSession {
 }
 
 /// Why the copy of a last try leaves.
-fn reason_of_copy(has_other: bool) -> SendReason {
-    match has_other {
+fn reason_of_copy(is_elsewhere: bool) -> SendReason {
+    match is_elsewhere {
         true => SendReason::LastTry,
         false => SendReason::LastTrySamePath,
     }

@@ -10,7 +10,7 @@ use anabranch_units::{Duration, Instant};
 
 use super::MediaSession;
 use crate::forecast::{Forecast, Turn};
-use crate::media::{LostCopy, Verdict};
+use crate::media::{FragmentId, Verdict};
 use crate::path::SPARE_LIFETIME;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::recovery::PacketContent;
@@ -68,17 +68,12 @@ impl MediaSession {
             if now + arrival(&self.views[other.index()]) >= arrives_at {
                 continue;
             }
-            let copy = LostCopy {
-                frame,
-                fragment,
-                path: id,
-                reason: SendReason::PathCongested,
-            };
-            if self.judge(now, copy, bytes) == Verdict::SendAgain {
+            let stuck = FragmentId { frame, fragment };
+            let (doubted, reason) = (PathSet::only(id), SendReason::PathCongested);
+            if self.reconsider(now, stuck, doubted, reason, bytes) == Verdict::SendAgain {
                 let view = &mut self.views[other.index()];
                 view.forecast.again_bytes += u64::from(bytes);
                 view.queued_bytes += u64::from(bytes);
-                self.content.is_schedule_due = true;
             }
         }
     }

@@ -9,8 +9,8 @@ use crate::session::Closing;
 use crate::stream::{ReceiveStream, SendStream, WriteStreamError};
 
 impl StreamSession {
-    /// Takes a copy of bytes for sending, as many as there is room for, and tells how many. After
-    /// fewer than all, [`Event::StreamWritable`] says when to try again.
+    /// Copies bytes for sending, as many as there is room for. Returns how many. If not all fit,
+    /// [`StreamWritable`](crate::Event::StreamWritable) says when to try again.
     ///
     /// # Errors
     /// [`WriteStreamError`]; nothing was taken.

@@ -1,0 +1,164 @@
+//! The one rule by which a fragment that has left is sent again, waits, or is given up.
+//!
+//! A fragment gets another copy when the probability that those under way arrive in time is less
+//! than its frame deserves, no later moment would do, and a path makes the deadline. If none does
+//! and nothing is under way, its frame is given up. That a copy is lost, that its path is in doubt
+//! or congested, that it has not been heard of when it should have been: all that only changes the
+//! probability.
+
+use anabranch_units::{Duration, Importance, Instant};
+
+use super::{Fragment, SendBuffer, State};
+use crate::media::FrameId;
+use crate::path_view::{PathId, PathSet};
+use crate::send_reason::SendReason;
+
+/// A fragment of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FragmentId {
+    pub(crate) frame: FrameId,
+    pub(crate) fragment: u16,
+}
+
+/// What is under way of a fragment that has neither arrived nor waits for being sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnderWay {
+    pub(crate) in_flight_on: PathSet,
+    /// Those of these paths on which two copies are in flight.
+    pub(crate) twice_on: PathSet,
+    /// Paths on which a copy was lost.
+    pub(crate) lost_on: PathSet,
+    pub(crate) due_at: Instant,
+}
+
+/// What may be hoped for, by the paths' forecasts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outlook {
+    pub(crate) now: Instant,
+    /// The probability that one of the copies under way arrives in time.
+    pub(crate) chance: f64,
+    /// After how long it is known what has become of them.
+    pub(crate) known_after: Duration,
+    /// After how long another copy is there that leaves now.
+    pub(crate) arrives_after: Duration,
+    /// By how much that may be later.
+    pub(crate) doubt: Duration,
+    /// After how long the loss of another copy would be told.
+    pub(crate) told_after: Duration,
+}
+
+impl Outlook {
+    /// Whether another copy, sent when the fate of those under way is known, arrives by `due_at`.
+    fn is_there_time(&self, due_at: Instant) -> bool {
+        self.now + self.known_after + self.arrives_after <= due_at
+    }
+}
+
+/// What is to become of a fragment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Nothing: it has arrived, waits already, or what is under way will do for now.
+    Settled,
+    /// It is sent again.
+    SendAgain,
+    /// Repairs that cover it are under way: it is judged again when they have arrived or not.
+    Wait,
+    /// It would come too late: its frame is given up.
+    GiveUp,
+}
+
+/// Which probability to arrive in time is enough. What no other frame needs gets another copy only
+/// when those under way will hardly arrive.
+fn enough(importance: Importance) -> f64 {
+    match importance {
+        Importance::Key | Importance::Reference => 0.99,
+        Importance::Disposable => 0.5,
+    }
+}
+
+/// Whether it may wait for the repairs that are under way: not if its copy may arrive yet, nor if
+/// it has waited.
+fn may_wait(reason: SendReason) -> bool {
+    use SendReason::{Lost, PathOut, PathRemoved};
+    matches!(reason, Lost | PathOut | PathRemoved)
+}
+
+impl SendBuffer {
+    /// A copy of the fragment on `path` is lost.
+    pub(crate) fn on_lost(&mut self, id: FragmentId, path: PathId) {
+        let Some(state) = self.state_mut(id) else {
+            return;
+        };
+        state.lost_on.insert(path);
+        match state.twice_on.contains(path) {
+            true => state.twice_on.remove(path),
+            false => state.in_flight_on.remove(path),
+        }
+    }
+
+    /// What is under way of a fragment; `None` if there is nothing to decide: it has arrived or
+    /// waits, or its frame is not wanted any more.
+    pub(crate) fn under_way(&self, id: FragmentId) -> Option<UnderWay> {
+        let frame = self.frame(id.frame).filter(|frame| !frame.is_given_up)?;
+        let fragment = frame.fragments[usize::from(id.fragment)];
+        (fragment.state == State::Sent).then_some(UnderWay {
+            in_flight_on: fragment.in_flight_on,
+            twice_on: fragment.twice_on,
+            lost_on: fragment.lost_on,
+            due_at: frame.captured_at + self.deadline,
+        })
+    }
+
+    /// Decides what becomes of a fragment. Who is told to send it again queues it, or has it called
+    /// when its moment comes.
+    pub(crate) fn reconsider(
+        &mut self,
+        id: FragmentId,
+        reason: SendReason,
+        outlook: &Outlook,
+    ) -> Verdict {
+        let Some(under_way) = self.under_way(id) else {
+            return Verdict::Settled;
+        };
+        let frame = self.frame(id.frame).expect("it is under way");
+        let (importance, is_protected) = (frame.importance, frame.is_protected);
+        if outlook.chance >= enough(importance) {
+            return Verdict::Settled;
+        }
+        let is_late = outlook.now + outlook.arrives_after > under_way.due_at;
+        if is_late && !importance.is_key() {
+            // What is under way, or repairs, may yet complete it.
+            return match under_way.in_flight_on.is_empty() && !is_protected {
+                true => Verdict::GiveUp,
+                false => Verdict::Settled,
+            };
+        }
+        if outlook.chance > 0.0 && outlook.is_there_time(under_way.due_at) {
+            return Verdict::Settled;
+        }
+        let waits = is_protected
+            && may_wait(reason)
+            && self.wait_for_repairs(id, outlook, under_way.due_at);
+        match waits {
+            true => Verdict::Wait,
+            false => Verdict::SendAgain,
+        }
+    }
+
+    /// A fragment waits, or waits no more. What has arrived stays so.
+    pub(super) fn set_state(&mut self, id: FragmentId, to: State) {
+        if let Some(fragment) = self.state_mut(id)
+            && fragment.state != State::Arrived
+        {
+            fragment.state = to;
+        }
+    }
+
+    fn state_mut(&mut self, id: FragmentId) -> Option<&mut Fragment> {
+        let frame = self.frame_mut(id.frame)?;
+        Some(&mut frame.fragments[usize::from(id.fragment)])
+    }
+}
+
+#[cfg(test)]
+mod tests;

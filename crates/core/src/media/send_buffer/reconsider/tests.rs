@@ -1,0 +1,98 @@
+use super::super::tests::{buffer_of, id};
+use super::*;
+
+const NOW: Instant = Instant::ZERO;
+/// Of frames captured now.
+const DUE_MILLIS: u64 = 500;
+
+/// A chance of what is under way, known after 100 ms, and another copy there after so many.
+fn outlook(chance: f64, arrives_after_millis: u64) -> Outlook {
+    Outlook {
+        now: NOW,
+        chance,
+        known_after: Duration::from_millis(100),
+        arrives_after: Duration::from_millis(arrives_after_millis),
+        doubt: Duration::ZERO,
+        told_after: Duration::from_millis(100),
+    }
+}
+
+/// What becomes of a fragment in flight, of a frame of this importance.
+fn verdict(importance: Importance, chance: f64, arrives_after_millis: u64) -> Verdict {
+    let mut buffer = buffer_of(importance);
+    let outlook = outlook(chance, arrives_after_millis);
+    buffer.reconsider(id(0, 1), SendReason::LastTry, &outlook)
+}
+
+#[test]
+fn a_chance_that_is_enough_asks_for_nothing() {
+    for importance in [Importance::Key, Importance::Reference] {
+        assert_eq!(verdict(importance, 0.99, DUE_MILLIS), Verdict::Settled);
+        assert_eq!(verdict(importance, 0.98, DUE_MILLIS), Verdict::SendAgain);
+    }
+    let disposable = |chance| verdict(Importance::Disposable, chance, DUE_MILLIS);
+    assert_eq!(disposable(0.5), Verdict::Settled);
+    assert_eq!(disposable(0.49), Verdict::SendAgain);
+}
+
+#[test]
+fn what_may_arrive_is_waited_for_while_there_is_time_for_another_copy_after_that() {
+    let verdict = |arrives_after| verdict(Importance::Reference, 0.5, arrives_after);
+    assert_eq!(verdict(400), Verdict::Settled);
+    assert_eq!(verdict(401), Verdict::SendAgain, "the last moment");
+}
+
+#[test]
+fn of_what_will_not_arrive_another_copy_leaves_at_once() {
+    assert_eq!(verdict(Importance::Reference, 0.0, 10), Verdict::SendAgain);
+}
+
+#[test]
+fn what_would_come_late_is_not_sent_and_given_up_if_nothing_is_under_way() {
+    let late = outlook(0.0, DUE_MILLIS + 1);
+    let mut buffer = buffer_of(Importance::Reference);
+    let mut reconsider = |reason| buffer.reconsider(id(0, 1), reason, &late);
+    let in_flight = reconsider(SendReason::PathCongested);
+    assert_eq!(in_flight, Verdict::Settled, "it may arrive yet");
+    buffer.on_lost(id(0, 1), PathId(0));
+    let lost = buffer.reconsider(id(0, 1), SendReason::Lost, &late);
+    assert_eq!(lost, Verdict::GiveUp);
+    // Others need a key frame at any age.
+    assert_eq!(
+        verdict(Importance::Key, 0.0, DUE_MILLIS + 1),
+        Verdict::SendAgain
+    );
+}
+
+#[test]
+fn of_a_fragment_that_waits_or_has_arrived_there_is_nothing_to_decide() {
+    let mut buffer = buffer_of(Importance::Reference);
+    let none = outlook(0.0, 10);
+    buffer.queue_again(FrameId(0), 1, PathSet::EMPTY, SendReason::Lost);
+    buffer.on_acked(FrameId(0), 2, PathId(0));
+    for fragment in [1, 2] {
+        let id = id(0, fragment);
+        assert!(buffer.under_way(id).is_none());
+        let verdict = buffer.reconsider(id, SendReason::Lost, &none);
+        assert_eq!(verdict, Verdict::Settled);
+    }
+    assert!(
+        buffer.under_way(id(7, 0)).is_none(),
+        "there is no such frame"
+    );
+}
+
+#[test]
+fn where_copies_were_lost_and_where_two_fly_is_known() {
+    let mut buffer = buffer_of(Importance::Reference);
+    let (a, b) = (PathId(0), PathId(1));
+    for path in [b, b] {
+        buffer.on_sent(FrameId(0), 1, path, SendReason::LastTrySamePath);
+    }
+    buffer.on_lost(id(0, 1), a);
+    buffer.on_lost(id(0, 1), b);
+    let under_way = buffer.under_way(id(0, 1)).unwrap();
+    assert_eq!(under_way.in_flight_on, PathSet::only(b), "one of two");
+    assert!(under_way.twice_on.is_empty());
+    assert_eq!(under_way.lost_on, [a, b].into_iter().collect());
+}

@@ -1,0 +1,71 @@
+//! Hashes the code that a run executes: the sources of the laboratory and of all crates of this
+//! workspace that it is built from, and the lock file. Kept runs are valid for this hash, so that
+//! a change of the program's or the claims' text leaves them valid.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn main() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut paths = vec![root.join("Cargo.lock")];
+    for name in crates(&root) {
+        let folder = root.join("crates").join(name);
+        paths.push(folder.join("Cargo.toml"));
+        collect(&folder.join("src"), &mut paths);
+    }
+    paths.sort();
+    let mut hash = Fnv::new();
+    for path in &paths {
+        println!("cargo::rerun-if-changed={}", path.display());
+        let name = path.strip_prefix(&root).unwrap_or(path);
+        hash.write(name.to_string_lossy().as_bytes());
+        hash.write(&fs::read(path).expect("a source file can be read"));
+    }
+    println!("cargo::rustc-env=ANABRANCH_RUN_CODE={:016x}", hash.0);
+}
+
+/// The laboratory and what it is built from, by the manifests.
+pub fn crates(root: &Path) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut open = vec!["lab".to_owned()];
+    while let Some(name) = open.pop() {
+        let manifest = root.join("crates").join(&name).join("Cargo.toml");
+        let text = fs::read_to_string(manifest).expect("each crate has a manifest");
+        let section = text.lines().skip_while(|line| *line != "[dependencies]");
+        let section = section.skip(1).take_while(|line| !line.starts_with('['));
+        let ours = section.filter_map(|line| line.strip_prefix("anabranch-"));
+        let names = ours.filter_map(|line| line.split(['.', ' ', '=']).next());
+        let new = names.filter(|name| !found.contains(*name));
+        open.extend(new.map(str::to_owned));
+        found.insert(name);
+    }
+    found
+}
+
+/// All files below `folder`, and `folder` itself for files that come and go.
+fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    for entry in fs::read_dir(folder).expect("a source folder can be read") {
+        let path = entry.expect("a source folder can be read").path();
+        match path.is_dir() {
+            true => collect(&path, paths),
+            false => paths.push(path),
+        }
+    }
+}
+
+/// FNV-1a, 64 bits: the same on every machine and with every compiler.
+struct Fnv(u64);
+
+impl Fnv {
+    fn new() -> Fnv {
+        Fnv(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes.iter().chain(&(bytes.len() as u64).to_le_bytes()) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! How many seeds a verdict takes.
+//!
+//! Seeds are taken in *looks*. After a look that is not the last, a claim is settled if more seeds
+//! are not expected to change its verdict; else it takes those of the next look. An expectation is
+//! clear if its *gap*, the distance of what was measured from the bound, exceeds its *margin*:
+//!
+//! `margin = 1.25 × t × s / √n`
+//!
+//! - `n` is the number of seeds so far, and `s` the standard deviation over them of the gap that
+//!   each seed alone has.
+//! - 1.25 is the standard error of a median over that of a mean (√(π/2), normal distribution).
+//! - `t` is Student's quantile of 99.5 % for `n - 1` degrees of freedom.
+//!
+//! So an expectation whose true gap is zero is taken for clear in one of a hundred looks, and one
+//! that is farther away more rarely on the wrong side. The margin is the same on both sides of the
+//! bound: stopping favours no verdict. It depends on nothing but the spread, and was fixed before
+//! it was used. Student's quantile assumes that gaps are about normal. Where it would say nothing,
+//! all seeds are taken: for expectations about *every* run, unless one run has broken them, and for
+//! gaps that were equal in fewer than seven runs.
+
+use super::judgement::{Expect, Judgement, Reach};
+
+/// How many seeds are taken first.
+const FIRST: u64 = 4;
+/// After how many equal gaps a median is taken to stay: if it were to change, one run in two would
+/// have to differ, and seven like these would come in one of 128 cases.
+const EQUAL: usize = 7;
+/// The standard error of a median over that of a mean.
+const OF_MEDIAN: f64 = 1.25;
+
+/// Student's t, one-sided 99.5 %, by degrees of freedom; between these, that of the fewer.
+const STUDENT_T: [(usize, f64); 10] = [
+    (1, 63.66),
+    (2, 9.925),
+    (3, 5.841),
+    (4, 4.604),
+    (5, 4.032),
+    (6, 3.707),
+    (9, 3.250),
+    (12, 3.055),
+    (20, 2.845),
+    (40, 2.704),
+];
+
+/// Up to how many seeds each look takes, the last up to `most`: 4, 7, 13, 23, ….
+pub(super) fn looks(most: u64) -> Vec<u64> {
+    let next = |seeds: &u64| Some(seeds.saturating_mul(7).div_ceil(4));
+    let before = core::iter::successors(Some(FIRST), next).take_while(|seeds| *seeds < most);
+    before.chain([most]).collect()
+}
+
+/// Whether more seeds are not expected to change a verdict. `alone` are the judgements of each seed
+/// alone.
+pub(super) fn is_settled(judgement: &Judgement, alone: &[Judgement]) -> bool {
+    let count = judgement.expects.len();
+    if alone.iter().any(|alone| alone.expects.len() != count) {
+        return false;
+    }
+    let is_clear = |place: usize| {
+        let gaps: Vec<f64> = alone.iter().map(|one| one.expects[place].gap).collect();
+        is_clear(&judgement.expects[place], &gaps)
+    };
+    let mut all = judgement.expects.iter().enumerate();
+    let is_broken = all.any(|(place, expect)| !expect.is_met && is_clear(place));
+    is_broken || (0..count).all(is_clear)
+}
+
+fn is_clear(expect: &Expect, alone: &[f64]) -> bool {
+    match expect.reach {
+        Reach::Sure => true,
+        Reach::Every => !expect.is_met,
+        Reach::Any => expect.is_met,
+        // What one run could not measure, its median cannot be.
+        Reach::Typical if expect.gap == -f64::INFINITY => true,
+        Reach::Typical => margin(alone).is_some_and(|margin| expect.gap.abs() > margin),
+    }
+}
+
+/// Within how far of its bound an expectation is not clear; `None`: anywhere.
+fn margin(gaps: &[f64]) -> Option<f64> {
+    let count = gaps.len() as f64;
+    let mean = gaps.iter().sum::<f64>() / count;
+    let squares: f64 = gaps.iter().map(|gap| (gap - mean) * (gap - mean)).sum();
+    if !squares.is_finite() || gaps.len() < 2 {
+        return None;
+    }
+    if gaps.iter().all(|gap| *gap == gaps[0]) {
+        // The gap may be zero, and is then what it is.
+        return (gaps.len() >= EQUAL).then_some(-1.0);
+    }
+    let deviation = libm::sqrt(squares / (count - 1.0));
+    let quantiles = STUDENT_T.iter().rev();
+    let quantile = quantiles
+        .copied()
+        .find(|(freedom, _)| *freedom < gaps.len());
+    let (_, quantile) = quantile?;
+    Some(OF_MEDIAN * quantile * deviation / libm::sqrt(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judgement::{Measured, Samples};
+    use anabranch_lab::metrics::Unit;
+
+    fn judged(values: &[f64], expect: impl Fn(&Measured) -> Expect) -> Judgement {
+        let samples = Samples(values.to_vec());
+        let mut judgement = Judgement::new();
+        judgement.expect(expect(&Measured::new("delay", Unit::Milliseconds, samples)));
+        judgement
+    }
+
+    fn settled(values: &[f64], expect: impl Fn(&Measured) -> Expect) -> bool {
+        let alone: Vec<Judgement> = values.iter().map(|v| judged(&[*v], &expect)).collect();
+        is_settled(&judged(values, &expect), &alone)
+    }
+
+    #[test]
+    fn looks_grow_by_three_quarters_and_end_with_the_last_seed() {
+        assert_eq!(looks(10), [4, 7, 10]);
+        assert_eq!(looks(30), [4, 7, 13, 23, 30]);
+        assert_eq!(looks(4), [4]);
+        assert_eq!(looks(1), [1]);
+    }
+
+    /// s of these is 1.29, the margin 1.25 × 5.841 × 1.29 / 2 = 4.71.
+    #[test]
+    fn the_margin_is_that_of_the_equation_on_both_sides() {
+        let values = [9.0, 10.0, 11.0, 12.0];
+        for (bound, is_clear) in [(15.1, false), (15.3, true), (5.9, false), (5.7, true)] {
+            assert_eq!(settled(&values, |m| m.at_most(bound)), is_clear, "{bound}");
+            assert_eq!(settled(&values, |m| m.at_least(bound)), is_clear, "{bound}");
+        }
+    }
+
+    #[test]
+    fn every_run_counts_until_one_breaks_it() {
+        let values = [9.0, 10.0, 11.0, 12.0];
+        assert!(!settled(&values, |m| m.always_at_most(1e6)));
+        assert!(settled(&values, |m| m.always_at_most(11.5)));
+        assert!(!settled(&values, |m| m.at_most(10.0).by_any_run()));
+        assert!(settled(&values, |m| m.at_most(11.0).by_any_run()));
+    }
+
+    #[test]
+    fn equal_gaps_are_trusted_from_seven_on() {
+        assert!(!settled(&[0.0; 4], |m| m.at_most(5.0)));
+        assert!(settled(&[0.0; 7], |m| m.at_most(5.0)));
+        assert!(settled(&[0.0; 7], |m| m.at_most(0.0)));
+    }
+
+    #[test]
+    fn one_clear_failure_settles_and_one_unclear_promise_does_not() {
+        let both = |values: &[f64], far: f64, near: f64| {
+            let mut judgement = judged(values, |m| m.at_most(far));
+            judgement
+                .expects
+                .extend(judged(values, |m| m.at_most(near)).expects);
+            judgement
+        };
+        let values = [9.0, 10.0, 11.0, 12.0];
+        let settled = |far, near| {
+            let alone: Vec<Judgement> = values.iter().map(|v| both(&[*v], far, near)).collect();
+            is_settled(&both(&values, far, near), &alone)
+        };
+        assert!(settled(1.0, 11.0));
+        assert!(!settled(100.0, 11.0));
+        assert!(settled(100.0, 90.0));
+    }
+
+    #[test]
+    fn what_cannot_be_measured_does_not_come_back() {
+        assert!(settled(&[1.0, f64::NAN, 2.0, 1.0], |m| m.at_most(9.0)));
+    }
+
+    /// Normal gaps whose true median is the bound are taken for clear as rarely as is said.
+    #[test]
+    fn the_margin_errs_in_one_of_a_hundred_looks() {
+        let mut state = 1_u64;
+        let mut uniform = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        let mut normal = || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+        let looks = 20_000;
+        let clear = (0..looks).filter(|_| {
+            let values = [normal(), normal(), normal(), normal()];
+            settled(&values, |m| m.at_most(0.0))
+        });
+        let share = clear.count() as f64 / f64::from(looks);
+        assert!((0.003..=0.012).contains(&share), "{share}");
+    }
+}

@@ -1,0 +1,189 @@
+//! What is on its way for some of the flows. Flows of different lanes can take their turns at the
+//! same time, as each lane has its own.
+
+use anabranch_core::PathId;
+use anabranch_link::{Dropped, Packet};
+use anabranch_units::{Ecn, Instant};
+
+use super::PacketCounts;
+use super::entries::Entry;
+use super::journey::Journey;
+use crate::flow::{Direction, FlowId};
+use crate::inboxes::Arrival;
+use crate::observer::{Observer, PacketEvent};
+use crate::payload::More;
+use crate::topology::{LinkId, Route, RouteId};
+use crate::trace_hash::TraceHash;
+
+/// The traffic of a lane's flows.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    /// By [`Packet::id`].
+    pub(super) journeys: Vec<Journey>,
+    /// What of the journeys' payloads does not fit into them.
+    more: Vec<More>,
+    /// Those that have ended, for packets to come.
+    free_journeys: Vec<u32>,
+    /// By route and direction: the link that it begins with.
+    first_links: Vec<[LinkId; 2]>,
+    /// What has arrived in this window, link by link.
+    pub(crate) arrivals: Vec<Arrival>,
+    /// What the flows have sent in this window. Flows note it one after the other, each in the
+    /// order of time.
+    pub(super) noted: Vec<Entry>,
+    counts: PacketCounts,
+    data_delivered_count: u64,
+    hash: TraceHash,
+}
+
+/// Traffic, and who is told of it, by flow.
+pub(crate) trait Lanes {
+    /// Who is told.
+    type Observer: Observer;
+
+    /// Those of a flow.
+    fn of(&mut self, flow: FlowId) -> (&mut Traffic, &mut Self::Observer);
+
+    /// The traffic of all, in the same order each time.
+    fn for_each(&mut self, visit: impl FnMut(&mut Traffic));
+}
+
+/// The only one.
+impl<O: Observer> Lanes for (&mut Traffic, &mut O) {
+    type Observer = O;
+
+    fn of(&mut self, _flow: FlowId) -> (&mut Traffic, &mut O) {
+        (self.0, self.1)
+    }
+
+    fn for_each(&mut self, mut visit: impl FnMut(&mut Traffic)) {
+        visit(self.0);
+    }
+}
+
+/// A datagram that an endpoint sends.
+#[derive(Debug)]
+pub(crate) struct Datagram<'a> {
+    pub(crate) event: PacketEvent,
+    /// Which of the flow's sessions it belongs to.
+    pub(crate) session: u32,
+    pub(crate) route: RouteId,
+    pub(crate) ecn: Ecn,
+    pub(crate) payload: &'a [u8],
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Sent = 1,
+    Delivered = 2,
+    Dropped = 3,
+}
+
+impl Traffic {
+    /// Sees to it that datagrams can be sent over these routes.
+    pub(crate) fn learn_routes(&mut self, routes: &[Route]) {
+        let first = |route: &Route, direction| *route.links(direction).first().expect("links");
+        let both = |route| Direction::BOTH.map(|direction| first(route, direction));
+        self.first_links = routes.iter().map(both).collect();
+    }
+
+    pub(crate) fn counts(&self) -> PacketCounts {
+        self.counts
+    }
+
+    pub(crate) fn data_delivered_count(&self) -> u64 {
+        self.data_delivered_count
+    }
+
+    pub(crate) fn hash(&self) -> TraceHash {
+        self.hash
+    }
+
+    pub(super) fn journey(&mut self, packet: &Packet) -> &mut Journey {
+        &mut self.journeys[packet.id as usize]
+    }
+
+    /// A datagram that has arrived is read: its bytes go to `buffer`. What it is, and which of the
+    /// flow's sessions it belongs to.
+    pub(crate) fn arrive(
+        &mut self,
+        arrival: &Arrival,
+        buffer: &mut Vec<u8>,
+        observer: &mut impl Observer,
+    ) -> (PacketEvent, u32) {
+        self.free_journeys.push(arrival.id);
+        let journey = &self.journeys[arrival.id as usize];
+        let more = &self.more[arrival.id as usize];
+        journey.payload.unpack(more, buffer);
+        let (event, session, sent_at) = (journey.event(), journey.session, journey.sent_at);
+        self.counts.delivered += 1;
+        self.data_delivered_count += u64::from(event.direction == Direction::Forward);
+        self.record(arrival.at, Kind::Delivered, &event);
+        observer.on_delivered(arrival.at, &event, arrival.at - sent_at);
+        (event, session)
+    }
+
+    /// Hands a datagram to the first link of its route, which it enters when the window is carried
+    /// on.
+    pub(crate) fn send(
+        &mut self,
+        now: Instant,
+        datagram: Datagram<'_>,
+        observer: &mut impl Observer,
+    ) {
+        let Datagram {
+            event,
+            session,
+            route,
+            ecn,
+            payload,
+        } = datagram;
+        let id = self.free_journeys.pop().unwrap_or_else(|| {
+            self.journeys.push(Journey::BLANK);
+            self.more.push(More::EMPTY);
+            u32::try_from(self.more.len() - 1).expect("fewer than 2^32 packets in flight")
+        });
+        let journey = &mut self.journeys[id as usize];
+        journey.begin(now, &event, session, route);
+        journey.payload.pack(payload, &mut self.more[id as usize]);
+        self.counts.sent += 1;
+        self.record(now, Kind::Sent, &event);
+        observer.on_sent(now, &event);
+        self.noted.push(Entry {
+            at: now,
+            flow: event.flow,
+            id,
+            size_bytes: event.size_bytes,
+            link: self.first_links[route.index()][event.direction as usize],
+            ecn,
+        });
+    }
+
+    /// A link has lost a packet. What it was.
+    pub(super) fn lose(&mut self, dropped: &Dropped) -> PacketEvent {
+        let id = dropped.packet.id as u32;
+        self.free_journeys.push(id);
+        let event = self.journeys[id as usize].event();
+        self.counts.dropped += 1;
+        self.record(dropped.at, Kind::Dropped, &event);
+        event
+    }
+
+    #[inline]
+    fn record(&mut self, at: Instant, kind: Kind, event: &PacketEvent) {
+        let PacketEvent {
+            flow,
+            path: PathId(path),
+            direction,
+            size_bytes,
+            fragment: _,
+            reason: _,
+        } = *event;
+        let word = u64::from(size_bytes)
+            | u64::from(flow.0) << 32
+            | u64::from(path) << 52
+            | (direction as u64) << 60
+            | (kind as u64) << 61;
+        self.hash.add(at.as_nanos(), word);
+    }
+}

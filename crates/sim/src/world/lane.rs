@@ -1,0 +1,176 @@
+//! Lanes: flows that take their turns on the same thread.
+//!
+//! In a window of time flows do not hear of each other; they only meet on links, before it and
+//! after it. So those of different lanes can be moved at the same time, and the result is the same.
+
+use anabranch_core::PathId;
+use anabranch_units::{Ecn, Instant};
+
+use super::turn::{Buffers, Turn};
+use crate::agenda::Agenda;
+use crate::flow::{Direction, FlowId, Flows, Side};
+use crate::inboxes::{Arrival, Inboxes};
+use crate::network::{Datagram, Lanes, Network, Traffic};
+use crate::observer::{Observer, PacketEvent};
+use crate::parties::{Division, MAX_PARTIES, Party, Window};
+
+/// Some of the flows, and all that they need to take their turns.
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    pub(super) flows: Flows,
+    pub(super) traffic: Traffic,
+    /// By party: when flows have something to do.
+    agendas: [Agenda; MAX_PARTIES],
+    inboxes: Inboxes,
+    /// Flows that have something to do in a window.
+    due: Vec<FlowId>,
+    buffers: Buffers,
+}
+
+/// Which lane a flow is in.
+#[inline]
+pub(super) fn lane_of(flow: FlowId, lane_count: usize) -> usize {
+    match lane_count {
+        1 => 0,
+        _ => flow.index() % lane_count,
+    }
+}
+
+impl Lane {
+    /// Begins to move flows by these parties.
+    pub(super) fn divide(&mut self, division: Division, network: &Network) {
+        self.inboxes = Inboxes::new(self.flows.count());
+        self.flows.plan_all(division, &mut self.agendas);
+        self.traffic.learn_routes(network.routes());
+    }
+
+    /// When a flow has something to do for a party.
+    pub(super) fn next_at(&self, party: Party) -> Option<Instant> {
+        self.agendas[party].next_at()
+    }
+
+    /// Whether a flow has something to do in a window.
+    pub(super) fn is_due(&self, window: Window) -> bool {
+        let next_at = self.next_at(window.party);
+        !self.traffic.arrivals.is_empty() || next_at.is_some_and(|at| at < window.before)
+    }
+
+    /// Moves the flows to the end of a window, one after the other. `network`: for those who look
+    /// at it, unless flows are moved at the same time elsewhere.
+    pub(super) fn give_turns(
+        &mut self,
+        window: Window,
+        sides: &'static [Side],
+        mut network: Option<&mut Network>,
+        observer: &mut impl Observer,
+    ) {
+        let mut due = std::mem::take(&mut self.due);
+        self.take_in(&mut due, observer);
+        self.agendas[window.party].take_due(window.before, &mut due);
+        // As they lie in memory.
+        due.sort_unstable();
+        due.dedup();
+        self.inboxes.deal(&due);
+        for flow in &due {
+            self.give_turn(*flow, window, sides, network.as_deref_mut(), observer);
+        }
+        due.clear();
+        self.due = due;
+    }
+
+    /// Takes in what arrives in a window, and notes who will read it.
+    fn take_in(&mut self, due: &mut Vec<FlowId>, observer: &mut impl Observer) {
+        let traffic = &mut self.traffic;
+        self.inboxes
+            .fill(|arrivals| std::mem::swap(arrivals, &mut traffic.arrivals));
+        let bytes = &mut self.buffers.datagram;
+        let is_for_end = |arrival: &Arrival| {
+            let is_for_end = self.flows.is_session(arrival.flow);
+            if !is_for_end {
+                traffic.arrive(arrival, bytes, observer);
+            }
+            is_for_end
+        };
+        self.inboxes.keep(is_for_end, due);
+    }
+
+    /// Moves a flow to the end of the window.
+    fn give_turn(
+        &mut self,
+        flow_id: FlowId,
+        window: Window,
+        sides: &'static [Side],
+        network: Option<&mut Network>,
+        observer: &mut impl Observer,
+    ) {
+        if !self.flows.is_session(flow_id) {
+            return self.generate(flow_id, window, observer);
+        }
+        let flow = &mut self.flows[flow_id.index()];
+        let turn = Turn {
+            sides,
+            window,
+            now: Instant::ZERO,
+            flow_id,
+            flow,
+            inboxes: &mut self.inboxes,
+            traffic: &mut self.traffic,
+            network,
+            buffers: &mut self.buffers,
+            observer,
+        };
+        turn.run();
+        self.agendas[window.party].plan(flow_id, flow.wakes_at(sides));
+    }
+
+    /// Lets a generator send what it sends in the window.
+    fn generate(&mut self, flow: FlowId, window: Window, observer: &mut impl Observer) {
+        let Some(generator) = self.flows.generator(flow) else {
+            return;
+        };
+        while let Some(at) = generator.next_at() {
+            if at >= window.before {
+                return self.agendas[window.party].plan(flow, Some(at));
+            }
+            let datagram = Datagram {
+                event: PacketEvent {
+                    flow,
+                    path: PathId(0),
+                    direction: Direction::Forward,
+                    size_bytes: generator.config.size_bytes,
+                    fragment: None,
+                    reason: None,
+                },
+                session: 0,
+                route: generator.config.route,
+                ecn: Ecn::NotEct,
+                // Nobody reads it: its length on the wire is all that counts.
+                payload: &[],
+            };
+            self.traffic.send(at, datagram, observer);
+            generator.advance();
+        }
+    }
+}
+
+/// A lane, and who is told of its flows.
+pub(super) struct Watched<'a, O> {
+    pub(super) lane: &'a mut Lane,
+    pub(super) observer: &'a mut O,
+}
+
+impl<O: Observer> Lanes for Vec<Watched<'_, O>> {
+    type Observer = O;
+
+    #[inline]
+    fn of(&mut self, flow: FlowId) -> (&mut Traffic, &mut O) {
+        let index = lane_of(flow, self.len());
+        let Watched { lane, observer } = &mut self[index];
+        (&mut lane.traffic, observer)
+    }
+
+    fn for_each(&mut self, mut visit: impl FnMut(&mut Traffic)) {
+        let traffics = self.iter_mut().map(|watched| &mut watched.lane.traffic);
+        traffics.for_each(&mut visit);
+    }
+}

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Writes the tables of docs/results.md from what the commands printed; `make results` runs them.
+
+    scripts/results.py FOLDER docs/results.md
+
+FOLDER holds findings.json and report.html (`anabranch reproduce --format json`), rmcat.json (`anabranch compare
+--format json`) and contest.txt (`anabranch contest`); what is missing leaves its tables as they are. A table stands
+between `<!-- begin NAME -->` and `<!-- end NAME -->`; the text around it is written by hand.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+VERDICTS = ["holds", "differs", "cannot be known"]
+# For each unit of the findings: what it is shown in, the factor and digits.
+UNITS = {
+    "ratio": (" %", 100, 2), "ms": (" ms", 1, 0), "bits_per_second": (" kbit/s", 1e-3, 0),
+    "bytes": (" kB", 1e-3, 1), "number": ("", 1, 3),
+}
+# The pictures beside the document: their file, the claim, and which of its pictures of ours.
+PICTURES = [("results-fig-3.svg", "S0-F3"), ("results-schedulers.svg", "own-aim")]
+
+
+def table(heading, rows):
+    lines = [heading, ["---"] * len(heading), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def number(value, digits):
+    if digits == 0 or value == 0 or abs(value) >= 100:
+        return f"{value:.0f}"
+    text = f"{value:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if digits > 2 else text
+
+
+def shown(value, spread=True):
+    """Median and range of a value of the findings, with unit."""
+    if value is None or value["ours"] is None:
+        return "–"
+    unit, factor, digits = UNITS[value["unit"]]
+    low, middle, high = (value["ours"][key] * factor for key in ("min", "median", "max"))
+    text = number(middle, digits)
+    if spread and number(low, digits) != number(high, digits):
+        text += f" ({number(low, digits)}–{number(high, digits)})"
+    return text + unit
+
+
+def of_paper(value):
+    if value is None or value["paper_value"] is None:
+        return "–"
+    unit, factor, digits = UNITS[value["unit"]]
+    return number(value["paper_value"] * factor, digits) + unit
+
+
+def columns(finding):
+    """What stands in the columns `as published` and `ours`; None: nothing."""
+    if finding["paper"] == "own":
+        return None, finding
+    return (finding["as_published"], finding) if finding["as_published"] else (finding, None)
+
+
+def named(column, name):
+    """The value of that name."""
+    values = column["values"] if column else []
+    return next((value for value in values if value["name"] == name), None)
+
+
+def counted(verdicts):
+    verdicts = list(verdicts)
+    if not verdicts:
+        return "–"
+    return " / ".join(str(verdicts.count(verdict)) for verdict in VERDICTS)
+
+
+def counts(findings):
+    rows = []
+    papers = list(dict.fromkeys(finding["paper"] for finding in findings))
+    for paper in papers:
+        of = [finding for finding in findings if finding["paper"] == paper]
+        measured = [columns(finding) for finding in of if finding["basis"] == "measured"]
+        cells = [counted(pair[at]["verdict"] for pair in measured if pair[at]) for at in (0, 1)]
+        for basis in ("set-up", "by construction"):
+            cells.append(counted(finding["verdict"] for finding in of if finding["basis"] == basis))
+        rows.append([f"`{paper}`", *cells])
+    heading = ["", "measured, as published", "measured, ours", "set-up", "by construction"]
+    return table(heading, rows)
+
+
+def differing(findings):
+    """The measured claims of papers and our own that do not hold in every column."""
+    rows, control = [], []
+    for finding in findings:
+        both = columns(finding)
+        verdicts = [column["verdict"] if column else None for column in both]
+        if finding["basis"] != "measured" or set(verdicts) <= {"holds", None}:
+            continue
+        if both[0] and verdicts == ["differs", "holds"]:
+            control.append(finding["id"])
+        cells = [
+            "–" if column is None
+            else f"{verdict}: {shown((column['values'] or [None])[0])}"
+            for column, verdict in zip(both, verdicts)
+        ]
+        first = (finding["values"] or [None])[0]
+        about = first["name"] if first else ""
+        rows.append([finding["id"], finding["figure"], about, of_paper(first), *cells])
+    text = table(["claim", "where", "first number", "paper", "as published", "ours"], rows)
+    if control:
+        text += "\n\nOnly our form holds, not the published one: " + ", ".join(control) + "."
+    return text
+
+
+def table_2(findings):
+    finding = next((one for one in findings if one["id"] == "S0-T2"), None)
+    if finding is None or not finding["as_published"]:
+        return None
+    published, ours = columns(finding)
+    rows = []
+    for what in ("delay", "loss"):
+        for case in (1, 4, 7):
+            names = [f"case {case}, {who}: {what}" for who in ("Delay-BBR", "GCC", "WebRTC-BBR")]
+            delay_bbr, gcc, webrtc = names
+            cells = [of_paper(named(ours, delay_bbr))]
+            cells += [shown(named(column, delay_bbr)) for column in (published, ours)]
+            for name in (gcc, webrtc):
+                cells += [of_paper(named(ours, name)), shown(named(ours, name))]
+            rows.append([f"{what}, case {case}", *cells])
+    heading = [
+        "", "Delay-BBR: paper", "as published", "ours (`live-bbr`)", "GCC: paper", "here",
+        "WebRTC-BBR: paper", "here",
+    ]
+    return table(heading, rows)
+
+
+def own(findings):
+    rows = []
+    for finding in findings:
+        if finding["paper"] != "own" or finding["figure"] == "aim":
+            continue
+        cells = []
+        for what in ("frames late or lost", "longest gap"):
+            for label in ("min-cost", "anabranch"):
+                cells.append(shown(named(finding, f"{finding['figure']}, {label}: {what}")))
+        rows.append([finding["figure"], *cells, finding["verdict"]])
+    heading = [
+        "scenario", "late or lost: `min-cost`", "`anabranch`", "longest gap: `min-cost`",
+        "`anabranch`", "what the file expects",
+    ]
+    return table(heading, rows) if rows else None
+
+
+def rmcat(comparison):
+    """Utilisation, 95th percentile of the delay and loss of each case and controller."""
+    cells, points = {}, {}
+    for row in comparison["rows"]:
+        # Of a sweep, whose points have their settings in parentheses, the first.
+        scenario = row["scenario"].split(" (")[0]
+        if points.setdefault(scenario, row["scenario"]) != row["scenario"]:
+            continue
+        of = cells.setdefault(scenario, {}).setdefault(row["metric"], [])
+        of.append([cell["mean"] for cell in row["cells"]])
+
+    def cell(metrics, at):
+        parts = []
+        for metric, factor, digits in (("utilisation", 100, 0), ("delay-p95", 1, 0), ("loss", 100, 1)):
+            values = [row[at] for row in metrics.get(metric, []) if row[at] is not None]
+            parts.append("/".join(f"{value * factor:.{digits}f}" for value in values) or "–")
+        return ", ".join(parts)
+
+    names = [f"`{column['controller']}`" for column in comparison["columns"]]
+    rows = [
+        [scenario, *(cell(metrics, at) for at in range(len(names)))]
+        for scenario, metrics in cells.items()
+    ]
+    return f"Seeds: {comparison['seed_count']}.\n\n" + table(["case", *names], rows)
+
+
+def pictures(report, folder):
+    """Takes pictures out of the report: of each claim the last column's first."""
+    for name, claim in PICTURES:
+        section = re.search(rf'<section id="{claim}">.*?</section>', report, re.S)
+        drawn = re.findall(r"<h3>.*?<figure>(<svg.*?</svg>)", section[0], re.S) if section else []
+        if drawn:
+            (folder / name).write_text(drawn[-1] + "\n")
+
+
+def main(folder, path):
+    folder, path = Path(folder), Path(path)
+    blocks = {}
+    if (folder / "findings.json").exists():
+        document = json.loads((folder / "findings.json").read_text())
+        findings = document["findings"]
+        blocks["claims"] = counts(findings)
+        blocks["differing"] = differing(findings)
+        blocks["table-2"] = table_2(findings)
+        blocks["own"] = own(findings)
+    if (folder / "report.html").exists():
+        pictures((folder / "report.html").read_text(), path.parent)
+    if (folder / "rmcat.json").exists():
+        blocks["rmcat"] = rmcat(json.loads((folder / "rmcat.json").read_text()))
+    if (folder / "contest.txt").exists():
+        blocks["contest"] = "```\n" + (folder / "contest.txt").read_text().rstrip() + "\n```"
+    text = path.read_text()
+    for name, block in blocks.items():
+        if block is None:
+            continue
+        begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+        pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.S)
+        text, count = pattern.subn(lambda _: f"{begin}\n{block}\n{end}", text)
+        if count != 1:
+            sys.exit(f"{path} has {count} blocks {name!r}, expected one")
+    path.write_text(text)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])
