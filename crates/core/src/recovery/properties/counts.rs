@@ -47,6 +47,7 @@ fn a_packet_is_declared_lost_once_and_only_if_it_is_in_flight() {
     assert!(!declare(2), "it has arrived");
     assert!(declare(3) && !declare(3));
     assert!(!declare(4), "it was never sent");
+    assert_eq!(pair.recovery.bytes_in_flight(), 0);
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn places(packets: &[PacketView]) -> Vec<(u64, u16)> {
 #[test]
 fn repairs_alone_wait_too() {
     let mut buffer = two_with_repairs();
-    assert!(buffer.has_waiting());
+    assert!(buffer.has_waiting() && !buffer.is_empty());
     // Sources and repairs of 1,000, 1,000 and 500 bytes, with 60 each; repairs are of the longest.
     assert_eq!(buffer.waiting_bytes(), 2 * (2_500 + 3 * 60) + 4 * 1_060);
     send_all(&mut buffer);
@@ -166,38 +166,13 @@ fn a_packet_has_left_while_a_copy_is_in_flight_or_has_arrived() {
 }
 
 #[test]
-fn a_try_after_which_another_can_arrive_at_the_deadline_is_not_the_last() {
-    // Told 100 ms later, another one could arrive 100 ms after this one.
-    for (arrives_at, is_last) in [(400, false), (401, true), (500, true)] {
-        let mut buffer = buffer_with(&[(0, false)]);
-        send_all(&mut buffer);
-        let verdict = lose(
-            &mut buffer,
-            (0, 1),
-            A,
-            false,
-            Instant::from_millis(arrives_at),
-        );
-        assert_eq!(verdict, Verdict::SendAgain);
-        assert_eq!(buffer.take_doubling(FrameId(0), 1), is_last, "{arrives_at}");
-    }
-}
-
-#[test]
 fn nothing_of_a_frame_that_is_given_up_waits_and_all_of_the_others_does() {
     let mut buffer = two_with_repairs();
     buffer.give_up(FrameId(0));
     assert_eq!(places(buffer.waiting()), [(1, 0), (1, 1), (1, 2)]);
     assert_eq!(places(&buffer.take_waiting_repairs()), [(1, 0), (1, 1)]);
-}
-
-#[test]
-fn what_is_stuck_is_not_doubled_for_it_is_a_copy_already() {
-    let mut buffer = buffer_with(&[(0, false)]);
-    send_all(&mut buffer);
-    let verdict = lose(&mut buffer, (0, 1), A, true, Instant::from_millis(450));
-    assert_eq!(verdict, Verdict::SendAgain);
-    assert!(!buffer.take_doubling(FrameId(0), 1));
+    let windows = [0, 1].map(|frame| buffer.repair_window(FrameId(frame), 0));
+    assert_eq!(windows, [None, Some(3..6)]);
 }
 
 #[test]
@@ -205,8 +180,29 @@ fn copies_that_wait_for_their_moment_are_counted_by_frame() {
     let mut buffer = buffer_with(&[(0, false), (40, false)]);
     send_all(&mut buffer);
     for (frame, fragment) in [(0, 0), (0, 2), (1, 1)] {
-        buffer.call_copy(Instant::from_millis(80), FrameId(frame), fragment);
+        let frame = FrameId(frame);
+        let id = FragmentId { frame, fragment };
+        buffer.call_copy(Instant::from_millis(80), id);
     }
     let counts = [0, 1, 2].map(|frame| buffer.called_copies(FrameId(frame)));
     assert_eq!(counts, [2, 1, 0]);
+}
+
+#[test]
+fn a_lost_fragment_of_a_later_frame_waits_for_its_repairs_too() {
+    let mut buffer = two_with_repairs();
+    buffer.take_waiting_repairs();
+    send_all(&mut buffer);
+    let verdict = lose(&mut buffer, (1, 2), A, false, Instant::from_millis(100));
+    assert_eq!(verdict, Verdict::Wait);
+    assert_eq!(
+        buffer
+            .next_disappointed(Instant::from_millis(9))
+            .map(|_| ()),
+        None
+    );
+    for index in 0..2 {
+        buffer.on_repair_settled(FrameId(1), index);
+    }
+    assert!(buffer.next_disappointed(Instant::from_millis(9)).is_some());
 }
