@@ -23,7 +23,8 @@ pub(super) struct Way {
 
 impl MediaSession {
     /// Something has become known of a fragment of `bytes` bytes on the wire, of which the copies
-    /// on the `doubted` paths count no more. It is sent again, for this reason, if the rule says so.
+    /// on the `doubted` paths count no more. It is sent again, for this reason, if the rule says
+    /// so.
     pub(super) fn reconsider(
         &mut self,
         now: Instant,
