@@ -170,8 +170,8 @@ impl MediaSession {
     }
 }
 
-/// The probability that a copy is lost on this path: where one was lost at least that the burst goes
-/// on.
+/// The probability that a copy is lost on this path: where one was lost at least that the burst
+/// goes on.
 fn loss_of_copy(view: &PathView, lost_on: PathSet) -> f64 {
     let burst_goes_on = match lost_on.contains(view.id) {
         true => 1.0 - 1.0 / view.risk.loss_burst_packets.max(1.0),
