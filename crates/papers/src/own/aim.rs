@@ -109,8 +109,8 @@ fn cases(scheduler: &str) -> Vec<Case> {
 
 const WHY: &str = "Most of the delay is the time that a key frame's bytes over capacity wait at \
      the sender, wherever they go: even with perfect foresight 0.8 is out of reach in most \
-     scenarios (`make schedulers`). In the configurations headers, reports and padding of a flow of \
-     1 to 2 Mbit/s are more than 15 % with any scheduler.";
+     scenarios (`make schedulers`). In the configurations headers, reports and padding of a flow \
+     of 1 to 2 Mbit/s are more than 15 % with any scheduler.";
 
 /// Every scenario of several paths.
 fn experiments() -> impl Iterator<Item = Experiment> {
