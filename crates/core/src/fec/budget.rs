@@ -10,6 +10,10 @@ const BURST: Duration = Duration::from_millis(100);
 /// Media above the rate is held against repairs for so long and no longer.
 const MAX_DEBT: Duration = Duration::from_millis(500);
 
+/// Copies of what is on its way as usual may take this share of the media, and so much at once.
+const COPY_SHARE: f64 = 0.05;
+const MAX_COPY_ALLOWANCE_BYTES: f64 = 20_000.0;
+
 /// An account of bytes of payload. Repairs are paid from what media and retransmissions leave.
 #[derive(Debug)]
 pub(crate) struct Budget {
@@ -21,6 +25,8 @@ pub(crate) struct Budget {
     media_bytes: f64,
     wanted_bytes: f64,
     retransmitted_bytes: f64,
+    /// What copies may take of what is on its way as usual.
+    copy_allowance_bytes: f64,
 }
 
 impl Budget {
@@ -32,6 +38,7 @@ impl Budget {
             media_bytes: 0.0,
             wanted_bytes: 0.0,
             retransmitted_bytes: 0.0,
+            copy_allowance_bytes: MAX_COPY_ALLOWANCE_BYTES,
         }
     }
 
@@ -44,6 +51,20 @@ impl Budget {
         self.advance(now);
         self.media_bytes += bytes as f64;
         self.charge(bytes as f64);
+        let earned = bytes as f64 * COPY_SHARE;
+        self.copy_allowance_bytes =
+            (self.copy_allowance_bytes + earned).min(MAX_COPY_ALLOWANCE_BYTES);
+    }
+
+    /// Whether there is room for a copy of what is on its way as usual.
+    pub(crate) fn has_room_for_copy(&self, bytes: u32) -> bool {
+        self.copy_allowance_bytes >= f64::from(bytes)
+    }
+
+    /// Such a copy is sent.
+    pub(crate) fn on_copy(&mut self, bytes: u32) {
+        debug_assert!(self.has_room_for_copy(bytes));
+        self.copy_allowance_bytes -= f64::from(bytes);
     }
 
     pub(crate) fn on_retransmission(&mut self, now: Instant, bytes: u64) {

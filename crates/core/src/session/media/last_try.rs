@@ -85,13 +85,17 @@ impl MediaSession {
         for call in &calls {
             let overdue = |path: &PathId| self.is_overdue(now, *path, call.id);
             let doubted: PathSet = call.in_flight_on.iter().filter(overdue).collect();
-            // What is not overdue yet tells nothing.
-            if doubted.is_empty() && call.reason == SendReason::LastCall {
+            // It may be on its way as usual: a copy then costs what others could use.
+            let is_usual = doubted.is_empty() && call.reason == SendReason::LastCall;
+            if is_usual && !self.content.budget.has_room_for_copy(bytes) {
                 continue;
             }
             let (verdict, way) = self.verdict(now, call.id, doubted, call.reason, bytes);
             if verdict != Verdict::SendAgain {
                 continue;
+            }
+            if is_usual {
+                self.content.budget.on_copy(bytes);
             }
             let is_elsewhere = way.is_some_and(|way| !call.in_flight_on.contains(way.path));
             let reason = match call.reason {
