@@ -85,9 +85,12 @@ impl MediaSession {
         for call in &calls {
             let overdue = |path: &PathId| self.is_overdue(now, *path, call.id);
             let doubted: PathSet = call.in_flight_on.iter().filter(overdue).collect();
-            // It may be on its way as usual: a copy then costs what others could use.
+            // It may be on its way as usual: a copy then costs what others could use. Before an
+            // answer can have come, that there is none tells nothing.
             let is_usual = doubted.is_empty() && call.reason == SendReason::LastCall;
-            if is_usual && !self.content.budget.has_room_for_copy(bytes) {
+            let mut paths = call.in_flight_on.iter();
+            let tells = |path| self.is_answer_possible(now, path, call.id);
+            if is_usual && !(self.content.budget.has_room_for_copy(bytes) && paths.all(tells)) {
                 continue;
             }
             let (verdict, way) = self.verdict(now, call.id, doubted, call.reason, bytes);
@@ -107,18 +110,29 @@ impl MediaSession {
         self.content.scratch.last_calls = calls;
     }
 
-    /// Whether the path, though in use, has told nothing of this copy when it should have.
+    /// Whether the path could have told of this copy by now.
+    fn is_answer_possible(&self, now: Instant, path: PathId, id: FragmentId) -> bool {
+        let least_rtt = self.views[path.index()].forecast.least_transit * 2;
+        self.is_out_for(now, path, id, least_rtt)
+    }
+
+    /// Whether the path has told nothing of this copy when it should have.
     fn is_overdue(&self, now: Instant, path: PathId, id: FragmentId) -> bool {
         let doubt = self.views[path.index()].forecast.doubt;
+        let usual = self.paths[path.index()].recovery.usual_answer_time();
+        self.is_out_for(now, path, id, usual + doubt)
+    }
+
+    /// Whether a copy has been in flight on the path, which is in use, for so long.
+    fn is_out_for(&self, now: Instant, path: PathId, id: FragmentId, time: Duration) -> bool {
         let path = &self.paths[path.index()];
         let content = PacketContent::Fragment {
             frame: id.frame,
             fragment: id.fragment,
         };
-        let patience = path.recovery.usual_answer_time() + doubt;
         let outstanding = path.recovery.outstanding();
-        let mut overdue = outstanding.take_while(|packet| packet.sent_at + patience <= now);
-        path.state().is_usable() && overdue.any(|packet| packet.content == content)
+        let mut old = outstanding.take_while(|packet| packet.sent_at + time <= now);
+        path.state().is_usable() && old.any(|packet| packet.content == content)
     }
 }
 
