@@ -210,6 +210,11 @@ impl PathView {
             .max(DataRate::from_bits_per_second(1))
     }
 
+    /// Whether it is active and not held in reserve.
+    pub fn is_in_service(&self) -> bool {
+        self.state == PathState::Active && !self.is_standby
+    }
+
     /// After how long a packet of `bytes` bytes arrives that is bound now, and leaves in `turn`.
     pub fn arrival(&self, turn: Turn, bytes: u64) -> Duration {
         let ahead_bytes = match turn {

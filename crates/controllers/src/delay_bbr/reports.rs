@@ -71,8 +71,7 @@ pub(super) fn quickest_rtt(paths: &[PathView]) -> Option<Duration> {
 pub(super) fn is_room_elsewhere(now: Instant, path: PathId, paths: &[PathView]) -> bool {
     let is_idle = |view: &PathView| {
         view.id != path
-            && view.state == PathState::Active
-            && !view.is_standby
+            && view.is_in_service()
             && view.queued_bytes == 0
             && view.forecast.ready_at < now
     };

@@ -7,7 +7,7 @@ use anabranch_units::{Duration, Instant};
 
 use super::rate::repair_weight;
 use crate::forecast::Turn;
-use crate::path_view::{PathId, PathState, PathView};
+use crate::path_view::{PathId, PathView};
 use crate::scheduler::PacketView;
 
 /// How many symbols are remembered: a large frame is several blocks.
@@ -120,9 +120,9 @@ impl Dispersal {
                 cost: path.preferred(arrival),
             }
         };
-        let candidates = paths.iter().filter(|path| {
-            path.state == PathState::Active && !path.is_standby && !packet.avoid.contains(path.id)
-        });
+        let candidates = paths
+            .iter()
+            .filter(|path| path.is_in_service() && !packet.avoid.contains(path.id));
         let ranked = candidates.map(|path| (rank(path), path.id));
         let best = ranked.min_by(|(one, _), (other, _)| one.order(other));
         best.map(|(_, path)| path)

@@ -13,7 +13,7 @@ use anabranch_units::Duration;
 
 use super::MAX_WINDOW;
 use super::rate::{KEY_FRAME_RESIDUAL, LossModel, OTHER_FRAME_RESIDUAL, repair_count};
-use crate::path_view::{PathState, PathView};
+use crate::path_view::PathView;
 
 /// Most repairs for a symbol, over time.
 const MAX_OVERHEAD: f64 = 0.5;
@@ -71,7 +71,7 @@ fn residual(is_key: bool) -> f64 {
 /// The paths that media takes, and how much of it each: as in the last few seconds or, if none of
 /// those is left, by bandwidth. Others, though they lose packets or are far, concern no media.
 fn carriers(paths: &[PathView]) -> impl Iterator<Item = (&PathView, f64)> + Clone {
-    let is_ready = |path: &&PathView| path.state == PathState::Active && !path.is_standby;
+    let is_ready = |path: &&PathView| path.is_in_service();
     let carried = |path: &PathView| match path.risk.media_share >= MIN_MEDIA_SHARE {
         true => path.risk.media_share,
         false => 0.0,

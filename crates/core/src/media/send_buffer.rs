@@ -260,9 +260,22 @@ impl SendBuffer {
         let Some(frame) = self.frame_mut(id) else {
             return false;
         };
-        let state = &mut frame.fragments[usize::from(fragment)];
-        state.in_flight_on.remove(path);
-        if core::mem::replace(&mut state.state, State::Arrived) == State::Arrived {
+        frame.fragments[usize::from(fragment)]
+            .in_flight_on
+            .remove(path);
+        self.on_arrived(FragmentId {
+            frame: id,
+            fragment,
+        })
+    }
+
+    /// A fragment is known to have arrived. Returns whether that is news.
+    fn on_arrived(&mut self, id: FragmentId) -> bool {
+        let Some(frame) = self.frame_mut(id.frame) else {
+            return false;
+        };
+        let state = &mut frame.fragments[usize::from(id.fragment)].state;
+        if core::mem::replace(state, State::Arrived) == State::Arrived {
             return false;
         }
         frame.unacked_count -= 1;
@@ -277,19 +290,11 @@ impl SendBuffer {
     }
 
     /// Queues a fragment for being sent again.
-    pub(crate) fn queue_again(
-        &mut self,
-        id: FrameId,
-        fragment: u16,
-        avoid: PathSet,
-        reason: SendReason,
-    ) {
+    pub(crate) fn queue_again(&mut self, id: FragmentId, avoid: PathSet, reason: SendReason) {
         debug_assert!(reason.is_retransmission(), "{reason} is no retransmission");
-        if let Some(view) = self.view(id, fragment, reason, avoid) {
+        if let Some(view) = self.view(id.frame, id.fragment, reason, avoid) {
             self.take_back(view);
-            if let Some(frame) = self.frame_mut(id) {
-                frame.fragments[usize::from(fragment)].state = State::Waiting;
-            }
+            self.set_state(id, State::Waiting);
         }
     }
 

@@ -3,7 +3,7 @@ use anabranch_units::{DataRate, Importance};
 use super::*;
 use crate::forecast::Forecast;
 use crate::media::FrameId;
-use crate::path_view::{PathSet, Risk};
+use crate::path_view::{PathSet, PathState, Risk};
 use crate::send_reason::SendReason;
 
 fn path(id: u8, rtt_millis: u64, loss_ratio: f64) -> PathView {

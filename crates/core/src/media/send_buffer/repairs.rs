@@ -267,16 +267,10 @@ impl SendBuffer {
             return false;
         }
         let index = self.frame_of(symbol);
-        let frame = &mut self.frames[index];
-        let fragment = (symbol - frame.first_symbol) as usize;
-        let state = &mut frame.fragments[fragment];
-        if core::mem::replace(&mut state.state, State::Arrived) == State::Arrived {
-            return false;
-        }
-        frame.unacked_count -= 1;
-        self.acked_frame_count += u64::from(frame.unacked_count == 0);
-        self.forget_settled();
-        true
+        self.on_arrived(FragmentId {
+            frame: FrameId(self.first.0 + index as u64),
+            fragment: (symbol - self.frames[index].first_symbol) as u16,
+        })
     }
 
     /// Lets a lost fragment wait while repairs that cover it are under way, for as long as another

@@ -43,7 +43,7 @@ fn reconsider(
 ) -> Verdict {
     let verdict = buffer.reconsider(id, reason, outlook);
     if verdict == Verdict::SendAgain {
-        buffer.queue_again(id.frame, id.fragment, PathSet::only(A), reason);
+        buffer.queue_again(id, PathSet::only(A), reason);
     }
     verdict
 }

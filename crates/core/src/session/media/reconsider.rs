@@ -21,6 +21,33 @@ pub(super) struct Way {
     pub(super) avoid: PathSet,
 }
 
+/// What a path is sought for: another copy of a fragment of so many bytes on the wire.
+#[derive(Clone, Copy, Debug)]
+struct Search {
+    now: Instant,
+    under_way: UnderWay,
+    doubted: PathSet,
+    bytes: u32,
+}
+
+impl Search {
+    fn arrival(&self, view: &PathView) -> Duration {
+        view.arrival(Turn::Again, u64::from(self.bytes))
+    }
+
+    fn is_late(&self, view: &PathView) -> bool {
+        self.now + self.arrival(view) > self.under_way.due_at
+    }
+
+    fn has_copy(&self, view: &PathView) -> bool {
+        self.doubted.contains(view.id) || self.under_way.in_flight_on.contains(view.id)
+    }
+
+    fn has_lost(&self, view: &PathView) -> bool {
+        self.under_way.lost_on.contains(view.id)
+    }
+}
+
 impl MediaSession {
     /// Something has become known of a fragment of `bytes` bytes on the wire, of which the copies
     /// on the `doubted` paths count no more. It is sent again, for this reason, if the rule says
@@ -42,7 +69,7 @@ impl MediaSession {
         verdict
     }
 
-    /// What the rule says, and the way that another copy would take.
+    /// What the rule says, and the way that another copy is to take.
     pub(super) fn verdict(
         &mut self,
         now: Instant,
@@ -54,7 +81,13 @@ impl MediaSession {
         let Some(under_way) = self.content.send_buffer.under_way(id) else {
             return (Verdict::Settled, None);
         };
-        let best = self.best_for_copy(now, &under_way, doubted, bytes);
+        let search = Search {
+            now,
+            under_way,
+            doubted,
+            bytes,
+        };
+        let best = self.best_for_copy(&search);
         let (chance, known_after) = self.chance(&under_way, doubted);
         let mut outlook = Outlook {
             now,
@@ -66,20 +99,23 @@ impl MediaSession {
         };
         // Without a path it waits for one: whether that is too late, time will tell.
         if let Some(best) = best {
-            outlook.arrives_after = best.arrival(Turn::Again, u64::from(bytes));
+            outlook.arrives_after = search.arrival(best);
             outlook.doubt = best.forecast.doubt;
             outlook.told_after = self.paths[best.id.index()].recovery.loss_delay();
         }
-        let way = best.map(|best| self.way(now, best, &under_way, doubted, bytes));
+        let best = best.map(|best| best.id);
         let verdict = self.content.send_buffer.reconsider(id, reason, &outlook);
+        let way = match verdict {
+            Verdict::SendAgain => best.map(|best| self.way(&search, best)),
+            Verdict::Settled | Verdict::Wait | Verdict::GiveUp => None,
+        };
         (verdict, way)
     }
 
     /// Queues another copy.
     pub(super) fn send_again(&mut self, id: FragmentId, way: Option<Way>, reason: SendReason) {
         let avoid = way.map_or(PathSet::EMPTY, |way| way.avoid);
-        let buffer = &mut self.content.send_buffer;
-        buffer.queue_again(id.frame, id.fragment, avoid, reason);
+        self.content.send_buffer.queue_again(id, avoid, reason);
         self.content.is_schedule_due = true;
     }
 
@@ -124,43 +160,30 @@ impl MediaSession {
     /// The path by which another copy is there first in the mean: a path that loses it needs one
     /// more try. One that makes the deadline goes before one that does not, one where no copy is
     /// before one where there is, and a suspect path is taken only if there is no other.
-    fn best_for_copy(
-        &self,
-        now: Instant,
-        under_way: &UnderWay,
-        doubted: PathSet,
-        bytes: u32,
-    ) -> Option<&PathView> {
+    fn best_for_copy(&self, search: &Search) -> Option<&PathView> {
         let usable = |view: &&PathView| view.state.is_usable() && !view.is_standby;
         let rank = |view: &&PathView| {
-            let arrival = view.arrival(Turn::Again, u64::from(bytes));
             let told_after = self.paths[view.id.index()].recovery.loss_delay();
-            let again = told_after.mul_f64(loss_of_copy(view, under_way.lost_on));
+            let again = told_after.mul_f64(loss_of_copy(view, search.under_way.lost_on));
             (
                 view.state != PathState::Active,
-                now + arrival > under_way.due_at,
-                doubted.contains(view.id) || under_way.in_flight_on.contains(view.id),
-                arrival + again,
+                search.is_late(view),
+                search.has_copy(view),
+                search.arrival(view) + again,
             )
         };
         self.views.iter().filter(usable).min_by_key(rank)
     }
 
     /// The way by this path, the best: of the others those need not be avoided that are as good.
-    fn way(
-        &self,
-        now: Instant,
-        best: &PathView,
-        under_way: &UnderWay,
-        doubted: PathSet,
-        bytes: u32,
-    ) -> Way {
+    fn way(&self, search: &Search, best: PathId) -> Way {
+        let best = &self.views[best.index()];
         let is_worse = |view: &&PathView| {
-            let has_copy = |id| doubted.contains(id) || under_way.in_flight_on.contains(id);
-            let is_late = now + view.arrival(Turn::Again, u64::from(bytes)) > under_way.due_at;
-            let has_lost =
-                under_way.lost_on.contains(view.id) && !under_way.lost_on.contains(best.id);
-            view.id != best.id && (is_late || has_lost || has_copy(view.id) && !has_copy(best.id))
+            let has_more =
+                |has: fn(&Search, &PathView) -> bool| has(search, view) && !has(search, best);
+            let is_worse =
+                search.is_late(view) || has_more(Search::has_lost) || has_more(Search::has_copy);
+            view.id != best.id && is_worse
         };
         let worse = self.views.iter().filter(is_worse);
         Way {

@@ -137,7 +137,7 @@ impl MediaSession {
         let others = self
             .views
             .iter()
-            .filter(|view| view.id != id && view.state == PathState::Active && !view.is_standby);
+            .filter(|view| view.id != id && view.is_in_service());
         others.min_by_key(|view| cost(view)).map(|view| view.id)
     }
 }

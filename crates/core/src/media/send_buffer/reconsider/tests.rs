@@ -68,7 +68,7 @@ fn what_would_come_late_is_not_sent_and_given_up_if_nothing_is_under_way() {
 fn of_a_fragment_that_waits_or_has_arrived_there_is_nothing_to_decide() {
     let mut buffer = buffer_of(Importance::Reference);
     let none = outlook(0.0, 10);
-    buffer.queue_again(FrameId(0), 1, PathSet::EMPTY, SendReason::Lost);
+    buffer.queue_again(id(0, 1), PathSet::EMPTY, SendReason::Lost);
     buffer.on_acked(FrameId(0), 2, PathId(0));
     for fragment in [1, 2] {
         let id = id(0, fragment);

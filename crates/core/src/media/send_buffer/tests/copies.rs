@@ -12,7 +12,7 @@ fn the_loss_of_another_copy_counts_after_a_retransmission_was_dropped() {
     buffer.retain_waiting(|_| true);
     // It is bound: the loss of what was stuck asks for no other.
     buffer.on_sent(FrameId(0), 1, B, packet.reason);
-    buffer.queue_again(FrameId(0), 1, PathSet::EMPTY, SendReason::LastCall);
+    buffer.queue_again(id(0, 1), PathSet::EMPTY, SendReason::LastCall);
     buffer.retain_waiting(|_| true);
     buffer.on_dropped(&packet);
     assert_eq!(
