@@ -117,6 +117,12 @@ pub struct StreamConfig {
     /// How long the receiver puts off the acknowledgement of a segment that came in order; every
     /// second one is acknowledged at once (RFC 5681 §4.2: at most 500 ms).
     pub delayed_ack: Duration,
+    /// Over several paths: whether a lost segment is sent again by the path that lost it, as each
+    /// flow of MPTCP does, and not by the scheduler's choice.
+    pub retransmits_on_same_path: bool,
+    /// Over several paths: whether a path that could send, were the peer's window not full, brings
+    /// what the peer waits for, and the slow path is penalised (Raiciu et al., NSDI 2012, §4.2).
+    pub reinjects: bool,
     /// The retransmission timeout is never shorter (RFC 6298 §2.4 asks for 1 s; Linux and ns-2 use
     /// 0.2 s).
     pub min_retransmission_timeout: Duration,
@@ -139,6 +145,8 @@ impl Default for StreamConfig {
             receive_window_bytes: 4 << 20,
             keeps_bytes: true,
             delayed_ack: Duration::from_millis(40),
+            retransmits_on_same_path: false,
+            reinjects: true,
             min_retransmission_timeout: Duration::from_millis(200),
             initial_retransmission_timeout: Duration::from_secs(1),
         }
@@ -379,6 +387,8 @@ impl Config {
     }
 
     pub(crate) fn check_stream(&self) -> Result<(), ConfigError> {
+        // Whether a session has several paths is known only later.
+        scheduler::build(&self.scheduler)?;
         let bytes = self.stream.receive_window_bytes;
         let allowed = StreamConfig::INITIAL_WINDOW_BYTES..=StreamConfig::MAX_WINDOW_BYTES;
         if !allowed.contains(&bytes) {

@@ -280,19 +280,33 @@ impl Path {
     /// Binds a packet to this path. `held_since` tells since when there have been packets that the
     /// scheduler has held: a path that a driver woke a little late for them was not idle.
     pub(crate) fn bind(&mut self, now: Instant, packet: PacketView, held_since: Option<Instant>) {
-        let ready_at = self.ready_at();
-        let was_waited_for = held_since.is_some_and(|since| since <= ready_at)
-            && now.saturating_since(ready_at) <= LATE_WAKE;
-        if !self.has_bound() && !was_waited_for {
+        if !self.has_bound() && !self.is_woken_late(now, held_since) {
             self.leave_idleness(now);
         }
         self.bound.push(packet);
     }
 
+    /// Binds a packet to this path, which has not stood idle.
+    pub(crate) fn bind_next(&mut self, packet: PacketView) {
+        self.bound.push(packet);
+    }
+
+    /// Whether, as packets are held since then, the driver wakes this path a little late for them.
+    pub(crate) fn is_woken_late(&self, now: Instant, held_since: Option<Instant>) -> bool {
+        let ready_at = self.ready_at();
+        held_since.is_some_and(|since| since <= ready_at)
+            && now.saturating_since(ready_at) <= LATE_WAKE
+    }
+
     /// There is something to send where there was nothing: if the path has stood idle for want of
     /// it, that says nothing about the path.
     pub(crate) fn leave_idleness(&mut self, now: Instant) {
-        let could_send_since = self.ready_at().max(self.window_open_since);
+        self.leave_idleness_since(now, self.window_open_since);
+    }
+
+    /// The same, if the window has let a packet go since that moment.
+    pub(crate) fn leave_idleness_since(&mut self, now: Instant, window_open_since: Instant) {
+        let could_send_since = self.ready_at().max(window_open_since);
         if could_send_since < now && self.has_window() {
             self.recovery.mark_app_limited();
             self.pacer.restart(now);
@@ -323,6 +337,16 @@ impl Path {
     /// Drops all bound packets of a frame.
     pub(crate) fn unbind_frame(&mut self, frame: FrameId) {
         self.bound.drop_frame(frame);
+    }
+
+    /// The bound packet that leaves next.
+    pub(crate) fn first_bound(&self) -> Option<&PacketView> {
+        self.bound.first()
+    }
+
+    /// Takes it out.
+    pub(crate) fn pop_first_bound(&mut self) -> Option<PacketView> {
+        self.bound.pop()
     }
 
     /// The next bound packet, if pacer and window let it go now.
@@ -494,6 +518,12 @@ impl Path {
     /// Tells the controller of a timeout.
     pub(crate) fn on_timeout(&mut self, now: Instant, cause: Timeout) {
         self.controller.on_timeout(now, cause);
+        self.control = self.controller.control();
+    }
+
+    /// Tells the controller that the peer has waited for this path.
+    pub(crate) fn on_penalty(&mut self) {
+        self.controller.on_penalty();
         self.control = self.controller.control();
     }
 

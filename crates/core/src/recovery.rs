@@ -248,20 +248,20 @@ impl Recovery {
         !(digest.lost.is_empty() && digest.too_large.is_empty())
     }
 
-    /// Digests that these packets have arrived, as the stream's cumulative offset shows. `sample`
+    /// Digests that these packets have arrived, in the order of their numbers, as the stream's
+    /// cumulative offset shows. `sample`
     /// is a round-trip time for the estimator, and `is_newest_timed` says whether that of the
     /// newest packet is beyond doubt. Returns whether there were any.
     pub(crate) fn on_cumulative_ack(
         &mut self,
         now: Instant,
-        packets: &mut Vec<SentPacket>,
+        packets: impl Iterator<Item = SentPacket>,
         sample: Option<Duration>,
         is_newest_timed: impl FnOnce(u64) -> bool,
         digest: &mut Digest,
     ) -> bool {
         digest.restart(self.bytes_in_flight());
-        packets.sort_unstable_by_key(|packet| packet.packet_number);
-        for sent in packets.drain(..) {
+        for sent in packets {
             self.sent.settle_number(sent.packet_number);
             digest.acked.push(AckedPacket {
                 sent,

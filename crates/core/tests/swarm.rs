@@ -115,6 +115,8 @@ impl Draw {
                 send_buffer_bytes: self.between(2_000, 400_000) as usize,
                 max_unsent_bytes: self.between(2_000, 100_000) as usize,
                 receive_window_bytes: self.between(65_536, 400_000),
+                retransmits_on_same_path: self.chance(0.5),
+                reinjects: self.chance(0.5),
                 ..StreamConfig::default()
             },
             mtu: None,
@@ -284,9 +286,13 @@ fn run(seed: u64) -> (ReasonCounts, u64) {
         (reasons, check_count)
     } else {
         let config = draw.stream_config();
-        let path = draw.path();
-        let told = Told(format!("seed {seed}: {config:?} over {path:?}"));
-        let mut network = Network::of_stream(config, path);
+        let path_count = match config.loss_detection {
+            LossDetection::TcpCumulative => 1,
+            _ => draw.between(1, 4),
+        };
+        let paths: Vec<TestPath> = (0..path_count).map(|_| draw.path()).collect();
+        let told = Told(format!("seed {seed}: {config:?} over {paths:?}"));
+        let mut network = Network::of_stream_over(config, paths);
         let end = begin(&mut draw, seed, &mut network, |_| {});
         run_stream(&mut draw, &mut network, end);
         let result = finish(&mut draw, &mut network);

@@ -59,9 +59,11 @@ pub enum WorldError {
         /// How many it has.
         link_count: usize,
     },
-    /// A flow has no path, or more than a session may have: a stream has one.
+    /// A flow has no path, or more than a session may have: one, of a stream whose losses show in
+    /// the order of its bytes alone.
     #[error(
-        "a flow has {path_count} paths: it needs 1, or of media up to {}",
+        "a flow has {path_count} paths: it needs 1, or up to {} unless it is a stream with \
+         loss-detection = \"tcp-cumulative\"",
         PathId::LIMIT
     )]
     PathCount {

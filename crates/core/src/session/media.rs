@@ -161,7 +161,6 @@ impl MediaSession {
 
 impl Hooks for Media {
     const IS_MEDIA: bool = true;
-    const MAX_PATHS: usize = PathId::LIMIT;
 
     fn new(config: &Config, now: Instant) -> Result<Self, ConfigError> {
         config.check_media()?;
@@ -224,6 +223,10 @@ impl Hooks for Media {
 
     fn on_path_removed(session: &mut MediaSession, id: PathId) {
         session.set_patience();
+        session.take_back(id);
+    }
+
+    fn take_back(session: &mut MediaSession, id: PathId) {
         session.take_back(id);
     }
 

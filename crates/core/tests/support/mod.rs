@@ -185,6 +185,10 @@ impl Network<Stream> {
         Network::between(config, vec![path])
     }
 
+    pub fn of_stream_over(config: Config, paths: Vec<TestPath>) -> Self {
+        Network::between(config, paths)
+    }
+
     /// Writes all of `bytes` as there is room and ends the stream, until all is acknowledged or
     /// `end` has come.
     pub fn transfer(&mut self, bytes: &[u8], end: Instant) {

@@ -18,6 +18,7 @@ impl MediaSession {
     pub(super) fn session_view(&self) -> SessionView {
         SessionView {
             backlog_bytes: self.backlog_bytes(),
+            window_bytes: None,
             target_bitrate: self.content.target_bitrate,
             deadline: self.config.media.deadline,
         }
