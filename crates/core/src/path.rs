@@ -4,6 +4,7 @@ mod bound;
 mod fates;
 mod forecast;
 mod level;
+mod loss_interval;
 mod mtu;
 mod schedule;
 
@@ -25,6 +26,7 @@ use bound::Bound;
 use fates::Fates;
 use forecast::Outflow;
 pub(crate) use level::Level;
+use loss_interval::LossInterval;
 use schedule::ScheduleExchange;
 
 /// What is sent for the first time has to arrive before its deadline by its lifetime over this.
@@ -86,6 +88,7 @@ pub(crate) struct Path {
     /// When the peer last made a report on this path, by its clock.
     pub(crate) last_reported_at: Instant,
     loss_ratio: f64,
+    loss_interval: LossInterval,
     outflow: Outflow,
     /// The bandwidth when packets were bound anew last, or to queues of which all were empty.
     noted_rate: DataRate,
@@ -162,6 +165,7 @@ impl Path {
             last_heard_at: now,
             last_sent_at: now,
             loss_ratio: 0.0,
+            loss_interval: LossInterval::default(),
             outflow: Outflow::new(now),
             noted_rate: DataRate::ZERO,
             fates: None,
@@ -220,6 +224,8 @@ impl Path {
                 recent_max_loss: losses.map_or(0.0, |losses| losses.recent_max(now)),
                 loss_burst_packets: losses.map_or(1.0, LossProcess::burst_packets),
                 media_share: 0.0,
+                is_in_recovery: self.recovery.is_in_recovery(),
+                loss_interval_bytes: self.loss_interval.bytes(),
             },
             mtu: self.recovery.mtu().and_then(PathMtu::found),
         }
@@ -534,6 +540,12 @@ impl Path {
         let acked = digest.acked.len() as u64;
         self.counters.lost_packets += digest.lost_count();
         self.counters.spurious_losses += digest.spurious.len() as u64;
+        let acked_bytes = digest
+            .acked
+            .iter()
+            .map(|packet| u64::from(packet.sent.bytes));
+        self.loss_interval
+            .on_digest(acked_bytes.sum(), digest.is_recovery_begun);
         for is_lost in (0..lost).map(|_| 1.0).chain((0..acked).map(|_| 0.0)) {
             self.loss_ratio += WEIGHT * (is_lost - self.loss_ratio);
         }

@@ -227,6 +227,11 @@ impl Recovery {
             LossDetection::TcpSack => self.learn_reordering(largest_before, digest),
             LossDetection::GapImmediate | LossDetection::TcpCumulative => {}
         }
+        if self.rack.is_in_recovery() {
+            let oldest = self.sent.oldest_outstanding();
+            let oldest = oldest.map(|packet| packet.packet_number);
+            self.rack.on_progress(oldest);
+        }
         self.detect_losses(now, is_same_path, digest);
         self.sent.forget_settled(now, self.lost_memory());
         true
@@ -320,9 +325,6 @@ impl Recovery {
         if largest_before.is_some_and(|largest| oldest.is_some_and(|oldest| oldest < largest)) {
             self.rack.on_reordering();
         }
-        let oldest = self.sent.oldest_outstanding();
-        self.rack
-            .on_progress(oldest.map(|packet| packet.packet_number));
     }
 
     /// What a controller is told of `digest`, the last one made.
