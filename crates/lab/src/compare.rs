@@ -15,11 +15,12 @@ mod subjects;
 mod vary;
 
 use anabranch_controllers::{Controller, UnknownController, by_name};
-use anabranch_units::known_names;
 
 use crate::metrics::{Metric, Statistics, Subject};
 use crate::run::{Progress, RunError, RunOptions, in_parallel, run_outcomes};
-use crate::scenario::{FlowSpec, Point, Scenario, ScenarioError, schedulers};
+use crate::scenario::{
+    FlowSpec, Point, Scenario, ScenarioError, scheduler_by_name, unknown_scheduler,
+};
 
 pub use controllers::expanded_controllers;
 pub use output::{
@@ -124,8 +125,9 @@ impl Column {
             }
             if let Some(scheduler) = &self.scheduler
                 && config.scheduler == under_test.scheduler
+                && let Some(other) = scheduler_by_name(scheduler)
             {
-                config.scheduler.clone_from(scheduler);
+                config.scheduler = other;
             }
         }
         changed.expectations.clear();
@@ -152,12 +154,10 @@ pub enum CompareError {
     #[error(transparent)]
     Controller(#[from] UnknownController),
     /// A scheduler is not known.
-    #[error("no scheduler is called {name:?}; known are {known}")]
+    #[error("{text}")]
     Scheduler {
-        /// The name asked for.
-        name: String,
-        /// Those there are.
-        known: String,
+        /// The name asked for, and those there are.
+        text: String,
     },
     /// A metric is not known.
     #[error("no metric is called {name:?}; known are {known}")]
@@ -343,9 +343,8 @@ fn check(column: &Column) -> Result<(), CompareError> {
         by_name(controller)?;
     }
     match &column.scheduler {
-        Some(name) if !schedulers().contains(name) => Err(CompareError::Scheduler {
-            name: name.clone(),
-            known: known_names(name, schedulers().iter().map(String::as_str)),
+        Some(name) if scheduler_by_name(name).is_none() => Err(CompareError::Scheduler {
+            text: unknown_scheduler(name),
         }),
         _ => Ok(()),
     }

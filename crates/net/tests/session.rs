@@ -125,7 +125,7 @@ fn frames_arrive_in_order_over_two_paths_and_close_is_told() {
     let remote = receiver.local_addr();
     let paths = vec![path(1, remote), path(2, remote)];
     let mut config = SenderConfig::new(sender_key, receiver_public, paths);
-    config.transport.scheduler = "wrr".into();
+    config.transport.scheduler = anabranch_schedulers::by_name("wrr").unwrap();
     at_fixed_rate(&mut config);
     let clock = config.clock;
     let (sender, events) = Sender::start(config).expect("loopback");
@@ -351,7 +351,7 @@ fn mistakes_are_told_before_anything_runs() {
     let start = |paths: Vec<SenderPath>, scheduler: &str| {
         let (key, peer) = keys();
         let mut config = SenderConfig::new(key, peer.public_key(), paths);
-        config.transport.scheduler = scheduler.into();
+        config.transport.scheduler = anabranch_schedulers::by_name(scheduler).unwrap();
         Sender::start(config).map(|_| ()).expect_err("a mistake")
     };
     let remote = loopback(1, 9);
