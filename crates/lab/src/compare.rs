@@ -8,7 +8,7 @@
 //! All columns meet the same seeds, and with them the same network, so that they are compared seed
 //! by seed: the differences from the first column have a mean and an interval of their own.
 
-mod controllers;
+mod expansion;
 mod output;
 mod statistics;
 mod subjects;
@@ -22,7 +22,7 @@ use crate::scenario::{
     FlowSpec, Point, Scenario, ScenarioError, scheduler_by_name, unknown_scheduler,
 };
 
-pub use controllers::expanded_controllers;
+pub use expansion::{expanded_controllers, expanded_schedulers};
 pub use output::{
     COMPARISON_SCHEMA, comparison_csv, comparison_json, comparison_svg, comparison_table,
 };
@@ -51,8 +51,8 @@ impl Column {
         names.chain(settings).collect::<Vec<_>>().join(" + ")
     }
 
-    /// Every controller, those of [`expanded_controllers`], with every scheduler; an empty list
-    /// stands for the scenario's own.
+    /// Every controller, those of [`expanded_controllers`], with every scheduler, those of
+    /// [`expanded_schedulers`]; an empty list stands for the scenario's own.
     pub fn product(controllers: &[String], schedulers: &[String]) -> Vec<Column> {
         let or_own = |names: &[String]| -> Vec<Option<String>> {
             match names {
@@ -60,7 +60,7 @@ impl Column {
                 names => names.iter().cloned().map(Some).collect(),
             }
         };
-        let schedulers = or_own(schedulers);
+        let schedulers = or_own(&expanded_schedulers(schedulers));
         let controllers = expanded_controllers(controllers);
         let columns = or_own(&controllers).into_iter().flat_map(|controller| {
             schedulers.iter().map(move |scheduler| Column {
