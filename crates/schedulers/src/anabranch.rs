@@ -2,7 +2,8 @@
 //!
 //! Ours. As min-cost does, it binds a packet to the path that brings it first. But what a
 //! controller believes of a path is a round trip old and more, and packets are late because of what
-//! has happened since: [`anabranch_core::Forecast`] sees a path out of which less comes than is sent.
+//! has happened since: [`Forecast`](anabranch_core::Forecast) sees a path out of which less comes
+//! than is sent.
 //!
 //! Retransmissions go where they arrive first. `docs/results.md` has what it gains and where it
 //! does not.
