@@ -5,7 +5,7 @@ use anabranch_units::{DataRate, Duration};
 use crate::control::Controller;
 use crate::fec::{self, UnknownFecPolicy};
 use crate::recovery::{FeedbackSchedule, LossDetection};
-use crate::scheduler::{self, UnknownScheduler};
+use crate::scheduler::SchedulerFactory;
 use crate::wire;
 
 /// The set-up of an endpoint. Both ends may differ in everything but `overhead_bytes`.
@@ -33,8 +33,8 @@ pub struct Config {
     pub stream: StreamConfig,
     /// Every path's congestion controller.
     pub controller: Controller,
-    /// Name of the packet scheduler, from [`crate::scheduler::SCHEDULERS`].
-    pub scheduler: String,
+    /// The packet scheduler.
+    pub scheduler: SchedulerFactory,
     /// The rate below which no controller goes.
     pub min_rate: DataRate,
     /// The rate that a path starts with.
@@ -51,11 +51,11 @@ pub struct Config {
 }
 
 impl Config {
-    /// The usual set-up of a media session, with this controller on every path.
-    pub fn new(controller: Controller) -> Self {
+    /// The usual set-up of a media session, with this controller on every path and this scheduler.
+    pub fn new(controller: Controller, scheduler: SchedulerFactory) -> Self {
         Config {
             controller,
-            scheduler: scheduler::DEFAULT.to_owned(),
+            scheduler,
             min_rate: DataRate::from_kilobits_per_second(50),
             initial_rate: DataRate::from_kilobits_per_second(300),
             max_rate: None,
@@ -253,9 +253,6 @@ impl PaddingPolicy {
 /// Why a [`Config`] cannot work.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
-    /// There is no such scheduler.
-    #[error(transparent)]
-    Scheduler(#[from] UnknownScheduler),
     /// There is no such policy of forward error correction.
     #[error(transparent)]
     Fec(#[from] UnknownFecPolicy),
@@ -387,8 +384,6 @@ impl Config {
     }
 
     pub(crate) fn check_stream(&self) -> Result<(), ConfigError> {
-        // Whether a session has several paths is known only later.
-        scheduler::build(&self.scheduler)?;
         let bytes = self.stream.receive_window_bytes;
         let allowed = StreamConfig::INITIAL_WINDOW_BYTES..=StreamConfig::MAX_WINDOW_BYTES;
         if !allowed.contains(&bytes) {

@@ -3,7 +3,7 @@
 mod support;
 
 use anabranch_core::recovery::LossDetection;
-use anabranch_core::{Config, PathId, PathState, SendReason, Stream, StreamConfig, scheduler};
+use anabranch_core::{Config, PathId, PathState, SendReason, Stream, StreamConfig};
 use anabranch_units::{Duration, Instant};
 use support::TestPath;
 
@@ -17,7 +17,7 @@ fn config(scheduler: &str) -> Config {
         controller: support::controller("cubic"),
         fragment_bytes: SEGMENT as u16,
         loss_detection: LossDetection::TcpSack,
-        scheduler: scheduler.to_owned(),
+        scheduler: support::scheduler(scheduler),
         ..support::usual()
     }
 }
@@ -53,7 +53,7 @@ fn lossy() -> TestPath {
 
 #[test]
 fn every_byte_arrives_once_by_any_scheduler_over_paths_that_lose_and_reorder() {
-    for entry in scheduler::SCHEDULERS {
+    for entry in anabranch_schedulers::SCHEDULERS {
         for retransmits_on_same_path in [false, true] {
             let config = Config {
                 stream: StreamConfig {

@@ -35,7 +35,7 @@ use crate::media::{
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::recovery::{Digest, SentPacket};
-use crate::scheduler::{self, Assignment, Scheduler, SchedulerEvent};
+use crate::scheduler::{Assignment, Scheduler, SchedulerEvent};
 use crate::send_reason::SendReason;
 use crate::standby::Standby;
 use crate::wire::{self, WireFrame};
@@ -168,7 +168,7 @@ impl Hooks for Media {
         let has_symbols = fec_policy.is_some();
         let header_bytes = wire::max_fragment_header_bytes(has_symbols);
         Ok(Media {
-            scheduler: scheduler::build(&config.scheduler)?,
+            scheduler: config.scheduler.build(),
             send_buffer: SendBuffer::new(
                 config.fragment_bytes,
                 config.overhead_bytes + header_bytes,

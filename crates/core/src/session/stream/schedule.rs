@@ -6,11 +6,11 @@
 use anabranch_units::{DataRate, Importance, Instant};
 
 use super::{Stream, StreamSession};
-use crate::config::{Config, ConfigError};
+use crate::config::Config;
 use crate::media::FrameId;
 use crate::path::Path;
 use crate::path_view::{PathId, PathSet, PathState, PathView};
-use crate::scheduler::{self, Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue};
+use crate::scheduler::{Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue};
 use crate::send_reason::SendReason;
 use crate::session_view::SessionView;
 use crate::stream::{Chunk, Waiting};
@@ -38,9 +38,9 @@ pub(super) struct Binding {
 }
 
 impl Binding {
-    pub(super) fn new(config: &Config, now: Instant) -> Result<Self, ConfigError> {
-        Ok(Binding {
-            scheduler: scheduler::build(&config.scheduler)?,
+    fn new(config: &Config, now: Instant) -> Self {
+        Binding {
+            scheduler: config.scheduler.build(),
             is_due: true,
             asked_at: now,
             held_since: None,
@@ -48,7 +48,7 @@ impl Binding {
             penalised_at: Vec::new(),
             queue: Vec::new(),
             assignments: Vec::new(),
-        })
+        }
     }
 }
 
@@ -86,7 +86,7 @@ impl StreamSession {
     pub(super) fn bind_to_several(&mut self, now: Instant) {
         if self.paths.len() == 2 && self.content.binding.is_none() {
             let binding = Binding::new(&self.config, now);
-            self.content.binding = binding.ok().map(Box::new);
+            self.content.binding = Some(Box::new(binding));
         }
         if let Some(binding) = &mut self.content.binding {
             binding.open_since.resize(self.paths.len(), now);
