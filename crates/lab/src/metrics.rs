@@ -22,8 +22,9 @@ pub use phases::Phase;
 pub use rates::RateSamples;
 pub use series::{FlowSeries, LinkSeries, Series};
 pub use statistics::{
-    Distribution, DropReport, FlowStatistics, FragmentStatistics, FrameStatistics, LinkStatistics,
-    PathStatistics, PlayerStatistics, ReasonTraffic, Statistics, Traffic,
+    Distribution, DownloadStatistics, DropReport, FlowStatistics, FragmentStatistics,
+    FrameStatistics, LinkStatistics, PathStatistics, PlayerStatistics, ReasonTraffic, Statistics,
+    Traffic,
 };
 pub use variation::Variation;
 pub use window::Window;

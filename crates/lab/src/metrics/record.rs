@@ -3,11 +3,12 @@
 use anabranch_core::{PathCounters, ReasonCounts, SendReason};
 use anabranch_link::DropCause;
 use anabranch_units::{Duration, Instant};
+use anabranch_video::stored_player::StoredPlayerCounts;
 
 use super::histogram::Histogram;
 use super::statistics::{
-    Distribution, DropReport, FragmentStatistics, FrameStatistics, LinkStatistics,
-    PlayerStatistics, ReasonTraffic, Traffic,
+    Distribution, DownloadStatistics, DropReport, FragmentStatistics, FrameStatistics,
+    LinkStatistics, PlayerStatistics, ReasonTraffic, Traffic,
 };
 use super::variation::Variation;
 
@@ -50,6 +51,11 @@ pub(super) struct StreamRecord {
     pub(super) bytes: u64,
     /// From the beginnings of streams to their ends.
     pub(super) transfers: Histogram,
+    /// How often a new segment took another path than the one before it.
+    pub(super) path_switches: u64,
+    /// What its viewer had seen when the window opened, and has seen in it.
+    pub(super) viewer_baseline: StoredPlayerCounts,
+    pub(super) viewer: Option<StoredPlayerCounts>,
 }
 
 /// Of a flow's path.
@@ -288,6 +294,21 @@ impl FragmentRecord {
             reassembly_peak_bytes: self.peak_bytes,
             reassembly_peak_frames: self.peak_frames,
         }
+    }
+}
+
+impl StreamRecord {
+    /// What its viewer saw in so many seconds; `None`: it has none.
+    pub(super) fn download(&self, seconds: f64) -> Option<DownloadStatistics> {
+        let seen = self.viewer?;
+        Some(DownloadStatistics {
+            displayed: seen.displayed,
+            discarded: seen.discarded,
+            underflows: seen.underflows,
+            stall_time_ms: seen.stalled.as_secs_f64() * 1e3,
+            stall_ratio: (seconds > 0.0).then(|| seen.stalled.as_secs_f64() / seconds),
+            start_up_ms: seen.start_up.map(|start_up| start_up.as_secs_f64() * 1e3),
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Collects what happens in a run into the statistics of its windows.
 
-use anabranch_core::PathId;
+use anabranch_core::{PathId, SendReason};
 use anabranch_link::{DropCause, LinkConfig};
 use anabranch_sim::{
     Direction, FlowId, FragmentId, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent, World,
@@ -39,6 +39,8 @@ struct Watch {
     /// The least propagation delay of its paths.
     base_delay: Duration,
     trails: FragmentTrails,
+    /// The path of the newest segment, of a stream over several.
+    last_path: Option<PathId>,
     /// Of a flow of media.
     viewer: Option<Viewer>,
 }
@@ -56,6 +58,7 @@ impl Watch {
             second_bytes: 0,
             deadline: media.map_or(Duration::ZERO, |media| media.deadline),
             trails: FragmentTrails::new(flow.paths.len()),
+            last_path: None,
             viewer: flow.media().map(|media| Viewer::new(flow, media)),
             base_delay: delays.min().unwrap_or(Duration::ZERO),
         }
@@ -260,6 +263,23 @@ impl<'a> Recorder<'a> {
     }
 }
 
+impl Recorder<'_> {
+    /// A packet of a stream leaves.
+    fn note_segment(&mut self, packet: &PacketEvent) {
+        let flow = packet.flow.index();
+        let has_paths = self.scenario.flows[flow].paths.len() > 1;
+        if !has_paths || packet.reason != Some(SendReason::New) {
+            return;
+        }
+        let last = self.watches[flow].last_path.replace(packet.path);
+        if last.is_some_and(|last| last != packet.path) {
+            for record in self.windows.iter_mut().filter(|record| record.is_open) {
+                record.flows[flow].stream.path_switches += 1;
+            }
+        }
+    }
+}
+
 impl Observer for Recorder<'_> {
     #[inline]
     fn on_sent(&mut self, now: Instant, packet: &PacketEvent) {
@@ -281,7 +301,7 @@ impl Observer for Recorder<'_> {
             path.sent_bytes += size_bytes;
         }
         let Some(id) = packet.fragment else {
-            return;
+            return self.note_segment(packet);
         };
         if self.watches[flow].trails.on_sent(id, packet.path) {
             for record in self.windows.iter_mut().filter(|record| record.is_open) {
@@ -406,6 +426,7 @@ impl WindowRecord {
             if world.is_session(flow) {
                 let counters = world.receiver_counters(flow);
                 record.frames.recovered_baseline = counters.recovered_fragments;
+                record.stream.viewer_baseline = world.viewer_counts(flow).unwrap_or_default();
             }
             for (path, record) in record.paths.iter_mut().enumerate() {
                 if world.is_session(flow) {
@@ -430,6 +451,8 @@ impl WindowRecord {
                 let recovered = world.receiver_counters(flow).recovered_fragments;
                 let frames = &mut record.frames;
                 frames.recovered_fragments += recovered - frames.recovered_baseline;
+                let seen = world.viewer_counts(flow);
+                record.stream.viewer = seen.map(|seen| seen.since(&record.stream.viewer_baseline));
             }
             for (path, record) in record.paths.iter_mut().enumerate() {
                 if world.is_session(flow) {
@@ -507,6 +530,8 @@ impl WindowRecord {
             frames: record.frames.statistics(),
             fragments: is_media.then(|| record.fragments.statistics(&all_paths)),
             player: is_media.then(|| record.viewer.statistics()),
+            download: record.stream.download(seconds),
+            segment_path_switches: record.stream.path_switches,
             transfers: record.stream.transfers.count(),
             transfer_time_ms: Distribution::of(&record.stream.transfers),
             paths: record.paths.iter().zip(&spec.paths).map(path).collect(),

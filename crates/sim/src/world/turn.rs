@@ -93,6 +93,7 @@ impl<O: Observer> Turn<'_, O> {
             let first_at = match &mut self.flow.source {
                 Work::Frames(source) => source.next_at(),
                 Work::Objects(objects) => Some(objects.first_at(now)),
+                Work::Download(_) => Some(now),
                 Work::Bytes(_) => None,
             };
             self.flow.frame_at = first_at.map(|at| at.max(now));
@@ -127,8 +128,10 @@ impl<O: Observer> Turn<'_, O> {
         if self.flow.stop.is_some_and(|stop| stop <= now) {
             return;
         }
-        let Work::Frames(source) = &mut self.flow.source else {
-            return self.begin_object();
+        let source = match &mut self.flow.source {
+            Work::Frames(source) => source,
+            Work::Download(_) => return self.go_on_viewing(),
+            Work::Objects(_) | Work::Bytes(_) => return self.begin_object(),
         };
         let sender = &mut self.flow.ends[Side::Sender as usize].endpoint;
         let Some(sender) = sender.media_mut() else {
