@@ -123,7 +123,7 @@ struct DelayBbr {
     /// The latest round-trip time, without jitter.
     floor: Duration,
     noise: Noise,
-    /// Whether the newest sample shows that less comes out of the path than was sent.
+    /// Whether, in Startup, the newest sample shows that less comes out of the path than was sent.
     is_slowed: bool,
     batches: Batches,
     /// Media that waits for the path.
@@ -451,7 +451,9 @@ impl CongestionController for DelayBbr {
         if let SignalForm::Floor { .. } = self.profile.delay_signal {
             self.noise = Noise::of(feedback.rtt);
         }
-        self.is_slowed = sample.is_some_and(|sample| self.is_slowed(&sample, &newest.sent));
+        // Startup alone asks for it.
+        self.is_slowed = matches!(self.mode, Mode::Startup)
+            && sample.is_some_and(|sample| self.is_slowed(&sample, &newest.sent));
         self.opening.on_report(feedback);
         self.is_app_limited = feedback.is_app_limited;
         if feedback.is_app_limited {

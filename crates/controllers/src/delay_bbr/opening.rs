@@ -46,10 +46,11 @@ impl Opening {
     pub(super) fn on_rtt(&mut self, rtt: Duration, jitter: Duration) {
         let least = self.least_rtt.map_or(rtt, |least| least.min(rtt));
         self.least_rtt = Some(least);
-        self.has_queued |= rtt
-            > least
-                .mul_f64(QUEUE_FACTOR)
-                .max(least + LEAST_QUEUE.max(jitter));
+        self.has_queued = self.has_queued
+            || rtt
+                > least
+                    .mul_f64(QUEUE_FACTOR)
+                    .max(least + LEAST_QUEUE.max(jitter));
     }
 
     pub(super) fn on_report(&mut self, feedback: &Feedback<'_>) {

@@ -132,6 +132,7 @@ impl MediaSession {
             return self.paths[path.index()].note_fates(now, digest);
         }
         let session = self.session_view();
+        self.paths[path.index()].fade_outflow(now);
         match &mut self.paths[..] {
             // Of a single path no list is kept: one on the stack is in the cache.
             [only] => {
