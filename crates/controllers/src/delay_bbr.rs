@@ -38,7 +38,7 @@ use min_rtt::MinRtt;
 use noise::Noise;
 use opening::Opening;
 use overflow::Overflow;
-use probe_bw::GainCycle;
+use probe_bw::{Echo, GainCycle};
 use probe_rtt::ProbeRtt;
 use profile::{AfterSilence, BandwidthUpdate, MinRateFloor, Profile, Reports, SignalForm};
 use reports::Batches;
@@ -199,8 +199,17 @@ impl DelayBbr {
             self.on_round_end(newest, sample);
         }
         self.maybe_exit_startup_or_drain(now);
-        let ask = self.ask();
         let echo = self.echo(packet);
+        if let Mode::ProbeBw(cycle) = &self.mode
+            && (cycle.may_step(now, self.min_rtt.or_initial()) || self.is_media_urgent())
+        {
+            self.step_cycle(now, echo);
+        }
+    }
+
+    /// Goes on in the cycle of gains, if it is time.
+    fn step_cycle(&mut self, now: Instant, echo: Option<Echo>) {
+        let ask = self.ask();
         if let Mode::ProbeBw(cycle) = &mut self.mode {
             if let Some(echo) = echo {
                 cycle.on_rtt(now, echo, ask);

@@ -500,12 +500,13 @@ impl Path {
     fn count_losses(&mut self, digest: &Digest) {
         // A window of about a hundred packets.
         const WEIGHT: f64 = 0.01;
-        let lost = digest.lost.len() as u64;
-        let acked = digest.acked.len() as u64;
         self.counters.lost_packets += digest.lost_count();
         self.counters.spurious_losses += digest.spurious.len() as u64;
-        for is_lost in (0..lost).map(|_| 1.0).chain((0..acked).map(|_| 0.0)) {
-            self.loss_ratio += WEIGHT * (is_lost - self.loss_ratio);
+        for _ in &digest.lost {
+            self.loss_ratio += WEIGHT * (1.0 - self.loss_ratio);
+        }
+        for _ in &digest.acked {
+            self.loss_ratio -= WEIGHT * self.loss_ratio;
         }
     }
 }

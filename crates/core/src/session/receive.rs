@@ -45,12 +45,11 @@ impl<C: Content> Session<C> {
                 return;
             }
         }
-        while let Some(frame) = frames.next(&mut self.scratch.report) {
+        let mut report = self.scratch.report.take().unwrap_or_default();
+        while let Some(frame) = frames.next(&mut report) {
             match frame {
                 Ok(WireFrame::Feedback { path }) => {
-                    let mut report = core::mem::take(&mut self.scratch.report);
                     self.on_feedback(now, meta.path, path, &mut report);
-                    self.scratch.report = report;
                 }
                 // Without a packet number a segment cannot be acknowledged.
                 Ok(WireFrame::Segment { .. }) if tracking == Tracking::Untracked => {
@@ -60,6 +59,7 @@ impl<C: Content> Session<C> {
                 Err(_) => self.counters.malformed_datagrams += 1,
             }
         }
+        self.scratch.report = Some(report);
         if !self.content.awaits_more() {
             for path in &mut self.paths {
                 path.arrivals.expect_nothing();

@@ -48,11 +48,10 @@ impl MediaSession {
     }
 
     fn on_frames_given_up(&mut self, now: Instant, first: FrameId, count: u64) {
-        let mut outcomes = core::mem::take(&mut self.content.scratch.outcomes);
         let frames = first.0..first.0.saturating_add(count);
-        self.content.reassembly.give_up(now, frames, &mut outcomes);
-        self.tell_outcomes(&mut outcomes);
-        self.content.scratch.outcomes = outcomes;
+        let outcomes = &mut self.content.scratch.outcomes;
+        self.content.reassembly.give_up(now, frames, outcomes);
+        self.tell_outcomes();
     }
 
     /// A fragment has arrived, or been recovered.
@@ -64,11 +63,9 @@ impl MediaSession {
         } = *symbol;
         let expected = self.content.last_captured_at.as_micros();
         let captured_at = Instant::from_micros(wire::expand(captured_at_micros, expected));
-        let mut outcomes = core::mem::take(&mut self.content.scratch.outcomes);
-        let taken =
-            self.content
-                .reassembly
-                .insert(now, header, captured_at, payload, &mut outcomes);
+        let outcomes = &mut self.content.scratch.outcomes;
+        let reassembly = &mut self.content.reassembly;
+        let taken = reassembly.insert(now, header, captured_at, payload, outcomes);
         match taken {
             Taken::New => self.content.last_captured_at = captured_at,
             Taken::Duplicate => self.counters.duplicate_fragments += 1,
@@ -78,13 +75,14 @@ impl MediaSession {
         let peak = self.content.reassembly.peak();
         self.counters.reassembly_peak_frames = peak.frames as u64;
         self.counters.reassembly_peak_bytes = peak.bytes as u64;
-        self.tell_outcomes(&mut outcomes);
-        self.content.scratch.outcomes = outcomes;
+        if !self.content.scratch.outcomes.is_empty() {
+            self.tell_outcomes();
+        }
         taken
     }
 
-    fn tell_outcomes(&mut self, outcomes: &mut Vec<Outcome>) {
-        for outcome in outcomes.drain(..) {
+    fn tell_outcomes(&mut self) {
+        for outcome in self.content.scratch.outcomes.drain(..) {
             self.events.push_back(match outcome {
                 Outcome::Whole(frame) => {
                     self.counters.frames_received += 1;
@@ -101,20 +99,18 @@ impl MediaSession {
 
     /// The receiver hands out what it has.
     pub(super) fn finish_reassembly(&mut self) {
-        let mut outcomes = core::mem::take(&mut self.content.scratch.outcomes);
-        self.content.reassembly.finish(&mut outcomes);
-        self.tell_outcomes(&mut outcomes);
-        self.content.scratch.outcomes = outcomes;
+        let outcomes = &mut self.content.scratch.outcomes;
+        self.content.reassembly.finish(outcomes);
+        self.tell_outcomes();
     }
 
     /// Hands out frames that have waited long enough.
     pub(super) fn deliver_due(&mut self, now: Instant) {
         let expires_at = self.content.reassembly.expires_at();
         if expires_at.is_some_and(|at| at <= now) {
-            let mut outcomes = core::mem::take(&mut self.content.scratch.outcomes);
-            self.content.reassembly.deliver(now, &mut outcomes);
-            self.tell_outcomes(&mut outcomes);
-            self.content.scratch.outcomes = outcomes;
+            let outcomes = &mut self.content.scratch.outcomes;
+            self.content.reassembly.deliver(now, outcomes);
+            self.tell_outcomes();
         }
     }
 }

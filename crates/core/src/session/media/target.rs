@@ -39,8 +39,10 @@ impl MediaSession {
             let mut backlog_bytes = self.backlog_bytes();
             let rates = active.map(|path| {
                 let (rate, backed_up_bytes) = carried(path);
-                let most = media::most_drained_bytes(fraction, rate);
-                backlog_bytes += backed_up_bytes.min(most);
+                if backed_up_bytes > 0 {
+                    let most = media::most_drained_bytes(fraction, rate);
+                    backlog_bytes += backed_up_bytes.min(most);
+                }
                 rate
             });
             (Bandwidth::of(media, fraction, rates), backlog_bytes)
