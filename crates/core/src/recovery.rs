@@ -392,6 +392,15 @@ impl Recovery {
     /// `is_by_report` says that a report has just come on this path. One that came by another does
     /// not show that this path is alive: what it misses may be silence.
     fn detect_losses(&mut self, now: Instant, is_by_report: bool, digest: &mut Digest) {
+        self.loss_timer = None;
+        // As mostly: nothing is missing.
+        if self.sent.has_open_holes() || self.trusts_report_times {
+            self.judge_missing(now, is_by_report, digest);
+        }
+    }
+
+    #[cold]
+    fn judge_missing(&mut self, now: Instant, is_by_report: bool, digest: &mut Digest) {
         let reordering_window = match self.loss_detection {
             LossDetection::TcpSack => self
                 .rack
