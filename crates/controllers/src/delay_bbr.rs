@@ -208,6 +208,7 @@ impl DelayBbr {
     }
 
     /// Goes on in the cycle of gains, if it is time.
+    #[cold]
     fn step_cycle(&mut self, now: Instant, echo: Option<Echo>) {
         let ask = self.ask();
         if let Mode::ProbeBw(cycle) = &mut self.mode {
@@ -253,28 +254,33 @@ impl DelayBbr {
         // Algorithm 4, line 4.
         let is_congested = matches!(self.mode, Mode::ProbeBw(_)) && self.signal.is_congested();
         if !matches!(self.mode, Mode::ProbeRtt(_)) && (has_expired || is_congested) {
-            self.signal.restart(self.next_packet_number);
-            self.mode = Mode::ProbeRtt(ProbeRtt::enter(
-                now,
-                self.next_packet_number,
-                self.drained_bytes(probe_rtt::GAIN),
-                self.min_rtt.or_initial(),
-                has_expired,
-            ));
-            if !has_expired {
-                self.begin_draining(now, probe_rtt::GAIN);
-            }
+            self.enter_probe_rtt(now, has_expired);
         }
-        let Mode::ProbeRtt(stay) = self.mode else {
-            return;
-        };
-        if stay.is_over(now, self.bytes_in_flight, self.acked_until, self.profile) {
+        if let Mode::ProbeRtt(stay) = &self.mode
+            && stay.is_over(now, self.bytes_in_flight, self.acked_until, self.profile)
+        {
+            let renewed = stay.renewed_min_rtt(now);
             if self.profile.expiry == profile::Expiry::Raise
-                && let Some((rtt, seen_at)) = stay.renewed_min_rtt(now)
+                && let Some((rtt, seen_at)) = renewed
             {
                 self.min_rtt.replace(rtt, seen_at);
             }
             self.enter_probe_bw(now);
+        }
+    }
+
+    #[cold]
+    fn enter_probe_rtt(&mut self, now: Instant, has_expired: bool) {
+        self.signal.restart(self.next_packet_number);
+        self.mode = Mode::ProbeRtt(ProbeRtt::enter(
+            now,
+            self.next_packet_number,
+            self.drained_bytes(probe_rtt::GAIN),
+            self.min_rtt.or_initial(),
+            has_expired,
+        ));
+        if !has_expired {
+            self.begin_draining(now, probe_rtt::GAIN);
         }
     }
 
@@ -304,11 +310,13 @@ impl DelayBbr {
     }
 
     /// What has been sent in excess drains, by whatever was sent.
+    #[cold]
     fn enter_drain(&mut self) {
         self.draining = None;
         self.mode = Mode::Drain;
     }
 
+    #[cold]
     fn enter_probe_bw(&mut self, now: Instant) {
         self.draining = None;
         let ask = self.ask();
@@ -316,6 +324,7 @@ impl DelayBbr {
     }
 
     /// The path is out: nothing of what was in flight is any longer.
+    #[cold]
     fn on_silence(&mut self) {
         if self.is_silent {
             return;
@@ -418,6 +427,7 @@ impl DelayBbr {
     }
 
     /// Half the bandwidth, until the path answers.
+    #[cold]
     fn silent_rate(&self) -> DataRate {
         match self.profile.after_silence {
             AfterSilence::Resume => self.bandwidth.max().mul_f64(0.5),

@@ -234,6 +234,7 @@ impl Recovery {
 
     /// Digests a report that acknowledges nothing new: when it was made may still show losses.
     /// Returns whether it does.
+    #[cold]
     fn on_report_of_nothing(
         &mut self,
         now: Instant,

@@ -251,6 +251,11 @@ impl Arrivals {
             first.1 = number;
             return true;
         }
+        self.insert_out_of_order(number)
+    }
+
+    #[cold]
+    fn insert_out_of_order(&mut self, number: u64) -> bool {
         let index = self.ranges.partition_point(|&(low, _)| low > number);
         if self
             .ranges

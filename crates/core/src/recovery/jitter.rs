@@ -105,6 +105,12 @@ impl JitterEstimator {
         if stretch.sample_count < STRETCH_SAMPLES || lasted < length {
             return;
         }
+        self.end_stretch();
+    }
+
+    #[cold]
+    fn end_stretch(&mut self) {
+        let stretch = &mut self.stretch;
         self.swings[self.stretch_count % STRETCHES] = stretch.rise.min(stretch.fall);
         self.stretch_count += 1;
         stretch.sample_count = 0;
