@@ -466,13 +466,14 @@ impl CongestionController for DelayBbr {
             self.bytes_in_flight = feedback.bytes_in_flight;
             return;
         };
-        let sample = feedback.delivery.filter(|sample| !sample.is_first_flight);
+        let sample = feedback.delivery.as_ref();
+        let sample = sample.filter(|sample| !sample.is_first_flight);
         if let SignalForm::Floor { .. } = self.profile.delay_signal {
             self.noise = Noise::of(feedback.rtt);
         }
         // Startup alone asks for it.
         self.is_slowed = matches!(self.mode, Mode::Startup)
-            && sample.is_some_and(|sample| self.is_slowed(&sample, &newest.sent));
+            && sample.is_some_and(|sample| self.is_slowed(sample, &newest.sent));
         self.opening.on_report(feedback);
         self.is_app_limited = feedback.is_app_limited;
         if feedback.is_app_limited {
@@ -502,19 +503,19 @@ impl CongestionController for DelayBbr {
             }
             if number >= self.acked_until {
                 self.acked_until = number + 1;
-                self.on_acked(now, packet, newest, sample.as_ref());
+                self.on_acked(now, packet, newest, sample);
             }
         }
         self.bytes_in_flight = feedback.bytes_in_flight;
-        self.on_long_probe(newest, sample.as_ref());
+        self.on_long_probe(newest, sample);
         if let Some(sample) = sample {
-            self.maybe_drop_to(&sample, newest);
+            self.maybe_drop_to(sample, newest);
         }
         if self.rounds.count > rounds_before
             && self.profile.answers_overflow
             && let Some(sample) = sample
         {
-            self.maybe_answer_overflow(now, newest, &sample, feedback.lost_bytes);
+            self.maybe_answer_overflow(now, newest, sample, feedback.lost_bytes);
         }
     }
 

@@ -427,8 +427,10 @@ impl Path {
         session: &SessionView,
         views: &[PathView],
     ) {
-        for packet in &digest.acked {
-            self.schedule.on_acked(packet.sent.packet_number);
+        if !self.schedule.is_known {
+            for packet in &digest.acked {
+                self.schedule.on_acked(packet.sent.packet_number);
+            }
         }
         self.count_losses(digest);
         let window = self.control.congestion_window;

@@ -200,7 +200,7 @@ impl Recovery {
                     mtu.on_acked(now, packet);
                 }
                 if acknowledged.was_lost && packet.content != PacketContent::MtuProbe {
-                    digest.spurious.extend(digest.acked.last().copied());
+                    digest.note_spurious();
                 }
             });
         let Some(newest) = digest.acked.last() else {
@@ -500,6 +500,7 @@ mod tests {
     fn suspect_after(path: &Recovery, patience_millis: u64, heard_at: u64) -> u64 {
         let patience = Duration::from_millis(patience_millis);
         let at_instant = path.suspect_at(patience).unwrap();
+        assert!(path.suspect_at_earliest().unwrap() <= at_instant);
         (at_instant - at(heard_at)).as_micros().div_ceil(1_000)
     }
 

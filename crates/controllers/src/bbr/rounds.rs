@@ -61,6 +61,8 @@ impl<T: Copy + Default + Ord> RoundMax<T> {
 
     /// The estimate; zero before the first sample.
     pub(crate) fn max(&self) -> T {
+        let is_first = |&(_, sample): &(u64, T)| sample == self.max;
+        debug_assert!(self.samples.front().is_none_or(is_first));
         self.max
     }
 

@@ -101,6 +101,7 @@ impl LossProcess {
     /// nothing was sent.
     pub fn recent_max(&self, now: Instant) -> f64 {
         let last = self.second;
+        debug_assert_eq!(last, second(self.at));
         match second(now).saturating_sub(last) as usize {
             0 => self.recent_max,
             begun if begun >= PEAK_SECONDS => 0.0,
