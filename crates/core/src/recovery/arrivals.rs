@@ -158,7 +158,8 @@ impl Arrivals {
 
     /// Nothing more is expected: what has been reported need not be told again.
     pub(crate) fn expect_nothing(&mut self) {
-        if core::mem::take(&mut self.is_pause_due) {
+        if self.is_pause_due {
+            self.is_pause_due = false;
             self.due_at = None;
         }
     }

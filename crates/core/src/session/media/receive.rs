@@ -3,7 +3,7 @@
 use anabranch_units::Instant;
 
 use super::MediaSession;
-use crate::media::{FrameId, Outcome, Symbol, Taken};
+use crate::media::{FrameId, Half, Outcome, Symbol, Taken};
 use crate::path_view::PathId;
 use crate::session::Event;
 use crate::wire::{self, WireFrame};
@@ -21,21 +21,14 @@ impl MediaSession {
                 let path = &mut self.paths[on.index()];
                 path.counters.received_media_packets += 1;
                 path.counters.received_media_bytes += payload.len() as u64;
-                let id = (header.frame, header.fragment);
-                let whole = half.map(|half| self.content.halves.join(id, half, payload));
-                let payload = match &whole {
-                    None => payload,
-                    Some(Some(whole)) => whole,
-                    Some(None) => return,
-                };
                 let symbol = Symbol {
                     header,
                     captured_at_micros,
                     payload,
                 };
-                self.on_fragment(now, &symbol);
-                if let Some(number) = number {
-                    self.on_source_symbol(now, number, &symbol);
+                match half {
+                    None => self.on_whole_fragment(now, number, &symbol),
+                    Some(half) => self.on_half(now, half, number, &symbol),
                 }
             }
             WireFrame::Repair { head, bytes } => self.on_repair_symbol(now, head, bytes),
@@ -44,6 +37,22 @@ impl MediaSession {
                 self.on_frames_given_up(now, first, count);
             }
             _ => self.on_foreign_frame(),
+        }
+    }
+
+    fn on_whole_fragment(&mut self, now: Instant, number: Option<u32>, symbol: &Symbol<'_>) {
+        self.on_fragment(now, symbol);
+        if let Some(number) = number {
+            self.on_source_symbol(now, number, symbol);
+        }
+    }
+
+    #[cold]
+    fn on_half(&mut self, now: Instant, half: Half, number: Option<u32>, symbol: &Symbol<'_>) {
+        let id = (symbol.header.frame, symbol.header.fragment);
+        if let Some(whole) = self.content.halves.join(id, half, symbol.payload) {
+            let payload = &whole;
+            self.on_whole_fragment(now, number, &Symbol { payload, ..*symbol });
         }
     }
 
