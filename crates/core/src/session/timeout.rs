@@ -146,3 +146,27 @@ impl<C: Content> Session<C> {
         self.scratch.digest = Some(digest);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_timers_at_one_moment_the_pacer_is_the_last() {
+        let mut next = NextTimer {
+            at: Instant::FAR_FUTURE,
+            timer: Timer::Pacing,
+        };
+        let at = Some(Instant::from_millis(5));
+        let later = Some(Instant::from_millis(6));
+        let mut first_after = |at, timer| {
+            next.consider(at, timer);
+            next.timer
+        };
+        assert_eq!(first_after(at, Timer::Pacing), Timer::Pacing);
+        assert_eq!(first_after(later, Timer::LossDetection), Timer::Pacing);
+        assert_eq!(first_after(at, Timer::Feedback), Timer::Feedback);
+        assert_eq!(first_after(at, Timer::Reassembly), Timer::Feedback);
+        assert!(next.may_be(at) && !next.may_be(later) && !next.may_be(None));
+    }
+}
