@@ -400,7 +400,7 @@ impl Recovery {
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn judge_missing(&mut self, now: Instant, is_by_report: bool, digest: &mut Digest) {
         let reordering_window = match self.loss_detection {
             LossDetection::TcpSack => self
