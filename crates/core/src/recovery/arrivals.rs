@@ -158,7 +158,8 @@ impl Arrivals {
 
     /// Nothing more is expected: what has been reported need not be told again.
     pub(crate) fn expect_nothing(&mut self) {
-        if core::mem::take(&mut self.is_pause_due) {
+        if self.is_pause_due {
+            self.is_pause_due = false;
             self.due_at = None;
         }
     }
@@ -256,6 +257,11 @@ impl Arrivals {
             first.1 = number;
             return true;
         }
+        self.insert_out_of_order(number)
+    }
+
+    #[cold]
+    fn insert_out_of_order(&mut self, number: u64) -> bool {
         let index = self.ranges.partition_point(|&(low, _)| low > number);
         if self
             .ranges

@@ -343,7 +343,9 @@ impl Hooks for Media {
     }
 
     fn consider_path(session: &MediaSession, path: &Path, next: &mut NextTimer) {
-        next.consider(path.liveness.due_at(&path.recovery), Timer::PathSilence);
+        if next.may_be(path.liveness.due_at_earliest(&path.recovery)) {
+            next.consider(path.liveness.due_at(&path.recovery), Timer::PathSilence);
+        }
         next.consider(session.idle_probe_at(path.id), Timer::PathSilence);
     }
 
