@@ -33,9 +33,9 @@ pub trait PathCost: Debug + Send {
 
 impl<C: PathCost> PathChoice for C {
     fn choose(&mut self, now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
-        candidates(packet, paths)
-            .min_by_key(|path| path.preferred(self.cost(now, packet, path)))
-            .map(|path| path.id)
+        cheapest(packet, paths, |path| {
+            path.preferred(self.cost(now, packet, path))
+        })
     }
 
     fn on_event(&mut self, now: Instant, event: &SchedulerEvent) {
@@ -156,7 +156,21 @@ fn best_of(paths: &[PathView], avoid: PathSet) -> impl Iterator<Item = &PathView
 
 /// The path that delivers `packet`, a retransmission, first.
 pub(crate) fn fastest(packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
-    candidates(packet, paths)
-        .min_by_key(|path| path.preferred(path.arrival(Turn::Again, u64::from(packet.bytes))))
-        .map(|path| path.id)
+    cheapest(packet, paths, |path| {
+        path.preferred(path.arrival(Turn::Again, u64::from(packet.bytes)))
+    })
+}
+
+/// The candidate of the least cost. With a single path, no cost is computed.
+fn cheapest<K: Ord>(
+    packet: &PacketView,
+    paths: &[PathView],
+    cost: impl FnMut(&&PathView) -> K,
+) -> Option<PathId> {
+    match paths {
+        [only] => only.state.is_usable().then_some(only.id),
+        _ => candidates(packet, paths)
+            .min_by_key(cost)
+            .map(|path| path.id),
+    }
 }

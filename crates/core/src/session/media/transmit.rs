@@ -15,6 +15,7 @@ use crate::wire;
 
 impl MediaSession {
     /// Whether, at a glance, nothing is to leave: of a session of media, as often as not.
+    #[inline]
     pub(super) fn is_quiet(&self, now: Instant) -> bool {
         let is_waiting = |path: &Path| match self.content.has_sent_media || path.has_bound() {
             true => path.has_window() && path.ready_at() > now,
