@@ -75,11 +75,7 @@ impl<O: Observer> Turn<'_, O> {
                     }
                     self.serve(side);
                 }
-                Due::Stop => {
-                    self.flow.stop_at = None;
-                    self.flow.end(Side::Sender).endpoint.close(at);
-                    self.serve(Side::Sender);
-                }
+                Due::Stop => self.stop(),
             }
         }
     }
@@ -90,6 +86,7 @@ impl<O: Observer> Turn<'_, O> {
         self.flow.next_due(self.sides, arrives_at)
     }
 
+    #[cold]
     fn start(&mut self, side: Side) {
         let now = self.now;
         self.flow.end(side).start_at = None;
@@ -104,6 +101,13 @@ impl<O: Observer> Turn<'_, O> {
             self.write_stream();
         }
         self.serve(side);
+    }
+
+    #[cold]
+    fn stop(&mut self) {
+        self.flow.stop_at = None;
+        self.flow.end(Side::Sender).endpoint.close(self.now);
+        self.serve(Side::Sender);
     }
 
     /// An endpoint reads the first datagram of its inbox.
@@ -166,7 +170,7 @@ impl<O: Observer> Turn<'_, O> {
     /// to be called next.
     pub(super) fn serve(&mut self, side: Side) {
         let now = self.now;
-        if side == Side::Sender {
+        if side == Side::Sender && self.flow.truth.is_some() {
             self.tell_truth();
         }
         let flow = &mut *self.flow;
@@ -231,6 +235,7 @@ impl<O: Observer> Turn<'_, O> {
     }
 
     /// Shows a clairvoyant scheduler what the links hold, which need all that was sent for it.
+    #[cold]
     fn tell_truth(&mut self) {
         let Some(truth) = &self.flow.truth else {
             return;
@@ -246,7 +251,8 @@ impl<O: Observer> Turn<'_, O> {
     }
 }
 
-/// Tells the observer what an endpoint tells its application.
+/// Tells the observer what an endpoint tells its application. Apart, as most turns tell nothing.
+#[inline(never)]
 fn report(
     now: Instant,
     flow: FlowId,

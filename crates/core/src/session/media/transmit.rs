@@ -94,6 +94,7 @@ impl MediaSession {
     }
 
     /// A packet has been dropped that would have come too late.
+    #[cold]
     fn on_too_late(&mut self, now: Instant, packet: &PacketView) {
         // A copy in flight or bound to another path may yet arrive in time.
         let is_bound = |path: &Path| path.has_bound_copy_of(packet);
