@@ -301,9 +301,9 @@ impl Arrivals {
         self.unreported_count = 0;
         self.due_at = None;
         self.reported_at = now;
-        let new_ranges = self
-            .ranges
-            .partition_point(|&(_, high)| high >= lowest_unreported);
+        // Mostly the first alone, so that a search would take longer.
+        let is_new = |&&(_, high): &&(u64, u64)| high >= lowest_unreported;
+        let new_ranges = self.ranges.iter().take_while(is_new).count();
         let told = (new_ranges + REPEATED_RANGES).min(self.ranges.len());
         self.forget_told();
         let is_untold = |(number, _): &&(u64, Instant)| *number >= lowest_unreported;
