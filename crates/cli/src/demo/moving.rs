@@ -1,0 +1,194 @@
+//! The picture of a run that plays it: a cursor moves over the time axis, and what is still to come
+//! is pale.
+//!
+//! It is made from the text of the still picture, whoever drew that: a pale cover and a cursor,
+//! moved by SMIL, which also plays inside an `<img>`. Where nothing plays, or the reader wants less
+//! motion, the cover has no width and the cursor is hidden, so that the still picture is left.
+
+use core::fmt::Write;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+
+/// How long the run takes to play, and the whole picture then stands, in seconds.
+const PLAYED_SECONDS: f64 = 15.0;
+const STANDING_SECONDS: f64 = 5.0;
+/// How much the cover hides.
+const COVER_OPACITY: f64 = 0.88;
+/// How far the cursor reaches beyond the plots, in pixels, …
+const CURSOR_OVERHANG: f64 = 6.0;
+/// … and the cover beyond their end, where half of a label stands.
+const COVER_OVERHANG: f64 = 8.0;
+/// A horizontal line of at least this share of the picture's width is one of a plot's grid.
+const GRID_LINE_SHARE: f64 = 0.5;
+
+/// A box in the picture, in pixels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Area {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+/// Has the picture in this file play.
+///
+/// # Errors
+/// A file that cannot be read or written, or holds no plot.
+pub(super) fn set_moving(picture: &Path) -> anyhow::Result<()> {
+    let name = picture.display();
+    let still = std::fs::read_to_string(picture).with_context(|| format!("cannot read {name}"))?;
+    let Some(moving) = moving(&still) else {
+        bail!("{name}: it has no plot that could play");
+    };
+    std::fs::write(picture, moving).with_context(|| format!("cannot write {name}"))
+}
+
+/// The still picture, played in a loop; `None` if it has no size or no plot with a grid, whose left
+/// and right borders are where the run begins and ends.
+fn moving(still: &str) -> Option<String> {
+    let head_start = still.find("<svg ")?;
+    let head_end = head_start + still[head_start..].find('>')? + 1;
+    let body_end = still.rfind("</svg>")?;
+    let head = &still[head_start..head_end];
+    let mut view_box = attribute(head, "viewBox")?.split(' ').skip(2);
+    let mut size = || view_box.next()?.parse::<f64>().ok();
+    let (width, height) = (size()?, size()?);
+    let area = plots(&still[head_end..body_end], width)?;
+    let mut text = String::with_capacity(still.len() + 2_000);
+    text.push_str(&still[..head_end]);
+    // The cover is white: so is what it covers, on a dark page too.
+    let _ = write!(
+        text,
+        "\n<rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>"
+    );
+    text.push_str(&still[head_end..body_end]);
+    text.push_str(&player(area));
+    text.push_str(&still[body_end..]);
+    Some(text)
+}
+
+/// The box around the grids of all plots, which share a time axis.
+fn plots(body: &str, width: f64) -> Option<Area> {
+    let lines = body.split("<line ").skip(1).filter_map(|rest| {
+        let tag = rest.split('>').next()?;
+        let at = |name| attribute(tag, name)?.parse::<f64>().ok();
+        Some(((at("x1")?, at("y1")?), (at("x2")?, at("y2")?)))
+    });
+    let is_wide = |(from, to): &((f64, f64), (f64, f64))| {
+        from.1 == to.1 && (to.0 - from.0).abs() >= width * GRID_LINE_SHARE
+    };
+    let lines: Vec<_> = lines.collect();
+    let (from, to) = *lines.iter().find(|line| is_wide(line))?;
+    let (left, right) = (from.0.min(to.0), from.0.max(to.0));
+    // Lines of legends are beside the grid.
+    let is_in_grid = |x: f64| (left..=right).contains(&x);
+    let heights = lines
+        .iter()
+        .filter(|(from, to)| is_in_grid(from.0) && is_in_grid(to.0))
+        .flat_map(|(from, to)| [from.1, to.1]);
+    let (top, bottom) = heights.fold((f64::MAX, f64::MIN), |(top, bottom), y| {
+        (top.min(y), bottom.max(y))
+    });
+    Some(Area {
+        left,
+        right,
+        top,
+        bottom,
+    })
+}
+
+/// The cover and the cursor.
+fn player(area: Area) -> String {
+    let (left, right) = (area.left, area.right);
+    let (top, span) = (area.top - CURSOR_OVERHANG, right - left);
+    let height = area.bottom - area.top + 2.0 * CURSOR_OVERHANG;
+    let seconds = PLAYED_SECONDS + STANDING_SECONDS;
+    let end = PLAYED_SECONDS / seconds;
+    let animate = |name: &str, values: &str, more: &str| {
+        format!(
+            "<animate attributeName=\"{name}\" values=\"{values}\" {more} dur=\"{seconds}s\" \
+             repeatCount=\"indefinite\"/>"
+        )
+    };
+    let steady = format!("keyTimes=\"0;{end};{end};1\"");
+    let x = animate("x", &format!("{left};{right};{right};{right}"), &steady);
+    let widest = span + COVER_OVERHANG;
+    let width = animate("width", &format!("{widest};{COVER_OVERHANG};0;0"), &steady);
+    let at_once = format!("keyTimes=\"0;{end}\" calcMode=\"discrete\"");
+    let shown = animate("opacity", "0.8;0", &at_once);
+    format!(
+        "<style>@media (prefers-reduced-motion: reduce) {{ .moving {{ display: none }} }}</style>\n\
+         <g class=\"moving\">\n\
+         <rect x=\"{right}\" y=\"{top}\" width=\"0\" height=\"{height}\" fill=\"#fff\" \
+         opacity=\"{COVER_OPACITY}\">{x}{width}</rect>\n\
+         <rect x=\"{right}\" y=\"{top}\" width=\"1.5\" height=\"{height}\" opacity=\"0\">\
+         {x}{shown}</rect>\n\
+         </g>\n"
+    )
+}
+
+/// The value of an attribute in a tag.
+fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
+    let mut parts = tag.match_indices(name);
+    let (at, _) = parts.find(|(at, _)| {
+        let is_begun = *at == 0 || tag[..*at].ends_with(' ');
+        is_begun && tag[at + name.len()..].starts_with("=\"")
+    })?;
+    let value = &tag[at + name.len() + 2..];
+    value.split('"').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two plots over one time axis, with a legend beside them.
+    const STILL: &str = "<svg width=\"400\" height=\"300\" viewBox=\"0 0 400 300\">\n\
+        <line x1=\"40\" y1=\"20\" x2=\"40\" y2=\"100\"/>\n\
+        <line x1=\"40\" y1=\"60\" x2=\"300\" y2=\"60\"/>\n\
+        <line x1=\"320\" y1=\"10\" x2=\"338\" y2=\"10\"/>\n\
+        <line opacity=\"0.1\" x1=\"40\" y1=\"200\" x2=\"300\" y2=\"200\"/>\n\
+        </svg>\n";
+
+    #[test]
+    fn the_cover_spans_all_plots_and_no_legend() {
+        let area = plots(STILL, 400.0).expect("there are two");
+        let whole = Area {
+            left: 40.0,
+            right: 300.0,
+            top: 20.0,
+            bottom: 200.0,
+        };
+        assert_eq!(area, whole);
+    }
+
+    #[test]
+    fn all_that_was_drawn_stays_and_is_seen_where_nothing_plays() {
+        let moving = moving(STILL).expect("it has plots");
+        let lines = STILL.lines().filter(|line| line.starts_with("<line "));
+        assert!(lines.clone().count() == 4 && lines.into_iter().all(|line| moving.contains(line)));
+        assert!(moving.ends_with("</g>\n</svg>\n"), "{moving}");
+        assert!(moving.contains("values=\"268;8;0;0\" keyTimes=\"0;0.75;0.75;1\""));
+        // As it is before anything plays: a cover without width and a cursor that is not seen.
+        assert!(moving.contains("<rect x=\"300\" y=\"14\" width=\"0\""));
+        assert!(moving.contains("opacity=\"0\"><animate"));
+    }
+
+    #[test]
+    fn a_picture_without_plots_has_nothing_to_play() {
+        assert_eq!(moving("<svg viewBox=\"0 0 400 300\"></svg>"), None);
+        assert_eq!(moving("no picture"), None);
+    }
+
+    #[test]
+    fn the_picture_of_the_readme_is_one_that_this_made() {
+        let shown = include_str!("../../../../docs/demo.svg");
+        let player_start = shown.find("<style>@media").expect("it plays");
+        let background = shown.find("\n<rect width").expect("it has a background");
+        let still_start = background + shown[background..].find("/>").expect("it is whole") + 2;
+        let head = &shown[..background];
+        let still = format!("{head}{}</svg>\n", &shown[still_start..player_start]);
+        assert_eq!(moving(&still).as_deref(), Some(shown));
+    }
+}
