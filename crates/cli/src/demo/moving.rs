@@ -22,6 +22,10 @@ const COVER_OVERHANG: f64 = 8.0;
 /// A horizontal line of at least this share of the picture's width is one of a plot's grid.
 const GRID_LINE_SHARE: f64 = 0.5;
 
+/// What moves does not for those who do not want it.
+const STYLE: &str = "<style>@media (prefers-reduced-motion: reduce) { .moving { display: none } }\
+    </style>\n<g class=\"moving\">\n";
+
 /// A box in the picture, in pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Area {
@@ -54,7 +58,10 @@ fn moving(still: &str) -> Option<String> {
     let mut view_box = attribute(head, "viewBox")?.split(' ').skip(2);
     let mut size = || view_box.next()?.parse::<f64>().ok();
     let (width, height) = (size()?, size()?);
-    let area = plots(&still[head_end..body_end], width)?;
+    let plots = plots(&still[head_end..body_end], width);
+    if plots.is_empty() {
+        return None;
+    }
     let mut text = String::with_capacity(still.len() + 2_000);
     text.push_str(&still[..head_end]);
     // The cover is white: so is what it covers, on a dark page too.
@@ -63,42 +70,81 @@ fn moving(still: &str) -> Option<String> {
         "\n<rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>"
     );
     text.push_str(&still[head_end..body_end]);
-    text.push_str(&player(area));
+    text.push_str(STYLE);
+    plots
+        .into_iter()
+        .for_each(|area| text.push_str(&player(area)));
+    text.push_str("</g>\n");
     text.push_str(&still[body_end..]);
     Some(text)
 }
 
-/// The box around the grids of all plots, which share a time axis.
-fn plots(body: &str, width: f64) -> Option<Area> {
-    let lines = body.split("<line ").skip(1).filter_map(|rest| {
-        let tag = rest.split('>').next()?;
-        let at = |name| attribute(tag, name)?.parse::<f64>().ok();
-        Some(((at("x1")?, at("y1")?), (at("x2")?, at("y2")?)))
+/// The plots of each picture in the picture: the boxes around their grids and shaded stretches.
+fn plots(body: &str, width: f64) -> Vec<Area> {
+    let pictures = body.split("<svg ").enumerate();
+    let plots = pictures.filter_map(|(index, picture)| {
+        // What stands before the first is no picture in the picture.
+        let tag = picture.split('>').next().filter(|_| index > 0);
+        let down = tag.and_then(|tag| number(tag, "y")).unwrap_or(0.0);
+        let plot = plot(picture, width)?;
+        Some(Area {
+            top: plot.top + down,
+            bottom: plot.bottom + down,
+            ..plot
+        })
     });
-    let is_wide = |(from, to): &((f64, f64), (f64, f64))| {
-        from.1 == to.1 && (to.0 - from.0).abs() >= width * GRID_LINE_SHARE
+    plots.collect()
+}
+
+/// The box around one picture's grids and shaded stretches.
+fn plot(picture: &str, width: f64) -> Option<Area> {
+    let lines: Vec<Area> = tags(picture, "<line ").filter_map(line).collect();
+    let is_wide =
+        |line: &&Area| line.top == line.bottom && line.right - line.left >= width * GRID_LINE_SHARE;
+    let widest = *lines.iter().find(is_wide)?;
+    // Legends are beside the grid, or above it.
+    let is_in_grid = |area: &Area| area.left >= widest.left && area.right <= widest.right;
+    let around = |whole: Area, part: Area| Area {
+        top: whole.top.min(part.top),
+        bottom: whole.bottom.max(part.bottom),
+        ..whole
     };
-    let lines: Vec<_> = lines.collect();
-    let (from, to) = *lines.iter().find(|line| is_wide(line))?;
-    let (left, right) = (from.0.min(to.0), from.0.max(to.0));
-    // Lines of legends are beside the grid.
-    let is_in_grid = |x: f64| (left..=right).contains(&x);
-    let heights = lines
-        .iter()
-        .filter(|(from, to)| is_in_grid(from.0) && is_in_grid(to.0))
-        .flat_map(|(from, to)| [from.1, to.1]);
-    let (top, bottom) = heights.fold((f64::MAX, f64::MIN), |(top, bottom), y| {
-        (top.min(y), bottom.max(y))
-    });
+    let grid = lines.into_iter().filter(is_in_grid).fold(widest, around);
+    let height = grid.bottom - grid.top;
+    let is_tall = |area: &Area| area.bottom - area.top >= height / 2.0;
+    let stretches = tags(picture, "<rect ").filter_map(rectangle);
+    let stretches = stretches.filter(|area| is_in_grid(area) && is_tall(area));
+    Some(stretches.fold(grid, around))
+}
+
+/// What stands in the tags that begin so.
+fn tags<'a>(text: &'a str, begin: &'a str) -> impl Iterator<Item = &'a str> {
+    let rests = text.split(begin).skip(1);
+    rests.filter_map(|rest| rest.split('>').next())
+}
+
+fn line(tag: &str) -> Option<Area> {
+    let (x1, x2) = (number(tag, "x1")?, number(tag, "x2")?);
+    let (y1, y2) = (number(tag, "y1")?, number(tag, "y2")?);
     Some(Area {
-        left,
-        right,
-        top,
-        bottom,
+        left: x1.min(x2),
+        right: x1.max(x2),
+        top: y1.min(y2),
+        bottom: y1.max(y2),
     })
 }
 
-/// The cover and the cursor.
+fn rectangle(tag: &str) -> Option<Area> {
+    let (left, top) = (number(tag, "x")?, number(tag, "y")?);
+    Some(Area {
+        left,
+        right: left + number(tag, "width")?,
+        top,
+        bottom: top + number(tag, "height")?,
+    })
+}
+
+/// The cover and the cursor of a plot.
 fn player(area: Area) -> String {
     let (left, right) = (area.left, area.right);
     let (top, span) = (area.top - CURSOR_OVERHANG, right - left);
@@ -118,14 +164,16 @@ fn player(area: Area) -> String {
     let at_once = format!("keyTimes=\"0;{end}\" calcMode=\"discrete\"");
     let shown = animate("opacity", "0.8;0", &at_once);
     format!(
-        "<style>@media (prefers-reduced-motion: reduce) {{ .moving {{ display: none }} }}</style>\n\
-         <g class=\"moving\">\n\
-         <rect x=\"{right}\" y=\"{top}\" width=\"0\" height=\"{height}\" fill=\"#fff\" \
+        "<rect x=\"{right}\" y=\"{top}\" width=\"0\" height=\"{height}\" fill=\"#fff\" \
          opacity=\"{COVER_OPACITY}\">{x}{width}</rect>\n\
          <rect x=\"{right}\" y=\"{top}\" width=\"1.5\" height=\"{height}\" opacity=\"0\">\
-         {x}{shown}</rect>\n\
-         </g>\n"
+         {x}{shown}</rect>\n"
     )
+}
+
+/// The value of an attribute that is a number.
+fn number(tag: &str, name: &str) -> Option<f64> {
+    attribute(tag, name)?.parse().ok()
 }
 
 /// The value of an attribute in a tag.
@@ -143,30 +191,45 @@ fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    /// Two plots over one time axis, with a legend beside them.
-    const STILL: &str = "<svg width=\"400\" height=\"300\" viewBox=\"0 0 400 300\">\n\
+    /// Two plots over one time axis: in one picture with a legend beside them, or in a picture each
+    /// with the legend above.
+    const TOGETHER: &str = "<svg width=\"400\" height=\"300\" viewBox=\"0 0 400 300\">\n\
+        <rect x=\"0\" y=\"0\" width=\"400\" height=\"300\"/>\n\
         <line x1=\"40\" y1=\"20\" x2=\"40\" y2=\"100\"/>\n\
         <line x1=\"40\" y1=\"60\" x2=\"300\" y2=\"60\"/>\n\
         <line x1=\"320\" y1=\"10\" x2=\"338\" y2=\"10\"/>\n\
         <line opacity=\"0.1\" x1=\"40\" y1=\"200\" x2=\"300\" y2=\"200\"/>\n\
         </svg>\n";
+    const APART: &str = "<svg viewBox=\"0 0 400 300\">\n\
+        <rect width=\"100%\" height=\"100%\"/>\n\
+        <svg y=\"0\" width=\"400\" height=\"150\" viewBox=\"0 0 400 150\">\n\
+        <rect x=\"50\" y=\"5\" width=\"12\" height=\"8\"/>\n\
+        <rect x=\"100\" y=\"20\" width=\"40\" height=\"100\" fill-opacity=\"0.2\"/>\n\
+        <line x1=\"40.0\" y1=\"60.0\" x2=\"300.0\" y2=\"60.0\"/>\n\
+        <line x1=\"40.0\" y1=\"120.0\" x2=\"300.0\" y2=\"120.0\"/>\n</svg>\n\
+        <svg y=\"150\" width=\"400\" height=\"150\" viewBox=\"0 0 400 150\">\n\
+        <line x1=\"40.0\" y1=\"60.0\" x2=\"300.0\" y2=\"60.0\"/>\n\
+        <line x1=\"40.0\" y1=\"120.0\" x2=\"300.0\" y2=\"120.0\"/>\n</svg>\n\
+        </svg>\n";
 
     #[test]
-    fn the_cover_spans_all_plots_and_no_legend() {
-        let area = plots(STILL, 400.0).expect("there are two");
-        let whole = Area {
+    fn a_cover_spans_the_plots_of_a_picture_and_no_legend() {
+        let area = |top, bottom| Area {
             left: 40.0,
             right: 300.0,
-            top: 20.0,
-            bottom: 200.0,
+            top,
+            bottom,
         };
-        assert_eq!(area, whole);
+        assert_eq!(plots(TOGETHER, 400.0), [area(20.0, 200.0)]);
+        // Without its own first tag, as `moving` hands it on.
+        let body = APART.split_once('\n').expect("lines").1;
+        assert_eq!(plots(body, 400.0), [area(20.0, 120.0), area(210.0, 270.0)]);
     }
 
     #[test]
     fn all_that_was_drawn_stays_and_is_seen_where_nothing_plays() {
-        let moving = moving(STILL).expect("it has plots");
-        let lines = STILL.lines().filter(|line| line.starts_with("<line "));
+        let moving = moving(TOGETHER).expect("it has plots");
+        let lines = TOGETHER.lines().filter(|line| line.starts_with("<line "));
         assert!(lines.clone().count() == 4 && lines.into_iter().all(|line| moving.contains(line)));
         assert!(moving.ends_with("</g>\n</svg>\n"), "{moving}");
         assert!(moving.contains("values=\"268;8;0;0\" keyTimes=\"0;0.75;0.75;1\""));
