@@ -15,9 +15,7 @@ const PLAYED_SECONDS: f64 = 15.0;
 const STANDING_SECONDS: f64 = 5.0;
 /// How much the cover hides.
 const COVER_OPACITY: f64 = 0.88;
-/// How far the cursor reaches beyond the plots, in pixels, …
-const CURSOR_OVERHANG: f64 = 6.0;
-/// … and the cover beyond their end, where half of a label stands.
+/// How far the cover reaches beyond the end of the axis, in pixels: lines are drawn on it.
 const COVER_OVERHANG: f64 = 8.0;
 /// A horizontal line of at least this share of the picture's width is one of a plot's grid.
 const GRID_LINE_SHARE: f64 = 0.5;
@@ -147,8 +145,8 @@ fn rectangle(tag: &str) -> Option<Area> {
 /// The cover and the cursor of a plot.
 fn player(area: Area) -> String {
     let (left, right) = (area.left, area.right);
-    let (top, span) = (area.top - CURSOR_OVERHANG, right - left);
-    let height = area.bottom - area.top + 2.0 * CURSOR_OVERHANG;
+    let (top, span) = (area.top, right - left);
+    let height = area.bottom - top;
     let seconds = PLAYED_SECONDS + STANDING_SECONDS;
     let end = PLAYED_SECONDS / seconds;
     let animate = |name: &str, values: &str, more: &str| {
@@ -234,7 +232,7 @@ mod tests {
         assert!(moving.ends_with("</g>\n</svg>\n"), "{moving}");
         assert!(moving.contains("values=\"268;8;0;0\" keyTimes=\"0;0.75;0.75;1\""));
         // As it is before anything plays: a cover without width and a cursor that is not seen.
-        assert!(moving.contains("<rect x=\"300\" y=\"14\" width=\"0\""));
+        assert!(moving.contains("<rect x=\"300\" y=\"20\" width=\"0\""));
         assert!(moving.contains("opacity=\"0\"><animate"));
     }
 
