@@ -15,7 +15,7 @@ RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-on-time,feedback-ove
 RMCAT_OF_FLOWS ?= convergence-time-mean,convergence-time-max,settled-phases,oscillations,send-rate-variation,receive-rate-variation
 RESULTS ?= target/results
 RESULTS_CONTROLLERS ?= live-bbr,gcc,nada,scream,copa,bbr3,cubic
-SCHEDULERS ?= anabranch,min-cost,daps,dems,edcld,mdp,oms,qaware,redundant,round-robin,sfl,stms,wrr,oracle
+SCHEDULERS ?= anabranch,min-cost,all,oracle
 
 .PHONY: help demo test test-real bench fuzz mutants papers results rmcat schedulers contest clean
 
@@ -40,7 +40,7 @@ bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, 
 	$(CARGO) bench --quiet -p anabranch-lab --bench simulator
 	$(CARGO) bench --quiet -p anabranch-lab --bench instructions
 	$(CARGO) bench --quiet -p anabranch-controllers --bench controllers
-	$(CARGO) bench --quiet -p anabranch-core --bench schedulers
+	$(CARGO) bench --quiet -p anabranch-schedulers --bench schedulers
 	$(CARGO) bench --quiet -p anabranch-core --bench fec
 	$(CARGO) bench --quiet -p anabranch-core --bench allocations
 	$(CARGO) bench --quiet -p anabranch-secure --bench handshake

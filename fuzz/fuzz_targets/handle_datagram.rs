@@ -3,11 +3,11 @@
 //! for each moment.
 #![no_main]
 
-use anabranch_controllers::{CONTROLLERS, by_name};
-use anabranch_core::scheduler::SCHEDULERS;
+use anabranch_controllers::CONTROLLERS;
 use anabranch_core::{
     Config, DatagramMeta, Frame, MediaConfig, MediaSession, PaddingPolicy, PathId, PathOptions,
 };
+use anabranch_schedulers::SCHEDULERS;
 use anabranch_units::{Duration, Ecn, Importance, Instant, Seed};
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
@@ -37,7 +37,10 @@ impl Setup {
     fn config(&self) -> Config {
         let scheduler = &SCHEDULERS[usize::from(self.scheduler) % SCHEDULERS.len()];
         let controller = &CONTROLLERS[usize::from(self.controller) % CONTROLLERS.len()];
-        let controller = by_name(controller.name).expect("a registered controller");
+        let controller = anabranch_controllers::by_name(controller.name);
+        let controller = controller.expect("a registered controller");
+        let scheduler = anabranch_schedulers::by_name(scheduler.name);
+        let scheduler = scheduler.expect("a registered scheduler");
         let fec = ["off", "adaptive", "fixed:overhead=0.5:window=4"];
         let padding =
             [PaddingPolicy::Never, PaddingPolicy::WhileProbing, PaddingPolicy::Always];
@@ -47,10 +50,9 @@ impl Setup {
             ..MediaConfig::default()
         };
         Config {
-            scheduler: scheduler.name.into(),
             padding: padding[usize::from(self.padding) % padding.len()],
             media,
-            ..Config::new(controller)
+            ..Config::new(controller, scheduler)
         }
     }
 }

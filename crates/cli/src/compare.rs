@@ -38,7 +38,8 @@ pub(crate) struct Arguments {
     /// that `anabranch controllers` lists, `all-media` for all but the windows of TCP and `fixed`.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     controllers: Vec<String>,
-    /// Schedulers; with --controllers, every one is run with every other.
+    /// Schedulers; `all` stands for every one that `anabranch schedulers` lists. With
+    /// --controllers, every one is run with every other.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     schedulers: Vec<String>,
     /// Any key and its values: one of the first flow (`padding=never,always`), or with dots any of

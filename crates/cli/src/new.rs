@@ -1,7 +1,6 @@
 //! `anabranch new`: the first lines of a controller or scheduler of one's own.
 
 mod registration;
-mod scheduler;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -57,8 +56,8 @@ struct Kind {
     /// Names that cannot be: what else is in the folder, crates and types that the file uses, what
     /// the registry sees.
     taken: &'static str,
-    /// The file, by name and type.
-    source: fn(&str, &str) -> String,
+    /// The file, but for its name and type.
+    template: &'static str,
     /// What comes next, with `{name}` for the name.
     next: &'static str,
 }
@@ -83,10 +82,7 @@ const CONTROLLER: Kind = Kind {
         alloc anabranch_core anabranch_units core libm std thiserror proptest bool str u64 usize \
         congestion_controller control_parameters controller_config timeout feedback path_view \
         session_view data_rate duration instant rig",
-    source: |name, type_name| {
-        let named = anabranch_controllers::TEMPLATE.replace("`template`", &format!("`{name}`"));
-        named.replace("Template", type_name)
-    },
+    template: anabranch_controllers::TEMPLATE,
     next: "  \
          1. write its reaction to a report, its source and what deviates from it there, and its \
          tests\n  \
@@ -98,9 +94,9 @@ const CONTROLLER: Kind = Kind {
 
 const SCHEDULER: Kind = Kind {
     noun: "scheduler",
-    folder: "crates/core/src/scheduler",
-    modules: "crates/core/src/scheduler.rs",
-    registry: "crates/core/src/scheduler.rs",
+    folder: "crates/schedulers/src",
+    modules: "crates/schedulers/src/lib.rs",
+    registry: "crates/schedulers/src/registry.rs",
     list: "pub const SCHEDULERS: &[SchedulerEntry] = &[\n",
     entry_start: "    SchedulerEntry {",
     entry: r#"    SchedulerEntry {
@@ -110,17 +106,14 @@ const SCHEDULER: Kind = Kind {
     },
 "#,
     // `oracle` is the simulator's.
-    taken: "binding contract testing frame_wise one_by_one oracle \
-        alloc anabranch_units core std bed duration instant packet_view path_cost path_id path_set \
-        path_view scheduler",
-    source: |name, type_name| {
-        let named = scheduler::TEMPLATE.replace("{name}", name);
-        named.replace("{type_name}", type_name)
-    },
+    taken: "binding contract frame_wise one_by_one oracle registry template testing \
+        alloc anabranch_core anabranch_units core libm std thiserror proptest bool str u64 usize \
+        bed duration instant packet_view path_cost path_id path_set path_view scheduler",
+    template: anabranch_schedulers::TEMPLATE,
     next: "  \
          1. write its cost, its source and what deviates from it there, and its test\n  \
          2. say what it is in the registry's `summary`\n  \
-         3. cargo test -p anabranch-core scheduler\n  \
+         3. cargo test -p anabranch-schedulers -- contract {module}\n  \
          4. cargo run --release -p anabranch -- compare --schedulers min-cost,{name} \
          scenarios/two-paths.toml\n",
 };
@@ -190,7 +183,8 @@ fn begin(kind: &Kind, root: &Path, name: &str) -> anyhow::Result<PathBuf> {
         file.display()
     );
     let cannot_write = |path: &Path| format!("cannot write {}", path.display());
-    let source = (kind.source)(name, &type_name(&module));
+    let source = kind.template.replace("`template`", &format!("`{name}`"));
+    let source = source.replace("Template", &type_name(&module));
     fs::write(root.join(&file), source).with_context(|| cannot_write(&file))?;
     for (path, text) in texts {
         fs::write(root.join(path), text).with_context(|| cannot_write(Path::new(path)))?;

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use anabranch_controllers::CONTROLLERS;
 use anabranch_core::fec::FEC_POLICIES;
 use anabranch_core::options::{AlgorithmOption, OptionValues};
-use anabranch_core::scheduler::SCHEDULERS;
+use anabranch_schedulers::SCHEDULERS;
 
 use crate::print;
 

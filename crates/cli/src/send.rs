@@ -6,7 +6,7 @@ use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_controllers::by_name;
 use anabranch_core::media::SendFrameError;
-use anabranch_core::{Frame, MediaConfig, PathId, scheduler};
+use anabranch_core::{Frame, MediaConfig, PathId};
 use anabranch_net::{Clock, Ended, Event, Events, SendError, Sender, SenderConfig, SenderPath};
 use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
@@ -88,7 +88,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = anabranch_controllers::DEFAULT)]
     controller: String,
     /// Packet scheduler; `anabranch schedulers` lists them.
-    #[arg(long, value_name = "NAME", default_value = scheduler::DEFAULT)]
+    #[arg(long, value_name = "NAME", default_value = anabranch_schedulers::DEFAULT)]
     scheduler: String,
     /// Send packets as ECN-capable, so that routers mark them instead of dropping them. It helps if
     /// the controller reacts to marks, as new-reno, cubic, scream and nada do.
@@ -143,7 +143,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     config.connect_timeout = arguments.timeout;
     config.give_up_after = arguments.give_up_after;
     config.transport.controller = by_name(&arguments.controller)?;
-    config.transport.scheduler = arguments.scheduler;
+    config.transport.scheduler = anabranch_schedulers::by_name(&arguments.scheduler)?;
     config.transport.is_ecn_capable = arguments.ecn;
     config.transport.media.deadline = arguments.deadline;
     config.transport.media.fec = arguments.fec;

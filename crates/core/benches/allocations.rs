@@ -7,7 +7,6 @@
 
 use std::process::ExitCode;
 
-use anabranch_controllers::by_name;
 use anabranch_core::{
     Config, DatagramMeta, Event, Frame, MediaConfig, MediaSession, PathId, PathOptions, Transmit,
 };
@@ -165,15 +164,17 @@ struct Bed {
 impl Bed {
     fn new(session: &Session) -> Bed {
         let now = Instant::ZERO;
-        let controller = by_name(session.controller).expect("a registered controller");
+        let controller = anabranch_controllers::by_name(session.controller);
+        let controller = controller.expect("a registered controller");
+        let scheduler = anabranch_schedulers::by_name(session.scheduler);
+        let scheduler = scheduler.expect("a registered scheduler");
         let config = Config {
             fixed_rate: DataRate::from_megabits_per_second(4),
-            scheduler: session.scheduler.to_owned(),
             media: MediaConfig {
                 fec: session.fec.into(),
                 ..MediaConfig::default()
             },
-            ..Config::new(controller)
+            ..Config::new(controller, scheduler)
         };
         let ends = [Seed(1), Seed(2)].map(|seed| {
             let mut end =
@@ -355,7 +356,7 @@ fn main() -> ExitCode {
         "{:<32} {:>8} {:>8} {:>10} {:>10}",
         "", "/packet", "/packet", "/frame", "B/frame"
     );
-    let schedulers = anabranch_core::scheduler::SCHEDULERS.iter();
+    let schedulers = anabranch_schedulers::SCHEDULERS.iter();
     let schedulers = schedulers.map(|entry| Session {
         scheduler: entry.name,
         ..session("off", None)

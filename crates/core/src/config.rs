@@ -5,7 +5,7 @@ use anabranch_units::{DataRate, Duration};
 use crate::control::Controller;
 use crate::fec::{self, UnknownFecPolicy};
 use crate::recovery::{FeedbackSchedule, LossDetection};
-use crate::scheduler::{self, UnknownScheduler};
+use crate::scheduler::SchedulerFactory;
 use crate::wire;
 
 /// The set-up of an endpoint. Both ends may differ in everything but `overhead_bytes`.
@@ -33,8 +33,8 @@ pub struct Config {
     pub stream: StreamConfig,
     /// Every path's congestion controller.
     pub controller: Controller,
-    /// Name of the packet scheduler, from [`crate::scheduler::SCHEDULERS`].
-    pub scheduler: String,
+    /// The packet scheduler.
+    pub scheduler: SchedulerFactory,
     /// The rate below which no controller goes.
     pub min_rate: DataRate,
     /// The rate that a path starts with.
@@ -51,11 +51,11 @@ pub struct Config {
 }
 
 impl Config {
-    /// The usual set-up of a media session, with this controller on every path.
-    pub fn new(controller: Controller) -> Self {
+    /// The usual set-up of a media session, with this controller on every path and this scheduler.
+    pub fn new(controller: Controller, scheduler: SchedulerFactory) -> Self {
         Config {
             controller,
-            scheduler: scheduler::DEFAULT.to_owned(),
+            scheduler,
             min_rate: DataRate::from_kilobits_per_second(50),
             initial_rate: DataRate::from_kilobits_per_second(300),
             max_rate: None,
@@ -117,6 +117,12 @@ pub struct StreamConfig {
     /// How long the receiver puts off the acknowledgement of a segment that came in order; every
     /// second one is acknowledged at once (RFC 5681 §4.2: at most 500 ms).
     pub delayed_ack: Duration,
+    /// Over several paths: whether a lost segment is sent again by the path that lost it, as each
+    /// flow of MPTCP does, and not by the scheduler's choice.
+    pub retransmits_on_same_path: bool,
+    /// Over several paths: whether a path that could send, were the peer's window not full, brings
+    /// what the peer waits for, and the slow path is penalised (Raiciu et al., NSDI 2012, §4.2).
+    pub reinjects: bool,
     /// The retransmission timeout is never shorter (RFC 6298 §2.4 asks for 1 s; Linux and ns-2 use
     /// 0.2 s).
     pub min_retransmission_timeout: Duration,
@@ -139,6 +145,8 @@ impl Default for StreamConfig {
             receive_window_bytes: 4 << 20,
             keeps_bytes: true,
             delayed_ack: Duration::from_millis(40),
+            retransmits_on_same_path: false,
+            reinjects: true,
             min_retransmission_timeout: Duration::from_millis(200),
             initial_retransmission_timeout: Duration::from_secs(1),
         }
@@ -245,9 +253,6 @@ impl PaddingPolicy {
 /// Why a [`Config`] cannot work.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
-    /// There is no such scheduler.
-    #[error(transparent)]
-    Scheduler(#[from] UnknownScheduler),
     /// There is no such policy of forward error correction.
     #[error(transparent)]
     Fec(#[from] UnknownFecPolicy),

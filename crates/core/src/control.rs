@@ -37,6 +37,11 @@ pub trait CongestionController: Debug + Send {
         paths: &[PathView],
     );
 
+    /// The path is slow to bring what the peer's full window waits for, and another path brings it
+    /// (Raiciu et al., NSDI 2012, §4.2: the slow path's window is halved, at most once a round
+    /// trip). Only streams over several paths call it.
+    fn on_penalty(&mut self) {}
+
     /// When the controller wants [`Timeout::Own`]; `None` for never.
     fn next_timeout(&self) -> Option<Instant> {
         None

@@ -4,6 +4,7 @@ mod bound;
 mod fates;
 mod forecast;
 mod level;
+mod loss_interval;
 mod mtu;
 mod schedule;
 
@@ -25,6 +26,7 @@ use bound::Bound;
 use fates::Fates;
 use forecast::Outflow;
 pub(crate) use level::Level;
+use loss_interval::LossInterval;
 use schedule::ScheduleExchange;
 
 /// What is sent for the first time has to arrive before its deadline by its lifetime over this.
@@ -86,6 +88,7 @@ pub(crate) struct Path {
     /// When the peer last made a report on this path, by its clock.
     pub(crate) last_reported_at: Instant,
     loss_ratio: f64,
+    loss_interval: LossInterval,
     outflow: Outflow,
     /// The bandwidth when packets were bound anew last, or to queues of which all were empty.
     noted_rate: DataRate,
@@ -162,6 +165,7 @@ impl Path {
             last_heard_at: now,
             last_sent_at: now,
             loss_ratio: 0.0,
+            loss_interval: LossInterval::default(),
             outflow: Outflow::new(now),
             noted_rate: DataRate::ZERO,
             fates: None,
@@ -220,6 +224,8 @@ impl Path {
                 recent_max_loss: losses.map_or(0.0, |losses| losses.recent_max(now)),
                 loss_burst_packets: losses.map_or(1.0, LossProcess::burst_packets),
                 media_share: 0.0,
+                is_in_recovery: self.recovery.is_in_recovery(),
+                loss_interval_bytes: self.loss_interval.bytes(),
             },
             mtu: self.recovery.mtu().and_then(PathMtu::found),
         }
@@ -280,19 +286,33 @@ impl Path {
     /// Binds a packet to this path. `held_since` tells since when there have been packets that the
     /// scheduler has held: a path that a driver woke a little late for them was not idle.
     pub(crate) fn bind(&mut self, now: Instant, packet: PacketView, held_since: Option<Instant>) {
-        let ready_at = self.ready_at();
-        let was_waited_for = held_since.is_some_and(|since| since <= ready_at)
-            && now.saturating_since(ready_at) <= LATE_WAKE;
-        if !self.has_bound() && !was_waited_for {
+        if !self.has_bound() && !self.is_woken_late(now, held_since) {
             self.leave_idleness(now);
         }
         self.bound.push(packet);
     }
 
+    /// Binds a packet to this path, which has not stood idle.
+    pub(crate) fn bind_next(&mut self, packet: PacketView) {
+        self.bound.push(packet);
+    }
+
+    /// Whether, as packets are held since then, the driver wakes this path a little late for them.
+    pub(crate) fn is_woken_late(&self, now: Instant, held_since: Option<Instant>) -> bool {
+        let ready_at = self.ready_at();
+        held_since.is_some_and(|since| since <= ready_at)
+            && now.saturating_since(ready_at) <= LATE_WAKE
+    }
+
     /// There is something to send where there was nothing: if the path has stood idle for want of
     /// it, that says nothing about the path.
     pub(crate) fn leave_idleness(&mut self, now: Instant) {
-        let could_send_since = self.ready_at().max(self.window_open_since);
+        self.leave_idleness_since(now, self.window_open_since);
+    }
+
+    /// The same, if the window has let a packet go since that moment.
+    pub(crate) fn leave_idleness_since(&mut self, now: Instant, window_open_since: Instant) {
+        let could_send_since = self.ready_at().max(window_open_since);
         if could_send_since < now && self.has_window() {
             self.recovery.mark_app_limited();
             self.pacer.restart(now);
@@ -323,6 +343,16 @@ impl Path {
     /// Drops all bound packets of a frame.
     pub(crate) fn unbind_frame(&mut self, frame: FrameId) {
         self.bound.drop_frame(frame);
+    }
+
+    /// The bound packet that leaves next.
+    pub(crate) fn first_bound(&self) -> Option<&PacketView> {
+        self.bound.first()
+    }
+
+    /// Takes it out.
+    pub(crate) fn pop_first_bound(&mut self) -> Option<PacketView> {
+        self.bound.pop()
     }
 
     /// The next bound packet, if pacer and window let it go now.
@@ -497,6 +527,12 @@ impl Path {
         self.control = self.controller.control();
     }
 
+    /// Tells the controller that the peer has waited for this path.
+    pub(crate) fn on_penalty(&mut self) {
+        self.controller.on_penalty();
+        self.control = self.controller.control();
+    }
+
     fn count_losses(&mut self, digest: &Digest) {
         // A window of about a hundred packets.
         const WEIGHT: f64 = 0.01;
@@ -504,6 +540,12 @@ impl Path {
         let acked = digest.acked.len() as u64;
         self.counters.lost_packets += digest.lost_count();
         self.counters.spurious_losses += digest.spurious.len() as u64;
+        let acked_bytes = digest
+            .acked
+            .iter()
+            .map(|packet| u64::from(packet.sent.bytes));
+        self.loss_interval
+            .on_digest(acked_bytes.sum(), digest.is_recovery_begun);
         for is_lost in (0..lost).map(|_| 1.0).chain((0..acked).map(|_| 0.0)) {
             self.loss_ratio += WEIGHT * (is_lost - self.loss_ratio);
         }

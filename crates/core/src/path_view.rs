@@ -165,8 +165,9 @@ impl PathRtt {
     }
 }
 
-/// What forward error correction is planned by. Losses are followed from the first one on, with
-/// forward error correction from the start.
+/// How a path loses packets: what forward error correction is planned by, and what coupled
+/// controllers and schedulers of streams ask. Shares of losses are followed from the first one on,
+/// with forward error correction from the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Risk {
     /// Lost / sent packets, smoothed over about a hundred packets, 0 to 1.
@@ -179,6 +180,12 @@ pub struct Risk {
     /// The share of media that went over this path in the last few seconds, 0 to 1, as policies of
     /// forward error correction are told it; else, and without media of late, zero.
     pub media_share: f64,
+    /// Whether losses are being repaired: some of what was in flight when the last one showed still
+    /// is (RFC 6582 §3.2).
+    pub is_in_recovery: bool,
+    /// The more of two: bytes acknowledged since the last time that losses showed, and between that
+    /// time and the one before.
+    pub loss_interval_bytes: u64,
 }
 
 impl Risk {

@@ -227,6 +227,11 @@ impl Recovery {
             LossDetection::TcpSack => self.learn_reordering(largest_before, digest),
             LossDetection::GapImmediate | LossDetection::TcpCumulative => {}
         }
+        if self.rack.is_in_recovery() {
+            let oldest = self.sent.oldest_outstanding();
+            let oldest = oldest.map(|packet| packet.packet_number);
+            self.rack.on_progress(oldest);
+        }
         self.detect_losses(now, is_same_path, digest);
         self.sent.forget_settled(now, self.lost_memory());
         true
@@ -248,20 +253,20 @@ impl Recovery {
         !(digest.lost.is_empty() && digest.too_large.is_empty())
     }
 
-    /// Digests that these packets have arrived, as the stream's cumulative offset shows. `sample`
+    /// Digests that these packets have arrived, in the order of their numbers, as the stream's
+    /// cumulative offset shows. `sample`
     /// is a round-trip time for the estimator, and `is_newest_timed` says whether that of the
     /// newest packet is beyond doubt. Returns whether there were any.
     pub(crate) fn on_cumulative_ack(
         &mut self,
         now: Instant,
-        packets: &mut Vec<SentPacket>,
+        packets: impl Iterator<Item = SentPacket>,
         sample: Option<Duration>,
         is_newest_timed: impl FnOnce(u64) -> bool,
         digest: &mut Digest,
     ) -> bool {
         digest.restart(self.bytes_in_flight());
-        packets.sort_unstable_by_key(|packet| packet.packet_number);
-        for sent in packets.drain(..) {
+        for sent in packets {
             self.sent.settle_number(sent.packet_number);
             digest.acked.push(AckedPacket {
                 sent,
@@ -320,9 +325,6 @@ impl Recovery {
         if largest_before.is_some_and(|largest| oldest.is_some_and(|oldest| oldest < largest)) {
             self.rack.on_reordering();
         }
-        let oldest = self.sent.oldest_outstanding();
-        self.rack
-            .on_progress(oldest.map(|packet| packet.packet_number));
     }
 
     /// What a controller is told of `digest`, the last one made.

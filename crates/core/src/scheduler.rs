@@ -1,43 +1,25 @@
-//! Packet scheduling: which packet takes which path.
+//! Packet scheduling as the session sees it: which packet takes which path.
 //!
 //! One trait carries early binding (to a path's own queue as a packet arrives), late binding (hold
-//! it until a path is [`PathView::sendable_bytes`]), reordering and duplication. Most schedulers
-//! choose a path for one packet after the other, and most of these by a cost per path: they
-//! implement [`PathChoice`] or [`PathCost`] and are schedulers by way of [`OneByOne`]. To add one:
-//! one file in `scheduler/`, one line in [`SCHEDULERS`].
+//! it until a path is [`PathView::sendable_bytes`]), reordering and duplication. The algorithms are
+//! in a crate of their own, `anabranch-schedulers`; the session is handed a [`SchedulerFactory`]
+//! and knows none of them. What it decides itself, the path of retransmissions and repairs, follows
+//! the rule of [`fastest`].
 
-mod anabranch;
-mod binding;
-#[cfg(test)]
-mod contract;
-mod daps;
-mod dems;
-mod edcld;
-mod frame_wise;
-mod mdp;
-mod min_cost;
-mod oms;
-mod one_by_one;
-mod qaware;
-mod redundant;
-mod round_robin;
-mod sfl;
-mod stms;
-#[cfg(test)]
-mod testing;
-mod wrr;
+mod candidates;
+mod factory;
 
 use core::fmt::Debug;
 
-use anabranch_units::{Importance, Instant, known_names};
+use anabranch_units::{Importance, Instant};
 
 use crate::media::{FragmentId, FrameId};
 use crate::path_view::{PathId, PathSet, PathView};
 use crate::send_reason::SendReason;
 use crate::session_view::SessionView;
 
-pub(crate) use one_by_one::fastest;
-pub use one_by_one::{OneByOne, PathChoice, PathCost, transfer_cost};
+pub use candidates::{candidates, fastest, usable};
+pub use factory::SchedulerFactory;
 
 /// Binds packets to paths.
 pub trait Scheduler: Debug + Send {
@@ -217,111 +199,4 @@ pub enum SchedulerEvent {
     PathUp(PathId),
     /// A path is suspect, out or removed.
     PathDown(PathId),
-}
-
-/// An entry of the registry.
-#[derive(Clone, Copy)]
-pub struct SchedulerEntry {
-    /// The name used in scenario files and on the command line.
-    pub name: &'static str,
-    /// One line on what it is.
-    pub summary: &'static str,
-    build: fn() -> Box<dyn Scheduler>,
-}
-
-/// Every scheduler there is.
-pub const SCHEDULERS: &[SchedulerEntry] = &[
-    SchedulerEntry {
-        name: "anabranch",
-        summary: "the path that delivers first, by a forecast that sees paths slow down (ours)",
-        build: anabranch::build,
-    },
-    SchedulerEntry {
-        name: "daps",
-        summary: "places in a list of coming arrivals, by rate and delay (Kuhn et al. 2014)",
-        build: daps::build,
-    },
-    SchedulerEntry {
-        name: "dems",
-        summary: "frames from both ends, repeated where the paths meet (Guo et al. 2017)",
-        build: dems::build,
-    },
-    SchedulerEntry {
-        name: "edcld",
-        summary: "shares that level the paths' delays (Prabhavat et al. 2011; Zhang & Lei eq. 17)",
-        build: edcld::build,
-    },
-    SchedulerEntry {
-        name: "mdp",
-        summary: "a Markov decision process over the paths' backlogs (Bui et al. 2010)",
-        build: mdp::build,
-    },
-    SchedulerEntry {
-        name: "min-cost",
-        summary: "the path with the least RTT/2 + queue/rate (Zhang & Lei §4.2; the default)",
-        build: min_cost::build,
-    },
-    SchedulerEntry {
-        name: "oms",
-        summary: "the path that delivers first, shares kept (Cetinkaya & Knightly 2004)",
-        build: oms::build,
-    },
-    SchedulerEntry {
-        name: "qaware",
-        summary: "local queue at its measured rate + RTT/2 (Shreedhar et al. 2018)",
-        build: qaware::build,
-    },
-    SchedulerEntry {
-        name: "redundant",
-        summary: "every packet on every path (MPTCP's redundant scheduler)",
-        build: redundant::build,
-    },
-    SchedulerEntry {
-        name: "round-robin",
-        summary: "one packet per path in turn",
-        build: round_robin::build,
-    },
-    SchedulerEntry {
-        name: "sfl",
-        summary: "each frame poured over the paths like water (Wu et al. 2015)",
-        build: sfl::build,
-    },
-    SchedulerEntry {
-        name: "stms",
-        summary: "slow paths run ahead by what the fast one brings meanwhile (Shi et al. 2018)",
-        build: stms::build,
-    },
-    SchedulerEntry {
-        name: "wrr",
-        summary: "shares by bandwidth, interleaved (Zhang & Lei eq. 16)",
-        build: wrr::build,
-    },
-];
-
-/// No scheduler has this name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "no scheduler is called {name:?}; known are {}",
-    known_names(name, SCHEDULERS.iter().map(|entry| entry.name))
-)]
-pub struct UnknownScheduler {
-    /// The name asked for.
-    pub name: String,
-}
-
-/// Name of the scheduler that a session has unless told otherwise.
-pub const DEFAULT: &str = "min-cost";
-
-/// A scheduler by its name in [`SCHEDULERS`].
-///
-/// # Errors
-/// [`UnknownScheduler`], which lists the known names.
-pub fn build(name: &str) -> Result<Box<dyn Scheduler>, UnknownScheduler> {
-    SCHEDULERS
-        .iter()
-        .find(|entry| entry.name == name)
-        .map(|entry| (entry.build)())
-        .ok_or_else(|| UnknownScheduler {
-            name: name.to_owned(),
-        })
 }

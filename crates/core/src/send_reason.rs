@@ -31,6 +31,8 @@ pub enum SendReason {
     NotRecovered,
     /// The scheduler gave a fragment to several paths: all copies but the one that left first.
     Duplicate,
+    /// The peer's window is full, and waits for a segment that another path is slow to bring.
+    Reinjection,
     /// A stream's retransmission timer expired.
     RetransmissionTimeout,
     /// Tail loss probe with the last segment in flight (RFC 8985 §7).
@@ -51,7 +53,7 @@ pub enum SendReason {
 
 impl SendReason {
     /// Every reason, in the order of their declaration.
-    pub const ALL: [SendReason; 19] = [
+    pub const ALL: [SendReason; 20] = [
         SendReason::New,
         SendReason::Lost,
         SendReason::PathSuspect,
@@ -63,6 +65,7 @@ impl SendReason {
         SendReason::LastCall,
         SendReason::NotRecovered,
         SendReason::Duplicate,
+        SendReason::Reinjection,
         SendReason::RetransmissionTimeout,
         SendReason::TailLossProbe,
         SendReason::Repair,
@@ -87,6 +90,7 @@ impl SendReason {
             SendReason::LastCall => "last-call",
             SendReason::NotRecovered => "not-recovered",
             SendReason::Duplicate => "duplicate",
+            SendReason::Reinjection => "reinjection",
             SendReason::RetransmissionTimeout => "retransmission-timeout",
             SendReason::TailLossProbe => "tail-loss-probe",
             SendReason::Repair => "repair",
@@ -116,6 +120,7 @@ impl SendReason {
                 | SendReason::LastTrySamePath
                 | SendReason::LastCall
                 | SendReason::NotRecovered
+                | SendReason::Reinjection
                 | SendReason::RetransmissionTimeout
                 | SendReason::TailLossProbe
         )

@@ -14,6 +14,7 @@ mod content;
 mod invariants;
 mod media;
 mod receive;
+mod silence;
 mod stream;
 mod timeout;
 mod transmit;
@@ -187,9 +188,9 @@ impl<C: Content> Session<C> {
 
     /// Adds a path, which may carry data at once: its driver vouches that it leads to the peer.
     /// Both ends must add their paths in the same order. `None` past [`PathId::LIMIT`] paths, or
-    /// past the one that a stream has.
+    /// past the one that a stream has whose losses show in the order of its bytes alone.
     pub fn add_path(&mut self, now: Instant, options: PathOptions) -> Option<PathId> {
-        if self.paths.len() == C::MAX_PATHS {
+        if self.paths.len() == C::max_paths(&self.config) {
             return None;
         }
         let id = PathId(self.paths.len() as u8);

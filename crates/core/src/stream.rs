@@ -1,9 +1,10 @@
-//! The stream session: bytes in, segments over a path, the same bytes out.
+//! The stream session: bytes in, segments over paths, the same bytes out.
 //!
 //! One space of offsets spans the session: [`SendStream`] cuts it into segments whose boundaries
-//! never change, [`ReceiveStream`] puts it together. Each path has packet numbers, a round-trip
-//! time and a [`RetransmissionTimer`] of its own. Whether a segment is lost is decided per path:
-//! from per-packet feedback in [`crate::recovery`], or, for `tcp-cumulative`, by [`DuplicateAcks`].
+//! never change, [`ReceiveStream`] puts it together. A segment may be sent again by any path. Each
+//! path has packet numbers, a round-trip time and a [`RetransmissionTimer`] of its own. Whether a
+//! segment is lost is decided per path: from per-packet feedback in [`crate::recovery`], or, for
+//! `tcp-cumulative`, by [`DuplicateAcks`].
 
 mod duplicate_acks;
 mod receive;
@@ -14,7 +15,7 @@ mod tail_loss_probe;
 pub(crate) use duplicate_acks::{DuplicateAck, DuplicateAcks};
 pub(crate) use receive::{ReceiveStream, Received};
 pub(crate) use retransmission_timer::RetransmissionTimer;
-pub(crate) use send::{Chunk, SendStream};
+pub(crate) use send::{Chunk, Copy, SendStream, Waiting};
 pub(crate) use tail_loss_probe::TailLossProbe;
 
 /// Why bytes cannot be written to a stream.

@@ -458,7 +458,7 @@ fn arq_frames_that_no_other_needs_are_dropped_before_references() {
 #[test]
 fn fec_no_repair_leaves_before_a_scheduler_has_let_its_frame_go() {
     let config = Config {
-        scheduler: "round-robin".into(),
+        scheduler: support::scheduler("round-robin"),
         ..config("fixed:overhead=0.3", 4)
     };
     let mut network = Network::new(config, vec![TestPath::new(8, 20), TestPath::new(8, 20)]);

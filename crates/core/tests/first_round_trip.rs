@@ -132,7 +132,7 @@ fn a_copy_that_is_too_late_on_one_path_leaves_the_one_that_waits_on_another() {
         ..TestPath::new(8, 300)
     };
     let mut config = config(250);
-    config.scheduler = "anabranch".into();
+    config.scheduler = support::scheduler("anabranch");
     let mut network = Network::new(config, vec![far, TestPath::new(8, 20)]);
     network.sender.keep_alive();
     network.run_until(Instant::from_millis(900));

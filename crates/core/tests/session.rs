@@ -394,11 +394,6 @@ fn a_bad_configuration_is_told_at_construction() {
             .to_string()
     };
     let config = Config {
-        scheduler: "best".into(),
-        ..support::usual()
-    };
-    assert!(error(config).contains("min-cost"));
-    let config = Config {
         fragment_bytes: 10,
         ..support::usual()
     };
@@ -459,7 +454,7 @@ proptest! {
 #[test]
 fn a_scheduler_that_holds_packets_is_asked_again_when_a_pacer_is_ready() {
     let config = Config {
-        scheduler: "round-robin".into(),
+        scheduler: support::scheduler("round-robin"),
         ..fixed(MBIT(4))
     };
     let mut network = Network::new(config, vec![TestPath::new(8, 20), TestPath::new(8, 20)]);
@@ -504,9 +499,9 @@ fn a_fixed_source_survives_the_death_of_one_of_two_paths() {
 
 #[test]
 fn held_packets_leave_in_bursts_where_the_pacer_allows_them_and_paths_may_come_and_go() {
-    for scheduler in anabranch_core::scheduler::SCHEDULERS {
+    for scheduler in anabranch_schedulers::SCHEDULERS {
         let config = Config {
-            scheduler: scheduler.name.into(),
+            scheduler: support::scheduler(scheduler.name),
             ..fixed(MBIT(4))
         };
         let paths = vec![
@@ -540,7 +535,7 @@ fn held_packets_leave_in_bursts_where_the_pacer_allows_them_and_paths_may_come_a
 fn redundant_asks_the_encoder_for_what_the_best_path_carries_not_for_the_sum() {
     let target = |scheduler: &str| {
         let config = Config {
-            scheduler: scheduler.into(),
+            scheduler: support::scheduler(scheduler),
             ..fixed(MBIT(4))
         };
         let paths = vec![TestPath::new(8, 20), TestPath::new(8, 50)];
@@ -556,7 +551,7 @@ fn redundant_asks_the_encoder_for_what_the_best_path_carries_not_for_the_sum() {
 #[test]
 fn redundant_the_receiver_counts_every_second_copy_as_a_duplicate() {
     let config = Config {
-        scheduler: "redundant".into(),
+        scheduler: support::scheduler("redundant"),
         ..fixed(MBIT(4))
     };
     // Both paths send a frame within 11 ms, so that no copy is passed over as acknowledged.

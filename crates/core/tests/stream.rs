@@ -433,13 +433,20 @@ fn what_cannot_be_written_is_refused() {
     let config = config(LossDetection::TcpSack, "new-reno");
     let mut stream = StreamSession::new(config.clone(), Seed(1), now).unwrap();
     assert!(stream.add_path(now, PathOptions::default()).is_some());
-    assert!(stream.add_path(now, PathOptions::default()).is_none());
     stream.finish().unwrap();
     assert_eq!(stream.write(now, b"x"), Err(WriteStreamError::Finished));
     stream.close(now);
     assert_eq!(stream.write(now, b"x"), Err(WriteStreamError::Closed));
     let refused = MediaSession::new(config.clone(), Seed(1), now).map(drop);
     assert_eq!(refused, Err(ConfigError::LossDetection));
+    // The stream's offset does not say which path lost what.
+    let cumulative = Config {
+        loss_detection: LossDetection::TcpCumulative,
+        ..config.clone()
+    };
+    let mut stream = StreamSession::new(cumulative, Seed(1), now).unwrap();
+    assert!(stream.add_path(now, PathOptions::default()).is_some());
+    assert!(stream.add_path(now, PathOptions::default()).is_none());
     let mut small = config;
     small.stream.receive_window_bytes = 1_000;
     let refused = StreamSession::new(small, Seed(1), now).map(drop);

@@ -9,11 +9,11 @@ mod support;
 use anabranch_controllers::CONTROLLERS;
 use anabranch_core::fec::FEC_POLICIES;
 use anabranch_core::recovery::LossDetection;
-use anabranch_core::scheduler::SCHEDULERS;
 use anabranch_core::{
     Config, Frame, Media, MediaConfig, MtuDiscovery, PaddingPolicy, PathId, ReasonCounts,
     RetransmissionCopies, SendReason, SourceLimits, Stream, StreamConfig,
 };
+use anabranch_schedulers::SCHEDULERS;
 use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
 use support::{Load, Network, TestPath};
 
@@ -68,7 +68,8 @@ impl Draw {
             mtu: self.chance(0.3).then_some(mtu),
             initial_rate: DataRate::from_kilobits_per_second(kilobits / 2),
             fixed_rate: DataRate::from_kilobits_per_second(kilobits),
-            ..Config::new(support::controller(name))
+            controller: support::controller(name),
+            ..support::usual()
         }
     }
 
@@ -81,11 +82,12 @@ impl Draw {
             min: DataRate::from_kilobits_per_second(100),
             max: DataRate::from_megabits_per_second(8),
         };
+        let scheduler = match self.chance(0.6) {
+            true => self.of(&usual),
+            false => self.of(&schedulers),
+        };
         Config {
-            scheduler: match self.chance(0.6) {
-                true => self.of(&usual).to_owned(),
-                false => self.of(&schedulers).to_owned(),
-            },
+            scheduler: support::scheduler(scheduler),
             loss_detection: self.of(&[LossDetection::PerPacket, LossDetection::GapImmediate]),
             media: MediaConfig {
                 deadline: self.millis(50, 800),
@@ -115,6 +117,8 @@ impl Draw {
                 send_buffer_bytes: self.between(2_000, 400_000) as usize,
                 max_unsent_bytes: self.between(2_000, 100_000) as usize,
                 receive_window_bytes: self.between(65_536, 400_000),
+                retransmits_on_same_path: self.chance(0.5),
+                reinjects: self.chance(0.5),
                 ..StreamConfig::default()
             },
             mtu: None,
@@ -266,7 +270,7 @@ fn run(seed: u64) -> (ReasonCounts, u64) {
         let path_count = draw.between(1, 4);
         let paths: Vec<TestPath> = (0..path_count).map(|_| draw.path()).collect();
         let fragment_bytes = u64::from(config.fragment_bytes);
-        let has_copy_budget = config.scheduler == "anabranch";
+        let has_copy_budget = config.scheduler.name() == "anabranch";
         let told = Told(format!("seed {seed}: {config:?} over {paths:?}"));
         let mut network = Network::new(config, paths);
         let end = begin(&mut draw, seed, &mut network, |network| {
@@ -284,9 +288,13 @@ fn run(seed: u64) -> (ReasonCounts, u64) {
         (reasons, check_count)
     } else {
         let config = draw.stream_config();
-        let path = draw.path();
-        let told = Told(format!("seed {seed}: {config:?} over {path:?}"));
-        let mut network = Network::of_stream(config, path);
+        let path_count = match config.loss_detection {
+            LossDetection::TcpCumulative => 1,
+            _ => draw.between(1, 4),
+        };
+        let paths: Vec<TestPath> = (0..path_count).map(|_| draw.path()).collect();
+        let told = Told(format!("seed {seed}: {config:?} over {paths:?}"));
+        let mut network = Network::of_stream_over(config, paths);
         let end = begin(&mut draw, seed, &mut network, |_| {});
         run_stream(&mut draw, &mut network, end);
         let result = finish(&mut draw, &mut network);

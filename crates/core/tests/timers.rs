@@ -4,8 +4,8 @@
 
 mod support;
 
-use anabranch_core::scheduler::SCHEDULERS;
 use anabranch_core::{Config, MediaConfig, PaddingPolicy};
+use anabranch_schedulers::SCHEDULERS;
 use anabranch_units::{Duration, Importance, Instant, Rng, Seed};
 use support::{Network, TestPath};
 
@@ -33,7 +33,7 @@ fn any_config(rng: &mut Rng, scheduler: &str) -> Config {
         ..MediaConfig::default()
     };
     Config {
-        scheduler: scheduler.into(),
+        scheduler: support::scheduler(scheduler),
         controller: support::controller(controllers[rng.below(controllers.len() as u64) as usize]),
         padding: match rng.below(4) {
             0 => PaddingPolicy::Always,

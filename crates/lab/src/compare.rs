@@ -8,20 +8,21 @@
 //! All columns meet the same seeds, and with them the same network, so that they are compared seed
 //! by seed: the differences from the first column have a mean and an interval of their own.
 
-mod controllers;
+mod expansion;
 mod output;
 mod statistics;
 mod subjects;
 mod vary;
 
 use anabranch_controllers::{Controller, UnknownController, by_name};
-use anabranch_units::known_names;
 
 use crate::metrics::{Metric, Statistics, Subject};
 use crate::run::{Progress, RunError, RunOptions, in_parallel, run_outcomes};
-use crate::scenario::{FlowSpec, Point, Scenario, ScenarioError, schedulers};
+use crate::scenario::{
+    FlowSpec, Point, Scenario, ScenarioError, scheduler_by_name, unknown_scheduler,
+};
 
-pub use controllers::expanded_controllers;
+pub use expansion::{expanded_controllers, expanded_schedulers};
 pub use output::{
     COMPARISON_SCHEMA, comparison_csv, comparison_json, comparison_svg, comparison_table,
 };
@@ -50,8 +51,8 @@ impl Column {
         names.chain(settings).collect::<Vec<_>>().join(" + ")
     }
 
-    /// Every controller, those of [`expanded_controllers`], with every scheduler; an empty list
-    /// stands for the scenario's own.
+    /// Every controller, those of [`expanded_controllers`], with every scheduler, those of
+    /// [`expanded_schedulers`]; an empty list stands for the scenario's own.
     pub fn product(controllers: &[String], schedulers: &[String]) -> Vec<Column> {
         let or_own = |names: &[String]| -> Vec<Option<String>> {
             match names {
@@ -59,7 +60,7 @@ impl Column {
                 names => names.iter().cloned().map(Some).collect(),
             }
         };
-        let schedulers = or_own(schedulers);
+        let schedulers = or_own(&expanded_schedulers(schedulers));
         let controllers = expanded_controllers(controllers);
         let columns = or_own(&controllers).into_iter().flat_map(|controller| {
             schedulers.iter().map(move |scheduler| Column {
@@ -124,8 +125,9 @@ impl Column {
             }
             if let Some(scheduler) = &self.scheduler
                 && config.scheduler == under_test.scheduler
+                && let Some(other) = scheduler_by_name(scheduler)
             {
-                config.scheduler.clone_from(scheduler);
+                config.scheduler = other;
             }
         }
         changed.expectations.clear();
@@ -152,12 +154,10 @@ pub enum CompareError {
     #[error(transparent)]
     Controller(#[from] UnknownController),
     /// A scheduler is not known.
-    #[error("no scheduler is called {name:?}; known are {known}")]
+    #[error("{text}")]
     Scheduler {
-        /// The name asked for.
-        name: String,
-        /// Those there are.
-        known: String,
+        /// The name asked for, and those there are.
+        text: String,
     },
     /// A metric is not known.
     #[error("no metric is called {name:?}; known are {known}")]
@@ -343,9 +343,8 @@ fn check(column: &Column) -> Result<(), CompareError> {
         by_name(controller)?;
     }
     match &column.scheduler {
-        Some(name) if !schedulers().contains(name) => Err(CompareError::Scheduler {
-            name: name.clone(),
-            known: known_names(name, schedulers().iter().map(String::as_str)),
+        Some(name) if scheduler_by_name(name).is_none() => Err(CompareError::Scheduler {
+            text: unknown_scheduler(name),
         }),
         _ => Ok(()),
     }

@@ -28,8 +28,8 @@ use shape::{Key, Shape};
 
 pub use error::ScenarioError;
 pub use expect::Expectation;
-pub(crate) use flow::schedulers;
 pub use flow::{BulkSpec, FlowKind, FlowSpec, MediaSpec, PathSpec, RawSpec, ShortSpec};
+pub(crate) use flow::{scheduler_by_name, unknown_scheduler};
 pub use link::{LinkSpec, RouteSpec};
 pub use schema::schema;
 pub use sweep::{Point, Setting};

@@ -1,7 +1,7 @@
 //! Metered paths in scenarios: in reserve while the others suffice, there at once when they do not.
 
-use anabranch_core::scheduler::SCHEDULERS;
 use anabranch_lab::{ORACLE, RunOptions, Scenario, run};
+use anabranch_schedulers::SCHEDULERS;
 
 /// Wi-Fi of 3 Mbit/s that dies from 15 s to 20 s, and LTE that is paid for by volume.
 const BED: &str = r#"

@@ -1,8 +1,8 @@
 //! Every scheduler through whole simulated sessions over two paths.
 
-use anabranch_core::scheduler::SCHEDULERS;
 use anabranch_lab::metrics::{Distribution, FlowStatistics};
 use anabranch_lab::{ORACLE, RunOptions, Scenario, run};
+use anabranch_schedulers::SCHEDULERS;
 
 /// Wi-Fi and LTE, both ways clean, and a camera of 25 frames a second, each of 10 fragments.
 const BED: &str = r#"
@@ -173,7 +173,7 @@ fn the_oracle_bounds_what_schedulers_can_do() {
 const TOLERANCE: f64 = 1.01;
 
 #[test]
-fn the_oracle_is_for_simulations_and_the_core_does_not_know_it() {
+fn the_oracle_is_for_simulations_and_no_registered_scheduler() {
     assert!(SCHEDULERS.iter().all(|entry| entry.name != ORACLE));
-    assert!(anabranch_core::scheduler::build(ORACLE).is_err());
+    assert!(anabranch_schedulers::by_name(ORACLE).is_err());
 }

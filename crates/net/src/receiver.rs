@@ -11,6 +11,7 @@ use std::net::{SocketAddr, UdpSocket};
 
 use anabranch_controllers::default_controller;
 use anabranch_core::{Config, MediaSession};
+use anabranch_schedulers::default_scheduler;
 use anabranch_secure::{
     Answer, Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, RESET_BYTES, Responder, SecretKey, Session,
     classify, receiver_index,
@@ -62,7 +63,7 @@ impl ReceiverConfig {
     /// The set-up with which `local_key`'s owner listens for the `allowed`, with the usual timeout.
     pub fn new(listen: SocketAddr, local_key: SecretKey, allowed: Vec<PublicKey>) -> Self {
         ReceiverConfig {
-            transport: Config::new(default_controller()),
+            transport: Config::new(default_controller(), default_scheduler()),
             clock: Clock::start(),
             listen,
             local_key,

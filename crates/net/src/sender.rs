@@ -9,6 +9,7 @@ use anabranch_core::media::SendFrameError;
 use anabranch_core::{
     Config, ConfigError, Frame, FrameId, MediaSession, MtuDiscovery, PathId, PathOptions,
 };
+use anabranch_schedulers::default_scheduler;
 use anabranch_secure::{Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, SecretKey, Session, classify};
 use anabranch_units::{DataRate, Duration, Instant, Lateness, Seed};
 
@@ -54,7 +55,7 @@ impl SenderConfig {
     /// The set-up with which `local_key`'s owner sends to `peer_key`'s, with the usual timeouts.
     pub fn new(local_key: SecretKey, peer_key: PublicKey, paths: Vec<SenderPath>) -> Self {
         SenderConfig {
-            transport: Config::new(default_controller()),
+            transport: Config::new(default_controller(), default_scheduler()),
             clock: Clock::start(),
             local_key,
             peer_key,

@@ -125,7 +125,7 @@ fn frames_arrive_in_order_over_two_paths_and_close_is_told() {
     let remote = receiver.local_addr();
     let paths = vec![path(1, remote), path(2, remote)];
     let mut config = SenderConfig::new(sender_key, receiver_public, paths);
-    config.transport.scheduler = "wrr".into();
+    config.transport.scheduler = anabranch_schedulers::by_name("wrr").unwrap();
     at_fixed_rate(&mut config);
     let clock = config.clock;
     let (sender, events) = Sender::start(config).expect("loopback");
@@ -348,20 +348,20 @@ fn a_receiver_that_closes_is_waited_for_until_the_sender_closes() {
 
 #[test]
 fn mistakes_are_told_before_anything_runs() {
-    let start = |paths: Vec<SenderPath>, scheduler: &str| {
+    let start = |paths: Vec<SenderPath>, fec: &str| {
         let (key, peer) = keys();
         let mut config = SenderConfig::new(key, peer.public_key(), paths);
-        config.transport.scheduler = scheduler.into();
+        config.transport.media.fec = fec.to_owned();
         Sender::start(config).map(|_| ()).expect_err("a mistake")
     };
     let remote = loopback(1, 9);
-    assert!(matches!(start(Vec::new(), "min-cost"), StartError::NoPath));
+    assert!(matches!(start(Vec::new(), "off"), StartError::NoPath));
     assert!(matches!(
-        start(vec![path(1, remote); 33], "min-cost"),
+        start(vec![path(1, remote); 33], "off"),
         StartError::TooManyPaths { count: 33 }
     ));
     let error = start(vec![path(1, remote)], "no-such");
-    assert!(error.to_string().contains("min-cost"), "{error}");
+    assert!(error.to_string().contains("adaptive"), "{error}");
     let taken = std::net::UdpSocket::bind(loopback(1, 0)).unwrap();
     let config = ReceiverConfig::new(taken.local_addr().unwrap(), keys().0, Vec::new());
     assert!(matches!(

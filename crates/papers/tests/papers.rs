@@ -150,6 +150,7 @@ fn the_code_of_a_run_is_that_of_the_laboratory() {
         "core",
         "lab",
         "link",
+        "schedulers",
         "sim",
         "units",
         "video",

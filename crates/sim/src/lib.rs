@@ -29,7 +29,7 @@ pub use flow::{Direction, FlowConfig, FlowId, FlowPath};
 pub use generator::{GeneratorConfig, GeneratorConfigError, GeneratorRate, Spacing};
 pub use network::PacketCounts;
 pub use observer::{FragmentId, FrameEvent, FrameOutcome, Observer, PacketEvent};
-pub use oracle::ORACLE;
+pub use oracle::{ORACLE, oracle};
 pub use topology::{LinkId, RouteId};
 pub use trace_hash::TraceHash;
 pub use world::{World, WorldError};

@@ -9,15 +9,21 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_core::scheduler::{
-    self, Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue,
+    Assignment, PacketView, Scheduler, SchedulerEvent, SchedulerFactory, SendQueue,
 };
 use anabranch_core::{Config, PathId, PathSet, PathState, PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::network::RouteForecast;
 
-/// The scheduler's name in a flow's set-up; only a simulation can run it.
+/// The scheduler's name.
 pub const ORACLE: &str = "oracle";
+
+/// The scheduler that a [`World`](crate::World) tells how the sender's paths are. Elsewhere nobody
+/// does, and it binds nothing.
+pub fn oracle() -> SchedulerFactory {
+    SchedulerFactory::new(ORACLE, || Box::new(Untold))
+}
 
 /// How often it looks whether one of its paths is up again, while none is.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
@@ -28,13 +34,16 @@ const PIECE_BYTES: u64 = 1_300;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedTruth(Arc<Mutex<Vec<Option<RouteForecast>>>>);
 
-/// Whether the set-up asks for the oracle. If so, it is left with a name that an endpoint knows.
-pub(crate) fn take_name(config: &mut Arc<Config>) -> bool {
-    let is_oracle = config.scheduler == ORACLE;
-    if is_oracle {
-        Arc::make_mut(config).scheduler = scheduler::DEFAULT.to_owned();
+/// Has the set-up's oracle read what the world tells. `None`: its scheduler is another one.
+pub(crate) fn listen(config: &mut Arc<Config>) -> Option<SharedTruth> {
+    if config.scheduler.name() != ORACLE {
+        return None;
     }
-    is_oracle
+    let truth = SharedTruth::default();
+    let told = truth.clone();
+    let build = move || -> Box<dyn Scheduler> { Box::new(Oracle::new(told.clone())) };
+    Arc::make_mut(config).scheduler = SchedulerFactory::new(ORACLE, build);
+    Some(truth)
 }
 
 /// Says how the paths are.
@@ -44,12 +53,20 @@ pub(crate) fn tell(truth: &SharedTruth, paths: impl Iterator<Item = Option<Route
     told.extend(paths);
 }
 
-pub(crate) fn build(truth: &SharedTruth) -> Box<dyn Scheduler> {
-    Box::new(Oracle {
-        truth: truth.clone(),
-        pacers: Vec::new(),
-        wake_at: None,
-    })
+/// The oracle where no world tells it anything.
+#[derive(Debug)]
+struct Untold;
+
+impl Scheduler for Untold {
+    fn schedule(
+        &mut self,
+        _now: Instant,
+        _queue: &SendQueue<'_>,
+        _session: &SessionView,
+        _paths: &[PathView],
+        _out: &mut Vec<Assignment>,
+    ) {
+    }
 }
 
 #[derive(Debug)]
@@ -58,6 +75,16 @@ struct Oracle {
     /// By path number.
     pacers: Vec<Pacer>,
     wake_at: Option<Instant>,
+}
+
+impl Oracle {
+    fn new(truth: SharedTruth) -> Self {
+        Oracle {
+            truth,
+            pacers: Vec::new(),
+            wake_at: None,
+        }
+    }
 }
 
 /// When a path lets its next packet go.

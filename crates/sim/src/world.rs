@@ -21,7 +21,7 @@ use crate::flow::{End, Flow, FlowConfig, FlowId, Flows, Side, Work};
 use crate::generator::{Generator, GeneratorConfig, GeneratorConfigError};
 use crate::network::{Network, PacketCounts};
 use crate::observer::Observer;
-use crate::oracle::{self, SharedTruth};
+use crate::oracle;
 use crate::parties::{Division, MAX_PARTIES, Party, Progress};
 use crate::topology::{LinkId, Route, RouteId};
 use crate::trace_hash::TraceHash;
@@ -59,9 +59,11 @@ pub enum WorldError {
         /// How many it has.
         link_count: usize,
     },
-    /// A flow has no path, or more than a session may have: a stream has one.
+    /// A flow has no path, or more than a session may have: one, of a stream whose losses show in
+    /// the order of its bytes alone.
     #[error(
-        "a flow has {path_count} paths: it needs 1, or of media up to {}",
+        "a flow has {path_count} paths: it needs 1, or up to {} unless it is a stream with \
+         loss-detection = \"tcp-cumulative\"",
         PathId::LIMIT
     )]
     PathCount {
@@ -150,13 +152,16 @@ impl World {
     pub fn add_flow(&mut self, name: &str, config: FlowConfig) -> Result<FlowId, WorldError> {
         let FlowConfig {
             mut sender,
-            mut receiver,
+            receiver,
             paths,
             start,
             stop,
             source,
         } = config;
-        let [is_clairvoyant, _] = [&mut sender, &mut receiver].map(oracle::take_name);
+        let truth = match source {
+            Application::Media(_) => oracle::listen(&mut sender),
+            _ => None,
+        };
         let configs = [sender.clone(), receiver.clone()];
         if !(1..=PathId::LIMIT).contains(&paths.len()) {
             return Err(WorldError::PathCount {
@@ -189,18 +194,12 @@ impl World {
                 endpoint,
             })
         };
-        let mut ends = [end(sender, "sender")?, end(receiver, "receiver")?];
+        let ends = [end(sender, "sender")?, end(receiver, "receiver")?];
         let has_one_lane = self.lanes.len() == 1;
         assert!(
-            has_one_lane || !is_clairvoyant,
+            has_one_lane || truth.is_none(),
             "who looks at links does so alone"
         );
-        let sender = &mut ends[Side::Sender as usize].endpoint;
-        let truth = sender.media_mut().filter(|_| is_clairvoyant).map(|sender| {
-            let truth = SharedTruth::default();
-            sender.set_scheduler(oracle::build(&truth));
-            truth
-        });
         self.is_changed = true;
         self.lane_for(flow_id).flows.push(Flow {
             paths,

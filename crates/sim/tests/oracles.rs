@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anabranch_controllers::by_name;
 use anabranch_core::{Config, MediaConfig, PaddingPolicy, PathOptions, SourceLimits};
 use anabranch_link::{DropCause, LinkConfig, QueueLimit};
+use anabranch_schedulers::default_scheduler;
 use anabranch_sim::{
     Application, Direction, FlowConfig, FlowPath, FrameEvent, FrameOutcome, GeneratorConfig,
     GeneratorRate, LinkId, Observer, PacketEvent, Spacing, World, WorldError,
@@ -80,7 +81,7 @@ fn fixed_flow(rate: DataRate, padding: PaddingPolicy, paths: Vec<FlowPath>) -> F
         initial_rate: rate,
         padding,
         media,
-        ..Config::new(by_name("fixed").unwrap())
+        ..Config::new(by_name("fixed").unwrap(), default_scheduler())
     });
     let source = SourceConfig::Cbr {
         frames_per_second: 25,
@@ -357,7 +358,7 @@ fn what_cannot_be_is_refused() {
     );
     let route = world.add_route(vec![up], vec![up]).unwrap();
     let mut flow = fixed_flow(MEGABIT, PaddingPolicy::Never, vec![path(route)]);
-    Arc::make_mut(&mut flow.sender).scheduler = "best".to_owned();
+    Arc::make_mut(&mut flow.sender).fragment_bytes = 10;
     assert!(matches!(
         world.add_flow("flow", flow),
         Err(WorldError::Config(_))

@@ -7,7 +7,7 @@ use std::time::Duration as StdDuration;
 
 use anabranch_core::{Frame, PathOptions};
 use anabranch_emu::{Relay, RelayConfig, RelayLink};
-use anabranch_lab::{MediaSpec, Scenario};
+use anabranch_lab::{MediaSpec, ORACLE, Scenario};
 use anabranch_link::LinkConfig;
 use anabranch_net::{
     Clock, Event, Events, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
@@ -15,7 +15,7 @@ use anabranch_net::{
 use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Instant, Seed};
 use anabranch_video::player::Decodability;
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 
 use super::table::{Figures, counts_decodable};
 
@@ -27,6 +27,10 @@ const PREPARATION: Duration = Duration::from_secs(1);
 /// Runs the first flow of `scenario`.
 pub(super) fn run(scenario: &Scenario, seed: Seed) -> anyhow::Result<Figures> {
     let media = scenario.flows[0].media().context("a row carries media")?;
+    ensure!(
+        media.config.scheduler.name() != ORACLE,
+        "the scheduler {ORACLE} knows the network, as only a simulated one can be known"
+    );
     let clock = Clock::start();
     let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
     let receiver_public = receiver_key.public_key();

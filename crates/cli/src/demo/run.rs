@@ -12,6 +12,7 @@ use anabranch_emu::Relay;
 use anabranch_net::{
     Clock, Ended, Event, Events, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
 };
+use anabranch_schedulers::default_scheduler;
 use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Instant, Seed};
 use anyhow::{Context, bail};
@@ -162,7 +163,7 @@ fn connect(plan: &Plan, source: Source) -> anyhow::Result<Session> {
             fec: plan.fec.clone(),
             ..MediaConfig::default()
         },
-        ..Config::new(default_controller())
+        ..Config::new(default_controller(), default_scheduler())
     };
     let peer_key = receiver_key.public_key();
     let (receiver, receiver_events) = Receiver::start(ReceiverConfig {

@@ -61,6 +61,13 @@ impl Bound {
         }
     }
 
+    /// The packet that leaves next.
+    pub(super) fn first(&self) -> Option<&PacketView> {
+        self.retransmissions
+            .front()
+            .or_else(|| self.sources.front())
+    }
+
     pub(super) fn pop(&mut self) -> Option<PacketView> {
         let packet = match self.retransmissions.pop_front() {
             Some(packet) => {

@@ -208,6 +208,11 @@ impl Arrivals {
         self.due_at = Some(self.due_at.map_or(by_delay, |at| at.min(by_delay)));
     }
 
+    /// Whether the highest number followed the one before it.
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.ranges.first().is_some_and(|(low, high)| low < high)
+    }
+
     /// Whether the packet that has just come calls for a report out of turn: it tells of a hole,
     /// or, for those who want every hole at once, that a hole was none.
     fn is_hole_to_be_told(&mut self, now: Instant, packet_number: u64, expected: u64) -> bool {

@@ -30,11 +30,14 @@ impl<C: Hooks> Content for C {}
 pub(crate) trait Hooks: Sized + Debug {
     /// Whether this is media: worthless when late, and in frames.
     const IS_MEDIA: bool;
-    /// The maximum number of paths.
-    const MAX_PATHS: usize;
 
     /// The content of a new session without paths; checks its part of the set-up.
     fn new(config: &Config, now: Instant) -> Result<Self, ConfigError>;
+
+    /// The maximum number of paths.
+    fn max_paths(_config: &Config) -> usize {
+        PathId::LIMIT
+    }
 
     /// The longest header of a packet, in bytes, without [`Config::overhead_bytes`].
     fn header_bytes(&self) -> u32;
@@ -50,6 +53,9 @@ pub(crate) trait Hooks: Sized + Debug {
 
     /// A path's state has changed.
     fn on_path_changed(_session: &mut Session<Self>, _now: Instant, _id: PathId) {}
+
+    /// What is bound to a path goes back to where packets wait for one.
+    fn take_back(session: &mut Session<Self>, id: PathId);
 
     /// `session.views` has been refreshed: adds what only the content knows.
     fn mark_views(_session: &mut Session<Self>) {}

@@ -35,7 +35,7 @@ use crate::media::{
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::recovery::{Digest, SentPacket};
-use crate::scheduler::{self, Assignment, Scheduler, SchedulerEvent};
+use crate::scheduler::{Assignment, Scheduler, SchedulerEvent};
 use crate::send_reason::SendReason;
 use crate::standby::Standby;
 use crate::wire::{self, WireFrame};
@@ -161,7 +161,6 @@ impl MediaSession {
 
 impl Hooks for Media {
     const IS_MEDIA: bool = true;
-    const MAX_PATHS: usize = PathId::LIMIT;
 
     fn new(config: &Config, now: Instant) -> Result<Self, ConfigError> {
         config.check_media()?;
@@ -169,7 +168,7 @@ impl Hooks for Media {
         let has_symbols = fec_policy.is_some();
         let header_bytes = wire::max_fragment_header_bytes(has_symbols);
         Ok(Media {
-            scheduler: scheduler::build(&config.scheduler)?,
+            scheduler: config.scheduler.build(),
             send_buffer: SendBuffer::new(
                 config.fragment_bytes,
                 config.overhead_bytes + header_bytes,
@@ -224,6 +223,10 @@ impl Hooks for Media {
 
     fn on_path_removed(session: &mut MediaSession, id: PathId) {
         session.set_patience();
+        session.take_back(id);
+    }
+
+    fn take_back(session: &mut MediaSession, id: PathId) {
         session.take_back(id);
     }
 

@@ -1,6 +1,7 @@
-//! Sessions of streams: bytes in, segments over a path, the same bytes out.
+//! Sessions of streams: bytes in, segments over paths, the same bytes out.
 
 mod acknowledgements;
+mod schedule;
 mod segments;
 mod timers;
 mod verbs;
@@ -16,14 +17,17 @@ use crate::config::{Config, ConfigError, StreamConfig};
 use crate::invariants::Checker;
 use crate::path::Path;
 use crate::path_view::PathId;
-use crate::recovery::{Digest, SentPacket};
+use crate::path_view::PathState;
+use crate::recovery::{Digest, LossDetection, SentPacket};
+use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
 use crate::stream::{
-    Chunk, DuplicateAcks, ReceiveStream, RetransmissionTimer, SendStream, TailLossProbe,
+    Chunk, Copy, DuplicateAcks, ReceiveStream, RetransmissionTimer, SendStream, TailLossProbe,
 };
 use crate::wire::{self, WireFrame};
+use schedule::Binding;
 
-/// A session of streams: a reliable stream of bytes, each way, over one path.
+/// A session of streams: a reliable stream of bytes, each way.
 pub type StreamSession = Session<Stream>;
 
 /// Both directions of a stream session at one end.
@@ -46,7 +50,9 @@ pub struct Stream {
     /// What the segment that is being written is cut from.
     sending: Option<Chunk>,
     /// Packets that a cumulative acknowledgement settles.
-    settled: Vec<SentPacket>,
+    settled: Vec<Copy>,
+    /// Which path carries what; `None` while there is one, which carries all.
+    binding: Option<Box<Binding>>,
     config: StreamConfig,
     receive: ReceiveStream,
 }
@@ -86,11 +92,11 @@ impl Stream {
             is_readable_told: false,
             is_finish_told: false,
             settled: Vec::new(),
+            binding: None,
         }
     }
 
     fn add_path(&mut self) {
-        // Most streams have one.
         self.paths.reserve_exact(1);
         self.paths.push(StreamPath {
             timer: RetransmissionTimer::new(&self.config),
@@ -104,11 +110,18 @@ impl Stream {
 
 impl Hooks for Stream {
     const IS_MEDIA: bool = false;
-    const MAX_PATHS: usize = 1;
 
     fn new(config: &Config, _now: Instant) -> Result<Self, ConfigError> {
         config.check_stream()?;
         Ok(Stream::with_segments(config.stream, config.fragment_bytes))
+    }
+
+    fn max_paths(config: &Config) -> usize {
+        match config.loss_detection {
+            // It hears of the stream's offset alone, which does not say which path lost what.
+            LossDetection::TcpCumulative => 1,
+            _ => PathId::LIMIT,
+        }
     }
 
     fn header_bytes(&self) -> u32 {
@@ -119,8 +132,25 @@ impl Hooks for Stream {
         session.config.max_rate.unwrap_or(DataRate::MAX)
     }
 
-    fn on_path_added(session: &mut StreamSession, _now: Instant, _id: PathId) {
+    fn on_path_added(session: &mut StreamSession, now: Instant, _id: PathId) {
         session.content.add_path();
+        session.bind_to_several(now);
+    }
+
+    fn on_path_removed(session: &mut StreamSession, id: PathId) {
+        session.take_back(id);
+    }
+
+    fn on_path_changed(session: &mut StreamSession, now: Instant, id: PathId) {
+        let event = match session.paths[id.index()].state() {
+            PathState::Active => SchedulerEvent::PathUp(id),
+            _ => SchedulerEvent::PathDown(id),
+        };
+        session.content.tell_scheduler(now, &event);
+    }
+
+    fn take_back(session: &mut StreamSession, id: PathId) {
+        session.take_back(id);
     }
 
     fn on_frame(session: &mut StreamSession, now: Instant, on: PathId, frame: WireFrame<'_>) {
@@ -148,21 +178,38 @@ impl Hooks for Stream {
 
     fn on_losses(
         session: &mut StreamSession,
-        _now: Instant,
-        _id: PathId,
+        now: Instant,
+        id: PathId,
         digest: &Digest,
         reason: SendReason,
     ) {
-        session.on_losses(digest, reason);
+        session.on_losses(now, id, digest, reason);
     }
 
     fn on_peer_closes(session: &mut StreamSession, _now: Instant) {
         session.end(Event::Closed);
     }
 
+    fn prepare(session: &mut StreamSession, now: Instant) -> bool {
+        if session.content.is_schedule_due() {
+            session.bind_segments(now);
+        }
+        true
+    }
+
+    fn is_stirred(session: &StreamSession, _now: Instant) -> bool {
+        session.content.is_schedule_due()
+    }
+
     fn news_on(session: &StreamSession, _now: Instant) -> Option<PathId> {
         let stream = &session.content;
-        (stream.is_window_due || stream.says_blocked).then_some(PathId(0))
+        if !stream.is_window_due && !stream.says_blocked {
+            return None;
+        }
+        let usable = |path: &&Path| path.state().is_usable();
+        let paths = session.paths.iter().filter(usable);
+        let latest = paths.max_by_key(|path| path.last_heard_at);
+        latest.map(|path| path.id)
     }
 
     fn is_report_wanted(&self) -> bool {
@@ -190,7 +237,8 @@ impl Hooks for Stream {
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
-        session.write_next_segment(now, id, buf)
+        let challenge = session.write_challenge(id, buf);
+        challenge.or_else(|| session.write_next_segment(now, id, buf))
     }
 
     fn on_packet_sent(session: &mut StreamSession, now: Instant, id: PathId, packet: &SentPacket) {
@@ -211,16 +259,21 @@ impl Hooks for Stream {
 
     fn consider_path(session: &StreamSession, path: &Path, next: &mut NextTimer) {
         next.consider(session.stream_timer_at(path.id), Timer::Retransmission);
+        next.consider(session.challenge_at(path), Timer::PathSilence);
     }
 
     fn consider_sending(session: &StreamSession, next: &mut NextTimer) {
         next.consider(session.content.blocked_at, Timer::Blocked);
+        next.consider(session.held_until(), Timer::Scheduler);
     }
 
     fn handle_timeout(session: &mut StreamSession, now: Instant) {
         if session.closing == Closing::Open {
             session.on_blocked_timeout(now);
             session.handle_path_timeouts(now);
+            if session.held_until().is_some_and(|at| at <= now) {
+                session.content.schedule_anew();
+            }
         }
     }
 
@@ -228,15 +281,18 @@ impl Hooks for Stream {
         session.on_loss_timeout(now, id, digest);
     }
 
-    /// Over its only path a stream waits for ever longer, but does not give up.
+    /// Over its last path a stream waits for ever longer, but does not give up.
     fn on_path_timeout(session: &mut StreamSession, now: Instant, id: PathId) {
         session.on_stream_timeout(now, id);
+        session.challenge_again(now, id);
     }
 
     #[cfg(any(debug_assertions, feature = "invariants"))]
     fn check(session: &StreamSession, checker: &mut Checker) {
         let paths = session.paths.iter();
+        let bound = paths.clone().flat_map(Path::bound_packets);
+        let bound: Vec<u64> = bound.map(|packet| packet.frame.0).collect();
         let outstanding = paths.flat_map(|path| path.recovery.outstanding());
-        session.content.send.check(outstanding, checker);
+        session.content.send.check(outstanding, &bound, checker);
     }
 }

@@ -1,5 +1,6 @@
 //! The sending half of a stream: bytes that wait, and segments that are not acknowledged.
 
+mod binding;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 mod invariants;
 mod written;
@@ -9,6 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 
 use crate::config::StreamConfig;
+use crate::path_view::{PathId, PathSet};
 use crate::recovery::SentPacket;
 use crate::send_reason::SendReason;
 use written::Written;
@@ -16,10 +18,10 @@ use written::Written;
 /// Bytes from the first unacknowledged segment to the last byte written.
 #[derive(Debug)]
 pub(crate) struct SendStream {
-    /// The segments that are to be sent again by their offsets, each with its last copy, since
-    /// recovery forgets what is lost, and why.
-    lost: BTreeMap<u64, (SentPacket, SendReason)>,
-    /// Nothing from here on has ever been sent.
+    /// The segments that are to be sent, mostly again, by their offsets.
+    waiting: BTreeMap<u64, Waiting>,
+    /// Nothing from here on is in a segment. With one path, nothing from here on has ever been
+    /// sent: segments are cut as they leave.
     next_offset: u64,
     /// The peer takes nothing from here on.
     max_offset: u64,
@@ -29,33 +31,73 @@ pub(crate) struct SendStream {
     is_write_refused: bool,
     /// Everything below has arrived.
     acked_offset: u64,
-    /// What has been sent and does not lie below the cumulative acknowledgement, by offset and
-    /// without holes.
+    /// What does not lie below the cumulative acknowledgement, by offset and without holes.
     segments: VecDeque<Segment>,
-    lost_bytes: u64,
+    /// Bytes of the segments that wait.
+    waiting_bytes: u64,
     capacity: usize,
     max_unsent_bytes: usize,
+}
+
+/// A packet, by its path and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Copy {
+    pub(crate) on: PathId,
+    pub(crate) packet: SentPacket,
+}
+
+/// Why a segment waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) reason: SendReason,
+    /// The copy that was lost, since recovery forgets what is lost.
+    pub(crate) lost: Option<Copy>,
 }
 
 /// What is kept of a segment: there are as many as packets in flight.
 #[derive(Debug)]
 struct Segment {
     offset: u64,
-    /// The number of its last copy.
+    /// The number of its last copy, if one has left, and the path it left on.
     packet_number: u64,
     length: u32,
+    in_flight_on: PathSet,
     copies_in_flight: u16,
+    /// How many copies wait in the queues of paths.
+    bound_copies: u8,
+    last_on: PathId,
+    has_left: bool,
     is_last: bool,
     is_delivered: bool,
 }
 
 impl Segment {
+    fn new(chunk: &Chunk) -> Self {
+        Segment {
+            offset: chunk.offset,
+            packet_number: 0,
+            length: chunk.length as u32,
+            in_flight_on: PathSet::EMPTY,
+            copies_in_flight: 0,
+            bound_copies: 0,
+            last_on: PathId(0),
+            has_left: false,
+            is_last: chunk.is_last,
+            is_delivered: false,
+        }
+    }
+
     /// The offset that follows; the end of the stream takes one.
     fn end(&self) -> u64 {
         self.offset + u64::from(self.length) + u64::from(self.is_last)
     }
 
-    /// As it is sent again.
+    /// Whether no copy is in flight or about to be.
+    fn is_nowhere(&self) -> bool {
+        self.copies_in_flight == 0 && self.bound_copies == 0 && !self.is_delivered
+    }
+
+    /// As it is sent.
     fn chunk(&self, reason: SendReason) -> Chunk {
         Chunk {
             offset: self.offset,
@@ -101,8 +143,8 @@ impl SendStream {
             next_offset: 0,
             max_offset: StreamConfig::INITIAL_WINDOW_BYTES,
             segments: VecDeque::new(),
-            lost: BTreeMap::new(),
-            lost_bytes: 0,
+            waiting: BTreeMap::new(),
+            waiting_bytes: 0,
         }
     }
 
@@ -159,14 +201,24 @@ impl SendStream {
         self.acked_offset
     }
 
-    /// Nothing from here on has ever been sent.
+    /// Nothing from here on is in a segment.
     pub(crate) fn next_offset(&self) -> u64 {
         self.next_offset
     }
 
-    /// Bytes that wait for being sent, or sent again.
+    /// Bytes that wait for being sent, or sent again, bound to no path.
+    pub(crate) fn backlog_bytes(&self) -> u64 {
+        self.written.end().saturating_sub(self.next_offset) + self.waiting_bytes
+    }
+
+    /// Bytes of the segments that wait.
     pub(crate) fn waiting_bytes(&self) -> u64 {
-        self.written.end().saturating_sub(self.next_offset) + self.lost_bytes
+        self.waiting_bytes
+    }
+
+    /// How many more bytes the peer's window takes.
+    pub(crate) fn window_bytes(&self) -> u64 {
+        self.max_offset.saturating_sub(self.next_offset)
     }
 
     fn end(&self) -> u64 {
@@ -174,10 +226,10 @@ impl SendStream {
         self.written.end() + u64::from(self.is_finished)
     }
 
-    /// The piece to be sent next: the first lost segment, or what has never been sent.
+    /// The piece to be sent next: the first segment that waits, or what has never been sent.
     pub(crate) fn next(&self, max_bytes: usize) -> Option<Chunk> {
-        match self.lost.first_key_value() {
-            Some((offset, (_, reason))) => Some(self.segment(*offset)?.chunk(*reason)),
+        match self.waiting.first_key_value() {
+            Some((offset, waiting)) => Some(self.segment(*offset)?.chunk(waiting.reason)),
             None => self.next_new(max_bytes),
         }
     }
@@ -207,13 +259,16 @@ impl SendStream {
     /// Whether only the peer's window keeps bytes back.
     pub(crate) fn is_blocked(&self, max_bytes: usize) -> bool {
         let unsent = self.unsent(max_bytes);
-        self.lost.is_empty() && unsent.is_some_and(|chunk| !self.is_taken(&chunk))
+        self.waiting.is_empty() && unsent.is_some_and(|chunk| !self.is_taken(&chunk))
     }
 
-    /// The segment of the highest offset that is not known to have arrived, as a probe.
-    pub(crate) fn last_undelivered(&self) -> Option<Chunk> {
+    /// The segment of the highest offset that has left by a path and is not known to have arrived,
+    /// as a probe.
+    pub(crate) fn last_undelivered(&self, on: PathId) -> Option<Chunk> {
         let mut newest_first = self.segments.iter().rev();
-        let segment = newest_first.find(|segment| !segment.is_delivered)?;
+        let is_probe =
+            |segment: &&Segment| segment.has_left && segment.last_on == on && !segment.is_delivered;
+        let segment = newest_first.find(is_probe)?;
         Some(segment.chunk(SendReason::TailLossProbe))
     }
 
@@ -227,66 +282,79 @@ impl SendStream {
         self.written.append(chunk.offset, chunk.length, out);
     }
 
-    /// A piece has left in the packet of this number.
-    pub(crate) fn on_sent(&mut self, chunk: &Chunk, packet_number: u64) {
-        if chunk.is_new() {
-            self.next_offset = chunk.end();
-            self.segments.push_back(Segment {
-                offset: chunk.offset,
-                packet_number,
-                length: chunk.length as u32,
-                copies_in_flight: 1,
-                is_last: chunk.is_last,
-                is_delivered: false,
-            });
-        } else if let Some(segment) = self.segment_mut(chunk.offset) {
+    /// A piece has left by a path, in the packet of this number.
+    pub(crate) fn on_sent(&mut self, chunk: &Chunk, on: PathId, packet_number: u64) {
+        if chunk.offset == self.next_offset {
+            self.cut(chunk);
+        }
+        if let Some(segment) = self.segment_mut(chunk.offset) {
             segment.packet_number = packet_number;
+            segment.last_on = on;
+            segment.has_left = true;
+            segment.in_flight_on.insert(on);
             segment.copies_in_flight = segment.copies_in_flight.saturating_add(1);
-            self.take_lost(chunk.offset, chunk.length as u32);
-        }
-    }
-
-    /// A copy of the segment at `offset` has arrived.
-    pub(crate) fn on_packet_acked(&mut self, offset: u64) {
-        if let Some(segment) = self.segment_mut(offset) {
-            segment.copies_in_flight = segment.copies_in_flight.saturating_sub(1);
-            segment.is_delivered = true;
-            let length = segment.length;
-            self.take_lost(offset, length);
-        }
-    }
-
-    /// A copy of the segment at `offset` is lost: it is sent again, unless another copy flies. Of
-    /// copies that are lost together, the last one is told last.
-    pub(crate) fn on_packet_lost(&mut self, offset: u64, packet: &SentPacket, reason: SendReason) {
-        if let Some(segment) = self.segment_mut(offset) {
-            segment.copies_in_flight = segment.copies_in_flight.saturating_sub(1);
-            if segment.copies_in_flight == 0 && !segment.is_delivered {
-                let length = u64::from(segment.length);
-                if self.lost.insert(offset, (*packet, reason)).is_none() {
-                    self.lost_bytes += length;
-                }
+            if !chunk.is_new() {
+                self.take_waiting(chunk.offset, chunk.length as u32);
             }
         }
     }
 
-    /// The segment at `offset` need not be sent again: the last copy that was lost, if it was to
-    /// be.
-    fn take_lost(&mut self, offset: u64, length: u32) -> Option<SentPacket> {
-        let (packet, _) = self.lost.remove(&offset)?;
-        self.lost_bytes -= u64::from(length);
-        debug_assert!(!self.lost.is_empty() || self.lost_bytes == 0);
-        Some(packet)
+    fn cut(&mut self, chunk: &Chunk) {
+        debug_assert_eq!(chunk.offset, self.next_offset);
+        self.next_offset = chunk.end();
+        self.segments.push_back(Segment::new(chunk));
+    }
+
+    /// A copy of the segment at `offset` has arrived by a path.
+    pub(crate) fn on_packet_acked(&mut self, offset: u64, on: PathId) {
+        if let Some(segment) = self.segment_mut(offset) {
+            segment.copies_in_flight = segment.copies_in_flight.saturating_sub(1);
+            segment.in_flight_on.remove(on);
+            segment.is_delivered = true;
+            let length = segment.length;
+            self.take_waiting(offset, length);
+        }
+    }
+
+    /// A copy of the segment at `offset` is lost: it is sent again, unless there is another copy.
+    /// Of copies that are lost together, the last one is told last.
+    pub(crate) fn on_packet_lost(&mut self, offset: u64, lost: Copy, reason: SendReason) {
+        if let Some(segment) = self.segment_mut(offset) {
+            segment.copies_in_flight = segment.copies_in_flight.saturating_sub(1);
+            segment.in_flight_on.remove(lost.on);
+            if segment.is_nowhere() {
+                let lost = Some(lost);
+                self.wait(offset, Waiting { reason, lost });
+            }
+        }
+    }
+
+    /// The segment at `offset`, of which there is one, waits.
+    fn wait(&mut self, offset: u64, waiting: Waiting) {
+        let length = self
+            .segment(offset)
+            .map_or(0, |segment| u64::from(segment.length));
+        if self.waiting.insert(offset, waiting).is_none() {
+            self.waiting_bytes += length;
+        }
+    }
+
+    /// The segment at `offset` waits no longer, if it did.
+    fn take_waiting(&mut self, offset: u64, length: u32) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&offset)?;
+        self.waiting_bytes -= u64::from(length);
+        debug_assert!(!self.waiting.is_empty() || self.waiting_bytes == 0);
+        Some(waiting)
     }
 
     /// Everything below `offset` has arrived. The last copies of segments that were not known to
-    /// have arrived are appended to `settled`; those in flight are found by their numbers. Returns
-    /// whether that is news.
+    /// have arrived are appended to `settled`; those in flight are found by their paths and
+    /// numbers. Returns whether that is news.
     pub(crate) fn on_cumulative_ack(
         &mut self,
         offset: u64,
-        in_flight: impl Fn(u64) -> Option<SentPacket>,
-        settled: &mut Vec<SentPacket>,
+        in_flight: impl Fn(PathId, u64) -> Option<SentPacket>,
+        settled: &mut Vec<Copy>,
     ) -> bool {
         if offset <= self.acked_offset || offset > self.next_offset {
             return false;
@@ -296,12 +364,14 @@ impl SendStream {
         while let Some(segment) = self.segments.front()
             && segment.end() <= offset
         {
-            let (start, number) = (segment.offset, segment.packet_number);
+            let (start, number, on) = (segment.offset, segment.packet_number, segment.last_on);
             let (length, is_delivered) = (segment.length, segment.is_delivered);
             freed_until = start + u64::from(length);
             if !is_delivered {
-                let lost = self.take_lost(start, length);
-                settled.extend(lost.or_else(|| in_flight(number)));
+                let lost = self.take_waiting(start, length);
+                let lost = lost.and_then(|waiting| waiting.lost);
+                let copy = || in_flight(on, number).map(|packet| Copy { on, packet });
+                settled.extend(lost.or_else(copy));
             }
             self.segments.pop_front();
         }

@@ -8,20 +8,29 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use anabranch_core::control::Controller;
+use anabranch_core::scheduler::SchedulerFactory;
 use anabranch_core::{
     Config, Content, DatagramMeta, Event, Frame, Media, PathId, PathOptions, PathState,
     ReceivedFrame, Session, Stream, Timer,
 };
 use anabranch_units::{DataRate, Duration, Ecn, Importance, Instant, Rng, Seed};
 
-/// The usual session, with the usual controller.
+/// The usual session, with the usual controller and scheduler.
 pub fn usual() -> Config {
-    Config::new(anabranch_controllers::default_controller())
+    Config::new(
+        anabranch_controllers::default_controller(),
+        anabranch_schedulers::default_scheduler(),
+    )
 }
 
 /// A controller by its name.
 pub fn controller(name: &str) -> Controller {
     anabranch_controllers::by_name(name).unwrap()
+}
+
+/// A scheduler by its name.
+pub fn scheduler(name: &str) -> SchedulerFactory {
+    anabranch_schedulers::by_name(name).unwrap()
 }
 
 /// One path, both ways alike; the rate limits the way there only.
@@ -183,6 +192,10 @@ impl Network {
 impl Network<Stream> {
     pub fn of_stream(config: Config, path: TestPath) -> Self {
         Network::between(config, vec![path])
+    }
+
+    pub fn of_stream_over(config: Config, paths: Vec<TestPath>) -> Self {
+        Network::between(config, paths)
     }
 
     /// Writes all of `bytes` as there is room and ends the stream, until all is acknowledged or

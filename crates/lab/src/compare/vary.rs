@@ -1,6 +1,6 @@
 //! What differs from column to column, as it is written: `fec=off,adaptive`.
 
-use super::{Column, expanded_controllers};
+use super::{Column, expanded_controllers, expanded_schedulers};
 
 /// A bare key is one of the first flow, the one under test.
 pub(super) const FIRST_FLOW: &str = "flows.0.";
@@ -78,6 +78,7 @@ impl Vary {
         };
         let values = match self.key.as_str() {
             "controller" => expanded_controllers(&self.values),
+            "scheduler" => expanded_schedulers(&self.values),
             _ => self.values.clone(),
         };
         let values = &values;

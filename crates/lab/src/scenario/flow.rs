@@ -29,7 +29,7 @@ pub use bulk::BulkSpec;
 pub use media::MediaSpec;
 pub use raw::RawSpec;
 pub(super) use session::bytes;
-pub(crate) use session::schedulers;
+pub(crate) use session::{scheduler_by_name, unknown_scheduler};
 pub use short::ShortSpec;
 
 /// A flow.
@@ -95,7 +95,7 @@ impl FlowSpec {
 
     /// Its packet scheduler; empty: it has none.
     pub fn scheduler(&self) -> &str {
-        self.config().map_or("", |config| &config.scheduler)
+        self.config().map_or("", |config| config.scheduler.name())
     }
 
     /// What it carries if that is media.

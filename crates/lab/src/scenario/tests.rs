@@ -149,7 +149,7 @@ fn every_setting_of_a_flow_reaches_the_core() {
         (flow.start, flow.stop),
         (Instant::from_secs(2), Some(Instant::from_secs(50)))
     );
-    assert_eq!(media.config.scheduler, "wrr");
+    assert_eq!(media.config.scheduler.name(), "wrr");
     assert_eq!(media.config.padding, PaddingPolicy::Always);
     assert_eq!(media.config.loss_detection, LossDetection::GapImmediate);
     assert_eq!(
@@ -216,7 +216,7 @@ fn a_flows_own_keys_come_before_the_defaults() {
     assert!(matches!(media.source, SourceConfig::Cbr { .. }));
     assert_eq!(media.config.media.source, SourceLimits::Fixed);
     assert_eq!(media.config.feedback, Some(FeedbackSchedule::EVERY_PACKET));
-    assert_eq!(media.config.scheduler, "wrr");
+    assert_eq!(media.config.scheduler.name(), "wrr");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A scenario, run with every scheduler.
 
-use anabranch_core::scheduler::SCHEDULERS;
 use anabranch_lab::ORACLE;
+use anabranch_schedulers::SCHEDULERS;
 use anabranch_units::Duration;
 
 use crate::claim::Case;

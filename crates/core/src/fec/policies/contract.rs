@@ -18,7 +18,7 @@ fn path(id: u8, rtt_millis: u64, loss: f64) -> PathView {
             loss_ratio: loss,
             recent_max_loss: loss,
             loss_burst_packets: 1.0,
-            media_share: 0.0,
+            ..Risk::default()
         },
         ..PathView::default()
     }

@@ -225,7 +225,7 @@ fn what_a_stream_s_offset_covers_is_in_flight_no_longer() {
         recovery, digest, ..
     } = &mut pair;
     let sample = Some(Duration::from_millis(40));
-    assert!(recovery.on_cumulative_ack(at(50), &mut packets, sample, |_| true, digest));
+    assert!(recovery.on_cumulative_ack(at(50), packets.drain(..), sample, |_| true, digest));
     assert_eq!(
         (recovery.bytes_in_flight(), recovery.delivered_bytes()),
         (1_000, 2_000)
@@ -239,7 +239,7 @@ fn what_a_stream_s_offset_covers_is_in_flight_no_longer() {
         .map(|packet| packet.packet_number)
         .collect();
     assert_eq!(outstanding, [left[0].packet_number]);
-    assert!(!recovery.on_cumulative_ack(at(51), &mut packets, None, |_| true, digest));
+    assert!(!recovery.on_cumulative_ack(at(51), packets.drain(..), None, |_| true, digest));
 }
 
 /// `C.app_limited` (draft-ietf-ccwg-bbr §4.1.2.4): until all that was in flight then is delivered.

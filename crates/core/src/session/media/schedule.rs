@@ -5,19 +5,14 @@ use anabranch_units::Instant;
 use super::MediaSession;
 use crate::path::Path;
 use crate::path_view::{PathId, PathView};
-use crate::scheduler::{self, PacketView, Scheduler};
+use crate::scheduler::{self, PacketView};
 use crate::session_view::SessionView;
 
 impl MediaSession {
-    /// Has another scheduler decide from now on, one that need not be registered.
-    pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
-        self.content.scheduler = scheduler;
-        self.content.is_schedule_due = true;
-    }
-
     pub(super) fn session_view(&self) -> SessionView {
         SessionView {
             backlog_bytes: self.backlog_bytes(),
+            window_bytes: None,
             target_bitrate: self.content.target_bitrate,
             deadline: self.config.media.deadline,
         }

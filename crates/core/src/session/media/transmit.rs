@@ -54,14 +54,6 @@ impl MediaSession {
         self.content.is_schedule_due |= self.content.send_buffer.has_waiting();
     }
 
-    fn write_challenge(&mut self, id: PathId, buf: &mut Vec<u8>) -> Option<Written> {
-        let path = &mut self.paths[id.index()];
-        let (token, reason) = path.challenge.take()?;
-        path.write_tracked_header(buf);
-        wire::write_path_challenge(token, buf);
-        Some((PacketContent::Challenge, reason))
-    }
-
     fn write_media(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Written> {
         // What has arrived by another copy or has been given up meanwhile is passed over.
         let mut has_dropped = false;

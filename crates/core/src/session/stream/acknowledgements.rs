@@ -1,14 +1,14 @@
 //! What has arrived: telling the peer, and hearing it from the peer.
 
-use anabranch_units::{DataRate, Instant};
+use anabranch_units::Instant;
 
 use super::StreamSession;
 use crate::path_view::PathId;
-use crate::recovery::{Digest, LossDetection, PacketContent, SentPacket};
+use crate::recovery::{Digest, LossDetection, PacketContent};
+use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
 use crate::session::Event;
-use crate::session_view::SessionView;
-use crate::stream::DuplicateAck;
+use crate::stream::{Copy, DuplicateAck};
 use crate::wire;
 
 impl StreamSession {
@@ -35,32 +35,43 @@ impl StreamSession {
         stream.send.on_window(offset.saturating_add(window));
         let mut settled = core::mem::take(&mut stream.settled);
         let is_cumulative = self.config.loss_detection == LossDetection::TcpCumulative;
-        let recovery = &self.paths[on.index()].recovery;
-        let in_flight = |number| recovery.sent_packet(number);
+        let paths = &self.paths;
+        let in_flight = |on: PathId, number| paths[on.index()].recovery.sent_packet(number);
         if stream
             .send
             .on_cumulative_ack(offset, in_flight, &mut settled)
         {
-            self.on_stream_advance(now, on, offset, &mut settled);
+            if !is_cumulative {
+                // Reports name packets: only one whose report got lost is settled by the offset.
+                settled.retain(|copy| {
+                    let recovery = &self.paths[copy.on.index()].recovery;
+                    recovery.is_passed_over(copy.packet.packet_number)
+                });
+            }
+            settled.sort_unstable_by_key(|copy| (copy.on, copy.packet.packet_number));
+            match is_cumulative {
+                true => self.on_stream_advance(now, on, offset, &settled),
+                false => {
+                    for settled in settled.chunk_by(|one, other| one.on == other.on) {
+                        self.on_stream_advance(now, settled[0].on, offset, settled);
+                    }
+                }
+            }
         } else if is_cumulative && is_prompted && offset == acked_offset {
             self.on_duplicate_ack(now, on);
         }
         settled.clear();
         let stream = &mut self.content;
         stream.settled = settled;
+        stream.schedule_anew();
         if stream.send.take_writable() {
             self.events.push_back(Event::StreamWritable);
         }
         self.watch_window(now);
     }
 
-    fn on_stream_advance(
-        &mut self,
-        now: Instant,
-        on: PathId,
-        offset: u64,
-        settled: &mut Vec<SentPacket>,
-    ) {
+    /// The offset settles these packets of a path.
+    fn on_stream_advance(&mut self, now: Instant, on: PathId, offset: u64, settled: &[Copy]) {
         let (stream, path) = (&mut self.content, &mut self.paths[on.index()]);
         let own = &mut stream.paths[on.index()];
         let is_cumulative = self.config.loss_detection == LossDetection::TcpCumulative;
@@ -71,10 +82,7 @@ impl StreamSession {
         // As Vegas keeps the time of each segment, but for those that may be taken for another's.
         let newest_resent = own.newest_resent;
         let is_timed = |number| is_cumulative && newest_resent.is_none_or(|resent| number > resent);
-        if !is_cumulative {
-            // Reports name packets: only one whose report got lost is settled by the offset.
-            settled.retain(|packet| path.recovery.is_passed_over(packet.packet_number));
-        }
+        let settled = settled.iter().map(|copy| copy.packet);
         let mut digest = self.scratch.digest.take().unwrap_or_default();
         if path
             .recovery
@@ -116,7 +124,7 @@ impl StreamSession {
         let mut digest = self.scratch.digest.take().unwrap_or_default();
         if path.recovery.declare_lost(now, first, &mut digest) {
             digest.prior_bytes_in_flight = flight_size;
-            self.on_losses(&digest, SendReason::Lost);
+            self.on_losses(now, on, &digest, SendReason::Lost);
             self.tell_controller(now, on, &digest);
         }
         self.scratch.digest = Some(digest);
@@ -125,11 +133,18 @@ impl StreamSession {
     /// A report about path `about` has come in on path `on`.
     pub(super) fn on_report(&mut self, now: Instant, on: PathId, about: PathId, digest: &Digest) {
         for acked in &digest.acked {
-            if let PacketContent::Segment { offset } = acked.sent.content {
-                self.content.send.on_packet_acked(offset);
-            }
+            let PacketContent::Segment { offset } = acked.sent.content else {
+                continue;
+            };
+            self.content.send.on_packet_acked(offset, about);
+            let event = SchedulerEvent::Acked {
+                path: about,
+                bytes: acked.sent.bytes,
+            };
+            self.content.tell_scheduler(now, &event);
         }
-        self.on_losses(digest, SendReason::Lost);
+        self.note_open_window(now, about, digest.prior_bytes_in_flight);
+        self.on_losses(now, about, digest, SendReason::Lost);
         self.tell_controller(now, about, digest);
         self.judge_answer(now, on, about, digest);
         self.on_stream_feedback(now, about, digest);
@@ -137,17 +152,33 @@ impl StreamSession {
 
     /// Packets are taken for lost, since nothing was heard of them.
     pub(super) fn on_loss_timeout(&mut self, now: Instant, id: PathId, digest: &Digest) {
-        self.on_losses(digest, SendReason::Lost);
+        self.on_losses(now, id, digest, SendReason::Lost);
         self.tell_controller(now, id, digest);
         self.on_stream_feedback(now, id, digest);
     }
 
     /// Has what was lost sent again.
-    pub(super) fn on_losses(&mut self, digest: &Digest, reason: SendReason) {
+    pub(super) fn on_losses(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        digest: &Digest,
+        reason: SendReason,
+    ) {
         for packet in &digest.lost {
-            if let PacketContent::Segment { offset } = packet.content {
-                self.content.send.on_packet_lost(offset, packet, reason);
-            }
+            let PacketContent::Segment { offset } = packet.content else {
+                continue;
+            };
+            let lost = Copy {
+                on: id,
+                packet: *packet,
+            };
+            self.content.send.on_packet_lost(offset, lost, reason);
+            let event = SchedulerEvent::Lost {
+                path: id,
+                bytes: packet.bytes,
+            };
+            self.content.tell_scheduler(now, &event);
         }
     }
 
@@ -155,14 +186,16 @@ impl StreamSession {
         if digest.acked.is_empty() && digest.lost.is_empty() {
             return;
         }
-        let session = SessionView {
-            backlog_bytes: self.content.send.waiting_bytes(),
-            target_bitrate: DataRate::ZERO,
-            deadline: self.config.media.deadline,
-        };
+        self.content.schedule_anew();
+        let session = self.session_view();
         let path = &mut self.paths[id.index()];
-        let views = [path.view(u64::from(self.max_packet_bytes), now)];
-        path.on_feedback(now, digest, &session, &views);
+        if self.content.binding.is_none() {
+            let views = [path.view(u64::from(self.max_packet_bytes), now)];
+            path.on_feedback(now, digest, &session, &views);
+        } else {
+            self.refresh_views(now);
+            self.paths[id.index()].on_feedback(now, digest, &session, &self.views);
+        }
     }
 
     /// A report has been digested.

@@ -2,25 +2,33 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::{Stream, StreamPath, StreamSession};
+use super::{StreamPath, StreamSession};
 use crate::path::Path;
 use crate::path_view::PathId;
 use crate::recovery::{LossDetection, PacketContent, SentPacket};
+use crate::scheduler::SchedulerEvent;
 use crate::session::Event;
 use crate::session::transmit::Written;
 use crate::stream::{Chunk, Received};
 use crate::wire::{self, SegmentHeader};
 
 impl StreamSession {
-    /// What a path is to carry next.
-    fn next_chunk(&self, stream: &Stream, own: &StreamPath) -> Option<Chunk> {
+    /// What a path is to carry next: over several paths, what is bound to it.
+    fn next_chunk(&self, id: PathId) -> Option<Chunk> {
+        let (send, own) = (&self.content.send, &self.content.paths[id.index()]);
         let max_bytes = usize::from(self.config.fragment_bytes);
+        if self.content.binding.is_some() {
+            let bound = self.paths[id.index()].first_bound();
+            let bound = bound.and_then(|packet| send.bound_chunk(packet.frame.0, packet.reason));
+            let is_probe = own.probe.is_wanted() && bound.is_none();
+            return bound.or_else(|| send.last_undelivered(id).filter(|_| is_probe));
+        }
         if own.probe.is_wanted() {
             // RFC 8985 §7.3: new data if there is, else what was sent last.
-            let new = stream.send.next_new(max_bytes);
-            return new.or_else(|| stream.send.last_undelivered());
+            let new = send.next_new(max_bytes);
+            return new.or_else(|| send.last_undelivered(id));
         }
-        stream.send.next(max_bytes)
+        send.next(max_bytes)
     }
 
     /// Whether the window lets a path carry it.
@@ -33,9 +41,8 @@ impl StreamSession {
 
     /// When the pacer lets the next segment of a path go; `None` if there is none.
     pub(super) fn segment_due_at(&self, id: PathId) -> Option<Instant> {
-        let stream = &self.content;
-        let (path, own) = (&self.paths[id.index()], &stream.paths[id.index()]);
-        let chunk = self.next_chunk(stream, own)?;
+        let (path, own) = (&self.paths[id.index()], &self.content.paths[id.index()]);
+        let chunk = self.next_chunk(id)?;
         self.has_window_for(&chunk, path, own)
             .then(|| path.ready_at())
     }
@@ -46,9 +53,9 @@ impl StreamSession {
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
-        let stream = &self.content;
-        let (path, own) = (&self.paths[id.index()], &stream.paths[id.index()]);
-        let chunk = self.next_chunk(stream, own)?;
+        self.drop_settled(id);
+        let chunk = self.next_chunk(id)?;
+        let (path, own) = (&self.paths[id.index()], &self.content.paths[id.index()]);
         let has_window = self.has_window_for(&chunk, path, own);
         let path = &mut self.paths[id.index()];
         if !has_window {
@@ -57,6 +64,9 @@ impl StreamSession {
         }
         if path.ready_at() > now {
             return None;
+        }
+        if let Some(packet) = path.pop_first_bound() {
+            self.content.send.on_unbound(packet.frame.0, packet.reason);
         }
         path.write_tracked_header(buf);
         let header = SegmentHeader {
@@ -72,6 +82,22 @@ impl StreamSession {
             offset: chunk.offset,
         };
         Some((content, chunk.reason))
+    }
+
+    /// Drops bound packets whose segments have arrived meanwhile.
+    fn drop_settled(&mut self, id: PathId) {
+        let path = &mut self.paths[id.index()];
+        let stream = &mut self.content;
+        while let Some(first) = path.first_bound()
+            && stream
+                .send
+                .bound_chunk(first.frame.0, first.reason)
+                .is_none()
+        {
+            stream.send.on_unbound(first.frame.0, first.reason);
+            path.pop_first_bound();
+            stream.schedule_anew();
+        }
     }
 
     /// The segment that was written leaves in `packet`.
@@ -93,7 +119,14 @@ impl StreamSession {
                 .on_sent(now, chunk.end(), packet.bytes, chunk.is_new());
         }
         own.timer.start(now);
-        stream.send.on_sent(&chunk, packet.packet_number);
+        stream.send.on_sent(&chunk, id, packet.packet_number);
+        let event = SchedulerEvent::Sent {
+            path: id,
+            bytes: packet.bytes,
+            queued_bytes: path.queued_bytes(),
+        };
+        stream.tell_scheduler(now, &event);
+        let own = &mut stream.paths[id.index()];
         if stream.send.take_writable() {
             self.events.push_back(Event::StreamWritable);
         }
@@ -126,9 +159,15 @@ impl StreamSession {
         }
         path.counters.received_media_packets += 1;
         path.counters.received_media_bytes += payload.len() as u64;
-        let delay = match received {
-            Received::InOrder => stream.config.delayed_ack,
-            _ => Duration::ZERO,
+        let is_in_order = match self.content.binding {
+            // What is missing may be on its way by another path.
+            Some(_) => path.arrivals.is_in_order() && !header.is_last,
+            None => received == Received::InOrder,
+        };
+        let stream = &mut self.content;
+        let delay = match is_in_order {
+            true => stream.config.delayed_ack,
+            false => Duration::ZERO,
         };
         path.arrivals.on_segment(now, delay);
         let arrived = stream.receive.readable_bytes() - before;

@@ -5,7 +5,7 @@ use anabranch_units::{Duration, Instant};
 use super::StreamSession;
 use crate::control::Timeout;
 use crate::path::Path;
-use crate::path_view::PathId;
+use crate::path_view::{PathId, PathState};
 use crate::recovery::LossDetection;
 use crate::send_reason::SendReason;
 
@@ -50,7 +50,7 @@ impl StreamSession {
         let expires_at = own.timer.expires_at();
         if own.probe.due_at(expires_at).is_some_and(|at| at <= now) {
             own.probe.cancel();
-            if recovery.outstanding_bytes() > 0 && stream.send.last_undelivered().is_some() {
+            if recovery.outstanding_bytes() > 0 && stream.send.last_undelivered(id).is_some() {
                 own.probe.want();
                 own.timer.restart(now);
             }
@@ -83,6 +83,34 @@ impl StreamSession {
             prior_bytes_in_flight,
         };
         path.on_timeout(now, cause);
+        self.leave_path(now, id);
+    }
+
+    /// A path is silent. If there is another, it is out until it has answered.
+    fn leave_path(&mut self, now: Instant, id: PathId) {
+        let others = |path: &Path| path.id != id && path.state().is_usable();
+        if self.paths.iter().any(others) && self.paths[id.index()].liveness.suspend(now) {
+            self.take_back(id);
+            self.challenge(id);
+            self.on_path_changed(now, id);
+        }
+    }
+
+    /// When a path that is out is challenged again.
+    pub(super) fn challenge_at(&self, path: &Path) -> Option<Instant> {
+        match path.state() {
+            PathState::Out => path.liveness.due_at(&path.recovery),
+            _ => None,
+        }
+    }
+
+    pub(super) fn challenge_again(&mut self, now: Instant, id: PathId) {
+        if self.challenge_at(&self.paths[id.index()]).is_some()
+            && self.next_alarm(now, id).is_some()
+        {
+            self.declare_silent(now, id, SendReason::PathOut);
+            self.challenge(id);
+        }
     }
 
     /// Sees to it that a window that has closed is asked for: its reopening may get lost.

@@ -37,6 +37,7 @@ impl StreamSession {
         let is_idle = stream.send.next(max_bytes).is_none();
         let taken = write(&mut stream.send);
         if is_idle && taken > 0 {
+            self.content.schedule_anew();
             self.paths
                 .iter_mut()
                 .for_each(|path| path.leave_idleness(now));
@@ -51,7 +52,9 @@ impl StreamSession {
     /// # Errors
     /// [`WriteStreamError`].
     pub fn finish(&mut self) -> Result<(), WriteStreamError> {
-        self.open_stream()?.send.finish();
+        let stream = self.open_stream()?;
+        stream.send.finish();
+        stream.schedule_anew();
         Ok(())
     }
 

@@ -7,10 +7,11 @@ use crate::invariants::{Checker, Invariant};
 use crate::recovery::{PacketContent, SentPacket};
 
 impl SendStream {
-    /// `outstanding`: on all paths.
+    /// `outstanding`: on all paths. `bound`: the offsets of the packets bound to any.
     pub(crate) fn check(
         &self,
         outstanding: impl Iterator<Item = SentPacket>,
+        bound: &[u64],
         checker: &mut Checker,
     ) {
         let mut copies: BTreeMap<u64, u64> = BTreeMap::new();
@@ -23,7 +24,7 @@ impl SendStream {
             .segments
             .front()
             .map_or(self.next_offset, |first| first.offset);
-        let mut lost_bytes = 0;
+        let mut waiting_bytes = 0;
         for segment in &self.segments {
             let offset = segment.offset;
             checker.equal(Invariant::Segments, "a segment's offset", offset, end);
@@ -36,11 +37,20 @@ impl SendStream {
             checker.require(Invariant::Sums, is_counted, || {
                 format!("copies of segment {offset} in flight: {kept}, counted {in_flight}")
             });
-            let is_lost = self.lost.contains_key(&offset);
-            lost_bytes += u64::from(segment.length) * u64::from(is_lost);
-            let is_waiting = segment.copies_in_flight == 0 && !segment.is_delivered;
-            checker.require(Invariant::Segments, is_lost == is_waiting, || {
-                format!("to be sent again: {is_lost}: {segment:?}")
+            let is_waiting = self.waiting.contains_key(&offset);
+            waiting_bytes += u64::from(segment.length) * u64::from(is_waiting);
+            // Over several paths a segment may wait for another copy while one is in flight.
+            let is_right = match is_waiting {
+                true => !segment.is_delivered,
+                false => !segment.is_nowhere(),
+            };
+            checker.require(Invariant::Segments, is_right, || {
+                format!("to be sent: {is_waiting}: {segment:?}")
+            });
+            let bound = bound.iter().filter(|bound| **bound == offset).count() as u64;
+            let kept = u64::from(segment.bound_copies);
+            checker.require(Invariant::Sums, kept == bound, || {
+                format!("bound copies of segment {offset}: {kept}, counted {bound}")
             });
         }
         checker.equal(
@@ -49,10 +59,17 @@ impl SendStream {
             self.next_offset,
             end,
         );
-        checker.sum("lost bytes of the stream", self.lost_bytes, lost_bytes);
+        checker.sum(
+            "waiting bytes of the stream",
+            self.waiting_bytes,
+            waiting_bytes,
+        );
         let known = |offset: &u64| self.segment(*offset).is_some();
-        checker.require(Invariant::Segments, self.lost.keys().all(known), || {
-            format!("lost segments {:?} are not all known", self.lost.keys())
+        checker.require(Invariant::Segments, self.waiting.keys().all(known), || {
+            format!(
+                "waiting segments {:?} are not all known",
+                self.waiting.keys()
+            )
         });
         let is_acked_sent = self.acked_offset <= self.next_offset;
         checker.require(Invariant::Segments, is_acked_sent, || {

@@ -2,10 +2,11 @@
 
 use anabranch_controllers::{CONTROLLERS, by_name, default_controller};
 use anabranch_core::recovery::{FeedbackSchedule, HoleReports, LossDetection};
-use anabranch_core::scheduler::SCHEDULERS;
+use anabranch_core::scheduler::SchedulerFactory;
 use anabranch_core::{Config, PaddingPolicy};
-use anabranch_sim::ORACLE;
-use anabranch_units::ByteCount;
+use anabranch_schedulers::{SCHEDULERS, default_scheduler};
+use anabranch_sim::{ORACLE, oracle};
+use anabranch_units::{ByteCount, known_names};
 
 use crate::scenario::document::{Node, Value};
 use crate::scenario::reader::{
@@ -92,9 +93,24 @@ fn controllers() -> Vec<String> {
 }
 
 /// All that a simulation can run: the registered ones, and the one that knows the network.
-pub(crate) fn schedulers() -> Vec<String> {
+fn schedulers() -> Vec<String> {
     let registered = SCHEDULERS.iter().map(|entry| entry.name);
     registered.chain([ORACLE]).map(str::to_owned).collect()
+}
+
+/// One of [`schedulers`] by its name.
+pub(crate) fn scheduler_by_name(name: &str) -> Option<SchedulerFactory> {
+    match name {
+        ORACLE => Some(oracle()),
+        registered => anabranch_schedulers::by_name(registered).ok(),
+    }
+}
+
+/// What is said of a name that is none of [`schedulers`].
+pub(crate) fn unknown_scheduler(name: &str) -> String {
+    let schedulers = schedulers();
+    let known = known_names(name, schedulers.iter().map(String::as_str));
+    format!("no scheduler is called {name:?}; known are {known}")
 }
 
 fn paddings() -> Vec<String> {
@@ -125,14 +141,12 @@ const FEEDBACK_NAMES: [(&str, Option<FeedbackSchedule>); 2] = [
 
 /// The set-up of both ends. The first of the loss detections is the usual one.
 pub(super) fn config(table: &Table<'_>, loss_detections: &[(&str, LossDetection)]) -> Read<Config> {
-    let usual = Config::new(default_controller());
-    let schedulers = schedulers();
-    let schedulers: Vec<_> = schedulers
-        .iter()
-        .map(|name| (name.as_str(), name.as_str()))
-        .collect();
+    let usual = Config::new(default_controller(), default_scheduler());
     let controller = |node: &Node| by_name(text(node)?).map_err(|error| node.mistake(error));
-    let scheduler = |node| choice(node, "scheduler", &schedulers).map(str::to_owned);
+    let scheduler = |node: &Node| {
+        let name = text(node)?;
+        scheduler_by_name(name).ok_or_else(|| node.mistake(unknown_scheduler(name)))
+    };
     let loss_detection = |node| choice(node, "loss detection", loss_detections);
     let padding = |node| choice(node, "padding", &PaddingPolicy::NAMES);
     Ok(Config {

@@ -6,7 +6,9 @@ use anabranch_units::{ByteCount, Duration};
 
 use super::session;
 use crate::scenario::document::Node;
-use crate::scenario::reader::{Read, Table, duration, positive_duration, quantity};
+use crate::scenario::reader::{
+    Read, Table, boolean, choice, duration, positive_duration, quantity,
+};
 use crate::scenario::shape::{Key, Shape};
 
 /// The keys that [`config`] reads besides those of every session.
@@ -27,6 +29,16 @@ pub(super) const KEYS: &[Key] = &[
         Shape::Amount,
         "what the receiver takes beyond what was read",
     ),
+    Key::new(
+        "retransmission",
+        Shape::Name(retransmissions),
+        "over several paths, by which of them what was lost is sent again",
+    ),
+    Key::new(
+        "reinjection",
+        Shape::Boolean,
+        "over several paths, whether a full window has a slow path helped and penalised",
+    ),
 ];
 
 /// RFC 5681 §4.2 allows no longer delay.
@@ -34,6 +46,14 @@ const MAX_DELAYED_ACK: Duration = Duration::from_millis(500);
 
 /// How much of a greedy source waits for being sent.
 const MAX_UNSENT_SEGMENTS: usize = 16;
+
+/// Whether a segment is sent again by the path that lost it.
+const RETRANSMISSIONS: [(&str, bool); 2] = [("any path", false), ("same path", true)];
+
+fn retransmissions() -> Vec<String> {
+    let names = RETRANSMISSIONS.iter().map(|(name, _)| (*name).to_owned());
+    names.collect()
+}
 
 /// The set-up of both ends.
 pub(super) fn config(table: &Table<'_>) -> Read<Config> {
@@ -61,6 +81,12 @@ pub(super) fn config(table: &Table<'_>) -> Read<Config> {
         max_unsent_bytes: MAX_UNSENT_SEGMENTS * usize::from(session.fragment_bytes),
         receive_window_bytes,
         keeps_bytes: false,
+        retransmits_on_same_path: table.or(
+            "retransmission",
+            usual.retransmits_on_same_path,
+            |node| choice(node, "retransmission", &RETRANSMISSIONS),
+        )?,
+        reinjects: table.or("reinjection", usual.reinjects, boolean)?,
         delayed_ack: table.or("delayed-ack", usual.delayed_ack, delayed_ack)?,
         min_retransmission_timeout: table.or(
             "min-rto",

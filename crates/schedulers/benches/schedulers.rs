@@ -6,10 +6,11 @@
 
 use std::hint::black_box;
 
-use anabranch_core::scheduler::{PacketView, SCHEDULERS, SchedulerEvent, SendQueue, build};
+use anabranch_core::scheduler::{PacketView, SchedulerEvent, SendQueue};
 use anabranch_core::{
     Forecast, FrameId, PathId, PathRtt, PathSet, PathView, SendReason, SessionView,
 };
+use anabranch_schedulers::{SCHEDULERS, by_name};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -78,7 +79,7 @@ fn cpu_nanos() -> f64 {
 
 /// Nanoseconds of CPU time per packet, its sending and its acknowledgement included.
 fn round(name: &str, path_count: u8, packet_count: u16) -> f64 {
-    let mut scheduler = build(name).expect("a registered scheduler");
+    let mut scheduler = by_name(name).expect("a registered scheduler").build();
     let mut paths = paths(path_count);
     let mut packets = frame(packet_count);
     let session = SessionView {

@@ -2,13 +2,13 @@
 
 use core::fmt::Debug;
 
+use anabranch_core::scheduler::{
+    Assignment, PacketKind, PacketView, Scheduler, SchedulerEvent, SendQueue, candidates, fastest,
+};
+use anabranch_core::{PathId, PathSet, PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant};
 
 use super::binding::count_bound;
-use super::{Assignment, PacketKind, PacketView, Scheduler, SchedulerEvent, SendQueue};
-use crate::forecast::Turn;
-use crate::path_view::{PathId, PathSet, PathState, PathView};
-use crate::session_view::SessionView;
 
 /// Chooses the path of one packet.
 pub trait PathChoice: Debug + Send {
@@ -124,39 +124,4 @@ impl<C: PathChoice> Scheduler for OneByOne<C> {
     fn on_event(&mut self, now: Instant, event: &SchedulerEvent) {
         self.choice.on_event(now, event);
     }
-}
-
-/// The paths that `packet` may take: the active ones that it need not avoid, else any active one,
-/// else those held in reserve, else any usable one (better a suspect path than none).
-pub(super) fn candidates<'a>(
-    packet: &PacketView,
-    paths: &'a [PathView],
-) -> impl Iterator<Item = &'a PathView> + Clone {
-    best_of(paths, packet.avoid)
-}
-
-/// The paths that a packet may take from which nothing has been lost yet.
-pub(super) fn usable(paths: &[PathView]) -> impl Iterator<Item = &PathView> + Clone {
-    best_of(paths, PathSet::EMPTY)
-}
-
-fn best_of(paths: &[PathView], avoid: PathSet) -> impl Iterator<Item = &PathView> + Clone {
-    let rank = move |path: &PathView| match path.state {
-        PathState::Active if path.is_standby => 2,
-        PathState::Active if !avoid.contains(path.id) => 0,
-        PathState::Active => 1,
-        PathState::Suspect => 3,
-        PathState::Out | PathState::Removed => 4,
-    };
-    let best = paths.iter().map(rank).min().unwrap_or(4);
-    paths
-        .iter()
-        .filter(move |path| rank(path) == best && best < 4)
-}
-
-/// The path that delivers `packet`, a retransmission, first.
-pub(crate) fn fastest(packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
-    candidates(packet, paths)
-        .min_by_key(|path| path.preferred(path.arrival(Turn::Again, u64::from(packet.bytes))))
-        .map(|path| path.id)
 }

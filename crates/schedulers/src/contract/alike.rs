@@ -1,14 +1,12 @@
 //! What every scheduler owes where paths are alike, and where one is not known yet.
 
+use anabranch_core::scheduler::PacketView;
+use anabranch_core::{Forecast, PathId, PathRtt, PathSet, PathState, PathView, SendReason};
 use anabranch_units::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::super::testing::{Bed, path};
-use super::super::{PacketView, SCHEDULERS};
-use super::NOW;
-use crate::forecast::Forecast;
-use crate::path_view::{PathId, PathRtt, PathSet, PathState, PathView};
-use crate::send_reason::SendReason;
+use super::{NOW, schedulers};
 
 /// The schedulers whose first frame is dealt by rates or turns alone.
 const BY_TURNS: &[&str] = &["edcld", "round-robin", "wrr"];
@@ -92,7 +90,7 @@ proptest! {
             let index = standings.iter().position(|standing| is_taken(*standing));
             PathId(index.expect("one is near") as u8)
         };
-        for entry in SCHEDULERS {
+        for entry in schedulers() {
             let is_by_turn = !is_retransmission && BY_TURNS.contains(&entry.name);
             let expected = first(&|standing| {
                 standing == Standing::Near || is_by_turn && standing == Standing::Far
@@ -133,7 +131,7 @@ proptest! {
             };
             paths.iter().enumerate().map(view).collect::<Vec<_>>()
         };
-        for entry in SCHEDULERS {
+        for entry in schedulers() {
             let bound_with = |unknown| {
                 let mut bed = Bed::new((entry.build)(), paths_with(unknown));
                 let mut bound = Vec::new();
@@ -158,7 +156,7 @@ proptest! {
 /// Which path each packet takes of a frame of 12 over three equal paths, in the media's order.
 #[test]
 fn contract_a_frame_over_equal_paths_begins_at_the_lowest_id() {
-    for entry in SCHEDULERS {
+    for entry in schedulers() {
         let paths = [0, 1, 2].map(|id| path(id, 40, 8));
         let mut bed = Bed::new((entry.build)(), paths.to_vec());
         let mut bound = bed.schedule(&Bed::frame(12, 1000));
@@ -180,7 +178,7 @@ fn contract_a_frame_over_equal_paths_begins_at_the_lowest_id() {
 #[test]
 fn contract_a_path_of_unknown_round_trip_time_is_between_those_of_90_and_110_ms() {
     let by_rtt = |name: &&str| !["round-robin", "wrr"].contains(name);
-    for entry in SCHEDULERS.iter().filter(|entry| by_rtt(&entry.name)) {
+    for entry in schedulers().filter(|entry| by_rtt(&entry.name)) {
         for (known_millis, is_unknown_taken) in [(90, false), (110, true)] {
             for unknown in [0, 1] {
                 let known = 1 - unknown;

@@ -12,12 +12,13 @@
 //! the newest sample as in the code, and what is queued locally at c_i, since without it successive
 //! frames would not see each other.
 
+use anabranch_core::scheduler::{PacketView, Scheduler};
+use anabranch_core::{PathId, PathView};
 use anabranch_units::{Duration, Instant};
 
+use super::OneByOne;
 use super::frame_wise::{FrameDeal, FrameWise};
 use super::one_by_one::preferred_bandwidth;
-use super::{OneByOne, PacketView, Scheduler};
-use crate::path_view::{PathId, PathView};
 
 /// Weight of the newest sample in the one-way delay (Zhang & Lei's code).
 const WEIGHT_OF_SAMPLE: f64 = 0.85;
@@ -115,9 +116,9 @@ fn level(vessels: &[Vessel], bytes: f64) -> f64 {
 mod tests {
     use anabranch_units::DataRate;
 
+    use super::super::testing::{Bed, path};
+    use super::super::{min_cost, transfer_cost};
     use super::*;
-    use crate::scheduler::testing::{Bed, path};
-    use crate::scheduler::{min_cost, transfer_cost};
 
     fn vessels(paths: &[PathView]) -> Vec<Vessel> {
         let mut sfl = Sfl::default();

@@ -2,12 +2,11 @@
 
 use core::fmt::Debug;
 
+use anabranch_core::scheduler::{PacketView, SchedulerEvent, candidates, fastest};
+use anabranch_core::{FrameId, PathId, PathView};
 use anabranch_units::Instant;
 
-use super::one_by_one::{candidates, fastest};
-use super::{PacketView, PathChoice, SchedulerEvent};
-use crate::media::FrameId;
-use crate::path_view::{PathId, PathView};
+use super::PathChoice;
 
 /// Deals the packets of a frame to paths.
 pub(super) trait FrameDeal: Debug + Send {
@@ -22,7 +21,7 @@ pub(super) trait FrameDeal: Debug + Send {
         turns: &mut Vec<PathId>,
     );
 
-    /// As [`super::Scheduler::on_event`].
+    /// As [`anabranch_core::scheduler::Scheduler::on_event`].
     fn on_event(&mut self, _now: Instant, _event: &SchedulerEvent) {}
 }
 

@@ -19,14 +19,13 @@
 //! first packet that follows it in its frame. Retransmissions and repairs follow the session's
 //! rules.
 
+use anabranch_core::scheduler::{
+    Assignment, PacketKind, Scheduler, SchedulerEvent, SendQueue, usable,
+};
+use anabranch_core::{FrameId, PathId, PathSet, PathView, SessionView};
 use anabranch_units::{Duration, Instant};
 
 use super::binding::Binding;
-use super::one_by_one::usable;
-use super::{Assignment, PacketKind, Scheduler, SchedulerEvent, SendQueue};
-use crate::media::FrameId;
-use crate::path_view::{PathId, PathSet, PathView};
-use crate::session_view::SessionView;
 
 /// The share of a difference seen that corrects the gap.
 const GAIN: f64 = 0.25;
@@ -271,9 +270,11 @@ impl Arrivals {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_core::scheduler::SendQueue;
+
+    use super::super::OneByOne;
+    use super::super::testing::{Bed, LeastRtt, Lines, M1_LINES, path};
     use super::*;
-    use crate::scheduler::testing::{Bed, LeastRtt, Lines, M1_LINES, path};
-    use crate::scheduler::{OneByOne, SendQueue};
 
     fn gap(stms: &mut Stms, paths: &[PathView]) -> u64 {
         stms.schedule(

@@ -7,10 +7,11 @@
 //! *Deviations*: none. A frame of one packet follows the same rule, as the text has it; the
 //! authors' code sends it to the path of the lowest round-trip time.
 
+use anabranch_core::PathView;
+use anabranch_core::scheduler::{PacketView, Scheduler};
 use anabranch_units::{Duration, Instant};
 
-use super::{OneByOne, PacketView, PathCost, Scheduler, transfer_cost};
-use crate::path_view::PathView;
+use super::{OneByOne, PathCost, transfer_cost};
 
 #[derive(Debug)]
 struct MinCost;
@@ -30,8 +31,8 @@ impl PathCost for MinCost {
 mod tests {
     use anabranch_units::DataRate;
 
+    use super::super::testing::{Bed, FluidBed, path};
     use super::*;
-    use crate::scheduler::testing::{Bed, FluidBed, path};
 
     #[test]
     fn eq_14_is_half_the_rtt_plus_the_queue_at_the_pacing_rate() {

@@ -2,14 +2,13 @@
 
 use std::collections::VecDeque;
 
+use anabranch_core::scheduler::{Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue};
+use anabranch_core::{
+    Forecast, FrameId, PathId, PathRtt, PathSet, PathView, SendReason, SessionView,
+};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 
-use super::{Assignment, PacketView, PathChoice, Scheduler, SchedulerEvent, SendQueue};
-use crate::forecast::Forecast;
-use crate::media::FrameId;
-use crate::path_view::{PathId, PathRtt, PathSet, PathView};
-use crate::send_reason::SendReason;
-use crate::session_view::SessionView;
+use super::PathChoice;
 
 /// An active path of this round-trip time and rate that takes whatever it is given.
 pub(super) fn path(id: u8, rtt_millis: u64, megabits_per_second: u64) -> PathView {

@@ -1,25 +1,23 @@
-//! The file that a new scheduler begins with.
-
-/// It compiles and does what `min-cost` does, with `{name}` and `{type_name}` for its names.
-pub(super) const TEMPLATE: &str = r#"//! `{name}`: what it does, in a line.
+//! `template`: what it does, in a line.
 //!
 //! Source: authors, "title", where and when, with section and equation. The idea in a paragraph.
 //!
 //! *Deviations*: where this differs from the source and why, or none.
 
+use anabranch_core::PathView;
+use anabranch_core::scheduler::{PacketView, Scheduler};
 use anabranch_units::{Duration, Instant};
 
-use super::{OneByOne, PacketView, PathCost, Scheduler, transfer_cost};
-use crate::path_view::PathView;
+use super::{OneByOne, PathCost, transfer_cost};
 
 #[derive(Debug)]
-struct {type_name};
+struct Template;
 
 pub(super) fn build() -> Box<dyn Scheduler> {
-    Box::new(OneByOne::new({type_name}))
+    Box::new(OneByOne::new(Template))
 }
 
-impl PathCost for {type_name} {
+impl PathCost for Template {
     fn cost(&mut self, _now: Instant, packet: &PacketView, path: &PathView) -> Duration {
         transfer_cost(path, u64::from(packet.bytes))
     }
@@ -27,9 +25,10 @@ impl PathCost for {type_name} {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_core::{PathId, PathSet};
+
+    use super::super::testing::{Bed, path};
     use super::*;
-    use crate::path_view::{PathId, PathSet};
-    use crate::scheduler::testing::{Bed, path};
 
     #[test]
     fn a_packet_takes_the_cheapest_path() {
@@ -38,4 +37,3 @@ mod tests {
         assert_eq!(bound[0].1, PathSet::only(PathId(1)));
     }
 }
-"#;

@@ -10,11 +10,11 @@
 //! per byte between departures while something waits, which bursts do not distort; before
 //! the first sample it is the rate at which the controller lets packets go.
 
+use anabranch_core::scheduler::{PacketView, Scheduler, SchedulerEvent, candidates};
+use anabranch_core::{PathId, PathView};
 use anabranch_units::{Duration, Instant};
 
-use super::one_by_one::candidates;
-use super::{OneByOne, PacketView, PathChoice, Scheduler, SchedulerEvent};
-use crate::path_view::{PathId, PathView};
+use super::{OneByOne, PathChoice};
 
 /// Weight of the newest sample in the departure rate.
 const WEIGHT_OF_SAMPLE: f64 = 1.0 / 8.0;
@@ -94,9 +94,11 @@ impl PathChoice for QAware {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_core::scheduler::SchedulerEvent;
+
+    use super::super::PathChoice;
+    use super::super::testing::{Bed, FluidBed, m1, mean_millis, path};
     use super::*;
-    use crate::scheduler::testing::{Bed, FluidBed, m1, mean_millis, path};
-    use crate::scheduler::{PathChoice, SchedulerEvent};
 
     /// Lets `count` packets of 1000 bytes leave the path, one every `micros`.
     fn depart(qaware: &mut QAware, path: PathId, count: u64, micros: u64) {
@@ -170,7 +172,7 @@ mod tests {
     #[derive(Debug)]
     struct MinRtt;
 
-    impl crate::scheduler::PathCost for MinRtt {
+    impl super::super::PathCost for MinRtt {
         fn cost(&mut self, _now: Instant, _packet: &PacketView, path: &PathView) -> Duration {
             path.rtt.smoothed.unwrap()
         }

@@ -13,12 +13,13 @@
 //! the lowest cost or, if all are overloaded, of the least load. When paths come or go the shares
 //! start again from the rates'.
 
+use anabranch_core::scheduler::{PacketView, Scheduler};
+use anabranch_core::{PathId, PathSet, PathView};
 use anabranch_units::{DataRate, Instant};
 
+use super::OneByOne;
 use super::frame_wise::{FrameDeal, FrameWise, interleave};
 use super::one_by_one::preferred_bandwidth;
-use super::{OneByOne, PacketView, Scheduler};
-use crate::path_view::{PathId, PathSet, PathView};
 
 /// How much of the cost is the local queue's, and not the M/M/1 formula's (Zhang & Lei §4.3).
 const WEIGHT_OF_QUEUE: f64 = 0.8;
@@ -223,8 +224,8 @@ impl Edcld {
 mod tests {
     use anabranch_units::{Duration, Rng, Seed};
 
+    use super::super::testing::{Bed, FluidBed, path};
     use super::*;
-    use crate::scheduler::testing::{Bed, FluidBed, path};
 
     const PACKET: u32 = 1000;
 

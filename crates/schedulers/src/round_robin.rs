@@ -6,11 +6,11 @@
 //!
 //! *Deviations*: retransmissions follow the session's rule, the path that delivers first.
 
+use anabranch_core::scheduler::{PacketView, Scheduler, candidates};
+use anabranch_core::{PathId, PathView};
 use anabranch_units::Instant;
 
-use super::one_by_one::candidates;
-use super::{OneByOne, PacketView, PathChoice, Scheduler};
-use crate::path_view::{PathId, PathView};
+use super::{OneByOne, PathChoice};
 
 #[derive(Debug, Default)]
 struct RoundRobin {
@@ -35,8 +35,8 @@ impl PathChoice for RoundRobin {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{Bed, Lines, path};
     use super::*;
-    use crate::scheduler::testing::{Bed, Lines, path};
 
     #[test]
     fn equal_paths_get_equal_counts() {

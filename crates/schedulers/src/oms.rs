@@ -11,11 +11,12 @@
 //! the source. The queue before a packet is that of the local pacer, where the paper estimates
 //! those of the network. When paths come or go the deficits start from zero.
 
+use anabranch_core::scheduler::{PacketView, Scheduler, candidates};
+use anabranch_core::{PathId, PathSet, PathView};
 use anabranch_units::Instant;
 
-use super::one_by_one::{candidates, preferred_bandwidth, transfer_cost};
-use super::{OneByOne, PacketView, PathChoice, Scheduler};
-use crate::path_view::{PathId, PathSet, PathView};
+use super::one_by_one::{preferred_bandwidth, transfer_cost};
+use super::{OneByOne, PathChoice};
 
 /// T: by how many bytes a path may run ahead of its share.
 const TOLERANCE_BYTES: f64 = 32_000.0;
@@ -68,9 +69,9 @@ impl PathChoice for Oms {
 mod tests {
     use anabranch_units::{DataRate, Duration};
 
+    use super::super::testing::{Bed, FluidBed, m1, mean_millis, path};
+    use super::super::wrr;
     use super::*;
-    use crate::scheduler::testing::{Bed, FluidBed, m1, mean_millis, path};
-    use crate::scheduler::wrr;
 
     #[test]
     fn the_long_run_split_is_within_2_percent_of_the_shares() {

@@ -8,12 +8,13 @@
 //! surplus turns at the frame's end are not used. One-packet frames alternate, as
 //! in their code. Retransmissions follow the session's rule, the path that delivers first.
 
+use anabranch_core::scheduler::{PacketView, Scheduler};
+use anabranch_core::{PathId, PathView};
 use anabranch_units::{DataRate, Instant};
 
+use super::OneByOne;
 use super::frame_wise::{FrameDeal, FrameWise, interleave};
 use super::one_by_one::preferred_bandwidth;
-use super::{OneByOne, PacketView, Scheduler};
-use crate::path_view::{PathId, PathView};
 
 #[derive(Debug, Default)]
 struct WeightedRoundRobin {
@@ -49,11 +50,11 @@ impl FrameDeal for WeightedRoundRobin {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use anabranch_units::Duration;
 
-    use crate::scheduler::min_cost;
-    use crate::scheduler::testing::{Bed, FluidBed, path};
+    use super::super::min_cost;
+    use super::super::testing::{Bed, FluidBed, path};
+    use super::*;
 
     #[test]
     fn eq_16_shares_follow_bandwidth_in_the_long_run_whatever_the_rtt() {

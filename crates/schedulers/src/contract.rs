@@ -2,13 +2,23 @@
 
 mod alike;
 
+use anabranch_core::scheduler::{PacketView, SchedulerEvent};
+use anabranch_core::{PathId, PathSet, PathState, PathView, SendReason};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use proptest::prelude::*;
 
 use super::testing::{Bed, FluidBed, path};
-use super::{PacketView, SCHEDULERS, SchedulerEntry, SchedulerEvent};
-use crate::path_view::{PathId, PathSet, PathState, PathView};
-use crate::send_reason::SendReason;
+use super::{SCHEDULERS, SchedulerEntry, by_name, template};
+
+/// All that are registered, and what a new one begins with.
+fn schedulers() -> impl Iterator<Item = SchedulerEntry> {
+    let template = SchedulerEntry {
+        name: "template",
+        summary: "",
+        build: template::build,
+    };
+    SCHEDULERS.iter().copied().chain([template])
+}
 
 fn any_state() -> impl Strategy<Value = PathState> {
     prop_oneof![
@@ -102,7 +112,7 @@ proptest! {
         paths in any_paths(),
         frames in prop::collection::vec(any_packets(), 1..6),
     ) {
-        for entry in SCHEDULERS {
+        for entry in schedulers() {
             let mut bed = Bed::new((entry.build)(), paths.clone());
             for packets in &frames {
                 let bound = bed.schedule_at(NOW, packets);
@@ -129,7 +139,7 @@ proptest! {
         paths in any_paths(),
         packets in any_packets(),
     ) {
-        for entry in SCHEDULERS {
+        for entry in schedulers() {
             let usable = paths.iter().any(|path| path.state.is_usable());
             let mut bed = Bed::new((entry.build)(), paths.clone());
             let bound = bed.schedule_at(NOW, &packets);
@@ -143,7 +153,7 @@ proptest! {
         packets in any_packets(),
     ) {
         paths[0].state = PathState::Active;
-        for entry in SCHEDULERS {
+        for entry in schedulers() {
             let mut bed = Bed::new((entry.build)(), paths.clone());
             for (_, set) in bed.schedule_at(NOW, &packets) {
                 let all_active = set.iter().all(|id| paths[id.index()].state == PathState::Active);
@@ -159,7 +169,7 @@ proptest! {
     ) {
         paths[0].state = PathState::Active;
         paths[0].is_standby = false;
-        for entry in SCHEDULERS {
+        for entry in schedulers() {
             let mut bed = Bed::new((entry.build)(), paths.clone());
             for (_, set) in bed.schedule_at(NOW, &packets) {
                 let any_standby = set.iter().any(|id| paths[id.index()].is_standby);
@@ -170,7 +180,7 @@ proptest! {
 
     #[test]
     fn contract_a_single_path_gets_everything(packets in any_packets(), rate in 0_u64..50) {
-        for entry in SCHEDULERS {
+        for entry in schedulers() {
             let mut bed = Bed::new((entry.build)(), vec![path(0, 30, rate)]);
             prop_assert_eq!(bed.schedule_at(NOW, &packets).len(), packets.len(), "{}", entry.name);
         }
@@ -178,7 +188,7 @@ proptest! {
 
     #[test]
     fn contract_same_calls_same_answers(paths in any_paths(), packets in any_packets()) {
-        for entry in SCHEDULERS {
+        for entry in schedulers() {
             let run = || Bed::new((entry.build)(), paths.clone()).schedule_at(NOW, &packets);
             prop_assert_eq!(run(), run(), "{}", entry.name);
         }
@@ -201,10 +211,10 @@ fn bytes_by_weight(entry: &SchedulerEntry, rtt_millis: u64, load: f64) -> [u64; 
 
 #[test]
 fn contract_twice_the_weight_never_lowers_the_bytes_of_a_path() {
-    let weighing = |entry: &&SchedulerEntry| !WITHOUT_PREFERENCE.contains(&entry.name);
-    for entry in SCHEDULERS.iter().filter(weighing) {
+    let weighing = |entry: &SchedulerEntry| !WITHOUT_PREFERENCE.contains(&entry.name);
+    for entry in schedulers().filter(weighing) {
         for (rtt_millis, load) in [(40, 0.5), (40, 1.2), (100, 0.5), (100, 1.2)] {
-            let bytes = bytes_by_weight(entry, rtt_millis, load);
+            let bytes = bytes_by_weight(&entry, rtt_millis, load);
             let name = entry.name;
             assert!(
                 bytes.is_sorted(),
@@ -221,7 +231,7 @@ fn contract_twice_the_weight_never_lowers_the_bytes_of_a_path() {
 
 #[test]
 fn contract_every_name_is_unique_and_an_unknown_one_lists_them() {
-    let error = super::build("nearest").unwrap_err().to_string();
+    let error = by_name("nearest").unwrap_err().to_string();
     for entry in SCHEDULERS {
         assert!(error.contains(entry.name), "{error}");
         assert_eq!(
@@ -249,7 +259,7 @@ fn any_life() -> impl Strategy<Value = Vec<(Vec<PathState>, Vec<PacketView>)>> {
 proptest! {
     #[test]
     fn contract_paths_that_come_and_go_carry_what_they_can(life in any_life()) {
-        for entry in SCHEDULERS {
+        for entry in schedulers() {
             let mut bed = Bed::new((entry.build)(), Vec::new());
             for (states, packets) in &life {
                 for (id, state) in states.iter().enumerate() {
@@ -283,7 +293,7 @@ proptest! {
     fn contract_what_is_held_while_all_paths_are_blocked_is_bound_when_room_comes(
         packets in any_packets(),
     ) {
-        for entry in SCHEDULERS {
+        for entry in schedulers() {
             let mut bed = Bed::new((entry.build)(), vec![path(0, 20, 4), path(1, 50, 3)]);
             bed.paths.iter_mut().for_each(|path| path.sendable_bytes = 0);
             let early = bed.schedule_at(NOW, &packets);
@@ -302,7 +312,7 @@ proptest! {
         paths in any_paths(),
         frames in prop::collection::vec(any_packets(), 1..6),
     ) {
-        for entry in SCHEDULERS {
+        for entry in schedulers() {
             let mut bed = Bed::new((entry.build)(), paths.clone());
             let bound: Vec<_> =
                 frames.iter().flat_map(|packets| bed.schedule_at(NOW, packets)).collect();

@@ -14,13 +14,12 @@
 //! first always gets one. No copy follows one that is in flight on the same path. Paths held in
 //! reserve carry no copies.
 
+use anabranch_core::scheduler::{Assignment, Scheduler, SendQueue, fastest, usable};
+use anabranch_core::{PathSet, PathView, SessionView};
 use anabranch_units::Instant;
 
 use super::binding::Binding;
-use super::one_by_one::{fastest, usable};
-use super::{Assignment, Scheduler, SendQueue, transfer_cost};
-use crate::path_view::{PathSet, PathView};
-use crate::session_view::SessionView;
+use super::transfer_cost;
 
 #[derive(Debug, Default)]
 struct Redundant {
@@ -64,12 +63,12 @@ impl Scheduler for Redundant {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_core::PathId;
+    use anabranch_core::scheduler::PacketView;
     use anabranch_units::Duration;
 
+    use super::super::testing::{Bed, path};
     use super::*;
-    use crate::path_view::PathId;
-    use crate::scheduler::PacketView;
-    use crate::scheduler::testing::{Bed, path};
 
     fn frame(packet_count: u16, deadline_millis: u64) -> Vec<PacketView> {
         let mut packets = Bed::frame(packet_count, 1000);

@@ -1,8 +1,9 @@
-//! Words that stand for many controllers.
+//! Words that stand for many controllers or schedulers.
 
 use anabranch_controllers::CONTROLLERS;
+use anabranch_schedulers::SCHEDULERS;
 
-/// Every controller there is.
+/// Every one there is.
 const ALL: &str = "all";
 /// Every controller but those in [`NOT_OF_MEDIA`].
 const ALL_MEDIA: &str = "all-media";
@@ -15,17 +16,31 @@ const NOT_OF_MEDIA: [&str; 9] = [
 /// `names` with all that `all` and `all-media` stand for in their places, in the order of
 /// `anabranch controllers` and without what is named besides.
 pub fn expanded_controllers(names: &[String]) -> Vec<String> {
+    let known: Vec<&str> = CONTROLLERS.iter().map(|entry| entry.name).collect();
+    expanded(names, &known, |word| match word {
+        ALL => Some(|_| true),
+        ALL_MEDIA => Some(|name| !NOT_OF_MEDIA.contains(&name)),
+        _ => None,
+    })
+}
+
+/// The same of schedulers: `all` stands for those that `anabranch schedulers` lists.
+pub fn expanded_schedulers(names: &[String]) -> Vec<String> {
+    let known: Vec<&str> = SCHEDULERS.iter().map(|entry| entry.name).collect();
+    expanded(names, &known, |word| (word == ALL).then_some(|_| true))
+}
+
+/// Which of the known names a word stands for; `None`: it is a name itself.
+type Meaning = fn(&str) -> Option<fn(&str) -> bool>;
+
+fn expanded(names: &[String], known: &[&str], meaning: Meaning) -> Vec<String> {
     let mut expanded: Vec<String> = Vec::new();
     for name in names {
-        let is_meant: fn(&str) -> bool = match name.as_str() {
-            ALL => |_| true,
-            ALL_MEDIA => |name| !NOT_OF_MEDIA.contains(&name),
-            _ => {
-                expanded.push(name.clone());
-                continue;
-            }
+        let Some(is_meant) = meaning(name) else {
+            expanded.push(name.clone());
+            continue;
         };
-        let meant = CONTROLLERS.iter().map(|entry| entry.name.to_owned());
+        let meant = known.iter().map(|name| (*name).to_owned());
         let new = meant.filter(|name| is_meant(name) && !names.contains(name));
         let new: Vec<String> = new.filter(|name| !expanded.contains(name)).collect();
         expanded.extend(new);
@@ -37,9 +52,20 @@ pub fn expanded_controllers(names: &[String]) -> Vec<String> {
 mod tests {
     use super::*;
 
+    fn owned(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
     fn expanded(names: &[&str]) -> Vec<String> {
-        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        expanded_controllers(&names)
+        expanded_controllers(&owned(names))
+    }
+
+    #[test]
+    fn all_schedulers_are_those_registered_without_the_oracle() {
+        let names = expanded_schedulers(&owned(&["min-cost", "all", "oracle"]));
+        assert_eq!((&names[0][..], &names[1][..]), ("min-cost", "anabranch"));
+        assert_eq!(names.len(), SCHEDULERS.len() + 1);
+        assert_eq!(names.last().unwrap(), "oracle");
     }
 
     #[test]

@@ -15,13 +15,12 @@
 //! order, and repeating on both sides would delay both. Frames below 10 packets go to the path that
 //! delivers them first. Retransmissions follow the session's rules.
 
+use anabranch_core::scheduler::{Assignment, PacketKind, Scheduler, SendQueue, usable};
+use anabranch_core::{PathId, PathSet, PathView, SessionView};
 use anabranch_units::Instant;
 
 use super::binding::Binding;
-use super::one_by_one::usable;
-use super::{Assignment, PacketKind, Scheduler, SendQueue, transfer_cost};
-use crate::path_view::{PathId, PathSet, PathView};
-use crate::session_view::SessionView;
+use super::transfer_cost;
 
 /// Shorter chunks are not worth splitting.
 const MIN_SPLIT_PACKETS: usize = 10;
@@ -204,11 +203,11 @@ impl Repetition {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_core::scheduler::PacketView;
     use anabranch_units::{DataRate, Duration};
 
+    use super::super::testing::{Bed, path};
     use super::*;
-    use crate::scheduler::PacketView;
-    use crate::scheduler::testing::{Bed, path};
 
     /// 800 packets of 1250 B over 8 Mbit/s with 20 ms and 3 Mbit/s with 100 ms, one way.
     fn megabyte_chunk(rtt_variation: Duration) -> (Bed, Vec<(PacketView, PathSet)>) {

@@ -20,11 +20,12 @@
 //! sweep changes all states alike, to 1e-4: what all have in common decides nothing (Puterman,
 //! "Markov Decision Processes", §6.6.2).
 
+use anabranch_core::scheduler::{PacketView, Scheduler, candidates};
+use anabranch_core::{PathId, PathSet, PathView};
 use anabranch_units::{Duration, Instant};
 
-use super::one_by_one::{candidates, preferred_bandwidth};
-use super::{OneByOne, PacketView, PathChoice, Scheduler};
-use crate::path_view::{PathId, PathSet, PathView};
+use super::one_by_one::preferred_bandwidth;
+use super::{OneByOne, PathChoice};
 
 /// Backlog levels of a path, where there are at most three.
 const LEVELS: usize = 8;
@@ -323,9 +324,9 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{Bed, FluidBed, m1, mean_millis, path};
+    use super::super::wrr;
     use super::*;
-    use crate::scheduler::testing::{Bed, FluidBed, m1, mean_millis, path};
-    use crate::scheduler::wrr;
 
     fn table(paths: &[PathView]) -> Table {
         let points: Vec<GridPoint> = paths.iter().map(GridPoint::of).collect();

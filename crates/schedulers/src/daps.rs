@@ -15,11 +15,11 @@
 //! changed by more than 20 %, or a path has come or gone; in between it is followed, as in the
 //! paper, however wrong it has become. Retransmissions follow the session's rules.
 
+use anabranch_core::scheduler::{PacketView, Scheduler, candidates};
+use anabranch_core::{PathId, PathView};
 use anabranch_units::{DataRate, Duration, Instant};
 
-use super::one_by_one::candidates;
-use super::{OneByOne, PacketView, PathChoice, Scheduler};
-use crate::path_view::{PathId, PathView};
+use super::{OneByOne, PathChoice};
 
 /// Round-trip times are multiples of this, so that they have a common multiple worth the name.
 const RTT_UNIT: Duration = Duration::from_millis(10);
@@ -131,9 +131,9 @@ fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::round_robin;
+    use super::super::testing::{Bed, Lines, M1_LINES, path};
     use super::*;
-    use crate::scheduler::round_robin;
-    use crate::scheduler::testing::{Bed, Lines, M1_LINES, path};
 
     #[test]
     fn constant_paths_bring_at_least_98_percent_in_order() {

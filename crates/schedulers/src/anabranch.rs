@@ -2,16 +2,17 @@
 //!
 //! Ours. As min-cost does, it binds a packet to the path that brings it first. But what a
 //! controller believes of a path is a round trip old and more, and packets are late because of what
-//! has happened since: [`crate::Forecast`] sees a path out of which less comes than is sent.
+//! has happened since: [`Forecast`](anabranch_core::Forecast) sees a path out of which less comes
+//! than is sent.
 //!
 //! Retransmissions go where they arrive first. `docs/results.md` has what it gains and where it
 //! does not.
 
+use anabranch_core::scheduler::{PacketView, Scheduler};
+use anabranch_core::{PathView, Turn};
 use anabranch_units::{Duration, Instant};
 
-use super::{OneByOne, PacketView, PathCost, Scheduler};
-use crate::forecast::Turn;
-use crate::path_view::PathView;
+use super::{OneByOne, PathCost};
 
 #[derive(Debug)]
 struct Anabranch;
@@ -30,11 +31,11 @@ impl PathCost for Anabranch {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_core::Forecast;
     use anabranch_units::DataRate;
 
+    use super::super::testing::{Bed, path};
     use super::*;
-    use crate::forecast::Forecast;
-    use crate::scheduler::testing::{Bed, path};
 
     fn on(bed: &mut Bed, packet_count: u16) -> Vec<u8> {
         let bound = bed.schedule(&Bed::frame(packet_count, 1_000));

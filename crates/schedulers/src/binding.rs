@@ -1,8 +1,7 @@
 //! What a call of a scheduler has bound so far.
 
-use super::one_by_one::fastest;
-use super::{Assignment, PacketKind, PacketView};
-use crate::path_view::{PathId, PathSet, PathView};
+use anabranch_core::scheduler::{Assignment, PacketKind, PacketView, fastest};
+use anabranch_core::{PathId, PathSet, PathView};
 
 /// The paths as they are with what the present call has bound.
 #[derive(Debug, Default)]

@@ -1,0 +1,62 @@
+//! Paths that are out, and how they are asked for a sign of life.
+
+use anabranch_units::Instant;
+
+use super::transmit::Written;
+use super::{Content, Session};
+use crate::control::Timeout;
+use crate::liveness::Alarm;
+use crate::path_view::PathId;
+use crate::recovery::PacketContent;
+use crate::send_reason::SendReason;
+use crate::wire;
+
+impl<C: Content> Session<C> {
+    /// The driver cannot send on a path: its interface has gone, for instance. The path is out at
+    /// once, without a probe timeout of silence, and is back when it answers.
+    pub fn suspend_path(&mut self, now: Instant, path: PathId) {
+        if let Some(suspended) = self.paths.get_mut(path.index())
+            && suspended.liveness.suspend(now)
+        {
+            self.on_out(now, path);
+        }
+    }
+
+    pub(super) fn next_alarm(&mut self, now: Instant, id: PathId) -> Option<Alarm> {
+        let path = &mut self.paths[id.index()];
+        path.liveness.on_timeout(now, &path.recovery)
+    }
+
+    pub(super) fn on_out(&mut self, now: Instant, id: PathId) {
+        C::take_back(self, id);
+        let prior_bytes_in_flight = self.paths[id.index()].recovery.bytes_in_flight();
+        self.declare_silent(now, id, SendReason::PathOut);
+        let cause = Timeout::FeedbackSilence {
+            prior_bytes_in_flight,
+        };
+        // One that has not been used has nothing to learn from that.
+        if self.paths[id.index()].counters.sent_packets > 0 {
+            self.paths[id.index()].on_timeout(now, cause);
+        }
+        self.challenge(id);
+        self.on_path_changed(now, id);
+    }
+
+    /// Asks the path for a sign of life, and tells the peer, by another path, that it is in doubt.
+    pub(super) fn challenge(&mut self, id: PathId) {
+        let token = self.rng.next_u64();
+        let path = &mut self.paths[id.index()];
+        // One token until it is answered: an answer may take longer than the next challenge.
+        let token = *path.expected_response.get_or_insert(token);
+        path.challenge = Some((token, SendReason::PathChallenge));
+        path.status_to_tell = Some(true);
+    }
+
+    pub(super) fn write_challenge(&mut self, id: PathId, buf: &mut Vec<u8>) -> Option<Written> {
+        let path = &mut self.paths[id.index()];
+        let (token, reason) = path.challenge.take()?;
+        path.write_tracked_header(buf);
+        wire::write_path_challenge(token, buf);
+        Some((PacketContent::Challenge, reason))
+    }
+}

@@ -1,0 +1,305 @@
+//! Which path carries a segment, where there are several: the scheduler's word.
+//!
+//! Schedulers see segments as packets of frames that have one fragment and no deadline; the frame's
+//! number is the segment's offset.
+
+use anabranch_units::{DataRate, Importance, Instant};
+
+use super::{Stream, StreamSession};
+use crate::config::Config;
+use crate::media::FrameId;
+use crate::path::Path;
+use crate::path_view::{PathId, PathSet, PathState, PathView};
+use crate::scheduler::{Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue};
+use crate::send_reason::SendReason;
+use crate::session_view::SessionView;
+use crate::stream::{Chunk, Waiting};
+use crate::wire;
+
+/// So many bytes wait bound to paths at most: more would be bound by an old forecast. Linux binds
+/// as much at a time.
+const MAX_BOUND_BYTES: u64 = 64 << 10;
+
+/// The scheduler, and when to ask it.
+#[derive(Debug)]
+pub(super) struct Binding {
+    scheduler: Box<dyn Scheduler>,
+    /// Whether segments may find a path that they did not find before.
+    is_due: bool,
+    asked_at: Instant,
+    /// Since when segments have waited though the scheduler was asked.
+    held_since: Option<Instant>,
+    /// By path: since when its window has let a packet go.
+    open_since: Vec<Instant>,
+    /// By path: when it was penalised last.
+    penalised_at: Vec<Instant>,
+    queue: Vec<PacketView>,
+    assignments: Vec<Assignment>,
+}
+
+impl Binding {
+    fn new(config: &Config, now: Instant) -> Self {
+        Binding {
+            scheduler: config.scheduler.build(),
+            is_due: true,
+            asked_at: now,
+            held_since: None,
+            open_since: Vec::new(),
+            penalised_at: Vec::new(),
+            queue: Vec::new(),
+            assignments: Vec::new(),
+        }
+    }
+}
+
+impl Stream {
+    /// Something has happened that a scheduler may act upon.
+    pub(super) fn schedule_anew(&mut self) {
+        if let Some(binding) = &mut self.binding {
+            binding.is_due = true;
+        }
+    }
+
+    pub(super) fn is_schedule_due(&self) -> bool {
+        self.binding.as_ref().is_some_and(|binding| binding.is_due)
+    }
+
+    pub(super) fn tell_scheduler(&mut self, now: Instant, event: &SchedulerEvent) {
+        if let Some(binding) = &mut self.binding {
+            binding.scheduler.on_event(now, event);
+            binding.is_due = true;
+        }
+    }
+}
+
+impl StreamSession {
+    /// Has another scheduler decide from now on, one that need not be registered. Without effect
+    /// while there is one path.
+    pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
+        if let Some(binding) = &mut self.content.binding {
+            binding.scheduler = scheduler;
+            binding.is_due = true;
+        }
+    }
+
+    /// A path has been added.
+    pub(super) fn bind_to_several(&mut self, now: Instant) {
+        if self.paths.len() == 2 && self.content.binding.is_none() {
+            let binding = Binding::new(&self.config, now);
+            self.content.binding = Some(Box::new(binding));
+        }
+        if let Some(binding) = &mut self.content.binding {
+            binding.open_since.resize(self.paths.len(), now);
+            binding.penalised_at.resize(self.paths.len(), Instant::ZERO);
+        }
+    }
+
+    pub(super) fn session_view(&self) -> SessionView {
+        let send = &self.content.send;
+        let bound_bytes: u64 = self.paths.iter().map(Path::queued_bytes).sum();
+        SessionView {
+            backlog_bytes: send.backlog_bytes() + bound_bytes,
+            window_bytes: Some(send.window_bytes()),
+            target_bitrate: DataRate::ZERO,
+            deadline: self.config.media.deadline,
+        }
+    }
+
+    /// Lets the scheduler bind what waits.
+    pub(super) fn bind_segments(&mut self, now: Instant) {
+        let Some(mut binding) = self.content.binding.take() else {
+            return;
+        };
+        binding.is_due = false;
+        binding.asked_at = now;
+        let max_bytes = usize::from(self.config.fragment_bytes);
+        let send = &self.content.send;
+        if send.has_waiting() || send.next_new(max_bytes).is_some() {
+            self.refresh_views(now);
+            self.cut_segments();
+            self.bind_waiting(now, &mut binding);
+        } else if self.config.stream.reinjects && send.is_blocked(max_bytes) {
+            self.refresh_views(now);
+            self.reinject(now, &mut binding);
+        }
+        if !self.content.send.has_waiting() {
+            binding.held_since = None;
+        }
+        self.content.binding = Some(binding);
+    }
+
+    /// Cuts as many segments as may be bound now.
+    fn cut_segments(&mut self) {
+        let max_bytes = usize::from(self.config.fragment_bytes);
+        let send = &mut self.content.send;
+        let queued_bytes = self.views.iter().map(|view| view.queued_bytes);
+        let mut bytes = queued_bytes.sum::<u64>() + send.waiting_bytes();
+        let mut is_short_wanted =
+            bytes == 0 && self.views.iter().any(|view| view.sendable_bytes > 0);
+        while bytes < MAX_BOUND_BYTES
+            && let Some(chunk) = send.cut_next(max_bytes, is_short_wanted)
+        {
+            bytes += chunk.length as u64 + 1;
+            is_short_wanted = false;
+        }
+    }
+
+    fn packet_view(&self, chunk: &Chunk, in_flight_on: PathSet) -> PacketView {
+        let bytes = (chunk.length + wire::SEGMENT_HEADER_BYTES) as u32;
+        PacketView {
+            frame: FrameId(chunk.offset),
+            fragment: 0,
+            fragment_count: 1,
+            reason: chunk.reason,
+            importance: Importance::Reference,
+            bytes: bytes + self.config.overhead_bytes,
+            deadline: None,
+            in_flight_on,
+            avoid: PathSet::EMPTY,
+        }
+    }
+
+    fn bind_waiting(&mut self, now: Instant, binding: &mut Binding) {
+        let mut queue = core::mem::take(&mut binding.queue);
+        let mut assignments = core::mem::take(&mut binding.assignments);
+        queue.clear();
+        assignments.clear();
+        for is_again in [true, false] {
+            let waiting = self.content.send.waiting();
+            let waiting = waiting.filter(|(chunk, ..)| chunk.is_new() != is_again);
+            for (index, (chunk, waiting, in_flight_on)) in (queue.len()..).zip(waiting) {
+                if let Some(path) = self.same_path(&waiting) {
+                    let paths = PathSet::only(path);
+                    assignments.push(Assignment { index, paths });
+                }
+                queue.push(self.packet_view(&chunk, in_flight_on));
+            }
+        }
+        let is_same_path = !assignments.is_empty();
+        if is_same_path {
+            self.bind_all(now, binding, &queue, &assignments);
+        } else {
+            self.note_limits(&queue);
+            let session = self.session_view();
+            let offered = SendQueue::new(&queue);
+            binding
+                .scheduler
+                .schedule(now, &offered, &session, &self.views, &mut assignments);
+            self.bind_all(now, binding, &queue, &assignments);
+        }
+        // What has been bound may make room for more.
+        binding.is_due = !assignments.is_empty();
+        if binding.held_since.is_none() {
+            binding.held_since = Some(now);
+        }
+        binding.queue = queue;
+        binding.assignments = assignments;
+    }
+
+    /// The path that is to send a segment again since it has lost it.
+    fn same_path(&self, waiting: &Waiting) -> Option<PathId> {
+        let is_wanted =
+            self.config.stream.retransmits_on_same_path && waiting.reason == SendReason::Lost;
+        let path = waiting.lost.filter(|_| is_wanted)?.on;
+        (self.paths[path.index()].state() == PathState::Active).then_some(path)
+    }
+
+    /// Something waits: windows that keep it from a path are what limits that path.
+    fn note_limits(&mut self, queue: &[PacketView]) {
+        let Some(first) = queue.first() else {
+            return;
+        };
+        for path in &mut self.paths {
+            path.is_window_limited |= !path.has_window_for(u64::from(first.bytes));
+        }
+    }
+
+    fn bind_all(
+        &mut self,
+        now: Instant,
+        binding: &Binding,
+        queue: &[PacketView],
+        assignments: &[Assignment],
+    ) {
+        for assignment in assignments {
+            let packet = &queue[assignment.index];
+            let reason = assignment.reason(packet);
+            for id in assignment.paths.iter() {
+                let path = &mut self.paths[id.index()];
+                if !path.has_bound() && !path.is_woken_late(now, binding.held_since) {
+                    path.leave_idleness_since(now, binding.open_since[id.index()]);
+                }
+                path.bind_next(PacketView { reason, ..*packet });
+                self.content.send.on_bound(packet.frame.0);
+            }
+        }
+    }
+
+    /// The peer's window is full though a path could send: it brings what the peer waits for, and a
+    /// slower path that should have brought it is penalised.
+    fn reinject(&mut self, now: Instant, binding: &mut Binding) {
+        let could_send = |view: &&PathView| view.is_in_service() && view.sendable_bytes > 0;
+        let rtt = |view: &PathView| view.rtt.smoothed.unwrap_or(PathView::UNKNOWN_RTT);
+        let Some(by) = self
+            .views
+            .iter()
+            .filter(could_send)
+            .min_by_key(|view| rtt(view))
+        else {
+            return;
+        };
+        let Some((chunk, in_flight_on)) = self.content.send.first_in_flight_elsewhere(by.id) else {
+            return;
+        };
+        let packet = self.packet_view(&chunk, in_flight_on);
+        for holder in in_flight_on.iter() {
+            let holder_rtt = rtt(&self.views[holder.index()]);
+            let penalised_at = &mut binding.penalised_at[holder.index()];
+            if holder_rtt > rtt(by) && *penalised_at + holder_rtt <= now {
+                *penalised_at = now;
+                self.paths[holder.index()].on_penalty();
+            }
+        }
+        let by = by.id;
+        self.content.send.on_bound(chunk.offset);
+        self.paths[by.index()].bind_next(packet);
+    }
+
+    /// When a path that a scheduler may have been waiting for becomes ready: an empty one, whose
+    /// pacer was not ready when the scheduler was last asked.
+    pub(super) fn held_until(&self) -> Option<Instant> {
+        let binding = self.content.binding.as_ref()?;
+        if !self.content.send.has_waiting() {
+            return None;
+        }
+        let usable = |path: &&Path| path.state().is_usable() && !path.has_bound();
+        let ready = self.paths.iter().filter(usable);
+        let ready = ready.filter(|path| path.has_window()).map(Path::ready_at);
+        let ready = ready.filter(|ready_at| *ready_at > binding.asked_at).min();
+        [ready, binding.scheduler.wake_at()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// A report has come: since when the window lets packets go.
+    pub(super) fn note_open_window(&mut self, now: Instant, id: PathId, bytes_in_flight: u64) {
+        if let Some(binding) = &mut self.content.binding {
+            let window = self.paths[id.index()].control().congestion_window;
+            let bytes = bytes_in_flight + u64::from(self.max_packet_bytes);
+            if window.is_some_and(|window| bytes > window) {
+                binding.open_since[id.index()] = now;
+            }
+        }
+    }
+
+    /// Brings all that is bound to `path` back to where the scheduler finds it.
+    pub(super) fn take_back(&mut self, path: PathId) {
+        for packet in self.paths[path.index()].unbind_all() {
+            self.content
+                .send
+                .on_taken_back(packet.frame.0, packet.reason);
+        }
+        self.content.schedule_anew();
+    }
+}

@@ -1,0 +1,84 @@
+//! Segments that are bound to paths before they leave, as over several paths.
+
+use super::{Chunk, SendStream, Waiting};
+use crate::path_view::{PathId, PathSet};
+use crate::send_reason::SendReason;
+
+impl SendStream {
+    /// Cuts the next segment, which then waits, if the peer's window takes it whole. One shorter
+    /// than `max_bytes` is cut only if `is_short_wanted`, or if no more will be written.
+    pub(crate) fn cut_next(&mut self, max_bytes: usize, is_short_wanted: bool) -> Option<Chunk> {
+        let chunk = self.next_new(max_bytes)?;
+        if chunk.length < max_bytes && !is_short_wanted && !self.is_finished {
+            return None;
+        }
+        self.cut(&chunk);
+        let (reason, lost) = (SendReason::New, None);
+        self.wait(chunk.offset, Waiting { reason, lost });
+        Some(chunk)
+    }
+
+    /// Whether any segment waits.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// The segments that wait, in their order in the stream.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = (Chunk, Waiting, PathSet)> {
+        self.waiting.iter().filter_map(|(offset, waiting)| {
+            let segment = self.segment(*offset)?;
+            let chunk = segment.chunk(waiting.reason);
+            Some((chunk, *waiting, segment.in_flight_on))
+        })
+    }
+
+    /// The segment at `offset` is bound to a path, and waits no longer.
+    pub(crate) fn on_bound(&mut self, offset: u64) {
+        if let Some(segment) = self.segment_mut(offset) {
+            segment.bound_copies = segment.bound_copies.saturating_add(1);
+            let length = segment.length;
+            self.take_waiting(offset, length);
+        }
+    }
+
+    /// What is to be sent for a packet that is bound, for this reason; `None` if it has arrived.
+    pub(crate) fn bound_chunk(&self, offset: u64, reason: SendReason) -> Option<Chunk> {
+        let segment = self.segment(offset)?;
+        let reason = match (segment.has_left, reason) {
+            (false, _) => SendReason::New,
+            (true, SendReason::New) => SendReason::Duplicate,
+            (true, reason) => reason,
+        };
+        (!segment.is_delivered).then(|| segment.chunk(reason))
+    }
+
+    /// A copy of the segment at `offset` has left the queue of its path. Returns what it was to be
+    /// sent as; `None` if it has arrived meanwhile.
+    pub(crate) fn on_unbound(&mut self, offset: u64, reason: SendReason) -> Option<Chunk> {
+        let segment = self.segment_mut(offset)?;
+        segment.bound_copies = segment.bound_copies.saturating_sub(1);
+        self.bound_chunk(offset, reason)
+    }
+
+    /// A copy that was taken back from a path waits for another, unless there are more copies.
+    pub(crate) fn on_taken_back(&mut self, offset: u64, reason: SendReason) {
+        let taken = self.on_unbound(offset, reason);
+        let is_nowhere = self
+            .segment(offset)
+            .is_some_and(|segment| segment.is_nowhere());
+        if let Some(chunk) = taken.filter(|_| is_nowhere) {
+            let (reason, lost) = (chunk.reason, None);
+            self.wait(offset, Waiting { reason, lost });
+        }
+    }
+
+    /// The first segment that is in flight, once and not by `path`: what the peer waits for, to be
+    /// sent by this path as well.
+    pub(crate) fn first_in_flight_elsewhere(&self, path: PathId) -> Option<(Chunk, PathSet)> {
+        let first = self.segments.iter().find(|segment| !segment.is_delivered)?;
+        let is_elsewhere = first.copies_in_flight == 1
+            && first.bound_copies == 0
+            && !first.in_flight_on.contains(path);
+        is_elsewhere.then(|| (first.chunk(SendReason::Reinjection), first.in_flight_on))
+    }
+}

@@ -1,0 +1,142 @@
+//! Streams over several paths, as their drivers see them.
+
+mod support;
+
+use anabranch_core::recovery::LossDetection;
+use anabranch_core::{Config, PathId, PathState, SendReason, Stream, StreamConfig};
+use anabranch_units::{Duration, Instant};
+use support::TestPath;
+
+type Network = support::Network<Stream>;
+
+/// Segments of 1000 bytes.
+const SEGMENT: usize = 1_000;
+
+fn config(scheduler: &str) -> Config {
+    Config {
+        controller: support::controller("cubic"),
+        fragment_bytes: SEGMENT as u16,
+        loss_detection: LossDetection::TcpSack,
+        scheduler: support::scheduler(scheduler),
+        ..support::usual()
+    }
+}
+
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length)
+        .map(|index| (index * 7 + index / 251) as u8)
+        .collect()
+}
+
+fn network(config: Config, paths: Vec<TestPath>) -> Network {
+    Network::of_stream_over(config, paths)
+}
+
+/// Sends so many bytes; how long that takes.
+fn transfer(network: &mut Network, bytes: usize, at_most: Duration) -> Duration {
+    let began_at = network.now;
+    let bytes = pattern(bytes);
+    network.transfer(&bytes, began_at + at_most);
+    assert!(network.sender.is_drained() && network.is_stream_finished);
+    assert_eq!(network.stream, bytes);
+    network.now - began_at
+}
+
+fn lossy() -> TestPath {
+    TestPath {
+        loss: 0.03,
+        duplication: 0.02,
+        jitter: Duration::from_millis(15),
+        ..TestPath::new(4, 40)
+    }
+}
+
+#[test]
+fn every_byte_arrives_once_by_any_scheduler_over_paths_that_lose_and_reorder() {
+    for entry in anabranch_schedulers::SCHEDULERS {
+        for retransmits_on_same_path in [false, true] {
+            let config = Config {
+                stream: StreamConfig {
+                    retransmits_on_same_path,
+                    ..StreamConfig::default()
+                },
+                ..config(entry.name)
+            };
+            let mut network = network(config, vec![lossy(), TestPath::new(8, 20), lossy()]);
+            network.checks_invariants = true;
+            transfer(&mut network, 100_000, Duration::from_secs(60));
+        }
+    }
+}
+
+#[test]
+fn two_paths_carry_what_both_have() {
+    let mut alone = network(config("min-cost"), vec![TestPath::new(8, 20)]);
+    let alone = transfer(&mut alone, 6_000_000, Duration::from_secs(30));
+    let paths = vec![TestPath::new(8, 20), TestPath::new(8, 30)];
+    let mut both = network(config("min-cost"), paths);
+    let both = transfer(&mut both, 6_000_000, Duration::from_secs(30));
+    let share = both.as_secs_f64() / alone.as_secs_f64();
+    assert!((0.5..0.56).contains(&share), "{both} instead of {alone}");
+}
+
+#[test]
+fn a_path_that_dies_is_left_and_one_that_returns_is_used_again() {
+    let dead = (Instant::from_secs(1), Instant::from_secs(6));
+    let paths = vec![
+        TestPath {
+            outage: Some(dead),
+            ..TestPath::new(8, 20)
+        },
+        TestPath::new(8, 20),
+    ];
+    let mut network = network(config("min-cost"), paths);
+    let took = transfer(&mut network, 14_000_000, Duration::from_secs(30));
+    // The path that stays takes 14.9 s alone; both, with as much whenever it is there, 9.9 s.
+    assert!(took < Duration::from_millis(12_500), "{took}");
+    let states = network.path_states.iter();
+    let states: Vec<PathState> = states
+        .filter(|(at, path, _)| *path == PathId(0) && *at > Instant::ZERO)
+        .map(|(_, _, state)| *state)
+        .collect();
+    assert_eq!(states, [PathState::Out, PathState::Active]);
+    let (came_back_at, ..) = network.path_states.last().unwrap();
+    assert!(*came_back_at < dead.1 + Duration::from_millis(200));
+}
+
+#[test]
+fn a_path_that_is_removed_takes_nothing_with_it() {
+    let paths = vec![TestPath::new(4, 60), TestPath::new(8, 20)];
+    let mut network = network(config("round-robin"), paths);
+    let bytes = pattern(2_000_000);
+    network.transfer(&bytes, Instant::from_millis(700));
+    let written = network.sender.is_drained();
+    assert!(!written);
+    let now = network.now;
+    network.sender.remove_path(now, PathId(0));
+    network.settle();
+    network.run_until(now + Duration::from_secs(5));
+    let arrived = network.stream.len();
+    assert!(arrived > 0 && network.stream == bytes[..arrived]);
+    let reasons = network.sender.path_counters(PathId(1)).unwrap().reasons;
+    assert!(reasons.of(SendReason::PathRemoved).packets > 0);
+}
+
+#[test]
+fn what_a_full_window_waits_for_comes_by_the_fast_path() {
+    let took = |reinjects| {
+        let config = Config {
+            stream: StreamConfig {
+                receive_window_bytes: 65_536,
+                reinjects,
+                ..StreamConfig::default()
+            },
+            ..config("round-robin")
+        };
+        let paths = vec![TestPath::new(8, 10), TestPath::new(1, 300)];
+        let mut network = network(config, paths);
+        transfer(&mut network, 1_000_000, Duration::from_secs(60)).as_secs_f64()
+    };
+    let (without, with) = (took(false), took(true));
+    assert!(with < 0.6 * without, "{with} s instead of {without} s");
+}

@@ -1,0 +1,56 @@
+//! The packet schedulers of Anabranch: one file for each algorithm.
+//!
+//! All implement [`Scheduler`](anabranch_core::scheduler::Scheduler), the contract between a
+//! session and the algorithm that decides which packet takes which path. A session knows none of
+//! them: it is handed a [`SchedulerFactory`], which [`by_name`] finds.
+//!
+//! ```
+//! use anabranch_core::{Config, MediaSession};
+//! use anabranch_units::{Instant, Seed};
+//!
+//! let scheduler = anabranch_schedulers::by_name("wrr")?;
+//! let config = Config::new(anabranch_controllers::default_controller(), scheduler);
+//! assert!(MediaSession::new(config, Seed(1), Instant::ZERO).is_ok());
+//! # Ok::<(), anabranch_schedulers::UnknownScheduler>(())
+//! ```
+//!
+//! Most schedulers choose a path for one packet after the other, and most of these by a cost per
+//! path: they implement [`PathChoice`] or [`PathCost`], and [`OneByOne`] makes schedulers of them.
+//! Start at `round_robin.rs`, the shortest, then `min_cost.rs` for a cost and `redundant.rs` for
+//! the whole trait. Shared parts: `one_by_one.rs`, `frame_wise.rs` (whole frames at once) and
+//! `binding.rs`. To add an algorithm, `anabranch new scheduler NAME` writes its file, its `mod`
+//! line here and its entry in `registry.rs`; `contract.rs` then tests what every scheduler owes.
+
+mod anabranch;
+mod binding;
+#[cfg(test)]
+mod contract;
+mod daps;
+mod dems;
+mod edcld;
+mod frame_wise;
+mod mdp;
+mod min_cost;
+mod oms;
+mod one_by_one;
+mod qaware;
+mod redundant;
+mod registry;
+mod round_robin;
+mod sfl;
+mod stms;
+#[cfg(test)]
+mod template;
+#[cfg(test)]
+mod testing;
+mod wrr;
+
+pub use anabranch_core::scheduler::SchedulerFactory;
+pub use one_by_one::{OneByOne, PathChoice, PathCost, transfer_cost};
+pub use registry::{
+    DEFAULT, SCHEDULERS, SchedulerEntry, UnknownScheduler, by_name, default_scheduler,
+};
+
+/// The file that `anabranch new scheduler` writes, but for its names: a cost per path. It is
+/// compiled with the tests, and keeps the contract.
+pub const TEMPLATE: &str = include_str!("template.rs");

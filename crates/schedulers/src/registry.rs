@@ -1,0 +1,125 @@
+//! Every scheduler by its name.
+
+use anabranch_core::scheduler::{Scheduler, SchedulerFactory};
+use anabranch_units::known_names;
+
+// Every algorithm, so that a new one needs no line here but its entry.
+use super::*;
+
+/// An entry of the registry.
+#[derive(Clone, Copy)]
+pub struct SchedulerEntry {
+    /// The name used in scenario files and on the command line.
+    pub name: &'static str,
+    /// One line on what it is.
+    pub summary: &'static str,
+    pub(super) build: fn() -> Box<dyn Scheduler>,
+}
+
+impl core::fmt::Debug for SchedulerEntry {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Every scheduler there is, by name.
+pub const SCHEDULERS: &[SchedulerEntry] = &[
+    SchedulerEntry {
+        name: "anabranch",
+        summary: "the path that delivers first, by a forecast that sees paths slow down (ours)",
+        build: anabranch::build,
+    },
+    SchedulerEntry {
+        name: "daps",
+        summary: "places in a list of coming arrivals, by rate and delay (Kuhn et al. 2014)",
+        build: daps::build,
+    },
+    SchedulerEntry {
+        name: "dems",
+        summary: "frames from both ends, repeated where the paths meet (Guo et al. 2017)",
+        build: dems::build,
+    },
+    SchedulerEntry {
+        name: "edcld",
+        summary: "shares that level the paths' delays (Prabhavat et al. 2011; Zhang & Lei eq. 17)",
+        build: edcld::build,
+    },
+    SchedulerEntry {
+        name: "mdp",
+        summary: "a Markov decision process over the paths' backlogs (Bui et al. 2010)",
+        build: mdp::build,
+    },
+    SchedulerEntry {
+        name: "min-cost",
+        summary: "the path with the least RTT/2 + queue/rate (Zhang & Lei §4.2; the default)",
+        build: min_cost::build,
+    },
+    SchedulerEntry {
+        name: "oms",
+        summary: "the path that delivers first, shares kept (Cetinkaya & Knightly 2004)",
+        build: oms::build,
+    },
+    SchedulerEntry {
+        name: "qaware",
+        summary: "local queue at its measured rate + RTT/2 (Shreedhar et al. 2018)",
+        build: qaware::build,
+    },
+    SchedulerEntry {
+        name: "redundant",
+        summary: "every packet on every path (MPTCP's redundant scheduler)",
+        build: redundant::build,
+    },
+    SchedulerEntry {
+        name: "round-robin",
+        summary: "one packet per path in turn",
+        build: round_robin::build,
+    },
+    SchedulerEntry {
+        name: "sfl",
+        summary: "each frame poured over the paths like water (Wu et al. 2015)",
+        build: sfl::build,
+    },
+    SchedulerEntry {
+        name: "stms",
+        summary: "slow paths run ahead by what the fast one brings meanwhile (Shi et al. 2018)",
+        build: stms::build,
+    },
+    SchedulerEntry {
+        name: "wrr",
+        summary: "shares by bandwidth, interleaved (Zhang & Lei eq. 16)",
+        build: wrr::build,
+    },
+];
+
+/// No scheduler has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no scheduler is called {name:?}; known are {}",
+    known_names(name, SCHEDULERS.iter().map(|entry| entry.name))
+)]
+pub struct UnknownScheduler {
+    /// The name asked for.
+    pub name: String,
+}
+
+/// Name of the scheduler for those who choose none.
+pub const DEFAULT: &str = "min-cost";
+
+/// The scheduler [`DEFAULT`].
+pub fn default_scheduler() -> SchedulerFactory {
+    by_name(DEFAULT).expect("the default is registered")
+}
+
+/// A scheduler by its name in [`SCHEDULERS`].
+///
+/// # Errors
+/// [`UnknownScheduler`], which lists the known names.
+pub fn by_name(name: &str) -> Result<SchedulerFactory, UnknownScheduler> {
+    SCHEDULERS
+        .iter()
+        .find(|entry| entry.name == name)
+        .map(|entry| SchedulerFactory::new(entry.name, entry.build))
+        .ok_or_else(|| UnknownScheduler {
+            name: name.to_owned(),
+        })
+}
