@@ -73,15 +73,6 @@ impl Stream {
 }
 
 impl StreamSession {
-    /// Has another scheduler decide from now on, one that need not be registered. Without effect
-    /// while there is one path.
-    pub fn set_scheduler(&mut self, scheduler: Box<dyn Scheduler>) {
-        if let Some(binding) = &mut self.content.binding {
-            binding.scheduler = scheduler;
-            binding.is_due = true;
-        }
-    }
-
     /// A path has been added.
     pub(super) fn bind_to_several(&mut self, now: Instant) {
         if self.paths.len() == 2 && self.content.binding.is_none() {
