@@ -110,6 +110,8 @@ impl Objects {
 pub(crate) struct Download {
     /// Bytes that are still to be written.
     pub(crate) unwritten_bytes: u64,
+    /// Whether it is known that all has arrived.
+    pub(crate) is_over: bool,
     /// The film, until its flow begins.
     film: Option<StoredVideo>,
     caching: Duration,
@@ -120,6 +122,7 @@ impl Download {
     pub(crate) fn new(film: StoredVideo, caching: Duration) -> Self {
         Download {
             unwritten_bytes: film.byte_count(),
+            is_over: false,
             film: Some(film),
             caching,
             player: None,

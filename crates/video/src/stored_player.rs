@@ -142,10 +142,7 @@ impl StoredPlayer {
             next: 0,
             there: 0,
             bytes: 0,
-            counts: StoredPlayerCounts {
-                underflows: 1,
-                ..StoredPlayerCounts::default()
-            },
+            counts: StoredPlayerCounts::default(),
         }
     }
 
@@ -227,6 +224,7 @@ impl StoredPlayer {
         }
         if self.counts.start_up.is_none() {
             self.counts.start_up = Some(now - self.began_at);
+            self.counts.underflows += 1;
         } else {
             self.counts.stalled += now - since;
         }

@@ -111,12 +111,23 @@ impl ReceiveStream {
         Some(piece.bytes.into())
     }
 
-    /// Forgets bytes that could be read, `at_most` so many but for those that lie together with the
-    /// last of them. How many they were; `None`: there were none.
+    /// Forgets bytes that could be read, `at_most` so many. How many they were; `None`: there were
+    /// none.
     pub(crate) fn skip(&mut self, at_most: u64) -> Option<u64> {
-        let before = self.read_offset;
-        while self.read_offset - before < at_most && self.take_first().is_some() {}
-        let skipped = self.read_offset - before;
+        let until = self.read_offset + at_most.min(self.readable_bytes() as u64);
+        let skipped = until - self.read_offset;
+        while let Some(first) = self.pieces.front_mut()
+            && first.offset < until
+        {
+            if first.end <= until {
+                self.take_first();
+            } else {
+                let count = (until - first.offset) as usize;
+                first.bytes.drain(..count.min(first.bytes.len()));
+                first.offset = until;
+            }
+        }
+        self.read_offset = until;
         (skipped > 0).then_some(skipped)
     }
 

@@ -56,7 +56,13 @@ impl<O: Observer> Turn<'_, O> {
             player.on_bytes(now, byte_count);
             self.flow.frame_at = player.next_at().map(|at| at.max(now));
         }
-        if receiver.is_complete() {
+        let is_known = match &mut self.flow.source {
+            Work::Download(download) if receiver.is_complete() => {
+                core::mem::replace(&mut download.is_over, true)
+            }
+            _ => false,
+        };
+        if receiver.is_complete() && !is_known {
             let began_at = self.flow.began_at;
             self.observer.on_stream_finished(now, flow_id, began_at);
             self.end_object();

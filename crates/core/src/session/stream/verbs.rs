@@ -73,8 +73,7 @@ impl StreamSession {
         self.consume(ReceiveStream::read)
     }
 
-    /// Forgets bytes that have arrived in order, `at_most` so many but for those that lie together
-    /// with the last of them. Returns how many.
+    /// Forgets bytes that have arrived in order, `at_most` so many. Returns how many.
     pub fn skip(&mut self, at_most: u64) -> u64 {
         self.consume(|receive| receive.skip(at_most)).unwrap_or(0)
     }
