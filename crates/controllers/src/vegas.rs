@@ -202,6 +202,10 @@ impl CongestionController for Vegas {
         }
     }
 
+    fn on_penalty(&mut self) {
+        self.window.on_penalty();
+    }
+
     fn on_timeout(&mut self, _now: Instant, cause: Timeout) {
         if let Some(flight_size) = cause.flight_size() {
             let flight_segments = self.window.segments_of(flight_size);

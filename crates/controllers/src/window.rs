@@ -200,6 +200,11 @@ impl Window {
         self.segments = 1.0;
     }
 
+    /// [`CongestionController::on_penalty`](anabranch_core::control::CongestionController).
+    pub(super) fn on_penalty(&mut self) {
+        (self.segments, self.ssthresh) = penalised(self.segments, self.ssthresh, 1.0);
+    }
+
     pub(super) fn is_in_recovery(&self) -> bool {
         self.is_in_recovery
     }
@@ -258,6 +263,15 @@ impl Window {
     }
 }
 
+/// What a penalty leaves of a window, and of its threshold, in segments or bytes: half, but at least
+/// one and two segments (Linux's `mptcp_rcv_buf_optimization`).
+pub(super) fn penalised(window: f64, ssthresh: f64, segment: f64) -> (f64, f64) {
+    (
+        (window / 2.0).max(segment),
+        (ssthresh / 2.0).max(MIN_SSTHRESH * segment),
+    )
+}
+
 /// The part of a window that waits in a queue if round trips take `rtt`, and `base` without one.
 pub(super) fn queued_share(base: Duration, rtt: Duration) -> f64 {
     if rtt <= base {
@@ -298,9 +312,14 @@ impl Round {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_core::control::CongestionController;
+
+    use super::super::CONTROLLERS;
     use super::super::reno::Reno;
     use super::super::testing::beds::segment_config;
-    use super::super::testing::{Bed, Report, Rig, Source, bed_config, ten_megabits, with_flows};
+    use super::super::testing::{
+        Bed, Report, Rig, Source, bed_config, build, ten_megabits, with_flows,
+    };
     use super::*;
 
     #[test]
@@ -375,6 +394,37 @@ mod tests {
         let expected = [(true, false), (true, false), (false, false), (false, false)];
         assert_eq!(validated, expected);
     }
+
+    #[test]
+    fn a_penalty_halves_windows_and_thresholds_and_leaves_a_segment_and_two() {
+        assert_eq!(penalised(9.0, 8.0, 1.0), (4.5, 4.0));
+        assert_eq!(penalised(1.5, 3.0, 1.0), (1.0, 2.0));
+        assert_eq!(penalised(9e3, f64::INFINITY, 1e3), (4.5e3, f64::INFINITY));
+        assert_eq!(penalised(1e3, 1e3, 1e3), (1e3, 2e3));
+    }
+
+    /// Which windows of TCP's kind are penalised; rates and windows that follow a model are not.
+    #[test]
+    fn a_penalty_halves_each_window_of_tcp_s_kind() {
+        for entry in CONTROLLERS {
+            let mut controller = build(entry.name, &segment_config()).unwrap();
+            let window = |controller: &dyn CongestionController| {
+                controller.control().congestion_window.unwrap_or(0)
+            };
+            let before = window(controller.as_ref());
+            controller.on_penalty();
+            let expected = match PENALISED.contains(&entry.name) {
+                true => before / 2,
+                false => before,
+            };
+            assert_eq!(window(controller.as_ref()), expected, "{}", entry.name);
+        }
+    }
+
+    const PENALISED: [&str; 11] = [
+        "balia", "bic", "ccp", "ccpd", "compound", "cubic", "lia", "new-reno", "olia", "reno",
+        "vegas",
+    ];
 
     /// Names of all who share this rule.
     const WINDOWS: [&str; 7] = [
