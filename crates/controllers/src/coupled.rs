@@ -153,15 +153,22 @@ pub(super) mod testing {
         }
     }
 
+    /// What the first of these paths sees.
+    pub(crate) fn seen_by_first(views: &[PathView]) -> Subflows<'_> {
+        Subflows {
+            own: Subflow::of(&views[0]).expect("it is established"),
+            own_id: views[0].id,
+            paths: views,
+        }
+    }
+
     /// What the law says to each of these paths.
     pub(crate) fn shares(law: Law, views: &[PathView]) -> Vec<Share> {
-        let each = views.iter().map(|view| {
-            let own = Subflow::of(view).expect("it is established");
-            law(&Subflows {
-                own,
-                own_id: view.id,
-                paths: views,
-            })
+        let mut views = views.to_vec();
+        let each = (0..views.len()).map(|_| {
+            let share = law(&seen_by_first(&views));
+            views.rotate_left(1);
+            share
         });
         each.collect()
     }
@@ -239,19 +246,18 @@ pub(super) mod testing {
         rated.congestion_window = None;
         let mut suspect = view(4, 5.0, 50, 9);
         suspect.state = PathState::Suspect;
-        let paths = [out, unmeasured, rated, suspect, view(0, 7.0, 70, 3)];
-        let own = Subflow::of(&paths[4]).unwrap();
-        let subflows = Subflows {
-            own,
-            own_id: PathId(0),
-            paths: &paths,
-        };
+        let paths = [view(0, 7.0, 70, 3), out, unmeasured, rated, suspect];
+        let subflows = seen_by_first(&paths);
         let expected = Subflow {
             window: 5_000.0,
             rtt: 0.05,
             loss_interval: 9_000.0,
         };
-        assert_eq!(subflows.iter().collect::<Vec<_>>(), [own, expected]);
+        assert_eq!(
+            subflows.iter().collect::<Vec<_>>(),
+            [subflows.own, expected]
+        );
+        assert_eq!(subflows.own.window, 7_000.0);
         assert!(subflows.are_several());
         // 100 kB/s each.
         assert_near(subflows.rate_ratio(), 2.0);

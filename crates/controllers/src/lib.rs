@@ -56,6 +56,7 @@ mod testing;
 mod tfrc;
 mod vegas;
 mod window;
+mod wvegas;
 mod zhu;
 
 pub use anabranch_core::control::Controller;

@@ -87,6 +87,13 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         build: bic::build,
     },
     ControllerEntry {
+        name: "c-mpbbr",
+        summary: "coupled multipath BBR: paths that share a bottleneck divide its rate",
+        options: &[],
+        rate: RateKind::Bandwidth,
+        build: linux::build_coupled,
+    },
+    ControllerEntry {
         name: "ccp",
         summary: "Capacity and Congestion Probing: a proportional law, deaf to losses",
         options: ccp::OPTIONS,
@@ -246,6 +253,13 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         options: vegas::OPTIONS,
         rate: RateKind::Bandwidth,
         build: vegas::build,
+    },
+    ControllerEntry {
+        name: "wvegas",
+        summary: "weighted Vegas: a backlog of ten packets, shared by a session's paths",
+        options: wvegas::OPTIONS,
+        rate: RateKind::Bandwidth,
+        build: wvegas::build,
     },
     ControllerEntry {
         name: "zhu",

@@ -287,6 +287,7 @@ pub(super) struct Round {
     ends_with: u64,
     pub(super) min_rtt: Option<Duration>,
     pub(super) sample_count: u32,
+    rtt_sum: Duration,
 }
 
 impl Round {
@@ -302,7 +303,12 @@ impl Round {
         if let Some(rtt) = acked.rtt {
             self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
             self.sample_count = self.sample_count.saturating_add(1);
+            self.rtt_sum += rtt;
         }
+    }
+
+    pub(super) fn mean_rtt(&self) -> Option<Duration> {
+        (self.sample_count > 0).then(|| self.rtt_sum / u64::from(self.sample_count))
     }
 
     pub(super) fn is_ended_by(&self, acked: &AckedPacket) -> bool {
@@ -421,14 +427,15 @@ mod tests {
         }
     }
 
-    const PENALISED: [&str; 11] = [
+    const PENALISED: [&str; 12] = [
         "balia", "bic", "ccp", "ccpd", "compound", "cubic", "lia", "new-reno", "olia", "reno",
-        "vegas",
+        "vegas", "wvegas",
     ];
 
     /// Names of all who share this rule.
-    const WINDOWS: [&str; 7] = [
-        "bic", "compound", "copa", "cubic", "new-reno", "reno", "vegas",
+    const WINDOWS: [&str; 11] = [
+        "balia", "bic", "compound", "copa", "cubic", "lia", "new-reno", "olia", "reno", "vegas",
+        "wvegas",
     ];
 
     /// The target in Mbit/s after so many seconds of video of at most `max` Mbit/s, alone.
