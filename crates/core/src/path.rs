@@ -202,7 +202,7 @@ impl Path {
         PathView {
             id: self.id,
             state: self.state(),
-            is_standby: false,
+            is_standby: !self.control.is_usable,
             weight: self.options.weight,
             rtt: PathRtt {
                 smoothed: rtt.has_sample().then(|| rtt.smoothed()),

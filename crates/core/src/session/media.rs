@@ -237,7 +237,7 @@ impl Hooks for Media {
     fn mark_views(session: &mut MediaSession) {
         if session.are_metered_in_reserve() {
             for view in &mut session.views {
-                view.is_standby = session.paths[view.id.index()].is_metered();
+                view.is_standby |= session.paths[view.id.index()].is_metered();
             }
         }
     }
