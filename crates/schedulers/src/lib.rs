@@ -22,13 +22,17 @@
 //! line here and its entry in `registry.rs`; `contract.rs` then tests what every scheduler owes.
 
 mod anabranch;
+mod bdp;
 mod binding;
+mod blest;
 #[cfg(test)]
 mod contract;
 mod daps;
 mod dems;
+mod ecf;
 mod edcld;
 mod frame_wise;
+mod linux;
 mod mdp;
 mod min_cost;
 mod oms;
@@ -36,9 +40,13 @@ mod one_by_one;
 mod qaware;
 mod redundant;
 mod registry;
+mod room;
 mod round_robin;
 mod sfl;
+mod spd;
+mod sticky;
 mod stms;
+mod tcp_state;
 #[cfg(test)]
 mod template;
 #[cfg(test)]

@@ -30,6 +30,21 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
         build: anabranch::build,
     },
     SchedulerEntry {
+        name: "bbr-earliest",
+        summary: "the least RTprop/2 + bytes ahead / bandwidth, of the paths with room",
+        build: bdp::build_earliest,
+    },
+    SchedulerEntry {
+        name: "bbr-sticky",
+        summary: "largest-bdp, left only for 1.25 times as much or without room",
+        build: bdp::build_sticky,
+    },
+    SchedulerEntry {
+        name: "blest",
+        summary: "spd, unless a slow path could block the fast one (Ferlin et al. 2016)",
+        build: blest::build,
+    },
+    SchedulerEntry {
         name: "daps",
         summary: "places in a list of coming arrivals, by rate and delay (Kuhn et al. 2014)",
         build: daps::build,
@@ -40,9 +55,34 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
         build: dems::build,
     },
     SchedulerEntry {
+        name: "ecf",
+        summary: "spd, unless waiting for the fast path is over sooner (Lim et al. 2017)",
+        build: ecf::build,
+    },
+    SchedulerEntry {
         name: "edcld",
         summary: "shares that level the paths' delays (Prabhavat et al. 2011; Zhang & Lei eq. 17)",
         build: edcld::build,
+    },
+    SchedulerEntry {
+        name: "largest-bdp",
+        summary: "the largest bandwidth-delay product with room (Kondo et al., future work)",
+        build: bdp::build,
+    },
+    SchedulerEntry {
+        name: "let",
+        summary: "the largest window / round-trip time with room (Matsufuji et al.)",
+        build: spd::build_let,
+    },
+    SchedulerEntry {
+        name: "linux",
+        summary: "bursts of 64 KiB to the path soonest done (Linux 6.x's MPTCP)",
+        build: linux::build,
+    },
+    SchedulerEntry {
+        name: "lpc",
+        summary: "the path whose window leaves most (Matsufuji et al.)",
+        build: spd::build_lpc,
     },
     SchedulerEntry {
         name: "mdp",
@@ -80,9 +120,24 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
         build: sfl::build,
     },
     SchedulerEntry {
+        name: "spd",
+        summary: "the least round-trip time with room (MPTCP's default of old)",
+        build: spd::build,
+    },
+    SchedulerEntry {
+        name: "sticky",
+        summary: "the same path until it has no room (Nagayama et al. 2019)",
+        build: sticky::build,
+    },
+    SchedulerEntry {
         name: "stms",
         summary: "slow paths run ahead by what the fast one brings meanwhile (Shi et al. 2018)",
         build: stms::build,
+    },
+    SchedulerEntry {
+        name: "tcp-state",
+        summary: "spd among the paths that repair no losses (Nagayama et al. 2018)",
+        build: tcp_state::build,
     },
     SchedulerEntry {
         name: "wrr",

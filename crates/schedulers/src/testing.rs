@@ -26,6 +26,21 @@ pub(super) fn path(id: u8, rtt_millis: u64, megabits_per_second: u64) -> PathVie
     }
 }
 
+/// A path of this round-trip time with a window of so many packets of 1000 bytes, and with so many
+/// bytes in flight.
+pub(super) fn windowed(id: u8, rtt_millis: u64, packets: u64, bytes_in_flight: u64) -> PathView {
+    let window = packets * 1000;
+    let rtt = Duration::from_millis(rtt_millis);
+    PathView {
+        congestion_window: Some(window),
+        bytes_in_flight,
+        sendable_bytes: window.saturating_sub(bytes_in_flight),
+        pacing_rate: None,
+        bandwidth: DataRate::from_bytes_per(window, rtt),
+        ..path(id, rtt_millis, 0)
+    }
+}
+
 /// A scheduler, and paths whose queues grow by what it binds.
 pub(super) struct Bed {
     pub(super) scheduler: Box<dyn Scheduler>,
@@ -260,6 +275,8 @@ struct Line {
     rate: DataRate,
     there: Duration,
     back: Duration,
+    /// What may be in flight; `None`: a packet leaves when the one before it has left.
+    window: Option<u64>,
     queue: VecDeque<PacketView>,
     free_at: Instant,
 }
@@ -281,12 +298,23 @@ impl Lines {
         }
     }
 
+    /// Lines of so many Mbit/s, ms one way, and packets in the window.
+    pub(super) fn with_windows(scheduler: Box<dyn Scheduler>, windows: &[(u64, u64, u64)]) -> Self {
+        let lines: Vec<_> = windows.iter().map(|&(rate, ms, _)| (rate, ms)).collect();
+        let mut lines = Self::new(scheduler, &lines);
+        for (line, (_, _, packets)) in lines.lines.iter_mut().zip(windows) {
+            line.window = Some(packets * u64::from(LINE_PACKET_BYTES));
+        }
+        lines
+    }
+
     /// Lines of so many Mbit/s, ms there and ms back.
     pub(super) fn of(lines: &[(u64, u64, u64)]) -> Self {
         let line = |&(rate, there, back): &(u64, u64, u64)| Line {
             rate: DataRate::from_megabits_per_second(rate),
             there: Duration::from_millis(there),
             back: Duration::from_millis(back),
+            window: None,
             queue: VecDeque::new(),
             free_at: Instant::ZERO,
         };
@@ -359,16 +387,20 @@ impl Lines {
                     .map(|packet| u64::from(packet.bytes))
                     .sum();
                 let is_ready = queued_bytes == 0 && line.free_at <= self.now;
+                let in_flight = self.acks.iter().filter(|(_, ack)| ack.path == PathId(id));
+                let bytes_in_flight = in_flight.count() as u64 * u64::from(LINE_PACKET_BYTES);
                 PathView {
                     queued_bytes,
-                    sendable_bytes: if is_ready {
-                        u64::from(LINE_PACKET_BYTES)
-                    } else {
-                        0
+                    bytes_in_flight,
+                    congestion_window: line.window,
+                    sendable_bytes: match line.window {
+                        Some(window) => window.saturating_sub(bytes_in_flight + queued_bytes),
+                        None if is_ready => u64::from(LINE_PACKET_BYTES),
+                        None => 0,
                     },
                     rtt: PathRtt::constant(line.there + line.back),
                     forecast: Forecast::constant(line.there + line.back, line.rate),
-                    pacing_rate: Some(line.rate),
+                    pacing_rate: line.window.is_none().then_some(line.rate),
                     bandwidth: line.rate,
                     ..path(id, 0, 0)
                 }
@@ -393,19 +425,19 @@ impl Lines {
 
     fn send(&mut self) {
         for (line, id) in self.lines.iter_mut().zip(0..) {
-            if line.free_at > self.now {
-                continue;
+            // What a window lets go waits in the line.
+            while (line.window.is_some() || line.free_at <= self.now)
+                && let Some(packet) = line.queue.pop_front()
+            {
+                let begins_at = line.free_at.max(self.now);
+                line.free_at = begins_at + line.rate.time_for(u64::from(packet.bytes));
+                let path = PathId(id);
+                let at = line.free_at + line.there;
+                let arrived = Arrived { at, path, packet };
+                self.left_on.push(path);
+                self.arrived.push(arrived);
+                self.acks.push((at + line.back, arrived));
             }
-            let Some(packet) = line.queue.pop_front() else {
-                continue;
-            };
-            line.free_at = self.now + line.rate.time_for(u64::from(packet.bytes));
-            let path = PathId(id);
-            let at = line.free_at + line.there;
-            let arrived = Arrived { at, path, packet };
-            self.left_on.push(path);
-            self.arrived.push(arrived);
-            self.acks.push((at + line.back, arrived));
         }
     }
 

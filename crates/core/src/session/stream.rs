@@ -153,6 +153,12 @@ impl Hooks for Stream {
         session.take_back(id);
     }
 
+    fn mark_views(session: &mut StreamSession) {
+        for index in 0..session.paths.len() {
+            session.views[index].is_standby = session.is_joining(&session.paths[index]);
+        }
+    }
+
     fn on_frame(session: &mut StreamSession, now: Instant, on: PathId, frame: WireFrame<'_>) {
         match frame {
             WireFrame::Segment { header, payload } => session.on_segment(now, on, header, payload),

@@ -1,0 +1,315 @@
+//! `blest`: a slower path only if what it takes cannot block the faster one.
+//!
+//! Source: Ferlin, Alay, Mehani & Boreli, "BLEST: blocking estimation-based MPTCP scheduler for
+//! heterogeneous networks", IFIP Networking 2016, and the Linux kernel's out-of-tree
+//! `mptcp_blest.c`. `f` is the path of the least smoothed round-trip time, `s` the one that `spd`
+//! would choose. If `s` is another, what `f` sends meanwhile is estimated: in
+//! n = linger_s / ((min + max srtt_f) / 2) + 1 round trips, X = MSS (W_f + (n-1)/2) n. The packet
+//! goes to `s` if λ X ≤ the session's window - MSS (in flight on s + 1), else it is held.
+//! linger_s is the max srtt_s if the packet fills the window of `s`, else
+//! min + (max - min) (in flight + 1) / W_s, and the smoothed round-trip time at the least. λ begins
+//! at 1.2; once in each min srtt_s it grows by 0.04 if the session has sent anything again
+//! meanwhile, else falls by 0.01, between 1 and 1.3.
+//!
+//! *Deviations*: paths have no slow start threshold to look at, so W_f is the window, and the
+//! kernel's other formula for the first slow start (W (2^n - 1)) is not used: a path in slow start
+//! is taken to send less than it will. The session's window is all of it: what is left, in flight
+//! and bound. What the session sends again on its own account are segments of a path that fell
+//! silent, and, as it is not told of reinjections, calls that find the window full. Media have no
+//! window: `blest` is `spd` there. Retransmissions follow the session's rule.
+
+use anabranch_core::scheduler::{PacketKind, PacketView, Scheduler, SendQueue, candidates};
+use anabranch_core::{PathId, PathView, SendReason, SessionView};
+use anabranch_units::{Duration, Instant};
+
+use super::room::{BySession, SessionChoice, least_rtt, rtt, window_bytes, with_room};
+
+/// λ in thousandths: at first, at the least and at the most, up and down.
+const LAMBDA: u64 = 1_200;
+const MIN_LAMBDA: u64 = 1_000;
+const MAX_LAMBDA: u64 = 1_300;
+const UP: u64 = 40;
+const DOWN: u64 = 10;
+
+#[derive(Debug)]
+struct Blest {
+    lambda: u64,
+    /// When λ was looked at last.
+    updated_at: Option<Instant>,
+    /// Whether the session has sent anything again since.
+    is_blocked: bool,
+    now: Instant,
+    /// The session's whole window; `None` for media.
+    window_bytes: Option<u64>,
+    /// By path: the least and the greatest smoothed round-trip time.
+    rtts: Vec<Option<(Duration, Duration)>>,
+}
+
+impl Default for Blest {
+    fn default() -> Self {
+        Blest {
+            lambda: LAMBDA,
+            updated_at: None,
+            is_blocked: false,
+            now: Instant::ZERO,
+            window_bytes: None,
+            rtts: Vec::new(),
+        }
+    }
+}
+
+pub(super) fn build() -> Box<dyn Scheduler> {
+    Box::new(BySession::<Blest>::default())
+}
+
+impl SessionChoice for Blest {
+    fn begin(
+        &mut self,
+        now: Instant,
+        queue: &SendQueue<'_>,
+        session: &SessionView,
+        paths: &[PathView],
+    ) {
+        self.now = now;
+        self.rtts.resize(paths.len(), None);
+        for path in paths.iter().filter(|path| path.rtt.smoothed.is_some()) {
+            let rtt = rtt(path);
+            let range = self.rtts[path.id.index()].get_or_insert((rtt, rtt));
+            *range = (range.0.min(rtt), range.1.max(rtt));
+        }
+        let sum = |kind: fn(&PacketView) -> bool| {
+            let packets = queue.iter().filter(|(_, packet)| kind(packet));
+            packets
+                .map(|(_, packet)| u64::from(packet.bytes))
+                .sum::<u64>()
+        };
+        let is_again = |packet: &PacketView| {
+            packet.kind() == PacketKind::Retransmission && packet.reason != SendReason::Lost
+        };
+        let committed = paths
+            .iter()
+            .map(|path| path.bytes_in_flight + path.queued_bytes);
+        let committed = committed.sum::<u64>() + sum(|packet| packet.kind() == PacketKind::Source);
+        self.window_bytes = session.window_bytes.map(|bytes| bytes + committed);
+        let first = queue.packet(0).map_or(0, |packet| u64::from(packet.bytes));
+        let is_full = session.window_bytes.is_some_and(|bytes| bytes < first);
+        self.is_blocked |= is_full || sum(is_again) > 0;
+    }
+
+    fn choose(
+        &mut self,
+        packet: &PacketView,
+        _session: &SessionView,
+        paths: &[PathView],
+    ) -> Option<PathId> {
+        let fast = least_rtt(candidates(packet, paths))?;
+        let chosen = least_rtt(with_room(packet, paths))?;
+        let Some(window) = self.window_bytes.filter(|_| chosen.id != fast.id) else {
+            return Some(chosen.id);
+        };
+        self.update(chosen);
+        let bytes = u64::from(packet.bytes);
+        let fast_bytes = self.bytes_of(fast, self.linger(chosen, bytes), bytes);
+        let slow_bytes = chosen.bytes_in_flight + chosen.queued_bytes + bytes;
+        let has_space =
+            u128::from(fast_bytes) * u128::from(self.lambda) <= space(window, slow_bytes);
+        has_space.then_some(chosen.id)
+    }
+}
+
+/// What `slow_bytes` leave of the window, in thousandths of bytes.
+fn space(window: u64, slow_bytes: u64) -> u128 {
+    u128::from(window.saturating_sub(slow_bytes)) * 1_000
+}
+
+impl Blest {
+    /// The least and the greatest smoothed round-trip time of a path.
+    fn range(&self, path: &PathView) -> (Duration, Duration) {
+        let range = self.rtts.get(path.id.index()).copied().flatten();
+        range.unwrap_or((rtt(path), rtt(path)))
+    }
+
+    /// Until a packet of `bytes` bytes on `path` is acknowledged.
+    fn linger(&self, path: &PathView, bytes: u64) -> Duration {
+        let (least, most) = self.range(path);
+        let in_flight = path.bytes_in_flight + path.queued_bytes + bytes;
+        let window = window_bytes(path);
+        let linger = match in_flight >= window {
+            true => most,
+            false => least + (most - least).mul_f64(in_flight as f64 / window as f64),
+        };
+        linger.max(rtt(path))
+    }
+
+    /// X: what `path` sends in that time, in packets of `bytes` bytes.
+    fn bytes_of(&self, path: &PathView, time: Duration, bytes: u64) -> u64 {
+        let (least, most) = self.range(path);
+        let mean = (least + most) / 2;
+        let rounds = time
+            .as_nanos()
+            .checked_div(mean.as_nanos())
+            .map_or(1, |rounds| rounds + 1);
+        (window_bytes(path) + bytes * (rounds - 1) / 2).saturating_mul(rounds)
+    }
+
+    /// λ follows what has become of its last value.
+    fn update(&mut self, slow: &PathView) {
+        let (least, _) = self.range(slow);
+        let since = *self.updated_at.get_or_insert(self.now);
+        if self.now.saturating_since(since) < least {
+            return;
+        }
+        self.updated_at = Some(self.now);
+        self.lambda = match core::mem::take(&mut self.is_blocked) {
+            true => (self.lambda + UP).min(MAX_LAMBDA),
+            false => (self.lambda - DOWN).max(MIN_LAMBDA),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Bed, windowed};
+    use super::*;
+
+    fn session(window: Option<u64>) -> SessionView {
+        SessionView {
+            window_bytes: window,
+            ..SessionView::default()
+        }
+    }
+
+    /// Where a packet of 1000 bytes goes, with so much left of the window, at `millis`.
+    fn choose_at(
+        blest: &mut Blest,
+        millis: u64,
+        paths: &[PathView],
+        window: Option<u64>,
+    ) -> Option<u8> {
+        let packets = [Bed::source(0, 1000)];
+        let session = session(window);
+        let now = Instant::from_millis(millis);
+        blest.begin(now, &SendQueue::new(&packets), &session, paths);
+        blest
+            .choose(&packets[0], &session, paths)
+            .map(|path| path.0)
+    }
+
+    fn chosen(paths: &[PathView], window: u64) -> Option<u8> {
+        choose_at(&mut Blest::default(), 0, paths, Some(window))
+    }
+
+    /// A full path of 20 ms, and one of 200 ms with room.
+    fn far() -> [PathView; 2] {
+        [windowed(0, 20, 10, 10_000), windowed(1, 200, 10, 4_000)]
+    }
+
+    #[test]
+    fn the_slow_path_is_taken_only_if_the_window_holds_what_the_fast_one_sends_meanwhile() {
+        // n = 200/20 + 1 = 11; X = 11 · (10,000 + 5,000) = 165,000; · 1.2 = 198,000; and 5,000 of
+        // the slow path's. In flight and waiting are 15,000.
+        assert_eq!(chosen(&far(), 198_000 + 5_000 - 15_000), Some(1));
+        assert_eq!(chosen(&far(), 198_000 + 5_000 - 15_001), None);
+    }
+
+    #[test]
+    fn the_fast_path_is_taken_while_it_has_room_whatever_the_window() {
+        let mut paths = far();
+        paths[0].sendable_bytes = 1_000;
+        assert_eq!(chosen(&paths, 0), Some(0));
+    }
+
+    #[test]
+    fn with_a_large_window_or_none_and_with_one_path_it_is_the_least_round_trip_time() {
+        assert_eq!(chosen(&far(), 4 << 20), Some(1));
+        assert_eq!(choose_at(&mut Blest::default(), 0, &far(), None), Some(1));
+        assert_eq!(chosen(&[windowed(0, 20, 10, 0)], 0), Some(0));
+        assert_eq!(chosen(&[windowed(0, 20, 10, 10_000)], 1 << 20), None);
+    }
+
+    #[test]
+    fn a_small_window_leaves_a_path_ten_times_as_far_unused() {
+        assert_eq!(chosen(&far(), 100_000), None);
+        // Not so one that is near: n = 2, X = 2 · 10,500.
+        let near = [windowed(0, 20, 10, 10_000), windowed(1, 30, 10, 4_000)];
+        assert_eq!(chosen(&near, 100_000), Some(1));
+    }
+
+    #[test]
+    fn the_linger_time_is_between_the_least_and_the_greatest_as_the_window_is_full() {
+        let blest = Blest {
+            rtts: vec![Some((
+                Duration::from_millis(100),
+                Duration::from_millis(300),
+            ))],
+            ..Blest::default()
+        };
+        let linger = |in_flight, smoothed: u64| {
+            let mut path = windowed(0, smoothed, 10, in_flight);
+            path.rtt.variation = Duration::from_millis(500);
+            blest.linger(&path, 1_000).as_millis()
+        };
+        assert_eq!(linger(4_000, 100), 200);
+        assert_eq!(linger(9_000, 100), 300);
+        assert_eq!(linger(20_000, 100), 300);
+        assert_eq!(linger(4_000, 250), 250);
+    }
+
+    #[test]
+    fn a_round_trip_of_the_fast_path_is_the_mean_of_its_extremes() {
+        let mut blest = Blest::default();
+        for (millis, rtt) in [(0, 20), (1, 60), (2, 20)] {
+            let paths = [windowed(0, rtt, 10, 0)];
+            choose_at(&mut blest, millis, &paths, Some(1 << 20));
+        }
+        // 100/40 + 1 = 3 rounds: 3 · (10,000 + 1,000).
+        let bytes = blest.bytes_of(&windowed(0, 20, 10, 0), Duration::from_millis(100), 1_000);
+        assert_eq!(bytes, 33_000);
+    }
+
+    #[test]
+    fn lambda_moves_once_in_a_slow_round_trip_and_stays_in_its_range() {
+        let mut blest = Blest::default();
+        let mut at = 0;
+        let mut after = |blest: &mut Blest, millis, window| {
+            at += millis;
+            choose_at(blest, at, &far(), Some(window));
+            blest.lambda
+        };
+        assert_eq!(after(&mut blest, 0, 1 << 20), 1_200);
+        assert_eq!(after(&mut blest, 199, 1 << 20), 1_200);
+        assert_eq!(after(&mut blest, 1, 1 << 20), 1_190);
+        // The window is full for a moment.
+        assert_eq!(after(&mut blest, 100, 999), 1_190);
+        assert_eq!(after(&mut blest, 100, 1 << 20), 1_230);
+        for _ in 0..5 {
+            after(&mut blest, 200, 0);
+        }
+        assert_eq!(blest.lambda, 1_300);
+        for _ in 0..40 {
+            after(&mut blest, 200, 1 << 20);
+        }
+        assert_eq!(blest.lambda, 1_000);
+    }
+
+    #[test]
+    fn what_a_silent_path_kept_counts_as_sent_again_and_a_loss_does_not() {
+        for (reason, lambda) in [
+            (SendReason::Lost, 1_190),
+            (SendReason::RetransmissionTimeout, 1_240),
+        ] {
+            let mut blest = Blest::default();
+            choose_at(&mut blest, 0, &far(), Some(1 << 20));
+            let again = PacketView {
+                reason,
+                ..Bed::source(1, 1000)
+            };
+            let packets = [again, Bed::source(0, 1000)];
+            let session = session(Some(1 << 20));
+            let now = Instant::from_millis(200);
+            blest.begin(now, &SendQueue::new(&packets), &session, &far());
+            blest.choose(&packets[1], &session, &far());
+            assert_eq!(blest.lambda, lambda, "{reason:?}");
+        }
+    }
+}

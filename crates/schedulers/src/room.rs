@@ -1,0 +1,106 @@
+//! What schedulers have in common that wait for a window: they choose among the paths that have
+//! room for a packet, and hold it while none has.
+
+use core::cmp::Ordering;
+
+use anabranch_core::scheduler::{
+    Assignment, PacketKind, PacketView, SchedulerEvent, SendQueue, candidates,
+};
+use anabranch_core::{PathId, PathSet, PathView, SessionView};
+use anabranch_units::{Duration, Instant};
+
+use super::binding::Binding;
+
+/// The paths that `packet` may take and that have room for it now. While a path that is to be
+/// preferred (active, not in reserve) has none, no other is taken in its place.
+pub(super) fn with_room<'a>(
+    packet: &PacketView,
+    paths: &'a [PathView],
+) -> impl Iterator<Item = &'a PathView> + Clone {
+    let bytes = u64::from(packet.bytes);
+    candidates(packet, paths).filter(move |path| path.sendable_bytes >= bytes)
+}
+
+/// The smoothed round-trip time, 100 ms while unknown, as the user's preference has it.
+pub(super) fn rtt(path: &PathView) -> Duration {
+    path.preferred(path.rtt.smoothed.unwrap_or(PathView::UNKNOWN_RTT))
+}
+
+/// The window in bytes; of a controller without one, what it sends in a round trip.
+pub(super) fn window_bytes(path: &PathView) -> u64 {
+    let rtt = path.rtt.smoothed.unwrap_or(PathView::UNKNOWN_RTT);
+    path.congestion_window
+        .unwrap_or_else(|| path.drain_rate().bytes_in(rtt))
+}
+
+/// The path of the least round-trip time, of equal ones the first.
+pub(super) fn least_rtt<'a>(paths: impl Iterator<Item = &'a PathView>) -> Option<&'a PathView> {
+    paths.min_by_key(|path| rtt(path))
+}
+
+/// The path of the most `merit`; of equal ones the one of the least round-trip time, of these the
+/// first.
+pub(super) fn most<'a, M: PartialOrd>(
+    paths: impl Iterator<Item = &'a PathView>,
+    merit: impl Fn(&PathView) -> M,
+) -> Option<&'a PathView> {
+    paths.min_by(|a, b| {
+        let by_merit = merit(b).partial_cmp(&merit(a)).unwrap_or(Ordering::Equal);
+        by_merit.then(rtt(a).cmp(&rtt(b)))
+    })
+}
+
+/// Chooses the path of one packet, as [`PathChoice`](super::PathChoice) does, by what the session
+/// as a whole has to send.
+pub(super) trait SessionChoice: core::fmt::Debug + Send {
+    /// A call begins: `paths` and `session` are as the session shows them, `queue` waits.
+    fn begin(
+        &mut self,
+        _now: Instant,
+        _queue: &SendQueue<'_>,
+        _session: &SessionView,
+        _paths: &[PathView],
+    ) {
+    }
+
+    /// The path for `packet`; `None` holds it. What this call has bound counts in `paths`.
+    fn choose(
+        &mut self,
+        packet: &PacketView,
+        session: &SessionView,
+        paths: &[PathView],
+    ) -> Option<PathId>;
+}
+
+/// Makes a scheduler of a [`SessionChoice`]. Retransmissions follow the session's rule, the path
+/// that delivers first.
+#[derive(Debug, Default)]
+pub(super) struct BySession<C> {
+    pub(super) choice: C,
+    binding: Binding,
+}
+
+impl<C: SessionChoice> anabranch_core::scheduler::Scheduler for BySession<C> {
+    fn schedule(
+        &mut self,
+        now: Instant,
+        queue: &SendQueue<'_>,
+        session: &SessionView,
+        paths: &[PathView],
+        out: &mut Vec<Assignment>,
+    ) {
+        self.binding.begin(paths);
+        self.choice.begin(now, queue, session, paths);
+        for (index, packet) in queue.iter() {
+            let chosen = match packet.kind() {
+                PacketKind::Source => self.choice.choose(packet, session, &self.binding.paths),
+                _ => self.binding.by_rule(packet),
+            };
+            if let Some(id) = chosen {
+                self.binding.bind(index, packet, PathSet::only(id), out);
+            }
+        }
+    }
+
+    fn on_event(&mut self, _now: Instant, _event: &SchedulerEvent) {}
+}
