@@ -52,13 +52,19 @@ fn outage(recording: &Recording) -> Option<Shade> {
 /// last, so that each covers the one behind it.
 fn layers(recording: &Recording) -> Vec<Line> {
     let samples = &recording.samples;
-    let sum = |sample: &Sample| sample.paths.iter().map(|path| path.received_bytes).sum();
+    let sum = |sample: &Sample| {
+        sample
+            .paths
+            .iter()
+            .map(|path| path.received.received_bytes)
+            .sum()
+    };
     let mut layers = vec![Vec::new(); LINKS.len() + 1];
     for index in (0..samples.len()).step_by(SAMPLES_PER_POINT) {
         let at = samples[index].at.as_secs_f64();
         let mut edge = DataRate::ZERO;
         for (path, layer) in layers[..LINKS.len()].iter_mut().enumerate() {
-            let video = |sample: &Sample| sample.paths[path].received_media_bytes;
+            let video = |sample: &Sample| sample.paths[path].received.received_media_bytes;
             edge += rate(samples, index, RATE_WINDOW, video);
             layer.push((at, edge.megabits_per_second()));
         }
