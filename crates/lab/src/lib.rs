@@ -25,7 +25,7 @@ mod sweep;
 mod trace;
 
 pub use anabranch_sim::ORACLE;
-pub use chart::{Bar, BarKind, Bars, Chart, Line, Lines, escape};
+pub use chart::{Bar, BarKind, Bars, Chart, Line, Lines, Mark, Shade, escape, page};
 pub use plot::{PlotError, plot};
 pub use report::{
     ExpectationReport, MetricReport, Report, RunReport, SCHEMA, ScenarioReport, Spread, cell, grid,

@@ -4,6 +4,7 @@
 mod catalogue;
 mod fairness;
 mod fragments;
+mod frames;
 mod histogram;
 mod phases;
 mod rates;
@@ -17,6 +18,7 @@ mod window;
 
 pub use catalogue::{METRICS, Metric, Scope, Subject, Unit};
 pub use fairness::jain_index;
+pub use frames::FrameMeter;
 pub use histogram::Histogram;
 pub use phases::Phase;
 pub use rates::RateSamples;

@@ -12,7 +12,7 @@ use super::fairness::{jain_index, smallest_over_largest};
 use super::fragments::FragmentTrails;
 use super::phases::record_phases;
 use super::rates::RateSeries;
-use super::record::{FlowRecord, FrameRecord, LinkRecord, PathRecord, per_second, ratio};
+use super::record::{FlowRecord, FrameRecord, LinkRecord, Outcome, PathRecord, per_second, ratio};
 use super::statistics::{Distribution, FlowStatistics, PathStatistics, Statistics};
 use super::viewer::Viewer;
 use super::window::Window;
@@ -249,18 +249,6 @@ impl<'a> Recorder<'a> {
             viewer.late += u64::from(display.is_late);
         }
     }
-
-    /// Notes that a frame can be shown now.
-    fn show(&mut self, now: Instant, flow: FlowId) {
-        for record in &mut self.windows {
-            let is_open = record.is_open;
-            let frames = &mut record.flows[flow.index()].frames;
-            if let Some(shown_at) = frames.shown_at.filter(|_| is_open) {
-                frames.longest_gap = frames.longest_gap.max(Some(now - shown_at));
-            }
-            frames.shown_at = Some(now);
-        }
-    }
 }
 
 impl Recorder<'_> {
@@ -345,9 +333,7 @@ impl Observer for Recorder<'_> {
         let has_time = frame.captured_at + watch.deadline <= end;
         watch.trails.on_captured(frame);
         for frames in self.frames_of(frame) {
-            frames.captured += 1;
-            frames.captured_bytes += u64::from(frame.size_bytes);
-            frames.judged += u64::from(has_time);
+            frames.on_captured(u64::from(frame.size_bytes), has_time);
         }
     }
 
@@ -364,34 +350,22 @@ impl Observer for Recorder<'_> {
             FrameOutcome::Complete { completed_at } => Some(completed_at),
             FrameOutcome::Incomplete | FrameOutcome::Missing => None,
         };
-        let delay = completed_at.unwrap_or(now) - frame.captured_at;
+        let outcome = Outcome {
+            delay: completed_at.unwrap_or(now) - frame.captured_at,
+            out_delay: now - frame.captured_at,
+            is_complete: completed_at.is_some(),
+            is_displayed: display.is_some(),
+            size_bytes: u64::from(frame.size_bytes),
+            has_time,
+        };
         for frames in self.frames_of(frame) {
-            let exceptions = &mut frames.exceptions;
-            if completed_at.is_none() {
-                exceptions.dropped += 1;
-                exceptions.dropped_delays.record_span(delay);
-                if has_time {
-                    let excess = delay.max(deadline).saturating_sub(base_delay);
-                    exceptions.failed_excesses.record_span(excess);
-                }
-                continue;
-            }
-            let excesses = match has_time {
-                true => &mut frames.excesses,
-                false => &mut exceptions.unjudged_excesses,
-            };
-            excesses.record_span(delay.saturating_sub(base_delay));
-            frames.delays.record_span(delay);
-            frames.complete += 1;
-            frames.complete_bytes += u64::from(frame.size_bytes);
-            frames.decodable += u64::from(display.is_some());
-            frames.late += u64::from(delay > deadline);
-            frames.on_time += u64::from(has_time && delay <= deadline);
-            let is_out_in_time = has_time && now - frame.captured_at <= deadline;
-            frames.decodable_on_time += u64::from(is_out_in_time && display.is_some());
+            frames.on_outcome(&outcome, deadline, base_delay);
         }
         if let Some(display) = display {
-            self.show(now, frame.flow);
+            for record in &mut self.windows {
+                let frames = &mut record.flows[frame.flow.index()].frames;
+                frames.show(now, record.is_open);
+            }
             self.count_display(frame.flow, &display);
         }
     }
@@ -464,12 +438,8 @@ impl WindowRecord {
                 record.fragments.peak_bytes = counters.reassembly_peak_bytes;
                 record.fragments.peak_frames = counters.reassembly_peak_frames;
             }
-            // A picture that has stood still to the end has stood still.
-            if let Some(shown_at) = record.frames.shown_at {
-                let until = spec.stop.map_or(now, |stop| stop.min(now));
-                let gap = until.saturating_since(shown_at.max(self.opened_at));
-                record.frames.longest_gap = record.frames.longest_gap.max(Some(gap));
-            }
+            let until = spec.stop.map_or(now, |stop| stop.min(now));
+            record.frames.close(self.opened_at, until);
         }
     }
 

@@ -246,6 +246,9 @@ pub struct FrameStatistics {
     /// The longest time between two frames that could be shown: complete, and with them all since
     /// the last key frame where frames depend on one another.
     pub longest_gap_ms: Option<f64>,
+    /// When that began.
+    #[serde(default)]
+    pub longest_gap_from_s: Option<f64>,
 }
 
 /// What one link measured.
