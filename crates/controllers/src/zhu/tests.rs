@@ -34,7 +34,6 @@ fn view(id: u8, megabits: f64, min_rtt_millis: u64) -> PathView {
 }
 
 const SESSION: SessionView = SessionView {
-    window_bytes: None,
     backlog_bytes: 0,
     window_bytes: None,
     target_bitrate: DataRate::ZERO,
