@@ -2,9 +2,16 @@
 
 mod support;
 
-use anabranch_core::recovery::LossDetection;
-use anabranch_core::{Config, PathId, PathState, SendReason, Stream, StreamConfig};
-use anabranch_units::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anabranch_core::control::{
+    CongestionController, ControlParameters, Controller, ControllerConfig, RateKind, Timeout,
+};
+use anabranch_core::recovery::{Feedback, LossDetection};
+use anabranch_core::{
+    Config, PathId, PathState, PathView, SendReason, SessionView, Stream, StreamConfig,
+};
+use anabranch_units::{DataRate, Duration, Instant};
 use support::TestPath;
 
 type Network = support::Network<Stream>;
@@ -139,4 +146,66 @@ fn what_a_full_window_waits_for_comes_by_the_fast_path() {
     };
     let (without, with) = (took(false), took(true));
     assert!(with < 0.6 * without, "{with} s instead of {without} s");
+}
+
+/// A constant window, which may have been given up.
+#[derive(Debug)]
+struct Constant {
+    is_given_up: bool,
+}
+
+impl CongestionController for Constant {
+    fn on_feedback(
+        &mut self,
+        _now: Instant,
+        _feedback: &Feedback<'_>,
+        _session: &SessionView,
+        _paths: &[PathView],
+    ) {
+    }
+
+    fn on_timeout(&mut self, _now: Instant, _cause: Timeout) {}
+
+    fn control(&self) -> ControlParameters {
+        ControlParameters {
+            congestion_window: Some(30_000),
+            is_usable: !self.is_given_up,
+            ..ControlParameters::of(DataRate::from_megabits_per_second(4))
+        }
+    }
+
+    fn state(&self) -> &'static str {
+        "Constant"
+    }
+}
+
+#[test]
+fn a_path_that_its_controller_gives_up_carries_data_only_when_no_other_will() {
+    let built = AtomicUsize::new(0);
+    let build = move |_: &ControllerConfig| -> Box<dyn CongestionController> {
+        // Of two sessions, the sender's first path.
+        let is_given_up = built.fetch_add(1, Ordering::Relaxed) == 0;
+        Box::new(Constant { is_given_up })
+    };
+    let config = Config {
+        controller: Controller::new("constant", RateKind::Bandwidth, build),
+        ..config("min-cost")
+    };
+    let outage = (Instant::from_secs(2), Instant::from_secs(4));
+    let other = TestPath {
+        outage: Some(outage),
+        ..TestPath::new(8, 60)
+    };
+    let mut network = network(config, vec![TestPath::new(8, 20), other]);
+    let bytes = pattern(4_000_000);
+    let sent = |network: &Network| {
+        let counters = network.sender.path_counters(PathId(0)).unwrap();
+        counters.reasons.of(SendReason::New).packets
+    };
+    network.transfer(&bytes, outage.0);
+    assert_eq!(sent(&network), 0);
+    let arrived = network.stream.len();
+    assert!(arrived > 200_000, "{arrived}");
+    network.run_until(outage.1);
+    assert!(sent(&network) > 100);
 }

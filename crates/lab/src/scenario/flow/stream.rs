@@ -78,7 +78,10 @@ pub(super) fn config(table: &Table<'_>) -> Read<Config> {
         send_buffer_bytes: usual.send_buffer_bytes.max(receive_window_bytes as usize),
         // Simulated applications write the moment that they may: a burst of acknowledgements finds
         // enough, whatever the size of segments.
-        max_unsent_bytes: std::env::var("UNSENT").ok().map_or(MAX_UNSENT_SEGMENTS * usize::from(session.fragment_bytes), |v| v.parse().unwrap()),
+        max_unsent_bytes: std::env::var("UNSENT").ok().map_or(
+            MAX_UNSENT_SEGMENTS * usize::from(session.fragment_bytes),
+            |v| v.parse().unwrap(),
+        ),
         receive_window_bytes,
         keeps_bytes: false,
         retransmits_on_same_path: table.or(
