@@ -155,7 +155,7 @@ impl Hooks for Stream {
 
     fn mark_views(session: &mut StreamSession) {
         for index in 0..session.paths.len() {
-            session.views[index].is_standby = session.is_joining(&session.paths[index]);
+            session.views[index].is_standby |= session.is_joining(&session.paths[index]);
         }
     }
 
