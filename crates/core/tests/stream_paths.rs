@@ -183,8 +183,8 @@ impl CongestionController for Constant {
 fn a_path_that_its_controller_gives_up_carries_data_only_when_no_other_will() {
     let built = AtomicUsize::new(0);
     let build = move |_: &ControllerConfig| -> Box<dyn CongestionController> {
-        // Of two sessions, the sender's first path.
-        let is_given_up = built.fetch_add(1, Ordering::Relaxed) == 0;
+        // Each path is added at the sender and at the receiver: the sender's second.
+        let is_given_up = built.fetch_add(1, Ordering::Relaxed) == 2;
         Box::new(Constant { is_given_up })
     };
     let config = Config {
@@ -196,10 +196,10 @@ fn a_path_that_its_controller_gives_up_carries_data_only_when_no_other_will() {
         outage: Some(outage),
         ..TestPath::new(8, 60)
     };
-    let mut network = network(config, vec![TestPath::new(8, 20), other]);
+    let mut network = network(config, vec![other, TestPath::new(8, 20)]);
     let bytes = pattern(4_000_000);
     let sent = |network: &Network| {
-        let counters = network.sender.path_counters(PathId(0)).unwrap();
+        let counters = network.sender.path_counters(PathId(1)).unwrap();
         counters.reasons.of(SendReason::New).packets
     };
     network.transfer(&bytes, outage.0);
