@@ -11,8 +11,8 @@
 //! and all else is New Reno's, each path for itself.
 //!
 //! Deviations:
-//! 1. alpha is computed with every report (§4.1: once per round trip will do), as a fraction, so that
-//!    there is no least increase of a byte. `cwnd_total` is in both equations and cancels: it
+//! 1. alpha is computed with every report (§4.1: once per round trip will do), as a fraction, so
+//!    that there is no least increase of a byte. `cwnd_total` is in both equations and cancels: it
 //!    does not matter which windows count in it (§3: those of recovery, and of senders that have
 //!    too little to send).
 //! 2. Growth is by bytes, as in `new-reno`, and a whole segment at a time.

@@ -263,8 +263,8 @@ impl Window {
     }
 }
 
-/// What a penalty leaves of a window and its threshold, in segments or bytes: half, but at least one
-/// and two segments (Linux's `mptcp_rcv_buf_optimization`).
+/// What a penalty leaves of a window and its threshold, in segments or bytes: half, but at least
+/// one and two segments (Linux's `mptcp_rcv_buf_optimization`).
 pub(super) fn penalised(window: f64, ssthresh: f64, segment: f64) -> (f64, f64) {
     (
         (window / 2.0).max(segment),
