@@ -1,9 +1,11 @@
-//! `balia`: the Balanced Linked Adaptation algorithm, draft-walid-mptcp-congestion-control-04 (Peng,
-//! Walid, Hwang & Low 2014).
+//! `balia`: the Balanced Linked Adaptation algorithm of draft-walid-mptcp-congestion-control-04
+//! (Peng, Walid, Hwang & Low 2014).
 //!
 //! With x = w / rtt and a_i = max(x) / x_i each segment acknowledged on path i adds (§2)
 //!
-//!     x_i / (rtt_i (Σ x)²) × (1 + a_i)/2 × (4 + a_i)/5
+//! ```text
+//! x_i / (rtt_i (Σ x)²) × (1 + a_i)/2 × (4 + a_i)/5
+//! ```
 //!
 //! and a loss takes w_i/2 × min(a_i, 1.5). All else is New Reno's, each path for itself; the least
 //! threshold is one segment where there are several paths. It is between LIA, which is slow to

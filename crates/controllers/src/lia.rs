@@ -3,13 +3,15 @@
 //! All paths together take no more from a bottleneck than one TCP on the best of them: §3 has each
 //! acknowledgement of B bytes on path i add
 //!
-//!     min(alpha B MSS / cwnd_total, B MSS / cwnd_i)
-//!     alpha = cwnd_total max(cwnd / rtt²) / (Σ cwnd / rtt)²
+//! ```text
+//! min(alpha B MSS / cwnd_total, B MSS / cwnd_i)
+//! alpha = cwnd_total max(cwnd / rtt²) / (Σ cwnd / rtt)²
+//! ```
 //!
 //! and all else is New Reno's, each path for itself.
 //!
 //! Deviations:
-//! 1. alpha is computed with every report (§4.1: once per round trip will do), in floating point, so
+//! 1. alpha is computed with every report (§4.1: once per round trip will do), as a fraction, so
 //!    that there is no least increase of a byte. `cwnd_total` is in both equations and cancels: it
 //!    does not matter which windows count in it (§3: those of recovery, and of senders that have
 //!    too little to send).

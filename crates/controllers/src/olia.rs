@@ -3,15 +3,19 @@
 //!
 //! §2: each segment acknowledged on path i adds
 //!
-//!     (w_i / rtt_i²) / (Σ w / rtt)² + alpha_i / w_i
+//! ```text
+//! (w_i / rtt_i²) / (Σ w / rtt)² + alpha_i / w_i
+//! ```
 //!
 //! where alpha moves windows from the largest paths to the best ones that are not largest. Best are
 //! those with the largest l / rtt², l being the bytes acknowledged since the last loss, or between
 //! the last two if that is more. Of n paths, with B the best and M the largest,
 //!
-//!     alpha =  1 / (n |B \ M|)   in B \ M
-//!             -1 / (n |M|)       in M, if B \ M is not empty
-//!              0                 else
+//! ```text
+//! alpha =  1 / (n |B \ M|)   in B \ M
+//!         -1 / (n |M|)       in M, if B \ M is not empty
+//!          0                 else
+//! ```
 //!
 //! All else is New Reno's, each path for itself; the least threshold is one segment where there are
 //! several paths.
@@ -21,8 +25,8 @@
 //!    √(2 l) / rtt, squared: Linux's. Matsufuji et al. print the first term without `rtt_i²`.
 //! 2. Paths within a hundredth of the largest value are the largest, too.
 //! 3. Growth is by bytes, as in `new-reno`, and a whole segment at a time. A window that alpha
-//!    shrinks has a segment at least, and shrinks also if it is not used. The threshold shrinks with
-//!    it: slow start would bring back what alpha took.
+//!    shrinks has a segment at least, and shrinks also if it is not used. The threshold shrinks
+//!    with it: slow start would bring back what alpha took.
 //! 4. Paths that count, and their windows: see `coupled.rs`.
 
 use anabranch_core::control::{CongestionController, ControllerConfig};

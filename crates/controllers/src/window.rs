@@ -263,7 +263,7 @@ impl Window {
     }
 }
 
-/// What a penalty leaves of a window, and of its threshold, in segments or bytes: half, but at least
+/// What a penalty leaves of a window and its threshold, in segments or bytes: half, but at least
 /// one and two segments (Linux's `mptcp_rcv_buf_optimization`).
 pub(super) fn penalised(window: f64, ssthresh: f64, segment: f64) -> (f64, f64) {
     (

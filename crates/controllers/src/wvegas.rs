@@ -1,23 +1,26 @@
 //! `wvegas`: weighted Vegas (Cao, Xu & Fu, "Delay-based congestion control for multipath TCP", ICNP
 //! 2012), in the form of Linux's `mptcp_wvegas.c`.
 //!
-//! All paths of a session together keep `total_alpha` packets queued, each in proportion to its rate:
-//! once per round trip, with the mean of its round-trip times and diff = w (rtt - base) / rtt,
+//! All paths of a session together keep `total_alpha` packets queued, each in proportion to its
+//! rate. Once per round trip, with the mean of its round-trip times and
+//! diff = w (rtt - base) / rtt,
 //!
-//!     diff ≥ alpha_i:  alpha_i = max(2, total_alpha × (w_i / rtt_i) / Σ (w / rtt))
-//!     then diff > alpha_i:  w -= 1,    diff < alpha_i:  w += 1
+//! ```text
+//! diff ≥ alpha_i:  alpha_i = max(2, total_alpha × (w_i / rtt_i) / Σ (w / rtt))
+//! then diff > alpha_i:  w -= 1,    diff < alpha_i:  w += 1
+//! ```
 //!
-//! so that traffic leaves a path whose queue grows. If the queueing delay q = rtt - base is twice its
-//! least, the queue is drained, so that all can measure their bases: w *= base / (2 rtt), and the
-//! least is looked for again. Slow start, losses, timeouts and the base are those of `vegas`.
+//! so that traffic leaves a path whose queue grows. If the queueing delay q = rtt - base is twice
+//! its least, the queue is drained, so that all can measure their bases: w *= base / (2 rtt), and
+//! the least is looked for again. Slow start, losses, timeouts and the base are those of `vegas`.
 //!
 //! Deviations:
 //! 1. Rates are windows over smoothed round-trip times (Linux: the rate that a path had when its
 //!    alpha was last set). Paths that count: see `coupled.rs`.
 //! 2. The least q is looked for only in rounds with diff ≥ alpha_i, where the window has settled.
-//!    Linux looks in all of them. A window that grows from an empty queue doubles q at once, and is
-//!    drained again before it has filled the path: alone on a link of 10 Mbit/s and 50 ms it takes 6 %
-//!    (`drain=any`).
+//!    Linux looks in all of them (`drain=any`). A window that grows from an empty queue doubles q
+//!    at once, and is drained again before it has filled the path: alone on a link of 10 Mbit/s
+//!    and 50 ms it takes 6 %.
 //! 3. Of q only positive values count. Linux takes zero for unset, and drains an empty queue.
 //! 4. diff and alpha_i are whole packets, as in Linux: within a packet the window stays.
 

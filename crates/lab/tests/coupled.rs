@@ -239,8 +239,8 @@ fn c_mpbbr_takes_links_of_equal_rates_for_one() {
 }
 
 /// Less than the 0.8 to 1.3 that is expected of it. Each path's estimate is a third of the link, as
-/// BBR's is among three flows, and over a cycle it takes 5/8 of that: 2 × 5/24 of the link leave the
-/// other flow 1.4 times as much.
+/// BBR's is among three flows, and over a cycle it takes 5/8 of that: both together 5/12 of the
+/// link, and the other flow 7/12.
 #[test]
 fn on_one_bottleneck_c_mpbbr_takes_less_than_one_bbr() {
     let ratio = |name| shared_ratio(name, "bbr-linux", &SHARED, 4);

@@ -1,24 +1,22 @@
-//! `c-mpbbr`: coupled multipath BBR (Mahmud, Lubna & Cho, "Coupled multipath BBR (C-MPBBR): a efficient
-//! congestion control algorithm for multipath TCP", IEEE Access 8, 2020), and its authors' kernel
-//! module, `mptcp_c-mpbbr.c`.
+//! `c-mpbbr`: coupled multipath BBR (Mahmud, Lubna, Song & Cho, IEEE Access 8, 2020), and its
+//! author's kernel module, `mptcp_c-mpbbr.c`.
 //!
 //! Each path is `bbr-linux`, without its pacing margin. Once per cycle of ProbeBW, as the gain of
 //! index 3 begins, a path compares estimates:
 //!
-//! - Paths within a fifth of its own estimate, itself included, are taken to share its bottleneck if
-//!   there are others this time and the last. Of n such paths each takes 1/n of its estimate, in
+//! - Paths within a fifth of its own estimate, itself included, are taken to share its bottleneck
+//!   if there are others this time and the last. Of n such paths each takes 1/n of its estimate, in
 //!   pacing and window, while the gain's index is 2 or more: it still probes with all of it.
-//! - If all paths together deliver less than 0.6 of the best estimate in five such moments in a row,
-//!   and none shares a bottleneck, several paths are no use, and that of the least estimate is given
-//!   up.
+//! - If all paths together deliver less than 0.6 of the best estimate in five comparisons in a row,
+//!   and none shares a bottleneck, several paths are no use. The least by estimate is given up.
 //!
 //! Two links of equal rates look like one, so that each is half used between probes: as published.
 //!
 //! Deviations:
 //! 1. Estimates of other paths are their bandwidths in the read model, which are not divided; what
 //!    they deliver is what they have in flight per smoothed round-trip time.
-//! 2. Moments at which the sender has too little to send tell nothing of the use of paths: they do
-//!    not count.
+//! 2. Comparisons while the sender has too little to send tell nothing of the use of paths, and do
+//!    not count there.
 //! 3. A path that is given up is held in reserve for the time when no other one will do. The module
 //!    closes it.
 
