@@ -4,10 +4,11 @@
 //! recovery or after a retransmission timeout gets no new data; if all are, the base rule chooses
 //! among all.
 //!
-//! *Deviations*: the base rule is `spd`'s. While a path that is not in recovery has no room, the
-//! packet is held. Retransmissions follow the session's rule.
+//! *Deviations*: the base rule is `spd`'s. A path that repairs losses is taken, too, while no other
+//! has room: if packets were held for the others, two paths of 3 Mbit/s would carry 0.83 of what they
+//! have. Retransmissions follow the session's rule.
 
-use anabranch_core::scheduler::{PacketView, Scheduler, candidates};
+use anabranch_core::scheduler::{PacketView, Scheduler};
 use anabranch_core::{PathId, PathView};
 use anabranch_units::Instant;
 
@@ -23,11 +24,9 @@ pub(super) fn build() -> Box<dyn Scheduler> {
 
 impl PathChoice for TcpState {
     fn choose(&mut self, _now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
-        let is_sound = |path: &&PathView| !path.risk.is_in_recovery;
-        let chosen = match candidates(packet, paths).any(|path| is_sound(&path)) {
-            true => least_rtt(with_room(packet, paths).filter(is_sound)),
-            false => least_rtt(with_room(packet, paths)),
-        };
+        let open = with_room(packet, paths);
+        let sound = open.clone().filter(|path| !path.risk.is_in_recovery);
+        let chosen = least_rtt(sound).or_else(|| least_rtt(open));
         chosen.map(|path| path.id)
     }
 }
@@ -56,7 +55,11 @@ mod tests {
         assert_eq!(chosen(&paths), Some(2));
         paths[2].risk.is_in_recovery = true;
         assert_eq!(chosen(&paths), Some(1));
-        paths[1].sendable_bytes = 0;
+        // No other has room.
+        paths[1].sendable_bytes = 999;
+        assert_eq!(chosen(&paths), Some(0));
+        paths[0].sendable_bytes = 999;
+        paths[2].sendable_bytes = 999;
         assert_eq!(chosen(&paths), None);
     }
 

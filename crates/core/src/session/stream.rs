@@ -87,7 +87,8 @@ impl Stream {
             blocked_at: None,
             blocked_wait: config.initial_retransmission_timeout,
             says_blocked: false,
-            is_packet_feedback_wanted: false,
+            // Before the first segment there is only a path that asks how far it leads.
+            is_packet_feedback_wanted: true,
             is_window_due: false,
             is_readable_told: false,
             is_finish_told: false,
@@ -151,6 +152,12 @@ impl Hooks for Stream {
 
     fn take_back(session: &mut StreamSession, id: PathId) {
         session.take_back(id);
+    }
+
+    fn mark_views(session: &mut StreamSession) {
+        for index in 0..session.paths.len() {
+            session.views[index].is_standby = session.is_joining(&session.paths[index]);
+        }
     }
 
     fn on_frame(session: &mut StreamSession, now: Instant, on: PathId, frame: WireFrame<'_>) {

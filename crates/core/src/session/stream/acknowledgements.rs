@@ -3,8 +3,8 @@
 use anabranch_units::Instant;
 
 use super::StreamSession;
-use crate::path_view::PathId;
-use crate::recovery::{Digest, LossDetection, PacketContent};
+use crate::path_view::{PathId, PathState};
+use crate::recovery::{AckedPacket, Digest, LossDetection, PacketContent};
 use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
 use crate::session::Event;
@@ -187,6 +187,12 @@ impl StreamSession {
             return;
         }
         self.content.schedule_anew();
+        let is_probe = |acked: &AckedPacket| acked.sent.content.is_probe();
+        let is_active = self.paths[id.index()].state() == PathState::Active;
+        if is_active && digest.lost.is_empty() && digest.acked.iter().all(is_probe) {
+            // So small a packet says nothing of what the path carries.
+            return;
+        }
         let session = self.session_view();
         let path = &mut self.paths[id.index()];
         if self.content.binding.is_none() {

@@ -82,7 +82,25 @@ impl StreamSession {
         if let Some(binding) = &mut self.content.binding {
             binding.open_since.resize(self.paths.len(), now);
             binding.penalised_at.resize(self.paths.len(), Instant::ZERO);
+            self.ask_to_join(PathId((self.paths.len() - 1) as u8));
         }
+    }
+
+    /// Asks a path for its round-trip time.
+    pub(super) fn ask_to_join(&mut self, id: PathId) {
+        let token = self.rng.next_u64();
+        let path = &mut self.paths[id.index()];
+        let token = *path.expected_response.get_or_insert(token);
+        path.challenge = Some((token, SendReason::IdleProbe));
+    }
+
+    /// Whether the path has been asked, and nobody knows how far it leads. It is held in reserve
+    /// meanwhile, as a flow of MPTCP carries nothing before its handshake: what is short would take
+    /// longer by a path that turns out to be far.
+    pub(super) fn is_joining(&self, path: &Path) -> bool {
+        path.state() == PathState::Active
+            && path.expected_response.is_some()
+            && !path.recovery.rtt().has_sample()
     }
 
     pub(super) fn session_view(&self) -> SessionView {
@@ -201,7 +219,10 @@ impl StreamSession {
             return;
         };
         for path in &mut self.paths {
-            path.is_window_limited |= !path.has_window_for(u64::from(first.bytes));
+            // What is bound leaves at once, as far as the window lets it.
+            let bytes = path.queued_bytes() + u64::from(first.bytes);
+            let is_empty = path.queued_bytes() + path.recovery.bytes_in_flight() == 0;
+            path.is_window_limited |= !is_empty && !path.has_window_beyond(bytes);
         }
     }
 

@@ -96,16 +96,26 @@ impl StreamSession {
         }
     }
 
-    /// When a path that is out is challenged again.
+    /// When a path that is out, or has not answered yet, is asked again.
     pub(super) fn challenge_at(&self, path: &Path) -> Option<Instant> {
         match path.state() {
             PathState::Out => path.liveness.due_at(&path.recovery),
+            _ if path.challenge.is_none() && self.is_joining(path) => {
+                Some(path.last_sent_at + self.content.config.initial_retransmission_timeout)
+            }
             _ => None,
         }
     }
 
     pub(super) fn challenge_again(&mut self, now: Instant, id: PathId) {
-        if self.challenge_at(&self.paths[id.index()]).is_some()
+        if self.is_joining(&self.paths[id.index()]) {
+            if self
+                .challenge_at(&self.paths[id.index()])
+                .is_some_and(|at| at <= now)
+            {
+                self.ask_to_join(id);
+            }
+        } else if self.challenge_at(&self.paths[id.index()]).is_some()
             && self.next_alarm(now, id).is_some()
         {
             self.declare_silent(now, id, SendReason::PathOut);
