@@ -7,8 +7,8 @@ use super::record::{FrameRecord, Outcome};
 use super::statistics::FrameStatistics;
 use super::window::Window;
 
-/// Measures one flow's frames in a window of a run that is over, or that lasts until all of them had
-/// their time: none is too near the end to be judged.
+/// Measures one flow's frames in a window of a run that lasted until all of them had their time:
+/// none is too near the end to be judged.
 ///
 /// Its viewer has no jitter buffer, so that a frame is complete, handed out and displayed at once.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl FrameMeter {
         }
     }
 
-    /// Takes the next frame in the order of capture, of so many bytes, when it is there or given up.
+    /// Takes the next frame in the order of capture when it is there or given up.
     pub fn on_frame(&mut self, now: Instant, frame: PlayerFrame, size_bytes: u64) {
         self.pass_to(now);
         let fate = self.player.on_frame(now, frame);
