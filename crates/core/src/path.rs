@@ -237,10 +237,12 @@ impl Path {
             return 0;
         }
         let committed = self.recovery.bytes_in_flight() + self.queued_bytes();
-        let window = self
-            .control
-            .congestion_window
-            .map_or(u64::MAX, |w| w.saturating_sub(committed));
+        let window = match self.control.congestion_window {
+            None => u64::MAX,
+            // One packet always fits.
+            Some(window) if committed == 0 => window.max(max_packet_bytes),
+            Some(window) => window.saturating_sub(committed),
+        };
         if self.control.pacing_rate.is_none() {
             return window;
         }
@@ -391,10 +393,15 @@ impl Path {
 
     /// Whether `bytes` more fit the window. One packet always does, or it would stop everything.
     pub(crate) fn has_window_for(&self, bytes: u64) -> bool {
+        self.has_window_beyond(bytes) || self.recovery.bytes_in_flight() == 0
+    }
+
+    /// Whether `bytes` more fit the window.
+    pub(crate) fn has_window_beyond(&self, bytes: u64) -> bool {
         let in_flight = self.recovery.bytes_in_flight();
         self.control
             .congestion_window
-            .is_none_or(|window| in_flight + bytes <= window || in_flight == 0)
+            .is_none_or(|window| in_flight + bytes <= window)
     }
 
     /// When the pacer lets the next packet go.

@@ -140,3 +140,50 @@ fn what_a_full_window_waits_for_comes_by_the_fast_path() {
     let (without, with) = (took(false), took(true));
     assert!(with < 0.6 * without, "{with} s instead of {without} s");
 }
+
+/// The way over 20 Mbit/s and 20 ms of round-trip time, and a detour of 1 Mbit/s and 300 ms.
+fn near_and_far() -> Vec<TestPath> {
+    vec![TestPath::new(20, 10), TestPath::new(1, 150)]
+}
+
+fn packets(network: &Network, path: u8, reason: SendReason) -> u64 {
+    let counters = network.sender.path_counters(PathId(path)).unwrap();
+    counters.reasons.of(reason).packets
+}
+
+#[test]
+fn a_further_path_carries_nothing_before_it_has_answered() {
+    let mut network = network(config("spd"), near_and_far());
+    let took = transfer(&mut network, 30_000, Duration::from_secs(10));
+    assert!(took < Duration::from_millis(100), "{took}");
+    assert_eq!(packets(&network, 1, SendReason::IdleProbe), 1);
+    assert_eq!(packets(&network, 1, SendReason::New), 0);
+}
+
+#[test]
+fn a_path_whose_answer_is_lost_is_asked_again_and_then_used() {
+    let mut paths = near_and_far();
+    paths[1].lost_there = (0..20).collect();
+    let mut network = network(config("spd"), paths);
+    transfer(&mut network, 10_000_000, Duration::from_secs(10));
+    assert_eq!(packets(&network, 1, SendReason::IdleProbe), 2);
+    assert!(packets(&network, 1, SendReason::New) > 20);
+}
+
+#[test]
+fn the_way_is_known_before_the_first_segment_so_ecf_waits_for_the_near_path() {
+    // What an object takes half a second after the session has begun.
+    let took = |paths: Vec<TestPath>| {
+        let mut network = network(config("ecf"), paths);
+        network.run_until(Instant::from_millis(500));
+        let object = pattern(30_000);
+        assert_eq!(network.sender.write(network.now, &object), Ok(30_000));
+        while network.stream.len() < object.len() {
+            network.run_until(network.now + Duration::from_millis(1));
+        }
+        network.now - Instant::from_millis(500)
+    };
+    let alone = took(vec![TestPath::new(20, 10)]);
+    let both = took(near_and_far());
+    assert!(both <= alone + Duration::from_millis(1), "{both} {alone}");
+}

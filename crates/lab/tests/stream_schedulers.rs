@@ -90,7 +90,19 @@ fn table() {
             };
             let alone = alone("near").min(alone("far"));
             let mut row = format!("{bytes} alone {alone:.0}:");
-            for name in ["spd", "blest", "ecf", "linux", "lpc", "let", "sticky", "tcp-state", "bbr-earliest", "min-cost", "anabranch"] {
+            for name in [
+                "spd",
+                "blest",
+                "ecf",
+                "linux",
+                "lpc",
+                "let",
+                "sticky",
+                "tcp-state",
+                "bbr-earliest",
+                "min-cost",
+                "anabranch",
+            ] {
                 let scheduler = format!("flows.0.scheduler={name}");
                 let took = measured(&text, &[&bytes, &scheduler], "transfer-time-mean");
                 row += &format!(" {name} {:.2}", took / alone);

@@ -19,7 +19,7 @@ use anabranch_core::scheduler::{PacketView, Scheduler, candidates};
 use anabranch_core::{PathId, PathView, SessionView};
 use anabranch_units::Duration;
 
-use super::room::{BySession, SessionChoice, least_rtt, rtt, window_bytes, with_room};
+use super::room::{BySession, SessionChoice, least_rtt, rtt, variation, window_bytes, with_room};
 
 /// 1/β: a path that was waited for is given up only if it is slower by this part.
 const INVERSE_BETA: u128 = 4;
@@ -48,7 +48,7 @@ impl SessionChoice for Ecf {
         // What has been bound in this call waits no longer.
         let bound_bytes: u64 = paths.iter().map(|path| path.queued_bytes).sum();
         let backlog = session.backlog_bytes.saturating_sub(bound_bytes);
-        let delta = fast.rtt.variation.max(slow.rtt.variation);
+        let delta = variation(fast).max(variation(slow));
         if !self.is_fast_in_time(fast, slow, backlog, delta) {
             self.is_waiting = false;
             return Some(slow.id);

@@ -26,6 +26,12 @@ pub(super) fn rtt(path: &PathView) -> Duration {
     path.preferred(path.rtt.smoothed.unwrap_or(PathView::UNKNOWN_RTT))
 }
 
+/// The mean deviation of round-trip times; none while they are unknown.
+pub(super) fn variation(path: &PathView) -> Duration {
+    let known = path.rtt.smoothed.map(|_| path.rtt.variation);
+    known.unwrap_or_default()
+}
+
 /// The window in bytes; of a controller without one, what it sends in a round trip.
 pub(super) fn window_bytes(path: &PathView) -> u64 {
     let rtt = path.rtt.smoothed.unwrap_or(PathView::UNKNOWN_RTT);

@@ -208,9 +208,10 @@ impl Arrivals {
         self.due_at = Some(self.due_at.map_or(by_delay, |at| at.min(by_delay)));
     }
 
-    /// Whether the highest number followed the one before it.
+    /// Whether the highest number followed the one before it, if there is one.
     pub(crate) fn is_in_order(&self) -> bool {
-        self.ranges.first().is_some_and(|(low, high)| low < high)
+        let newest = self.ranges.first();
+        newest.is_some_and(|(low, high)| low < high || *high == 0)
     }
 
     /// Whether the packet that has just come calls for a report out of turn: it tells of a hole,

@@ -87,7 +87,8 @@ impl Stream {
             blocked_at: None,
             blocked_wait: config.initial_retransmission_timeout,
             says_blocked: false,
-            is_packet_feedback_wanted: false,
+            // Before the first segment there is only a path that asks how far it leads.
+            is_packet_feedback_wanted: true,
             is_window_due: false,
             is_readable_told: false,
             is_finish_told: false,

@@ -219,7 +219,10 @@ impl StreamSession {
             return;
         };
         for path in &mut self.paths {
-            path.is_window_limited |= !path.has_window_for(u64::from(first.bytes));
+            // What is bound leaves at once, as far as the window lets it.
+            let bytes = path.queued_bytes() + u64::from(first.bytes);
+            let is_empty = path.queued_bytes() + path.recovery.bytes_in_flight() == 0;
+            path.is_window_limited |= !is_empty && !path.has_window_beyond(bytes);
         }
     }
 

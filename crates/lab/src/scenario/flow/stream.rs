@@ -7,7 +7,7 @@ use anabranch_units::{ByteCount, Duration};
 use super::session;
 use crate::scenario::document::Node;
 use crate::scenario::reader::{
-    Read, Table, boolean, choice, duration, positive_duration, quantity,
+    Read, Table, boolean, choice, duration, list, positive_duration, quantity,
 };
 use crate::scenario::shape::{Key, Shape};
 
@@ -73,12 +73,17 @@ pub(super) fn config(table: &Table<'_>) -> Read<Config> {
     };
     let receive_window_bytes =
         table.or("receive-window", usual.receive_window_bytes, receive_window)?;
+    // What the peer may take must also be kept for sending again.
+    let send_buffer_bytes = usual.send_buffer_bytes.max(receive_window_bytes as usize);
     let stream = StreamConfig {
-        // What the peer may take must also be kept for sending again.
-        send_buffer_bytes: usual.send_buffer_bytes.max(receive_window_bytes as usize),
-        // Simulated applications write the moment that they may: a burst of acknowledgements finds
-        // enough, whatever the size of segments.
-        max_unsent_bytes: std::env::var("UNSENT").ok().map_or(MAX_UNSENT_SEGMENTS * usize::from(session.fragment_bytes), |v| v.parse().unwrap()),
+        send_buffer_bytes,
+        max_unsent_bytes: match has_several_paths(table)? {
+            // Schedulers may ask how much waits: all that an application has for the buffer.
+            true => send_buffer_bytes,
+            // Simulated applications write the moment that they may: a burst of acknowledgements
+            // finds enough, whatever the size of segments.
+            false => MAX_UNSENT_SEGMENTS * usize::from(session.fragment_bytes),
+        },
         receive_window_bytes,
         keeps_bytes: false,
         retransmits_on_same_path: table.or(
@@ -100,4 +105,9 @@ pub(super) fn config(table: &Table<'_>) -> Read<Config> {
         )?,
     };
     Ok(Config { stream, ..session })
+}
+
+fn has_several_paths(table: &Table<'_>) -> Read<bool> {
+    let paths = table.node("paths").map(list).transpose()?;
+    Ok(paths.is_some_and(|paths| paths.len() > 1))
 }
