@@ -17,9 +17,9 @@ use crate::progress::Progress;
 
 /// Runs scenarios with several controllers, schedulers or settings, side by side.
 ///
-/// Prints means with 95 % confidence intervals. What is compared takes the place of the first
-/// flow's controller (or scheduler) in every flow that has the same one; flows with another keep
-/// theirs. Every point of a scenario's `[sweep]` has rows of its own.
+/// Prints means with 95 % confidence intervals. Each candidate replaces the first flow's controller
+/// (or scheduler) in every flow that has the same one; flows with another keep theirs. Every point
+/// of a scenario's `[sweep]` has rows of its own.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
   anabranch compare --controllers live-bbr,new-reno scenarios/two-paths.toml

@@ -20,17 +20,16 @@ use table::{Figures, Judged};
 /// How many rows run at a time in real time: more would want for processors.
 const ROWS_AT_A_TIME: usize = 2;
 
-/// Puts this transport beside SRT, RIST, SRTLA and noq: what arrives in time, at which overhead.
+/// Compares this transport with SRT, RIST, SRTLA and noq: frames in time, and overhead.
 ///
-/// Runs the cases in which those were measured, and prints what they and this transport deliver
-/// within the latency budget. Every row has the same settings, but for its links, stream and
-/// latency budget.
+/// Runs the cases in which those were measured, and prints their figures beside this transport's.
+/// All rows have the same settings, except links, stream and latency budget.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The cases are scenarios/contest/*.toml. With --real the runtimes of `send` and `recv` meet over real
 sockets, encrypted, with the same links in a relay between them, for a minute a row. A row holds if
-every seed keeps its bar; where one differs, the exit code is 4. Bars are of a minute: rows of less
-(--quick, --set duration=…) are not judged, but stand beside them.
+every seed meets its bar; if one does not, the exit code is 4. Bars are for a minute: shorter rows
+(--quick, --set duration=…) are not judged.
 
   anabranch contest
   anabranch contest --real --quick
@@ -39,10 +38,10 @@ pub(crate) struct Arguments {
     /// In real time, over real sockets.
     #[arg(long)]
     real: bool,
-    /// With --real, 10 s a row, too short for verdicts: what fails does so at 3 s, for 4 s.
+    /// With --real, 10 s a row, too short for verdicts: failures begin at 3 s and last 4 s.
     #[arg(long, requires = "real")]
     quick: bool,
-    /// Only the rows whose names begin so: `4`, `6a`. May be repeated.
+    /// Only the rows whose names begin with this: `4`, `6a`. May be repeated.
     #[arg(long = "row", value_name = "NAME")]
     rows: Vec<String>,
     /// How many seeds; one in real time.

@@ -5,7 +5,7 @@
 //! camera.rs or file.rs ─▶ feed.rs ─▶ Sender ═▶ network.rs (Relay) ═▶ Receiver ─▶ viewer.rs
 //!          └────────── ledger.rs: each frame from capture to check ─────────────┘
 //! monitor.rs samples all of it ─▶ view.rs, screen.rs while it runs;
-//! recording.rs ─▶ judge.rs, report.rs, plot.rs at the end; of two runs comparison.rs
+//! recording.rs ─▶ judge.rs, report.rs, plot.rs, moving.rs at the end; of two runs comparison.rs
 //! ```
 //!
 //! Both ends count time from one origin, so that a frame's delay, from the capture of the picture
@@ -19,6 +19,7 @@ mod file;
 mod judge;
 mod ledger;
 mod monitor;
+mod moving;
 mod network;
 mod plot;
 mod recording;
@@ -83,6 +84,9 @@ pub(crate) struct Arguments {
     /// Where to draw rates and delays, SVG.
     #[arg(long, value_name = "FILE", default_value = "demo.svg")]
     plot: PathBuf,
+    /// Makes the drawing play the run in a loop, for a web page.
+    #[arg(long)]
+    moving: bool,
     /// Runs twice, without and with forward error correction, and says what either viewer saw.
     #[arg(long)]
     compare_fec: bool,
@@ -173,17 +177,29 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     plots.iter().try_for_each(|plot| check_writable(plot))?;
     let stop = Stop::new()?;
     stop.on_signals()?;
+    let drawing = Drawing {
+        path: &arguments.plot,
+        is_moving: arguments.moving,
+    };
     match arguments.compare_fec {
-        true => run_twice(&plan, &arguments.plot, &stop),
-        false => run_once(&plan, &arguments.plot, &stop),
+        true => run_twice(&plan, drawing, &stop),
+        false => run_once(&plan, drawing, &stop),
     }
 }
 
-fn run_once(plan: &run::Plan, plot: &Path, stop: &Stop) -> anyhow::Result<()> {
-    let recording = record(plan, plot, stop)?;
+/// What is drawn of a run.
+#[derive(Clone, Copy, Debug)]
+struct Drawing<'a> {
+    path: &'a Path,
+    /// Whether it plays the run.
+    is_moving: bool,
+}
+
+fn run_once(plan: &run::Plan, drawing: Drawing<'_>, stop: &Stop) -> anyhow::Result<()> {
+    let recording = record(plan, drawing, stop)?;
     let promises = judge::judge(&recording);
     print::text(report::report(&recording, &promises))?;
-    let (video, picture) = (plan.output.display(), plot.display());
+    let (video, picture) = (plan.output.display(), drawing.path.display());
     print::line(format_args!(
         "\n{video} holds the video as received, {picture} shows the run."
     ))?;
@@ -194,7 +210,7 @@ fn run_once(plan: &run::Plan, plot: &Path, stop: &Stop) -> anyhow::Result<()> {
 }
 
 /// The plan without repairs and with them. Of losses nothing is promised.
-fn run_twice(plan: &run::Plan, plot: &Path, stop: &Stop) -> anyhow::Result<()> {
+fn run_twice(plan: &run::Plan, drawing: Drawing<'_>, stop: &Stop) -> anyhow::Result<()> {
     let off = MediaConfig::default().fec;
     let without = run::Plan {
         fec: off,
@@ -209,7 +225,8 @@ fn run_twice(plan: &run::Plan, plot: &Path, stop: &Stop) -> anyhow::Result<()> {
     for (plan, suffix) in [&without, &with].into_iter().zip(SUFFIXES) {
         stop.clear();
         print::line(format_args!("forward error correction: {}", plan.fec))?;
-        let recording = record(plan, &with_suffix(plot, suffix), stop)?;
+        let path = &with_suffix(drawing.path, suffix);
+        let recording = record(plan, Drawing { path, ..drawing }, stop)?;
         if recording.is_interrupted {
             return print::line("interrupted: there is nothing to compare");
         }
@@ -234,13 +251,17 @@ fn run_twice(plan: &run::Plan, plot: &Path, stop: &Stop) -> anyhow::Result<()> {
 }
 
 /// Runs the plan where the user can watch, and draws what happened.
-fn record(plan: &run::Plan, plot: &Path, stop: &Stop) -> anyhow::Result<Recording> {
+fn record(plan: &run::Plan, drawing: Drawing<'_>, stop: &Stop) -> anyhow::Result<Recording> {
     let mut view = View::for_standard_output();
     let recording = run::run(plan, &mut view, stop);
     // The terminal is given back before anything is printed, an error too.
     drop(view);
     let recording = recording?;
-    plot::draw(plot, &recording).with_context(|| format!("cannot draw {}", plot.display()))?;
+    let path = drawing.path;
+    plot::draw(path, &recording).with_context(|| format!("cannot draw {}", path.display()))?;
+    if drawing.is_moving {
+        moving::set_moving(path)?;
+    }
     Ok(recording)
 }
 

@@ -16,8 +16,8 @@ use crate::print;
 /// Makes a key pair: the secret key into a file of yours, the public key onto the screen.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The public key (abpub_…) is what the other side is told: `--peer` for send, `--allow` for recv. The
-file holds the secret key (absec_…) and never leaves its machine.
+The other side needs the public key (abpub_…): `--peer` for send, `--allow` for recv. The file holds
+the secret key (absec_…) and never leaves its machine.
 
   anabranch keygen --output camera.key         makes camera.key
   anabranch keygen --show camera.key           prints its public key again")]

@@ -64,8 +64,9 @@ struct Arguments {
 fn after_help() -> String {
     let mut text = "\
 Exit codes: 0 done, also after Ctrl-C; 1 a file, key, address or input cannot be used; 2 the command
-line is wrong; 3 the peer did not answer or fell silent; 4 what was promised or expected was not
-met; 5 the session ended as it should, but less than half of the frames arrived.
+line is wrong; 3 the peer did not answer or fell silent; 4 a promise or expectation was not met;
+5 the session ended normally, but less than half of the frames arrived; 6 another sender with the
+same key has replaced this one.
 
 "
     .to_owned();

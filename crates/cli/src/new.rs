@@ -14,7 +14,7 @@ use registration::{declared, entered, names};
 /// Begins a congestion controller or packet scheduler of your own, in a checkout of Anabranch.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Writes a file that compiles and passes the contract, and registers it; what is left is the idea:
+Writes a file that compiles and passes the contract, and registers it. The idea is yours:
 
   anabranch new controller least-delay
   anabranch new scheduler least-loss")]

@@ -23,11 +23,10 @@ What `send` was given and `recv` wrote, or what the demo was given and wrote:
   anabranch quality film.ts received.ts --format json --pictures pictures.csv
 
 Both are H.264 in MPEG-TS, as byte streams, or in files that ffmpeg can remux. Each picture of the
-source is compared with what a viewer had on the screen in its place: where it is missing or cannot
-be decoded, the last picture that could be. Pictures are known by their bytes, which a transport
-does not change; those of a copy that was encoded anew, by their timestamps. What lies before the
-first received picture or behind the last is left out. It is the luma that is compared; 100 dB stand
-for equal pictures. OpenH264 decodes.")]
+source is compared with the one on the viewer's screen at its time. If it is missing or cannot be
+decoded, that is the last picture before it. Pictures are matched by their bytes, and re-encoded
+pictures by their timestamps. Pictures before the first received one and after the last are left
+out. The luma is compared; 100 dB stand for equal pictures. OpenH264 decodes.")]
 pub(crate) struct Arguments {
     /// The video as it was sent.
     source: PathBuf,
@@ -36,8 +35,8 @@ pub(crate) struct Arguments {
     /// What to print.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Where to write what each picture of the source came to: number, time in seconds, state
-    /// (shown, missing, undecodable, outside), PSNR in dB, SSIM.
+    /// Where to write a line for each picture of the source: number, time in seconds, state (shown,
+    /// missing, undecodable, outside), PSNR in dB, SSIM.
     #[arg(long, value_name = "FILE.csv")]
     pictures: Option<PathBuf>,
 }

@@ -28,10 +28,10 @@ const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 OUTPUT is one of
-  FILE              what was sent, in order, as MPEG-TS; a file that is there already is overwritten
-                    when the first video comes
+  FILE              the video in order, as MPEG-TS; an existing file is overwritten when the first
+                    video arrives
   -                 the same to standard output
-  udp://ADDR:PORT   datagrams of seven MPEG-TS packets, as players take them
+  udp://ADDR:PORT   datagrams of seven MPEG-TS packets, for players
 
 Examples:
   anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_… film.ts
@@ -43,7 +43,7 @@ Examples:
 A named pipe as FILE is opened when somebody reads it.
 
 Without --keep-listening the program ends with the sender's session. The first Ctrl-C tells the
-sender that this receiver goes away and prints what the session did; the sender waits for the next
+sender that this receiver ends and prints a summary; the sender waits for the next
 receiver at this address. A second Ctrl-C ends the program at once.")]
 pub(crate) struct Arguments {
     /// Address and port to listen at; `[::]:PORT` takes IPv4 and IPv6.

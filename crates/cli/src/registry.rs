@@ -22,7 +22,7 @@ const IN_COMPARISONS: &str = match cfg!(feature = "laboratory") {
     false => "",
 };
 
-/// Lists the congestion controllers, and what may be set of each.
+/// Lists the congestion controllers, and the options of each.
 #[derive(Debug, clap::Args)]
 #[command(after_help = [USE_OF_OPTIONS, IN_COMPARISONS].concat())]
 pub(crate) struct ControllerArguments {}
@@ -31,7 +31,7 @@ pub(crate) struct ControllerArguments {}
 #[derive(Debug, clap::Args)]
 pub(crate) struct SchedulerArguments {}
 
-/// Lists the policies of forward error correction, and what may be set of each.
+/// Lists the policies of forward error correction, and the options of each.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A name with options goes wherever a policy is named:

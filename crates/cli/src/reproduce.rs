@@ -16,14 +16,14 @@ use crate::progress::Progress;
 
 /// Runs papers' experiments in the simulator, and says which claims hold here.
 ///
-/// Of each figure, table and claim it says whether it holds, with the paper's algorithm as
-/// published and with what this project has made of it: in a report for reading, with pictures, in
-/// one HTML file, and in a summary. A claim that differs is a result, not a failure.
+/// Judges each figure, table and claim, with the paper's algorithm as published and with this
+/// project's form of it. Writes an HTML report with pictures and prints a summary. A claim that
+/// differs is a result, not a failure.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 WHAT is a paper (zhang-delay-bbr), a claim (S0-F3) or the beginning of claims (S0, S0-F); without
-it, everything is reproduced. Runs are kept by scenario, seed and the code that they execute, so
-that what was interrupted goes on, and what a change concerns runs again.
+it, everything is reproduced. Runs are kept by scenario, seed and the code that they execute. An
+interrupted command continues; runs that a change concerns are repeated.
 
   anabranch reproduce
   anabranch reproduce S0-F7 --seeds 3

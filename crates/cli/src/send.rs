@@ -45,8 +45,8 @@ const TEST_INPUT: &str = match cfg!(feature = "codec") {
 const NOTES: &str = "
 Files leave at the pace of their own clock, live inputs as they come.
 
-Packets fit each path: they begin with 1,228 bytes and grow to what it carries, 1,500 at most. The
-summary and --stats name the MTU of paths that carry less.
+Packets fit each path: they begin with 1,228 bytes and grow to the path's MTU, 1,500 at most. The
+summary and --stats print an MTU below that.
 
 Examples:
   anabranch send --to 192.0.2.1:7000 --key camera.key --peer abpub_… film.ts
@@ -57,10 +57,10 @@ Examples:
   anabranch send --to 192.0.2.1:7000 --via wlan0 --via wwan0,metered --key camera.key \\
     --peer abpub_… udp://127.0.0.1:5000
 
-A receiver that falls silent is asked for a new session after a second, and one that goes away at
-once, on all paths and as long as it takes (--give-up-after). The input goes on meanwhile.
-Interfaces and addresses of --via that are not there are waited for. A sender whose place was taken
-by another with the same key ends with exit code 6.
+A receiver that falls silent is asked for a new session after a second, and one that ends at once,
+on all paths and without end (--give-up-after). The input goes on meanwhile. Absent interfaces and
+addresses of --via are waited for. A sender that another with the same key has replaced ends with
+exit code 6.
 
 The first Ctrl-C ends the session and prints what it did; a second one ends the program at once.";
 
@@ -68,13 +68,13 @@ The first Ctrl-C ends the session and prints what it did; a second one ends the 
 #[derive(Debug, clap::Args)]
 #[command(after_help = [INPUTS, TEST_INPUT, NOTES].concat())]
 pub(crate) struct Arguments {
-    /// Where the receiver listens: host and port. Once, or once for each --via where a path leads
-    /// to another of the receiver's addresses.
+    /// Where the receiver listens: host and port. Give it once, or once for each --via if the
+    /// receiver has several addresses.
     #[arg(long, value_name = "ADDR", required = true)]
     to: Vec<String>,
-    /// A way out of this machine: a network interface or a local address; once for each path. By
-    /// default one path that takes the default route. `wlan0,weight=2` is preferred,
-    /// `wwan0,metered` held in reserve while the others suffice.
+    /// Network interface or local address of a path; once for each path. By default there is one
+    /// path, by the default route. `wlan0,weight=2` is preferred, `wwan0,metered` stands by while
+    /// the others suffice.
     #[arg(long, value_name = "INTERFACE|ADDRESS[,weight=N][,metered]")]
     via: Vec<WayOut>,
     /// This end's key file, from `anabranch keygen`.
@@ -90,11 +90,11 @@ pub(crate) struct Arguments {
     /// Packet scheduler; `anabranch schedulers` lists them.
     #[arg(long, value_name = "NAME", default_value = anabranch_schedulers::DEFAULT)]
     scheduler: String,
-    /// Send packets as ECN-capable, so that routers mark them instead of dropping them. Of use with
-    /// a controller that reacts to marks, as new-reno, cubic, scream and nada do.
+    /// Send packets as ECN-capable, so that routers mark them instead of dropping them. It helps if
+    /// the controller reacts to marks, as new-reno, cubic, scream and nada do.
     #[arg(long)]
     ecn: bool,
-    /// How old a frame may be that is still sent, such as "500 ms"; key frames always are.
+    /// Frames older than this are not sent, such as "500 ms"; key frames always are.
     #[arg(long, value_name = "TIME", default_value_t = MediaConfig::default().deadline)]
     #[arg(value_parser = positive)]
     deadline: Duration,
@@ -105,8 +105,8 @@ pub(crate) struct Arguments {
     /// How long to wait for the receiver's first answer.
     #[arg(long, value_name = "TIME", default_value = "10 s", value_parser = positive)]
     timeout: Duration,
-    /// End when the receiver has been silent for so long. By default it is asked for a new session
-    /// for ever.
+    /// End when the receiver has been silent for this long. By default the sender asks for a new
+    /// session without end.
     #[arg(long, value_name = "TIME", value_parser = positive)]
     give_up_after: Option<Duration>,
     /// With `test:`, how long to send.

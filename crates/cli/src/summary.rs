@@ -2,7 +2,7 @@
 
 use core::fmt::Write;
 
-use anabranch_core::{ReasonCount, ReasonCounts, SendReason};
+use anabranch_core::{PathCounters, ReasonCount, ReasonCounts, SendReason};
 use anabranch_net::{PathSnapshot, Snapshot};
 use anabranch_units::{ByteCount, DataRate, Duration, Instant};
 
@@ -106,22 +106,30 @@ fn away_for(snapshot: &Snapshot) -> Option<String> {
 
 /// What forward error correction cost or gave, if there was any.
 fn fec_line(end: End, snapshot: &Snapshot) -> String {
-    let paths = || snapshot.paths.iter().map(|path| &path.counters);
-    let repair_bytes: u64 = paths().map(|counters| counters.repair_bytes).sum();
+    let paths = snapshot.paths.iter().map(|path| &path.counters);
+    let all = paths.fold(PathCounters::default(), |sum, path| sum.plus(path));
     let recovered = snapshot.session.recovered_fragments;
     match end {
-        End::Sender if repair_bytes > 0 => {
-            let sent_bytes: u64 = paths().map(|counters| counters.sent_bytes).sum();
-            let rest = sent_bytes.saturating_sub(repair_bytes).max(1);
-            let overhead = repair_bytes as f64 * 100.0 / rest as f64;
-            format!(
-                "\nrepairs: {}, {overhead:.1} % of the rest",
-                ByteCount(repair_bytes)
-            )
-        }
+        End::Sender if all.repair_bytes > 0 => format!(
+            "\nrepairs: {}, {:.1} % of the rest",
+            ByteCount(all.repair_bytes),
+            repair_share(&all) * 100.0
+        ),
         End::Receiver if recovered > 0 => format!("\nrepairs: {recovered} lost packets recovered"),
         _ => String::new(),
     }
+}
+
+/// Bytes of repairs by bytes of all else that was sent.
+pub(crate) fn repair_share(sent: &PathCounters) -> f64 {
+    let rest = sent.sent_bytes.saturating_sub(sent.repair_bytes);
+    sent.repair_bytes as f64 / rest.max(1) as f64
+}
+
+/// The share of packets sent that were lost, without those that arrived after all.
+pub(crate) fn loss_share(sent: &PathCounters) -> f64 {
+    let lost = sent.lost_packets.saturating_sub(sent.spurious_losses);
+    lost as f64 / sent.sent_packets.max(1) as f64
 }
 
 /// Why the datagrams left that have been sent since an earlier look.
@@ -152,10 +160,7 @@ fn path_line(end: End, path: &PathSnapshot, name: &str, total: u64) -> String {
     let mut text = format!("\n{name}: {}, {share:.0} %", ByteCount(bytes));
     if end == End::Sender {
         let counters = &path.counters;
-        let lost = counters
-            .lost_packets
-            .saturating_sub(counters.spurious_losses);
-        let loss = lost as f64 * 100.0 / counters.sent_packets.max(1) as f64;
+        let loss = loss_share(counters) * 100.0;
         let _ = write!(
             text,
             "; {} packets, {loss:.2} % lost, {} sent again; rtt {}",

@@ -16,20 +16,19 @@ use anyhow::{Context, bail};
 use crate::io::PictureReader;
 use crate::print;
 
-/// Writes the sizes, times and types of a film's frames, and tells what they are like.
+/// Writes the sizes, times and types of a film's frames, and prints statistics of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 MPEG-TS and H.264 byte streams are read as they are. H.264, HEVC and MPEG-2 in other files (MP4,
-Matroska, bare streams) are by way of ffmpeg, and of other codecs (AV1, VP9) ffprobe lists the
-pictures: either must be installed. Sizes are those of the coded pictures, without what the
-container adds. Bare streams (.h264, .hevc, .m2v) do not say when a picture is due: their pictures
-come at the frame rate that the stream names, 25 per second if it names none, or at that of --fps.
+Matroska, bare streams) need ffmpeg, and other codecs (AV1, VP9) ffprobe. Sizes are those of the
+coded pictures, without the container. Bare streams (.h264, .hevc, .m2v) have no times: their
+pictures have the frame rate that the stream names, else 25 per second, or that of --fps.
 
 A scenario plays the frames with
 
   source = { kind = \"trace\", file = \"sizes.csv\" }
 
-where sizes.csv lies beside the scenario; with `min` and `max` their sizes follow the network.")]
+with sizes.csv beside the scenario. With `min` and `max` the sizes follow the network.")]
 pub(crate) struct Arguments {
     /// The film.
     file: PathBuf,
@@ -130,7 +129,7 @@ fn summary(name: &str, trace: &FrameTrace) -> String {
         if let (Some((count, mean)), Some((_, unit))) = (of, unit) {
             let ratio = mean / unit;
             line(format!(
-                "{kind}: {count} frames, {mean:.0} B in the mean, ratio {ratio:.2}"
+                "{kind}: {count} frames, {mean:.0} B on average, ratio {ratio:.2}"
             ));
         }
     }
@@ -224,9 +223,9 @@ mod tests {
         for expected in [
             "film.ts: 5 frames in 0.20 s, 25.00 frames/s, 640 kbit/s",
             "a key frame every 4.0 frames",
-            "I: 2 frames, 6000 B in the mean, ratio 6.00",
-            "P: 1 frames, 2000 B in the mean, ratio 2.00",
-            "B: 2 frames, 1000 B in the mean, ratio 1.00",
+            "I: 2 frames, 6000 B on average, ratio 6.00",
+            "P: 1 frames, 2000 B on average, ratio 2.00",
+            "B: 2 frames, 1000 B on average, ratio 1.00",
             "2 frames are disposable",
             "up to     1200 B       2  ########################################",
         ] {

@@ -275,7 +275,6 @@ fn a_sender_and_receiver_is_built_without_laboratory_and_codec() {
         "indicatif",
         "openh264",
         "openh264-sys2",
-        "plotters",
         "ratatui",
         "toml",
     ];

@@ -5,8 +5,9 @@ use anabranch_core::{PathId, PathView, SessionView};
 /// The part of the session's backlog that one path may expect to carry: that of its rate in the sum
 /// of all usable paths' rates.
 pub(crate) fn path_backlog_bytes(path: PathId, session: &SessionView, paths: &[PathView]) -> u64 {
-    if session.backlog_bytes == 0 {
-        return 0;
+    // An only path carries all of it, and mostly there is none.
+    if session.backlog_bytes == 0 || paths.len() == 1 {
+        return session.backlog_bytes;
     }
     let usable = paths.iter().filter(|view| view.state.is_usable());
     let (own, sum) = usable.fold((0.0, 0.0), |(own, sum), view| {

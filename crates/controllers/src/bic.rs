@@ -136,6 +136,10 @@ impl CongestionController for Bic {
         }
     }
 
+    fn on_penalty(&mut self) {
+        self.window.on_penalty();
+    }
+
     fn on_timeout(&mut self, _now: Instant, cause: Timeout) {
         match cause {
             Timeout::Retransmission { .. } | Timeout::FeedbackSilence { .. } => {

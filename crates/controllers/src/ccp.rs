@@ -160,6 +160,10 @@ impl<L: Law> CongestionController for Probing<L> {
         }
     }
 
+    fn on_penalty(&mut self) {
+        self.window.on_penalty();
+    }
+
     fn on_timeout(&mut self, now: Instant, cause: Timeout) {
         match cause {
             Timeout::Retransmission { .. } => self.end_slow_start(now),

@@ -211,6 +211,11 @@ impl CongestionController for Compound {
         }
     }
 
+    fn on_penalty(&mut self) {
+        self.window.on_penalty();
+        self.delay_window /= 2.0;
+    }
+
     fn on_timeout(&mut self, _now: Instant, cause: Timeout) {
         match cause {
             Timeout::Retransmission { .. } | Timeout::FeedbackSilence { .. } => {

@@ -48,6 +48,7 @@ enum Step {
     Retransmission,
     Silence,
     Own,
+    Penalty,
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -76,6 +77,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Retransmission),
         1 => Just(Step::Silence),
         1 => Just(Step::Own),
+        1 => Just(Step::Penalty),
         1 => Just(Step::Wait { micros: 15_000_000 }),
     ]
 }
@@ -148,6 +150,7 @@ impl Player {
                 );
             }
             Step::Own => self.controller.on_timeout(self.now, Timeout::Own),
+            Step::Penalty => self.controller.on_penalty(),
         }
     }
 

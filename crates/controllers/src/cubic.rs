@@ -261,6 +261,10 @@ impl CongestionController for Cubic {
         self.last_heard_at = now;
     }
 
+    fn on_penalty(&mut self) {
+        self.window.on_penalty();
+    }
+
     fn on_timeout(&mut self, _now: Instant, cause: Timeout) {
         if let Some(flight_size) = cause.flight_size() {
             let flight_segments = self.window.segments_of(flight_size);

@@ -38,7 +38,7 @@ use min_rtt::MinRtt;
 use noise::Noise;
 use opening::Opening;
 use overflow::Overflow;
-use probe_bw::GainCycle;
+use probe_bw::{Echo, GainCycle};
 use probe_rtt::ProbeRtt;
 use profile::{AfterSilence, BandwidthUpdate, MinRateFloor, Profile, Reports, SignalForm};
 use reports::Batches;
@@ -123,7 +123,7 @@ struct DelayBbr {
     /// The latest round-trip time, without jitter.
     floor: Duration,
     noise: Noise,
-    /// Whether the newest sample shows that less comes out of the path than was sent.
+    /// Whether, in Startup, the newest sample shows that less comes out of the path than was sent.
     is_slowed: bool,
     batches: Batches,
     /// Media that waits for the path.
@@ -199,8 +199,18 @@ impl DelayBbr {
             self.on_round_end(newest, sample);
         }
         self.maybe_exit_startup_or_drain(now);
-        let ask = self.ask();
         let echo = self.echo(packet);
+        if let Mode::ProbeBw(cycle) = &self.mode
+            && (cycle.may_step(now, self.min_rtt.or_initial()) || self.is_media_urgent())
+        {
+            self.step_cycle(now, echo);
+        }
+    }
+
+    /// Goes on in the cycle of gains, if it is time.
+    #[cold]
+    fn step_cycle(&mut self, now: Instant, echo: Option<Echo>) {
+        let ask = self.ask();
         if let Mode::ProbeBw(cycle) = &mut self.mode {
             if let Some(echo) = echo {
                 cycle.on_rtt(now, echo, ask);
@@ -244,28 +254,33 @@ impl DelayBbr {
         // Algorithm 4, line 4.
         let is_congested = matches!(self.mode, Mode::ProbeBw(_)) && self.signal.is_congested();
         if !matches!(self.mode, Mode::ProbeRtt(_)) && (has_expired || is_congested) {
-            self.signal.restart(self.next_packet_number);
-            self.mode = Mode::ProbeRtt(ProbeRtt::enter(
-                now,
-                self.next_packet_number,
-                self.drained_bytes(probe_rtt::GAIN),
-                self.min_rtt.or_initial(),
-                has_expired,
-            ));
-            if !has_expired {
-                self.begin_draining(now, probe_rtt::GAIN);
-            }
+            self.enter_probe_rtt(now, has_expired);
         }
-        let Mode::ProbeRtt(stay) = self.mode else {
-            return;
-        };
-        if stay.is_over(now, self.bytes_in_flight, self.acked_until, self.profile) {
+        if let Mode::ProbeRtt(stay) = &self.mode
+            && stay.is_over(now, self.bytes_in_flight, self.acked_until, self.profile)
+        {
+            let renewed = stay.renewed_min_rtt(now);
             if self.profile.expiry == profile::Expiry::Raise
-                && let Some((rtt, seen_at)) = stay.renewed_min_rtt(now)
+                && let Some((rtt, seen_at)) = renewed
             {
                 self.min_rtt.replace(rtt, seen_at);
             }
             self.enter_probe_bw(now);
+        }
+    }
+
+    #[cold]
+    fn enter_probe_rtt(&mut self, now: Instant, has_expired: bool) {
+        self.signal.restart(self.next_packet_number);
+        self.mode = Mode::ProbeRtt(ProbeRtt::enter(
+            now,
+            self.next_packet_number,
+            self.drained_bytes(probe_rtt::GAIN),
+            self.min_rtt.or_initial(),
+            has_expired,
+        ));
+        if !has_expired {
+            self.begin_draining(now, probe_rtt::GAIN);
         }
     }
 
@@ -295,11 +310,13 @@ impl DelayBbr {
     }
 
     /// What has been sent in excess drains, by whatever was sent.
+    #[cold]
     fn enter_drain(&mut self) {
         self.draining = None;
         self.mode = Mode::Drain;
     }
 
+    #[cold]
     fn enter_probe_bw(&mut self, now: Instant) {
         self.draining = None;
         let ask = self.ask();
@@ -307,6 +324,7 @@ impl DelayBbr {
     }
 
     /// The path is out: nothing of what was in flight is any longer.
+    #[cold]
     fn on_silence(&mut self) {
         if self.is_silent {
             return;
@@ -409,6 +427,7 @@ impl DelayBbr {
     }
 
     /// Half the bandwidth, until the path answers.
+    #[cold]
     fn silent_rate(&self) -> DataRate {
         match self.profile.after_silence {
             AfterSilence::Resume => self.bandwidth.max().mul_f64(0.5),
@@ -447,11 +466,14 @@ impl CongestionController for DelayBbr {
             self.bytes_in_flight = feedback.bytes_in_flight;
             return;
         };
-        let sample = feedback.delivery.filter(|sample| !sample.is_first_flight);
+        let sample = feedback.delivery.as_ref();
+        let sample = sample.filter(|sample| !sample.is_first_flight);
         if let SignalForm::Floor { .. } = self.profile.delay_signal {
             self.noise = Noise::of(feedback.rtt);
         }
-        self.is_slowed = sample.is_some_and(|sample| self.is_slowed(&sample, &newest.sent));
+        // Startup alone asks for it.
+        self.is_slowed = matches!(self.mode, Mode::Startup)
+            && sample.is_some_and(|sample| self.is_slowed(sample, &newest.sent));
         self.opening.on_report(feedback);
         self.is_app_limited = feedback.is_app_limited;
         if feedback.is_app_limited {
@@ -481,19 +503,19 @@ impl CongestionController for DelayBbr {
             }
             if number >= self.acked_until {
                 self.acked_until = number + 1;
-                self.on_acked(now, packet, newest, sample.as_ref());
+                self.on_acked(now, packet, newest, sample);
             }
         }
         self.bytes_in_flight = feedback.bytes_in_flight;
-        self.on_long_probe(newest, sample.as_ref());
+        self.on_long_probe(newest, sample);
         if let Some(sample) = sample {
-            self.maybe_drop_to(&sample, newest);
+            self.maybe_drop_to(sample, newest);
         }
         if self.rounds.count > rounds_before
             && self.profile.answers_overflow
             && let Some(sample) = sample
         {
-            self.maybe_answer_overflow(now, newest, &sample, feedback.lost_bytes);
+            self.maybe_answer_overflow(now, newest, sample, feedback.lost_bytes);
         }
     }
 

@@ -22,6 +22,7 @@
 
 mod arc;
 mod backlog_share;
+mod balia;
 mod bbr;
 mod bic;
 mod ccp;
@@ -30,12 +31,15 @@ mod compound;
 #[cfg(test)]
 mod contract;
 mod copa;
+mod coupled;
 mod cubic;
 mod delay_bbr;
 mod fixed;
 mod gcc;
+mod lia;
 mod nada;
 mod new_reno;
+mod olia;
 mod one_way_delay;
 mod rap;
 mod rate_meter;
@@ -52,6 +56,7 @@ mod testing;
 mod tfrc;
 mod vegas;
 mod window;
+mod wvegas;
 mod zhu;
 
 pub use anabranch_core::control::Controller;

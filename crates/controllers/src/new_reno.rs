@@ -22,12 +22,11 @@ use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Ecn, Instant};
 
-use super::window::PeakFlight;
+use super::coupled::{Law, Share, Subflows};
+use super::window::{PeakFlight, penalised};
 
 /// RFC 6928 §2: ten segments, or 14,600 bytes if these are less.
 const INITIAL_SEGMENT_BYTES: u64 = 1_460;
-/// RFC 5681 eq. 4.
-const MIN_SSTHRESH_PACKETS: u64 = 2;
 /// Idle for so long at least, the window starts again (RFC 5681 §4.1; RFC 6298 §2.4).
 const MIN_RETRANSMISSION_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -43,8 +42,16 @@ pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> 
     Box::new(NewReno::new(config))
 }
 
+/// New Reno in all but what `law` says of a window that avoids congestion.
+pub(super) fn coupled(config: &ControllerConfig, law: Law) -> NewReno {
+    NewReno {
+        law: Some(law),
+        ..NewReno::new(config)
+    }
+}
+
 #[derive(Debug)]
-struct NewReno {
+pub(super) struct NewReno {
     /// `SMSS`.
     segment_bytes: u64,
     min_rate: DataRate,
@@ -52,11 +59,16 @@ struct NewReno {
     initial_window: u64,
     ecn: Ecn,
     is_counting_bytes: bool,
+    /// What couples it to the session's other paths.
+    law: Option<Law>,
+    /// What that last came to.
+    share: Share,
     congestion_window: u64,
     /// `None`: arbitrarily high.
     ssthresh: Option<u64>,
-    /// Acknowledged in congestion avoidance and not yet turned into growth.
-    bytes_acked: u64,
+    /// Acknowledged in congestion avoidance and not yet turned into growth; of a coupled window its
+    /// share of that.
+    bytes_acked: f64,
     next_packet_number: u64,
     /// `recovery_start`, as the first packet number that left after it.
     recovery_ends_with: u64,
@@ -86,9 +98,11 @@ impl NewReno {
                 Ecn::NotEct
             },
             is_counting_bytes: config.options.word(&APPROPRIATE_BYTE_COUNTING) == "on",
+            law: None,
+            share: Share::RENO,
             congestion_window: initial_window,
             ssthresh: None,
-            bytes_acked: 0,
+            bytes_acked: 0.0,
             next_packet_number: 0,
             recovery_ends_with: 0,
             is_in_recovery: false,
@@ -106,9 +120,10 @@ impl NewReno {
             .is_none_or(|ssthresh| self.congestion_window < ssthresh)
     }
 
-    /// RFC 5681 eq. 4.
-    fn halved(&self, flight_bytes: u64) -> u64 {
-        (flight_bytes / 2).max(MIN_SSTHRESH_PACKETS * self.segment_bytes)
+    /// RFC 5681 eq. 4, where no other path has a say.
+    fn reduced(&self, flight_bytes: u64, kept: f64) -> u64 {
+        let left = (flight_bytes as f64 * kept) as u64;
+        left.max(self.share.min_ssthresh_packets * self.segment_bytes)
     }
 
     /// RFC 9002 §7.3.2: one reduction per round trip, whatever is lost in it.
@@ -116,10 +131,10 @@ impl NewReno {
         if newest_packet_number < self.recovery_ends_with {
             return;
         }
-        let ssthresh = self.halved(flight_bytes);
+        let ssthresh = self.reduced(flight_bytes, self.share.kept);
         self.ssthresh = Some(ssthresh);
         self.congestion_window = self.congestion_window.min(ssthresh);
-        self.bytes_acked = 0;
+        self.bytes_acked = 0.0;
         self.recovery_ends_with = self.next_packet_number;
         self.is_in_recovery = true;
     }
@@ -135,10 +150,17 @@ impl NewReno {
             return;
         }
         // RFC 5681 §3.1 by RFC 3465 §2.1: one segment per window of bytes.
-        self.bytes_acked += acked_bytes;
-        if self.bytes_acked >= self.congestion_window {
-            self.bytes_acked -= self.congestion_window;
+        self.bytes_acked += acked_bytes as f64 * self.share.growth;
+        let window = self.congestion_window as f64;
+        if self.bytes_acked >= window {
+            self.bytes_acked -= window;
             self.congestion_window += self.segment_bytes;
+        } else if self.bytes_acked <= -window {
+            self.bytes_acked += window;
+            let less = self.congestion_window.saturating_sub(self.segment_bytes);
+            self.congestion_window = less.max(self.segment_bytes);
+            // Else slow start would bring back what the law took.
+            self.ssthresh = self.ssthresh.map(|bytes| bytes.min(self.congestion_window));
         }
     }
 
@@ -155,13 +177,13 @@ impl NewReno {
     /// silence.
     fn on_retransmission_timeout(&mut self, flight_bytes: u64) {
         if !self.is_timed_out {
-            self.ssthresh = Some(self.halved(flight_bytes));
+            self.ssthresh = Some(self.reduced(flight_bytes, Share::RENO.kept));
         }
         self.is_timed_out = true;
         self.is_restart = true;
         self.is_in_recovery = false;
         self.congestion_window = self.segment_bytes;
-        self.bytes_acked = 0;
+        self.bytes_acked = 0.0;
         self.recovery_ends_with = self.next_packet_number;
     }
 }
@@ -190,7 +212,7 @@ impl CongestionController for NewReno {
         _now: Instant,
         feedback: &Feedback<'_>,
         _session: &SessionView,
-        _paths: &[PathView],
+        paths: &[PathView],
     ) {
         self.flight.on_feedback(feedback, self.next_packet_number);
         if feedback.rtt.has_sample() {
@@ -200,6 +222,10 @@ impl CongestionController for NewReno {
         }
         if !feedback.acked.is_empty() {
             self.is_timed_out = false;
+        }
+        if let Some(law) = self.law {
+            let subflows = Subflows::of(self.congestion_window, feedback, paths);
+            self.share = subflows.map_or(Share::RENO, |subflows| law(&subflows));
         }
         if let Some(newest) = feedback.lost.last() {
             self.on_congestion(newest.packet_number, feedback.prior_bytes_in_flight);
@@ -221,9 +247,20 @@ impl CongestionController for NewReno {
         }
         self.is_in_recovery = false;
         // RFC 9002 §7.8, RFC 7661 §4.4.
-        if feedback.is_window_limited || self.flight.is_over_half_of(self.congestion_window) {
+        let may_grow =
+            feedback.is_window_limited || self.flight.is_over_half_of(self.congestion_window);
+        let is_shrinking = self.share.growth < 0.0 && !self.is_in_slow_start();
+        if may_grow || is_shrinking {
             self.on_acked(acked_bytes, packet_count);
         }
+    }
+
+    fn on_penalty(&mut self) {
+        let ssthresh = self.ssthresh.map_or(f64::INFINITY, |bytes| bytes as f64);
+        let window = self.congestion_window as f64;
+        let (window, ssthresh) = penalised(window, ssthresh, self.segment_bytes as f64);
+        self.congestion_window = window as u64;
+        self.ssthresh = self.ssthresh.map(|_| ssthresh as u64);
     }
 
     fn on_timeout(&mut self, _now: Instant, cause: Timeout) {
@@ -411,6 +448,17 @@ mod tests {
         assert_eq!(rig.controller.congestion_window, SEGMENT);
         assert_eq!(rig.controller.ssthresh, Some(5 * SEGMENT));
         assert_eq!(rig.controller.state(), "SlowStart");
+    }
+
+    #[test]
+    fn a_penalty_halves_window_and_threshold() {
+        let mut rig = Rig::in_congestion_avoidance();
+        rig.controller.on_penalty();
+        let left = (rig.segments(), rig.controller.ssthresh);
+        assert_eq!(left, (5, Some(5 * SEGMENT)));
+        rig.controller.ssthresh = None;
+        rig.controller.on_penalty();
+        assert_eq!(rig.controller.ssthresh, None);
     }
 
     #[test]

@@ -38,6 +38,13 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         build: arc::build,
     },
     ControllerEntry {
+        name: "balia",
+        summary: "Balanced Linked Adaptation: New Reno's windows, coupled over a session's paths",
+        options: &[],
+        rate: RateKind::Bandwidth,
+        build: balia::build,
+    },
+    ControllerEntry {
         name: "bbr-linux",
         summary: "BBR version 1 as Linux has it today",
         options: &[],
@@ -78,6 +85,13 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         options: bic::OPTIONS,
         rate: RateKind::Bandwidth,
         build: bic::build,
+    },
+    ControllerEntry {
+        name: "c-mpbbr",
+        summary: "coupled multipath BBR: paths that share a bottleneck divide its rate",
+        options: &[],
+        rate: RateKind::Bandwidth,
+        build: linux::build_coupled,
     },
     ControllerEntry {
         name: "ccp",
@@ -150,6 +164,13 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         build: gcc::build_kalman,
     },
     ControllerEntry {
+        name: "lia",
+        summary: "Linked Increases (RFC 6356): all paths together as greedy as one TCP",
+        options: &[],
+        rate: RateKind::Bandwidth,
+        build: lia::build,
+    },
+    ControllerEntry {
         name: "live-bbr",
         summary: "Delay-BBR made fit for live video over real networks (the default)",
         options: &[delay_bbr::CYCLE],
@@ -169,6 +190,13 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         options: new_reno::OPTIONS,
         rate: RateKind::Bandwidth,
         build: new_reno::build,
+    },
+    ControllerEntry {
+        name: "olia",
+        summary: "Opportunistic Linked Increases: windows move to the paths that lose least",
+        options: &[],
+        rate: RateKind::Bandwidth,
+        build: olia::build,
     },
     ControllerEntry {
         name: "rap",
@@ -225,6 +253,13 @@ pub const CONTROLLERS: &[ControllerEntry] = &[
         options: vegas::OPTIONS,
         rate: RateKind::Bandwidth,
         build: vegas::build,
+    },
+    ControllerEntry {
+        name: "wvegas",
+        summary: "weighted Vegas: a backlog of ten packets, shared by a session's paths",
+        options: wvegas::OPTIONS,
+        rate: RateKind::Bandwidth,
+        build: wvegas::build,
     },
     ControllerEntry {
         name: "zhu",

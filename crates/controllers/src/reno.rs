@@ -73,6 +73,10 @@ impl CongestionController for Reno {
         }
     }
 
+    fn on_penalty(&mut self) {
+        self.window.on_penalty();
+    }
+
     fn on_timeout(&mut self, _now: Instant, cause: Timeout) {
         match cause {
             Timeout::Retransmission { .. } | Timeout::FeedbackSilence { .. } => {

@@ -14,6 +14,10 @@
 //!    10 s in which every round took more than twice as long: the route has changed.
 //! 4. Rounds that overlap recovery are not judged.
 //! 5. Segments, recovery, growth, marks, silence and idleness: see `window.rs`.
+//!
+//! `wvegas` shares all but what it does in congestion avoidance.
+
+use core::fmt::Debug;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
 use anabranch_core::options::{AlgorithmOption, OptionValues};
@@ -21,6 +25,7 @@ use anabranch_core::recovery::{Feedback, FeedbackSchedule, SentPacket};
 use anabranch_core::{PathView, SessionView};
 use anabranch_units::{Duration, Instant};
 
+use super::coupled::Subflows;
 use super::window::{DELAYED_ACKNOWLEDGEMENTS, MIN_SSTHRESH, Round, Window, queued_share};
 
 /// In segments (Linux).
@@ -61,14 +66,65 @@ const GAMMA: AlgorithmOption = AlgorithmOption {
 pub(super) const OPTIONS: &[AlgorithmOption] = &[ALPHA, BETA, GAMMA];
 
 pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
-    Box::new(Vegas::new(config))
+    Box::new(vegas(config))
+}
+
+fn vegas(config: &ControllerConfig) -> Vegas<Bounds> {
+    let bounds = Bounds {
+        alpha: config.options.number(&ALPHA),
+        beta: config.options.number(&BETA),
+    };
+    Vegas::new(config, config.options.number(&GAMMA), bounds)
+}
+
+/// What follows a round trip in congestion avoidance.
+pub(super) trait Avoidance: Debug + Send {
+    /// The round-trip time that the round is judged by.
+    fn round_trip(&self, round: &Round) -> Option<Duration>;
+
+    /// The window in segments that follows.
+    fn window(&mut self, seen: &Seen<'_>) -> f64;
+}
+
+/// A round trip of more than a few samples.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen<'a> {
+    /// In segments.
+    pub(super) window: f64,
+    /// `diff`: what of it waits in the queue, in segments.
+    pub(super) backlog: f64,
+    pub(super) rtt: Duration,
+    pub(super) base: Duration,
+    pub(super) subflows: Subflows<'a>,
+}
+
+/// Those of the backlog between which the window stays.
+#[derive(Debug)]
+struct Bounds {
+    alpha: f64,
+    beta: f64,
+}
+
+impl Avoidance for Bounds {
+    fn round_trip(&self, round: &Round) -> Option<Duration> {
+        round.min_rtt
+    }
+
+    fn window(&mut self, seen: &Seen<'_>) -> f64 {
+        if seen.backlog > self.beta {
+            seen.window - 1.0
+        } else if seen.backlog < self.alpha {
+            seen.window + 1.0
+        } else {
+            seen.window
+        }
+    }
 }
 
 #[derive(Debug)]
-struct Vegas {
-    window: Window,
-    alpha: f64,
-    beta: f64,
+pub(super) struct Vegas<A> {
+    pub(super) window: Window,
+    pub(super) avoidance: A,
     gamma: f64,
     round: Round,
     base_rtt: Option<Duration>,
@@ -76,13 +132,12 @@ struct Vegas {
     stale_since: Option<Instant>,
 }
 
-impl Vegas {
-    fn new(config: &ControllerConfig) -> Self {
+impl<A: Avoidance> Vegas<A> {
+    pub(super) fn new(config: &ControllerConfig, gamma: f64, avoidance: A) -> Self {
         Vegas {
             window: Window::new(config),
-            alpha: config.options.number(&ALPHA),
-            beta: config.options.number(&BETA),
-            gamma: config.options.number(&GAMMA),
+            avoidance,
+            gamma,
             round: Round::default(),
             base_rtt: None,
             stale_since: None,
@@ -115,10 +170,17 @@ impl Vegas {
         self.window.segments += left / self.window.segments;
     }
 
-    fn on_round_end(&mut self, now: Instant, acked_segments: f64, may_grow: bool) {
+    fn on_round_end(
+        &mut self,
+        now: Instant,
+        acked_segments: f64,
+        may_grow: bool,
+        subflows: Option<Subflows<'_>>,
+    ) {
         let round = self.round;
         self.begin_round();
-        let (Some(rtt), Some(base)) = (round.min_rtt, self.base_rtt) else {
+        let rtt = self.avoidance.round_trip(&round);
+        let (Some(rtt), Some(base), Some(subflows)) = (rtt, self.base_rtt, subflows) else {
             return;
         };
         if round.sample_count <= FEW_SAMPLES {
@@ -136,10 +198,19 @@ impl Vegas {
             } else if may_grow {
                 self.reno_step(acked_segments);
             }
-        } else if backlog > self.beta {
-            self.shrink_to(window - 1.0);
-        } else if backlog < self.alpha && may_grow {
-            self.window.segments = window + 1.0;
+            return;
+        }
+        let next = self.avoidance.window(&Seen {
+            window,
+            backlog,
+            rtt,
+            base,
+            subflows,
+        });
+        if next < window {
+            self.shrink_to(next);
+        } else if may_grow {
+            self.window.segments = next;
         }
     }
 
@@ -164,7 +235,7 @@ impl Vegas {
     }
 }
 
-impl CongestionController for Vegas {
+impl<A: Avoidance> CongestionController for Vegas<A> {
     fn on_sent(&mut self, now: Instant, packet: &SentPacket) {
         if self.window.on_sent(now, packet).is_some() {
             self.base_rtt = None;
@@ -178,7 +249,7 @@ impl CongestionController for Vegas {
         now: Instant,
         feedback: &Feedback<'_>,
         _session: &SessionView,
-        _paths: &[PathView],
+        paths: &[PathView],
     ) {
         self.window.hear(feedback);
         self.sample(feedback);
@@ -196,10 +267,16 @@ impl CongestionController for Vegas {
         }
         let is_over = feedback.acked.last();
         if is_over.is_some_and(|newest| self.round.is_ended_by(newest)) {
-            self.on_round_end(now, acked_segments, may_grow);
+            let window = self.window.control().congestion_window.unwrap_or(0);
+            let subflows = Subflows::of(window, feedback, paths);
+            self.on_round_end(now, acked_segments, may_grow, subflows);
         } else if may_grow && self.window.is_in_slow_start() {
             self.reno_step(acked_segments);
         }
+    }
+
+    fn on_penalty(&mut self) {
+        self.window.on_penalty();
     }
 
     fn on_timeout(&mut self, _now: Instant, cause: Timeout) {
@@ -230,8 +307,8 @@ mod tests {
     use super::*;
 
     /// In congestion avoidance with a window of so many segments; the base is 100 ms.
-    fn at(segments: f64) -> Rig<Vegas> {
-        let mut rig = Rig::of_segments(Vegas::new(&segment_config()));
+    fn at(segments: f64) -> Rig<Vegas<Bounds>> {
+        let mut rig = Rig::of_segments(vegas(&segment_config()));
         rig.controller.window.segments = segments;
         rig.controller.window.ssthresh = 2.0;
         rig.controller.base_rtt = Some(Duration::from_millis(100));
@@ -240,7 +317,7 @@ mod tests {
     }
 
     /// A round of four samples, which the last of its two reports ends.
-    fn round(rig: &mut Rig<Vegas>, rtt_millis: u64, has_window_left: bool) {
+    fn round(rig: &mut Rig<Vegas<Bounds>>, rtt_millis: u64, has_window_left: bool) {
         rig.controller.begin_round();
         rig.send(4);
         let (rtt, count) = (Duration::from_millis(rtt_millis), rig.flying.len());
@@ -281,13 +358,19 @@ mod tests {
     #[test]
     fn options_move_the_bounds() {
         let mut rig = at(30.0);
-        (rig.controller.alpha, rig.controller.beta) = (10.0, 20.0);
+        (
+            rig.controller.avoidance.alpha,
+            rig.controller.avoidance.beta,
+        ) = (10.0, 20.0);
         round(&mut rig, 110, false);
         assert_eq!(rig.window_segments(), 31.0);
         round(&mut rig, 150, false);
         assert_eq!(rig.window_segments(), 31.0, "10.3");
         rig.controller.window.segments = 2.0;
-        (rig.controller.alpha, rig.controller.beta) = (0.0, 1.0);
+        (
+            rig.controller.avoidance.alpha,
+            rig.controller.avoidance.beta,
+        ) = (0.0, 1.0);
         round(&mut rig, 500, false);
         assert_eq!(
             rig.window_segments(),

@@ -200,6 +200,11 @@ impl Window {
         self.segments = 1.0;
     }
 
+    /// [`CongestionController::on_penalty`](anabranch_core::control::CongestionController).
+    pub(super) fn on_penalty(&mut self) {
+        (self.segments, self.ssthresh) = penalised(self.segments, self.ssthresh, 1.0);
+    }
+
     pub(super) fn is_in_recovery(&self) -> bool {
         self.is_in_recovery
     }
@@ -258,6 +263,15 @@ impl Window {
     }
 }
 
+/// What a penalty leaves of a window and its threshold, in segments or bytes: half, but at least
+/// one and two segments (Linux's `mptcp_rcv_buf_optimization`).
+pub(super) fn penalised(window: f64, ssthresh: f64, segment: f64) -> (f64, f64) {
+    (
+        (window / 2.0).max(segment),
+        (ssthresh / 2.0).max(MIN_SSTHRESH * segment),
+    )
+}
+
 /// The part of a window that waits in a queue if round trips take `rtt`, and `base` without one.
 pub(super) fn queued_share(base: Duration, rtt: Duration) -> f64 {
     if rtt <= base {
@@ -273,6 +287,7 @@ pub(super) struct Round {
     ends_with: u64,
     pub(super) min_rtt: Option<Duration>,
     pub(super) sample_count: u32,
+    rtt_sum: Duration,
 }
 
 impl Round {
@@ -288,7 +303,12 @@ impl Round {
         if let Some(rtt) = acked.rtt {
             self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
             self.sample_count = self.sample_count.saturating_add(1);
+            self.rtt_sum += rtt;
         }
+    }
+
+    pub(super) fn mean_rtt(&self) -> Option<Duration> {
+        (self.sample_count > 0).then(|| self.rtt_sum / u64::from(self.sample_count))
     }
 
     pub(super) fn is_ended_by(&self, acked: &AckedPacket) -> bool {
@@ -298,9 +318,14 @@ impl Round {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_core::control::CongestionController;
+
+    use super::super::CONTROLLERS;
     use super::super::reno::Reno;
     use super::super::testing::beds::segment_config;
-    use super::super::testing::{Bed, Report, Rig, Source, bed_config, ten_megabits, with_flows};
+    use super::super::testing::{
+        Bed, Report, Rig, Source, bed_config, build, ten_megabits, with_flows,
+    };
     use super::*;
 
     #[test]
@@ -376,9 +401,41 @@ mod tests {
         assert_eq!(validated, expected);
     }
 
+    #[test]
+    fn a_penalty_halves_windows_and_thresholds_and_leaves_a_segment_and_two() {
+        assert_eq!(penalised(9.0, 8.0, 1.0), (4.5, 4.0));
+        assert_eq!(penalised(1.5, 3.0, 1.0), (1.0, 2.0));
+        assert_eq!(penalised(9e3, f64::INFINITY, 1e3), (4.5e3, f64::INFINITY));
+        assert_eq!(penalised(1e3, 1e3, 1e3), (1e3, 2e3));
+    }
+
+    /// Which windows of TCP's kind are penalised; rates and windows that follow a model are not.
+    #[test]
+    fn a_penalty_halves_each_window_of_tcp_s_kind() {
+        for entry in CONTROLLERS {
+            let mut controller = build(entry.name, &segment_config()).unwrap();
+            let window = |controller: &dyn CongestionController| {
+                controller.control().congestion_window.unwrap_or(0)
+            };
+            let before = window(controller.as_ref());
+            controller.on_penalty();
+            let expected = match PENALISED.contains(&entry.name) {
+                true => before / 2,
+                false => before,
+            };
+            assert_eq!(window(controller.as_ref()), expected, "{}", entry.name);
+        }
+    }
+
+    const PENALISED: [&str; 12] = [
+        "balia", "bic", "ccp", "ccpd", "compound", "cubic", "lia", "new-reno", "olia", "reno",
+        "vegas", "wvegas",
+    ];
+
     /// Names of all who share this rule.
-    const WINDOWS: [&str; 7] = [
-        "bic", "compound", "copa", "cubic", "new-reno", "reno", "vegas",
+    const WINDOWS: [&str; 11] = [
+        "balia", "bic", "compound", "copa", "cubic", "lia", "new-reno", "olia", "reno", "vegas",
+        "wvegas",
     ];
 
     /// The target in Mbit/s after so many seconds of video of at most `max` Mbit/s, alone.

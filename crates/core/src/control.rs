@@ -117,7 +117,8 @@ pub struct ControlParameters {
     /// Packets leave together in groups of this many bytes, and pacing spaces the groups: a kernel
     /// hands a network card several packets at a time. Zero: each by itself.
     pub group_bytes: u64,
-    /// Whether the path may be used; false: the controller gives it up.
+    /// Whether the path may be used; false: the controller gives it up, and schedulers take it only
+    /// when no other path will do.
     pub is_usable: bool,
     /// The ECN field of the packets that leave: an ECT codepoint only if the controller reacts to
     /// marks and [`ControllerConfig::is_ecn_capable`] allows it.

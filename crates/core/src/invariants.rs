@@ -35,7 +35,8 @@ pub enum Invariant {
     Segments,
     /// Repairs are paid from their budget.
     Budget,
-    /// A session that has done what is due asks to be called later than now.
+    /// A session that has done what is due asks to be called later than now. No timer expires
+    /// before the moment that is taken for its earliest.
     Timer,
 }
 

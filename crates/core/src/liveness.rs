@@ -122,6 +122,14 @@ impl Liveness {
         }
     }
 
+    /// [`Liveness::due_at`] is no earlier than this, which is found out with less work.
+    pub(crate) fn due_at_earliest(&self, recovery: &Recovery) -> Option<Instant> {
+        match self.state {
+            PathState::Active => recovery.suspect_at_earliest(),
+            PathState::Suspect | PathState::Out | PathState::Removed => Some(Instant::ZERO),
+        }
+    }
+
     /// When a suspect path is out.
     fn out_at(&self, recovery: &Recovery) -> Option<Instant> {
         let at_least = match self.is_only {

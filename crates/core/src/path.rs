@@ -31,8 +31,6 @@ use schedule::ScheduleExchange;
 
 /// What is sent for the first time has to arrive before its deadline by its lifetime over this.
 pub(crate) const SPARE_LIFETIME: u64 = 16;
-/// How late a driver may wake an endpoint for a packet that was held until a path is ready.
-const LATE_WAKE: Duration = Duration::from_millis(2);
 
 /// What the driver says of a path that it adds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -204,7 +202,7 @@ impl Path {
         PathView {
             id: self.id,
             state: self.state(),
-            is_standby: false,
+            is_standby: !self.control.is_usable,
             weight: self.options.weight,
             rtt: PathRtt {
                 smoothed: rtt.has_sample().then(|| rtt.smoothed()),
@@ -254,15 +252,6 @@ impl Path {
         }
     }
 
-    pub(crate) fn queued_bytes(&self) -> u64 {
-        self.bound.bytes()
-    }
-
-    /// Bytes on the wire of what is to be sent again, which leaves first.
-    pub(crate) fn bound_again_bytes(&self) -> u64 {
-        self.bound.retransmission_bytes()
-    }
-
     /// By how much round trips exceed the least, as far as that is no jitter.
     pub(crate) fn queueing_delay(&self) -> Duration {
         self.recovery.rtt().queueing_delay()
@@ -285,27 +274,6 @@ impl Path {
         self.state() == PathState::Active && !has_outstanding && !self.has_bound()
     }
 
-    /// Binds a packet to this path. `held_since` tells since when there have been packets that the
-    /// scheduler has held: a path that a driver woke a little late for them was not idle.
-    pub(crate) fn bind(&mut self, now: Instant, packet: PacketView, held_since: Option<Instant>) {
-        if !self.has_bound() && !self.is_woken_late(now, held_since) {
-            self.leave_idleness(now);
-        }
-        self.bound.push(packet);
-    }
-
-    /// Binds a packet to this path, which has not stood idle.
-    pub(crate) fn bind_next(&mut self, packet: PacketView) {
-        self.bound.push(packet);
-    }
-
-    /// Whether, as packets are held since then, the driver wakes this path a little late for them.
-    pub(crate) fn is_woken_late(&self, now: Instant, held_since: Option<Instant>) -> bool {
-        let ready_at = self.ready_at();
-        held_since.is_some_and(|since| since <= ready_at)
-            && now.saturating_since(ready_at) <= LATE_WAKE
-    }
-
     /// There is something to send where there was nothing: if the path has stood idle for want of
     /// it, that says nothing about the path.
     pub(crate) fn leave_idleness(&mut self, now: Instant) {
@@ -321,54 +289,6 @@ impl Path {
         }
     }
 
-    /// Takes all bound packets back.
-    pub(crate) fn unbind_all(&mut self) -> impl Iterator<Item = PacketView> + '_ {
-        self.bound.drain()
-    }
-
-    /// The bound packets that are sent for the first time, and repairs, in the order in which they
-    /// leave.
-    pub(crate) fn bound_sources(&self) -> impl Iterator<Item = &PacketView> {
-        self.bound.sources()
-    }
-
-    /// Takes them back.
-    pub(crate) fn unbind_sources(&mut self) -> Vec<PacketView> {
-        self.bound.take_sources()
-    }
-
-    /// Whether a copy of this fragment waits here.
-    pub(crate) fn has_bound_copy_of(&self, packet: &PacketView) -> bool {
-        self.bound.has_copy_of(packet)
-    }
-
-    /// Drops all bound packets of a frame.
-    pub(crate) fn unbind_frame(&mut self, frame: FrameId) {
-        self.bound.drop_frame(frame);
-    }
-
-    /// The bound packet that leaves next.
-    pub(crate) fn first_bound(&self) -> Option<&PacketView> {
-        self.bound.first()
-    }
-
-    /// Takes it out.
-    pub(crate) fn pop_first_bound(&mut self) -> Option<PacketView> {
-        self.bound.pop()
-    }
-
-    /// The next bound packet, if pacer and window let it go now.
-    pub(crate) fn pop_bound(&mut self, now: Instant) -> Option<PacketView> {
-        if !self.has_bound() || self.ready_at() > now {
-            return None;
-        }
-        if !self.has_window() {
-            self.is_window_limited = true;
-            return None;
-        }
-        self.bound.pop()
-    }
-
     /// Whether the packet, if it leaves now, arrives after its deadline, even if nothing else
     /// queues: which way the queues of the latest round trip were, nobody knows.
     pub(crate) fn is_too_late_for(
@@ -379,10 +299,6 @@ impl Path {
     ) -> bool {
         let min_rtt = self.recovery.rtt().min_rtt();
         min_rtt.is_some_and(|rtt| comes_late(now + rtt / 2, packet, lifetime))
-    }
-
-    pub(crate) fn has_bound(&self) -> bool {
-        self.bound.bytes() > 0
     }
 
     pub(crate) fn has_window(&self) -> bool {
@@ -464,8 +380,10 @@ impl Path {
         session: &SessionView,
         views: &[PathView],
     ) {
-        for packet in &digest.acked {
-            self.schedule.on_acked(packet.sent.packet_number);
+        if !self.schedule.is_known {
+            for packet in &digest.acked {
+                self.schedule.on_acked(packet.sent.packet_number);
+            }
         }
         self.count_losses(digest);
         let window = self.control.congestion_window;
@@ -543,8 +461,6 @@ impl Path {
     fn count_losses(&mut self, digest: &Digest) {
         // A window of about a hundred packets.
         const WEIGHT: f64 = 0.01;
-        let lost = digest.lost.len() as u64;
-        let acked = digest.acked.len() as u64;
         self.counters.lost_packets += digest.lost_count();
         self.counters.spurious_losses += digest.spurious.len() as u64;
         let acked_bytes = digest
@@ -553,8 +469,11 @@ impl Path {
             .map(|packet| u64::from(packet.sent.bytes));
         self.loss_interval
             .on_digest(acked_bytes.sum(), digest.is_recovery_begun);
-        for is_lost in (0..lost).map(|_| 1.0).chain((0..acked).map(|_| 0.0)) {
-            self.loss_ratio += WEIGHT * (is_lost - self.loss_ratio);
+        for _ in &digest.lost {
+            self.loss_ratio += WEIGHT * (1.0 - self.loss_ratio);
+        }
+        for _ in &digest.acked {
+            self.loss_ratio -= WEIGHT * self.loss_ratio;
         }
     }
 }

@@ -114,7 +114,8 @@ pub struct PathView {
     /// How much it is trusted.
     pub state: PathState,
     /// Whether the path is held in reserve: to be taken only when no other path will do. The
-    /// session says so of metered paths while the others suffice.
+    /// session says so of metered paths while the others suffice, and of paths that their
+    /// controllers have given up.
     pub is_standby: bool,
     /// The user's preference ([`PathView::preferred`]).
     pub weight: f64,

@@ -200,7 +200,7 @@ impl Recovery {
                     mtu.on_acked(now, packet);
                 }
                 if acknowledged.was_lost && packet.content != PacketContent::MtuProbe {
-                    digest.spurious.extend(digest.acked.last().copied());
+                    digest.note_spurious();
                 }
             });
         let Some(newest) = digest.acked.last() else {
@@ -239,6 +239,7 @@ impl Recovery {
 
     /// Digests a report that acknowledges nothing new: when it was made may still show losses.
     /// Returns whether it does.
+    #[cold]
     fn on_report_of_nothing(
         &mut self,
         now: Instant,
@@ -394,6 +395,15 @@ impl Recovery {
     /// `is_by_report` says that a report has just come on this path. One that came by another does
     /// not show that this path is alive: what it misses may be silence.
     fn detect_losses(&mut self, now: Instant, is_by_report: bool, digest: &mut Digest) {
+        self.loss_timer = None;
+        // As mostly: nothing is missing.
+        if self.sent.has_open_holes() || self.trusts_report_times {
+            self.judge_missing(now, is_by_report, digest);
+        }
+    }
+
+    #[inline(never)]
+    fn judge_missing(&mut self, now: Instant, is_by_report: bool, digest: &mut Digest) {
         let reordering_window = match self.loss_detection {
             LossDetection::TcpSack => self
                 .rack
@@ -492,6 +502,7 @@ mod tests {
     fn suspect_after(path: &Recovery, patience_millis: u64, heard_at: u64) -> u64 {
         let patience = Duration::from_millis(patience_millis);
         let at_instant = path.suspect_at(patience).unwrap();
+        assert!(path.suspect_at_earliest().unwrap() <= at_instant);
         (at_instant - at(heard_at)).as_micros().div_ceil(1_000)
     }
 

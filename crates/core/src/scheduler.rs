@@ -18,7 +18,7 @@ use crate::path_view::{PathId, PathSet, PathView};
 use crate::send_reason::SendReason;
 use crate::session_view::SessionView;
 
-pub use candidates::{candidates, fastest, usable};
+pub use candidates::{candidates, cheapest, fastest, usable};
 pub use factory::SchedulerFactory;
 
 /// Binds packets to paths.

@@ -65,9 +65,9 @@ pub struct Session<C> {
 /// Buffers that are used again and again, so that the steady state allocates nothing.
 #[derive(Debug, Default)]
 struct Scratch {
-    /// In a box, so that lending it moves a pointer.
+    /// In boxes, so that lending them moves pointers.
     digest: Option<Box<Digest>>,
-    report: FeedbackReport,
+    report: Option<Box<FeedbackReport>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

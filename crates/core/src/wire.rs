@@ -278,8 +278,8 @@ fn read_fragment<'a>(
 }
 
 pub(crate) fn write_tracked_header(packet_number: u64, out: &mut Vec<u8>) {
-    out.push(TRACKED);
-    out.extend_from_slice(&(packet_number as u32).to_le_bytes());
+    let [a, b, c, d] = (packet_number as u32).to_le_bytes();
+    out.extend_from_slice(&[TRACKED, a, b, c, d]);
 }
 
 pub(crate) fn write_untracked_header(out: &mut Vec<u8>) {

@@ -3,14 +3,17 @@
 mod support;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anabranch_core::recovery::LossDetection;
+use anabranch_core::control::{
+    CongestionController, ControlParameters, Controller, ControllerConfig, RateKind, Timeout,
+};
+use anabranch_core::recovery::{Feedback, LossDetection};
 use anabranch_core::scheduler::{Assignment, Scheduler, SchedulerFactory, SendQueue};
 use anabranch_core::{
     Config, PathId, PathSet, PathState, PathView, SendReason, SessionView, Stream, StreamConfig,
 };
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{DataRate, Duration, Instant};
 use support::TestPath;
 
 type Network = support::Network<Stream>;
@@ -147,6 +150,68 @@ fn what_a_full_window_waits_for_comes_by_the_fast_path() {
     assert!(with < 0.6 * without, "{with} s instead of {without} s");
 }
 
+/// A constant window, which may have been given up.
+#[derive(Debug)]
+struct Constant {
+    is_given_up: bool,
+}
+
+impl CongestionController for Constant {
+    fn on_feedback(
+        &mut self,
+        _now: Instant,
+        _feedback: &Feedback<'_>,
+        _session: &SessionView,
+        _paths: &[PathView],
+    ) {
+    }
+
+    fn on_timeout(&mut self, _now: Instant, _cause: Timeout) {}
+
+    fn control(&self) -> ControlParameters {
+        ControlParameters {
+            congestion_window: Some(30_000),
+            is_usable: !self.is_given_up,
+            ..ControlParameters::of(DataRate::from_megabits_per_second(4))
+        }
+    }
+
+    fn state(&self) -> &'static str {
+        "Constant"
+    }
+}
+
+#[test]
+fn a_path_that_its_controller_gives_up_carries_data_only_when_no_other_will() {
+    let built = AtomicUsize::new(0);
+    let build = move |_: &ControllerConfig| -> Box<dyn CongestionController> {
+        // Each path is added at the sender and at the receiver: the sender's second.
+        let is_given_up = built.fetch_add(1, Ordering::Relaxed) == 2;
+        Box::new(Constant { is_given_up })
+    };
+    let config = Config {
+        controller: Controller::new("constant", RateKind::Bandwidth, build),
+        ..config("min-cost")
+    };
+    let outage = (Instant::from_secs(2), Instant::from_secs(4));
+    let other = TestPath {
+        outage: Some(outage),
+        ..TestPath::new(8, 60)
+    };
+    let mut network = network(config, vec![other, TestPath::new(8, 20)]);
+    let bytes = pattern(4_000_000);
+    let sent = |network: &Network| {
+        let counters = network.sender.path_counters(PathId(1)).unwrap();
+        counters.reasons.of(SendReason::New).packets
+    };
+    network.transfer(&bytes, outage.0);
+    assert_eq!(sent(&network), 0);
+    let arrived = network.stream.len();
+    assert!(arrived > 200_000, "{arrived}");
+    network.run_until(outage.1);
+    assert!(sent(&network) > 100);
+}
+
 /// The way over 20 Mbit/s and 20 ms of round-trip time, and a detour of 1 Mbit/s and 300 ms.
 fn near_and_far() -> Vec<TestPath> {
     vec![TestPath::new(20, 10), TestPath::new(1, 150)]
@@ -204,7 +269,7 @@ fn how_far_paths_lead_is_known_before_the_first_segment() {
 
 /// Waits for windows, and counts how often it is asked.
 #[derive(Debug)]
-struct Counting(Arc<AtomicU64>);
+struct Counting(Arc<AtomicUsize>);
 
 impl Scheduler for Counting {
     fn schedule(
@@ -229,7 +294,7 @@ impl Scheduler for Counting {
 
 #[test]
 fn a_scheduler_that_holds_segments_is_not_asked_after_each_that_leaves() {
-    let count = Arc::new(AtomicU64::new(0));
+    let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
     let scheduler = move || Box::new(Counting(counted.clone())) as Box<dyn Scheduler>;
     let config = Config {

@@ -26,7 +26,7 @@ pub use expansion::{expanded_controllers, expanded_schedulers};
 pub use output::{
     COMPARISON_SCHEMA, comparison_csv, comparison_json, comparison_svg, comparison_table,
 };
-pub use statistics::{Estimate, student_t_975};
+pub use statistics::{Estimate, deviation, student_t_975, student_t_995};
 pub use vary::{Vary, VaryError};
 
 /// What one column of a comparison has in the place of what is under test.

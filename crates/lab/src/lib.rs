@@ -25,7 +25,7 @@ mod sweep;
 mod trace;
 
 pub use anabranch_sim::ORACLE;
-pub use chart::{Bar, BarKind, Bars, Chart, Line, Lines, escape};
+pub use chart::{Bar, BarKind, Bars, Chart, Line, Lines, Mark, Shade, escape, page};
 pub use plot::{PlotError, plot};
 pub use report::{
     ExpectationReport, MetricReport, Report, RunReport, SCHEMA, ScenarioReport, Spread, cell, grid,
@@ -33,8 +33,8 @@ pub use report::{
 };
 pub use run::{Outcome, Progress, RunError, RunOptions, in_parallel, run_outcomes};
 pub use scenario::{
-    BulkSpec, Expectation, FlowKind, FlowSpec, LinkSpec, MediaSpec, PathSpec, Point, RawSpec,
-    RouteSpec, Scenario, ScenarioError, Setting, ShortSpec, schema,
+    BulkSpec, DownloadSpec, Expectation, FlowKind, FlowSpec, LinkSpec, MediaSpec, PathSpec, Point,
+    RawSpec, RouteSpec, Scenario, ScenarioError, Setting, ShortSpec, schema,
 };
 pub use sweep::{
     PointReport, SWEEP_SCHEMA, SettingReport, SweepReport, plot_sweep, run_sweep, sweep_json,

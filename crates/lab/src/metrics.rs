@@ -4,6 +4,7 @@
 mod catalogue;
 mod fairness;
 mod fragments;
+mod frames;
 mod histogram;
 mod phases;
 mod rates;
@@ -17,13 +18,15 @@ mod window;
 
 pub use catalogue::{METRICS, Metric, Scope, Subject, Unit};
 pub use fairness::jain_index;
+pub use frames::FrameMeter;
 pub use histogram::Histogram;
 pub use phases::Phase;
 pub use rates::RateSamples;
 pub use series::{FlowSeries, LinkSeries, Series};
 pub use statistics::{
-    Distribution, DropReport, FlowStatistics, FragmentStatistics, FrameStatistics, LinkStatistics,
-    PathStatistics, PlayerStatistics, ReasonTraffic, Statistics, Traffic,
+    Distribution, DownloadStatistics, DropReport, FlowStatistics, FragmentStatistics,
+    FrameStatistics, LinkStatistics, PathStatistics, PlayerStatistics, ReasonTraffic, Statistics,
+    Traffic,
 };
 pub use variation::Variation;
 pub use window::Window;

@@ -1,17 +1,13 @@
 //! Traces as pictures: one SVG with a panel each for rates, delays, queues and frames, over one
 //! time axis.
 
-mod sweep;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use plotters::coord::Shift;
-use plotters::prelude::*;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-pub(crate) use sweep::{SweepPanel, SweepSeries, draw_sweep};
+use crate::chart::{COLOURS, Chart, Line, Lines, Mark, page};
 
 /// A picture that cannot be drawn.
 #[derive(Debug, thiserror::Error)]
@@ -46,51 +42,28 @@ pub enum PlotError {
 /// # Errors
 /// [`PlotError`]: a file is missing, not a trace, or empty; or the picture cannot be written.
 pub fn plot(folder: &Path) -> Result<PathBuf, PlotError> {
-    let panels = panels(folder)?;
     let path = folder.join("trace.svg");
-    draw(&path, &panels).map_err(|reason| PlotError::Write {
-        path: path.clone(),
-        reason,
-    })?;
+    draw(&path, panels(folder)?)?;
     Ok(path)
 }
 
-const WIDTH: u32 = 1_200;
-const PANEL_HEIGHT: u32 = 300;
-
-/// Colours that people with any colour vision tell apart (Okabe & Ito).
-const COLOURS: [RGBColor; 7] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(64, 64, 64),
-];
-
-#[derive(Debug)]
-struct Panel {
-    title: &'static str,
-    unit: &'static str,
-    series: Vec<Series>,
+/// Writes a picture of panels that have one horizontal axis.
+pub(crate) fn draw(path: &Path, panels: Vec<Lines>) -> Result<(), PlotError> {
+    let wide = panels.into_iter().map(|panel| Lines {
+        is_wide: true,
+        ..panel
+    });
+    let charts: Vec<Chart> = wide.map(Chart::Lines).collect();
+    std::fs::write(path, page(&charts)).map_err(|error| PlotError::Write {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })
 }
 
-#[derive(Debug)]
-struct Series {
-    label: String,
-    /// Series of one subject have one colour in all panels.
-    subject: String,
-    points: Vec<(f64, f64)>,
-    mark: Mark,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mark {
-    Line,
-    Dots,
-    Crosses,
-}
+/// What the names of lines of frames end with that never came.
+const GIVEN_UP: &str = " given up";
+/// Where nothing was measured for so many seconds, nothing is to be seen.
+const MAX_STEP: f64 = 0.35;
 
 #[derive(Debug, Deserialize)]
 struct PathRow {
@@ -131,7 +104,7 @@ fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Vec<T>, PlotEr
         .map_err(|error| PlotError::Read { path, error })
 }
 
-fn panels(folder: &Path) -> Result<Vec<Panel>, PlotError> {
+fn panels(folder: &Path) -> Result<Vec<Lines>, PlotError> {
     let paths: Vec<PathRow> = read(folder, "paths.csv")?;
     let flows: Vec<FlowRow> = read(folder, "flows.csv")?;
     let links: Vec<LinkRow> = read(folder, "links.csv")?;
@@ -147,7 +120,7 @@ fn panels(folder: &Path) -> Result<Vec<Panel>, PlotError> {
         .iter()
         .map(|row| (label(row), row.time_s, row.delivered_bps / 1e6));
     // Half a second's mean: 100 ms hold so few packets that the lines would be a blur.
-    let mut rates: Vec<Series> = lines(rates)
+    let mut rates: Vec<Line> = lines(rates)
         .into_iter()
         .map(|line| smoothed(line, 5))
         .collect();
@@ -169,21 +142,43 @@ fn panels(folder: &Path) -> Result<Vec<Panel>, PlotError> {
         .map(|row| (row.link.clone(), row.time_s, row.queued_bytes / 1e3));
     let mut queues = lines(queues);
     queues.retain(|series| series.points.iter().any(|(_, bytes)| *bytes > 0.0));
-    let panel = |title, unit, series| Panel {
-        title,
-        unit,
-        series,
-    };
-    let panels = vec![
-        panel("Delivered", "Mbit/s", rates),
-        panel("One-way delay of packets", "ms", lines(delays)),
-        panel("Queues", "kB", queues),
-        panel("Delay of frames", "ms", frame_series(&frames)),
+    let panels = [
+        ("Delivered", "Mbit/s", rates),
+        ("One-way delay of packets", "ms", lines(delays)),
+        ("Queues", "kB", queues),
+        ("Delay of frames", "ms", frame_lines(&frames)),
     ];
-    Ok(panels
-        .into_iter()
-        .filter(|panel| !panel.series.is_empty())
-        .collect())
+    let points = panels.iter().flat_map(|(.., lines)| lines);
+    let points = points.flat_map(|line| &line.points);
+    let end = points.fold(0.0_f64, |end, (x, _)| end.max(*x));
+    let mut subjects: Vec<String> = Vec::new();
+    let panels = panels.map(|(title, unit, mut lines)| {
+        colour(&mut lines, &mut subjects);
+        Lines {
+            title: title.to_owned(),
+            x: "time, s".to_owned(),
+            y: unit.to_owned(),
+            lines,
+            x_end: Some(end),
+            max_step: Some(MAX_STEP),
+            ..Lines::default()
+        }
+    });
+    let has_lines = |panel: &Lines| !panel.lines.is_empty();
+    Ok(panels.into_iter().filter(has_lines).collect())
+}
+
+/// Gives lines of one subject one colour in all panels.
+fn colour(lines: &mut [Line], subjects: &mut Vec<String>) {
+    for line in lines {
+        let subject = line.label.strip_suffix(GIVEN_UP).unwrap_or(&line.label);
+        let index = subjects.iter().position(|known| known == subject);
+        let index = index.unwrap_or_else(|| {
+            subjects.push(subject.to_owned());
+            subjects.len() - 1
+        });
+        line.colour = Some(COLOURS[index % COLOURS.len()]);
+    }
 }
 
 /// What to call a path: by its route, by its flow, or by both where neither alone tells.
@@ -201,42 +196,37 @@ fn path_labels(paths: &[PathRow], is_one_flow: bool) -> impl Fn(&PathRow) -> Str
 }
 
 /// Dots for frames that came, crosses for those that were given up.
-fn frame_series(frames: &[FrameRow]) -> Vec<Series> {
-    let of = |is_complete: bool| {
+fn frame_lines(frames: &[FrameRow]) -> Vec<Line> {
+    let of = |is_complete: bool, mark: Mark| {
         let rows = frames
             .iter()
             .filter(move |row| (row.outcome == "complete") == is_complete);
-        lines(rows.map(|row| (row.flow.clone(), row.captured_s, row.delay_ms)))
+        let name = |row: &FrameRow| match is_complete {
+            true => row.flow.clone(),
+            false => format!("{}{GIVEN_UP}", row.flow),
+        };
+        let lines = lines(rows.map(|row| (name(row), row.captured_s, row.delay_ms)));
+        lines.into_iter().map(move |line| Line { mark, ..line })
     };
-    let complete = of(true).into_iter().map(|series| Series {
-        mark: Mark::Dots,
-        ..series
-    });
-    let given_up = of(false).into_iter().map(|series| Series {
-        label: format!("{} given up", series.label),
-        mark: Mark::Crosses,
-        ..series
-    });
-    complete.chain(given_up).collect()
+    of(true, Mark::Dots)
+        .chain(of(false, Mark::Crosses))
+        .collect()
 }
 
 /// One line per label, in the order of labels.
-fn lines(points: impl Iterator<Item = (String, f64, f64)>) -> Vec<Series> {
+fn lines(points: impl Iterator<Item = (String, f64, f64)>) -> Vec<Line> {
     let mut by_label: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     for (label, x, y) in points {
         by_label.entry(label).or_default().push((x, y));
     }
-    let series = |(label, points): (String, _)| Series {
-        subject: label.clone(),
-        label,
-        points,
-        mark: Mark::Line,
-    };
-    by_label.into_iter().map(series).collect()
+    let lines = by_label.into_iter();
+    lines
+        .map(|(label, points)| Line::new(label, points))
+        .collect()
 }
 
 /// Each point the mean of itself and those before it, `count` in all.
-fn smoothed(mut series: Series, count: usize) -> Series {
+fn smoothed(mut series: Line, count: usize) -> Line {
     let raw = series.points.clone();
     for (index, point) in series.points.iter_mut().enumerate() {
         let recent = &raw[(index + 1).saturating_sub(count)..=index];
@@ -245,128 +235,22 @@ fn smoothed(mut series: Series, count: usize) -> Series {
     series
 }
 
-fn draw(path: &Path, panels: &[Panel]) -> Result<(), String> {
-    let size = (WIDTH, PANEL_HEIGHT * panels.len() as u32);
-    let root = SVGBackend::new(path, size).into_drawing_area();
-    root.fill(&WHITE).map_err(|error| error.to_string())?;
-    let points = || {
-        panels
-            .iter()
-            .flat_map(|panel| &panel.series)
-            .flat_map(|line| &line.points)
-    };
-    let end = points().fold(0.0_f64, |end, (x, _)| end.max(*x));
-    let mut subjects: Vec<&str> = Vec::new();
-    for series in panels.iter().flat_map(|panel| &panel.series) {
-        if !subjects.contains(&series.subject.as_str()) {
-            subjects.push(&series.subject);
-        }
-    }
-    let colour_of = |subject: &str| {
-        let index = subjects
-            .iter()
-            .position(|known| *known == subject)
-            .unwrap_or(0);
-        COLOURS[index % COLOURS.len()]
-    };
-    let areas = root.split_evenly((panels.len(), 1));
-    for (area, panel) in areas.iter().zip(panels) {
-        draw_panel(area, panel, end, &colour_of).map_err(|error| error.to_string())?;
-    }
-    root.present().map_err(|error| error.to_string())
-}
-
-fn draw_panel<B: DrawingBackend>(
-    area: &DrawingArea<B, Shift>,
-    panel: &Panel,
-    end: f64,
-    colour_of: &dyn Fn(&str) -> RGBColor,
-) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
-    let points = panel.series.iter().flat_map(|series| &series.points);
-    let top = points.fold(0.0_f64, |top, (_, y)| top.max(*y)).max(1e-3) * 1.05;
-    let mut chart = ChartBuilder::on(area)
-        .caption(panel.title, ("sans-serif", 18))
-        .margin(8)
-        .margin_right(220)
-        .x_label_area_size(34)
-        .y_label_area_size(60)
-        .build_cartesian_2d(0.0..end, 0.0..top)?;
-    chart
-        .configure_mesh()
-        .x_desc("time, s")
-        .y_desc(panel.unit)
-        .x_labels(11)
-        .y_labels(6)
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(BLACK.mix(0.12))
-        .label_style(("sans-serif", 13))
-        .draw()?;
-    for (index, series) in panel.series.iter().enumerate() {
-        let colour = colour_of(&series.subject);
-        match series.mark {
-            Mark::Line => {
-                for part in unbroken_parts(&series.points) {
-                    chart.draw_series(LineSeries::new(part.iter().copied(), &colour))?;
-                }
-            }
-            Mark::Dots => {
-                let dot = |point: &(f64, f64)| Circle::new(*point, 1, colour.filled());
-                chart.draw_series(series.points.iter().map(dot))?;
-            }
-            Mark::Crosses => {
-                let cross = |point: &(f64, f64)| Cross::new(*point, 3, colour);
-                chart.draw_series(series.points.iter().map(cross))?;
-            }
-        }
-        // Beside the panel, where it hides nothing.
-        let y = 40 + 18 * index as i32;
-        let x = (WIDTH - 205) as i32;
-        area.draw(&Rectangle::new([(x, y), (x + 12, y + 6)], colour.filled()))?;
-        area.draw(&Text::new(
-            series.label.clone(),
-            (x + 18, y - 3),
-            ("sans-serif", 13),
-        ))?;
-    }
-    Ok(())
-}
-
-/// The stretches of a line without holes: where nothing was measured, nothing is to be seen.
-fn unbroken_parts(points: &[(f64, f64)]) -> impl Iterator<Item = &[(f64, f64)]> {
-    points.chunk_by(|(before, _), (after, _)| after - before < 0.35)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn smoothing_keeps_a_constant_and_averages_a_step() {
-        let series = |ys: &[f64]| Series {
-            label: String::new(),
-            subject: String::new(),
-            points: ys.iter().enumerate().map(|(x, y)| (x as f64, *y)).collect(),
-            mark: Mark::Line,
+        let series = |ys: &[f64]| {
+            let points = ys.iter().enumerate().map(|(x, y)| (x as f64, *y));
+            Line::new("", points.collect())
         };
-        let ys = |series: Series| {
-            series
-                .points
-                .into_iter()
-                .map(|(_, y)| y)
-                .collect::<Vec<_>>()
-        };
+        let ys = |line: Line| -> Vec<f64> { line.points.into_iter().map(|(_, y)| y).collect() };
         assert_eq!(ys(smoothed(series(&[2.0; 4]), 3)), [2.0; 4]);
         assert_eq!(
             ys(smoothed(series(&[0.0, 0.0, 4.0, 4.0]), 2)),
             [0.0, 0.0, 2.0, 4.0]
         );
-    }
-
-    #[test]
-    fn a_line_breaks_where_nothing_was_measured() {
-        let points: Vec<(f64, f64)> = [0.0, 0.1, 0.2, 5.0, 5.1].map(|x| (x, 1.0)).to_vec();
-        let lengths: Vec<usize> = unbroken_parts(&points).map(<[_]>::len).collect();
-        assert_eq!(lengths, [3, 2]);
     }
 
     #[test]

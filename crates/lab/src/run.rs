@@ -339,6 +339,11 @@ fn add_flow(
             (&bulk.config, source)
         }
         FlowKind::Short(short) => (&short.config, Application::Short(short.objects)),
+        FlowKind::Download(download) => {
+            let seed = seed.derive(&format!("flow/{}/source", flow.name));
+            let application = Application::Download(download.film(seed)?, download.caching);
+            (&download.config, application)
+        }
         FlowKind::Raw(raw) => {
             let route = RouteId(flow.paths[0].route as u32);
             let generator = raw.generator(route, flow.start, flow.stop);

@@ -28,7 +28,9 @@ use shape::{Key, Shape};
 
 pub use error::ScenarioError;
 pub use expect::Expectation;
-pub use flow::{BulkSpec, FlowKind, FlowSpec, MediaSpec, PathSpec, RawSpec, ShortSpec};
+pub use flow::{
+    BulkSpec, DownloadSpec, FlowKind, FlowSpec, MediaSpec, PathSpec, RawSpec, ShortSpec,
+};
 pub(crate) use flow::{scheduler_by_name, unknown_scheduler};
 pub use link::{LinkSpec, RouteSpec};
 pub use schema::schema;

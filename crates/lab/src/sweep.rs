@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::chart::{Line, Lines};
 use crate::metrics::{METRICS, Unit};
-use crate::plot::{PlotError, SweepPanel, SweepSeries, draw_sweep};
-use crate::report::{Report, cell, grid, in_unit, report, unit_name};
+use crate::plot::{PlotError, draw};
+use crate::report::{Report, Spread, cell, grid, in_unit, report, unit_name};
 use crate::run::{Outcome, Progress, RunError, RunOptions, in_parallel, run_outcomes};
 use crate::scenario::{Point, Scenario, Setting};
 
@@ -262,12 +263,16 @@ pub fn plot_sweep(report: &SweepReport, path: &Path) -> Result<(), PlotError> {
         path: path.to_owned(),
     };
     let axis = numeric_axis(report).ok_or_else(empty)?;
+    let label = match axis.unit {
+        "" => axis.key.to_owned(),
+        unit => format!("{}, {unit}", axis.key),
+    };
     let others: Vec<&str> = keys(report)
         .into_iter()
         .filter(|key| tells_apart(report, axis.key, key))
         .collect();
     let panel = |column: &Column| {
-        let mut series: Vec<SweepSeries> = Vec::new();
+        let mut lines: Vec<(String, Vec<(f64, Spread)>)> = Vec::new();
         for point in &report.points {
             let settings = || point.settings.iter();
             let x = settings()
@@ -280,35 +285,34 @@ pub fn plot_sweep(report: &SweepReport, path: &Path) -> Result<(), PlotError> {
             let values = settings().filter(|setting| others.contains(&setting.key.as_str()));
             let values: Vec<&str> = values.map(|setting| setting.value.as_str()).collect();
             let label = values.join(", ");
-            let index = series.iter().position(|series| series.label == label);
-            let index = index.unwrap_or_else(|| {
-                series.push(SweepSeries {
-                    label,
-                    points: Vec::new(),
-                });
-                series.len() - 1
-            });
-            let scale = scale(unit(column));
-            let range = [spread.min, spread.median, spread.max].map(|value| value * scale);
-            series[index].points.push((x, range));
+            match lines.iter_mut().find(|(known, _)| *known == label) {
+                Some((_, points)) => points.push((x, spread)),
+                None => lines.push((label, vec![(x, spread)])),
+            }
         }
-        for series in &mut series {
-            series.points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-        }
-        Some(SweepPanel {
+        let scale = scale(unit(column));
+        let line = |(label, mut points): (String, Vec<(f64, Spread)>)| {
+            points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+            let medians = points.iter().map(|(x, spread)| (*x, spread.median * scale));
+            let ranges = points.iter();
+            let ranges = ranges.map(|(_, spread)| (spread.min * scale, spread.max * scale));
+            Line {
+                ranges: ranges.collect(),
+                ..Line::new(label, medians.collect())
+            }
+        };
+        Some(Lines {
             title: heading(column),
-            series,
+            x: label.clone(),
+            lines: lines.into_iter().map(line).collect(),
+            ..Lines::default()
         })
     };
-    let panels: Vec<SweepPanel> = columns(report).iter().filter_map(panel).collect();
+    let panels: Vec<Lines> = columns(report).iter().filter_map(panel).collect();
     if panels.is_empty() {
         return Err(empty());
     }
-    let label = match axis.unit {
-        "" => axis.key.to_owned(),
-        unit => format!("{}, {unit}", axis.key),
-    };
-    draw_sweep(path, &label, &panels)
+    draw(path, panels)
 }
 
 /// Whether points at one place of the axis differ in a key. One that changes with the axis alone

@@ -288,3 +288,77 @@ fn the_settings_of_stored_video_are_checked() {
         assert!(error.to_string().contains(message), "{settings}: {error}");
     }
 }
+
+/// A film of 10 s at 4 Mbit/s over two paths of 3 Mbit/s or less.
+const FILM: &str = r#"
+duration = "20 s"
+[links.wifi]
+rate = "3 Mbit/s"
+delay = "10 ms"
+queue = "100 ms"
+[links.lte]
+rate = "3 Mbit/s"
+delay = "25 ms"
+queue = "100 ms"
+[links.back]
+delay = "20 ms"
+[routes.wifi]
+forward = ["wifi"]
+reverse = ["back"]
+[routes.lte]
+forward = ["lte"]
+reverse = ["back"]
+[[flows]]
+name = "film"
+kind = "download"
+controller = "cubic"
+paths = ["wifi", "lte"]
+source = { kind = "ideal", min = "4 Mbit/s", max = "4 Mbit/s" }
+length = "10 s"
+"#;
+
+#[test]
+fn a_film_that_comes_faster_than_it_plays_is_seen_whole_and_one_that_does_not_stalls() {
+    let seen = |overrides: &[&str]| {
+        let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+        let scenario = Scenario::parse("film.toml", FILM, &overrides).unwrap();
+        let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
+        let flow = report.runs[0].statistics.flows[0].clone();
+        (
+            flow.download.unwrap(),
+            flow.segment_path_switches,
+            flow.transfers,
+        )
+    };
+    let (download, path_switches, transfers) = seen(&[]);
+    assert_eq!((download.displayed, download.discarded), (250, 0));
+    assert_eq!((download.underflows, download.stall_time_ms), (1, 0.0));
+    assert!(path_switches > 1_000 && transfers == 1, "{path_switches}");
+    let start_up = download.start_up_ms.unwrap();
+    assert!((700.0..1_200.0).contains(&start_up), "{start_up}");
+    let (download, path_switches, _) = seen(&["flows.0.paths=[\"wifi\"]"]);
+    assert!(
+        download.underflows > 1 && path_switches == 0,
+        "{download:?}"
+    );
+    // The film takes 13.7 s and more to come, of which at most 10 are watched; each time that the
+    // player waits for a second of film, it may begin up to a second later than it had to.
+    let stalled = download.stall_time_ms + download.start_up_ms.unwrap();
+    assert!((3_700.0..7_200.0).contains(&stalled), "{download:?}");
+}
+
+/// A viewer who is far enough ahead takes no more: the stream's window closes, and opens again.
+#[test]
+fn no_more_of_a_film_comes_than_ten_seconds_ahead() {
+    let overrides = ["flows.0.length=\"60 s\"", "duration=\"10 s\""].map(str::to_owned);
+    let scenario = Scenario::parse("film.toml", FILM, &overrides).unwrap();
+    let fast = FILM.replace("3 Mbit/s", "30 Mbit/s");
+    let fast = Scenario::parse("film.toml", &fast, &overrides).unwrap();
+    let goodput = |scenario: &Scenario| {
+        let report = run(scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
+        report.runs[0].statistics.flows[0].goodput_bits_per_second / 1e6
+    };
+    assert!(goodput(&scenario) > 5.0);
+    // In ten seconds, not quite twenty of the film.
+    assert!((7.0..8.0).contains(&goodput(&fast)), "{}", goodput(&fast));
+}

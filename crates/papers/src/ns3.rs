@@ -185,15 +185,12 @@ fn middle((least, largest): (f64, f64)) -> f64 {
 
 fn picture(run: &RunRecord) -> Chart {
     let flows = run.series().flows.iter();
-    let lines = flows.map(|flow| Line {
-        label: flow.name.clone(),
-        points: run.sent_kbits(flow),
-    });
+    let lines = flows.map(|flow| Line::new(flow.name.as_str(), run.sent_kbits(flow)));
     Chart::Lines(Lines {
         title: "Three flows".to_owned(),
         x: "time, s".to_owned(),
         y: "sending rate, kbit/s".to_owned(),
         lines: lines.collect(),
-        y_end: None,
+        ..Lines::default()
     })
 }

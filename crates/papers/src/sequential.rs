@@ -18,6 +18,8 @@
 //! all seeds are taken: for expectations about *every* run, unless one run has broken them, and for
 //! gaps that were equal in fewer than seven runs.
 
+use anabranch_lab::compare::{deviation, student_t_995};
+
 use super::judgement::{Expect, Judgement, Reach};
 
 /// How many seeds are taken first.
@@ -27,20 +29,6 @@ const FIRST: u64 = 4;
 const EQUAL: usize = 7;
 /// The standard error of a median over that of a mean.
 const OF_MEDIAN: f64 = 1.25;
-
-/// Student's t, one-sided 99.5 %, by degrees of freedom; between these, that of the fewer.
-const STUDENT_T: [(usize, f64); 10] = [
-    (1, 63.66),
-    (2, 9.925),
-    (3, 5.841),
-    (4, 4.604),
-    (5, 4.032),
-    (6, 3.707),
-    (9, 3.250),
-    (12, 3.055),
-    (20, 2.845),
-    (40, 2.704),
-];
 
 /// Up to how many seeds each look takes, the last up to `most`: 4, 7, 13, 23, ….
 pub(super) fn looks(most: u64) -> Vec<u64> {
@@ -78,23 +66,13 @@ fn is_clear(expect: &Expect, alone: &[f64]) -> bool {
 
 /// Within how far of its bound an expectation is not clear; `None`: anywhere.
 fn margin(gaps: &[f64]) -> Option<f64> {
-    let count = gaps.len() as f64;
-    let mean = gaps.iter().sum::<f64>() / count;
-    let squares: f64 = gaps.iter().map(|gap| (gap - mean) * (gap - mean)).sum();
-    if !squares.is_finite() || gaps.len() < 2 {
-        return None;
-    }
+    let deviation = deviation(gaps).filter(|deviation| deviation.is_finite())?;
     if gaps.iter().all(|gap| *gap == gaps[0]) {
         // The gap may be zero, and is then what it is.
         return (gaps.len() >= EQUAL).then_some(-1.0);
     }
-    let deviation = libm::sqrt(squares / (count - 1.0));
-    let quantiles = STUDENT_T.iter().rev();
-    let quantile = quantiles
-        .copied()
-        .find(|(freedom, _)| *freedom < gaps.len());
-    let (_, quantile) = quantile?;
-    Some(OF_MEDIAN * quantile * deviation / libm::sqrt(count))
+    let quantile = student_t_995(gaps.len() - 1);
+    Some(OF_MEDIAN * quantile * deviation / libm::sqrt(gaps.len() as f64))
 }
 
 #[cfg(test)]

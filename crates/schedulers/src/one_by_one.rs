@@ -3,7 +3,7 @@
 use core::fmt::Debug;
 
 use anabranch_core::scheduler::{
-    Assignment, PacketKind, PacketView, Scheduler, SchedulerEvent, SendQueue, candidates, fastest,
+    Assignment, PacketKind, PacketView, Scheduler, SchedulerEvent, SendQueue, cheapest, fastest,
 };
 use anabranch_core::{PathId, PathSet, PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant};
@@ -33,9 +33,9 @@ pub trait PathCost: Debug + Send {
 
 impl<C: PathCost> PathChoice for C {
     fn choose(&mut self, now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
-        candidates(packet, paths)
-            .min_by_key(|path| path.preferred(self.cost(now, packet, path)))
-            .map(|path| path.id)
+        cheapest(packet, paths, |path| {
+            path.preferred(self.cost(now, packet, path))
+        })
     }
 
     fn on_event(&mut self, now: Instant, event: &SchedulerEvent) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anabranch_core::{Config, PathCounters, PathId};
 use anabranch_units::{Duration, Instant, Rng};
 use anabranch_video::source::FrameSource;
+use anabranch_video::stored_player::{StoredPlayer, StoredPlayerCounts, StoredVideo};
 
 /// What a flow sends.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub enum Application {
     Bytes(u64),
     /// One stream after the other, with pauses.
     Short(ShortObjects),
+    /// A film that is played while it is downloaded, once so much of it is there.
+    Download(StoredVideo, Duration),
 }
 
 /// Objects fetched one after the other, as browsers do (RFC 8868 §6.5: 30 to 50 kB, equally likely,
@@ -102,5 +105,43 @@ impl Objects {
     }
 }
 
-/// The only path of a stream.
+/// A film on its way to its viewer.
+#[derive(Debug)]
+pub(crate) struct Download {
+    /// Bytes that are still to be written.
+    pub(crate) unwritten_bytes: u64,
+    /// Whether it is known that all has arrived.
+    pub(crate) is_over: bool,
+    /// The film, until its flow begins.
+    film: Option<StoredVideo>,
+    caching: Duration,
+    player: Option<StoredPlayer>,
+}
+
+impl Download {
+    pub(crate) fn new(film: StoredVideo, caching: Duration) -> Self {
+        Download {
+            unwritten_bytes: film.byte_count(),
+            is_over: false,
+            film: Some(film),
+            caching,
+            player: None,
+        }
+    }
+
+    /// The viewer, who opens the film now if that has not been done.
+    pub(crate) fn player(&mut self, now: Instant) -> Option<&mut StoredPlayer> {
+        if let Some(film) = self.film.take() {
+            self.player = Some(StoredPlayer::new(film, self.caching, now));
+        }
+        self.player.as_mut()
+    }
+
+    pub(crate) fn counts(&self, now: Instant) -> StoredPlayerCounts {
+        let counts = self.player.as_ref().map(|player| player.counts(now));
+        counts.unwrap_or_default()
+    }
+}
+
+/// The path of a stream that has one.
 pub(crate) const STREAM_PATH: PathId = PathId(0);

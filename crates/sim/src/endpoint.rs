@@ -72,22 +72,27 @@ impl Endpoint {
         with_session!(self, session => session.add_path(now, options))
     }
 
+    #[inline]
     pub(crate) fn handle_datagram(&mut self, now: Instant, meta: DatagramMeta, payload: &[u8]) {
         with_session!(self, session => session.handle_datagram(now, meta, payload));
     }
 
+    #[inline]
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         with_session!(self, session => session.handle_timeout(now));
     }
 
+    #[inline]
     pub(crate) fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         with_session!(self, session => session.poll_transmit(now, buf))
     }
 
+    #[inline]
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
         with_session!(self, session => session.poll_event())
     }
 
+    #[inline]
     pub(crate) fn poll_timeout(&self) -> Option<(Instant, Timer)> {
         with_session!(self, session => session.poll_timeout())
     }

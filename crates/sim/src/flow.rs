@@ -9,7 +9,7 @@ use anabranch_units::{Instant, Seed};
 use anabranch_video::source::FrameSource;
 
 use crate::agenda::Agenda;
-use crate::application::{Application, Objects};
+use crate::application::{Application, Download, Objects};
 use crate::endpoint::Endpoint;
 use crate::generator::Generator;
 use crate::observer::FrameEvent;
@@ -98,7 +98,7 @@ pub(crate) struct Flow {
     /// Which of the flow's sessions is the present one: datagrams of earlier ones are for nobody.
     pub(crate) session: u32,
     pub(crate) paths: Vec<FlowPath>,
-    /// When its source has a frame, or an object.
+    /// When its source has a frame, or an object; or its viewer's picture changes.
     pub(crate) frame_at: Option<Instant>,
     /// When its sender closes the session, from the flow's start on.
     pub(crate) stop_at: Option<Instant>,
@@ -123,6 +123,7 @@ pub(crate) enum Work {
     /// So many bytes are still to be written; [`u64::MAX`]: without end.
     Bytes(u64),
     Objects(Box<Objects>),
+    Download(Box<Download>),
 }
 
 /// The flows of a lane by their number: sessions, and generators beside them.
@@ -168,10 +169,10 @@ impl Flows {
     }
 
     /// Whether what one end does touches the other at once: a session that ends at the receiver
-    /// begins anew at the sender.
+    /// begins anew at the sender, or a viewer acts by the flow's own timer.
     pub(crate) fn has_successions(&self) -> bool {
         self.sessions()
-            .any(|flow| matches!(flow.source, Work::Objects(_)))
+            .any(|flow| matches!(flow.source, Work::Objects(_) | Work::Download(_)))
     }
 
     fn sessions(&self) -> impl Iterator<Item = &Flow> {
@@ -236,7 +237,7 @@ pub(crate) enum Due {
     Start(Side),
     /// The first in an end's inbox.
     Arrival(Side),
-    /// The source has a frame, or an object.
+    /// The source has a frame, or an object; or a viewer's picture changes.
     Frame,
     /// An endpoint's timer.
     Timeout(Side),

@@ -39,7 +39,7 @@ pub(crate) struct Inboxes {
     inboxes: Vec<[Inbox; 2]>,
 }
 
-/// An end's part of what is dealt, as far as it has not taken it.
+/// An end's part of what is dealt; empty once it has taken it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Inbox {
     start: u32,
@@ -74,9 +74,8 @@ impl Inboxes {
             let is_kept = is_for_end(arrival);
             if is_kept {
                 let inbox = &mut self.inboxes[arrival.flow.index()][arrival.side as usize];
-                if inbox.start == inbox.end {
+                if inbox.end == 0 {
                     due.push(arrival.flow);
-                    *inbox = Inbox::default();
                 }
                 inbox.end += 1;
             }
@@ -105,24 +104,13 @@ impl Inboxes {
         }
     }
 
-    /// When the first arrives that an end has not taken.
-    #[inline]
-    pub(crate) fn next_at(&self, flow: FlowId, side: Side) -> Option<Instant> {
-        self.rest(flow, side).first().map(|arrival| arrival.at)
-    }
-
-    /// Takes it.
-    pub(crate) fn take(&mut self, flow: FlowId, side: Side) -> Option<Arrival> {
-        let arrival = *self.rest(flow, side).first()?;
-        self.inboxes[flow.index()][side as usize].start += 1;
-        Some(arrival)
-    }
-
-    /// All that an end has not taken.
-    #[inline]
-    fn rest(&self, flow: FlowId, side: Side) -> &[Arrival] {
-        let inbox = &self.inboxes[flow.index()][side as usize];
-        &self.dealt[inbox.start as usize..inbox.end as usize]
+    /// Takes all that is for the ends of a flow: for each, by time.
+    pub(crate) fn take(&mut self, flow: FlowId) -> [&[Arrival]; 2] {
+        let inboxes = &mut self.inboxes[flow.index()];
+        inboxes.each_mut().map(|inbox| {
+            let taken = std::mem::take(inbox);
+            &self.dealt[taken.start as usize..taken.end as usize]
+        })
     }
 }
 
@@ -160,16 +148,15 @@ mod tests {
             inboxes.keep(|arrival| arrival.flow != FlowId(2), &mut due);
             assert_eq!(due, [0, 1].map(FlowId));
             inboxes.deal(&[1, 2, 0].map(FlowId));
-            assert_eq!(inboxes.rest(FlowId(0), sender).len(), 4);
-            let mut taken = |flow, side| {
-                let arrivals = std::iter::from_fn(|| inboxes.take(FlowId(flow), side));
-                arrivals.map(|arrival| arrival.id).collect::<Vec<_>>()
+            let mut taken = |flow| {
+                let ids = |taken: &[Arrival]| taken.iter().map(|one| one.id).collect::<Vec<_>>();
+                inboxes.take(FlowId(flow)).map(ids)
             };
-            assert_eq!(taken(0, sender), [10, 13, 11, 14]);
-            assert_eq!(taken(0, receiver), [0; 0]);
-            assert_eq!(taken(1, receiver), [12, 15]);
-            assert_eq!(taken(2, sender), [0; 0]);
-            assert_eq!(inboxes.next_at(FlowId(0), sender), None);
+            let none: Vec<u32> = Vec::new();
+            assert_eq!(taken(0), [vec![10, 13, 11, 14], none.clone()]);
+            assert_eq!(taken(1), [none.clone(), vec![12, 15]]);
+            assert_eq!(taken(2), [none.clone(), none.clone()]);
+            assert_eq!(taken(0), [none.clone(), none], "only once");
         }
     }
 }

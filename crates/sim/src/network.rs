@@ -307,6 +307,7 @@ impl Network {
         state.plan(link, earliest, way);
     }
 
+    #[cold]
     fn lose(&mut self, link: LinkId, dropped: &Dropped, lanes: &mut impl Lanes) {
         let (traffic, observer) = lanes.of(FlowId(dropped.packet.flow));
         let event = traffic.lose(dropped);

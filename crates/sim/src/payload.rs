@@ -41,30 +41,71 @@ impl Payload {
         has_more: false,
     };
 
-    /// Keeps these bytes in place of those before, those that do not fit in `more`.
-    pub(crate) fn pack(&mut self, bytes: &[u8], more: &mut More) {
+    /// Keeps these bytes in place of those before, those that do not fit in `more`. If the content
+    /// behind the headers is known to be zeros, it is not looked at.
+    pub(crate) fn pack(&mut self, bytes: &[u8], has_blank_content: bool, more: &mut More) {
         self.length = bytes.len() as u32;
-        let Some((start, rest)) = bytes.split_first_chunk() else {
+        let Some((start, mut rest)) = bytes.split_first_chunk() else {
             self.start[..bytes.len()].copy_from_slice(bytes);
             self.has_more = false;
             return;
         };
         self.start = *start;
+        if has_blank_content && let Some((next, content)) = rest.split_first_chunk::<MORE_BYTES>() {
+            debug_assert!(
+                content.iter().all(|byte| *byte == 0),
+                "no header is so long"
+            );
+            rest = next;
+        }
         self.has_more = !is_zeros(rest);
         if self.has_more {
             more.pack(rest);
         }
     }
 
-    /// Replaces what is in `out` by all of the bytes; `more` is not looked at if all did fit.
-    pub(crate) fn unpack(&self, more: &More, out: &mut Vec<u8>) {
-        out.clear();
-        out.extend_from_slice(&self.start);
+    /// All of the bytes, in `buffer`; `more` is not looked at if all did fit.
+    pub(crate) fn unpack<'a>(&self, more: &More, buffer: &'a mut Unpacked) -> &'a [u8] {
+        let length = self.length as usize;
+        buffer.clear(length);
+        buffer.bytes[..START_BYTES].copy_from_slice(&self.start);
         if self.has_more {
-            out.extend_from_slice(&more.next);
-            out.extend_from_slice(&more.rest);
+            buffer.put(&more.next);
+            if !more.rest.is_empty() {
+                buffer.put(&more.rest);
+            }
         }
-        out.resize(self.length as usize, 0);
+        &buffer.bytes[..length]
+    }
+}
+
+/// Room for unpacking. The zeros at the end of a datagram are already there when the next one
+/// comes.
+#[derive(Debug, Default)]
+pub(crate) struct Unpacked {
+    bytes: Vec<u8>,
+    /// The bytes from here on are zeros.
+    used: usize,
+}
+
+impl Unpacked {
+    /// Makes room for a payload of so many bytes: zeros behind those that every payload has.
+    fn clear(&mut self, length: usize) {
+        if self.used > START_BYTES {
+            self.bytes[START_BYTES..self.used].fill(0);
+        }
+        self.used = START_BYTES;
+        if self.bytes.len() < length + MORE_BYTES {
+            self.bytes.resize(length + START_BYTES + MORE_BYTES, 0);
+        }
+    }
+
+    /// Puts bytes behind those that are used.
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        let end = self.used + bytes.len();
+        self.bytes[self.used..end].copy_from_slice(bytes);
+        self.used = end;
     }
 }
 
@@ -117,17 +158,18 @@ mod tests {
 
     #[test]
     fn a_payload_is_unpacked_as_it_was() {
-        let mut out = vec![9; 3];
+        let mut buffer = Unpacked::default();
         let (mut payload, mut more) = (Payload::EMPTY, More::EMPTY);
-        for length in [0_usize, 1, 22, 23, 24, 54, 55, 56, 64, 87, 200, 1_200] {
+        for length in [
+            0_usize, 1_200, 1, 22, 23, 24, 54, 55, 56, 64, 87, 200, 3_000, 40,
+        ] {
             for last in [None, Some(0), Some(length / 2), length.checked_sub(1)] {
                 let mut bytes = vec![0; length];
                 for byte in bytes.iter_mut().take(last.map_or(0, |last| last + 1)) {
                     *byte = 7;
                 }
-                payload.pack(&bytes, &mut more);
-                payload.unpack(&more, &mut out);
-                assert_eq!(out, bytes);
+                payload.pack(&bytes, false, &mut more);
+                assert_eq!(payload.unpack(&more, &mut buffer), bytes);
             }
         }
     }
@@ -137,7 +179,11 @@ mod tests {
         let mut bytes = vec![0; 1_200];
         bytes[..20].fill(1);
         let (mut payload, mut more) = (Payload::EMPTY, More::EMPTY);
-        payload.pack(&bytes, &mut more);
+        payload.pack(&bytes, false, &mut more);
         assert!(!payload.has_more && more.rest.is_empty());
+        bytes[..50].fill(1);
+        payload.pack(&bytes, true, &mut more);
+        assert!(payload.has_more && more.rest.is_empty());
+        assert_eq!(payload.unpack(&more, &mut Unpacked::default()), bytes);
     }
 }

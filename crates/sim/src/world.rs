@@ -12,6 +12,7 @@ use anabranch_core::{
 };
 use anabranch_link::{LinkConfig, LinkConfigError, LinkStatistics};
 use anabranch_units::{DataRate, Instant, Seed};
+use anabranch_video::stored_player::StoredPlayerCounts;
 
 use self::lane::{Lane, Watched, lane_of};
 use self::threads::{Here, Mover, with_helpers};
@@ -422,7 +423,18 @@ impl World {
         let counters = *counters.expect("flows keep their paths");
         match &self.flow(flow).source {
             Work::Objects(objects) => objects.counted.plus(&counters),
-            Work::Frames(_) | Work::Bytes(_) => counters,
+            Work::Frames(_) | Work::Bytes(_) | Work::Download(_) => counters,
+        }
+    }
+
+    /// What the viewer of a film has seen; `None`: the flow downloads none.
+    ///
+    /// # Panics
+    /// If the flow is not of this world, or no session.
+    pub fn viewer_counts(&self, flow: FlowId) -> Option<StoredPlayerCounts> {
+        match &self.flow(flow).source {
+            Work::Download(download) => Some(download.counts(self.now)),
+            _ => None,
         }
     }
 

@@ -1,5 +1,7 @@
 //! How much a picture differs from its source: PSNR and SSIM of the luma.
 
+use anabranch_units::percentile;
+
 /// Side of the blocks that SSIM is taken over, in pixels.
 const BLOCK: usize = 8;
 /// Stabilisers (0.01 · 255)² and (0.03 · 255)² of SSIM (Wang, Bovik, Sheikh & Simoncelli 2004).
@@ -15,6 +17,30 @@ pub struct Fidelity {
     pub psnr: f64,
     /// Mean structural similarity, 1 for equal pictures.
     pub ssim: f64,
+}
+
+/// A measure over many pictures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// Of the worst picture but for a twentieth of all.
+    pub percentile_5: f64,
+    /// The worst.
+    pub least: f64,
+}
+
+impl Spread {
+    /// `None` of nothing.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        Some(Spread {
+            mean: values.iter().sum::<f64>() / values.len() as f64,
+            percentile_5: percentile(&values, 5)?,
+            least: *values.first()?,
+        })
+    }
 }
 
 /// Compares two luma planes of `width` pixels a row, without padding. SSIM is the mean over blocks

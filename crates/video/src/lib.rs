@@ -34,3 +34,4 @@ pub mod picture;
 pub mod picture_types;
 pub mod player;
 pub mod source;
+pub mod stored_player;

@@ -2,8 +2,7 @@
 
 use core::fmt::Write;
 
-use anabranch_lab::Scenario;
-use anabranch_units::median;
+use anabranch_lab::{Scenario, Spread};
 
 use super::rows::{BAR_SPAN, Row};
 
@@ -52,8 +51,9 @@ impl Verdict {
 pub(super) struct Judged<'a> {
     row: &'a Row,
     is_too_short: bool,
-    /// One a seed.
-    figures: Vec<Figures>,
+    /// Over the seeds.
+    delivered: Spread,
+    overhead: Spread,
     least_delivered: f64,
     most_overhead: Option<f64>,
 }
@@ -62,7 +62,10 @@ impl<'a> Judged<'a> {
     /// # Panics
     /// Without figures.
     pub(super) fn new(row: &'a Row, scenario: &Scenario, figures: Vec<Figures>) -> Self {
-        assert!(!figures.is_empty(), "no run of row {}", row.name);
+        let spread = |of: fn(&Figures) -> f64| {
+            let spread = Spread::of(figures.iter().map(of));
+            spread.unwrap_or_else(|| panic!("no run of row {}", row.name))
+        };
         let bound = |name: &str| {
             let mut expected = scenario.expectations.iter();
             expected.find(|expected| expected.metric.name == name)
@@ -70,7 +73,8 @@ impl<'a> Judged<'a> {
         Judged {
             row,
             is_too_short: scenario.duration < BAR_SPAN,
-            figures,
+            delivered: spread(|one| one.delivered),
+            overhead: spread(|one| one.overhead),
             least_delivered: bound("frames-on-time")
                 .or_else(|| bound(DECODABLE))
                 .and_then(|expected| expected.min)
@@ -79,26 +83,13 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// The median of a figure.
-    fn median(&self, of: impl Fn(&Figures) -> f64) -> f64 {
-        let mut values: Vec<f64> = self.figures.iter().map(of).collect();
-        median(&mut values).expect("there are figures")
-    }
-
-    fn worst(&self) -> Figures {
-        let worse = |worst: Figures, one: &Figures| Figures {
-            delivered: worst.delivered.min(one.delivered),
-            overhead: worst.overhead.max(one.overhead),
-        };
-        self.figures.iter().fold(self.figures[0], worse)
-    }
-
     /// The worst seed decides. A shorter run cannot be held against the bar: of 10 s one packet is
     /// 0.03 %, and what fails does so for another share of them.
     fn verdict(&self) -> Verdict {
-        let worst = self.worst();
-        let holds = worst.delivered >= self.least_delivered
-            && self.most_overhead.is_none_or(|most| worst.overhead <= most);
+        let holds = self.delivered.min >= self.least_delivered
+            && self
+                .most_overhead
+                .is_none_or(|most| self.overhead.max <= most);
         match (self.is_too_short, holds) {
             (true, _) => Verdict::TooShort,
             (false, true) => Verdict::Holds,
@@ -130,18 +121,11 @@ pub(super) fn table(rows: &[Judged<'_>], is_real: bool) -> String {
          {:<3} {:<36} {:>15} {:>15} {:>13} {:>10}  {:<12} {:<20} {:<16} {}\n",
         "row", "case", "median", "worst", "bar", "", "SRT", "RIST", "SRTLA", "noq"
     );
-    let pair = |figures: Figures| {
-        format!(
-            "{:.3} / {:.2}",
-            figures.delivered * 100.0,
-            figures.overhead * 100.0
-        )
+    let pair = |delivered: f64, overhead: f64| {
+        format!("{:.3} / {:.2}", delivered * 100.0, overhead * 100.0)
     };
     for judged in rows {
-        let median = Figures {
-            delivered: judged.median(|one| one.delivered),
-            overhead: judged.median(|one| one.overhead),
-        };
+        let (delivered, overhead) = (judged.delivered, judged.overhead);
         let row = judged.row;
         let verdict = judged.verdict().word();
         let _ = writeln!(
@@ -149,8 +133,8 @@ pub(super) fn table(rows: &[Judged<'_>], is_real: bool) -> String {
             "{:<3} {:<36} {:>15} {:>15} {:>13} {verdict:>10}  {:<12} {:<20} {:<16} {}",
             row.name,
             row.case,
-            pair(median),
-            pair(judged.worst()),
+            pair(delivered.median, overhead.median),
+            pair(delivered.min, overhead.max),
             judged.bar(),
             row.srt,
             row.rist,

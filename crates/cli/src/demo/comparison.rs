@@ -1,18 +1,12 @@
 //! What the demo says of two runs, without and with forward error correction.
 
 use core::fmt::Write;
-use core::ops::Range;
 
-use anabranch_units::{Duration, Instant, percentile};
+use anabranch_lab::metrics::{FrameStatistics, Window};
+use anabranch_units::{Duration, Instant};
 
-use super::judge::longest_gap_in;
-use super::ledger::FrameRecord;
-use super::network::{OUTAGE_AT, RETURN_AT};
+use super::network::OUTAGE_AT;
 use super::recording::Recording;
-use super::view::milliseconds;
-
-/// What still counts as the outage after the link is back.
-const SETTLING: Duration = Duration::from_secs(1);
 
 /// Whoever talks does not notice so much, one way (ITU-T G.114).
 pub(super) const CONVERSATION: Duration = Duration::from_millis(150);
@@ -28,67 +22,21 @@ pub(super) struct Comparison<'a> {
     pub(super) loss_percent: f64,
 }
 
-/// What a viewer saw of the frames that were taken in some spans.
-#[derive(Clone, Debug, PartialEq)]
-struct Seen {
-    taken_count: usize,
-    on_time_count: usize,
-    /// Within which 99 % of the frames that came had come.
-    delay: Option<Duration>,
-    longest_gap: Option<Duration>,
-}
-
-impl Seen {
-    fn of(recording: &Recording, spans: &[Range<Instant>]) -> Seen {
-        let frames = recording.frames.iter();
-        let frames: Vec<&FrameRecord> = frames
-            .filter(|frame| spans.iter().any(|span| span.contains(&frame.captured_at)))
-            .collect();
-        let on_time = |frame: &&&FrameRecord| {
-            frame.is_displayable
-                && frame
-                    .delay()
-                    .is_some_and(|delay| delay <= recording.deadline)
-        };
-        let mut delays: Vec<Duration> = frames.iter().filter_map(|frame| frame.delay()).collect();
-        delays.sort_unstable();
-        let gaps = spans
-            .iter()
-            .filter_map(|span| longest_gap_in(recording, span));
-        Seen {
-            taken_count: frames.len(),
-            on_time_count: frames.iter().filter(on_time).count(),
-            delay: percentile(&delays, 99),
-            longest_gap: gaps.map(|(gap, _)| gap).max(),
-        }
-    }
-
-    /// How many of the pictures were on time.
-    fn share(&self) -> String {
-        let share = self.on_time_count as f64 / self.taken_count.max(1) as f64;
-        format!("{:.1} %", share * 100.0)
-    }
-}
-
 impl Comparison<'_> {
     /// A table: what the outage and the random losses cost in either run, and what the repairs do.
     pub(super) fn table(&self) -> String {
         let end = self.without.ended_at.max(self.with.ended_at);
-        let outage = OUTAGE_AT..RETURN_AT + SETTLING;
-        let rest = [Instant::ZERO..outage.start, outage.end..end.max(outage.end)];
         let loss = self.loss_percent;
         let mut text = self.heading(end);
         let heads = ["without FEC".to_owned(), self.fec.to_owned()];
         row(&mut text, "", heads);
-        self.write_seen(&mut text, &format!("{loss} % random loss"), &rest);
+        let rest = format!("{loss} % random loss");
+        self.write_seen(&mut text, &rest, Recording::outside_outage);
         if end > OUTAGE_AT {
-            self.write_seen(&mut text, "outage, and 1 s after it", &[outage]);
+            self.write_seen(&mut text, "outage, and 1 s after it", Recording::outage);
         }
-        let all = Instant::ZERO..end;
-        let seen = [self.without, self.with].map(|run| {
-            let seen = Seen::of(run, core::slice::from_ref(&all));
-            seen.share()
-        });
+        let runs = [self.without, self.with];
+        let seen = runs.map(|run| share(&run.seen(run.whole())));
         row(&mut text, "all pictures on time", seen);
         self.write_cost(&mut text);
         text
@@ -114,20 +62,25 @@ impl Comparison<'_> {
         )
     }
 
-    fn write_seen(&self, text: &mut String, what: &str, spans: &[Range<Instant>]) {
+    fn write_seen(&self, text: &mut String, what: &str, window: fn(&Recording) -> Window) {
         let runs = [self.without, self.with];
-        let seen = runs.map(|run| Seen::of(run, spans));
+        let seen = runs.map(|run| run.seen(window(run)));
         row(text, what, seen.each_ref().map(|_| String::new()));
-        let missing = |seen: &Seen| format!("{}", seen.taken_count - seen.on_time_count);
-        row(text, "  pictures on time", seen.each_ref().map(Seen::share));
+        let missing = |seen: &FrameStatistics| {
+            let missing = 1.0 - seen.decodable_on_time_ratio.unwrap_or(1.0);
+            format!("{:.0}", missing * seen.captured as f64)
+        };
+        row(text, "  pictures on time", seen.each_ref().map(share));
         row(
             text,
             "  late, missing or broken",
             seen.each_ref().map(missing),
         );
-        let delay = |seen: &Seen| milliseconds(seen.delay);
+        let milliseconds =
+            |span: Option<f64>| span.map_or("–".to_owned(), |span| format!("{span:.0} ms"));
+        let delay = |seen: &FrameStatistics| milliseconds(seen.delay_ms.map(|delay| delay.p99));
         row(text, "  99 % there within", seen.each_ref().map(delay));
-        let gap = |seen: &Seen| milliseconds(seen.longest_gap);
+        let gap = |seen: &FrameStatistics| milliseconds(seen.longest_gap_ms);
         row(text, "  longest still picture", seen.each_ref().map(gap));
     }
 
@@ -143,9 +96,8 @@ impl Comparison<'_> {
         let recovered = cells(&|run| Some(last(run)?.recovered_packets.to_string()));
         row(text, "  lost packets computed from repairs", recovered);
         let again = cells(&|run| {
-            let last = last(run)?;
-            let again = last.paths.iter().map(|path| path.retransmitted_packets);
-            Some(again.sum::<u64>().to_string())
+            let again = last(run)?.sent().retransmitted_packets;
+            Some(again.to_string())
         });
         row(text, "  packets sent again", again);
         let video = cells(&|run| {
@@ -154,6 +106,12 @@ impl Comparison<'_> {
         });
         row(text, "  video, which makes room for repairs", video);
     }
+}
+
+/// The share of the pictures taken that were on time, with all that they need.
+fn share(seen: &FrameStatistics) -> String {
+    let share = seen.decodable_on_time_ratio.unwrap_or(0.0);
+    format!("{:.1} %", share * 100.0)
 }
 
 fn row(text: &mut String, what: &str, [without, with]: [String; 2]) {
@@ -165,6 +123,7 @@ fn row(text: &mut String, what: &str, [without, with]: [String; 2]) {
 mod tests {
     use super::super::recording::testing::flawless;
     use super::*;
+    use anabranch_units::Importance;
 
     #[test]
     fn losses_and_the_outage_are_told_apart() {
@@ -174,12 +133,12 @@ mod tests {
         }
         // Taken at 4.1 s and at 12.1 s.
         without.frames[100].delivered_at = None;
-        without.frames[100].is_displayable = false;
-        without.frames[300].delivered_at = Some(Instant::from_millis(12_400));
+        without.frames[100].importance = Importance::Disposable;
+        without.frames[300].delivered_at = Some(Instant::from_millis(12_255));
         let last = with.samples.last_mut().unwrap();
         last.recovered_packets = 77;
-        last.paths[0].sent_bytes = 1_100;
-        last.paths[0].repair_bytes = 100;
+        last.paths[0].sent.sent_bytes = 1_100;
+        last.paths[0].sent.repair_bytes = 100;
         let comparison = Comparison {
             fec: "adaptive",
             without: &without,
@@ -197,7 +156,7 @@ mod tests {
             "longest still picture 80 ms 40 ms",
             "outage, and 1 s after it",
             "pictures on time 99.3 % 100.0 %",
-            "longest still picture 270 ms 40 ms",
+            "longest still picture 125 ms 40 ms",
             "all pictures on time 99.7 % 100.0 %",
             "repairs, of all else sent 0.0 % 10.0 %",
             "lost packets computed from repairs 0 77",

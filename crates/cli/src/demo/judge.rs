@@ -1,10 +1,8 @@
 //! The demo's promises, and whether a run kept them.
 
-use core::ops::Range;
+use anabranch_units::{DataRate, Duration};
 
-use anabranch_units::{DataRate, Duration, Instant};
-
-use super::ledger::{Check, FrameRecord, mean};
+use super::ledger::Check;
 use super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT};
 use super::recording::{Recording, Source};
 
@@ -14,8 +12,6 @@ const COMPLETE_SHARE: f64 = 0.995;
 const MEAN_DELAY: Duration = Duration::from_millis(150);
 /// How soon the returned link carries video.
 const RETURN_WITHIN: Duration = Duration::from_secs(1);
-/// What still counts as the outage after the link is back.
-const SETTLING: Duration = Duration::from_secs(1);
 
 /// A promise and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,10 +111,9 @@ fn megabits(rate: DataRate) -> String {
 fn completeness(recording: &Recording) -> Promise {
     let deadline = recording.deadline;
     let text = format!("at least 99.5 % of frames complete within {deadline} of capture");
-    let all_count = recording.frames.len();
-    let in_time = |frame: &&FrameRecord| frame.delay().is_some_and(|delay| delay <= deadline);
-    let in_time_count = recording.frames.iter().filter(in_time).count();
-    let share = in_time_count as f64 / all_count.max(1) as f64;
+    let seen = recording.seen(recording.whole());
+    let (all_count, in_time_count) = (seen.captured, seen.complete - seen.late);
+    let share = seen.on_time_ratio.unwrap_or(0.0);
     let measured = format!("{:.2} %: {in_time_count} of {all_count}", share * 100.0);
     judged_if_possible(recording, text, measured, share >= COMPLETE_SHARE)
 }
@@ -126,41 +121,16 @@ fn completeness(recording: &Recording) -> Promise {
 fn longest_gap(recording: &Recording) -> Promise {
     let deadline = recording.deadline;
     let text = format!("no gap above {deadline} between displayable frames");
-    let whole = Instant::ZERO..recording.ended_at.max(Instant::from_millis(1));
-    let Some((gap, from)) = longest_gap_in(recording, &whole) else {
+    let seen = recording.seen(recording.whole());
+    let (Some(gap), Some(from)) = (seen.longest_gap_ms, seen.longest_gap_from_s) else {
         return Promise {
             text,
             measured: "no frame was displayable".to_owned(),
             verdict: Verdict::Broken,
         };
     };
-    let measured = format!(
-        "the longest was {:.0} ms, from {:.2} s on",
-        gap.as_millis_f64(),
-        from.as_secs_f64()
-    );
-    judged_if_possible(recording, text, measured, gap <= deadline)
-}
-
-/// The longest time that one picture stood still, of those that began in `span`, and since when;
-/// `None` if no picture came then.
-pub(super) fn longest_gap_in(
-    recording: &Recording,
-    span: &Range<Instant>,
-) -> Option<(Duration, Instant)> {
-    let mut shown_at = recording
-        .frames
-        .iter()
-        .filter(|frame| frame.is_displayable)
-        .filter_map(|frame| frame.delivered_at);
-    let mut last_at = shown_at.next()?;
-    // A picture that stands still until the end is a gap too.
-    let gaps = shown_at.chain([recording.ended_at]).map(|at| {
-        let gap = (at.saturating_since(last_at), last_at);
-        last_at = last_at.max(at);
-        gap
-    });
-    gaps.filter(|(_, from)| span.contains(from)).max()
+    let measured = format!("the longest was {gap:.0} ms, from {from:.2} s on");
+    judged_if_possible(recording, text, measured, gap <= deadline.as_millis_f64())
 }
 
 fn judged_if_possible(
@@ -190,7 +160,7 @@ fn link_return(recording: &Recording) -> Promise {
         verdict,
     };
     let video_bytes =
-        |sample: &super::recording::Sample| sample.paths[FAILING].received_media_bytes;
+        |sample: &super::recording::Sample| sample.paths[FAILING].received.received_media_bytes;
     let (before, after): (Vec<_>, Vec<_>) = recording
         .samples
         .iter()
@@ -217,29 +187,14 @@ fn link_return(recording: &Recording) -> Promise {
     }
 }
 
-/// Whether a frame met neither the outage nor what followed.
-pub(super) fn is_outside_outage(captured_at: Instant, delivered_at: Instant) -> bool {
-    delivered_at < OUTAGE_AT || captured_at >= RETURN_AT + SETTLING
-}
-
 fn mean_delay(recording: &Recording) -> Promise {
     let most = MEAN_DELAY.min(recording.deadline);
     let text = format!("mean frame delay at most {most} outside the outage and 1 s after it");
-    let delays: Vec<Duration> = recording
-        .frames
-        .iter()
-        .filter(|frame| {
-            frame
-                .delivered_at
-                .is_some_and(|at| is_outside_outage(frame.captured_at, at))
-        })
-        .filter_map(FrameRecord::delay)
-        .collect();
-    match mean(&delays) {
-        Some(mean) => Promise {
+    match recording.seen(recording.outside_outage()).delay_ms {
+        Some(delay) => Promise {
             text,
-            measured: format!("{:.1} ms", mean.as_millis_f64()),
-            verdict: Verdict::kept_if(mean <= most),
+            measured: format!("{:.1} ms", delay.mean),
+            verdict: Verdict::kept_if(delay.mean <= most.as_millis_f64()),
         },
         None => Promise {
             text,

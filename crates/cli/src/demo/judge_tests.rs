@@ -1,5 +1,10 @@
 //! Each promise, kept and broken.
 
+use core::ops::Range;
+
+use anabranch_units::{Importance, Instant};
+
+use super::super::network::SETTLED_AT;
 use super::super::recording::testing::flawless;
 use super::*;
 
@@ -21,6 +26,15 @@ fn frame_at(recording: &Recording, at: Instant) -> usize {
         .partition_point(|frame| frame.captured_at < at)
 }
 
+/// Loses the first of some frames, so that none of them can be shown; the next one is a key frame.
+fn break_chain(recording: &mut Recording, frames: Range<usize>) {
+    recording.frames[frames.start].delivered_at = None;
+    recording.frames[frames.end].importance = Importance::Key;
+    for frame in &mut recording.frames[frames] {
+        frame.importance = Importance::Reference;
+    }
+}
+
 #[test]
 fn a_flawless_run_keeps_all_promises() {
     let promises = judge(&flawless());
@@ -34,6 +48,9 @@ fn a_flawless_run_keeps_all_promises() {
 #[test]
 fn late_frames_and_lost_frames_count_as_incomplete() {
     let mut recording = flawless();
+    for frame in [100, 200, 300, 400] {
+        recording.frames[frame].importance = Importance::Disposable;
+    }
     recording.frames[100].delivered_at = None;
     recording.frames[200].delivered_at =
         Some(recording.frames[200].captured_at + Duration::from_millis(501));
@@ -58,9 +75,7 @@ fn promises_are_for_the_deadline_that_was_asked_for() {
         }
     }
     // 12 frames missing: a gap of 520 ms.
-    for frame in &mut recording.frames[100..112] {
-        frame.is_displayable = false;
-    }
+    break_chain(&mut recording, 100..112);
     for (deadline, expected) in [("500 ms", Verdict::Broken), ("2 s", Verdict::Kept)] {
         recording.deadline = deadline.parse().unwrap();
         assert_eq!(verdict(&recording, &format!("above {deadline}")), expected);
@@ -90,12 +105,12 @@ fn frames_that_cannot_be_displayed_make_a_gap() {
     let mut recording = flawless();
     let first = frame_at(&recording, Instant::from_secs(10));
     // 12 frames missing: 13 intervals of 40 ms.
-    for frame in &mut recording.frames[first..first + 11] {
-        frame.is_displayable = false;
-    }
+    break_chain(&mut recording, first..first + 11);
     assert_eq!(verdict(&recording, "gap"), Verdict::Kept);
-    recording.frames[first + 11].is_displayable = false;
+    break_chain(&mut recording, first..first + 12);
     assert_eq!(verdict(&recording, "gap"), Verdict::Broken);
+    // All came but the first of them.
+    assert_eq!(recording.seen(recording.whole()).dropped, 1);
 }
 
 #[test]
@@ -103,7 +118,6 @@ fn a_picture_that_stands_still_to_the_end_is_a_gap() {
     let mut recording = flawless();
     let first = frame_at(&recording, Instant::from_secs(29));
     for frame in &mut recording.frames[first..] {
-        frame.is_displayable = false;
         frame.delivered_at = None;
     }
     assert_eq!(verdict(&recording, "gap"), Verdict::Broken);
@@ -125,10 +139,12 @@ fn padding_is_no_return_of_the_link() {
         .samples
         .iter_mut()
         .partition(|sample| sample.at <= RETURN_AT);
-    let bytes = before.last().unwrap().paths[FAILING].received_media_bytes;
+    let bytes = before.last().unwrap().paths[FAILING]
+        .received
+        .received_media_bytes;
     for sample in after {
         if sample.at <= RETURN_AT + RETURN_WITHIN {
-            sample.paths[FAILING].received_media_bytes = bytes;
+            sample.paths[FAILING].received.received_media_bytes = bytes;
         }
     }
     assert_eq!(verdict(&recording, "returned"), Verdict::Broken);
@@ -150,7 +166,7 @@ fn the_return_is_not_judged_where_the_run_ends_before() {
 fn delays_in_the_outage_do_not_count_and_others_do() {
     let delay = Duration::from_millis(400);
     let mut recording = flawless();
-    let during = frame_at(&recording, OUTAGE_AT)..frame_at(&recording, RETURN_AT + SETTLING);
+    let during = frame_at(&recording, OUTAGE_AT)..frame_at(&recording, SETTLED_AT);
     for frame in &mut recording.frames[during.clone()] {
         frame.delivered_at = Some(frame.captured_at + delay);
     }

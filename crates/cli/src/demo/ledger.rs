@@ -18,8 +18,6 @@ pub(super) struct FrameRecord {
     pub(super) payload_bytes: u64,
     /// When the receiver handed it over; `None`: never.
     pub(super) delivered_at: Option<Instant>,
-    /// Whether it and all that it may need were there when it was delivered.
-    pub(super) is_displayable: bool,
     /// What looking at its content showed.
     pub(super) check: Option<Check>,
     /// How near what was on the screen in its place, itself or the frame that stood still there,
@@ -130,15 +128,16 @@ impl Ledger {
         entries.frames[index].delivered_at = Some(delivered_at);
         // Of frames that were left out it matters what they were.
         let next = entries.next_index.unwrap_or(index);
-        for frame in entries.frames.get_mut(next..=index).unwrap_or_default() {
+        let mut is_displayable = false;
+        for frame in entries.frames.get(next..=index).unwrap_or_default() {
             let is_complete = frame.delivered_at.is_some();
             let decodability = &mut entries.decodability;
-            frame.is_displayable = decodability.on_frame(frame.importance, is_complete);
-            entries.displayable_count += u64::from(frame.is_displayable);
+            is_displayable = decodability.on_frame(frame.importance, is_complete);
+            entries.displayable_count += u64::from(is_displayable);
         }
         entries.next_index = Some(next.max(index + 1));
         entries.pending_count -= 1;
-        entries.frames[index].is_displayable
+        is_displayable
     }
 
     /// A frame was given up by the receiver.
@@ -198,7 +197,7 @@ impl Ledger {
 }
 
 /// The mean of some spans; `None` of none.
-pub(super) fn mean(spans: &[Duration]) -> Option<Duration> {
+fn mean(spans: &[Duration]) -> Option<Duration> {
     let count = spans.len() as u64;
     (count > 0).then(|| spans.iter().copied().sum::<Duration>() / count)
 }

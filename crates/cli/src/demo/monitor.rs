@@ -97,19 +97,13 @@ impl<'a> Monitor<'a> {
                 path.bandwidth = sent.view.bandwidth;
                 path.smoothed_rtt = sent.view.rtt.smoothed;
                 path.loss_ratio = sent.view.risk.loss_ratio;
-                path.sent_bytes = sent.counters.sent_bytes;
-                path.repair_bytes = sent.counters.repair_bytes;
-                path.sent_packets = sent.counters.sent_packets;
-                path.lost_packets = sent.counters.lost_packets;
-                path.retransmitted_packets = sent.counters.retransmitted_packets;
+                path.sent = sent.counters;
             }
             if let Some(received) = receiver.paths.get(index) {
-                path.received_bytes = received.counters.received_bytes;
-                path.received_media_bytes = received.counters.received_media_bytes;
+                path.received = received.counters;
             }
             let forward = self.relay.statistics(index).forward.link;
             path.link_queue = link.rate.time_for(forward.queued_bytes);
-            path.link_dropped_packets = forward.dropped.total();
             path
         });
         Sample {

@@ -40,6 +40,8 @@ pub(super) const FAILING: usize = 0;
 pub(super) const OUTAGE_AT: Instant = Instant::from_secs(10);
 /// … and when it is back.
 pub(super) const RETURN_AT: Instant = Instant::from_secs(15);
+/// What happens until then, a second after the return, still counts as the outage.
+pub(super) const SETTLED_AT: Instant = Instant::from_secs(16);
 
 /// The relay that emulates the links between their senders and `target`, which lose packets at
 /// random with this probability. The outage counts from the origin of `clock`.

@@ -1,10 +1,14 @@
 //! All that a run of the demo leaves behind: what the promises, the table and the picture are made
 //! from.
 
-use anabranch_core::PathState;
+use anabranch_core::{PathCounters, PathState};
+use anabranch_lab::metrics::{FrameMeter, FrameStatistics, Window};
 use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_video::player::PlayerFrame;
 
 use super::ledger::FrameRecord;
+use super::network::{OUTAGE_AT, SETTLED_AT};
+use crate::summary::repair_share;
 
 /// What was shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,10 +63,13 @@ pub(super) struct Sample {
 impl Sample {
     /// Bytes of repairs by bytes of all else that was sent.
     pub(super) fn repair_share(&self) -> f64 {
-        let sum = |bytes: fn(&PathSample) -> u64| self.paths.iter().map(bytes).sum::<u64>();
-        let repair_bytes = sum(|path| path.repair_bytes);
-        let rest = sum(|path| path.sent_bytes).saturating_sub(repair_bytes);
-        repair_bytes as f64 / rest.max(1) as f64
+        repair_share(&self.sent())
+    }
+
+    /// What the sender has counted on all paths.
+    pub(super) fn sent(&self) -> PathCounters {
+        let paths = self.paths.iter().map(|path| &path.sent);
+        paths.fold(PathCounters::default(), |sum, path| sum.plus(path))
     }
 }
 
@@ -79,24 +86,12 @@ pub(super) struct PathSample {
     pub(super) smoothed_rtt: Option<Duration>,
     /// Share of recent packets lost, at the sender.
     pub(super) loss_ratio: f64,
-    /// Bytes on the wire sent.
-    pub(super) sent_bytes: u64,
-    /// Of these, bytes of repairs.
-    pub(super) repair_bytes: u64,
-    /// Packets sent.
-    pub(super) sent_packets: u64,
-    /// Packets that the sender declared lost.
-    pub(super) lost_packets: u64,
-    /// Fragments sent again.
-    pub(super) retransmitted_packets: u64,
-    /// Bytes on the wire that the receiver got.
-    pub(super) received_bytes: u64,
-    /// Bytes of video among them.
-    pub(super) received_media_bytes: u64,
+    /// What the sender has counted.
+    pub(super) sent: PathCounters,
+    /// What the receiver has counted.
+    pub(super) received: PathCounters,
     /// How long a packet would wait in the link's queue, towards the receiver.
     pub(super) link_queue: Duration,
-    /// Packets that the link dropped, towards the receiver.
-    pub(super) link_dropped_packets: u64,
 }
 
 /// The rate at which a count of bytes grew over the last `window` before sample `index`.
@@ -123,6 +118,45 @@ impl Recording {
     /// Whether the run still went on at `at`.
     pub(super) fn reaches(&self, at: Instant) -> bool {
         self.ended_at >= at
+    }
+
+    /// All of it.
+    pub(super) fn whole(&self) -> Window {
+        Window::whole(self.ended_at - Instant::ZERO)
+    }
+
+    /// As much of the outage as it saw, and of what still counts as such.
+    pub(super) fn outage(&self) -> Window {
+        Window {
+            from: OUTAGE_AT,
+            to: SETTLED_AT.min(self.ended_at),
+            outside: None,
+        }
+    }
+
+    /// All but that.
+    pub(super) fn outside_outage(&self) -> Window {
+        Window {
+            outside: Some((OUTAGE_AT, SETTLED_AT)),
+            ..self.whole()
+        }
+    }
+
+    /// What a viewer saw of the frames, by the simulator's definitions. A frame is there when it is
+    /// handed over.
+    pub(super) fn seen(&self, window: Window) -> FrameStatistics {
+        let mut meter = FrameMeter::new(window, self.deadline);
+        let mut now = Instant::ZERO;
+        for frame in &self.frames {
+            now = now.max(frame.delivered_at.unwrap_or(frame.captured_at));
+            let player_frame = PlayerFrame {
+                importance: frame.importance,
+                captured_at: frame.captured_at,
+                is_complete: frame.delivered_at.is_some(),
+            };
+            meter.on_frame(now, player_frame, frame.payload_bytes);
+        }
+        meter.finish()
     }
 
     /// Bytes of encoded video per time, from `from` to `to`.
@@ -159,7 +193,6 @@ pub(super) mod testing {
                 importance: Importance::key_if(number.is_multiple_of(50)),
                 payload_bytes: 10_000,
                 delivered_at: Some(captured_at + Duration::from_millis(70)),
-                is_displayable: true,
                 check: Some(Check::Right),
                 fidelity: Some(Fidelity {
                     psnr: 38.0,
@@ -176,8 +209,8 @@ pub(super) mod testing {
                 let before = samples.last().map(|last| last.paths[index]);
                 *path = before.unwrap_or_default();
                 if !(is_out && index == FAILING) {
-                    path.received_media_bytes += 2_500;
-                    path.received_bytes += 2_700;
+                    path.received.received_media_bytes += 2_500;
+                    path.received.received_bytes += 2_700;
                 }
             }
             samples.push(Sample {
@@ -210,7 +243,7 @@ mod tests {
     #[test]
     fn rates_are_those_of_the_window() {
         let recording = testing::flawless();
-        let received = |sample: &Sample| sample.paths[1].received_bytes;
+        let received = |sample: &Sample| sample.paths[1].received.received_bytes;
         let measured = rate(&recording.samples, 700, WINDOW, received);
         assert_eq!(
             measured,

@@ -3,14 +3,13 @@
 use core::fmt::Write;
 
 use anabranch_core::MediaConfig;
-use anabranch_units::{Duration, percentile};
-use anabranch_video::fidelity::Fidelity;
+use anabranch_video::fidelity::{Fidelity, Spread};
 
 use super::judge::{Promise, Verdict};
-use super::ledger::{FrameRecord, mean};
 use super::network::{LINKS, OUTAGE_AT};
 use super::recording::{Recording, Sample};
 use super::view::milliseconds;
+use crate::summary::loss_share;
 
 /// The table and the promises.
 pub(super) fn report(recording: &Recording, promises: &[Promise]) -> String {
@@ -34,16 +33,15 @@ fn write_paths(text: &mut String, recording: &Recording) -> core::fmt::Result {
         return Ok(());
     };
     for (link, path) in LINKS.iter().zip(&last.paths) {
-        let lost = path.lost_packets as f64 / path.sent_packets.max(1) as f64;
         writeln!(
             text,
             "{:<8}{:>10}{:>12}{:>12}{:>10}{:>14}{:>9}",
             link.name,
-            megabytes(path.sent_bytes),
-            megabytes(path.received_bytes),
-            megabytes(path.received_media_bytes),
-            format!("{:.2} %", lost * 100.0),
-            path.retransmitted_packets,
+            megabytes(path.sent.sent_bytes),
+            megabytes(path.received.received_bytes),
+            megabytes(path.received.received_media_bytes),
+            format!("{:.2} %", loss_share(&path.sent) * 100.0),
+            path.sent.retransmitted_packets,
             milliseconds(path.smoothed_rtt),
         )?;
     }
@@ -52,7 +50,7 @@ fn write_paths(text: &mut String, recording: &Recording) -> core::fmt::Result {
 
 /// What forward error correction cost and gave, if there was any.
 fn write_repairs(text: &mut String, last: &Sample) -> core::fmt::Result {
-    let repair_bytes: u64 = last.paths.iter().map(|path| path.repair_bytes).sum();
+    let repair_bytes = last.sent().repair_bytes;
     let recovered = last.recovered_packets;
     match repair_bytes {
         0 => Ok(()),
@@ -70,31 +68,24 @@ fn megabytes(bytes: u64) -> String {
 }
 
 fn write_frames(text: &mut String, recording: &Recording) -> core::fmt::Result {
-    let mut delays: Vec<Duration> = recording
-        .frames
-        .iter()
-        .filter_map(FrameRecord::delay)
-        .collect();
-    delays.sort_unstable();
-    let displayable = |frame: &&FrameRecord| frame.is_displayable;
+    let seen = recording.seen(recording.whole());
+    let displayable = seen.decodable_ratio.unwrap_or(0.0) * seen.captured as f64;
     writeln!(
         text,
-        "\nframes  {} taken, {} there, {} displayable; {:.2} Mbit/s of video",
-        recording.frames.len(),
-        delays.len(),
-        recording.frames.iter().filter(displayable).count(),
+        "\nframes  {} taken, {} there, {displayable:.0} displayable; {:.2} Mbit/s of video",
+        seen.captured,
+        seen.complete,
         recording
             .video_rate(recording.started_at, recording.ended_at)
             .megabits_per_second(),
     )?;
+    let Some(delay) = seen.delay_ms else {
+        return writeln!(text, "delay   –");
+    };
     writeln!(
         text,
-        "delay   mean {}, median {}, 95 % {}, 99 % {}, worst {}",
-        milliseconds(mean(&delays)),
-        milliseconds(percentile(&delays, 50)),
-        milliseconds(percentile(&delays, 95)),
-        milliseconds(percentile(&delays, 99)),
-        milliseconds(delays.last().copied()),
+        "delay   mean {:.0} ms, median {:.0} ms, 95 % {:.0} ms, 99 % {:.0} ms, worst {:.0} ms",
+        delay.mean, delay.p50, delay.p95, delay.p99, delay.max,
     )
 }
 
@@ -102,26 +93,20 @@ fn write_frames(text: &mut String, recording: &Recording) -> core::fmt::Result {
 fn write_fidelity(text: &mut String, recording: &Recording) -> core::fmt::Result {
     let frames = recording.frames.iter();
     let seen: Vec<Fidelity> = frames.filter_map(|frame| frame.fidelity).collect();
-    if seen.is_empty() {
+    let of = |measure: fn(&Fidelity) -> f64| Spread::of(seen.iter().map(measure));
+    let (Some(psnr), Some(ssim)) = (of(|seen| seen.psnr), of(|seen| seen.ssim)) else {
         return Ok(());
-    }
-    let figures = |of: fn(&Fidelity) -> f64| {
-        let mut values: Vec<f64> = seen.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
-        let low = percentile(&values, 5).expect("something was seen");
-        [mean, low, values[0]]
     };
-    let [mean, low, least] = figures(|seen| seen.psnr);
     writeln!(
         text,
-        "PSNR    mean {mean:.1} dB, 5 % below {low:.1} dB, least {least:.1} dB (luma; a frame that \
-         is missing counts as the one that stands still in its place)"
+        "PSNR    mean {:.1} dB, 5 % below {:.1} dB, least {:.1} dB (luma; a frame that is missing \
+         counts as the one that stands still in its place)",
+        psnr.mean, psnr.percentile_5, psnr.least
     )?;
-    let [mean, low, least] = figures(|seen| seen.ssim);
     writeln!(
         text,
-        "SSIM    mean {mean:.3}, 5 % below {low:.3}, least {least:.3}"
+        "SSIM    mean {:.3}, 5 % below {:.3}, least {:.3}",
+        ssim.mean, ssim.percentile_5, ssim.least
     )
 }
 
@@ -190,7 +175,7 @@ mod tests {
     use super::super::judge::judge;
     use super::super::recording::{Happening, testing::flawless};
     use super::*;
-    use anabranch_units::Instant;
+    use anabranch_units::{Duration, Instant};
 
     #[test]
     fn the_report_holds_paths_frames_and_every_promise() {

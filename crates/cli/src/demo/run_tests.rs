@@ -66,7 +66,11 @@ fn the_cameras_pictures_arrive_and_show_their_numbers() {
     let first = frames[0].delay().expect("the first frame came");
     assert!(first >= LINKS[0].delay, "no faster than the link");
     let last = recording.samples.last().expect("samples");
-    assert!(last.paths.iter().all(|path| path.received_media_bytes > 0));
+    assert!(
+        last.paths
+            .iter()
+            .all(|path| path.received.received_media_bytes > 0)
+    );
     assert_eq!(output.len() % PACKET_LEN, 0);
     let mut packets = output.chunks(PACKET_LEN);
     assert!(packets.len() > 2 * right_count);

@@ -125,7 +125,7 @@ fn draw_path(frame: &mut Frame<'_>, area: Rect, moment: &Moment<'_>, path: usize
         .label(format!("{received:.2} Mbit/s"));
     frame.render_widget(bar, gauge);
     let rates = history(moment.samples, chart.width, |samples, index| {
-        let received = |sample: &Sample| sample.paths[path].received_bytes;
+        let received = |sample: &Sample| sample.paths[path].received.received_bytes;
         rate(samples, index, RATE_WINDOW, received).bits_per_second() / 1_000
     });
     let line = Sparkline::default()

@@ -106,7 +106,7 @@ impl View {
 /// The rate at which a path delivers bytes on the wire, in Mbit/s.
 pub(super) fn path_rate(samples: &[Sample], path: usize) -> f64 {
     let last = samples.len() - 1;
-    let received = |sample: &Sample| sample.paths[path].received_bytes;
+    let received = |sample: &Sample| sample.paths[path].received.received_bytes;
     rate(samples, last, RATE_WINDOW, received).megabits_per_second()
 }
 

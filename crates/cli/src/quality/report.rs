@@ -3,9 +3,9 @@
 use core::fmt::Write;
 use std::path::PathBuf;
 
-use anabranch_units::{Duration, percentile};
+use anabranch_units::Duration;
 use anabranch_video::alignment::{Alignment, Basis};
-use anabranch_video::fidelity::Fidelity;
+use anabranch_video::fidelity::{Fidelity, Spread};
 use serde_json::json;
 
 use super::film::Film;
@@ -30,29 +30,6 @@ pub(super) struct Report {
     basis: Basis,
     same_count: usize,
     pictures: Vec<Compared>,
-}
-
-/// A measure over all pictures that were compared.
-#[derive(Clone, Copy, Debug)]
-struct Spread {
-    mean: f64,
-    /// Of the worst picture but for a twentieth of all.
-    percentile_5: f64,
-    least: f64,
-}
-
-impl Spread {
-    /// `None` of nothing.
-    fn of(values: impl Iterator<Item = f64>) -> Option<Spread> {
-        let mut values: Vec<f64> = values.collect();
-        values.sort_by(f64::total_cmp);
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
-        Some(Spread {
-            mean,
-            percentile_5: percentile(&values, 5)?,
-            least: *values.first()?,
-        })
-    }
 }
 
 impl Report {

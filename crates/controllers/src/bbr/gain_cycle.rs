@@ -61,6 +61,11 @@ impl GainCycle {
         self.started_at = now;
     }
 
+    /// The index of the gain in force.
+    pub(super) fn phase(&self) -> usize {
+        self.phase
+    }
+
     /// Whether it is the phase that probes.
     pub(super) fn is_probing(&self) -> bool {
         self.phase == 0

@@ -16,7 +16,9 @@
 //!    round-trip time is below 16 ms (`tcp_tso_autosize`, since 5.18), and shorter where the window
 //!    or the application ends one.
 
+mod coupling;
 mod extra_acked;
+mod in_flight;
 mod policer;
 mod profile;
 #[cfg(test)]
@@ -33,6 +35,7 @@ use super::{
     BANDWIDTH_WINDOW_ROUNDS, FullPipe, HeldBack, MIN_RTT_EXPIRY, PROBE_RTT_DURATION, RoundMax,
     packet_a_second,
 };
+use coupling::Coupling;
 use extra_acked::ExtraAcked;
 use policer::{Policer, PolicerFacts};
 use profile::Profile;
@@ -43,22 +46,26 @@ const HIGH_GAIN: f64 = 739.0 / 256.0;
 const DRAIN_GAIN: f64 = 88.0 / 256.0;
 /// `bbr_cwnd_gain`.
 const WINDOW_GAIN: f64 = 2.0;
-/// `bbr_pacing_margin_percent`: paced a little slower than the bandwidth, so that queues drain.
-const PACED_SHARE: f64 = 0.99;
 /// `bbr_cwnd_min_target`, in packets.
 const MIN_WINDOW_PACKETS: u64 = 4;
 /// `TCP_INIT_CWND`, in packets: what stands in for the product before any round-trip time.
 const INITIAL_PRODUCT_PACKETS: u64 = 10;
-/// `bbr_min_tso_rate`: below it single packets are sent.
-const MIN_TSO_RATE: DataRate = DataRate::from_kilobits_per_second(1_200);
-/// `sk_pacing_shift`: an offloaded segment lasts for 1/1024 s, but is 64 kB at most.
-const SEGMENTS_A_SECOND: u64 = 1_024;
-const MAX_SEGMENT_BYTES: u64 = 65_536;
 /// What stands in for the first pacing rate's round-trip time.
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
 
 pub(crate) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> {
     Box::new(BbrLinux::new(&profile::TODAY, config))
+}
+
+pub(crate) fn build_coupled(config: &ControllerConfig) -> Box<dyn CongestionController> {
+    Box::new(coupled(config))
+}
+
+fn coupled(config: &ControllerConfig) -> BbrLinux {
+    BbrLinux {
+        coupling: Some(Coupling::default()),
+        ..BbrLinux::new(&profile::C_MPBBR, config)
+    }
 }
 
 pub(crate) fn build_4_9(config: &ControllerConfig) -> Box<dyn CongestionController> {
@@ -83,6 +90,8 @@ struct ProbeRtt {
 #[derive(Debug)]
 struct BbrLinux {
     profile: &'static Profile,
+    /// Of `c-mpbbr` alone.
+    coupling: Option<Coupling>,
     packet_bytes: u64,
     min_rate: DataRate,
     initial_rate: DataRate,
@@ -118,6 +127,7 @@ impl BbrLinux {
         let initial_window = u64::from(config.initial_window_packets.max(1)) * packet_bytes;
         BbrLinux {
             profile,
+            coupling: None,
             packet_bytes,
             min_rate: config.min_rate,
             initial_rate: config.initial_rate,
@@ -133,7 +143,7 @@ impl BbrLinux {
             min_rtt_at: Instant::ZERO,
             has_seen_rtt: false,
             pacing_rate: DataRate::from_bytes_per(initial_window, NOMINAL_RTT)
-                .mul_f64(HIGH_GAIN * PACED_SHARE),
+                .mul_f64(HIGH_GAIN * profile.paced_share),
             congestion_window: initial_window,
             prior_window: 0,
             recovery: Recovery::default(),
@@ -147,8 +157,16 @@ impl BbrLinux {
     }
 
     /// `bbr_bw`: the policer's rate, or the largest one of ten rounds.
-    fn bandwidth(&self) -> DataRate {
+    fn estimate(&self) -> DataRate {
         self.policer.rate().unwrap_or_else(|| self.bandwidth.max())
+    }
+
+    /// What is taken of it.
+    fn bandwidth(&self) -> DataRate {
+        match (&self.coupling, &self.mode) {
+            (Some(coupling), Mode::ProbeBw(cycle)) => coupling.taken(self.estimate(), cycle),
+            _ => self.estimate(),
+        }
     }
 
     fn pacing_gain(&self) -> f64 {
@@ -167,62 +185,6 @@ impl BbrLinux {
             Mode::ProbeBw(_) => WINDOW_GAIN,
             Mode::ProbeRtt(_) => 1.0,
         }
-    }
-
-    /// `bbr_bdp`, in whole packets.
-    fn product(&self, bandwidth: DataRate, gain: f64) -> u64 {
-        let Some(min_rtt) = self.min_rtt else {
-            return INITIAL_PRODUCT_PACKETS * self.packet_bytes;
-        };
-        let bytes = bandwidth.bytes_in(min_rtt) as f64 * gain;
-        let packets = bytes / self.packet_bytes as f64;
-        let whole = packets as u64;
-        // Rounded up, without a call of the mathematical library.
-        let packet_count = whole + u64::from(packets > whole as f64);
-        packet_count * self.packet_bytes
-    }
-
-    /// `bbr_tso_segs_goal`: how many packets leave together.
-    fn segment_packets(&self) -> u64 {
-        let segment = self.pacing_rate.bits_per_second() / 8 / SEGMENTS_A_SECOND;
-        let least = if self.pacing_rate < MIN_TSO_RATE {
-            1
-        } else {
-            2
-        };
-        (segment.min(MAX_SEGMENT_BYTES) / self.packet_bytes).clamp(least, 127)
-    }
-
-    /// `bbr_quantization_budget`: three offloaded segments more, an even number of packets, and two
-    /// more to probe with where the product is small.
-    fn with_quantization_budget(&self, window: u64) -> u64 {
-        let mut packets = window / self.packet_bytes + 3 * self.segment_packets();
-        packets = packets.next_multiple_of(2);
-        let is_probing = matches!(&self.mode, Mode::ProbeBw(cycle) if cycle.is_probing());
-        if self.profile.has_room_to_probe && is_probing {
-            packets += 2;
-        }
-        packets * self.packet_bytes
-    }
-
-    /// `bbr_inflight`.
-    fn inflight(&self, bandwidth: DataRate, gain: f64) -> u64 {
-        self.with_quantization_budget(self.product(bandwidth, gain))
-    }
-
-    /// `bbr_packets_in_net_at_edt`: what will be in the network when the next packet departs, which
-    /// is included while more is to be in flight.
-    fn in_network_at_departure(&self, now: Instant, bytes_in_flight: u64) -> u64 {
-        if !self.profile.knows_departure_times {
-            return bytes_in_flight;
-        }
-        let wait = self.departs_at.saturating_since(now);
-        let delivered = self.bandwidth().bytes_in(wait);
-        let departing = match self.pacing_gain() > 1.0 {
-            true => self.segment_packets() * self.packet_bytes,
-            false => 0,
-        };
-        (bytes_in_flight + departing).saturating_sub(delivered)
     }
 
     /// `bbr_update_bw`.
@@ -265,7 +227,7 @@ impl BbrLinux {
     }
 
     /// `bbr_update_cycle_phase`.
-    fn maybe_advance_cycle(&mut self, now: Instant, feedback: &Feedback<'_>) {
+    fn maybe_advance_cycle(&mut self, now: Instant, feedback: &Feedback<'_>, paths: &[PathView]) {
         let Mode::ProbeBw(mut cycle) = self.mode else {
             return;
         };
@@ -279,6 +241,10 @@ impl BbrLinux {
         if cycle.is_over(now, &facts, product) {
             cycle.advance(now);
             self.mode = Mode::ProbeBw(cycle);
+            let estimate = self.estimate();
+            if let Some(coupling) = &mut self.coupling {
+                coupling.on_phase(&cycle, estimate, feedback, paths);
+            }
         }
     }
 
@@ -385,9 +351,9 @@ impl BbrLinux {
             self.has_seen_rtt = true;
             let rtt = feedback.rtt.smoothed().max(NOMINAL_RTT);
             self.pacing_rate = DataRate::from_bytes_per(self.congestion_window, rtt)
-                .mul_f64(HIGH_GAIN * PACED_SHARE);
+                .mul_f64(HIGH_GAIN * self.profile.paced_share);
         }
-        let rate = self.bandwidth().mul_f64(gain * PACED_SHARE);
+        let rate = self.bandwidth().mul_f64(gain * self.profile.paced_share);
         let may_fall = self.full_pipe.is_full
             || (self.profile.is_paced_down_after_startup && !matches!(self.mode, Mode::Startup));
         if may_fall || rate > self.pacing_rate {
@@ -480,7 +446,7 @@ impl CongestionController for BbrLinux {
             self.is_idle_restart = true;
             self.extra_acked.restart(now);
             if matches!(self.mode, Mode::ProbeBw(_)) {
-                self.pacing_rate = self.bandwidth().mul_f64(PACED_SHARE);
+                self.pacing_rate = self.bandwidth().mul_f64(self.profile.paced_share);
             } else if self.profile.leaves_probe_rtt_when_idle {
                 self.maybe_leave_probe_rtt(now);
             }
@@ -492,7 +458,7 @@ impl CongestionController for BbrLinux {
         now: Instant,
         feedback: &Feedback<'_>,
         _session: &SessionView,
-        _paths: &[PathView],
+        paths: &[PathView],
     ) {
         self.delivered_bytes = feedback.delivered_bytes;
         self.lost_bytes = feedback.lost_bytes;
@@ -508,7 +474,7 @@ impl CongestionController for BbrLinux {
             self.extra_acked
                 .on_acked(now, acked_bytes, bandwidth, window, self.is_round_start);
         }
-        self.maybe_advance_cycle(now, feedback);
+        self.maybe_advance_cycle(now, feedback, paths);
         self.check_drain(now, feedback.bytes_in_flight);
         self.update_min_rtt(now, feedback);
         self.update_pacing_rate(self.pacing_gain(), feedback);
@@ -545,7 +511,7 @@ impl CongestionController for BbrLinux {
     }
 
     fn control(&self) -> ControlParameters {
-        let target_rate = match self.bandwidth() {
+        let target_rate = match self.estimate() {
             DataRate::ZERO => self.initial_rate,
             bandwidth => bandwidth,
         };
@@ -554,6 +520,7 @@ impl CongestionController for BbrLinux {
             congestion_window: Some(self.congestion_window.max(self.packet_bytes)),
             pacing_rate: Some(pacing_rate),
             group_bytes: self.segment_packets() * self.packet_bytes,
+            is_usable: self.coupling.as_ref().is_none_or(Coupling::is_usable),
             padding_rate: if self.is_probing() {
                 pacing_rate
             } else {

@@ -37,6 +37,8 @@ impl RoundCounter {
 pub(crate) struct RoundMax<T> {
     /// (round, sample), later rounds and lesser samples towards the back, at most one a round.
     samples: VecDeque<(u64, T)>,
+    /// The first of them: asked for far more often than it changes.
+    max: T,
     window_rounds: u64,
     round: u64,
 }
@@ -46,6 +48,7 @@ impl<T: Copy + Default + Ord> RoundMax<T> {
         RoundMax {
             // No round adds to this what it would have to grow for.
             samples: VecDeque::with_capacity(window_rounds as usize + 2),
+            max: T::default(),
             window_rounds,
             round: 0,
         }
@@ -58,9 +61,9 @@ impl<T: Copy + Default + Ord> RoundMax<T> {
 
     /// The estimate; zero before the first sample.
     pub(crate) fn max(&self) -> T {
-        self.samples
-            .front()
-            .map_or(T::default(), |&(_, sample)| sample)
+        let is_first = |&(_, sample): &(u64, T)| sample == self.max;
+        debug_assert!(self.samples.front().is_none_or(is_first));
+        self.max
     }
 
     /// A round has ended, with this sample if it gave a valid one.
@@ -69,10 +72,7 @@ impl<T: Copy + Default + Ord> RoundMax<T> {
         if let Some(sample) = sample {
             self.push(sample);
         }
-        // The last sample stays however old it is: an empty window would say zero.
-        while self.samples.len() > 1 && self.samples[0].0 + self.window_rounds < self.round {
-            self.samples.pop_front();
-        }
+        self.forget_old();
     }
 
     /// A sample of the round that runs.
@@ -88,10 +88,16 @@ impl<T: Copy + Default + Ord> RoundMax<T> {
         if !self.samples.back().is_some_and(is_least_of_round) {
             self.samples.push_back((self.round, sample));
         }
-        // A sample of now takes the place of one that was only kept for want of any.
+        self.forget_old();
+    }
+
+    /// The last sample stays however old it is: an empty window would say zero. One of now takes
+    /// the place of one that was only kept for want of any.
+    fn forget_old(&mut self) {
         while self.samples.len() > 1 && self.samples[0].0 + self.window_rounds < self.round {
             self.samples.pop_front();
         }
+        self.max = self.samples.front().map_or(self.max, |&(_, max)| max);
     }
 
     /// A sample that says how much the path carries at least: it ages nothing.

@@ -15,6 +15,8 @@ pub(super) struct DelaySignal {
     pub(super) base: Option<Duration>,
     /// `srtt`, or the floor.
     level: Option<Duration>,
+    /// The base times [`CONGESTION_FACTOR`].
+    long: Duration,
     /// Above this the level says congestion.
     congested_above: Duration,
     /// `seq_at_backoff` + 1: earlier packets were sent into the old queue.
@@ -39,7 +41,10 @@ impl DelaySignal {
         } else {
             self.base.unwrap_or(rtt)
         };
-        self.base = Some(base);
+        if is_least {
+            self.base = Some(base);
+            self.long = base.mul_f64(CONGESTION_FACTOR);
+        }
         let (level, margin) = match form {
             SignalForm::Smoothed { weight, resolution } => {
                 let before = if is_least {
@@ -52,7 +57,7 @@ impl DelaySignal {
             SignalForm::Floor { margin } => (noise.floor_of(rtt), margin.max(noise.jitter)),
         };
         self.level = Some(level);
-        self.congested_above = base.mul_f64(CONGESTION_FACTOR).max(base + margin);
+        self.congested_above = self.long.max(base + margin);
     }
 
     /// Algorithm 4, without the mode.

@@ -50,6 +50,7 @@ impl Draining {
 
 impl DelayBbr {
     /// Sending slows down to this share of the estimate since the delay has grown.
+    #[cold]
     pub(super) fn begin_draining(&mut self, now: Instant, gain: f64) {
         let is_ours = self.profile.app_limited_samples == AppLimitedSamples::OnlyRaise;
         let cannot_yield = self.opening.is_of_fixed_source() && self.is_app_limited;

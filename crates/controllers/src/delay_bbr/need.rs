@@ -36,20 +36,27 @@ impl DelayBbr {
         let unfilled_since = self.app_limited_round.max(self.queued_round);
         let is_unfilled = (self.has_no_queue() && is_waiting)
             || self.rounds.count > unfilled_since + ROUNDS_TO_TELL;
-        // The backlog is mostly none.
-        let waits_for = |span| {
-            self.backlog_bytes > 0 && self.backlog_bytes > self.bandwidth.max().bytes_in(span)
-        };
-        let is_long = self.batches.are_of_many() && waits_for(LONG_BACKLOG);
+        let is_long = self.batches.are_of_many() && self.waits_for(LONG_BACKLOG);
         if self.profile.app_limited_samples == AppLimitedSamples::Count {
             Need::Usual
-        } else if waits_for(LONG_BACKLOG.max(self.deadline / 2)) {
+        } else if self.is_media_urgent() {
             Need::Urgent
         } else if self.is_app_limited || is_long || is_unfilled {
             Need::Evident
         } else {
             Need::Usual
         }
+    }
+
+    /// Whether media is about to come late, in the forms that care.
+    pub(super) fn is_media_urgent(&self) -> bool {
+        self.profile.app_limited_samples != AppLimitedSamples::Count
+            && self.waits_for(LONG_BACKLOG.max(self.deadline / 2))
+    }
+
+    /// Whether more media waits than the path carries in this time. Mostly none does.
+    fn waits_for(&self, span: Duration) -> bool {
+        self.backlog_bytes > 0 && self.backlog_bytes > self.bandwidth.max().bytes_in(span)
     }
 
     pub(super) fn has_no_queue(&self) -> bool {

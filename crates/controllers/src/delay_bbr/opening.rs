@@ -46,10 +46,11 @@ impl Opening {
     pub(super) fn on_rtt(&mut self, rtt: Duration, jitter: Duration) {
         let least = self.least_rtt.map_or(rtt, |least| least.min(rtt));
         self.least_rtt = Some(least);
-        self.has_queued |= rtt
-            > least
-                .mul_f64(QUEUE_FACTOR)
-                .max(least + LEAST_QUEUE.max(jitter));
+        self.has_queued = self.has_queued
+            || rtt
+                > least
+                    .mul_f64(QUEUE_FACTOR)
+                    .max(least + LEAST_QUEUE.max(jitter));
     }
 
     pub(super) fn on_report(&mut self, feedback: &Feedback<'_>) {
@@ -76,11 +77,13 @@ impl Opening {
 impl DelayBbr {
     /// Whether the first Startup is over because the source overflows the buffer. The first sample
     /// is waited for: it is the estimate with which Drain begins.
+    #[cold]
     pub(super) fn has_opening_overflowed(&self) -> bool {
         self.is_first_startup() && self.opening.is_overflowing() && !self.bandwidth.max().is_zero()
     }
 
     /// The rate before the first sample, and the least one in the first Startup.
+    #[cold]
     pub(super) fn initial_pacing_rate(&self) -> DataRate {
         let window_rate = match (self.profile.start, self.min_rtt.value) {
             (Start::InitialWindow, Some(min_rtt)) => {
@@ -102,6 +105,7 @@ impl DelayBbr {
     /// What the first Startup paces at, as a multiple of the estimate. Where the source gives less
     /// than that there is nothing to find, and each picture would queue: over 6 Mbit/s and 5 % of
     /// loss 9 frames in 15,000 more are late at Startup's gain.
+    #[cold]
     pub(super) fn first_startup_gain(&self, usual: f64) -> f64 {
         match self.is_app_limited && !self.opening.rate().is_zero() {
             true => HEADROOM,
@@ -110,6 +114,7 @@ impl DelayBbr {
     }
 
     /// What the path is believed to carry before the first sample.
+    #[cold]
     pub(super) fn believed_at_first(&self) -> DataRate {
         match self.profile.min_rate_floor {
             MinRateFloor::Always => self.config.initial_rate.max(self.opening.rate()),

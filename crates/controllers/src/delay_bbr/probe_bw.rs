@@ -142,6 +142,13 @@ impl GainCycle {
         cycle
     }
 
+    /// Whether [`GainCycle::on_rtt`] and [`GainCycle::advance`] may have something to do, though no
+    /// media is urgent: no phase is shorter than the least round-trip time.
+    pub(super) fn may_step(&self, now: Instant, min_rtt: Duration) -> bool {
+        let is_urgent_probe = self.long_probe.is_some_and(|probe| probe.base.is_some());
+        is_urgent_probe || now.saturating_since(self.started_at) > min_rtt
+    }
+
     /// "8 RTT periods": a phase lasts for the least round-trip time. A long probe lasts for two
     /// and a report's delay, [`Ask::probe_length`]: a sample needs one from end to end.
     pub(super) fn advance(&mut self, now: Instant, min_rtt: Duration, ask: Ask) {

@@ -8,6 +8,7 @@ use super::{DELIVERED_AS_SENT, DelayBbr, Mode, overflow};
 
 impl DelayBbr {
     /// One bandwidth sample a round (eq. 13), and whether the pipe is full by it.
+    #[cold]
     pub(super) fn on_round_end(&mut self, newest: &AckedPacket, sample: Option<&RateSample>) {
         let Some(sample) = sample else {
             return self.bandwidth.on_round(None);
@@ -53,6 +54,7 @@ impl DelayBbr {
 
     /// A buffer that overflows is full of what was sent in excess, whatever its delay has been
     /// taken for: the estimate is what came through, and the excess drains.
+    #[cold]
     pub(super) fn maybe_answer_overflow(
         &mut self,
         now: Instant,

@@ -4,7 +4,7 @@ use anabranch_core::control::CongestionController;
 use anabranch_core::recovery::{
     AckedPacket, DeliverySnapshot, Feedback, PacketContent, RateSample, RttEstimator, SentPacket,
 };
-use anabranch_core::{PathId, SessionView};
+use anabranch_core::{PathId, PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Instant};
 
 /// A controller, the packets that it has in flight, and the books that recovery would keep of them.
@@ -27,6 +27,8 @@ pub(crate) struct Rig<C> {
     /// Of every packet that leaves: the sender has too little to send.
     pub(crate) is_app_limited: bool,
     lost_bytes: u64,
+    /// What the controller, that of the path 0, is told of its session's paths.
+    pub(crate) paths: Vec<PathView>,
 }
 
 /// What a report says. The oldest packets in flight are lost, the next oldest acknowledged.
@@ -67,6 +69,7 @@ impl<C: CongestionController> Rig<C> {
             sent_bytes_at_last_acked: 0,
             is_app_limited: false,
             lost_bytes: 0,
+            paths: Vec::new(),
         }
     }
 
@@ -155,7 +158,7 @@ impl<C: CongestionController> Rig<C> {
         };
         let session = SessionView::default();
         self.controller
-            .on_feedback(self.now, &feedback, &session, &[]);
+            .on_feedback(self.now, &feedback, &session, &self.paths);
     }
 
     /// Acknowledges the oldest `count` packets, one report for all.

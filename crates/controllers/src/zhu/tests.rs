@@ -34,8 +34,8 @@ fn view(id: u8, megabits: f64, min_rtt_millis: u64) -> PathView {
 }
 
 const SESSION: SessionView = SessionView {
-    window_bytes: None,
     backlog_bytes: 0,
+    window_bytes: None,
     target_bitrate: DataRate::ZERO,
     deadline: Duration::from_millis(500),
 };

@@ -20,6 +20,8 @@ const MIN_PACKETS: f64 = 20.0;
 #[derive(Clone, Debug, Default)]
 pub struct LossProcess {
     at: Instant,
+    /// In which second that is.
+    second: u64,
     /// Packets and losses, fading over [`RATIO_MEMORY`].
     packet_count: f64,
     lost_count: f64,
@@ -70,7 +72,7 @@ impl LossProcess {
             if !self.is_last_lost {
                 self.burst_count += 1.0;
             }
-            let peak = &mut self.peaks[second(now) as usize % PEAK_SECONDS];
+            let peak = &mut self.peaks[self.second as usize % PEAK_SECONDS];
             *peak = peak.max(self.lost_count / self.packet_count.max(MIN_PACKETS));
             self.recent_max = self.recent_max.max(*peak);
         }
@@ -85,7 +87,7 @@ impl LossProcess {
         let burst_packets = self.burst_packets();
         self.burst_lost_count = (self.burst_lost_count - 1.0).max(0.0);
         self.burst_count = self.burst_lost_count / burst_packets;
-        let peak = &mut self.peaks[second(now) as usize % PEAK_SECONDS];
+        let peak = &mut self.peaks[self.second as usize % PEAK_SECONDS];
         *peak = (*peak - share).max(0.0);
         self.recent_max = self.peaks.iter().copied().fold(0.0, f64::max);
     }
@@ -98,7 +100,8 @@ impl LossProcess {
     /// The highest ratio of the last ten seconds; zero if nothing was lost in them, be it that
     /// nothing was sent.
     pub fn recent_max(&self, now: Instant) -> f64 {
-        let last = second(self.at);
+        let last = self.second;
+        debug_assert_eq!(last, second(self.at));
         match second(now).saturating_sub(last) as usize {
             0 => self.recent_max,
             begun if begun >= PEAK_SECONDS => 0.0,
@@ -132,14 +135,21 @@ impl LossProcess {
         self.burst_count *= self.fading.of_bursts;
         self.packet_count *= self.fading.of_ratio;
         self.lost_count *= self.fading.of_ratio;
-        let begun = second(now) - second(self.at);
-        if begun > 0 {
-            for later in (1..=begun).take(PEAK_SECONDS) {
-                self.peaks[(second(self.at) + later) as usize % PEAK_SECONDS] = 0.0;
-            }
-            self.recent_max = self.peaks.iter().copied().fold(0.0, f64::max);
-        }
         self.at = now;
+        let second = second(now);
+        let begun = second - core::mem::replace(&mut self.second, second);
+        if begun > 0 {
+            self.begin_seconds(begun);
+        }
+    }
+
+    /// So many seconds have begun, the present one the last of them.
+    #[cold]
+    fn begin_seconds(&mut self, begun: u64) {
+        for earlier in (0..begun).take(PEAK_SECONDS) {
+            self.peaks[(self.second - earlier) as usize % PEAK_SECONDS] = 0.0;
+        }
+        self.recent_max = self.peaks.iter().copied().fold(0.0, f64::max);
     }
 }
 

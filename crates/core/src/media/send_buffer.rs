@@ -53,6 +53,13 @@ struct OutgoingFrame {
     is_protected: bool,
 }
 
+impl OutgoingFrame {
+    /// Whether nothing more will be done for it.
+    fn is_settled(&self) -> bool {
+        self.unacked_count == 0 || self.is_given_up
+    }
+}
+
 /// What a fragment waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
@@ -406,20 +413,25 @@ impl SendBuffer {
     }
 
     fn forget_settled(&mut self) {
-        while let Some(frame) = self.frames.front()
-            && (frame.unacked_count == 0 || frame.is_given_up)
-        {
-            let mut frame = self.frames.pop_front().expect("there is a front");
-            self.first.0 += 1;
-            self.buffered_bytes -= frame.bytes.len();
-            if self.spare.len() < MAX_SPARE_FRAMES {
-                frame.bytes = Bytes::new();
-                frame.fragments.clear();
-                self.spare.push(frame);
-            }
+        while self.frames.front().is_some_and(OutgoingFrame::is_settled) {
+            self.forget_first();
         }
         debug_assert!(!self.frames.is_empty() || self.buffered_bytes == 0);
         self.skip_settled_calls();
+    }
+
+    #[cold]
+    fn forget_first(&mut self) {
+        let Some(mut frame) = self.frames.pop_front() else {
+            return;
+        };
+        self.first.0 += 1;
+        self.buffered_bytes -= frame.bytes.len();
+        if self.spare.len() < MAX_SPARE_FRAMES {
+            frame.bytes = Bytes::new();
+            frame.fragments.clear();
+            self.spare.push(frame);
+        }
     }
 }
 

@@ -31,9 +31,11 @@ impl Bandwidth {
             ..Bandwidth::default()
         };
         for rate in path_rates {
-            let share = rate.mul_f64(fraction);
             bandwidth.total += rate;
-            bandwidth.shortfall += config.path_target_min.saturating_sub(share);
+            if !config.path_target_min.is_zero() {
+                let share = rate.mul_f64(fraction);
+                bandwidth.shortfall += config.path_target_min.saturating_sub(share);
+            }
         }
         bandwidth
     }
@@ -49,8 +51,10 @@ pub(crate) fn target_bitrate(
     backlog_bytes: u64,
     overhead: f64,
 ) -> DataRate {
-    let total = target_total(bandwidth, backlog_bytes);
-    let target = total.mul_f64(1.0 / (1.0 + overhead));
+    let mut target = target_total(bandwidth, backlog_bytes);
+    if overhead > 0.0 {
+        target = target.mul_f64(1.0 / (1.0 + overhead));
+    }
     match config.source {
         SourceLimits::Fixed => target,
         SourceLimits::Adaptive { min, max } => target.clamp(min, max),
@@ -65,9 +69,12 @@ pub(crate) fn most_drained_bytes(fraction: f64, rate: DataRate) -> u64 {
 
 /// What media, repairs and retransmissions may be together.
 pub(crate) fn target_total(bandwidth: Bandwidth, backlog_bytes: u64) -> DataRate {
-    let excess_bytes = backlog_bytes.saturating_sub(bandwidth.total.bytes_in(FREE_BACKLOG));
-    (bandwidth.total.mul_f64(bandwidth.fraction) + bandwidth.shortfall)
-        .saturating_sub(DataRate::from_bytes_per(excess_bytes, DRAIN_WITHIN))
+    let target = bandwidth.total.mul_f64(bandwidth.fraction) + bandwidth.shortfall;
+    let free_bytes = bandwidth.total.bytes_in(FREE_BACKLOG);
+    match backlog_bytes.checked_sub(free_bytes) {
+        None => target,
+        Some(excess) => target.saturating_sub(DataRate::from_bytes_per(excess, DRAIN_WITHIN)),
+    }
 }
 
 #[cfg(test)]

@@ -5,8 +5,14 @@ mod invariants;
 
 use std::collections::VecDeque;
 
+use anabranch_units::{Duration, Instant};
+
+use super::Path;
 use crate::media::FrameId;
 use crate::scheduler::{PacketKind, PacketView};
+
+/// How late a driver may wake an endpoint for a packet that was held until a path is ready.
+const LATE_WAKE: Duration = Duration::from_millis(2);
 
 /// Packets in the order in which they leave: retransmissions first. Their bytes are summed as they
 /// come and go: everybody asks for them after every event.
@@ -128,6 +134,90 @@ impl Bound {
             PacketKind::Retransmission => self.retransmissions.iter().any(is_copy),
             PacketKind::Repair => false,
         }
+    }
+}
+
+impl Path {
+    /// Binds a packet to this path. `held_since` tells since when there have been packets that the
+    /// scheduler has held: a path that a driver woke a little late for them was not idle.
+    pub(crate) fn bind(&mut self, now: Instant, packet: PacketView, held_since: Option<Instant>) {
+        if !self.has_bound() && !self.is_woken_late(now, held_since) {
+            self.leave_idleness(now);
+        }
+        self.bound.push(packet);
+    }
+
+    /// Binds a packet to this path, which has not stood idle.
+    pub(crate) fn bind_next(&mut self, packet: PacketView) {
+        self.bound.push(packet);
+    }
+
+    /// Whether, as packets are held since then, the driver wakes this path a little late for them.
+    pub(crate) fn is_woken_late(&self, now: Instant, held_since: Option<Instant>) -> bool {
+        let ready_at = self.ready_at();
+        held_since.is_some_and(|since| since <= ready_at)
+            && now.saturating_since(ready_at) <= LATE_WAKE
+    }
+
+    /// Takes all bound packets back.
+    pub(crate) fn unbind_all(&mut self) -> impl Iterator<Item = PacketView> + '_ {
+        self.bound.drain()
+    }
+
+    /// The bound packets that are sent for the first time, and repairs, in the order in which they
+    /// leave.
+    pub(crate) fn bound_sources(&self) -> impl Iterator<Item = &PacketView> {
+        self.bound.sources()
+    }
+
+    /// Takes them back.
+    pub(crate) fn unbind_sources(&mut self) -> Vec<PacketView> {
+        self.bound.take_sources()
+    }
+
+    /// Whether a copy of this fragment waits here.
+    pub(crate) fn has_bound_copy_of(&self, packet: &PacketView) -> bool {
+        self.bound.has_copy_of(packet)
+    }
+
+    /// Drops all bound packets of a frame.
+    pub(crate) fn unbind_frame(&mut self, frame: FrameId) {
+        self.bound.drop_frame(frame);
+    }
+
+    /// The bound packet that leaves next.
+    pub(crate) fn first_bound(&self) -> Option<&PacketView> {
+        self.bound.first()
+    }
+
+    /// Takes it out.
+    pub(crate) fn pop_first_bound(&mut self) -> Option<PacketView> {
+        self.bound.pop()
+    }
+
+    /// The next bound packet, if pacer and window let it go now.
+    pub(crate) fn pop_bound(&mut self, now: Instant) -> Option<PacketView> {
+        if !self.has_bound() || self.ready_at() > now {
+            return None;
+        }
+        if !self.has_window() {
+            self.is_window_limited = true;
+            return None;
+        }
+        self.bound.pop()
+    }
+
+    pub(crate) fn has_bound(&self) -> bool {
+        self.bound.bytes() > 0
+    }
+
+    pub(crate) fn queued_bytes(&self) -> u64 {
+        self.bound.bytes()
+    }
+
+    /// Bytes on the wire of what is to be sent again, which leaves first.
+    pub(crate) fn bound_again_bytes(&self) -> u64 {
+        self.bound.retransmission_bytes()
     }
 }
 

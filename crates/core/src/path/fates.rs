@@ -73,6 +73,7 @@ impl Fates {
         self.counted_from = packet_number;
     }
 
+    #[cold]
     fn note(&mut self, packet_number: u64, is_lost: bool) {
         // Before it, everything is settled.
         let Some(index) = packet_number.checked_sub(self.first) else {

@@ -34,7 +34,13 @@ impl Outflow {
     }
 
     pub(super) fn add(&mut self, now: Instant, bytes: u64) {
-        self.bytes = self.faded_bytes(now) + bytes as f64;
+        self.fade(now);
+        self.bytes += bytes as f64;
+    }
+
+    /// Fades what has been added until now.
+    fn fade(&mut self, now: Instant) {
+        self.bytes = self.faded_bytes(now);
         self.at = now;
     }
 
@@ -45,12 +51,20 @@ impl Outflow {
     }
 
     fn faded_bytes(&self, now: Instant) -> f64 {
-        let elapsed = now.saturating_since(self.at).as_secs_f64();
-        self.bytes * libm::exp(-elapsed / MEMORY.as_secs_f64())
+        let elapsed = now.saturating_since(self.at);
+        if elapsed.is_zero() {
+            return self.bytes;
+        }
+        self.bytes * libm::exp(-elapsed.as_secs_f64() / MEMORY.as_secs_f64())
     }
 }
 
 impl Path {
+    /// A report has come: forecasts of this moment share one computation of what has faded.
+    pub(crate) fn fade_outflow(&mut self, now: Instant) {
+        self.outflow.fade(now);
+    }
+
     /// Takes note of what has come out of the path.
     pub(crate) fn note_outflow(&mut self, now: Instant, digest: &Digest) {
         let acked = digest.acked.iter();
@@ -110,11 +124,11 @@ impl Path {
     fn backed_up_rate(&self, now: Instant) -> Option<DataRate> {
         let min_rtt = self.recovery.rtt().min_rtt()?;
         let answer_time = min_rtt + self.schedule.wanted.longest_delay();
-        let oldest = self.recovery.outstanding().next()?;
+        let oldest_at = self.recovery.oldest_sent_at()?;
         let queue = STANDING_QUEUE.max(self.recovery.rtt().jitter());
-        let is_queued = now.saturating_since(oldest.sent_at) > answer_time + queue;
-        let believed = self.control.target_rate.bytes_in(answer_time);
-        (is_queued && self.recovery.bytes_in_flight() > believed).then(|| self.outflow.rate(now))
+        let is_queued = now.saturating_since(oldest_at) > answer_time + queue;
+        let believed = || self.control.target_rate.bytes_in(answer_time);
+        (is_queued && self.recovery.bytes_in_flight() > believed()).then(|| self.outflow.rate(now))
     }
 
     /// Takes note of the rate by which packets are bound.

@@ -158,7 +158,8 @@ impl Arrivals {
 
     /// Nothing more is expected: what has been reported need not be told again.
     pub(crate) fn expect_nothing(&mut self) {
-        if core::mem::take(&mut self.is_pause_due) {
+        if self.is_pause_due {
+            self.is_pause_due = false;
             self.due_at = None;
         }
     }
@@ -257,6 +258,11 @@ impl Arrivals {
             first.1 = number;
             return true;
         }
+        self.insert_out_of_order(number)
+    }
+
+    #[cold]
+    fn insert_out_of_order(&mut self, number: u64) -> bool {
         let index = self.ranges.partition_point(|&(low, _)| low > number);
         if self
             .ranges
@@ -296,9 +302,9 @@ impl Arrivals {
         self.unreported_count = 0;
         self.due_at = None;
         self.reported_at = now;
-        let new_ranges = self
-            .ranges
-            .partition_point(|&(_, high)| high >= lowest_unreported);
+        // Mostly the first alone, so that a search would take longer.
+        let is_new = |&&(_, high): &&(u64, u64)| high >= lowest_unreported;
+        let new_ranges = self.ranges.iter().take_while(is_new).count();
         let told = (new_ranges + REPEATED_RANGES).min(self.ranges.len());
         self.forget_told();
         let is_untold = |(number, _): &&(u64, Instant)| *number >= lowest_unreported;

@@ -26,6 +26,12 @@ impl Digest {
         self.lost.len() as u64 + self.too_large.iter().filter(is_counted).count() as u64
     }
 
+    /// The packet acknowledged last had been declared lost.
+    #[cold]
+    pub(super) fn note_spurious(&mut self) {
+        self.spurious.extend(self.acked.last().copied());
+    }
+
     pub(super) fn restart(&mut self, prior_bytes_in_flight: u64) {
         self.acked.clear();
         self.lost.clear();

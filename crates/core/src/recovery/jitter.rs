@@ -72,8 +72,9 @@ impl JitterEstimator {
     /// A packet that left at `sent_at` had this round-trip time, on a path whose least one is
     /// `min_rtt`.
     pub(super) fn on_packet(&mut self, sent_at: Instant, rtt: Duration, min_rtt: Duration) {
+        let before = self.jitter;
         self.note_swing(sent_at, rtt, min_rtt);
-        self.note_floor(sent_at, rtt);
+        self.note_floor(sent_at, rtt, self.jitter != before);
     }
 
     /// By how much round-trip times vary within a round trip, whatever the queue does.
@@ -104,6 +105,12 @@ impl JitterEstimator {
         if stretch.sample_count < STRETCH_SAMPLES || lasted < length {
             return;
         }
+        self.end_stretch();
+    }
+
+    #[cold]
+    fn end_stretch(&mut self) {
+        let stretch = &mut self.stretch;
         self.swings[self.stretch_count % STRETCHES] = stretch.rise.min(stretch.fall);
         self.stretch_count += 1;
         stretch.sample_count = 0;
@@ -117,7 +124,7 @@ impl JitterEstimator {
         };
     }
 
-    fn note_floor(&mut self, sent_at: Instant, rtt: Duration) {
+    fn note_floor(&mut self, sent_at: Instant, rtt: Duration, has_span_changed: bool) {
         let span = self.jitter * FLOOR_SPANS;
         let newest = &mut self.parts[self.newest_part];
         if newest.least.is_zero()
@@ -128,8 +135,10 @@ impl JitterEstimator {
                 began_at: sent_at,
                 least: rtt,
             };
-        } else {
-            newest.least = newest.least.min(rtt);
+        } else if rtt < newest.least {
+            newest.least = rtt;
+        } else if !has_span_changed {
+            return;
         }
         let newest = self.parts[self.newest_part];
         let recent = self.parts.iter().filter(|part| {

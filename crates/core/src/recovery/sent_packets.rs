@@ -181,6 +181,11 @@ impl SentPackets {
             .map(|(number, record)| record.packet(number, &self.newest))
     }
 
+    /// Whether a packet behind the largest acknowledged one may be outstanding.
+    pub(super) fn has_open_holes(&self) -> bool {
+        self.holes.len() > self.lost_hole_count
+    }
+
     fn open_holes(&self) -> impl Iterator<Item = u64> {
         self.holes[self.lost_hole_count..].iter().copied()
     }
@@ -208,24 +213,22 @@ impl SentPackets {
         let Some(last_sent) = self.next_packet_number().checked_sub(1) else {
             return;
         };
-        let mut holes = core::mem::take(&mut self.holes);
-        self.fill(&mut holes, report, on_acked);
+        if !self.holes.is_empty() {
+            let mut holes = core::mem::take(&mut self.holes);
+            self.fill(&mut holes, report, on_acked);
+            self.holes = holes;
+        }
         for number in self.acked_until.max(self.first)..=report.largest().min(last_sent) {
             if report.contains(number) {
                 self.settle(number, report, on_acked);
                 self.acked_until = number + 1;
             } else {
-                holes.push(number);
+                self.holes.push(number);
             }
         }
         // Holes above the largest number that really was acknowledged are none.
-        while holes
-            .last()
-            .is_some_and(|&number| number >= self.acked_until)
-        {
-            holes.pop();
-        }
-        self.holes = holes;
+        let acked_until = self.acked_until;
+        while self.holes.pop_if(|number| *number >= acked_until).is_some() {}
         self.note_oldest();
     }
 
@@ -353,9 +356,6 @@ impl SentPackets {
         mut on_lost: impl FnMut(&SentPacket),
     ) -> Option<Instant> {
         let largest_acked = self.acked_until.checked_sub(1)?;
-        if self.holes.len() == self.lost_hole_count {
-            return None;
-        }
         let mut next_at = None;
         let mut has_lost = false;
         for &number in &self.holes[self.lost_hole_count..] {

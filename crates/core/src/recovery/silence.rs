@@ -5,6 +5,11 @@ use anabranch_units::{Duration, Instant};
 use super::{Recovery, RttEstimator};
 
 impl Recovery {
+    /// When the oldest packet in flight was sent.
+    pub(crate) fn oldest_sent_at(&self) -> Option<Instant> {
+        self.sent.oldest_sent_at()
+    }
+
     /// By how much the oldest packet in flight has been unanswered for longer than `usual`.
     pub(crate) fn overdue(&self, now: Instant, usual: Duration) -> Duration {
         let sent_at = self.sent.oldest_sent_at();
@@ -20,6 +25,13 @@ impl Recovery {
     /// Since when nothing has been heard though something is outstanding.
     pub(crate) fn silent_since(&self) -> Option<Instant> {
         Some(self.sent.oldest_sent_at()?.max(self.last_acked_at))
+    }
+
+    /// [`Recovery::suspect_at`] is no earlier than this: no path is suspect before a round trip and
+    /// a busy host's delay have passed.
+    pub(crate) fn suspect_at_earliest(&self) -> Option<Instant> {
+        let min_rtt = self.rtt.min_rtt().unwrap_or_default();
+        Some(self.silent_since()? + min_rtt + RttEstimator::HOST_DELAY)
     }
 
     /// When the path has been silent for too long: a probe timeout after it was last heard and the

@@ -43,6 +43,9 @@ impl ToldElsewhere {
 impl Recovery {
     /// Takes the round-trip time of what a report on another path was first to tell.
     pub(super) fn sample_what_was_told_elsewhere(&mut self, now: Instant, report: &FeedbackReport) {
+        if self.told_elsewhere.0.is_empty() {
+            return;
+        }
         let told = self.told_elsewhere.take(report);
         let sample = told.and_then(|(sent_at, held_back)| {
             Some((sent_at, rtt::sample(now, sent_at, held_back)?))

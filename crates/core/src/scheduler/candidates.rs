@@ -34,9 +34,23 @@ fn best_of(paths: &[PathView], avoid: PathSet) -> impl Iterator<Item = &PathView
 
 /// The path that delivers `packet`, a retransmission, first.
 pub fn fastest(packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
-    candidates(packet, paths)
-        .min_by_key(|path| path.preferred(path.arrival(Turn::Again, u64::from(packet.bytes))))
-        .map(|path| path.id)
+    cheapest(packet, paths, |path| {
+        path.preferred(path.arrival(Turn::Again, u64::from(packet.bytes)))
+    })
+}
+
+/// The candidate of the least cost. With a single path, no cost is computed.
+pub fn cheapest<K: Ord>(
+    packet: &PacketView,
+    paths: &[PathView],
+    cost: impl FnMut(&&PathView) -> K,
+) -> Option<PathId> {
+    match paths {
+        [only] => only.state.is_usable().then_some(only.id),
+        _ => candidates(packet, paths)
+            .min_by_key(cost)
+            .map(|path| path.id),
+    }
 }
 
 #[cfg(test)]

@@ -38,6 +38,12 @@ impl Path {
         let begin = checker.violations.len();
         self.check_queue(checker);
         self.recovery.check(checker);
+        let earliest = self.liveness.due_at_earliest(&self.recovery);
+        let due_at = self.liveness.due_at(&self.recovery);
+        let holds = due_at.is_none_or(|due_at| earliest.is_some_and(|at| at <= due_at));
+        checker.require(Invariant::Timer, holds, || {
+            format!("its silence is due at {due_at:?}, and was to be at {earliest:?} or later")
+        });
         let counters = &self.counters;
         let mut counted = |of: &str, packets, bytes, is_meant: fn(SendReason) -> bool| {
             let count = counters.reasons.sum(is_meant);

@@ -237,19 +237,22 @@ impl Hooks for Media {
     fn mark_views(session: &mut MediaSession) {
         if session.are_metered_in_reserve() {
             for view in &mut session.views {
-                view.is_standby = session.paths[view.id.index()].is_metered();
+                view.is_standby |= session.paths[view.id.index()].is_metered();
             }
         }
     }
 
+    #[inline]
     fn on_frame(session: &mut MediaSession, now: Instant, on: PathId, frame: WireFrame<'_>) {
         session.on_frame(now, on, frame);
     }
 
+    #[inline]
     fn awaits_more(&self) -> bool {
         self.reassembly.has_incomplete()
     }
 
+    #[inline]
     fn on_report(
         session: &mut MediaSession,
         now: Instant,
@@ -281,6 +284,7 @@ impl Hooks for Media {
         session.finish_reassembly();
     }
 
+    #[inline]
     fn prepare(session: &mut MediaSession, now: Instant) -> bool {
         if session.content.is_schedule_due {
             session.schedule(now);
@@ -288,20 +292,24 @@ impl Hooks for Media {
         !session.is_quiet(now)
     }
 
+    #[inline]
     fn is_stirred(session: &MediaSession, now: Instant) -> bool {
         // A path whose packets were all dropped is free for those that wait, and the receiver is to
         // be told of their frames.
         session.content.is_schedule_due || session.due_notice_on(now).is_some()
     }
 
+    #[inline]
     fn news_on(session: &MediaSession, now: Instant) -> Option<PathId> {
         session.due_notice_on(now)
     }
 
+    #[inline]
     fn write_before_report(session: &mut MediaSession, buf: &mut Vec<u8>) {
         session.write_symbols_recovered(buf);
     }
 
+    #[inline]
     fn write_news(
         session: &mut MediaSession,
         now: Instant,
@@ -314,6 +322,7 @@ impl Hooks for Media {
         }
     }
 
+    #[inline]
     fn write_packet(
         session: &mut MediaSession,
         now: Instant,
@@ -323,6 +332,7 @@ impl Hooks for Media {
         session.write_next_packet(now, id, buf)
     }
 
+    #[inline]
     fn on_packet_sent(session: &mut MediaSession, now: Instant, id: PathId, packet: &SentPacket) {
         session.on_packet_sent(now, id, packet);
     }
@@ -343,7 +353,9 @@ impl Hooks for Media {
     }
 
     fn consider_path(session: &MediaSession, path: &Path, next: &mut NextTimer) {
-        next.consider(path.liveness.due_at(&path.recovery), Timer::PathSilence);
+        if next.may_be(path.liveness.due_at_earliest(&path.recovery)) {
+            next.consider(path.liveness.due_at(&path.recovery), Timer::PathSilence);
+        }
         next.consider(session.idle_probe_at(path.id), Timer::PathSilence);
     }
 

@@ -45,12 +45,11 @@ impl<C: Content> Session<C> {
                 return;
             }
         }
-        while let Some(frame) = frames.next(&mut self.scratch.report) {
+        let mut report = self.scratch.report.take().unwrap_or_default();
+        while let Some(frame) = frames.next(&mut report) {
             match frame {
                 Ok(WireFrame::Feedback { path }) => {
-                    let mut report = core::mem::take(&mut self.scratch.report);
                     self.on_feedback(now, meta.path, path, &mut report);
-                    self.scratch.report = report;
                 }
                 // Without a packet number a segment cannot be acknowledged.
                 Ok(WireFrame::Segment { .. }) if tracking == Tracking::Untracked => {
@@ -60,6 +59,7 @@ impl<C: Content> Session<C> {
                 Err(_) => self.counters.malformed_datagrams += 1,
             }
         }
+        self.scratch.report = Some(report);
         if !self.content.awaits_more() {
             for path in &mut self.paths {
                 path.arrivals.expect_nothing();
@@ -68,20 +68,31 @@ impl<C: Content> Session<C> {
     }
 
     fn on_wire_frame(&mut self, now: Instant, on: PathId, frame: WireFrame<'_>) {
-        let path = &mut self.paths[on.index()];
         match frame {
             WireFrame::Padding | WireFrame::Feedback { .. } => {}
+            WireFrame::FeedbackSchedule(_)
+            | WireFrame::PathChallenge(_)
+            | WireFrame::PathResponse(_)
+            | WireFrame::PathStatus { .. }
+            | WireFrame::Close
+            | WireFrame::Replaced => self.on_control_frame(now, on, frame),
+            frame => C::on_frame(self, now, on, frame),
+        }
+    }
+
+    /// A frame about a path or the end of the session.
+    #[cold]
+    fn on_control_frame(&mut self, now: Instant, on: PathId, frame: WireFrame<'_>) {
+        let path = &mut self.paths[on.index()];
+        match frame {
             WireFrame::FeedbackSchedule(schedule) => path.arrivals.set_schedule(schedule),
             WireFrame::PathChallenge(token) => {
                 path.response = Some(token);
                 path.arrivals.report_at_once(now);
             }
             WireFrame::PathResponse(token) => {
-                if path
-                    .expected_response
-                    .take_if(|expected| *expected == token)
-                    .is_some()
-                {
+                let expected = &mut path.expected_response;
+                if expected.take_if(|expected| *expected == token).is_some() {
                     path.recovery.on_heard(now);
                     self.on_path_answer(now, on);
                 }
@@ -91,7 +102,7 @@ impl<C: Content> Session<C> {
             }
             WireFrame::Close => C::on_peer_closes(self, now),
             WireFrame::Replaced => self.end(Event::Replaced),
-            frame => C::on_frame(self, now, on, frame),
+            _ => {}
         }
     }
 
@@ -164,11 +175,15 @@ impl<C: Content> Session<C> {
         about: PathId,
         digest: &Digest,
     ) {
-        let path = &mut self.paths[about.index()];
-        if on == about {
-            self.on_path_answer(now, about);
-            return;
+        match on == about {
+            true => self.on_path_answer(now, about),
+            false => self.judge_answer_elsewhere(now, about, digest),
         }
+    }
+
+    #[cold]
+    fn judge_answer_elsewhere(&mut self, now: Instant, about: PathId, digest: &Digest) {
+        let path = &mut self.paths[about.index()];
         // The way back is still broken: the peer is to keep on reporting by the other path.
         if path.doubt_told_at + DOUBT_LIFETIME / 2 <= now {
             path.status_to_tell = Some(true);
@@ -184,10 +199,16 @@ impl<C: Content> Session<C> {
     /// The path has shown that it is alive, both ways.
     fn on_path_answer(&mut self, now: Instant, path: PathId) {
         if self.paths[path.index()].liveness.on_answer() {
-            self.paths[path.index()].challenge = None;
-            self.paths[path.index()].expected_response = None;
-            self.paths[path.index()].status_to_tell = Some(false);
-            self.on_path_changed(now, path);
+            self.on_path_back(now, path);
         }
+    }
+
+    #[cold]
+    fn on_path_back(&mut self, now: Instant, id: PathId) {
+        let path = &mut self.paths[id.index()];
+        path.challenge = None;
+        path.expected_response = None;
+        path.status_to_tell = Some(false);
+        self.on_path_changed(now, id);
     }
 }

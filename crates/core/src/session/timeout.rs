@@ -4,6 +4,7 @@ use anabranch_units::Instant;
 
 use super::{Closing, Content, Session};
 use crate::control::Timeout;
+use crate::path::Path;
 use crate::path_view::{PathId, PathState};
 use crate::send_reason::SendReason;
 
@@ -40,7 +41,8 @@ pub enum Timer {
     Close,
 }
 
-/// The first of several timers; of those at one moment, that which was considered first.
+/// The first of several timers; of those at one moment, that which was considered first, but any
+/// other before the pacer.
 #[derive(Debug)]
 pub(crate) struct NextTimer {
     at: Instant,
@@ -50,10 +52,16 @@ pub(crate) struct NextTimer {
 impl NextTimer {
     pub(super) fn consider(&mut self, at: Option<Instant>, timer: Timer) {
         if let Some(at) = at
-            && at < self.at
+            && (at < self.at || (at == self.at && self.timer == Timer::Pacing))
         {
             *self = NextTimer { at, timer };
         }
+    }
+
+    /// Whether a timer that expires at this moment at the earliest may be the first. Mostly a
+    /// packet leaves before, and it need not be known when the timer expires.
+    pub(super) fn may_be(&self, at_earliest: Option<Instant>) -> bool {
+        at_earliest.is_some_and(|at| at <= self.at)
     }
 }
 
@@ -64,27 +72,27 @@ impl<C: Content> Session<C> {
     pub fn poll_timeout(&self) -> Option<(Instant, Timer)> {
         let mut next = NextTimer {
             at: Instant::FAR_FUTURE,
-            timer: Timer::Close,
+            timer: Timer::Pacing,
         };
+        let is_open = self.closing == Closing::Open;
+        let is_sender = self.content.is_sender();
+        let kept = |path: &&Path| path.state() != PathState::Removed;
+        let is_in_use = |path: &&Path| is_open && (is_sender || !path.is_at_rest());
+        // The pacer comes first, since it makes most others superfluous.
+        for path in self.paths.iter().filter(kept).filter(is_in_use) {
+            next.consider(C::leaves_at(self, path), Timer::Pacing);
+        }
         if let Closing::Telling { next_at, .. } = self.closing {
             next.consider(Some(next_at), Timer::Close);
         }
-        let is_open = self.closing == Closing::Open;
-        let is_sender = self.content.is_sender();
-        let mut leaves_at = Instant::FAR_FUTURE;
-        for path in self
-            .paths
-            .iter()
-            .filter(|path| path.state() != PathState::Removed)
-        {
+        for path in self.paths.iter().filter(kept) {
             next.consider(path.arrivals.due_at(), Timer::Feedback);
             if !is_open {
                 continue;
             }
             next.consider(path.recovery.loss_timer(), Timer::LossDetection);
             next.consider(path.controller.next_timeout(), Timer::Controller);
-            if is_sender || !path.is_at_rest() {
-                leaves_at = leaves_at.min(C::leaves_at(self, path).unwrap_or(Instant::FAR_FUTURE));
+            if is_in_use(&path) {
                 C::consider_path(self, path, &mut next);
             }
         }
@@ -92,7 +100,6 @@ impl<C: Content> Session<C> {
             C::consider_sending(self, &mut next);
         }
         self.content.consider_receiving(&mut next);
-        next.consider(Some(leaves_at), Timer::Pacing);
         (next.at < Instant::FAR_FUTURE).then_some((next.at, next.timer))
     }
 
@@ -137,5 +144,29 @@ impl<C: Content> Session<C> {
         path.counters.lost_packets += digest.lost_count();
         C::on_losses(self, now, id, &digest, reason);
         self.scratch.digest = Some(digest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_timers_at_one_moment_the_pacer_is_the_last() {
+        let mut next = NextTimer {
+            at: Instant::FAR_FUTURE,
+            timer: Timer::Pacing,
+        };
+        let at = Some(Instant::from_millis(5));
+        let later = Some(Instant::from_millis(6));
+        let mut first_after = |at, timer| {
+            next.consider(at, timer);
+            next.timer
+        };
+        assert_eq!(first_after(at, Timer::Pacing), Timer::Pacing);
+        assert_eq!(first_after(later, Timer::LossDetection), Timer::Pacing);
+        assert_eq!(first_after(at, Timer::Feedback), Timer::Feedback);
+        assert_eq!(first_after(at, Timer::Reassembly), Timer::Feedback);
+        assert!(next.may_be(at) && !next.may_be(later) && !next.may_be(None));
     }
 }

@@ -27,25 +27,30 @@ impl<C: Content> Session<C> {
     /// One datagram a call: what the driver batches, it seals first, which makes room of its own
     /// between them (`docs/decisions/0002-one-datagram-a-call.md`).
     pub fn poll_transmit(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        loop {
-            if !C::prepare(self, now) {
-                return None;
-            }
-            self.tell_close(now);
+        while C::prepare(self, now) {
             let transmit = self.write_next(now, buf);
             if transmit.is_some() || !C::is_stirred(self, now) {
                 return transmit;
             }
         }
+        None
     }
 
+    /// Apart, as most calls find nothing to send.
+    #[inline(never)]
     fn write_next(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        if self.closing != Closing::Open {
+            self.tell_close(now);
+        }
         let start = buf.len();
         let path_count = self.paths.len();
+        let news_on = C::news_on(self, now);
         let has_notices = |path: &Path| path.has_notices(now);
-        if C::news_on(self, now).is_some() || self.paths.iter().any(has_notices) {
+        if news_on.is_some() || self.paths.iter().any(has_notices) {
             for index in 0..path_count {
-                if let Some(transmit) = self.write_untracked(now, PathId(index as u8), buf) {
+                let id = PathId(index as u8);
+                let has_news = news_on == Some(id);
+                if let Some(transmit) = self.write_untracked(now, id, has_news, buf) {
                     return Some(transmit);
                 }
             }
@@ -69,14 +74,19 @@ impl<C: Content> Session<C> {
     }
 
     /// Feedback, answers, the state of paths, and the end: all that has no packet number.
-    fn write_untracked(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> Option<Transmit> {
+    fn write_untracked(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        has_news: bool,
+        buf: &mut Vec<u8>,
+    ) -> Option<Transmit> {
         let path = &self.paths[id.index()];
         if path.state() == PathState::Removed {
             return None;
         }
         let has_report = path.arrivals.due_at().is_some_and(|due_at| due_at <= now);
         let status_about = self.status_for(id);
-        let has_news = C::news_on(self, now) == Some(id);
         let path = &mut self.paths[id.index()];
         let is_silent =
             path.response.is_none() && path.report_elsewhere.is_none() && !path.says_close;
@@ -165,6 +175,7 @@ impl<C: Content> Session<C> {
     }
 
     /// Has every path say the close, when it is time to say it (again).
+    #[cold]
     fn tell_close(&mut self, now: Instant) {
         let Closing::Telling { times, next_at } = self.closing else {
             return;

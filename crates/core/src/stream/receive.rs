@@ -111,10 +111,23 @@ impl ReceiveStream {
         Some(piece.bytes.into())
     }
 
-    /// Forgets all bytes that could be read. How many they were; `None`: there were none.
-    pub(crate) fn skip(&mut self) -> Option<u64> {
-        let skipped = self.readable_bytes() as u64;
-        while self.take_first().is_some() {}
+    /// Forgets bytes that could be read, `at_most` so many. How many they were; `None`: there were
+    /// none.
+    pub(crate) fn skip(&mut self, at_most: u64) -> Option<u64> {
+        let until = self.read_offset + at_most.min(self.readable_bytes() as u64);
+        let skipped = until - self.read_offset;
+        while let Some(first) = self.pieces.front_mut()
+            && first.offset < until
+        {
+            if first.end <= until {
+                self.take_first();
+            } else {
+                let count = (until - first.offset) as usize;
+                first.bytes.drain(..count.min(first.bytes.len()));
+                first.offset = until;
+            }
+        }
+        self.read_offset = until;
         (skipped > 0).then_some(skipped)
     }
 
@@ -283,7 +296,7 @@ mod tests {
             assert_eq!(kept.expected(), skipped.expected());
             if rng.below(3) == 0 {
                 kept_count += read(&mut kept).len() as u64;
-                skipped_count += skipped.skip().unwrap_or(0);
+                skipped_count += skipped.skip(u64::MAX).unwrap_or(0);
                 assert_eq!(kept_count, skipped_count);
                 assert_eq!(kept.tell_window(), skipped.tell_window());
             }

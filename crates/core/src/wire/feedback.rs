@@ -97,12 +97,15 @@ impl FeedbackReport {
 
     /// Takes the frame's body off the front of `bytes`; `None` if it is malformed.
     pub(super) fn read(&mut self, bytes: &mut &[u8]) -> Option<PathId> {
-        let path = super::read_path(bytes)?;
-        self.largest = u64::from(super::read_u32(bytes)?);
-        self.reported_at = Instant::from_micros(u64::from(super::read_u32(bytes)?));
-        self.ce_count = read(bytes)?;
-        self.read_ranges(bytes)?;
-        self.read_arrivals(bytes)?;
+        // A copy of the slice, which stays in registers.
+        let mut rest = *bytes;
+        let path = super::read_path(&mut rest)?;
+        self.largest = u64::from(super::read_u32(&mut rest)?);
+        self.reported_at = Instant::from_micros(u64::from(super::read_u32(&mut rest)?));
+        self.ce_count = read(&mut rest)?;
+        self.read_ranges(&mut rest)?;
+        self.read_arrivals(&mut rest)?;
+        *bytes = rest;
         Some(path)
     }
 

@@ -35,11 +35,14 @@ pub(super) fn read(bytes: &mut &[u8]) -> Option<u64> {
         *bytes = rest;
         return Some(u64::from(first));
     }
-    read_longer(bytes)
+    let (value, rest) = read_longer(bytes)?;
+    *bytes = rest;
+    Some(value)
 }
 
-fn read_longer(bytes: &mut &[u8]) -> Option<u64> {
-    let (value, rest) = match bytes.first()? >> 6 {
+/// What is read, and the bytes behind it.
+fn read_longer(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    Some(match bytes.first()? >> 6 {
         0 | 1 => {
             let (encoded, rest) = bytes.split_first_chunk()?;
             (u64::from(u16::from_be_bytes(*encoded) & 0x3fff), rest)
@@ -52,9 +55,7 @@ fn read_longer(bytes: &mut &[u8]) -> Option<u64> {
             let (encoded, rest) = bytes.split_first_chunk()?;
             (u64::from_be_bytes(*encoded) & MAX, rest)
         }
-    };
-    *bytes = rest;
-    Some(value)
+    })
 }
 
 /// Folds a signed difference into an unsigned integer that is small when the difference is.

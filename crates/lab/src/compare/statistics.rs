@@ -33,22 +33,48 @@ pub fn student_t_975(degrees_of_freedom: usize) -> f64 {
     beyond.map_or_else(|| STUDENT_T[degrees_of_freedom.min(30) - 1], |(_, t)| t)
 }
 
+/// Student's t, one-sided 99.5 %, by degrees of freedom.
+const STUDENT_T_995: [(usize, f64); 10] = [
+    (1, 63.66),
+    (2, 9.925),
+    (3, 5.841),
+    (4, 4.604),
+    (5, 4.032),
+    (6, 3.707),
+    (9, 3.250),
+    (12, 3.055),
+    (20, 2.845),
+    (40, 2.704),
+];
+
+/// The 99.5 % quantile, as [`student_t_975`].
+///
+/// # Panics
+/// If there are no degrees of freedom.
+pub fn student_t_995(degrees_of_freedom: usize) -> f64 {
+    let mut known = STUDENT_T_995.into_iter().rev();
+    let found = known.find(|(freedom, _)| *freedom <= degrees_of_freedom);
+    found.expect("one run says nothing of others").1
+}
+
+/// The standard deviation of what independent runs are drawn from; `None` with fewer than two.
+pub fn deviation(values: &[f64]) -> Option<f64> {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares = values.iter().map(|value| (value - mean) * (value - mean));
+    let squares: f64 = squares.sum();
+    (values.len() > 1).then(|| (squares / (count - 1.0)).sqrt())
+}
+
 impl Estimate {
     /// Of independent runs; `None` without any.
     pub fn of(values: &[f64]) -> Option<Estimate> {
         let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        let squares: f64 = values
-            .iter()
-            .map(|value| (value - mean) * (value - mean))
-            .sum();
-        let half_width = || {
-            let deviation = (squares / (count - 1.0)).sqrt();
-            student_t_975(values.len() - 1) * deviation / count.sqrt()
-        };
+        let half_width =
+            |deviation: f64| student_t_975(values.len() - 1) * deviation / count.sqrt();
         (!values.is_empty()).then(|| Estimate {
-            mean,
-            half_width: (values.len() > 1).then(half_width),
+            mean: values.iter().sum::<f64>() / count,
+            half_width: deviation(values).map(half_width),
         })
     }
 
@@ -93,6 +119,10 @@ mod tests {
     fn t_falls_with_the_degrees_of_freedom() {
         let values: Vec<f64> = (1..200).map(student_t_975).collect();
         assert!(values.windows(2).all(|pair| pair[0] >= pair[1]));
+        for freedom in 1..200 {
+            assert!(student_t_995(freedom) > student_t_975(freedom), "{freedom}");
+        }
+        assert!(student_t_995(2) > student_t_995(3) && student_t_995(7) == student_t_995(8));
         assert_eq!(
             (values[0], values[8], values[34], values[150]),
             (12.706, 2.262, 2.042, 1.980)

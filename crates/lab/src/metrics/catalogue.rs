@@ -254,9 +254,13 @@ pub const METRICS: &[Metric] = &[
     flow("freeze-time", Milliseconds, |flow| {
         flow.player.map(|player| player.freeze_time_ms)
     }),
-    flow("stall-ratio", Share, |flow| flow.player?.stall_ratio),
-    flow("start-up-delay", Milliseconds, |flow| {
-        flow.player?.start_up_ms
+    flow("stall-ratio", Share, |flow| match flow.download {
+        Some(download) => download.stall_ratio,
+        None => flow.player?.stall_ratio,
+    }),
+    flow("start-up-delay", Milliseconds, |flow| match flow.download {
+        Some(download) => download.start_up_ms,
+        None => flow.player?.start_up_ms,
     }),
     flow("reassembly-peak", Bytes, |flow| {
         flow.fragments
@@ -269,8 +273,17 @@ pub const METRICS: &[Metric] = &[
         flow.fragments?.out_of_order_ratio
     }),
     flow("path-switches", Number, |flow| {
-        flow.fragments
-            .map(|fragments| fragments.path_switches as f64)
+        let of_media = flow.fragments.map(|fragments| fragments.path_switches);
+        Some(of_media.unwrap_or(flow.segment_path_switches) as f64)
+    }),
+    each_flow("pictures-displayed", Number, |flow| {
+        flow.download.map(|download| download.displayed as f64)
+    }),
+    each_flow("pictures-discarded", Number, |flow| {
+        flow.download.map(|download| download.discarded as f64)
+    }),
+    each_flow("underflows", Number, |flow| {
+        flow.download.map(|download| download.underflows as f64)
     }),
     flow("aggregate-cost", Milliseconds, |flow| {
         flow.fragments?.aggregate_cost_ms

@@ -137,8 +137,9 @@ impl FragmentTrails {
 
     fn frame(&mut self, id: FragmentId) -> Option<&mut FrameTrail> {
         let ahead = u64::from(id.frame).checked_sub(self.first_index)?;
-        let mut followed = self.frames.range_mut(..self.followed_count);
-        followed.nth(usize::try_from(ahead).ok()?)
+        let ahead = usize::try_from(ahead).ok()?;
+        let is_followed = ahead < self.followed_count;
+        is_followed.then(|| &mut self.frames[ahead])
     }
 }
 

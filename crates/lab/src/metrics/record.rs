@@ -3,11 +3,12 @@
 use anabranch_core::{PathCounters, ReasonCounts, SendReason};
 use anabranch_link::DropCause;
 use anabranch_units::{Duration, Instant};
+use anabranch_video::stored_player::StoredPlayerCounts;
 
 use super::histogram::Histogram;
 use super::statistics::{
-    Distribution, DropReport, FragmentStatistics, FrameStatistics, LinkStatistics,
-    PlayerStatistics, ReasonTraffic, Traffic,
+    Distribution, DownloadStatistics, DropReport, FragmentStatistics, FrameStatistics,
+    LinkStatistics, PlayerStatistics, ReasonTraffic, Traffic,
 };
 use super::variation::Variation;
 
@@ -50,6 +51,11 @@ pub(super) struct StreamRecord {
     pub(super) bytes: u64,
     /// From the beginnings of streams to their ends.
     pub(super) transfers: Histogram,
+    /// How often a new segment took another path than the one before it.
+    pub(super) path_switches: u64,
+    /// What its viewer had seen when the window opened, and has seen in it.
+    pub(super) viewer_baseline: StoredPlayerCounts,
+    pub(super) viewer: Option<StoredPlayerCounts>,
 }
 
 /// Of a flow's path.
@@ -87,7 +93,8 @@ pub(super) struct FrameRecord {
     pub(super) on_time: u64,
     pub(super) decodable_on_time: u64,
     pub(super) shown_at: Option<Instant>,
-    pub(super) longest_gap: Option<Duration>,
+    /// How long it was, and when it began.
+    pub(super) longest_gap: Option<(Duration, Instant)>,
     /// Of complete frames.
     pub(super) delays: Histogram,
     /// The same over the fastest path's propagation delay, of frames that are judged.
@@ -213,7 +220,76 @@ impl PathRecord {
     }
 }
 
+/// A frame of which is known what became of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outcome {
+    /// From its capture until all of it was there, or until it was given up.
+    pub(super) delay: Duration,
+    /// Until it was handed out; of those that are complete.
+    pub(super) out_delay: Duration,
+    pub(super) is_complete: bool,
+    /// Whether it is displayed: it is there with all that it needs.
+    pub(super) is_displayed: bool,
+    pub(super) size_bytes: u64,
+    /// Whether it had all its time before the end.
+    pub(super) has_time: bool,
+}
+
 impl FrameRecord {
+    /// A frame was captured. Only one that has all its time before the end is judged.
+    pub(super) fn on_captured(&mut self, size_bytes: u64, has_time: bool) {
+        self.captured += 1;
+        self.captured_bytes += size_bytes;
+        self.judged += u64::from(has_time);
+    }
+
+    /// What became of a frame that was captured; `base_delay`: the least that any can take.
+    pub(super) fn on_outcome(&mut self, frame: &Outcome, deadline: Duration, base_delay: Duration) {
+        let Outcome {
+            delay, has_time, ..
+        } = *frame;
+        let exceptions = &mut self.exceptions;
+        if !frame.is_complete {
+            exceptions.dropped += 1;
+            exceptions.dropped_delays.record_span(delay);
+            if has_time {
+                let excess = delay.max(deadline).saturating_sub(base_delay);
+                exceptions.failed_excesses.record_span(excess);
+            }
+            return;
+        }
+        let excesses = match has_time {
+            true => &mut self.excesses,
+            false => &mut exceptions.unjudged_excesses,
+        };
+        excesses.record_span(delay.saturating_sub(base_delay));
+        self.delays.record_span(delay);
+        self.complete += 1;
+        self.complete_bytes += frame.size_bytes;
+        self.decodable += u64::from(frame.is_displayed);
+        self.late += u64::from(delay > deadline);
+        self.on_time += u64::from(has_time && delay <= deadline);
+        let is_out_in_time = has_time && frame.out_delay <= deadline;
+        self.decodable_on_time += u64::from(is_out_in_time && frame.is_displayed);
+    }
+
+    /// A frame can be shown now. The gap before it counts if the window is open.
+    pub(super) fn show(&mut self, now: Instant, is_open: bool) {
+        if let Some(shown_at) = self.shown_at.filter(|_| is_open) {
+            self.longest_gap = self.longest_gap.max(Some((now - shown_at, shown_at)));
+        }
+        self.shown_at = Some(now);
+    }
+
+    /// The window closes. A picture that has stood still to the end has stood still.
+    pub(super) fn close(&mut self, opened_at: Instant, now: Instant) {
+        if let Some(shown_at) = self.shown_at {
+            let from = shown_at.max(opened_at);
+            let gap = (now.saturating_since(from), from);
+            self.longest_gap = self.longest_gap.max(Some(gap));
+        }
+    }
+
     pub(super) fn merge(&mut self, other: &FrameRecord) {
         self.captured += other.captured;
         self.captured_bytes += other.captured_bytes;
@@ -246,7 +322,8 @@ impl FrameRecord {
             delay_excess_of_all_ms: of_both(&self.excesses, &self.exceptions.failed_excesses),
             decodable_ratio: ratio(self.decodable, self.complete + self.exceptions.dropped),
             decodable_on_time_ratio: ratio(self.decodable_on_time, self.judged),
-            longest_gap_ms: self.longest_gap.map(Duration::as_millis_f64),
+            longest_gap_ms: self.longest_gap.map(|(gap, _)| gap.as_millis_f64()),
+            longest_gap_from_s: self.longest_gap.map(|(_, from)| from.as_secs_f64()),
         }
     }
 }
@@ -288,6 +365,21 @@ impl FragmentRecord {
             reassembly_peak_bytes: self.peak_bytes,
             reassembly_peak_frames: self.peak_frames,
         }
+    }
+}
+
+impl StreamRecord {
+    /// What its viewer saw in so many seconds; `None`: it has none.
+    pub(super) fn download(&self, seconds: f64) -> Option<DownloadStatistics> {
+        let seen = self.viewer?;
+        Some(DownloadStatistics {
+            displayed: seen.displayed,
+            discarded: seen.discarded,
+            underflows: seen.underflows,
+            stall_time_ms: seen.stalled.as_secs_f64() * 1e3,
+            stall_ratio: (seconds > 0.0).then(|| seen.stalled.as_secs_f64() / seconds),
+            start_up_ms: seen.start_up.map(|start_up| start_up.as_secs_f64() * 1e3),
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Collects what happens in a run into the statistics of its windows.
 
-use anabranch_core::PathId;
+use anabranch_core::{PathId, SendReason};
 use anabranch_link::{DropCause, LinkConfig};
 use anabranch_sim::{
     Direction, FlowId, FragmentId, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent, World,
@@ -12,7 +12,7 @@ use super::fairness::{jain_index, smallest_over_largest};
 use super::fragments::FragmentTrails;
 use super::phases::record_phases;
 use super::rates::RateSeries;
-use super::record::{FlowRecord, FrameRecord, LinkRecord, PathRecord, per_second, ratio};
+use super::record::{FlowRecord, FrameRecord, LinkRecord, Outcome, PathRecord, per_second, ratio};
 use super::statistics::{Distribution, FlowStatistics, PathStatistics, Statistics};
 use super::viewer::Viewer;
 use super::window::Window;
@@ -39,6 +39,8 @@ struct Watch {
     /// The least propagation delay of its paths.
     base_delay: Duration,
     trails: FragmentTrails,
+    /// The path of the newest segment, of a stream over several.
+    last_path: Option<PathId>,
     /// Of a flow of media.
     viewer: Option<Viewer>,
 }
@@ -56,6 +58,7 @@ impl Watch {
             second_bytes: 0,
             deadline: media.map_or(Duration::ZERO, |media| media.deadline),
             trails: FragmentTrails::new(flow.paths.len()),
+            last_path: None,
             viewer: flow.media().map(|media| Viewer::new(flow, media)),
             base_delay: delays.min().unwrap_or(Duration::ZERO),
         }
@@ -246,16 +249,21 @@ impl<'a> Recorder<'a> {
             viewer.late += u64::from(display.is_late);
         }
     }
+}
 
-    /// Notes that a frame can be shown now.
-    fn show(&mut self, now: Instant, flow: FlowId) {
-        for record in &mut self.windows {
-            let is_open = record.is_open;
-            let frames = &mut record.flows[flow.index()].frames;
-            if let Some(shown_at) = frames.shown_at.filter(|_| is_open) {
-                frames.longest_gap = frames.longest_gap.max(Some(now - shown_at));
+impl Recorder<'_> {
+    /// A packet of a stream leaves.
+    fn note_segment(&mut self, packet: &PacketEvent) {
+        let flow = packet.flow.index();
+        let has_paths = self.scenario.flows[flow].paths.len() > 1;
+        if !has_paths || packet.reason != Some(SendReason::New) {
+            return;
+        }
+        let last = self.watches[flow].last_path.replace(packet.path);
+        if last.is_some_and(|last| last != packet.path) {
+            for record in self.windows.iter_mut().filter(|record| record.is_open) {
+                record.flows[flow].stream.path_switches += 1;
             }
-            frames.shown_at = Some(now);
         }
     }
 }
@@ -281,7 +289,7 @@ impl Observer for Recorder<'_> {
             path.sent_bytes += size_bytes;
         }
         let Some(id) = packet.fragment else {
-            return;
+            return self.note_segment(packet);
         };
         if self.watches[flow].trails.on_sent(id, packet.path) {
             for record in self.windows.iter_mut().filter(|record| record.is_open) {
@@ -325,9 +333,7 @@ impl Observer for Recorder<'_> {
         let has_time = frame.captured_at + watch.deadline <= end;
         watch.trails.on_captured(frame);
         for frames in self.frames_of(frame) {
-            frames.captured += 1;
-            frames.captured_bytes += u64::from(frame.size_bytes);
-            frames.judged += u64::from(has_time);
+            frames.on_captured(u64::from(frame.size_bytes), has_time);
         }
     }
 
@@ -344,34 +350,22 @@ impl Observer for Recorder<'_> {
             FrameOutcome::Complete { completed_at } => Some(completed_at),
             FrameOutcome::Incomplete | FrameOutcome::Missing => None,
         };
-        let delay = completed_at.unwrap_or(now) - frame.captured_at;
+        let outcome = Outcome {
+            delay: completed_at.unwrap_or(now) - frame.captured_at,
+            out_delay: now - frame.captured_at,
+            is_complete: completed_at.is_some(),
+            is_displayed: display.is_some(),
+            size_bytes: u64::from(frame.size_bytes),
+            has_time,
+        };
         for frames in self.frames_of(frame) {
-            let exceptions = &mut frames.exceptions;
-            if completed_at.is_none() {
-                exceptions.dropped += 1;
-                exceptions.dropped_delays.record_span(delay);
-                if has_time {
-                    let excess = delay.max(deadline).saturating_sub(base_delay);
-                    exceptions.failed_excesses.record_span(excess);
-                }
-                continue;
-            }
-            let excesses = match has_time {
-                true => &mut frames.excesses,
-                false => &mut exceptions.unjudged_excesses,
-            };
-            excesses.record_span(delay.saturating_sub(base_delay));
-            frames.delays.record_span(delay);
-            frames.complete += 1;
-            frames.complete_bytes += u64::from(frame.size_bytes);
-            frames.decodable += u64::from(display.is_some());
-            frames.late += u64::from(delay > deadline);
-            frames.on_time += u64::from(has_time && delay <= deadline);
-            let is_out_in_time = has_time && now - frame.captured_at <= deadline;
-            frames.decodable_on_time += u64::from(is_out_in_time && display.is_some());
+            frames.on_outcome(&outcome, deadline, base_delay);
         }
         if let Some(display) = display {
-            self.show(now, frame.flow);
+            for record in &mut self.windows {
+                let frames = &mut record.flows[frame.flow.index()].frames;
+                frames.show(now, record.is_open);
+            }
             self.count_display(frame.flow, &display);
         }
     }
@@ -406,6 +400,7 @@ impl WindowRecord {
             if world.is_session(flow) {
                 let counters = world.receiver_counters(flow);
                 record.frames.recovered_baseline = counters.recovered_fragments;
+                record.stream.viewer_baseline = world.viewer_counts(flow).unwrap_or_default();
             }
             for (path, record) in record.paths.iter_mut().enumerate() {
                 if world.is_session(flow) {
@@ -430,6 +425,8 @@ impl WindowRecord {
                 let recovered = world.receiver_counters(flow).recovered_fragments;
                 let frames = &mut record.frames;
                 frames.recovered_fragments += recovered - frames.recovered_baseline;
+                let seen = world.viewer_counts(flow);
+                record.stream.viewer = seen.map(|seen| seen.since(&record.stream.viewer_baseline));
             }
             for (path, record) in record.paths.iter_mut().enumerate() {
                 if world.is_session(flow) {
@@ -441,12 +438,8 @@ impl WindowRecord {
                 record.fragments.peak_bytes = counters.reassembly_peak_bytes;
                 record.fragments.peak_frames = counters.reassembly_peak_frames;
             }
-            // A picture that has stood still to the end has stood still.
-            if let Some(shown_at) = record.frames.shown_at {
-                let until = spec.stop.map_or(now, |stop| stop.min(now));
-                let gap = until.saturating_since(shown_at.max(self.opened_at));
-                record.frames.longest_gap = record.frames.longest_gap.max(Some(gap));
-            }
+            let until = spec.stop.map_or(now, |stop| stop.min(now));
+            record.frames.close(self.opened_at, until);
         }
     }
 
@@ -507,6 +500,8 @@ impl WindowRecord {
             frames: record.frames.statistics(),
             fragments: is_media.then(|| record.fragments.statistics(&all_paths)),
             player: is_media.then(|| record.viewer.statistics()),
+            download: record.stream.download(seconds),
+            segment_path_switches: record.stream.path_switches,
             transfers: record.stream.transfers.count(),
             transfer_time_ms: Distribution::of(&record.stream.transfers),
             paths: record.paths.iter().zip(&spec.paths).map(path).collect(),

@@ -57,6 +57,12 @@ pub struct FlowStatistics {
     pub fragments: Option<FragmentStatistics>,
     /// What its viewer sees; `null`: no media.
     pub player: Option<PlayerStatistics>,
+    /// What the viewer of a film sees that is downloaded meanwhile; `null`: no such film.
+    #[serde(default)]
+    pub download: Option<DownloadStatistics>,
+    /// How often a new segment of a stream took another path than the one before it.
+    #[serde(default)]
+    pub segment_path_switches: u64,
     /// Streams that have arrived to their ends.
     pub transfers: u64,
     /// From a stream's beginning to the arrival of its end.
@@ -112,6 +118,24 @@ pub struct PlayerStatistics {
     /// Over the time from the first frame displayed to the end.
     pub stall_ratio: Option<f64>,
     /// From the flow's start to its first frame's display; of all flows, the longest.
+    pub start_up_ms: Option<f64>,
+}
+
+/// What the viewer of a film sees that is downloaded meanwhile
+/// ([`anabranch_video::stored_player`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DownloadStatistics {
+    /// Pictures displayed.
+    pub displayed: u64,
+    /// Pictures that came too late and were not displayed.
+    pub discarded: u64,
+    /// Times that the next picture was not there at its time, the start among them.
+    pub underflows: u64,
+    /// How long the picture stood still after the first.
+    pub stall_time_ms: f64,
+    /// Over the time that the flow ran.
+    pub stall_ratio: Option<f64>,
+    /// From the flow's start to the first picture.
     pub start_up_ms: Option<f64>,
 }
 
@@ -222,6 +246,9 @@ pub struct FrameStatistics {
     /// The longest time between two frames that could be shown: complete, and with them all since
     /// the last key frame where frames depend on one another.
     pub longest_gap_ms: Option<f64>,
+    /// When that began.
+    #[serde(default)]
+    pub longest_gap_from_s: Option<f64>,
 }
 
 /// What one link measured.

@@ -3,6 +3,7 @@
 //! A kind is one file in `flow/`, one entry of [`KINDS`] and one variant of [`FlowKind`].
 
 mod bulk;
+mod download;
 mod media;
 mod raw;
 mod session;
@@ -26,6 +27,7 @@ use super::replicas::numbered;
 use super::shape::{Key, Shape};
 
 pub use bulk::BulkSpec;
+pub use download::DownloadSpec;
 pub use media::MediaSpec;
 pub use raw::RawSpec;
 pub(super) use session::bytes;
@@ -58,6 +60,8 @@ pub enum FlowKind {
     Bulk(Box<BulkSpec>),
     /// Streams of few bytes, one after the other.
     Short(Box<ShortSpec>),
+    /// A film that is watched while it comes.
+    Download(Box<DownloadSpec>),
     /// Datagrams that nobody answers.
     Raw(RawSpec),
 }
@@ -69,6 +73,7 @@ impl FlowSpec {
             FlowKind::Media(media) => Some(&media.config),
             FlowKind::Bulk(bulk) => Some(&bulk.config),
             FlowKind::Short(short) => Some(&short.config),
+            FlowKind::Download(download) => Some(&download.config),
             FlowKind::Raw(_) => None,
         }
     }
@@ -79,6 +84,7 @@ impl FlowSpec {
             FlowKind::Media(media) => Some(&mut media.config),
             FlowKind::Bulk(bulk) => Some(&mut bulk.config),
             FlowKind::Short(short) => Some(&mut short.config),
+            FlowKind::Download(download) => Some(&mut download.config),
             FlowKind::Raw(_) => None,
         }
     }
@@ -89,6 +95,7 @@ impl FlowSpec {
             FlowKind::Media(media) => media.config.controller.name(),
             FlowKind::Bulk(bulk) => bulk.config.controller.name(),
             FlowKind::Short(short) => short.config.controller.name(),
+            FlowKind::Download(download) => download.config.controller.name(),
             FlowKind::Raw(raw) => raw.kind,
         }
     }
@@ -102,7 +109,7 @@ impl FlowSpec {
     pub fn media(&self) -> Option<&MediaSpec> {
         match &self.kind {
             FlowKind::Media(media) => Some(media),
-            FlowKind::Bulk(_) | FlowKind::Short(_) | FlowKind::Raw(_) => None,
+            _ => None,
         }
     }
 
@@ -151,6 +158,7 @@ const KINDS: &[Kind] = &[
     media::KIND,
     bulk::KIND,
     short::KIND,
+    download::KIND,
     raw::CBR,
     raw::ON_OFF,
     raw::POISSON,

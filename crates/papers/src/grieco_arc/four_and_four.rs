@@ -84,16 +84,16 @@ pub(super) const FIGURE_5: Claim = Claim {
 };
 
 fn rates(name: &str, run: &RunRecord, flows: &str) -> Chart {
-    let lines = group(run, flows).into_iter().map(|flow| Line {
-        label: flow.name.clone(),
-        points: run.sent_kbits(flow),
-    });
+    let lines = group(run, flows)
+        .into_iter()
+        .map(|flow| Line::new(flow.name.as_str(), run.sent_kbits(flow)));
     Chart::Lines(Lines {
         title: format!("Fig. 5 {name}"),
         x: "time, s".to_owned(),
         y: "sending rate, kbit/s".to_owned(),
         lines: lines.collect(),
         y_end: Some(1200.0),
+        ..Lines::default()
     })
 }
 

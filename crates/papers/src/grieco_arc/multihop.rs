@@ -42,17 +42,14 @@ fn picture(evidence: &Evidence, title: &str) -> Chart {
             let median = of_c1(evidence, name, hops).samples.median();
             (f64::from(hops), median / 1e3)
         };
-        Line {
-            label: name.to_owned(),
-            points: HOPS.map(point).collect(),
-        }
+        Line::new(name, HOPS.map(point).collect())
     };
     Chart::Lines(Lines {
         title: title.to_owned(),
         x: "hops".to_owned(),
         y: "goodput of C1, kbit/s".to_owned(),
         lines: NAMES.map(line).to_vec(),
-        y_end: None,
+        ..Lines::default()
     })
 }
 

@@ -92,16 +92,13 @@ fn sum(run: &RunRecord, span: Span) -> f64 {
 
 fn rates(name: &str, run: &RunRecord) -> Chart {
     let flows = run.series().flows.iter();
-    let lines = flows.map(|flow| Line {
-        label: flow.name.clone(),
-        points: run.sent_kbits(flow),
-    });
+    let lines = flows.map(|flow| Line::new(flow.name.as_str(), run.sent_kbits(flow)));
     Chart::Lines(Lines {
         title: format!("Fig. 3: ten flows of {name}"),
         x: "time, s".to_owned(),
         y: "sending rate, kbit/s".to_owned(),
         lines: lines.collect(),
-        y_end: None,
+        ..Lines::default()
     })
 }
 
@@ -161,16 +158,14 @@ pub(super) fn jain_at(run: &RunRecord, at: f64) -> f64 {
 
 fn fairness(evidence: &Evidence) -> Chart {
     let points = |run: &RunRecord| -> Points { run.cumulative_jain(&group(run, "flow")) };
-    let line = |name: &str| Line {
-        label: name.to_owned(),
-        points: points(evidence.shown(name)),
-    };
+    let line = |name: &str| Line::new(name, points(evidence.shown(name)));
     Chart::Lines(Lines {
         title: "Fig. 4: fairness of ten flows".to_owned(),
         x: "time, s".to_owned(),
         y: "Jain's index".to_owned(),
         lines: vec![line("ARC"), line("TFRC")],
         y_end: Some(1.0),
+        ..Lines::default()
     })
 }
 

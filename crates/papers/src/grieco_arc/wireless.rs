@@ -101,17 +101,14 @@ fn picture(evidence: &Evidence) -> Chart {
             let median = of_c1(evidence, name, loss).samples.median();
             (f64::from(loss), median / 1e3)
         };
-        Line {
-            label: name.to_owned(),
-            points: LOSSES.map(point).to_vec(),
-        }
+        Line::new(name, LOSSES.map(point).to_vec())
     };
     Chart::Lines(Lines {
         title: "Fig. 7 (d): C1 over a lossy last link".to_owned(),
         x: "loss on the last link, %".to_owned(),
         y: "goodput of C1, kbit/s".to_owned(),
         lines: NAMES.map(line).to_vec(),
-        y_end: None,
+        ..Lines::default()
     })
 }
 

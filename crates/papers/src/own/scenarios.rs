@@ -201,10 +201,7 @@ fn bars(evidence: &Evidence, experiment: &Experiment) -> Chart {
 fn lines(evidence: &Evidence, experiment: &Experiment) -> Chart {
     let line = |label: &str| {
         let run = evidence.shown(&experiment.named(label));
-        Line {
-            label: label.to_owned(),
-            points: run.frame_delays_ms(&run.series().flows[0]),
-        }
+        Line::new(label, run.frame_delays_ms(&run.series().flows[0]))
     };
     Chart::Lines(Lines {
         title: format!("{}: frame delay (mean of each 200 ms)", experiment.name),

@@ -138,16 +138,13 @@ fn worst_variation(run: &RunRecord) -> f64 {
 /// Sending rates over time, as the paper draws them.
 fn sending_rates(title: &str, run: &RunRecord) -> Chart {
     let flows = run.series().flows.iter();
-    let lines = flows.map(|flow| Line {
-        label: flow.name.clone(),
-        points: run.sent_kbits(flow),
-    });
+    let lines = flows.map(|flow| Line::new(flow.name.as_str(), run.sent_kbits(flow)));
     Chart::Lines(Lines {
         title: title.to_owned(),
         x: "time, s".to_owned(),
         y: "sending rate, kbit/s".to_owned(),
         lines: lines.collect(),
-        y_end: None,
+        ..Lines::default()
     })
 }
 

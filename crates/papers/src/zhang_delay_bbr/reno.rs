@@ -62,10 +62,7 @@ fn judge(evidence: &Evidence) -> Judgement {
 }
 
 fn picture(run: &RunRecord) -> Chart {
-    let line = |label: &str, flow: &str| Line {
-        label: label.to_owned(),
-        points: run.sent_kbits(run.flow(flow)),
-    };
+    let line = |label: &str, flow: &str| Line::new(label, run.sent_kbits(run.flow(flow)));
     Chart::Lines(Lines {
         title: "Fig. 7: Delay-BBR, Reno from 50 to 200 s".to_owned(),
         x: "time, s".to_owned(),
@@ -74,6 +71,6 @@ fn picture(run: &RunRecord) -> Chart {
             line("Delay-BBR", "video"),
             line("Reno (not in the paper's)", "reno"),
         ],
-        y_end: None,
+        ..Lines::default()
     })
 }

@@ -158,10 +158,7 @@ pub(super) const FIGURE_13: Claim = Claim {
                 .iter()
                 .map(|(label, _)| {
                     let run = evidence.shown(&shown().name(label));
-                    Line {
-                        label: (*label).to_owned(),
-                        points: run.frame_delays_ms(run.flow("multipath")),
-                    }
+                    Line::new(*label, run.frame_delays_ms(run.flow("multipath")))
                 })
                 .collect(),
             ..Lines::default()

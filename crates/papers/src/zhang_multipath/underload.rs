@@ -74,10 +74,7 @@ pub(super) const CLAIM: Claim = Claim {
             lines: ["Delay-BBR", "GCC", "GCC, probing"]
                 .map(|name| {
                     let run = evidence.shown(name);
-                    Line {
-                        label: name.to_owned(),
-                        points: run.sent_kbits(run.flow("video")),
-                    }
+                    Line::new(name, run.sent_kbits(run.flow("video")))
                 })
                 .to_vec(),
             ..Lines::default()

@@ -82,6 +82,7 @@ mod tests {
     use crate::network::Datagram;
     use crate::observer::PacketEvent;
     use crate::parties::{Division, Window};
+    use crate::payload::Unpacked;
     use crate::topology::Route;
 
     /// No other packet is as long.
@@ -166,7 +167,7 @@ mod tests {
     }
 
     fn send(network: &mut Network, traffic: &mut Traffic, now: Instant, datagram: Datagram<'_>) {
-        traffic.send(now, datagram, &mut ());
+        traffic.send(now, &datagram, &mut ());
         network.carry(instant(now), now, &mut (traffic, &mut ()));
     }
 
@@ -186,11 +187,12 @@ mod tests {
             network.deliver(instant(now), &mut (&mut *traffic, &mut ()));
             network.carry(instant(now), now, &mut (&mut *traffic, &mut ()));
         }
-        let mut buffer = Vec::new();
+        let mut buffer = Unpacked::default();
         let arrivals = std::mem::take(&mut traffic.arrivals);
         let mut read = |arrival: &Arrival| {
-            let (event, _) = traffic.arrive(arrival, &mut buffer, &mut ());
-            (arrival.at, event.size_bytes)
+            traffic.arrive(arrival, &mut buffer, &mut ());
+            let journey = &traffic.journeys[arrival.id as usize];
+            (arrival.at, journey.event().size_bytes)
         };
         arrivals.iter().map(&mut read).collect()
     }

@@ -23,7 +23,7 @@ pub(super) struct Journey {
     fragment: u16,
     has_fragment: bool,
     reason: Option<SendReason>,
-    path: PathId,
+    pub(super) path: PathId,
     pub(super) direction: Direction,
     pub(super) hop: u8,
 }

@@ -1,7 +1,7 @@
 //! What is on its way for some of the flows. Flows of different lanes can take their turns at the
 //! same time, as each lane has its own.
 
-use anabranch_core::PathId;
+use anabranch_core::{PathId, SendReason};
 use anabranch_link::{Dropped, Packet};
 use anabranch_units::{Ecn, Instant};
 
@@ -11,7 +11,7 @@ use super::journey::Journey;
 use crate::flow::{Direction, FlowId};
 use crate::inboxes::Arrival;
 use crate::observer::{Observer, PacketEvent};
-use crate::payload::More;
+use crate::payload::{More, Unpacked};
 use crate::topology::{LinkId, Route, RouteId};
 use crate::trace_hash::TraceHash;
 
@@ -61,6 +61,15 @@ impl<O: Observer> Lanes for (&mut Traffic, &mut O) {
     }
 }
 
+/// A datagram that has arrived.
+#[derive(Debug)]
+pub(crate) struct Arrived<'a> {
+    pub(crate) path: PathId,
+    /// Which of the flow's sessions it belongs to.
+    pub(crate) session: u32,
+    pub(crate) bytes: &'a [u8],
+}
+
 /// A datagram that an endpoint sends.
 #[derive(Debug)]
 pub(crate) struct Datagram<'a> {
@@ -103,24 +112,28 @@ impl Traffic {
         &mut self.journeys[packet.id as usize]
     }
 
-    /// A datagram that has arrived is read: its bytes go to `buffer`. What it is, and which of the
-    /// flow's sessions it belongs to.
-    pub(crate) fn arrive(
+    /// Reads a datagram that has arrived: its bytes go to `buffer`.
+    pub(crate) fn arrive<'a>(
         &mut self,
         arrival: &Arrival,
-        buffer: &mut Vec<u8>,
+        buffer: &'a mut Unpacked,
         observer: &mut impl Observer,
-    ) -> (PacketEvent, u32) {
+    ) -> Arrived<'a> {
         self.free_journeys.push(arrival.id);
         let journey = &self.journeys[arrival.id as usize];
         let more = &self.more[arrival.id as usize];
-        journey.payload.unpack(more, buffer);
-        let (event, session, sent_at) = (journey.event(), journey.session, journey.sent_at);
+        let bytes = journey.payload.unpack(more, buffer);
+        let arrived = Arrived {
+            path: journey.path,
+            session: journey.session,
+            bytes,
+        };
+        let (event, sent_at) = (journey.event(), journey.sent_at);
         self.counts.delivered += 1;
         self.data_delivered_count += u64::from(event.direction == Direction::Forward);
         self.record(arrival.at, Kind::Delivered, &event);
         observer.on_delivered(arrival.at, &event, arrival.at - sent_at);
-        (event, session)
+        arrived
     }
 
     /// Hands a datagram to the first link of its route, which it enters when the window is carried
@@ -128,7 +141,7 @@ impl Traffic {
     pub(crate) fn send(
         &mut self,
         now: Instant,
-        datagram: Datagram<'_>,
+        datagram: &Datagram<'_>,
         observer: &mut impl Observer,
     ) {
         let Datagram {
@@ -144,18 +157,22 @@ impl Traffic {
             u32::try_from(self.more.len() - 1).expect("fewer than 2^32 packets in flight")
         });
         let journey = &mut self.journeys[id as usize];
-        journey.begin(now, &event, session, route);
-        journey.payload.pack(payload, &mut self.more[id as usize]);
+        journey.begin(now, event, *session, *route);
+        // Only repairs and reports are more than headers and zeros.
+        let is_other = |reason| matches!(reason, SendReason::Repair | SendReason::Control);
+        let has_blank_content = !event.reason.is_some_and(is_other);
+        let more = &mut self.more[id as usize];
+        journey.payload.pack(payload, has_blank_content, more);
         self.counts.sent += 1;
-        self.record(now, Kind::Sent, &event);
-        observer.on_sent(now, &event);
+        self.record(now, Kind::Sent, event);
+        observer.on_sent(now, event);
         self.noted.push(Entry {
             at: now,
             flow: event.flow,
             id,
             size_bytes: event.size_bytes,
             link: self.first_links[route.index()][event.direction as usize],
-            ecn,
+            ecn: *ecn,
         });
     }
 

@@ -83,11 +83,11 @@ impl Lane {
         let traffic = &mut self.traffic;
         self.inboxes
             .fill(|arrivals| std::mem::swap(arrivals, &mut traffic.arrivals));
-        let bytes = &mut self.buffers.datagram;
+        let buffer = &mut self.buffers.received;
         let is_for_end = |arrival: &Arrival| {
             let is_for_end = self.flows.is_session(arrival.flow);
             if !is_for_end {
-                traffic.arrive(arrival, bytes, observer);
+                traffic.arrive(arrival, buffer, observer);
             }
             is_for_end
         };
@@ -113,7 +113,7 @@ impl Lane {
             now: Instant::ZERO,
             flow_id,
             flow,
-            inboxes: &mut self.inboxes,
+            inboxes: self.inboxes.take(flow_id),
             traffic: &mut self.traffic,
             network,
             buffers: &mut self.buffers,
@@ -147,7 +147,7 @@ impl Lane {
                 // Nobody reads it: its length on the wire is all that counts.
                 payload: &[],
             };
-            self.traffic.send(at, datagram, observer);
+            self.traffic.send(at, &datagram, observer);
             generator.advance();
         }
     }

@@ -6,7 +6,7 @@ use anabranch_core::Config;
 use anabranch_units::Seed;
 
 use super::turn::Turn;
-use crate::application::{Application, Objects, STREAM_PATH};
+use crate::application::{Application, Download, Objects, STREAM_PATH};
 use crate::endpoint::Endpoint;
 use crate::flow::{Side, Work};
 use crate::observer::Observer;
@@ -21,6 +21,9 @@ impl Work {
             Application::Media(source) => Work::Frames(source),
             Application::Greedy => Work::Bytes(u64::MAX),
             Application::Bytes(bytes) => Work::Bytes(bytes),
+            Application::Download(film, caching) => {
+                Work::Download(Box::new(Download::new(film, caching)))
+            }
             Application::Short(plan) => {
                 let rng = seed.derive("objects").rng();
                 Work::Objects(Box::new(Objects::new(plan, rng, configs)))
@@ -36,14 +39,30 @@ impl<O: Observer> Turn<'_, O> {
             return self.write_stream();
         }
         let (now, flow_id) = (self.now, self.flow_id);
-        let Some(receiver) = self.flow.end(Side::Receiver).endpoint.stream_mut() else {
+        let [_, receiver] = &mut self.flow.ends;
+        let Some(receiver) = receiver.endpoint.stream_mut() else {
             return;
         };
-        let byte_count = receiver.skip();
+        let player = match &mut self.flow.source {
+            Work::Download(download) => download.player(now),
+            _ => None,
+        };
+        let wanted = player.as_ref().map(|player| player.wanted_bytes());
+        let byte_count = receiver.skip(wanted.unwrap_or(u64::MAX));
         if byte_count > 0 {
             self.observer.on_stream_delivered(now, flow_id, byte_count);
         }
-        if receiver.is_complete() {
+        if let Some(player) = player {
+            player.on_bytes(now, byte_count);
+            self.flow.frame_at = player.next_at().map(|at| at.max(now));
+        }
+        let is_known = match &mut self.flow.source {
+            Work::Download(download) if receiver.is_complete() => {
+                core::mem::replace(&mut download.is_over, true)
+            }
+            _ => false,
+        };
+        if receiver.is_complete() && !is_known {
             let began_at = self.flow.began_at;
             self.observer.on_stream_finished(now, flow_id, began_at);
             self.end_object();
@@ -60,6 +79,7 @@ impl<O: Observer> Turn<'_, O> {
         let unwritten = match &mut flow.source {
             Work::Frames(_) => return,
             Work::Bytes(bytes) => bytes,
+            Work::Download(download) => &mut download.unwritten_bytes,
             Work::Objects(objects) if !objects.is_active => return,
             Work::Objects(objects) => &mut objects.unwritten_bytes,
         };
@@ -78,6 +98,12 @@ impl<O: Observer> Turn<'_, O> {
         }
         // The second time is refused, and so is a closed session's.
         _ = sender.finish();
+    }
+
+    /// A viewer's picture changes, who may then take more of the film.
+    pub(super) fn go_on_viewing(&mut self) {
+        self.serve_stream(Side::Receiver);
+        self.serve(Side::Receiver);
     }
 
     /// A new session begins for the next object of a flow.

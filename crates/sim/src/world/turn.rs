@@ -8,17 +8,20 @@ use anabranch_units::Instant;
 use bytes::Bytes;
 
 use crate::flow::{Due, End, Flow, FlowId, Side, Work};
-use crate::inboxes::Inboxes;
+use crate::inboxes::Arrival;
 use crate::network::{Datagram, Network, Traffic};
 use crate::observer::{FragmentId, FrameEvent, FrameOutcome, Observer, PacketEvent};
 use crate::oracle;
 use crate::parties::Window;
+use crate::payload::Unpacked;
 
 /// Bytes that all flows use in turn.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
-    /// The datagram being sent or received.
-    pub(super) datagram: Vec<u8>,
+    /// The datagram being sent.
+    datagram: Vec<u8>,
+    /// The one being received.
+    pub(super) received: Unpacked,
     /// Zeros: the contents of frames and streams.
     zeros: Bytes,
 }
@@ -42,7 +45,8 @@ pub(super) struct Turn<'a, O> {
     pub(super) now: Instant,
     pub(super) flow_id: FlowId,
     pub(super) flow: &'a mut Flow,
-    pub(super) inboxes: &'a mut Inboxes,
+    /// What arrives in the window and has not been read, by side.
+    pub(super) inboxes: [&'a [Arrival]; 2],
     pub(super) traffic: &'a mut Traffic,
     /// For those who look at it.
     pub(super) network: Option<&'a mut Network>,
@@ -71,20 +75,18 @@ impl<O: Observer> Turn<'_, O> {
                     }
                     self.serve(side);
                 }
-                Due::Stop => {
-                    self.flow.stop_at = None;
-                    self.flow.end(Side::Sender).endpoint.close(at);
-                    self.serve(Side::Sender);
-                }
+                Due::Stop => self.stop(),
             }
         }
     }
 
     fn next_due(&self) -> Option<(Instant, Due)> {
-        let arrives_at = |side| self.inboxes.next_at(self.flow_id, side);
+        let first = |side| self.inboxes[side as usize].first();
+        let arrives_at = |side| first(side).map(|arrival: &Arrival| arrival.at);
         self.flow.next_due(self.sides, arrives_at)
     }
 
+    #[cold]
     fn start(&mut self, side: Side) {
         let now = self.now;
         self.flow.end(side).start_at = None;
@@ -93,6 +95,7 @@ impl<O: Observer> Turn<'_, O> {
             let first_at = match &mut self.flow.source {
                 Work::Frames(source) => source.next_at(),
                 Work::Objects(objects) => Some(objects.first_at(now)),
+                Work::Download(_) => Some(now),
                 Work::Bytes(_) => None,
             };
             self.flow.frame_at = first_at.map(|at| at.max(now));
@@ -101,23 +104,31 @@ impl<O: Observer> Turn<'_, O> {
         self.serve(side);
     }
 
+    #[cold]
+    fn stop(&mut self) {
+        self.flow.stop_at = None;
+        self.flow.end(Side::Sender).endpoint.close(self.now);
+        self.serve(Side::Sender);
+    }
+
     /// An endpoint reads the first datagram of its inbox.
     fn take_arrival(&mut self, side: Side) {
-        let Some(arrival) = self.inboxes.take(self.flow_id, side) else {
+        let Some((arrival, rest)) = self.inboxes[side as usize].split_first() else {
             return;
         };
-        let bytes = &mut self.buffers.datagram;
-        let (event, session) = self.traffic.arrive(&arrival, bytes, self.observer);
-        if self.flow.session != session {
+        self.inboxes[side as usize] = rest;
+        let buffer = &mut self.buffers.received;
+        let arrived = self.traffic.arrive(arrival, buffer, self.observer);
+        if self.flow.session != arrived.session {
             return;
         }
         let meta = DatagramMeta {
-            path: event.path,
+            path: arrived.path,
             received_at: self.now,
             ecn: arrival.ecn,
         };
         let endpoint = &mut self.flow.end(side).endpoint;
-        endpoint.handle_datagram(self.now, meta, bytes);
+        endpoint.handle_datagram(self.now, meta, arrived.bytes);
         self.serve(side);
     }
 
@@ -127,8 +138,10 @@ impl<O: Observer> Turn<'_, O> {
         if self.flow.stop.is_some_and(|stop| stop <= now) {
             return;
         }
-        let Work::Frames(source) = &mut self.flow.source else {
-            return self.begin_object();
+        let source = match &mut self.flow.source {
+            Work::Frames(source) => source,
+            Work::Download(_) => return self.go_on_viewing(),
+            Work::Objects(_) | Work::Bytes(_) => return self.begin_object(),
         };
         let sender = &mut self.flow.ends[Side::Sender as usize].endpoint;
         let Some(sender) = sender.media_mut() else {
@@ -160,7 +173,7 @@ impl<O: Observer> Turn<'_, O> {
     /// to be called next.
     pub(super) fn serve(&mut self, side: Side) {
         let now = self.now;
-        if side == Side::Sender {
+        if side == Side::Sender && self.flow.truth.is_some() {
             self.tell_truth();
         }
         let flow = &mut *self.flow;
@@ -188,7 +201,7 @@ impl<O: Observer> Turn<'_, O> {
                 ecn: transmit.ecn,
                 payload: &self.buffers.datagram,
             };
-            self.traffic.send(now, datagram, self.observer);
+            self.traffic.send(now, &datagram, self.observer);
         }
         let mut has_streamed = false;
         while let Some(event) = end.endpoint.poll_event() {
@@ -225,6 +238,7 @@ impl<O: Observer> Turn<'_, O> {
     }
 
     /// Shows a clairvoyant scheduler what the links hold, which need all that was sent for it.
+    #[cold]
     fn tell_truth(&mut self) {
         let Some(truth) = &self.flow.truth else {
             return;
@@ -240,7 +254,8 @@ impl<O: Observer> Turn<'_, O> {
     }
 }
 
-/// Tells the observer what an endpoint tells its application.
+/// Tells the observer what an endpoint tells its application. Apart, as most turns tell nothing.
+#[inline(never)]
 fn report(
     now: Instant,
     flow: FlowId,

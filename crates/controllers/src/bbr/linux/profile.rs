@@ -1,4 +1,4 @@
-//! What today's kernel and that of 2016 differ in, each under a name.
+//! What today's kernel, that of 2016 and `c-mpbbr` differ in, each under a name.
 
 /// One version of `tcp_bbr.c`. What is not here is common to both.
 #[derive(Debug)]
@@ -19,10 +19,12 @@ pub(super) struct Profile {
     /// Whether the pacing rate may fall wherever Startup is over (4.9), or only once the pipe has
     /// been full: a difference for ProbeRTT during Startup.
     pub(super) is_paced_down_after_startup: bool,
+    /// `bbr_pacing_margin_percent`: paced a little slower than the bandwidth, so that queues drain.
+    pub(super) paced_share: f64,
 }
 
 /// `bbr-linux`: version 1 as kernels since 5.10 have it.
-pub(super) static TODAY: Profile = Profile {
+pub(super) const TODAY: Profile = Profile {
     allows_for_aggregation: true,
     has_room_to_probe: true,
     does_equal_rtt_confirm: false,
@@ -30,10 +32,17 @@ pub(super) static TODAY: Profile = Profile {
     knows_departure_times: true,
     leaves_probe_rtt_when_idle: true,
     is_paced_down_after_startup: false,
+    paced_share: 0.99,
+};
+
+/// `c-mpbbr`, whose author has no margin.
+pub(super) const C_MPBBR: Profile = Profile {
+    paced_share: 1.0,
+    ..TODAY
 };
 
 /// `bbr-linux-4.9`: the first version.
-pub(super) static LINUX_4_9: Profile = Profile {
+pub(super) const LINUX_4_9: Profile = Profile {
     allows_for_aggregation: false,
     has_room_to_probe: false,
     does_equal_rtt_confirm: true,
@@ -41,4 +50,5 @@ pub(super) static LINUX_4_9: Profile = Profile {
     knows_departure_times: false,
     leaves_probe_rtt_when_idle: false,
     is_paced_down_after_startup: true,
+    paced_share: 0.99,
 };

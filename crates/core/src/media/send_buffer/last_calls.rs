@@ -103,7 +103,7 @@ impl SendBuffer {
     pub(super) fn skip_settled_calls(&mut self) {
         self.last_calls.next = self.last_calls.next.max(self.first);
         while let Some(frame) = self.frame(self.last_calls.next)
-            && (frame.unacked_count == 0 || frame.is_given_up)
+            && frame.is_settled()
         {
             self.last_calls.next.0 += 1;
         }

@@ -212,7 +212,8 @@ impl MediaSession {
         self.content.budget.overhead()
     }
 
-    /// Writes a repair, if it is still of use.
+    /// Writes a repair, if it is still of use. Apart, as most packets are none.
+    #[inline(never)]
     pub(super) fn write_repair(
         &mut self,
         id: PathId,

@@ -39,17 +39,9 @@ impl MediaSession {
                     self.content.scheduler.on_event(now, &event);
                 }
             }
-            PacketContent::Repair { frame, repair } => {
-                self.content.send_buffer.on_repair_settled(frame, repair);
+            PacketContent::Repair { .. } | PacketContent::Half { .. } => {
+                self.on_part_acked(path, packet.content);
             }
-            PacketContent::Half {
-                frame,
-                fragment,
-                half,
-            } => self
-                .content
-                .send_buffer
-                .on_half_acked(frame, fragment, half, path),
             PacketContent::Padding
             | PacketContent::Challenge
             | PacketContent::MtuProbe
@@ -65,6 +57,25 @@ impl MediaSession {
         self.content.is_schedule_due = true;
     }
 
+    /// A repair or half of a fragment has arrived.
+    #[cold]
+    fn on_part_acked(&mut self, path: PathId, content: PacketContent) {
+        match content {
+            PacketContent::Repair { frame, repair } => {
+                self.content.send_buffer.on_repair_settled(frame, repair);
+            }
+            PacketContent::Half {
+                frame,
+                fragment,
+                half,
+            } => {
+                let send_buffer = &mut self.content.send_buffer;
+                send_buffer.on_half_acked(frame, fragment, half, path);
+            }
+            _ => {}
+        }
+    }
+
     /// Sends again, for this reason, what was lost on `path`, where it is of use.
     pub(super) fn on_losses(
         &mut self,
@@ -73,9 +84,13 @@ impl MediaSession {
         digest: &Digest,
         reason: SendReason,
     ) {
-        if digest.lost.is_empty() && digest.too_large.is_empty() {
-            return;
+        if !(digest.lost.is_empty() && digest.too_large.is_empty()) {
+            self.answer_losses(now, path, digest, reason);
         }
+    }
+
+    #[cold]
+    fn answer_losses(&mut self, now: Instant, path: PathId, digest: &Digest, reason: SendReason) {
         self.refresh_views(now);
         for packet in &digest.too_large {
             self.on_copy_lost(now, path, packet, reason);
@@ -132,6 +147,7 @@ impl MediaSession {
             return self.paths[path.index()].note_fates(now, digest);
         }
         let session = self.session_view();
+        self.paths[path.index()].fade_outflow(now);
         match &mut self.paths[..] {
             // Of a single path no list is kept: one on the stack is in the cache.
             [only] => {

@@ -74,28 +74,35 @@ impl MediaSession {
         buf: &mut Vec<u8>,
     ) -> Option<PacketContent> {
         let (frame, fragment) = (packet.frame, packet.fragment);
-        let bytes = {
-            let outgoing = self.content.send_buffer.fragment(frame, fragment)?;
-            outgoing.payload.len() as u32 + self.header_bytes()
-        };
-        let half = match self.paths[id.index()].carries(bytes) {
-            true => {
-                // The path may carry more than when a half left: no other half follows.
-                self.paths[id.index()].take_sent_half(frame, fragment);
-                None
-            }
-            false => Some(self.next_half(id, packet)),
-        };
+        let header_bytes = self.header_bytes();
+        let outgoing = self.content.send_buffer.fragment(frame, fragment)?;
+        let path = &mut self.paths[id.index()];
+        if !path.carries(outgoing.payload.len() as u32 + header_bytes) {
+            return self.write_half(id, packet, buf);
+        }
+        // The path may carry more than when a half left: no other half follows.
+        path.take_sent_half(frame, fragment);
+        path.write_tracked_header(buf);
+        outgoing.write(None, buf);
+        Some(PacketContent::Fragment { frame, fragment })
+    }
+
+    #[cold]
+    fn write_half(
+        &mut self,
+        id: PathId,
+        packet: &PacketView,
+        buf: &mut Vec<u8>,
+    ) -> Option<PacketContent> {
+        let (frame, fragment) = (packet.frame, packet.fragment);
+        let half = self.next_half(id, packet);
         let outgoing = self.content.send_buffer.fragment(frame, fragment)?;
         self.paths[id.index()].write_tracked_header(buf);
-        outgoing.write(half, buf);
-        Some(match half {
-            None => PacketContent::Fragment { frame, fragment },
-            Some(half) => PacketContent::Half {
-                frame,
-                fragment,
-                half,
-            },
+        outgoing.write(Some(half), buf);
+        Some(PacketContent::Half {
+            frame,
+            fragment,
+            half,
         })
     }
 

@@ -76,10 +76,17 @@ impl MediaSession {
     }
 
     /// When a notice is due, and on which path. A session that ends has nothing to wait for.
+    #[inline]
     pub(super) fn notice_due(&self) -> Option<(Instant, PathId)> {
-        if self.content.notices.ranges.is_empty() || self.closing != Closing::Open {
-            return None;
+        // Mostly there is none.
+        match self.content.notices.ranges.is_empty() || self.closing != Closing::Open {
+            true => None,
+            false => self.next_notice(),
         }
+    }
+
+    #[cold]
+    fn next_notice(&self) -> Option<(Instant, PathId)> {
         let usable = || self.paths.iter().filter(|path| path.state().is_usable());
         let turn = self.content.notices.turn.checked_rem(usable().count())?;
         let path = usable().nth(turn)?;
@@ -87,6 +94,7 @@ impl MediaSession {
     }
 
     /// The path on which a notice is due now.
+    #[inline]
     pub(super) fn due_notice_on(&self, now: Instant) -> Option<PathId> {
         let (at, path) = self.notice_due()?;
         (at <= now).then_some(path)

@@ -3,7 +3,7 @@
 use anabranch_units::Instant;
 
 use super::MediaSession;
-use crate::media::{FrameId, Outcome, Symbol, Taken};
+use crate::media::{FrameId, Half, Outcome, Symbol, Taken};
 use crate::path_view::PathId;
 use crate::session::Event;
 use crate::wire::{self, WireFrame};
@@ -21,21 +21,14 @@ impl MediaSession {
                 let path = &mut self.paths[on.index()];
                 path.counters.received_media_packets += 1;
                 path.counters.received_media_bytes += payload.len() as u64;
-                let id = (header.frame, header.fragment);
-                let whole = half.map(|half| self.content.halves.join(id, half, payload));
-                let payload = match &whole {
-                    None => payload,
-                    Some(Some(whole)) => whole,
-                    Some(None) => return,
-                };
                 let symbol = Symbol {
                     header,
                     captured_at_micros,
                     payload,
                 };
-                self.on_fragment(now, &symbol);
-                if let Some(number) = number {
-                    self.on_source_symbol(now, number, &symbol);
+                match half {
+                    None => self.on_whole_fragment(now, number, &symbol),
+                    Some(half) => self.on_half(now, half, number, &symbol),
                 }
             }
             WireFrame::Repair { head, bytes } => self.on_repair_symbol(now, head, bytes),
@@ -47,12 +40,27 @@ impl MediaSession {
         }
     }
 
+    fn on_whole_fragment(&mut self, now: Instant, number: Option<u32>, symbol: &Symbol<'_>) {
+        self.on_fragment(now, symbol);
+        if let Some(number) = number {
+            self.on_source_symbol(now, number, symbol);
+        }
+    }
+
+    #[cold]
+    fn on_half(&mut self, now: Instant, half: Half, number: Option<u32>, symbol: &Symbol<'_>) {
+        let id = (symbol.header.frame, symbol.header.fragment);
+        if let Some(whole) = self.content.halves.join(id, half, symbol.payload) {
+            let payload = &whole;
+            self.on_whole_fragment(now, number, &Symbol { payload, ..*symbol });
+        }
+    }
+
     fn on_frames_given_up(&mut self, now: Instant, first: FrameId, count: u64) {
-        let mut outcomes = core::mem::take(&mut self.content.scratch.outcomes);
         let frames = first.0..first.0.saturating_add(count);
-        self.content.reassembly.give_up(now, frames, &mut outcomes);
-        self.tell_outcomes(&mut outcomes);
-        self.content.scratch.outcomes = outcomes;
+        let outcomes = &mut self.content.scratch.outcomes;
+        self.content.reassembly.give_up(now, frames, outcomes);
+        self.tell_outcomes();
     }
 
     /// A fragment has arrived, or been recovered.
@@ -64,11 +72,9 @@ impl MediaSession {
         } = *symbol;
         let expected = self.content.last_captured_at.as_micros();
         let captured_at = Instant::from_micros(wire::expand(captured_at_micros, expected));
-        let mut outcomes = core::mem::take(&mut self.content.scratch.outcomes);
-        let taken =
-            self.content
-                .reassembly
-                .insert(now, header, captured_at, payload, &mut outcomes);
+        let outcomes = &mut self.content.scratch.outcomes;
+        let reassembly = &mut self.content.reassembly;
+        let taken = reassembly.insert(now, header, captured_at, payload, outcomes);
         match taken {
             Taken::New => self.content.last_captured_at = captured_at,
             Taken::Duplicate => self.counters.duplicate_fragments += 1,
@@ -78,13 +84,14 @@ impl MediaSession {
         let peak = self.content.reassembly.peak();
         self.counters.reassembly_peak_frames = peak.frames as u64;
         self.counters.reassembly_peak_bytes = peak.bytes as u64;
-        self.tell_outcomes(&mut outcomes);
-        self.content.scratch.outcomes = outcomes;
+        if !self.content.scratch.outcomes.is_empty() {
+            self.tell_outcomes();
+        }
         taken
     }
 
-    fn tell_outcomes(&mut self, outcomes: &mut Vec<Outcome>) {
-        for outcome in outcomes.drain(..) {
+    fn tell_outcomes(&mut self) {
+        for outcome in self.content.scratch.outcomes.drain(..) {
             self.events.push_back(match outcome {
                 Outcome::Whole(frame) => {
                     self.counters.frames_received += 1;
@@ -101,20 +108,18 @@ impl MediaSession {
 
     /// The receiver hands out what it has.
     pub(super) fn finish_reassembly(&mut self) {
-        let mut outcomes = core::mem::take(&mut self.content.scratch.outcomes);
-        self.content.reassembly.finish(&mut outcomes);
-        self.tell_outcomes(&mut outcomes);
-        self.content.scratch.outcomes = outcomes;
+        let outcomes = &mut self.content.scratch.outcomes;
+        self.content.reassembly.finish(outcomes);
+        self.tell_outcomes();
     }
 
     /// Hands out frames that have waited long enough.
     pub(super) fn deliver_due(&mut self, now: Instant) {
         let expires_at = self.content.reassembly.expires_at();
         if expires_at.is_some_and(|at| at <= now) {
-            let mut outcomes = core::mem::take(&mut self.content.scratch.outcomes);
-            self.content.reassembly.deliver(now, &mut outcomes);
-            self.tell_outcomes(&mut outcomes);
-            self.content.scratch.outcomes = outcomes;
+            let outcomes = &mut self.content.scratch.outcomes;
+            self.content.reassembly.deliver(now, outcomes);
+            self.tell_outcomes();
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the encoder is asked for.
 
-use anabranch_units::Instant;
+use anabranch_units::{DataRate, Instant};
 
 use super::MediaSession;
 use crate::config::SourceLimits;
@@ -12,38 +12,9 @@ use crate::session::Event;
 impl MediaSession {
     /// Asks the encoder for what the paths carry now.
     pub(super) fn update_target(&mut self, now: Instant) {
-        let is_saving = self.are_metered_in_reserve();
-        let active = self
-            .paths
-            .iter()
-            .filter(|path| path.state() == PathState::Active && path.control().is_usable)
-            .filter(|path| !(path.is_metered() && is_saving));
-        // What comes out of an only path is not measured.
-        let is_alone = self.paths.len() < 2;
-        let carried = |path: &Path| match is_alone {
-            true => (path.control().target_rate, 0),
-            false => {
-                let forecast = path.forecast(now);
-                (forecast.rate, forecast.backed_up_bytes)
-            }
-        };
-        let (media, fraction) = (&self.config.media, self.content.target_fraction);
-        let (bandwidth, backlog_bytes) = if self.content.scheduler.is_redundant() {
-            // The others' queues are full of copies.
-            let best = active.max_by_key(|path| carried(path).0);
-            let backlog_bytes =
-                self.content.send_buffer.waiting_bytes() + best.map_or(0, Path::queued_bytes);
-            let rates = best.into_iter().map(|path| carried(path).0);
-            (Bandwidth::of(media, fraction, rates), backlog_bytes)
-        } else {
-            let mut backlog_bytes = self.backlog_bytes();
-            let rates = active.map(|path| {
-                let (rate, backed_up_bytes) = carried(path);
-                let most = media::most_drained_bytes(fraction, rate);
-                backlog_bytes += backed_up_bytes.min(most);
-                rate
-            });
-            (Bandwidth::of(media, fraction, rates), backlog_bytes)
+        let (bandwidth, backlog_bytes) = match self.content.scheduler.is_redundant() {
+            true => self.best_bandwidth(now),
+            false => self.bandwidth_of_all(now),
         };
         let overhead = self.note_bandwidth(bandwidth, backlog_bytes);
         let media = &self.config.media;
@@ -52,11 +23,64 @@ impl MediaSession {
         self.content.target_bitrate = target;
         // A change of a percent is not worth an encoder's attention.
         if target.bits_per_second().abs_diff(before) * 100 > before {
-            match self.events.back_mut() {
-                Some(Event::TargetBitrate(last)) => *last = target,
-                _ => self.events.push_back(Event::TargetBitrate(target)),
-            }
+            self.tell_target(target);
         }
+    }
+
+    #[cold]
+    fn tell_target(&mut self, target: DataRate) {
+        match self.events.back_mut() {
+            Some(Event::TargetBitrate(last)) => *last = target,
+            _ => self.events.push_back(Event::TargetBitrate(target)),
+        }
+    }
+
+    /// What the paths in service carry together, and the backlog.
+    fn bandwidth_of_all(&self, now: Instant) -> (Bandwidth, u64) {
+        let fraction = self.content.target_fraction;
+        let mut backlog_bytes = self.backlog_bytes();
+        let rates = self.paths_in_service().map(|path| {
+            let (rate, backed_up_bytes) = self.carried(now, path);
+            if backed_up_bytes > 0 {
+                let most = media::most_drained_bytes(fraction, rate);
+                backlog_bytes += backed_up_bytes.min(most);
+            }
+            rate
+        });
+        let bandwidth = Bandwidth::of(&self.config.media, fraction, rates);
+        (bandwidth, backlog_bytes)
+    }
+
+    /// What the best path carries, and its backlog: the others' queues are full of copies.
+    #[cold]
+    fn best_bandwidth(&self, now: Instant) -> (Bandwidth, u64) {
+        let best = self
+            .paths_in_service()
+            .max_by_key(|path| self.carried(now, path).0);
+        let queued_bytes = best.map_or(0, Path::queued_bytes);
+        let rates = best.into_iter().map(|path| self.carried(now, path).0);
+        let bandwidth = Bandwidth::of(&self.config.media, self.content.target_fraction, rates);
+        let waiting_bytes = self.content.send_buffer.waiting_bytes();
+        (bandwidth, waiting_bytes + queued_bytes)
+    }
+
+    fn paths_in_service(&self) -> impl Iterator<Item = &Path> {
+        let is_saving = self.are_metered_in_reserve();
+        self.paths.iter().filter(move |path| {
+            path.state() == PathState::Active
+                && path.control().is_usable
+                && !(is_saving && path.is_metered())
+        })
+    }
+
+    /// What a path carries, and its backlog in the network. What comes out of an only path is not
+    /// measured.
+    fn carried(&self, now: Instant, path: &Path) -> (DataRate, u64) {
+        if self.paths.len() < 2 {
+            return (path.control().target_rate, 0);
+        }
+        let forecast = path.forecast(now);
+        (forecast.rate, forecast.backed_up_bytes)
     }
 
     /// Tells the controllers what a source gives that does not follow the target.

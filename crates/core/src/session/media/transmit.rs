@@ -15,6 +15,7 @@ use crate::wire;
 
 impl MediaSession {
     /// Whether, at a glance, nothing is to leave: of a session of media, as often as not.
+    #[inline]
     pub(super) fn is_quiet(&self, now: Instant) -> bool {
         let is_waiting = |path: &Path| match self.content.has_sent_media || path.has_bound() {
             true => path.has_window() && path.ready_at() > now,
@@ -85,6 +86,7 @@ impl MediaSession {
     }
 
     /// A packet has been dropped that would have come too late.
+    #[cold]
     fn on_too_late(&mut self, now: Instant, packet: &PacketView) {
         // A copy in flight or bound to another path may yet arrive in time.
         let is_bound = |path: &Path| path.has_bound_copy_of(packet);

@@ -129,7 +129,7 @@ impl StreamSession {
     /// before its handshake: what is short would take longer by a path that turns out to be far.
     pub(super) fn hold_unanswered(&mut self) {
         for index in 1..self.paths.len() {
-            self.views[index].is_standby = self.is_unanswered(&self.paths[index]);
+            self.views[index].is_standby |= self.is_unanswered(&self.paths[index]);
         }
     }
 

@@ -73,9 +73,9 @@ impl StreamSession {
         self.consume(ReceiveStream::read)
     }
 
-    /// Forgets all bytes that have arrived in order. Returns how many.
-    pub fn skip(&mut self) -> u64 {
-        self.consume(ReceiveStream::skip).unwrap_or(0)
+    /// Forgets bytes that have arrived in order, `at_most` so many. Returns how many.
+    pub fn skip(&mut self, at_most: u64) -> u64 {
+        self.consume(|receive| receive.skip(at_most)).unwrap_or(0)
     }
 
     fn consume<T>(&mut self, consume: impl FnOnce(&mut ReceiveStream) -> Option<T>) -> Option<T> {

@@ -1,0 +1,375 @@
+//! What a viewer of stored video sees that is downloaded while it plays (progressive HTTP), counted
+//! as VLC counts: pictures discarded, buffer underflows, times that the picture stands still.
+//!
+//! Kondo et al. and Matsufuji et al. judge transports by these counts, and do not say how VLC comes
+//! to them. The rules here are our reading (`docs/algorithms.md`): play begins when `caching` of
+//! video is there. A frame that is not there at its time is an underflow, and the picture stands.
+//! Frames that come more than 20 ms after their times are discarded, but for those that need no
+//! others, so that the player catches up. If frames come late for `caching` it gives its clock up:
+//! it waits until `caching` of video is there again.
+
+use anabranch_units::{DataRate, Duration, Instant};
+
+use crate::source::FrameSource;
+
+/// A frame that comes later than that is discarded.
+const LATE: Duration = Duration::from_millis(20);
+/// A player takes no more bytes while so much video waits.
+const MOST_BUFFERED: Duration = Duration::from_secs(10);
+
+/// The frames of a film, in coding order and evenly spaced.
+#[derive(Clone, Debug)]
+pub struct StoredVideo {
+    /// Of each frame, how many bytes lie before its end, and whether it needs no others.
+    frames: Vec<(u64, bool)>,
+    /// From one frame to the next.
+    interval: Duration,
+}
+
+impl StoredVideo {
+    /// So much of what a source gives at its highest bitrate.
+    pub fn record(source: &mut dyn FrameSource, length: Duration) -> Self {
+        let rate = source.max_rate().unwrap_or(DataRate::MAX);
+        let mut frames = Vec::new();
+        let (mut bytes, mut first_at, mut last_at) = (0, None, Instant::ZERO);
+        while let Some(at) = source.next_at() {
+            let first_at = *first_at.get_or_insert(at);
+            if at.saturating_since(first_at) >= length {
+                break;
+            }
+            let shape = source.produce(at, rate);
+            bytes += u64::from(shape.bytes);
+            frames.push((bytes, shape.importance.is_key()));
+            last_at = at;
+        }
+        let span = last_at.saturating_since(first_at.unwrap_or(last_at));
+        let gaps = frames.len().saturating_sub(1).max(1);
+        StoredVideo {
+            frames,
+            interval: (span / gaps as u64).max(Duration::from_millis(1)),
+        }
+    }
+
+    /// All its bytes.
+    pub fn byte_count(&self) -> u64 {
+        self.frames.last().map_or(0, |(end, _)| *end)
+    }
+
+    fn time_of(&self, frame: usize) -> Duration {
+        self.interval * frame as u64
+    }
+
+    /// How many frames the first `bytes` bytes hold.
+    fn frames_in(&self, bytes: u64) -> usize {
+        self.frames.partition_point(|(end, _)| *end <= bytes)
+    }
+}
+
+/// What has become of the frames so far, and of the viewer's time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoredPlayerCounts {
+    /// Frames displayed.
+    pub displayed: u64,
+    /// Frames that came too late and were not displayed.
+    pub discarded: u64,
+    /// Times that the next frame was not there at its time; the wait at the start counts, as
+    /// Kondo et al. count it.
+    pub underflows: u64,
+    /// How long the picture has stood still since it was first seen.
+    pub stalled: Duration,
+    /// From the beginning until the first frame was displayed; `None`: none was.
+    pub start_up: Option<Duration>,
+}
+
+impl StoredPlayerCounts {
+    /// What was counted after `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &StoredPlayerCounts) -> StoredPlayerCounts {
+        StoredPlayerCounts {
+            displayed: self.displayed - earlier.displayed,
+            discarded: self.discarded - earlier.discarded,
+            underflows: self.underflows - earlier.underflows,
+            stalled: self.stalled - earlier.stalled,
+            start_up: self.start_up,
+        }
+    }
+}
+
+/// Whether the picture moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Waits until enough is there, the picture having stood since then.
+    Buffering { since: Instant },
+    /// Each frame is displayed at its time.
+    Playing,
+    /// Frames are missing or late, and the picture has stood since then; since when late ones have
+    /// come.
+    Stalled {
+        since: Instant,
+        late_since: Option<Instant>,
+    },
+    /// All frames are through.
+    Ended,
+}
+
+/// A player of a film that arrives over time. Whoever drives it calls [`StoredPlayer::on_bytes`] as
+/// bytes come and at [`StoredPlayer::next_at`].
+#[derive(Clone, Debug)]
+pub struct StoredPlayer {
+    film: StoredVideo,
+    caching: Duration,
+    state: State,
+    began_at: Instant,
+    /// When the first frame is displayed, by the player's present clock.
+    origin: Instant,
+    /// The frame to be displayed next.
+    next: usize,
+    /// How many frames are there.
+    there: usize,
+    bytes: u64,
+    counts: StoredPlayerCounts,
+}
+
+impl StoredPlayer {
+    /// A player that is opened at `now` and plays when so much video is there.
+    pub fn new(film: StoredVideo, caching: Duration, now: Instant) -> Self {
+        StoredPlayer {
+            film,
+            caching,
+            state: State::Buffering { since: now },
+            began_at: now,
+            origin: now,
+            next: 0,
+            there: 0,
+            bytes: 0,
+            counts: StoredPlayerCounts::default(),
+        }
+    }
+
+    /// What has happened until now.
+    pub fn counts(&self, now: Instant) -> StoredPlayerCounts {
+        let standing = match self.state {
+            State::Stalled { since, .. } | State::Buffering { since }
+                if self.counts.start_up.is_some() =>
+            {
+                now.saturating_since(since)
+            }
+            _ => Duration::ZERO,
+        };
+        StoredPlayerCounts {
+            stalled: self.counts.stalled + standing,
+            ..self.counts
+        }
+    }
+
+    /// Whether the film is over.
+    pub fn has_ended(&self) -> bool {
+        self.state == State::Ended
+    }
+
+    /// How many more bytes it takes now.
+    pub fn wanted_bytes(&self) -> u64 {
+        let ahead = (MOST_BUFFERED.as_nanos() / self.film.interval.as_nanos()) as usize;
+        let last = (self.next + ahead).min(self.film.frames.len());
+        let end = last
+            .checked_sub(1)
+            .map_or(0, |last| self.film.frames[last].0);
+        end.saturating_sub(self.bytes)
+    }
+
+    /// Takes so many more bytes, the next in order; lets all happen that is due.
+    pub fn on_bytes(&mut self, now: Instant, bytes: u64) {
+        self.advance(now);
+        self.bytes += bytes;
+        self.there = self.film.frames_in(self.bytes);
+        self.advance(now);
+    }
+
+    /// When something happens though no bytes come.
+    pub fn next_at(&self) -> Option<Instant> {
+        match self.state {
+            State::Playing => Some(self.due_at(self.next)),
+            State::Stalled { late_since, .. } => Some(late_since? + self.caching),
+            State::Buffering { .. } | State::Ended => None,
+        }
+    }
+
+    fn due_at(&self, frame: usize) -> Instant {
+        self.origin + self.film.time_of(frame)
+    }
+
+    fn advance(&mut self, now: Instant) {
+        loop {
+            let before = (self.state, self.next);
+            if self.next == self.film.frames.len() {
+                self.state = State::Ended;
+            }
+            match self.state {
+                State::Buffering { since } => self.begin(now, since),
+                State::Playing => self.play(now),
+                State::Stalled { since, late_since } => self.catch_up(now, since, late_since),
+                State::Ended => {}
+            }
+            if before == (self.state, self.next) {
+                return;
+            }
+        }
+    }
+
+    /// Plays from the next frame on, if enough is there.
+    fn begin(&mut self, now: Instant, since: Instant) {
+        let buffered = self.film.time_of(self.there - self.next);
+        if buffered < self.caching && self.there < self.film.frames.len() {
+            return;
+        }
+        if self.counts.start_up.is_none() {
+            self.counts.start_up = Some(now - self.began_at);
+            self.counts.underflows += 1;
+        } else {
+            self.counts.stalled += now - since;
+        }
+        // The next frame is displayed now.
+        self.origin = now;
+        self.origin = self.origin.saturating_sub(self.film.time_of(self.next));
+        self.state = State::Playing;
+    }
+
+    fn play(&mut self, now: Instant) {
+        let due_at = self.due_at(self.next);
+        if due_at > now {
+            return;
+        }
+        if self.next < self.there {
+            self.next += 1;
+            self.counts.displayed += 1;
+        } else {
+            self.counts.underflows += 1;
+            self.state = State::Stalled {
+                since: due_at,
+                late_since: None,
+            };
+        }
+    }
+
+    /// Frames have come, some of them late.
+    fn catch_up(&mut self, now: Instant, since: Instant, late_since: Option<Instant>) {
+        if late_since.is_some_and(|late_since| late_since + self.caching <= now) {
+            self.state = State::Buffering { since };
+        } else if self.next < self.there {
+            let due_at = self.due_at(self.next);
+            let is_late = now.saturating_since(due_at) > LATE;
+            let (_, is_key) = self.film.frames[self.next];
+            self.state = match due_at >= now {
+                true => State::Playing,
+                false => State::Stalled {
+                    since,
+                    late_since: late_since.or(Some(now)),
+                },
+            };
+            if self.state == State::Playing {
+                self.counts.stalled += now.saturating_since(since);
+                return;
+            }
+            self.next += 1;
+            match is_late && !is_key {
+                true => self.counts.discarded += 1,
+                false => self.counts.displayed += 1,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Ideal;
+
+    const FRAME_BYTES: u64 = 1_000;
+    const RATE: DataRate = DataRate::from_megabits_per_second(5);
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    /// A film of 25 frames a second, all of 1000 bytes, a key frame each second.
+    fn film(seconds: u64) -> StoredVideo {
+        StoredVideo {
+            frames: (0..seconds * 25)
+                .map(|index| ((index + 1) * FRAME_BYTES, index % 25 == 0))
+                .collect(),
+            interval: Duration::from_millis(40),
+        }
+    }
+
+    /// Plays a film that comes at a rate, in frames a second, which may change over time; what has
+    /// been counted after some seconds.
+    fn play(seconds: u64, until: u64, rate: impl Fn(u64) -> u64) -> StoredPlayerCounts {
+        let caching = Duration::from_secs(1);
+        let mut player = StoredPlayer::new(film(seconds), caching, at(0));
+        let mut credit = 0;
+        for millis in 1..=until * 1_000 {
+            credit += rate(millis) * FRAME_BYTES;
+            let bytes = (credit / 1_000).min(player.wanted_bytes());
+            credit -= bytes * 1_000;
+            credit = credit.min(FRAME_BYTES * 1_000 * 100);
+            player.on_bytes(at(millis), bytes);
+        }
+        let counts = player.counts(at(until * 1_000));
+        assert!(counts.displayed + counts.discarded <= seconds * 25);
+        counts
+    }
+
+    #[test]
+    fn a_network_a_tenth_faster_than_the_film_shows_all_of_it() {
+        let counts = play(60, 70, |_| 28);
+        assert_eq!((counts.underflows, counts.discarded), (1, 0));
+        assert_eq!((counts.displayed, counts.stalled), (1_500, Duration::ZERO));
+        assert_eq!(counts.start_up.unwrap().as_millis(), 893);
+    }
+
+    #[test]
+    fn a_network_a_tenth_slower_stalls_for_a_tenth_of_the_time_again_and_again() {
+        let counts = play(200, 200, |_| 22);
+        assert!(counts.underflows > 8, "{counts:?}");
+        let share = counts.stalled.as_secs_f64() / 200.0;
+        assert!((0.05..0.2).contains(&share), "{counts:?}");
+    }
+
+    #[test]
+    fn an_outage_a_second_longer_than_the_buffer_is_one_underflow_and_a_second_of_discards() {
+        // What the server has meanwhile comes at once.
+        let rate = |millis| match millis {
+            10_000..12_000 => 0,
+            12_000..12_010 => 10_000,
+            // So slowly that one second is buffered.
+            _ if millis < 1_100 => 25,
+            _ => 25,
+        };
+        let counts = play(40, 40, rate);
+        assert_eq!(counts.underflows, 2, "{counts:?}");
+        assert!((22..=26).contains(&counts.discarded), "{counts:?}");
+        let stalled = counts.stalled.as_millis();
+        assert!((900..1_100).contains(&stalled), "{counts:?}");
+    }
+
+    #[test]
+    fn no_more_is_taken_than_ten_seconds_ahead() {
+        let mut player = StoredPlayer::new(film(60), Duration::from_secs(1), at(0));
+        assert_eq!(player.wanted_bytes(), 250 * FRAME_BYTES);
+        player.on_bytes(at(0), 250 * FRAME_BYTES);
+        assert_eq!(player.wanted_bytes(), FRAME_BYTES);
+        player.on_bytes(at(400), FRAME_BYTES);
+        assert_eq!(player.wanted_bytes(), 10 * FRAME_BYTES);
+        assert_eq!(player.next_at(), Some(at(440)));
+    }
+
+    #[test]
+    fn a_film_is_recorded_from_a_source() {
+        let ideal = Ideal::new(at(500), 25, RATE, RATE).unwrap();
+        let film = StoredVideo::record(&mut { ideal }, Duration::from_secs(10));
+        assert_eq!(film.frames.len(), 250);
+        assert_eq!(film.interval.as_millis(), 40);
+        assert_eq!(film.byte_count(), RATE.bytes_in(Duration::from_secs(10)));
+        assert_eq!(film.frames_in(film.byte_count()), film.frames.len());
+    }
+}
