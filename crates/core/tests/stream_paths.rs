@@ -2,14 +2,16 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anabranch_core::control::{
     CongestionController, ControlParameters, Controller, ControllerConfig, RateKind, Timeout,
 };
 use anabranch_core::recovery::{Feedback, LossDetection};
+use anabranch_core::scheduler::{Assignment, Scheduler, SchedulerFactory, SendQueue};
 use anabranch_core::{
-    Config, PathId, PathState, PathView, SendReason, SessionView, Stream, StreamConfig,
+    Config, PathId, PathSet, PathState, PathView, SendReason, SessionView, Stream, StreamConfig,
 };
 use anabranch_units::{DataRate, Duration, Instant};
 use support::TestPath;
@@ -239,20 +241,69 @@ fn a_path_whose_answer_is_lost_is_asked_again_and_then_used() {
     assert!(packets(&network, 1, SendReason::New) > 20);
 }
 
+/// What an object takes half a second after the session has begun.
+fn object_takes(config: Config, paths: Vec<TestPath>, bytes: usize) -> Duration {
+    let began_at = Instant::from_millis(500);
+    let mut network = network(config, paths);
+    network.run_until(began_at);
+    let object = pattern(bytes);
+    assert_eq!(network.sender.write(network.now, &object), Ok(bytes));
+    while network.stream.len() < object.len() {
+        network.run_until(network.now + Duration::from_millis(1));
+    }
+    network.now - began_at
+}
+
 #[test]
-fn the_way_is_known_before_the_first_segment_so_ecf_waits_for_the_near_path() {
-    // What an object takes half a second after the session has begun.
-    let took = |paths: Vec<TestPath>| {
-        let mut network = network(config("ecf"), paths);
-        network.run_until(Instant::from_millis(500));
-        let object = pattern(30_000);
-        assert_eq!(network.sender.write(network.now, &object), Ok(30_000));
-        while network.stream.len() < object.len() {
-            network.run_until(network.now + Duration::from_millis(1));
-        }
-        network.now - Instant::from_millis(500)
-    };
-    let alone = took(vec![TestPath::new(20, 10)]);
-    let both = took(near_and_far());
+fn how_far_paths_lead_is_known_before_the_first_segment() {
+    // `ecf` waits for the near path, though its window is full.
+    let alone = object_takes(config("ecf"), vec![TestPath::new(20, 10)], 30_000);
+    let both = object_takes(config("ecf"), near_and_far(), 30_000);
     assert!(both <= alone + Duration::from_millis(1), "{both} {alone}");
+    // Nobody takes the first path for one of 100 ms.
+    let alone = object_takes(config("spd"), vec![TestPath::new(8, 20)], 10_000);
+    let paths = vec![TestPath::new(8, 20), TestPath::new(8, 40)];
+    let both = object_takes(config("spd"), paths, 10_000);
+    assert!(both <= alone + Duration::from_millis(1), "{both} {alone}");
+}
+
+/// Waits for windows, and counts how often it is asked.
+#[derive(Debug)]
+struct Counting(Arc<AtomicUsize>);
+
+impl Scheduler for Counting {
+    fn schedule(
+        &mut self,
+        _now: Instant,
+        queue: &SendQueue<'_>,
+        _session: &SessionView,
+        paths: &[PathView],
+        out: &mut Vec<Assignment>,
+    ) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let mut room = paths[0].sendable_bytes;
+        for (index, packet) in queue.iter() {
+            if let Some(rest) = room.checked_sub(u64::from(packet.bytes)) {
+                room = rest;
+                let paths = PathSet::only(PathId(0));
+                out.push(Assignment { index, paths });
+            }
+        }
+    }
+}
+
+#[test]
+fn a_scheduler_that_holds_segments_is_not_asked_after_each_that_leaves() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    let scheduler = move || Box::new(Counting(counted.clone())) as Box<dyn Scheduler>;
+    let config = Config {
+        scheduler: SchedulerFactory::new("counting", scheduler),
+        ..config("spd")
+    };
+    let mut network = network(config, near_and_far());
+    transfer(&mut network, 1_000_000, Duration::from_secs(10));
+    let asked = count.load(Ordering::Relaxed);
+    // 1,000 segments, and a report for every second one.
+    assert!(asked <= 900, "{asked}");
 }

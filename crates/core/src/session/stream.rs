@@ -155,9 +155,7 @@ impl Hooks for Stream {
     }
 
     fn mark_views(session: &mut StreamSession) {
-        for index in 0..session.paths.len() {
-            session.views[index].is_standby |= session.is_joining(&session.paths[index]);
-        }
+        session.hold_unanswered();
     }
 
     fn on_frame(session: &mut StreamSession, now: Instant, on: PathId, frame: WireFrame<'_>) {
@@ -244,6 +242,7 @@ impl Hooks for Stream {
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
+        session.drop_needless_question(id);
         let challenge = session.write_challenge(id, buf);
         challenge.or_else(|| session.write_next_segment(now, id, buf))
     }

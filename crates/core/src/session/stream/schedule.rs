@@ -64,6 +64,15 @@ impl Stream {
         self.binding.as_ref().is_some_and(|binding| binding.is_due)
     }
 
+    /// A packet has left a path, which takes the next at once if its pacer lets bursts through.
+    /// Segments that wait are held, and without a pacer there is no more room than before.
+    pub(super) fn tell_sent(&mut self, now: Instant, event: &SchedulerEvent, is_paced: bool) {
+        if let Some(binding) = &mut self.binding {
+            binding.scheduler.on_event(now, event);
+            binding.is_due |= is_paced || !self.send.has_waiting();
+        }
+    }
+
     pub(super) fn tell_scheduler(&mut self, now: Instant, event: &SchedulerEvent) {
         if let Some(binding) = &mut self.binding {
             binding.scheduler.on_event(now, event);
@@ -82,25 +91,46 @@ impl StreamSession {
         if let Some(binding) = &mut self.content.binding {
             binding.open_since.resize(self.paths.len(), now);
             binding.penalised_at.resize(self.paths.len(), Instant::ZERO);
-            self.ask_to_join(PathId((self.paths.len() - 1) as u8));
+            for index in 0..self.paths.len() {
+                let path = &self.paths[index];
+                if path.is_at_rest() && !path.recovery.rtt().has_sample() {
+                    self.ask_for_answer(path.id);
+                }
+            }
         }
     }
 
     /// Asks a path for its round-trip time.
-    pub(super) fn ask_to_join(&mut self, id: PathId) {
+    pub(super) fn ask_for_answer(&mut self, id: PathId) {
         let token = self.rng.next_u64();
         let path = &mut self.paths[id.index()];
         let token = *path.expected_response.get_or_insert(token);
         path.challenge = Some((token, SendReason::IdleProbe));
     }
 
-    /// Whether the path has been asked, and nobody knows how far it leads. It is held in reserve
-    /// meanwhile, as a flow of MPTCP carries nothing before its handshake: what is short would take
-    /// longer by a path that turns out to be far.
-    pub(super) fn is_joining(&self, path: &Path) -> bool {
+    /// A segment that is about to leave asks for the round-trip time as well.
+    pub(super) fn drop_needless_question(&mut self, id: PathId) {
+        let path = &mut self.paths[id.index()];
+        let is_question = matches!(path.challenge, Some((_, SendReason::IdleProbe)));
+        if is_question && path.has_bound() {
+            path.challenge = None;
+            path.expected_response = None;
+        }
+    }
+
+    /// Whether the path has been asked for its round-trip time, and has not answered yet.
+    pub(super) fn is_unanswered(&self, path: &Path) -> bool {
         path.state() == PathState::Active
             && path.expected_response.is_some()
             && !path.recovery.rtt().has_sample()
+    }
+
+    /// A further path is held in reserve until it has answered, as a flow of MPTCP carries nothing
+    /// before its handshake: what is short would take longer by a path that turns out to be far.
+    pub(super) fn hold_unanswered(&mut self) {
+        for index in 1..self.paths.len() {
+            self.views[index].is_standby |= self.is_unanswered(&self.paths[index]);
+        }
     }
 
     pub(super) fn session_view(&self) -> SessionView {

@@ -125,7 +125,7 @@ impl StreamSession {
             bytes: packet.bytes,
             queued_bytes: path.queued_bytes(),
         };
-        stream.tell_scheduler(now, &event);
+        stream.tell_sent(now, &event, path.control().pacing_rate.is_some());
         let own = &mut stream.paths[id.index()];
         if stream.send.take_writable() {
             self.events.push_back(Event::StreamWritable);

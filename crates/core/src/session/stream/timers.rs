@@ -100,7 +100,7 @@ impl StreamSession {
     pub(super) fn challenge_at(&self, path: &Path) -> Option<Instant> {
         match path.state() {
             PathState::Out => path.liveness.due_at(&path.recovery),
-            _ if path.challenge.is_none() && self.is_joining(path) => {
+            _ if path.challenge.is_none() && self.is_unanswered(path) => {
                 Some(path.last_sent_at + self.content.config.initial_retransmission_timeout)
             }
             _ => None,
@@ -108,12 +108,12 @@ impl StreamSession {
     }
 
     pub(super) fn challenge_again(&mut self, now: Instant, id: PathId) {
-        if self.is_joining(&self.paths[id.index()]) {
+        if self.is_unanswered(&self.paths[id.index()]) {
             if self
                 .challenge_at(&self.paths[id.index()])
                 .is_some_and(|at| at <= now)
             {
-                self.ask_to_join(id);
+                self.ask_for_answer(id);
             }
         } else if self.challenge_at(&self.paths[id.index()]).is_some()
             && self.next_alarm(now, id).is_some()
