@@ -6,14 +6,14 @@
 //! that wait, W a window, δ the greater of both round-trip times' variations, x = max(k, W). If `s`
 //! is another path than `f`:
 //!
-//! 1. If srtt_f (x_f + W_f) < W_f (srtt_s + δ) (1 + β waiting), with β = 1/4: sending all that waits
-//!    on `f`, a round trip later, is over before a packet is acknowledged on `s`.
+//! 1. If srtt_f (x_f + W_f) < W_f (srtt_s + δ) (1 + β waiting), with β = 1/4: sending all that
+//!    waits on `f`, a round trip later, is over before a packet is acknowledged on `s`.
 //! 2. If also srtt_s x_s ≥ W_s (2 srtt_f + δ), `s` would take longer than two round trips of `f`:
 //!    the packet is held, and waiting = 1. Else it goes to `s`.
 //! 3. If 1. fails, it goes to `s`, and waiting = 0.
 //!
-//! *Deviations*: none but for retransmissions, which follow the session's rule, the path that
-//! delivers first. Of media, `k` is what waits of the frames that have come.
+//! *Deviations*: an unknown round-trip time has no variation. Retransmissions follow the session's
+//! rule, the path that delivers first. Of media, `k` is what waits of the frames that have come.
 
 use anabranch_core::scheduler::{PacketView, Scheduler, candidates};
 use anabranch_core::{PathId, PathView, SessionView};

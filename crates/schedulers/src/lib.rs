@@ -17,9 +17,10 @@
 //! Most schedulers choose a path for one packet after the other, and most of these by a cost per
 //! path: they implement [`PathChoice`] or [`PathCost`], and [`OneByOne`] makes schedulers of them.
 //! Start at `round_robin.rs`, the shortest, then `min_cost.rs` for a cost and `redundant.rs` for
-//! the whole trait. Shared parts: `one_by_one.rs`, `frame_wise.rs` (whole frames at once) and
-//! `binding.rs`. To add an algorithm, `anabranch new scheduler NAME` writes its file, its `mod`
-//! line here and its entry in `registry.rs`; `contract.rs` then tests what every scheduler owes.
+//! the whole trait. Shared parts: `one_by_one.rs`, `frame_wise.rs` (whole frames at once),
+//! `room.rs` (waiting for a window) and `binding.rs`. To add an algorithm, `anabranch new scheduler
+//! NAME` writes its file, its `mod` line here and its entry in `registry.rs`; `contract.rs` then
+//! tests what every scheduler owes.
 
 mod anabranch;
 mod bdp;

@@ -2,17 +2,18 @@
 //! room for a packet, and hold it while none has.
 
 use core::cmp::Ordering;
+use core::fmt::Debug;
 
 use anabranch_core::scheduler::{
-    Assignment, PacketKind, PacketView, SchedulerEvent, SendQueue, candidates,
+    Assignment, PacketKind, PacketView, Scheduler, SendQueue, candidates,
 };
 use anabranch_core::{PathId, PathSet, PathView, SessionView};
 use anabranch_units::{Duration, Instant};
 
 use super::binding::Binding;
 
-/// The paths that `packet` may take and that have room for it now. While a path that is to be
-/// preferred (active, not in reserve) has none, no other is taken in its place.
+/// The paths that `packet` may take and that have room for it now. A path that is suspect or in
+/// reserve does not stand in for an active one without room.
 pub(super) fn with_room<'a>(
     packet: &PacketView,
     paths: &'a [PathView],
@@ -58,7 +59,7 @@ pub(super) fn most<'a, M: PartialOrd>(
 
 /// Chooses the path of one packet, as [`PathChoice`](super::PathChoice) does, by what the session
 /// as a whole has to send.
-pub(super) trait SessionChoice: core::fmt::Debug + Send {
+pub(super) trait SessionChoice: Debug + Send {
     /// A call begins: `paths` and `session` are as the session shows them, `queue` waits.
     fn begin(
         &mut self,
@@ -82,11 +83,11 @@ pub(super) trait SessionChoice: core::fmt::Debug + Send {
 /// that delivers first.
 #[derive(Debug, Default)]
 pub(super) struct BySession<C> {
-    pub(super) choice: C,
+    choice: C,
     binding: Binding,
 }
 
-impl<C: SessionChoice> anabranch_core::scheduler::Scheduler for BySession<C> {
+impl<C: SessionChoice> Scheduler for BySession<C> {
     fn schedule(
         &mut self,
         now: Instant,
@@ -107,6 +108,4 @@ impl<C: SessionChoice> anabranch_core::scheduler::Scheduler for BySession<C> {
             }
         }
     }
-
-    fn on_event(&mut self, _now: Instant, _event: &SchedulerEvent) {}
 }

@@ -24,13 +24,9 @@ pub(super) fn build() -> Box<dyn Scheduler> {
 
 impl PathChoice for Sticky {
     fn choose(&mut self, _now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
-        let mut open = with_room(packet, paths);
-        let stays = open
-            .clone()
-            .any(|path| Some(path.id) == self.current)
-            .then_some(self.current)
-            .flatten();
-        let chosen = stays.or_else(|| least_rtt(&mut open).map(|path| path.id))?;
+        let open = with_room(packet, paths);
+        let current = open.clone().find(|path| Some(path.id) == self.current);
+        let chosen = current.or_else(|| least_rtt(open))?.id;
         self.current = Some(chosen);
         Some(chosen)
     }
