@@ -4,17 +4,17 @@
 //! the active subflows the one of the least linger time is taken, what its socket holds
 //! (`sk_wmem_queued`: not sent, or not acknowledged) over its mean pacing rate; a backup only if
 //! none other is active. If its send buffer is full, nothing is sent. A burst is 64 KiB less the
-//! headers (65,428 B), or what the peer's window leaves. The mean pacing rate begins at the socket's
-//! own; a burst moves it to (mean · wmem + rate · burst) / (wmem + burst).
+//! headers (65,428 B), or what the peer's window leaves. The mean pacing rate begins at the
+//! socket's own; a burst moves it to (mean · wmem + rate · burst) / (wmem + burst).
 //!
 //! It binds ahead: a path's queue is the socket's. In our terms `sk_wmem_queued` is what is queued
 //! for a path and in flight; `sk_pacing_rate` the controller's pacing rate, or its window per
 //! smoothed round-trip time; and a send buffer is full with 64 KiB queued beyond the window.
 //!
-//! *Deviations*: Linux paces window controllers at 1.2 times their window per round-trip time, twice
-//! in slow start; here it is once, on all paths alike. Of equal linger times the higher rate decides,
-//! where the kernel takes the subflow that is older; so the user's weight decides between idle
-//! paths, too. A controller without a window has no buffer to fill: the session limits what is
+//! *Deviations*: Linux paces window controllers at 1.2 times their window per round-trip time,
+//! twice in slow start; here it is once, on all paths alike. Of equal linger times the higher rate
+//! decides, where the kernel takes the subflow that is older; so the user's weight decides between
+//! idle paths, too. A controller without a window has no buffer to fill: the session limits what is
 //! bound. A burst ends early if its path may no longer be taken. Retransmissions follow the
 //! session's rule, the path that delivers first; the kernel takes the path that has been idle for
 //! longest.

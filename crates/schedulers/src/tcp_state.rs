@@ -5,8 +5,8 @@
 //! among all.
 //!
 //! *Deviations*: the base rule is `spd`'s. A path that repairs losses is taken, too, while no other
-//! has room: if packets were held for the others, two paths of 3 Mbit/s would carry 0.83 of what they
-//! have. Retransmissions follow the session's rule.
+//! has room: if packets were held for the others, two paths of 3 Mbit/s would carry 0.83 of what
+//! they have. Retransmissions follow the session's rule.
 
 use anabranch_core::scheduler::{PacketView, Scheduler};
 use anabranch_core::{PathId, PathView};
