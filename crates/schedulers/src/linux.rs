@@ -4,8 +4,8 @@
 //! the active subflows the one of the least linger time is taken, what its socket holds
 //! (`sk_wmem_queued`: not sent, or not acknowledged) over its mean pacing rate; a backup only if
 //! none other is active. If its send buffer is full, nothing is sent. A burst is 64 KiB less the
-//! headers (65,428 B), or what the peer's window leaves. The mean pacing rate begins at the socket's
-//! own; a burst moves it to (mean · wmem + rate · burst) / (wmem + burst).
+//! headers (65,428 B), or what the peer's window leaves. The mean pacing rate begins at the
+//! socket's own; a burst moves it to (mean · wmem + rate · burst) / (wmem + burst).
 //!
 //! It binds ahead: a path's queue is the socket's. In our terms `sk_wmem_queued` is what is queued
 //! for a path and in flight; `sk_pacing_rate` the controller's pacing rate, or its window per
