@@ -116,7 +116,7 @@ impl Draw {
             stream: StreamConfig {
                 send_buffer_bytes: self.between(2_000, 400_000) as usize,
                 max_unsent_bytes: self.between(2_000, 100_000) as usize,
-                receive_window_bytes: self.between(65_536, 400_000),
+                receive_window_bytes: self.between(65_536, 100_000),
                 retransmits_on_same_path: self.chance(0.5),
                 reinjects: self.chance(0.5),
                 ..StreamConfig::default()

@@ -131,29 +131,19 @@ mod tests {
 
     #[test]
     fn the_greater_variation_speaks_for_the_fast_path_and_then_for_the_slow_one() {
+        let delta = Duration::from_millis(5);
         for index in [0, 1] {
-            let mut paths = full_and(36);
-            paths[index].rtt.variation = Duration::from_millis(5);
+            let mut paths = full_and(100);
+            paths[index].rtt.variation = delta;
             paths[1 - index].rtt.variation = Duration::from_millis(1);
-            // 40 < 36 + 5, but the slow path is done in 36 ms, before 2 · 20 + 5.
-            let mut ecf = Ecf::default();
-            assert_eq!(chosen(&mut ecf, &paths, 10_000), Some(1));
-            assert!(!ecf.is_waiting);
-            // With 12.5 kB it takes 45: but then waiting takes 45 ms as well, not less than 41.
-            assert!(is_slow_late(
-                &paths[0],
-                &paths[1],
-                12_500,
-                Duration::from_millis(5)
-            ));
-            assert!(!is_slow_late(
-                &paths[0],
-                &paths[1],
-                12_499,
-                Duration::from_millis(5)
-            ));
-            assert_eq!(chosen(&mut ecf, &paths, 12_500), Some(1));
+            // 20 ms · 51 kB against 10 kB · 105 ms.
+            assert_eq!(chosen(&mut Ecf::default(), &paths, 41_000), None);
+            assert_eq!(chosen(&mut Ecf::default(), &paths, 42_500), Some(1));
         }
+        // 36 ms · 12.5 kB against 10 kB · 45 ms.
+        let paths = full_and(36);
+        assert!(is_slow_late(&paths[0], &paths[1], 12_500, delta));
+        assert!(!is_slow_late(&paths[0], &paths[1], 12_499, delta));
     }
 
     #[test]

@@ -12,12 +12,12 @@
 //! smoothed round-trip time; and a send buffer is full with 64 KiB queued beyond the window.
 //!
 //! *Deviations*: Linux paces window controllers at 1.2 times their window per round-trip time,
-//! twice in slow start; here it is once, on all paths alike. Of equal linger times the higher rate
-//! decides, where the kernel takes the subflow that is older; so the user's weight decides between
-//! idle paths, too. A controller without a window has no buffer to fill: the session limits what is
-//! bound. A burst ends early if its path may no longer be taken. Retransmissions follow the
-//! session's rule, the path that delivers first; the kernel takes the path that has been idle for
-//! longest.
+//! twice in slow start; here it is once, on all paths alike. Of equal linger times the higher
+//! rate decides, where the kernel takes the subflow that is older; so the user's weight decides
+//! between idle paths, too. A controller without a window has no buffer to fill: the session
+//! limits what is bound. A burst ends early if its path may no longer be taken. Retransmissions
+//! follow the session's rule, the path that delivers first; the kernel takes the path that has
+//! been idle for longest.
 
 use core::cmp::Reverse;
 

@@ -11,13 +11,13 @@
 //! - `lpc`: the most credits.
 //! - `let`: the most window / smoothed round-trip time.
 //!
-//! *Deviations*: the paper does not print the estimate of `let`; it says that throughput is capped
-//! at window / round-trip time, which is taken. Of equal credits or estimates the shorter
-//! round-trip time decides. A controller without a window has no credits to compare: its paths take
-//! one packet at a time as their pacers let them, and `let` estimates by the pacing rate. What the
-//! kernel does about a full receive window (a copy by the fast path, the slow path's window halved)
-//! is the stream session's own. Retransmissions follow the session's rule, the path that delivers
-//! first.
+//! *Deviations*: the paper does not print the estimate of `let`; it says that throughput is
+//! capped at window / round-trip time, which is taken. Of equal credits or estimates the shorter
+//! round-trip time decides. A controller without a window has no credits to compare: its paths
+//! take one packet at a time as their pacers let them, and `let` estimates by the pacing rate.
+//! What the kernel does about a full receive window (a copy by the fast path, the slow path's
+//! window halved) is the stream session's own. Retransmissions follow the session's rule, the
+//! path that delivers first.
 
 use anabranch_core::scheduler::{PacketView, Scheduler};
 use anabranch_core::{PathId, PathView};
