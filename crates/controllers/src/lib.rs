@@ -5,12 +5,9 @@
 //! knows none of them: it is handed a [`Controller`], which [`by_name`] finds.
 //!
 //! ```
-//! use anabranch_core::{Config, MediaSession};
-//! use anabranch_units::{Instant, Seed};
-//!
+//! // For `anabranch_core::Config::new`, beside a scheduler.
 //! let controller = anabranch_controllers::by_name("cubic:hystart=classic")?;
-//! let session = MediaSession::new(Config::new(controller), Seed(1), Instant::ZERO);
-//! assert!(session.is_ok());
+//! assert_eq!(controller.name(), "cubic:hystart=classic");
 //! # Ok::<(), anabranch_controllers::UnknownController>(())
 //! ```
 //!
