@@ -223,7 +223,7 @@ impl Path {
                 loss_burst_packets: losses.map_or(1.0, LossProcess::burst_packets),
                 media_share: 0.0,
                 is_in_recovery: self.recovery.is_in_recovery(),
-                loss_interval_bytes: self.loss_interval.bytes(),
+                loss_interval_bytes: self.loss_interval.bytes(self.recovery.delivered_bytes()),
             },
             mtu: self.recovery.mtu().and_then(PathMtu::found),
         }
@@ -463,12 +463,10 @@ impl Path {
         const WEIGHT: f64 = 0.01;
         self.counters.lost_packets += digest.lost_count();
         self.counters.spurious_losses += digest.spurious.len() as u64;
-        let acked_bytes = digest
-            .acked
-            .iter()
-            .map(|packet| u64::from(packet.sent.bytes));
-        self.loss_interval
-            .on_digest(acked_bytes.sum(), digest.is_recovery_begun);
+        if digest.is_recovery_begun {
+            self.loss_interval
+                .on_recovery(self.recovery.delivered_bytes());
+        }
         for _ in &digest.lost {
             self.loss_ratio += WEIGHT * (1.0 - self.loss_ratio);
         }

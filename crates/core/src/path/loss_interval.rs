@@ -5,21 +5,21 @@
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LossInterval {
     last: u64,
-    since: u64,
+    /// The path's bytes acknowledged when losses showed last.
+    lost_at: u64,
 }
 
 impl LossInterval {
-    /// So many bytes have been acknowledged. Losses of one recovery count as one.
-    pub(super) fn on_digest(&mut self, acked_bytes: u64, is_recovery_begun: bool) {
-        self.since += acked_bytes;
-        if is_recovery_begun {
-            self.last = core::mem::take(&mut self.since);
-        }
+    /// A recovery has begun, so many bytes having been acknowledged on the path in all. Its losses
+    /// count as one.
+    pub(super) fn on_recovery(&mut self, delivered_bytes: u64) {
+        self.last = delivered_bytes - self.lost_at;
+        self.lost_at = delivered_bytes;
     }
 
     /// The more of the last interval and the present one.
-    pub(super) fn bytes(&self) -> u64 {
-        self.last.max(self.since)
+    pub(super) fn bytes(&self, delivered_bytes: u64) -> u64 {
+        self.last.max(delivered_bytes - self.lost_at)
     }
 }
 
@@ -30,9 +30,13 @@ mod tests {
     #[test]
     fn the_longer_of_the_last_interval_and_the_present_one_counts() {
         let mut interval = LossInterval::default();
+        let mut delivered = 0;
         let mut bytes = |acked, is_lost| {
-            interval.on_digest(acked, is_lost);
-            interval.bytes()
+            delivered += acked;
+            if is_lost {
+                interval.on_recovery(delivered);
+            }
+            interval.bytes(delivered)
         };
         assert_eq!(bytes(1_000, false), 1_000);
         assert_eq!(bytes(500, true), 1_500);
