@@ -44,12 +44,17 @@ impl<C: Content> Session<C> {
 
     /// Asks the path for a sign of life, and tells the peer, by another path, that it is in doubt.
     pub(super) fn challenge(&mut self, id: PathId) {
+        self.ask(id, SendReason::PathChallenge);
+        self.paths[id.index()].status_to_tell = Some(true);
+    }
+
+    /// Has the path asked for an answer.
+    pub(super) fn ask(&mut self, id: PathId, reason: SendReason) {
         let token = self.rng.next_u64();
         let path = &mut self.paths[id.index()];
-        // One token until it is answered: an answer may take longer than the next challenge.
+        // One token until it is answered: an answer may take longer than the next question.
         let token = *path.expected_response.get_or_insert(token);
-        path.challenge = Some((token, SendReason::PathChallenge));
-        path.status_to_tell = Some(true);
+        path.challenge = Some((token, reason));
     }
 
     pub(super) fn write_challenge(&mut self, id: PathId, buf: &mut Vec<u8>) -> Option<Written> {

@@ -103,6 +103,15 @@ impl<C: Content> Session<C> {
         (next.at < Instant::FAR_FUTURE).then_some((next.at, next.timer))
     }
 
+    /// When a path that a scheduler may have been waiting for becomes ready: an empty one, whose
+    /// pacer was not ready when the scheduler was last asked.
+    pub(super) fn next_ready_after(&self, asked_at: Instant) -> Option<Instant> {
+        let is_free =
+            |path: &&Path| path.state().is_usable() && !path.has_bound() && path.has_window();
+        let ready = self.paths.iter().filter(is_free).map(Path::ready_at);
+        ready.filter(|ready_at| *ready_at > asked_at).min()
+    }
+
     /// Does what is due. Early or repeated calls have no effect.
     pub fn handle_timeout(&mut self, now: Instant) {
         C::handle_timeout(self, now);

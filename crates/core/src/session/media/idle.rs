@@ -46,12 +46,9 @@ impl MediaSession {
         if self.idle_probe_at(id).is_none_or(|at| at > now) {
             return;
         }
-        let token = self.rng.next_u64();
-        let path = &mut self.paths[id.index()];
         // So small a packet says nothing of what the path carries.
-        path.leave_idleness(now);
-        let token = *path.expected_response.get_or_insert(token);
-        path.challenge = Some((token, SendReason::IdleProbe));
+        self.paths[id.index()].leave_idleness(now);
+        self.ask(id, SendReason::IdleProbe);
     }
 
     /// Whether all that the report is about is a probe of an idle path. It is a sample of

@@ -87,20 +87,12 @@ impl MediaSession {
         };
     }
 
-    /// When a path that a scheduler may have been waiting for becomes ready: an empty one, whose
-    /// pacer was not ready when the scheduler was last asked.
+    /// When the scheduler is to be asked again for packets that it holds.
     pub(super) fn held_until(&self) -> Option<Instant> {
         if !self.content.send_buffer.has_waiting() {
             return None;
         }
-        let ready = self
-            .paths
-            .iter()
-            .filter(|path| path.state().is_usable() && !path.has_bound());
-        let ready = ready.filter(|path| path.has_window()).map(Path::ready_at);
-        let ready = ready
-            .filter(|ready_at| *ready_at > self.content.scheduled_at)
-            .min();
+        let ready = self.next_ready_after(self.content.scheduled_at);
         [ready, self.content.scheduler.wake_at()]
             .into_iter()
             .flatten()

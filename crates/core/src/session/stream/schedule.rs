@@ -94,18 +94,10 @@ impl StreamSession {
             for index in 0..self.paths.len() {
                 let path = &self.paths[index];
                 if path.is_at_rest() && !path.recovery.rtt().has_sample() {
-                    self.ask_for_answer(path.id);
+                    self.ask(path.id, SendReason::IdleProbe);
                 }
             }
         }
-    }
-
-    /// Asks a path for its round-trip time.
-    pub(super) fn ask_for_answer(&mut self, id: PathId) {
-        let token = self.rng.next_u64();
-        let path = &mut self.paths[id.index()];
-        let token = *path.expected_response.get_or_insert(token);
-        path.challenge = Some((token, SendReason::IdleProbe));
     }
 
     /// A segment that is about to leave asks for the round-trip time as well.
@@ -307,17 +299,13 @@ impl StreamSession {
         self.paths[by.index()].bind_next(packet);
     }
 
-    /// When a path that a scheduler may have been waiting for becomes ready: an empty one, whose
-    /// pacer was not ready when the scheduler was last asked.
+    /// When the scheduler is to be asked again for segments that it holds.
     pub(super) fn held_until(&self) -> Option<Instant> {
         let binding = self.content.binding.as_ref()?;
         if !self.content.send.has_waiting() {
             return None;
         }
-        let usable = |path: &&Path| path.state().is_usable() && !path.has_bound();
-        let ready = self.paths.iter().filter(usable);
-        let ready = ready.filter(|path| path.has_window()).map(Path::ready_at);
-        let ready = ready.filter(|ready_at| *ready_at > binding.asked_at).min();
+        let ready = self.next_ready_after(binding.asked_at);
         [ready, binding.scheduler.wake_at()]
             .into_iter()
             .flatten()

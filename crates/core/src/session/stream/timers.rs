@@ -107,19 +107,18 @@ impl StreamSession {
         }
     }
 
+    /// Asks it again, if it is time.
     pub(super) fn challenge_again(&mut self, now: Instant, id: PathId) {
-        if self.is_unanswered(&self.paths[id.index()]) {
-            if self
-                .challenge_at(&self.paths[id.index()])
-                .is_some_and(|at| at <= now)
-            {
-                self.ask_for_answer(id);
-            }
-        } else if self.challenge_at(&self.paths[id.index()]).is_some()
-            && self.next_alarm(now, id).is_some()
-        {
+        let path = &self.paths[id.index()];
+        if self.challenge_at(path).is_none_or(|at| at > now) {
+            return;
+        }
+        if path.state() == PathState::Out {
+            self.next_alarm(now, id);
             self.declare_silent(now, id, SendReason::PathOut);
             self.challenge(id);
+        } else {
+            self.ask(id, SendReason::IdleProbe);
         }
     }
 
