@@ -114,6 +114,10 @@ pub struct StreamConfig {
     /// Whether bytes that have arrived can be read, and not only skipped and counted. A laboratory,
     /// which reads none, spares itself their memory.
     pub keeps_bytes: bool,
+    /// Whether it carries messages instead of a stream: each arrives whole and once, in any order.
+    /// A message has at most [`Config::fragment_bytes`] and travels as one segment. Both ends must
+    /// agree on it.
+    pub carries_messages: bool,
     /// How long the receiver puts off the acknowledgement of a segment that came in order; every
     /// second one is acknowledged at once (RFC 5681 §4.2: at most 500 ms).
     pub delayed_ack: Duration,
@@ -144,6 +148,7 @@ impl Default for StreamConfig {
             max_unsent_bytes: 256 << 10,
             receive_window_bytes: 4 << 20,
             keeps_bytes: true,
+            carries_messages: false,
             delayed_ack: Duration::from_millis(40),
             retransmits_on_same_path: false,
             reinjects: true,

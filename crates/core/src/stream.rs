@@ -24,6 +24,14 @@ pub enum WriteStreamError {
     /// The stream has been finished.
     #[error("the stream is finished")]
     Finished,
+    /// It is no message: empty, or longer than [a segment](crate::Config::fragment_bytes).
+    #[error("a message has 1 to {max} bytes, and this one {bytes}")]
+    NoMessage {
+        /// How many it has.
+        bytes: usize,
+        /// How many it may have.
+        max: usize,
+    },
     /// The session has been closed, by this end or the other.
     #[error("the session is closed")]
     Closed,

@@ -12,8 +12,10 @@ use anabranch_core::recovery::{Feedback, LossDetection};
 use anabranch_core::scheduler::{Assignment, Scheduler, SchedulerFactory, SendQueue};
 use anabranch_core::{
     Config, PathId, PathSet, PathState, PathView, SendReason, SessionView, Stream, StreamConfig,
+    WriteStreamError,
 };
 use anabranch_units::{DataRate, Duration, Instant};
+use bytes::Bytes;
 use support::TestPath;
 
 type Network = support::Network<Stream>;
@@ -306,4 +308,53 @@ fn a_scheduler_that_holds_segments_is_not_asked_after_each_that_leaves() {
     let asked = count.load(Ordering::Relaxed);
     // 1,000 segments, and a report for every second one.
     assert!(asked <= 900, "{asked}");
+}
+
+#[test]
+fn each_message_arrives_once_and_does_not_wait_for_those_that_are_lost() {
+    let config = Config {
+        stream: StreamConfig {
+            carries_messages: true,
+            ..StreamConfig::default()
+        },
+        ..config("min-cost")
+    };
+    let mut network = network(config, vec![lossy(), TestPath::new(8, 20), lossy()]);
+    network.checks_invariants = true;
+    network.is_reading = false;
+    let message = |number: u32| {
+        let length = 4 + number as usize * 37 % (SEGMENT - 3);
+        let mut message = pattern(length);
+        message[..4].copy_from_slice(&number.to_be_bytes());
+        Bytes::from(message)
+    };
+    let mut next = 0;
+    let mut arrived = Vec::new();
+    let mut overtaken_count = 0;
+    while arrived.len() < 1_000 && network.now < Instant::ZERO + Duration::from_secs(60) {
+        while next < 1_000 {
+            match network.sender.write_bytes(network.now, message(next)) {
+                Ok(0) => break,
+                taken => assert_eq!(taken, Ok(message(next).len())),
+            }
+            next += 1;
+        }
+        network.run_until(network.now + Duration::from_millis(5));
+        while let Some(bytes) = network.receiver.read_bytes() {
+            let number = u32::from_be_bytes(bytes[..4].try_into().unwrap());
+            assert_eq!(bytes, message(number));
+            overtaken_count += u32::from(arrived.last().is_some_and(|last| *last > number));
+            arrived.push(number);
+        }
+    }
+    assert!(overtaken_count > 50, "{overtaken_count}");
+    arrived.sort_unstable();
+    assert_eq!(arrived, (0..1_000).collect::<Vec<_>>());
+    network.run_until(network.now + Duration::from_secs(1));
+    assert!(network.sender.is_drained());
+    for bytes in [0, SEGMENT + 1] {
+        let refused = network.sender.write(network.now, &vec![0; bytes]);
+        let max = SEGMENT;
+        assert_eq!(refused, Err(WriteStreamError::NoMessage { bytes, max }));
+    }
 }

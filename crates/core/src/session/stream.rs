@@ -71,16 +71,10 @@ struct StreamPath {
 }
 
 impl Stream {
-    /// A stream in segments of `segment_bytes`. What the sender keeps is limited to whole segments:
-    /// a writer that always has more would otherwise have short ones sent where a limit ends.
     fn with_segments(config: StreamConfig, segment_bytes: u16) -> Self {
-        let whole = |limit: usize| limit.next_multiple_of(usize::from(segment_bytes.max(1)));
         Stream {
             config,
-            send: SendStream::new(
-                whole(config.send_buffer_bytes),
-                whole(config.max_unsent_bytes),
-            ),
+            send: SendStream::new(&config, segment_bytes),
             receive: ReceiveStream::new(&config),
             paths: Vec::new(),
             sending: None,

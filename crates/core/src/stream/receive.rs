@@ -18,6 +18,8 @@ pub(crate) struct ReceiveStream {
     /// before it has just left.
     pieces: VecDeque<Piece>,
     keeps_bytes: bool,
+    /// The messages that have arrived and were not read, instead of bytes.
+    messages: Option<VecDeque<Bytes>>,
     read_offset: u64,
     /// All bytes below have arrived.
     offset: u64,
@@ -54,7 +56,8 @@ impl ReceiveStream {
     pub(crate) fn new(config: &StreamConfig) -> Self {
         ReceiveStream {
             pieces: VecDeque::new(),
-            keeps_bytes: config.keeps_bytes,
+            keeps_bytes: config.keeps_bytes && !config.carries_messages,
+            messages: config.carries_messages.then(VecDeque::new),
             read_offset: 0,
             offset: 0,
             window_bytes: config.receive_window_bytes,
@@ -78,7 +81,13 @@ impl ReceiveStream {
         self.final_offset == Some(self.offset)
     }
 
-    /// How many bytes can be read.
+    /// Whether a message can be read.
+    pub(crate) fn has_message(&self) -> bool {
+        let messages = self.messages.as_ref();
+        messages.is_some_and(|messages| !messages.is_empty())
+    }
+
+    /// How many bytes have arrived in order and were not read.
     pub(crate) fn readable_bytes(&self) -> usize {
         (self.offset - self.read_offset) as usize
     }
@@ -93,6 +102,9 @@ impl ReceiveStream {
         if contradicts || end > self.told_max_offset.max(self.max_offset()) {
             return Received::Forbidden;
         }
+        if self.messages.is_some() && !self.take_message(offset, payload) {
+            return Received::Forbidden;
+        }
         let is_next = offset == self.offset && self.highest() == offset && !is_last;
         if is_last {
             self.final_offset = Some(end);
@@ -105,8 +117,41 @@ impl ReceiveStream {
         }
     }
 
-    /// The next bytes that can be read, as many as lie together.
+    /// Keeps a message for its reader, unless it has arrived before. Returns false if it has in
+    /// part, as no message does.
+    fn take_message(&mut self, offset: u64, payload: &[u8]) -> bool {
+        let end = offset + payload.len() as u64;
+        let known = self.known_bytes(offset, end);
+        let is_new = known == 0 && !payload.is_empty();
+        if let Some(messages) = self.messages.as_mut().filter(|_| is_new) {
+            messages.push_back(Bytes::copy_from_slice(payload));
+        }
+        is_new || known == end - offset
+    }
+
+    /// How many of the bytes from one offset to another have arrived.
+    fn known_bytes(&self, from: u64, to: u64) -> u64 {
+        let in_order = self.offset.clamp(from, to) - from;
+        let beyond = self
+            .pieces
+            .range(self.index_beyond(from.max(self.offset))..);
+        let overlap = |piece: &Piece| {
+            let start = piece.offset.max(self.offset).clamp(from, to);
+            piece.end.clamp(start, to) - start
+        };
+        let near = beyond.take_while(|piece| piece.offset < to);
+        in_order + near.map(overlap).sum::<u64>()
+    }
+
+    /// The next message, or the next bytes that can be read, as many as lie together.
     pub(crate) fn read(&mut self) -> Option<Bytes> {
+        if let Some(messages) = &mut self.messages {
+            let message = messages.pop_front()?;
+            if messages.is_empty() {
+                self.skip(u64::MAX);
+            }
+            return Some(message);
+        }
         let piece = self.take_first().filter(|_| self.keeps_bytes)?;
         Some(piece.bytes.into())
     }
@@ -276,6 +321,61 @@ mod tests {
             assert_eq!(out, whole);
             assert!(stream.pieces.is_empty());
         }
+    }
+
+    #[test]
+    fn each_message_comes_once_and_whole_and_the_window_opens_when_all_are_read() {
+        let mut stream = ReceiveStream::new(&StreamConfig {
+            receive_window_bytes: 100_000,
+            carries_messages: true,
+            ..StreamConfig::default()
+        });
+        let mut rng = anabranch_units::Seed(9).rng();
+        let mut messages = Vec::new();
+        let mut offset = 0;
+        for index in 0..200_u8 {
+            let message = vec![index; 1 + rng.below(300) as usize];
+            messages.push((offset, message.clone()));
+            offset += message.len() as u64;
+        }
+        let expected: Vec<Vec<u8>> = messages.iter().map(|(_, bytes)| bytes.clone()).collect();
+        let again = messages.clone();
+        let mut waiting: Vec<_> = messages.into_iter().chain(again).collect();
+        let mut read = Vec::new();
+        while !waiting.is_empty() {
+            let (offset, message) = waiting.swap_remove(rng.below(waiting.len() as u64) as usize);
+            let received = stream.insert(offset, &message, false);
+            assert_ne!(received, Received::Forbidden);
+            if rng.below(4) == 0 {
+                read.extend(core::iter::from_fn(|| stream.read()).map(Vec::from));
+                assert_eq!(stream.readable_bytes(), 0);
+            }
+        }
+        read.extend(core::iter::from_fn(|| stream.read()).map(Vec::from));
+        read.sort_by_key(|message: &Vec<u8>| message[0]);
+        assert_eq!(read, expected);
+        assert_eq!(stream.tell_window(), 100_000);
+        assert!(stream.pieces.is_empty());
+    }
+
+    #[test]
+    fn what_has_arrived_in_part_is_no_message() {
+        let mut stream = ReceiveStream::new(&StreamConfig {
+            carries_messages: true,
+            ..StreamConfig::default()
+        });
+        assert_eq!(stream.insert(10, &[1; 10], false), Received::OutOfTurn);
+        for (offset, length) in [(5, 6), (9, 2), (15, 10), (19, 2), (5, 30), (11, 20)] {
+            let received = stream.insert(offset, &vec![2; length], false);
+            assert_eq!(received, Received::Forbidden, "{length} from {offset}");
+        }
+        assert_eq!(stream.insert(0, &[3; 10], false), Received::OutOfTurn);
+        assert_eq!(stream.insert(20, &[4], false), Received::InOrder);
+        let read = core::iter::from_fn(|| stream.read());
+        assert_eq!(
+            read.map(|message| message.len()).collect::<Vec<_>>(),
+            [10, 10, 1]
+        );
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub(crate) struct SendStream {
     max_offset: u64,
     written: Written,
     is_finished: bool,
+    /// Whether what is written at once is a segment.
+    carries_messages: bool,
     /// Whether the application wanted to write more than there was room for.
     is_write_refused: bool,
     /// Everything below has arrived.
@@ -132,11 +134,18 @@ impl Chunk {
 }
 
 impl SendStream {
-    pub(crate) fn new(capacity: usize, max_unsent_bytes: usize) -> Self {
+    /// A stream in segments of `segment_bytes`. What is kept is limited to whole segments: a writer
+    /// that always has more would otherwise have short ones sent where a limit ends.
+    pub(crate) fn new(config: &StreamConfig, segment_bytes: u16) -> Self {
+        let whole = |limit: usize| {
+            let limit = limit.next_multiple_of(usize::from(segment_bytes.max(1)));
+            limit.max(1)
+        };
         SendStream {
             written: Written::default(),
-            capacity: capacity.max(1),
-            max_unsent_bytes: max_unsent_bytes.max(1),
+            capacity: whole(config.send_buffer_bytes),
+            max_unsent_bytes: whole(config.max_unsent_bytes),
+            carries_messages: config.carries_messages,
             is_write_refused: false,
             is_finished: false,
             acked_offset: 0,
@@ -158,6 +167,9 @@ impl SendStream {
     /// Takes as many of the bytes as there is room for, and shares them with whoever holds them.
     pub(crate) fn write_shared(&mut self, mut bytes: Bytes) -> usize {
         let taken = self.admit(bytes.len());
+        if self.carries_messages && taken < bytes.len() {
+            return 0;
+        }
         bytes.truncate(taken);
         self.written.push(bytes);
         taken
@@ -241,7 +253,10 @@ impl SendStream {
 
     fn unsent(&self, max_bytes: usize) -> Option<Chunk> {
         let unsent = self.written.end().checked_sub(self.next_offset)?;
-        let length = unsent.min(max_bytes as u64);
+        let length = match self.carries_messages && unsent > 0 {
+            true => self.written.piece_end(self.next_offset) - self.next_offset,
+            false => unsent.min(max_bytes as u64),
+        };
         let is_last = self.is_finished && length == unsent;
         (length > 0 || is_last).then_some(Chunk {
             offset: self.next_offset,

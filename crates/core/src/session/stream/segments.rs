@@ -172,7 +172,8 @@ impl StreamSession {
         path.arrivals.on_segment(now, delay);
         let arrived = stream.receive.readable_bytes() - before;
         self.counters.stream_bytes_received += arrived as u64;
-        if arrived > 0 && !core::mem::replace(&mut stream.is_readable_told, true) {
+        let has_news = arrived > 0 || stream.receive.has_message();
+        if has_news && !core::mem::replace(&mut stream.is_readable_told, true) {
             self.events.push_back(Event::StreamReadable);
         }
         if stream.receive.is_complete() && !core::mem::replace(&mut stream.is_finish_told, true) {

@@ -15,15 +15,24 @@ impl StreamSession {
     /// # Errors
     /// [`WriteStreamError`]; nothing was taken.
     pub fn write(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, WriteStreamError> {
+        if self.config.stream.carries_messages {
+            return self.write_bytes(now, Bytes::copy_from_slice(bytes));
+        }
         self.write_with(now, |send| send.write(bytes))
     }
 
     /// Like [`StreamSession::write`], but copies nothing: the bytes are shared until the peer has
-    /// acknowledged them.
+    /// acknowledged them. A [message](crate::StreamConfig::carries_messages) is taken whole or not
+    /// at all.
     ///
     /// # Errors
     /// [`WriteStreamError`]; nothing was taken.
     pub fn write_bytes(&mut self, now: Instant, bytes: Bytes) -> Result<usize, WriteStreamError> {
+        let (bytes_count, max) = (bytes.len(), usize::from(self.config.fragment_bytes));
+        if self.config.stream.carries_messages && !(1..=max).contains(&bytes_count) {
+            let bytes = bytes_count;
+            return Err(WriteStreamError::NoMessage { bytes, max });
+        }
         self.write_with(now, |send| send.write_shared(bytes))
     }
 
@@ -67,8 +76,9 @@ impl StreamSession {
         out.len() - before
     }
 
-    /// The next of the bytes that have arrived in order, as many as lie together, without a copy;
-    /// `None` if all have been read, or [none are kept](crate::StreamConfig::keeps_bytes).
+    /// The next of the bytes that have arrived in order, as many as lie together, without a copy,
+    /// or [the next message](crate::StreamConfig::carries_messages); `None` if all have been read,
+    /// or [none are kept](crate::StreamConfig::keeps_bytes).
     pub fn read_bytes(&mut self) -> Option<Bytes> {
         self.consume(ReceiveStream::read)
     }

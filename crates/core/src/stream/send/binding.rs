@@ -9,7 +9,8 @@ impl SendStream {
     /// than `max_bytes` is cut only if `is_short_wanted`, or if no more will be written.
     pub(crate) fn cut_next(&mut self, max_bytes: usize, is_short_wanted: bool) -> Option<Chunk> {
         let chunk = self.next_new(max_bytes)?;
-        if chunk.length < max_bytes && !is_short_wanted && !self.is_finished {
+        let is_to_grow = chunk.length < max_bytes && !self.carries_messages && !self.is_finished;
+        if is_to_grow && !is_short_wanted {
             return None;
         }
         self.cut(&chunk);

@@ -75,6 +75,12 @@ impl Written {
         }
     }
 
+    /// Where the piece ends that has the byte at `offset`, which is among those kept.
+    pub(super) fn piece_end(&self, offset: u64) -> u64 {
+        let index = self.pieces.partition_point(|piece| piece.end() <= offset);
+        self.pieces.get(index).map_or(self.end, Piece::end)
+    }
+
     /// Appends so many bytes from `offset` on to `out`. They must be among those kept.
     pub(super) fn append(&self, offset: u64, length: usize, out: &mut Vec<u8>) {
         let mut left = length;

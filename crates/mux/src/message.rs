@@ -1,0 +1,177 @@
+//! Messages as bytes.
+//!
+//! ```text
+//! byte 0   0 data, 1 data that ends the stream, 2 credit, 3 reset, 4 stop
+//! varint   stream
+//! varint   data: the offset of the first byte; credit: the offset up to which the peer may send
+//! the rest data
+//! ```
+//!
+//! Varints are those of RFC 9000 §16.
+
+use bytes::Bytes;
+
+/// The longest header of a message with data.
+pub const MAX_HEADER_BYTES: usize = 1 + 8 + 8;
+
+const DATA: u8 = 0;
+const LAST_DATA: u8 = 1;
+const CREDIT: u8 = 2;
+const RESET: u8 = 3;
+const STOP: u8 = 4;
+
+/// A stream of a session. Those that the client opens are even, the server's odd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub(crate) u64);
+
+/// What a message says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// Bytes of the stream, and whether it ends behind them.
+    Data {
+        id: StreamId,
+        offset: u64,
+        is_last: bool,
+        bytes: Bytes,
+    },
+    /// The peer may send bytes below this offset.
+    Credit { id: StreamId, max_offset: u64 },
+    /// The sender gives the stream up: its end will not come.
+    Reset { id: StreamId },
+    /// The reader wants no more.
+    Stop { id: StreamId },
+}
+
+impl Message {
+    /// Reads a message; `None` if it is none.
+    pub(crate) fn read(bytes: Bytes) -> Option<Message> {
+        let (kind, mut rest) = bytes.split_first()?;
+        let id = StreamId(read_varint(&mut rest)?);
+        let message = match *kind {
+            DATA | LAST_DATA => {
+                let offset = read_varint(&mut rest)?;
+                let data = bytes.slice(bytes.len() - rest.len()..);
+                let is_last = *kind == LAST_DATA;
+                let is_something = is_last || !data.is_empty();
+                return is_something.then_some(Message::Data {
+                    id,
+                    offset,
+                    is_last,
+                    bytes: data,
+                });
+            }
+            CREDIT => Message::Credit {
+                id,
+                max_offset: read_varint(&mut rest)?,
+            },
+            RESET => Message::Reset { id },
+            STOP => Message::Stop { id },
+            _ => return None,
+        };
+        rest.is_empty().then_some(message)
+    }
+
+    /// Appends a message; the bytes of one with data are the caller's to append.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let (kind, id) = match self {
+            Message::Data { id, is_last, .. } => (if *is_last { LAST_DATA } else { DATA }, id),
+            Message::Credit { id, .. } => (CREDIT, id),
+            Message::Reset { id } => (RESET, id),
+            Message::Stop { id } => (STOP, id),
+        };
+        out.push(kind);
+        write_varint(id.0, out);
+        match self {
+            Message::Data { offset, bytes, .. } => {
+                write_varint(*offset, out);
+                out.extend_from_slice(bytes);
+            }
+            Message::Credit { max_offset, .. } => write_varint(*max_offset, out),
+            Message::Reset { .. } | Message::Stop { .. } => {}
+        }
+    }
+}
+
+fn read_varint(rest: &mut &[u8]) -> Option<u64> {
+    let length = 1 << (rest.first()? >> 6);
+    let (bytes, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    let value = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
+    let marked = bytes.iter().fold(0, value);
+    Some(marked & (u64::MAX >> 2 >> (64 - 8 * length)))
+}
+
+fn write_varint(value: u64, out: &mut Vec<u8>) {
+    let exponent = match value {
+        0..0x40 => 0,
+        0x40..0x4000 => 1,
+        0x4000..0x4000_0000 => 2,
+        _ => 3,
+    };
+    let bytes = (value << 2 >> 2).to_be_bytes();
+    let start = out.len();
+    out.extend_from_slice(&bytes[8 - (1 << exponent)..]);
+    out[start] |= (exponent as u8) << 6;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read_as_they_were_written_and_cut_ones_are_none() {
+        let values = [
+            0,
+            0x3f,
+            0x40,
+            0x3fff,
+            0x4000,
+            0x3fff_ffff,
+            0x4000_0000,
+            (1 << 62) - 1,
+        ];
+        for value in values {
+            let id = StreamId(value);
+            let bytes = Bytes::from_static(b"abc");
+            let data = |is_last| Message::Data {
+                id,
+                offset: value,
+                is_last,
+                bytes: bytes.clone(),
+            };
+            let credit = Message::Credit {
+                id,
+                max_offset: value,
+            };
+            let messages = [
+                data(false),
+                data(true),
+                credit,
+                Message::Reset { id },
+                Message::Stop { id },
+            ];
+            for message in messages {
+                let mut written = Vec::new();
+                message.write(&mut written);
+                assert!(written.len() <= MAX_HEADER_BYTES + bytes.len());
+                assert_eq!(Message::read(written.clone().into()), Some(message.clone()));
+                let header = match message {
+                    Message::Data { .. } => written.len() - bytes.len(),
+                    _ => written.len(),
+                };
+                for length in 0..header {
+                    let cut = Message::read(written[..length].to_vec().into());
+                    assert_eq!(cut, None, "{message:?} cut to {length}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn data_without_bytes_that_ends_nothing_is_no_message() {
+        for (kind, is_one) in [(DATA, false), (LAST_DATA, true), (9, false)] {
+            let message = Message::read(vec![kind, 4, 0].into());
+            assert_eq!(message.is_some(), is_one, "{kind}");
+        }
+    }
+}

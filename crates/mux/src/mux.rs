@@ -1,0 +1,444 @@
+//! All streams of a session: whose turn it is, and what a message does.
+
+use core::task::Poll;
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+
+use crate::message::{Message, StreamId};
+use crate::peer_ids::{PeerIds, Seen};
+use crate::receive::ReceiveHalf;
+use crate::send::SendHalf;
+
+/// Which end of the session this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It has asked for the session.
+    Client,
+    /// It was asked.
+    Server,
+}
+
+/// How much memory streams may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The streams that each end may have open. Those beyond are refused.
+    pub max_streams: usize,
+    /// Bytes that wait in a stream for being sent.
+    pub send_bytes: usize,
+    /// How far the peer may be ahead of a stream's reader at first. Both ends must agree on it.
+    pub window_bytes: u64,
+    /// And at last, if that is what limits the stream.
+    pub max_window_bytes: u64,
+    /// The windows of all streams together do not grow beyond this.
+    pub all_windows_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            max_streams: 2_048,
+            send_bytes: 128 << 10,
+            window_bytes: 128 << 10,
+            max_window_bytes: 8 << 20,
+            all_windows_bytes: 64 << 20,
+        }
+    }
+}
+
+/// Something has happened to a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The peer has opened a stream: [`Mux::accept`].
+    Opened,
+    /// [`Mux::read`] has news.
+    Readable(StreamId),
+    /// [`Mux::write`] has room again, or will never have.
+    Writable(StreamId),
+}
+
+/// Why a stream ended before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StreamError {
+    /// The peer has given it up, or wants no more of it.
+    #[error("the peer has given the stream up")]
+    GivenUp,
+    /// This end has finished it, or given it up.
+    #[error("the stream has ended")]
+    Ended,
+    /// The session is over.
+    #[error("the session of the stream is over")]
+    SessionOver,
+}
+
+/// Why no stream could be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// There are as many as there may be.
+    #[error("{max} streams are open")]
+    TooMany {
+        /// How many there may be.
+        max: usize,
+    },
+    /// The session is over.
+    #[error("the session is over")]
+    SessionOver,
+}
+
+/// How the peer has broken the protocol. The session cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// Bytes that are no message, or of a stream that only this end may open.
+    #[error("a message that means nothing")]
+    Meaningless,
+    /// More than the window allows.
+    #[error("more than a stream's window allows")]
+    WindowExceeded,
+    /// Bytes again, or bytes behind the end.
+    #[error("bytes that contradict others of their stream")]
+    Contradiction,
+    /// Streams far ahead of others that have not come.
+    #[error("too many streams at once")]
+    TooManyStreams,
+}
+
+#[derive(Debug)]
+struct Stream {
+    send: SendHalf,
+    receive: ReceiveHalf,
+    /// Whether it waits for its turn.
+    is_queued: bool,
+    /// Whether the application has let it go.
+    is_released: bool,
+}
+
+/// Many streams in one session. See [the crate](crate).
+#[derive(Debug)]
+pub struct Mux {
+    limits: Limits,
+    role: Role,
+    streams: BTreeMap<StreamId, Stream>,
+    /// The next that this end opens.
+    next_id: u64,
+    peer_ids: PeerIds,
+    /// Opened by the peer, and not accepted.
+    opened: VecDeque<StreamId>,
+    /// Streams that have something to send, in the order of their turns.
+    ready: VecDeque<StreamId>,
+    /// Messages that are not data: they go first.
+    notices: VecDeque<Message>,
+    events: VecDeque<Event>,
+    windows_bytes: u64,
+    /// How many streams the peer has opened.
+    peer_count: usize,
+    is_over: bool,
+}
+
+impl Mux {
+    /// Without streams.
+    pub fn new(role: Role, limits: Limits) -> Self {
+        let (own, peers) = match role {
+            Role::Client => (0, 1),
+            Role::Server => (1, 0),
+        };
+        Mux {
+            limits,
+            role,
+            streams: BTreeMap::new(),
+            next_id: own,
+            peer_ids: PeerIds::starting_at(peers),
+            opened: VecDeque::new(),
+            ready: VecDeque::new(),
+            notices: VecDeque::new(),
+            events: VecDeque::new(),
+            windows_bytes: 0,
+            peer_count: 0,
+            is_over: false,
+        }
+    }
+
+    /// How many streams there are.
+    pub fn stream_count(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Opens a stream. The peer learns of it with its first bytes.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(&mut self) -> Result<StreamId, OpenError> {
+        if self.is_over {
+            return Err(OpenError::SessionOver);
+        }
+        let max = self.limits.max_streams;
+        if self.streams.len() - self.peer_count >= max {
+            return Err(OpenError::TooMany { max });
+        }
+        let id = StreamId(self.next_id);
+        self.next_id += 2;
+        self.add(id);
+        Ok(id)
+    }
+
+    fn is_own(&self, id: StreamId) -> bool {
+        (id.0 % 2 == 0) == (self.role == Role::Client)
+    }
+
+    fn add(&mut self, id: StreamId) {
+        let window_bytes = self.limits.window_bytes;
+        self.windows_bytes += window_bytes;
+        self.peer_count += usize::from(!self.is_own(id));
+        let stream = Stream {
+            send: SendHalf::new(window_bytes),
+            receive: ReceiveHalf::new(window_bytes),
+            is_queued: false,
+            is_released: false,
+        };
+        self.streams.insert(id, stream);
+    }
+
+    /// The next stream that the peer has opened.
+    pub fn accept(&mut self) -> Option<StreamId> {
+        self.opened.pop_front()
+    }
+
+    /// What has happened.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Takes a copy of some of the bytes for sending; at least one, if there are any. Pending:
+    /// [`Event::Writable`] says when to try again.
+    ///
+    /// # Errors
+    /// [`StreamError`]; nothing was taken.
+    pub fn write(&mut self, id: StreamId, bytes: &[u8]) -> Poll<Result<usize, StreamError>> {
+        let is_over = self.is_over;
+        let capacity = self.limits.send_bytes;
+        let Some(stream) = self.streams.get_mut(&id).filter(|_| !is_over) else {
+            return Poll::Ready(Err(StreamError::SessionOver));
+        };
+        if stream.send.is_stopped() {
+            return Poll::Ready(Err(StreamError::GivenUp));
+        }
+        if !stream.send.is_open() {
+            return Poll::Ready(Err(StreamError::Ended));
+        }
+        match stream.send.write(bytes, capacity) {
+            0 if !bytes.is_empty() => Poll::Pending,
+            taken => {
+                self.queue(id);
+                Poll::Ready(Ok(taken))
+            }
+        }
+    }
+
+    /// Ends the sending half, behind what was written.
+    pub fn finish(&mut self, id: StreamId) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.send.finish();
+            self.queue(id);
+        }
+    }
+
+    /// The next bytes of a stream; `None` at its end. Pending: [`Event::Readable`] says when to try
+    /// again.
+    ///
+    /// # Errors
+    /// [`StreamError`]: the end will not come.
+    pub fn read(&mut self, id: StreamId) -> Poll<Result<Option<Bytes>, StreamError>> {
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return Poll::Ready(Err(StreamError::SessionOver));
+        };
+        if stream.receive.is_reset() {
+            return Poll::Ready(Err(StreamError::GivenUp));
+        }
+        if let Some(bytes) = stream.receive.read() {
+            let (limits, windows_bytes) = (self.limits, &mut self.windows_bytes);
+            let may_grow = |by: u64| {
+                let may = 2 * by <= limits.max_window_bytes
+                    && *windows_bytes + by <= limits.all_windows_bytes;
+                *windows_bytes += if may { by } else { 0 };
+                may
+            };
+            if let Some(max_offset) = stream.receive.credit(may_grow) {
+                self.notices.push_back(Message::Credit { id, max_offset });
+            }
+            return Poll::Ready(Ok(Some(bytes)));
+        }
+        match stream.receive.is_at_end() {
+            true => Poll::Ready(Ok(None)),
+            false if self.is_over => Poll::Ready(Err(StreamError::SessionOver)),
+            false => Poll::Pending,
+        }
+    }
+
+    /// Gives up what has not been sent, and says so.
+    pub fn reset(&mut self, id: StreamId) {
+        if let Some(stream) = self.streams.get_mut(&id)
+            && stream.send.reset()
+        {
+            self.notices.push_back(Message::Reset { id });
+        }
+    }
+
+    /// Lets a stream go: what was finished is still sent, the rest is given up, and the peer is
+    /// told that nothing more is read.
+    pub fn release(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
+        stream.is_released = true;
+        if stream.receive.stop() {
+            self.notices.push_back(Message::Stop { id });
+        }
+        if stream.send.is_open() {
+            self.reset(id);
+        }
+        self.forget_if_over(id);
+    }
+
+    fn forget_if_over(&mut self, id: StreamId) {
+        let is_over = |stream: &&Stream| stream.is_released && stream.send.is_over();
+        if let Some(stream) = self.streams.get(&id).filter(is_over) {
+            self.windows_bytes -= stream.receive.window_bytes();
+            self.peer_count -= usize::from(!self.is_own(id));
+            self.streams.remove(&id);
+        }
+    }
+
+    fn queue(&mut self, id: StreamId) {
+        if let Some(stream) = self.streams.get_mut(&id)
+            && stream.send.is_ready()
+            && !stream.is_queued
+        {
+            stream.is_queued = true;
+            self.ready.push_back(id);
+        }
+    }
+
+    /// The session is over: so are its streams, but for what has arrived.
+    pub fn end(&mut self) {
+        self.is_over = true;
+        self.ready.clear();
+        self.notices.clear();
+        self.events.push_back(Event::Opened);
+        for id in self.streams.keys() {
+            self.events.push_back(Event::Readable(*id));
+            self.events.push_back(Event::Writable(*id));
+        }
+    }
+
+    /// Whether the session is over.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Whether [`next_message`](Self::next_message) has one.
+    pub fn has_message(&self) -> bool {
+        !self.notices.is_empty() || !self.ready.is_empty()
+    }
+
+    /// The next message for the peer, of `max_bytes` at most: notices first, then of each stream in
+    /// turn.
+    pub fn next_message(&mut self, max_bytes: usize) -> Option<Bytes> {
+        if let Some(notice) = self.notices.pop_front() {
+            let mut bytes = Vec::new();
+            notice.write(&mut bytes);
+            return Some(bytes.into());
+        }
+        while let Some(id) = self.ready.pop_front() {
+            let Some(stream) = self.streams.get_mut(&id) else {
+                continue;
+            };
+            stream.is_queued = false;
+            let message = stream.send.next(id, max_bytes);
+            if stream.send.take_writable(self.limits.send_bytes) {
+                self.events.push_back(Event::Writable(id));
+            }
+            self.queue(id);
+            self.forget_if_over(id);
+            if message.is_some() {
+                return message;
+            }
+        }
+        None
+    }
+
+    /// Takes a message of the peer.
+    ///
+    /// # Errors
+    /// [`Violation`]: close the session.
+    pub fn handle_message(&mut self, message: Bytes) -> Result<(), Violation> {
+        match Message::read(message).ok_or(Violation::Meaningless)? {
+            Message::Data {
+                id,
+                offset,
+                is_last,
+                bytes,
+            } => {
+                if let Some(stream) = self.find(id)?
+                    && stream.receive.insert(offset, bytes, is_last)?
+                {
+                    self.events.push_back(Event::Readable(id));
+                }
+            }
+            Message::Credit { id, max_offset } => {
+                if let Some(stream) = self.find(id)? {
+                    stream.send.on_credit(max_offset);
+                    self.queue(id);
+                }
+            }
+            Message::Reset { id } => {
+                if let Some(stream) = self.find(id)?
+                    && stream.receive.on_reset()
+                {
+                    self.events.push_back(Event::Readable(id));
+                }
+            }
+            Message::Stop { id } => {
+                if let Some(stream) = self.find(id)?
+                    && stream.send.on_stop()
+                {
+                    self.events.push_back(Event::Writable(id));
+                    self.forget_if_over(id);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The stream, which may be a new one of the peer's; `None` if it is over.
+    fn find(&mut self, id: StreamId) -> Result<Option<&mut Stream>, Violation> {
+        if self.is_own(id) {
+            if id.0 >= self.next_id {
+                return Err(Violation::Meaningless);
+            }
+        } else {
+            match self.peer_ids.see(id.0) {
+                Seen::TooFar => return Err(Violation::TooManyStreams),
+                Seen::Before => {}
+                Seen::New => self.admit(id)?,
+            }
+        }
+        Ok(self.streams.get_mut(&id))
+    }
+
+    /// The peer opens a stream.
+    fn admit(&mut self, id: StreamId) -> Result<(), Violation> {
+        let max = self.limits.max_streams;
+        if self.peer_count < max {
+            self.add(id);
+            self.opened.push_back(id);
+            self.events.push_back(Event::Opened);
+            return Ok(());
+        }
+        // What is refused takes memory until the peer has been told.
+        if self.notices.len() > 4 * max {
+            return Err(Violation::TooManyStreams);
+        }
+        self.notices.push_back(Message::Reset { id });
+        self.notices.push_back(Message::Stop { id });
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! Which streams the peer has opened, though messages overtake one another.
+
+use std::collections::BTreeSet;
+
+/// How far the peer's streams may run ahead of one whose first message has not come.
+const MAX_UNSEEN: usize = 1 << 14;
+
+/// Every other number belongs to the peer, which uses them in order.
+#[derive(Debug)]
+pub(crate) struct PeerIds {
+    /// The first that the peer has not used, as far as is known.
+    next: u64,
+    /// Those below that have not been seen.
+    unseen: BTreeSet<u64>,
+}
+
+/// What is known of a stream that the peer may have opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// This is the first that is heard of it.
+    New,
+    /// It is there, or was.
+    Before,
+    /// It is too far ahead of others.
+    TooFar,
+}
+
+impl PeerIds {
+    pub(crate) fn starting_at(next: u64) -> Self {
+        PeerIds {
+            next,
+            unseen: BTreeSet::new(),
+        }
+    }
+
+    /// A message of stream `id` has come, which is one of the peer's.
+    pub(crate) fn see(&mut self, id: u64) -> Seen {
+        if id < self.next {
+            return match self.unseen.remove(&id) {
+                true => Seen::New,
+                false => Seen::Before,
+            };
+        }
+        let skipped = ((id - self.next) / 2) as usize;
+        if self.unseen.len().saturating_add(skipped) > MAX_UNSEEN {
+            return Seen::TooFar;
+        }
+        self.unseen.extend((self.next..id).step_by(2));
+        self.next = id + 2;
+        Seen::New
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_new_once_in_any_order() {
+        let mut ids = PeerIds::starting_at(1);
+        for id in [1, 7, 3, 5, 11] {
+            assert_eq!(ids.see(id), Seen::New, "{id}");
+            assert_eq!(ids.see(id), Seen::Before, "{id}");
+        }
+        assert_eq!(ids.unseen, BTreeSet::from([9]));
+    }
+
+    #[test]
+    fn those_that_are_not_seen_are_bounded() {
+        let mut ids = PeerIds::starting_at(0);
+        let most = 2 * MAX_UNSEEN as u64;
+        assert_eq!(ids.see(most + 2), Seen::TooFar);
+        assert_eq!(ids.see((1 << 62) - 2), Seen::TooFar);
+        assert_eq!(ids.see(most), Seen::New);
+        assert_eq!(ids.see(most + 4), Seen::TooFar);
+        assert_eq!(ids.see(most + 2), Seen::New);
+    }
+}

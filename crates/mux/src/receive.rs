@@ -1,0 +1,159 @@
+//! The receiving half of a stream: puts its bytes in order.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+
+use crate::mux::Violation;
+
+/// What has arrived and has not been read.
+#[derive(Debug)]
+pub(crate) struct ReceiveHalf {
+    /// Bytes that can be read.
+    ready: VecDeque<Bytes>,
+    /// What has arrived beyond a gap, by offset.
+    ahead: BTreeMap<u64, Bytes>,
+    /// All bytes below have arrived.
+    offset: u64,
+    /// All bytes below have been read.
+    read_offset: u64,
+    /// The offset behind the last byte that has arrived.
+    highest: u64,
+    /// The peer may send everything below.
+    told_max_offset: u64,
+    /// How far the peer may be ahead of the reader.
+    window_bytes: u64,
+    final_offset: Option<u64>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    /// The peer has given the stream up.
+    Reset,
+    /// The reader wants no more.
+    Stopped,
+}
+
+impl ReceiveHalf {
+    pub(crate) fn new(window_bytes: u64) -> Self {
+        ReceiveHalf {
+            ready: VecDeque::new(),
+            ahead: BTreeMap::new(),
+            offset: 0,
+            read_offset: 0,
+            highest: 0,
+            told_max_offset: window_bytes,
+            window_bytes,
+            final_offset: None,
+            state: State::Open,
+        }
+    }
+
+    /// Takes bytes in. Returns whether there is more for the reader than before.
+    pub(crate) fn insert(
+        &mut self,
+        offset: u64,
+        bytes: Bytes,
+        is_last: bool,
+    ) -> Result<bool, Violation> {
+        let end = offset.saturating_add(bytes.len() as u64);
+        if end > self.told_max_offset {
+            return Err(Violation::WindowExceeded);
+        }
+        let contradicts = match self.final_offset {
+            Some(known) => end > known || (is_last && end != known),
+            None => is_last && end < self.highest,
+        };
+        let before = self.ahead.range(..end).next_back();
+        let overlaps = before.is_some_and(|(start, before)| start + before.len() as u64 > offset);
+        // Messages arrive once, so that bytes do.
+        if contradicts || (!bytes.is_empty() && (overlaps || offset < self.offset)) {
+            return Err(Violation::Contradiction);
+        }
+        if is_last {
+            self.final_offset = Some(end);
+        }
+        self.highest = self.highest.max(end);
+        if self.state != State::Open {
+            return Ok(false);
+        }
+        if !bytes.is_empty() {
+            self.ahead.insert(offset, bytes);
+        }
+        let was = (self.offset, self.is_complete());
+        while let Some(next) = self.ahead.first_entry()
+            && *next.key() == self.offset
+        {
+            let bytes = next.remove();
+            self.offset += bytes.len() as u64;
+            self.ready.push_back(bytes);
+        }
+        Ok(was.0 < self.offset || is_last)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.final_offset == Some(self.offset)
+    }
+
+    /// The next bytes.
+    pub(crate) fn read(&mut self) -> Option<Bytes> {
+        let bytes = self.ready.pop_front()?;
+        self.read_offset += bytes.len() as u64;
+        Some(bytes)
+    }
+
+    /// Whether the reader has come to the end.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.final_offset == Some(self.read_offset)
+    }
+
+    pub(crate) fn is_reset(&self) -> bool {
+        self.state == State::Reset
+    }
+
+    /// The peer has given the stream up. Returns whether that is news.
+    pub(crate) fn on_reset(&mut self) -> bool {
+        let is_news = self.state == State::Open && !self.is_complete();
+        if is_news {
+            self.give_up(State::Reset);
+        }
+        is_news
+    }
+
+    /// The reader wants no more. Returns whether the peer is to know.
+    pub(crate) fn stop(&mut self) -> bool {
+        let is_news = self.state == State::Open && !self.is_complete();
+        self.give_up(State::Stopped);
+        is_news
+    }
+
+    fn give_up(&mut self, state: State) {
+        self.state = state;
+        self.ready.clear();
+        self.ahead.clear();
+    }
+
+    /// How much the window holds.
+    pub(crate) fn window_bytes(&self) -> u64 {
+        self.window_bytes
+    }
+
+    /// The offset up to which the peer may send, if it is time to tell: when half of the window has
+    /// been read. `may_grow` by so much: a window that the peer has used to its last quarter is
+    /// what limits it, and is doubled.
+    pub(crate) fn credit(&mut self, may_grow: impl FnOnce(u64) -> bool) -> Option<u64> {
+        let is_wanted = self.state == State::Open && self.final_offset.is_none();
+        let told_left = self.told_max_offset.saturating_sub(self.read_offset);
+        if !is_wanted || told_left > self.window_bytes / 2 {
+            return None;
+        }
+        let unused = self.told_max_offset - self.highest;
+        if unused < self.window_bytes / 4 && may_grow(self.window_bytes) {
+            self.window_bytes *= 2;
+        }
+        self.told_max_offset = self.read_offset + self.window_bytes;
+        Some(self.told_max_offset)
+    }
+}

@@ -1,0 +1,161 @@
+//! The sending half of a stream: bytes that wait for their turn and for credit.
+
+use std::collections::VecDeque;
+
+use bytes::{Buf, Bytes};
+
+use crate::message::{MAX_HEADER_BYTES, Message, StreamId};
+
+/// What has been written and has not left.
+#[derive(Debug)]
+pub(crate) struct SendHalf {
+    queue: VecDeque<Bytes>,
+    queued_bytes: usize,
+    /// The offset of the first byte that waits.
+    offset: u64,
+    /// The peer takes nothing from here on.
+    max_offset: u64,
+    state: State,
+    /// Whether a writer waits for room.
+    is_refused: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    /// Nothing more will be written.
+    Ending,
+    /// The end has left.
+    Ended,
+    /// This end has given the stream up.
+    Reset,
+    /// The peer wants no more of it.
+    Stopped,
+}
+
+impl SendHalf {
+    pub(crate) fn new(window_bytes: u64) -> Self {
+        SendHalf {
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            offset: 0,
+            max_offset: window_bytes,
+            state: State::Open,
+            is_refused: false,
+        }
+    }
+
+    /// Takes a copy of bytes as far as there is room for, which may be none of them.
+    pub(crate) fn write(&mut self, bytes: &[u8], capacity: usize) -> usize {
+        let taken = bytes.len().min(capacity.saturating_sub(self.queued_bytes));
+        if taken > 0 {
+            self.queue
+                .push_back(Bytes::copy_from_slice(&bytes[..taken]));
+            self.queued_bytes += taken;
+        }
+        self.is_refused = taken < bytes.len();
+        taken
+    }
+
+    pub(crate) fn finish(&mut self) {
+        if self.state == State::Open {
+            self.state = State::Ending;
+        }
+    }
+
+    /// Gives up what has not left. Returns whether the peer is to know.
+    pub(crate) fn reset(&mut self) -> bool {
+        let is_news = matches!(self.state, State::Open | State::Ending);
+        if is_news {
+            self.give_up(State::Reset);
+        }
+        is_news
+    }
+
+    /// The peer wants no more. Returns whether that is news.
+    pub(crate) fn on_stop(&mut self) -> bool {
+        let is_news = matches!(self.state, State::Open | State::Ending);
+        if is_news {
+            self.give_up(State::Stopped);
+        }
+        is_news
+    }
+
+    fn give_up(&mut self, state: State) {
+        self.state = state;
+        self.queue.clear();
+        self.queued_bytes = 0;
+    }
+
+    /// The peer takes everything below this offset; it does not take that back.
+    pub(crate) fn on_credit(&mut self, max_offset: u64) {
+        self.max_offset = self.max_offset.max(max_offset);
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.state == State::Stopped
+    }
+
+    /// Whether nothing will leave any more.
+    pub(crate) fn is_over(&self) -> bool {
+        !matches!(self.state, State::Open | State::Ending)
+    }
+
+    /// Whether a message could leave now.
+    pub(crate) fn is_ready(&self) -> bool {
+        match self.queued_bytes {
+            0 => self.state == State::Ending,
+            _ => self.offset < self.max_offset,
+        }
+    }
+
+    /// Whether a writer that was refused may try again: once half of the capacity is free.
+    pub(crate) fn take_writable(&mut self, capacity: usize) -> bool {
+        self.queued_bytes <= capacity / 2 && core::mem::take(&mut self.is_refused)
+    }
+
+    /// The next message, of `max_bytes` at most.
+    pub(crate) fn next(&mut self, id: StreamId, max_bytes: usize) -> Option<Bytes> {
+        if !self.is_ready() {
+            return None;
+        }
+        let room = max_bytes.saturating_sub(MAX_HEADER_BYTES).max(1);
+        let credit = self.max_offset.saturating_sub(self.offset);
+        let length = self.queued_bytes.min(room).min(credit as usize);
+        let is_last = self.state == State::Ending && length == self.queued_bytes;
+        let mut message = Vec::with_capacity(MAX_HEADER_BYTES + length);
+        let header = Message::Data {
+            id,
+            offset: self.offset,
+            is_last,
+            bytes: Bytes::new(),
+        };
+        header.write(&mut message);
+        self.move_bytes(length, &mut message);
+        if is_last {
+            self.state = State::Ended;
+        }
+        Some(message.into())
+    }
+
+    fn move_bytes(&mut self, count: usize, out: &mut Vec<u8>) {
+        let mut left = count;
+        while left > 0
+            && let Some(first) = self.queue.front_mut()
+        {
+            let taken = left.min(first.len());
+            out.extend_from_slice(&first[..taken]);
+            first.advance(taken);
+            left -= taken;
+            if first.is_empty() {
+                self.queue.pop_front();
+            }
+        }
+        self.queued_bytes -= count;
+        self.offset += count as u64;
+    }
+}

@@ -1,0 +1,396 @@
+//! Streams between two ends whose messages overtake one another.
+
+use core::task::Poll;
+use std::collections::BTreeMap;
+
+use anabranch_mux::{Event, Limits, Mux, OpenError, Role, StreamError, StreamId, Violation};
+use anabranch_units::{Rng, Seed};
+use bytes::Bytes;
+
+const MESSAGE_BYTES: usize = 300;
+
+fn limits() -> Limits {
+    Limits {
+        max_streams: 20,
+        send_bytes: 4_000,
+        window_bytes: 2_000,
+        max_window_bytes: 16_000,
+        all_windows_bytes: 60_000,
+    }
+}
+
+/// Two ends, and the messages on their way to each.
+struct Pair {
+    ends: [Mux; 2],
+    on_the_way: [Vec<Bytes>; 2],
+    rng: Rng,
+}
+
+impl Pair {
+    fn new(seed: u64) -> Pair {
+        Pair {
+            ends: [Role::Client, Role::Server].map(|role| Mux::new(role, limits())),
+            on_the_way: [Vec::new(), Vec::new()],
+            rng: Seed(seed).rng(),
+        }
+    }
+
+    fn client(&mut self) -> &mut Mux {
+        &mut self.ends[0]
+    }
+
+    fn server(&mut self) -> &mut Mux {
+        &mut self.ends[1]
+    }
+
+    /// Lets some messages leave, and some arrive in any order.
+    fn carry(&mut self, count: u64) {
+        for _ in 0..count {
+            let from = self.rng.below(2) as usize;
+            if let Some(message) = self.ends[from].next_message(MESSAGE_BYTES) {
+                assert!(message.len() <= MESSAGE_BYTES);
+                self.on_the_way[1 - from].push(message);
+            }
+            let to = self.rng.below(2) as usize;
+            let waiting = self.on_the_way[to].len() as u64;
+            if waiting > 0 {
+                let index = self.rng.below(waiting) as usize;
+                let message = self.on_the_way[to].swap_remove(index);
+                self.ends[to]
+                    .handle_message(message)
+                    .expect("an honest peer");
+            }
+        }
+    }
+
+    /// Lets all messages arrive.
+    fn settle(&mut self) {
+        while self.ends.iter().any(Mux::has_message)
+            || self.on_the_way.iter().any(|waiting| !waiting.is_empty())
+        {
+            self.carry(10);
+        }
+    }
+}
+
+/// Byte `offset` of what an end writes to a stream.
+fn byte(end: usize, id: u64, offset: u64) -> u8 {
+    (offset.wrapping_mul(31) ^ (offset >> 8) ^ id.wrapping_mul(7) ^ end as u64) as u8
+}
+
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    written: u64,
+    read: u64,
+    is_finished: bool,
+    is_at_end: bool,
+}
+
+fn write_some(
+    mux: &mut Mux,
+    rng: &mut Rng,
+    end: usize,
+    at: (u64, StreamId),
+    progress: &mut Progress,
+) {
+    let (number, id) = at;
+    let length = 1 + rng.below(1_500);
+    let offsets = progress.written..progress.written + length;
+    let bytes: Vec<u8> = offsets.map(|offset| byte(end, number, offset)).collect();
+    match mux.write(id, &bytes) {
+        Poll::Ready(taken) => progress.written += taken.expect("it is open") as u64,
+        Poll::Pending => {}
+    }
+}
+
+fn read_some(mux: &mut Mux, end: usize, at: (u64, StreamId), progress: &mut Progress) {
+    let (number, id) = at;
+    match mux.read(id) {
+        Poll::Ready(Ok(Some(bytes))) => {
+            for read in bytes {
+                assert_eq!(read, byte(1 - end, number, progress.read));
+                progress.read += 1;
+            }
+        }
+        Poll::Ready(Ok(None)) => progress.is_at_end = true,
+        Poll::Ready(Err(error)) => panic!("{error}"),
+        Poll::Pending => {}
+    }
+}
+
+#[test]
+fn every_byte_of_every_stream_arrives_once_and_in_order_and_nothing_is_left_behind() {
+    for seed in 0..30 {
+        let mut pair = Pair::new(seed);
+        let mut streams: [BTreeMap<u64, StreamId>; 2] = Default::default();
+        let mut progress: [BTreeMap<u64, Progress>; 2] = Default::default();
+        let mut opened_count = 0;
+        while opened_count < 60 || streams.iter().any(|streams| !streams.is_empty()) {
+            // The server still has streams that the client has let go.
+            let count: usize = pair.ends.iter().map(Mux::stream_count).sum();
+            if opened_count < 60
+                && count < limits().max_streams
+                && pair.rng.below(3) == 0
+                && let Ok(id) = pair.client().open()
+            {
+                // The peer learns of it by its first bytes, which name it.
+                let number = opened_count;
+                opened_count += 1;
+                assert!(pair.client().write(id, &[number as u8]).is_ready());
+                streams[0].insert(number, id);
+            }
+            while let Some(id) = pair.server().accept() {
+                let Poll::Ready(Ok(Some(name))) = pair.server().read(id) else {
+                    // Its end or later bytes have come first: it waits to be named.
+                    streams[1].insert(1_000 + pair.rng.below(1 << 40), id);
+                    continue;
+                };
+                streams[1].insert(u64::from(name[0]), id);
+                let skipped = name.slice(1..);
+                let own = progress[1].entry(u64::from(name[0])).or_default();
+                for read in skipped {
+                    assert_eq!(read, byte(0, u64::from(name[0]), own.read));
+                    own.read += 1;
+                }
+            }
+            let unnamed: Vec<u64> = streams[1].range(1_000..).map(|(key, _)| *key).collect();
+            for key in unnamed {
+                let id = streams[1][&key];
+                if let Poll::Ready(Ok(Some(name))) = pair.server().read(id) {
+                    streams[1].remove(&key);
+                    let number = u64::from(name[0]);
+                    streams[1].insert(number, id);
+                    let own = progress[1].entry(number).or_default();
+                    for read in name.slice(1..) {
+                        assert_eq!(read, byte(0, number, own.read));
+                        own.read += 1;
+                    }
+                }
+            }
+            for end in [0, 1] {
+                for (number, id) in streams[end].clone() {
+                    if number >= 1_000 {
+                        continue;
+                    }
+                    let own = progress[end].entry(number).or_default();
+                    let (mux, rng) = (&mut pair.ends[end], &mut pair.rng);
+                    if !own.is_finished {
+                        write_some(mux, rng, end, (number, id), own);
+                        if rng.below(40) == 0 {
+                            mux.finish(id);
+                            own.is_finished = true;
+                        }
+                    }
+                    read_some(mux, end, (number, id), own);
+                    if own.is_finished && own.is_at_end {
+                        mux.release(id);
+                        streams[end].remove(&number);
+                    }
+                }
+            }
+            pair.carry(30);
+        }
+        pair.settle();
+        for number in 0..60 {
+            let [client, server] = [0, 1].map(|end| progress[end][&number]);
+            assert_eq!((client.written, server.written), (server.read, client.read));
+        }
+        for mux in &pair.ends {
+            assert_eq!(mux.stream_count(), 0);
+        }
+    }
+}
+
+/// A stream whose first bytes the server has read.
+fn opened(pair: &mut Pair) -> (StreamId, StreamId) {
+    let id = pair.client().open().expect("there is room");
+    assert_eq!(pair.client().write(id, b"hello"), Poll::Ready(Ok(5)));
+    pair.settle();
+    let accepted = pair.server().accept().expect("it came");
+    let read = pair.server().read(accepted);
+    assert_eq!(read, Poll::Ready(Ok(Some(Bytes::from_static(b"hello")))));
+    (id, accepted)
+}
+
+#[test]
+fn one_half_ends_and_the_other_goes_on() {
+    let mut pair = Pair::new(1);
+    let (asked, answered) = opened(&mut pair);
+    pair.client().finish(asked);
+    pair.settle();
+    assert_eq!(pair.server().read(answered), Poll::Ready(Ok(None)));
+    assert_eq!(
+        pair.client().write(asked, b"x"),
+        Poll::Ready(Err(StreamError::Ended))
+    );
+    assert_eq!(pair.server().write(answered, b"late"), Poll::Ready(Ok(4)));
+    pair.settle();
+    let late = Poll::Ready(Ok(Some(Bytes::from_static(b"late"))));
+    assert_eq!(pair.client().read(asked), late);
+    assert_eq!(pair.client().read(asked), Poll::Pending);
+    pair.server().release(answered);
+    pair.settle();
+    // The server let go without finishing: that is no end.
+    let given_up = Poll::Ready(Err(StreamError::GivenUp));
+    assert_eq!(pair.client().read(asked), given_up);
+    pair.client().release(asked);
+    pair.settle();
+    assert_eq!(pair.ends.each_ref().map(Mux::stream_count), [0, 0]);
+}
+
+#[test]
+fn a_reader_that_goes_away_stops_the_writer() {
+    let mut pair = Pair::new(2);
+    let (asked, answered) = opened(&mut pair);
+    while pair.client().write(asked, &[7; 500]).is_ready() {
+        pair.settle();
+    }
+    let before = pair.client().write(asked, &[7; 500]);
+    assert_eq!(before, Poll::Pending, "window and buffer are full");
+    pair.server().release(answered);
+    pair.settle();
+    let events: Vec<Event> = core::iter::from_fn(|| pair.client().poll_event()).collect();
+    assert!(events.contains(&Event::Writable(asked)));
+    let given_up = Poll::Ready(Err(StreamError::GivenUp));
+    assert_eq!(pair.client().write(asked, b"x"), given_up);
+    pair.client().release(asked);
+    pair.settle();
+    assert_eq!(pair.ends.each_ref().map(Mux::stream_count), [0, 0]);
+}
+
+#[test]
+fn a_slow_reader_holds_its_own_stream_up_and_no_other() {
+    let mut pair = Pair::new(3);
+    let (slow, _) = opened(&mut pair);
+    let (fast, reader) = opened(&mut pair);
+    while pair.client().write(slow, &[1; 500]).is_ready() {
+        pair.settle();
+    }
+    let mut read = 0;
+    while read < 100_000 {
+        let _ = pair.client().write(fast, &[2; 900]);
+        pair.settle();
+        while let Poll::Ready(Ok(Some(bytes))) = pair.server().read(reader) {
+            read += bytes.len();
+        }
+    }
+    assert_eq!(pair.client().write(slow, &[1; 500]), Poll::Pending);
+}
+
+/// How many bytes can be under way to a reader that reads all of them at once: of the window, what
+/// has been told when half of it was read.
+fn widest_window(pair: &mut Pair, id: StreamId, reader: StreamId) -> usize {
+    let mut widest = 0;
+    for _ in 0..40 {
+        let mut held = Vec::new();
+        while pair.client().write(id, &[3; 2_000]).is_ready() || pair.client().has_message() {
+            held.extend(pair.client().next_message(MESSAGE_BYTES));
+        }
+        widest = widest.max(held.iter().map(Bytes::len).sum());
+        for message in held {
+            assert_eq!(pair.server().handle_message(message), Ok(()));
+        }
+        while let Poll::Ready(Ok(Some(_))) = pair.server().read(reader) {}
+        while let Some(credit) = pair.server().next_message(MESSAGE_BYTES) {
+            assert_eq!(pair.client().handle_message(credit), Ok(()));
+        }
+    }
+    widest
+}
+
+#[test]
+fn a_window_grows_as_long_as_it_limits_and_within_what_all_may_have() {
+    let mut pair = Pair::new(4);
+    let (first, reader) = opened(&mut pair);
+    let most = limits().max_window_bytes as usize;
+    let widest = widest_window(&mut pair, first, reader);
+    assert!((most * 7 / 10..most * 11 / 10).contains(&widest), "{widest}");
+    let others: Vec<_> = (0..12).map(|_| opened(&mut pair)).collect();
+    let of_each = others
+        .iter()
+        .map(|(id, reader)| widest_window(&mut pair, *id, *reader));
+    let sum = widest + of_each.sum::<usize>();
+    let all = limits().all_windows_bytes as usize;
+    assert!((all * 6 / 10..all * 11 / 10).contains(&sum), "{sum}");
+}
+
+#[test]
+fn streams_beyond_the_limit_are_refused_and_a_flood_of_them_ends_the_session() {
+    let mut pair = Pair::new(5);
+    let many = Limits {
+        max_streams: 1_000_000,
+        ..limits()
+    };
+    pair.ends[0] = Mux::new(Role::Client, many);
+    let ids: Vec<StreamId> = (0..21)
+        .map(|_| pair.client().open().expect("room"))
+        .collect();
+    for id in &ids {
+        assert!(pair.client().write(*id, b"x").is_ready());
+    }
+    while let Some(message) = pair.client().next_message(MESSAGE_BYTES) {
+        assert_eq!(pair.server().handle_message(message), Ok(()));
+    }
+    pair.settle();
+    assert_eq!(pair.server().stream_count(), limits().max_streams);
+    let given_up = Poll::Ready(Err(StreamError::GivenUp));
+    assert_eq!(pair.client().read(ids[20]), given_up);
+    let mut flooded = Ok(());
+    for _ in 0..limits().max_streams * 4 {
+        let id = pair.client().open().expect("room");
+        assert!(pair.client().write(id, b"x").is_ready());
+        let message = pair.client().next_message(MESSAGE_BYTES).expect("data");
+        flooded = flooded.and(pair.ends[1].handle_message(message));
+    }
+    assert_eq!(flooded, Err(Violation::TooManyStreams));
+}
+
+#[test]
+fn what_breaks_the_protocol_is_found() {
+    let cases: [(&[&[u8]], Violation); 7] = [
+        (&[b"\x09\x00"], Violation::Meaningless),
+        (&[b""], Violation::Meaningless),
+        // The server has opened none.
+        (&[b"\x00\x01\x00x"], Violation::Meaningless),
+        // 2,001 bytes, or so it says.
+        (&[b"\x00\x00\x47\xd0x"], Violation::WindowExceeded),
+        (
+            &[b"\x00\x00\x05xx", b"\x00\x00\x06x"],
+            Violation::Contradiction,
+        ),
+        (
+            &[b"\x00\x00\x00xx", b"\x00\x00\x00x"],
+            Violation::Contradiction,
+        ),
+        (
+            &[b"\x01\x00\x01x", b"\x00\x00\x02x"],
+            Violation::Contradiction,
+        ),
+    ];
+    for (messages, expected) in cases {
+        let mut server = Mux::new(Role::Server, limits());
+        let handled = messages
+            .iter()
+            .try_for_each(|message| server.handle_message(Bytes::from_static(message)));
+        assert_eq!(handled, Err(expected), "{messages:?}");
+    }
+}
+
+#[test]
+fn the_end_of_the_session_is_the_end_of_its_streams_but_for_what_has_come() {
+    let mut pair = Pair::new(6);
+    let (_, reader) = opened(&mut pair);
+    let (id, _) = opened(&mut pair);
+    assert!(pair.client().write(id, b"more").is_ready());
+    pair.settle();
+    pair.server().end();
+    let over = Poll::Ready(Err(StreamError::SessionOver));
+    assert_eq!(pair.server().write(reader, b"x"), over);
+    assert_eq!(
+        pair.server().read(reader),
+        Poll::Ready(Err(StreamError::SessionOver))
+    );
+    pair.client().end();
+    assert_eq!(pair.client().open(), Err(OpenError::SessionOver));
+    assert!(!pair.client().has_message());
+}
