@@ -181,7 +181,7 @@ impl Mux {
     }
 
     fn is_own(&self, id: StreamId) -> bool {
-        (id.0 % 2 == 0) == (self.role == Role::Client)
+        id.0.is_multiple_of(2) == (self.role == Role::Client)
     }
 
     fn add(&mut self, id: StreamId) {
