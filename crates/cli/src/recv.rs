@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_core::MediaConfig;
-use anabranch_net::{Clock, Ended, Event, Events, Receiver, ReceiverConfig, Snapshot};
+use anabranch_net::{Clock, Ended, Event, Events, Receiver, ServerConfig, Snapshot};
 use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let listen = listen_addr(&arguments.listen)?;
     let local_key = read_key(&arguments.key)?;
     let local_public = local_key.public_key();
-    let mut config = ReceiverConfig::new(listen, local_key, arguments.allow);
+    let mut config = ServerConfig::new(listen, local_key, arguments.allow);
     config.clock = clock;
     config.silence_timeout = arguments.timeout;
     config.transport.media.reassembly_wait = arguments.latency;

@@ -7,7 +7,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use anabranch_controllers::by_name;
 use anabranch_core::media::SendFrameError;
 use anabranch_core::{Frame, MediaConfig, PathId};
-use anabranch_net::{Clock, Ended, Event, Events, SendError, Sender, SenderConfig, SenderPath};
+use anabranch_net::{Clock, Ended, Event, Events, SendError, Sender, ClientConfig, ClientPath};
 use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
 use anyhow::{anyhow, bail};
@@ -138,7 +138,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     }
     let local_key = read_key(&arguments.key)?;
     let input = Input::open(&arguments.input, arguments.duration, &stop, &clock)?;
-    let mut config = SenderConfig::new(local_key, arguments.peer, paths);
+    let mut config = ClientConfig::new(local_key, arguments.peer, paths);
     config.clock = clock;
     config.connect_timeout = arguments.timeout;
     config.give_up_after = arguments.give_up_after;
@@ -164,7 +164,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 /// The paths: every way out with its own destination, or all with the same.
-fn paths(arguments: &Arguments) -> anyhow::Result<Vec<SenderPath>> {
+fn paths(arguments: &Arguments) -> anyhow::Result<Vec<ClientPath>> {
     let remotes = arguments
         .to
         .iter()
@@ -194,7 +194,7 @@ fn paths(arguments: &Arguments) -> anyhow::Result<Vec<SenderPath>> {
             );
         }
     }
-    let path = |(way, remote): (WayOut, SocketAddr)| SenderPath {
+    let path = |(way, remote): (WayOut, SocketAddr)| ClientPath {
         via: way.via,
         remote,
         options: way.options,

@@ -8,9 +8,7 @@ use std::time::Duration as StdDuration;
 
 use anabranch_controllers::by_name;
 use anabranch_core::{Frame, PathOptions};
-use anabranch_net::{
-    Clock, Event, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
-};
+use anabranch_net::{ClientConfig, ClientPath, Clock, Event, Receiver, Sender, ServerConfig, Via};
 use anabranch_secure::SecretKey;
 use anabranch_units::{DataRate, Duration, Importance};
 
@@ -44,14 +42,14 @@ fn run(rate: DataRate) {
     let listen = (Ipv4Addr::LOCALHOST, 0).into();
     let allowed = vec![sender_key.public_key()];
     let (receiver, received) =
-        Receiver::start(ReceiverConfig::new(listen, receiver_key, allowed)).expect("loopback");
+        Receiver::start(ServerConfig::new(listen, receiver_key, allowed)).expect("loopback");
     let remote = receiver.local_addr();
-    let path = SenderPath {
+    let path = ClientPath {
         via: Via::DefaultRoute,
         remote,
         options: PathOptions::default(),
     };
-    let mut config = SenderConfig::new(sender_key, peer_key, vec![path]);
+    let mut config = ClientConfig::new(sender_key, peer_key, vec![path]);
     config.transport.controller = by_name("fixed").unwrap();
     config.transport.fixed_rate = rate.mul_f64(1.2);
     let clock = config.clock;

@@ -4,14 +4,15 @@
 mod reachability;
 
 use anabranch_core::{
-    Config, ConfigError, DatagramMeta, Event as CoreEvent, Frame, FrameId, MediaSession, PathId,
-    PathOptions, Timer, media::SendFrameError,
+    Config, ConfigError, DatagramMeta, Event as CoreEvent, Frame, FrameId, PathId, PathOptions,
+    Session as Endpoint, Timer, media::SendFrameError,
 };
 use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey, Rejected, Session};
 use anabranch_units::{Duration, Instant, Seed};
 
 use crate::event::{Ended, Event};
 use crate::event_queue::EventSender;
+use crate::load::{Frames, Load};
 use crate::outbox::Outbox;
 use crate::port::Port;
 use crate::route::{Address, Route, Token};
@@ -49,8 +50,9 @@ pub(crate) struct Beginning {
 }
 
 #[derive(Debug)]
-pub(crate) struct Driver {
-    endpoint: MediaSession,
+pub(crate) struct Driver<L: Load> {
+    endpoint: Endpoint<L::Content>,
+    load: L,
     session: Session,
     peer: PublicKey,
     paths: Vec<DriverPath>,
@@ -78,8 +80,19 @@ struct DriverPath {
     last_error: Option<String>,
 }
 
-impl Driver {
-    pub(crate) fn new(beginning: Beginning) -> Result<Self, ConfigError> {
+impl Driver<Frames> {
+    pub(crate) fn send_frame(
+        &mut self,
+        now: Instant,
+        frame: &Frame,
+    ) -> Result<FrameId, SendFrameError> {
+        let now = self.pass_to(now);
+        self.endpoint.send_frame(now, frame)
+    }
+}
+
+impl<L: Load> Driver<L> {
+    pub(crate) fn new(beginning: Beginning, load: L) -> Result<Self, ConfigError> {
         let Beginning {
             config,
             seed,
@@ -88,7 +101,8 @@ impl Driver {
             at,
         } = beginning;
         Ok(Driver {
-            endpoint: MediaSession::new(config, seed, at)?,
+            endpoint: Endpoint::new(config, seed, at)?,
+            load,
             session,
             peer,
             paths: Vec::new(),
@@ -179,15 +193,6 @@ impl Driver {
         self.unanswered_since = None;
     }
 
-    pub(crate) fn send_frame(
-        &mut self,
-        now: Instant,
-        frame: &Frame,
-    ) -> Result<FrameId, SendFrameError> {
-        let now = self.pass_to(now);
-        self.endpoint.send_frame(now, frame)
-    }
-
     pub(crate) fn close(&mut self, now: Instant) {
         let now = self.pass_to(now);
         self.endpoint.close(now);
@@ -199,7 +204,7 @@ impl Driver {
 
     /// Keeps the session alive while there is nothing to send.
     pub(crate) fn keep_alive(&mut self) {
-        self.endpoint.keep_alive();
+        L::keep_alive(&mut self.endpoint);
     }
 
     /// A path cannot be sent on for now: what it would carry goes elsewhere.
@@ -218,8 +223,14 @@ impl Driver {
         self.session.is_reset(datagram)
     }
 
-    /// What is left when the session is over: the keys.
-    pub(crate) fn into_session(self) -> Session {
+    /// The session is over, and so is what it carries.
+    pub(crate) fn end_load(&mut self) {
+        self.load.end();
+    }
+
+    /// The session is over: what is left is its keys.
+    pub(crate) fn end(mut self) -> Session {
+        self.load.end();
         self.session
     }
 
@@ -250,24 +261,12 @@ impl Driver {
         let now = self.pass_to(now);
         self.endpoint.handle_timeout(now);
         self.advance_routes(now, ports);
-        self.transmit(now, ports);
-        while let Some(event) = self.endpoint.poll_event() {
-            match event {
-                CoreEvent::FrameReceived(frame) => events.tell(Event::FrameReceived(frame)),
-                CoreEvent::FrameDropped { id, reason } => {
-                    events.tell(Event::FrameDropped { id, reason });
-                }
-                CoreEvent::TargetBitrate(target) => events.tell(Event::TargetBitrate(target)),
-                CoreEvent::PathState { path, state } => {
-                    events.tell(Event::PathState { path, state });
-                }
-                CoreEvent::Closed => self.is_closed_by_peer = true,
-                CoreEvent::PeerLeft => self.peer_left_at = Some(now),
-                CoreEvent::Replaced => self.is_replaced = true,
-                // Sessions over sockets carry media.
-                CoreEvent::StreamReadable
-                | CoreEvent::StreamWritable
-                | CoreEvent::StreamFinished => {}
+        self.load.exchange(now, &mut self.endpoint);
+        loop {
+            self.transmit(now, ports);
+            self.tell(now, events);
+            if !self.load.exchange(self.time, &mut self.endpoint) {
+                break;
             }
         }
         if self.is_replaced {
@@ -278,6 +277,20 @@ impl Driver {
             Some(Ended::KeyExhausted)
         } else {
             self.endpoint.is_closed().then_some(Ended::Closed)
+        }
+    }
+
+    fn tell(&mut self, now: Instant, events: &mut EventSender) {
+        while let Some(event) = self.endpoint.poll_event() {
+            match event {
+                CoreEvent::PathState { path, state } => {
+                    events.tell(Event::PathState { path, state });
+                }
+                CoreEvent::Closed => self.is_closed_by_peer = true,
+                CoreEvent::PeerLeft => self.peer_left_at = Some(now),
+                CoreEvent::Replaced => self.is_replaced = true,
+                event => self.load.on_event(event, events),
+            }
         }
     }
 
@@ -402,7 +415,7 @@ impl Driver {
             peer: Some(self.peer),
             paths: paths.collect(),
             session: *self.endpoint.counters(),
-            target_bitrate: self.endpoint.target_bitrate(),
+            target_bitrate: L::target_bitrate(&self.endpoint),
             edge: EdgeCounters {
                 rejected_datagrams: Rejected::ALL.map(|kind| self.session.rejected_count(kind)),
                 ..EdgeCounters::default()

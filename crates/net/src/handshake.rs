@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use anabranch_secure::{Cookie, HandshakeError, Initiator, PublicKey, SecretKey, Session};
 use anabranch_units::{Duration, Ecn, Instant};
 
+use crate::client::ClientPath;
 use crate::clock;
 use crate::port::Port;
 use crate::random;
-use crate::sender::SenderPath;
 use crate::socket::Batch;
 
 /// After so long a silence another session is asked for.
@@ -20,10 +20,6 @@ pub(crate) const RECONNECT_AFTER: Duration = Duration::from_secs(1);
 /// A receiver's word that it does not know a session counts only after so long a silence: while a
 /// session answers, it is there.
 const BELIEVE_RESET_AFTER: Duration = Duration::from_millis(200);
-/// For so long a new session waits for the old one to speak: a network that is back brings both,
-/// and the old one has frames under way. Twice the interval of challenges, and some time on the
-/// way.
-const OLD_SESSION_GRACE: Duration = Duration::from_millis(250);
 /// An unanswered initiation is sent again after this time, then after twice as long, …
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 /// … and at last at this interval.
@@ -41,6 +37,8 @@ pub(crate) struct Handshake {
     last_sent_at: Option<Instant>,
     retry_at: Instant,
     retry_after: Duration,
+    /// For so long a new session waits for the old one to speak.
+    grace: Duration,
     /// The session that it led to, and since when.
     agreed: Option<(Session, Instant)>,
     /// Whether the receiver has proven not to know the session before.
@@ -48,7 +46,7 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    pub(crate) fn new(now: Instant, local: &SecretKey, peer: &PublicKey) -> Self {
+    pub(crate) fn new(now: Instant, local: &SecretKey, peer: &PublicKey, grace: Duration) -> Self {
         let timestamp = clock::wall_clock_nanos();
         Handshake {
             initiator: Initiator::new(local, peer, random::session_index(), timestamp),
@@ -58,6 +56,7 @@ impl Handshake {
             last_sent_at: None,
             retry_at: now,
             retry_after: FIRST_RETRY,
+            grace,
             agreed: None,
             is_old_forgotten: false,
         }
@@ -112,14 +111,15 @@ impl Handshake {
     /// The new session, once it is to be used; `has_old`: there is one that may yet speak.
     pub(crate) fn take_session(&mut self, now: Instant, has_old: bool) -> Option<Session> {
         let may_speak = has_old && !self.is_old_forgotten;
+        let grace = self.grace;
         let (session, _) = self
             .agreed
-            .take_if(|(_, at)| !may_speak || now >= *at + OLD_SESSION_GRACE)?;
+            .take_if(|(_, at)| !may_speak || now >= *at + grace)?;
         Some(session)
     }
 
     /// Sends the initiation on all paths when it is due.
-    pub(crate) fn advance(&mut self, now: Instant, paths: &[SenderPath], ports: &[Port]) {
+    pub(crate) fn advance(&mut self, now: Instant, paths: &[ClientPath], ports: &[Port]) {
         if self.agreed.is_some() || now < self.retry_at {
             return;
         }
@@ -147,7 +147,7 @@ impl Handshake {
     /// When there is something to do next.
     pub(crate) fn next_at(&self) -> Instant {
         match &self.agreed {
-            Some((_, at)) => *at + OLD_SESSION_GRACE,
+            Some((_, at)) => *at + self.grace,
             None => self.retry_at,
         }
     }

@@ -39,6 +39,7 @@
 //! Not here yet: paths that are added while a session runs, several sessions at one receiver
 //! (`receiver_index` finds a session already).
 
+mod client;
 mod clock;
 mod displaced;
 mod driver;
@@ -47,6 +48,7 @@ mod event_queue;
 mod gate;
 mod handshake;
 mod lanes;
+mod load;
 mod outbox;
 mod port;
 mod random;
@@ -54,15 +56,18 @@ mod receiver;
 mod route;
 mod runtime;
 mod sender;
+mod server;
 mod snapshot;
 mod socket;
 mod via;
 mod waker;
 
+pub use client::{ClientConfig, ClientPath, StartError};
 pub use clock::Clock;
 pub use event::{Ended, Event};
 pub use event_queue::Events;
-pub use receiver::{Receiver, ReceiverConfig};
-pub use sender::{SendError, Sender, SenderConfig, SenderPath, StartError};
+pub use receiver::Receiver;
+pub use sender::{SendError, Sender};
+pub use server::ServerConfig;
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};
 pub use via::{Via, ViaError};

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use anabranch_units::{Duration, Instant};
 use rustix::io::Errno;
 
-use crate::sender::StartError;
+use crate::client::StartError;
 use crate::socket::{Batch, Socket};
 use crate::via::Via;
 

@@ -1,116 +1,14 @@
 //! The end that opens a session and sends frames.
 
-use core::fmt;
-use std::io;
-use std::net::SocketAddr;
-
-use anabranch_controllers::default_controller;
 use anabranch_core::media::SendFrameError;
-use anabranch_core::{
-    Config, ConfigError, Frame, FrameId, MediaSession, MtuDiscovery, PathId, PathOptions,
-};
-use anabranch_schedulers::default_scheduler;
-use anabranch_secure::{Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, SecretKey, Session, classify};
-use anabranch_units::{DataRate, Duration, Instant, Lateness, Seed};
+use anabranch_core::{Frame, FrameId};
+use anabranch_units::{DataRate, Lateness};
 
-use crate::clock::Clock;
-use crate::driver::{Beginning, Driver};
-use crate::event::{Ended, Event};
-use crate::event_queue::{self, EventSender, Events};
-use crate::handshake::{Handshake, RECONNECT_AFTER};
-use crate::port::Port;
-use crate::random;
-use crate::route::{Route, header_bytes};
-use crate::runtime::{Next, Role, Runtime};
-use crate::snapshot::{EdgeCounters, Snapshot};
-use crate::socket::Arrival;
-use crate::via::{Via, ViaError};
-
-/// What a sender is started with.
-#[derive(Debug)]
-pub struct SenderConfig {
-    /// The transport's set-up; `overhead_bytes` and `mtu` are set here, from the paths' addresses.
-    pub transport: Config,
-    /// What all instants count by.
-    pub clock: Clock,
-    /// This end's key.
-    pub local_key: SecretKey,
-    /// The receiver's public key.
-    pub peer_key: PublicKey,
-    /// The paths, at least one; the index is the path's number.
-    pub paths: Vec<SenderPath>,
-    /// For how long an answer to the first handshake is waited for, once it has left.
-    pub connect_timeout: Duration,
-    /// For how long a peer that is sent something may stay silent on all paths; `None`: for ever.
-    /// After a second of it, new sessions are asked for, and at once from a receiver that said that
-    /// it goes away.
-    pub give_up_after: Option<Duration>,
-    /// For how long a closing sender waits for its last frames to arrive.
-    pub drain_timeout: Duration,
-    /// Where the transport's chance comes from; `None`: from the operating system.
-    pub seed: Option<Seed>,
-}
-
-impl SenderConfig {
-    /// The set-up with which `local_key`'s owner sends to `peer_key`'s, with the usual timeouts.
-    pub fn new(local_key: SecretKey, peer_key: PublicKey, paths: Vec<SenderPath>) -> Self {
-        SenderConfig {
-            transport: Config::new(default_controller(), default_scheduler()),
-            clock: Clock::start(),
-            local_key,
-            peer_key,
-            paths,
-            connect_timeout: Duration::from_secs(10),
-            give_up_after: None,
-            drain_timeout: Duration::from_secs(3),
-            seed: None,
-        }
-    }
-}
-
-/// One path of a sender.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SenderPath {
-    /// What it leaves this machine by.
-    pub via: Via,
-    /// Where the receiver is to be found by this path.
-    pub remote: SocketAddr,
-    /// What the scheduler should know of it.
-    pub options: PathOptions,
-}
-
-/// Why an end did not start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// No path.
-    #[error("a sender needs a path")]
-    NoPath,
-    /// More paths than a session may have.
-    #[error("{count} paths: a session has at most {}", PathId::LIMIT)]
-    TooManyPaths {
-        /// How many were asked for.
-        count: usize,
-    },
-    /// The transport's set-up cannot work.
-    #[error(transparent)]
-    Transport(#[from] ConfigError),
-    /// A path cannot leave this machine as asked.
-    #[error(transparent)]
-    Via(#[from] ViaError),
-    /// Nothing can be received at the address.
-    #[error("cannot listen at {address}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the operating system said.
-        #[source]
-        source: io::Error,
-    },
-    /// A socket or the thread could not be set up.
-    #[error("cannot set up the runtime")]
-    Runtime(#[source] io::Error),
-}
+use crate::client::{ClientConfig, ClientRole, NoSession, StartError};
+use crate::event_queue::{self, Events};
+use crate::load::Frames;
+use crate::runtime::Runtime;
+use crate::snapshot::Snapshot;
 
 /// Why a frame was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -127,7 +25,7 @@ pub enum SendError {
 /// what was not yet sent is lost. See [`close`](Self::close).
 #[derive(Debug)]
 pub struct Sender {
-    runtime: Runtime<SenderRole>,
+    runtime: Runtime<ClientRole<Frames>>,
 }
 
 impl Sender {
@@ -137,20 +35,11 @@ impl Sender {
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running.
-    pub fn start(config: SenderConfig) -> Result<(Sender, Events), StartError> {
-        if config.paths.len() > PathId::LIMIT {
-            return Err(StartError::TooManyPaths {
-                count: config.paths.len(),
-            });
-        }
-        let ports = config
-            .paths
-            .iter()
-            .map(|path| Port::open(&path.via, path.remote))
-            .collect::<Result<Vec<_>, _>>()?;
+    pub fn start(config: ClientConfig) -> Result<(Sender, Events), StartError> {
+        let ports = config.open_ports()?;
         let clock = config.clock;
         let (events, receiver) = event_queue::queue();
-        let role = SenderRole::new(config, events)?;
+        let role = ClientRole::new(config, events, Box::new(Frames::default))?;
         let runtime = Runtime::start("sender", clock, ports, role).map_err(StartError::Runtime)?;
         Ok((Sender { runtime }, receiver))
     }
@@ -161,10 +50,10 @@ impl Sender {
     /// # Errors
     /// [`SendError`]; the frame is not sent.
     pub fn send_frame(&self, frame: &Frame) -> Result<FrameId, SendError> {
-        self.runtime.change(|role, now| match &mut role.driver {
-            Some(_) if role.closing_at.is_some() => Err(SendFrameError::Closed.into()),
-            Some(driver) => Ok(driver.send_frame(now, frame)?),
-            None => Err(SendError::NotConnected),
+        self.runtime.change(|role, now| match role.open_driver() {
+            Ok(driver) => Ok(driver.send_frame(now, frame)?),
+            Err(NoSession::Closing) => Err(SendFrameError::Closed.into()),
+            Err(NoSession::NotYet) => Err(SendError::NotConnected),
         })
     }
 
@@ -175,7 +64,7 @@ impl Sender {
 
     /// The session as it is, or was when it ended; its counts with those of the sessions before.
     pub fn snapshot(&self) -> Snapshot {
-        self.runtime.look(SenderRole::snapshot)
+        self.runtime.look(ClientRole::snapshot)
     }
 
     /// How late the machine let the thread get to its work, in the worse of the last two seconds.
@@ -184,319 +73,15 @@ impl Sender {
     }
 
     /// Ends the session once every frame is there or given up, at the latest after
-    /// [`SenderConfig::drain_timeout`]. [`Event::Ended`] tells when it is over.
+    /// [`ClientConfig::drain_timeout`]. [`Event::Ended`] tells when it is over.
     pub fn close(&self) {
-        self.runtime.change(|role, now| {
-            role.closing_at.get_or_insert(now);
-        });
+        self.runtime.change(|role, now| role.close(now));
     }
 }
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        self.runtime.change(|role, _| role.is_abandoned = true);
+        self.runtime.change(|role, _| role.abandon());
         let _ = self.runtime.join();
-    }
-}
-
-struct SenderRole {
-    config: SenderConfig,
-    events: EventSender,
-    edge: EdgeCounters,
-    /// While a session is asked for: the first, or another in place of one that is silent.
-    handshake: Option<Handshake>,
-    driver: Option<Driver>,
-    /// What the sessions before have counted.
-    past: Option<Snapshot>,
-    /// Of each path, whether it cannot be sent by for now.
-    are_absent: Vec<bool>,
-    closing_at: Option<Instant>,
-    /// Whether the owner has gone: nothing is waited for.
-    is_abandoned: bool,
-    is_over: bool,
-}
-
-impl fmt::Debug for SenderRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SenderRole")
-            .field("driver", &self.driver)
-            .finish_non_exhaustive()
-    }
-}
-
-impl SenderRole {
-    fn new(mut config: SenderConfig, events: EventSender) -> Result<Self, StartError> {
-        let headers = config
-            .paths
-            .iter()
-            .map(|path| header_bytes(path.remote))
-            .max();
-        let headers = headers.ok_or(StartError::NoPath)?;
-        config.transport.overhead_bytes = headers + PROTECTION_OVERHEAD_BYTES as u32;
-        config.transport.mtu = Some(MtuDiscovery::of_internet(headers));
-        let now = config.clock.now();
-        // The caller's mistakes are told at once, not when the peer answers.
-        MediaSession::new(config.transport.clone(), Seed(0), now)?;
-        Ok(SenderRole {
-            handshake: Some(Handshake::new(now, &config.local_key, &config.peer_key)),
-            are_absent: vec![false; config.paths.len()],
-            config,
-            events,
-            edge: EdgeCounters::default(),
-            driver: None,
-            past: None,
-            closing_at: None,
-            is_abandoned: false,
-            is_over: false,
-        })
-    }
-
-    fn handle_response(&mut self, now: Instant, datagram: &[u8]) {
-        if let Some(handshake) = &mut self.handshake {
-            let taken = handshake.handle_response(now, datagram);
-            self.edge.refused_handshakes += u64::from(taken.is_err());
-        }
-    }
-
-    /// The receiver says that it does not know the session.
-    fn handle_reset(&mut self, now: Instant, datagram: &[u8]) {
-        let Some(driver) = &self.driver else { return };
-        if self.closing_at.is_none()
-            && driver.is_reset(datagram)
-            && (driver.peer_left_at().is_some()
-                || Handshake::may_believe_reset(now, driver.heard_at()))
-        {
-            self.reconnect(now).on_reset();
-        }
-    }
-
-    /// Asks for a session in place of the one that is silent.
-    fn reconnect(&mut self, now: Instant) -> &mut Handshake {
-        if self.handshake.is_none() && !self.has_receiver_left() {
-            let silent_for = self.silent_for(now);
-            self.events.tell(Event::Reconnecting { silent_for });
-        }
-        let config = &self.config;
-        self.handshake
-            .get_or_insert_with(|| Handshake::new(now, &config.local_key, &config.peer_key))
-    }
-
-    fn has_receiver_left(&self) -> bool {
-        self.driver
-            .as_ref()
-            .is_some_and(|driver| driver.peer_left_at().is_some())
-    }
-
-    fn silent_for(&self, now: Instant) -> Duration {
-        self.driver.as_ref().map_or(Duration::ZERO, |driver| {
-            now.saturating_since(driver.heard_at())
-        })
-    }
-
-    fn begin_session(&mut self, now: Instant, session: Session) {
-        self.handshake = None;
-        let config = &self.config;
-        let peer = config.peer_key;
-        let mut driver = Driver::new(Beginning {
-            config: config.transport.clone(),
-            seed: config.seed.unwrap_or_else(random::seed),
-            session,
-            peer,
-            at: now,
-        })
-        .expect("the transport's set-up was checked at the start");
-        driver.keep_alive();
-        for (port, path) in config.paths.iter().enumerate() {
-            driver.add_path(now, Some(Route::to(port, path.remote)), path.options);
-            if self.are_absent[port] {
-                driver.suspend_path(now, port);
-            }
-        }
-        let silent_for = self.silent_for(now);
-        let event = match self.driver.replace(driver) {
-            None => Event::Connected { peer },
-            Some(mut before) => {
-                let before = before.snapshot(now);
-                self.past = Some(before.after(self.past.as_ref()));
-                Event::Reconnected { silent_for }
-            }
-        };
-        self.events.tell(event);
-    }
-
-    /// Takes a cookie, with which the initiation is sent again at once.
-    fn handle_cookie_reply(&mut self, now: Instant, arrival: &Arrival, datagram: &[u8]) {
-        if let Some(handshake) = &mut self.handshake {
-            let taken = handshake.handle_cookie_reply(now, arrival.socket, datagram);
-            self.edge.refused_handshakes += u64::from(taken.is_err());
-        }
-    }
-
-    /// Asks for the first session when it is due, and gives up in the end.
-    fn advance_first_handshake(&mut self, now: Instant, ports: &[Port]) -> Next {
-        let (Some(handshake), config) = (&mut self.handshake, &self.config) else {
-            return Next::Over;
-        };
-        if self.is_abandoned || self.closing_at.is_some() {
-            return self.end(Ended::Closed);
-        }
-        if let Some(session) = handshake.take_session(now, false) {
-            self.begin_session(now, session);
-            return self.advance_session(now, ports);
-        }
-        handshake.advance(now, &config.paths, ports);
-        // What has not left cannot be answered.
-        let answered_by = handshake
-            .first_sent_at
-            .map(|at| at + config.connect_timeout);
-        let patience = config.give_up_after.unwrap_or(Duration::MAX);
-        let give_up_at = answered_by.unwrap_or(handshake.started_at + patience);
-        if now >= give_up_at {
-            let mut remotes: Vec<_> = config.paths.iter().map(|path| path.remote).collect();
-            remotes.dedup();
-            let ended = Ended::NoAnswer {
-                remotes,
-                waited: now.saturating_since(handshake.started_at),
-                local_key: config.local_key.public_key(),
-            };
-            return self.end(ended);
-        }
-        Next::Wait(Some(handshake.next_at().min(give_up_at)))
-    }
-
-    /// Asks for another session while the one that there is does not answer.
-    fn advance_reconnection(&mut self, now: Instant, ports: &[Port]) {
-        let Some(driver) = &self.driver else { return };
-        if self.closing_at.is_some() {
-            // The last frames are the old session's.
-            self.handshake = None;
-            return;
-        }
-        let heard_at = driver.heard_at();
-        if driver.peer_left_at().is_some() {
-            if self.handshake.is_none() {
-                self.events.tell(Event::ReceiverLeft);
-                // It will not speak again in the old session.
-                self.reconnect(now).on_reset();
-            }
-        } else if driver.unanswered_for(now) >= RECONNECT_AFTER {
-            self.reconnect(now);
-        } else {
-            // What speaks need not be replaced.
-            self.handshake
-                .take_if(|handshake| heard_at > handshake.started_at);
-        }
-        let Some(handshake) = &mut self.handshake else {
-            return;
-        };
-        match handshake.take_session(now, true) {
-            Some(session) => self.begin_session(now, session),
-            None => handshake.advance(now, &self.config.paths, ports),
-        }
-    }
-
-    fn advance_session(&mut self, now: Instant, ports: &[Port]) -> Next {
-        self.advance_reconnection(now, ports);
-        let Some(driver) = &mut self.driver else {
-            return Next::Over;
-        };
-        let drain_timeout = self.config.drain_timeout;
-        let drained_by = self.closing_at.map(|closing_at| closing_at + drain_timeout);
-        let is_late = drained_by.is_some_and(|by| now >= by);
-        let left_at = driver.peer_left_at();
-        let has_nothing_left = driver.is_drained() || left_at.is_some();
-        if self.is_abandoned || is_late || (drained_by.is_some() && has_nothing_left) {
-            driver.close(now);
-        }
-        let waited = driver.unanswered_for(now);
-        if let Some(ended) = driver.advance(now, ports, &mut self.events) {
-            return self.end(match ended {
-                // Nobody is there to be told, nor was for the last frames.
-                Ended::Closed if waited >= drain_timeout => peer_lost(waited, left_at, now),
-                ended => ended,
-            });
-        }
-        let give_up_after = self.config.give_up_after.unwrap_or(Duration::MAX);
-        if waited >= give_up_after {
-            return self.end(peer_lost(waited, left_at, now));
-        }
-        let silent_since = driver.unanswered_since();
-        let reconnect_at = match &self.handshake {
-            Some(handshake) => Some(handshake.next_at()),
-            // It has just said so.
-            None if driver.peer_left_at().is_some() && self.closing_at.is_none() => Some(now),
-            None => silent_since.map(|since| since + RECONNECT_AFTER),
-        };
-        let next = [
-            driver.next_at(),
-            reconnect_at,
-            silent_since.map(|since| since + give_up_after),
-            drained_by.filter(|by| *by > now),
-        ];
-        Next::Wait(next.into_iter().flatten().min())
-    }
-
-    fn end(&mut self, ended: Ended) -> Next {
-        self.is_over = true;
-        self.events.tell(Event::Ended(ended));
-        Next::Over
-    }
-
-    fn snapshot(&mut self, now: Instant) -> Snapshot {
-        let seen = self.driver.as_mut().map(|driver| driver.snapshot(now));
-        let seen = seen.map(|seen| seen.after(self.past.as_ref()));
-        Snapshot::with_edge(seen, now, &self.edge, self.events.dropped_count)
-    }
-}
-
-/// Why a sender ends to which nothing came for `waited`.
-fn peer_lost(waited: Duration, left_at: Option<Instant>, now: Instant) -> Ended {
-    match left_at {
-        Some(left_at) => Ended::ReceiverLeft {
-            waited: now.saturating_since(left_at),
-        },
-        None => Ended::PeerSilent { waited },
-    }
-}
-
-impl Role for SenderRole {
-    fn handle_datagram(
-        &mut self,
-        now: Instant,
-        arrival: &Arrival,
-        datagram: &mut [u8],
-        _ports: &[Port],
-    ) {
-        match (classify(datagram), &mut self.driver) {
-            (Some(Kind::Response), _) => self.handle_response(now, datagram),
-            (Some(Kind::CookieReply), _) => self.handle_cookie_reply(now, arrival, datagram),
-            (Some(Kind::Reset), _) => self.handle_reset(now, datagram),
-            (Some(Kind::Data), Some(driver)) => driver.receive(now, arrival, datagram),
-            _ => self.edge.unknown_datagrams += 1,
-        }
-    }
-
-    fn advance(&mut self, now: Instant, ports: &[Port]) -> Next {
-        if self.is_over {
-            Next::Over
-        } else if self.driver.is_some() {
-            self.advance_session(now, ports)
-        } else {
-            self.advance_first_handshake(now, ports)
-        }
-    }
-
-    fn on_port(&mut self, now: Instant, index: usize, absence: Option<String>) {
-        self.are_absent[index] = absence.is_some();
-        let path = PathId(index as u8);
-        match absence {
-            Some(reason) => {
-                if let Some(driver) = &mut self.driver {
-                    driver.suspend_path(now, index);
-                }
-                self.events.tell(Event::PathAbsent { path, reason });
-            }
-            None => self.events.tell(Event::PathPresent { path }),
-        }
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration as StdDuration;
 use anabranch_controllers::by_name;
 use anabranch_core::{Frame, PathOptions};
 use anabranch_net::{
-    Clock, Ended, Event, Events, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
+    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Sender, ServerConfig, Via,
 };
 use anabranch_secure::{INITIATION_BYTES, Initiator, PublicKey, SecretKey};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
@@ -35,9 +35,9 @@ fn pause(span: StdDuration) {
 fn start_receiver(
     key: SecretKey,
     allowed: Vec<PublicKey>,
-    change: impl FnOnce(&mut ReceiverConfig),
+    change: impl FnOnce(&mut ServerConfig),
 ) -> (Receiver, Events) {
-    let mut config = ReceiverConfig::new(loopback(1, 0), key, allowed);
+    let mut config = ServerConfig::new(loopback(1, 0), key, allowed);
     change(&mut config);
     Receiver::start(config).expect("a port of loopback")
 }
@@ -52,12 +52,12 @@ struct Source {
 
 impl Source {
     fn start(key: SecretKey, peer: PublicKey, remote: SocketAddr, frame_bytes: usize) -> Source {
-        let path = SenderPath {
+        let path = ClientPath {
             via: Via::Address(IpAddr::from([127, 0, 0, 1])),
             remote,
             options: PathOptions::default(),
         };
-        let mut config = SenderConfig::new(key, peer, vec![path]);
+        let mut config = ClientConfig::new(key, peer, vec![path]);
         config.transport.controller = by_name("fixed").unwrap();
         config.transport.fixed_rate = DataRate::from_megabits_per_second(20);
         let clock = config.clock;

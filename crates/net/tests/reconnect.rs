@@ -9,7 +9,7 @@ use std::time::Duration as StdDuration;
 
 use anabranch_core::{Frame, PathId, PathOptions};
 use anabranch_net::{
-    Clock, Ended, Event, Events, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
+    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Sender, ServerConfig, Via,
 };
 use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Importance};
@@ -104,24 +104,24 @@ impl Keys {
     fn receiver(&self) -> (Receiver, Events) {
         let listen = (Ipv4Addr::LOCALHOST, 0).into();
         let allowed = vec![self.sender.public_key()];
-        Receiver::start(ReceiverConfig::new(listen, copy(&self.receiver), allowed))
+        Receiver::start(ServerConfig::new(listen, copy(&self.receiver), allowed))
             .expect("a port of loopback")
     }
 
-    fn config(&self, paths: Vec<SenderPath>) -> SenderConfig {
-        SenderConfig::new(copy(&self.sender), self.receiver.public_key(), paths)
+    fn config(&self, paths: Vec<ClientPath>) -> ClientConfig {
+        ClientConfig::new(copy(&self.sender), self.receiver.public_key(), paths)
     }
 }
 
-fn path(via: Via, remote: SocketAddr) -> SenderPath {
-    SenderPath {
+fn path(via: Via, remote: SocketAddr) -> ClientPath {
+    ClientPath {
         via,
         remote,
         options: PathOptions::default(),
     }
 }
 
-fn via_loopback(remote: SocketAddr) -> Vec<SenderPath> {
+fn via_loopback(remote: SocketAddr) -> Vec<ClientPath> {
     vec![path(
         Via::Address(IpAddr::from(Ipv4Addr::LOCALHOST)),
         remote,
@@ -169,7 +169,7 @@ fn send_one(sender: &Sender, clock: &Clock) {
 }
 
 /// A sender that has been connected for 300 ms, and has sent meanwhile.
-fn streaming(config: SenderConfig) -> (Sender, Events, Clock) {
+fn streaming(config: ClientConfig) -> (Sender, Events, Clock) {
     let clock = config.clock;
     let (sender, events) = Sender::start(config).expect("loopback");
     wait_for(&events, connected);

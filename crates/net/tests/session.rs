@@ -9,8 +9,8 @@ use anabranch_core::{Frame, PathOptions, PathState, ReceivedFrame};
 use anabranch_emu::{Relay, RelayConfig, RelayLink};
 use anabranch_link::LinkConfig;
 use anabranch_net::{
-    Clock, Ended, Event, Events, Receiver, ReceiverConfig, SendError, Sender, SenderConfig,
-    SenderPath, StartError, Via,
+    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, SendError, Sender,
+    ServerConfig, StartError, Via,
 };
 use anabranch_secure::{PublicKey, SecretKey};
 use anabranch_units::{DataRate, Duration, Importance, Instant, Seed};
@@ -22,9 +22,9 @@ fn loopback(last: u8, port: u16) -> SocketAddr {
     (Ipv4Addr::new(127, 0, 0, last), port).into()
 }
 
-fn path(local: u8, remote: SocketAddr) -> SenderPath {
+fn path(local: u8, remote: SocketAddr) -> ClientPath {
     let via = Via::Address(IpAddr::from([127, 0, 0, local]));
-    SenderPath {
+    ClientPath {
         via,
         remote,
         options: PathOptions::default(),
@@ -32,7 +32,7 @@ fn path(local: u8, remote: SocketAddr) -> SenderPath {
 }
 
 fn start_receiver(key: SecretKey, allowed: PublicKey) -> (Receiver, Events) {
-    let config = ReceiverConfig::new(loopback(1, 0), key, vec![allowed]);
+    let config = ServerConfig::new(loopback(1, 0), key, vec![allowed]);
     Receiver::start(config).expect("a port of loopback")
 }
 
@@ -107,7 +107,7 @@ fn assert_all_arrived(frames: &[ReceivedFrame], count: usize) {
 }
 
 /// These tests are about the runtime: no controller's estimate shall matter.
-fn at_fixed_rate(config: &mut SenderConfig) {
+fn at_fixed_rate(config: &mut ClientConfig) {
     config.transport.controller = by_name("fixed").unwrap();
     config.transport.fixed_rate = DataRate::from_megabits_per_second(4);
 }
@@ -124,7 +124,7 @@ fn frames_arrive_in_order_over_two_paths_and_close_is_told() {
     let (receiver, received) = start_receiver(receiver_key, sender_public);
     let remote = receiver.local_addr();
     let paths = vec![path(1, remote), path(2, remote)];
-    let mut config = SenderConfig::new(sender_key, receiver_public, paths);
+    let mut config = ClientConfig::new(sender_key, receiver_public, paths);
     config.transport.scheduler = anabranch_schedulers::by_name("wrr").unwrap();
     at_fixed_rate(&mut config);
     let clock = config.clock;
@@ -208,7 +208,7 @@ fn everything_arrives_although_a_path_dies() {
     let paths = (0..2)
         .map(|index| path(1, relay.listen_addr(index)))
         .collect();
-    let mut config = SenderConfig::new(sender_key, receiver_public, paths);
+    let mut config = ClientConfig::new(sender_key, receiver_public, paths);
     config.clock = clock;
     let (sender, events) = Sender::start(config).expect("loopback");
     wait_for(&events, connected);
@@ -253,7 +253,7 @@ fn a_session_that_ends_unheard_has_not_closed() {
     })
     .expect("loopback can be relayed");
     let paths = vec![path(1, relay.listen_addr(0))];
-    let mut config = SenderConfig::new(sender_key, receiver_public, paths);
+    let mut config = ClientConfig::new(sender_key, receiver_public, paths);
     config.clock = clock;
     config.drain_timeout = Duration::from_millis(400);
     let (sender, events) = Sender::start(config).expect("loopback");
@@ -278,7 +278,7 @@ fn a_stranger_is_not_answered_and_is_told_what_to_look_at() {
     let receiver_public = receiver_key.public_key();
     let (receiver, received) = start_receiver(receiver_key, sender_key.public_key());
     let paths = vec![path(1, receiver.local_addr())];
-    let mut config = SenderConfig::new(stranger, receiver_public, paths);
+    let mut config = ClientConfig::new(stranger, receiver_public, paths);
     config.connect_timeout = Duration::from_secs(1);
     let clock = config.clock;
     let (sender, events) = Sender::start(config).expect("loopback");
@@ -302,7 +302,7 @@ fn a_sender_that_restarts_takes_its_session_over() {
     let (receiver, received) = start_receiver(receiver_key, sender_key.public_key());
     let start = |key| {
         let paths = vec![path(1, receiver.local_addr())];
-        let config = SenderConfig::new(key, receiver_public, paths);
+        let config = ClientConfig::new(key, receiver_public, paths);
         let clock = config.clock;
         let (sender, events) = Sender::start(config).expect("loopback");
         wait_for(&events, connected);
@@ -312,7 +312,7 @@ fn a_sender_that_restarts_takes_its_session_over() {
     };
     let first = start(sender_key);
     let paths = vec![path(1, receiver.local_addr())];
-    let config = SenderConfig::new(again, receiver_public, paths);
+    let config = ClientConfig::new(again, receiver_public, paths);
     let clock = config.clock;
     let (second, events) = Sender::start(config).expect("loopback");
     wait_for(&events, connected);
@@ -330,7 +330,7 @@ fn a_receiver_that_closes_is_waited_for_until_the_sender_closes() {
     let receiver_public = receiver_key.public_key();
     let (receiver, received) = start_receiver(receiver_key, sender_key.public_key());
     let paths = vec![path(1, receiver.local_addr())];
-    let config = SenderConfig::new(sender_key, receiver_public, paths);
+    let config = ClientConfig::new(sender_key, receiver_public, paths);
     let clock = config.clock;
     let (sender, events) = Sender::start(config).expect("loopback");
     wait_for(&events, connected);
@@ -348,9 +348,9 @@ fn a_receiver_that_closes_is_waited_for_until_the_sender_closes() {
 
 #[test]
 fn mistakes_are_told_before_anything_runs() {
-    let start = |paths: Vec<SenderPath>, fec: &str| {
+    let start = |paths: Vec<ClientPath>, fec: &str| {
         let (key, peer) = keys();
-        let mut config = SenderConfig::new(key, peer.public_key(), paths);
+        let mut config = ClientConfig::new(key, peer.public_key(), paths);
         config.transport.media.fec = fec.to_owned();
         Sender::start(config).map(|_| ()).expect_err("a mistake")
     };
@@ -363,7 +363,7 @@ fn mistakes_are_told_before_anything_runs() {
     let error = start(vec![path(1, remote)], "no-such");
     assert!(error.to_string().contains("adaptive"), "{error}");
     let taken = std::net::UdpSocket::bind(loopback(1, 0)).unwrap();
-    let config = ReceiverConfig::new(taken.local_addr().unwrap(), keys().0, Vec::new());
+    let config = ServerConfig::new(taken.local_addr().unwrap(), keys().0, Vec::new());
     assert!(matches!(
         Receiver::start(config),
         Err(StartError::Listen { .. })

@@ -10,7 +10,7 @@ use anabranch_emu::{Relay, RelayConfig, RelayLink};
 use anabranch_lab::{MediaSpec, ORACLE, Scenario};
 use anabranch_link::LinkConfig;
 use anabranch_net::{
-    Clock, Event, Events, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
+    Clock, Event, Events, Receiver, ServerConfig, Sender, ClientConfig, ClientPath, Via,
 };
 use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Instant, Seed};
@@ -35,18 +35,18 @@ pub(super) fn run(scenario: &Scenario, seed: Seed) -> anyhow::Result<Figures> {
     let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
     let receiver_public = receiver_key.public_key();
     let allowed = vec![sender_key.public_key()];
-    let mut config = ReceiverConfig::new((loopback(), 0).into(), receiver_key, allowed);
+    let mut config = ServerConfig::new((loopback(), 0).into(), receiver_key, allowed);
     config.clock = clock;
     config.transport = media.config.clone();
     let (receiver, received) = Receiver::start(config)?;
     let relay = relay(scenario, receiver.local_addr(), &clock, seed)?;
-    let path = |index| SenderPath {
+    let path = |index| ClientPath {
         via: Via::Address(loopback()),
         remote: relay.listen_addr(index),
         options: PathOptions::default(),
     };
     let paths = (0..scenario.flows[0].paths.len()).map(path).collect();
-    let mut config = SenderConfig::new(sender_key, receiver_public, paths);
+    let mut config = ClientConfig::new(sender_key, receiver_public, paths);
     config.clock = clock;
     config.transport = media.config.clone();
     let (sender, events) = Sender::start(config)?;

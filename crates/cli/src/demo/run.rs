@@ -10,7 +10,7 @@ use anabranch_controllers::default_controller;
 use anabranch_core::{Config, MediaConfig, PathOptions, SourceLimits};
 use anabranch_emu::Relay;
 use anabranch_net::{
-    Clock, Ended, Event, Events, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Via,
+    Clock, Ended, Event, Events, Receiver, ServerConfig, Sender, ClientConfig, ClientPath, Via,
 };
 use anabranch_schedulers::default_scheduler;
 use anabranch_secure::SecretKey;
@@ -166,11 +166,11 @@ fn connect(plan: &Plan, source: Source) -> anyhow::Result<Session> {
         ..Config::new(default_controller(), default_scheduler())
     };
     let peer_key = receiver_key.public_key();
-    let (receiver, receiver_events) = Receiver::start(ReceiverConfig {
+    let (receiver, receiver_events) = Receiver::start(ServerConfig {
         transport: transport.clone(),
         clock,
         seed: Some(plan.seed.derive("receiver")),
-        ..ReceiverConfig::new(
+        ..ServerConfig::new(
             (Ipv4Addr::LOCALHOST, 0).into(),
             receiver_key,
             vec![sender_key.public_key()],
@@ -183,16 +183,16 @@ fn connect(plan: &Plan, source: Source) -> anyhow::Result<Session> {
         plan.loss_percent / 100.0,
     );
     let relay = Relay::start(links)?;
-    let paths = (0..LINKS.len()).map(|link| SenderPath {
+    let paths = (0..LINKS.len()).map(|link| ClientPath {
         via: Via::Address(Ipv4Addr::LOCALHOST.into()),
         remote: relay.listen_addr(link),
         options: PathOptions::default(),
     });
-    let (sender, sender_events) = Sender::start(SenderConfig {
+    let (sender, sender_events) = Sender::start(ClientConfig {
         transport,
         clock,
         seed: Some(plan.seed.derive("sender")),
-        ..SenderConfig::new(sender_key, peer_key, paths.collect())
+        ..ClientConfig::new(sender_key, peer_key, paths.collect())
     })?;
     match sender_events.recv().context("the sender is gone")? {
         Event::Connected { .. } => {}

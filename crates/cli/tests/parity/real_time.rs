@@ -9,7 +9,7 @@ use anabranch_core::{Frame, PathOptions, ReceivedFrame};
 use anabranch_emu::{Relay, RelayConfig, RelayLink, RelayLinkStatistics};
 use anabranch_lab::{MediaSpec, Scenario};
 use anabranch_net::{
-    Clock, Event, Receiver, ReceiverConfig, Sender, SenderConfig, SenderPath, Snapshot, Via,
+    Clock, Event, Receiver, ServerConfig, Sender, ClientConfig, ClientPath, Snapshot, Via,
 };
 use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Instant, Seed};
@@ -79,7 +79,7 @@ pub(crate) fn run(scenario: &Scenario, network: Network, seed: Seed) -> Run {
     let (sender_key, receiver_key) = (SecretKey::generate(), SecretKey::generate());
     let receiver_public = receiver_key.public_key();
     let listen = (loopback(1), 0).into();
-    let mut config = ReceiverConfig::new(listen, receiver_key, vec![sender_key.public_key()]);
+    let mut config = ServerConfig::new(listen, receiver_key, vec![sender_key.public_key()]);
     config.clock = clock;
     config.transport = media(scenario).config.clone();
     let (receiver, received) = Receiver::start(config).expect("a port of loopback");
@@ -89,7 +89,7 @@ pub(crate) fn run(scenario: &Scenario, network: Network, seed: Seed) -> Run {
         Network::Emulated => Some(relay(scenario, target, &clock, seed)),
         Network::Loopback => None,
     };
-    let path = |index: usize| SenderPath {
+    let path = |index: usize| ClientPath {
         via: Via::Address(loopback(index as u8 + 1)),
         remote: relay
             .as_ref()
@@ -97,7 +97,7 @@ pub(crate) fn run(scenario: &Scenario, network: Network, seed: Seed) -> Run {
         options: PathOptions::default(),
     };
     let paths = (0..scenario.flows[0].paths.len()).map(path).collect();
-    let mut config = SenderConfig::new(sender_key, receiver_public, paths);
+    let mut config = ClientConfig::new(sender_key, receiver_public, paths);
     config.clock = clock;
     config.transport = media(scenario).config.clone();
     config.seed = Some(seed);

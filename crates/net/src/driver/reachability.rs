@@ -13,6 +13,7 @@ use anabranch_secure::{HEADER_BYTES, TAG_BYTES};
 use anabranch_units::{Ecn, Instant};
 
 use super::{Authentic, Driver};
+use crate::load::Load;
 use crate::port::Port;
 use crate::random;
 use crate::route::{Address, Heard, Route, Token};
@@ -54,7 +55,7 @@ impl Message {
     }
 }
 
-impl Driver {
+impl<L: Load> Driver<L> {
     /// Takes note of where an authentic datagram came from.
     pub(super) fn hear(&mut self, now: Instant, arrival: &Arrival, authentic: &Authentic<'_>) {
         let heard = Heard {

@@ -1,0 +1,82 @@
+//! What sessions carry, as their driver and the roles see it: frames or streams.
+
+use anabranch_core::{
+    Config, Content, Event as CoreEvent, Media, MediaSession, MtuDiscovery, Session,
+};
+use anabranch_units::{DataRate, Duration, Instant};
+
+use crate::event::Event;
+use crate::event_queue::EventSender;
+
+/// The owner's side of one session.
+pub(crate) trait Load: Send + 'static {
+    /// The transport's part.
+    type Content: Content + Send;
+
+    /// For so long a new session waits for the old one to speak: a network that is back brings
+    /// both.
+    const OLD_SESSION_GRACE: Duration;
+
+    /// Fits the transport's set-up to paths whose packets have so many bytes of headers below it.
+    fn prepare(config: &mut Config, header_bytes: u32);
+
+    /// As [`prepare`](Self::prepare), at the end that was asked for the session.
+    fn prepare_server(_config: &mut Config, _header_bytes: u32) {}
+
+    /// This end has opened the session, which is to last while there is nothing to send.
+    fn keep_alive(session: &mut Session<Self::Content>);
+
+    /// What the encoder is asked to produce, if there is one.
+    fn target_bitrate(session: &Session<Self::Content>) -> DataRate;
+
+    /// Takes what has arrived and hands in what is to be sent. Returns whether there may be
+    /// something to send that there was not.
+    fn exchange(&mut self, now: Instant, session: &mut Session<Self::Content>) -> bool;
+
+    /// Something happened in the transport that is not the driver's concern.
+    fn on_event(&mut self, event: CoreEvent, events: &mut EventSender);
+
+    /// The session is over.
+    fn end(&mut self);
+}
+
+/// Frames come from the owner by its own calls, and go to it as events.
+#[derive(Debug, Default)]
+pub(crate) struct Frames;
+
+impl Load for Frames {
+    type Content = Media;
+
+    /// Twice the interval of challenges, and some time on the way: the old session has frames under
+    /// way.
+    const OLD_SESSION_GRACE: Duration = Duration::from_millis(250);
+
+    fn prepare(config: &mut Config, header_bytes: u32) {
+        config.mtu = Some(MtuDiscovery::of_internet(header_bytes));
+    }
+
+    fn keep_alive(session: &mut MediaSession) {
+        session.keep_alive();
+    }
+
+    fn target_bitrate(session: &MediaSession) -> DataRate {
+        session.target_bitrate()
+    }
+
+    fn exchange(&mut self, _: Instant, _: &mut MediaSession) -> bool {
+        false
+    }
+
+    fn on_event(&mut self, event: CoreEvent, events: &mut EventSender) {
+        match event {
+            CoreEvent::FrameReceived(frame) => events.tell(Event::FrameReceived(frame)),
+            CoreEvent::FrameDropped { id, reason } => {
+                events.tell(Event::FrameDropped { id, reason });
+            }
+            CoreEvent::TargetBitrate(target) => events.tell(Event::TargetBitrate(target)),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self) {}
+}
