@@ -2,7 +2,7 @@
 
 mod support;
 
-use anabranch_core::{Config, MediaConfig, PathId, PathState, SourceLimits};
+use anabranch_core::{Config, MediaConfig, PathId, PathState, SourceLimits, Stream};
 use anabranch_units::{DataRate, Duration, Instant};
 use support::{Network, TestPath};
 
@@ -42,6 +42,27 @@ fn a_session_that_has_sent_nothing_is_kept_alive_if_asked() {
         let counters = network.receiver.path_counters(ONLY).unwrap();
         let expected = if is_kept_alive { 5 } else { 0 };
         assert_eq!(counters.received_packets, expected);
+    }
+}
+
+/// All paths of a stream session are asked, since each has a place in a NAT of its own.
+#[test]
+fn idle_paths_of_streams_are_asked_every_15_seconds_if_wished() {
+    for is_kept_alive in [false, true] {
+        let paths = vec![TestPath::new(4, 20), TestPath::new(4, 40)];
+        let mut network =
+            support::Network::<Stream>::of_stream_over(support::usual_stream(), paths);
+        if is_kept_alive {
+            network.sender.keep_alive();
+        }
+        let until = network.now + Duration::from_secs(121);
+        network.run_until(until);
+        for path in [PathId(0), PathId(1)] {
+            let counters = network.receiver.path_counters(path).unwrap();
+            let count = counters.received_packets;
+            let expected = if is_kept_alive { 8..=9 } else { 0..=2 };
+            assert!(expected.contains(&count), "{count} on {path:?}");
+        }
     }
 }
 

@@ -369,7 +369,11 @@ impl<L: Load> ClientRole<L> {
             driver.close(now);
         }
         let waited = driver.unanswered_for(now);
-        if let Some(ended) = driver.advance(now, ports, &mut self.events) {
+        let is_closing = self.closing_at.is_some() || self.is_abandoned;
+        let ended = driver.advance(now, ports, &mut self.events);
+        if ended == Some(Ended::ClosedByPeer) && L::OUTLIVES_SERVER && !is_closing {
+            driver.on_peer_left(now);
+        } else if let Some(ended) = ended {
             return self.end(match ended {
                 // Nobody is there to be told, nor was for the last frames.
                 Ended::Closed if waited >= drain_timeout => peer_lost(waited, left_at, now),

@@ -218,6 +218,12 @@ impl<L: Load> Driver<L> {
         self.peer_left_at
     }
 
+    /// The peer has closed the session, and is waited for.
+    pub(crate) fn on_peer_left(&mut self, now: Instant) {
+        self.load.end();
+        self.peer_left_at.get_or_insert(now);
+    }
+
     /// Whether the datagram proves that the peer does not know the session.
     pub(crate) fn is_reset(&self, datagram: &[u8]) -> bool {
         self.session.is_reset(datagram)

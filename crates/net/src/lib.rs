@@ -59,6 +59,7 @@ mod sender;
 mod server;
 mod snapshot;
 mod socket;
+mod streams;
 mod via;
 mod waker;
 
@@ -70,4 +71,5 @@ pub use receiver::Receiver;
 pub use sender::{SendError, Sender};
 pub use server::ServerConfig;
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};
+pub use streams::{Accepted, ByteStream, OpenError, StreamClient, StreamServer, stream_transport};
 pub use via::{Via, ViaError};

@@ -17,6 +17,9 @@ pub(crate) trait Load: Send + 'static {
     /// both.
     const OLD_SESSION_GRACE: Duration;
 
+    /// Whether a server that closes the session is waited for, and asked for another.
+    const OUTLIVES_SERVER: bool;
+
     /// Fits the transport's set-up to paths whose packets have so many bytes of headers below it.
     fn prepare(config: &mut Config, header_bytes: u32);
 
@@ -50,6 +53,9 @@ impl Load for Frames {
     /// Twice the interval of challenges, and some time on the way: the old session has frames under
     /// way.
     const OLD_SESSION_GRACE: Duration = Duration::from_millis(250);
+
+    /// A receiver that goes away does not close the session: the transport goes on without.
+    const OUTLIVES_SERVER: bool = false;
 
     fn prepare(config: &mut Config, header_bytes: u32) {
         config.mtu = Some(MtuDiscovery::of_internet(header_bytes));

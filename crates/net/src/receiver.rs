@@ -30,8 +30,7 @@ impl Receiver {
         let clock = config.clock;
         let (events, receiver) = event_queue::queue();
         let role = ServerRole::new(config, events, Box::new(|_| Frames));
-        let runtime = Runtime::start("receiver", clock, vec![Port::fixed(socket)], role)
-            .map_err(StartError::Runtime)?;
+        let runtime = Runtime::start("receiver", clock, vec![Port::fixed(socket)], role)?;
         Ok((
             Receiver {
                 runtime,

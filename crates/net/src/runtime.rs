@@ -1,6 +1,5 @@
 //! The thread that serves one end's sockets.
 
-use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -8,6 +7,7 @@ use anabranch_units::{Duration, Instant, Lateness, Punctuality};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::client::StartError;
 use crate::clock::Clock;
 use crate::lanes::{self, Lane};
 use crate::port::Port;
@@ -57,7 +57,7 @@ enum Watched {
 #[derive(Debug)]
 pub(crate) struct Runtime<R> {
     shared: Arc<Shared<R>>,
-    waker: Waker,
+    waker: Arc<Waker>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
@@ -69,17 +69,34 @@ struct Shared<R> {
 }
 
 impl<R: Role> Runtime<R> {
-    pub(crate) fn start(name: &str, clock: Clock, ports: Vec<Port>, role: R) -> io::Result<Self> {
-        let (waker, wakeup) = waker::pair()?;
+    pub(crate) fn start(
+        name: &str,
+        clock: Clock,
+        ports: Vec<Port>,
+        role: R,
+    ) -> Result<Self, StartError> {
+        Runtime::start_with(name, clock, ports, |_| Ok(role))
+    }
+
+    /// Starts the thread with a role that others may wake.
+    pub(crate) fn start_with(
+        name: &str,
+        clock: Clock,
+        ports: Vec<Port>,
+        role: impl FnOnce(Arc<Waker>) -> Result<R, StartError>,
+    ) -> Result<Self, StartError> {
+        let (waker, wakeup) = waker::pair().map_err(StartError::Runtime)?;
+        let waker = Arc::new(waker);
         let shared = Arc::new(Shared {
             clock,
-            role: Mutex::new(role),
+            role: Mutex::new(role(Arc::clone(&waker))?),
             punctuality: Mutex::default(),
         });
-        let thread = thread::Builder::new().name(name.to_owned()).spawn({
+        let spawned = thread::Builder::new().name(name.to_owned()).spawn({
             let shared = Arc::clone(&shared);
             move || shared.run(&wakeup, ports)
-        })?;
+        });
+        let thread = spawned.map_err(StartError::Runtime)?;
         Ok(Runtime {
             shared,
             waker,

@@ -40,7 +40,7 @@ impl Sender {
         let clock = config.clock;
         let (events, receiver) = event_queue::queue();
         let role = ClientRole::new(config, events, Box::new(Frames::default))?;
-        let runtime = Runtime::start("sender", clock, ports, role).map_err(StartError::Runtime)?;
+        let runtime = Runtime::start("sender", clock, ports, role)?;
         Ok((Sender { runtime }, receiver))
     }
 

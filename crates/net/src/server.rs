@@ -370,6 +370,12 @@ impl<L: Load> ServerRole<L> {
         }
     }
 
+    /// The sessions as they are.
+    pub(crate) fn snapshots(&mut self, now: Instant) -> Vec<Snapshot> {
+        let sessions = self.sessions.iter_mut();
+        sessions.map(|session| session.snapshot(now)).collect()
+    }
+
     /// The newest session, or the last that was.
     pub(crate) fn snapshot(&mut self, now: Instant) -> Snapshot {
         let newest = self.sessions.last_mut();

@@ -1,6 +1,7 @@
 //! Sessions of streams: bytes in, segments over paths, the same bytes out.
 
 mod acknowledgements;
+mod keep_alive;
 mod schedule;
 mod segments;
 mod timers;
@@ -45,6 +46,8 @@ pub struct Stream {
     /// Whether the application knows that there is something to read.
     is_readable_told: bool,
     is_finish_told: bool,
+    /// Whether idle paths are asked for signs of life.
+    is_kept_alive: bool,
     send: SendStream,
     blocked_wait: Duration,
     /// What the segment that is being written is cut from.
@@ -86,6 +89,7 @@ impl Stream {
             is_window_due: false,
             is_readable_told: false,
             is_finish_told: false,
+            is_kept_alive: false,
             settled: Vec::new(),
             binding: None,
         }
@@ -260,6 +264,7 @@ impl Hooks for Stream {
     fn consider_path(session: &StreamSession, path: &Path, next: &mut NextTimer) {
         next.consider(session.stream_timer_at(path.id), Timer::Retransmission);
         next.consider(session.challenge_at(path), Timer::PathSilence);
+        next.consider(session.keep_alive_at(path), Timer::PathSilence);
     }
 
     fn consider_sending(session: &StreamSession, next: &mut NextTimer) {
@@ -285,6 +290,7 @@ impl Hooks for Stream {
     fn on_path_timeout(session: &mut StreamSession, now: Instant, id: PathId) {
         session.on_stream_timeout(now, id);
         session.challenge_again(now, id);
+        session.keep_path_alive(now, id);
     }
 
     #[cfg(any(debug_assertions, feature = "invariants"))]

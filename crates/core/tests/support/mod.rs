@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use anabranch_core::control::Controller;
+use anabranch_core::recovery::LossDetection;
 use anabranch_core::scheduler::SchedulerFactory;
 use anabranch_core::{
     Config, Content, DatagramMeta, Event, Frame, Media, PathId, PathOptions, PathState,
@@ -21,6 +22,14 @@ pub fn usual() -> Config {
         anabranch_controllers::default_controller(),
         anabranch_schedulers::default_scheduler(),
     )
+}
+
+/// A stream session that is as usual.
+pub fn usual_stream() -> Config {
+    Config {
+        loss_detection: LossDetection::TcpSack,
+        ..usual()
+    }
 }
 
 /// A controller by its name.

@@ -55,6 +55,11 @@ impl StreamSession {
         Ok(taken)
     }
 
+    /// How long a [message](crate::StreamConfig::carries_messages) may be.
+    pub fn max_message_bytes(&self) -> usize {
+        usize::from(self.config.fragment_bytes)
+    }
+
     /// Ends the stream after all that has been written. The session stays open, for the bytes to
     /// arrive and for the peer's.
     ///

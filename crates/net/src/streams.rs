@@ -1,0 +1,254 @@
+//! Streams of bytes in sessions over several paths: what a session of streams carries.
+//!
+//! ```text
+//!  application's tasks          this lock            the session's thread
+//!  ByteStream ─ read, write ─▶ ┌────────┐ ◀─ exchange ─ StreamSession ─▶ paths
+//!             ◀─── wakers ──── │  Mux   │
+//!                              └────────┘
+//! ```
+//!
+//! Tasks and the thread meet at the streams' own lock, which is held while bytes are moved and not
+//! while datagrams are sealed or sent.
+
+mod byte_stream;
+mod client;
+mod server;
+
+use core::fmt;
+use core::task::Waker as TaskWaker;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anabranch_core::control::Controller;
+use anabranch_core::recovery::LossDetection;
+use anabranch_core::scheduler::SchedulerFactory;
+use anabranch_core::{Config, Event as CoreEvent, Stream, StreamConfig, StreamSession};
+use anabranch_mux::{Event as MuxEvent, Limits, Mux, Role, StreamId};
+use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey};
+use anabranch_units::{DataRate, Duration, Instant};
+use bytes::Bytes;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::event_queue::EventSender;
+use crate::load::Load;
+use crate::waker::Waker;
+
+pub use byte_stream::ByteStream;
+pub use client::{OpenError, StreamClient};
+pub use server::{Accepted, StreamServer};
+
+/// Payload of a datagram that every path of the Internet carries, IPv6's least MTU less headers
+/// (RFC 9000 §14).
+const DATAGRAM_BYTES: u32 = 1_200;
+/// Of a datagram, what is not a message: packet and segment header.
+const MESSAGE_OVERHEAD_BYTES: u32 = PROTECTION_OVERHEAD_BYTES as u32 + 10;
+/// Messages that wait in the session: what waits there is not shared out among streams any more.
+const MAX_UNSENT_BYTES: usize = 64 << 10;
+/// What may be under way: 400 Mbit/s at 300 ms.
+const WINDOW_BYTES: u64 = 16 << 20;
+
+/// The transport's set-up for streams, with this controller on each path and this scheduler.
+pub fn stream_transport(controller: Controller, scheduler: SchedulerFactory) -> Config {
+    Config {
+        loss_detection: LossDetection::TcpSack,
+        fragment_bytes: (DATAGRAM_BYTES - MESSAGE_OVERHEAD_BYTES) as u16,
+        stream: StreamConfig {
+            carries_messages: true,
+            max_unsent_bytes: MAX_UNSENT_BYTES,
+            send_buffer_bytes: WINDOW_BYTES as usize,
+            receive_window_bytes: WINDOW_BYTES,
+            ..StreamConfig::default()
+        },
+        ..Config::new(controller, scheduler)
+    }
+}
+
+/// The streams of one session, as tasks and the session's thread share them.
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    waker: Arc<Waker>,
+}
+
+struct State {
+    mux: Mux,
+    /// Tasks that wait for a stream to have something to read, or room for writing.
+    readers: BTreeMap<StreamId, TaskWaker>,
+    writers: BTreeMap<StreamId, TaskWaker>,
+}
+
+impl Shared {
+    fn new(role: Role, waker: Arc<Waker>) -> Arc<Shared> {
+        Arc::new(Shared {
+            state: Mutex::new(State {
+                mux: Mux::new(role, Limits::default()),
+                readers: BTreeMap::new(),
+                writers: BTreeMap::new(),
+            }),
+            waker,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets a task do something, and wakes the thread if that has left it something to do.
+    fn act<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        let (done, is_news) = {
+            let mut state = self.lock();
+            let had_message = state.mux.has_message();
+            let done = act(&mut state);
+            (done, !had_message && state.mux.has_message())
+        };
+        if is_news {
+            self.waker.wake();
+        }
+        done
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+/// A session's streams.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    shared: Arc<Shared>,
+    /// Who opens streams, and where those go; at the end that accepts any.
+    accepts: Option<(PublicKey, UnboundedSender<Accepted>)>,
+    /// A message that the session had no room for.
+    held: Option<Bytes>,
+}
+
+impl Streams {
+    fn new(shared: Arc<Shared>, accepts: Option<(PublicKey, UnboundedSender<Accepted>)>) -> Self {
+        Streams {
+            shared,
+            accepts,
+            held: None,
+        }
+    }
+
+    /// Moves what has arrived to its streams. Returns false if the peer broke the rules.
+    fn take_in(state: &mut State, session: &mut StreamSession) -> bool {
+        while let Some(message) = session.read_bytes() {
+            if state.mux.handle_message(message).is_err() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Moves messages to the session as it has room for. Returns whether any went.
+    fn hand_out(&mut self, now: Instant, state: &mut State, session: &mut StreamSession) -> bool {
+        let mut is_any = false;
+        let max_bytes = session.max_message_bytes();
+        while let Some(message) = self
+            .held
+            .take()
+            .or_else(|| state.mux.next_message(max_bytes))
+        {
+            match session.write_bytes(now, message.clone()) {
+                Ok(0) => {
+                    self.held = Some(message);
+                    break;
+                }
+                Ok(_) => is_any = true,
+                // It is closing: nothing is carried any more.
+                Err(_) => break,
+            }
+        }
+        is_any
+    }
+
+    /// Wakes the tasks for which there is news.
+    fn tell(&mut self, state: &mut State) {
+        while let Some(event) = state.mux.poll_event() {
+            match event {
+                MuxEvent::Opened => self.accept(state),
+                MuxEvent::Readable(id) => {
+                    state
+                        .readers
+                        .remove(&id)
+                        .into_iter()
+                        .for_each(TaskWaker::wake);
+                }
+                MuxEvent::Writable(id) => {
+                    state
+                        .writers
+                        .remove(&id)
+                        .into_iter()
+                        .for_each(TaskWaker::wake);
+                }
+            }
+        }
+    }
+
+    fn accept(&mut self, state: &mut State) {
+        while let Some(id) = state.mux.accept() {
+            let accepted = self.accepts.as_ref().map(|(peer, queue)| {
+                let stream = ByteStream::new(Arc::clone(&self.shared), id);
+                (
+                    queue,
+                    Accepted {
+                        peer: *peer,
+                        stream,
+                    },
+                )
+            });
+            match accepted {
+                // A stream that nobody takes is let go when it is dropped, which takes the lock.
+                Some((queue, accepted)) => {
+                    if let Err(refused) = queue.send(accepted) {
+                        refused.0.stream.forget();
+                        state.mux.release(id);
+                    }
+                }
+                None => state.mux.release(id),
+            }
+        }
+    }
+}
+
+impl Load for Streams {
+    type Content = Stream;
+
+    /// What a stream has carried is lost with its session, which is given time to be heard again.
+    const OLD_SESSION_GRACE: Duration = Duration::from_secs(3);
+
+    const OUTLIVES_SERVER: bool = true;
+
+    fn prepare(_config: &mut Config, _header_bytes: u32) {}
+
+    fn keep_alive(session: &mut StreamSession) {
+        session.keep_alive();
+    }
+
+    fn target_bitrate(_: &StreamSession) -> DataRate {
+        DataRate::ZERO
+    }
+
+    fn exchange(&mut self, now: Instant, session: &mut StreamSession) -> bool {
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.lock();
+        if !Streams::take_in(&mut state, session) {
+            session.close(now);
+        }
+        let is_any = self.hand_out(now, &mut state, session);
+        self.tell(&mut state);
+        is_any
+    }
+
+    /// What is to be read and where there is room is seen at each exchange.
+    fn on_event(&mut self, _: CoreEvent, _: &mut EventSender) {}
+
+    fn end(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.lock();
+        state.mux.end();
+        self.tell(&mut state);
+    }
+}

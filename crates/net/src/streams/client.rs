@@ -1,0 +1,92 @@
+//! The end that opens a session of streams, and streams in it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anabranch_mux::Role;
+use anabranch_units::Lateness;
+
+use super::{ByteStream, Shared, Streams};
+use crate::client::{ClientConfig, ClientRole, StartError};
+use crate::event_queue::{self, Events};
+use crate::runtime::Runtime;
+use crate::snapshot::Snapshot;
+
+/// Why no stream was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// Wait for [`Event::Connected`](crate::Event::Connected).
+    #[error("there is no session yet")]
+    NotConnected,
+    /// There are too many, or the session is over.
+    #[error(transparent)]
+    Refused(#[from] anabranch_mux::OpenError),
+}
+
+/// A running client. Its streams end when it is dropped, or when its session is lost; others can be
+/// opened once there is a new session.
+#[derive(Debug)]
+pub struct StreamClient {
+    runtime: Runtime<ClientRole<Streams>>,
+    /// The streams of the newest session.
+    newest: Arc<Mutex<Option<Arc<Shared>>>>,
+}
+
+impl StreamClient {
+    /// Opens the sockets, starts the thread and the handshake, as
+    /// [`Sender::start`](crate::Sender::start) does.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left running.
+    pub fn start(config: ClientConfig) -> Result<(StreamClient, Events), StartError> {
+        let ports = config.open_ports()?;
+        let clock = config.clock;
+        let (events, receiver) = event_queue::queue();
+        let newest = Arc::<Mutex<Option<Arc<Shared>>>>::default();
+        let kept = Arc::clone(&newest);
+        let runtime = Runtime::start_with("streams", clock, ports, |waker| {
+            let make_load = move || {
+                let shared = Shared::new(Role::Client, Arc::clone(&waker));
+                let mut newest = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                *newest = Some(Arc::clone(&shared));
+                Streams::new(shared, None)
+            };
+            ClientRole::new(config, events, Box::new(make_load))
+        })?;
+        Ok((StreamClient { runtime, newest }, receiver))
+    }
+
+    /// Opens a stream. The server learns of it with its first bytes.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(&self) -> Result<ByteStream, OpenError> {
+        let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = newest.as_ref().ok_or(OpenError::NotConnected)?;
+        let id = shared.act(|state| state.mux.open())?;
+        Ok(ByteStream::new(Arc::clone(shared), id))
+    }
+
+    /// The session as it is, or was when it ended; its counts with those of the sessions before.
+    pub fn snapshot(&self) -> Snapshot {
+        self.runtime.look(ClientRole::snapshot)
+    }
+
+    /// How late the machine let the thread get to its work, in the worse of the last two seconds.
+    pub fn lateness(&self) -> Lateness {
+        self.runtime.lateness()
+    }
+
+    /// Ends the session once what was written has arrived, at the latest after
+    /// [`ClientConfig::drain_timeout`]. [`Event::Ended`](crate::Event::Ended) tells when it is
+    /// over.
+    pub fn close(&self) {
+        self.runtime.change(|role, now| role.close(now));
+    }
+}
+
+impl Drop for StreamClient {
+    fn drop(&mut self) {
+        self.runtime.change(|role, _| role.abandon());
+        let _ = self.runtime.join();
+    }
+}

@@ -1,0 +1,283 @@
+//! Streams in sessions over loopback, in real time. Waits are generous: the machine may be busy.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration as StdDuration;
+
+use anabranch_core::PathOptions;
+use anabranch_emu::{Relay, RelayConfig, RelayLink};
+use anabranch_link::{LinkConfig, LossModel};
+use anabranch_net::{
+    Accepted, ByteStream, ClientConfig, ClientPath, Clock, Ended, Event, Events, OpenError,
+    ServerConfig, StreamClient, StreamServer, Via, stream_transport,
+};
+use anabranch_secure::SecretKey;
+use anabranch_units::{DataRate, Duration, Instant, Seed};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+const PATIENCE: StdDuration = StdDuration::from_secs(20);
+
+fn loopback(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+fn transport() -> anabranch_core::Config {
+    let controller = anabranch_controllers::by_name("cubic").expect("it is one");
+    stream_transport(controller, anabranch_schedulers::default_scheduler())
+}
+
+/// A server that sends back whatever comes, and ends where the client ends.
+struct Echo {
+    key: SecretKey,
+    server: StreamServer,
+    events: Events,
+}
+
+fn copy(key: &SecretKey) -> SecretKey {
+    SecretKey::from_text(&key.to_text()).expect("it is a key")
+}
+
+async fn echo_all(mut accepted: UnboundedReceiver<Accepted>) {
+    while let Some(Accepted { mut stream, .. }) = accepted.recv().await {
+        tokio::spawn(async move {
+            let mut buffer = vec![0; 32 << 10];
+            while let Ok(count) = stream.read(&mut buffer).await {
+                if count == 0 {
+                    let _ = stream.shutdown().await;
+                    return;
+                }
+                if stream.write_all(&buffer[..count]).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+impl Echo {
+    fn start(key: SecretKey, client: &SecretKey, listen: SocketAddr) -> Echo {
+        let config = ServerConfig {
+            transport: transport(),
+            ..ServerConfig::new(listen, copy(&key), vec![client.public_key()])
+        };
+        let (server, accepted, events) = StreamServer::start(config).expect("a port of loopback");
+        tokio::spawn(echo_all(accepted));
+        Echo {
+            key,
+            server,
+            events,
+        }
+    }
+
+    fn client(&self, key: &SecretKey, remotes: &[SocketAddr]) -> (StreamClient, Events) {
+        let path = |remote: &SocketAddr| ClientPath {
+            via: Via::Address(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            remote: *remote,
+            options: PathOptions::default(),
+        };
+        let paths = remotes.iter().map(path).collect();
+        let config = ClientConfig {
+            transport: transport(),
+            ..ClientConfig::new(copy(key), self.key.public_key(), paths)
+        };
+        StreamClient::start(config).expect("loopback")
+    }
+}
+
+fn wait_for(events: &Events, mut is_it: impl FnMut(&Event) -> bool) -> Event {
+    loop {
+        let event = events.recv_timeout(PATIENCE).expect("an event in time");
+        if is_it(&event) {
+            return event;
+        }
+    }
+}
+
+fn is_connected(event: &Event) -> bool {
+    matches!(event, Event::Connected { .. } | Event::Reconnected { .. })
+}
+
+fn pattern(seed: u64, length: usize) -> Vec<u8> {
+    let mut rng = Seed(seed).rng();
+    let mut bytes = vec![0; length];
+    for chunk in bytes.chunks_mut(8) {
+        let random = rng.next_u64().to_le_bytes();
+        chunk.copy_from_slice(&random[..chunk.len()]);
+    }
+    bytes
+}
+
+/// Sends bytes, ends the writing half, and reads what comes back to its end.
+async fn there_and_back(mut stream: ByteStream, bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut back = Vec::new();
+    let (mut reader, mut writer) = tokio::io::split(&mut stream);
+    let write = async {
+        writer.write_all(bytes).await?;
+        writer.shutdown().await
+    };
+    let (written, read) = tokio::join!(write, reader.read_to_end(&mut back));
+    written.and(read)?;
+    Ok(back)
+}
+
+async fn in_time<T>(work: impl Future<Output = T>) -> T {
+    let done = tokio::time::timeout(PATIENCE, work).await;
+    done.expect("it is done in time")
+}
+
+fn link(name: &str, target: SocketAddr, direction: LinkConfig) -> RelayLink {
+    RelayLink {
+        name: name.into(),
+        listen: loopback(0),
+        target,
+        forward: direction.clone(),
+        reverse: direction,
+        seed: Seed(1),
+    }
+}
+
+fn lossy(delay: u64) -> LinkConfig {
+    LinkConfig {
+        rate: Some(DataRate::from_megabits_per_second(40)),
+        delay: Duration::from_millis(delay),
+        loss: LossModel::Bernoulli { probability: 0.01 },
+        ..LinkConfig::default()
+    }
+}
+
+fn relay(links: Vec<RelayLink>, clock: &Clock) -> Relay {
+    let origin = Some(clock.origin());
+    Relay::start(RelayConfig { links, origin }).expect("loopback can be relayed")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_streams_at_once_come_back_byte_by_byte_over_paths_that_lose() {
+    let key = SecretKey::generate();
+    let echo = Echo::start(SecretKey::generate(), &key, loopback(0));
+    let target = echo.server.local_addr();
+    let links = vec![
+        link("near", target, lossy(2)),
+        link("far", target, lossy(20)),
+    ];
+    let relay = relay(links, &Clock::start());
+    let remotes = [relay.listen_addr(0), relay.listen_addr(1)];
+    let (client, events) = echo.client(&key, &remotes);
+    wait_for(&events, is_connected);
+    let streams = (0..100).map(|number| {
+        let stream = client.open().expect("it is connected");
+        tokio::spawn(async move {
+            let bytes = pattern(number, 1 + number as usize * 997);
+            let back = there_and_back(stream, &bytes).await.expect("an echo");
+            assert!(back == bytes, "stream {number}");
+        })
+    });
+    let streams: Vec<_> = streams.collect();
+    for stream in streams {
+        in_time(stream).await.expect("it came back");
+    }
+    let snapshot = client.snapshot();
+    for path in &snapshot.paths {
+        assert!(path.counters.acked_packets > 100, "{path:?}");
+    }
+    client.close();
+    wait_for(&events, |event| *event == Event::Ended(Ended::Closed));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_does_not_notice_that_a_path_dies() {
+    let key = SecretKey::generate();
+    let echo = Echo::start(SecretKey::generate(), &key, loopback(0));
+    let target = echo.server.local_addr();
+    let clock = Clock::start();
+    let steady = LinkConfig {
+        rate: Some(DataRate::from_megabits_per_second(8)),
+        delay: Duration::from_millis(10),
+        ..LinkConfig::default()
+    };
+    let dies = LinkConfig {
+        outages: vec![(Instant::from_secs(1), Duration::from_secs(60))],
+        ..steady.clone()
+    };
+    let relay = relay(
+        vec![link("dies", target, dies), link("lives", target, steady)],
+        &clock,
+    );
+    let remotes = [relay.listen_addr(0), relay.listen_addr(1)];
+    let (client, events) = echo.client(&key, &remotes);
+    wait_for(&events, is_connected);
+    let bytes = pattern(7, 4_000_000);
+    let stream = client.open().expect("it is connected");
+    let back = in_time(there_and_back(stream, &bytes))
+        .await
+        .expect("an echo");
+    assert!(back == bytes);
+    assert!(
+        clock.now() > Instant::from_millis(1_500),
+        "it died after the end"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_started_again_ends_streams_and_takes_new_ones() {
+    let key = SecretKey::generate();
+    let server_key = SecretKey::generate();
+    let echo = Echo::start(copy(&server_key), &key, loopback(0));
+    let address = echo.server.local_addr();
+    let (client, events) = echo.client(&key, &[address, address]);
+    assert_eq!(client.open().unwrap_err(), OpenError::NotConnected);
+    wait_for(&events, is_connected);
+    let mut stream = client.open().expect("it is connected");
+    stream.write_all(b"before").await.expect("there is room");
+    let mut back = [0; 6];
+    in_time(stream.read_exact(&mut back))
+        .await
+        .expect("an echo");
+    drop(echo);
+    let echo = Echo::start(server_key, &key, address);
+    let broken = in_time(stream.read(&mut back))
+        .await
+        .expect_err("its session is over");
+    assert_eq!(broken.kind(), io::ErrorKind::ConnectionAborted);
+    wait_for(&events, is_connected);
+    let bytes = pattern(9, 100_000);
+    let stream = client.open().expect("it is connected again");
+    let back = in_time(there_and_back(stream, &bytes))
+        .await
+        .expect("an echo");
+    assert!(back == bytes);
+    wait_for(&echo.events, is_connected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_clients_have_sessions_at_once() {
+    let keys = [(); 3].map(|()| SecretKey::generate());
+    let server_key = SecretKey::generate();
+    let config = ServerConfig {
+        transport: transport(),
+        max_sessions: 2,
+        ..ServerConfig::new(
+            loopback(0),
+            copy(&server_key),
+            keys.iter().map(SecretKey::public_key).collect(),
+        )
+    };
+    let (server, accepted, _events) = StreamServer::start(config).expect("a port of loopback");
+    tokio::spawn(echo_all(accepted));
+    let address = server.local_addr();
+    let echo = Echo::start(server_key, &keys[0], loopback(0));
+    let clients = [0, 1].map(|index| echo.client(&keys[index], &[address]));
+    for (index, (client, events)) in clients.iter().enumerate() {
+        wait_for(events, is_connected);
+        let stream = client.open().expect("it is connected");
+        let bytes = pattern(index as u64, 10_000);
+        let back = in_time(there_and_back(stream, &bytes))
+            .await
+            .expect("an echo");
+        assert!(back == bytes);
+    }
+    assert_eq!(server.snapshots().len(), 2);
+    let (_third, events) = echo.client(&keys[2], &[address]);
+    let refused = events.recv_timeout(StdDuration::from_secs(2));
+    assert!(refused.is_err(), "there is no room: {refused:?}");
+}
