@@ -1,10 +1,11 @@
 //! What several commands ask of their arguments.
 
 use std::fs::{self, OpenOptions};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
 use anabranch_units::Duration;
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 
 /// Reads a time that is longer than nothing.
 pub(crate) fn positive(text: &str) -> Result<Duration, String> {
@@ -13,6 +14,14 @@ pub(crate) fn positive(text: &str) -> Result<Duration, String> {
         Ok(span) => Ok(span),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// The address and port that an option names.
+pub(crate) fn socket_addr(option: &str, text: &str) -> anyhow::Result<SocketAddr> {
+    let addresses = text.to_socket_addrs().ok();
+    addresses
+        .and_then(|mut addresses| addresses.next())
+        .ok_or_else(|| anyhow!("{option} {text}: expected an address and a port, as 0.0.0.0:7000"))
 }
 
 /// Whether a file can be written there, asked before the work whose result it is for.

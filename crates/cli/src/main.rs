@@ -25,11 +25,13 @@ mod left_out;
 #[cfg(feature = "laboratory")]
 mod new;
 mod path_news;
+mod paths;
 #[cfg(feature = "laboratory")]
 mod plot;
 mod print;
 #[cfg(feature = "laboratory")]
 mod progress;
+mod proxy;
 #[cfg(feature = "codec")]
 mod quality;
 mod recv;
@@ -41,11 +43,13 @@ mod run;
 #[cfg(feature = "laboratory")]
 mod schema;
 mod send;
+mod serve;
 mod slowness;
 mod stop;
 mod summary;
 #[cfg(feature = "laboratory")]
 mod trace;
+mod tunnel;
 mod way_out;
 
 use std::process::ExitCode;
@@ -98,6 +102,7 @@ enum Command {
     New(new::Arguments),
     #[cfg(feature = "laboratory")]
     Plot(plot::Arguments),
+    Proxy(proxy::Arguments),
     #[cfg(feature = "codec")]
     Quality(quality::Arguments),
     Recv(recv::Arguments),
@@ -109,6 +114,7 @@ enum Command {
     #[cfg(feature = "laboratory")]
     Schema(schema::Arguments),
     Send(send::Arguments),
+    Serve(serve::Arguments),
     #[cfg(feature = "laboratory")]
     Trace(trace::Arguments),
 }
@@ -132,6 +138,7 @@ fn main() -> ExitCode {
         Command::New(arguments) => new::run(&arguments),
         #[cfg(feature = "laboratory")]
         Command::Plot(arguments) => plot::run(&arguments),
+        Command::Proxy(arguments) => proxy::run(&arguments),
         #[cfg(feature = "codec")]
         Command::Quality(arguments) => quality::run(&arguments),
         Command::Recv(arguments) => recv::run(arguments),
@@ -143,6 +150,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "laboratory")]
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Send(arguments) => send::run(arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
         #[cfg(feature = "laboratory")]
         Command::Trace(arguments) => trace::run(&arguments),
     };

@@ -2,6 +2,7 @@
 //! machine's own pauses, a path is suspect for a moment now and then, and nobody need know.
 
 use anabranch_core::{PathId, PathState};
+use anabranch_net::Event;
 use anabranch_units::{Duration, Instant};
 
 /// A state that has lasted so long is told.
@@ -41,6 +42,29 @@ impl PathNews {
         }
         None
     }
+}
+
+/// What is told of a session's paths that come and go, and of its peer, which is the `other` end.
+pub(crate) fn session_news(event: &Event, names: &[String], other: &str) -> Option<String> {
+    let name = |path: &PathId| &names[path.index()];
+    Some(match event {
+        Event::PathAbsent { path, reason } => {
+            format!("path {path} ({}) is waited for: {reason}", name(path))
+        }
+        Event::PathPresent { path } => format!("path {path} ({}) is there", name(path)),
+        Event::Reconnecting { silent_for } => format!(
+            "nothing has come from the {other} for {:.1} s: asking for a new session",
+            silent_for.as_secs_f64()
+        ),
+        Event::ReceiverLeft => {
+            format!("the {other} has gone away: asking for a new session")
+        }
+        Event::Reconnected { silent_for } => format!(
+            "connected again, after {:.1} s of silence",
+            silent_for.as_secs_f64()
+        ),
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! `anabranch recv`.
 
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
 
@@ -9,9 +8,8 @@ use anabranch_net::{Clock, Ended, Event, Events, Receiver, ServerConfig, Snapsho
 use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
-use anyhow::anyhow;
 
-use crate::command_line::positive;
+use crate::command_line::{positive, socket_addr};
 use crate::delivery::Delivery;
 use crate::exit::PeerLost;
 use crate::io::{Output, OutputName, Playout};
@@ -81,7 +79,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     stop.on_signals()?;
     let clock = Clock::start();
-    let listen = listen_addr(&arguments.listen)?;
+    let listen = socket_addr("--listen", &arguments.listen)?;
     let local_key = read_key(&arguments.key)?;
     let local_public = local_key.public_key();
     let mut config = ServerConfig::new(listen, local_key, arguments.allow);
@@ -115,16 +113,6 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         slowness: Slowness::default(),
     };
     session.run()
-}
-
-fn listen_addr(listen: &str) -> anyhow::Result<SocketAddr> {
-    listen
-        .to_socket_addrs()
-        .ok()
-        .and_then(|mut addresses| addresses.next())
-        .ok_or_else(|| {
-            anyhow!("--listen {listen}: expected an address and a port, as 0.0.0.0:7000")
-        })
 }
 
 struct Session<'a> {

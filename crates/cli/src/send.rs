@@ -1,28 +1,27 @@
 //! `anabranch send`.
 
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_controllers::by_name;
 use anabranch_core::media::SendFrameError;
-use anabranch_core::{Frame, MediaConfig, PathId};
-use anabranch_net::{Clock, Ended, Event, Events, SendError, Sender, ClientConfig, ClientPath};
+use anabranch_core::{Frame, MediaConfig};
+use anabranch_net::{ClientConfig, Clock, Ended, Event, Events, SendError, Sender};
 use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 
 use crate::command_line::positive;
 use crate::delivery::Delivery;
 use crate::exit::{Displaced, PeerLost};
 use crate::io::{Input, InputName, Unit};
 use crate::keygen::{PublicKeyParser, read_key};
-use crate::path_news::PathNews;
+use crate::path_news::{PathNews, session_news};
+use crate::paths::PathArguments;
 use crate::print;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
-use crate::way_out::WayOut;
 
 /// How often the main thread looks up from waiting for events.
 const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
@@ -68,15 +67,8 @@ The first Ctrl-C ends the session and prints what it did; a second one ends the 
 #[derive(Debug, clap::Args)]
 #[command(after_help = [INPUTS, TEST_INPUT, NOTES].concat())]
 pub(crate) struct Arguments {
-    /// Where the receiver listens: host and port. Give it once, or once for each --via if the
-    /// receiver has several addresses.
-    #[arg(long, value_name = "ADDR", required = true)]
-    to: Vec<String>,
-    /// Network interface or local address of a path; once for each path. By default there is one
-    /// path, by the default route. `wlan0,weight=2` is preferred, `wwan0,metered` stands by while
-    /// the others suffice.
-    #[arg(long, value_name = "INTERFACE|ADDRESS[,weight=N][,metered]")]
-    via: Vec<WayOut>,
+    #[command(flatten)]
+    paths: PathArguments,
     /// This end's key file, from `anabranch keygen`.
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
@@ -131,7 +123,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     stop.on_signals()?;
     let clock = Clock::start();
-    let paths = paths(&arguments)?;
+    let paths = arguments.paths.resolve()?;
     let names: Vec<_> = paths.iter().map(|path| path.via.to_string()).collect();
     if arguments.duration.is_some() && arguments.input != InputName::Test {
         bail!("--duration is for the input test: only");
@@ -161,54 +153,6 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         slowness: Slowness::default(),
     };
     session.run(input)
-}
-
-/// The paths: every way out with its own destination, or all with the same.
-fn paths(arguments: &Arguments) -> anyhow::Result<Vec<ClientPath>> {
-    let remotes = arguments
-        .to
-        .iter()
-        .map(|to| resolve(to))
-        .collect::<Result<Vec<_>, _>>()?;
-    let vias = match arguments.via.as_slice() {
-        [] => vec![WayOut::default(); remotes.len()],
-        vias => vias.to_vec(),
-    };
-    let remotes = match remotes.as_slice() {
-        [remote] => vec![*remote; vias.len()],
-        remotes if remotes.len() == vias.len() => remotes.to_vec(),
-        remotes => bail!(
-            "{} times --to and {} times --via: give --to once, or once for each --via",
-            remotes.len(),
-            vias.len()
-        ),
-    };
-    let ways: Vec<_> = vias.iter().zip(&remotes).collect();
-    for (index, (way, remote)) in ways.iter().enumerate() {
-        let is_same = |(other, to): &&(&WayOut, &SocketAddr)| other.via == way.via && to == remote;
-        if ways[..index].iter().any(|other| is_same(&other)) {
-            bail!(
-                "two paths to {remote} by {}: they would be one; give every --via once, or each \
-                 its own --to",
-                way.via
-            );
-        }
-    }
-    let path = |(way, remote): (WayOut, SocketAddr)| ClientPath {
-        via: way.via,
-        remote,
-        options: way.options,
-    };
-    Ok(vias.into_iter().zip(remotes).map(path).collect())
-}
-
-fn resolve(to: &str) -> anyhow::Result<SocketAddr> {
-    let resolved = to
-        .to_socket_addrs()
-        .map_err(|error| anyhow!("--to {to}: {error} (expected host and port, as 192.0.2.1:7000)"));
-    resolved?
-        .next()
-        .ok_or_else(|| anyhow!("--to {to}: the name has no address"))
 }
 
 struct Session<'a> {
@@ -281,28 +225,8 @@ impl Session<'_> {
 
     /// Tells of paths that come and go, and of sessions.
     fn tell(&self, event: &Event) {
-        let name = |path: &PathId| &self.names[path.index()];
-        match event {
-            Event::PathAbsent { path, reason } => print::note(format_args!(
-                "path {path} ({}) is waited for: {reason}",
-                name(path)
-            )),
-            Event::PathPresent { path } => {
-                print::note(format_args!("path {path} ({}) is there", name(path)));
-            }
-            Event::Reconnecting { silent_for } => print::note(format_args!(
-                "nothing has come from the receiver for {:.1} s: asking for a new session",
-                silent_for.as_secs_f64()
-            )),
-            Event::ReceiverLeft => print::note(format_args!(
-                "the receiver has gone away: asking for a new session"
-            )),
-            Event::Reconnected { silent_for } => print::note(format_args!(
-                "connected again, after {:.1} s of silence",
-                silent_for.as_secs_f64()
-            )),
-            _ => {}
-        }
+        let news = session_news(event, &self.names, "receiver");
+        news.into_iter().for_each(print::note);
     }
 
     /// Tells of events and statistics until the session is over.

@@ -13,6 +13,8 @@ use crate::delivery::Delivery;
 pub(crate) enum End {
     Sender,
     Receiver,
+    /// Either end of a session of streams.
+    Tunnel,
 }
 
 /// The table at the end. `names` are the paths'.
@@ -54,6 +56,11 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
                 at_least_a_millisecond(duration)
             ),
         ),
+        End::Tunnel => write!(
+            text,
+            "\nstreams: {} received",
+            ByteCount(session.stream_bytes_received)
+        ),
     };
     // What is right is not said twice.
     if let Some(share) = Delivery::of(end, snapshot, 0)
@@ -77,7 +84,7 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
         text.push_str(&path_line(end, path, &name_of(names, path, index), total));
     }
     text.push_str(&fec_line(end, snapshot));
-    if end == End::Sender {
+    if end != End::Receiver {
         let shares = reason_shares(&reasons_since(None, snapshot));
         text.extend(shares.map(|shares| format!("\nsent: {shares}")));
     }
@@ -158,7 +165,7 @@ fn path_line(end: End, path: &PathSnapshot, name: &str, total: u64) -> String {
     let bytes = bytes_of(end, path);
     let share = bytes as f64 * 100.0 / total as f64;
     let mut text = format!("\n{name}: {}, {share:.0} %", ByteCount(bytes));
-    if end == End::Sender {
+    if end != End::Receiver {
         let counters = &path.counters;
         let loss = loss_share(counters) * 100.0;
         let _ = write!(
@@ -191,6 +198,10 @@ fn bytes_of(end: End, path: &PathSnapshot) -> u64 {
     match end {
         End::Sender => path.counters.sent_bytes + path.counters.control_bytes,
         End::Receiver => path.counters.received_bytes,
+        End::Tunnel => {
+            let counters = &path.counters;
+            counters.sent_bytes + counters.control_bytes + counters.received_bytes
+        }
     }
 }
 
@@ -266,6 +277,7 @@ impl Meter {
                 "{elapsed:.1} s: frames {} complete {} dropped",
                 session.frames_received, session.frames_dropped
             ),
+            End::Tunnel => format!("{elapsed:.1} s:"),
         };
         if let Some(away) = away_for(&snapshot) {
             let _ = write!(text, ", no receiver for {away}");
@@ -279,7 +291,7 @@ impl Meter {
                 .cloned()
                 .unwrap_or_else(|| index.to_string());
             let _ = write!(text, " | {name} {:.2} Mbit/s", rate.megabits_per_second());
-            if end == End::Sender {
+            if end != End::Receiver {
                 let loss = path.view.risk.loss_ratio * 100.0;
                 let _ = write!(
                     text,
@@ -292,7 +304,7 @@ impl Meter {
                 }
             }
         }
-        if end == End::Sender {
+        if end != End::Receiver {
             let shares = reason_shares(&reasons_since(self.last.as_ref(), &snapshot));
             text.extend(shares.map(|shares| format!(" | sent {shares}")));
         }

@@ -63,6 +63,7 @@ mod streams;
 mod via;
 mod waker;
 
+pub use anabranch_mux::OpenError as RefusedStream;
 pub use client::{ClientConfig, ClientPath, StartError};
 pub use clock::Clock;
 pub use event::{Ended, Event};

@@ -10,7 +10,7 @@ use anabranch_emu::{Relay, RelayConfig, RelayLink};
 use anabranch_lab::{MediaSpec, ORACLE, Scenario};
 use anabranch_link::LinkConfig;
 use anabranch_net::{
-    Clock, Event, Events, Receiver, ServerConfig, Sender, ClientConfig, ClientPath, Via,
+    ClientConfig, ClientPath, Clock, Event, Events, Receiver, Sender, ServerConfig, Via,
 };
 use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Instant, Seed};

@@ -10,7 +10,7 @@ use anabranch_controllers::default_controller;
 use anabranch_core::{Config, MediaConfig, PathOptions, SourceLimits};
 use anabranch_emu::Relay;
 use anabranch_net::{
-    Clock, Ended, Event, Events, Receiver, ServerConfig, Sender, ClientConfig, ClientPath, Via,
+    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Sender, ServerConfig, Via,
 };
 use anabranch_schedulers::default_scheduler;
 use anabranch_secure::SecretKey;

@@ -9,7 +9,7 @@ use anabranch_core::{Frame, PathOptions, ReceivedFrame};
 use anabranch_emu::{Relay, RelayConfig, RelayLink, RelayLinkStatistics};
 use anabranch_lab::{MediaSpec, Scenario};
 use anabranch_net::{
-    Clock, Event, Receiver, ServerConfig, Sender, ClientConfig, ClientPath, Snapshot, Via,
+    ClientConfig, ClientPath, Clock, Event, Receiver, Sender, ServerConfig, Snapshot, Via,
 };
 use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Instant, Seed};

@@ -86,6 +86,7 @@ pub(super) fn config(table: &Table<'_>) -> Read<Config> {
         },
         receive_window_bytes,
         keeps_bytes: false,
+        carries_messages: false,
         retransmits_on_same_path: table.or(
             "retransmission",
             usual.retransmits_on_same_path,

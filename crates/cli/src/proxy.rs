@@ -1,0 +1,345 @@
+//! `anabranch proxy`.
+
+use core::time::Duration as StdDuration;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
+
+use anabranch_net::{
+    ByteStream, ClientConfig, Clock, Ended, Event, Events, OpenError, StreamClient,
+};
+use anabranch_secure::PublicKey;
+use anabranch_units::Duration;
+use anyhow::{Context, bail};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::command_line::{positive, socket_addr};
+use crate::exit::PeerLost;
+use crate::keygen::{PublicKeyParser, read_key};
+use crate::path_news::{PathNews, session_news};
+use crate::paths::PathArguments;
+use crate::print;
+use crate::slowness::Slowness;
+use crate::stop::Stop;
+use crate::summary::{self, End, Meter};
+use crate::tunnel::relay::Answered;
+use crate::tunnel::request::{self, Answer};
+use crate::tunnel::{self, TransportArguments, http, relay, socks5};
+
+/// How often the main thread looks up from waiting for events.
+const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
+/// A connection that comes while there is no session waits so long for one …
+const SESSION_PATIENCE: StdDuration = StdDuration::from_secs(10);
+/// … and asks this often.
+const SESSION_ASKED_EVERY: StdDuration = StdDuration::from_millis(50);
+/// After a connection could not be accepted, since there are too many files open, say.
+const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(100);
+
+/// Carries TCP connections over several networks at once, to an `anabranch serve`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  A film over Wi-Fi and a mobile network at once, from the web server beside `anabranch serve`:
+  anabranch proxy --to 192.0.2.1:7000 --via wlan0 --via wwan0 --key phone.key --peer abpub_… \\
+    --listen 127.0.0.1:8080 &
+  vlc http://127.0.0.1:8080/film.mp4
+
+  Everything that a browser or curl asks for, if the server was started with --connect:
+  anabranch proxy … --socks5 127.0.0.1:1080 &
+  curl --proxy socks5h://127.0.0.1:1080 https://example.org/
+
+A connection does not notice that a path dies. While the server does not answer, connections wait;
+those of a server that is started again break off, and new ones are taken when it is back. Whoever
+can reach --listen, --socks5 and --http-proxy can use them: leave them at 127.0.0.1, or mind who is
+in the network.
+
+The first Ctrl-C ends the session and prints what it did; a second one ends the program at once.")]
+#[command(group = clap::ArgGroup::new("listeners").required(true).multiple(true)
+    .args(["listen", "socks5", "http_proxy"]))]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    paths: PathArguments,
+    /// This end's key file, from `anabranch keygen`.
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// The server's public key.
+    #[arg(long, value_name = "PUBKEY", value_parser = PublicKeyParser)]
+    peer: PublicKey,
+    /// Takes connections for what the server forwards to (its --forward).
+    #[arg(long, value_name = "ADDR")]
+    listen: Vec<String>,
+    /// Takes connections of applications that speak SOCKS5.
+    #[arg(long, value_name = "ADDR")]
+    socks5: Vec<String>,
+    /// Takes connections of applications that speak to an HTTP proxy.
+    #[arg(long, value_name = "ADDR")]
+    http_proxy: Vec<String>,
+    /// How long to wait for the server's first answer.
+    #[arg(long, value_name = "TIME", default_value = "10 s", value_parser = positive)]
+    timeout: Duration,
+    /// End when the server has been silent for this long. By default the proxy asks for a new
+    /// session without end.
+    #[arg(long, value_name = "TIME", value_parser = positive)]
+    give_up_after: Option<Duration>,
+    /// Print a line about each path at this interval.
+    #[arg(long, value_name = "TIME", value_parser = positive)]
+    stats: Option<Duration>,
+    #[command(flatten)]
+    transport: TransportArguments,
+}
+
+/// How the applications that connect to a listener say where they want to go.
+#[derive(Clone, Copy, Debug)]
+enum Speech {
+    /// Not at all: to where the server forwards.
+    Nothing,
+    Socks5,
+    Http,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let stop = Stop::new()?;
+    stop.on_signals()?;
+    tunnel::allow_many_files();
+    let clock = Clock::start();
+    let paths = arguments.paths.resolve()?;
+    let names: Vec<_> = paths.iter().map(|path| path.via.to_string()).collect();
+    let config = ClientConfig {
+        transport: arguments.transport.config()?,
+        clock,
+        connect_timeout: arguments.timeout,
+        give_up_after: arguments.give_up_after,
+        ..ClientConfig::new(read_key(&arguments.key)?, arguments.peer, paths)
+    };
+    let tasks = tunnel::tasks()?;
+    let listeners = tasks.block_on(listeners(arguments))?;
+    let (client, events) = StreamClient::start(config)?;
+    let client = Arc::new(client);
+    for (listener, speech) in listeners {
+        tasks.spawn(accept_all(listener, speech, Arc::clone(&client)));
+    }
+    let mut watch = Watch {
+        client: &client,
+        events,
+        names,
+        stop,
+        clock,
+        path_news: PathNews::default(),
+        meter: Meter::new(arguments.stats, clock.now()),
+        slowness: Slowness::default(),
+    };
+    let ended = watch.until_end();
+    if client.snapshot().connected_at.is_some() {
+        let table = summary::table(End::Tunnel, &client.snapshot(), &watch.names);
+        print::note(table);
+    }
+    tasks.shutdown_background();
+    match ended {
+        Ended::Closed | Ended::ClosedByPeer => Ok(()),
+        Ended::Replaced => bail!("another proxy with the same key has taken this one's place"),
+        ended => bail!(PeerLost(ended)),
+    }
+}
+
+/// Opens all listeners, before anybody is asked for a session.
+async fn listeners(arguments: &Arguments) -> anyhow::Result<Vec<(TcpListener, Speech)>> {
+    let all = [
+        ("--listen", &arguments.listen, Speech::Nothing),
+        ("--socks5", &arguments.socks5, Speech::Socks5),
+        ("--http-proxy", &arguments.http_proxy, Speech::Http),
+    ];
+    let mut listeners = Vec::new();
+    for (option, addresses, speech) in all {
+        for text in addresses {
+            let address: SocketAddr = socket_addr(option, text)?;
+            let listener = TcpListener::bind(address).await;
+            let listener = listener.with_context(|| format!("{option} {text}"))?;
+            print::note(format_args!(
+                "taking connections at {} ({option})",
+                listener.local_addr()?
+            ));
+            listeners.push((listener, speech));
+        }
+    }
+    Ok(listeners)
+}
+
+async fn accept_all(listener: TcpListener, speech: Speech, client: Arc<StreamClient>) {
+    loop {
+        match listener.accept().await {
+            Ok((connection, _)) => {
+                let client = Arc::clone(&client);
+                // A connection that breaks off is its two ends' concern.
+                tokio::spawn(async move { carry(connection, speech, &client).await });
+            }
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+async fn carry(mut connection: TcpStream, speech: Speech, client: &StreamClient) -> io::Result<()> {
+    relay::set_up(&connection)?;
+    match speech {
+        Speech::Nothing => forward(connection, client).await,
+        Speech::Socks5 => {
+            let target = socks5::target(&mut connection).await?;
+            connect(connection, client, &Wanted::Socks5(target)).await
+        }
+        Speech::Http => {
+            let request = http::wanted(&mut connection).await?;
+            connect(connection, client, &Wanted::Http(request)).await
+        }
+    }
+}
+
+/// What an application has asked for.
+#[derive(Debug)]
+enum Wanted {
+    /// Host and port.
+    Socks5(String),
+    Http(http::Wanted),
+}
+
+impl Wanted {
+    fn target(&self) -> &str {
+        match self {
+            Wanted::Socks5(target) => target,
+            Wanted::Http(request) => &request.target,
+        }
+    }
+
+    /// What it has said to the target already.
+    fn head(&self) -> &[u8] {
+        match self {
+            Wanted::Socks5(_) => &[],
+            Wanted::Http(request) => &request.head,
+        }
+    }
+
+    async fn answer(&self, connection: &mut TcpStream, answer: Answer) -> io::Result<()> {
+        match self {
+            Wanted::Socks5(_) => socks5::answer(connection, answer).await,
+            Wanted::Http(request) => http::answer(connection, request, answer).await,
+        }
+    }
+}
+
+/// Carries a connection to where the server forwards. It need not wait for the answer to speak.
+async fn forward(connection: TcpStream, client: &StreamClient) -> io::Result<()> {
+    let opened = async {
+        let mut stream = open(client).await?;
+        stream.write_all(&request::bytes("")?).await?;
+        Ok::<_, io::Error>(stream)
+    };
+    match opened.await {
+        Ok(stream) => relay::run(connection, stream, Answered::NotYet).await,
+        Err(error) => {
+            relay::reset(&connection);
+            Err(error)
+        }
+    }
+}
+
+/// Carries a connection to where the application wants, and tells it whether that can be.
+async fn connect(
+    mut connection: TcpStream,
+    client: &StreamClient,
+    wanted: &Wanted,
+) -> io::Result<()> {
+    let asked = async {
+        let mut stream = open(client).await?;
+        stream.write_all(&request::bytes(wanted.target())?).await?;
+        let answer = Answer::read(&mut stream).await?;
+        Ok::<_, io::Error>((stream, answer))
+    };
+    let (mut stream, answer) = match asked.await {
+        Ok(asked) => asked,
+        Err(error) => {
+            wanted.answer(&mut connection, Answer::Unreachable).await?;
+            return Err(error);
+        }
+    };
+    wanted.answer(&mut connection, answer).await?;
+    if answer != Answer::Connected {
+        return Ok(());
+    }
+    stream.write_all(wanted.head()).await?;
+    relay::run(connection, stream, Answered::Yes).await
+}
+
+/// Opens a stream, and waits for a session if there is none.
+async fn open(client: &StreamClient) -> io::Result<ByteStream> {
+    let patience = tokio::time::Instant::now() + SESSION_PATIENCE;
+    loop {
+        match client.open() {
+            Ok(stream) => return Ok(stream),
+            Err(error) if !is_passing(error) || tokio::time::Instant::now() >= patience => {
+                return Err(io::Error::other(error));
+            }
+            Err(_) => tokio::time::sleep(SESSION_ASKED_EVERY).await,
+        }
+    }
+}
+
+/// Whether there may be a session soon.
+fn is_passing(error: OpenError) -> bool {
+    use anabranch_net::RefusedStream::SessionOver;
+    matches!(
+        error,
+        OpenError::NotConnected | OpenError::Refused(SessionOver)
+    )
+}
+
+struct Watch<'a> {
+    client: &'a StreamClient,
+    events: Events,
+    names: Vec<String>,
+    stop: Stop,
+    clock: Clock,
+    path_news: PathNews,
+    meter: Meter,
+    slowness: Slowness,
+}
+
+impl Watch<'_> {
+    /// Tells what happens until the session is over for good.
+    fn until_end(&mut self) -> Ended {
+        loop {
+            match self.events.recv_timeout(LOOK_INTERVAL) {
+                Ok(Event::Ended(ended)) => return ended,
+                Ok(event) => self.tell(&event),
+                Err(RecvTimeoutError::Timeout) if self.stop.is_stopped() => self.client.close(),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ended::Closed,
+            }
+            let now = self.clock.now();
+            while let Some((path, state)) = self.path_news.next(now) {
+                let name = &self.names[path];
+                print::note(format_args!("path {path} ({name}): {state:?}"));
+            }
+            let lateness = self.client.lateness().max(self.stop.lateness(&self.clock));
+            let told = self.slowness.news(now, lateness);
+            told.into_iter().for_each(print::note);
+            if self.meter.is_due(now) {
+                let snapshot = self.client.snapshot();
+                print::note(self.meter.line(End::Tunnel, snapshot, &self.names));
+            }
+        }
+    }
+
+    fn tell(&mut self, event: &Event) {
+        match event {
+            Event::Connected { peer } => print::note(format_args!("connected to {peer}")),
+            Event::PathState { path, state } => {
+                self.path_news.on_change(*path, *state, self.clock.now());
+            }
+            event => {
+                let news = session_news(event, &self.names, "server");
+                news.into_iter().for_each(print::note);
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! `anabranch serve`.
+
+use core::time::Duration as StdDuration;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
+
+use anabranch_net::{Accepted, Clock, Event, Events, ServerConfig, StreamServer};
+use anabranch_secure::PublicKey;
+use anabranch_units::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::command_line::{positive, socket_addr};
+use crate::keygen::{PublicKeyParser, read_key};
+use crate::print;
+use crate::slowness::Slowness;
+use crate::stop::Stop;
+use crate::summary::{self, End, Meter};
+use crate::tunnel::relay::Answered;
+use crate::tunnel::request::{self, Answer};
+use crate::tunnel::{self, Destination, TransportArguments, relay};
+
+/// How often the main thread looks up from waiting for events.
+const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
+/// How long a target may take to answer.
+const CONNECT_TIMEOUT: StdDuration = StdDuration::from_secs(10);
+
+/// Lets proxies' TCP connections out: the far end of `anabranch proxy`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  Beside a web server, for viewers who bond their networks:
+  anabranch serve --listen 0.0.0.0:7000 --key origin.key --allow abpub_… --forward 127.0.0.1:80
+
+  As a way into the Internet, for browsers whose proxy is `anabranch proxy --socks5`:
+  anabranch serve --listen 0.0.0.0:7000 --key home.key --allow abpub_… --connect any
+
+Each allowed key has one session at a time; a second program with the same key replaces the first.
+The first Ctrl-C tells the proxies, which wait for the next server; a second one ends the program
+at once.")]
+#[command(group = clap::ArgGroup::new("destinations").required(true).multiple(true)
+    .args(["forward", "connect"]))]
+pub(crate) struct Arguments {
+    /// Address and port to listen at; `[::]:PORT` takes IPv4 and IPv6.
+    #[arg(long, value_name = "ADDR")]
+    listen: String,
+    /// This end's key file, from `anabranch keygen`.
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// Public key of a proxy that is let in; may be given several times.
+    #[arg(long, value_name = "PUBKEY", required = true, value_parser = PublicKeyParser)]
+    allow: Vec<PublicKey>,
+    /// Where the connections go that arrive at a proxy's --listen.
+    #[arg(long, value_name = "HOST:PORT")]
+    forward: Option<String>,
+    /// Where applications behind a proxy's --socks5 and --http-proxy may connect to: `any`,
+    /// `HOST:PORT`, `HOST:*` or `*:PORT`; may be given several times. `any` includes what only this
+    /// machine can reach.
+    #[arg(long, value_name = "HOST:PORT")]
+    connect: Vec<Destination>,
+    /// How long a proxy may be silent before its session counts as over.
+    #[arg(long, value_name = "TIME", default_value = "60 s", value_parser = positive)]
+    timeout: Duration,
+    /// Print a line about each session at this interval.
+    #[arg(long, value_name = "TIME", value_parser = positive)]
+    stats: Option<Duration>,
+    #[command(flatten)]
+    transport: TransportArguments,
+}
+
+/// What streams may ask for.
+#[derive(Debug)]
+struct Policy {
+    forward: Option<String>,
+    connect: Vec<Destination>,
+}
+
+impl Policy {
+    /// Where a request leads, if it may.
+    fn target(&self, asked: &str) -> Option<String> {
+        if asked.is_empty() {
+            return self.forward.clone();
+        }
+        let is_allowed = |destination: &Destination| destination.matches(asked);
+        let is_any = self.connect.iter().any(is_allowed);
+        is_any.then(|| asked.to_owned())
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let stop = Stop::new()?;
+    stop.on_signals()?;
+    tunnel::allow_many_files();
+    let clock = Clock::start();
+    let local_key = read_key(&arguments.key)?;
+    let local_public = local_key.public_key();
+    let listen = socket_addr("--listen", &arguments.listen)?;
+    let config = ServerConfig {
+        transport: arguments.transport.config()?,
+        clock,
+        max_sessions: arguments.allow.len(),
+        silence_timeout: arguments.timeout,
+        ..ServerConfig::new(listen, local_key, arguments.allow.clone())
+    };
+    let policy = Policy {
+        forward: arguments.forward.clone(),
+        connect: arguments.connect.clone(),
+    };
+    let tasks = tunnel::tasks()?;
+    let (server, accepted, events) = StreamServer::start(config)?;
+    tasks.spawn(serve_all(accepted, Arc::new(policy)));
+    print::note(format_args!(
+        "listening at {} as {local_public}",
+        server.local_addr()
+    ));
+    watch(arguments, &server, &events, &stop, &clock);
+    Ok(())
+}
+
+async fn serve_all(mut accepted: UnboundedReceiver<Accepted>, policy: Arc<Policy>) {
+    while let Some(accepted) = accepted.recv().await {
+        let policy = Arc::clone(&policy);
+        // A connection that breaks off is its two ends' concern.
+        tokio::spawn(async move { serve(accepted, &policy).await });
+    }
+}
+
+/// Connects a stream to where it asks for.
+async fn serve(accepted: Accepted, policy: &Policy) -> io::Result<()> {
+    let mut stream = accepted.stream;
+    let asked = request::read(&mut stream).await?;
+    let connected = match policy.target(&asked) {
+        None => Err(Answer::NotAllowed),
+        Some(target) => connect(&target).await,
+    };
+    match connected {
+        Ok(connection) => {
+            stream.write_u8(Answer::Connected.to_byte()).await?;
+            relay::run(connection, stream, Answered::Yes).await
+        }
+        Err(answer) => {
+            stream.write_u8(answer.to_byte()).await?;
+            stream.shutdown().await
+        }
+    }
+}
+
+async fn connect(target: &str) -> Result<TcpStream, Answer> {
+    let connected = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(target)).await;
+    let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    let connection = connected.map_err(|error| Answer::of_error(&error))?;
+    relay::set_up(&connection).map_err(|error| Answer::of_error(&error))?;
+    Ok(connection)
+}
+
+/// Tells what happens until the server has ended.
+fn watch(
+    arguments: &Arguments,
+    server: &StreamServer,
+    events: &Events,
+    stop: &Stop,
+    clock: &Clock,
+) {
+    let mut meters: Vec<(PublicKey, Meter)> = Vec::new();
+    let mut slowness = Slowness::default();
+    loop {
+        match events.recv_timeout(LOOK_INTERVAL) {
+            Ok(Event::Connected { peer }) => {
+                print::note(format_args!("connected to {peer}"));
+                meters.retain(|(known, _)| *known != peer);
+                meters.push((peer, Meter::new(arguments.stats, clock.now())));
+            }
+            Ok(Event::Ended(ended)) => {
+                print::note(format_args!("a session is over: {ended}"));
+                if let Some(seen) = server.take_ended() {
+                    print::note(summary::table(End::Tunnel, &seen, &[]));
+                }
+            }
+            Ok(_) => {}
+            Err(RecvTimeoutError::Timeout) if stop.is_stopped() => server.close(),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        let now = clock.now();
+        let lateness = server.lateness().max(stop.lateness(clock));
+        let told = slowness.news(now, lateness);
+        told.into_iter().for_each(print::note);
+        let due = meters.iter_mut().filter_map(|(peer, meter)| {
+            let is_due = meter.is_due(now);
+            is_due.then_some((*peer, meter))
+        });
+        let due: Vec<_> = due.collect();
+        if due.is_empty() {
+            continue;
+        }
+        let snapshots = server.snapshots();
+        for (peer, meter) in due {
+            let snapshot = snapshots.iter().find(|seen| seen.peer == Some(peer));
+            if let Some(snapshot) = snapshot {
+                print::note(meter.line(End::Tunnel, snapshot.clone(), &[]));
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What a new stream asks for, and how it is answered.
+//!
+//! ```text
+//! request: u16 length, target as text; none: what the server forwards to
+//! answer:  one byte
+//! ```
+
+use core::fmt;
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// Longer is no host's name: 255 bytes, and a port.
+const MAX_TARGET_BYTES: usize = 262;
+
+/// The bytes that ask for a target.
+pub(crate) fn bytes(target: &str) -> io::Result<Vec<u8>> {
+    if target.len() > MAX_TARGET_BYTES {
+        return Err(invalid("the target's name is too long"));
+    }
+    let mut bytes = (target.len() as u16).to_be_bytes().to_vec();
+    bytes.extend_from_slice(target.as_bytes());
+    Ok(bytes)
+}
+
+/// Reads what a stream asks for; empty: what the server forwards to.
+pub(crate) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<String> {
+    let length = usize::from(stream.read_u16().await?);
+    if length > MAX_TARGET_BYTES {
+        return Err(invalid("the target's name is too long"));
+    }
+    let mut target = vec![0; length];
+    stream.read_exact(&mut target).await?;
+    String::from_utf8(target).map_err(|_| invalid("the target's name is no text"))
+}
+
+fn invalid(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// How a request was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The connection is there.
+    Connected,
+    /// The server does not lead there.
+    NotAllowed,
+    /// Nobody listens there.
+    Refused,
+    /// It cannot be reached, or the name has no address.
+    Unreachable,
+}
+
+impl Answer {
+    const ALL: [Answer; 4] = [
+        Answer::Connected,
+        Answer::NotAllowed,
+        Answer::Refused,
+        Answer::Unreachable,
+    ];
+
+    pub(crate) fn of_error(error: &io::Error) -> Answer {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => Answer::Refused,
+            _ => Answer::Unreachable,
+        }
+    }
+
+    pub(crate) fn to_byte(self) -> u8 {
+        self as u8
+    }
+
+    pub(crate) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Answer> {
+        let byte = usize::from(stream.read_u8().await?);
+        let answer = Answer::ALL.get(byte).copied();
+        answer.ok_or_else(|| invalid("an answer that means nothing"))
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Answer::Connected => "connected",
+            Answer::NotAllowed => "the server does not lead there (its --forward and --connect)",
+            Answer::Refused => "nobody listens there",
+            Answer::Unreachable => "it cannot be reached from the server",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn requests_are_read_as_they_were_written() {
+        for target in ["", "example.org:443", "[2001:db8::1]:80"] {
+            let written = bytes(target).unwrap();
+            assert_eq!(read(&mut &written[..]).await.unwrap(), target);
+            if !target.is_empty() {
+                assert!(read(&mut &written[..written.len() - 1]).await.is_err());
+            }
+        }
+        assert!(bytes(&"x".repeat(MAX_TARGET_BYTES + 1)).is_err());
+        for wrong in [&b"\xff\xff"[..], b"\x00\x02\xff\xfe", b"\x00"] {
+            assert!(read(&mut &wrong[..]).await.is_err(), "{wrong:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn answers_are_read_as_they_were_written() {
+        for answer in Answer::ALL {
+            let byte = [answer.to_byte()];
+            assert_eq!(Answer::read(&mut &byte[..]).await.unwrap(), answer);
+        }
+        assert!(Answer::read(&mut &[4][..]).await.is_err());
+    }
+}
