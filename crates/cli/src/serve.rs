@@ -166,21 +166,29 @@ fn watch(
 ) {
     let mut meters: Vec<(PublicKey, Meter)> = Vec::new();
     let mut slowness = Slowness::default();
+    let mut session_count: usize = 0;
     loop {
         match events.recv_timeout(LOOK_INTERVAL) {
             Ok(Event::Connected { peer }) => {
                 print::note(format_args!("connected to {peer}"));
+                session_count += 1;
                 meters.retain(|(known, _)| *known != peer);
                 meters.push((peer, Meter::new(arguments.stats, clock.now())));
             }
             Ok(Event::Ended(ended)) => {
                 print::note(format_args!("a session is over: {ended}"));
+                session_count = session_count.saturating_sub(1);
                 if let Some(seen) = server.take_ended() {
                     print::note(summary::table(End::Tunnel, &seen, &[]));
                 }
             }
             Ok(_) => {}
-            Err(RecvTimeoutError::Timeout) if stop.is_stopped() => server.close(),
+            Err(RecvTimeoutError::Timeout) if stop.is_stopped() => {
+                server.close();
+                if session_count == 0 {
+                    return;
+                }
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }

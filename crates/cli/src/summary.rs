@@ -188,7 +188,8 @@ fn path_line(end: End, path: &PathSnapshot, name: &str, total: u64) -> String {
         let _ = write!(text, "; {} packets", path.counters.received_packets);
     }
     if path.unsent_datagrams > 0 {
-        let reason = path.last_error.as_deref().unwrap_or("unknown error");
+        // Before an address is proven to be the peer's, little is sent there.
+        let reason = path.last_error.as_deref().unwrap_or("no proof of its address");
         let _ = write!(text, "; {} not sent ({reason})", path.unsent_datagrams);
     }
     text

@@ -1,0 +1,317 @@
+//! TCP connections through `proxy` and `serve`, the real programs, over loopback. Waits are
+//! generous: the machine may be busy.
+
+mod bed;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use bed::{Bed, PATIENCE, Running};
+
+const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
+
+/// Says where the server listens.
+fn serve(bed: &Bed, listen: &str, options: &[&str]) -> (Running, String) {
+    let key = bed.text("receiver.key");
+    let allow = &bed.sender_public;
+    let fixed = ["serve", "--listen", listen, "--key", &key, "--allow", allow];
+    let mut running = Running::start(&[&fixed[..], options].concat());
+    let line = running.wait_for("listening at ");
+    let address = line.split_whitespace().nth(2).unwrap().to_owned();
+    (running, address)
+}
+
+/// A proxy over two paths, and where it takes connections by each of `options`.
+fn proxy(bed: &Bed, to: &str, options: &[&str]) -> (Running, Vec<SocketAddr>) {
+    let key = bed.text("sender.key");
+    let peer = &bed.receiver_public;
+    let mut arguments = vec!["proxy", "--to", to, "--key", &key, "--peer", peer];
+    arguments.extend(["--via", "127.0.0.1", "--via", "127.0.0.2"]);
+    for option in options {
+        arguments.extend([option, "127.0.0.1:0"]);
+    }
+    let mut running = Running::start(&arguments);
+    let mut taken = |_: &&str| {
+        let line = running.wait_for("taking connections at ");
+        line.split_whitespace().nth(3).unwrap().parse().unwrap()
+    };
+    let addresses = options.iter().map(&mut taken).collect();
+    running.wait_for("connected to ");
+    (running, addresses)
+}
+
+async fn in_time<T>(work: impl Future<Output = T>) -> T {
+    let done = tokio::time::timeout(PATIENCE, work).await;
+    done.expect("it is done in time")
+}
+
+/// An origin that reads to the end and then says what it has read, backwards.
+async fn backwards() -> SocketAddr {
+    let listener = TcpListener::bind(LOOPBACK).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut connection, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut said = Vec::new();
+                connection.read_to_end(&mut said).await.unwrap();
+                said.reverse();
+                connection.write_all(&said).await.unwrap();
+            });
+        }
+    });
+    address
+}
+
+/// Says something to the end, and hears the answer to the end.
+async fn say(connection: &mut TcpStream, said: &[u8]) -> Vec<u8> {
+    let mut heard = Vec::new();
+    connection.write_all(said).await.unwrap();
+    connection.shutdown().await.unwrap();
+    in_time(connection.read_to_end(&mut heard)).await.unwrap();
+    heard
+}
+
+#[tokio::test]
+async fn connections_are_forwarded_and_each_half_ends_for_itself() {
+    let bed = Bed::new();
+    let origin = backwards().await.to_string();
+    let (serve, address) = serve(&bed, "127.0.0.1:0", &["--forward", &origin]);
+    let (proxy, listening) = proxy(&bed, &address, &["--listen"]);
+    let mut connection = TcpStream::connect(listening[0]).await.unwrap();
+    let said: Vec<u8> = (0..3_000_000_u32).map(|at| (at * 31 >> 4) as u8).collect();
+    let mut expected = said.clone();
+    expected.reverse();
+    assert!(say(&mut connection, &said).await == expected);
+    proxy.interrupt();
+    let (code, summary) = proxy.finish();
+    assert_eq!(code, 0, "{summary}");
+    assert!(summary.contains("path 1 (127.0.0.2): "), "{summary}");
+    serve.interrupt();
+    let (code, said) = serve.finish();
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("a session is over: closed by the peer"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn applications_say_where_to_by_socks5_and_http() {
+    let bed = Bed::new();
+    let origin = backwards().await;
+    let closed = {
+        let listener = TcpListener::bind(LOOPBACK).await.unwrap();
+        listener.local_addr().unwrap()
+    };
+    let (origin_text, closed_text) = (origin.to_string(), closed.to_string());
+    let options = ["--connect", &origin_text, "--connect", &closed_text];
+    let (_serve, address) = serve(&bed, "127.0.0.1:0", &options);
+    let (_proxy, listening) = proxy(&bed, &address, &["--socks5", "--http-proxy"]);
+
+    let socks = |port: u16| {
+        let [high, low] = port.to_be_bytes();
+        [5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1, high, low]
+    };
+    for (port, expected) in [(origin.port(), 0), (closed.port(), 5), (9, 2)] {
+        let mut connection = TcpStream::connect(listening[0]).await.unwrap();
+        connection.write_all(&socks(port)).await.unwrap();
+        let mut answer = [0; 12];
+        in_time(connection.read_exact(&mut answer)).await.unwrap();
+        assert_eq!((answer[1], answer[3]), (0, expected), "{port}");
+        if expected == 0 {
+            assert_eq!(say(&mut connection, b"by socks").await, b"skcos yb");
+        }
+    }
+    for (port, expected) in [
+        (origin.port(), "200 "),
+        (closed.port(), "502 "),
+        (9, "403 "),
+    ] {
+        let mut connection = TcpStream::connect(listening[1]).await.unwrap();
+        let request = format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n");
+        connection.write_all(request.as_bytes()).await.unwrap();
+        let heard = say(&mut connection, b"by http").await;
+        let heard = String::from_utf8(heard).unwrap();
+        assert!(
+            heard.starts_with(&format!("HTTP/1.1 {expected}")),
+            "{heard}"
+        );
+        assert_eq!(heard.ends_with("ptth yb"), expected == "200 ", "{heard}");
+    }
+    let mut connection = TcpStream::connect(listening[1]).await.unwrap();
+    let request = format!("GET http://127.0.0.1:{}/x HTTP/1.1\r\n\r\n", origin.port());
+    let heard = say(&mut connection, request.as_bytes()).await;
+    let head = b"GET /x HTTP/1.1\r\nConnection: close\r\n\r\n";
+    let expected: Vec<u8> = head.iter().rev().copied().collect();
+    assert_eq!(heard, expected);
+}
+
+/// Both ends of a thousand connections are this program's.
+fn allow_many_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let current = limit.maximum;
+    setrlimit(Resource::Nofile, Rlimit { current, ..limit }).unwrap();
+}
+
+#[tokio::test]
+async fn a_thousand_connections_at_once_are_carried() {
+    allow_many_files();
+    let bed = Bed::new();
+    let origin = backwards().await.to_string();
+    let (_serve, address) = serve(&bed, "127.0.0.1:0", &["--forward", &origin]);
+    let (_proxy, listening) = proxy(&bed, &address, &["--listen"]);
+    let mut connections = Vec::new();
+    for number in 0..1_000 {
+        let mut connection = in_time(TcpStream::connect(listening[0])).await.unwrap();
+        // All of them are open before any is answered.
+        connection.write_all(&[number as u8; 100]).await.unwrap();
+        connections.push(connection);
+    }
+    let said = connections
+        .into_iter()
+        .enumerate()
+        .map(|(number, mut connection)| {
+            tokio::spawn(async move {
+                let own = number.to_string();
+                let heard = say(&mut connection, own.as_bytes()).await;
+                let mut expected: Vec<u8> = own.bytes().rev().collect();
+                expected.extend([number as u8; 100]);
+                assert_eq!(heard, expected);
+            })
+        });
+    let said: Vec<_> = said.collect();
+    for said in said {
+        said.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_application_that_does_not_read_holds_the_origin_up_and_one_that_leaves_ends_it() {
+    let bed = Bed::new();
+    let listener = TcpListener::bind(LOOPBACK).await.unwrap();
+    let origin = listener.local_addr().unwrap().to_string();
+    let written = Arc::new(AtomicU64::new(0));
+    let ended = tokio::spawn({
+        let written = Arc::clone(&written);
+        async move {
+            let (mut connection, _) = listener.accept().await.unwrap();
+            loop {
+                match connection.write(&[7; 10_000]).await {
+                    Ok(count) => written.fetch_add(count as u64, Ordering::Relaxed),
+                    Err(error) => return error.kind(),
+                };
+            }
+        }
+    });
+    let (_serve, address) = serve(&bed, "127.0.0.1:0", &["--forward", &origin]);
+    let (_proxy, listening) = proxy(&bed, &address, &["--listen"]);
+    let connection = TcpStream::connect(listening[0]).await.unwrap();
+    let mut before = 0;
+    // It stands still for a second, not for a moment.
+    in_time(async {
+        loop {
+            tokio::time::sleep(core::time::Duration::from_secs(1)).await;
+            let now = written.load(Ordering::Relaxed);
+            if now > 0 && now == before {
+                return;
+            }
+            before = now;
+        }
+    })
+    .await;
+    assert!(before < 24 << 20, "{before} bytes are kept on the way");
+    drop(connection);
+    let ended = in_time(ended).await.unwrap();
+    let reset = [
+        std::io::ErrorKind::ConnectionReset,
+        std::io::ErrorKind::BrokenPipe,
+    ];
+    assert!(reset.contains(&ended), "{ended}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_started_again_is_found_again() {
+    let bed = Bed::new();
+    let origin = backwards().await.to_string();
+    let (first, address) = serve(&bed, "127.0.0.1:0", &["--forward", &origin]);
+    let (mut proxy, listening) = proxy(&bed, &address, &["--listen"]);
+    let mut broken = TcpStream::connect(listening[0]).await.unwrap();
+    broken.write_all(b"half").await.unwrap();
+    // It crashes.
+    drop(first);
+    let (_second, _) = serve(&bed, &address, &["--forward", &origin]);
+    proxy.wait_for("connected again");
+    assert!(in_time(broken.read(&mut [0; 10])).await.is_err());
+    let mut connection = TcpStream::connect(listening[0]).await.unwrap();
+    assert_eq!(say(&mut connection, b"again").await, b"niaga");
+}
+
+#[test]
+fn mistakes_say_what_to_do() {
+    let bed = Bed::new();
+    let key = bed.text("sender.key");
+    let peer = &bed.receiver_public;
+    let cases: [(&[&str], &str); 4] = [
+        (
+            &[
+                "proxy",
+                "--to",
+                "127.0.0.1:9",
+                "--key",
+                &key,
+                "--peer",
+                peer,
+            ],
+            "--socks5 <ADDR>",
+        ),
+        (
+            &[
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--key",
+                &key,
+                "--allow",
+                peer,
+            ],
+            "--forward <HOST:PORT>",
+        ),
+        (
+            &[
+                "proxy",
+                "--to",
+                "127.0.0.1:9",
+                "--key",
+                &key,
+                "--peer",
+                peer,
+                "--listen",
+                "8080",
+            ],
+            "--listen 8080: expected an address and a port",
+        ),
+        (
+            &[
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--key",
+                &key,
+                "--allow",
+                peer,
+                "--connect",
+                "example.org",
+            ],
+            "expected any, HOST:PORT",
+        ),
+    ];
+    for (arguments, expected) in cases {
+        let (code, said) = Running::start(arguments).finish();
+        assert!(code != 0 && said.contains(expected), "{said}");
+    }
+}
