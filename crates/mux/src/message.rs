@@ -1,9 +1,10 @@
 //! Messages as bytes.
 //!
 //! ```text
-//! byte 0   0 data, 1 data that ends the stream, 2 credit, 3 reset, 4 stop
+//! byte 0   0 data, 1 data that ends the stream, 2 credit, 3 reset, 4 stop, 5 blocked
 //! varint   stream
-//! varint   data: the offset of the first byte; credit: the offset up to which the peer may send
+//! varint   data: the offset of the first byte; credit: the offset up to which the peer may send;
+//!          blocked: the offset at which credit ended
 //! the rest data
 //! ```
 //!
@@ -19,6 +20,7 @@ const LAST_DATA: u8 = 1;
 const CREDIT: u8 = 2;
 const RESET: u8 = 3;
 const STOP: u8 = 4;
+const BLOCKED: u8 = 5;
 
 /// A stream of a session. Those that the client opens are even, the server's odd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,6 +42,8 @@ pub(crate) enum Message {
     Reset { id: StreamId },
     /// The reader wants no more.
     Stop { id: StreamId },
+    /// The sender has more, but credit ends at this offset.
+    Blocked { id: StreamId, offset: u64 },
 }
 
 impl Message {
@@ -66,6 +70,10 @@ impl Message {
             },
             RESET => Message::Reset { id },
             STOP => Message::Stop { id },
+            BLOCKED => Message::Blocked {
+                id,
+                offset: read_varint(&mut rest)?,
+            },
             _ => return None,
         };
         rest.is_empty().then_some(message)
@@ -78,6 +86,7 @@ impl Message {
             Message::Credit { id, .. } => (CREDIT, id),
             Message::Reset { id } => (RESET, id),
             Message::Stop { id } => (STOP, id),
+            Message::Blocked { id, .. } => (BLOCKED, id),
         };
         out.push(kind);
         write_varint(id.0, out);
@@ -86,7 +95,10 @@ impl Message {
                 write_varint(*offset, out);
                 out.extend_from_slice(bytes);
             }
-            Message::Credit { max_offset, .. } => write_varint(*max_offset, out),
+            Message::Credit {
+                max_offset: offset, ..
+            }
+            | Message::Blocked { offset, .. } => write_varint(*offset, out),
             Message::Reset { .. } | Message::Stop { .. } => {}
         }
     }
@@ -149,6 +161,7 @@ mod tests {
                 credit,
                 Message::Reset { id },
                 Message::Stop { id },
+                Message::Blocked { id, offset: value },
             ];
             for message in messages {
                 let mut written = Vec::new();

@@ -254,14 +254,7 @@ impl Mux {
             return Poll::Ready(Err(StreamError::GivenUp));
         }
         if let Some(bytes) = stream.receive.read() {
-            let (limits, windows_bytes) = (self.limits, &mut self.windows_bytes);
-            let may_grow = |by: u64| {
-                let may = 2 * by <= limits.max_window_bytes
-                    && *windows_bytes + by <= limits.all_windows_bytes;
-                *windows_bytes += if may { by } else { 0 };
-                may
-            };
-            if let Some(max_offset) = stream.receive.credit(may_grow) {
+            if let Some(max_offset) = stream.receive.credit() {
                 self.notices.push_back(Message::Credit { id, max_offset });
             }
             return Poll::Ready(Ok(Some(bytes)));
@@ -307,13 +300,17 @@ impl Mux {
         }
     }
 
+    /// A stream waits for its turn if it has something that may leave.
     fn queue(&mut self, id: StreamId) {
-        if let Some(stream) = self.streams.get_mut(&id)
-            && stream.send.is_ready()
-            && !stream.is_queued
-        {
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
+        if stream.send.is_ready() && !stream.is_queued {
             stream.is_queued = true;
             self.ready.push_back(id);
+        }
+        if let Some(offset) = stream.send.take_blocked() {
+            self.notices.push_back(Message::Blocked { id, offset });
         }
     }
 
@@ -396,6 +393,7 @@ impl Mux {
                     self.events.push_back(Event::Readable(id));
                 }
             }
+            Message::Blocked { id, offset } => self.on_blocked(id, offset)?,
             Message::Stop { id } => {
                 if let Some(stream) = self.find(id)?
                     && stream.send.on_stop()
@@ -404,6 +402,24 @@ impl Mux {
                     self.forget_if_over(id);
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn on_blocked(&mut self, id: StreamId, offset: u64) -> Result<(), Violation> {
+        let (limits, windows_bytes) = (self.limits, self.windows_bytes);
+        let may_grow = |by: u64| {
+            2 * by <= limits.max_window_bytes && windows_bytes + by <= limits.all_windows_bytes
+        };
+        let Some(stream) = self.find(id)? else {
+            return Ok(());
+        };
+        let before = stream.receive.window_bytes();
+        let credit = stream.receive.on_blocked(offset, may_grow);
+        let grown = stream.receive.window_bytes() - before;
+        self.windows_bytes += grown;
+        if let Some(max_offset) = credit {
+            self.notices.push_back(Message::Credit { id, max_offset });
         }
         Ok(())
     }

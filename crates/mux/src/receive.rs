@@ -23,6 +23,8 @@ pub(crate) struct ReceiveHalf {
     told_max_offset: u64,
     /// How far the peer may be ahead of the reader.
     window_bytes: u64,
+    /// The first credit that the window's present size has given.
+    grown_at: u64,
     final_offset: Option<u64>,
     state: State,
 }
@@ -46,6 +48,7 @@ impl ReceiveHalf {
             highest: 0,
             told_max_offset: window_bytes,
             window_bytes,
+            grown_at: 0,
             final_offset: None,
             state: State::Open,
         }
@@ -141,19 +144,38 @@ impl ReceiveHalf {
     }
 
     /// The offset up to which the peer may send, if it is time to tell: when half of the window has
-    /// been read. `may_grow` by so much: a window that the peer has used to its last quarter is
-    /// what limits it, and is doubled.
-    pub(crate) fn credit(&mut self, may_grow: impl FnOnce(u64) -> bool) -> Option<u64> {
-        let is_wanted = self.state == State::Open && self.final_offset.is_none();
+    /// been read.
+    pub(crate) fn credit(&mut self) -> Option<u64> {
         let told_left = self.told_max_offset.saturating_sub(self.read_offset);
-        if !is_wanted || told_left > self.window_bytes / 2 {
+        let is_due = self.takes_more() && told_left <= self.window_bytes / 2;
+        is_due.then(|| self.tell())
+    }
+
+    /// The peer had more to send when its credit ended at `offset`. If the reader keeps up, it is
+    /// the window that limits the stream: it is doubled if it may grow by so much. Returns the new
+    /// credit, if there is any.
+    pub(crate) fn on_blocked(
+        &mut self,
+        offset: u64,
+        may_grow: impl FnOnce(u64) -> bool,
+    ) -> Option<u64> {
+        let keeps_up = self.offset - self.read_offset <= self.window_bytes / 4;
+        // What is said of a credit from before the window grew says nothing of the window.
+        let is_of_window = offset >= self.grown_at;
+        if !is_of_window || !keeps_up || !self.takes_more() || !may_grow(self.window_bytes) {
             return None;
         }
-        let unused = self.told_max_offset - self.highest;
-        if unused < self.window_bytes / 4 && may_grow(self.window_bytes) {
-            self.window_bytes *= 2;
-        }
+        self.window_bytes *= 2;
+        self.grown_at = self.read_offset + self.window_bytes;
+        Some(self.tell())
+    }
+
+    fn takes_more(&self) -> bool {
+        self.state == State::Open && self.final_offset.is_none()
+    }
+
+    fn tell(&mut self) -> u64 {
         self.told_max_offset = self.read_offset + self.window_bytes;
-        Some(self.told_max_offset)
+        self.told_max_offset
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct SendHalf {
     state: State,
     /// Whether a writer waits for room.
     is_refused: bool,
+    /// The credit whose end the peer has been told of.
+    told_blocked_at: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +44,7 @@ impl SendHalf {
             max_offset: window_bytes,
             state: State::Open,
             is_refused: false,
+            told_blocked_at: None,
         }
     }
 
@@ -111,6 +114,17 @@ impl SendHalf {
             0 => self.state == State::Ending,
             _ => self.offset < self.max_offset,
         }
+    }
+
+    /// Where credit has ended although there is more to send, if the peer has not been told.
+    pub(crate) fn take_blocked(&mut self) -> Option<u64> {
+        let at = self.max_offset;
+        let is_blocked = self.queued_bytes > 0 && self.offset >= at;
+        let is_news = is_blocked && self.told_blocked_at != Some(at);
+        if is_news {
+            self.told_blocked_at = Some(at);
+        }
+        is_news.then_some(at)
     }
 
     /// Whether a writer that was refused may try again: once half of the capacity is free.

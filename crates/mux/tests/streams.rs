@@ -256,6 +256,26 @@ fn a_slow_reader_holds_its_own_stream_up_and_no_other() {
     assert_eq!(pair.client().write(slow, &[1; 500]), Poll::Pending);
 }
 
+#[test]
+fn a_window_does_not_grow_for_a_reader_that_is_slow() {
+    let mut pair = Pair::new(7);
+    let (id, reader) = opened(&mut pair);
+    let mut read = 0;
+    for _ in 0..200 {
+        let _ = pair.client().write(id, &[3; 2_000]);
+        pair.settle();
+        if let Poll::Ready(Ok(Some(bytes))) = pair.server().read(reader) {
+            read += bytes.len();
+        }
+    }
+    let mut unread = 0;
+    while let Poll::Ready(Ok(Some(bytes))) = pair.server().read(reader) {
+        unread += bytes.len();
+    }
+    assert!(read > 20_000, "{read}");
+    assert!(unread <= limits().window_bytes as usize, "{unread}");
+}
+
 /// How many bytes can be under way to a reader that reads all of them at once: of the window, what
 /// has been told when half of it was read.
 fn widest_window(pair: &mut Pair, id: StreamId, reader: StreamId) -> usize {
@@ -268,8 +288,8 @@ fn widest_window(pair: &mut Pair, id: StreamId, reader: StreamId) -> usize {
         widest = widest.max(held.iter().map(Bytes::len).sum());
         for message in held {
             assert_eq!(pair.server().handle_message(message), Ok(()));
+            while let Poll::Ready(Ok(Some(_))) = pair.server().read(reader) {}
         }
-        while let Poll::Ready(Ok(Some(_))) = pair.server().read(reader) {}
         while let Some(credit) = pair.server().next_message(MESSAGE_BYTES) {
             assert_eq!(pair.client().handle_message(credit), Ok(()));
         }
@@ -285,17 +305,14 @@ fn a_window_grows_as_long_as_it_limits_and_within_what_all_may_have() {
     let (first, reader) = opened(&mut pair);
     let most = limits().max_window_bytes as usize;
     let widest = widest_window(&mut pair, first, reader);
-    assert!(
-        (most * 7 / 10..most * 11 / 10).contains(&widest),
-        "{widest}"
-    );
+    assert!((most / 2..most * 11 / 10).contains(&widest), "{widest}");
     let others: Vec<_> = (0..12).map(|_| opened(&mut pair)).collect();
     let of_each = others
         .iter()
         .map(|(id, reader)| widest_window(&mut pair, *id, *reader));
     let sum = widest + of_each.sum::<usize>();
     let all = limits().all_windows_bytes as usize;
-    assert!((all * 6 / 10..all * 11 / 10).contains(&sum), "{sum}");
+    assert!((all / 2..all * 11 / 10).contains(&sum), "{sum}");
 }
 
 #[test]
