@@ -30,6 +30,7 @@ mod blest;
 mod contract;
 mod daps;
 mod dems;
+mod earliest_completion;
 mod ecf;
 mod edcld;
 mod frame_wise;
@@ -57,7 +58,8 @@ mod wrr;
 pub use anabranch_core::scheduler::SchedulerFactory;
 pub use one_by_one::{OneByOne, PathChoice, PathCost, transfer_cost};
 pub use registry::{
-    DEFAULT, SCHEDULERS, SchedulerEntry, UnknownScheduler, by_name, default_scheduler,
+    DEFAULT, SCHEDULERS, STREAM_DEFAULT, SchedulerEntry, UnknownScheduler, by_name,
+    default_scheduler, default_stream_scheduler,
 };
 
 /// The file that `anabranch new scheduler` writes, but for its names: a cost per path. It is

@@ -55,6 +55,11 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
         build: dems::build,
     },
     SchedulerEntry {
+        name: "earliest-completion",
+        summary: "a path only if no other brings all that waits sooner (ours; streams' default)",
+        build: earliest_completion::build,
+    },
+    SchedulerEntry {
         name: "ecf",
         summary: "spd, unless waiting for the fast path is over sooner (Lim et al. 2017)",
         build: ecf::build,
@@ -91,7 +96,7 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
     },
     SchedulerEntry {
         name: "min-cost",
-        summary: "the path with the least RTT/2 + queue/rate (Zhang & Lei §4.2; the default)",
+        summary: "the path with the least RTT/2 + queue/rate (Zhang & Lei §4.2; media's default)",
         build: min_cost::build,
     },
     SchedulerEntry {
@@ -157,12 +162,20 @@ pub struct UnknownScheduler {
     pub name: String,
 }
 
-/// Name of the scheduler for those who choose none.
+/// Name of the scheduler of media for those who choose none.
 pub const DEFAULT: &str = "min-cost";
+
+/// Name of the scheduler of streams over several paths for those who choose none.
+pub const STREAM_DEFAULT: &str = "earliest-completion";
 
 /// The scheduler [`DEFAULT`].
 pub fn default_scheduler() -> SchedulerFactory {
     by_name(DEFAULT).expect("the default is registered")
+}
+
+/// The scheduler [`STREAM_DEFAULT`].
+pub fn default_stream_scheduler() -> SchedulerFactory {
+    by_name(STREAM_DEFAULT).expect("the default is registered")
 }
 
 /// A scheduler by its name in [`SCHEDULERS`].

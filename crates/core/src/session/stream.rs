@@ -242,6 +242,10 @@ impl Hooks for Stream {
     ) -> Option<Written> {
         session.drop_needless_question(id);
         let challenge = session.write_challenge(id, buf);
+        if challenge.is_some() {
+            // The pacer counts it, and may have been ready since the scheduler was last asked.
+            session.content.schedule_anew();
+        }
         challenge.or_else(|| session.write_next_segment(now, id, buf))
     }
 

@@ -199,8 +199,11 @@ impl StreamSession {
             let views = [path.view(u64::from(self.max_packet_bytes), now)];
             path.on_feedback(now, digest, &session, &views);
         } else {
+            path.fade_outflow(now);
             self.refresh_views(now);
-            self.paths[id.index()].on_feedback(now, digest, &session, &self.views);
+            let path = &mut self.paths[id.index()];
+            path.note_outflow(now, digest);
+            path.on_feedback(now, digest, &session, &self.views);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{Config, StreamConfig};
+use anabranch_schedulers::default_stream_scheduler;
 use anabranch_units::{ByteCount, Duration};
 
 use super::session;
@@ -57,7 +58,11 @@ fn retransmissions() -> Vec<String> {
 
 /// The set-up of both ends.
 pub(super) fn config(table: &Table<'_>) -> Read<Config> {
-    let session = session::config(table, &LossDetection::STREAM_NAMES)?;
+    let mut session = session::config(table, &LossDetection::STREAM_NAMES)?;
+    let has_several_paths = has_several_paths(table)?;
+    if has_several_paths && table.node("scheduler").is_none() {
+        session.scheduler = default_stream_scheduler();
+    }
     let usual = StreamConfig::default();
     let delayed_ack = |node: &Node| match duration(node)? {
         delay if delay > MAX_DELAYED_ACK => Err(node.mistake("must be at most 500 ms")),
@@ -77,7 +82,7 @@ pub(super) fn config(table: &Table<'_>) -> Read<Config> {
     let send_buffer_bytes = usual.send_buffer_bytes.max(receive_window_bytes as usize);
     let stream = StreamConfig {
         send_buffer_bytes,
-        max_unsent_bytes: match has_several_paths(table)? {
+        max_unsent_bytes: match has_several_paths {
             // Schedulers may ask how much waits: all that an application has for the buffer.
             true => send_buffer_bytes,
             // Simulated applications write the moment that they may: a burst of acknowledgements

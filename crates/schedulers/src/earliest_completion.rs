@@ -1,0 +1,206 @@
+//! `earliest-completion`: a path only if the others cannot bring all that waits before it.
+//!
+//! Ours, for streams. It asks what `ecf` asks: is all that is known to be written there sooner
+//! without this path? But it asks the session's [`Forecast`](anabranch_core::Forecast). `s` is the
+//! path with room on which the packet arrives first, at a_s, and k the bytes that wait. The packet
+//! is held if
+//!
+//!   Σ_f b_f(a_s + doubt_s - a_f) ≥ k
+//!
+//! over the paths f that have no room now, of which b_f(t) = rate_f · t is what f brings in t. k is
+//! no more than the peer's window takes: what lies behind it is sent sooner by no path. A path with
+//! nothing in flight has no queue of its own, and is as far as its least round-trip time says: the
+//! latest sample is of its last queue.
+//!
+//! `docs/decisions/0160-the-default-of-streams.md` has what it gains, and what each part does.
+
+use anabranch_core::scheduler::{PacketView, Scheduler, SendQueue, candidates};
+use anabranch_core::{PathId, PathView, SessionView, Turn};
+use anabranch_units::{Duration, Instant};
+
+use super::room::{BySession, SessionChoice, with_room};
+
+#[derive(Debug, Default)]
+struct EarliestCompletion {
+    /// What waited as the call began, and was bound to paths.
+    waiting_bytes: u64,
+}
+
+pub(super) fn build() -> Box<dyn Scheduler> {
+    Box::new(BySession::<EarliestCompletion>::default())
+}
+
+impl SessionChoice for EarliestCompletion {
+    fn begin(
+        &mut self,
+        _now: Instant,
+        queue: &SendQueue<'_>,
+        session: &SessionView,
+        paths: &[PathView],
+    ) {
+        let bound_bytes = bound_bytes(paths);
+        let backlog = session.backlog_bytes.saturating_sub(bound_bytes);
+        // Segments are cut within the window; media have none.
+        let queued = queue.iter().map(|(_, packet)| u64::from(packet.bytes));
+        let sendable = session
+            .window_bytes
+            .map(|window| window + queued.sum::<u64>());
+        self.waiting_bytes = backlog.min(sendable.unwrap_or(u64::MAX)) + bound_bytes;
+    }
+
+    fn choose(
+        &mut self,
+        packet: &PacketView,
+        _session: &SessionView,
+        paths: &[PathView],
+    ) -> Option<PathId> {
+        let chosen = with_room(packet, paths).min_by_key(|path| arrival(path))?;
+        let waiting_bytes = self.waiting_bytes.saturating_sub(bound_bytes(paths));
+        let arrives = arrival(chosen) + chosen.forecast.doubt;
+        let bytes = u64::from(packet.bytes);
+        let by_others: u64 = candidates(packet, paths)
+            .filter(|path| path.sendable_bytes < bytes)
+            .map(|path| (path, arrives.saturating_sub(arrival(path))))
+            .map(|(path, time)| path.forecast.rate.bytes_in(time))
+            .fold(0, u64::saturating_add);
+        (by_others < waiting_bytes.max(bytes)).then_some(chosen.id)
+    }
+}
+
+fn bound_bytes(paths: &[PathView]) -> u64 {
+    paths.iter().map(|path| path.queued_bytes).sum()
+}
+
+/// a: after how long the next packet arrives.
+fn arrival(path: &PathView) -> Duration {
+    let forecast = &path.forecast;
+    let time = match path.rtt.least {
+        Some(least) if path.bytes_in_flight == 0 => {
+            let queue = forecast.rate.time_for(path.queued_bytes);
+            forecast.ready_in() + least / 2 + queue
+        }
+        _ => path.arrival(Turn::First, 0),
+    };
+    path.preferred(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_core::Forecast;
+    use anabranch_core::SendReason;
+    use anabranch_units::DataRate;
+
+    use super::super::testing::{Bed, windowed};
+    use super::*;
+
+    /// Where a packet of 1000 bytes goes while so many bytes wait, it among them.
+    fn chosen(paths: &[PathView], backlog: u64, window: Option<u64>) -> Option<u8> {
+        let session = SessionView {
+            backlog_bytes: backlog,
+            window_bytes: window,
+            ..SessionView::default()
+        };
+        let packets = [Bed::source(0, 1000)];
+        let mut scheduler = EarliestCompletion::default();
+        scheduler.begin(Instant::ZERO, &SendQueue::new(&packets), &session, paths);
+        let id = scheduler.choose(&packets[0], &session, paths)?;
+        Some(id.0)
+    }
+
+    fn of(id: u8, rtt: u64, megabits: u64, in_flight: u64) -> PathView {
+        let rate = DataRate::from_megabits_per_second(megabits);
+        PathView {
+            forecast: Forecast::constant(Duration::from_millis(rtt), rate),
+            ..windowed(id, rtt, 10, in_flight)
+        }
+    }
+
+    /// A full path of 20 ms and 8 Mbit/s, a kilobyte a millisecond, and one of `far` ms with room.
+    fn full_and(far: u64) -> [PathView; 2] {
+        [of(0, 20, 8, 10_000), of(1, far, 8, 5_000)]
+    }
+
+    #[test]
+    fn the_packet_is_held_if_the_full_path_brings_all_that_waits_before_it_arrives() {
+        // It arrives after 50 ms; the near path brings 40 kB in 50 - 10.
+        assert_eq!(chosen(&full_and(100), 40_000, None), None);
+        assert_eq!(chosen(&full_and(100), 40_001, None), Some(1));
+    }
+
+    #[test]
+    fn the_far_paths_doubt_speaks_for_the_near_one_and_the_near_paths_does_not() {
+        let mut paths = full_and(100);
+        paths[0].forecast.doubt = Duration::from_millis(7);
+        assert_eq!(chosen(&paths, 40_001, None), Some(1));
+        paths[1].forecast.doubt = Duration::from_millis(10);
+        assert_eq!(chosen(&paths, 50_000, None), None);
+        assert_eq!(chosen(&paths, 50_001, None), Some(1));
+    }
+
+    #[test]
+    fn several_full_paths_bring_it_together() {
+        let [near, far] = full_and(100);
+        let paths = [near, far, of(2, 60, 16, 10_000)];
+        // 40 ms of a kilobyte each, and 20 ms of two.
+        assert_eq!(chosen(&paths, 80_000, None), None);
+        assert_eq!(chosen(&paths, 80_001, None), Some(1));
+    }
+
+    #[test]
+    fn what_the_peers_window_does_not_take_does_not_wait() {
+        // 39 kB and the packet itself.
+        assert_eq!(chosen(&full_and(100), 1 << 20, Some(39_000)), None);
+        assert_eq!(chosen(&full_and(100), 1 << 20, Some(39_001)), Some(1));
+    }
+
+    #[test]
+    fn the_earliest_arrival_is_taken_among_paths_with_room() {
+        let mut paths = [of(0, 60, 8, 5_000), of(1, 40, 8, 5_000)];
+        assert_eq!(chosen(&paths, 1_000, None), Some(1));
+        // Ten packets that wait there are ten milliseconds.
+        paths[1].queued_bytes = 10_001;
+        assert_eq!(chosen(&paths, 20_000, None), Some(0));
+        assert_eq!(chosen(&paths[1..], 1_000, None), Some(1));
+    }
+
+    #[test]
+    fn a_path_with_nothing_in_flight_is_as_far_as_its_least_round_trip_time() {
+        let mut paths = [of(0, 60, 8, 5_000), of(1, 80, 8, 0)];
+        paths[1].rtt.least = Some(Duration::from_millis(40));
+        assert_eq!(chosen(&paths, 1_000, None), Some(1));
+        paths[1].bytes_in_flight = 1;
+        assert_eq!(chosen(&paths, 1_000, None), Some(0));
+        // Its queue and its pacer count all the same.
+        paths[1].bytes_in_flight = 0;
+        paths[1].queued_bytes = 10_001;
+        assert_eq!(chosen(&paths, 20_000, None), Some(0));
+        paths[1].queued_bytes = 0;
+        paths[1].forecast.ready_at = Instant::from_millis(11);
+        assert_eq!(chosen(&paths, 1_000, None), Some(0));
+    }
+
+    #[test]
+    fn what_this_call_has_bound_waits_no_longer() {
+        let session = SessionView {
+            backlog_bytes: 42_000,
+            ..SessionView::default()
+        };
+        let packets: Vec<PacketView> = (0..5).map(|n| Bed::source(n, 1000)).collect();
+        let mut out = Vec::new();
+        let queue = SendQueue::new(&packets);
+        build().schedule(Instant::ZERO, &queue, &session, &full_and(100), &mut out);
+        // 42, 41 and 40 kB against 40, 41 and 42: the far path's own queue grows.
+        assert_eq!(out.len(), 1);
+    }
+
+    #[test]
+    fn a_retransmission_goes_where_it_arrives_first_with_or_without_room() {
+        let again = PacketView {
+            reason: SendReason::Lost,
+            ..Bed::source(0, 1000)
+        };
+        let mut bed = Bed::new(build(), full_and(100).to_vec());
+        let bound = bed.schedule(&[again]);
+        assert!(bound[0].1.contains(PathId(0)));
+    }
+}
