@@ -25,13 +25,12 @@ pub(crate) struct TransportArguments {
     #[arg(long, value_name = "NAME", default_value = DEFAULT_CONTROLLER)]
     controller: String,
     /// Packet scheduler; `anabranch schedulers` lists them.
-    #[arg(long, value_name = "NAME", default_value = DEFAULT_SCHEDULER)]
+    #[arg(long, value_name = "NAME", default_value = anabranch_schedulers::STREAM_DEFAULT)]
     scheduler: String,
 }
 
 /// It does not take random loss, as radio links have it, for congestion.
 const DEFAULT_CONTROLLER: &str = "bbr3";
-const DEFAULT_SCHEDULER: &str = "ecf";
 
 impl TransportArguments {
     pub(crate) fn config(&self) -> anyhow::Result<Config> {

@@ -24,8 +24,13 @@ pub enum Role {
 pub struct Limits {
     /// The streams that each end may have open. Those beyond are refused.
     pub max_streams: usize,
-    /// Bytes that wait in a stream for being sent.
+    /// Bytes that wait in a stream for being sent …
     pub send_bytes: usize,
+    /// … which is less where there are many streams: of all of them no more than this, or the
+    /// least that each may have.
+    pub all_send_bytes: usize,
+    /// That least.
+    pub min_send_bytes: usize,
     /// How far the peer may be ahead of a stream's reader at first. Both ends must agree on it.
     pub window_bytes: u64,
     /// And at last, if that is what limits the stream.
@@ -38,7 +43,9 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             max_streams: 2_048,
-            send_bytes: 128 << 10,
+            send_bytes: 1 << 20,
+            all_send_bytes: 64 << 20,
+            min_send_bytes: 64 << 10,
             window_bytes: 128 << 10,
             max_window_bytes: 8 << 20,
             all_windows_bytes: 64 << 20,
@@ -101,6 +108,9 @@ pub enum Violation {
     #[error("too many streams at once")]
     TooManyStreams,
 }
+
+/// Of so many streams it is counted how much they could send: more is much in any case.
+const MAX_COUNTED: usize = 16;
 
 #[derive(Debug)]
 struct Stream {
@@ -214,7 +224,7 @@ impl Mux {
     /// [`StreamError`]; nothing was taken.
     pub fn write(&mut self, id: StreamId, bytes: &[u8]) -> Poll<Result<usize, StreamError>> {
         let is_over = self.is_over;
-        let capacity = self.limits.send_bytes;
+        let capacity = self.send_capacity();
         let Some(stream) = self.streams.get_mut(&id).filter(|_| !is_over) else {
             return Poll::Ready(Err(StreamError::SessionOver));
         };
@@ -231,6 +241,20 @@ impl Mux {
                 Poll::Ready(Ok(taken))
             }
         }
+    }
+
+    /// How many bytes may wait in a stream.
+    fn send_capacity(&self) -> usize {
+        let limits = &self.limits;
+        let share = limits.all_send_bytes / self.streams.len().max(1);
+        share.min(limits.send_bytes).max(limits.min_send_bytes)
+    }
+
+    /// How many bytes could leave now, of the streams whose turn comes next.
+    pub fn sendable_bytes(&self) -> u64 {
+        let next = self.ready.iter().take(MAX_COUNTED);
+        let streams = next.filter_map(|id| self.streams.get(id));
+        streams.map(|stream| stream.send.sendable_bytes()).sum()
     }
 
     /// Ends the sending half, behind what was written.
@@ -344,13 +368,14 @@ impl Mux {
             notice.write(&mut bytes);
             return Some(bytes.into());
         }
+        let capacity = self.send_capacity();
         while let Some(id) = self.ready.pop_front() {
             let Some(stream) = self.streams.get_mut(&id) else {
                 continue;
             };
             stream.is_queued = false;
             let message = stream.send.next(id, max_bytes);
-            if stream.send.take_writable(self.limits.send_bytes) {
+            if stream.send.take_writable(capacity) {
                 self.events.push_back(Event::Writable(id));
             }
             self.queue(id);

@@ -127,6 +127,12 @@ impl SendHalf {
         is_news.then_some(at)
     }
 
+    /// How many bytes may leave now.
+    pub(crate) fn sendable_bytes(&self) -> u64 {
+        let credit = self.max_offset.saturating_sub(self.offset);
+        credit.min(self.queued_bytes as u64)
+    }
+
     /// Whether a writer that was refused may try again: once half of the capacity is free.
     pub(crate) fn take_writable(&mut self, capacity: usize) -> bool {
         self.queued_bytes <= capacity / 2 && core::mem::take(&mut self.is_refused)

@@ -13,6 +13,8 @@ fn limits() -> Limits {
     Limits {
         max_streams: 20,
         send_bytes: 4_000,
+        all_send_bytes: 24_000,
+        min_send_bytes: 1_500,
         window_bytes: 2_000,
         max_window_bytes: 16_000,
         all_windows_bytes: 60_000,
@@ -178,6 +180,40 @@ fn every_byte_of_every_stream_arrives_once_and_in_order_and_nothing_is_left_behi
             assert_eq!((client.written, server.written), (server.read, client.read));
         }
     }
+}
+
+#[test]
+fn many_streams_share_what_may_wait_and_each_has_its_least() {
+    let mut pair = Pair::new(8);
+    let mut waiting = |count: usize| {
+        let ids: Vec<StreamId> = (0..count).map(|_| pair.client().open().unwrap()).collect();
+        let waiting = pair.client().write(ids[0], &[1; 9_000]);
+        ids.iter().for_each(|id| pair.client().release(*id));
+        pair.settle();
+        while let Some(id) = pair.server().accept() {
+            pair.server().release(id);
+        }
+        pair.settle();
+        waiting
+    };
+    assert_eq!(waiting(1), Poll::Ready(Ok(4_000)));
+    assert_eq!(waiting(8), Poll::Ready(Ok(3_000)));
+    assert_eq!(waiting(20), Poll::Ready(Ok(1_500)));
+}
+
+#[test]
+fn what_could_leave_is_counted_as_far_as_windows_let_it() {
+    let mut pair = Pair::new(9);
+    let [narrow, wide] = [(); 2].map(|()| pair.client().open().unwrap());
+    assert_eq!(
+        pair.client().write(narrow, &[1; 3_000]),
+        Poll::Ready(Ok(3_000))
+    );
+    assert_eq!(pair.client().sendable_bytes(), limits().window_bytes);
+    assert_eq!(pair.client().write(wide, &[1; 700]), Poll::Ready(Ok(700)));
+    assert_eq!(pair.client().sendable_bytes(), limits().window_bytes + 700);
+    pair.settle();
+    assert_eq!(pair.client().sendable_bytes(), 0);
 }
 
 /// A stream whose first bytes the server has read.

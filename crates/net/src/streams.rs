@@ -161,6 +161,8 @@ impl Streams {
                 Err(_) => break,
             }
         }
+        let held_bytes = self.held.as_ref().map_or(0, |held| held.len() as u64);
+        session.expect_further(state.mux.sendable_bytes() + held_bytes);
         is_any
     }
 

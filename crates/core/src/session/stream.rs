@@ -49,6 +49,8 @@ pub struct Stream {
     /// Whether idle paths are asked for signs of life.
     is_kept_alive: bool,
     send: SendStream,
+    /// What the application has to write besides.
+    further_bytes: u64,
     blocked_wait: Duration,
     /// What the segment that is being written is cut from.
     sending: Option<Chunk>,
@@ -80,6 +82,7 @@ impl Stream {
             send: SendStream::new(&config, segment_bytes),
             receive: ReceiveStream::new(&config),
             paths: Vec::new(),
+            further_bytes: 0,
             sending: None,
             blocked_at: None,
             blocked_wait: config.initial_retransmission_timeout,

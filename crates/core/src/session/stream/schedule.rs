@@ -129,7 +129,7 @@ impl StreamSession {
         let send = &self.content.send;
         let bound_bytes: u64 = self.paths.iter().map(Path::queued_bytes).sum();
         SessionView {
-            backlog_bytes: send.backlog_bytes() + bound_bytes,
+            backlog_bytes: send.backlog_bytes() + bound_bytes + self.content.further_bytes,
             window_bytes: Some(send.window_bytes()),
             target_bitrate: DataRate::ZERO,
             deadline: self.config.media.deadline,

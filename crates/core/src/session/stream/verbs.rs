@@ -55,6 +55,12 @@ impl StreamSession {
         Ok(taken)
     }
 
+    /// Tells how much the application has to write as soon as there is room. Schedulers ask: a slow
+    /// path is worth taking if there is enough.
+    pub fn expect_further(&mut self, bytes: u64) {
+        self.content.further_bytes = bytes;
+    }
+
     /// How long a [message](crate::StreamConfig::carries_messages) may be.
     pub fn max_message_bytes(&self) -> usize {
         usize::from(self.config.fragment_bytes)
