@@ -48,8 +48,8 @@ impl PathArguments {
                 |(other, to): &&(&WayOut, &SocketAddr)| other.via == way.via && to == remote;
             if ways[..index].iter().any(|other| is_same(&other)) {
                 bail!(
-                    "two paths to {remote} by {}: they would be one; give every --via once, or each \
-                 its own --to",
+                    "two paths to {remote} by {}: they would be one; give every --via once, or \
+                     each its own --to",
                     way.via
                 );
             }

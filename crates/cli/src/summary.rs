@@ -189,7 +189,10 @@ fn path_line(end: End, path: &PathSnapshot, name: &str, total: u64) -> String {
     }
     if path.unsent_datagrams > 0 {
         // Before an address is proven to be the peer's, little is sent there.
-        let reason = path.last_error.as_deref().unwrap_or("no proof of its address");
+        let reason = path
+            .last_error
+            .as_deref()
+            .unwrap_or("no proof of its address");
         let _ = write!(text, "; {} not sent ({reason})", path.unsent_datagrams);
     }
     text

@@ -1,8 +1,8 @@
-//! The UDP runtime: one sans-IO session over real sockets.
+//! The UDP runtime: sans-IO sessions over real sockets.
 //!
 //! A [`Sender`] opens a session with a [`Receiver`] and sends it frames over one or more paths,
-//! each with a socket of its own. Both run in a thread of their own and tell what happens as
-//! [`Event`]s.
+//! each with a socket of its own. A [`StreamClient`] opens [`ByteStream`]s to a [`StreamServer`] in
+//! the same way. Each runs in a thread of its own and tells what happens as [`Event`]s.
 //!
 //! ```text
 //!                 ┌ core ─────┐   ┌ secure ─┐   ┌ sockets ─────────────────┐
@@ -13,8 +13,11 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `sender.rs`, `receiver.rs` | the two roles: what comes before and after a session |
-//! | `handshake.rs` | how a sender comes to a session, and to another when that falls silent |
+//! | `client.rs`, `server.rs` | the two roles: what comes before, between and after sessions |
+//! | `load.rs` | what sessions carry, as the roles see it |
+//! | `sender.rs`, `receiver.rs` | the roles with frames |
+//! | `streams.rs`, `streams/` | the roles with streams of bytes, which tasks read and write |
+//! | `handshake.rs` | how a client comes to a session, and to another when that falls silent |
 //! | `displaced.rs` | telling a sender that another has taken its place |
 //! | `driver.rs` | a session that is up: endpoint, packet protection and routes |
 //! | `runtime.rs` | the thread: wait, receive, advance |
@@ -36,8 +39,7 @@
 //! Errors of sockets are no errors of a session: a path that cannot be sent on is silent, and the
 //! transport notices silence, or is told of what a port has noticed.
 //!
-//! Not here yet: paths that are added while a session runs, several sessions at one receiver
-//! (`receiver_index` finds a session already).
+//! Not here yet: paths that are added while a session runs.
 
 mod client;
 mod clock;

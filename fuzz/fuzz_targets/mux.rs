@@ -1,0 +1,29 @@
+//! Whatever messages a peer sends, its streams neither panic nor take more memory than their windows.
+#![no_main]
+
+use anabranch_mux::{Event, Limits, Mux, Role};
+use bytes::Bytes;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|messages: Vec<Vec<u8>>| {
+    let limits = Limits {
+        max_streams: 8,
+        ..Limits::default()
+    };
+    let mut mux = Mux::new(Role::Server, limits);
+    for message in messages {
+        if mux.handle_message(Bytes::from(message)).is_err() {
+            return;
+        }
+        while let Some(id) = mux.accept() {
+            let _ = mux.write(id, b"answer");
+        }
+        while let Some(event) = mux.poll_event() {
+            if let Event::Readable(id) = event {
+                let _ = mux.read(id);
+            }
+        }
+        while mux.next_message(100).is_some() {}
+        assert!(mux.stream_count() <= limits.max_streams);
+    }
+});
