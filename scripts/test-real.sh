@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What loopback cannot show: interfaces that come and go, in network namespaces of this script's
-# own, and pauses longer than a unit test waits. Some two minutes. What cannot be tried here is
-# skipped, with the reason; that is no failure.
+# own, pauses longer than a unit test waits, and other people's servers and players (Debian's
+# packages, installed if this is root). Some three minutes. What cannot be tried here is skipped,
+# with the reason; that is no failure.
 #
 # Without root it tries a user namespace. ANABRANCH names a program that is built already.
 set -u
@@ -18,6 +19,9 @@ main() {
         run an_interface_that_is_made_again_carries_again
         run an_absent_interface_is_waited_for
         run an_interface_that_is_down_is_waited_for
+        if prepare_players; then
+            run a_film_from_nginx_plays_on_while_an_interface_goes
+        fi
     fi
     echo "test-real: $passed passed, $failed failed, $skipped skipped"
     [ "$failed" -eq 0 ]
@@ -124,19 +128,19 @@ packets() {
 
 prepare_namespaces() {
     if [ "$(uname -s)" != Linux ]; then
-        skip 3 "they need Linux's network namespaces"
+        skip 4 "they need Linux's network namespaces"
         return 1
     fi
     if ! command -v ip >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
         apt-get install --yes --quiet iproute2 >/dev/null 2>&1
     fi
     if ! command -v ip >/dev/null; then
-        skip 3 "the program ip is missing (Debian: iproute2)"
+        skip 4 "the program ip is missing (Debian: iproute2)"
         return 1
     fi
     near=anabranch-near-$$ far=anabranch-far-$$
     if ! lay_out 2>"$folder/namespaces.log"; then
-        skip 3 "no network namespaces or veth here: $(head -n 1 "$folder/namespaces.log")"
+        skip 4 "no network namespaces or veth here: $(head -n 1 "$folder/namespaces.log")"
         stop_all
         near=
         return 1
@@ -223,6 +227,75 @@ an_interface_that_is_down_is_waited_for() {
     await recv 5 "connected" || return 1
     sleep 1
     finish
+}
+
+prepare_players() {
+    local missing=()
+    local command
+    for command in nginx ffmpeg mpv curl; do
+        command -v "$command" >/dev/null || missing+=("$command")
+    done
+    if [ "${#missing[@]}" -gt 0 ] && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        apt-get update --quiet >/dev/null 2>&1
+        apt-get install --yes --quiet --no-install-recommends nginx-light ffmpeg mpv curl \
+            >/dev/null 2>&1
+    fi
+    for command in "${missing[@]}"; do
+        if ! command -v "$command" >/dev/null; then
+            skip 1 "the program $command is missing (Debian: nginx-light, ffmpeg, mpv, curl)"
+            return 1
+        fi
+    done
+}
+
+# A web server of its own, which sends no faster than a film is watched.
+nginx_configuration() {
+    cat <<END
+daemon off; master_process off; pid $folder/nginx.pid; error_log $folder/nginx-error.log;
+events {}
+http {
+    access_log off; types { video/mp2t ts; }
+    client_body_temp_path $folder/nginx; proxy_temp_path $folder/nginx;
+    fastcgi_temp_path $folder/nginx; uwsgi_temp_path $folder/nginx; scgi_temp_path $folder/nginx;
+    server {
+        listen 127.0.0.1:8000; root $folder/web;
+        location /film.ts { limit_rate 250k; }
+    }
+}
+END
+}
+
+a_film_from_nginx_plays_on_while_an_interface_goes() {
+    lay_out && link 0 && link 1 && ip -n "$near" link set lo up || return 1
+    mkdir -p "$folder/web" "$folder/nginx"
+    ffmpeg -loglevel error -f lavfi -i testsrc2=size=640x360:rate=25 -t 12 -c:v libx264 -g 50 \
+        -b:v 1500k -f mpegts "$folder/web/film.ts" 2>"$folder/film.log" || return 1
+    nginx_configuration >"$folder/nginx.conf"
+    start nginx ip netns exec "$far" nginx -c "$folder/nginx.conf" -e "$folder/nginx-error.log"
+    start serve ip netns exec "$far" "$program" serve --listen 0.0.0.0:7000 \
+        --key "$folder/receiver.key" --allow "$sender_public" --forward 127.0.0.1:8000 \
+        --connect 127.0.0.1:8000
+    await serve 5 "listening" || return 1
+    start proxy ip netns exec "$near" "$program" proxy --key "$folder/sender.key" \
+        --peer "$receiver_public" --to 10.99.0.2:7000 --via near0 --to 10.99.1.2:7000 --via near1 \
+        --listen 127.0.0.1:8080 --socks5 127.0.0.1:1080
+    await proxy 5 "path 1 (near1): Active" || return 1
+    start mpv ip netns exec "$near" mpv --no-config --vo=null --ao=null --msg-level=all=warn \
+        --end=10 http://127.0.0.1:8080/film.ts
+    start curl ip netns exec "$near" curl --silent --show-error --max-time 30 \
+        --proxy socks5h://127.0.0.1:1080 --output "$folder/got.ts" http://127.0.0.1:8000/film.ts
+    local player=${processes[3]} download=${processes[4]}
+    sleep 3
+    unlink_near 0
+    await proxy 3 "path 0 (near0): Out" || return 1
+    if ! wait "$download" || ! cmp "$folder/got.ts" "$folder/web/film.ts"; then
+        echo "the download is not the film"
+        return 1
+    fi
+    if ! wait "$player" || [ -s "$folder/mpv.log" ]; then
+        echo "the player is not content"
+        return 1
+    fi
 }
 
 # Whoever is not root may be so in a namespace.
