@@ -2,15 +2,16 @@
 //!
 //! Ours, for streams. It asks what `ecf` asks: is all that is known to be written there sooner
 //! without this path? But it asks the session's [`Forecast`](anabranch_core::Forecast). `s` is the
-//! path with room on which the packet arrives first, at a_s, and k the bytes that wait. The packet
-//! is held if
+//! path with room of the least a_s + doubt_s, the time after which the packet arrives there and the
+//! time by which that may be later, and k the bytes that wait. The packet is held if
 //!
 //!   Σ_f b_f(a_s + doubt_s - a_f) ≥ k
 //!
 //! over the paths f that have no room now, of which b_f(t) = rate_f · t is what f brings in t. k is
-//! no more than the peer's window takes: what lies behind it is sent sooner by no path. A path with
-//! nothing in flight has no queue of its own, and is as far as its least round-trip time says: the
-//! latest sample is of its last queue.
+//! no more than the peer's window takes: what lies behind it is sent sooner by no path. The
+//! samples of a path that had nothing in flight are of its last queue: until there is a new one, it
+//! is as far as its least round-trip time and what has left since say, and its doubt is no more
+//! than after a first sample.
 //!
 //! `docs/decisions/0160-the-default-of-streams.md` has what it gains, and what each part does.
 
@@ -24,6 +25,8 @@ use super::room::{BySession, SessionChoice, with_room};
 struct EarliestCompletion {
     /// What waited as the call began, and was bound to paths.
     waiting_bytes: u64,
+    /// By path: its latest sample when nothing was in flight.
+    rested: Vec<Option<Duration>>,
 }
 
 pub(super) fn build() -> Box<dyn Scheduler> {
@@ -38,6 +41,10 @@ impl SessionChoice for EarliestCompletion {
         session: &SessionView,
         paths: &[PathView],
     ) {
+        self.rested.resize(paths.len(), None);
+        for path in paths.iter().filter(|path| path.bytes_in_flight == 0) {
+            self.rested[path.id.index()] = path.rtt.latest;
+        }
         let bound_bytes = bound_bytes(paths);
         let backlog = session.backlog_bytes.saturating_sub(bound_bytes);
         // Segments are cut within the window; media have none.
@@ -48,19 +55,23 @@ impl SessionChoice for EarliestCompletion {
         self.waiting_bytes = backlog.min(sendable.unwrap_or(u64::MAX)) + bound_bytes;
     }
 
+    fn is_of_retransmissions(&self) -> bool {
+        true
+    }
+
     fn choose(
         &mut self,
         packet: &PacketView,
         _session: &SessionView,
         paths: &[PathView],
     ) -> Option<PathId> {
-        let chosen = with_room(packet, paths).min_by_key(|path| arrival(path))?;
+        let chosen = with_room(packet, paths).min_by_key(|path| self.latest_arrival(path))?;
         let waiting_bytes = self.waiting_bytes.saturating_sub(bound_bytes(paths));
-        let arrives = arrival(chosen) + chosen.forecast.doubt;
+        let arrives = self.latest_arrival(chosen);
         let bytes = u64::from(packet.bytes);
         let by_others: u64 = candidates(packet, paths)
             .filter(|path| path.sendable_bytes < bytes)
-            .map(|path| (path, arrives.saturating_sub(arrival(path))))
+            .map(|path| (path, arrives.saturating_sub(self.arrival(path))))
             .map(|(path, time)| path.forecast.rate.bytes_in(time))
             .fold(0, u64::saturating_add);
         (by_others < waiting_bytes.max(bytes)).then_some(chosen.id)
@@ -71,17 +82,33 @@ fn bound_bytes(paths: &[PathView]) -> u64 {
     paths.iter().map(|path| path.queued_bytes).sum()
 }
 
-/// a: after how long the next packet arrives.
-fn arrival(path: &PathView) -> Duration {
-    let forecast = &path.forecast;
-    let time = match path.rtt.least {
-        Some(least) if path.bytes_in_flight == 0 => {
-            let queue = forecast.rate.time_for(path.queued_bytes);
-            forecast.ready_in() + least / 2 + queue
-        }
-        _ => path.arrival(Turn::First, 0),
-    };
-    path.preferred(time)
+impl EarliestCompletion {
+    /// Whether the path had nothing in flight, and no sample has come since: the least round-trip
+    /// time, if so.
+    fn rested(&self, path: &PathView) -> Option<Duration> {
+        let rested = self.rested.get(path.id.index()).copied().flatten();
+        let is_rested = path.bytes_in_flight == 0 || rested == path.rtt.latest;
+        path.rtt.least.filter(|_| is_rested)
+    }
+
+    /// a: after how long the next packet arrives.
+    fn arrival(&self, path: &PathView) -> Duration {
+        let forecast = &path.forecast;
+        let time = match self.rested(path) {
+            Some(least) => {
+                let ahead = path.bytes_in_flight + path.queued_bytes;
+                forecast.ready_in() + least / 2 + forecast.rate.time_for(ahead)
+            }
+            None => path.arrival(Turn::First, 0),
+        };
+        path.preferred(time)
+    }
+
+    /// The arrival, and by how much it may be later.
+    fn latest_arrival(&self, path: &PathView) -> Duration {
+        let most = self.rested(path).unwrap_or(Duration::MAX);
+        self.arrival(path) + path.preferred(path.forecast.doubt.min(most))
+    }
 }
 
 #[cfg(test)]
@@ -157,7 +184,7 @@ mod tests {
     fn the_earliest_arrival_is_taken_among_paths_with_room() {
         let mut paths = [of(0, 60, 8, 5_000), of(1, 40, 8, 5_000)];
         assert_eq!(chosen(&paths, 1_000, None), Some(1));
-        // Ten packets that wait there are ten milliseconds.
+        // Ten packets that wait there take ten milliseconds.
         paths[1].queued_bytes = 10_001;
         assert_eq!(chosen(&paths, 20_000, None), Some(0));
         assert_eq!(chosen(&paths[1..], 1_000, None), Some(1));
@@ -194,13 +221,34 @@ mod tests {
     }
 
     #[test]
-    fn a_retransmission_goes_where_it_arrives_first_with_or_without_room() {
+    fn a_doubtful_path_is_farther() {
+        let mut paths = [of(0, 60, 8, 5_000), of(1, 40, 8, 5_000)];
+        paths[1].forecast.doubt = Duration::from_millis(10);
+        assert_eq!(chosen(&paths, 1_000, None), Some(0));
+        paths[0].forecast.doubt = Duration::from_millis(1);
+        assert_eq!(chosen(&paths, 1_000, None), Some(1));
+    }
+
+    #[test]
+    fn the_doubt_of_a_path_with_nothing_in_flight_is_at_most_its_least_round_trip_time() {
+        let mut paths = [of(0, 60, 8, 5_000), of(1, 20, 8, 0)];
+        paths[1].forecast.doubt = Duration::from_millis(90);
+        assert_eq!(chosen(&paths, 1_000, None), Some(0));
+        paths[0].forecast.doubt = Duration::from_millis(1);
+        assert_eq!(chosen(&paths, 1_000, None), Some(1));
+        paths[1].bytes_in_flight = 1;
+        assert_eq!(chosen(&paths, 1_000, None), Some(0));
+    }
+
+    #[test]
+    fn a_retransmission_is_held_as_well() {
         let again = PacketView {
             reason: SendReason::Lost,
             ..Bed::source(0, 1000)
         };
         let mut bed = Bed::new(build(), full_and(100).to_vec());
-        let bound = bed.schedule(&[again]);
-        assert!(bound[0].1.contains(PathId(0)));
+        assert_eq!(bed.schedule(&[again]), []);
+        bed.paths[0].sendable_bytes = 1_000;
+        assert!(bed.schedule(&[again])[0].1.contains(PathId(0)));
     }
 }

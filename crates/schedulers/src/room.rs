@@ -70,6 +70,11 @@ pub(super) trait SessionChoice: Debug + Send {
     ) {
     }
 
+    /// Whether it chooses the path of retransmissions as well.
+    fn is_of_retransmissions(&self) -> bool {
+        false
+    }
+
     /// The path for `packet`; `None` holds it. What this call has bound counts in `paths`.
     fn choose(
         &mut self,
@@ -80,7 +85,7 @@ pub(super) trait SessionChoice: Debug + Send {
 }
 
 /// Makes a scheduler of a [`SessionChoice`]. Retransmissions follow the session's rule, the path
-/// that delivers first.
+/// that delivers first, unless they are its choice too.
 #[derive(Debug, Default)]
 pub(super) struct BySession<C> {
     choice: C,
@@ -99,9 +104,10 @@ impl<C: SessionChoice> Scheduler for BySession<C> {
         self.binding.begin(paths);
         self.choice.begin(now, queue, session, paths);
         for (index, packet) in queue.iter() {
-            let chosen = match packet.kind() {
-                PacketKind::Source => self.choice.choose(packet, session, &self.binding.paths),
-                _ => self.binding.by_rule(packet),
+            let is_own = packet.kind() == PacketKind::Source || self.choice.is_of_retransmissions();
+            let chosen = match is_own {
+                true => self.choice.choose(packet, session, &self.binding.paths),
+                false => self.binding.by_rule(packet),
             };
             if let Some(id) = chosen {
                 self.binding.bind(index, packet, PathSet::only(id), out);

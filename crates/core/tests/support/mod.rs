@@ -151,6 +151,9 @@ pub struct Network<C = Media> {
     in_flight: BinaryHeap<Reverse<Arrival>>,
     order: u64,
     rng: Rng,
+    /// By path and direction: chance of its own, so that what one path loses does not depend on
+    /// what the others carry.
+    own_chance: Vec<[Rng; 2]>,
     /// Datagrams that pass through this are altered on their way, to test robustness.
     pub tamper: Option<fn(&mut Rng, &mut Vec<u8>)>,
     /// Whether the invariants of both ends are checked after every call.
@@ -261,6 +264,7 @@ impl<C: Load> Network<C> {
             in_flight: BinaryHeap::new(),
             order: 0,
             rng: Seed(3).rng(),
+            own_chance: Vec::new(),
             tamper: None,
             checks_invariants: false,
             check_count: 0,
@@ -286,6 +290,16 @@ impl<C: Load> Network<C> {
     /// Chance as this seed has it.
     pub fn reseed(&mut self, seed: Seed) {
         self.rng = seed.rng();
+    }
+
+    /// Each path loses by a chance of its own, whatever the others carry.
+    /// `names`: the paths', by which they meet the same losses in another network.
+    pub fn separate_losses_as(&mut self, seed: Seed, names: &[u64]) {
+        let rng = |path: &u64, way: &str| seed.derive(&format!("{path}/{way}")).rng();
+        self.own_chance = names
+            .iter()
+            .map(|path| ["there", "back"].map(|way| rng(path, way)))
+            .collect();
     }
 
     pub fn run_until(&mut self, end: Instant) {
@@ -465,7 +479,10 @@ impl<C: Load> Network<C> {
         };
         let is_lost = is_listed
             || path.mtu.is_some_and(is_too_large)
-            || self.rng.chance(path.loss)
+            || match self.own_chance.get_mut(index) {
+                Some(own) => own[usize::from(is_back)].chance(path.loss),
+                None => self.rng.chance(path.loss),
+            }
             || path.is_out(self.now, is_back)
             || path.is_out(at, is_back);
         if !is_lost {
