@@ -17,6 +17,8 @@ mod record;
 mod report;
 mod sequential;
 mod study;
+#[allow(dead_code, reason = "for papers with parameters that they do not print")]
+mod sweep;
 mod zhang_delay_bbr;
 mod zhang_multipath;
 
