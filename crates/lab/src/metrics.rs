@@ -25,8 +25,8 @@ pub use rates::RateSamples;
 pub use series::{FlowSeries, LinkSeries, Series};
 pub use statistics::{
     Distribution, DownloadStatistics, DropReport, FlowStatistics, FragmentStatistics,
-    FrameStatistics, LinkStatistics, PathStatistics, PlayerStatistics, ReasonTraffic, Statistics,
-    Traffic,
+    FrameStatistics, HeadOfLineStatistics, LinkStatistics, PathStatistics, PlayerStatistics,
+    ReasonTraffic, Statistics, Traffic,
 };
 pub use variation::Variation;
 pub use window::Window;

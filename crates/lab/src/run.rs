@@ -451,6 +451,10 @@ impl Observer for Watch<'_> {
         self.recorder.on_stream_delivered(now, flow, bytes);
     }
 
+    fn on_stream_in_order(&mut self, now: Instant, flow: FlowId, bytes: u64, waited: Duration) {
+        self.recorder.on_stream_in_order(now, flow, bytes, waited);
+    }
+
     fn on_stream_finished(&mut self, now: Instant, flow: FlowId, began_at: Instant) {
         self.recorder.on_stream_finished(now, flow, began_at);
     }

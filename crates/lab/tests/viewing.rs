@@ -362,3 +362,37 @@ fn no_more_of_a_film_comes_than_ten_seconds_ahead() {
     // In ten seconds, not quite twenty of the film.
     assert!((7.0..8.0).contains(&goodput(&fast)), "{}", goodput(&fast));
 }
+
+#[test]
+fn bytes_wait_for_those_before_them_by_how_much_later_the_other_path_is() {
+    let waited = |overrides: &[&str]| {
+        let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+        let scenario = Scenario::parse("film.toml", FILM, &overrides).unwrap();
+        let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
+        let statistics = report.runs[0].statistics.clone();
+        assert_eq!(
+            statistics.total.head_of_line,
+            statistics.flows[0].head_of_line
+        );
+        statistics.flows[0].head_of_line.unwrap()
+    };
+    // One path that loses nothing keeps the order.
+    let wide = ["links.wifi.rate=9 Mbit/s", "links.wifi.queue=4 MB"];
+    let alone = waited(&[&["flows.0.paths=[\"wifi\"]"], &wide[..]].concat());
+    assert_eq!((alone.mean_ms, alone.max_ms), (0.0, 0.0));
+    // Every other packet comes 80 ms later by a path that is else as wide, and no queue forms: those
+    // between wait for it.
+    let lte = [
+        "links.lte.rate=9 Mbit/s",
+        "links.lte.delay=90 ms",
+        "links.lte.queue=4 MB",
+    ];
+    let window = [
+        "flows.0.controller=fixed",
+        "flow-defaults.fixed-rate=2300 kbit/s",
+    ];
+    let turns = ["flows.0.scheduler=round-robin"];
+    let both = waited(&[&wide[..], &lte, &window, &turns].concat());
+    assert!(is_near(both.max_ms, 80.0, 12.0), "{both:?}");
+    assert!(is_near(both.mean_ms, 40.0, 6.0), "{both:?}");
+}

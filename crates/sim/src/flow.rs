@@ -12,6 +12,7 @@ use crate::agenda::Agenda;
 use crate::application::{Application, Download, Objects};
 use crate::endpoint::Endpoint;
 use crate::generator::Generator;
+use crate::head_of_line::HeadOfLine;
 use crate::observer::FrameEvent;
 use crate::oracle::SharedTruth;
 use crate::parties::{Division, MAX_PARTIES};
@@ -102,6 +103,8 @@ pub(crate) struct Flow {
     pub(crate) frame_at: Option<Instant>,
     /// When its sender closes the session, from the flow's start on.
     pub(crate) stop_at: Option<Instant>,
+    /// Of a stream: what waits at its receiver.
+    pub(crate) head_of_line: HeadOfLine,
     /// Captured, outcome not yet known.
     pub(crate) open_frames: VecDeque<FrameEvent>,
     pub(crate) source: Work,

@@ -213,6 +213,7 @@ impl World {
             session: 0,
             began_at: start,
             truth,
+            head_of_line: Default::default(),
             open_frames: Default::default(),
         });
         Ok(flow_id)

@@ -276,6 +276,12 @@ pub const METRICS: &[Metric] = &[
         let of_media = flow.fragments.map(|fragments| fragments.path_switches);
         Some(of_media.unwrap_or(flow.segment_path_switches) as f64)
     }),
+    flow("head-of-line-mean", Milliseconds, |flow| {
+        flow.head_of_line.map(|line| line.mean_ms)
+    }),
+    flow("head-of-line-max", Milliseconds, |flow| {
+        flow.head_of_line.map(|line| line.max_ms)
+    }),
     each_flow("pictures-displayed", Number, |flow| {
         flow.download.map(|download| download.displayed as f64)
     }),

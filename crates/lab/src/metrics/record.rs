@@ -8,7 +8,7 @@ use anabranch_video::stored_player::StoredPlayerCounts;
 use super::histogram::Histogram;
 use super::statistics::{
     Distribution, DownloadStatistics, DropReport, FragmentStatistics, FrameStatistics,
-    LinkStatistics, PlayerStatistics, ReasonTraffic, Traffic,
+    HeadOfLineStatistics, LinkStatistics, PlayerStatistics, ReasonTraffic, Traffic,
 };
 use super::variation::Variation;
 
@@ -53,9 +53,20 @@ pub(super) struct StreamRecord {
     pub(super) transfers: Histogram,
     /// How often a new segment took another path than the one before it.
     pub(super) path_switches: u64,
+    /// How long bytes waited for missing ones before them.
+    pub(super) head_of_line: HeadOfLineRecord,
     /// What its viewer had seen when the window opened, and has seen in it.
     pub(super) viewer_baseline: StoredPlayerCounts,
     pub(super) viewer: Option<StoredPlayerCounts>,
+}
+
+/// Of bytes of streams that can be read: those that never waited among them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct HeadOfLineRecord {
+    bytes: u64,
+    /// Sum over bytes.
+    byte_nanos: u128,
+    longest: Duration,
 }
 
 /// Of a flow's path.
@@ -365,6 +376,28 @@ impl FragmentRecord {
             reassembly_peak_bytes: self.peak_bytes,
             reassembly_peak_frames: self.peak_frames,
         }
+    }
+}
+
+impl HeadOfLineRecord {
+    #[inline]
+    pub(super) fn add(&mut self, bytes: u64, waited: Duration) {
+        self.bytes += bytes;
+        self.byte_nanos += u128::from(bytes) * u128::from(waited.as_nanos());
+        self.longest = self.longest.max(waited);
+    }
+
+    pub(super) fn merge(&mut self, other: &HeadOfLineRecord) {
+        self.bytes += other.bytes;
+        self.byte_nanos += other.byte_nanos;
+        self.longest = self.longest.max(other.longest);
+    }
+
+    pub(super) fn statistics(&self) -> Option<HeadOfLineStatistics> {
+        (self.bytes > 0).then(|| HeadOfLineStatistics {
+            mean_ms: self.byte_nanos as f64 / self.bytes as f64 / 1e6,
+            max_ms: self.longest.as_millis_f64(),
+        })
     }
 }
 

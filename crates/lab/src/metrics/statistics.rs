@@ -63,6 +63,10 @@ pub struct FlowStatistics {
     /// How often a new segment of a stream took another path than the one before it.
     #[serde(default)]
     pub segment_path_switches: u64,
+    /// How long bytes of a stream that have arrived wait for missing ones before them; `null`: none
+    /// can be read, or it is no stream.
+    #[serde(default)]
+    pub head_of_line: Option<HeadOfLineStatistics>,
     /// Streams that have arrived to their ends.
     pub transfers: u64,
     /// From a stream's beginning to the arrival of its end.
@@ -137,6 +141,15 @@ pub struct DownloadStatistics {
     pub stall_ratio: Option<f64>,
     /// From the flow's start to the first picture.
     pub start_up_ms: Option<f64>,
+}
+
+/// How long bytes of a stream that have arrived wait for missing ones before them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HeadOfLineStatistics {
+    /// Over all bytes that can be read, those that never waited among them.
+    pub mean_ms: f64,
+    /// Of the byte that waited longest.
+    pub max_ms: f64,
 }
 
 /// Packets from senders to receivers. Bits and bytes are those on the wire.

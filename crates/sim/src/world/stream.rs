@@ -9,6 +9,7 @@ use super::turn::Turn;
 use crate::application::{Application, Download, Objects, STREAM_PATH};
 use crate::endpoint::Endpoint;
 use crate::flow::{Side, Work};
+use crate::head_of_line::HeadOfLine;
 use crate::observer::Observer;
 
 /// How many bytes a source hands over at a time.
@@ -33,6 +34,22 @@ impl Work {
 }
 
 impl<O: Observer> Turn<'_, O> {
+    /// Tells of the bytes of a stream that can be read now, and how long they have waited.
+    #[inline]
+    pub(super) fn watch_head_of_line(&mut self) {
+        let (now, flow_id) = (self.now, self.flow_id);
+        let [_, receiver] = &self.flow.ends;
+        let Some(session) = receiver.endpoint.stream() else {
+            return;
+        };
+        let (in_order, newest) = session.arrived();
+        let line = &mut self.flow.head_of_line;
+        line.on_arrived(now, newest, in_order, |bytes, waited| {
+            self.observer
+                .on_stream_in_order(now, flow_id, bytes, waited);
+        });
+    }
+
     /// Does what a stream's events ask for.
     pub(super) fn serve_stream(&mut self, side: Side) {
         if side == Side::Sender {
@@ -120,6 +137,7 @@ impl<O: Observer> Turn<'_, O> {
             .plus(counters.expect("flows keep their path"));
         objects.begin();
         flow.session += 1;
+        flow.head_of_line = HeadOfLine::default();
         flow.began_at = self.now;
         for (end, config) in flow.ends.iter_mut().zip(&objects.configs) {
             let seed = flow.seed.derive(&format!("session/{}", flow.session));

@@ -129,6 +129,9 @@ impl<O: Observer> Turn<'_, O> {
         };
         let endpoint = &mut self.flow.end(side).endpoint;
         endpoint.handle_datagram(self.now, meta, arrived.bytes);
+        if side == Side::Receiver {
+            self.watch_head_of_line();
+        }
         self.serve(side);
     }
 
