@@ -25,7 +25,10 @@ pub struct DownloadSpec {
 
 impl DownloadSpec {
     /// The film.
-    pub(crate) fn film(&self, seed: Seed) -> Result<StoredVideo, SourceConfigError> {
+    ///
+    /// # Errors
+    /// [`SourceConfigError`].
+    pub fn film(&self, seed: Seed) -> Result<StoredVideo, SourceConfigError> {
         let mut source = self.source.build(Instant::ZERO, seed)?;
         Ok(StoredVideo::record(&mut *source, self.length))
     }
