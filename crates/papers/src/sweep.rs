@@ -19,23 +19,25 @@ use super::judgement::{Expect, Judgement, Measured, Samples};
 
 /// At what share of the points a claim holds that is said to.
 const MOST: f64 = 0.5;
-/// The columns of L27: how often each of three digits counts. The first four, with two digits, are
-/// those of L9.
-const COLUMNS: [[usize; 3]; 13] = [
+/// The columns of L27: how often each of three digits counts. Of the first three dimensions all
+/// combinations are there.
+const OF_27: [[usize; 3]; 13] = [
     [1, 0, 0],
     [0, 1, 0],
-    [1, 1, 0],
-    [1, 2, 0],
     [0, 0, 1],
-    [1, 0, 1],
-    [1, 0, 2],
-    [0, 1, 1],
-    [0, 1, 2],
     [1, 1, 1],
-    [1, 2, 1],
     [1, 1, 2],
+    [1, 2, 1],
     [1, 2, 2],
+    [1, 1, 0],
+    [1, 0, 1],
+    [0, 1, 1],
+    [1, 2, 0],
+    [1, 0, 2],
+    [0, 1, 2],
 ];
+/// Those of L9, with two digits.
+const OF_9: [[usize; 3]; 4] = [[1, 0, 0], [0, 1, 0], [1, 1, 0], [1, 2, 0]];
 
 /// Something that a paper does not print.
 #[derive(Clone, Copy, Debug)]
@@ -67,11 +69,16 @@ pub(crate) struct Point {
 impl Space {
     /// 9 points for up to four dimensions, 27 for up to 13.
     pub(crate) fn points(&self) -> Vec<Point> {
-        let count = if self.0.len() <= 4 { 9 } else { 27 };
-        (0..count).map(|number| self.point(number)).collect()
+        let (count, columns) = match self.0.len() <= OF_9.len() {
+            true => (9, &OF_9[..]),
+            false => (27, &OF_27[..]),
+        };
+        (0..count)
+            .map(|number| self.point(number, columns))
+            .collect()
     }
 
-    fn point(&self, number: usize) -> Point {
+    fn point(&self, number: usize, columns: &[[usize; 3]]) -> Point {
         let digits = [number % 3, number / 3 % 3, number / 9];
         let value = |(dimension, column): (&Dimension, &[usize; 3])| {
             let sum: usize = column
@@ -85,8 +92,31 @@ impl Space {
         };
         Point {
             number,
-            values: self.0.iter().zip(&COLUMNS).map(value).collect(),
+            values: self.0.iter().zip(columns).map(value).collect(),
         }
+    }
+
+    /// The place of the point with the most middle values; of two values that is the first.
+    pub(crate) fn middle(&self) -> usize {
+        let is_middle =
+            |(value, dimension): (&usize, &Dimension)| *value == (dimension.values.len() - 1) / 2;
+        let count = |point: &Point| {
+            let values = point.values.iter().zip(self.0);
+            values.filter(|both| is_middle(*both)).count()
+        };
+        let points = self.points();
+        let most = points.iter().map(count).max();
+        let found = points.iter().position(|point| Some(count(point)) == most);
+        found.unwrap_or(0)
+    }
+
+    /// A point's values, in a phrase.
+    pub(crate) fn describe(&self, point: &Point) -> String {
+        let values = self.0.iter().zip(&point.values);
+        let names = values.map(|(dimension, value)| {
+            format!("{} {}", dimension.name, dimension.values[*value].name)
+        });
+        names.collect::<Vec<_>>().join(", ")
     }
 
     /// `cases` at each point, [`Point::of`] of its name each.
@@ -95,16 +125,18 @@ impl Space {
         self.points().into_iter().flat_map(at).collect()
     }
 
-    /// A case at a point.
+    /// A case at a point: what the case sets itself stays.
     pub(crate) fn at(&self, case: &Case, point: &Point) -> Case {
-        let name = point.of(&case.name);
-        let at = Case {
-            name,
-            ..case.clone()
-        };
         let values = self.0.iter().zip(&point.values);
         let settings = values.flat_map(|(dimension, value)| dimension.values[*value].settings);
-        settings.fold(at, |case, (key, value)| case.set(key, value))
+        let mut at = Case {
+            name: point.of(&case.name),
+            settings: Vec::new(),
+            ..case.clone()
+        };
+        at = settings.fold(at, |case, (key, value)| case.set(key, value));
+        at.settings.extend(case.settings.iter().cloned());
+        at
     }
 
     /// At which points all is met that `expects` says of them.
@@ -153,11 +185,6 @@ impl Tally {
     pub(crate) fn share(&self) -> f64 {
         let (met, all) = self.count();
         met as f64 / all as f64
-    }
-
-    /// Whether it is met at a point, by the point's place.
-    pub(crate) fn is_met(&self, point: usize) -> bool {
-        self.is_met[point]
     }
 
     /// For each value of a dimension, at how many points with it, and of how many.
@@ -314,6 +341,10 @@ mod tests {
                 }
             }
         }
+        let all = THIRTEEN.points();
+        let is_same = |one: &Point, other: &Point| one.values[..3] == other.values[..3];
+        let alone = |one: &&Point| all.iter().filter(|other| is_same(one, other)).count() == 1;
+        assert_eq!(all.iter().filter(alone).count(), 27);
         // Of two values the first comes twice.
         let firsts = FOUR
             .points()
@@ -325,17 +356,26 @@ mod tests {
 
     #[test]
     fn cases_have_the_settings_and_the_name_of_their_points() {
-        let case = Case::new("run", "run.toml", "");
+        let case = Case::new("run", "run.toml", "").set("title", "a case's own");
         let cases = FOUR.cases(&[case.clone(), Case::new("other", "run.toml", "")]);
         assert_eq!(cases.len(), 18);
         let points = FOUR.points();
         for (case, point) in cases.iter().step_by(2).zip(&points) {
             assert_eq!(case.name, point.of("run"));
             let expected = ["duration=1 s", "duration=2 s"][point.value(3)];
-            assert_eq!(case.settings, [expected]);
+            assert_eq!(case.settings, [expected, "title=a case's own"]);
         }
         assert_ne!(cases[0].name, cases[2].name);
         assert_eq!(cases[1].name, points[0].of("other"));
+    }
+
+    #[test]
+    fn the_middle_has_the_middle_values() {
+        let middle = &FOUR.points()[FOUR.middle()];
+        // No point of the nine has four of them.
+        let values: Vec<usize> = (0..4).map(|place| middle.value(place)).collect();
+        assert_eq!(values, [0, 1, 1, 0]);
+        assert_eq!(FOUR.describe(middle), "one x, two y, three y, four a");
     }
 
     #[test]
@@ -357,8 +397,6 @@ mod tests {
         assert_eq!(FOUR.tally(|_| both(true, true)).count(), (9, 9));
         assert_eq!(FOUR.tally(|_| both(true, false)).count(), (0, 9));
         assert_eq!(FOUR.tally(|_| Vec::new()).count(), (0, 9));
-        let first = FOUR.tally(|point| expects(point.value(0) == 0));
-        assert!(first.is_met(0) && !first.is_met(1));
     }
 
     #[test]
