@@ -5,7 +5,8 @@
 //! orthogonal array (Taguchi's L9 and L27, the linear codes over three elements), in which each
 //! value of one dimension meets each value of any other equally often. So the share of the points
 //! at which something is met, value by value, tells which dimension decides it, and no other
-//! dimension has a part in that. Of two values the first is taken twice.
+//! dimension has a part in that. Of two values one takes the place of the third in turn, so that
+//! both come about as often; with these it is so nearly.
 //!
 //! A claim names its cases with [`Space::cases`], judges each point by [`Point::of`], and hands
 //! what it expects there to [`Space::tally`]. [`Tally::tell`] writes shares, picture and verdict:
@@ -73,27 +74,23 @@ impl Space {
             true => (9, &OF_9[..]),
             false => (27, &OF_27[..]),
         };
-        (0..count)
-            .map(|number| self.point(number, columns))
-            .collect()
-    }
-
-    fn point(&self, number: usize, columns: &[[usize; 3]]) -> Point {
-        let digits = [number % 3, number / 3 % 3, number / 9];
-        let value = |(dimension, column): (&Dimension, &[usize; 3])| {
-            let sum: usize = column
-                .iter()
-                .zip(digits)
-                .map(|(by, digit)| by * digit)
-                .sum();
-            let value = sum % 3;
-            // The third of two is the first again.
-            value % dimension.values.len()
+        let mut third_counts = vec![0; self.0.len()];
+        let mut point = |number: usize| {
+            let digits = [number % 3, number / 3 % 3, number / 9];
+            let mut values = Vec::new();
+            for (place, dimension) in self.0.iter().enumerate() {
+                let parts = columns[place].iter().zip(digits);
+                let level = parts.map(|(by, digit)| by * digit).sum::<usize>() % 3;
+                values.push(if level < dimension.values.len() {
+                    level
+                } else {
+                    third_counts[place] += 1;
+                    (third_counts[place] - 1) % dimension.values.len()
+                });
+            }
+            Point { number, values }
         };
-        Point {
-            number,
-            values: self.0.iter().zip(columns).map(value).collect(),
-        }
+        (0..count).map(&mut point).collect()
     }
 
     /// The place of the point with the most middle values; of two values that is the first.
@@ -345,13 +342,9 @@ mod tests {
         let is_same = |one: &Point, other: &Point| one.values[..3] == other.values[..3];
         let alone = |one: &&Point| all.iter().filter(|other| is_same(one, other)).count() == 1;
         assert_eq!(all.iter().filter(alone).count(), 27);
-        // Of two values the first comes twice.
-        let firsts = FOUR
-            .points()
-            .iter()
-            .filter(|point| point.value(3) == 0)
-            .count();
-        assert_eq!(firsts, 6);
+        // Of two values, each of the third's three places goes to one in turn.
+        let fourths: Vec<usize> = FOUR.points().iter().map(|point| point.value(3)).collect();
+        assert_eq!(fourths, [0, 1, 0, 1, 0, 1, 1, 0, 0]);
     }
 
     #[test]
@@ -374,8 +367,8 @@ mod tests {
         let middle = &FOUR.points()[FOUR.middle()];
         // No point of the nine has four of them.
         let values: Vec<usize> = (0..4).map(|place| middle.value(place)).collect();
-        assert_eq!(values, [0, 1, 1, 0]);
-        assert_eq!(FOUR.describe(middle), "one x, two y, three y, four a");
+        assert_eq!(values, [1, 1, 2, 0]);
+        assert_eq!(FOUR.describe(middle), "one y, two y, three z, four a");
     }
 
     #[test]
