@@ -22,7 +22,7 @@ pub use frames::FrameMeter;
 pub use histogram::Histogram;
 pub use phases::Phase;
 pub use rates::RateSamples;
-pub use series::{FlowSeries, LinkSeries, Series};
+pub use series::{FlowSeries, LinkSeries, PathSeries, Series};
 pub use statistics::{
     Distribution, DownloadStatistics, DropReport, FlowStatistics, FragmentStatistics,
     FrameStatistics, HeadOfLineStatistics, LinkStatistics, PathStatistics, PlayerStatistics,

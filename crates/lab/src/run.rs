@@ -341,7 +341,7 @@ fn add_flow(
         FlowKind::Short(short) => (&short.config, Application::Short(short.objects)),
         FlowKind::Download(download) => {
             let seed = seed.derive(&format!("flow/{}/source", flow.name));
-            let application = Application::Download(download.film(seed)?, download.caching);
+            let application = Application::Download(download.film(seed)?, download.buffering);
             (&download.config, application)
         }
         FlowKind::Raw(raw) => {

@@ -5,7 +5,8 @@
 //! orthogonal array (Taguchi's L9 and L27, the linear codes over three elements), in which each
 //! value of one dimension meets each value of any other equally often. So the share of the points
 //! at which something is met, value by value, tells which dimension decides it, and no other
-//! dimension has a part in that. Of two values the first is taken twice.
+//! dimension has a part in that. Of two values one takes the place of the third in turn, so that
+//! both come about as often; with these it is so nearly.
 //!
 //! A claim names its cases with [`Space::cases`], judges each point by [`Point::of`], and hands
 //! what it expects there to [`Space::tally`]. [`Tally::tell`] writes shares, picture and verdict:
@@ -19,23 +20,25 @@ use super::judgement::{Expect, Judgement, Measured, Samples};
 
 /// At what share of the points a claim holds that is said to.
 const MOST: f64 = 0.5;
-/// The columns of L27: how often each of three digits counts. The first four, with two digits, are
-/// those of L9.
-const COLUMNS: [[usize; 3]; 13] = [
+/// The columns of L27: how often each of three digits counts. Of the first three dimensions all
+/// combinations are there.
+const OF_27: [[usize; 3]; 13] = [
     [1, 0, 0],
     [0, 1, 0],
-    [1, 1, 0],
-    [1, 2, 0],
     [0, 0, 1],
-    [1, 0, 1],
-    [1, 0, 2],
-    [0, 1, 1],
-    [0, 1, 2],
     [1, 1, 1],
-    [1, 2, 1],
     [1, 1, 2],
+    [1, 2, 1],
     [1, 2, 2],
+    [1, 1, 0],
+    [1, 0, 1],
+    [0, 1, 1],
+    [1, 2, 0],
+    [1, 0, 2],
+    [0, 1, 2],
 ];
+/// Those of L9, with two digits.
+const OF_9: [[usize; 3]; 4] = [[1, 0, 0], [0, 1, 0], [1, 1, 0], [1, 2, 0]];
 
 /// Something that a paper does not print.
 #[derive(Clone, Copy, Debug)]
@@ -67,26 +70,50 @@ pub(crate) struct Point {
 impl Space {
     /// 9 points for up to four dimensions, 27 for up to 13.
     pub(crate) fn points(&self) -> Vec<Point> {
-        let count = if self.0.len() <= 4 { 9 } else { 27 };
-        (0..count).map(|number| self.point(number)).collect()
+        let (count, columns) = match self.0.len() <= OF_9.len() {
+            true => (9, &OF_9[..]),
+            false => (27, &OF_27[..]),
+        };
+        let mut third_counts = vec![0; self.0.len()];
+        let mut point = |number: usize| {
+            let digits = [number % 3, number / 3 % 3, number / 9];
+            let mut values = Vec::new();
+            for (place, dimension) in self.0.iter().enumerate() {
+                let parts = columns[place].iter().zip(digits);
+                let level = parts.map(|(by, digit)| by * digit).sum::<usize>() % 3;
+                values.push(if level < dimension.values.len() {
+                    level
+                } else {
+                    third_counts[place] += 1;
+                    (third_counts[place] - 1) % dimension.values.len()
+                });
+            }
+            Point { number, values }
+        };
+        (0..count).map(&mut point).collect()
     }
 
-    fn point(&self, number: usize) -> Point {
-        let digits = [number % 3, number / 3 % 3, number / 9];
-        let value = |(dimension, column): (&Dimension, &[usize; 3])| {
-            let sum: usize = column
-                .iter()
-                .zip(digits)
-                .map(|(by, digit)| by * digit)
-                .sum();
-            let value = sum % 3;
-            // The third of two is the first again.
-            value % dimension.values.len()
+    /// The place of the point with the most middle values; of two values that is the first.
+    pub(crate) fn middle(&self) -> usize {
+        let is_middle =
+            |(value, dimension): (&usize, &Dimension)| *value == (dimension.values.len() - 1) / 2;
+        let count = |point: &Point| {
+            let values = point.values.iter().zip(self.0);
+            values.filter(|both| is_middle(*both)).count()
         };
-        Point {
-            number,
-            values: self.0.iter().zip(&COLUMNS).map(value).collect(),
-        }
+        let points = self.points();
+        let most = points.iter().map(count).max();
+        let found = points.iter().position(|point| Some(count(point)) == most);
+        found.unwrap_or(0)
+    }
+
+    /// A point's values, in a phrase.
+    pub(crate) fn describe(&self, point: &Point) -> String {
+        let values = self.0.iter().zip(&point.values);
+        let names = values.map(|(dimension, value)| {
+            format!("{} {}", dimension.name, dimension.values[*value].name)
+        });
+        names.collect::<Vec<_>>().join(", ")
     }
 
     /// `cases` at each point, [`Point::of`] of its name each.
@@ -95,16 +122,18 @@ impl Space {
         self.points().into_iter().flat_map(at).collect()
     }
 
-    /// A case at a point.
+    /// A case at a point: what the case sets itself stays.
     pub(crate) fn at(&self, case: &Case, point: &Point) -> Case {
-        let name = point.of(&case.name);
-        let at = Case {
-            name,
-            ..case.clone()
-        };
         let values = self.0.iter().zip(&point.values);
         let settings = values.flat_map(|(dimension, value)| dimension.values[*value].settings);
-        settings.fold(at, |case, (key, value)| case.set(key, value))
+        let mut at = Case {
+            name: point.of(&case.name),
+            settings: Vec::new(),
+            ..case.clone()
+        };
+        at = settings.fold(at, |case, (key, value)| case.set(key, value));
+        at.settings.extend(case.settings.iter().cloned());
+        at
     }
 
     /// At which points all is met that `expects` says of them.
@@ -153,11 +182,6 @@ impl Tally {
     pub(crate) fn share(&self) -> f64 {
         let (met, all) = self.count();
         met as f64 / all as f64
-    }
-
-    /// Whether it is met at a point, by the point's place.
-    pub(crate) fn is_met(&self, point: usize) -> bool {
-        self.is_met[point]
     }
 
     /// For each value of a dimension, at how many points with it, and of how many.
@@ -314,28 +338,37 @@ mod tests {
                 }
             }
         }
-        // Of two values the first comes twice.
-        let firsts = FOUR
-            .points()
-            .iter()
-            .filter(|point| point.value(3) == 0)
-            .count();
-        assert_eq!(firsts, 6);
+        let all = THIRTEEN.points();
+        let is_same = |one: &Point, other: &Point| one.values[..3] == other.values[..3];
+        let alone = |one: &&Point| all.iter().filter(|other| is_same(one, other)).count() == 1;
+        assert_eq!(all.iter().filter(alone).count(), 27);
+        // Of two values, each of the third's three places goes to one in turn.
+        let fourths: Vec<usize> = FOUR.points().iter().map(|point| point.value(3)).collect();
+        assert_eq!(fourths, [0, 1, 0, 1, 0, 1, 1, 0, 0]);
     }
 
     #[test]
     fn cases_have_the_settings_and_the_name_of_their_points() {
-        let case = Case::new("run", "run.toml", "");
+        let case = Case::new("run", "run.toml", "").set("title", "a case's own");
         let cases = FOUR.cases(&[case.clone(), Case::new("other", "run.toml", "")]);
         assert_eq!(cases.len(), 18);
         let points = FOUR.points();
         for (case, point) in cases.iter().step_by(2).zip(&points) {
             assert_eq!(case.name, point.of("run"));
             let expected = ["duration=1 s", "duration=2 s"][point.value(3)];
-            assert_eq!(case.settings, [expected]);
+            assert_eq!(case.settings, [expected, "title=a case's own"]);
         }
         assert_ne!(cases[0].name, cases[2].name);
         assert_eq!(cases[1].name, points[0].of("other"));
+    }
+
+    #[test]
+    fn the_middle_has_the_middle_values() {
+        let middle = &FOUR.points()[FOUR.middle()];
+        // No point of the nine has four of them.
+        let values: Vec<usize> = (0..4).map(|place| middle.value(place)).collect();
+        assert_eq!(values, [1, 1, 2, 0]);
+        assert_eq!(FOUR.describe(middle), "one y, two y, three z, four a");
     }
 
     #[test]
@@ -357,8 +390,6 @@ mod tests {
         assert_eq!(FOUR.tally(|_| both(true, true)).count(), (9, 9));
         assert_eq!(FOUR.tally(|_| both(true, false)).count(), (0, 9));
         assert_eq!(FOUR.tally(|_| Vec::new()).count(), (0, 9));
-        let first = FOUR.tally(|point| expects(point.value(0) == 0));
-        assert!(first.is_met(0) && !first.is_met(1));
     }
 
     #[test]

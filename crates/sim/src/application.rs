@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anabranch_core::{Config, PathCounters, PathId};
 use anabranch_units::{Duration, Instant, Rng};
 use anabranch_video::source::FrameSource;
-use anabranch_video::stored_player::{StoredPlayer, StoredPlayerCounts, StoredVideo};
+use anabranch_video::stored_player::{Buffering, StoredPlayer, StoredPlayerCounts, StoredVideo};
 
 /// What a flow sends.
 #[derive(Debug)]
@@ -18,8 +18,8 @@ pub enum Application {
     Bytes(u64),
     /// One stream after the other, with pauses.
     Short(ShortObjects),
-    /// A film that is played while it is downloaded, once so much of it is there.
-    Download(StoredVideo, Duration),
+    /// A film that is played while it is downloaded.
+    Download(StoredVideo, Buffering),
 }
 
 /// Objects fetched one after the other, as browsers do (RFC 8868 §6.5: 30 to 50 kB, equally likely,
@@ -114,17 +114,17 @@ pub(crate) struct Download {
     pub(crate) is_over: bool,
     /// The film, until its flow begins.
     film: Option<StoredVideo>,
-    caching: Duration,
+    buffering: Buffering,
     player: Option<StoredPlayer>,
 }
 
 impl Download {
-    pub(crate) fn new(film: StoredVideo, caching: Duration) -> Self {
+    pub(crate) fn new(film: StoredVideo, buffering: Buffering) -> Self {
         Download {
             unwritten_bytes: film.byte_count(),
             is_over: false,
             film: Some(film),
-            caching,
+            buffering,
             player: None,
         }
     }
@@ -132,7 +132,7 @@ impl Download {
     /// The viewer, who opens the film now if that has not been done.
     pub(crate) fn player(&mut self, now: Instant) -> Option<&mut StoredPlayer> {
         if let Some(film) = self.film.take() {
-            self.player = Some(StoredPlayer::new(film, self.caching, now));
+            self.player = Some(StoredPlayer::new(film, self.buffering, now));
         }
         self.player.as_mut()
     }

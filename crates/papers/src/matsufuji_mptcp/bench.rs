@@ -7,7 +7,7 @@ use anabranch_core::SendReason;
 use anabranch_lab::metrics::{DownloadStatistics, PathStatistics, Unit};
 use anabranch_lab::{Bar, BarKind, Bars, Chart};
 
-use super::space::{SPACE, ccp_at};
+use super::space::{SPACE, at};
 use crate::claim::Case;
 use crate::evidence::Evidence;
 use crate::judgement::{Expect, Judgement, Measured, Samples};
@@ -88,13 +88,12 @@ impl Plan<'_> {
                 name: case_name(&network, variant, scheduler),
                 ..base
             };
-            cases.push(named.clone().seeds(TRIALS));
+            // The other reading of LET is for the points.
+            let trials = if scheduler == OTHER_LET { 1 } else { TRIALS };
+            cases.push(named.clone().seeds(trials));
+            let is_ccp = swapped(variant) == "ccp";
             for point in SPACE.points() {
-                let at = match swapped(variant).as_str() {
-                    "ccp" => named.clone().set("flows.0.controller", ccp_at(&point)),
-                    _ => named.clone(),
-                };
-                cases.push(part(SPACE.at(&at, &point)));
+                cases.push(part(at(&named, &point, is_ccp)));
             }
         }
         cases.extend(self.beside());
@@ -113,13 +112,13 @@ impl Plan<'_> {
         runs
     }
 
-    /// CCPD, whole films only.
+    /// CCPD, a whole film by each scheduler.
     fn beside(&self) -> Vec<Case> {
         let mut cases = Vec::new();
         for network in self.networks {
             for scheduler in self.schedulers {
                 let case = case(network, CCPD, scheduler);
-                cases.push(case.seeds(TRIALS).only_shown());
+                cases.push(case.seeds(1).only_shown());
             }
         }
         cases
@@ -255,13 +254,15 @@ pub(super) fn judge(
     sentences: &[Sentence<'_>],
     why: &str,
 ) -> Judgement {
-    let drawn = tally(evidence, &|at| at.is_within_axes(plan));
+    let points = SPACE.points();
+    let drawn = points.iter().map(|point| At { evidence, point });
+    let drawn: Vec<At<'_>> = drawn.filter(|at| at.is_within_axes(plan)).collect();
     let mut judgement = Judgement::new();
     let mut told = String::new();
     for (name, is_so) in sentences {
         let so = tally(evidence, is_so);
         so.tell(name, &mut judgement);
-        judgement.report(&among(&so, &drawn, name));
+        judgement.report(&among(&drawn, name, is_so));
         told.push_str(&format!("{name}: {} ", so.sentence()));
     }
     show(evidence, plan, &mut judgement);
@@ -269,15 +270,10 @@ pub(super) fn judge(
 }
 
 /// The share of the points within the axes at which something is so.
-fn among(so: &Tally, drawn: &Tally, name: &str) -> Measured {
-    let points = SPACE.points().len();
-    let within: Vec<bool> = (0..points)
-        .filter(|point| drawn.is_met(*point))
-        .map(|point| so.is_met(point))
-        .collect();
-    let met = within.iter().filter(|is_met| **is_met).count();
-    let name = format!("{name}: of the {} points within the axes", within.len());
-    let share = met as f64 / within.len() as f64;
+fn among(drawn: &[At<'_>], name: &str, is_so: &dyn Fn(&At<'_>) -> bool) -> Measured {
+    let met = drawn.iter().filter(|at| is_so(at)).count();
+    let name = format!("{name}: of the {} points within the axes", drawn.len());
+    let share = met as f64 / drawn.len() as f64;
     Measured::new(name, Unit::Share, Samples(vec![share]))
 }
 

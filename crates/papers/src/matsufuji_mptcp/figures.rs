@@ -11,7 +11,7 @@ use crate::evidence::Evidence;
 use crate::judgement::Judgement;
 
 pub(super) const CRITERION: &str = "Judged at 27 points of what the paper does not print (losses, queues, \
-    Wi-Fi's delay, receive window, reinjection, the player's cache, CCP's gain), with 90 s of the \
+    Wi-Fi's delay, receive window, reinjection, cache and read-ahead, CCP's gain), with 90 s of the \
     film each, and true if at half of them or more. Better: fewer pictures discarded; if these are \
     alike, fewer underflows. Alike: within a quarter, or 30 pictures and 10 underflows of the whole \
     film. Each is also counted over the points at which all bars lie within the axes.";

@@ -1,18 +1,16 @@
 //! What the paper does not print.
 
+use crate::claim::Case;
 use crate::sweep::{Dimension, Point, Space, Value};
 
 const fn value(name: &'static str, settings: &'static [(&'static str, &'static str)]) -> Value {
     Value { name, settings }
 }
 
+/// None: Wi-Fi sends again by itself what it loses, and the queues overflow anyway.
 const LOSS_2: Dimension = Dimension {
     name: "loss of flow 2",
-    values: &[
-        value("0.1 %", &[("links.wifi-g.loss", "0.1 %")]),
-        value("0.5 %", &[("links.wifi-g.loss", "0.5 %")]),
-        value("2 %", &[("links.wifi-g.loss", "2 %")]),
-    ],
+    values: &[value("none", &[]), value("0.3 %", &[]), value("2 %", &[])],
 };
 
 /// Less than that of flow 2, which the paper says.
@@ -20,23 +18,17 @@ const LOSS_1: Dimension = Dimension {
     name: "loss of flow 1",
     values: &[
         value("none", &[]),
-        value("0.03 %", &[("links.wifi-a.loss", "0.03 %")]),
-        value("0.1 %", &[("links.wifi-a.loss", "0.1 %")]),
+        value("a 30th of flow 2's", &[]),
+        value("a 10th of flow 2's", &[]),
     ],
 };
 
-/// Whether there is random loss at all: Wi-Fi sends again by itself what it loses, and the queues
-/// overflow anyway.
-const LOSS: Dimension = Dimension {
-    name: "random loss",
-    values: &[
-        value("as above", &[]),
-        value(
-            "none",
-            &[("links.wifi-a.loss", "0 %"), ("links.wifi-g.loss", "0 %")],
-        ),
-    ],
-};
+/// By the values of [`LOSS_1`] and of [`LOSS_2`].
+const LOSSES: [[&str; 3]; 3] = [
+    ["0 %", "0 %", "0 %"],
+    ["0 %", "0.01 %", "0.07 %"],
+    ["0 %", "0.03 %", "0.2 %"],
+];
 
 const QUEUE: Dimension = Dimension {
     name: "queues",
@@ -103,6 +95,16 @@ const REINJECTION: Dimension = Dimension {
     ],
 };
 
+/// How much of the film the player takes before it is seen.
+const READ_AHEAD: Dimension = Dimension {
+    name: "read-ahead",
+    values: &[
+        value("of the cache", &[("flows.0.read-ahead", "1 s")]),
+        value("10 s", &[("flows.0.read-ahead", "10 s")]),
+        value("60 s", &[("flows.0.read-ahead", "60 s")]),
+    ],
+};
+
 const CACHING: Dimension = Dimension {
     name: "player's cache",
     values: &[
@@ -125,22 +127,29 @@ const GAIN: Dimension = Dimension {
 /// CCP is stable for Kp < 3 (`controllers/src/ccp.rs`, 3 and 4), and beyond that in a cycle of
 /// overflow.
 const CCPS: [&str; 3] = ["ccp:kp=1", "ccp:kp=2", "ccp:kp=3:limiter=off"];
-const GAIN_PLACE: usize = 8;
 
-/// Twenty-seven points.
+/// All combinations of the first three are there.
 pub(super) const SPACE: Space = Space(&[
     LOSS_2,
-    LOSS_1,
-    LOSS,
+    GAIN,
     QUEUE,
+    LOSS_1,
     DELAY,
     WINDOW,
-    REINJECTION,
+    READ_AHEAD,
     CACHING,
-    GAIN,
+    REINJECTION,
 ]);
 
-/// CCP at a point.
-pub(super) fn ccp_at(point: &Point) -> &'static str {
-    CCPS[point.value(GAIN_PLACE)]
+/// A case at a point; `is_ccp`: with the gain of the point.
+pub(super) fn at(case: &Case, point: &Point, is_ccp: bool) -> Case {
+    let [loss_2, gain, loss_1] = [0, 1, 3].map(|dimension| point.value(dimension));
+    let case = SPACE.at(case, point);
+    let case = case
+        .set("links.wifi-a.loss", LOSSES[loss_1][loss_2])
+        .set("links.wifi-g.loss", ["0 %", "0.3 %", "2 %"][loss_2]);
+    match is_ccp {
+        true => case.set("flows.0.controller", CCPS[gain]),
+        false => case,
+    }
 }

@@ -22,8 +22,8 @@ impl Work {
             Application::Media(source) => Work::Frames(source),
             Application::Greedy => Work::Bytes(u64::MAX),
             Application::Bytes(bytes) => Work::Bytes(bytes),
-            Application::Download(film, caching) => {
-                Work::Download(Box::new(Download::new(film, caching)))
+            Application::Download(film, buffering) => {
+                Work::Download(Box::new(Download::new(film, buffering)))
             }
             Application::Short(plan) => {
                 let rng = seed.derive("objects").rng();
