@@ -14,7 +14,7 @@ use anabranch_units::{Duration, Instant, Seed};
 use anabranch_video::source::SourceConfigError;
 
 use crate::metrics::{Recorder, Series, SeriesRecorder, Statistics, Window};
-use crate::scenario::{FlowKind, FlowSpec, Scenario};
+use crate::scenario::{AdaptiveSpec, FlowKind, FlowSpec, Scenario};
 use crate::trace::{SAMPLE_INTERVAL, TraceError, TraceOptions, TraceWriter};
 
 /// How to run a scenario.
@@ -343,6 +343,14 @@ fn add_flow(
             let seed = seed.derive(&format!("flow/{}/source", flow.name));
             let application = Application::Download(download.film(seed)?, download.buffering);
             (&download.config, application)
+        }
+        FlowKind::Adaptive(adaptive) => {
+            let AdaptiveSpec {
+                config,
+                video,
+                buffer,
+            } = &**adaptive;
+            (config, Application::Adaptive(video.clone(), *buffer))
         }
         FlowKind::Raw(raw) => {
             let route = RouteId(flow.paths[0].route as u32);

@@ -407,7 +407,7 @@ impl WindowRecord {
             if world.is_session(flow) {
                 let counters = world.receiver_counters(flow);
                 record.frames.recovered_baseline = counters.recovered_fragments;
-                record.stream.viewer_baseline = world.viewer_counts(flow).unwrap_or_default();
+                record.stream.open(flow, world);
             }
             for (path, record) in record.paths.iter_mut().enumerate() {
                 if world.is_session(flow) {
@@ -432,8 +432,7 @@ impl WindowRecord {
                 let recovered = world.receiver_counters(flow).recovered_fragments;
                 let frames = &mut record.frames;
                 frames.recovered_fragments += recovered - frames.recovered_baseline;
-                let seen = world.viewer_counts(flow);
-                record.stream.viewer = seen.map(|seen| seen.since(&record.stream.viewer_baseline));
+                record.stream.close(flow, world);
             }
             for (path, record) in record.paths.iter_mut().enumerate() {
                 if world.is_session(flow) {
@@ -508,6 +507,7 @@ impl WindowRecord {
             fragments: is_media.then(|| record.fragments.statistics(&all_paths)),
             player: is_media.then(|| record.viewer.statistics()),
             download: record.stream.download(seconds),
+            adaptive: record.stream.adaptive(seconds),
             segment_path_switches: record.stream.path_switches,
             head_of_line: record.stream.head_of_line.statistics(),
             transfers: record.stream.transfers.count(),

@@ -60,6 +60,9 @@ pub struct FlowStatistics {
     /// What the viewer of a film sees that is downloaded meanwhile; `null`: no such film.
     #[serde(default)]
     pub download: Option<DownloadStatistics>,
+    /// What a viewer sees who chooses the bitrates of segments; `null`: no such viewer.
+    #[serde(default)]
+    pub adaptive: Option<AdaptiveStatistics>,
     /// How often a new segment of a stream took another path than the one before it.
     #[serde(default)]
     pub segment_path_switches: u64,
@@ -136,6 +139,25 @@ pub struct DownloadStatistics {
     /// Times that the next picture was not there at its time, the start among them.
     pub underflows: u64,
     /// How long the picture stood still after the first.
+    pub stall_time_ms: f64,
+    /// Over the time that the flow ran.
+    pub stall_ratio: Option<f64>,
+    /// From the flow's start to the first picture.
+    pub start_up_ms: Option<f64>,
+}
+
+/// What a viewer sees who chooses the bitrates of segments ([`anabranch_video::adaptive_player`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AdaptiveStatistics {
+    /// Segments that have come whole.
+    pub segments: u64,
+    /// The mean of their bitrates; `null`: none has come.
+    pub mean_rate_bits_per_second: Option<f64>,
+    /// Segments asked for with another bitrate than the one before.
+    pub switches: u64,
+    /// Times that the buffer ran out.
+    pub underflows: u64,
+    /// How long the picture stood still after it was first seen.
     pub stall_time_ms: f64,
     /// Over the time that the flow ran.
     pub stall_ratio: Option<f64>,
