@@ -83,7 +83,9 @@ async fn connections_are_forwarded_and_each_half_ends_for_itself() {
     let (serve, address) = serve(&bed, "127.0.0.1:0", &["--forward", &origin]);
     let (proxy, listening) = proxy(&bed, &address, &["--listen"]);
     let mut connection = TcpStream::connect(listening[0]).await.unwrap();
-    let said: Vec<u8> = (0..3_000_000_u32).map(|at| ((at * 31) >> 4) as u8).collect();
+    let said: Vec<u8> = (0..3_000_000_u32)
+        .map(|at| ((at * 31) >> 4) as u8)
+        .collect();
     let mut expected = said.clone();
     expected.reverse();
     assert!(say(&mut connection, &said).await == expected);

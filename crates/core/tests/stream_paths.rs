@@ -152,6 +152,28 @@ fn what_a_full_window_waits_for_comes_by_the_fast_path() {
     assert!(with < 0.6 * without, "{with} s instead of {without} s");
 }
 
+/// As in Linux: below four times the round trip a copy costs more than the wait.
+#[test]
+fn a_full_window_has_no_copies_sent_for_a_path_that_is_hardly_slower() {
+    let copies = |delay| {
+        let config = Config {
+            stream: StreamConfig {
+                receive_window_bytes: 65_536,
+                ..StreamConfig::default()
+            },
+            ..config("round-robin")
+        };
+        let paths = vec![TestPath::new(20, 20), TestPath::new(20, delay)];
+        let mut network = network(config, paths);
+        transfer(&mut network, 2_000_000, Duration::from_secs(60));
+        let counters = |path| network.sender.path_counters(PathId(path)).unwrap();
+        let copies = |path| counters(path).reasons.of(SendReason::Reinjection).packets;
+        copies(0) + copies(1)
+    };
+    assert_eq!(copies(60), 0);
+    assert!(copies(120) > 0);
+}
+
 /// A constant window, which may have been given up.
 #[derive(Debug)]
 struct Constant {

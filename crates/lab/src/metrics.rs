@@ -22,11 +22,11 @@ pub use frames::FrameMeter;
 pub use histogram::Histogram;
 pub use phases::Phase;
 pub use rates::RateSamples;
-pub use series::{FlowSeries, LinkSeries, Series};
+pub use series::{FlowSeries, LinkSeries, PathSeries, Series};
 pub use statistics::{
-    Distribution, DownloadStatistics, DropReport, FlowStatistics, FragmentStatistics,
-    FrameStatistics, LinkStatistics, PathStatistics, PlayerStatistics, ReasonTraffic, Statistics,
-    Traffic,
+    AdaptiveStatistics, Distribution, DownloadStatistics, DropReport, FlowStatistics,
+    FragmentStatistics, FrameStatistics, HeadOfLineStatistics, LinkStatistics, PathStatistics,
+    PlayerStatistics, ReasonTraffic, Statistics, Traffic,
 };
 pub use variation::Variation;
 pub use window::Window;

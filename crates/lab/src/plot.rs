@@ -1,5 +1,5 @@
-//! Traces as pictures: one SVG with a panel each for rates, delays, queues and frames, over one
-//! time axis.
+//! Traces as pictures: one SVG with a panel each for rates, delays, windows, queues and frames,
+//! over one time axis.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -73,6 +73,7 @@ struct PathRow {
     route: String,
     delivered_bps: f64,
     delay_ms: Option<f64>,
+    congestion_window_bytes: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -137,6 +138,10 @@ fn panels(folder: &Path) -> Result<Vec<Lines>, PlotError> {
     let delays = paths
         .iter()
         .filter_map(|row| Some((label(row), row.time_s, row.delay_ms?)));
+    let windows = paths.iter().filter_map(|row| {
+        let bytes = row.congestion_window_bytes?;
+        Some((label(row), row.time_s, bytes / 1e3))
+    });
     let queues = links
         .iter()
         .map(|row| (row.link.clone(), row.time_s, row.queued_bytes / 1e3));
@@ -145,6 +150,7 @@ fn panels(folder: &Path) -> Result<Vec<Lines>, PlotError> {
     let panels = [
         ("Delivered", "Mbit/s", rates),
         ("One-way delay of packets", "ms", lines(delays)),
+        ("Congestion windows", "kB", lines(windows)),
         ("Queues", "kB", queues),
         ("Delay of frames", "ms", frame_lines(&frames)),
     ];

@@ -14,7 +14,7 @@ use anabranch_units::{Duration, Instant, Seed};
 use anabranch_video::source::SourceConfigError;
 
 use crate::metrics::{Recorder, Series, SeriesRecorder, Statistics, Window};
-use crate::scenario::{FlowKind, FlowSpec, Scenario};
+use crate::scenario::{AdaptiveSpec, FlowKind, FlowSpec, Scenario};
 use crate::trace::{SAMPLE_INTERVAL, TraceError, TraceOptions, TraceWriter};
 
 /// How to run a scenario.
@@ -341,8 +341,16 @@ fn add_flow(
         FlowKind::Short(short) => (&short.config, Application::Short(short.objects)),
         FlowKind::Download(download) => {
             let seed = seed.derive(&format!("flow/{}/source", flow.name));
-            let application = Application::Download(download.film(seed)?, download.caching);
+            let application = Application::Download(download.film(seed)?, download.buffering);
             (&download.config, application)
+        }
+        FlowKind::Adaptive(adaptive) => {
+            let AdaptiveSpec {
+                config,
+                video,
+                buffer,
+            } = &**adaptive;
+            (config, Application::Adaptive(video.clone(), *buffer))
         }
         FlowKind::Raw(raw) => {
             let route = RouteId(flow.paths[0].route as u32);
@@ -449,6 +457,10 @@ impl Observer for Watch<'_> {
 
     fn on_stream_delivered(&mut self, now: Instant, flow: FlowId, bytes: u64) {
         self.recorder.on_stream_delivered(now, flow, bytes);
+    }
+
+    fn on_stream_in_order(&mut self, now: Instant, flow: FlowId, bytes: u64, waited: Duration) {
+        self.recorder.on_stream_in_order(now, flow, bytes, waited);
     }
 
     fn on_stream_finished(&mut self, now: Instant, flow: FlowId, began_at: Instant) {

@@ -29,7 +29,8 @@ use shape::{Key, Shape};
 pub use error::ScenarioError;
 pub use expect::Expectation;
 pub use flow::{
-    BulkSpec, DownloadSpec, FlowKind, FlowSpec, MediaSpec, PathSpec, RawSpec, ShortSpec,
+    AdaptiveSpec, BulkSpec, DownloadSpec, FlowKind, FlowSpec, MediaSpec, PathSpec, RawSpec,
+    ShortSpec,
 };
 pub(crate) use flow::{scheduler_by_name, unknown_scheduler};
 pub use link::{LinkSpec, RouteSpec};

@@ -265,6 +265,7 @@ fn a_trace_is_written_plotted_and_changes_nothing() {
         "wifi",
         "target bitrate",
         "Delay of frames",
+        "Congestion windows",
         "Queues",
     ] {
         assert!(picture.contains(text), "the picture lacks {text:?}");

@@ -4,13 +4,14 @@ use anabranch_lab::metrics::{METRICS, Subject};
 use anabranch_lab::{RunOptions, Scenario, run};
 
 /// The schedulers that wait for a window, and the kernel's.
-const ALL: [&str; 11] = [
+const ALL: [&str; 12] = [
     "bbr-earliest",
     "bbr-sticky",
     "blest",
     "ecf",
     "largest-bdp",
     "let",
+    "let-delivered",
     "linux",
     "lpc",
     "spd",

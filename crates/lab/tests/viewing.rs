@@ -1,7 +1,8 @@
 //! What is measured of media: each metric by its definition, on networks where the answer is known.
 
 use anabranch_lab::metrics::Statistics;
-use anabranch_lab::{RunOptions, Scenario, run};
+use anabranch_lab::{RunOptions, Scenario, run, run_outcomes};
+use anabranch_units::Duration;
 
 const NETWORK: &str = r#"duration = "20 s"
 [links.near]
@@ -361,4 +362,97 @@ fn no_more_of_a_film_comes_than_ten_seconds_ahead() {
     assert!(goodput(&scenario) > 5.0);
     // In ten seconds, not quite twenty of the film.
     assert!((7.0..8.0).contains(&goodput(&fast)), "{}", goodput(&fast));
+    // Or twelve, of one that reads two seconds ahead.
+    let overrides = [&overrides[..], &["flows.0.read-ahead=\"2 s\"".to_owned()]].concat();
+    let text = FILM.replace("3 Mbit/s", "30 Mbit/s");
+    let timid = goodput(&Scenario::parse("film.toml", &text, &overrides).unwrap());
+    assert!((4.4..4.9).contains(&timid), "{timid}");
+}
+
+/// Windows, rates and round trips by path over time; of a single path the flow's say it all.
+#[test]
+fn the_series_of_a_film_have_each_of_its_paths() {
+    let series = |overrides: &[String]| {
+        let scenario = Scenario::parse("film.toml", FILM, overrides).unwrap();
+        let options = RunOptions {
+            series_interval: Some(Duration::from_millis(500)),
+            ..RunOptions::seeds(1)
+        };
+        let outcomes = run_outcomes(&scenario, &options, &|_| ()).unwrap();
+        let mut flows = outcomes[0].series.clone().unwrap().flows;
+        (flows.remove(0), scenario.duration.as_millis() / 500)
+    };
+    let (flow, count) = series(&[]);
+    let routes: Vec<&str> = flow.paths.iter().map(|path| &*path.route).collect();
+    assert_eq!(routes, ["wifi", "lte"]);
+    for path in &flow.paths {
+        for list in [
+            &path.sent_bytes,
+            &path.delivered_bytes,
+            &path.congestion_window_bytes,
+            &path.bytes_in_flight,
+            &path.smoothed_rtt_nanos,
+        ] {
+            assert_eq!(list.len() as u64, count, "{}", path.route);
+        }
+        // Both are full from the third second to the sixth.
+        let busy = 6..12;
+        let window = &path.congestion_window_bytes[busy.clone()];
+        assert!(window.iter().all(|bytes| *bytes > 15_000), "{window:?}");
+        let arrived: u64 = path.delivered_bytes[busy.clone()].iter().sum();
+        assert!((800_000..1_130_000).contains(&arrived), "{arrived}");
+        let rtt = path.smoothed_rtt_nanos[8] / 1_000_000;
+        assert!((40..160).contains(&rtt), "{rtt} ms");
+    }
+    for index in 0..count as usize {
+        let sum = |list: fn(&anabranch_lab::metrics::PathSeries) -> &Vec<u64>| -> u64 {
+            flow.paths.iter().map(|path| list(path)[index]).sum()
+        };
+        assert_eq!(sum(|path| &path.sent_bytes), flow.sent_bytes[index]);
+        assert_eq!(
+            sum(|path| &path.delivered_bytes),
+            flow.delivered_bytes[index]
+        );
+    }
+    assert!(
+        (1_200..=1_500).contains(&flow.packet_bytes),
+        "{}",
+        flow.packet_bytes
+    );
+    let (alone, _) = series(&["flows.0.paths=[\"wifi\"]".to_owned()]);
+    assert!(alone.paths.is_empty() && alone.packet_bytes == flow.packet_bytes);
+}
+
+#[test]
+fn bytes_wait_for_those_before_them_by_how_much_later_the_other_path_is() {
+    let waited = |overrides: &[&str]| {
+        let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+        let scenario = Scenario::parse("film.toml", FILM, &overrides).unwrap();
+        let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
+        let statistics = report.runs[0].statistics.clone();
+        assert_eq!(
+            statistics.total.head_of_line,
+            statistics.flows[0].head_of_line
+        );
+        statistics.flows[0].head_of_line.unwrap()
+    };
+    // One path that loses nothing keeps the order.
+    let wide = ["links.wifi.rate=9 Mbit/s", "links.wifi.queue=4 MB"];
+    let alone = waited(&[&["flows.0.paths=[\"wifi\"]"], &wide[..]].concat());
+    assert_eq!((alone.mean_ms, alone.max_ms), (0.0, 0.0));
+    // Every other packet comes 80 ms later by a path that is else as wide, and no queue forms: those
+    // between wait for it.
+    let lte = [
+        "links.lte.rate=9 Mbit/s",
+        "links.lte.delay=90 ms",
+        "links.lte.queue=4 MB",
+    ];
+    let window = [
+        "flows.0.controller=fixed",
+        "flow-defaults.fixed-rate=2300 kbit/s",
+    ];
+    let turns = ["flows.0.scheduler=round-robin"];
+    let both = waited(&[&wide[..], &lte, &window, &turns].concat());
+    assert!(is_near(both.max_ms, 80.0, 12.0), "{both:?}");
+    assert!(is_near(both.mean_ms, 40.0, 6.0), "{both:?}");
 }

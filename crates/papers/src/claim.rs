@@ -197,6 +197,8 @@ pub struct Case {
     pub has_promises: bool,
     /// Whether no expectation is about it, so that the seeds of the first look are enough.
     pub is_only_shown: bool,
+    /// The most seeds that it takes: where chance has little part, points of a space say more.
+    pub max_seeds: u64,
 }
 
 impl Case {
@@ -211,6 +213,7 @@ impl Case {
             interval: Duration::from_secs(1),
             has_promises: false,
             is_only_shown: false,
+            max_seeds: u64::MAX,
         }
     }
 
@@ -258,6 +261,13 @@ impl Case {
     #[must_use]
     pub fn only_shown(mut self) -> Case {
         self.is_only_shown = true;
+        self
+    }
+
+    /// With so many seeds at most.
+    #[must_use]
+    pub fn seeds(mut self, max_seeds: u64) -> Case {
+        self.max_seeds = max_seeds;
         self
     }
 

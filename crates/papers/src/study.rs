@@ -71,6 +71,7 @@ struct PlannedCase {
     /// Among the runs.
     place: usize,
     is_only_shown: bool,
+    max_seeds: u64,
 }
 
 /// A claim with one column's algorithm.
@@ -164,6 +165,7 @@ impl Study {
                 name: case.name.clone(),
                 place,
                 is_only_shown: case.is_only_shown,
+                max_seeds: case.max_seeds,
             });
         }
         Ok(Some(planned))
@@ -277,12 +279,13 @@ impl Study {
         }
         let mut judgement = (item.claim.judge)(&evidence);
         judgement.without_chance = evidence.without_chance();
-        let is_settled = look.is_last || judgement.without_chance == WithoutChance::All || {
+        let (seed_count, is_all) = look.most_seeds_of(item.cases);
+        let is_sure = look.is_last || is_all;
+        let is_settled = is_sure || judgement.without_chance == WithoutChance::All || {
             let alone = (0..look.seeds as usize).map(|at| (item.claim.judge)(&evidence.alone(at)));
             let alone: Vec<Judgement> = alone.collect();
             is_settled(&judgement, &alone)
         };
-        let seed_count = if item.cases.is_empty() { 0 } else { look.seeds };
         Ok(is_settled.then(|| Judged::new(judgement, seed_count)))
     }
 
@@ -322,10 +325,18 @@ struct Look {
 
 impl Look {
     fn seeds_of(self, case: &PlannedCase) -> u64 {
-        match case.is_only_shown {
+        let seeds = match case.is_only_shown {
             true => self.first,
             false => self.seeds,
-        }
+        };
+        seeds.min(case.max_seeds)
+    }
+
+    /// The most seeds of any case, and whether no case takes more than that.
+    fn most_seeds_of(self, cases: &[PlannedCase]) -> (u64, bool) {
+        let seeds = cases.iter().map(|case| self.seeds_of(case)).max();
+        let is_all = |case: &PlannedCase| case.is_only_shown || case.max_seeds <= self.seeds;
+        (seeds.unwrap_or(0), cases.iter().all(is_all))
     }
 }
 

@@ -1,8 +1,10 @@
 //! Reports of claims: what they contain, and that runs which are kept change nothing.
 
+use std::sync::LazyLock;
+
 use anabranch_papers::{
-    Basis, Cache, Claim, Column, Columns, Finding, Study, StudyOptions, Swap, claims,
-    findings_html, findings_json, findings_table, selected,
+    Basis, Cache, Case, Claim, Column, Columns, Expect, Finding, Judgement, Study, StudyOptions,
+    Swap, claims, findings_html, findings_json, findings_table, selected,
 };
 
 fn options(cache: Option<Cache>) -> StudyOptions {
@@ -235,4 +237,36 @@ fn the_page_needs_nothing_but_itself() {
     assert_eq!(addresses, 0);
     assert!(page.contains("<svg ") && page.contains("&lt;program&gt;"));
     assert!(page.contains("sending rate, kbit/s") && page.contains("id=\"S0-F7\""));
+}
+
+/// A claim whose cases take one seed is judged by it, and makes no more runs.
+#[test]
+fn a_case_takes_no_more_seeds_than_it_says() {
+    static CLAIM: LazyLock<Claim> = LazyLock::new(|| Claim {
+        cases: |_| {
+            let text = "duration = \"1 s\"\nlinks.l = { rate = \"1 Mbit/s\" }\n\
+                        routes.r = { forward = [\"l\"], reverse = [\"l\"] }\n\
+                        flows = [{ paths = [\"r\"] }]";
+            vec![Case::new("one", "one.toml", text).seeds(2)]
+        },
+        judge: |evidence| {
+            let mut judgement = Judgement::new();
+            let runs = evidence.runs("one").len();
+            judgement.expect(Expect::that(format!("{runs} runs"), true));
+            judgement
+        },
+        ..*named("S0-m10")[0]
+    });
+    let study = Study::new(&[&CLAIM], Swap::default(), Columns::AsNamed).unwrap();
+    for (seed_count, expected) in [(1, 1), (2, 2), (9, 2)] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = StudyOptions {
+            seed_count,
+            ..options(Cache::open(folder.path()).ok())
+        };
+        let findings = study.findings(&options, &|_| ()).unwrap();
+        let judged = &findings[0].judged;
+        assert_eq!(judged.seed_count, expected);
+        assert_eq!(judged.judgement.expects[0].text, format!("{expected} runs"));
+    }
 }

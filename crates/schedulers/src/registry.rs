@@ -80,6 +80,11 @@ pub const SCHEDULERS: &[SchedulerEntry] = &[
         build: spd::build_let,
     },
     SchedulerEntry {
+        name: "let-delivered",
+        summary: "let, by what comes out where that is less than window / round-trip time",
+        build: spd::build_let_delivered,
+    },
+    SchedulerEntry {
         name: "linux",
         summary: "bursts of 64 KiB to the path soonest done (Linux 6.x's MPTCP)",
         build: linux::build,

@@ -1,5 +1,5 @@
-//! `spd`, `lpc` and `let`: among the paths that have room, the one of the shortest delay, of the
-//! most room, or of the largest estimated throughput.
+//! `spd`, `lpc`, `let` and `let-delivered`: among the paths that have room, the one of the shortest
+//! delay, of the most room, or of the largest estimated throughput.
 //!
 //! Source: Matsufuji et al. (the three policies, named shortest packet delay, largest packet
 //! credits and largest estimated throughput); `spd` is MPTCP's default of old, LRF (lowest
@@ -10,9 +10,12 @@
 //! - `spd`: the least smoothed round-trip time.
 //! - `lpc`: the most credits.
 //! - `let`: the most window / smoothed round-trip time.
+//! - `let-delivered`: the same, or the rate at which packets come out of the path where that is
+//!   less.
 //!
 //! *Deviations*: the paper does not print the estimate of `let`; it says that throughput is
-//! capped at window / round-trip time, which is taken. Of equal credits or estimates the shorter
+//! capped at window / round-trip time, which is taken; `let-delivered` is another reading, to show
+//! what hangs on it. Of equal credits or estimates the shorter
 //! round-trip time decides. A controller without a window has no credits to compare: its paths
 //! take one packet at a time as their pacers let them, and `let` estimates by the pacing rate.
 //! What the kernel does about a full receive window (a copy by the fast path, the slow path's
@@ -31,6 +34,7 @@ enum Order {
     ShortestDelay,
     MostCredits,
     MostThroughput,
+    MostDelivered,
 }
 
 pub(super) fn build() -> Box<dyn Scheduler> {
@@ -45,6 +49,10 @@ pub(super) fn build_let() -> Box<dyn Scheduler> {
     Box::new(OneByOne::new(Order::MostThroughput))
 }
 
+pub(super) fn build_let_delivered() -> Box<dyn Scheduler> {
+    Box::new(OneByOne::new(Order::MostDelivered))
+}
+
 impl PathChoice for Order {
     fn choose(&mut self, _now: Instant, packet: &PacketView, paths: &[PathView]) -> Option<PathId> {
         let open = with_room(packet, paths);
@@ -52,6 +60,7 @@ impl PathChoice for Order {
             Order::ShortestDelay => least_rtt(open),
             Order::MostCredits => most(open, |path| credits(path, packet.bytes)),
             Order::MostThroughput => most(open, throughput),
+            Order::MostDelivered => most(open, delivered),
         };
         chosen.map(|path| path.id)
     }
@@ -79,6 +88,11 @@ fn throughput(path: &PathView) -> DataRate {
     path.preferred_rate(rate.unwrap_or_else(|| path.drain_rate()))
 }
 
+/// The same, if packets come out as fast.
+fn delivered(path: &PathView) -> DataRate {
+    throughput(path).min(path.preferred_rate(path.forecast.rate))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::{Bed, LeastRtt, Lines, windowed};
@@ -92,10 +106,11 @@ mod tests {
             .map(|path| path.0)
     }
 
-    const ALL: [Order; 3] = [
+    const ALL: [Order; 4] = [
         Order::ShortestDelay,
         Order::MostCredits,
         Order::MostThroughput,
+        Order::MostDelivered,
     ];
 
     #[test]
@@ -159,6 +174,23 @@ mod tests {
         assert_eq!(chosen(Order::MostThroughput, &paths), Some(0));
         let paths = [windowed(0, 100, 20, 0), windowed(1, 99, 20, 0)];
         assert_eq!(chosen(Order::MostThroughput, &paths), Some(1));
+    }
+
+    #[test]
+    fn let_delivered_believes_no_window_that_does_not_come_out() {
+        // 800 and 1600 kbit/s by the windows, and the larger one comes out at 500.
+        let mut paths = [windowed(0, 100, 10, 0), windowed(1, 200, 40, 0)];
+        for path in &mut paths {
+            path.forecast.rate = DataRate::from_kilobits_per_second(2_000);
+        }
+        assert_eq!(chosen(Order::MostDelivered, &paths), Some(1));
+        paths[1].forecast.rate = DataRate::from_kilobits_per_second(500);
+        assert_eq!(chosen(Order::MostDelivered, &paths), Some(0));
+        assert_eq!(chosen(Order::MostThroughput, &paths), Some(1));
+        // A rate beyond the window's changes nothing.
+        paths[0].forecast.rate = DataRate::from_kilobits_per_second(9_000);
+        paths[1].forecast.rate = DataRate::from_kilobits_per_second(9_000);
+        assert_eq!(chosen(Order::MostDelivered, &paths), Some(1));
     }
 
     #[test]

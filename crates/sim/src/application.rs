@@ -1,11 +1,15 @@
 //! What flows send.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use anabranch_core::{Config, PathCounters, PathId};
 use anabranch_units::{Duration, Instant, Rng};
+use anabranch_video::adaptive_player::{
+    AdaptiveCounts, AdaptivePlayer, SegmentBuffer, SegmentedVideo,
+};
 use anabranch_video::source::FrameSource;
-use anabranch_video::stored_player::{StoredPlayer, StoredPlayerCounts, StoredVideo};
+use anabranch_video::stored_player::{Buffering, StoredPlayer, StoredPlayerCounts, StoredVideo};
 
 /// What a flow sends.
 #[derive(Debug)]
@@ -18,8 +22,11 @@ pub enum Application {
     Bytes(u64),
     /// One stream after the other, with pauses.
     Short(ShortObjects),
-    /// A film that is played while it is downloaded, once so much of it is there.
-    Download(StoredVideo, Duration),
+    /// A film that is played while it is downloaded.
+    Download(StoredVideo, Buffering),
+    /// Segments of video, whose bitrates their viewer chooses, and which it asks for one after the
+    /// other.
+    Adaptive(SegmentedVideo, SegmentBuffer),
 }
 
 /// Objects fetched one after the other, as browsers do (RFC 8868 §6.5: 30 to 50 kB, equally likely,
@@ -114,17 +121,17 @@ pub(crate) struct Download {
     pub(crate) is_over: bool,
     /// The film, until its flow begins.
     film: Option<StoredVideo>,
-    caching: Duration,
+    buffering: Buffering,
     player: Option<StoredPlayer>,
 }
 
 impl Download {
-    pub(crate) fn new(film: StoredVideo, caching: Duration) -> Self {
+    pub(crate) fn new(film: StoredVideo, buffering: Buffering) -> Self {
         Download {
             unwritten_bytes: film.byte_count(),
             is_over: false,
             film: Some(film),
-            caching,
+            buffering,
             player: None,
         }
     }
@@ -132,12 +139,82 @@ impl Download {
     /// The viewer, who opens the film now if that has not been done.
     pub(crate) fn player(&mut self, now: Instant) -> Option<&mut StoredPlayer> {
         if let Some(film) = self.film.take() {
-            self.player = Some(StoredPlayer::new(film, self.caching, now));
+            self.player = Some(StoredPlayer::new(film, self.buffering, now));
         }
         self.player.as_mut()
     }
 
     pub(crate) fn counts(&self, now: Instant) -> StoredPlayerCounts {
+        let counts = self.player.as_ref().map(|player| player.counts(now));
+        counts.unwrap_or_default()
+    }
+}
+
+/// Segments of video on their way to a viewer who asks for them.
+#[derive(Debug)]
+pub(crate) struct Adaptive {
+    /// Bytes that have been asked for and are still to be written.
+    pub(crate) unwritten_bytes: u64,
+    /// Whether it is known that all has arrived.
+    pub(crate) is_over: bool,
+    video: SegmentedVideo,
+    buffer: SegmentBuffer,
+    player: Option<AdaptivePlayer>,
+    /// The bytes of segments whose requests are on their way.
+    requests: VecDeque<u64>,
+    /// Bytes of requests that have come to the server and are no whole request yet.
+    heard_bytes: u64,
+    /// Segments that the server has not been asked for.
+    left: u64,
+}
+
+impl Adaptive {
+    /// A request with its headers; chosen.
+    pub(crate) const REQUEST_BYTES: u64 = 300;
+
+    pub(crate) fn new(video: SegmentedVideo, buffer: SegmentBuffer) -> Self {
+        Adaptive {
+            unwritten_bytes: 0,
+            is_over: false,
+            left: video.segment_count(),
+            video,
+            buffer,
+            player: None,
+            requests: VecDeque::new(),
+            heard_bytes: 0,
+        }
+    }
+
+    /// The viewer is handed bytes, and begins if that has not been done. Whether a request leaves,
+    /// and when the viewer next acts by itself.
+    pub(crate) fn watch(&mut self, now: Instant, bytes: u64) -> (bool, Option<Instant>) {
+        let player = self
+            .player
+            .get_or_insert_with(|| AdaptivePlayer::new(self.video.clone(), self.buffer, now));
+        player.on_bytes(now, bytes);
+        let request = player.next_request(now);
+        self.requests.extend(request);
+        (request.is_some(), player.next_at())
+    }
+
+    /// The server reads bytes of requests: what was asked for is to be written.
+    pub(crate) fn hear(&mut self, bytes: u64) {
+        self.heard_bytes += bytes;
+        while self.heard_bytes >= Self::REQUEST_BYTES
+            && let Some(request) = self.requests.pop_front()
+        {
+            self.heard_bytes -= Self::REQUEST_BYTES;
+            self.unwritten_bytes += request;
+            self.left -= 1;
+        }
+    }
+
+    /// Whether more will be asked for.
+    pub(crate) fn has_more(&self) -> bool {
+        self.left > 0
+    }
+
+    pub(crate) fn counts(&self, now: Instant) -> AdaptiveCounts {
         let counts = self.player.as_ref().map(|player| player.counts(now));
         counts.unwrap_or_default()
     }

@@ -61,6 +61,14 @@ impl Endpoint {
     }
 
     /// The stream's session, if it is one.
+    pub(crate) fn stream(&self) -> Option<&StreamSession> {
+        match self {
+            Endpoint::Media(_) => None,
+            Endpoint::Stream(session) => Some(session),
+        }
+    }
+
+    /// The stream's session, if it is one.
     pub(crate) fn stream_mut(&mut self) -> Option<&mut StreamSession> {
         match self {
             Endpoint::Media(_) => None,

@@ -9,9 +9,10 @@ use anabranch_units::{Instant, Seed};
 use anabranch_video::source::FrameSource;
 
 use crate::agenda::Agenda;
-use crate::application::{Application, Download, Objects};
+use crate::application::{Adaptive, Application, Download, Objects};
 use crate::endpoint::Endpoint;
 use crate::generator::Generator;
+use crate::head_of_line::HeadOfLine;
 use crate::observer::FrameEvent;
 use crate::oracle::SharedTruth;
 use crate::parties::{Division, MAX_PARTIES};
@@ -102,6 +103,8 @@ pub(crate) struct Flow {
     pub(crate) frame_at: Option<Instant>,
     /// When its sender closes the session, from the flow's start on.
     pub(crate) stop_at: Option<Instant>,
+    /// Of a stream: what waits at its receiver.
+    pub(crate) head_of_line: HeadOfLine,
     /// Captured, outcome not yet known.
     pub(crate) open_frames: VecDeque<FrameEvent>,
     pub(crate) source: Work,
@@ -124,6 +127,7 @@ pub(crate) enum Work {
     Bytes(u64),
     Objects(Box<Objects>),
     Download(Box<Download>),
+    Adaptive(Box<Adaptive>),
 }
 
 /// The flows of a lane by their number: sessions, and generators beside them.
@@ -171,8 +175,10 @@ impl Flows {
     /// Whether what one end does touches the other at once: a session that ends at the receiver
     /// begins anew at the sender, or a viewer acts by the flow's own timer.
     pub(crate) fn has_successions(&self) -> bool {
-        self.sessions()
-            .any(|flow| matches!(flow.source, Work::Objects(_) | Work::Download(_)))
+        self.sessions().any(|flow| match flow.source {
+            Work::Objects(_) | Work::Download(_) | Work::Adaptive(_) => true,
+            Work::Frames(_) | Work::Bytes(_) => false,
+        })
     }
 
     fn sessions(&self) -> impl Iterator<Item = &Flow> {

@@ -14,6 +14,7 @@ mod endpoint;
 mod event_queue;
 mod flow;
 mod generator;
+mod head_of_line;
 mod inboxes;
 mod network;
 mod observer;

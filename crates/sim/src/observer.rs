@@ -38,6 +38,11 @@ pub trait Observer {
     /// A receiver has got so many more bytes of its stream in order.
     fn on_stream_delivered(&mut self, _now: Instant, _flow: FlowId, _bytes: u64) {}
 
+    /// So many bytes of a stream can be read at its receiver, and have waited for missing ones
+    /// before them.
+    fn on_stream_in_order(&mut self, _now: Instant, _flow: FlowId, _bytes: u64, _waited: Duration) {
+    }
+
     /// A stream that was begun at `began_at` has arrived to its end.
     fn on_stream_finished(&mut self, _now: Instant, _flow: FlowId, _began_at: Instant) {}
 

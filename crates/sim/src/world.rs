@@ -12,6 +12,7 @@ use anabranch_core::{
 };
 use anabranch_link::{LinkConfig, LinkConfigError, LinkStatistics};
 use anabranch_units::{DataRate, Instant, Seed};
+use anabranch_video::adaptive_player::AdaptiveCounts;
 use anabranch_video::stored_player::StoredPlayerCounts;
 
 use self::lane::{Lane, Watched, lane_of};
@@ -213,6 +214,7 @@ impl World {
             session: 0,
             began_at: start,
             truth,
+            head_of_line: Default::default(),
             open_frames: Default::default(),
         });
         Ok(flow_id)
@@ -423,7 +425,7 @@ impl World {
         let counters = *counters.expect("flows keep their paths");
         match &self.flow(flow).source {
             Work::Objects(objects) => objects.counted.plus(&counters),
-            Work::Frames(_) | Work::Bytes(_) | Work::Download(_) => counters,
+            Work::Frames(_) | Work::Bytes(_) | Work::Download(_) | Work::Adaptive(_) => counters,
         }
     }
 
@@ -434,6 +436,17 @@ impl World {
     pub fn viewer_counts(&self, flow: FlowId) -> Option<StoredPlayerCounts> {
         match &self.flow(flow).source {
             Work::Download(download) => Some(download.counts(self.now)),
+            _ => None,
+        }
+    }
+
+    /// What a viewer has seen who chooses bitrates; `None`: the flow has no such viewer.
+    ///
+    /// # Panics
+    /// If the flow is not of this world, or no session.
+    pub fn adaptive_counts(&self, flow: FlowId) -> Option<AdaptiveCounts> {
+        match &self.flow(flow).source {
+            Work::Adaptive(adaptive) => Some(adaptive.counts(self.now)),
             _ => None,
         }
     }

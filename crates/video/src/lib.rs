@@ -14,6 +14,7 @@
 //!
 //! Nothing here knows a clock, a socket or a thread.
 
+pub mod adaptive_player;
 pub mod alignment;
 pub mod annex_b;
 pub mod burnt_in;

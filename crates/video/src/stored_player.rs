@@ -14,8 +14,25 @@ use crate::source::FrameSource;
 
 /// A frame that comes later than that is discarded.
 const LATE: Duration = Duration::from_millis(20);
-/// A player takes no more bytes while so much video waits.
-const MOST_BUFFERED: Duration = Duration::from_secs(10);
+
+/// How much of a film a player keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffering {
+    /// It plays when so much is there.
+    pub caching: Duration,
+    /// It takes no more bytes while so much is there, but never less than it plays with.
+    pub read_ahead: Duration,
+}
+
+impl Default for Buffering {
+    /// VLC waits for 1 s of video from the network; that it takes 10 s is ours.
+    fn default() -> Self {
+        Buffering {
+            caching: Duration::from_secs(1),
+            read_ahead: Duration::from_secs(10),
+        }
+    }
+}
 
 /// The frames of a film, in coding order and evenly spaced.
 #[derive(Clone, Debug)]
@@ -117,7 +134,7 @@ enum State {
 #[derive(Clone, Debug)]
 pub struct StoredPlayer {
     film: StoredVideo,
-    caching: Duration,
+    buffering: Buffering,
     state: State,
     began_at: Instant,
     /// When the first frame is displayed, by the player's present clock.
@@ -131,11 +148,11 @@ pub struct StoredPlayer {
 }
 
 impl StoredPlayer {
-    /// A player that is opened at `now` and plays when so much video is there.
-    pub fn new(film: StoredVideo, caching: Duration, now: Instant) -> Self {
+    /// A player that is opened at `now`.
+    pub fn new(film: StoredVideo, buffering: Buffering, now: Instant) -> Self {
         StoredPlayer {
             film,
-            caching,
+            buffering,
             state: State::Buffering { since: now },
             began_at: now,
             origin: now,
@@ -169,7 +186,13 @@ impl StoredPlayer {
 
     /// How many more bytes it takes now.
     pub fn wanted_bytes(&self) -> u64 {
-        let ahead = (MOST_BUFFERED.as_nanos() / self.film.interval.as_nanos()) as usize;
+        let Buffering {
+            caching,
+            read_ahead,
+        } = self.buffering;
+        // A frame more than play takes: what is there is rounded down.
+        let ahead = read_ahead.max(caching + self.film.interval);
+        let ahead = (ahead.as_nanos() / self.film.interval.as_nanos()) as usize;
         let last = (self.next + ahead).min(self.film.frames.len());
         let end = last
             .checked_sub(1)
@@ -189,7 +212,7 @@ impl StoredPlayer {
     pub fn next_at(&self) -> Option<Instant> {
         match self.state {
             State::Playing => Some(self.due_at(self.next)),
-            State::Stalled { late_since, .. } => Some(late_since? + self.caching),
+            State::Stalled { late_since, .. } => Some(late_since? + self.buffering.caching),
             State::Buffering { .. } | State::Ended => None,
         }
     }
@@ -219,7 +242,7 @@ impl StoredPlayer {
     /// Plays from the next frame on, if enough is there.
     fn begin(&mut self, now: Instant, since: Instant) {
         let buffered = self.film.time_of(self.there - self.next);
-        if buffered < self.caching && self.there < self.film.frames.len() {
+        if buffered < self.buffering.caching && self.there < self.film.frames.len() {
             return;
         }
         if self.counts.start_up.is_none() {
@@ -253,7 +276,7 @@ impl StoredPlayer {
 
     /// Frames have come, some of them late.
     fn catch_up(&mut self, now: Instant, since: Instant, late_since: Option<Instant>) {
-        if late_since.is_some_and(|late_since| late_since + self.caching <= now) {
+        if late_since.is_some_and(|late_since| late_since + self.buffering.caching <= now) {
             self.state = State::Buffering { since };
         } else if self.next < self.there {
             let due_at = self.due_at(self.next);
@@ -304,8 +327,7 @@ mod tests {
     /// Plays a film that comes at a rate, in frames a second, which may change over time; what has
     /// been counted after some seconds.
     fn play(seconds: u64, until: u64, rate: impl Fn(u64) -> u64) -> StoredPlayerCounts {
-        let caching = Duration::from_secs(1);
-        let mut player = StoredPlayer::new(film(seconds), caching, at(0));
+        let mut player = StoredPlayer::new(film(seconds), Buffering::default(), at(0));
         let mut credit = 0;
         for millis in 1..=until * 1_000 {
             credit += rate(millis) * FRAME_BYTES;
@@ -354,13 +376,33 @@ mod tests {
 
     #[test]
     fn no_more_is_taken_than_ten_seconds_ahead() {
-        let mut player = StoredPlayer::new(film(60), Duration::from_secs(1), at(0));
+        let mut player = StoredPlayer::new(film(60), Buffering::default(), at(0));
         assert_eq!(player.wanted_bytes(), 250 * FRAME_BYTES);
         player.on_bytes(at(0), 250 * FRAME_BYTES);
         assert_eq!(player.wanted_bytes(), FRAME_BYTES);
         player.on_bytes(at(400), FRAME_BYTES);
         assert_eq!(player.wanted_bytes(), 10 * FRAME_BYTES);
         assert_eq!(player.next_at(), Some(at(440)));
+    }
+
+    #[test]
+    fn what_is_taken_ahead_is_as_asked_for_but_enough_to_play() {
+        let wanted = |caching, read_ahead| {
+            let buffering = Buffering {
+                caching: Duration::from_millis(caching),
+                read_ahead: Duration::from_millis(read_ahead),
+            };
+            let mut player = StoredPlayer::new(film(60), buffering, at(0));
+            let wanted = player.wanted_bytes();
+            player.on_bytes(at(0), wanted);
+            (
+                wanted / FRAME_BYTES,
+                player.counts(at(0)).start_up.is_some(),
+            )
+        };
+        assert_eq!(wanted(1_000, 2_000), (50, true));
+        assert_eq!(wanted(1_000, 100), (26, true));
+        assert_eq!(wanted(4_990, 100), (125, true));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The receiving half of a stream: puts segments together, whatever their order.
 
+use core::ops::Range;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
@@ -28,6 +29,8 @@ pub(crate) struct ReceiveStream {
     told_max_offset: u64,
     /// Where the stream ends.
     final_offset: Option<u64>,
+    /// The bytes of the segment that was taken in last.
+    newest: Range<u64>,
 }
 
 /// Bytes that lie together.
@@ -63,7 +66,13 @@ impl ReceiveStream {
             window_bytes: config.receive_window_bytes,
             told_max_offset: StreamConfig::INITIAL_WINDOW_BYTES,
             final_offset: None,
+            newest: 0..0,
         }
+    }
+
+    /// The bytes of the segment that was taken in last, by their offsets.
+    pub(crate) fn newest(&self) -> Range<u64> {
+        self.newest.clone()
     }
 
     /// All bytes below have arrived; one more than the length of a stream that is complete.
@@ -105,6 +114,7 @@ impl ReceiveStream {
         if self.messages.is_some() && !self.take_message(offset, payload) {
             return Received::Forbidden;
         }
+        self.newest = offset..end;
         let is_next = offset == self.offset && self.highest() == offset && !is_last;
         if is_last {
             self.final_offset = Some(end);

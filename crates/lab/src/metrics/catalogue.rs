@@ -254,13 +254,19 @@ pub const METRICS: &[Metric] = &[
     flow("freeze-time", Milliseconds, |flow| {
         flow.player.map(|player| player.freeze_time_ms)
     }),
-    flow("stall-ratio", Share, |flow| match flow.download {
-        Some(download) => download.stall_ratio,
-        None => flow.player?.stall_ratio,
+    flow("stall-ratio", Share, |flow| {
+        match (flow.download, flow.adaptive) {
+            (Some(download), _) => download.stall_ratio,
+            (_, Some(adaptive)) => adaptive.stall_ratio,
+            _ => flow.player?.stall_ratio,
+        }
     }),
-    flow("start-up-delay", Milliseconds, |flow| match flow.download {
-        Some(download) => download.start_up_ms,
-        None => flow.player?.start_up_ms,
+    flow("start-up-delay", Milliseconds, |flow| {
+        match (flow.download, flow.adaptive) {
+            (Some(download), _) => download.start_up_ms,
+            (_, Some(adaptive)) => adaptive.start_up_ms,
+            _ => flow.player?.start_up_ms,
+        }
     }),
     flow("reassembly-peak", Bytes, |flow| {
         flow.fragments
@@ -276,6 +282,12 @@ pub const METRICS: &[Metric] = &[
         let of_media = flow.fragments.map(|fragments| fragments.path_switches);
         Some(of_media.unwrap_or(flow.segment_path_switches) as f64)
     }),
+    flow("head-of-line-mean", Milliseconds, |flow| {
+        flow.head_of_line.map(|line| line.mean_ms)
+    }),
+    flow("head-of-line-max", Milliseconds, |flow| {
+        flow.head_of_line.map(|line| line.max_ms)
+    }),
     each_flow("pictures-displayed", Number, |flow| {
         flow.download.map(|download| download.displayed as f64)
     }),
@@ -283,7 +295,15 @@ pub const METRICS: &[Metric] = &[
         flow.download.map(|download| download.discarded as f64)
     }),
     each_flow("underflows", Number, |flow| {
-        flow.download.map(|download| download.underflows as f64)
+        let of_download = flow.download.map(|download| download.underflows);
+        let of_adaptive = flow.adaptive.map(|adaptive| adaptive.underflows);
+        of_download.or(of_adaptive).map(|count| count as f64)
+    }),
+    each_flow("segment-rate", BitsPerSecond, |flow| {
+        flow.adaptive?.mean_rate_bits_per_second
+    }),
+    each_flow("rate-switches", Number, |flow| {
+        flow.adaptive.map(|adaptive| adaptive.switches as f64)
     }),
     flow("aggregate-cost", Milliseconds, |flow| {
         flow.fragments?.aggregate_cost_ms

@@ -147,7 +147,7 @@ fn changes_by(flow: &FlowSpec) -> Vec<Instant> {
                 changes.extend(steps.iter().map(|(at, _)| *at));
             }
         }
-        FlowKind::Bulk(_) | FlowKind::Short(_) | FlowKind::Download(_) => {}
+        FlowKind::Bulk(_) | FlowKind::Short(_) | FlowKind::Download(_) | FlowKind::Adaptive(_) => {}
     }
     changes
 }

@@ -2,13 +2,16 @@
 
 use anabranch_core::{PathCounters, ReasonCounts, SendReason};
 use anabranch_link::DropCause;
+use anabranch_sim::{FlowId, World};
 use anabranch_units::{Duration, Instant};
+use anabranch_video::adaptive_player::AdaptiveCounts;
 use anabranch_video::stored_player::StoredPlayerCounts;
 
 use super::histogram::Histogram;
 use super::statistics::{
-    Distribution, DownloadStatistics, DropReport, FragmentStatistics, FrameStatistics,
-    LinkStatistics, PlayerStatistics, ReasonTraffic, Traffic,
+    AdaptiveStatistics, Distribution, DownloadStatistics, DropReport, FragmentStatistics,
+    FrameStatistics, HeadOfLineStatistics, LinkStatistics, PlayerStatistics, ReasonTraffic,
+    Traffic,
 };
 use super::variation::Variation;
 
@@ -53,9 +56,23 @@ pub(super) struct StreamRecord {
     pub(super) transfers: Histogram,
     /// How often a new segment took another path than the one before it.
     pub(super) path_switches: u64,
+    /// How long bytes waited for missing ones before them.
+    pub(super) head_of_line: HeadOfLineRecord,
     /// What its viewer had seen when the window opened, and has seen in it.
-    pub(super) viewer_baseline: StoredPlayerCounts,
-    pub(super) viewer: Option<StoredPlayerCounts>,
+    viewer_baseline: StoredPlayerCounts,
+    viewer: Option<StoredPlayerCounts>,
+    /// The same of one who chooses bitrates.
+    adaptive_baseline: AdaptiveCounts,
+    adaptive: Option<AdaptiveCounts>,
+}
+
+/// Of bytes of streams that can be read: those that never waited among them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct HeadOfLineRecord {
+    bytes: u64,
+    /// Sum over bytes.
+    byte_nanos: u128,
+    longest: Duration,
 }
 
 /// Of a flow's path.
@@ -368,7 +385,58 @@ impl FragmentRecord {
     }
 }
 
+impl HeadOfLineRecord {
+    #[inline]
+    pub(super) fn add(&mut self, bytes: u64, waited: Duration) {
+        self.bytes += bytes;
+        self.byte_nanos += u128::from(bytes) * u128::from(waited.as_nanos());
+        self.longest = self.longest.max(waited);
+    }
+
+    pub(super) fn merge(&mut self, other: &HeadOfLineRecord) {
+        self.bytes += other.bytes;
+        self.byte_nanos += other.byte_nanos;
+        self.longest = self.longest.max(other.longest);
+    }
+
+    pub(super) fn statistics(&self) -> Option<HeadOfLineStatistics> {
+        (self.bytes > 0).then(|| HeadOfLineStatistics {
+            mean_ms: self.byte_nanos as f64 / self.bytes as f64 / 1e6,
+            max_ms: self.longest.as_millis_f64(),
+        })
+    }
+}
+
 impl StreamRecord {
+    /// A window opens.
+    pub(super) fn open(&mut self, flow: FlowId, world: &World) {
+        self.viewer_baseline = world.viewer_counts(flow).unwrap_or_default();
+        self.adaptive_baseline = world.adaptive_counts(flow).unwrap_or_default();
+    }
+
+    /// A window closes.
+    pub(super) fn close(&mut self, flow: FlowId, world: &World) {
+        let seen = world.viewer_counts(flow);
+        self.viewer = seen.map(|seen| seen.since(&self.viewer_baseline));
+        let seen = world.adaptive_counts(flow);
+        self.adaptive = seen.map(|seen| seen.since(&self.adaptive_baseline));
+    }
+
+    /// What a viewer saw in so many seconds who chooses bitrates; `None`: there is none.
+    pub(super) fn adaptive(&self, seconds: f64) -> Option<AdaptiveStatistics> {
+        let seen = self.adaptive?;
+        let rate_sum = seen.rate_sum as f64;
+        Some(AdaptiveStatistics {
+            segments: seen.segments,
+            mean_rate_bits_per_second: (seen.segments > 0).then(|| rate_sum / seen.segments as f64),
+            switches: seen.switches,
+            underflows: seen.underflows,
+            stall_time_ms: seen.stalled.as_millis_f64(),
+            stall_ratio: (seconds > 0.0).then(|| seen.stalled.as_secs_f64() / seconds),
+            start_up_ms: seen.start_up.map(Duration::as_millis_f64),
+        })
+    }
+
     /// What its viewer saw in so many seconds; `None`: it has none.
     pub(super) fn download(&self, seconds: f64) -> Option<DownloadStatistics> {
         let seen = self.viewer?;

@@ -380,6 +380,13 @@ impl Observer for Recorder<'_> {
         open.for_each(|record| record.flows[flow.index()].stream.bytes += bytes);
     }
 
+    fn on_stream_in_order(&mut self, _now: Instant, flow: FlowId, bytes: u64, waited: Duration) {
+        for record in self.windows.iter_mut().filter(|record| record.is_open) {
+            let stream = &mut record.flows[flow.index()].stream;
+            stream.head_of_line.add(bytes, waited);
+        }
+    }
+
     fn on_stream_finished(&mut self, now: Instant, flow: FlowId, began_at: Instant) {
         for record in self.windows.iter_mut().filter(|record| record.is_open) {
             let transfers = &mut record.flows[flow.index()].stream.transfers;
@@ -400,7 +407,7 @@ impl WindowRecord {
             if world.is_session(flow) {
                 let counters = world.receiver_counters(flow);
                 record.frames.recovered_baseline = counters.recovered_fragments;
-                record.stream.viewer_baseline = world.viewer_counts(flow).unwrap_or_default();
+                record.stream.open(flow, world);
             }
             for (path, record) in record.paths.iter_mut().enumerate() {
                 if world.is_session(flow) {
@@ -425,8 +432,7 @@ impl WindowRecord {
                 let recovered = world.receiver_counters(flow).recovered_fragments;
                 let frames = &mut record.frames;
                 frames.recovered_fragments += recovered - frames.recovered_baseline;
-                let seen = world.viewer_counts(flow);
-                record.stream.viewer = seen.map(|seen| seen.since(&record.stream.viewer_baseline));
+                record.stream.close(flow, world);
             }
             for (path, record) in record.paths.iter_mut().enumerate() {
                 if world.is_session(flow) {
@@ -501,7 +507,9 @@ impl WindowRecord {
             fragments: is_media.then(|| record.fragments.statistics(&all_paths)),
             player: is_media.then(|| record.viewer.statistics()),
             download: record.stream.download(seconds),
+            adaptive: record.stream.adaptive(seconds),
             segment_path_switches: record.stream.path_switches,
+            head_of_line: record.stream.head_of_line.statistics(),
             transfers: record.stream.transfers.count(),
             transfer_time_ms: Distribution::of(&record.stream.transfers),
             paths: record.paths.iter().zip(&spec.paths).map(path).collect(),
@@ -520,6 +528,8 @@ impl WindowRecord {
             total.frames.merge(&record.frames);
             total.stream.bytes += record.stream.bytes;
             total.stream.transfers.merge(&record.stream.transfers);
+            let of_flow = &record.stream.head_of_line;
+            total.stream.head_of_line.merge(of_flow);
             if spec.media().is_some() {
                 media_paths.merge(&all_paths);
                 total.fragments.merge(&record.fragments);
@@ -558,6 +568,7 @@ impl WindowRecord {
                 frames: total.frames.statistics(),
                 fragments: has_media.then(|| total.fragments.statistics(&media_paths)),
                 player: has_media.then(|| total.viewer.statistics()),
+                head_of_line: total.stream.head_of_line.statistics(),
                 transfers: total.stream.transfers.count(),
                 transfer_time_ms: Distribution::of(&total.stream.transfers),
                 ..FlowStatistics::default()

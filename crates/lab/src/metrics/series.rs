@@ -1,6 +1,6 @@
 //! How a run went over time: sums over equal intervals, which add up to any window of them.
 
-use anabranch_core::PathId;
+use anabranch_core::{PathId, PathView};
 use anabranch_link::DropCause;
 use anabranch_sim::{
     Direction, FlowId, FrameEvent, FrameOutcome, LinkId, Observer, PacketEvent, World,
@@ -57,6 +57,27 @@ pub struct FlowSeries {
     /// The first path's controller's states as seen at the ends of intervals, each with the end at
     /// which it was first seen.
     pub states: Vec<(u64, String)>,
+    /// Its largest packet, by which windows are told in packets.
+    pub packet_bytes: u64,
+    /// Of a flow that has several, its paths, in the scenario's order.
+    pub paths: Vec<PathSeries>,
+}
+
+/// What a flow did on one of its paths, interval by interval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathSeries {
+    /// The route that it takes.
+    pub route: String,
+    /// Bytes handed to the network.
+    pub sent_bytes: Vec<u64>,
+    /// Bytes that arrived.
+    pub delivered_bytes: Vec<u64>,
+    /// The congestion window at the interval's end; zero: the controller has none.
+    pub congestion_window_bytes: Vec<u64>,
+    /// Bytes in flight at the interval's end.
+    pub bytes_in_flight: Vec<u64>,
+    /// The smoothed round-trip time at the interval's end; zero while it is unknown.
+    pub smoothed_rtt_nanos: Vec<u64>,
 }
 
 /// What a link did, interval by interval.
@@ -89,11 +110,20 @@ struct Interval {
     frame_delay_nanos: u64,
 }
 
+/// The same of one of several paths.
+#[derive(Clone, Copy, Debug, Default)]
+struct PathInterval {
+    sent_bytes: u64,
+    delivered_bytes: u64,
+}
+
 /// Observes a run. Whoever drives it calls [`SeriesRecorder::at_interval`] at each one's end.
 #[derive(Debug)]
 pub(crate) struct SeriesRecorder {
     series: Series,
     current: Vec<Interval>,
+    /// By flow and path; none of flows with one path.
+    current_paths: Vec<Vec<PathInterval>>,
     link_baselines: Vec<anabranch_link::LinkStatistics>,
 }
 
@@ -105,16 +135,20 @@ impl SeriesRecorder {
             name: flow.name.clone(),
             start_ms: millis(flow.start),
             stop_ms: flow.stop.filter(|stop| *stop < end).map(millis),
+            paths: PathSeries::of(scenario, flow),
             ..FlowSeries::default()
         };
         let link = |link: &crate::scenario::LinkSpec| LinkSeries {
             name: link.name.clone(),
             ..LinkSeries::default()
         };
+        let flows: Vec<FlowSeries> = scenario.flows.iter().map(flow).collect();
+        let paths = |flow: &FlowSeries| vec![PathInterval::default(); flow.paths.len()];
         SeriesRecorder {
+            current_paths: flows.iter().map(paths).collect(),
             series: Series {
                 interval_ms: interval.as_millis(),
-                flows: scenario.flows.iter().map(flow).collect(),
+                flows,
                 links: scenario.links.iter().map(link).collect(),
             },
             current: vec![Interval::default(); scenario.flows.len()],
@@ -135,6 +169,10 @@ impl SeriesRecorder {
                 continue;
             }
             let paths = world.sender_paths(id);
+            let intervals = self.current_paths[index].iter_mut();
+            for ((path, view), interval) in flow.paths.iter_mut().zip(paths).zip(intervals) {
+                path.push(std::mem::take(interval), view);
+            }
             let bandwidth = paths.iter().map(|path| path.bandwidth.bits_per_second());
             // Who has not begun, or is gone, believes in nothing.
             let is_running =
@@ -164,6 +202,36 @@ impl SeriesRecorder {
     fn interval_of(&mut self, packet: &PacketEvent) -> Option<&mut Interval> {
         (packet.direction == Direction::Forward).then(|| &mut self.current[packet.flow.index()])
     }
+
+    /// Of a packet to the receiver, by one of several paths.
+    fn path_of(&mut self, packet: &PacketEvent) -> Option<&mut PathInterval> {
+        let paths = &mut self.current_paths[packet.flow.index()];
+        let is_forward = packet.direction == Direction::Forward;
+        paths.get_mut(packet.path.index()).filter(|_| is_forward)
+    }
+}
+
+impl PathSeries {
+    fn of(scenario: &Scenario, flow: &crate::scenario::FlowSpec) -> Vec<PathSeries> {
+        if flow.paths.len() < 2 {
+            return Vec::new();
+        }
+        let path = |path: &crate::scenario::PathSpec| PathSeries {
+            route: scenario.routes[path.route].name.clone(),
+            ..PathSeries::default()
+        };
+        flow.paths.iter().map(path).collect()
+    }
+
+    fn push(&mut self, interval: PathInterval, view: &PathView) {
+        self.sent_bytes.push(interval.sent_bytes);
+        self.delivered_bytes.push(interval.delivered_bytes);
+        let window = view.congestion_window.unwrap_or(0);
+        self.congestion_window_bytes.push(window);
+        self.bytes_in_flight.push(view.bytes_in_flight);
+        let rtt = view.rtt.smoothed.unwrap_or(Duration::ZERO);
+        self.smoothed_rtt_nanos.push(rtt.as_nanos());
+    }
 }
 
 impl FlowSeries {
@@ -185,9 +253,14 @@ impl FlowSeries {
 impl Observer for SeriesRecorder {
     #[inline]
     fn on_sent(&mut self, _now: Instant, packet: &PacketEvent) {
+        if let Some(path) = self.path_of(packet) {
+            path.sent_bytes += u64::from(packet.size_bytes);
+        }
         if let Some(interval) = self.interval_of(packet) {
             interval.sent_bytes += u64::from(packet.size_bytes);
             interval.sent_packets += 1;
+            let largest = &mut self.series.flows[packet.flow.index()].packet_bytes;
+            *largest = (*largest).max(u64::from(packet.size_bytes));
         } else {
             self.current[packet.flow.index()].feedback_packets += 1;
         }
@@ -195,6 +268,9 @@ impl Observer for SeriesRecorder {
 
     #[inline]
     fn on_delivered(&mut self, _now: Instant, packet: &PacketEvent, delay: Duration) {
+        if let Some(path) = self.path_of(packet) {
+            path.delivered_bytes += u64::from(packet.size_bytes);
+        }
         if let Some(interval) = self.interval_of(packet) {
             interval.delivered_bytes += u64::from(packet.size_bytes);
             interval.delivered_packets += 1;

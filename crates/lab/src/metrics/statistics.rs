@@ -60,9 +60,16 @@ pub struct FlowStatistics {
     /// What the viewer of a film sees that is downloaded meanwhile; `null`: no such film.
     #[serde(default)]
     pub download: Option<DownloadStatistics>,
+    /// What a viewer sees who chooses the bitrates of segments; `null`: no such viewer.
+    #[serde(default)]
+    pub adaptive: Option<AdaptiveStatistics>,
     /// How often a new segment of a stream took another path than the one before it.
     #[serde(default)]
     pub segment_path_switches: u64,
+    /// How long bytes of a stream that have arrived wait for missing ones before them; `null`: none
+    /// can be read, or it is no stream.
+    #[serde(default)]
+    pub head_of_line: Option<HeadOfLineStatistics>,
     /// Streams that have arrived to their ends.
     pub transfers: u64,
     /// From a stream's beginning to the arrival of its end.
@@ -137,6 +144,34 @@ pub struct DownloadStatistics {
     pub stall_ratio: Option<f64>,
     /// From the flow's start to the first picture.
     pub start_up_ms: Option<f64>,
+}
+
+/// What a viewer sees who chooses the bitrates of segments ([`anabranch_video::adaptive_player`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AdaptiveStatistics {
+    /// Segments that have come whole.
+    pub segments: u64,
+    /// The mean of their bitrates; `null`: none has come.
+    pub mean_rate_bits_per_second: Option<f64>,
+    /// Segments asked for with another bitrate than the one before.
+    pub switches: u64,
+    /// Times that the buffer ran out.
+    pub underflows: u64,
+    /// How long the picture stood still after it was first seen.
+    pub stall_time_ms: f64,
+    /// Over the time that the flow ran.
+    pub stall_ratio: Option<f64>,
+    /// From the flow's start to the first picture.
+    pub start_up_ms: Option<f64>,
+}
+
+/// How long bytes of a stream that have arrived wait for missing ones before them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HeadOfLineStatistics {
+    /// Over all bytes that can be read, those that never waited among them.
+    pub mean_ms: f64,
+    /// Of the byte that waited longest.
+    pub max_ms: f64,
 }
 
 /// Packets from senders to receivers. Bits and bytes are those on the wire.

@@ -2,6 +2,7 @@
 //!
 //! A kind is one file in `flow/`, one entry of [`KINDS`] and one variant of [`FlowKind`].
 
+mod adaptive;
 mod bulk;
 mod download;
 mod media;
@@ -26,6 +27,7 @@ use super::replicas::numbered;
 
 use super::shape::{Key, Shape};
 
+pub use adaptive::AdaptiveSpec;
 pub use bulk::BulkSpec;
 pub use download::DownloadSpec;
 pub use media::MediaSpec;
@@ -62,6 +64,8 @@ pub enum FlowKind {
     Short(Box<ShortSpec>),
     /// A film that is watched while it comes.
     Download(Box<DownloadSpec>),
+    /// Segments of video whose bitrates their viewer chooses.
+    Adaptive(Box<AdaptiveSpec>),
     /// Datagrams that nobody answers.
     Raw(RawSpec),
 }
@@ -74,6 +78,7 @@ impl FlowSpec {
             FlowKind::Bulk(bulk) => Some(&bulk.config),
             FlowKind::Short(short) => Some(&short.config),
             FlowKind::Download(download) => Some(&download.config),
+            FlowKind::Adaptive(adaptive) => Some(&adaptive.config),
             FlowKind::Raw(_) => None,
         }
     }
@@ -85,6 +90,7 @@ impl FlowSpec {
             FlowKind::Bulk(bulk) => Some(&mut bulk.config),
             FlowKind::Short(short) => Some(&mut short.config),
             FlowKind::Download(download) => Some(&mut download.config),
+            FlowKind::Adaptive(adaptive) => Some(&mut adaptive.config),
             FlowKind::Raw(_) => None,
         }
     }
@@ -96,6 +102,7 @@ impl FlowSpec {
             FlowKind::Bulk(bulk) => bulk.config.controller.name(),
             FlowKind::Short(short) => short.config.controller.name(),
             FlowKind::Download(download) => download.config.controller.name(),
+            FlowKind::Adaptive(adaptive) => adaptive.config.controller.name(),
             FlowKind::Raw(raw) => raw.kind,
         }
     }
@@ -159,6 +166,7 @@ const KINDS: &[Kind] = &[
     bulk::KIND,
     short::KIND,
     download::KIND,
+    adaptive::KIND,
     raw::CBR,
     raw::ON_OFF,
     raw::POISSON,

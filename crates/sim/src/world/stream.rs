@@ -6,9 +6,10 @@ use anabranch_core::Config;
 use anabranch_units::Seed;
 
 use super::turn::Turn;
-use crate::application::{Application, Download, Objects, STREAM_PATH};
+use crate::application::{Adaptive, Application, Download, Objects, STREAM_PATH};
 use crate::endpoint::Endpoint;
 use crate::flow::{Side, Work};
+use crate::head_of_line::HeadOfLine;
 use crate::observer::Observer;
 
 /// How many bytes a source hands over at a time.
@@ -21,8 +22,11 @@ impl Work {
             Application::Media(source) => Work::Frames(source),
             Application::Greedy => Work::Bytes(u64::MAX),
             Application::Bytes(bytes) => Work::Bytes(bytes),
-            Application::Download(film, caching) => {
-                Work::Download(Box::new(Download::new(film, caching)))
+            Application::Download(film, buffering) => {
+                Work::Download(Box::new(Download::new(film, buffering)))
+            }
+            Application::Adaptive(video, buffer) => {
+                Work::Adaptive(Box::new(Adaptive::new(video, buffer)))
             }
             Application::Short(plan) => {
                 let rng = seed.derive("objects").rng();
@@ -33,9 +37,26 @@ impl Work {
 }
 
 impl<O: Observer> Turn<'_, O> {
+    /// Tells of the bytes of a stream that can be read now, and how long they have waited.
+    #[inline]
+    pub(super) fn watch_head_of_line(&mut self) {
+        let (now, flow_id) = (self.now, self.flow_id);
+        let [_, receiver] = &self.flow.ends;
+        let Some(session) = receiver.endpoint.stream() else {
+            return;
+        };
+        let (in_order, newest) = session.arrived();
+        let line = &mut self.flow.head_of_line;
+        line.on_arrived(now, newest, in_order, |bytes, waited| {
+            self.observer
+                .on_stream_in_order(now, flow_id, bytes, waited);
+        });
+    }
+
     /// Does what a stream's events ask for.
     pub(super) fn serve_stream(&mut self, side: Side) {
         if side == Side::Sender {
+            self.hear_requests();
             return self.write_stream();
         }
         let (now, flow_id) = (self.now, self.flow_id);
@@ -56,16 +77,39 @@ impl<O: Observer> Turn<'_, O> {
             player.on_bytes(now, byte_count);
             self.flow.frame_at = player.next_at().map(|at| at.max(now));
         }
-        let is_known = match &mut self.flow.source {
-            Work::Download(download) if receiver.is_complete() => {
-                core::mem::replace(&mut download.is_over, true)
+        if let Work::Adaptive(adaptive) = &mut self.flow.source {
+            let (asks, next_at) = adaptive.watch(now, byte_count);
+            self.flow.frame_at = next_at.map(|at| at.max(now));
+            if asks {
+                let request = self.buffers.zeros(Adaptive::REQUEST_BYTES as usize);
+                // A session that has been closed takes nothing any more.
+                _ = receiver.write_bytes(now, request);
             }
+        }
+        let is_over = match &mut self.flow.source {
+            Work::Download(download) => Some(&mut download.is_over),
+            Work::Adaptive(adaptive) => Some(&mut adaptive.is_over),
+            _ => None,
+        };
+        let is_known = match is_over {
+            Some(is_over) if receiver.is_complete() => core::mem::replace(is_over, true),
             _ => false,
         };
         if receiver.is_complete() && !is_known {
             let began_at = self.flow.began_at;
             self.observer.on_stream_finished(now, flow_id, began_at);
             self.end_object();
+        }
+    }
+
+    /// The server of a viewer's segments reads what is asked for.
+    fn hear_requests(&mut self) {
+        let flow = &mut *self.flow;
+        let sender = &mut flow.ends[Side::Sender as usize].endpoint;
+        if let Work::Adaptive(adaptive) = &mut flow.source
+            && let Some(sender) = sender.stream_mut()
+        {
+            adaptive.hear(sender.skip(u64::MAX));
         }
     }
 
@@ -80,6 +124,7 @@ impl<O: Observer> Turn<'_, O> {
             Work::Frames(_) => return,
             Work::Bytes(bytes) => bytes,
             Work::Download(download) => &mut download.unwritten_bytes,
+            Work::Adaptive(adaptive) => &mut adaptive.unwritten_bytes,
             Work::Objects(objects) if !objects.is_active => return,
             Work::Objects(objects) => &mut objects.unwritten_bytes,
         };
@@ -95,6 +140,11 @@ impl<O: Observer> Turn<'_, O> {
             if taken < wanted {
                 return;
             }
+        }
+        if let Work::Adaptive(adaptive) = &flow.source
+            && adaptive.has_more()
+        {
+            return;
         }
         // The second time is refused, and so is a closed session's.
         _ = sender.finish();
@@ -120,6 +170,7 @@ impl<O: Observer> Turn<'_, O> {
             .plus(counters.expect("flows keep their path"));
         objects.begin();
         flow.session += 1;
+        flow.head_of_line = HeadOfLine::default();
         flow.began_at = self.now;
         for (end, config) in flow.ends.iter_mut().zip(&objects.configs) {
             let seed = flow.seed.derive(&format!("session/{}", flow.session));

@@ -95,7 +95,7 @@ impl<O: Observer> Turn<'_, O> {
             let first_at = match &mut self.flow.source {
                 Work::Frames(source) => source.next_at(),
                 Work::Objects(objects) => Some(objects.first_at(now)),
-                Work::Download(_) => Some(now),
+                Work::Download(_) | Work::Adaptive(_) => Some(now),
                 Work::Bytes(_) => None,
             };
             self.flow.frame_at = first_at.map(|at| at.max(now));
@@ -129,6 +129,9 @@ impl<O: Observer> Turn<'_, O> {
         };
         let endpoint = &mut self.flow.end(side).endpoint;
         endpoint.handle_datagram(self.now, meta, arrived.bytes);
+        if side == Side::Receiver {
+            self.watch_head_of_line();
+        }
         self.serve(side);
     }
 
@@ -140,7 +143,7 @@ impl<O: Observer> Turn<'_, O> {
         }
         let source = match &mut self.flow.source {
             Work::Frames(source) => source,
-            Work::Download(_) => return self.go_on_viewing(),
+            Work::Download(_) | Work::Adaptive(_) => return self.go_on_viewing(),
             Work::Objects(_) | Work::Bytes(_) => return self.begin_object(),
         };
         let sender = &mut self.flow.ends[Side::Sender as usize].endpoint;

@@ -20,6 +20,12 @@ use crate::wire;
 /// as much at a time.
 const MAX_BOUND_BYTES: u64 = 64 << 10;
 
+/// A path whose round trip takes more than so many of another's is much slower (Linux,
+/// `mptcp_sched.c`): below that, copies would cost more than the wait.
+const MUCH_SLOWER: u64 = 4;
+/// So many packets are hardly a window (there).
+const HARDLY_A_WINDOW: u64 = 4;
+
 /// The scheduler, and when to ask it.
 #[derive(Debug)]
 pub(super) struct Binding {
@@ -269,8 +275,9 @@ impl StreamSession {
         }
     }
 
-    /// The peer's window is full though a path could send: it brings what the peer waits for, and a
-    /// slower path that should have brought it is penalised.
+    /// The peer's window is full though a path could send: a slower path that should have brought
+    /// what the peer waits for is penalised. If that path is much slower or has hardly a window,
+    /// the other brings it, both as Linux's `mptcp_rcv_buf_optimization` has it.
     fn reinject(&mut self, now: Instant, binding: &mut Binding) {
         let could_send = |view: &&PathView| view.is_in_service() && view.sendable_bytes > 0;
         let rtt = |view: &PathView| view.rtt.smoothed.unwrap_or(PathView::UNKNOWN_RTT);
@@ -286,8 +293,13 @@ impl StreamSession {
             return;
         };
         let packet = self.packet_view(&chunk, in_flight_on);
+        let small_window = HARDLY_A_WINDOW * u64::from(self.max_packet_bytes);
+        let mut is_worth_a_copy = false;
         for holder in in_flight_on.iter() {
-            let holder_rtt = rtt(&self.views[holder.index()]);
+            let view = &self.views[holder.index()];
+            let holder_rtt = rtt(view);
+            let has_hardly_a_window = view.congestion_window.is_some_and(|it| it <= small_window);
+            is_worth_a_copy |= has_hardly_a_window || rtt(by) * MUCH_SLOWER < holder_rtt;
             let penalised_at = &mut binding.penalised_at[holder.index()];
             if holder_rtt > rtt(by) && *penalised_at + holder_rtt <= now {
                 *penalised_at = now;
@@ -295,6 +307,9 @@ impl StreamSession {
             }
         }
         let by = by.id;
+        if !is_worth_a_copy {
+            return;
+        }
         self.content.send.on_bound(chunk.offset);
         self.paths[by.index()].bind_next(packet);
     }

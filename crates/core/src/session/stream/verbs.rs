@@ -1,5 +1,7 @@
 //! What the application asks of a stream.
 
+use core::ops::Range;
+
 use anabranch_units::Instant;
 use bytes::Bytes;
 
@@ -108,6 +110,13 @@ impl StreamSession {
         stream.is_window_due |=
             stream.receive.is_window_worth_telling() && !self.paths.iter().any(is_ack_due);
         Some(consumed)
+    }
+
+    /// How far the peer's stream has arrived without gaps, and the bytes of its newest segment, by
+    /// their offsets: for those who measure how long bytes wait for missing ones before them.
+    pub fn arrived(&self) -> (u64, Range<u64>) {
+        let receive = &self.content.receive;
+        (receive.expected(), receive.newest())
     }
 
     /// Whether the peer's stream has arrived to its end and been read to it.

@@ -3,7 +3,7 @@
 use anabranch_core::Config;
 use anabranch_units::{Duration, Instant, Seed};
 use anabranch_video::source::{SourceConfig, SourceConfigError};
-use anabranch_video::stored_player::StoredVideo;
+use anabranch_video::stored_player::{Buffering, StoredVideo};
 
 use super::source::{SOURCE, source};
 use super::{Context, FlowKind, Kind, session, stream};
@@ -19,13 +19,16 @@ pub struct DownloadSpec {
     pub source: SourceConfig,
     /// How long the film is.
     pub length: Duration,
-    /// How much of it must be there before it is played.
-    pub caching: Duration,
+    /// How much of it its player keeps.
+    pub buffering: Buffering,
 }
 
 impl DownloadSpec {
-    /// The film.
-    pub(crate) fn film(&self, seed: Seed) -> Result<StoredVideo, SourceConfigError> {
+    /// The film, as a run with this seed has it.
+    ///
+    /// # Errors
+    /// [`SourceConfigError`], for a source that cannot be.
+    pub fn film(&self, seed: Seed) -> Result<StoredVideo, SourceConfigError> {
         let mut source = self.source.build(Instant::ZERO, seed)?;
         Ok(StoredVideo::record(&mut *source, self.length))
     }
@@ -39,22 +42,31 @@ pub(super) const KIND: Kind = Kind {
 
 const KEYS: &[Key] = &[
     Key::new("source", SOURCE, "what the film is made of"),
-    Key::new("length", Shape::Duration, "of the film"),
+    LENGTH,
+    CACHING,
     Key::new(
-        "caching",
+        "read-ahead",
         Shape::Duration,
-        "how much of the film must be there before it is played",
+        "the player takes no more while so much of the film is there",
     ),
 ];
 
-/// As VLC waits for the network.
-const CACHING: Duration = Duration::from_secs(1);
+pub(super) const LENGTH: Key = Key::new("length", Shape::Duration, "of the film");
+pub(super) const CACHING: Key = Key::new(
+    "caching",
+    Shape::Duration,
+    "how much of the film must be there before it is played",
+);
 
 fn read(table: &Table<'_>, context: &Context<'_>) -> Read<FlowKind> {
+    let usual = Buffering::default();
     Ok(FlowKind::Download(Box::new(DownloadSpec {
         config: stream::config(table)?,
         source: table.required("source", |node| source(node, context.files))?,
         length: table.required("length", positive_duration)?,
-        caching: table.or("caching", CACHING, positive_duration)?,
+        buffering: Buffering {
+            caching: table.or("caching", usual.caching, positive_duration)?,
+            read_ahead: table.or("read-ahead", usual.read_ahead, positive_duration)?,
+        },
     })))
 }

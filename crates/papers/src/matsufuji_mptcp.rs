@@ -1,0 +1,45 @@
+//! R. Matsufuji et al., "Multipath TCP Packet Scheduling for Streaming Video".
+//!
+//! The paper prints no numbers but the ends of its figures' axes, and what it says of bars. It does
+//! not print what its Wi-Fi networks lose and queue, nor CCP's gain: each sentence is judged at the
+//! points of a space of these ([`space`]), with a part of the film, and the whole film is shown as
+//! the scenarios have it.
+
+mod bench;
+mod conclusions;
+mod figures;
+mod setup;
+mod space;
+#[cfg(test)]
+mod tests;
+
+use super::claim::{Algorithms, Claim, Paper};
+
+const PAPER: Paper = Paper {
+    key: "matsufuji",
+    citation: "R. Matsufuji, D. Cavendish, K. Kumazoe, D. Nobayashi, T. Ikenaga: Multipath TCP \
+               Packet Scheduling for Streaming Video (INTERNET 2017)",
+    algorithms: Algorithms::Published,
+};
+
+/// In the paper's order.
+pub(super) const CLAIMS: &[&Claim] = &[
+    &setup::TABLE_1,
+    &figures::FIGURE_4,
+    &figures::FIGURE_5,
+    &figures::FIGURE_6,
+    &figures::FIGURE_7,
+    &figures::FIGURE_8,
+    &figures::FIGURE_9,
+    &figures::FIGURE_10,
+    &figures::FIGURE_11,
+    &figures::FIGURE_12,
+    &conclusions::LPC_FOR_CCP,
+    &conclusions::OLIA_BETTER,
+    &conclusions::SPD_AND_THE_LONG_PATH,
+    &conclusions::ALIKE,
+    &conclusions::FLOW_2,
+    &conclusions::ADVICE,
+    &conclusions::CCP_RESENDS,
+    &conclusions::LATENCY,
+];

@@ -1,0 +1,364 @@
+//! What is run, and what of it is compared: the paper's three networks, its variants of TCP and its
+//! schedulers.
+
+use core::cmp::Ordering;
+
+use anabranch_core::SendReason;
+use anabranch_lab::metrics::{DownloadStatistics, PathStatistics, Unit};
+use anabranch_lab::{Bar, BarKind, Bars, Chart};
+
+use super::space::{SPACE, at};
+use crate::claim::Case;
+use crate::evidence::Evidence;
+use crate::judgement::{Expect, Judgement, Measured, Samples};
+use crate::record::RunRecord;
+use crate::sweep::{Point, Tally};
+
+/// One of the networks, and where the axes of its figures end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Network {
+    /// Its round trips.
+    pub(super) name: &'static str,
+    file: &'static str,
+    pub(super) text: &'static str,
+    most_events: f64,
+    most_retransmissions: f64,
+}
+
+pub(super) const EQUAL: Network = Network {
+    name: "100/100 ms",
+    file: "matsufuji-mptcp/equal.toml",
+    text: include_str!("../../../../scenarios/matsufuji-mptcp/equal.toml"),
+    most_events: 200.0,
+    most_retransmissions: 20_000.0,
+};
+
+pub(super) const FAR_SECOND: Network = Network {
+    name: "100/200 ms",
+    file: "matsufuji-mptcp/far-second.toml",
+    text: include_str!("../../../../scenarios/matsufuji-mptcp/far-second.toml"),
+    most_events: 250.0,
+    most_retransmissions: 60_000.0,
+};
+
+pub(super) const FAR_FIRST: Network = Network {
+    name: "200/100 ms",
+    file: "matsufuji-mptcp/far-first.toml",
+    text: include_str!("../../../../scenarios/matsufuji-mptcp/far-first.toml"),
+    most_events: 300.0,
+    most_retransmissions: 150_000.0,
+};
+
+pub(super) const NETWORKS: [Network; 3] = [EQUAL, FAR_SECOND, FAR_FIRST];
+
+/// The paper's variants of TCP.
+pub(super) const VARIANTS: [&str; 5] = ["ccp", "cubic", "compound", "lia", "olia"];
+/// What the paper proposes, beside `spd`.
+pub(super) const SCHEDULERS: [&str; 3] = ["spd", "lpc", "let"];
+/// Another reading of LET, whose estimate the paper does not print.
+pub(super) const OTHER_LET: &str = "let-delivered";
+/// Rides along.
+const CCPD: &str = "ccpd";
+
+/// The film's length, and of its part that is seen at points, in seconds.
+const FILM: f64 = 624.0;
+const PART: f64 = 90.0;
+/// As many as the paper's trials.
+const TRIALS: u64 = 5;
+
+/// What a claim is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan<'a> {
+    pub(super) networks: &'a [Network],
+    pub(super) variants: &'a [&'static str],
+    pub(super) schedulers: &'a [&'static str],
+}
+
+impl Plan<'_> {
+    /// Its cases, with `name` in the place of the variant or scheduler `subject`.
+    pub(super) fn cases(&self, subject: &str, name: &str) -> Vec<Case> {
+        let swapped = |one: &'static str| match one == subject {
+            true => name.to_owned(),
+            false => one.to_owned(),
+        };
+        let mut cases = Vec::new();
+        for (network, scheduler, variant) in self.runs() {
+            let base = case(&network, &swapped(variant), &swapped(scheduler));
+            let named = Case {
+                name: case_name(&network, variant, scheduler),
+                ..base
+            };
+            // The other reading of LET is for the points.
+            let trials = if scheduler == OTHER_LET { 1 } else { TRIALS };
+            cases.push(named.clone().seeds(trials));
+            let is_ccp = swapped(variant) == "ccp";
+            for point in SPACE.points() {
+                cases.push(part(at(&named, &point, is_ccp)));
+            }
+        }
+        cases.extend(self.beside());
+        cases
+    }
+
+    /// Networks, schedulers and variants.
+    pub(super) fn runs(&self) -> Vec<(Network, &'static str, &'static str)> {
+        let mut runs = Vec::new();
+        for network in self.networks {
+            for scheduler in self.schedulers {
+                let of = |variant: &&'static str| (*network, *scheduler, *variant);
+                runs.extend(self.variants.iter().map(of));
+            }
+        }
+        runs
+    }
+
+    /// CCPD, a whole film by each scheduler.
+    fn beside(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for network in self.networks {
+            for scheduler in self.schedulers {
+                let case = case(network, CCPD, scheduler);
+                cases.push(case.seeds(1).only_shown());
+            }
+        }
+        cases
+    }
+}
+
+fn case_name(network: &Network, variant: &str, scheduler: &str) -> String {
+    format!("{variant}, {scheduler}, {}", network.name)
+}
+
+/// The whole film.
+fn case(network: &Network, variant: &str, scheduler: &str) -> Case {
+    Case::new(
+        case_name(network, variant, scheduler),
+        network.file,
+        network.text,
+    )
+    .set("flows.0.controller", variant)
+    .set("flows.0.scheduler", scheduler)
+}
+
+/// A part of it, once, with time to see it through.
+fn part(case: Case) -> Case {
+    case.set("flows.0.length", &format!("{PART} s"))
+        .set("duration", "540 s")
+        .seeds(1)
+}
+
+/// What the viewer of a film sees, in the paper's order of importance. Of a part of the film: as
+/// much as in all of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Video {
+    /// Pictures discarded.
+    pub(super) discards: f64,
+    /// Underflows, that of the start not counted.
+    pub(super) underflows: f64,
+}
+
+impl Video {
+    /// Less is better. Alike is what differs by a quarter of the larger or less, or by no more than
+    /// is read off the bars of the figures.
+    pub(super) fn order(&self, other: &Video) -> Ordering {
+        /// A seventh of the axis that ends first, and a twentieth.
+        const READ: [f64; 2] = [30.0, 10.0];
+        let order = |one: f64, other: f64, read: f64| {
+            let is_alike = (one - other).abs() <= read.max(one.max(other) / 4.0);
+            let order = one.partial_cmp(&other).unwrap_or(Ordering::Equal);
+            if is_alike { Ordering::Equal } else { order }
+        };
+        let by_discards = order(self.discards, other.discards, READ[0]);
+        by_discards.then(order(self.underflows, other.underflows, READ[1]))
+    }
+
+    pub(super) fn is_better_than(&self, other: &Video) -> bool {
+        self.order(other) == Ordering::Less
+    }
+
+    pub(super) fn is_like(&self, other: &Video) -> bool {
+        self.order(other) == Ordering::Equal
+    }
+}
+
+/// What the viewer's end counted.
+pub(super) fn download(run: &RunRecord) -> DownloadStatistics {
+    run.statistics.flows[0].download.expect("it is a download")
+}
+
+/// Packets that a path sent again because it lost them, as TCP counts them. What MPTCP sends by
+/// another flow is new to TCP.
+pub(super) fn resent(path: &PathStatistics) -> f64 {
+    let reinjected = path.traffic.reasons.iter();
+    let reinjected = reinjected.filter(|sent| sent.reason == SendReason::Reinjection.name());
+    let reinjected: u64 = reinjected.map(|sent| sent.packets).sum();
+    (path.traffic.packets_retransmitted - reinjected) as f64
+}
+
+/// A place of the space, or the base.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At<'a> {
+    pub(super) evidence: &'a Evidence,
+    pub(super) point: &'a Point,
+}
+
+impl At<'_> {
+    pub(super) fn run(&self, network: &Network, variant: &str, scheduler: &str) -> &RunRecord {
+        let name = case_name(network, variant, scheduler);
+        self.evidence.shown(&self.point.of(&name))
+    }
+
+    pub(super) fn video(&self, network: &Network, variant: &str, scheduler: &str) -> Video {
+        let seen = download(self.run(network, variant, scheduler));
+        Video {
+            discards: seen.discarded as f64 * FILM / PART,
+            underflows: seen.underflows.saturating_sub(1) as f64 * FILM / PART,
+        }
+    }
+
+    /// By flow, for the whole film.
+    pub(super) fn retransmissions(
+        &self,
+        network: &Network,
+        variant: &str,
+        scheduler: &str,
+    ) -> [f64; 2] {
+        let paths = &self.run(network, variant, scheduler).statistics.flows[0].paths;
+        [0, 1].map(|flow| resent(&paths[flow]) * FILM / PART)
+    }
+
+    /// Whether all that a plan runs could be drawn in the paper's figures.
+    fn is_within_axes(&self, plan: &Plan<'_>) -> bool {
+        plan.runs().iter().all(|(network, scheduler, variant)| {
+            let video = self.video(network, variant, scheduler);
+            let [first, second] = self.retransmissions(network, variant, scheduler);
+            video.discards.max(video.underflows) <= network.most_events
+                && first.max(second) <= network.most_retransmissions
+        })
+    }
+}
+
+/// At which points something is so.
+pub(super) fn tally(evidence: &Evidence, is_so: &dyn Fn(&At<'_>) -> bool) -> Tally {
+    SPACE.tally(|point| vec![Expect::that("it is so", is_so(&At { evidence, point }))])
+}
+
+/// A sentence of the paper at a point.
+pub(super) type Sentence<'a> = (&'a str, &'a dyn Fn(&At<'_>) -> bool);
+
+/// Judges sentences of the paper over the space, and tells how many of the points that the figures'
+/// axes could show they are true of.
+pub(super) fn judge(
+    evidence: &Evidence,
+    plan: &Plan<'_>,
+    sentences: &[Sentence<'_>],
+    why: &str,
+) -> Judgement {
+    let points = SPACE.points();
+    let drawn = points.iter().map(|point| At { evidence, point });
+    let drawn: Vec<At<'_>> = drawn.filter(|at| at.is_within_axes(plan)).collect();
+    let mut judgement = Judgement::new();
+    let mut told = String::new();
+    for (name, is_so) in sentences {
+        let so = tally(evidence, is_so);
+        so.tell(name, &mut judgement);
+        judgement.report(&among(&drawn, name, is_so));
+        told.push_str(&format!("{name}: {} ", so.sentence()));
+    }
+    show(evidence, plan, &mut judgement);
+    judgement.because(format!("{told}{why}"))
+}
+
+/// The share of the points within the axes at which something is so.
+fn among(drawn: &[At<'_>], name: &str, is_so: &dyn Fn(&At<'_>) -> bool) -> Measured {
+    let met = drawn.iter().filter(|at| is_so(at)).count();
+    let name = format!("{name}: of the {} points within the axes", drawn.len());
+    let share = met as f64 / drawn.len() as f64;
+    Measured::new(name, Unit::Share, Samples(vec![share]))
+}
+
+/// Reports and draws whole films, as the paper's figures do.
+fn show(evidence: &Evidence, plan: &Plan<'_>, judgement: &mut Judgement) {
+    let variants: Vec<&str> = [plan.variants, &[CCPD]].concat();
+    for network in plan.networks {
+        for scheduler in plan.schedulers {
+            let of = |measure: &dyn Fn(&RunRecord) -> f64| -> Vec<Samples> {
+                let case = |variant: &&str| case_name(network, variant, scheduler);
+                let names = variants.iter().map(case);
+                names.map(|name| evidence.each(&name, measure)).collect()
+            };
+            let discards = of(&|run| download(run).discarded as f64);
+            let underflows = of(&|run| download(run).underflows as f64);
+            let flow = |index: usize| of(&|run| resent(&run.statistics.flows[0].paths[index]));
+            let events = ("events", network.most_events);
+            let packets = ("packets", network.most_retransmissions);
+            let pictures = [
+                (
+                    events,
+                    [("pictures discarded", discards), ("underflows", underflows)],
+                ),
+                (
+                    packets,
+                    [("resent on flow 1", flow(0)), ("resent on flow 2", flow(1))],
+                ),
+            ];
+            for ((unit, end), kinds) in pictures {
+                for (what, all) in &kinds {
+                    for (variant, samples) in variants.iter().zip(all) {
+                        let name = format!(
+                            "{variant}, {scheduler}, {}: {what} (axis to {end})",
+                            network.name
+                        );
+                        judgement.report(&Measured::new(name, Unit::Number, samples.clone()));
+                    }
+                }
+                judgement.draw(bars(network, scheduler, unit, &variants, &kinds));
+            }
+        }
+    }
+}
+
+/// Means, and least and largest of the trials.
+fn bars(
+    network: &Network,
+    scheduler: &str,
+    unit: &str,
+    variants: &[&str],
+    kinds: &[(&str, Vec<Samples>); 2],
+) -> Chart {
+    let bar = |samples: &Samples| {
+        let spread = samples.spread()?;
+        let mean = samples.0.iter().sum::<f64>() / samples.0.len() as f64;
+        Some(Bar {
+            value: mean,
+            low: spread.min,
+            high: spread.max,
+        })
+    };
+    let kind = |(what, all): &(&str, Vec<Samples>)| BarKind {
+        label: (*what).to_owned(),
+        bars: all.iter().map(bar).collect(),
+    };
+    Chart::Bars(Bars {
+        title: format!("{scheduler}, {}: the whole film", network.name),
+        y: unit.to_owned(),
+        groups: variants.iter().map(|name| (*name).to_owned()).collect(),
+        kinds: kinds.iter().map(kind).collect(),
+    })
+}
+
+/// That a variant's whole films stay within the axes of the figures.
+pub(super) fn within_axes(evidence: &Evidence, plan: &Plan<'_>, variant: &str) -> Vec<Expect> {
+    let expect = |(network, scheduler): (&Network, &&str)| {
+        let case = case_name(network, variant, scheduler);
+        let samples = evidence.each(&case, |run| {
+            let seen = download(run);
+            seen.discarded.max(seen.underflows) as f64
+        });
+        let events = Measured::new(format!("{case}: most events"), Unit::Number, samples);
+        events.at_most(network.most_events)
+    };
+    let networks = plan.networks.iter();
+    let pairs = networks.flat_map(|network| plan.schedulers.iter().map(move |it| (network, it)));
+    pairs.map(expect).collect()
+}

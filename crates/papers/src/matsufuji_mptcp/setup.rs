@@ -1,0 +1,60 @@
+//! Table I and Fig. 3: what was tested.
+
+use anabranch_lab::{FlowKind, Scenario};
+use anabranch_units::{DataRate, Duration, Seed};
+
+use super::PAPER;
+use super::bench::{EQUAL, FAR_FIRST, FAR_SECOND, Network};
+use crate::claim::{Basis, Case, Claim, Subject};
+use crate::judgement::{Expect, Judgement};
+
+pub(super) const TABLE_1: Claim = Claim {
+    id: "S3-T1",
+    paper: &PAPER,
+    figure: "Table I, Fig. 3, §5",
+    claim: "A film of 409 MB, 5.24 Mbit/s and 10 min 24 s over two Wi-Fi networks of 5 Mbit/s; \
+            round trips of 100/100, 100/200 and 200/100 ms.",
+    criterion: "",
+    basis: Basis::SetUp,
+    subject: Subject::Scenario,
+    cases: |_| Vec::new(),
+    judge: |_| {
+        let mut judgement = Judgement::new();
+        for (network, trips) in [
+            (EQUAL, [100, 100]),
+            (FAR_SECOND, [100, 200]),
+            (FAR_FIRST, [200, 100]),
+        ] {
+            let text = format!("the scenario of {} is as printed", network.name);
+            judgement.expect(Expect::that(text, is_as_printed(&network, trips)));
+        }
+        judgement
+    },
+};
+
+fn is_as_printed(network: &Network, trips: [u64; 2]) -> bool {
+    let scenario = Case::new("", network.name, network.text).scenario();
+    scenario.is_ok_and(|scenario| {
+        let is_path = |(path, millis): (usize, u64)| {
+            let flow = &scenario.flows[0];
+            let route = &scenario.routes[flow.paths[path].route];
+            let links = route.forward.iter().chain(&route.reverse);
+            let delay = links.map(|link| scenario.links[*link].config.delay);
+            let rates = route.forward.iter();
+            let mut rates = rates.filter_map(|link| scenario.links[*link].config.rate);
+            delay.fold(Duration::ZERO, |sum, delay| sum + delay) == Duration::from_millis(millis)
+                && rates.all(|rate| rate == DataRate::from_megabits_per_second(5))
+        };
+        trips.into_iter().enumerate().all(is_path) && is_film(&scenario)
+    })
+}
+
+/// Within 2 % of the bytes: sizes drift, and their mean is exact only in the long run.
+fn is_film(scenario: &Scenario) -> bool {
+    let FlowKind::Download(download) = &scenario.flows[0].kind else {
+        return false;
+    };
+    let film = download.film(Seed(1));
+    download.length == Duration::from_secs(624)
+        && film.is_ok_and(|film| (film.byte_count() as f64 / 409e6 - 1.0).abs() < 0.02)
+}

@@ -1,0 +1,155 @@
+//! What the paper does not print.
+
+use crate::claim::Case;
+use crate::sweep::{Dimension, Point, Space, Value};
+
+const fn value(name: &'static str, settings: &'static [(&'static str, &'static str)]) -> Value {
+    Value { name, settings }
+}
+
+/// None: Wi-Fi sends again by itself what it loses, and the queues overflow anyway.
+const LOSS_2: Dimension = Dimension {
+    name: "loss of flow 2",
+    values: &[value("none", &[]), value("0.3 %", &[]), value("2 %", &[])],
+};
+
+/// Less than that of flow 2, which the paper says.
+const LOSS_1: Dimension = Dimension {
+    name: "loss of flow 1",
+    values: &[
+        value("none", &[]),
+        value("a 30th of flow 2's", &[]),
+        value("a 10th of flow 2's", &[]),
+    ],
+};
+
+/// By the values of [`LOSS_1`] and of [`LOSS_2`].
+const LOSSES: [[&str; 3]; 3] = [
+    ["0 %", "0 %", "0 %"],
+    ["0 %", "0.01 %", "0.07 %"],
+    ["0 %", "0.03 %", "0.2 %"],
+];
+
+const QUEUE: Dimension = Dimension {
+    name: "queues",
+    values: &[
+        value(
+            "of 30 packets",
+            &[
+                ("links.wifi-a.queue", "30 packets"),
+                ("links.wifi-g.queue", "30 packets"),
+            ],
+        ),
+        value(
+            "of 100 packets",
+            &[
+                ("links.wifi-a.queue", "100 packets"),
+                ("links.wifi-g.queue", "100 packets"),
+            ],
+        ),
+        value(
+            "of 400 packets",
+            &[
+                ("links.wifi-a.queue", "400 packets"),
+                ("links.wifi-g.queue", "400 packets"),
+            ],
+        ),
+    ],
+};
+
+const DELAY: Dimension = Dimension {
+    name: "Wi-Fi's own delay",
+    values: &[
+        value("none", &[]),
+        value(
+            "5 ms",
+            &[
+                ("links.wifi-a.delay", "5 ms"),
+                ("links.wifi-g.delay", "5 ms"),
+            ],
+        ),
+        value(
+            "20 ms",
+            &[
+                ("links.wifi-a.delay", "20 ms"),
+                ("links.wifi-g.delay", "20 ms"),
+            ],
+        ),
+    ],
+};
+
+const WINDOW: Dimension = Dimension {
+    name: "receive window",
+    values: &[
+        value("256 KiB", &[("flows.0.receive-window", "256 KiB")]),
+        value("1 MiB", &[("flows.0.receive-window", "1 MiB")]),
+        value("4 MiB", &[("flows.0.receive-window", "4 MiB")]),
+    ],
+};
+
+const REINJECTION: Dimension = Dimension {
+    name: "reinjection",
+    values: &[
+        value("on", &[("flows.0.reinjection", "true")]),
+        value("off", &[("flows.0.reinjection", "false")]),
+    ],
+};
+
+/// How much of the film the player takes before it is seen.
+const READ_AHEAD: Dimension = Dimension {
+    name: "read-ahead",
+    values: &[
+        value("of the cache", &[("flows.0.read-ahead", "1 s")]),
+        value("10 s", &[("flows.0.read-ahead", "10 s")]),
+        value("60 s", &[("flows.0.read-ahead", "60 s")]),
+    ],
+};
+
+const CACHING: Dimension = Dimension {
+    name: "player's cache",
+    values: &[
+        value("0.3 s", &[("flows.0.caching", "300 ms")]),
+        value("1 s", &[("flows.0.caching", "1 s")]),
+        value("3 s", &[("flows.0.caching", "3 s")]),
+    ],
+};
+
+/// Its values are [`CCPS`].
+const GAIN: Dimension = Dimension {
+    name: "CCP's gain",
+    values: &[
+        value("Kp = 1", &[]),
+        value("Kp = 2", &[]),
+        value("Kp = 3 without a limiter", &[]),
+    ],
+};
+
+/// CCP is stable for Kp < 3 (`controllers/src/ccp.rs`, 3 and 4), and beyond that in a cycle of
+/// overflow.
+const CCPS: [&str; 3] = ["ccp:kp=1", "ccp:kp=2", "ccp:kp=3:limiter=off"];
+
+/// All combinations of the first three are there.
+pub(super) const SPACE: Space = Space(&[
+    LOSS_2,
+    GAIN,
+    QUEUE,
+    LOSS_1,
+    DELAY,
+    WINDOW,
+    READ_AHEAD,
+    CACHING,
+    REINJECTION,
+]);
+
+/// A case at a point; `is_ccp`: with the gain of the point.
+pub(super) fn at(case: &Case, point: &Point, is_ccp: bool) -> Case {
+    let [loss_2, gain, loss_1] = [0, 1, 3].map(|dimension| point.value(dimension));
+    let case = SPACE.at(case, point);
+    let case = case
+        .set("links.wifi-a.loss", LOSSES[loss_1][loss_2])
+        .set("links.wifi-g.loss", ["0 %", "0.3 %", "2 %"][loss_2]);
+    match is_ccp {
+        true => case.set("flows.0.controller", CCPS[gain]),
+        false => case,
+    }
+}

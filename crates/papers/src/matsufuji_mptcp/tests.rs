@@ -1,0 +1,243 @@
+//! The judges, by runs that are made up: what the paper saw holds, and each sentence of it can fail.
+
+use std::sync::Arc;
+
+use anabranch_core::SendReason;
+use anabranch_lab::metrics::{
+    DownloadStatistics, FlowStatistics, HeadOfLineStatistics, PathStatistics, ReasonTraffic,
+};
+
+use super::CLAIMS;
+use super::bench::{EQUAL, Video, resent};
+use crate::claim::{Case, Claim};
+use crate::evidence::Evidence;
+use crate::judgement::Verdict;
+use crate::record::RunRecord;
+
+/// What the viewer of a whole film saw, and what of it was sent how.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    discards: f64,
+    /// By each of the flows.
+    resent: u64,
+    /// The share of the longer path, in per cent.
+    longer: u64,
+    waited_ms: f64,
+}
+
+/// A change of what the paper saw, with these variants, schedulers and networks; empty: with any.
+type Change = (&'static str, &'static str, &'static str, fn(&mut Seen));
+
+/// What the paper says, with numbers that are ours.
+fn paper(variant: &str, scheduler: &str, network: &str) -> Seen {
+    let discards = match (variant, network, scheduler) {
+        ("cubic" | "compound", "200/100 ms", _) => 60.0,
+        ("cubic" | "compound", ..) => 10.0,
+        ("ccp", _, "lpc") => 90.0,
+        ("ccp", ..) => 190.0,
+        ("lia", "200/100 ms", _) => 70.0,
+        ("lia", ..) => 195.0,
+        ("olia", "200/100 ms", _) => 60.0,
+        ("olia", "100/100 ms", "spd") => 120.0,
+        ("olia", "100/100 ms", _) => 50.0,
+        ("olia", "100/200 ms", "lpc") => 160.0,
+        ("olia", ..) => 90.0,
+        _ => 0.0,
+    };
+    Seen {
+        discards,
+        resent: match (variant, scheduler) {
+            ("ccp", "lpc") => 9_000,
+            ("ccp", _) => 5_000,
+            _ => 1_000,
+        },
+        longer: if scheduler == "spd" { 10 } else { 45 },
+        waited_ms: if network == "100/100 ms" { 5.0 } else { 9.0 },
+    }
+}
+
+/// A run that counts so; a case at a point sees a part of the film.
+fn run(seen: Seen, network: &str, is_part: bool) -> RunRecord {
+    let share = if is_part { 90.0 / 624.0 } else { 1.0 };
+    let count = |packets: u64| (packets as f64 * share) as u64;
+    let path = |new: u64| {
+        let mut path = PathStatistics::default();
+        let reasons = [
+            (SendReason::New, new),
+            (SendReason::Lost, count(seen.resent)),
+            (SendReason::Reinjection, 70_000),
+        ];
+        let of = |(reason, packets): (SendReason, u64)| ReasonTraffic {
+            reason: reason.name().to_owned(),
+            packets,
+            bytes: 0,
+        };
+        path.traffic.reasons.extend(reasons.map(of));
+        path.traffic.packets_retransmitted = count(seen.resent) + 70_000;
+        path
+    };
+    let (longer, shorter) = (path(seen.longer), path(100 - seen.longer));
+    let download = DownloadStatistics {
+        discarded: (seen.discards * share).round() as u64,
+        underflows: 1,
+        start_up_ms: Some(1_000.0),
+        ..DownloadStatistics::default()
+    };
+    let flow = FlowStatistics {
+        download: Some(download),
+        head_of_line: Some(HeadOfLineStatistics {
+            mean_ms: seen.waited_ms,
+            max_ms: 100.0,
+        }),
+        paths: match network {
+            "200/100 ms" => vec![longer, shorter],
+            _ => vec![shorter, longer],
+        },
+        ..FlowStatistics::default()
+    };
+    let mut run = RunRecord::default();
+    run.statistics.flows.push(flow);
+    run
+}
+
+fn verdict(claim: &Claim, changes: &[Change]) -> (Verdict, Vec<String>) {
+    let scenario = Case::new("", "equal.toml", EQUAL.text).scenario().unwrap();
+    let mut evidence = Evidence::default();
+    for case in (claim.cases)(claim.subject.name()) {
+        let parts: Vec<&str> = case.name.split(", ").collect();
+        let [variant, scheduler, network, ref point @ ..] = parts[..] else {
+            panic!("{}", case.name);
+        };
+        let mut seen = paper(variant, scheduler, network);
+        for (of, by, on, change) in changes {
+            let is_meant = |pattern: &str, name: &str| pattern.is_empty() || pattern == name;
+            if is_meant(of, variant) && is_meant(by, scheduler) && is_meant(on, network) {
+                change(&mut seen);
+            }
+        }
+        let record = Arc::new(run(seen, network, !point.is_empty()));
+        evidence.add(case.name.clone(), &scenario, vec![record]);
+    }
+    let judgement = (claim.judge)(&evidence);
+    let unmet = judgement.expects.iter().filter(|expect| !expect.is_met);
+    let unmet = unmet.map(|expect| expect.text.clone()).collect();
+    (judgement.verdict(), unmet)
+}
+
+fn claim(id: &str) -> &'static Claim {
+    CLAIMS
+        .iter()
+        .find(|claim| claim.id == id)
+        .expect("it is one")
+}
+
+#[test]
+fn what_the_paper_saw_holds() {
+    for claim in CLAIMS.iter().filter(|claim| claim.id != "S3-C4") {
+        let (verdict, unmet) = verdict(claim, &[]);
+        assert_eq!(verdict, Verdict::Holds, "{}: {unmet:#?}", claim.id);
+    }
+    // Its figures say that schedulers matter, its conclusion that they do not: both cannot be.
+    let (with_figures, _) = verdict(claim("S3-C4"), &[]);
+    assert_eq!(with_figures, Verdict::Differs);
+    let alike: Change = ("", "", "", |seen| seen.discards = 50.0);
+    assert_eq!(verdict(claim("S3-C4"), &[alike]).0, Verdict::Holds);
+}
+
+#[test]
+fn each_sentence_can_fail() {
+    let good = |seen: &mut Seen| seen.discards = 10.0;
+    let bad = |seen: &mut Seen| seen.discards = 195.0;
+    let resends = |seen: &mut Seen| seen.resent = 20_000;
+    let changes: [(&str, Change); 31] = [
+        ("S3-F4", ("lia", "", "", good)),
+        ("S3-F4", ("olia", "", "", good)),
+        ("S3-F4", ("ccp", "", "", good)),
+        ("S3-F4", ("compound", "", "", bad)),
+        ("S3-F5", ("olia", "lpc", "", bad)),
+        ("S3-F5", ("compound", "lpc", "", bad)),
+        ("S3-F6", ("olia", "let", "", bad)),
+        ("S3-F6", ("olia", "let-delivered", "", bad)),
+        ("S3-F6", ("compound", "let", "", bad)),
+        ("S3-F6", ("compound", "let-delivered", "", bad)),
+        ("S3-F7", ("olia", "", "", good)),
+        ("S3-F7", ("ccp", "", "", good)),
+        ("S3-F8", ("ccp", "lpc", "", bad)),
+        ("S3-F8", ("ccp", "spd", "", resends)),
+        ("S3-F8", ("olia", "lpc", "", good)),
+        ("S3-F8", ("cubic", "lpc", "", bad)),
+        ("S3-F9", ("compound", "let", "", bad)),
+        ("S3-F9", ("compound", "let-delivered", "", bad)),
+        ("S3-F10", ("lia", "", "", bad)),
+        ("S3-F10", ("ccp", "", "", good)),
+        ("S3-F11", ("ccp", "lpc", "", bad)),
+        ("S3-F11", ("ccp", "spd", "", resends)),
+        ("S3-F11", ("lia", "lpc", "", bad)),
+        ("S3-F12", ("lia", "let", "", bad)),
+        ("S3-F12", ("olia", "let-delivered", "", bad)),
+        ("S3-C1", ("ccp", "lpc", "", bad)),
+        ("S3-C1", ("lia", "spd", "", good)),
+        ("S3-C2", ("olia", "lpc", "", bad)),
+        ("S3-C6", ("cubic", "let", "", bad)),
+        (
+            "S3-C6",
+            ("lia", "lpc", "200/100 ms", |seen| seen.discards = 0.0),
+        ),
+        ("S3-C7", ("compound", "", "100/200 ms", resends)),
+    ];
+    for (id, change) in changes {
+        let (verdict, _) = verdict(claim(id), &[change]);
+        assert_eq!(
+            verdict,
+            Verdict::Differs,
+            "{id}: {:?}",
+            (change.0, change.1)
+        );
+    }
+}
+
+#[test]
+fn shares_of_paths_mirrored_networks_and_waiting_can_fail_too() {
+    let even: Change = ("", "spd", "", |seen| seen.longer = 40);
+    assert_eq!(verdict(claim("S3-C3"), &[even]).0, Verdict::Differs);
+    let more: Change = ("", "lpc", "", |seen| seen.longer = 5);
+    assert_eq!(verdict(claim("S3-C3"), &[more]).0, Verdict::Differs);
+    let mirrored: Change = ("", "", "", |seen| seen.discards = 100.0);
+    assert_eq!(verdict(claim("S3-C5"), &[mirrored]).0, Verdict::Differs);
+    let sooner: Change = ("", "", "100/200 ms", |seen| seen.waited_ms = 4.0);
+    assert_eq!(verdict(claim("S3-m3"), &[sooner]).0, Verdict::Differs);
+}
+
+#[test]
+fn bars_beyond_the_axes_are_not_the_papers() {
+    let beyond: Change = ("cubic", "", "", |seen| seen.discards = 201.0);
+    let (_, unmet) = verdict(claim("S3-F9"), &[beyond]);
+    assert_eq!(unmet, Vec::<String>::new(), "100/200 ms: to 250");
+    let (_, unmet) = verdict(claim("S3-F5"), &[beyond]);
+    assert!(
+        unmet.iter().all(|text| text.contains("most events")),
+        "{unmet:#?}"
+    );
+    assert_eq!(unmet.len(), 2);
+}
+
+#[test]
+fn discards_come_first_and_underflows_decide_between_likes() {
+    let video = |discards, underflows| Video {
+        discards,
+        underflows,
+    };
+    assert!(video(0.0, 50.0).is_better_than(&video(31.0, 0.0)));
+    assert!(video(0.0, 10.0).is_like(&video(30.0, 0.0)));
+    assert!(video(30.0, 0.0).is_better_than(&video(0.0, 11.0)));
+    // A quarter of the larger.
+    assert!(video(300.0, 0.0).is_like(&video(400.0, 0.0)));
+    assert!(video(299.0, 0.0).is_better_than(&video(400.0, 0.0)));
+}
+
+#[test]
+fn what_goes_by_another_flow_is_no_retransmission() {
+    let seen = paper("ccp", "lpc", "100/100 ms");
+    let run = run(seen, "100/100 ms", false);
+    assert_eq!(resent(&run.statistics.flows[0].paths[1]), 9_000.0);
+}

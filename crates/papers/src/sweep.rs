@@ -1,0 +1,410 @@
+//! What a paper does not print, as a space: a claim is judged at points of it that nobody picked.
+//!
+//! A [`Space`] has a [`Dimension`] for each such thing (a base delay, a queue), with the two or
+//! three values that it may have had. [`Space::points`] are 9 or 27 combinations of these: an
+//! orthogonal array (Taguchi's L9 and L27, the linear codes over three elements), in which each
+//! value of one dimension meets each value of any other equally often. So the share of the points
+//! at which something is met, value by value, tells which dimension decides it, and no other
+//! dimension has a part in that. Of two values one takes the place of the third in turn, so that
+//! both come about as often; with these it is so nearly.
+//!
+//! A claim names its cases with [`Space::cases`], judges each point by [`Point::of`], and hands
+//! what it expects there to [`Space::tally`]. [`Tally::tell`] writes shares, picture and verdict:
+//! it holds if it does at half of the points or more, the same bound for all claims.
+
+use anabranch_lab::metrics::Unit;
+use anabranch_lab::{Bar, BarKind, Bars, Chart, Spread};
+
+use super::claim::Case;
+use super::judgement::{Expect, Judgement, Measured, Samples};
+
+/// At what share of the points a claim holds that is said to.
+const MOST: f64 = 0.5;
+/// The columns of L27: how often each of three digits counts. Of the first three dimensions all
+/// combinations are there.
+const OF_27: [[usize; 3]; 13] = [
+    [1, 0, 0],
+    [0, 1, 0],
+    [0, 0, 1],
+    [1, 1, 1],
+    [1, 1, 2],
+    [1, 2, 1],
+    [1, 2, 2],
+    [1, 1, 0],
+    [1, 0, 1],
+    [0, 1, 1],
+    [1, 2, 0],
+    [1, 0, 2],
+    [0, 1, 2],
+];
+/// Those of L9, with two digits.
+const OF_9: [[usize; 3]; 4] = [[1, 0, 0], [0, 1, 0], [1, 1, 0], [1, 2, 0]];
+
+/// Something that a paper does not print.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dimension {
+    pub(crate) name: &'static str,
+    /// Two or three.
+    pub(crate) values: &'static [Value],
+}
+
+/// What it may have been.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Value {
+    pub(crate) name: &'static str,
+    /// The scenario's keys that say so, and their values.
+    pub(crate) settings: &'static [(&'static str, &'static str)],
+}
+
+/// All that a paper does not print.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Space(pub(crate) &'static [Dimension]);
+
+/// A value of each dimension, by its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Point {
+    number: usize,
+    values: Vec<usize>,
+}
+
+impl Space {
+    /// 9 points for up to four dimensions, 27 for up to 13.
+    pub(crate) fn points(&self) -> Vec<Point> {
+        let (count, columns) = match self.0.len() <= OF_9.len() {
+            true => (9, &OF_9[..]),
+            false => (27, &OF_27[..]),
+        };
+        let mut third_counts = vec![0; self.0.len()];
+        let mut point = |number: usize| {
+            let digits = [number % 3, number / 3 % 3, number / 9];
+            let mut values = Vec::new();
+            for (place, dimension) in self.0.iter().enumerate() {
+                let parts = columns[place].iter().zip(digits);
+                let level = parts.map(|(by, digit)| by * digit).sum::<usize>() % 3;
+                values.push(if level < dimension.values.len() {
+                    level
+                } else {
+                    third_counts[place] += 1;
+                    (third_counts[place] - 1) % dimension.values.len()
+                });
+            }
+            Point { number, values }
+        };
+        (0..count).map(&mut point).collect()
+    }
+
+    /// The place of the point with the most middle values; of two values that is the first.
+    pub(crate) fn middle(&self) -> usize {
+        let is_middle =
+            |(value, dimension): (&usize, &Dimension)| *value == (dimension.values.len() - 1) / 2;
+        let count = |point: &Point| {
+            let values = point.values.iter().zip(self.0);
+            values.filter(|both| is_middle(*both)).count()
+        };
+        let points = self.points();
+        let most = points.iter().map(count).max();
+        let found = points.iter().position(|point| Some(count(point)) == most);
+        found.unwrap_or(0)
+    }
+
+    /// A point's values, in a phrase.
+    pub(crate) fn describe(&self, point: &Point) -> String {
+        let values = self.0.iter().zip(&point.values);
+        let names = values.map(|(dimension, value)| {
+            format!("{} {}", dimension.name, dimension.values[*value].name)
+        });
+        names.collect::<Vec<_>>().join(", ")
+    }
+
+    /// `cases` at each point, [`Point::of`] of its name each.
+    pub(crate) fn cases(&self, cases: &[Case]) -> Vec<Case> {
+        let at = |point: Point| cases.iter().map(move |case| self.at(case, &point));
+        self.points().into_iter().flat_map(at).collect()
+    }
+
+    /// A case at a point: what the case sets itself stays.
+    pub(crate) fn at(&self, case: &Case, point: &Point) -> Case {
+        let values = self.0.iter().zip(&point.values);
+        let settings = values.flat_map(|(dimension, value)| dimension.values[*value].settings);
+        let mut at = Case {
+            name: point.of(&case.name),
+            settings: Vec::new(),
+            ..case.clone()
+        };
+        at = settings.fold(at, |case, (key, value)| case.set(key, value));
+        at.settings.extend(case.settings.iter().cloned());
+        at
+    }
+
+    /// At which points all is met that `expects` says of them.
+    pub(crate) fn tally(&self, expects: impl Fn(&Point) -> Vec<Expect>) -> Tally {
+        let is_met = |point: &Point| {
+            let expects = expects(point);
+            !expects.is_empty() && expects.iter().all(|expect| expect.is_met)
+        };
+        let points = self.points();
+        let is_met = points.iter().map(is_met).collect();
+        Tally {
+            space: *self,
+            points,
+            is_met,
+        }
+    }
+}
+
+impl Point {
+    /// What a case is called here.
+    pub(crate) fn of(&self, case: &str) -> String {
+        format!("{case}, point {}", self.number + 1)
+    }
+
+    /// The place of the value of a dimension, by that one's place.
+    pub(crate) fn value(&self, dimension: usize) -> usize {
+        self.values[dimension]
+    }
+}
+
+/// At which points something was met.
+#[derive(Clone, Debug)]
+pub(crate) struct Tally {
+    space: Space,
+    points: Vec<Point>,
+    is_met: Vec<bool>,
+}
+
+impl Tally {
+    /// At how many points it is met, and how many there are.
+    pub(crate) fn count(&self) -> (usize, usize) {
+        let met = self.is_met.iter().filter(|is_met| **is_met).count();
+        (met, self.points.len())
+    }
+
+    pub(crate) fn share(&self) -> f64 {
+        let (met, all) = self.count();
+        met as f64 / all as f64
+    }
+
+    /// For each value of a dimension, at how many points with it, and of how many.
+    pub(crate) fn by_value(&self, dimension: usize) -> Vec<(usize, usize)> {
+        let of = |value: usize| {
+            let points = self.points.iter().zip(&self.is_met);
+            let with: Vec<bool> = points
+                .filter(|(point, _)| point.value(dimension) == value)
+                .map(|(_, is_met)| *is_met)
+                .collect();
+            let met = with.iter().filter(|is_met| **is_met).count();
+            (met, with.len())
+        };
+        (0..self.space.0[dimension].values.len()).map(of).collect()
+    }
+
+    /// The dimension whose values differ most in their shares, of equal ones the first; `None`: no
+    /// value makes a difference.
+    pub(crate) fn decisive(&self) -> Option<usize> {
+        let spread = |dimension: usize| {
+            let shares = self.shares(dimension);
+            let largest = shares.iter().copied().fold(0.0, f64::max);
+            largest - shares.iter().copied().fold(1.0, f64::min)
+        };
+        let mut best = None;
+        for dimension in 0..self.space.0.len() {
+            let spread = spread(dimension);
+            if spread > best.map_or(0.0, |(most, _)| most) {
+                best = Some((spread, dimension));
+            }
+        }
+        best.map(|(_, dimension)| dimension)
+    }
+
+    fn shares(&self, dimension: usize) -> Vec<f64> {
+        let by_value = self.by_value(dimension).into_iter();
+        by_value.map(|(met, all)| met as f64 / all as f64).collect()
+    }
+
+    /// In a sentence: at how many points, and what decides it.
+    pub(crate) fn sentence(&self) -> String {
+        let (met, all) = self.count();
+        let mut text = format!("Met at {met} of {all} points");
+        if let Some(dimension) = self.decisive() {
+            let Dimension { name, values } = self.space.0[dimension];
+            let by_value = values.iter().zip(self.by_value(dimension));
+            let parts: Vec<String> = by_value
+                .map(|(value, (met, all))| format!("{} {met} of {all}", value.name))
+                .collect();
+            text.push_str(&format!("; most depends on {name}: {}", parts.join(", ")));
+        }
+        text.push('.');
+        text
+    }
+
+    /// The share of the points, as a number for reports.
+    pub(crate) fn measured(&self, name: &str) -> Measured {
+        let name = format!("{name}: share of {} points", self.points.len());
+        Measured::new(name, Unit::Share, Samples(vec![self.share()]))
+    }
+
+    /// That it is met at half of the points or more.
+    pub(crate) fn expect(&self, name: &str) -> Expect {
+        let text = format!("{name}: {} Expected: half of them.", self.sentence());
+        Expect::by(text, self.share() - MOST)
+    }
+
+    /// Reports it, draws it and makes the verdict depend on it.
+    pub(crate) fn tell(&self, name: &str, judgement: &mut Judgement) {
+        self.show(name, judgement);
+        judgement.expect(self.expect(name));
+    }
+
+    /// Reports and draws it without any part in the verdict.
+    pub(crate) fn show(&self, name: &str, judgement: &mut Judgement) {
+        judgement.report(&self.measured(name));
+        if let Some(dimension) = self.decisive() {
+            let Dimension { name: what, values } = self.space.0[dimension];
+            for (value, share) in values.iter().zip(self.shares(dimension)) {
+                let name = format!("{name}, with {what} {}", value.name);
+                judgement.report(&Measured::new(name, Unit::Share, Samples(vec![share])));
+            }
+            judgement.draw(self.chart(name));
+        }
+    }
+
+    /// The share of the points with each value of each dimension.
+    fn chart(&self, name: &str) -> Chart {
+        let (mut groups, mut bars) = (Vec::new(), Vec::new());
+        for (place, dimension) in self.space.0.iter().enumerate() {
+            for (value, share) in dimension.values.iter().zip(self.shares(place)) {
+                groups.push(format!("{} {}", dimension.name, value.name));
+                bars.push(Spread::of([share * 100.0]).map(Bar::from));
+            }
+        }
+        let (met, all) = self.count();
+        Chart::Bars(Bars {
+            title: format!("{name}: {met} of {all} points"),
+            y: "% of the points with this value".to_owned(),
+            kinds: vec![BarKind {
+                label: "what the paper does not print".to_owned(),
+                bars,
+            }],
+            groups,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judgement::Verdict;
+
+    const TWO: &[Value] = &[
+        value("a", &[("duration", "1 s")]),
+        value("b", &[("duration", "2 s")]),
+    ];
+    const THREE: &[Value] = &[value("x", &[]), value("y", &[]), value("z", &[])];
+
+    const fn value(name: &'static str, settings: &'static [(&'static str, &'static str)]) -> Value {
+        Value { name, settings }
+    }
+
+    const fn dimension(name: &'static str, values: &'static [Value]) -> Dimension {
+        Dimension { name, values }
+    }
+
+    const FOUR: Space = Space(&[
+        dimension("one", THREE),
+        dimension("two", THREE),
+        dimension("three", THREE),
+        dimension("four", TWO),
+    ]);
+    const THIRTEEN: Space = Space(&[dimension("all", THREE); 13]);
+
+    fn expects(is_met: bool) -> Vec<Expect> {
+        vec![Expect::that("it", is_met)]
+    }
+
+    #[test]
+    fn each_value_meets_each_value_of_another_dimension_equally_often() {
+        for (space, count, dimensions) in [(FOUR, 9, 3), (THIRTEEN, 27, 13)] {
+            let points = space.points();
+            assert_eq!(points.len(), count);
+            for one in 0..dimensions {
+                for other in 0..one {
+                    for pair in 0..9 {
+                        let is_pair = |point: &&Point| {
+                            (point.value(one), point.value(other)) == (pair / 3, pair % 3)
+                        };
+                        let met = points.iter().filter(is_pair).count();
+                        assert_eq!(met, count / 9, "{one} and {other}");
+                    }
+                }
+            }
+        }
+        let all = THIRTEEN.points();
+        let is_same = |one: &Point, other: &Point| one.values[..3] == other.values[..3];
+        let alone = |one: &&Point| all.iter().filter(|other| is_same(one, other)).count() == 1;
+        assert_eq!(all.iter().filter(alone).count(), 27);
+        // Of two values, each of the third's three places goes to one in turn.
+        let fourths: Vec<usize> = FOUR.points().iter().map(|point| point.value(3)).collect();
+        assert_eq!(fourths, [0, 1, 0, 1, 0, 1, 1, 0, 0]);
+    }
+
+    #[test]
+    fn cases_have_the_settings_and_the_name_of_their_points() {
+        let case = Case::new("run", "run.toml", "").set("title", "a case's own");
+        let cases = FOUR.cases(&[case.clone(), Case::new("other", "run.toml", "")]);
+        assert_eq!(cases.len(), 18);
+        let points = FOUR.points();
+        for (case, point) in cases.iter().step_by(2).zip(&points) {
+            assert_eq!(case.name, point.of("run"));
+            let expected = ["duration=1 s", "duration=2 s"][point.value(3)];
+            assert_eq!(case.settings, [expected, "title=a case's own"]);
+        }
+        assert_ne!(cases[0].name, cases[2].name);
+        assert_eq!(cases[1].name, points[0].of("other"));
+    }
+
+    #[test]
+    fn the_middle_has_the_middle_values() {
+        let middle = &FOUR.points()[FOUR.middle()];
+        // No point of the nine has four of them.
+        let values: Vec<usize> = (0..4).map(|place| middle.value(place)).collect();
+        assert_eq!(values, [1, 1, 2, 0]);
+        assert_eq!(FOUR.describe(middle), "one y, two y, three z, four a");
+    }
+
+    #[test]
+    fn what_decides_is_found_and_nothing_else() {
+        let tally = FOUR.tally(|point| expects(point.value(1) != 2));
+        assert_eq!((tally.count(), tally.decisive()), ((6, 9), Some(1)));
+        assert_eq!(tally.by_value(1), [(3, 3), (3, 3), (0, 3)]);
+        assert_eq!(tally.by_value(0), [(2, 3); 3]);
+        let sentence = "Met at 6 of 9 points; most depends on two: x 3 of 3, y 3 of 3, z 0 of 3.";
+        assert_eq!(tally.sentence(), sentence);
+        let always = FOUR.tally(|_| expects(true));
+        assert_eq!((always.decisive(), always.share()), (None, 1.0));
+        assert_eq!(always.sentence(), "Met at 9 of 9 points.");
+    }
+
+    #[test]
+    fn a_point_meets_a_claim_if_all_is_met_and_something_is_expected() {
+        let both = |one, other| [expects(one), expects(other)].concat();
+        assert_eq!(FOUR.tally(|_| both(true, true)).count(), (9, 9));
+        assert_eq!(FOUR.tally(|_| both(true, false)).count(), (0, 9));
+        assert_eq!(FOUR.tally(|_| Vec::new()).count(), (0, 9));
+    }
+
+    #[test]
+    fn half_of_the_points_make_a_claim_hold() {
+        let verdict = |met: usize| {
+            let mut judgement = Judgement::new();
+            let tally = FOUR.tally(|point| expects(point.number < met));
+            tally.tell("it", &mut judgement);
+            assert_eq!(judgement.values[0].samples.0, [met as f64 / 9.0]);
+            judgement.verdict()
+        };
+        assert_eq!(verdict(4), Verdict::Differs);
+        assert_eq!(verdict(5), Verdict::Holds);
+        let mut shown = Judgement::new();
+        FOUR.tally(|_| expects(true)).show("it", &mut shown);
+        assert!(shown.expects.is_empty() && shown.values.len() == 1);
+    }
+}
