@@ -11,13 +11,13 @@ mod evidence;
 mod grieco_arc;
 mod html;
 mod judgement;
+mod kondo_mptcp;
 mod ns3;
 mod own;
 mod record;
 mod report;
 mod sequential;
 mod study;
-#[allow(dead_code, reason = "for papers with parameters that they do not print")]
 mod sweep;
 mod zhang_delay_bbr;
 mod zhang_multipath;
@@ -40,6 +40,7 @@ pub fn claims() -> impl Iterator<Item = &'static Claim> {
         zhang_multipath::CLAIMS,
         grieco_arc::CLAIMS,
         grieco_arc::ns2::CLAIMS,
+        kondo_mptcp::CLAIMS,
         ns3::CLAIMS,
         own::CLAIMS,
     ]
