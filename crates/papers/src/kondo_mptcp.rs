@@ -15,6 +15,8 @@ mod rates;
 mod schedulers;
 mod setup;
 mod switches;
+#[cfg(test)]
+mod tests;
 mod together;
 mod viewer;
 mod windows;
