@@ -332,7 +332,7 @@ impl Watch<'_> {
 
     fn tell(&mut self, event: &Event) {
         match event {
-            Event::Connected { peer } => print::note(format_args!("connected to {peer}")),
+            Event::Connected { peer, .. } => print::note(format_args!("connected to {peer}")),
             Event::PathState { path, state } => {
                 self.path_news.on_change(*path, *state, self.clock.now());
             }

@@ -168,7 +168,7 @@ fn watch(
     let mut slowness = Slowness::default();
     loop {
         match events.recv_timeout(LOOK_INTERVAL) {
-            Ok(Event::Connected { peer }) => {
+            Ok(Event::Connected { peer, .. }) => {
                 print::note(format_args!("connected to {peer}"));
                 meters.retain(|(known, _)| *known != peer);
                 meters.push((peer, Meter::new(arguments.stats, clock.now())));
