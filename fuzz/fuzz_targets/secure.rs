@@ -1,7 +1,7 @@
 //! Handshake and packet protection refuse any bytes that the other end did not make.
 #![no_main]
 
-use anabranch_secure::{Initiator, Responder, SecretKey};
+use anabranch_secure::{Cargo, Initiator, Responder, SecretKey};
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 
@@ -11,11 +11,11 @@ static KEYS: LazyLock<[SecretKey; 2]> =
 fuzz_target!(|bytes: &[u8]| {
     let [ours, theirs] = &*KEYS;
     let again = |key: &SecretKey| SecretKey::from_text(&key.to_text()).unwrap();
-    let mut responder = Responder::new(again(theirs), [ours.public_key()]);
+    let mut responder = Responder::new(again(theirs), [ours.public_key()], &[Cargo::Frames]);
     assert!(responder.handle_initiation(1, bytes).is_err());
     let source = ([192, 0, 2, 1], 7000).into();
     assert!(!responder.proves_address(source, bytes));
-    let mut initiator = Initiator::new(ours, &theirs.public_key(), 2, 1);
+    let mut initiator = Initiator::new(ours, &theirs.public_key(), 2, Cargo::Frames, 1);
     assert!(initiator.handle_response(bytes).is_err());
     assert!(initiator.handle_cookie_reply(bytes).is_err());
     let answer = responder.handle_initiation(1, initiator.message()).unwrap();

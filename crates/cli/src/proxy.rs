@@ -1,14 +1,16 @@
 //! `anabranch proxy`.
 
+mod watch;
+
 use core::time::Duration as StdDuration;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::RecvTimeoutError;
 
+use anabranch_core::Config;
 use anabranch_net::{
-    ByteStream, ClientConfig, Clock, Ended, Event, Events, OpenError, StreamClient,
+    ByteStream, ClientConfig, Clock, DatagramClient, Ended, OpenError, StreamClient,
 };
 use anabranch_secure::PublicKey;
 use anabranch_units::Duration;
@@ -19,18 +21,15 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::command_line::{positive, socket_addr};
 use crate::exit::PeerLost;
 use crate::keygen::{PublicKeyParser, read_key};
-use crate::path_news::{PathNews, session_news};
 use crate::paths::PathArguments;
 use crate::print;
-use crate::slowness::Slowness;
 use crate::stop::Stop;
-use crate::summary::{self, End, Meter};
 use crate::tunnel::relay::Answered;
 use crate::tunnel::request::{self, Answer};
+use crate::tunnel::udp::{DatagramArguments, Rule, near};
 use crate::tunnel::{self, TransportArguments, http, relay, socks5};
+use watch::{Client, Watch};
 
-/// How often the main thread looks up from waiting for events.
-const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
 /// A connection that comes while there is no session waits so long for one …
 const SESSION_PATIENCE: StdDuration = StdDuration::from_secs(10);
 /// … and asks this often.
@@ -38,7 +37,7 @@ const SESSION_ASKED_EVERY: StdDuration = StdDuration::from_millis(50);
 /// After a connection could not be accepted, since there are too many files open, say.
 const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(100);
 
-/// Carries TCP connections over several networks at once, to an `anabranch serve`.
+/// Carries TCP connections and UDP flows over several networks at once, to an `anabranch serve`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -51,14 +50,23 @@ Examples:
   anabranch proxy … --socks5 127.0.0.1:1080 &
   curl --proxy socks5h://127.0.0.1:1080 https://example.org/
 
+  SRT, WireGuard, a game: what an application sends to port 5000 here goes to port 5000 beside the
+  server, and the answers come back. The server was started with --connect 127.0.0.1:5000:
+  anabranch proxy … --udp 5000=127.0.0.1:5000 &
+  ffmpeg … -f mpegts srt://127.0.0.1:5000
+
+A datagram is sent again while it can arrive within --udp-deadline, and then given up. A flow, which
+is what comes from one local port to one --udp, is over when it is silent for 60 s; there may be
+1,024.
+
 A connection does not notice that a path dies. While the server does not answer, connections wait;
 those of a server that is started again break off, and new ones are taken when it is back. Whoever
-can reach --listen, --socks5 and --http-proxy can use them: leave them at 127.0.0.1, or mind who is
+can reach --listen, --socks5, --http-proxy and --udp can use them: leave them at 127.0.0.1, or mind who is
 in the network.
 
 The first Ctrl-C ends the session and prints what it did; a second one ends the program at once.")]
 #[command(group = clap::ArgGroup::new("listeners").required(true).multiple(true)
-    .args(["listen", "socks5", "http_proxy"]))]
+    .args(["listen", "socks5", "http_proxy", "udp"]))]
 pub(crate) struct Arguments {
     #[command(flatten)]
     paths: PathArguments,
@@ -77,6 +85,10 @@ pub(crate) struct Arguments {
     /// Takes connections of applications that speak to an HTTP proxy.
     #[arg(long, value_name = "ADDR")]
     http_proxy: Vec<String>,
+    /// Takes UDP datagrams at a local port, for a host and port that the server can reach (its
+    /// --connect); may be given several times. Without ADDR it is 127.0.0.1.
+    #[arg(long, value_name = "[ADDR:]PORT=HOST:PORT")]
+    udp: Vec<Rule>,
     /// How long to wait for the server's first answer.
     #[arg(long, value_name = "TIME", default_value = "10 s", value_parser = positive)]
     timeout: Duration,
@@ -89,6 +101,8 @@ pub(crate) struct Arguments {
     stats: Option<Duration>,
     #[command(flatten)]
     transport: TransportArguments,
+    #[command(flatten)]
+    datagrams: DatagramArguments,
 }
 
 /// How the applications that connect to a listener say where they want to go.
@@ -105,43 +119,48 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     stop.on_signals()?;
     tunnel::allow_many_files();
     let clock = Clock::start();
-    let paths = arguments.paths.resolve()?;
-    let names: Vec<_> = paths.iter().map(|path| path.via.to_string()).collect();
-    let config = ClientConfig {
-        transport: arguments.transport.config()?,
-        clock,
-        connect_timeout: arguments.timeout,
-        give_up_after: arguments.give_up_after,
-        ..ClientConfig::new(read_key(&arguments.key)?, arguments.peer, paths)
-    };
+    let names = arguments.paths.resolve()?;
+    let names = names.iter().map(|path| path.via.to_string()).collect();
     let tasks = tunnel::tasks()?;
     let listeners = tasks.block_on(listeners(arguments))?;
-    let (client, events) = StreamClient::start(config)?;
-    let client = Arc::new(client);
-    for (listener, speech) in listeners {
-        tasks.spawn(accept_all(listener, speech, Arc::clone(&client)));
+    let ports = tasks.block_on(near::Ports::open(&arguments.udp))?;
+    let mut watch = Watch::new(names, stop, clock, arguments.stats);
+    if !listeners.is_empty() {
+        let config = config(arguments, arguments.transport.config()?, clock)?;
+        let (client, events) = StreamClient::start(config)?;
+        let client = Arc::new(client);
+        for (listener, speech) in listeners {
+            tasks.spawn(accept_all(listener, speech, Arc::clone(&client)));
+        }
+        watch.add(Client::Streams(client), events);
     }
-    let mut watch = Watch {
-        client: &client,
-        events,
-        names,
-        stop,
-        clock,
-        path_news: PathNews::default(),
-        meter: Meter::new(arguments.stats, clock.now()),
-        slowness: Slowness::default(),
-    };
+    if !arguments.udp.is_empty() {
+        let config = config(arguments, arguments.datagrams.config(), clock)?;
+        let (client, events) = DatagramClient::start(config)?;
+        tasks.spawn(near::run(ports, client.channel().clone()));
+        watch.add(Client::Datagrams(client), events);
+    }
     let ended = watch.until_end();
-    if client.snapshot().connected_at.is_some() {
-        let table = summary::table(End::Tunnel, &client.snapshot(), &watch.names);
-        print::note(table);
-    }
+    watch.tell_counts();
     tasks.shutdown_background();
     match ended {
         Ended::Closed | Ended::ClosedByPeer => Ok(()),
         Ended::Replaced => bail!("another proxy with the same key has taken this one's place"),
         ended => bail!(PeerLost(ended)),
     }
+}
+
+/// What a session is opened with.
+fn config(arguments: &Arguments, transport: Config, clock: Clock) -> anyhow::Result<ClientConfig> {
+    let local_key = read_key(&arguments.key)?;
+    let paths = arguments.paths.resolve()?;
+    Ok(ClientConfig {
+        transport,
+        clock,
+        connect_timeout: arguments.timeout,
+        give_up_after: arguments.give_up_after,
+        ..ClientConfig::new(local_key, arguments.peer, paths)
+    })
 }
 
 /// Opens all listeners, before anybody is asked for a session.
@@ -291,55 +310,4 @@ fn is_passing(error: OpenError) -> bool {
         error,
         OpenError::NotConnected | OpenError::Refused(SessionOver)
     )
-}
-
-struct Watch<'a> {
-    client: &'a StreamClient,
-    events: Events,
-    names: Vec<String>,
-    stop: Stop,
-    clock: Clock,
-    path_news: PathNews,
-    meter: Meter,
-    slowness: Slowness,
-}
-
-impl Watch<'_> {
-    /// Tells what happens until the session is over for good.
-    fn until_end(&mut self) -> Ended {
-        loop {
-            match self.events.recv_timeout(LOOK_INTERVAL) {
-                Ok(Event::Ended(ended)) => return ended,
-                Ok(event) => self.tell(&event),
-                Err(RecvTimeoutError::Timeout) if self.stop.is_stopped() => self.client.close(),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Ended::Closed,
-            }
-            let now = self.clock.now();
-            while let Some((path, state)) = self.path_news.next(now) {
-                let name = &self.names[path];
-                print::note(format_args!("path {path} ({name}): {state:?}"));
-            }
-            let lateness = self.client.lateness().max(self.stop.lateness(&self.clock));
-            let told = self.slowness.news(now, lateness);
-            told.into_iter().for_each(print::note);
-            if self.meter.is_due(now) {
-                let snapshot = self.client.snapshot();
-                print::note(self.meter.line(End::Tunnel, snapshot, &self.names));
-            }
-        }
-    }
-
-    fn tell(&mut self, event: &Event) {
-        match event {
-            Event::Connected { peer } => print::note(format_args!("connected to {peer}")),
-            Event::PathState { path, state } => {
-                self.path_news.on_change(*path, *state, self.clock.now());
-            }
-            event => {
-                let news = session_news(event, &self.names, "server");
-                news.into_iter().for_each(print::note);
-            }
-        }
-    }
 }

@@ -136,7 +136,7 @@ impl Session<'_> {
             match self.events.recv_timeout(self.patience()) {
                 Ok(Event::FrameReceived(frame)) => self.playout.push(self.clock.now(), frame),
                 Ok(Event::FrameDropped { .. }) => self.playout.on_dropped(self.clock.now()),
-                Ok(Event::Connected { peer }) => {
+                Ok(Event::Connected { peer, .. }) => {
                     self.is_connected = true;
                     self.playout = Playout::new(self.jitter_buffer, self.clock.now());
                     self.meter = Meter::new(self.stats, self.clock.now());

@@ -210,7 +210,7 @@ impl Session<'_> {
     fn wait_connected(&self) -> Option<Ended> {
         loop {
             match self.events.recv_timeout(LOOK_INTERVAL) {
-                Ok(Event::Connected { peer }) => {
+                Ok(Event::Connected { peer, .. }) => {
                     print::note(format_args!("connected to {peer}"));
                     return None;
                 }

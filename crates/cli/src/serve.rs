@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 
-use anabranch_net::{Accepted, Clock, Event, Events, ServerConfig, StreamServer};
-use anabranch_secure::PublicKey;
+use anabranch_net::{Accepted, Clock, Event, Events, ServerConfig, Snapshot, StreamServer};
+use anabranch_secure::{Cargo, PublicKey};
 use anabranch_units::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -21,6 +21,7 @@ use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
 use crate::tunnel::relay::Answered;
 use crate::tunnel::request::{self, Answer};
+use crate::tunnel::udp::{DatagramArguments, far};
 use crate::tunnel::{self, Destination, TransportArguments, relay};
 
 /// How often the main thread looks up from waiting for events.
@@ -28,7 +29,7 @@ const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
 /// How long a target may take to answer.
 const CONNECT_TIMEOUT: StdDuration = StdDuration::from_secs(10);
 
-/// Lets proxies' TCP connections out: the far end of `anabranch proxy`.
+/// Lets proxies' TCP connections and UDP flows out: the far end of `anabranch proxy`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +39,11 @@ Examples:
   As a way into the Internet, for browsers whose proxy is `anabranch proxy --socks5`:
   anabranch serve --listen 0.0.0.0:7000 --key home.key --allow abpub_… --connect any
 
-Each allowed key has one session at a time; a second program with the same key replaces the first.
+  Beside an SRT server, for encoders that send to `anabranch proxy --udp 5000=127.0.0.1:5000`:
+  anabranch serve --listen 0.0.0.0:7000 --key studio.key --allow abpub_… --connect 127.0.0.1:5000
+
+Each allowed key has one session for connections and one for UDP at a time; a second program with
+the same key replaces the first.
 The first Ctrl-C tells the proxies, which wait for the next server; a second one ends the program
 at once.")]
 #[command(group = clap::ArgGroup::new("destinations").required(true).multiple(true)
@@ -56,7 +61,7 @@ pub(crate) struct Arguments {
     /// Where the connections go that arrive at a proxy's --listen.
     #[arg(long, value_name = "HOST:PORT")]
     forward: Option<String>,
-    /// Where applications behind a proxy's --socks5 and --http-proxy may connect to: `any`,
+    /// Where applications behind a proxy's --socks5, --http-proxy and --udp may connect to: `any`,
     /// `HOST:PORT`, `HOST:*` or `*:PORT`; may be given several times. `any` includes what only this
     /// machine can reach.
     #[arg(long, value_name = "HOST:PORT")]
@@ -69,6 +74,8 @@ pub(crate) struct Arguments {
     stats: Option<Duration>,
     #[command(flatten)]
     transport: TransportArguments,
+    #[command(flatten)]
+    datagrams: DatagramArguments,
 }
 
 /// What streams may ask for.
@@ -110,8 +117,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         connect: arguments.connect.clone(),
     };
     let tasks = tunnel::tasks()?;
-    let (server, accepted, events) = StreamServer::start(config)?;
-    tasks.spawn(serve_all(accepted, Arc::new(policy)));
+    let datagrams = arguments.datagrams.config();
+    let (server, accepted, accepted_datagrams, events) =
+        StreamServer::start_with_datagrams(config, datagrams)?;
+    let policy = Arc::new(policy);
+    tasks.spawn(serve_all(accepted, Arc::clone(&policy)));
+    let target = move |asked: &str| policy.target(asked);
+    tasks.spawn(far::serve_all(accepted_datagrams, Arc::new(target)));
     print::note(format_args!(
         "listening at {} as {local_public}",
         server.local_addr()
@@ -164,16 +176,20 @@ fn watch(
     stop: &Stop,
     clock: &Clock,
 ) {
-    let mut meters: Vec<(PublicKey, Meter)> = Vec::new();
+    let mut meters: Vec<((PublicKey, Cargo), Meter)> = Vec::new();
     let mut slowness = Slowness::default();
     let mut session_count: usize = 0;
     loop {
         match events.recv_timeout(LOOK_INTERVAL) {
-            Ok(Event::Connected { peer }) => {
-                print::note(format_args!("connected to {peer}"));
+            Ok(Event::Connected { peer, cargo }) => {
+                print::note(format_args!(
+                    "connected to {peer}, for {}",
+                    tunnel::name(cargo)
+                ));
                 session_count += 1;
-                meters.retain(|(known, _)| *known != peer);
-                meters.push((peer, Meter::new(arguments.stats, clock.now())));
+                let owner = (peer, cargo);
+                meters.retain(|(known, _)| *known != owner);
+                meters.push((owner, Meter::new(arguments.stats, clock.now())));
             }
             Ok(Event::Ended(ended)) => {
                 print::note(format_args!("a session is over: {ended}"));
@@ -196,17 +212,18 @@ fn watch(
         let lateness = server.lateness().max(stop.lateness(clock));
         let told = slowness.news(now, lateness);
         told.into_iter().for_each(print::note);
-        let due = meters.iter_mut().filter_map(|(peer, meter)| {
+        let due = meters.iter_mut().filter_map(|(owner, meter)| {
             let is_due = meter.is_due(now);
-            is_due.then_some((*peer, meter))
+            is_due.then_some((*owner, meter))
         });
         let due: Vec<_> = due.collect();
         if due.is_empty() {
             continue;
         }
         let snapshots = server.snapshots();
-        for (peer, meter) in due {
-            let snapshot = snapshots.iter().find(|seen| seen.peer == Some(peer));
+        for ((peer, cargo), meter) in due {
+            let is_it = |seen: &&Snapshot| (seen.peer, seen.cargo) == (Some(peer), Some(cargo));
+            let snapshot = snapshots.iter().find(is_it);
             if let Some(snapshot) = snapshot {
                 print::note(meter.line(End::Tunnel, snapshot.clone(), &[]));
             }

@@ -4,6 +4,7 @@ use core::fmt::Write;
 
 use anabranch_core::{PathCounters, ReasonCount, ReasonCounts, SendReason};
 use anabranch_net::{PathSnapshot, Snapshot};
+use anabranch_secure::Cargo;
 use anabranch_units::{ByteCount, DataRate, Duration, Instant};
 
 use crate::delivery::Delivery;
@@ -55,6 +56,14 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
                 session.media_bytes_received,
                 at_least_a_millisecond(duration)
             ),
+        ),
+        End::Tunnel if snapshot.cargo == Some(Cargo::Datagrams) => write!(
+            text,
+            "\nUDP datagrams: {} sent, {} given up as late; {} received, {} lost",
+            session.frames_sent,
+            session.frames_late,
+            session.frames_received,
+            session.frames_dropped,
         ),
         End::Tunnel => write!(
             text,

@@ -1,21 +1,25 @@
-//! TCP connections through streams: what `serve` and `proxy` have in common.
+//! TCP connections through streams, UDP flows through datagrams: what `serve` and `proxy` have in
+//! common.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `request.rs` | what a new stream asks for, and how it is answered |
 //! | `relay.rs` | bytes from a connection to a stream and back |
 //! | `socks5.rs`, `http.rs` | how applications ask a proxy for a connection |
+//! | `udp.rs`, `udp/` | UDP flows |
 
 pub(crate) mod http;
 pub(crate) mod relay;
 pub(crate) mod request;
 pub(crate) mod socks5;
+pub(crate) mod udp;
 
 use core::str::FromStr;
 use std::io;
 
 use anabranch_core::Config;
 use anabranch_net::stream_transport;
+use anabranch_secure::Cargo;
 use tokio::runtime::{Builder, Runtime};
 
 /// How each path is to be controlled, and what goes by which of them.
@@ -37,6 +41,15 @@ impl TransportArguments {
         let controller = anabranch_controllers::by_name(&self.controller)?;
         let scheduler = anabranch_schedulers::by_name(&self.scheduler)?;
         Ok(stream_transport(controller, scheduler))
+    }
+}
+
+/// What a session is for, as it is told.
+pub(crate) fn name(cargo: Cargo) -> &'static str {
+    match cargo {
+        Cargo::Frames => "video",
+        Cargo::Streams => "connections",
+        Cargo::Datagrams => "UDP",
     }
 }
 

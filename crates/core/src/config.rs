@@ -177,6 +177,9 @@ pub struct MediaConfig {
     /// Whether received frames come with their bytes. A laboratory, which reads none, spares itself
     /// their memory.
     pub keeps_bytes: bool,
+    /// Whether the session is over when the peer closes it, although this end sends too: the peer
+    /// has opened it. Otherwise an end that sends waits for another receiver.
+    pub ends_with_peer: bool,
     /// Name of the policy of forward error correction, from [`crate::fec::FEC_POLICIES`], with its
     /// options behind it if any are set: `fixed:overhead=0.25`. Only senders need one.
     pub fec: String,
@@ -190,6 +193,7 @@ impl Default for MediaConfig {
             deadline: Duration::from_millis(500),
             reassembly_wait: Duration::from_millis(500),
             keeps_bytes: true,
+            ends_with_peer: false,
             target_fraction: None,
             path_target_min: DataRate::ZERO,
             source: SourceLimits::Fixed,

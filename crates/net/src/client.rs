@@ -273,7 +273,10 @@ impl<L: Load> ClientRole<L> {
         }
         let silent_for = self.silent_for(now);
         let event = match self.driver.replace(driver) {
-            None => Event::Connected { peer },
+            None => Event::Connected {
+                peer,
+                cargo: L::CARGO,
+            },
             Some(mut before) => {
                 let seen = before.snapshot(now);
                 self.past = Some(seen.after(self.past.as_ref()));
@@ -418,7 +421,7 @@ impl<L: Load> ClientRole<L> {
 
 fn handshake<L: Load>(now: Instant, config: &ClientConfig) -> Handshake {
     let (local, peer) = (&config.local_key, &config.peer_key);
-    Handshake::new(now, local, peer, L::OLD_SESSION_GRACE)
+    Handshake::new(now, local, peer, L::CARGO, L::OLD_SESSION_GRACE)
 }
 
 /// Why a client ends to which nothing came for `waited`.

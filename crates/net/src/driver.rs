@@ -419,6 +419,7 @@ impl<L: Load> Driver<L> {
             past_sessions: 0,
             peer_left_at: self.peer_left_at,
             peer: Some(self.peer),
+            cargo: Some(L::CARGO),
             paths: paths.collect(),
             session: *self.endpoint.counters(),
             target_bitrate: L::target_bitrate(&self.endpoint),

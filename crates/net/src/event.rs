@@ -4,7 +4,7 @@ use core::fmt;
 use std::net::SocketAddr;
 
 use anabranch_core::{FrameId, PathId, PathState, ReceivedFrame, media::DropReason};
-use anabranch_secure::PublicKey;
+use anabranch_secure::{Cargo, PublicKey};
 use anabranch_units::{DataRate, Duration};
 
 /// Something happened.
@@ -14,6 +14,8 @@ pub enum Event {
     Connected {
         /// The peer's key, authenticated.
         peer: PublicKey,
+        /// What the session carries.
+        cargo: Cargo,
     },
     /// A frame has arrived whole; frames come in the order of their numbers.
     FrameReceived(ReceivedFrame),

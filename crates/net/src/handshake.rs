@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_secure::{Cookie, HandshakeError, Initiator, PublicKey, SecretKey, Session};
+use anabranch_secure::{Cargo, Cookie, HandshakeError, Initiator, PublicKey, SecretKey, Session};
 use anabranch_units::{Duration, Ecn, Instant};
 
 use crate::client::ClientPath;
@@ -46,10 +46,16 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    pub(crate) fn new(now: Instant, local: &SecretKey, peer: &PublicKey, grace: Duration) -> Self {
-        let timestamp = clock::wall_clock_nanos();
+    pub(crate) fn new(
+        now: Instant,
+        local: &SecretKey,
+        peer: &PublicKey,
+        cargo: Cargo,
+        grace: Duration,
+    ) -> Self {
+        let (index, timestamp) = (random::session_index(), clock::wall_clock_nanos());
         Handshake {
-            initiator: Initiator::new(local, peer, random::session_index(), timestamp),
+            initiator: Initiator::new(local, peer, index, cargo, timestamp),
             cookies: BTreeMap::new(),
             started_at: now,
             first_sent_at: None,

@@ -20,6 +20,8 @@
 //! | `handshake.rs` | how a client comes to a session, and to another when that falls silent |
 //! | `displaced.rs` | telling a sender that another has taken its place |
 //! | `driver.rs` | a session that is up: endpoint, packet protection and routes |
+//! | `load.rs`, `streams.rs`, `datagrams.rs` | what a session carries |
+//! | `served.rs` | sessions as a server holds them, whatever they carry |
 //! | `runtime.rs` | the thread: wait, receive, advance |
 //! | `outbox.rs` | sealed datagrams, grouped into batches |
 //! | `port.rs` | the local side of a path, whose interface may come and go |
@@ -43,6 +45,7 @@
 
 mod client;
 mod clock;
+mod datagrams;
 mod displaced;
 mod driver;
 mod event;
@@ -58,6 +61,7 @@ mod receiver;
 mod route;
 mod runtime;
 mod sender;
+mod served;
 mod server;
 mod snapshot;
 mod socket;
@@ -68,11 +72,14 @@ mod waker;
 pub use anabranch_mux::OpenError as RefusedStream;
 pub use client::{ClientConfig, ClientPath, StartError};
 pub use clock::Clock;
+pub use datagrams::{AcceptedDatagrams, DatagramChannel, DatagramClient, datagram_transport};
 pub use event::{Ended, Event};
 pub use event_queue::Events;
 pub use receiver::Receiver;
 pub use sender::{SendError, Sender};
 pub use server::ServerConfig;
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};
-pub use streams::{Accepted, ByteStream, OpenError, StreamClient, StreamServer, stream_transport};
+pub use streams::{
+    Accepted, ByteStream, OpenError, Started, StreamClient, StreamServer, stream_transport,
+};
 pub use via::{Via, ViaError};

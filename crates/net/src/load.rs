@@ -1,8 +1,9 @@
-//! What sessions carry, as their driver and the roles see it: frames or streams.
+//! What sessions carry, as their driver and the roles see it: frames, streams or datagrams.
 
 use anabranch_core::{
     Config, Content, Event as CoreEvent, Media, MediaSession, MtuDiscovery, Session,
 };
+use anabranch_secure::Cargo;
 use anabranch_units::{DataRate, Duration, Instant};
 
 use crate::event::Event;
@@ -12,6 +13,9 @@ use crate::event_queue::EventSender;
 pub(crate) trait Load: Send + 'static {
     /// The transport's part.
     type Content: Content + Send;
+
+    /// What the handshake says of it.
+    const CARGO: Cargo;
 
     /// For so long a new session waits for the old one to speak: a network that is back brings
     /// both.
@@ -49,6 +53,8 @@ pub(crate) struct Frames;
 
 impl Load for Frames {
     type Content = Media;
+
+    const CARGO: Cargo = Cargo::Frames;
 
     /// Twice the interval of challenges, and some time on the way: the old session has frames under
     /// way.

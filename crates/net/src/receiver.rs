@@ -9,13 +9,14 @@ use crate::event_queue::{self, Events};
 use crate::load::Frames;
 use crate::port::Port;
 use crate::runtime::Runtime;
+use crate::served::Offer;
 use crate::server::{ServerConfig, ServerRole};
 use crate::snapshot::Snapshot;
 
 /// A running receiver. Dropping it tells the peer that it goes away and waits for the thread.
 #[derive(Debug)]
 pub struct Receiver {
-    runtime: Runtime<ServerRole<Frames>>,
+    runtime: Runtime<ServerRole>,
     local_addr: SocketAddr,
 }
 
@@ -26,10 +27,11 @@ impl Receiver {
     /// # Errors
     /// [`StartError`]; nothing is left running.
     pub fn start(config: ServerConfig) -> Result<(Receiver, Events), StartError> {
-        let (socket, local_addr) = config.open::<Frames>()?;
+        let (socket, local_addr) = config.open()?;
         let clock = config.clock;
         let (events, receiver) = event_queue::queue();
-        let role = ServerRole::new(config, events, Box::new(|_| Frames));
+        let offer = Offer::new(config.transport.clone(), |_| Frames)?;
+        let role = ServerRole::new(config, events, vec![offer]);
         let runtime = Runtime::start("receiver", clock, vec![Port::fixed(socket)], role)?;
         Ok((
             Receiver {

@@ -1,36 +1,35 @@
 //! The end that waits for sessions: who is let in, and whose datagram is whose.
 //!
-//! It serves [`ServerConfig::max_sessions`] at a time. A newer one of the same peer, which was
-//! restarted, takes its place once it is confirmed. Until then the earlier one goes on undisturbed,
+//! It serves [`ServerConfig::max_sessions`] of each cargo at a time. A newer one of the same peer,
+//! which was restarted, takes the place of that with the same cargo once it is confirmed. Until then the earlier one goes on undisturbed,
 //! so that a replayed handshake disturbs nobody. Where there is no room, another allowed peer gets
 //! its turn when a session is over or has been silent for [`ServerConfig::takeover_after`]: being
 //! allowed is no right to others' place.
 
-use core::fmt;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{SocketAddr, UdpSocket};
 
 use anabranch_controllers::default_controller;
-use anabranch_core::{Config, Session as Endpoint};
+use anabranch_core::Config;
 use anabranch_schedulers::default_scheduler;
 use anabranch_secure::{
-    Answer, Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, RESET_BYTES, Responder, SecretKey, Session,
-    classify, receiver_index,
+    Answer, Cargo, Kind, PublicKey, RESET_BYTES, Responder, SecretKey, Session, classify,
+    receiver_index,
 };
 use anabranch_units::{Duration, Ecn, Instant, Seed};
 
 use crate::client::StartError;
 use crate::clock::Clock;
 use crate::displaced::Displaced;
-use crate::driver::{self, Beginning, Driver};
+use crate::driver::{self, Beginning};
 use crate::event::{Ended, Event};
 use crate::event_queue::EventSender;
 use crate::gate::{Gate, Verdict};
-use crate::load::Load;
 use crate::port::Port;
 use crate::random;
 use crate::route::{Address, header_bytes};
 use crate::runtime::{Next, Role};
+use crate::served::{Offer, Served};
 use crate::snapshot::{EdgeCounters, Snapshot};
 use crate::socket::{Arrival, Batch, Socket};
 
@@ -52,7 +51,7 @@ pub struct ServerConfig {
     pub local_key: SecretKey,
     /// Who is let in.
     pub allowed: Vec<PublicKey>,
-    /// How many sessions there may be at a time, each with another peer.
+    /// How many sessions of the same cargo there may be at a time, each with another peer.
     pub max_sessions: usize,
     /// For how long a peer may be silent before its session is over.
     pub silence_timeout: Duration,
@@ -81,35 +80,34 @@ impl ServerConfig {
 }
 
 impl ServerConfig {
-    /// Opens the socket, and checks the transport's set-up. Returns where it listens, too.
-    pub(crate) fn open<L: Load>(&self) -> Result<(Socket, SocketAddr), StartError> {
+    /// Opens the socket. Returns where it listens, too.
+    pub(crate) fn open(&self) -> Result<(Socket, SocketAddr), StartError> {
         let address = self.listen;
         let listen_error = |source| StartError::Listen { address, source };
         let socket = UdpSocket::bind(address).map_err(listen_error)?;
         let socket = Socket::new(socket).map_err(StartError::Runtime)?;
         let local_addr = socket.local_addr().map_err(StartError::Runtime)?;
-        Endpoint::<L::Content>::new(self.transport.clone(), Seed(0), Instant::ZERO)?;
         Ok((socket, local_addr))
     }
 }
 
-/// Makes the load of a session with a peer.
-type MakeLoad<L> = Box<dyn FnMut(PublicKey) -> L + Send>;
+/// Whose session it is, and what it carries: of each, there is one at a time.
+type Owner = (PublicKey, Cargo);
 
-pub(crate) struct ServerRole<L: Load> {
-    transport: Config,
+#[derive(Debug)]
+pub(crate) struct ServerRole {
     seed: Option<Seed>,
     silence_timeout: Duration,
     takeover_after: Duration,
     max_sessions: usize,
-    make_load: MakeLoad<L>,
+    offers: Vec<Offer>,
     responder: Responder,
     gate: Gate,
     /// Sessions that were answered and not confirmed, with when they were answered: at most one for
-    /// each allowed peer.
-    unconfirmed: BTreeMap<PublicKey, (Instant, Session)>,
+    /// each allowed peer and cargo.
+    unconfirmed: BTreeMap<Owner, (Instant, Session)>,
     /// In the order in which they began.
-    sessions: Vec<Driver<L>>,
+    sessions: Vec<Box<dyn Served>>,
     displaced: Displaced,
     next_reset_at: Instant,
     /// The last session's, once it is over.
@@ -122,27 +120,20 @@ pub(crate) struct ServerRole<L: Load> {
     /// The addresses that the sessions' peers have proven, and how often they changed.
     peers: Vec<Address>,
     peers_version: u64,
+    /// Those that they have proven now, as far as they have been looked for.
+    proven: Vec<Address>,
 }
 
-impl<L: Load + fmt::Debug> fmt::Debug for ServerRole<L> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerRole")
-            .field("responder", &self.responder)
-            .field("sessions", &self.sessions)
-            .finish_non_exhaustive()
-    }
-}
-
-impl<L: Load> ServerRole<L> {
-    pub(crate) fn new(config: ServerConfig, events: EventSender, make_load: MakeLoad<L>) -> Self {
+impl ServerRole {
+    pub(crate) fn new(config: ServerConfig, events: EventSender, offers: Vec<Offer>) -> Self {
+        let carried: Vec<Cargo> = offers.iter().map(Offer::cargo).collect();
         ServerRole {
-            transport: config.transport,
             seed: config.seed,
             silence_timeout: config.silence_timeout,
             takeover_after: config.takeover_after,
             max_sessions: config.max_sessions.max(1),
-            make_load,
-            responder: Responder::new(config.local_key, config.allowed),
+            offers,
+            responder: Responder::new(config.local_key, config.allowed, &carried),
             gate: Gate::new(config.clock.now()),
             unconfirmed: BTreeMap::new(),
             sessions: Vec::new(),
@@ -155,6 +146,7 @@ impl<L: Load> ServerRole<L> {
             is_closing: false,
             peers: Vec::new(),
             peers_version: 0,
+            proven: Vec::new(),
         }
     }
 
@@ -195,7 +187,7 @@ impl<L: Load> ServerRole<L> {
             }
         };
         match answer {
-            Some(answer) if self.may_enter(now, answer.peer) => {
+            Some(answer) if self.may_enter(now, (answer.peer, answer.cargo)) => {
                 answer_to(arrival, &answer.response, ports);
             }
             // A peer that may not enter asks again, and is answered when it is its turn.
@@ -207,27 +199,39 @@ impl<L: Load> ServerRole<L> {
         let index = self.new_session_index();
         let mut answer = self.responder.handle_initiation(index, datagram).ok()?;
         if let Some(session) = answer.session.take() {
-            self.unconfirmed.insert(answer.peer, (now, session));
+            let owner = (answer.peer, answer.cargo);
+            self.unconfirmed.insert(owner, (now, session));
         }
         Some(answer)
     }
 
-    /// Whether a session of `peer` may begin now.
-    fn may_enter(&self, now: Instant, peer: PublicKey) -> bool {
-        self.sessions.len() < self.max_sessions || self.displaced_by(now, peer).is_some()
+    /// Whether a session of `owner` may begin now.
+    fn may_enter(&self, now: Instant, owner: Owner) -> bool {
+        self.has_room(owner.1) || self.displaced_by(now, owner).is_some()
     }
 
-    /// Which session has to make room for one of `peer`: its own, or one that has been silent for
+    /// Whether another session with this cargo displaces none.
+    fn has_room(&self, cargo: Cargo) -> bool {
+        let same = self
+            .sessions
+            .iter()
+            .filter(|session| session.cargo() == cargo);
+        same.count() < self.max_sessions
+    }
+
+    /// Which session has to make room for one of `owner`: its own, or one that has been silent for
     /// long.
-    fn displaced_by(&self, now: Instant, peer: PublicKey) -> Option<usize> {
+    fn displaced_by(&self, now: Instant, owner: Owner) -> Option<usize> {
+        let (peer, cargo) = owner;
         let own = self
             .sessions
             .iter()
-            .position(|session| session.peer() == peer);
-        let has_room = self.sessions.len() < self.max_sessions;
+            .position(|session| (session.peer(), session.cargo()) == (peer, cargo));
+        let has_room = self.has_room(cargo);
         let longest_silent = || {
             let sessions = self.sessions.iter().enumerate();
-            let silent = sessions.min_by_key(|(_, session)| session.heard_at())?;
+            let same = sessions.filter(|(_, session)| session.cargo() == cargo);
+            let silent = same.min_by_key(|(_, session)| session.heard_at())?;
             (now >= silent.1.heard_at() + self.takeover_after).then_some(silent.0)
         };
         own.or_else(|| longest_silent().filter(|_| !has_room))
@@ -258,19 +262,19 @@ impl<L: Load> ServerRole<L> {
         ports: &[Port],
     ) {
         let index = receiver_index(datagram);
-        let is_its = |session: &&mut Driver<L>| index == Some(session.session_index());
+        let is_its = |session: &&mut Box<dyn Served>| index == Some(session.session_index());
         if let Some(session) = self.sessions.iter_mut().find(is_its) {
             session.receive_adopting(now, arrival, datagram);
             return;
         }
-        let peer = self
+        let owner = self
             .unconfirmed
             .iter()
             .find(|(_, (_, session))| index == Some(session.local_index()))
-            .map(|(peer, _)| *peer);
-        match peer {
-            Some(peer) if !self.is_closing && self.may_enter(now, peer) => {
-                self.confirm(peer, now, arrival, datagram)
+            .map(|(owner, _)| *owner);
+        match owner {
+            Some(owner) if !self.is_closing && self.may_enter(now, owner) => {
+                self.confirm(owner, now, arrival, datagram)
             }
             // Its turn has not come.
             Some(_) => self.edge.unknown_datagrams += 1,
@@ -310,38 +314,39 @@ impl<L: Load> ServerRole<L> {
     }
 
     /// The first protected datagram of a session: if it opens, the session is the current one.
-    fn confirm(&mut self, peer: PublicKey, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
-        let Some((_, session)) = self.unconfirmed.get_mut(&peer) else {
+    fn confirm(&mut self, owner: Owner, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
+        let (peer, cargo) = owner;
+        let is_its = |offer: &Offer| offer.cargo() == cargo;
+        let Some(offer) = self.offers.iter().position(is_its) else {
+            return;
+        };
+        let Some((_, session)) = self.unconfirmed.get_mut(&owner) else {
             return;
         };
         // A forged one proves nothing: the true peer may still come.
         let Some(authentic) = driver::open(session, datagram) else {
             return;
         };
-        let Some((answered_at, session)) = self.unconfirmed.remove(&peer) else {
+        let Some((answered_at, session)) = self.unconfirmed.remove(&owner) else {
             return;
         };
-        let mut config = self.transport.clone();
-        let headers = header_bytes(arrival.from);
-        config.overhead_bytes = headers + PROTECTION_OVERHEAD_BYTES as u32;
-        L::prepare_server(&mut config, headers);
+        let offer = &mut self.offers[offer];
         let seed = self.seed.unwrap_or_else(random::seed);
         let beginning = Beginning {
-            config,
+            config: offer.transport(header_bytes(arrival.from)),
             seed,
             session,
             peer,
             // As at the client: a session has its length even if there is nothing to send for long.
             at: answered_at,
         };
-        let mut driver = Driver::new(beginning, (self.make_load)(peer))
-            .expect("the transport's set-up was checked at the start");
-        driver.adopt(now, arrival, &authentic);
-        if let Some(displaced) = self.displaced_by(now, peer) {
+        let mut session = offer.begin(beginning);
+        session.adopt(now, arrival, &authentic);
+        if let Some(displaced) = self.displaced_by(now, owner) {
             self.end(now, displaced, Ended::Replaced);
         }
-        self.sessions.push(driver);
-        self.events.tell(Event::Connected { peer });
+        self.sessions.push(session);
+        self.events.tell(Event::Connected { peer, cargo });
     }
 
     fn end(&mut self, now: Instant, index: usize, ended: Ended) {
@@ -363,9 +368,12 @@ impl<L: Load> ServerRole<L> {
 
     /// Looks whether the peer's addresses are others.
     fn note_peers(&mut self) {
-        let proven = || self.sessions.iter().flat_map(Driver::proven_addresses);
-        if !proven().eq(self.peers.iter().copied()) {
-            self.peers = proven().collect();
+        self.proven.clear();
+        for session in &self.sessions {
+            session.add_proven_addresses(&mut self.proven);
+        }
+        if self.proven != self.peers {
+            core::mem::swap(&mut self.proven, &mut self.peers);
             self.peers_version += 1;
         }
     }
@@ -385,7 +393,7 @@ impl<L: Load> ServerRole<L> {
     }
 }
 
-impl<L: Load> Role for ServerRole<L> {
+impl Role for ServerRole {
     fn handle_datagram(
         &mut self,
         now: Instant,
@@ -413,7 +421,7 @@ impl<L: Load> Role for ServerRole<L> {
     }
 }
 
-impl<L: Load> ServerRole<L> {
+impl ServerRole {
     fn advance_sessions(&mut self, now: Instant, ports: &[Port]) -> Next {
         let mut next_at: Option<Instant> = None;
         let mut index = 0;

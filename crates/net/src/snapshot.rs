@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use anabranch_core::{PathCounters, PathView, SessionCounters};
-use anabranch_secure::{PublicKey, Rejected};
+use anabranch_secure::{Cargo, PublicKey, Rejected};
 use anabranch_units::{DataRate, Instant};
 
 /// A session as it is, or was when it ended.
@@ -19,6 +19,8 @@ pub struct Snapshot {
     pub peer_left_at: Option<Instant>,
     /// Who is at the other end; `None` before the session.
     pub peer: Option<PublicKey>,
+    /// What it carries; `None` before the session.
+    pub cargo: Option<Cargo>,
     /// Its paths; the index is the path's number.
     pub paths: Vec<PathSnapshot>,
     /// What the transport has counted.

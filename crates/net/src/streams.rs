@@ -24,7 +24,7 @@ use anabranch_core::recovery::LossDetection;
 use anabranch_core::scheduler::SchedulerFactory;
 use anabranch_core::{Config, Event as CoreEvent, Stream, StreamConfig, StreamSession};
 use anabranch_mux::{Event as MuxEvent, Limits, Mux, Role, StreamId};
-use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey};
+use anabranch_secure::{Cargo, PROTECTION_OVERHEAD_BYTES, PublicKey};
 use anabranch_units::{DataRate, Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::mpsc::UnboundedSender;
@@ -35,7 +35,7 @@ use crate::waker::Waker;
 
 pub use byte_stream::ByteStream;
 pub use client::{OpenError, StreamClient};
-pub use server::{Accepted, StreamServer};
+pub use server::{Accepted, Started, StreamServer};
 
 /// Payload of a datagram that every path of the Internet carries, IPv6's least MTU less headers
 /// (RFC 9000 §14).
@@ -217,6 +217,8 @@ impl Streams {
 
 impl Load for Streams {
     type Content = Stream;
+
+    const CARGO: Cargo = Cargo::Streams;
 
     /// What a stream has carried is lost with its session, which is given time to be heard again.
     const OLD_SESSION_GRACE: Duration = Duration::from_secs(3);

@@ -17,7 +17,7 @@ use anabranch_core::{Frame, PathOptions};
 use anabranch_net::{
     ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Sender, ServerConfig, Via,
 };
-use anabranch_secure::{INITIATION_BYTES, Initiator, PublicKey, SecretKey};
+use anabranch_secure::{Cargo, INITIATION_BYTES, Initiator, PublicKey, SecretKey};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
 
@@ -249,7 +249,7 @@ fn an_allowed_key_waits_for_anothers_session_to_end() {
         config.takeover_after = Duration::from_secs(5);
     });
     let connected = || match received.recv_timeout(PATIENCE).expect("an event") {
-        Event::Connected { peer } => Some(peer),
+        Event::Connected { peer, .. } => Some(peer),
         _ => None,
     };
     let remote = receiver.local_addr();
@@ -421,7 +421,9 @@ fn first_messages_of_strangers_who_know_the_key_stop_no_stream() {
     survive("marked", |receiver_public| {
         let stranger = SecretKey::generate();
         (0..5_000)
-            .map(|number| *Initiator::new(&stranger, receiver_public, number, 1).message())
+            .map(|number| {
+                *Initiator::new(&stranger, receiver_public, number, Cargo::Frames, 1).message()
+            })
             .collect()
     });
 }

@@ -48,7 +48,7 @@ fn wait_for<T>(events: &Events, mut pick: impl FnMut(Event) -> Option<T>) -> T {
 
 fn connected(event: Event) -> Option<PublicKey> {
     match event {
-        Event::Connected { peer } => Some(peer),
+        Event::Connected { peer, .. } => Some(peer),
         Event::Ended(ended) => panic!("{ended}"),
         _ => None,
     }

@@ -1,16 +1,17 @@
 //! The handshake: Noise_IK_25519_ChaChaPoly_BLAKE2s (Noise Protocol Framework, revision 34, §7.5).
 //!
 //! ```text
-//! initiation, 141 bytes               response, 73 bytes
+//! initiation, 142 bytes               response, 73 bytes
 //! byte 0       kind, 1                byte 0      kind, 2
 //! bytes 1–32   initiator's ephemeral  bytes 1–4   receiver's session index
 //! bytes 33–80  initiator's static,    bytes 5–36  responder's ephemeral
 //!              sealed                 bytes 37–72 sealed: the responder's session index and the
-//! bytes 81–108 sealed: timestamp,                  session's reset token, 16 bytes
-//!              8 bytes, and the
-//!              initiator's session index
-//! bytes 109–124 first mark
-//! bytes 125–140 second mark, or zeros
+//! bytes 81–109 sealed: timestamp,                  session's reset token, 16 bytes
+//!              8 bytes, the initiator's
+//!              session index, and what
+//!              the session carries, 1
+//! bytes 110–125 first mark
+//! bytes 126–141 second mark, or zeros
 //! ```
 //!
 //! Integers are big-endian. Both sealed parts carry a 16-byte tag. Only the kinds and the
@@ -45,12 +46,30 @@ const NOISE_PROTOCOL: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
 const PROLOGUE: &[u8] = b"anabranch 2";
 const TIMESTAMP_BYTES: usize = 8;
 const INDEX_BYTES: usize = 4;
-const INITIATION_PAYLOAD_BYTES: usize = TIMESTAMP_BYTES + INDEX_BYTES;
+const CARGO_BYTES: usize = 1;
+const INITIATION_PAYLOAD_BYTES: usize = TIMESTAMP_BYTES + INDEX_BYTES + CARGO_BYTES;
 const RESPONSE_PAYLOAD_BYTES: usize = INDEX_BYTES + TOKEN_BYTES;
 const INITIATION_NOISE_AT: usize = 1;
-const FIRST_MAC_AT: usize = INITIATION_NOISE_AT + 108;
+const FIRST_MAC_AT: usize = INITIATION_NOISE_AT + 109;
 const SECOND_MAC_AT: usize = FIRST_MAC_AT + MAC_BYTES;
 const RESPONSE_NOISE_AT: usize = RESPONSE_INDEX_AT + INDEX_BYTES;
+
+/// What a session carries, as its initiation says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Cargo {
+    /// Frames of live media, towards the responder.
+    Frames = 0,
+    /// Reliable streams of bytes, both ways.
+    Streams = 1,
+    /// Datagrams that are worthless when late, both ways.
+    Datagrams = 2,
+}
+
+impl Cargo {
+    /// Every kind; the index is its byte in the initiation.
+    pub const ALL: [Cargo; 3] = [Cargo::Frames, Cargo::Streams, Cargo::Datagrams];
+}
 
 /// Why a handshake datagram was dropped. None is answered: who may not come in learns nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
@@ -68,6 +87,9 @@ pub enum HandshakeError {
     /// whose clock went back.
     #[error("not newer than the peer's last initiation")]
     Stale,
+    /// Authentic, and asks for a session of a kind that this end does not carry.
+    #[error("asks for a session that carries what this end does not")]
+    NotCarried,
     /// A response to another handshake, by its session index.
     #[error("addressed to another session")]
     WrongSession,
@@ -81,11 +103,12 @@ pub enum HandshakeError {
 
 impl HandshakeError {
     /// Every kind.
-    pub const ALL: [HandshakeError; 7] = [
+    pub const ALL: [HandshakeError; 8] = [
         HandshakeError::Malformed,
         HandshakeError::Forged,
         HandshakeError::NotAllowed,
         HandshakeError::Stale,
+        HandshakeError::NotCarried,
         HandshakeError::WrongSession,
         HandshakeError::AlreadyComplete,
         HandshakeError::WrongMac,
@@ -103,11 +126,12 @@ pub struct Initiator {
 }
 
 impl Initiator {
-    /// Starts a handshake from the holder of `local` to the holder of `remote`.
+    /// Starts a handshake from the holder of `local` to the holder of `remote`, for a session that
+    /// carries `cargo`.
     ///
     /// `local_index` names the session at this end, and must be unique among this end's sessions.
-    /// `timestamp_nanos` must be greater for every new handshake that `local` ever starts, over
-    /// restarts too: nanoseconds since 1970 serve. The responder refuses what is not newer than the
+    /// `timestamp_nanos` must be greater for every new handshake that `local` ever starts for the
+    /// same cargo, over restarts too: nanoseconds since 1970 serve. The responder refuses what is not newer than the
     /// newest it has seen, so a clock that was once far ahead locks its owner out until that time
     /// has come, or until the responder is restarted.
     ///
@@ -117,6 +141,7 @@ impl Initiator {
         local: &SecretKey,
         remote: &PublicKey,
         local_index: u32,
+        cargo: Cargo,
         timestamp_nanos: u64,
     ) -> Self {
         let mut noise = builder(local)
@@ -124,9 +149,11 @@ impl Initiator {
             .and_then(snow::Builder::build_initiator)
             .expect("every field of Noise IK's initiator is set, once");
         let mut payload = [0; INITIATION_PAYLOAD_BYTES];
-        let (timestamp, index) = payload.split_at_mut(TIMESTAMP_BYTES);
+        let (timestamp, rest) = payload.split_at_mut(TIMESTAMP_BYTES);
+        let (index, carried) = rest.split_at_mut(INDEX_BYTES);
         timestamp.copy_from_slice(&timestamp_nanos.to_be_bytes());
         index.copy_from_slice(&local_index.to_be_bytes());
+        carried[0] = cargo as u8;
         let mut initiation = [0; INITIATION_BYTES];
         initiation[0] = Kind::Initiation as u8;
         let (marked, macs) = initiation.split_at_mut(FIRST_MAC_AT);
@@ -208,6 +235,8 @@ impl fmt::Debug for Initiator {
 pub struct Answer {
     /// Who is at the other end, authenticated.
     pub peer: PublicKey,
+    /// What the session is to carry.
+    pub cargo: Cargo,
     /// The datagram to send back to where the initiation came from.
     pub response: [u8; RESPONSE_BYTES],
     /// The new session; `None` if the initiation is a resend of the peer's newest, whose session
@@ -215,18 +244,20 @@ pub struct Answer {
     pub session: Option<Session>,
 }
 
-/// The end that waits for sessions. It knows whom it lets in, and of each peer the newest
+/// The end that waits for sessions. It knows whom it lets in, and of each peer and cargo the newest
 /// initiation with its response: its memory is bounded by the number of allowed peers.
 pub struct Responder {
     local: SecretKey,
     first_mac_key: hmac::Key,
     cookies: CookieJar,
     reset_key: ResetKey,
-    peers: BTreeMap<PublicKey, Option<Answered>>,
+    carried: Vec<Cargo>,
+    /// By cargo.
+    peers: BTreeMap<PublicKey, [Option<Answered>; Cargo::ALL.len()]>,
     refused_counts: [u64; HandshakeError::ALL.len()],
 }
 
-/// A peer's newest initiation.
+/// A peer's newest initiation of a session with one cargo.
 struct Answered {
     timestamp_nanos: u64,
     /// All of it but the second mark, which a resend may have got since.
@@ -235,18 +266,25 @@ struct Answered {
 }
 
 impl Responder {
-    /// A responder that lets in the holders of the `allowed` keys, and nobody if there are none.
+    /// A responder that lets in the holders of the `allowed` keys, and nobody if there are none,
+    /// with sessions that carry what is in `carried`.
     ///
     /// # Panics
     /// If the operating system has no randomness to give.
-    pub fn new(local: SecretKey, allowed: impl IntoIterator<Item = PublicKey>) -> Self {
-        let peers = allowed.into_iter().map(|key| (key, None)).collect();
+    pub fn new(
+        local: SecretKey,
+        allowed: impl IntoIterator<Item = PublicKey>,
+        carried: &[Cargo],
+    ) -> Self {
+        let none = || [const { None }; Cargo::ALL.len()];
+        let peers = allowed.into_iter().map(|key| (key, none())).collect();
         let public = local.public_key();
         Responder {
             first_mac_key: mac::first_key(&public),
             cookies: CookieJar::new(&public),
             reset_key: ResetKey::new(&local),
             local,
+            carried: carried.to_vec(),
             peers,
             refused_counts: [0; HandshakeError::ALL.len()],
         }
@@ -351,13 +389,16 @@ impl Responder {
     /// peer's newest: it costs no public-key work.
     pub fn resent(&self, datagram: &[u8]) -> Option<Answer> {
         let marked = datagram.get(..SECOND_MAC_AT)?;
-        self.peers.iter().find_map(|(peer, answered)| {
-            let answered = answered.as_ref()?;
-            (answered.initiation == marked).then_some(Answer {
-                peer: *peer,
-                response: answered.response,
-                session: None,
-            })
+        let answered = self.peers.iter().flat_map(|(peer, answered)| {
+            let of_cargo = Cargo::ALL.into_iter().zip(answered);
+            of_cargo.filter_map(move |(cargo, answered)| Some((peer, cargo, answered.as_ref()?)))
+        });
+        let mut same = answered.filter(|(_, _, answered)| answered.initiation == marked);
+        same.next().map(|(peer, cargo, answered)| Answer {
+            peer: *peer,
+            cargo,
+            response: answered.response,
+            session: None,
         })
     }
 
@@ -374,13 +415,18 @@ impl Responder {
             .get_remote_static()
             .and_then(|key| key.try_into().ok().map(PublicKey::claimed))
             .ok_or(HandshakeError::NotAllowed)?;
-        let newest = self
+        let of_peer = self
             .peers
             .get_mut(&peer)
             .ok_or(HandshakeError::NotAllowed)?;
-        let (timestamp, index) = payload
+        let (timestamp, rest) = payload
             .split_first_chunk()
             .expect("the payload is longer than its timestamp");
+        let (index, cargo) = rest.split_at(INDEX_BYTES);
+        let cargo = Cargo::ALL.get(usize::from(cargo[0])).copied();
+        let is_carried = |cargo: &Cargo| self.carried.contains(cargo);
+        let cargo = cargo.filter(is_carried).ok_or(HandshakeError::NotCarried)?;
+        let newest = &mut of_peer[cargo as usize];
         let timestamp_nanos = u64::from_be_bytes(*timestamp);
         if newest
             .as_ref()
@@ -407,6 +453,7 @@ impl Responder {
         });
         Ok(Answer {
             peer,
+            cargo,
             response,
             session: Some(split(&mut noise, local_index, remote_index, None)),
         })

@@ -38,7 +38,7 @@ mod reset;
 mod text;
 
 pub use handshake::{
-    Answer, HandshakeError, INITIATION_BYTES, Initiator, RESPONSE_BYTES, Responder,
+    Answer, Cargo, HandshakeError, INITIATION_BYTES, Initiator, RESPONSE_BYTES, Responder,
 };
 pub use keys::{ParseKeyError, PublicKey, SecretKey};
 pub use kind::{Kind, classify, receiver_index};

@@ -11,7 +11,7 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Longer is no host's name: 255 bytes, and a port.
-const MAX_TARGET_BYTES: usize = 262;
+pub(crate) const MAX_TARGET_BYTES: usize = 262;
 
 /// The bytes that ask for a target.
 pub(crate) fn bytes(target: &str) -> io::Result<Vec<u8>> {
@@ -70,9 +70,13 @@ impl Answer {
         self as u8
     }
 
+    /// `None` for a byte that means nothing.
+    pub(crate) fn of_byte(byte: u8) -> Option<Answer> {
+        Answer::ALL.get(usize::from(byte)).copied()
+    }
+
     pub(crate) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Answer> {
-        let byte = usize::from(stream.read_u8().await?);
-        let answer = Answer::ALL.get(byte).copied();
+        let answer = Answer::of_byte(stream.read_u8().await?);
         answer.ok_or_else(|| invalid("an answer that means nothing"))
     }
 }

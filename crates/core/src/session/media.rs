@@ -274,7 +274,8 @@ impl Hooks for Media {
     }
 
     fn on_peer_closes(session: &mut MediaSession, now: Instant) {
-        match session.content.is_sender() {
+        let stays = session.content.is_sender() && !session.config.media.ends_with_peer;
+        match stays {
             true => session.on_peer_left(now),
             false => session.end(Event::Closed),
         }

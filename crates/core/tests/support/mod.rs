@@ -128,6 +128,8 @@ pub struct Network<C = Media> {
     pub receiver: Session<C>,
     pub paths: Vec<TestPath>,
     pub received: Vec<(Instant, ReceivedFrame)>,
+    /// What has come the other way, if the receiver sends too.
+    pub received_back: Vec<(Instant, ReceivedFrame)>,
     pub dropped: Vec<Event>,
     pub path_states: Vec<(Instant, PathId, PathState)>,
     pub sent_on: Vec<u64>,
@@ -245,6 +247,7 @@ impl<C: Load> Network<C> {
             sender,
             receiver,
             received: Vec::new(),
+            received_back: Vec::new(),
             dropped: Vec::new(),
             path_states: Vec::new(),
             sent_on: Vec::new(),
@@ -435,6 +438,7 @@ impl<C: Load> Network<C> {
         while let Some(event) = self.sender.poll_event() {
             match event {
                 Event::PeerLeft => self.is_receiver_gone = true,
+                Event::FrameReceived(frame) => self.received_back.push((self.now, frame)),
                 Event::PathState { path, state } => self.path_states.push((self.now, path, state)),
                 Event::FrameDropped { .. } => self.dropped.push(event),
                 Event::StreamWritable => self.is_writable_told = true,

@@ -1,8 +1,9 @@
-//! The end that waits for sessions of streams.
+//! The end that waits for sessions of streams, and of datagrams beside them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use anabranch_core::Config;
 use anabranch_mux::Role;
 use anabranch_secure::PublicKey;
 use anabranch_units::Lateness;
@@ -10,9 +11,11 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use super::{ByteStream, Shared, Streams};
 use crate::client::StartError;
+use crate::datagrams::{AcceptedDatagrams, Datagrams};
 use crate::event_queue::{self, Events};
 use crate::port::Port;
 use crate::runtime::Runtime;
+use crate::served::Offer;
 use crate::server::{ServerConfig, ServerRole};
 use crate::snapshot::Snapshot;
 
@@ -28,9 +31,17 @@ pub struct Accepted {
 /// A running server. Dropping it tells its clients that it goes away, and ends their streams.
 #[derive(Debug)]
 pub struct StreamServer {
-    runtime: Runtime<ServerRole<Streams>>,
+    runtime: Runtime<ServerRole>,
     local_addr: SocketAddr,
 }
+
+/// A server with the queues of what its clients open, and its events.
+pub type Started = (
+    StreamServer,
+    UnboundedReceiver<Accepted>,
+    UnboundedReceiver<AcceptedDatagrams>,
+    Events,
+);
 
 impl StreamServer {
     /// Opens the socket and starts the thread. Streams that clients open come from the queue: as
@@ -41,23 +52,48 @@ impl StreamServer {
     pub fn start(
         config: ServerConfig,
     ) -> Result<(StreamServer, UnboundedReceiver<Accepted>, Events), StartError> {
-        let (socket, local_addr) = config.open::<Streams>()?;
+        let (server, accepted, _, events) = StreamServer::start_both(config, None)?;
+        Ok((server, accepted, events))
+    }
+
+    /// As [`start`](Self::start), for sessions of datagrams with the set-up `datagrams` too: these
+    /// come from the second queue.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left running.
+    pub fn start_with_datagrams(
+        config: ServerConfig,
+        datagrams: Config,
+    ) -> Result<Started, StartError> {
+        StreamServer::start_both(config, Some(datagrams))
+    }
+
+    fn start_both(config: ServerConfig, datagrams: Option<Config>) -> Result<Started, StartError> {
+        let (socket, local_addr) = config.open()?;
         let clock = config.clock;
         let (events, receiver) = event_queue::queue();
         let (queue, accepted) = mpsc::unbounded_channel();
+        let (datagram_queue, accepted_datagrams) = mpsc::unbounded_channel();
         let ports = vec![Port::fixed(socket)];
         let runtime = Runtime::start_with("streams", clock, ports, |waker| {
-            let make_load = move |peer| {
-                let shared = Shared::new(Role::Server, Arc::clone(&waker));
+            let streams_waker = Arc::clone(&waker);
+            let streams = Offer::new(config.transport.clone(), move |peer| {
+                let shared = Shared::new(Role::Server, Arc::clone(&streams_waker));
                 Streams::new(shared, Some((peer, queue.clone())))
-            };
-            Ok(ServerRole::new(config, events, Box::new(make_load)))
+            })?;
+            let mut offers = vec![streams];
+            if let Some(transport) = datagrams {
+                offers.push(Offer::new(transport, move |peer| {
+                    Datagrams::accept(peer, Arc::clone(&waker), &datagram_queue)
+                })?);
+            }
+            Ok(ServerRole::new(config, events, offers))
         })?;
         let server = StreamServer {
             runtime,
             local_addr,
         };
-        Ok((server, accepted, receiver))
+        Ok((server, accepted, accepted_datagrams, receiver))
     }
 
     /// Where it listens, the port never 0.

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 const INITIATOR_INDEX: u32 = 0x1111_2222;
 const RESPONDER_INDEX: u32 = 0x3333_4444;
+const CARRIED: [Cargo; 2] = [Cargo::Frames, Cargo::Streams];
 
 /// A responder, whom it lets in, and its public key.
 struct Ends {
@@ -16,7 +17,7 @@ struct Ends {
 fn ends() -> Ends {
     let (initiator, responder) = (SecretKey::generate(), SecretKey::generate());
     let responder_key = responder.public_key();
-    let responder = Responder::new(responder, [initiator.public_key()]);
+    let responder = Responder::new(responder, [initiator.public_key()], &CARRIED);
     Ends {
         initiator,
         responder_key,
@@ -30,6 +31,7 @@ impl Ends {
             &self.initiator,
             &self.responder_key,
             INITIATOR_INDEX,
+            Cargo::Frames,
             timestamp_nanos,
         )
     }
@@ -99,7 +101,13 @@ fn every_handshake_has_keys_of_its_own() {
 fn an_initiation_for_another_key_is_refused() {
     let mut ends = ends();
     let elsewhere = SecretKey::generate().public_key();
-    let initiator = Initiator::new(&ends.initiator, &elsewhere, INITIATOR_INDEX, 1);
+    let initiator = Initiator::new(
+        &ends.initiator,
+        &elsewhere,
+        INITIATOR_INDEX,
+        Cargo::Frames,
+        1,
+    );
     let refused = ends
         .responder
         .handle_initiation(RESPONDER_INDEX, initiator.message());
@@ -118,9 +126,10 @@ fn a_response_by_another_key_is_refused() {
         &ends.initiator,
         &impostor_key.public_key(),
         INITIATOR_INDEX,
+        Cargo::Frames,
         1,
     );
-    let mut impostor = Responder::new(impostor_key, [ends.initiator.public_key()]);
+    let mut impostor = Responder::new(impostor_key, [ends.initiator.public_key()], &CARRIED);
     let answer = impostor
         .handle_initiation(RESPONDER_INDEX, bait.message())
         .unwrap();
@@ -132,7 +141,13 @@ fn a_response_by_another_key_is_refused() {
 fn a_key_that_is_not_allowed_is_refused() {
     let mut ends = ends();
     let stranger = SecretKey::generate();
-    let initiator = Initiator::new(&stranger, &ends.responder_key, INITIATOR_INDEX, 1);
+    let initiator = Initiator::new(
+        &stranger,
+        &ends.responder_key,
+        INITIATOR_INDEX,
+        Cargo::Frames,
+        1,
+    );
     for refused_count in 1..=2 {
         let refused = ends
             .responder
@@ -233,7 +248,13 @@ fn a_responder_under_load_learns_who_receives_at_an_address() {
     assert!(ends.responder.proves_address(source, &proven));
     assert!(!ends.responder.proves_address(elsewhere, &proven));
     assert!(!ends.responder.proves_address(source, &proven[..125]));
-    let stranger = Initiator::new(&ends.initiator, &ends.responder_key, INITIATOR_INDEX, 1);
+    let stranger = Initiator::new(
+        &ends.initiator,
+        &ends.responder_key,
+        INITIATOR_INDEX,
+        Cargo::Frames,
+        1,
+    );
     let refused = stranger.handle_cookie_reply(&reply);
     assert_eq!(refused.unwrap_err(), HandshakeError::Forged);
     // Both forms are the same initiation: a resend with a cookie makes no second session.
@@ -355,14 +376,52 @@ fn peers_have_timestamps_of_their_own() {
         SecretKey::generate(),
     );
     let remote = local.public_key();
-    let mut responder = Responder::new(local, [fast.public_key(), slow.public_key()]);
+    let mut responder = Responder::new(local, [fast.public_key(), slow.public_key()], &CARRIED);
     for (index, key, timestamp_nanos) in [(1, &fast, u64::MAX), (2, &slow, 1)] {
-        let initiator = Initiator::new(key, &remote, index, timestamp_nanos);
+        let initiator = Initiator::new(key, &remote, index, Cargo::Frames, timestamp_nanos);
         let answer = responder
             .handle_initiation(index, initiator.message())
             .unwrap();
         assert_eq!(answer.peer, key.public_key());
     }
+}
+
+#[test]
+fn sessions_of_another_cargo_have_timestamps_and_answers_of_their_own() {
+    let mut ends = ends();
+    let initiate = |cargo, timestamp_nanos| {
+        let (local, remote) = (&ends.initiator, &ends.responder_key);
+        Initiator::new(local, remote, INITIATOR_INDEX, cargo, timestamp_nanos)
+    };
+    let (streams, frames) = (initiate(Cargo::Streams, 9), initiate(Cargo::Frames, 1));
+    for (initiator, cargo) in [(&streams, Cargo::Streams), (&frames, Cargo::Frames)] {
+        let answer = ends
+            .responder
+            .handle_initiation(RESPONDER_INDEX, initiator.message());
+        assert_eq!(answer.unwrap().cargo, cargo);
+    }
+    // The one is remembered beside the other.
+    for (initiator, cargo) in [(&streams, Cargo::Streams), (&frames, Cargo::Frames)] {
+        let answer = ends.responder.resent(initiator.message()).unwrap();
+        assert_eq!(answer.cargo, cargo);
+    }
+    let stale = initiate(Cargo::Streams, 9);
+    let refused = ends.responder.handle_initiation(5, stale.message());
+    assert_eq!(refused.unwrap_err(), HandshakeError::Stale);
+}
+
+#[test]
+fn a_cargo_that_the_responder_does_not_carry_is_refused() {
+    let mut ends = ends();
+    let (local, remote) = (&ends.initiator, &ends.responder_key);
+    let initiator = Initiator::new(local, remote, INITIATOR_INDEX, Cargo::Datagrams, 1);
+    let refused = ends
+        .responder
+        .handle_initiation(RESPONDER_INDEX, initiator.message());
+    assert_eq!(refused.unwrap_err(), HandshakeError::NotCarried);
+    assert_eq!(ends.responder.refused_count(HandshakeError::NotCarried), 1);
+    // Nothing of it is remembered.
+    assert!(ends.responder.resent(initiator.message()).is_none());
 }
 
 #[test]
@@ -453,12 +512,12 @@ fn a_responder_that_was_restarted_resets_the_session_and_nobody_else_does() {
         .handle_initiation(RESPONDER_INDEX, message)
         .unwrap();
     let session = initiator.handle_response(&answer.response).unwrap();
-    let restarted = Responder::new(copy(&ends.responder.local), []);
+    let restarted = Responder::new(copy(&ends.responder.local), [], &CARRIED);
     let reset = restarted.reset(RESPONDER_INDEX);
     assert_eq!(crate::classify(&reset), Some(Kind::Reset));
     assert!(session.is_reset(&reset));
     assert!(!session.is_reset(&restarted.reset(RESPONDER_INDEX + 1)));
-    let stranger = Responder::new(SecretKey::generate(), []);
+    let stranger = Responder::new(SecretKey::generate(), [], &CARRIED);
     assert!(!session.is_reset(&stranger.reset(RESPONDER_INDEX)));
     // The responder itself cannot be reset: the initiator has no such key.
     let responders = answer.session.unwrap();

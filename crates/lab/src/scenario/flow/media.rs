@@ -167,6 +167,7 @@ fn media_config(table: &Table<'_>, usual: MediaConfig, source: &SourceConfig) ->
         deadline: table.or("deadline", usual.deadline, positive_duration)?,
         reassembly_wait: table.or("reassembly-wait", usual.reassembly_wait, positive_duration)?,
         keeps_bytes: false,
+        ends_with_peer: false,
         target_fraction: table.or(
             "target-fraction",
             usual.target_fraction,

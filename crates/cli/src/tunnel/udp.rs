@@ -1,0 +1,147 @@
+//! UDP flows in datagrams: what an application sends to a port of the proxy comes out at the server
+//! from a socket of its flow's own, and answers go back the same way.
+//!
+//! ```text
+//! application ─▶ proxy's port ─▶ number of the flow ─▶ session ─▶ socket of the flow ─▶ target
+//! ```
+//!
+//! A flow is what comes from one local address to one port. Its datagrams name their target until
+//! the server has answered that it knows the flow; a server that does not know one says so. So
+//! nothing that is lost matters for longer than a round trip, nor a server that was restarted.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `message.rs` | what travels in a session's datagram |
+//! | `flows.rs` | the proxy's flows: numbers, names and bounds |
+//! | `near.rs`, `far.rs` | the tasks of proxy and server |
+
+pub(crate) mod far;
+mod flows;
+mod message;
+pub(crate) mod near;
+
+use core::cell::RefCell;
+use core::str::FromStr;
+use core::time::Duration as StdDuration;
+use std::io;
+use std::net::SocketAddr;
+
+use anabranch_core::{Config, MediaConfig};
+use anabranch_net::datagram_transport;
+use anabranch_units::Duration;
+use socket2::SockRef;
+use tokio::net::UdpSocket;
+
+use super::request::MAX_TARGET_BYTES;
+use crate::command_line::positive;
+
+/// A flow on which nothing has come for this long is over. NATs commonly wait 30 s or more for UDP
+/// (RFC 4787 §4.3: at least two minutes, as nobody does).
+const IDLE_AFTER: StdDuration = StdDuration::from_secs(60);
+/// Flows at a time: beyond that the one that was used longest ago makes room.
+const MAX_FLOWS: usize = 1_024;
+/// What a socket should hold while its task waits for the processor; systems give what they allow.
+const SOCKET_BUFFER_BYTES: usize = 2 << 20;
+/// Datagrams that are taken from a socket before others get their turn.
+const MAX_BATCH: usize = 64;
+
+/// How datagrams are to be carried.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DatagramArguments {
+    /// UDP datagrams older than this are dropped, by the end that sends them. The end that
+    /// receives them holds back others this long at most, to keep their order.
+    #[arg(long, value_name = "TIME", default_value = "200 ms", value_parser = positive)]
+    udp_deadline: Duration,
+    /// Forward error correction of UDP datagrams that this end sends: adaptive, fixed, frame, off,
+    /// webrtc or window, with any options. `anabranch fec` lists them.
+    #[arg(long, value_name = "POLICY", default_value_t = MediaConfig::default().fec)]
+    udp_fec: String,
+}
+
+impl DatagramArguments {
+    pub(crate) fn config(&self) -> Config {
+        let mut config = datagram_transport(self.udp_deadline);
+        config.media.fec.clone_from(&self.udp_fec);
+        config
+    }
+}
+
+/// A port of the proxy, and where its datagrams go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rule {
+    listen: SocketAddr,
+    target: String,
+}
+
+impl FromStr for Rule {
+    type Err = String;
+
+    /// `5000=example.org:5000`, `0.0.0.0:5000=192.0.2.1:9`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = || format!("{text:?}: expected [ADDR:]PORT=HOST:PORT");
+        let (listen, target) = text.split_once('=').ok_or_else(expected)?;
+        let listen = match listen.parse::<u16>() {
+            Ok(port) => ([127, 0, 0, 1], port).into(),
+            Err(_) => listen.parse().map_err(|_| expected())?,
+        };
+        let (host, port) = target.rsplit_once(':').ok_or_else(expected)?;
+        if host.is_empty() || port.parse::<u16>().is_err() || target.len() > MAX_TARGET_BYTES {
+            return Err(expected());
+        }
+        Ok(Rule {
+            listen,
+            target: target.to_owned(),
+        })
+    }
+}
+
+fn set_up(socket: &UdpSocket) {
+    let socket = SockRef::from(socket);
+    // Smaller ones lose more, if the machine is busy.
+    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
+    let _ = socket.set_send_buffer_size(SOCKET_BUFFER_BYTES);
+}
+
+/// Lets `take` have what is received into a buffer that holds any datagram.
+fn with_buffer<T>(take: impl FnOnce(&mut [u8]) -> io::Result<T>) -> io::Result<T> {
+    thread_local! {
+        static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; 1 << 16]);
+    }
+    BUFFER.with_borrow_mut(|buffer| take(buffer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_name_a_port_and_a_target() {
+        for (text, listen, target) in [
+            ("5000=a.b:9", "127.0.0.1:5000", "a.b:9"),
+            ("0.0.0.0:5000=192.0.2.1:9", "0.0.0.0:5000", "192.0.2.1:9"),
+            (
+                "[::1]:5000=[2001:db8::1]:9",
+                "[::1]:5000",
+                "[2001:db8::1]:9",
+            ),
+        ] {
+            let rule: Rule = text.parse().unwrap();
+            assert_eq!(
+                (rule.listen.to_string().as_str(), rule.target.as_str()),
+                (listen, target)
+            );
+        }
+        for wrong in [
+            "",
+            "5000",
+            "5000=",
+            "5000=a.b",
+            "5000=:9",
+            "x=a.b:9",
+            "70000=a.b:9",
+        ] {
+            let told = wrong.parse::<Rule>().unwrap_err();
+            assert!(told.contains("expected [ADDR:]PORT=HOST:PORT"), "{told}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The server's end: from the session to a socket for each flow, and back.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anabranch_net::{AcceptedDatagrams, DatagramChannel};
+use bytes::Bytes;
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc::{self, Receiver, UnboundedReceiver, error::TrySendError};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::message::{self, Message};
+use super::{IDLE_AFTER, MAX_BATCH, MAX_FLOWS, set_up, with_buffer};
+use crate::tunnel::request::Answer;
+
+/// Datagrams that wait for a flow's target to be found, or for its socket; more are dropped.
+const MAX_QUEUED: usize = 256;
+/// How long a name may take to be found.
+const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Where a flow that asks for a target leads; `None`: nowhere.
+pub(crate) type Policy = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// Serves all sessions that are opened.
+pub(crate) async fn serve_all(mut accepted: UnboundedReceiver<AcceptedDatagrams>, policy: Policy) {
+    while let Some(AcceptedDatagrams { channel, .. }) = accepted.recv().await {
+        let far = Far {
+            channel,
+            policy: Arc::clone(&policy),
+            flows: BTreeMap::new(),
+            began_at: Instant::now(),
+        };
+        tokio::spawn(far.run());
+    }
+}
+
+/// One session's flows, which end with it.
+struct Far {
+    channel: DatagramChannel,
+    policy: Policy,
+    flows: BTreeMap<u32, Flow>,
+    began_at: Instant,
+}
+
+struct Flow {
+    queue: mpsc::Sender<Bytes>,
+    used: Arc<LastUse>,
+    task: AbortHandle,
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// When something last went either way, in milliseconds since the session began.
+struct LastUse {
+    began_at: Instant,
+    millis: AtomicU64,
+}
+
+impl LastUse {
+    fn set(&self) {
+        let millis = self.began_at.elapsed().as_millis() as u64;
+        self.millis.store(millis, Ordering::Relaxed);
+    }
+}
+
+impl Far {
+    async fn run(mut self) {
+        while let Some(datagram) = self.channel.recv().await {
+            match Message::read(datagram) {
+                Some((flow, Message::Datagram(bytes))) => {
+                    if !self.forward(flow, bytes) {
+                        self.channel.send(message::unknown(flow));
+                    }
+                }
+                Some((flow, Message::Opening { target, bytes })) => {
+                    self.open(flow, &target, bytes);
+                }
+                // What only a server says, or nobody.
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether there is such a flow.
+    fn forward(&mut self, number: u32, bytes: Bytes) -> bool {
+        let Some(flow) = self.flows.get(&number) else {
+            return false;
+        };
+        match flow.queue.try_send(bytes) {
+            // A socket whose target takes nothing loses datagrams.
+            Ok(()) | Err(TrySendError::Full(_)) => true,
+            Err(TrySendError::Closed(_)) => {
+                self.flows.remove(&number);
+                false
+            }
+        }
+    }
+
+    fn open(&mut self, number: u32, asked: &str, bytes: Bytes) {
+        if !self.forward(number, bytes.clone()) {
+            let Some(target) = (self.policy)(asked) else {
+                let refused = message::refused(number, Answer::NotAllowed);
+                self.channel.send(refused);
+                return;
+            };
+            self.make_room();
+            self.start(number, target);
+            self.forward(number, bytes);
+        }
+        self.channel.send(message::known(number));
+    }
+
+    fn make_room(&mut self) {
+        self.flows.retain(|_, flow| !flow.queue.is_closed());
+        if self.flows.len() >= MAX_FLOWS {
+            let last_use = |flow: &Flow| flow.used.millis.load(Ordering::Relaxed);
+            let oldest = self.flows.iter().min_by_key(|(_, flow)| last_use(flow));
+            let oldest = oldest.map(|(number, _)| *number);
+            oldest.and_then(|number| self.flows.remove(&number));
+        }
+    }
+
+    fn start(&mut self, number: u32, target: String) {
+        let (queue, datagrams) = mpsc::channel(MAX_QUEUED);
+        let used = Arc::new(LastUse {
+            began_at: self.began_at,
+            millis: AtomicU64::new(0),
+        });
+        used.set();
+        let (channel, last_use) = (self.channel.clone(), Arc::clone(&used));
+        let carried = tokio::spawn(async move {
+            match connect(&target).await {
+                Ok(socket) => carry(number, &socket, datagrams, &channel, &last_use).await,
+                Err(_) => {
+                    channel.send(message::refused(number, Answer::Unreachable));
+                }
+            }
+        });
+        let task = carried.abort_handle();
+        self.flows.insert(number, Flow { queue, used, task });
+    }
+}
+
+/// A socket to the first of the target's addresses that can be reached from here.
+async fn connect(target: &str) -> io::Result<UdpSocket> {
+    let found = tokio::time::timeout(LOOK_UP_TIMEOUT, tokio::net::lookup_host(target));
+    let found = found
+        .await
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    for address in found? {
+        let any: SocketAddr = match address {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let socket = UdpSocket::bind(any).await?;
+        match socket.connect(address).await {
+            Ok(()) => {
+                set_up(&socket);
+                return Ok(socket);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Carries a flow's datagrams both ways until it is idle, or its queue is closed.
+async fn carry(
+    number: u32,
+    socket: &UdpSocket,
+    mut datagrams: Receiver<Bytes>,
+    channel: &DatagramChannel,
+    used: &LastUse,
+) {
+    loop {
+        let next = async {
+            tokio::select! {
+                datagram = datagrams.recv() => {
+                    let Some(datagram) = datagram else { return false };
+                    // That nobody listens there, or that it is too long, is the application's
+                    // to find out, as on any network.
+                    let _ = socket.send(&datagram).await;
+                }
+                _ = socket.readable() => take_answers(number, socket, channel),
+            }
+            true
+        };
+        match tokio::time::timeout(IDLE_AFTER, next).await {
+            Ok(true) => used.set(),
+            Ok(false) | Err(_) => return,
+        }
+    }
+}
+
+fn take_answers(number: u32, socket: &UdpSocket, channel: &DatagramChannel) {
+    for _ in 0..MAX_BATCH {
+        let taken = with_buffer(|buffer| {
+            let length = socket.try_recv(buffer)?;
+            channel.send(message::datagram(number, None, &buffer[..length]));
+            Ok(())
+        });
+        if taken.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Datagrams in a session of media over several paths: what a session of datagrams carries.
+//!
+//! Each is a frame of its own: worthless when late, retransmitted while it can arrive in time, and
+//! handed out in the order of sending, which a lost one holds up for the deadline at the most.
+//!
+//! ```text
+//!  application's tasks             this lock              the session's thread
+//!  DatagramChannel ─ send, recv ─▶ ┌─────────────┐ ◀─ exchange ─ MediaSession ─▶ paths
+//!                                  │ two queues  │
+//!                                  └─────────────┘
+//! ```
+
+mod client;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anabranch_controllers::default_controller;
+use anabranch_core::media::SendFrameError;
+use anabranch_core::{Config, Event as CoreEvent, Frame, Media, MediaSession, MtuDiscovery};
+use anabranch_schedulers::default_scheduler;
+use anabranch_secure::{Cargo, PublicKey};
+use anabranch_units::{DataRate, Duration, Importance, Instant};
+use bytes::Bytes;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::event_queue::EventSender;
+use crate::load::Load;
+use crate::waker::Waker;
+
+pub use client::DatagramClient;
+
+/// With all headers 1,500 bytes at IPv6. On paths that carry less, fragments are shorter.
+const FRAGMENT_BYTES: u16 = 1_380;
+/// What waits for the other side of a queue at the most: what comes beyond is dropped, as a socket
+/// does. Some 0.2 s of 50 Mbit/s.
+const MAX_QUEUED: usize = 1_024;
+
+/// The transport's set-up for datagrams that are worth nothing later than `deadline` after they
+/// were sent.
+pub fn datagram_transport(deadline: Duration) -> Config {
+    let mut config = Config::new(default_controller(), default_scheduler());
+    config.fragment_bytes = FRAGMENT_BYTES;
+    config.media.deadline = deadline;
+    config.media.reassembly_wait = deadline;
+    config
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    datagrams: VecDeque<Bytes>,
+    dropped_count: u64,
+}
+
+impl Queue {
+    /// Returns whether there was room.
+    fn push(&mut self, datagram: Bytes) -> bool {
+        let has_room = self.datagrams.len() < MAX_QUEUED;
+        match has_room {
+            true => self.datagrams.push_back(datagram),
+            false => self.dropped_count += 1,
+        }
+        has_room
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Which session carries them, counted from 1; 0: none.
+    session: u64,
+    session_count: u64,
+    /// No session will follow.
+    is_over: bool,
+    to_peer: Queue,
+    from_peer: Queue,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    waker: Arc<Waker>,
+    has_arrived: Notify,
+}
+
+impl Shared {
+    fn new(waker: Arc<Waker>) -> Arc<Shared> {
+        Arc::new(Shared {
+            state: Mutex::default(),
+            waker,
+            has_arrived: Notify::new(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self) {
+        self.lock().is_over = true;
+        self.has_arrived.notify_one();
+    }
+}
+
+/// Datagrams to a peer and from it, carried by all paths of a session. Copies lead to the same
+/// session; one of them receives.
+#[derive(Clone, Debug)]
+pub struct DatagramChannel {
+    shared: Arc<Shared>,
+}
+
+impl DatagramChannel {
+    /// Sends a datagram, 1 byte to some 100 kB. Returns false if it is dropped at once, since there
+    /// is no session or the queue is full.
+    pub fn send(&self, datagram: Bytes) -> bool {
+        let (is_taken, is_first) = {
+            let mut state = self.shared.lock();
+            let is_first = state.to_peer.datagrams.is_empty();
+            (state.session != 0 && state.to_peer.push(datagram), is_first)
+        };
+        if is_taken && is_first {
+            self.shared.waker.wake();
+        }
+        is_taken
+    }
+
+    /// The next datagram of the peer; `None` once the session is over, or the client.
+    pub async fn recv(&self) -> Option<Bytes> {
+        loop {
+            {
+                let mut state = self.shared.lock();
+                if let Some(datagram) = state.from_peer.datagrams.pop_front() {
+                    return Some(datagram);
+                }
+                if state.is_over {
+                    return None;
+                }
+            }
+            self.shared.has_arrived.notified().await;
+        }
+    }
+
+    /// Datagrams that were dropped since a queue was full, to the peer and from it.
+    pub fn dropped_counts(&self) -> [u64; 2] {
+        let state = self.shared.lock();
+        [state.to_peer.dropped_count, state.from_peer.dropped_count]
+    }
+}
+
+/// A session of datagrams that a client has opened.
+#[derive(Debug)]
+pub struct AcceptedDatagrams {
+    /// Who.
+    pub peer: PublicKey,
+    /// Its datagrams.
+    pub channel: DatagramChannel,
+}
+
+/// A session's datagrams.
+#[derive(Debug)]
+pub(crate) struct Datagrams {
+    shared: Arc<Shared>,
+    session: u64,
+    /// Whether other sessions may follow this one, for the same channel.
+    is_only: bool,
+}
+
+impl Datagrams {
+    fn begin(shared: Arc<Shared>, is_only: bool) -> Self {
+        let session = {
+            let mut state = shared.lock();
+            state.session_count += 1;
+            state.session = state.session_count;
+            state.session
+        };
+        Datagrams {
+            shared,
+            session,
+            is_only,
+        }
+    }
+
+    /// A session that `peer` has opened, which is told by the queue.
+    pub(crate) fn accept(
+        peer: PublicKey,
+        waker: Arc<Waker>,
+        accepts: &UnboundedSender<AcceptedDatagrams>,
+    ) -> Self {
+        let shared = Shared::new(waker);
+        let datagrams = Datagrams::begin(Arc::clone(&shared), true);
+        let channel = DatagramChannel { shared };
+        // Nobody takes it: then its datagrams are dropped when the queue is full.
+        let _ = accepts.send(AcceptedDatagrams { peer, channel });
+        datagrams
+    }
+}
+
+impl Load for Datagrams {
+    type Content = Media;
+
+    const CARGO: Cargo = Cargo::Datagrams;
+
+    /// As long as that of frames: what is under way is soon worthless.
+    const OLD_SESSION_GRACE: Duration = Duration::from_millis(250);
+
+    /// A server that goes away does not end the session at its client: the transport goes on.
+    const OUTLIVES_SERVER: bool = false;
+
+    fn prepare(config: &mut Config, header_bytes: u32) {
+        config.mtu = Some(MtuDiscovery {
+            unit_bytes: 1,
+            ..MtuDiscovery::of_internet(header_bytes)
+        });
+    }
+
+    fn prepare_server(config: &mut Config, header_bytes: u32) {
+        Datagrams::prepare(config, header_bytes);
+        config.media.ends_with_peer = true;
+    }
+
+    fn keep_alive(session: &mut MediaSession) {
+        session.keep_alive();
+    }
+
+    fn target_bitrate(session: &MediaSession) -> DataRate {
+        session.target_bitrate()
+    }
+
+    fn exchange(&mut self, now: Instant, session: &mut MediaSession) -> bool {
+        let mut is_any = false;
+        // Not under the lock: tasks need not wait for what is cut and scheduled.
+        let waiting = std::mem::take(&mut self.shared.lock().to_peer.datagrams);
+        for bytes in waiting {
+            let frame = Frame {
+                bytes,
+                importance: Importance::Reference,
+                captured_at: now,
+            };
+            match session.send_frame(now, &frame) {
+                Ok(_) => is_any = true,
+                // It is closing.
+                Err(SendFrameError::Closed) => break,
+                // As a router that has no room, or a socket.
+                Err(_) => self.shared.lock().to_peer.dropped_count += 1,
+            }
+        }
+        is_any
+    }
+
+    fn on_event(&mut self, event: CoreEvent, _: &mut EventSender) {
+        if let CoreEvent::FrameReceived(frame) = event {
+            let mut state = self.shared.lock();
+            if state.from_peer.push(frame.bytes.into()) {
+                drop(state);
+                self.shared.has_arrived.notify_one();
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        let mut state = self.shared.lock();
+        if state.session == self.session {
+            state.session = 0;
+            state.to_peer.datagrams.clear();
+        }
+        drop(state);
+        if self.is_only {
+            self.shared.end();
+        }
+    }
+}

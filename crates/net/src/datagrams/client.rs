@@ -1,0 +1,73 @@
+//! The end that opens a session of datagrams.
+
+use std::sync::Arc;
+
+use anabranch_units::Lateness;
+
+use super::{DatagramChannel, Datagrams, Shared};
+use crate::client::{ClientConfig, ClientRole, StartError};
+use crate::event_queue::{self, Events};
+use crate::runtime::Runtime;
+use crate::snapshot::Snapshot;
+
+/// A running client. Its channel goes on when a session is lost and there is a new one; what is
+/// sent meanwhile is dropped.
+#[derive(Debug)]
+pub struct DatagramClient {
+    runtime: Runtime<ClientRole<Datagrams>>,
+    channel: DatagramChannel,
+}
+
+impl DatagramClient {
+    /// Opens the sockets, starts the thread and the handshake, as
+    /// [`Sender::start`](crate::Sender::start) does.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left running.
+    pub fn start(config: ClientConfig) -> Result<(DatagramClient, Events), StartError> {
+        let ports = config.open_ports()?;
+        let clock = config.clock;
+        let (events, receiver) = event_queue::queue();
+        let mut channel = None;
+        let runtime = Runtime::start_with("datagrams", clock, ports, |waker| {
+            let shared = Shared::new(waker);
+            channel = Some(DatagramChannel {
+                shared: Arc::clone(&shared),
+            });
+            let make_load = move || Datagrams::begin(Arc::clone(&shared), false);
+            ClientRole::new(config, events, Box::new(make_load))
+        })?;
+        let channel = channel.expect("the role was made");
+        Ok((DatagramClient { runtime, channel }, receiver))
+    }
+
+    /// The way to the server and back.
+    pub fn channel(&self) -> &DatagramChannel {
+        &self.channel
+    }
+
+    /// The session as it is, or was when it ended; its counts with those of the sessions before.
+    pub fn snapshot(&self) -> Snapshot {
+        self.runtime.look(ClientRole::snapshot)
+    }
+
+    /// How late the machine let the thread get to its work, in the worse of the last two seconds.
+    pub fn lateness(&self) -> Lateness {
+        self.runtime.lateness()
+    }
+
+    /// Ends the session once what was sent is there or given up, at the latest after
+    /// [`ClientConfig::drain_timeout`]. [`Event::Ended`](crate::Event::Ended) tells when it is
+    /// over.
+    pub fn close(&self) {
+        self.runtime.change(|role, now| role.close(now));
+    }
+}
+
+impl Drop for DatagramClient {
+    fn drop(&mut self) {
+        self.runtime.change(|role, _| role.abandon());
+        let _ = self.runtime.join();
+        self.channel.shared.end();
+    }
+}
