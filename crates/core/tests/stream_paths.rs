@@ -291,6 +291,43 @@ fn how_far_paths_lead_is_known_before_the_first_segment() {
     assert!(both <= alone + Duration::from_millis(1), "{both} {alone}");
 }
 
+/// Binds nothing, and keeps what it is told to wait.
+#[derive(Debug)]
+struct Asking(Arc<AtomicUsize>);
+
+impl Scheduler for Asking {
+    fn schedule(
+        &mut self,
+        _now: Instant,
+        _queue: &SendQueue<'_>,
+        session: &SessionView,
+        _paths: &[PathView],
+        _out: &mut Vec<Assignment>,
+    ) {
+        self.0
+            .store(session.backlog_bytes as usize, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn schedulers_are_told_what_the_application_has_yet_to_write() {
+    let told = Arc::new(AtomicUsize::new(0));
+    let kept = told.clone();
+    let scheduler = move || Box::new(Asking(kept.clone())) as Box<dyn Scheduler>;
+    let config = Config {
+        scheduler: SchedulerFactory::new("asking", scheduler),
+        ..config("min-cost")
+    };
+    let mut network = network(config, vec![TestPath::new(8, 20), TestPath::new(8, 20)]);
+    for further in [0, 5_000_000] {
+        network.sender.expect_further(further);
+        network.sender.write(network.now, &[7; 1_000]).unwrap();
+        network.run_until(network.now + Duration::from_millis(50));
+        let told = told.load(Ordering::Relaxed) as u64;
+        assert!((further..further + 3_000).contains(&told), "{told}");
+    }
+}
+
 /// Waits for windows, and counts how often it is asked.
 #[derive(Debug)]
 struct Counting(Arc<AtomicUsize>);

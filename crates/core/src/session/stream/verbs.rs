@@ -60,7 +60,10 @@ impl StreamSession {
     /// Tells how much the application has to write as soon as there is room. Schedulers ask: a slow
     /// path is worth taking if there is enough.
     pub fn expect_further(&mut self, bytes: u64) {
-        self.content.further_bytes = bytes;
+        let before = core::mem::replace(&mut self.content.further_bytes, bytes);
+        if bytes > before {
+            self.content.schedule_anew();
+        }
     }
 
     /// How long a [message](crate::StreamConfig::carries_messages) may be.
