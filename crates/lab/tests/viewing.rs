@@ -440,8 +440,8 @@ fn bytes_wait_for_those_before_them_by_how_much_later_the_other_path_is() {
     let wide = ["links.wifi.rate=9 Mbit/s", "links.wifi.queue=4 MB"];
     let alone = waited(&[&["flows.0.paths=[\"wifi\"]"], &wide[..]].concat());
     assert_eq!((alone.mean_ms, alone.max_ms), (0.0, 0.0));
-    // Every other packet comes 80 ms later by a path that is else as wide, and no queue forms: those
-    // between wait for it.
+    // Every other packet comes 80 ms later by a path that is else as wide, and no queue forms:
+    // those between wait for it.
     let lte = [
         "links.lte.rate=9 Mbit/s",
         "links.lte.delay=90 ms",

@@ -1,10 +1,10 @@
-//! What a viewer of segmented video sees (DASH, HLS), who chooses the bitrate of each segment by how
-//! much is buffered, and fetches one after the other.
+//! What a viewer of segmented video sees (DASH, HLS), who chooses the bitrate of each segment by
+//! how much is buffered, and fetches one after the other.
 //!
 //! Source: T.-Y. Huang, R. Johari, N. McKeown, M. Trunnell, M. Watson: "A Buffer-Based Approach to
 //! Rate Adaptation: Evidence from a Large Video Streaming Service", SIGCOMM 2014, Algorithm 1
-//! (BBA-0). The buffer is mapped to a rate by a line from the lowest, at the end of the *reservoir*,
-//! to the highest, after the *cushion*. The bitrate stays until the line has passed the next higher
+//! (BBA-0). The buffer is mapped to a rate by a line from the lowest, at the end of the
+//! *reservoir*, to the highest, after the *cushion*. The bitrate stays until the line has passed the next higher
 //! or the next lower one.
 //!
 //! *Deviations*: reservoir and cushion are shares of the buffer, those of the paper (90 s and
@@ -270,7 +270,8 @@ mod tests {
         most: Duration::from_secs(40),
     };
 
-    /// What has been counted after some seconds at a rate in Mbit/s, which may change by the second.
+    /// What has been counted after some seconds at a rate in Mbit/s, which may change by the
+    /// second.
     fn watch(seconds: u64, until: u64, rate: impl Fn(u64) -> u64) -> AdaptiveCounts {
         let at = Instant::from_millis;
         let mut player = AdaptivePlayer::new(video(seconds), BUFFER, at(0));

@@ -10,19 +10,20 @@ use crate::claim::{Basis, Claim, Subject};
 use crate::evidence::Evidence;
 use crate::judgement::Judgement;
 
-pub(super) const CRITERION: &str = "Judged at 27 points of what the paper does not print (losses, queues, \
-    Wi-Fi's delay, receive window, reinjection, cache and read-ahead, CCP's gain), with 90 s of the \
-    film each, and true if at half of them or more. Better: fewer pictures discarded; if these are \
-    alike, fewer underflows. Alike: within a quarter, or 30 pictures and 10 underflows of the whole \
-    film. Each is also counted over the points at which all bars lie within the axes.";
+pub(super) const CRITERION: &str = "Judged at 27 points of what the paper does not print (losses, \
+    queues, Wi-Fi's delay, receive window, reinjection, cache and read-ahead, CCP's gain), with \
+    90 s of the film each, and true if at half of them or more. Better: fewer pictures discarded; \
+    if these are alike, fewer underflows. Alike: within a quarter, or 30 pictures and 10 \
+    underflows of the whole film. Each is also counted over the points at which all bars lie \
+    within the axes.";
 
 /// The uncoupled ones that the paper recommends.
 const UNCOUPLED: [&str; 2] = ["cubic", "compound"];
 
-const ALIKE_WHY: &str = "Where a viewer suffers, the windows are what the network leaves too small: \
-    segments wait for room, an acknowledgement makes room on one path at a time, and no scheduler \
-    has a choice. Where the receive window is what is full, they have one, and the film plays \
-    whatever they choose.";
+const ALIKE_WHY: &str = "Where a viewer suffers, the windows are what the network leaves too \
+    small: segments wait for room, an acknowledgement makes room on one path at a time, and no \
+    scheduler has a choice. Where the receive window is what is full, they have one, and the film \
+    plays whatever they choose.";
 
 const GAIN_WHY: &str = "CCP reacts to no loss, so random loss costs it nothing: with a stable gain \
     its film plays, better than any other's. Kp = 3 without a limiter is a cycle of overflow, in \

@@ -1,4 +1,5 @@
-//! The judges, by runs that are made up: what the paper saw holds, and each sentence of it can fail.
+//! The judges, by runs that are made up: what the paper saw holds, and each sentence of it can
+//! fail.
 
 use std::sync::Arc;
 
