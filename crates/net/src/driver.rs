@@ -61,7 +61,7 @@ pub(crate) struct Driver<L: Load> {
     /// The latest time that the endpoint was told: it must never go back, and batches run ahead.
     time: Instant,
     heard_at: Instant,
-    /// When something was first sent since the peer was last heard.
+    /// When something that the peer answers was first sent since it was last heard.
     unanswered_since: Option<Instant>,
     /// When the receiver of this end's media said that it goes away.
     peer_left_at: Option<Instant>,
@@ -377,7 +377,10 @@ impl<L: Load> Driver<L> {
                 bytes,
                 datagram_bytes: parcel.datagram_bytes,
             };
-            unanswered_since.get_or_insert(*time);
+            // A report is not answered, and may be the last that there is to say.
+            if parcel.wants_answer {
+                unanswered_since.get_or_insert(*time);
+            }
             // A path that cannot be sent on is silent, and the transport notices silence.
             if let Err((count, error)) = ports[address.socket].send(&batch) {
                 let size = parcel

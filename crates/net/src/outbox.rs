@@ -21,6 +21,8 @@ pub(crate) struct Parcel {
     pub(crate) datagram_bytes: usize,
     /// A single datagram, which the interface may refuse for its length.
     pub(crate) is_mtu_probe: bool,
+    /// Some of it is acknowledged by the peer.
+    pub(crate) wants_answer: bool,
 }
 
 impl Parcel {
@@ -66,12 +68,14 @@ impl Outbox {
         match self.parcels.last_mut() {
             Some(last) if takes(last, &transmit, &range, max_batch_count(transmit.path)) => {
                 last.range.end = range.end;
+                last.wants_answer |= transmit.reason.is_tracked();
             }
             _ => self.parcels.push(Parcel {
                 path: transmit.path,
                 ecn: transmit.ecn,
                 datagram_bytes: range.len(),
                 is_mtu_probe: is_mtu_probe(&transmit),
+                wants_answer: transmit.reason.is_tracked(),
                 range,
             }),
         }

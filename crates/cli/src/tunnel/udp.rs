@@ -15,6 +15,8 @@
 //! | `flows.rs` | the proxy's flows: numbers, names and bounds |
 //! | `near.rs`, `far.rs` | the tasks of proxy and server |
 
+#[cfg(test)]
+mod end_to_end;
 pub(crate) mod far;
 mod flows;
 mod message;

@@ -40,16 +40,16 @@ pub(crate) async fn serve_all(mut accepted: UnboundedReceiver<AcceptedDatagrams>
 }
 
 /// One session's flows, which end with it.
-struct Far {
-    channel: DatagramChannel,
-    policy: Policy,
-    flows: BTreeMap<u32, Flow>,
-    began_at: Instant,
+pub(super) struct Far {
+    pub(super) channel: DatagramChannel,
+    pub(super) policy: Policy,
+    pub(super) flows: BTreeMap<u32, Flow>,
+    pub(super) began_at: Instant,
 }
 
-struct Flow {
+pub(super) struct Flow {
     queue: mpsc::Sender<Bytes>,
-    used: Arc<LastUse>,
+    pub(super) used: Arc<LastUse>,
     task: AbortHandle,
 }
 
@@ -60,13 +60,13 @@ impl Drop for Flow {
 }
 
 /// When something last went either way, in milliseconds since the session began.
-struct LastUse {
+pub(super) struct LastUse {
     began_at: Instant,
     millis: AtomicU64,
 }
 
 impl LastUse {
-    fn set(&self) {
+    pub(super) fn set(&self) {
         let millis = self.began_at.elapsed().as_millis() as u64;
         self.millis.store(millis, Ordering::Relaxed);
     }
@@ -105,7 +105,7 @@ impl Far {
         }
     }
 
-    fn open(&mut self, number: u32, asked: &str, bytes: Bytes) {
+    pub(super) fn open(&mut self, number: u32, asked: &str, bytes: Bytes) {
         if !self.forward(number, bytes.clone()) {
             let Some(target) = (self.policy)(asked) else {
                 let refused = message::refused(number, Answer::NotAllowed);

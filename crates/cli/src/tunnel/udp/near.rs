@@ -16,7 +16,7 @@ use crate::print;
 
 /// The ports, opened.
 #[derive(Debug)]
-pub(crate) struct Ports(Vec<(Rule, UdpSocket)>);
+pub(crate) struct Ports(pub(super) Vec<(Rule, UdpSocket)>);
 
 impl Ports {
     /// Opens all of them.
