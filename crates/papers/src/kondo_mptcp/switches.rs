@@ -4,6 +4,7 @@ use super::figure::{At, Part, Parts, judge, over_points};
 use super::measures::{
     LTE, WIFI, blocked, blocked_when_delayed, delayed_rate, rate, switch_share, switches, window,
 };
+use super::rates::FILM_COMES;
 use super::{BBR, CUBIC, PAPER, SCENARIOS, SPACE, STUDY, Scenario, cases};
 use crate::claim::{Basis, Case, Claim, Subject};
 use crate::evidence::Evidence;
@@ -22,6 +23,7 @@ fn largest_ratio(at: &At<'_>) -> f64 {
 }
 
 pub(super) const SWITCHES: Parts = &[
+    FILM_COMES,
     Part {
         name: "BBR switches more often than CUBIC in A, B and C",
         is_so: |at| SCENARIOS.iter().all(|scenario| ratio(at, *scenario) > 1.0),
@@ -39,7 +41,8 @@ pub(super) const FIGURE_10: Claim = Claim {
     claim: "With BBR, the paths are switched more often than with CUBIC in all scenarios, up to \
             four times as often.",
     criterion: "At half of the points. Up to four times: the largest of the three ratios is 2 to \
-                6. A switch is a new segment that takes another path than the one before it.",
+                6, with paths that carry the film in A. A switch is a new segment that takes \
+                another path than the one before it.",
     basis: Basis::Measured,
     subject: Subject::Controller(BBR),
     cases: |bbr| cases(&SCENARIOS, bbr),

@@ -174,7 +174,7 @@ fn if_bbr_and_cubic_change_places_only_what_is_said_of_both_holds() {
 #[test]
 fn one_thing_is_enough_to_differ() {
     type Change = fn(&mut Film);
-    let changes: [(&str, Scenario, bool, Change); 24] = [
+    let changes: [(&str, Scenario, bool, Change); 26] = [
         ("S1-F4", Scenario::A, true, |film| film.underflows = 2),
         ("S1-F4", Scenario::A, false, |film| film.discarded = 1),
         ("S1-F5ab", Scenario::A, true, |film| film.window = [60, 120]),
@@ -207,7 +207,9 @@ fn one_thing_is_enough_to_differ() {
             film.rate = [2_400, 2_000]
         }),
         ("S1-F9cd", Scenario::C, true, |film| film.lte_rate = 3_400),
+        ("S1-F9cd", Scenario::A, true, |film| film.lte_rate = 2_400),
         ("S1-F10", Scenario::A, true, |film| film.switches = 9_999),
+        ("S1-F10", Scenario::A, true, |film| film.lte_rate = 2_400),
         ("S1-C2", Scenario::C, true, |film| film.switches = 29_000),
     ];
     for (place, (id, scenario, is_bbr, change)) in changes.into_iter().enumerate() {
