@@ -11,6 +11,7 @@ mod evidence;
 mod grieco_arc;
 mod html;
 mod judgement;
+mod kondo_mptcp;
 mod matsufuji_mptcp;
 mod ns3;
 mod own;
@@ -18,10 +19,6 @@ mod record;
 mod report;
 mod sequential;
 mod study;
-#[allow(
-    dead_code,
-    reason = "for papers with parameters that they do not print"
-)]
 mod sweep;
 mod zhang_delay_bbr;
 mod zhang_multipath;
@@ -44,6 +41,7 @@ pub fn claims() -> impl Iterator<Item = &'static Claim> {
         zhang_multipath::CLAIMS,
         grieco_arc::CLAIMS,
         grieco_arc::ns2::CLAIMS,
+        kondo_mptcp::CLAIMS,
         matsufuji_mptcp::CLAIMS,
         ns3::CLAIMS,
         own::CLAIMS,

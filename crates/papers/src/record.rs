@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use anabranch_lab::metrics::{FlowSeries, Series, Statistics, Variation, jain_index};
+use anabranch_lab::metrics::{FlowSeries, PathSeries, Series, Statistics, Variation, jain_index};
 
 /// One run. Its series, which take most of the memory, are read when somebody asks for them.
 #[derive(Clone, Debug, Default)]
@@ -256,6 +256,23 @@ impl RunRecord {
         ends.take_while(|end| *end <= last)
             .find(|end| self.rate(flow, (end - 3.0, *end)) >= rate)
             .map_or(f64::NAN, |end| end - from)
+    }
+
+    /// Bits per second that arrived by a path.
+    pub fn path_rate(&self, path: &PathSeries, span: Span) -> f64 {
+        self.sum(&path.delivered_bytes, span) * 8.0 / (span.1 - span.0)
+    }
+
+    /// What arrived by a path over time, in kbit/s.
+    pub fn path_kbits(&self, path: &PathSeries) -> Points {
+        let rate = |bytes: u64| bytes as f64 * 8.0 / 1e3 / self.interval_s();
+        self.points(&path.delivered_bytes, rate)
+    }
+
+    /// The congestion window of a flow's path over time, in packets of the flow's largest size.
+    pub fn window_packets(&self, flow: &FlowSeries, path: &PathSeries) -> Points {
+        let packets = |bytes: u64| bytes as f64 / flow.packet_bytes as f64;
+        self.points(&path.congestion_window_bytes, packets)
     }
 
     fn points(&self, list: &[u64], value: impl Fn(u64) -> f64) -> Points {

@@ -249,9 +249,17 @@ impl Tally {
         Expect::by(text, self.share() - MOST)
     }
 
+    /// That it is met at all. Where that is all that is met, what differs is how often.
+    fn expect_some(&self, name: &str) -> Expect {
+        let (met, all) = self.count();
+        let text = format!("{name}: met at {met} of {all} points, expected one at least");
+        Expect::by(text, met as f64 - 1.0)
+    }
+
     /// Reports it, draws it and makes the verdict depend on it.
     pub(crate) fn tell(&self, name: &str, judgement: &mut Judgement) {
         self.show(name, judgement);
+        judgement.expect(self.expect_some(name));
         judgement.expect(self.expect(name));
     }
 
@@ -399,8 +407,12 @@ mod tests {
             let tally = FOUR.tally(|point| expects(point.number < met));
             tally.tell("it", &mut judgement);
             assert_eq!(judgement.values[0].samples.0, [met as f64 / 9.0]);
+            let is_met = judgement.expects.iter().map(|expect| expect.is_met);
+            assert_eq!(is_met.collect::<Vec<_>>(), [met >= 1, met >= 5]);
             judgement.verdict()
         };
+        assert_eq!(verdict(0), Verdict::Differs);
+        assert_eq!(verdict(1), Verdict::Differs);
         assert_eq!(verdict(4), Verdict::Differs);
         assert_eq!(verdict(5), Verdict::Holds);
         let mut shown = Judgement::new();

@@ -1,0 +1,123 @@
+//! A figure of the paper at the points of the space, by both readings and with both forms of BBR.
+
+use super::{FORMS, Reading, SPACE, Scenario, Who, case_name};
+use crate::evidence::Evidence;
+use crate::judgement::{Expect, Judgement, Measured, Samples};
+use crate::record::RunRecord;
+use crate::sweep::Point;
+use anabranch_lab::metrics::Unit;
+
+/// A point, by one reading, with one form of BBR.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At<'a> {
+    evidence: &'a Evidence,
+    point: &'a Point,
+    pub(super) reading: Reading,
+    bbr: Who,
+}
+
+impl At<'_> {
+    /// BBR's film.
+    pub(super) fn bbr(&self, scenario: Scenario) -> &RunRecord {
+        self.run(scenario, self.bbr)
+    }
+
+    pub(super) fn cubic(&self, scenario: Scenario) -> &RunRecord {
+        self.run(scenario, Who::Cubic)
+    }
+
+    fn run(&self, scenario: Scenario, who: Who) -> &RunRecord {
+        let case = self.point.of(&case_name(scenario, self.reading, who));
+        self.evidence.shown(&case)
+    }
+}
+
+/// Something that a figure shows.
+#[derive(Clone, Copy)]
+pub(super) struct Part {
+    pub(super) name: &'static str,
+    pub(super) is_so: fn(&At<'_>) -> bool,
+}
+
+/// What a figure shows, part by part.
+pub(super) type Parts = &'static [Part];
+
+/// Whether all of a figure is to be seen.
+pub(super) fn is_seen(parts: Parts, at: &At<'_>) -> bool {
+    parts.iter().all(|part| (part.is_so)(at))
+}
+
+fn expect(is_so: bool) -> Vec<Expect> {
+    vec![Expect::that("", is_so)]
+}
+
+/// All points of a reading with a form of BBR.
+pub(super) fn each_point<T>(
+    evidence: &Evidence,
+    (reading, bbr): (Reading, Who),
+    of: impl Fn(&At<'_>) -> T,
+) -> Vec<T> {
+    let at = |point: &Point| {
+        of(&At {
+            evidence,
+            point,
+            reading,
+            bbr,
+        })
+    };
+    SPACE.points().iter().map(at).collect()
+}
+
+/// In words.
+pub(super) fn form_name(reading: Reading, bbr: Who) -> String {
+    let form = match bbr {
+        Who::Today => "BBR of today",
+        _ => "BBR of Linux 4.9",
+    };
+    format!("{}, {form}", reading.name())
+}
+
+/// The verdict on a figure: the first reading and the paper's BBR decide, part by part and all at
+/// once; the others are shown.
+pub(super) fn judge(evidence: &Evidence, parts: Parts, why: &str) -> Judgement {
+    let mut judgement = Judgement::new();
+    let mut sentences = Vec::new();
+    let main = FORMS[0];
+    let tally = |(reading, bbr), parts: &[Part]| {
+        SPACE.tally(|point| {
+            let at = At {
+                evidence,
+                point,
+                reading,
+                bbr,
+            };
+            expect(parts.iter().all(|part| (part.is_so)(&at)))
+        })
+    };
+    let all = tally(main, parts);
+    all.tell("all of it", &mut judgement);
+    for part in parts.iter().filter(|_| parts.len() > 1) {
+        let one = tally(main, core::slice::from_ref(part));
+        one.tell(part.name, &mut judgement);
+    }
+    for form in FORMS {
+        let other = tally(form, parts);
+        let name = form_name(form.0, form.1);
+        sentences.push(format!("{name}: {}", other.sentence()));
+        if form != main {
+            judgement.report(&other.measured(&format!("all of it, {name}")));
+        }
+    }
+    judgement.because(format!("{why} {}", sentences.join(" ")))
+}
+
+/// A number of each point, for the report.
+pub(super) fn over_points(
+    evidence: &Evidence,
+    name: &str,
+    unit: Unit,
+    of: impl Fn(&At<'_>) -> f64,
+) -> Measured {
+    let samples = Samples(each_point(evidence, (Reading::Both, Who::Bbr), of));
+    Measured::new(format!("{name}, over the points"), unit, samples)
+}

@@ -1,0 +1,301 @@
+//! The judges, by films as the paper has them and by films that differ from these in one thing.
+
+use std::sync::Arc;
+
+use super::{CLAIMS, Reading, Scenario};
+use crate::claim::Claim;
+use crate::evidence::Evidence;
+use crate::judgement::Verdict;
+use crate::record::RunRecord;
+use anabranch_lab::metrics::{
+    DownloadStatistics, FlowSeries, FlowStatistics, PathSeries, Series, Statistics,
+};
+
+const PACKET: u64 = 1_500;
+
+/// A film: counts, windows in packets, rates in kbit/s.
+#[derive(Clone, Copy, Debug)]
+struct Film {
+    underflows: u64,
+    discarded: u64,
+    /// Of the Wi-Fi, without the delay and with it.
+    window: [u64; 2],
+    rate: [u64; 2],
+    lte_rate: u64,
+    switches: u64,
+}
+
+/// As the paper's figures have it.
+fn paper(scenario: Scenario, is_bbr: bool) -> Film {
+    let excellent = Film {
+        underflows: 1,
+        discarded: 0,
+        window: [100, 100],
+        rate: [2_700, 2_700],
+        lte_rate: 2_700,
+        switches: 10_000,
+    };
+    match (scenario, is_bbr) {
+        (Scenario::A, true) => Film {
+            window: [15, 40],
+            switches: 20_000,
+            ..excellent
+        },
+        (Scenario::A, false) => excellent,
+        (Scenario::B, true) => Film {
+            underflows: 3,
+            discarded: 80,
+            window: [15, 40],
+            rate: [2_500, 2_300],
+            lte_rate: 2_900,
+            switches: 30_000,
+            ..excellent
+        },
+        (Scenario::C, true) => Film {
+            underflows: 9,
+            discarded: 200,
+            window: [15, 15],
+            rate: [2_400, 1_400],
+            lte_rate: 2_900,
+            switches: 40_000,
+        },
+        (_, false) => Film {
+            underflows: 5,
+            discarded: 30,
+            ..excellent
+        },
+    }
+}
+
+fn run(film: Film, phase_s: u64) -> RunRecord {
+    let by_second = |of: [u64; 2]| -> Vec<u64> {
+        let phase = |second: u64| second / phase_s % 2;
+        (0..180).map(|second| of[phase(second) as usize]).collect()
+    };
+    let path = |window: [u64; 2], rate: [u64; 2]| {
+        let windows = by_second(window.map(|packets| packets * PACKET));
+        PathSeries {
+            bytes_in_flight: windows.clone(),
+            congestion_window_bytes: windows,
+            delivered_bytes: by_second(rate.map(|kbits| kbits * 125)),
+            ..PathSeries::default()
+        }
+    };
+    let flow = FlowSeries {
+        packet_bytes: PACKET,
+        paths: vec![
+            path(film.window, film.rate),
+            path([200; 2], [film.lte_rate; 2]),
+        ],
+        ..FlowSeries::default()
+    };
+    let mut flow_statistics = FlowStatistics {
+        segment_path_switches: film.switches,
+        download: Some(DownloadStatistics {
+            underflows: film.underflows,
+            discarded: film.discarded,
+            ..DownloadStatistics::default()
+        }),
+        ..FlowStatistics::default()
+    };
+    flow_statistics.traffic.packets_sent = 90_000;
+    let mut statistics = Statistics::default();
+    statistics.flows.push(flow_statistics);
+    let series = Series {
+        interval_ms: 1_000,
+        flows: vec![flow],
+        ..Series::default()
+    };
+    RunRecord::new(statistics, Vec::new(), film.switches, series)
+}
+
+fn claim(id: &str) -> &'static Claim {
+    let found = CLAIMS.iter().find(|claim| claim.id == id);
+    found.unwrap_or_else(|| panic!("no claim is called {id}"))
+}
+
+/// The verdict on films by the names of their cases.
+fn verdict_by_name(id: &str, film: impl Fn(&str) -> (Film, u64)) -> Verdict {
+    let claim = claim(id);
+    let cases = (claim.cases)(claim.subject.name());
+    let scenario = cases[0]
+        .scenario()
+        .unwrap_or_else(|error| panic!("{error}"));
+    let mut evidence = Evidence::default();
+    for case in cases {
+        let (film, phase_s) = film(&case.name);
+        evidence.add(case.name, &scenario, vec![Arc::new(run(film, phase_s))]);
+    }
+    (claim.judge)(&evidence).verdict()
+}
+
+/// The verdict on a figure, of films by scenario and by whether they are BBR's.
+fn verdict(id: &str, film: impl Fn(Scenario, bool) -> Film) -> Verdict {
+    verdict_by_name(id, |name| {
+        let scenario = match &name[..1] {
+            "A" => Scenario::A,
+            "B" => Scenario::B,
+            _ => Scenario::C,
+        };
+        let reading = match name.contains(Reading::Both.name()) {
+            true => Reading::Both,
+            false => Reading::Each,
+        };
+        let film = film(scenario, !name.contains("Cubic"));
+        (film, reading.phase_s(scenario))
+    })
+}
+
+const FIGURES: [&str; 12] = [
+    "S1-F4", "S1-F5ab", "S1-F5cd", "S1-F6", "S1-F7ab", "S1-F7cd", "S1-F8", "S1-F9ab", "S1-F9cd",
+    "S1-F10", "S1-C2", "S1-all",
+];
+
+#[test]
+fn films_as_the_paper_has_them_make_every_figure_hold() {
+    for id in FIGURES {
+        assert_eq!(verdict(id, paper), Verdict::Holds, "{id}");
+    }
+}
+
+#[test]
+fn if_bbr_and_cubic_change_places_only_what_is_said_of_both_holds() {
+    for id in FIGURES {
+        let expected = match ["S1-F4", "S1-F5cd"].contains(&id) {
+            true => Verdict::Holds,
+            false => Verdict::Differs,
+        };
+        let found = verdict(id, |scenario, is_bbr| paper(scenario, !is_bbr));
+        assert_eq!(found, expected, "{id}");
+    }
+}
+
+/// A figure differs once one of the things that it shows does.
+#[test]
+fn one_thing_is_enough_to_differ() {
+    type Change = fn(&mut Film);
+    let changes: [(&str, Scenario, bool, Change); 26] = [
+        ("S1-F4", Scenario::A, true, |film| film.underflows = 2),
+        ("S1-F4", Scenario::A, false, |film| film.discarded = 1),
+        ("S1-F5ab", Scenario::A, true, |film| film.window = [60, 120]),
+        ("S1-F5ab", Scenario::A, true, |film| film.window = [30, 40]),
+        ("S1-F5ab", Scenario::A, false, |film| {
+            film.window = [80, 130]
+        }),
+        ("S1-F5cd", Scenario::A, true, |film| film.lte_rate = 3_400),
+        ("S1-F5cd", Scenario::A, false, |film| film.lte_rate = 2_100),
+        ("S1-F5cd", Scenario::A, false, |film| {
+            (film.rate, film.lte_rate) = ([2_600; 2], 2_600);
+        }),
+        ("S1-F6", Scenario::B, true, |film| film.underflows = 5),
+        ("S1-F6", Scenario::B, true, |film| film.discarded = 30),
+        ("S1-F6", Scenario::A, false, |film| film.underflows = 6),
+        ("S1-F7ab", Scenario::B, true, |film| film.window = [50, 80]),
+        ("S1-F7ab", Scenario::B, true, |film| film.window = [30, 40]),
+        ("S1-F7cd", Scenario::B, true, |film| {
+            film.rate = [2_700, 2_650]
+        }),
+        ("S1-F7cd", Scenario::B, true, |film| film.lte_rate = 2_750),
+        ("S1-F8", Scenario::C, true, |film| film.discarded = 60),
+        ("S1-F8", Scenario::C, false, |film| film.underflows = 8),
+        ("S1-F9ab", Scenario::C, true, |film| film.window = [21, 21]),
+        ("S1-F9ab", Scenario::C, true, |film| film.window = [10, 16]),
+        ("S1-F9ab", Scenario::C, false, |film| {
+            film.window = [130, 130]
+        }),
+        ("S1-F9cd", Scenario::C, true, |film| {
+            film.rate = [2_400, 2_000]
+        }),
+        ("S1-F9cd", Scenario::C, true, |film| film.lte_rate = 3_400),
+        ("S1-F9cd", Scenario::A, true, |film| film.lte_rate = 2_400),
+        ("S1-F10", Scenario::A, true, |film| film.switches = 9_999),
+        ("S1-F10", Scenario::A, true, |film| film.lte_rate = 2_400),
+        ("S1-C2", Scenario::C, true, |film| film.switches = 29_000),
+    ];
+    for (place, (id, scenario, is_bbr, change)) in changes.into_iter().enumerate() {
+        let found = verdict(id, |other, is_other_bbr| {
+            let mut film = paper(other, is_other_bbr);
+            if (other, is_other_bbr) == (scenario, is_bbr) {
+                change(&mut film);
+            }
+            film
+        });
+        assert_eq!(found, Verdict::Differs, "{id}, change {place}");
+    }
+}
+
+#[test]
+fn switches_are_up_to_four_times_as_many_and_not_eight() {
+    for (factor, expected) in [(4, Verdict::Holds), (8, Verdict::Differs)] {
+        let found = verdict("S1-F10", |_, is_bbr| Film {
+            switches: if is_bbr { factor * 5_000 } else { 5_000 },
+            ..paper(Scenario::A, is_bbr)
+        });
+        assert_eq!(found, expected, "{factor}");
+    }
+}
+
+/// Of the claims whose cases have other names.
+#[test]
+fn what_is_not_a_figure_is_judged_by_its_own_films() {
+    let good = paper(Scenario::A, true);
+    let bad = paper(Scenario::C, true);
+    let mended = |new: Film| {
+        verdict_by_name("S1-C3", move |name| {
+            (
+                if name.starts_with("default") {
+                    bad
+                } else {
+                    new
+                },
+                5,
+            )
+        })
+    };
+    assert_eq!(mended(good), Verdict::Holds);
+    assert_eq!(mended(bad), Verdict::Differs);
+    for worse in [
+        Film {
+            switches: 50_000,
+            ..good
+        },
+        Film {
+            rate: [1_800; 2],
+            ..good
+        },
+        Film {
+            discarded: 201,
+            ..good
+        },
+    ] {
+        assert_eq!(mended(worse), Verdict::Differs, "{worse:?}");
+    }
+    let lossy = |bbr, cubic| {
+        verdict_by_name("S1-C4", move |name| {
+            (if name.starts_with("BBR") { bbr } else { cubic }, 5)
+        })
+    };
+    assert_eq!(lossy(good, bad), Verdict::Holds);
+    assert_eq!(lossy(bad, good), Verdict::Differs);
+    let narrow = |film| verdict_by_name("S1-C1", move |_| (film, 5));
+    let near = Film {
+        rate: [900; 2],
+        lte_rate: 4_500,
+        ..good
+    };
+    assert_eq!(narrow(near), Verdict::Holds);
+    assert_eq!(
+        narrow(Film {
+            rate: [2_700; 2],
+            ..near
+        }),
+        Verdict::Differs
+    );
+    assert_eq!(
+        narrow(Film {
+            window: [150; 2],
+            ..near
+        }),
+        Verdict::Differs
+    );
+}
