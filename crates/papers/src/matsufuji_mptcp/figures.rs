@@ -22,12 +22,12 @@ const UNCOUPLED: [&str; 2] = ["cubic", "compound"];
 
 const ALIKE_WHY: &str = "Where a viewer suffers, the windows are what the network leaves too \
     small: segments wait for room, an acknowledgement makes room on one path at a time, and no \
-    scheduler has a choice. Where the receive window is what is full, they have one, and the film \
-    plays whatever they choose.";
+    scheduler has a choice; runs with SPD, LPC and LET are then often the same packet by packet. \
+    A scheduler matters where the receive window of 256 KiB is what is full, for better or worse.";
 
 const GAIN_WHY: &str = "CCP reacts to no loss, so random loss costs it nothing: with a stable gain \
-    its film plays, better than any other's. Kp = 3 without a limiter is a cycle of overflow, in \
-    which it resends the most.";
+    its film plays, better than any other's. Kp = 3 without a limiter is a cycle of overflow, and \
+    worse the smaller the queues are.";
 
 /// Sentences, and that a variant's bars lie within the figures' axes.
 fn judge_figure(
