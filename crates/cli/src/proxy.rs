@@ -61,8 +61,8 @@ is what comes from one local port to one --udp, is over when it is silent for 60
 
 A connection does not notice that a path dies. While the server does not answer, connections wait;
 those of a server that is started again break off, and new ones are taken when it is back. Whoever
-can reach --listen, --socks5, --http-proxy and --udp can use them: leave them at 127.0.0.1, or mind who is
-in the network.
+can reach --listen, --socks5, --http-proxy and --udp can use them: leave them at 127.0.0.1, or mind
+who is in the network.
 
 The first Ctrl-C ends the session and prints what it did; a second one ends the program at once.")]
 #[command(group = clap::ArgGroup::new("listeners").required(true).multiple(true)
