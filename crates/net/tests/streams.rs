@@ -225,7 +225,8 @@ async fn a_server_that_is_started_again_ends_streams_and_takes_new_ones() {
     let echo = Echo::start(copy(&server_key), &key, loopback(0));
     let address = echo.server.local_addr();
     let (client, events) = echo.client(&key, &[address, address]);
-    assert_eq!(client.open().unwrap_err(), OpenError::NotConnected);
+    let (nobodys, _events) = echo.client(&key, &[loopback(9)]);
+    assert_eq!(nobodys.open().unwrap_err(), OpenError::NotConnected);
     wait_for(&events, is_connected);
     let mut stream = client.open().expect("it is connected");
     stream.write_all(b"before").await.expect("there is room");

@@ -147,5 +147,6 @@ async fn a_flood_of_flows_is_bounded() {
         far.flows[&0].used.set();
     }
     assert_eq!(far.flows.len(), MAX_FLOWS);
+    assert!(far.flows.contains_key(&0));
     drop(ends);
 }
