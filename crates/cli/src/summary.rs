@@ -25,7 +25,6 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
         .map_or(Duration::ZERO, |connected_at| {
             snapshot.at.saturating_since(connected_at)
         });
-    let session = &snapshot.session;
     let mut text = format!("session of {:.1} s", duration.as_secs_f64());
     if let Some(peer) = snapshot.peer {
         let _ = write!(text, " with {peer}");
@@ -40,37 +39,7 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
     if let Some(away) = away_for(snapshot) {
         let _ = write!(text, "; the receiver went away {away} before its end");
     }
-    let _ = match end {
-        End::Sender => write!(
-            text,
-            "\nframes: {} sent, {} given up as late",
-            session.frames_sent, session.frames_late
-        ),
-        End::Receiver => write!(
-            text,
-            "\nframes: {} complete, {} dropped; {} of media, {}",
-            session.frames_received,
-            session.frames_dropped,
-            ByteCount(session.media_bytes_received),
-            DataRate::from_bytes_per(
-                session.media_bytes_received,
-                at_least_a_millisecond(duration)
-            ),
-        ),
-        End::Tunnel if snapshot.cargo == Some(Cargo::Datagrams) => write!(
-            text,
-            "\nUDP datagrams: {} sent, {} given up as late; {} received, {} lost",
-            session.frames_sent,
-            session.frames_late,
-            session.frames_received,
-            session.frames_dropped,
-        ),
-        End::Tunnel => write!(
-            text,
-            "\nstreams: {} received",
-            ByteCount(session.stream_bytes_received)
-        ),
-    };
+    text.push_str(&carried(end, snapshot, duration));
     // What is right is not said twice.
     if let Some(share) = Delivery::of(end, snapshot, 0)
         .share()
@@ -99,6 +68,38 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
     }
     text.push_str(&edge_line(snapshot));
     text
+}
+
+/// What a session has carried, as one end knows it.
+fn carried(end: End, snapshot: &Snapshot, duration: Duration) -> String {
+    let session = &snapshot.session;
+    match end {
+        End::Sender => format!(
+            "\nframes: {} sent, {} given up as late",
+            session.frames_sent, session.frames_late
+        ),
+        End::Receiver => format!(
+            "\nframes: {} complete, {} dropped; {} of media, {}",
+            session.frames_received,
+            session.frames_dropped,
+            ByteCount(session.media_bytes_received),
+            DataRate::from_bytes_per(
+                session.media_bytes_received,
+                at_least_a_millisecond(duration)
+            ),
+        ),
+        End::Tunnel if snapshot.cargo == Some(Cargo::Datagrams) => format!(
+            "\nUDP datagrams: {} sent, {} given up as late; {} received, {} lost",
+            session.frames_sent,
+            session.frames_late,
+            session.frames_received,
+            session.frames_dropped,
+        ),
+        End::Tunnel => format!(
+            "\nstreams: {} received",
+            ByteCount(session.stream_bytes_received)
+        ),
+    }
 }
 
 /// What never reached the transport, if there was any.

@@ -1,7 +1,7 @@
 //! A long stream through paths that a seed makes change: no byte wrong, none missing.
 //!
-//! `STREAM_MEGABYTES=10000 cargo test --release -p anabranch-core --test stream_long -- --nocapture`
-//! is the long run; `STREAM_SEED` chooses another.
+//! The long run, `STREAM_SEED` for another:
+//! `STREAM_MEGABYTES=10000 cargo test -p anabranch-core --test stream_long -- --nocapture`.
 
 mod support;
 

@@ -2,7 +2,7 @@
 
 use core::time::Duration as StdDuration;
 use std::sync::Arc;
-use std::sync::mpsc::TryRecvError;
+use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_net::{Clock, DatagramClient, Ended, Event, Events, Snapshot, StreamClient};
 use anabranch_secure::Cargo;
@@ -105,8 +105,14 @@ impl Watch {
     pub(super) fn until_end(&mut self) -> Ended {
         let mut first = None;
         loop {
+            // The first that is open is waited for; the others are looked at when it has spoken.
+            let waited_for = self.all.iter().position(|watched| watched.ended.is_none());
             for index in 0..self.all.len() {
-                self.look(index);
+                let patience = match waited_for == Some(index) {
+                    true => LOOK_INTERVAL,
+                    false => StdDuration::ZERO,
+                };
+                self.look(index, patience);
                 let ended = self.all[index].ended.clone();
                 first = first.or(ended);
             }
@@ -122,7 +128,6 @@ impl Watch {
             let lateness = lateness.fold(self.stop.lateness(&self.clock), Lateness::max);
             let told = self.slowness.news(self.clock.now(), lateness);
             told.into_iter().for_each(print::note);
-            std::thread::sleep(LOOK_INTERVAL);
         }
     }
 
@@ -137,15 +142,17 @@ impl Watch {
         }
     }
 
-    /// Tells what is new of one of them.
-    fn look(&mut self, index: usize) {
+    /// Tells what is new of one of them; waits for that, but no longer than `patience`.
+    fn look(&mut self, index: usize, mut patience: StdDuration) {
         let label = match self.all.len() {
             1 => String::new(),
             _ => format!("{}: ", tunnel::name(self.all[index].client.cargo())),
         };
         let watched = &mut self.all[index];
         while watched.ended.is_none() {
-            match watched.events.try_recv() {
+            let event = watched.events.recv_timeout(patience);
+            patience = StdDuration::ZERO;
+            match event {
                 Ok(Event::Ended(ended)) => watched.ended = Some(ended),
                 Ok(Event::PathState { path, state }) => {
                     let now = self.clock.now();
@@ -159,8 +166,8 @@ impl Watch {
                     let told = news.map(|news| format!("{label}{news}"));
                     told.into_iter().for_each(print::note);
                 }
-                Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => watched.ended = Some(Ended::Closed),
+                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Disconnected) => watched.ended = Some(Ended::Closed),
             }
         }
         let now = self.clock.now();
