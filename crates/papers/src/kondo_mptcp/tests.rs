@@ -49,7 +49,6 @@ fn paper(scenario: Scenario, is_bbr: bool) -> Film {
             rate: [2_500, 2_300],
             lte_rate: 2_900,
             switches: 30_000,
-            ..excellent
         },
         (Scenario::C, true) => Film {
             underflows: 9,
