@@ -1,8 +1,9 @@
 //! The end that waits for sessions: who is let in, and whose datagram is whose.
 //!
 //! It serves [`ServerConfig::max_sessions`] of each cargo at a time. A newer one of the same peer,
-//! which was restarted, takes the place of that with the same cargo once it is confirmed. Until then the earlier one goes on undisturbed,
-//! so that a replayed handshake disturbs nobody. Where there is no room, another allowed peer gets
+//! which was restarted, takes the place of that with the same cargo once it is confirmed.
+//! Until then the earlier one goes on undisturbed, so that a replayed handshake disturbs nobody.
+//! Where there is no room, another allowed peer gets
 //! its turn when a session is over or has been silent for [`ServerConfig::takeover_after`]: being
 //! allowed is no right to others' place.
 
