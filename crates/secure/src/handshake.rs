@@ -131,9 +131,9 @@ impl Initiator {
     ///
     /// `local_index` names the session at this end, and must be unique among this end's sessions.
     /// `timestamp_nanos` must be greater for every new handshake that `local` ever starts for the
-    /// same cargo, over restarts too: nanoseconds since 1970 serve. The responder refuses what is not newer than the
-    /// newest it has seen, so a clock that was once far ahead locks its owner out until that time
-    /// has come, or until the responder is restarted.
+    /// same cargo, over restarts too: nanoseconds since 1970 serve. The responder refuses what is
+    /// not newer than the newest it has seen, so a clock that was once far ahead locks its owner
+    /// out until that time has come, or until the responder is restarted.
     ///
     /// # Panics
     /// If the operating system has no randomness to give.
