@@ -57,19 +57,7 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
                 at_least_a_millisecond(duration)
             ),
         ),
-        End::Tunnel if snapshot.cargo == Some(Cargo::Datagrams) => write!(
-            text,
-            "\nUDP datagrams: {} sent, {} given up as late; {} received, {} lost",
-            session.frames_sent,
-            session.frames_late,
-            session.frames_received,
-            session.frames_dropped,
-        ),
-        End::Tunnel => write!(
-            text,
-            "\nstreams: {} received",
-            ByteCount(session.stream_bytes_received)
-        ),
+        End::Tunnel => write!(text, "\n{}", tunnel_line(snapshot)),
     };
     // What is right is not said twice.
     if let Some(share) = Delivery::of(end, snapshot, 0)
@@ -99,6 +87,24 @@ pub(crate) fn table(end: End, snapshot: &Snapshot, names: &[String]) -> String {
     }
     text.push_str(&edge_line(snapshot));
     text
+}
+
+/// What a tunnel has carried.
+fn tunnel_line(snapshot: &Snapshot) -> String {
+    let session = &snapshot.session;
+    match snapshot.cargo {
+        Some(Cargo::Datagrams) => format!(
+            "UDP datagrams: {} sent, {} given up as late; {} received, {} lost",
+            session.frames_sent,
+            session.frames_late,
+            session.frames_received,
+            session.frames_dropped,
+        ),
+        _ => format!(
+            "streams: {} received",
+            ByteCount(session.stream_bytes_received)
+        ),
+    }
 }
 
 /// What never reached the transport, if there was any.

@@ -122,7 +122,7 @@ impl Watch {
             let lateness = lateness.fold(self.stop.lateness(&self.clock), Lateness::max);
             let told = self.slowness.news(self.clock.now(), lateness);
             told.into_iter().for_each(print::note);
-            std::thread::sleep(LOOK_INTERVAL);
+            self.wait();
         }
     }
 
@@ -137,32 +137,54 @@ impl Watch {
         }
     }
 
-    /// Tells what is new of one of them.
-    fn look(&mut self, index: usize) {
-        let label = match self.all.len() {
+    /// Waits for a while, or for an event of the first that is open.
+    fn wait(&mut self) {
+        let open = self.all.iter().position(|watched| watched.ended.is_none());
+        if let Some(index) = open
+            && let Ok(event) = self.all[index].events.recv_timeout(LOOK_INTERVAL)
+        {
+            self.tell(index, event);
+        }
+    }
+
+    /// Which of several is spoken of.
+    fn label(&self, index: usize) -> String {
+        match self.all.len() {
             1 => String::new(),
             _ => format!("{}: ", tunnel::name(self.all[index].client.cargo())),
-        };
+        }
+    }
+
+    fn tell(&mut self, index: usize, event: Event) {
+        let label = self.label(index);
         let watched = &mut self.all[index];
-        while watched.ended.is_none() {
-            match watched.events.try_recv() {
-                Ok(Event::Ended(ended)) => watched.ended = Some(ended),
-                Ok(Event::PathState { path, state }) => {
-                    let now = self.clock.now();
-                    watched.path_news.on_change(path, state, now);
-                }
-                Ok(Event::Connected { peer, .. }) => {
-                    print::note(format_args!("{label}connected to {peer}"));
-                }
-                Ok(event) => {
-                    let news = session_news(&event, &self.names, "server");
-                    let told = news.map(|news| format!("{label}{news}"));
-                    told.into_iter().for_each(print::note);
-                }
-                Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => watched.ended = Some(Ended::Closed),
+        match event {
+            Event::Ended(ended) => watched.ended = Some(ended),
+            Event::PathState { path, state } => {
+                watched.path_news.on_change(path, state, self.clock.now());
+            }
+            Event::Connected { peer, .. } => {
+                print::note(format_args!("{label}connected to {peer}"));
+            }
+            event => {
+                let news = session_news(&event, &self.names, "server");
+                let told = news.map(|news| format!("{label}{news}"));
+                told.into_iter().for_each(print::note);
             }
         }
+    }
+
+    /// Tells what is new of one of them.
+    fn look(&mut self, index: usize) {
+        while self.all[index].ended.is_none() {
+            match self.all[index].events.try_recv() {
+                Ok(event) => self.tell(index, event),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => self.all[index].ended = Some(Ended::Closed),
+            }
+        }
+        let label = self.label(index);
+        let watched = &mut self.all[index];
         let now = self.clock.now();
         while let Some((path, state)) = watched.path_news.next(now) {
             let name = &self.names[path];

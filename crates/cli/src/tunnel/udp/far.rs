@@ -77,7 +77,8 @@ impl Far {
         while let Some(datagram) = self.channel.recv().await {
             match Message::read(datagram) {
                 Some((flow, Message::Datagram(bytes))) => {
-                    if !self.forward(flow, bytes) {
+                    let is_known = self.forward(flow, bytes);
+                    if !is_known {
                         self.channel.send(message::unknown(flow));
                     }
                 }
