@@ -147,11 +147,7 @@ impl Watch {
         let label = match self.all.len() {
             1 => String::new(),
             _ => format!("{}: ", tunnel::name(self.all[index].client.cargo())),
-        }
-    }
-
-    fn tell(&mut self, index: usize, event: Event) {
-        let label = self.label(index);
+        };
         let watched = &mut self.all[index];
         while watched.ended.is_none() {
             let event = watched.events.recv_timeout(patience);
@@ -174,19 +170,6 @@ impl Watch {
                 Err(RecvTimeoutError::Disconnected) => watched.ended = Some(Ended::Closed),
             }
         }
-    }
-
-    /// Tells what is new of one of them.
-    fn look(&mut self, index: usize) {
-        while self.all[index].ended.is_none() {
-            match self.all[index].events.try_recv() {
-                Ok(event) => self.tell(index, event),
-                Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => self.all[index].ended = Some(Ended::Closed),
-            }
-        }
-        let label = self.label(index);
-        let watched = &mut self.all[index];
         let now = self.clock.now();
         while let Some((path, state)) = watched.path_news.next(now) {
             let name = &self.names[path];
