@@ -1,4 +1,4 @@
-//! Whatever messages a peer sends, its streams neither panic nor take more memory than their windows.
+//! Whatever messages a peer sends, streams neither panic nor take more memory than their windows.
 #![no_main]
 
 use anabranch_mux::{Event, Limits, Mux, Role};
