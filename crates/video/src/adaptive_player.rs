@@ -4,8 +4,8 @@
 //! Source: T.-Y. Huang, R. Johari, N. McKeown, M. Trunnell, M. Watson: "A Buffer-Based Approach to
 //! Rate Adaptation: Evidence from a Large Video Streaming Service", SIGCOMM 2014, Algorithm 1
 //! (BBA-0). The buffer is mapped to a rate by a line from the lowest, at the end of the
-//! *reservoir*, to the highest, after the *cushion*. The bitrate stays until the line has passed the next higher
-//! or the next lower one.
+//! *reservoir*, to the highest, after the *cushion*. The bitrate stays until the line has passed
+//! the next higher or the next lower one.
 //!
 //! *Deviations*: reservoir and cushion are shares of the buffer, those of the paper (90 s and
 //! 126 s of 240 s). Segments have exactly the bytes of their bitrates. Segments are seen once they
