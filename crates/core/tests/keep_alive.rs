@@ -60,7 +60,8 @@ fn idle_paths_of_streams_are_asked_every_15_seconds_if_wished() {
         for path in [PathId(0), PathId(1)] {
             let counters = network.receiver.path_counters(path).unwrap();
             let count = counters.received_packets;
-            let expected = if is_kept_alive { 8..=9 } else { 0..=2 };
+            // Both are asked at the start, one of them maybe twice.
+            let expected = if is_kept_alive { 8..=10 } else { 1..=2 };
             assert!(expected.contains(&count), "{count} on {path:?}");
         }
     }
