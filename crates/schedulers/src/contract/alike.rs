@@ -176,8 +176,8 @@ fn contract_a_frame_over_equal_paths_begins_at_the_lowest_id() {
             "mdp" | "sfl" => &[0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2],
             "redundant" => &[0, 1, 2].repeat(12),
             // Each while it has room, or a burst.
-            "bbr-sticky" | "blest" | "ecf" | "largest-bdp" | "let" | "linux" | "spd" | "sticky"
-            | "tcp-state" => &[0; 12],
+            "bbr-sticky" | "blest" | "ecf" | "largest-bdp" | "let" | "let-delivered" | "linux"
+            | "spd" | "sticky" | "tcp-state" => &[0; 12],
             _ => &[0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2],
         };
         assert_eq!(trail, expected, "{}", entry.name);
