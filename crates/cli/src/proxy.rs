@@ -203,14 +203,14 @@ async fn carry(mut connection: TcpStream, speech: Speech, client: &StreamClient)
     relay::set_up(&connection)?;
     match speech {
         Speech::Nothing => forward(connection, client).await,
-        Speech::Socks5 => {
-            let target = socks5::target(&mut connection).await?;
-            connect(connection, client, &Wanted::Socks5(target)).await
-        }
-        Speech::Http => {
-            let request = http::wanted(&mut connection).await?;
-            connect(connection, client, &Wanted::Http(request)).await
-        }
+        Speech::Socks5 => match socks5::target(&mut connection).await {
+            Ok(target) => connect(connection, client, &Wanted::Socks5(target)).await,
+            Err(_) => relay::close_after_answer(connection).await,
+        },
+        Speech::Http => match http::wanted(&mut connection).await {
+            Ok(request) => connect(connection, client, &Wanted::Http(request)).await,
+            Err(_) => relay::close_after_answer(connection).await,
+        },
     }
 }
 
@@ -278,12 +278,13 @@ async fn connect(
         Ok(asked) => asked,
         Err(error) => {
             wanted.answer(&mut connection, Answer::Unreachable).await?;
+            relay::close_after_answer(connection).await?;
             return Err(error);
         }
     };
     wanted.answer(&mut connection, answer).await?;
     if answer != Answer::Connected {
-        return Ok(());
+        return relay::close_after_answer(connection).await;
     }
     stream.write_all(wanted.head()).await?;
     relay::run(connection, stream, Answered::Yes).await

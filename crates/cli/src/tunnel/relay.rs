@@ -5,7 +5,7 @@ use std::io;
 
 use anabranch_net::ByteStream;
 use socket2::{SockRef, TcpKeepalive};
-use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 use super::request::Answer;
@@ -14,6 +14,11 @@ use super::request::Answer;
 const BUFFER_BYTES: usize = 64 << 10;
 /// An application that is gone without a word is noticed some minutes after this.
 const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(60);
+
+/// What an application that was refused may say before it hears of that …
+const MAX_UNHEARD_BYTES: u64 = 1 << 20;
+/// … and how long it may take to close.
+const CLOSING_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Sets a connection up: nothing waits for more to come, and a dead end is noticed.
 pub(crate) fn set_up(connection: &TcpStream) -> io::Result<()> {
@@ -61,6 +66,18 @@ pub(crate) async fn run(
         reset(&connection);
     }
     carried.map(|_| ())
+}
+
+/// Closes a connection whose application has been told why. What it has said and nobody has read
+/// would otherwise be answered with a reset, which may take the reason with it.
+pub(crate) async fn close_after_answer(mut connection: TcpStream) -> io::Result<()> {
+    connection.shutdown().await?;
+    let mut rest = (&mut connection).take(MAX_UNHEARD_BYTES);
+    let mut nowhere = tokio::io::sink();
+    let heard_out = tokio::io::copy(&mut rest, &mut nowhere);
+    // An application that speaks on is not waited for.
+    let _ = tokio::time::timeout(CLOSING_PATIENCE, heard_out).await;
+    Ok(())
 }
 
 /// The connection ends with a reset when it is dropped: what came is not all.
