@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use anabranch_units::Lateness;
 
 use crate::client::StartError;
+#[cfg(doc)]
+use crate::event::Event;
 use crate::event_queue::{self, Events};
 use crate::load::Frames;
 use crate::port::Port;

@@ -5,6 +5,8 @@ use anabranch_core::{Frame, FrameId};
 use anabranch_units::{DataRate, Lateness};
 
 use crate::client::{ClientConfig, ClientRole, NoSession, StartError};
+#[cfg(doc)]
+use crate::event::Event;
 use crate::event_queue::{self, Events};
 use crate::load::Frames;
 use crate::runtime::Runtime;
