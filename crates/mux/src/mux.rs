@@ -291,7 +291,7 @@ impl Mux {
     }
 
     /// Gives up what has not been sent, and says so.
-    pub fn reset(&mut self, id: StreamId) {
+    fn reset(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(&id)
             && stream.send.reset()
         {
@@ -338,21 +338,17 @@ impl Mux {
         }
     }
 
-    /// The session is over: so are its streams, but for what has arrived.
+    /// The session is over: so are its streams, but for what has arrived. It ends once.
     pub fn end(&mut self) {
-        self.is_over = true;
+        if core::mem::replace(&mut self.is_over, true) {
+            return;
+        }
         self.ready.clear();
         self.notices.clear();
-        self.events.push_back(Event::Opened);
         for id in self.streams.keys() {
             self.events.push_back(Event::Readable(*id));
             self.events.push_back(Event::Writable(*id));
         }
-    }
-
-    /// Whether the session is over.
-    pub fn is_over(&self) -> bool {
-        self.is_over
     }
 
     /// Whether [`next_message`](Self::next_message) has one.

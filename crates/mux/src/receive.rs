@@ -85,7 +85,7 @@ impl ReceiveHalf {
         if !bytes.is_empty() {
             self.ahead.insert(offset, bytes);
         }
-        let was = (self.offset, self.is_complete());
+        let before = self.offset;
         while let Some(next) = self.ahead.first_entry()
             && *next.key() == self.offset
         {
@@ -93,7 +93,7 @@ impl ReceiveHalf {
             self.offset += bytes.len() as u64;
             self.ready.push_back(bytes);
         }
-        Ok(was.0 < self.offset || is_last)
+        Ok(before < self.offset || is_last)
     }
 
     fn is_complete(&self) -> bool {

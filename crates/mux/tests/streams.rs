@@ -427,7 +427,12 @@ fn the_end_of_the_session_is_the_end_of_its_streams_but_for_what_has_come() {
         pair.server().read(reader),
         Poll::Ready(Err(StreamError::SessionOver))
     );
+    while pair.client().poll_event().is_some() {}
     pair.client().end();
+    let told = core::iter::from_fn(|| pair.client().poll_event()).count();
+    assert_eq!(told, 4, "readers and writers of two streams");
+    pair.client().end();
+    assert_eq!(pair.client().poll_event(), None, "it ends once");
     assert_eq!(pair.client().open(), Err(OpenError::SessionOver));
     assert!(!pair.client().has_message());
 }

@@ -166,50 +166,30 @@ impl Streams {
         is_any
     }
 
-    /// Wakes the tasks for which there is news.
-    fn tell(&mut self, state: &mut State) {
+    /// Wakes the tasks for which there is news. Returns the streams that the peer has opened.
+    fn tell(state: &mut State) -> Vec<StreamId> {
         while let Some(event) = state.mux.poll_event() {
-            match event {
-                MuxEvent::Opened => self.accept(state),
-                MuxEvent::Readable(id) => {
-                    state
-                        .readers
-                        .remove(&id)
-                        .into_iter()
-                        .for_each(TaskWaker::wake);
-                }
-                MuxEvent::Writable(id) => {
-                    state
-                        .writers
-                        .remove(&id)
-                        .into_iter()
-                        .for_each(TaskWaker::wake);
-                }
-            }
+            let waiting = match event {
+                // All that were opened are found below.
+                MuxEvent::Opened => None,
+                MuxEvent::Readable(id) => state.readers.remove(&id),
+                MuxEvent::Writable(id) => state.writers.remove(&id),
+            };
+            waiting.into_iter().for_each(TaskWaker::wake);
         }
+        core::iter::from_fn(|| state.mux.accept()).collect()
     }
 
-    fn accept(&mut self, state: &mut State) {
-        while let Some(id) = state.mux.accept() {
-            let accepted = self.accepts.as_ref().map(|(peer, queue)| {
-                let stream = ByteStream::new(Arc::clone(&self.shared), id);
-                (
-                    queue,
-                    Accepted {
-                        peer: *peer,
-                        stream,
-                    },
-                )
-            });
-            match accepted {
-                // A stream that nobody takes is let go when it is dropped, which takes the lock.
-                Some((queue, accepted)) => {
-                    if let Err(refused) = queue.send(accepted) {
-                        refused.0.stream.forget();
-                        state.mux.release(id);
-                    }
-                }
-                None => state.mux.release(id),
+    /// Hands over streams that the peer has opened. One that nobody takes is let go as it is
+    /// dropped, for which the streams must not be locked.
+    fn accept(&self, opened: Vec<StreamId>) {
+        for id in opened {
+            let stream = ByteStream::new(Arc::clone(&self.shared), id);
+            if let Some((peer, queue)) = &self.accepts {
+                let _ = queue.send(Accepted {
+                    peer: *peer,
+                    stream,
+                });
             }
         }
     }
@@ -242,7 +222,9 @@ impl Load for Streams {
             session.close(now);
         }
         let is_any = self.hand_out(now, &mut state, session);
-        self.tell(&mut state);
+        let opened = Streams::tell(&mut state);
+        drop(state);
+        self.accept(opened);
         is_any
     }
 
@@ -250,9 +232,11 @@ impl Load for Streams {
     fn on_event(&mut self, _: CoreEvent, _: &mut EventSender) {}
 
     fn end(&mut self) {
-        let shared = Arc::clone(&self.shared);
-        let mut state = shared.lock();
-        state.mux.end();
-        self.tell(&mut state);
+        let opened = {
+            let mut state = self.shared.lock();
+            state.mux.end();
+            Streams::tell(&mut state)
+        };
+        self.accept(opened);
     }
 }

@@ -19,7 +19,7 @@ use super::Shared;
 /// stream up, with [`io::ErrorKind::ConnectionAborted`] if the session is over.
 #[derive(Debug)]
 pub struct ByteStream {
-    shared: Option<Arc<Shared>>,
+    shared: Arc<Shared>,
     id: StreamId,
     /// What was taken from the stream and did not fit the reader's buffer.
     rest: Bytes,
@@ -28,21 +28,10 @@ pub struct ByteStream {
 impl ByteStream {
     pub(super) fn new(shared: Arc<Shared>, id: StreamId) -> Self {
         ByteStream {
-            shared: Some(shared),
+            shared,
             id,
             rest: Bytes::new(),
         }
-    }
-
-    /// Somebody else lets it go.
-    pub(super) fn forget(mut self) {
-        self.shared = None;
-    }
-
-    fn shared(&self) -> io::Result<&Arc<Shared>> {
-        self.shared
-            .as_ref()
-            .ok_or_else(|| error(StreamError::Ended))
     }
 }
 
@@ -73,7 +62,7 @@ impl AsyncRead for ByteStream {
             if buffer.remaining() == 0 {
                 return Poll::Ready(Ok(()));
             }
-            let read = self.shared()?.act(|state| {
+            let read = self.shared.act(|state| {
                 let read = state.mux.read(id);
                 if read.is_pending() && !is_any {
                     state.readers.insert(id, context.waker().clone());
@@ -98,7 +87,7 @@ impl AsyncWrite for ByteStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let id = self.id;
-        let written = self.shared()?.act(|state| {
+        let written = self.shared.act(|state| {
             let written = state.mux.write(id, bytes);
             if written.is_pending() {
                 state.writers.insert(id, context.waker().clone());
@@ -115,20 +104,18 @@ impl AsyncWrite for ByteStream {
     /// Ends the writing half behind what was written. The peer's goes on.
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         let id = self.id;
-        self.shared()?.act(|state| state.mux.finish(id));
+        self.shared.act(|state| state.mux.finish(id));
         Poll::Ready(Ok(()))
     }
 }
 
 impl Drop for ByteStream {
     fn drop(&mut self) {
-        if let Some(shared) = self.shared.take() {
-            let id = self.id;
-            shared.act(|state| {
-                state.mux.release(id);
-                state.readers.remove(&id);
-                state.writers.remove(&id);
-            });
-        }
+        let id = self.id;
+        self.shared.act(|state| {
+            state.mux.release(id);
+            state.readers.remove(&id);
+            state.writers.remove(&id);
+        });
     }
 }
