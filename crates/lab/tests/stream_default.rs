@@ -1,7 +1,8 @@
 //! The default scheduler of streams over several paths, through whole simulated sessions.
 
-use anabranch_lab::metrics::{METRICS, Subject};
-use anabranch_lab::{RunOptions, Scenario, run};
+mod only_flow;
+
+use only_flow::{measured, scenario};
 
 /// A stream over two paths, of these rates and so many ms each way, with queues of a round-trip
 /// time but at least 50 ms.
@@ -33,20 +34,6 @@ controller = "{controller}"
 paths = ["near", "far"]
 "#
     )
-}
-
-fn scenario(text: &str, settings: &[&str]) -> Scenario {
-    let settings: Vec<String> = settings.iter().map(|text| (*text).to_owned()).collect();
-    let scenario = Scenario::parse("test.toml", text, &settings);
-    scenario.unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// A metric of the only flow, by the first seed.
-fn measured(text: &str, settings: &[&str], metric: &str) -> f64 {
-    let report = run(&scenario(text, settings), &RunOptions::seeds(1), &|_| ()).unwrap();
-    let metric = METRICS.iter().find(|known| known.name == metric).unwrap();
-    let value = metric.of(&report.runs[0].statistics, Subject::Flow(0));
-    value.unwrap_or(f64::INFINITY)
 }
 
 /// How much longer an object takes over both paths than over the better one alone.

@@ -1,7 +1,8 @@
 //! Schedulers of streams over two paths, through whole simulated sessions.
 
-use anabranch_lab::metrics::{METRICS, Subject};
-use anabranch_lab::{RunOptions, Scenario, run};
+mod only_flow;
+
+use only_flow::measured;
 
 /// The schedulers that wait for a window, and the kernel's.
 const ALL: [&str; 12] = [
@@ -50,17 +51,6 @@ controller = "cubic"
 paths = ["near", "far"]
 "#
     )
-}
-
-/// A metric of the only flow, by the first seed.
-fn measured(text: &str, settings: &[&str], metric: &str) -> f64 {
-    let settings: Vec<String> = settings.iter().map(|text| (*text).to_owned()).collect();
-    let scenario = Scenario::parse("test.toml", text, &settings);
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
-    let report = run(&scenario, &RunOptions::seeds(1), &|_| ()).unwrap();
-    let metric = METRICS.iter().find(|known| known.name == metric).unwrap();
-    let value = metric.of(&report.runs[0].statistics, Subject::Flow(0));
-    value.unwrap_or(f64::INFINITY)
 }
 
 /// How much longer an object takes over both paths than over the better one alone.

@@ -1,39 +1,25 @@
 //! Datagrams in sessions over loopback, in real time. Waits are generous: the machine may be busy.
 
+mod bed;
+
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration as StdDuration;
 
-use anabranch_core::PathOptions;
-use anabranch_emu::{Relay, RelayConfig, RelayLink};
 use anabranch_link::{LinkConfig, LossModel};
 use anabranch_net::{
-    AcceptedDatagrams, ClientConfig, ClientPath, Clock, DatagramClient, Ended, Event, Events,
-    Receiver, ServerConfig, StreamClient, StreamServer, Via, datagram_transport, stream_transport,
+    AcceptedDatagrams, Clock, DatagramClient, Ended, Event, Events, Receiver, ServerConfig,
+    StreamClient, StreamServer, datagram_transport,
 };
 use anabranch_secure::SecretKey;
-use anabranch_units::{DataRate, Duration, Instant, Seed};
+use anabranch_units::{DataRate, Duration, Instant};
 use bytes::Bytes;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-const PATIENCE: StdDuration = StdDuration::from_secs(20);
-
-fn loopback(port: u16) -> SocketAddr {
-    (Ipv4Addr::LOCALHOST, port).into()
-}
-
-fn streams() -> anabranch_core::Config {
-    let controller = anabranch_controllers::by_name("cubic").expect("it is one");
-    stream_transport(controller, anabranch_schedulers::default_scheduler())
-}
+use bed::{client_config, copy, link, loopback, relay, streams, wait_for};
 
 fn datagrams() -> anabranch_core::Config {
     datagram_transport(Duration::from_secs(1))
-}
-
-fn copy(key: &SecretKey) -> SecretKey {
-    SecretKey::from_text(&key.to_text()).expect("it is a key")
 }
 
 /// Sends back what comes.
@@ -44,23 +30,6 @@ async fn echo_all(mut accepted: UnboundedReceiver<AcceptedDatagrams>) {
                 channel.send(datagram);
             }
         });
-    }
-}
-
-fn client_config(
-    keys: [&SecretKey; 2],
-    remotes: &[SocketAddr],
-    transport: anabranch_core::Config,
-) -> ClientConfig {
-    let path = |remote: &SocketAddr| ClientPath {
-        via: Via::Address(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        remote: *remote,
-        options: PathOptions::default(),
-    };
-    let paths = remotes.iter().map(path).collect();
-    ClientConfig {
-        transport,
-        ..ClientConfig::new(copy(keys[0]), keys[1].public_key(), paths)
     }
 }
 
@@ -75,28 +44,8 @@ fn start_echo(keys: [&SecretKey; 2]) -> (StreamServer, Events) {
     (server, events)
 }
 
-fn wait_for(events: &Events, mut is_it: impl FnMut(&Event) -> bool) -> Event {
-    loop {
-        let event = events.recv_timeout(PATIENCE).expect("an event in time");
-        if is_it(&event) {
-            return event;
-        }
-    }
-}
-
 fn is_connected(event: &Event) -> bool {
     matches!(event, Event::Connected { .. })
-}
-
-fn link(name: &str, target: SocketAddr, direction: LinkConfig) -> RelayLink {
-    RelayLink {
-        name: name.into(),
-        listen: loopback(0),
-        target,
-        forward: direction.clone(),
-        reverse: direction,
-        seed: Seed(1),
-    }
 }
 
 fn datagram(number: u16) -> Bytes {
@@ -149,8 +98,7 @@ async fn datagrams_of_any_size_come_back_over_a_path_that_loses_and_one_that_die
     };
     let target = server.local_addr();
     let links = vec![link("dies", target, dies), link("loses", target, loses)];
-    let origin = Some(clock.origin());
-    let relay = Relay::start(RelayConfig { links, origin }).expect("loopback can be relayed");
+    let relay = relay(links, &clock);
     let remotes = [relay.listen_addr(0), relay.listen_addr(1)];
     let config = client_config(keys, &remotes, datagrams());
     let (client, events) = DatagramClient::start(config).expect("loopback");

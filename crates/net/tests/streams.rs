@@ -1,41 +1,28 @@
 //! Streams in sessions over loopback, in real time. Waits are generous: the machine may be busy.
 
+mod bed;
+
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration as StdDuration;
 
-use anabranch_core::PathOptions;
-use anabranch_emu::{Relay, RelayConfig, RelayLink};
 use anabranch_link::{LinkConfig, LossModel};
 use anabranch_net::{
-    Accepted, ByteStream, ClientConfig, ClientPath, Clock, Ended, Event, Events, OpenError,
-    ServerConfig, StreamClient, StreamServer, Via, stream_transport,
+    Accepted, ByteStream, Clock, Ended, Event, Events, OpenError, ServerConfig, StreamClient,
+    StreamServer,
 };
 use anabranch_secure::SecretKey;
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-const PATIENCE: StdDuration = StdDuration::from_secs(20);
-
-fn loopback(port: u16) -> SocketAddr {
-    (Ipv4Addr::LOCALHOST, port).into()
-}
-
-fn transport() -> anabranch_core::Config {
-    let controller = anabranch_controllers::by_name("cubic").expect("it is one");
-    stream_transport(controller, anabranch_schedulers::default_scheduler())
-}
+use bed::{PATIENCE, client_config, copy, link, loopback, relay, streams, wait_for};
 
 /// A server that sends back whatever comes, and ends where the client ends.
 struct Echo {
     key: SecretKey,
     server: StreamServer,
     events: Events,
-}
-
-fn copy(key: &SecretKey) -> SecretKey {
-    SecretKey::from_text(&key.to_text()).expect("it is a key")
 }
 
 async fn echo_all(mut accepted: UnboundedReceiver<Accepted>) {
@@ -58,7 +45,7 @@ async fn echo_all(mut accepted: UnboundedReceiver<Accepted>) {
 impl Echo {
     fn start(key: SecretKey, client: &SecretKey, listen: SocketAddr) -> Echo {
         let config = ServerConfig {
-            transport: transport(),
+            transport: streams(),
             ..ServerConfig::new(listen, copy(&key), vec![client.public_key()])
         };
         let (server, accepted, events) = StreamServer::start(config).expect("a port of loopback");
@@ -71,26 +58,8 @@ impl Echo {
     }
 
     fn client(&self, key: &SecretKey, remotes: &[SocketAddr]) -> (StreamClient, Events) {
-        let path = |remote: &SocketAddr| ClientPath {
-            via: Via::Address(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-            remote: *remote,
-            options: PathOptions::default(),
-        };
-        let paths = remotes.iter().map(path).collect();
-        let config = ClientConfig {
-            transport: transport(),
-            ..ClientConfig::new(copy(key), self.key.public_key(), paths)
-        };
+        let config = client_config([key, &self.key], remotes, streams());
         StreamClient::start(config).expect("loopback")
-    }
-}
-
-fn wait_for(events: &Events, mut is_it: impl FnMut(&Event) -> bool) -> Event {
-    loop {
-        let event = events.recv_timeout(PATIENCE).expect("an event in time");
-        if is_it(&event) {
-            return event;
-        }
     }
 }
 
@@ -126,17 +95,6 @@ async fn in_time<T>(work: impl Future<Output = T>) -> T {
     done.expect("it is done in time")
 }
 
-fn link(name: &str, target: SocketAddr, direction: LinkConfig) -> RelayLink {
-    RelayLink {
-        name: name.into(),
-        listen: loopback(0),
-        target,
-        forward: direction.clone(),
-        reverse: direction,
-        seed: Seed(1),
-    }
-}
-
 fn lossy(delay: u64) -> LinkConfig {
     LinkConfig {
         rate: Some(DataRate::from_megabits_per_second(40)),
@@ -144,11 +102,6 @@ fn lossy(delay: u64) -> LinkConfig {
         loss: LossModel::Bernoulli { probability: 0.01 },
         ..LinkConfig::default()
     }
-}
-
-fn relay(links: Vec<RelayLink>, clock: &Clock) -> Relay {
-    let origin = Some(clock.origin());
-    Relay::start(RelayConfig { links, origin }).expect("loopback can be relayed")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -255,7 +208,7 @@ async fn several_clients_have_sessions_at_once() {
     let keys = [(); 3].map(|()| SecretKey::generate());
     let server_key = SecretKey::generate();
     let config = ServerConfig {
-        transport: transport(),
+        transport: streams(),
         max_sessions: 2,
         ..ServerConfig::new(
             loopback(0),

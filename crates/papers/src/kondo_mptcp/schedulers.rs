@@ -137,22 +137,8 @@ fn numbers(judgement: &mut Judgement, evidence: &Evidence) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::seen as run;
     use super::*;
-    use anabranch_lab::metrics::{DownloadStatistics, FlowStatistics};
-
-    fn run(underflows: u64, discarded: u64) -> RunRecord {
-        let download = DownloadStatistics {
-            underflows,
-            discarded,
-            ..DownloadStatistics::default()
-        };
-        let mut run = RunRecord::default();
-        run.statistics.flows.push(FlowStatistics {
-            download: Some(download),
-            ..FlowStatistics::default()
-        });
-        run
-    }
 
     #[test]
     fn no_worse_is_no_more_of_either() {

@@ -13,6 +13,21 @@ use anabranch_lab::metrics::{
 
 const PACKET: u64 = 1_500;
 
+/// A run whose viewer has seen this.
+pub(super) fn seen(underflows: u64, discarded: u64) -> RunRecord {
+    let download = DownloadStatistics {
+        underflows,
+        discarded,
+        ..DownloadStatistics::default()
+    };
+    let mut run = RunRecord::default();
+    run.statistics.flows.push(FlowStatistics {
+        download: Some(download),
+        ..FlowStatistics::default()
+    });
+    run
+}
+
 /// A film: counts, windows in packets, rates in kbit/s.
 #[derive(Clone, Copy, Debug)]
 struct Film {

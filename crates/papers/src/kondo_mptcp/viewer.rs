@@ -174,22 +174,8 @@ pub(super) const FIGURE_8: Claim = Claim {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::seen as run;
     use super::*;
-    use anabranch_lab::metrics::{DownloadStatistics, FlowStatistics};
-
-    fn run(underflows: u64, discarded: u64) -> RunRecord {
-        let download = DownloadStatistics {
-            underflows,
-            discarded,
-            ..DownloadStatistics::default()
-        };
-        let mut run = RunRecord::default();
-        run.statistics.flows.push(FlowStatistics {
-            download: Some(download),
-            ..FlowStatistics::default()
-        });
-        run
-    }
 
     #[test]
     fn worse_is_more_of_one_and_fewer_of_none() {

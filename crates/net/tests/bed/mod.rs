@@ -1,0 +1,73 @@
+//! Sessions of streams and datagrams between ends at loopback, through emulated links.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration as StdDuration;
+
+use anabranch_core::{Config, PathOptions};
+use anabranch_emu::{Relay, RelayConfig, RelayLink};
+use anabranch_link::LinkConfig;
+use anabranch_net::{ClientConfig, ClientPath, Clock, Event, Events, Via, stream_transport};
+use anabranch_secure::SecretKey;
+use anabranch_units::Seed;
+
+/// How long anything may take: the machine may be busy.
+pub const PATIENCE: StdDuration = StdDuration::from_secs(20);
+
+pub fn loopback(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+/// The set-up of sessions of streams.
+pub fn streams() -> Config {
+    let controller = anabranch_controllers::by_name("cubic").expect("it is one");
+    stream_transport(controller, anabranch_schedulers::default_scheduler())
+}
+
+pub fn copy(key: &SecretKey) -> SecretKey {
+    SecretKey::from_text(&key.to_text()).expect("it is a key")
+}
+
+/// A client of the first key, to the server of the second by a path to each of its addresses.
+pub fn client_config(
+    keys: [&SecretKey; 2],
+    remotes: &[SocketAddr],
+    transport: Config,
+) -> ClientConfig {
+    let path = |remote: &SocketAddr| ClientPath {
+        via: Via::Address(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        remote: *remote,
+        options: PathOptions::default(),
+    };
+    let paths = remotes.iter().map(path).collect();
+    ClientConfig {
+        transport,
+        ..ClientConfig::new(copy(keys[0]), keys[1].public_key(), paths)
+    }
+}
+
+/// Waits for an event and passes over the others.
+pub fn wait_for(events: &Events, mut is_it: impl FnMut(&Event) -> bool) -> Event {
+    loop {
+        let event = events.recv_timeout(PATIENCE).expect("an event in time");
+        if is_it(&event) {
+            return event;
+        }
+    }
+}
+
+/// A link to `target` that is alike both ways.
+pub fn link(name: &str, target: SocketAddr, direction: LinkConfig) -> RelayLink {
+    RelayLink {
+        name: name.into(),
+        listen: loopback(0),
+        target,
+        forward: direction.clone(),
+        reverse: direction,
+        seed: Seed(1),
+    }
+}
+
+pub fn relay(links: Vec<RelayLink>, clock: &Clock) -> Relay {
+    let origin = Some(clock.origin());
+    Relay::start(RelayConfig { links, origin }).expect("loopback can be relayed")
+}
