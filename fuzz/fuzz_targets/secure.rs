@@ -1,7 +1,7 @@
 //! Handshake and packet protection refuse any bytes that the other end did not make.
 #![no_main]
 
-use anabranch_secure::{Cargo, Initiator, Responder, SecretKey};
+use anabranch_secure::{Cargo, Initiator, Responder, SecretKey, Wishes};
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 
@@ -15,10 +15,10 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(responder.handle_initiation(1, bytes).is_err());
     let source = ([192, 0, 2, 1], 7000).into();
     assert!(!responder.proves_address(source, bytes));
-    let mut initiator = Initiator::new(ours, &theirs.public_key(), 2, Cargo::Frames, 1);
+    let mut initiator = Initiator::new(ours, &theirs.public_key(), 2, Wishes::of(Cargo::Frames), 1);
     assert!(initiator.handle_response(bytes).is_err());
     assert!(initiator.handle_cookie_reply(bytes).is_err());
     let answer = responder.handle_initiation(1, initiator.message()).unwrap();
-    let mut session = initiator.handle_response(&answer.response).unwrap();
+    let mut session = initiator.handle_response(&answer.response).unwrap().session;
     assert!(session.open(&mut bytes.to_vec()).is_err());
 });

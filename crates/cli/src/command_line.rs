@@ -24,6 +24,20 @@ pub(crate) fn socket_addr(option: &str, text: &str) -> anyhow::Result<SocketAddr
         .ok_or_else(|| anyhow!("{option} {text}: expected an address and a port, as 0.0.0.0:7000"))
 }
 
+/// Every connection and session takes a file, and many systems allow 1,024 at first.
+pub(crate) fn allow_many_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // With fewer, later connections wait.
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            ..limit
+        },
+    );
+}
+
 /// Whether a file can be written there, asked before the work whose result it is for.
 pub(crate) fn check_writable(path: &Path) -> anyhow::Result<()> {
     let is_new = !path.exists();

@@ -118,13 +118,26 @@ impl TypedValueParser for PublicKeyParser {
         argument: Option<&clap::Arg>,
         value: &OsStr,
     ) -> Result<PublicKey, clap::Error> {
-        let text = value.to_string_lossy();
-        text.parse().map_err(|error: ParseKeyError| {
-            let argument = argument.map_or_else(|| "key".to_owned(), clap::Arg::to_string);
-            clap::Error::raw(ErrorKind::ValueValidation, format!("{argument}: {error}\n"))
-                .with_cmd(command)
-        })
+        let key = value.to_string_lossy().parse();
+        discreetly(
+            command,
+            argument,
+            key.map_err(|error: ParseKeyError| error.to_string()),
+        )
     }
+}
+
+/// What was made of an argument; what is wrong with it, without its text.
+pub(crate) fn discreetly<T>(
+    command: &clap::Command,
+    argument: Option<&clap::Arg>,
+    parsed: Result<T, String>,
+) -> Result<T, clap::Error> {
+    parsed.map_err(|error| {
+        let argument = argument.map_or_else(|| "key".to_owned(), clap::Arg::to_string);
+        clap::Error::raw(ErrorKind::ValueValidation, format!("{argument}: {error}\n"))
+            .with_cmd(command)
+    })
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ mod demo;
 mod exit;
 mod io;
 mod keygen;
+mod latency;
 mod left_out;
 #[cfg(feature = "laboratory")]
 mod new;

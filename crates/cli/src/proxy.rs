@@ -18,7 +18,7 @@ use anyhow::{Context, bail};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::command_line::{positive, socket_addr};
+use crate::command_line::{allow_many_files, positive, socket_addr};
 use crate::exit::PeerLost;
 use crate::keygen::{PublicKeyParser, read_key};
 use crate::paths::PathArguments;
@@ -117,7 +117,7 @@ enum Speech {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     stop.on_signals()?;
-    tunnel::allow_many_files();
+    allow_many_files();
     let clock = Clock::start();
     let names = arguments.paths.resolve()?;
     let names = names.iter().map(|path| path.via.to_string()).collect();

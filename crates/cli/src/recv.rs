@@ -1,35 +1,50 @@
 //! `anabranch recv`.
 
-use std::path::PathBuf;
-use std::sync::mpsc::RecvTimeoutError;
+mod allowed;
+mod destination;
+mod outputs;
+mod stream;
 
-use anabranch_core::MediaConfig;
-use anabranch_net::{Clock, Ended, Event, Events, Receiver, ServerConfig, Snapshot};
-use anabranch_secure::PublicKey;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
+
+use anabranch_net::{Clock, Receiver, Reception, Receptions, ServerConfig};
 use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
+use anyhow::Context;
 
-use crate::command_line::{positive, socket_addr};
-use crate::delivery::Delivery;
-use crate::exit::PeerLost;
-use crate::io::{Output, OutputName, Playout};
-use crate::keygen::{PublicKeyParser, read_key};
+use crate::command_line::{allow_many_files, positive, socket_addr};
+use crate::io::Rotation;
+use crate::keygen::read_key;
+use crate::latency::Latency;
 use crate::print;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
-use crate::summary::{self, End, Meter};
+use allowed::{AllowList, Allowed, AllowedParser, StreamName};
+use destination::{Destination, Destinations};
+use outputs::Outputs;
+use stream::{Manner, Outcome, Session};
 
-/// How often the main thread looks up from waiting for events.
+/// How often the main thread looks up from waiting for sessions.
 const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
+/// How often it looks whether the file of senders has changed.
+const FILE_INTERVAL: Duration = Duration::from_secs(1);
+/// So many senders there may be whom a file names.
+const MAX_SESSIONS: usize = 10_000;
 
-/// Receives video and writes it to a file, a pipe or a player.
+/// Receives video, of one sender or of many, and writes it to files, pipes or players.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 OUTPUT is one of
   FILE              the video in order, as MPEG-TS; an existing file is overwritten when the first
-                    video arrives
+                    video arrives. {time} in its name is the time (UTC) when it begins, and each
+                    session then has its own; {name} is the stream's
   -                 the same to standard output
   udp://ADDR:PORT   datagrams of seven MPEG-TS packets, for players
+  NAME=OUTPUT       the same, for the stream of this name only
+There may be several.
 
 Examples:
   anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_… film.ts
@@ -38,11 +53,24 @@ Examples:
   anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_… udp://127.0.0.1:6000 &
   ffplay -fflags nobuffer udp://127.0.0.1:6000
 
+  Two cameras at once, each with a player and with recordings of ten minutes:
+  anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_…A=front \\
+    --allow abpub_…B=roof front=udp://127.0.0.1:6000 roof=udp://127.0.0.1:6001 \\
+    --rotate '10 min' 'recordings/{name}-{time}.ts'
+
+Latency: every frame leaves so long after it was taken as the fastest frames need and --latency, as
+with SRT. What was lost is sent again for as long. The larger of both ends' wishes counts. With `min`
+each frame leaves as soon as it is there, unevenly.
+
+Several senders share outputs that are neither NAME=OUTPUT nor have {name} in them: then one is let
+in at a time. The file of --allow-from has a line for each sender, its key and its name, and may be
+changed at any time: who is taken out of it is cut off.
+
 A named pipe as FILE is opened when somebody reads it.
 
-Without --keep-listening the program ends with the sender's session. The first Ctrl-C tells the
-sender that this receiver ends and prints a summary; the sender waits for the next
-receiver at this address. A second Ctrl-C ends the program at once.")]
+Without --keep-listening the program ends when the last session has ended. The first Ctrl-C tells
+senders that this receiver ends and prints a summary; they wait for the next receiver at this
+address. A second Ctrl-C ends the program at once.")]
 pub(crate) struct Arguments {
     /// Address and port to listen at; `[::]:PORT` takes IPv4 and IPv6.
     #[arg(long, value_name = "ADDR")]
@@ -50,18 +78,26 @@ pub(crate) struct Arguments {
     /// This end's key file, from `anabranch keygen`.
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Public key of a sender that is let in; may be given several times.
-    #[arg(long, value_name = "PUBKEY", required = true, value_parser = PublicKeyParser)]
-    allow: Vec<PublicKey>,
-    /// How long a frame may take, from when the fastest ones arrive, such as "500 ms": until then
-    /// an incomplete one holds up those after it.
-    #[arg(long, value_name = "TIME", default_value_t = MediaConfig::default().reassembly_wait)]
-    latency: Duration,
-    /// How long frames are kept back so that they leave as evenly as they were taken: "off",
-    /// "adaptive" (20 to 500 ms, as the network asks for), or a time such as "200 ms". It counts
-    /// from the arrival of the fastest frames.
-    #[arg(long, value_name = "off|adaptive|TIME", default_value_t = JitterBuffer::Off)]
-    jitter_buffer: JitterBuffer,
+    /// Public key of a sender that is let in, and what its stream is called; may be given several
+    /// times.
+    #[arg(
+        long,
+        value_name = "PUBKEY[=NAME]",
+        required_unless_present = "allow_from"
+    )]
+    #[arg(value_parser = AllowedParser)]
+    allow: Vec<Allowed>,
+    /// A file with a line for each sender that is let in: its public key and its name.
+    #[arg(long, value_name = "FILE")]
+    allow_from: Option<PathBuf>,
+    /// The constant delay of the output beyond that of the fastest frames, such as "800 ms"; or
+    /// "min". By default, what the sender wishes.
+    #[arg(long, value_name = "TIME|min")]
+    latency: Option<Latency>,
+    /// A file with {time} in its name is followed by another at the first key frame after this
+    /// time, such as "10 min", or size, such as "500 MB".
+    #[arg(long, value_name = "TIME|SIZE")]
+    rotate: Option<Rotation>,
     /// How long a sender may be silent before its session counts as over.
     #[arg(long, value_name = "TIME", default_value = "60 s", value_parser = positive)]
     timeout: Duration,
@@ -71,172 +107,222 @@ pub(crate) struct Arguments {
     /// Print a line about each path at this interval.
     #[arg(long, value_name = "TIME", value_parser = positive)]
     stats: Option<Duration>,
+    /// How long an incomplete frame holds up those after it, instead of --latency.
+    #[arg(long, value_name = "TIME", help_heading = "For experts")]
+    reassembly_wait: Option<Duration>,
+    /// How frames are kept back, instead of by --latency: "off", "adaptive" (20 to 500 ms, as the
+    /// network asks for), or a time.
+    #[arg(long, value_name = "off|adaptive|TIME", help_heading = "For experts")]
+    #[arg(alias = "jitter-buffer")]
+    playout: Option<JitterBuffer>,
     /// Where to write what is received.
-    output: OutputName,
+    #[arg(required = true, value_name = "OUTPUT")]
+    outputs: Vec<Destination>,
 }
 
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     stop.on_signals()?;
+    allow_many_files();
     let clock = Clock::start();
     let listen = socket_addr("--listen", &arguments.listen)?;
     let local_key = read_key(&arguments.key)?;
     let local_public = local_key.public_key();
-    let mut config = ServerConfig::new(listen, local_key, arguments.allow);
+    let allowed = AllowList::new(arguments.allow, arguments.allow_from.as_deref())?;
+    let has_several = arguments.allow_from.is_some() || allowed.all().len() > 1;
+    let destinations = Destinations::new(arguments.outputs, has_several)?;
+    let mut config = ServerConfig::new(listen, local_key, allowed.keys());
     config.clock = clock;
     config.silence_timeout = arguments.timeout;
-    config.transport.media.reassembly_wait = arguments.latency;
-    let (receiver, events) = Receiver::start(config)?;
-    let output = match Output::open(&arguments.output, &clock, &stop) {
+    config.max_sessions = match destinations.are_shared() {
+        true => 1,
+        false => MAX_SESSIONS,
+    };
+    config.latency = arguments.latency.and_then(Latency::wish);
+    config.reassembly_wait = arguments.reassembly_wait;
+    let (receiver, receptions) = Receiver::start(config)?;
+    let manner = Manner {
+        buffer: arguments
+            .playout
+            .or_else(|| arguments.latency.and_then(Latency::buffer)),
+        stats: arguments.stats,
+        keeps_listening: arguments.keep_listening,
+        tells_names: has_several,
+        clock,
+        stop: stop.clone(),
+    };
+    let mut studio = Studio {
+        receiver: &receiver,
+        allowed,
+        destinations,
+        rotation: arguments.rotate,
+        manner,
+        streams: BTreeMap::new(),
+        results: mpsc::channel(),
+        open_count: 0,
+        worst: None,
+        look_at: clock.now(),
+        slowness: Slowness::default(),
+    };
+    match studio.open_all() {
         Err(_) if stop.is_stopped() => {
-            print::note(format_args!("stopped; no session is open"));
+            print::note("stopped; no session is open");
             return Ok(());
         }
-        output => output?,
-    };
+        opened => opened?,
+    }
     print::note(format_args!(
         "listening at {} as {local_public}",
         receiver.local_addr()
     ));
-    let mut session = Session {
-        receiver: &receiver,
-        events,
-        output,
-        jitter_buffer: arguments.jitter_buffer,
-        playout: Playout::new(arguments.jitter_buffer, clock.now()),
-        stop,
-        clock,
-        keeps_listening: arguments.keep_listening,
-        is_connected: false,
-        stats: arguments.stats,
-        meter: Meter::new(arguments.stats, clock.now()),
-        slowness: Slowness::default(),
-    };
-    session.run()
+    studio.run(&receptions)
 }
 
-struct Session<'a> {
+/// A stream's thread, and the way to it.
+struct Worker {
+    sessions: mpsc::Sender<(StreamName, Reception)>,
+    thread: JoinHandle<()>,
+}
+
+/// All streams, as the main thread sees them.
+struct Studio<'a> {
     receiver: &'a Receiver,
-    events: Events,
-    output: Output,
-    jitter_buffer: JitterBuffer,
-    playout: Playout,
-    stop: Stop,
-    clock: Clock,
-    keeps_listening: bool,
-    is_connected: bool,
-    stats: Option<Duration>,
-    meter: Meter,
+    allowed: AllowList,
+    destinations: Destinations,
+    rotation: Option<Rotation>,
+    manner: Manner,
+    /// By name; where outputs are shared, there is one for all.
+    streams: BTreeMap<Option<StreamName>, Worker>,
+    /// What the ends of sessions are to the program.
+    results: (
+        mpsc::Sender<Option<Outcome>>,
+        mpsc::Receiver<Option<Outcome>>,
+    ),
+    open_count: usize,
+    /// The first session's end that was not as it should be.
+    worst: Option<anyhow::Error>,
+    /// When the file of senders is looked at next.
+    look_at: Instant,
     slowness: Slowness,
 }
 
-impl Session<'_> {
-    fn run(&mut self) -> anyhow::Result<()> {
+impl Studio<'_> {
+    /// Opens the outputs of those that are known, so that what is wrong with them is told at once.
+    fn open_all(&mut self) -> anyhow::Result<()> {
+        let all = self.allowed.all().to_vec();
+        all.iter().try_for_each(|allowed| self.open(&allowed.name))
+    }
+
+    /// Opens a stream's outputs and starts its thread, unless that was done.
+    fn open(&mut self, name: &StreamName) -> anyhow::Result<()> {
+        let owner = (!self.destinations.are_shared()).then(|| name.clone());
+        if self.streams.contains_key(&owner) {
+            return Ok(());
+        }
+        let names = self.destinations.of(name)?;
+        let Manner { clock, stop, .. } = &self.manner;
+        let mut outputs = Outputs::open(&names, self.rotation, clock, stop)?;
+        let (sessions, receptions) = mpsc::channel::<(StreamName, Reception)>();
+        let (manner, results) = (self.manner.clone(), self.results.0.clone());
+        let thread = std::thread::Builder::new().name("stream".to_owned());
+        let thread = thread.spawn(move || {
+            for (name, reception) in receptions {
+                let session = Session::new(name, &reception, &mut outputs, &manner);
+                // The main thread ends last.
+                let _ = results.send(session.run());
+            }
+        });
+        let thread = thread.context("cannot start a thread")?;
+        self.streams.insert(owner, Worker { sessions, thread });
+        Ok(())
+    }
+
+    fn run(&mut self, receptions: &Receptions) -> anyhow::Result<()> {
         loop {
-            match self.events.recv_timeout(self.patience()) {
-                Ok(Event::FrameReceived(frame)) => self.playout.push(self.clock.now(), frame),
-                Ok(Event::FrameDropped { .. }) => self.playout.on_dropped(self.clock.now()),
-                Ok(Event::Connected { peer, .. }) => {
-                    self.is_connected = true;
-                    self.playout = Playout::new(self.jitter_buffer, self.clock.now());
-                    self.meter = Meter::new(self.stats, self.clock.now());
-                    print::note(format_args!("connected to {peer}"));
-                }
-                Ok(Event::Ended(ended)) => {
-                    self.is_connected = false;
-                    let written = self.play_out();
-                    // By now there may be another session.
-                    let seen = self.receiver.take_ended();
-                    let seen = seen.unwrap_or_else(|| self.receiver.snapshot());
-                    self.summarize(&seen);
-                    written?;
-                    if let Some(done) = self.outcome(ended, &seen) {
-                        return done;
-                    }
-                }
-                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            match receptions.recv_timeout(LOOK_INTERVAL) {
+                Ok(reception) => self.take(reception),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
             }
-            if let Err(error) = self.write_due() {
-                self.summarize(&self.receiver.snapshot());
-                return Err(error);
-            }
-            if self.stop.is_stopped() {
-                if !self.is_connected {
-                    print::note(format_args!("stopped; no session is open"));
-                    return Ok(());
+            let is_last = self.take_results();
+            if self.manner.stop.is_stopped() {
+                if self.open_count == 0 && self.worst.is_none() && !is_last {
+                    print::note("stopped; no session is open");
                 }
                 self.receiver.close();
+            } else if is_last {
+                break;
             }
-            self.print_statistics();
+            self.look();
         }
+        self.finish()
     }
 
-    /// How long to wait for events: until the next frame is due.
-    fn patience(&self) -> core::time::Duration {
-        let until = |at: Instant| at.saturating_since(self.clock.now()).to_std();
-        let due = self.playout.next_at().map_or(LOOK_INTERVAL, until);
-        due.min(LOOK_INTERVAL)
-    }
-
-    /// Writes the frames whose time has come.
-    fn write_due(&mut self) -> anyhow::Result<()> {
-        while let Some(bytes) = self.playout.pop(self.clock.now()) {
-            self.output.write(&bytes, &self.clock, &self.stop)?;
-        }
-        Ok(())
-    }
-
-    /// Writes what is left of a session that is over, each frame at its time; who cannot wait gets
-    /// it at once.
-    fn play_out(&mut self) -> anyhow::Result<()> {
-        while let Some(at) = self.playout.next_at() {
-            self.stop.wait_until(&self.clock, at);
-            if let Some(bytes) = self.playout.pop(at.max(self.clock.now())) {
-                self.output.write(&bytes, &self.clock, &self.stop)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// What the end of a session is to the program: nothing yet while it goes on listening.
-    fn outcome(&self, ended: Ended, seen: &Snapshot) -> Option<anyhow::Result<()>> {
-        let delivery = Delivery::of(End::Receiver, seen, 0);
-        match ended {
-            // Who stops a session that brought nothing knows it, and who listens on has others.
-            _ if self.stop.is_stopped() && (self.keeps_listening || delivery.share().is_none()) => {
-                Some(Ok(()))
-            }
-            _ if self.stop.is_stopped() => Some(delivery.check()),
-            Ended::Replaced => None,
-            ended if self.keeps_listening => {
-                print::note(format_args!("session over: {ended}"));
-                None
-            }
-            Ended::Closed | Ended::ClosedByPeer => Some(delivery.check()),
-            ended => Some(Err(PeerLost(ended).into())),
-        }
-    }
-
-    fn summarize(&self, seen: &Snapshot) {
-        print::note(summary::table(End::Receiver, seen, &[]));
-        if self.jitter_buffer != JitterBuffer::Off {
-            print::note(self.playout.summary(self.clock.now()));
-        }
-    }
-
-    fn print_statistics(&mut self) {
-        let now = self.clock.now();
-        if !self.is_connected {
+    /// Gives a session that begins to its stream.
+    fn take(&mut self, reception: Reception) {
+        let name = self.allowed.name_of(&reception.peer());
+        if let Err(error) = self.open(&name) {
+            print::note(format_args!("{}: {error:#}", name.as_str()));
+            reception.close();
             return;
         }
-        if self.meter.is_due(now) {
-            let snapshot = self.receiver.snapshot();
-            print::note(self.meter.line(End::Receiver, snapshot, &[]));
+        let owner = (!self.destinations.are_shared()).then(|| name.clone());
+        if let Some(worker) = self.streams.get(&owner) {
+            self.open_count += 1;
+            // A thread that panicked has printed why.
+            let _ = worker.sessions.send((name, reception));
+        }
+    }
+
+    /// Takes in which sessions are over. Whether the program is, by the last of them.
+    fn take_results(&mut self) -> bool {
+        let mut is_over = false;
+        while let Ok(outcome) = self.results.1.try_recv() {
+            self.open_count -= 1;
+            is_over |= outcome.is_some();
+            if let Some(Err(error)) = outcome {
+                let is_alone = self.open_count == 0 && !self.manner.keeps_listening;
+                match self.worst.is_none() && (is_alone || self.manner.stop.is_stopped()) {
+                    true => self.worst = Some(error),
+                    false => print::note(format_args!("{error:#}")),
+                }
+            }
+        }
+        is_over && self.open_count == 0 && !self.manner.keeps_listening
+    }
+
+    /// Looks at what changes beside sessions: the file of senders, and the machine.
+    fn look(&mut self) {
+        let now = self.manner.clock.now();
+        if now >= self.look_at {
+            self.look_at = now + FILE_INTERVAL;
+            match self.allowed.refresh() {
+                Ok(false) => {}
+                Ok(true) => {
+                    print::note(format_args!(
+                        "{} senders are let in",
+                        self.allowed.all().len()
+                    ));
+                    self.receiver.set_allowed(&self.allowed.keys());
+                }
+                Err(error) => print::note(format_args!("{error:#}; those before stay let in")),
+            }
         }
         let lateness = self.receiver.lateness();
-        let lateness = lateness.max(self.stop.lateness(&self.clock));
+        let lateness = lateness.max(self.manner.stop.lateness(&self.manner.clock));
         let told = self.slowness.news(now, lateness);
         told.into_iter().for_each(print::note);
+    }
+
+    /// Waits for the streams to write what they have.
+    fn finish(&mut self) -> anyhow::Result<()> {
+        for (_, worker) in std::mem::take(&mut self.streams) {
+            drop(worker.sessions);
+            if let Err(panic) = worker.thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+        self.take_results();
+        self.worst.take().map_or(Ok(()), Err)
     }
 }

@@ -16,6 +16,7 @@ use crate::delivery::Delivery;
 use crate::exit::{Displaced, PeerLost};
 use crate::io::{Input, InputName, Unit};
 use crate::keygen::{PublicKeyParser, read_key};
+use crate::latency::{Latency, told_latency};
 use crate::path_news::{PathNews, session_news};
 use crate::paths::PathArguments;
 use crate::print;
@@ -86,10 +87,11 @@ pub(crate) struct Arguments {
     /// the controller reacts to marks, as new-reno, cubic, scream and nada do.
     #[arg(long)]
     ecn: bool,
-    /// Frames older than this are not sent, such as "500 ms"; key frames always are.
-    #[arg(long, value_name = "TIME", default_value_t = MediaConfig::default().deadline)]
-    #[arg(value_parser = positive)]
-    deadline: Duration,
+    /// How long frames may take beyond the fastest path's delay, such as "800 ms": what was lost is
+    /// sent again for as long, and the receiver writes each frame when this is over. The larger of
+    /// both ends' wishes counts [default: "500 ms"].
+    #[arg(long, value_name = "TIME")]
+    latency: Option<Latency>,
     /// Forward error correction: adaptive, fixed, frame, off, webrtc or window, with any options:
     /// `fixed:overhead=0.25`. `anabranch fec` lists them.
     #[arg(long, value_name = "POLICY", default_value_t = MediaConfig::default().fec)]
@@ -108,6 +110,10 @@ pub(crate) struct Arguments {
     /// Print a line about each path at this interval.
     #[arg(long, value_name = "TIME", value_parser = positive)]
     stats: Option<Duration>,
+    /// Frames older than this are not sent, whatever the latency; key frames always are.
+    #[arg(long, value_name = "TIME", value_parser = positive, help_heading = "For experts")]
+    #[arg(alias = "deadline")]
+    frame_lifetime: Option<Duration>,
     /// What to send.
     input: InputName,
 }
@@ -137,7 +143,14 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     config.transport.controller = by_name(&arguments.controller)?;
     config.transport.scheduler = anabranch_schedulers::by_name(&arguments.scheduler)?;
     config.transport.is_ecn_capable = arguments.ecn;
-    config.transport.media.deadline = arguments.deadline;
+    config.keeps_deadline = arguments.frame_lifetime.is_some();
+    config.latency = match arguments.latency {
+        Some(latency) => latency.wish(),
+        None => (!config.keeps_deadline).then(|| MediaConfig::default().deadline),
+    };
+    if let Some(lifetime) = arguments.frame_lifetime {
+        config.transport.media.deadline = lifetime;
+    }
     config.transport.media.fec = arguments.fec;
     config.transport.media.source = input.limits();
     let (sender, events) = Sender::start(config)?;
@@ -211,7 +224,8 @@ impl Session<'_> {
         loop {
             match self.events.recv_timeout(LOOK_INTERVAL) {
                 Ok(Event::Connected { peer, .. }) => {
-                    print::note(format_args!("connected to {peer}"));
+                    let latency = told_latency(self.sender.snapshot().latency);
+                    print::note(format_args!("connected to {peer}{latency}"));
                     return None;
                 }
                 Ok(Event::Ended(ended)) => return Some(ended),

@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::command_line::{positive, socket_addr};
+use crate::command_line::{allow_many_files, positive, socket_addr};
 use crate::keygen::{PublicKeyParser, read_key};
 use crate::print;
 use crate::slowness::Slowness;
@@ -100,7 +100,7 @@ impl Policy {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     stop.on_signals()?;
-    tunnel::allow_many_files();
+    allow_many_files();
     let clock = Clock::start();
     let local_key = read_key(&arguments.key)?;
     let local_public = local_key.public_key();

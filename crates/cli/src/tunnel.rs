@@ -62,20 +62,6 @@ pub(crate) fn tasks() -> io::Result<Runtime> {
         .build()
 }
 
-/// Every connection takes a file, and many systems allow 1,024 at first.
-pub(crate) fn allow_many_files() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    // With fewer, later connections wait.
-    let _ = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: limit.maximum,
-            ..limit
-        },
-    );
-}
-
 /// Where connections may lead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Destination {

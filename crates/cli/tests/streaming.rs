@@ -126,7 +126,7 @@ fn a_picture_of_unknown_length_does_not_wait_for_the_next() {
     let player = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     player.set_read_timeout(Some(PATIENCE)).unwrap();
     let output = format!("udp://{}", player.local_addr().unwrap());
-    let (_recv, address) = bed.recv(&bed.sender_public, &output, &[]);
+    let (_recv, address) = bed.recv(&bed.sender_public, &output, &["--latency", "min"]);
     // A port that is free a moment before it is used.
     let input = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|socket| socket.local_addr())
@@ -359,7 +359,7 @@ fn mistakes_name_what_is_wrong() {
             1,
             "anabranch schedulers",
         ),
-        (&["--deadline", "soon"], "test:", 2, "--deadline"),
+        (&["--latency", "soon"], "test:", 2, "--latency"),
         (&["--duration", "1 s"], "udp://127.0.0.1:0", 1, "test:"),
     ];
     for (options, input, expected, part) in cases {

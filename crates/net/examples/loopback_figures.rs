@@ -41,7 +41,7 @@ fn run(rate: DataRate) {
     let peer_key = receiver_key.public_key();
     let listen = (Ipv4Addr::LOCALHOST, 0).into();
     let allowed = vec![sender_key.public_key()];
-    let (receiver, received) =
+    let (receiver, receptions) =
         Receiver::start(ServerConfig::new(listen, receiver_key, allowed)).expect("loopback");
     let remote = receiver.local_addr();
     let path = ClientPath {
@@ -55,9 +55,10 @@ fn run(rate: DataRate) {
     let clock = config.clock;
     let (sender, events) = Sender::start(config).expect("loopback");
     while !matches!(events.recv(), Ok(Event::Connected { .. })) {}
+    let reception = receptions.recv().expect("a session");
     let drain = std::thread::spawn(move || {
         let mut bytes = 0;
-        for event in received.iter() {
+        for event in reception.events().iter() {
             match event {
                 Event::FrameReceived(frame) => bytes += frame.bytes.len() as u64,
                 Event::Ended(_) => break,

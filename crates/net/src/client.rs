@@ -7,7 +7,9 @@ use std::net::SocketAddr;
 use anabranch_controllers::default_controller;
 use anabranch_core::{Config, ConfigError, PathId, PathOptions, Session as Endpoint};
 use anabranch_schedulers::default_scheduler;
-use anabranch_secure::{Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, SecretKey, Session, classify};
+use anabranch_secure::{
+    Agreed, Kind, PROTECTION_OVERHEAD_BYTES, PublicKey, SecretKey, Wishes, classify,
+};
 use anabranch_units::{Duration, Instant, Seed};
 
 use crate::clock::Clock;
@@ -37,6 +39,11 @@ pub struct ClientConfig {
     pub peer_key: PublicKey,
     /// The paths, at least one; the index is the path's number.
     pub paths: Vec<ClientPath>,
+    /// How long media may take beyond the fastest path's delay, as this end wishes: the larger of
+    /// both ends' wishes is agreed on, and sets the deadline of frames. `None`: no wish.
+    pub latency: Option<Duration>,
+    /// Whether the transport's deadline holds, whatever is agreed on.
+    pub keeps_deadline: bool,
     /// For how long an answer to the first handshake is waited for, once it has left.
     pub connect_timeout: Duration,
     /// For how long a peer that is sent something may stay silent on all paths; `None`: for ever.
@@ -58,6 +65,8 @@ impl ClientConfig {
             local_key,
             peer_key,
             paths,
+            latency: None,
+            keeps_deadline: false,
             connect_timeout: Duration::from_secs(10),
             give_up_after: None,
             drain_timeout: Duration::from_secs(3),
@@ -251,20 +260,24 @@ impl<L: Load> ClientRole<L> {
         })
     }
 
-    fn begin_session(&mut self, now: Instant, session: Session) {
+    fn begin_session(&mut self, now: Instant, agreed: Agreed) {
         self.handshake = None;
         let config = &self.config;
         let peer = config.peer_key;
         let beginning = Beginning {
             config: config.transport.clone(),
             seed: config.seed.unwrap_or_else(random::seed),
-            session,
+            session: agreed.session,
             peer,
+            latency: latency_of(agreed.latency_millis),
             at: now,
         };
         let mut driver = Driver::new(beginning, (self.make_load)())
             .expect("the transport's set-up was checked at the start");
         driver.keep_alive();
+        if !config.keeps_deadline {
+            driver.follow_latency();
+        }
         for (port, path) in config.paths.iter().enumerate() {
             driver.add_path(now, Some(Route::to(port, path.remote)), path.options);
             if self.are_absent[port] {
@@ -303,8 +316,8 @@ impl<L: Load> ClientRole<L> {
         if self.is_abandoned || self.closing_at.is_some() {
             return self.end(Ended::Closed);
         }
-        if let Some(session) = handshake.take_session(now, false) {
-            self.begin_session(now, session);
+        if let Some(agreed) = handshake.take_session(now, false) {
+            self.begin_session(now, agreed);
             return self.advance_session(now, ports);
         }
         handshake.advance(now, &config.paths, ports);
@@ -353,7 +366,7 @@ impl<L: Load> ClientRole<L> {
             return;
         };
         match handshake.take_session(now, true) {
-            Some(session) => self.begin_session(now, session),
+            Some(agreed) => self.begin_session(now, agreed),
             None => handshake.advance(now, &self.config.paths, ports),
         }
     }
@@ -373,7 +386,7 @@ impl<L: Load> ClientRole<L> {
         }
         let waited = driver.unanswered_for(now);
         let is_closing = self.closing_at.is_some() || self.is_abandoned;
-        let ended = driver.advance(now, ports, &mut self.events);
+        let ended = driver.advance(now, ports, &self.events);
         if ended == Some(Ended::ClosedByPeer) && L::OUTLIVES_SERVER && !is_closing {
             driver.on_peer_left(now);
         } else if let Some(ended) = ended {
@@ -415,13 +428,28 @@ impl<L: Load> ClientRole<L> {
     pub(crate) fn snapshot(&mut self, now: Instant) -> Snapshot {
         let seen = self.driver.as_mut().map(|driver| driver.snapshot(now));
         let seen = seen.map(|seen| seen.after(self.past.as_ref()));
-        Snapshot::with_edge(seen, now, &self.edge, self.events.dropped_count)
+        Snapshot::with_edge(seen, now, &self.edge, self.events.dropped_count())
     }
 }
 
 fn handshake<L: Load>(now: Instant, config: &ClientConfig) -> Handshake {
     let (local, peer) = (&config.local_key, &config.peer_key);
-    Handshake::new(now, local, peer, L::CARGO, L::OLD_SESSION_GRACE)
+    let wishes = Wishes {
+        cargo: L::CARGO,
+        latency_millis: millis_of(config.latency),
+    };
+    Handshake::new(now, local, peer, wishes, L::OLD_SESSION_GRACE)
+}
+
+/// A latency as handshakes have it: at most a minute or so, and 0 for none.
+pub(crate) fn millis_of(latency: Option<Duration>) -> u16 {
+    let millis = latency.map_or(0, |latency| latency.as_millis().max(1));
+    u16::try_from(millis).unwrap_or(u16::MAX)
+}
+
+/// The reverse.
+pub(crate) fn latency_of(millis: u16) -> Option<Duration> {
+    (millis > 0).then(|| Duration::from_millis(millis.into()))
 }
 
 /// Why a client ends to which nothing came for `waited`.

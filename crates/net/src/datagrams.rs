@@ -247,7 +247,7 @@ impl Load for Datagrams {
         is_any
     }
 
-    fn on_event(&mut self, event: CoreEvent, _: &mut EventSender) {
+    fn on_event(&mut self, event: CoreEvent, _: &EventSender) {
         if let CoreEvent::FrameReceived(frame) = event {
             let mut state = self.shared.lock();
             if state.from_peer.push(frame.bytes.into()) {

@@ -23,6 +23,9 @@ use crate::socket::{Arrival, Batch, is_message_too_long};
 /// takes longer than many of its gaps.
 const BATCH_WINDOW: Duration = Duration::from_micros(250);
 
+/// How often deadlines are fitted to what the paths' delays have become.
+const FIT_INTERVAL: Duration = Duration::from_millis(100);
+
 /// What a session has opened.
 pub(crate) struct Authentic<'a> {
     path: PathId,
@@ -46,6 +49,8 @@ pub(crate) struct Beginning {
     pub(crate) seed: Seed,
     pub(crate) session: Session,
     pub(crate) peer: PublicKey,
+    /// What both ends agreed on.
+    pub(crate) latency: Option<Duration>,
     pub(crate) at: Instant,
 }
 
@@ -55,6 +60,9 @@ pub(crate) struct Driver<L: Load> {
     load: L,
     session: Session,
     peer: PublicKey,
+    latency: Option<Duration>,
+    /// When deadlines are fitted to the latency and the paths' delays next.
+    fit_at: Option<Instant>,
     paths: Vec<DriverPath>,
     outbox: Outbox,
     connected_at: Instant,
@@ -98,6 +106,7 @@ impl<L: Load> Driver<L> {
             seed,
             session,
             peer,
+            latency,
             at,
         } = beginning;
         Ok(Driver {
@@ -105,6 +114,8 @@ impl<L: Load> Driver<L> {
             load,
             session,
             peer,
+            latency,
+            fit_at: None,
             paths: Vec::new(),
             outbox: Outbox::default(),
             connected_at: at,
@@ -128,10 +139,6 @@ impl<L: Load> Driver<L> {
     pub(crate) fn proven_addresses(&self) -> impl Iterator<Item = Address> {
         let routes = self.paths.iter().filter_map(|path| path.route.as_ref());
         routes.filter(|route| route.is_proven()).map(Route::address)
-    }
-
-    pub(crate) fn session_index(&self) -> u32 {
-        self.session.local_index()
     }
 
     pub(crate) fn add_path(&mut self, now: Instant, route: Option<Route>, options: PathOptions) {
@@ -202,6 +209,16 @@ impl<L: Load> Driver<L> {
         self.endpoint.is_drained()
     }
 
+    /// Whether the owner may have handed in something that is to be sent.
+    pub(crate) fn may_have_news(&self) -> bool {
+        self.load.may_have_news()
+    }
+
+    /// Frames are worthless when they are later than the latency agreed on.
+    pub(crate) fn follow_latency(&mut self) {
+        self.fit_at = self.latency.map(|_| self.time);
+    }
+
     /// Keeps the session alive while there is nothing to send.
     pub(crate) fn keep_alive(&mut self) {
         L::keep_alive(&mut self.endpoint);
@@ -262,10 +279,16 @@ impl<L: Load> Driver<L> {
         &mut self,
         now: Instant,
         ports: &[Port],
-        events: &mut EventSender,
+        events: &EventSender,
     ) -> Option<Ended> {
         let now = self.pass_to(now);
         self.endpoint.handle_timeout(now);
+        if let (Some(latency), Some(fit_at)) = (self.latency, self.fit_at)
+            && now >= fit_at
+        {
+            L::set_latency(&mut self.endpoint, latency);
+            self.fit_at = Some(now + FIT_INTERVAL);
+        }
         self.advance_routes(now, ports);
         self.load.exchange(now, &mut self.endpoint);
         loop {
@@ -286,7 +309,7 @@ impl<L: Load> Driver<L> {
         }
     }
 
-    fn tell(&mut self, now: Instant, events: &mut EventSender) {
+    fn tell(&mut self, now: Instant, events: &EventSender) {
         while let Some(event) = self.endpoint.poll_event() {
             match event {
                 CoreEvent::PathState { path, state } => {
@@ -423,6 +446,7 @@ impl<L: Load> Driver<L> {
             peer_left_at: self.peer_left_at,
             peer: Some(self.peer),
             cargo: Some(L::CARGO),
+            latency: self.latency,
             paths: paths.collect(),
             session: *self.endpoint.counters(),
             target_bitrate: L::target_bitrate(&self.endpoint),

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvError, RecvTimeoutError, TryRecvError};
 
 use crate::event::Event;
@@ -19,6 +19,8 @@ const MAX_QUEUED_BYTES: usize = 64 << 20;
 struct Queued {
     events: AtomicUsize,
     bytes: AtomicUsize,
+    /// Events that there was no room for.
+    dropped_count: AtomicU64,
 }
 
 fn bytes_of(event: &Event) -> usize {
@@ -28,12 +30,11 @@ fn bytes_of(event: &Event) -> usize {
     }
 }
 
-/// The runtime's end. It never waits for the reader.
-#[derive(Debug)]
+/// The runtime's end. It never waits for the reader. Copies lead to the same queue.
+#[derive(Clone, Debug)]
 pub(crate) struct EventSender {
     queue: mpsc::Sender<Event>,
     queued: Arc<Queued>,
-    pub(crate) dropped_count: u64,
 }
 
 /// What a session tells its owner, in order. A reader that falls 1,024 events or 64 MiB behind
@@ -50,7 +51,6 @@ pub(crate) fn queue() -> (EventSender, Events) {
     let sender = EventSender {
         queue: sender,
         queued: Arc::clone(&queued),
-        dropped_count: 0,
     };
     let events = Events {
         queue: receiver,
@@ -60,18 +60,23 @@ pub(crate) fn queue() -> (EventSender, Events) {
 }
 
 impl EventSender {
-    pub(crate) fn tell(&mut self, event: Event) {
+    pub(crate) fn tell(&self, event: Event) {
         let bytes = bytes_of(&event);
         let is_full = self.queued.events.load(Ordering::Relaxed) >= MAX_QUEUED_EVENTS
             || self.queued.bytes.load(Ordering::Relaxed) + bytes > MAX_QUEUED_BYTES;
         if is_full && !event.is_milestone() {
-            self.dropped_count += 1;
+            self.queued.dropped_count.fetch_add(1, Ordering::Relaxed);
             return;
         }
         self.queued.events.fetch_add(1, Ordering::Relaxed);
         self.queued.bytes.fetch_add(bytes, Ordering::Relaxed);
         // An owner that went away wants to hear nothing.
         let _ = self.queue.send(event);
+    }
+
+    /// Events that there was no room for.
+    pub(crate) fn dropped_count(&self) -> u64 {
+        self.queued.dropped_count.load(Ordering::Relaxed)
     }
 }
 
@@ -124,21 +129,21 @@ mod tests {
 
     #[test]
     fn a_reader_that_sleeps_bounds_the_queue() {
-        let (mut sender, events) = queue();
+        let (sender, events) = queue();
         for _ in 0..MAX_QUEUED_EVENTS + 3 {
             sender.tell(Event::TargetBitrate(DataRate::ZERO));
         }
-        assert_eq!(sender.dropped_count, 3);
+        assert_eq!(sender.dropped_count(), 3);
         events.try_recv().expect("it is full");
         sender.tell(Event::TargetBitrate(DataRate::ZERO));
-        assert_eq!(sender.dropped_count, 3, "there was room for one");
+        assert_eq!(sender.dropped_count(), 3, "there was room for one");
         drop(sender);
         assert_eq!(events.iter().count(), MAX_QUEUED_EVENTS);
     }
 
     #[test]
     fn a_reader_that_sleeps_bounds_the_queues_memory() {
-        let (mut sender, events) = queue();
+        let (sender, events) = queue();
         let frame = |bytes: usize| {
             Event::FrameReceived(ReceivedFrame {
                 id: FrameId(0),
@@ -153,17 +158,17 @@ mod tests {
         for _ in 0..20 {
             sender.tell(frame(8 << 20));
         }
-        assert_eq!(sender.dropped_count, 12, "eight of 8 MiB fit");
+        assert_eq!(sender.dropped_count(), 12, "eight of 8 MiB fit");
         sender.tell(Event::TargetBitrate(DataRate::ZERO));
-        assert_eq!(sender.dropped_count, 12, "what has no bytes fits still");
+        assert_eq!(sender.dropped_count(), 12, "what has no bytes fits still");
         events.try_recv().expect("a frame");
         sender.tell(frame(8 << 20));
-        assert_eq!(sender.dropped_count, 12, "there was room for one");
+        assert_eq!(sender.dropped_count(), 12, "there was room for one");
     }
 
     #[test]
     fn a_reader_that_sleeps_learns_of_the_end() {
-        let (mut sender, events) = queue();
+        let (sender, events) = queue();
         for _ in 0..MAX_QUEUED_EVENTS + 3 {
             sender.tell(Event::TargetBitrate(DataRate::ZERO));
         }

@@ -3,7 +3,8 @@
 //! A handshake costs a receiver hundreds of microseconds, and whoever knows its public key can ask
 //! for one from any address. So there are only so many a second. While they are in demand, an
 //! initiator first proves that it receives at its address (a cookie), and each network has its own
-//! share. This is WireGuard's scheme (Donenfeld, NDSS 2017, §5.3), with a limit on all of them too.
+//! share. Who lets in hundreds of senders has more of them to do, as after a restart, when all come
+//! at once. This is WireGuard's scheme (Donenfeld, NDSS 2017, §5.3), with a limit on all of them too.
 
 use std::net::IpAddr;
 
@@ -28,6 +29,10 @@ const WITHOUT_SESSION: Limit = Limit {
     per_second: 200,
     burst: 20,
 };
+/// The limits are for so many peers, and grow with their number …
+const PEERS_OF_LIMIT: usize = 8;
+/// … to so many times as much: 15 % of a processor.
+const MAX_SCALE: u32 = 10;
 /// Answers that cost no public-key work, cookies and repeated responses: at some 5 µs each, at most
 /// a quarter of a processor. Of 100,000 that ask in a second every second one is told.
 const CHEAP_ANSWERS: Limit = Limit {
@@ -54,16 +59,24 @@ pub(crate) struct Gate {
     cheap_answers: Bucket,
     networks: Vec<(Network, Bucket)>,
     rotate_at: Instant,
+    /// How many times as much is allowed as of few peers.
+    scale: u32,
 }
 
 impl Gate {
-    pub(crate) fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant, peer_count: usize) -> Self {
         Gate {
+            scale: scale(peer_count),
             handshakes: Bucket::full(now, WITHOUT_SESSION),
             cheap_answers: Bucket::full(now, CHEAP_ANSWERS),
             networks: Vec::new(),
             rotate_at: now + COOKIE_ROTATION,
         }
+    }
+
+    /// So many peers are let in from now on.
+    pub(crate) fn set_peer_count(&mut self, peer_count: usize) {
+        self.scale = scale(peer_count);
     }
 
     /// Decides about an initiation from `source`. `is_proven` tells whether it comes with the
@@ -76,7 +89,7 @@ impl Gate {
         is_proven: impl FnOnce() -> bool,
     ) -> Verdict {
         let limit = match has_session {
-            true => WITH_SESSION,
+            true => WITH_SESSION.times(self.scale),
             false => WITHOUT_SESSION,
         };
         self.handshakes.refill(now, limit);
@@ -114,7 +127,7 @@ impl Gate {
     }
 
     fn network(&mut self, now: Instant, source: IpAddr) -> &mut Bucket {
-        let network = Network::of(source);
+        let (network, limit) = (Network::of(source), PER_NETWORK.times(self.scale));
         let known = self
             .networks
             .iter()
@@ -126,12 +139,11 @@ impl Gate {
                 let oldest = oldest.map_or(0, |(index, _)| index);
                 self.networks.swap_remove(oldest);
             }
-            self.networks
-                .push((network, Bucket::full(now, PER_NETWORK)));
+            self.networks.push((network, Bucket::full(now, limit)));
             self.networks.len() - 1
         });
         let bucket = &mut self.networks[index].1;
-        bucket.refill(now, PER_NETWORK);
+        bucket.refill(now, limit);
         bucket
     }
 }
@@ -159,6 +171,20 @@ impl Network {
 struct Limit {
     per_second: u32,
     burst: u32,
+}
+
+impl Limit {
+    const fn times(self, scale: u32) -> Limit {
+        Limit {
+            per_second: self.per_second * scale,
+            burst: self.burst * scale,
+        }
+    }
+}
+
+fn scale(peer_count: usize) -> u32 {
+    let scale = peer_count.div_ceil(PEERS_OF_LIMIT).max(1);
+    u32::try_from(scale).unwrap_or(MAX_SCALE).min(MAX_SCALE)
 }
 
 /// A bucket of tokens.
@@ -222,7 +248,7 @@ mod tests {
     #[test]
     fn a_flood_from_everywhere_gets_the_sessions_limit_and_no_more() {
         for is_proven in [false, true] {
-            let mut gate = Gate::new(Instant::ZERO);
+            let mut gate = Gate::new(Instant::ZERO, 1);
             admitted(&mut gate, 1, 100_000, is_proven);
             let admitted = admitted(&mut gate, 2, 100_000, is_proven);
             assert!((19..=21).contains(&admitted), "{admitted}");
@@ -231,7 +257,7 @@ mod tests {
 
     #[test]
     fn who_proves_its_address_gets_in_while_others_flood() {
-        let mut gate = Gate::new(Instant::ZERO);
+        let mut gate = Gate::new(Instant::ZERO, 1);
         for millis in 0..=10_000 {
             let now = Instant::from_millis(millis);
             gate.judge(now, address(1), SESSION, || false);
@@ -249,7 +275,7 @@ mod tests {
 
     #[test]
     fn one_network_that_proves_its_addresses_leaves_room_for_another() {
-        let mut gate = Gate::new(Instant::ZERO);
+        let mut gate = Gate::new(Instant::ZERO, 1);
         let mut admitted = 0;
         for millis in 0..10_000 {
             let now = Instant::from_millis(millis);
@@ -267,7 +293,7 @@ mod tests {
 
     #[test]
     fn without_a_flood_nobody_is_asked_for_anything() {
-        let mut gate = Gate::new(Instant::ZERO);
+        let mut gate = Gate::new(Instant::ZERO, 1);
         for second in 0..100 {
             let now = Instant::from_secs(second);
             let unasked = || unreachable!("no proof is needed");
@@ -279,8 +305,22 @@ mod tests {
     }
 
     #[test]
+    fn hundreds_of_peers_of_one_network_come_in_within_seconds() {
+        let mut gate = Gate::new(Instant::ZERO, 500);
+        let mut admitted = 0;
+        for millis in 0..5_000 {
+            let now = Instant::from_millis(millis);
+            let verdict = gate.judge(now, address(1), SESSION, || true);
+            admitted += u32::from(verdict == Verdict::Admit);
+        }
+        assert!((500..=1_100).contains(&admitted), "{admitted}");
+        gate.set_peer_count(1);
+        assert_eq!(gate.scale, 1);
+    }
+
+    #[test]
     fn memory_and_answers_are_bounded() {
-        let mut gate = Gate::new(Instant::ZERO);
+        let mut gate = Gate::new(Instant::ZERO, 1);
         for number in 0..20_000u128 {
             let source = IpAddr::from((number << 64).to_be_bytes());
             gate.judge(Instant::ZERO, source, SESSION, || number % 2 == 0);
@@ -292,7 +332,7 @@ mod tests {
 
     #[test]
     fn the_cookies_secret_changes_every_two_minutes() {
-        let mut gate = Gate::new(Instant::ZERO);
+        let mut gate = Gate::new(Instant::ZERO, 1);
         assert!(!gate.is_rotation_due(Instant::from_secs(119)));
         assert!(gate.is_rotation_due(Instant::from_secs(120)));
         assert!(!gate.is_rotation_due(Instant::from_secs(121)));

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_secure::{Cargo, Cookie, HandshakeError, Initiator, PublicKey, SecretKey, Session};
+use anabranch_secure::{Agreed, Cookie, HandshakeError, Initiator, PublicKey, SecretKey, Wishes};
 use anabranch_units::{Duration, Ecn, Instant};
 
 use crate::client::ClientPath;
@@ -40,7 +40,7 @@ pub(crate) struct Handshake {
     /// For so long a new session waits for the old one to speak.
     grace: Duration,
     /// The session that it led to, and since when.
-    agreed: Option<(Session, Instant)>,
+    agreed: Option<(Agreed, Instant)>,
     /// Whether the receiver has proven not to know the session before.
     is_old_forgotten: bool,
 }
@@ -50,12 +50,12 @@ impl Handshake {
         now: Instant,
         local: &SecretKey,
         peer: &PublicKey,
-        cargo: Cargo,
+        wishes: Wishes,
         grace: Duration,
     ) -> Self {
         let (index, timestamp) = (random::session_index(), clock::wall_clock_nanos());
         Handshake {
-            initiator: Initiator::new(local, peer, index, cargo, timestamp),
+            initiator: Initiator::new(local, peer, index, wishes, timestamp),
             cookies: BTreeMap::new(),
             started_at: now,
             first_sent_at: None,
@@ -89,8 +89,8 @@ impl Handshake {
     ) -> Result<(), HandshakeError> {
         // Every path that works brings an answer, and the first was taken.
         if self.agreed.is_none() {
-            let session = self.initiator.handle_response(datagram)?;
-            self.agreed = Some((session, now));
+            let agreed = self.initiator.handle_response(datagram)?;
+            self.agreed = Some((agreed, now));
         }
         Ok(())
     }
@@ -115,13 +115,13 @@ impl Handshake {
     }
 
     /// The new session, once it is to be used; `has_old`: there is one that may yet speak.
-    pub(crate) fn take_session(&mut self, now: Instant, has_old: bool) -> Option<Session> {
+    pub(crate) fn take_session(&mut self, now: Instant, has_old: bool) -> Option<Agreed> {
         let may_speak = has_old && !self.is_old_forgotten;
         let grace = self.grace;
-        let (session, _) = self
+        let (agreed, _) = self
             .agreed
             .take_if(|(_, at)| !may_speak || now >= *at + grace)?;
-        Some(session)
+        Some(agreed)
     }
 
     /// Sends the initiation on all paths when it is due.

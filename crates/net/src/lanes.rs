@@ -5,16 +5,24 @@
 //! and port gets all that comes from its peer, and nothing else. The flood, whose sources are
 //! others, overflows the listening socket alone.
 //!
-//! Linux only: others give the connected socket no precedence, and do without.
+//! Linux only: others give the connected socket no precedence, and do without. A receiver of many
+//! senders has hundreds of lanes, so the kernel is asked for those that have something (epoll).
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use socket2::{Domain, Protocol, SockAddr, Type};
 
 use crate::port::Port;
 use crate::route::Address;
 use crate::socket::Socket;
+
+/// So many lanes are served at a turn; the listening sockets have theirs in between.
+#[cfg(target_os = "linux")]
+const MAX_READY: usize = 64;
 
 /// A socket that is connected to one peer.
 #[derive(Debug)]
@@ -24,21 +32,94 @@ pub(crate) struct Lane {
     pub(crate) socket: Socket,
 }
 
-/// Opens lanes for addresses that have none, and closes those whose address is not wanted any more.
-/// Where there can be none, the listening socket goes on taking the peer's datagrams.
-pub(crate) fn update(lanes: &mut Vec<Lane>, wanted: &[Address], ports: &[Port]) {
-    lanes.retain(|lane| wanted.contains(&lane.address));
-    for address in wanted {
-        if lanes.iter().all(|lane| lane.address != *address)
-            && let Some(listener) = ports[address.socket].socket()
-            && let Ok(socket) = open(address, listener)
-        {
-            lanes.push(Lane {
-                address: *address,
-                socket,
-            });
+/// All lanes of an end.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    /// By the number that the kernel tells.
+    lanes: BTreeMap<u64, Lane>,
+    opened_count: u64,
+    /// Watches them all; `None` without lanes.
+    watch: Option<OwnedFd>,
+}
+
+impl Lanes {
+    /// Opens lanes for addresses that have none, and closes those whose address is not wanted any
+    /// more. Where there can be none, the listening socket goes on taking the peer's datagrams.
+    pub(crate) fn update(&mut self, wanted: &[Address], ports: &[Port]) {
+        self.lanes.retain(|_, lane| wanted.contains(&lane.address));
+        for address in wanted {
+            if self.lanes.values().all(|lane| lane.address != *address)
+                && let Some(listener) = ports[address.socket].socket()
+            {
+                // The listening socket goes on.
+                let _ = self.add(address, listener);
+            }
         }
     }
+
+    fn add(&mut self, address: &Address, listener: &Socket) -> io::Result<()> {
+        let socket = open(address, listener)?;
+        self.opened_count += 1;
+        watch(&mut self.watch, &socket, self.opened_count)?;
+        let address = *address;
+        self.lanes
+            .insert(self.opened_count, Lane { address, socket });
+        Ok(())
+    }
+
+    /// Readable when a lane is.
+    pub(crate) fn watch(&self) -> Option<BorrowedFd<'_>> {
+        self.watch.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Those that have something.
+    pub(crate) fn ready(&self) -> impl Iterator<Item = &Lane> {
+        let numbers = self.watch.as_ref().map_or_else(Vec::new, ready);
+        numbers
+            .into_iter()
+            .filter_map(|number| self.lanes.get(&number))
+    }
+}
+
+/// Has a socket watched, by a number.
+#[cfg(target_os = "linux")]
+fn watch(all: &mut Option<OwnedFd>, socket: &Socket, number: u64) -> io::Result<()> {
+    use rustix::event::epoll::{CreateFlags, EventData, EventFlags, add, create};
+    let all = match all {
+        Some(all) => all,
+        none => none.insert(create(CreateFlags::CLOEXEC)?),
+    };
+    // A socket that is closed is not watched any more.
+    add(all, socket, EventData::new_u64(number), EventFlags::IN)?;
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn watch(_: &mut Option<OwnedFd>, _: &Socket, _: u64) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// The numbers of the sockets that have something.
+#[cfg(target_os = "linux")]
+fn ready(all: &OwnedFd) -> Vec<u64> {
+    use rustix::event::{Timespec, epoll};
+    const AT_ONCE: Timespec = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let mut events = Vec::with_capacity(MAX_READY);
+    // What is not told now is told at the next turn.
+    let _ = epoll::wait(
+        all,
+        rustix::buffer::spare_capacity(&mut events),
+        Some(&AT_ONCE),
+    );
+    events.into_iter().map(|event| event.data.u64()).collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ready(_: &OwnedFd) -> Vec<u64> {
+    Vec::new()
 }
 
 fn open(address: &Address, listener: &Socket) -> io::Result<Socket> {
@@ -124,9 +205,10 @@ mod tests {
                 local: Some(reached),
             }];
             let listeners = [Port::fixed(listener)];
-            let mut lanes = Vec::new();
-            update(&mut lanes, &wanted, &listeners);
-            assert_eq!(lanes.len(), 1, "{listen} reached as {reached}");
+            let mut lanes = Lanes::default();
+            lanes.update(&wanted, &listeners);
+            assert_eq!(lanes.lanes.len(), 1, "{listen} reached as {reached}");
+            assert_eq!(lanes.ready().count(), 0);
             // More than any queue holds.
             for _ in 0..20_000 {
                 peers[1].send_to(&[1; 141], to).expect("sent");
@@ -135,7 +217,9 @@ mod tests {
                 peers[0].send_to(&[3; 1_200], to).expect("sent");
             }
             let overflowing = listeners[0].socket().unwrap().local_addr().expect("bound");
-            assert_eq!(waiting(&lanes[0].socket), 10, "{overflowing}");
+            let ready: Vec<_> = lanes.ready().collect();
+            assert_eq!(ready.len(), 1);
+            assert_eq!(waiting(&ready[0].socket), 10, "{overflowing}");
             assert!(waiting(listeners[0].socket().unwrap()) > 0);
             // Answers leave by the listening socket, and come from where the peer sent to.
             let answer = Batch {
@@ -149,8 +233,8 @@ mod tests {
             let patience = Some(Duration::from_secs(2));
             peers[0].set_read_timeout(patience).expect("a timeout");
             assert_eq!(peers[0].recv_from(&mut [0; 100]).expect("came"), (40, to));
-            update(&mut lanes, &[], &listeners);
-            assert!(lanes.is_empty());
+            lanes.update(&[], &listeners);
+            assert!(lanes.lanes.is_empty());
         }
     }
 
@@ -163,9 +247,9 @@ mod tests {
             peer: "127.0.0.1:9".parse().unwrap(),
             local: Some(address.ip()),
         }];
-        let mut lanes = Vec::new();
-        update(&mut lanes, &wanted, &[Port::fixed(listener)]);
-        assert_eq!(lanes.len(), 1);
+        let mut lanes = Lanes::default();
+        lanes.update(&wanted, &[Port::fixed(listener)]);
+        assert_eq!(lanes.lanes.len(), 1);
         let taken = UdpSocket::bind(address).expect_err("taken").kind();
         assert_eq!(taken, io::ErrorKind::AddrInUse);
     }

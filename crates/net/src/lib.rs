@@ -75,7 +75,7 @@ pub use clock::Clock;
 pub use datagrams::{AcceptedDatagrams, DatagramChannel, DatagramClient, datagram_transport};
 pub use event::{Ended, Event};
 pub use event_queue::Events;
-pub use receiver::Receiver;
+pub use receiver::{Receiver, Reception, Receptions};
 pub use sender::{SendError, Sender};
 pub use server::ServerConfig;
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};

@@ -6,6 +6,7 @@ use anabranch_core::{
 use anabranch_secure::Cargo;
 use anabranch_units::{DataRate, Duration, Instant};
 
+use crate::driver::Driver;
 use crate::event::Event;
 use crate::event_queue::EventSender;
 
@@ -33,6 +34,9 @@ pub(crate) trait Load: Send + 'static {
     /// This end has opened the session, which is to last while there is nothing to send.
     fn keep_alive(session: &mut Session<Self::Content>);
 
+    /// Media may take so long beyond the fastest path's delay.
+    fn set_latency(_session: &mut Session<Self::Content>, _latency: Duration) {}
+
     /// What the encoder is asked to produce, if there is one.
     fn target_bitrate(session: &Session<Self::Content>) -> DataRate;
 
@@ -40,8 +44,21 @@ pub(crate) trait Load: Send + 'static {
     /// something to send that there was not.
     fn exchange(&mut self, now: Instant, session: &mut Session<Self::Content>) -> bool;
 
+    /// Whether the owner may have handed in something since the last [`exchange`](Self::exchange).
+    fn may_have_news(&self) -> bool {
+        true
+    }
+
+    /// The driver, if the owner hands frames in by its own calls.
+    fn frames(_driver: &mut Driver<Self>) -> Option<&mut Driver<Frames>>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
     /// Something happened in the transport that is not the driver's concern.
-    fn on_event(&mut self, event: CoreEvent, events: &mut EventSender);
+    fn on_event(&mut self, event: CoreEvent, events: &EventSender);
 
     /// The session is over.
     fn end(&mut self);
@@ -71,6 +88,10 @@ impl Load for Frames {
         session.keep_alive();
     }
 
+    fn set_latency(session: &mut MediaSession, latency: Duration) {
+        session.set_latency(latency);
+    }
+
     fn target_bitrate(session: &MediaSession) -> DataRate {
         session.target_bitrate()
     }
@@ -79,7 +100,15 @@ impl Load for Frames {
         false
     }
 
-    fn on_event(&mut self, event: CoreEvent, events: &mut EventSender) {
+    fn may_have_news(&self) -> bool {
+        false
+    }
+
+    fn frames(driver: &mut Driver<Frames>) -> Option<&mut Driver<Frames>> {
+        Some(driver)
+    }
+
+    fn on_event(&mut self, event: CoreEvent, events: &EventSender) {
         match event {
             CoreEvent::FrameReceived(frame) => events.tell(Event::FrameReceived(frame)),
             CoreEvent::FrameDropped { id, reason } => {

@@ -1,46 +1,72 @@
-//! The end that waits for a session and receives frames, of one sender at a time.
+//! The end that waits for sessions and receives frames, of many senders at a time.
+
+mod reception;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvError, RecvTimeoutError, TryRecvError};
 
+use anabranch_secure::PublicKey;
 use anabranch_units::Lateness;
 
 use crate::client::StartError;
-#[cfg(doc)]
-use crate::event::Event;
-use crate::event_queue::{self, Events};
+use crate::event_queue;
 use crate::load::Frames;
 use crate::port::Port;
-use crate::runtime::Runtime;
-use crate::served::Offer;
+use crate::runtime::{Handle, Runtime};
+use crate::served::{Audience, Offer};
 use crate::server::{ServerConfig, ServerRole};
 use crate::snapshot::Snapshot;
 
-/// A running receiver. Dropping it tells the peer that it goes away and waits for the thread.
+use reception::Begun;
+pub use reception::Reception;
+
+/// A running receiver. Dropping it tells its peers that it goes away and waits for the thread.
 #[derive(Debug)]
 pub struct Receiver {
     runtime: Runtime<ServerRole>,
     local_addr: SocketAddr,
 }
 
+/// The sessions that senders open, in the order in which they begin.
+#[derive(Debug)]
+pub struct Receptions {
+    queue: mpsc::Receiver<Begun>,
+    handle: Handle<ServerRole>,
+}
+
 impl Receiver {
-    /// Opens the socket and starts the thread. Each session that comes brings [`Event::Connected`]
-    /// first and [`Event::Ended`] last.
+    /// Opens the socket and starts the thread.
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running.
-    pub fn start(config: ServerConfig) -> Result<(Receiver, Events), StartError> {
+    pub fn start(config: ServerConfig) -> Result<(Receiver, Receptions), StartError> {
         let (socket, local_addr) = config.open()?;
         let clock = config.clock;
-        let (events, receiver) = event_queue::queue();
-        let offer = Offer::new(config.transport.clone(), |_| Frames)?;
-        let role = ServerRole::new(config, events, vec![offer]);
+        let (begun, queue) = mpsc::channel();
+        let mut offer = Offer::new(config.transport.clone(), move |opening| {
+            let (events, reader) = event_queue::queue();
+            let audience = Audience::new(events);
+            // An owner that went away takes no more.
+            let _ = begun.send(Begun {
+                peer: opening.peer,
+                index: opening.index,
+                latency: opening.latency,
+                events: reader,
+                last: Arc::clone(&audience.last),
+            });
+            (Frames, audience)
+        })?;
+        offer.set_reassembly_wait(config.reassembly_wait);
+        let role = ServerRole::new(config, vec![offer]);
         let runtime = Runtime::start("receiver", clock, vec![Port::fixed(socket)], role)?;
+        let handle = runtime.handle();
         Ok((
             Receiver {
                 runtime,
                 local_addr,
             },
-            receiver,
+            Receptions { queue, handle },
         ))
     }
 
@@ -49,7 +75,8 @@ impl Receiver {
         self.local_addr
     }
 
-    /// The newest session as it is, or was when it ended.
+    /// The newest session as it is, or was when it ended; before the first, what was dropped at the
+    /// socket.
     pub fn snapshot(&self) -> Snapshot {
         self.runtime.look(ServerRole::snapshot)
     }
@@ -59,14 +86,15 @@ impl Receiver {
         self.runtime.lateness()
     }
 
-    /// The session that [`Event::Ended`] told of, as it was at its end; for each such event, in
-    /// their order, once. Of the last 16 that nobody asked for.
-    pub fn take_ended(&self) -> Option<Snapshot> {
-        self.runtime.look(|role, _| role.take_ended())
+    /// Lets in the owners of these keys from now on, and nobody else: sessions of others end.
+    pub fn set_allowed(&self, allowed: &[PublicKey]) {
+        self.runtime
+            .change(|role, now| role.set_allowed(now, allowed));
     }
 
-    /// Tells the peer that this receiver goes away and stops listening. [`Event::Ended`] tells when
-    /// it is done. The sender's stream goes on with the next receiver of the same key and address.
+    /// Tells the peers that this receiver goes away and stops listening. Each session's
+    /// [`Event::Ended`](crate::Event::Ended) tells when it is done. A sender's stream goes on with
+    /// the next receiver of the same key and address.
     pub fn close(&self) {
         self.runtime.change(|role, _| role.close());
     }
@@ -76,5 +104,39 @@ impl Drop for Receiver {
     fn drop(&mut self) {
         self.close();
         let _ = self.runtime.join();
+    }
+}
+
+impl Receptions {
+    /// Waits for the next session.
+    ///
+    /// # Errors
+    /// The receiver is over.
+    pub fn recv(&self) -> Result<Reception, RecvError> {
+        self.queue.recv().map(|begun| self.reception(begun))
+    }
+
+    /// Waits for the next session for `patience` at most.
+    ///
+    /// # Errors
+    /// None came in time, or the receiver is over.
+    pub fn recv_timeout(
+        &self,
+        patience: core::time::Duration,
+    ) -> Result<Reception, RecvTimeoutError> {
+        let begun = self.queue.recv_timeout(patience);
+        begun.map(|begun| self.reception(begun))
+    }
+
+    /// The next session, if there is one.
+    ///
+    /// # Errors
+    /// There is none now, or the receiver is over.
+    pub fn try_recv(&self) -> Result<Reception, TryRecvError> {
+        self.queue.try_recv().map(|begun| self.reception(begun))
+    }
+
+    fn reception(&self, begun: Begun) -> Reception {
+        Reception::new(begun, self.handle.clone())
     }
 }

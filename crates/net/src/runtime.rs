@@ -1,5 +1,6 @@
 //! The thread that serves one end's sockets.
 
+use core::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -9,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::client::StartError;
 use crate::clock::Clock;
-use crate::lanes::{self, Lane};
+use crate::lanes::Lanes;
 use crate::port::Port;
 use crate::route::Address;
 use crate::socket::{Arrival, ReceiveBuffers, Socket};
@@ -52,13 +53,27 @@ enum Watched {
     Over,
 }
 
-/// A role in a thread of its own. Its owner reaches it through a lock that the thread holds only
-/// while it works, never while it waits.
+/// A role in a thread of its own.
 #[derive(Debug)]
 pub(crate) struct Runtime<R> {
+    handle: Handle<R>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+/// A way to a role, through a lock that its thread holds only while it works, never while it waits.
+#[derive(Debug)]
+pub(crate) struct Handle<R> {
     shared: Arc<Shared<R>>,
     waker: Arc<Waker>,
-    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl<R> Clone for Handle<R> {
+    fn clone(&self) -> Self {
+        Handle {
+            shared: Arc::clone(&self.shared),
+            waker: Arc::clone(&self.waker),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -98,12 +113,31 @@ impl<R: Role> Runtime<R> {
         });
         let thread = spawned.map_err(StartError::Runtime)?;
         Ok(Runtime {
-            shared,
-            waker,
+            handle: Handle { shared, waker },
             thread: Some(thread),
         })
     }
 
+    /// Another way to the role, which may outlive its thread.
+    pub(crate) fn handle(&self) -> Handle<R> {
+        self.handle.clone()
+    }
+
+    /// Waits for the thread, which ends when its role does.
+    pub(crate) fn join(&mut self) -> thread::Result<()> {
+        self.thread.take().map_or(Ok(()), thread::JoinHandle::join)
+    }
+}
+
+impl<R> Deref for Runtime<R> {
+    type Target = Handle<R>;
+
+    fn deref(&self) -> &Handle<R> {
+        &self.handle
+    }
+}
+
+impl<R: Role> Handle<R> {
     /// Lets the owner look at the role.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&mut R, Instant) -> T) -> T {
         let mut role = self.shared.lock();
@@ -122,11 +156,6 @@ impl<R: Role> Runtime<R> {
     pub(crate) fn lateness(&self) -> Lateness {
         self.shared.punctuality().lateness(self.shared.clock.now())
     }
-
-    /// Waits for the thread, which ends when its role does.
-    pub(crate) fn join(&mut self) -> thread::Result<()> {
-        self.thread.take().map_or(Ok(()), thread::JoinHandle::join)
-    }
 }
 
 impl<R: Role> Shared<R> {
@@ -144,12 +173,12 @@ impl<R: Role> Shared<R> {
     fn run(&self, wakeup: &Wakeup, mut ports: Vec<Port>) {
         request_exact_timers();
         let mut buffers = ReceiveBuffers::new();
-        let mut lanes = Vec::new();
+        let mut lanes = Lanes::default();
         loop {
             let version = {
                 let role = self.lock();
                 let (version, wanted) = role.peers();
-                lanes::update(&mut lanes, wanted, &ports);
+                lanes.update(wanted, &ports);
                 version
             };
             match self.watch(version, &lanes, wakeup, &ports, &mut buffers) {
@@ -175,24 +204,25 @@ impl<R: Role> Shared<R> {
     fn watch(
         &self,
         version: u64,
-        lanes: &[Lane],
+        lanes: &Lanes,
         wakeup: &Wakeup,
         ports: &[Port],
         buffers: &mut ReceiveBuffers,
     ) -> Watched {
-        let of_lanes = lanes.iter().map(|lane| (lane.address.socket, &lane.socket));
         let open = |(index, port)| Port::socket(port).map(|socket| (index, socket));
         let open = ports.iter().enumerate().filter_map(open);
-        let sockets: Vec<(usize, &Socket)> = of_lanes.chain(open).collect();
+        let sockets: Vec<(usize, &Socket)> = open.collect();
         let mut awaited = vec![PollFd::new(wakeup, PollFlags::IN)];
         let watched = sockets
             .iter()
             .map(|(_, socket)| PollFd::new(*socket, PollFlags::IN));
         awaited.extend(watched);
+        let of_lanes = lanes.watch();
+        awaited.extend(of_lanes.map(|lanes| PollFd::from_borrowed_fd(lanes, PollFlags::IN)));
         let mut due_at = None;
         loop {
             let (served_at, next, version_now) =
-                self.serve(ports, &sockets, &awaited[1..], buffers, due_at);
+                self.serve(ports, lanes, &sockets, &awaited[1..], buffers, due_at);
             let Next::Wait(next_at) = next else {
                 return Watched::Over;
             };
@@ -224,6 +254,7 @@ impl<R: Role> Shared<R> {
     fn serve(
         &self,
         ports: &[Port],
+        lanes: &Lanes,
         sockets: &[(usize, &Socket)],
         polled: &[PollFd<'_>],
         buffers: &mut ReceiveBuffers,
@@ -233,11 +264,16 @@ impl<R: Role> Shared<R> {
         if let Some(due_at) = due_at {
             self.punctuality().on_turn(self.clock.now(), due_at);
         }
-        for ((index, socket), polled) in sockets.iter().zip(polled) {
-            if polled.revents().is_empty() {
-                continue;
-            }
-            socket.receive(*index, &self.clock, buffers, |arrival, datagram| {
+        let is_ready = |polled: &PollFd<'_>| !polled.revents().is_empty();
+        let has_ready_lane = polled.get(sockets.len()).is_some_and(is_ready);
+        let of_lanes = has_ready_lane.then(|| lanes.ready()).into_iter().flatten();
+        let of_lanes = of_lanes.map(|lane| (lane.address.socket, &lane.socket));
+        let of_ports = sockets.iter().zip(polled);
+        let of_ports = of_ports
+            .filter(|(_, polled)| is_ready(polled))
+            .map(|(socket, _)| *socket);
+        for (index, socket) in of_lanes.chain(of_ports) {
+            socket.receive(index, &self.clock, buffers, |arrival, datagram| {
                 role.handle_datagram(self.clock.now(), arrival, datagram, ports);
             });
         }

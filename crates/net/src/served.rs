@@ -1,15 +1,16 @@
 //! Sessions as a server holds them, whatever they carry, and how they begin.
 
 use core::fmt;
+use std::sync::{Arc, OnceLock};
 
 use anabranch_core::{Config, ConfigError, Session as Endpoint};
 use anabranch_secure::{Cargo, PROTECTION_OVERHEAD_BYTES, PublicKey, Session};
-use anabranch_units::{Instant, Seed};
+use anabranch_units::{Duration, Instant, Seed};
 
 use crate::driver::{Authentic, Beginning, Driver};
 use crate::event::Ended;
 use crate::event_queue::EventSender;
-use crate::load::Load;
+use crate::load::{Frames, Load};
 use crate::port::Port;
 use crate::route::Address;
 use crate::snapshot::Snapshot;
@@ -19,14 +20,15 @@ use crate::socket::Arrival;
 pub(crate) trait Served: fmt::Debug + Send {
     fn cargo(&self) -> Cargo;
     fn peer(&self) -> PublicKey;
-    fn session_index(&self) -> u32;
     fn heard_at(&self) -> Instant;
+    fn may_have_news(&self) -> bool;
     fn add_proven_addresses(&self, addresses: &mut Vec<Address>);
     fn receive_adopting(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]);
     fn adopt(&mut self, now: Instant, arrival: &Arrival, authentic: &Authentic<'_>);
-    fn advance(&mut self, now: Instant, ports: &[Port], events: &mut EventSender) -> Option<Ended>;
+    fn advance(&mut self, now: Instant, ports: &[Port], events: &EventSender) -> Option<Ended>;
     fn next_at(&self) -> Option<Instant>;
     fn snapshot(&mut self, now: Instant) -> Snapshot;
+    fn frames(&mut self) -> Option<&mut Driver<Frames>>;
     fn close(&mut self, now: Instant);
     fn end(self: Box<Self>) -> Session;
 }
@@ -40,12 +42,12 @@ impl<L: Load + fmt::Debug> Served for Driver<L> {
         Driver::peer(self)
     }
 
-    fn session_index(&self) -> u32 {
-        Driver::session_index(self)
-    }
-
     fn heard_at(&self) -> Instant {
         Driver::heard_at(self)
+    }
+
+    fn may_have_news(&self) -> bool {
+        Driver::may_have_news(self)
     }
 
     fn add_proven_addresses(&self, addresses: &mut Vec<Address>) {
@@ -60,7 +62,7 @@ impl<L: Load + fmt::Debug> Served for Driver<L> {
         Driver::adopt(self, now, arrival, authentic);
     }
 
-    fn advance(&mut self, now: Instant, ports: &[Port], events: &mut EventSender) -> Option<Ended> {
+    fn advance(&mut self, now: Instant, ports: &[Port], events: &EventSender) -> Option<Ended> {
         Driver::advance(self, now, ports, events)
     }
 
@@ -72,6 +74,10 @@ impl<L: Load + fmt::Debug> Served for Driver<L> {
         Driver::snapshot(self, now)
     }
 
+    fn frames(&mut self) -> Option<&mut Driver<Frames>> {
+        L::frames(self)
+    }
+
     fn close(&mut self, now: Instant) {
         Driver::close(self, now);
     }
@@ -81,52 +87,99 @@ impl<L: Load + fmt::Debug> Served for Driver<L> {
     }
 }
 
-type Begin = Box<dyn FnMut(Beginning) -> Box<dyn Served> + Send>;
+/// Who is told of a session.
+#[derive(Clone, Debug)]
+pub(crate) struct Audience {
+    pub(crate) events: EventSender,
+    /// The session as it was at its end.
+    pub(crate) last: Arc<OnceLock<Snapshot>>,
+}
+
+impl Audience {
+    pub(crate) fn new(events: EventSender) -> Self {
+        Audience {
+            events,
+            last: Arc::default(),
+        }
+    }
+}
+
+/// What is known of a session that is about to begin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opening {
+    pub(crate) peer: PublicKey,
+    pub(crate) index: u32,
+    pub(crate) latency: Option<Duration>,
+}
+
+/// A session that has begun, and who is told of it.
+type Begun = (Box<dyn Served>, Audience);
 
 /// One kind of session that a server takes.
 pub(crate) struct Offer {
     cargo: Cargo,
     transport: Config,
+    /// Instead of the latency agreed on.
+    reassembly_wait: Option<Duration>,
     prepare: fn(&mut Config, u32),
-    begin: Begin,
+    begin: Box<dyn FnMut(Beginning) -> Begun + Send>,
 }
 
 impl Offer {
-    /// Sessions with this set-up, whose loads are made by the peer.
+    /// Sessions with this set-up, whose loads and audiences are made by `make`.
     ///
     /// # Errors
     /// The set-up cannot work.
     pub(crate) fn new<L: Load + fmt::Debug>(
         transport: Config,
-        mut make_load: impl FnMut(PublicKey) -> L + Send + 'static,
+        mut make: impl FnMut(&Opening) -> (L, Audience) + Send + 'static,
     ) -> Result<Offer, ConfigError> {
         Endpoint::<L::Content>::new(transport.clone(), Seed(0), Instant::ZERO)?;
-        let begin = move |beginning: Beginning| -> Box<dyn Served> {
-            let load = make_load(beginning.peer);
+        let begin = move |beginning: Beginning| -> Begun {
+            let (load, audience) = make(&Opening {
+                peer: beginning.peer,
+                index: beginning.session.local_index(),
+                latency: beginning.latency,
+            });
             let driver = Driver::new(beginning, load);
-            Box::new(driver.expect("the transport's set-up was checked at the start"))
+            let driver = driver.expect("the transport's set-up was checked at the start");
+            (Box::new(driver), audience)
         };
         Ok(Offer {
             cargo: L::CARGO,
             transport,
+            reassembly_wait: None,
             prepare: L::prepare_server,
             begin: Box::new(begin),
         })
+    }
+
+    /// An incomplete frame holds up those after it for so long, whatever is agreed on.
+    pub(crate) fn set_reassembly_wait(&mut self, wait: Option<Duration>) {
+        self.reassembly_wait = wait;
+        if let Some(wait) = wait {
+            self.transport.media.reassembly_wait = wait;
+        }
     }
 
     pub(crate) fn cargo(&self) -> Cargo {
         self.cargo
     }
 
-    /// The transport's set-up for a peer whose packets have so many bytes of headers.
-    pub(crate) fn transport(&self, header_bytes: u32) -> Config {
+    /// The transport's set-up for a peer whose packets have so many bytes of headers, and with whom
+    /// this latency was agreed on.
+    pub(crate) fn transport(&self, header_bytes: u32, latency: Option<Duration>) -> Config {
         let mut config = self.transport.clone();
+        if let Some(latency) = latency {
+            config.media.deadline = latency;
+            config.media.reassembly_wait = self.reassembly_wait.unwrap_or(latency);
+        }
         config.overhead_bytes = header_bytes + PROTECTION_OVERHEAD_BYTES as u32;
         (self.prepare)(&mut config, header_bytes);
         config
     }
 
-    pub(crate) fn begin(&mut self, beginning: Beginning) -> Box<dyn Served> {
+    pub(crate) fn begin(&mut self, beginning: Beginning) -> Begun {
         (self.begin)(beginning)
     }
 }

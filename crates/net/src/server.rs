@@ -6,32 +6,35 @@
 //! there is no room, another allowed peer gets its turn when a session is over or has been silent
 //! for [`ServerConfig::takeover_after`]: being allowed is no right to others' place.
 
+mod sessions;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{SocketAddr, UdpSocket};
 
 use anabranch_controllers::default_controller;
-use anabranch_core::Config;
+use anabranch_core::media::SendFrameError;
+use anabranch_core::{Config, Frame, FrameId};
 use anabranch_schedulers::default_scheduler;
 use anabranch_secure::{
-    Answer, Cargo, Kind, PublicKey, RESET_BYTES, Responder, SecretKey, Session, classify,
+    Agreed, Answer, Cargo, Kind, PublicKey, RESET_BYTES, Responder, SecretKey, classify,
     receiver_index,
 };
 use anabranch_units::{Duration, Ecn, Instant, Seed};
 
-use crate::client::StartError;
+use crate::client::{StartError, latency_of, millis_of};
 use crate::clock::Clock;
 use crate::displaced::Displaced;
 use crate::driver::{self, Beginning};
 use crate::event::{Ended, Event};
-use crate::event_queue::EventSender;
 use crate::gate::{Gate, Verdict};
 use crate::port::Port;
 use crate::random;
 use crate::route::{Address, header_bytes};
 use crate::runtime::{Next, Role};
-use crate::served::{Offer, Served};
+use crate::served::Offer;
 use crate::snapshot::{EdgeCounters, Snapshot};
 use crate::socket::{Arrival, Batch, Socket};
+use sessions::{Owner, Sessions};
 
 /// Resets are not sent more often: a flood of datagrams of no session must not double itself.
 const RESET_INTERVAL: Duration = Duration::from_millis(10);
@@ -58,6 +61,11 @@ pub struct ServerConfig {
     /// For how long a peer must be silent before another peer may take its place. Longer than a
     /// sender without input keeps still.
     pub takeover_after: Duration,
+    /// How long media may take beyond the fastest path's delay, as this end wishes: the larger of
+    /// both ends' wishes is agreed on. `None`: no wish.
+    pub latency: Option<Duration>,
+    /// For how long an incomplete frame holds up those after it, if not for the latency agreed on.
+    pub reassembly_wait: Option<Duration>,
     /// Where the transport's chance comes from; `None`: from the operating system.
     pub seed: Option<Seed>,
 }
@@ -74,6 +82,8 @@ impl ServerConfig {
             max_sessions: 1,
             silence_timeout: Duration::from_secs(60),
             takeover_after: Duration::from_secs(20),
+            latency: None,
+            reassembly_wait: None,
             seed: None,
         }
     }
@@ -91,9 +101,6 @@ impl ServerConfig {
     }
 }
 
-/// Whose session it is, and what it carries: of each, there is one at a time.
-type Owner = (PublicKey, Cargo);
-
 #[derive(Debug)]
 pub(crate) struct ServerRole {
     seed: Option<Seed>,
@@ -105,48 +112,40 @@ pub(crate) struct ServerRole {
     gate: Gate,
     /// Sessions that were answered and not confirmed, with when they were answered: at most one for
     /// each allowed peer and cargo.
-    unconfirmed: BTreeMap<Owner, (Instant, Session)>,
-    /// In the order in which they began.
-    sessions: Vec<Box<dyn Served>>,
+    unconfirmed: BTreeMap<Owner, (Instant, Agreed)>,
+    sessions: Sessions,
     displaced: Displaced,
     next_reset_at: Instant,
     /// The last session's, once it is over.
     last: Option<Snapshot>,
     /// The sessions that are over and were not asked for, the oldest first.
     ended: VecDeque<Snapshot>,
-    events: EventSender,
     edge: EdgeCounters,
     is_closing: bool,
-    /// The addresses that the sessions' peers have proven, and how often they changed.
-    peers: Vec<Address>,
-    peers_version: u64,
-    /// Those that they have proven now, as far as they have been looked for.
-    proven: Vec<Address>,
 }
 
 impl ServerRole {
-    pub(crate) fn new(config: ServerConfig, events: EventSender, offers: Vec<Offer>) -> Self {
+    pub(crate) fn new(config: ServerConfig, offers: Vec<Offer>) -> Self {
         let carried: Vec<Cargo> = offers.iter().map(Offer::cargo).collect();
+        let peer_count = config.allowed.len();
+        let mut responder = Responder::new(config.local_key, config.allowed, &carried);
+        responder.set_latency_millis(millis_of(config.latency));
         ServerRole {
             seed: config.seed,
             silence_timeout: config.silence_timeout,
             takeover_after: config.takeover_after,
             max_sessions: config.max_sessions.max(1),
             offers,
-            responder: Responder::new(config.local_key, config.allowed, &carried),
-            gate: Gate::new(config.clock.now()),
+            responder,
+            gate: Gate::new(config.clock.now(), peer_count),
             unconfirmed: BTreeMap::new(),
-            sessions: Vec::new(),
+            sessions: Sessions::default(),
             displaced: Displaced::default(),
             next_reset_at: Instant::ZERO,
             last: None,
             ended: VecDeque::new(),
-            events,
             edge: EdgeCounters::default(),
             is_closing: false,
-            peers: Vec::new(),
-            peers_version: 0,
-            proven: Vec::new(),
         }
     }
 
@@ -198,9 +197,9 @@ impl ServerRole {
     fn shake_hands(&mut self, now: Instant, datagram: &[u8]) -> Option<Answer> {
         let index = self.new_session_index();
         let mut answer = self.responder.handle_initiation(index, datagram).ok()?;
-        if let Some(session) = answer.session.take() {
+        if let Some(agreed) = answer.agreed.take() {
             let owner = (answer.peer, answer.cargo);
-            self.unconfirmed.insert(owner, (now, session));
+            self.unconfirmed.insert(owner, (now, agreed));
         }
         Some(answer)
     }
@@ -215,39 +214,32 @@ impl ServerRole {
         let same = self
             .sessions
             .iter()
-            .filter(|session| session.cargo() == cargo);
+            .filter(|(_, held)| held.owner().1 == cargo);
         same.count() < self.max_sessions
     }
 
     /// Which session has to make room for one of `owner`: its own, or one that has been silent for
     /// long.
-    fn displaced_by(&self, now: Instant, owner: Owner) -> Option<usize> {
-        let (peer, cargo) = owner;
-        let own = self
-            .sessions
-            .iter()
-            .position(|session| (session.peer(), session.cargo()) == (peer, cargo));
-        let has_room = self.has_room(cargo);
+    fn displaced_by(&self, now: Instant, owner: Owner) -> Option<u32> {
+        let own = self.sessions.iter().find(|(_, held)| held.owner() == owner);
+        let own = own.map(|(index, _)| index);
         let longest_silent = || {
-            let sessions = self.sessions.iter().enumerate();
-            let same = sessions.filter(|(_, session)| session.cargo() == cargo);
-            let silent = same.min_by_key(|(_, session)| session.heard_at())?;
-            (now >= silent.1.heard_at() + self.takeover_after).then_some(silent.0)
+            let same = self
+                .sessions
+                .iter()
+                .filter(|(_, held)| held.owner().1 == owner.1);
+            let silent = same.min_by_key(|(_, held)| held.session.heard_at())?;
+            (now >= silent.1.session.heard_at() + self.takeover_after).then_some(silent.0)
         };
-        own.or_else(|| longest_silent().filter(|_| !has_room))
+        own.or_else(|| longest_silent().filter(|_| !self.has_room(owner.1)))
     }
 
     fn new_session_index(&self) -> u32 {
         loop {
             let index = random::session_index();
-            let is_taken = self
-                .unconfirmed
-                .values()
-                .any(|(_, session)| session.local_index() == index)
-                || self
-                    .sessions
-                    .iter()
-                    .any(|session| session.session_index() == index);
+            let mut unconfirmed = self.unconfirmed.values();
+            let is_taken = self.sessions.has(index)
+                || unconfirmed.any(|(_, agreed)| agreed.session.local_index() == index);
             if !is_taken {
                 return index;
             }
@@ -262,15 +254,14 @@ impl ServerRole {
         ports: &[Port],
     ) {
         let index = receiver_index(datagram);
-        let is_its = |session: &&mut Box<dyn Served>| index == Some(session.session_index());
-        if let Some(session) = self.sessions.iter_mut().find(is_its) {
-            session.receive_adopting(now, arrival, datagram);
+        if let Some(held) = index.and_then(|index| self.sessions.touch(index)) {
+            held.session.receive_adopting(now, arrival, datagram);
             return;
         }
         let owner = self
             .unconfirmed
             .iter()
-            .find(|(_, (_, session))| index == Some(session.local_index()))
+            .find(|(_, (_, agreed))| index == Some(agreed.session.local_index()))
             .map(|(owner, _)| *owner);
         match owner {
             Some(owner) if !self.is_closing && self.may_enter(now, owner) => {
@@ -320,76 +311,128 @@ impl ServerRole {
         let Some(offer) = self.offers.iter().position(is_its) else {
             return;
         };
-        let Some((_, session)) = self.unconfirmed.get_mut(&owner) else {
+        let Some((_, agreed)) = self.unconfirmed.get_mut(&owner) else {
             return;
         };
         // A forged one proves nothing: the true peer may still come.
-        let Some(authentic) = driver::open(session, datagram) else {
+        let Some(authentic) = driver::open(&mut agreed.session, datagram) else {
             return;
         };
-        let Some((answered_at, session)) = self.unconfirmed.remove(&owner) else {
+        let Some((answered_at, agreed)) = self.unconfirmed.remove(&owner) else {
             return;
         };
+        let index = agreed.session.local_index();
+        let latency = latency_of(agreed.latency_millis);
         let offer = &mut self.offers[offer];
         let seed = self.seed.unwrap_or_else(random::seed);
         let beginning = Beginning {
-            config: offer.transport(header_bytes(arrival.from)),
+            config: offer.transport(header_bytes(arrival.from), latency),
             seed,
-            session,
+            session: agreed.session,
             peer,
+            latency,
             // As at the client: a session has its length even if there is nothing to send for long.
             at: answered_at,
         };
-        let mut session = offer.begin(beginning);
+        let (mut session, audience) = offer.begin(beginning);
         session.adopt(now, arrival, &authentic);
         if let Some(displaced) = self.displaced_by(now, owner) {
             self.end(now, displaced, Ended::Replaced);
         }
-        self.sessions.push(session);
-        self.events.tell(Event::Connected { peer, cargo });
+        audience.events.tell(Event::Connected { peer, cargo });
+        self.sessions.add(index, session, audience);
     }
 
-    fn end(&mut self, now: Instant, index: usize, ended: Ended) {
-        let mut session = self.sessions.remove(index);
-        let snapshot = session.snapshot(now);
-        let (edge, dropped_count) = (&self.edge, self.events.dropped_count);
-        let counted = Snapshot::with_edge(Some(snapshot.clone()), now, edge, dropped_count);
-        self.ended.push_back(counted);
+    fn end(&mut self, now: Instant, index: u32, ended: Ended) {
+        let Some(held) = self.sessions.remove(index) else {
+            return;
+        };
+        let (mut session, audience) = (held.session, held.audience);
+        let seen = Some(session.snapshot(now));
+        let dropped_count = audience.events.dropped_count();
+        let snapshot = Snapshot::with_edge(seen, now, &self.edge, dropped_count);
+        // There is one end of a session.
+        let _ = audience.last.set(snapshot.clone());
+        self.last = Some(snapshot.clone());
+        self.ended.push_back(snapshot);
         if self.ended.len() > MAX_ENDED_COUNT {
             self.ended.pop_front();
         }
-        self.last = Some(snapshot);
         let keys = session.end();
         if ended == Ended::Replaced {
             self.displaced.push(keys);
         }
-        self.events.tell(Event::Ended(ended));
-    }
-
-    /// Looks whether the peer's addresses are others.
-    fn note_peers(&mut self) {
-        self.proven.clear();
-        for session in &self.sessions {
-            session.add_proven_addresses(&mut self.proven);
-        }
-        if self.proven != self.peers {
-            core::mem::swap(&mut self.proven, &mut self.peers);
-            self.peers_version += 1;
-        }
+        audience.events.tell(Event::Ended(ended));
     }
 
     /// The sessions as they are.
     pub(crate) fn snapshots(&mut self, now: Instant) -> Vec<Snapshot> {
         let sessions = self.sessions.iter_mut();
-        sessions.map(|session| session.snapshot(now)).collect()
+        sessions.map(|held| held.session.snapshot(now)).collect()
     }
 
     /// The newest session, or the last that was.
     pub(crate) fn snapshot(&mut self, now: Instant) -> Snapshot {
-        let newest = self.sessions.last_mut();
-        let seen = newest.map(|session| session.snapshot(now));
-        let seen = seen.or_else(|| self.last.clone());
-        Snapshot::with_edge(seen, now, &self.edge, self.events.dropped_count)
+        let newest = self.sessions.newest_mut();
+        let seen = newest.map(|held| {
+            let dropped_count = held.audience.events.dropped_count();
+            (held.session.snapshot(now), dropped_count)
+        });
+        match seen {
+            Some((seen, dropped_count)) => {
+                Snapshot::with_edge(Some(seen), now, &self.edge, dropped_count)
+            }
+            None => {
+                let dropped_count = self
+                    .last
+                    .as_ref()
+                    .map_or(0, |last| last.edge.dropped_events);
+                Snapshot::with_edge(self.last.clone(), now, &self.edge, dropped_count)
+            }
+        }
+    }
+
+    /// One session as it is; `None` once it is over.
+    pub(crate) fn snapshot_of(&mut self, index: u32, now: Instant) -> Option<Snapshot> {
+        let held = self.sessions.get_mut(index)?;
+        let seen = Some(held.session.snapshot(now));
+        let dropped_count = held.audience.events.dropped_count();
+        Some(Snapshot::with_edge(seen, now, &self.edge, dropped_count))
+    }
+
+    /// Takes a frame in for a session's peer; `None`: there is no such session, or none of frames.
+    pub(crate) fn send_frame(
+        &mut self,
+        index: u32,
+        now: Instant,
+        frame: &Frame,
+    ) -> Option<Result<FrameId, SendFrameError>> {
+        let held = self.sessions.touch(index)?;
+        Some(held.session.frames()?.send_frame(now, frame))
+    }
+
+    /// Tells a session's peer that this end ends it.
+    pub(crate) fn close_session(&mut self, index: u32, now: Instant) {
+        if let Some(held) = self.sessions.touch(index) {
+            held.session.close(now);
+        }
+    }
+
+    /// Lets in the owners of these keys from now on, and ends the sessions of others.
+    pub(crate) fn set_allowed(&mut self, now: Instant, allowed: &[PublicKey]) {
+        self.responder.set_allowed(allowed);
+        self.gate.set_peer_count(allowed.len());
+        self.unconfirmed
+            .retain(|(peer, _), _| allowed.contains(peer));
+        let is_revoked = |held: &sessions::Held| !allowed.contains(&held.owner().0);
+        let sessions = self.sessions.iter();
+        let revoked: Vec<u32> = sessions
+            .filter(|(_, held)| is_revoked(held))
+            .map(|(index, _)| index)
+            .collect();
+        for index in revoked {
+            self.close_session(index, now);
+        }
     }
 }
 
@@ -411,50 +454,45 @@ impl Role for ServerRole {
     }
 
     fn advance(&mut self, now: Instant, ports: &[Port]) -> Next {
-        let next = self.advance_sessions(now, ports);
-        self.note_peers();
-        next
+        for index in self.sessions.due(now) {
+            match self.advance_session(now, index, ports) {
+                Ok(at) => self.sessions.put_off(index, at),
+                Err(ended) => self.end(now, index, ended),
+            }
+            self.sessions.note_addresses(index);
+        }
+        if self.is_closing && self.sessions.is_empty() {
+            // Whoever waits for sessions learns that there will be none.
+            self.offers.clear();
+            return Next::Over;
+        }
+        Next::Wait(self.sessions.next_at())
     }
 
     fn peers(&self) -> (u64, &[Address]) {
-        (self.peers_version, &self.peers)
+        self.sessions.peers()
     }
 }
 
 impl ServerRole {
-    fn advance_sessions(&mut self, now: Instant, ports: &[Port]) -> Next {
-        let mut next_at: Option<Instant> = None;
-        let mut index = 0;
-        while index < self.sessions.len() {
-            match self.advance_session(now, index, ports) {
-                Ok(at) => {
-                    next_at = next_at.into_iter().chain([at]).min();
-                    index += 1;
-                }
-                Err(ended) => self.end(now, index, ended),
-            }
-        }
-        match self.is_closing && self.sessions.is_empty() {
-            true => Next::Over,
-            false => Next::Wait(next_at),
-        }
-    }
-
     /// When to do it next, or why the session is over.
     fn advance_session(
         &mut self,
         now: Instant,
-        index: usize,
+        index: u32,
         ports: &[Port],
     ) -> Result<Instant, Ended> {
-        let session = &mut self.sessions[index];
+        let waited = self.silence_timeout;
+        let Some(held) = self.sessions.get_mut(index) else {
+            return Ok(now);
+        };
+        let session = &mut held.session;
         if self.is_closing {
             session.close(now);
         }
-        if let Some(ended) = session.advance(now, ports, &mut self.events) {
+        if let Some(ended) = session.advance(now, ports, &held.audience.events) {
             return Err(ended);
         }
-        let waited = self.silence_timeout;
         let silent_at = session.heard_at() + waited;
         if now >= silent_at {
             return Err(Ended::PeerSilent { waited });
@@ -465,6 +503,7 @@ impl ServerRole {
     /// Tells the peers that this end goes away, and ends.
     pub(crate) fn close(&mut self) {
         self.is_closing = true;
+        self.sessions.touch_all();
     }
 
     /// The oldest of the sessions that are over and were not asked for.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use anabranch_core::{PathCounters, PathView, SessionCounters};
 use anabranch_secure::{Cargo, PublicKey, Rejected};
-use anabranch_units::{DataRate, Instant};
+use anabranch_units::{DataRate, Duration, Instant};
 
 /// A session as it is, or was when it ended.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +21,9 @@ pub struct Snapshot {
     pub peer: Option<PublicKey>,
     /// What it carries; `None` before the session.
     pub cargo: Option<Cargo>,
+    /// How long media may take beyond the fastest path's delay, as both ends agreed; `None`: they
+    /// did not.
+    pub latency: Option<Duration>,
     /// Its paths; the index is the path's number.
     pub paths: Vec<PathSnapshot>,
     /// What the transport has counted.

@@ -229,7 +229,7 @@ impl Load for Streams {
     }
 
     /// What is to be read and where there is room is seen at each exchange.
-    fn on_event(&mut self, _: CoreEvent, _: &mut EventSender) {}
+    fn on_event(&mut self, _: CoreEvent, _: &EventSender) {}
 
     fn end(&mut self) {
         let opened = {

@@ -15,9 +15,10 @@ use std::time::Duration as StdDuration;
 use anabranch_controllers::by_name;
 use anabranch_core::{Frame, PathOptions};
 use anabranch_net::{
-    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Sender, ServerConfig, Via,
+    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Reception, Receptions, Sender,
+    ServerConfig, Via,
 };
-use anabranch_secure::{Cargo, INITIATION_BYTES, Initiator, PublicKey, SecretKey};
+use anabranch_secure::{Cargo, INITIATION_BYTES, Initiator, PublicKey, SecretKey, Wishes};
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
 
@@ -36,10 +37,16 @@ fn start_receiver(
     key: SecretKey,
     allowed: Vec<PublicKey>,
     change: impl FnOnce(&mut ServerConfig),
-) -> (Receiver, Events) {
+) -> (Receiver, Receptions) {
     let mut config = ServerConfig::new(loopback(1, 0), key, allowed);
     change(&mut config);
     Receiver::start(config).expect("a port of loopback")
+}
+
+/// The next session that begins.
+fn reception(sessions: &Receptions) -> Reception {
+    let reception = sessions.recv_timeout(PATIENCE);
+    reception.expect("a session in time")
 }
 
 /// A sender that is given a frame of `frame_bytes` every 40 ms by [`Source::run`].
@@ -221,7 +228,8 @@ fn session_over_a_tap(mode: u8) -> (u64, Option<SocketAddr>, Tap) {
     let peer = receiver.snapshot().paths[0].peer;
     source.sender.close();
     assert_eq!(ended(&source.events), Ended::Closed);
-    assert_eq!(ended(&received), Ended::ClosedByPeer);
+    let reception = reception(&received);
+    assert_eq!(ended(reception.events()), Ended::ClosedByPeer);
     (receiver.snapshot().session.frames_received, peer, tap)
 }
 
@@ -248,25 +256,23 @@ fn an_allowed_key_waits_for_anothers_session_to_end() {
     let (receiver, received) = start_receiver(receiver_key, publics.to_vec(), |config| {
         config.takeover_after = Duration::from_secs(5);
     });
-    let connected = || match received.recv_timeout(PATIENCE).expect("an event") {
-        Event::Connected { peer, .. } => Some(peer),
-        _ => None,
-    };
     let remote = receiver.local_addr();
     let first = Source::start(first, receiver_public, remote, 1_000);
     assert!(first.is_connected());
     first.run(1);
-    assert_eq!(connected(), Some(publics[0]));
+    let reception = reception(&received);
+    assert_eq!(reception.peer(), publics[0]);
     let second = Source::start(second, receiver_public, remote, 1_000);
     first.run(50);
     assert_eq!(receiver.snapshot().peer, Some(publics[0]));
     assert_eq!(receiver.snapshot().session.frames_received, 51);
     assert!(receiver.snapshot().edge.refused_handshakes >= 3);
     drop(first);
-    assert_eq!(ended(&received), Ended::ClosedByPeer);
+    assert_eq!(ended(reception.events()), Ended::ClosedByPeer);
     assert!(second.is_connected(), "it asks on, and its turn has come");
     second.run(1);
-    assert_eq!(connected(), Some(publics[1]));
+    let next = received.recv_timeout(PATIENCE).expect("a session in time");
+    assert_eq!(next.peer(), publics[1]);
 }
 
 /// Sends first messages to `target` from 200 addresses at `per_second` until it is dropped.
@@ -422,7 +428,14 @@ fn first_messages_of_strangers_who_know_the_key_stop_no_stream() {
         let stranger = SecretKey::generate();
         (0..5_000)
             .map(|number| {
-                *Initiator::new(&stranger, receiver_public, number, Cargo::Frames, 1).message()
+                *Initiator::new(
+                    &stranger,
+                    receiver_public,
+                    number,
+                    Wishes::of(Cargo::Frames),
+                    1,
+                )
+                .message()
             })
             .collect()
     });

@@ -169,7 +169,7 @@ async fn one_key_has_a_session_of_each_kind_and_a_newer_one_replaces_its_own_kin
 fn a_receiver_of_frames_takes_no_datagrams() {
     let keys = [&SecretKey::generate(), &SecretKey::generate()];
     let config = ServerConfig::new(loopback(0), copy(keys[1]), vec![keys[0].public_key()]);
-    let (receiver, _events) = Receiver::start(config).expect("a port of loopback");
+    let (receiver, _sessions) = Receiver::start(config).expect("a port of loopback");
     let mut config = client_config(keys, &[receiver.local_addr()], datagrams());
     config.connect_timeout = Duration::from_secs(1);
     let (_client, events) = DatagramClient::start(config).expect("loopback");

@@ -9,7 +9,8 @@ use std::time::Duration as StdDuration;
 
 use anabranch_core::{Frame, PathId, PathOptions};
 use anabranch_net::{
-    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Sender, ServerConfig, Via,
+    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Reception, Receptions, Sender,
+    ServerConfig, Via,
 };
 use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Importance};
@@ -101,7 +102,7 @@ impl Keys {
         }
     }
 
-    fn receiver(&self) -> (Receiver, Events) {
+    fn receiver(&self) -> (Receiver, Receptions) {
         let listen = (Ipv4Addr::LOCALHOST, 0).into();
         let allowed = vec![self.sender.public_key()];
         Receiver::start(ServerConfig::new(listen, copy(&self.receiver), allowed))
@@ -185,6 +186,24 @@ fn send_for(sender: &Sender, clock: &Clock, span: Duration) {
     }
 }
 
+/// The next session that begins.
+fn reception(sessions: &Receptions) -> Reception {
+    let reception = sessions.recv_timeout(PATIENCE);
+    reception.expect("a session in time")
+}
+
+/// Sends until a session begins.
+fn send_until_reception(sender: &Sender, clock: &Clock, sessions: &Receptions) -> Reception {
+    let give_up_at = clock.now() + Duration::from_secs(10);
+    loop {
+        send_for(sender, clock, Duration::from_millis(20));
+        match sessions.try_recv() {
+            Ok(reception) => return reception,
+            Err(_) => assert!(clock.now() < give_up_at, "a session in time"),
+        }
+    }
+}
+
 /// Sends until `events` bring what `pick` wants.
 fn send_until<T>(
     sender: &Sender,
@@ -228,14 +247,14 @@ fn a_receiver_that_was_restarted_says_so_and_has_the_next_session_at_once() {
     let doorway = Doorway::to(&first);
     let config = keys.config(via_loopback(doorway.address));
     let (sender, events, clock) = streaming(config);
-    wait_for(&received, connected);
+    reception(&received);
     let (second, received) = keys.receiver();
     doorway.lead_to(second.local_addr().port());
     let silent_for = send_until(&sender, &clock, &events, reconnecting);
     // Without the receiver's word for it, it takes a second.
     assert!(silent_for < Duration::from_secs(1), "{silent_for}");
-    send_until(&sender, &clock, &received, connected);
-    send_until(&sender, &clock, &received, first_frame);
+    let reception = send_until_reception(&sender, &clock, &received);
+    send_until(&sender, &clock, reception.events(), first_frame);
     let seen = sender.snapshot();
     assert_eq!(seen.past_sessions, 1);
     assert!(seen.session.frames_sent > 10, "of both sessions: {seen:?}");
@@ -251,7 +270,7 @@ fn a_receiver_that_was_stopped_and_started_again_has_the_stream_at_once() {
     let doorway = Doorway::to(&first);
     let config = keys.config(via_loopback(doorway.address));
     let (sender, events, clock) = streaming(config);
-    wait_for(&received, connected);
+    let reception = reception(&received);
     let closed_at = clock.now();
     first.close();
     send_until(&sender, &clock, &events, |event| match event {
@@ -260,12 +279,12 @@ fn a_receiver_that_was_stopped_and_started_again_has_the_stream_at_once() {
         event => ended(event).map(|ended| panic!("{ended}")),
     });
     assert!(sender.snapshot().peer_left_at.is_some());
-    assert_eq!(wait_for(&received, ended), Ended::Closed);
+    assert_eq!(wait_for(reception.events(), ended), Ended::Closed);
     drop(first);
     let (second, received) = keys.receiver();
     doorway.lead_to(second.local_addr().port());
-    send_until(&sender, &clock, &received, connected);
-    send_until(&sender, &clock, &received, first_frame);
+    let reception = send_until_reception(&sender, &clock, &received);
+    send_until(&sender, &clock, reception.events(), first_frame);
     // Silence alone would be noticed after a second.
     let took = clock.now() - closed_at;
     assert!(took < Duration::from_secs(1), "{took}");
@@ -301,7 +320,8 @@ fn a_receiver_that_is_away_for_seconds_is_waited_for() {
     let (second, received) = keys.receiver();
     let back_at = clock.now();
     doorway.lead_to(second.local_addr().port());
-    send_until(&sender, &clock, &received, first_frame);
+    let reception = send_until_reception(&sender, &clock, &received);
+    send_until(&sender, &clock, reception.events(), first_frame);
     // Challenges leave every 100 ms, and the receiver does not know their session.
     let took = clock.now() - back_at;
     assert!(took < Duration::from_millis(1_500), "{took}");
@@ -314,7 +334,7 @@ fn an_outage_alone_leaves_the_session_as_it_is() {
     let doorway = Doorway::to(&receiver);
     let config = keys.config(via_loopback(doorway.address));
     let (sender, events, clock) = streaming(config);
-    wait_for(&received, connected);
+    let reception = reception(&received);
     doorway.lead_to(NOBODY);
     send_until(&sender, &clock, &events, reconnecting);
     send_for(&sender, &clock, Duration::from_secs(1));
@@ -327,7 +347,7 @@ fn an_outage_alone_leaves_the_session_as_it_is() {
         ended(event)
     });
     assert_eq!((end, is_reconnected), (Ended::Closed, false));
-    assert_eq!(wait_for(&received, ended), Ended::ClosedByPeer);
+    assert_eq!(wait_for(reception.events(), ended), Ended::ClosedByPeer);
 }
 
 #[test]
@@ -350,14 +370,14 @@ fn a_sender_whose_place_was_taken_is_told_so_even_if_it_was_away() {
     let doorway = Doorway::to(&receiver);
     let config = keys.config(via_loopback(doorway.address));
     let (first, first_events, clock) = streaming(config);
-    wait_for(&received, connected);
+    let reception = reception(&received);
     // The first is cut off, and hears nothing of what comes.
     doorway.lead_to(NOBODY);
     let config = keys.config(via_loopback(receiver.local_addr()));
     let (second, second_events) = Sender::start(config).expect("loopback");
     wait_for(&second_events, connected);
     send_for(&second, &clock, Duration::from_millis(300));
-    assert_eq!(wait_for(&received, ended), Ended::Replaced);
+    assert_eq!(wait_for(reception.events(), ended), Ended::Replaced);
     doorway.lead_to(receiver.local_addr().port());
     assert_eq!(
         send_until(&first, &clock, &first_events, ended),
@@ -395,11 +415,12 @@ fn a_path_that_is_absent_is_told_and_the_others_carry_the_session() {
     }
     // All of them: a close does not wait for what a busy machine has not sent yet.
     let mut count = 0;
-    wait_for(&received, |event| {
+    let reception = reception(&received);
+    wait_for(reception.events(), |event| {
         count += u32::from(matches!(event, Event::FrameReceived(_)));
         (count == 25).then_some(())
     });
     sender.close();
     assert_eq!(wait_for(&events, ended), Ended::Closed);
-    wait_for(&received, ended);
+    wait_for(reception.events(), ended);
 }

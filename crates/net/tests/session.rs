@@ -9,8 +9,8 @@ use anabranch_core::{Frame, PathOptions, PathState, ReceivedFrame};
 use anabranch_emu::{Relay, RelayConfig, RelayLink};
 use anabranch_link::LinkConfig;
 use anabranch_net::{
-    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, SendError, Sender,
-    ServerConfig, StartError, Via,
+    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Reception, Receptions,
+    SendError, Sender, ServerConfig, StartError, Via,
 };
 use anabranch_secure::{PublicKey, SecretKey};
 use anabranch_units::{DataRate, Duration, Importance, Instant, Seed};
@@ -31,9 +31,15 @@ fn path(local: u8, remote: SocketAddr) -> ClientPath {
     }
 }
 
-fn start_receiver(key: SecretKey, allowed: PublicKey) -> (Receiver, Events) {
+fn start_receiver(key: SecretKey, allowed: PublicKey) -> (Receiver, Receptions) {
     let config = ServerConfig::new(loopback(1, 0), key, vec![allowed]);
     Receiver::start(config).expect("a port of loopback")
+}
+
+/// The next session that begins.
+fn reception(sessions: &Receptions) -> Reception {
+    let reception = sessions.recv_timeout(PATIENCE);
+    reception.expect("a session in time")
 }
 
 /// Waits for an event that `pick` wants and passes over the others.
@@ -153,11 +159,13 @@ fn frames_arrive_in_order_over_two_paths_and_close_is_told() {
                 .is_some_and(|rtt| rtt < Duration::from_millis(200))
         );
     }
-    assert_eq!(wait_for(&received, connected), sender_public);
-    let (frames, ended) = received_until_end(&received);
+    let reception = reception(&received);
+    assert_eq!(reception.peer(), sender_public);
+    assert_eq!(wait_for(reception.events(), connected), sender_public);
+    let (frames, ended) = received_until_end(reception.events());
     assert_all_arrived(&frames, 50);
     assert_eq!(ended, Ended::ClosedByPeer);
-    let seen = receiver.snapshot();
+    let seen = reception.snapshot();
     assert_eq!(
         (seen.session.frames_received, seen.session.frames_dropped),
         (50, 0)
@@ -226,7 +234,7 @@ fn everything_arrives_although_a_path_dies() {
         event => ended(event),
     });
     assert!(states.contains(&PathState::Out), "{states:?}");
-    let (frames, _) = received_until_end(&received);
+    let (frames, _) = received_until_end(reception(&received).events());
     assert_all_arrived(&frames, 200);
 }
 
@@ -291,7 +299,7 @@ fn a_stranger_is_not_answered_and_is_told_what_to_look_at() {
     let ended = wait_for(&events, ended);
     assert!(matches!(&ended, Ended::NoAnswer { local_key, .. } if *local_key == stranger_public));
     assert!(receiver.snapshot().edge.refused_handshakes >= 1);
-    assert_eq!(received.try_recv(), Err(mpsc::TryRecvError::Empty));
+    assert_eq!(received.try_recv().err(), Some(mpsc::TryRecvError::Empty));
 }
 
 #[test]
@@ -307,20 +315,19 @@ fn a_sender_that_restarts_takes_its_session_over() {
         let (sender, events) = Sender::start(config).expect("loopback");
         wait_for(&events, connected);
         send(&sender, &clock, 0);
-        wait_for(&received, connected);
-        (sender, events)
+        ((sender, events), reception(&received))
     };
-    let first = start(sender_key);
+    let (first, replaced) = start(sender_key);
     let paths = vec![path(1, receiver.local_addr())];
     let config = ClientConfig::new(again, receiver_public, paths);
     let clock = config.clock;
     let (second, events) = Sender::start(config).expect("loopback");
     wait_for(&events, connected);
     send(&second, &clock, 0);
-    assert_eq!(wait_for(&received, ended), Ended::Replaced);
-    wait_for(&received, connected);
+    let reception = reception(&received);
+    assert_eq!(wait_for(replaced.events(), ended), Ended::Replaced);
     drop(second);
-    assert_eq!(wait_for(&received, ended), Ended::ClosedByPeer);
+    assert_eq!(wait_for(reception.events(), ended), Ended::ClosedByPeer);
     drop(first);
 }
 
@@ -335,9 +342,9 @@ fn a_receiver_that_closes_is_waited_for_until_the_sender_closes() {
     let (sender, events) = Sender::start(config).expect("loopback");
     wait_for(&events, connected);
     send(&sender, &clock, 0);
-    wait_for(&received, connected);
+    let reception = reception(&received);
     receiver.close();
-    assert_eq!(wait_for(&received, ended), Ended::Closed);
+    assert_eq!(wait_for(reception.events(), ended), Ended::Closed);
     let left = |event| (event == Event::ReceiverLeft).then_some(());
     wait_for(&events, left);
     send(&sender, &clock, 1);

@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use anabranch_secure::{Cargo, INITIATION_BYTES, Initiator, Responder, SecretKey};
+use anabranch_secure::{Cargo, INITIATION_BYTES, Initiator, Responder, SecretKey, Wishes};
 use rustix::time::{ClockId, clock_gettime};
 
 const ROUNDS: usize = 7;
@@ -38,7 +38,13 @@ fn main() {
     let key = local.public_key();
     let source = ([192, 0, 2, 1], 7_000).into();
     let mut responder = Responder::new(local, [peer.public_key()], &[Cargo::Frames]);
-    let stranger = Initiator::new(&SecretKey::generate(), &key, 1, Cargo::Frames, 1);
+    let stranger = Initiator::new(
+        &SecretKey::generate(),
+        &key,
+        1,
+        Wishes::of(Cargo::Frames),
+        1,
+    );
     let marked = *stranger.message();
     let mut random = [0; INITIATION_BYTES];
     random[0] = 1;
@@ -62,7 +68,7 @@ fn main() {
     let mut timestamp_nanos = 1;
     let of_both = measure(|| {
         timestamp_nanos += 1;
-        let initiator = Initiator::new(&peer, &key, 1, Cargo::Frames, timestamp_nanos);
+        let initiator = Initiator::new(&peer, &key, 1, Wishes::of(Cargo::Frames), timestamp_nanos);
         let answer = responder.handle_initiation(1, initiator.message());
         black_box(answer.expect("an allowed peer"));
     });
@@ -71,7 +77,7 @@ fn main() {
             &peer,
             &key,
             1,
-            Cargo::Frames,
+            Wishes::of(Cargo::Frames),
             timestamp_nanos,
         ));
     });

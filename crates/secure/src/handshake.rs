@@ -1,17 +1,18 @@
 //! The handshake: Noise_IK_25519_ChaChaPoly_BLAKE2s (Noise Protocol Framework, revision 34, §7.5).
 //!
 //! ```text
-//! initiation, 142 bytes               response, 73 bytes
+//! initiation, 144 bytes               response, 75 bytes
 //! byte 0       kind, 1                byte 0      kind, 2
 //! bytes 1–32   initiator's ephemeral  bytes 1–4   receiver's session index
 //! bytes 33–80  initiator's static,    bytes 5–36  responder's ephemeral
-//!              sealed                 bytes 37–72 sealed: the responder's session index and the
-//! bytes 81–109 sealed: timestamp,                  session's reset token, 16 bytes
-//!              8 bytes, the initiator's
-//!              session index, and what
-//!              the session carries, 1
-//! bytes 110–125 first mark
-//! bytes 126–141 second mark, or zeros
+//!              sealed                 bytes 37–74 sealed: the responder's session index, the
+//! bytes 81–111 sealed: timestamp,                  session's reset token, 16 bytes, and the
+//!              8 bytes, the initiator's            latency, 2 bytes
+//!              session index, what the
+//!              session carries, 1, and the
+//!              latency wished for, 2 bytes
+//! bytes 112–127 first mark
+//! bytes 128–143 second mark, or zeros
 //! ```
 //!
 //! Integers are big-endian. Both sealed parts carry a 16-byte tag. Only the kinds and the
@@ -38,7 +39,7 @@ use crate::reset::{RESET_BYTES, ResetKey, ResetToken, TOKEN_BYTES};
 pub const INITIATION_BYTES: usize = SECOND_MAC_AT + MAC_BYTES;
 /// Length of a response: shorter than what it answers, so that nobody can use a responder to
 /// amplify.
-pub const RESPONSE_BYTES: usize = 73;
+pub const RESPONSE_BYTES: usize = 75;
 
 const NOISE_PROTOCOL: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
 /// Ends of different protocol versions do not understand each other: their transcripts differ from
@@ -47,10 +48,11 @@ const PROLOGUE: &[u8] = b"anabranch 2";
 const TIMESTAMP_BYTES: usize = 8;
 const INDEX_BYTES: usize = 4;
 const CARGO_BYTES: usize = 1;
-const INITIATION_PAYLOAD_BYTES: usize = TIMESTAMP_BYTES + INDEX_BYTES + CARGO_BYTES;
-const RESPONSE_PAYLOAD_BYTES: usize = INDEX_BYTES + TOKEN_BYTES;
+const LATENCY_BYTES: usize = 2;
+const INITIATION_PAYLOAD_BYTES: usize = TIMESTAMP_BYTES + INDEX_BYTES + CARGO_BYTES + LATENCY_BYTES;
+const RESPONSE_PAYLOAD_BYTES: usize = INDEX_BYTES + TOKEN_BYTES + LATENCY_BYTES;
 const INITIATION_NOISE_AT: usize = 1;
-const FIRST_MAC_AT: usize = INITIATION_NOISE_AT + 109;
+const FIRST_MAC_AT: usize = INITIATION_NOISE_AT + 111;
 const SECOND_MAC_AT: usize = FIRST_MAC_AT + MAC_BYTES;
 const RESPONSE_NOISE_AT: usize = RESPONSE_INDEX_AT + INDEX_BYTES;
 
@@ -69,6 +71,34 @@ pub enum Cargo {
 impl Cargo {
     /// Every kind; the index is its byte in the initiation.
     pub const ALL: [Cargo; 3] = [Cargo::Frames, Cargo::Streams, Cargo::Datagrams];
+}
+
+/// What the initiator asks of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wishes {
+    /// What it is to carry.
+    pub cargo: Cargo,
+    /// How long media may take, in milliseconds; 0: no wish. The larger of both ends' counts.
+    pub latency_millis: u16,
+}
+
+impl Wishes {
+    /// A session that carries `cargo`, with no other wish.
+    pub fn of(cargo: Cargo) -> Self {
+        Wishes {
+            cargo,
+            latency_millis: 0,
+        }
+    }
+}
+
+/// A session that both ends know, and what they agreed on.
+#[derive(Debug)]
+pub struct Agreed {
+    /// The session.
+    pub session: Session,
+    /// The larger of both ends' wishes, in milliseconds; 0: neither has one.
+    pub latency_millis: u16,
 }
 
 /// Why a handshake datagram was dropped. None is answered: who may not come in learns nothing.
@@ -126,8 +156,8 @@ pub struct Initiator {
 }
 
 impl Initiator {
-    /// Starts a handshake from the holder of `local` to the holder of `remote`, for a session that
-    /// carries `cargo`.
+    /// Starts a handshake from the holder of `local` to the holder of `remote`, for a session as
+    /// `wishes` have it.
     ///
     /// `local_index` names the session at this end, and must be unique among this end's sessions.
     /// `timestamp_nanos` must be greater for every new handshake that `local` ever starts for the
@@ -141,7 +171,7 @@ impl Initiator {
         local: &SecretKey,
         remote: &PublicKey,
         local_index: u32,
-        cargo: Cargo,
+        wishes: Wishes,
         timestamp_nanos: u64,
     ) -> Self {
         let mut noise = builder(local)
@@ -150,10 +180,12 @@ impl Initiator {
             .expect("every field of Noise IK's initiator is set, once");
         let mut payload = [0; INITIATION_PAYLOAD_BYTES];
         let (timestamp, rest) = payload.split_at_mut(TIMESTAMP_BYTES);
-        let (index, carried) = rest.split_at_mut(INDEX_BYTES);
+        let (index, rest) = rest.split_at_mut(INDEX_BYTES);
+        let (carried, latency) = rest.split_at_mut(CARGO_BYTES);
         timestamp.copy_from_slice(&timestamp_nanos.to_be_bytes());
         index.copy_from_slice(&local_index.to_be_bytes());
-        carried[0] = cargo as u8;
+        carried[0] = wishes.cargo as u8;
+        latency.copy_from_slice(&wishes.latency_millis.to_be_bytes());
         let mut initiation = [0; INITIATION_BYTES];
         initiation[0] = Kind::Initiation as u8;
         let (marked, macs) = initiation.split_at_mut(FIRST_MAC_AT);
@@ -201,7 +233,7 @@ impl Initiator {
     ///
     /// # Errors
     /// Why the datagram is to be dropped. The handshake goes on as if it had not come.
-    pub fn handle_response(&mut self, datagram: &[u8]) -> Result<Session, HandshakeError> {
+    pub fn handle_response(&mut self, datagram: &[u8]) -> Result<Agreed, HandshakeError> {
         let message = noise_message(datagram, Kind::Response, RESPONSE_NOISE_AT, RESPONSE_BYTES)?;
         let receiver_index = big_endian_u32(&datagram[RESPONSE_INDEX_AT..RESPONSE_NOISE_AT]);
         if receiver_index != self.local_index {
@@ -212,12 +244,16 @@ impl Initiator {
         noise
             .read_message(message, &mut payload)
             .map_err(|_| HandshakeError::Forged)?;
-        let (index, token) = payload.split_at(INDEX_BYTES);
+        let (index, rest) = payload.split_at(INDEX_BYTES);
+        let (token, latency) = rest.split_at(TOKEN_BYTES);
         let token = token.try_into().expect("a token follows the index");
         let token = ResetToken::from_bytes(token);
         let session = split(noise, self.local_index, big_endian_u32(index), Some(token));
         self.noise = None;
-        Ok(session)
+        Ok(Agreed {
+            session,
+            latency_millis: big_endian_u16(latency),
+        })
     }
 }
 
@@ -241,7 +277,7 @@ pub struct Answer {
     pub response: [u8; RESPONSE_BYTES],
     /// The new session; `None` if the initiation is a resend of the peer's newest, whose session
     /// the caller already has. See [`Session::is_confirmed`] for when it may replace an older one.
-    pub session: Option<Session>,
+    pub agreed: Option<Agreed>,
 }
 
 /// The end that waits for sessions. It knows whom it lets in, and of each peer and cargo the newest
@@ -252,6 +288,7 @@ pub struct Responder {
     cookies: CookieJar,
     reset_key: ResetKey,
     carried: Vec<Cargo>,
+    latency_millis: u16,
     /// By cargo.
     peers: BTreeMap<PublicKey, [Option<Answered>; Cargo::ALL.len()]>,
     refused_counts: [u64; HandshakeError::ALL.len()],
@@ -285,8 +322,24 @@ impl Responder {
             reset_key: ResetKey::new(&local),
             local,
             carried: carried.to_vec(),
+            latency_millis: 0,
             peers,
             refused_counts: [0; HandshakeError::ALL.len()],
+        }
+    }
+
+    /// How long media may take, in milliseconds, as this end wishes; 0: no wish.
+    pub fn set_latency_millis(&mut self, latency_millis: u16) {
+        self.latency_millis = latency_millis;
+    }
+
+    /// Lets in the holders of these keys from now on, and nobody else. What is known of those who
+    /// stay is kept.
+    pub fn set_allowed(&mut self, allowed: &[PublicKey]) {
+        self.peers.retain(|key, _| allowed.contains(key));
+        for key in allowed {
+            let none = || [const { None }; Cargo::ALL.len()];
+            self.peers.entry(*key).or_insert_with(none);
         }
     }
 
@@ -398,7 +451,7 @@ impl Responder {
             peer: *peer,
             cargo,
             response: answered.response,
-            session: None,
+            agreed: None,
         })
     }
 
@@ -422,7 +475,9 @@ impl Responder {
         let (timestamp, rest) = payload
             .split_first_chunk()
             .expect("the payload is longer than its timestamp");
-        let (index, cargo) = rest.split_at(INDEX_BYTES);
+        let (index, rest) = rest.split_at(INDEX_BYTES);
+        let (cargo, latency) = rest.split_at(CARGO_BYTES);
+        let latency_millis = self.latency_millis.max(big_endian_u16(latency));
         let cargo = Cargo::ALL.get(usize::from(cargo[0])).copied();
         let is_carried = |cargo: &Cargo| self.carried.contains(cargo);
         let cargo = cargo.filter(is_carried).ok_or(HandshakeError::NotCarried)?;
@@ -440,7 +495,9 @@ impl Responder {
         response[0] = Kind::Response as u8;
         response[RESPONSE_INDEX_AT..RESPONSE_NOISE_AT].copy_from_slice(&remote_index.to_be_bytes());
         let mut payload = [0; RESPONSE_PAYLOAD_BYTES];
-        let (index, token) = payload.split_at_mut(INDEX_BYTES);
+        let (index, rest) = payload.split_at_mut(INDEX_BYTES);
+        let (token, latency) = rest.split_at_mut(TOKEN_BYTES);
+        latency.copy_from_slice(&latency_millis.to_be_bytes());
         index.copy_from_slice(&local_index.to_be_bytes());
         token.copy_from_slice(self.reset_key.token(local_index).as_bytes());
         write_message(&mut noise, &payload, &mut response[RESPONSE_NOISE_AT..]);
@@ -455,7 +512,10 @@ impl Responder {
             peer,
             cargo,
             response,
-            session: Some(split(&mut noise, local_index, remote_index, None)),
+            agreed: Some(Agreed {
+                session: split(&mut noise, local_index, remote_index, None),
+                latency_millis,
+            }),
         })
     }
 }
@@ -550,6 +610,10 @@ fn split(
 
 fn big_endian_u32(bytes: &[u8]) -> u32 {
     u32::from_be_bytes(bytes.try_into().expect("an index is four bytes"))
+}
+
+fn big_endian_u16(bytes: &[u8]) -> u16 {
+    u16::from_be_bytes(bytes.try_into().expect("two bytes"))
 }
 
 #[cfg(test)]

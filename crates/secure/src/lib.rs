@@ -38,7 +38,8 @@ mod reset;
 mod text;
 
 pub use handshake::{
-    Answer, Cargo, HandshakeError, INITIATION_BYTES, Initiator, RESPONSE_BYTES, Responder,
+    Agreed, Answer, Cargo, HandshakeError, INITIATION_BYTES, Initiator, RESPONSE_BYTES, Responder,
+    Wishes,
 };
 pub use keys::{ParseKeyError, PublicKey, SecretKey};
 pub use kind::{Kind, classify, receiver_index};

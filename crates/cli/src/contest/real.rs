@@ -38,7 +38,7 @@ pub(super) fn run(scenario: &Scenario, seed: Seed) -> anyhow::Result<Figures> {
     let mut config = ServerConfig::new((loopback(), 0).into(), receiver_key, allowed);
     config.clock = clock;
     config.transport = media.config.clone();
-    let (receiver, received) = Receiver::start(config)?;
+    let (receiver, receptions) = Receiver::start(config)?;
     let relay = relay(scenario, receiver.local_addr(), &clock, seed)?;
     let path = |index| ClientPath {
         via: Via::Address(loopback()),
@@ -56,15 +56,19 @@ pub(super) fn run(scenario: &Scenario, seed: Seed) -> anyhow::Result<Figures> {
     }
     let deadline = media.config.media.deadline;
     let only_decodable = counts_decodable(scenario);
-    let taker = std::thread::spawn(move || take(&received, &clock, deadline, only_decodable));
+    let taker = std::thread::spawn(move || {
+        let reception = receptions.recv_timeout(PATIENCE);
+        reception.map(|reception| take(reception.events(), &clock, deadline, only_decodable))
+    });
     let sent = feed(&sender, media, &clock, scenario.duration, seed);
     // What is on its way has its time.
     wait_until(&clock, clock.now() + deadline);
     let (at_sender, at_receiver) = (sender.snapshot(), receiver.snapshot());
     sender.close();
-    let Ok(delivered_count) = taker.join() else {
+    let Ok(delivered) = taker.join() else {
         bail!("a thread panicked");
     };
+    let delivered_count = delivered.context("no session")?;
     let ends = [&at_sender, &at_receiver];
     let paths = ends.into_iter().flat_map(|end| &end.paths);
     let wire_bytes: u64 = paths

@@ -10,7 +10,8 @@ use anabranch_controllers::default_controller;
 use anabranch_core::{Config, MediaConfig, PathOptions, SourceLimits};
 use anabranch_emu::Relay;
 use anabranch_net::{
-    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Sender, ServerConfig, Via,
+    ClientConfig, ClientPath, Clock, Ended, Event, Events, Receiver, Receptions, Sender,
+    ServerConfig, Via,
 };
 use anabranch_schedulers::default_scheduler;
 use anabranch_secure::SecretKey;
@@ -63,7 +64,7 @@ struct Session {
     clock: Clock,
     relay: Relay,
     receiver: Receiver,
-    receiver_events: Events,
+    receptions: Receptions,
     sender: Sender,
     sender_events: Events,
 }
@@ -107,9 +108,9 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
         let source = spawn(scope, "source", || play(plan, file, feed));
         let (deliveries, delivered) = mpsc::channel();
         let ledger = &ledger;
-        let frames = session.receiver_events;
+        let receptions = session.receptions;
         let taker = spawn(scope, "viewer", move || {
-            viewer::take(&frames, clock, ledger, &deliveries);
+            viewer::take(&receptions, clock, ledger, &deliveries);
             Ok(())
         });
         let looker = spawn(scope, "decoder", move || viewer.look(&delivered, ledger));
@@ -166,7 +167,7 @@ fn connect(plan: &Plan, source: Source) -> anyhow::Result<Session> {
         ..Config::new(default_controller(), default_scheduler())
     };
     let peer_key = receiver_key.public_key();
-    let (receiver, receiver_events) = Receiver::start(ServerConfig {
+    let (receiver, receptions) = Receiver::start(ServerConfig {
         transport: transport.clone(),
         clock,
         seed: Some(plan.seed.derive("receiver")),
@@ -203,7 +204,7 @@ fn connect(plan: &Plan, source: Source) -> anyhow::Result<Session> {
         clock,
         relay,
         receiver,
-        receiver_events,
+        receptions,
         sender,
         sender_events,
     })

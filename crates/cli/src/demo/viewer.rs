@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::mpsc;
 
 use anabranch_core::{FrameId, ReceivedFrame};
-use anabranch_net::{Clock, Event, Events};
+use anabranch_net::{Clock, Event, Receptions};
 use anabranch_units::Instant;
 use anabranch_video::camera::WIDTH;
 use anabranch_video::decoder::H264Decoder;
@@ -27,12 +27,15 @@ pub(super) struct Delivery {
 
 /// Takes frames until the session ends.
 pub(super) fn take(
-    events: &Events,
+    receptions: &Receptions,
     clock: Clock,
     ledger: &Ledger,
     deliveries: &mpsc::Sender<Delivery>,
 ) {
-    for event in events.iter() {
+    let Ok(reception) = receptions.recv() else {
+        return;
+    };
+    for event in reception.events().iter() {
         match event {
             Event::FrameReceived(frame) => {
                 let is_displayable = ledger.on_delivered(frame.id, clock.now());

@@ -1,5 +1,6 @@
 //! Where what is received goes.
 
+use core::fmt;
 use core::str::FromStr;
 use std::io;
 use std::os::fd::AsFd;
@@ -10,7 +11,8 @@ use anyhow::{Context, ensure};
 
 use super::input::{check_protocol, socket_addr};
 use super::patient::PatientFile;
-use super::recording::Recording;
+use super::playout::Piece;
+use super::recording::{Recording, Rotation};
 use super::udp_output::UdpOutput;
 use crate::stop::Stop;
 
@@ -37,6 +39,29 @@ impl FromStr for OutputName {
     }
 }
 
+impl fmt::Display for OutputName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OutputName::Stdout => f.write_str("standard output"),
+            OutputName::Udp(address) => write!(f, "udp://{address}"),
+            OutputName::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+impl OutputName {
+    /// The name with `text` wherever it holds `place`.
+    pub(crate) fn with(&self, place: &str, text: &str) -> Self {
+        match self {
+            OutputName::Stdout => OutputName::Stdout,
+            OutputName::Udp(address) => OutputName::Udp(address.replace(place, text)),
+            OutputName::File(path) => {
+                OutputName::File(path.to_string_lossy().replace(place, text).into())
+            }
+        }
+    }
+}
+
 /// An output that is open.
 #[derive(Debug)]
 pub(crate) enum Output {
@@ -48,11 +73,19 @@ pub(crate) enum Output {
 impl Output {
     /// Opens an output. A file that is there already is overwritten when the first bytes come; a
     /// named pipe is waited for until somebody reads it, or the program is stopped.
-    pub(crate) fn open(name: &OutputName, clock: &Clock, stop: &Stop) -> anyhow::Result<Output> {
+    ///
+    /// # Errors
+    /// It cannot be written, or `rotation` is asked of what is no file.
+    pub(crate) fn open(
+        name: &OutputName,
+        rotation: Option<Rotation>,
+        clock: &Clock,
+        stop: &Stop,
+    ) -> anyhow::Result<Output> {
         match name {
             OutputName::File(path) => {
                 let name = format!("output {}", path.display());
-                let recording = Recording::new(path, clock, stop)?;
+                let recording = Recording::new(path, rotation, clock, stop)?;
                 Ok(Output::File { recording, name })
             }
             OutputName::Stdout => {
@@ -74,14 +107,35 @@ impl Output {
         }
     }
 
-    /// Writes a unit.
+    /// Whether somebody may watch when bytes come.
+    pub(crate) fn is_watched(&self) -> bool {
+        match self {
+            Output::File { recording, .. } => recording.is_pipe(),
+            Output::Stdout(_) | Output::Udp(_) => true,
+        }
+    }
+
+    /// A session begins: what is named by the time goes into a new file.
+    pub(crate) fn begin_session(&mut self) {
+        if let Output::File { recording, .. } = self {
+            recording.begin_session();
+        }
+    }
+
+    /// Writes a piece of the stream.
     ///
     /// # Errors
     /// What the file reports. A player that does not listen is no error.
-    pub(crate) fn write(&mut self, unit: &[u8], clock: &Clock, stop: &Stop) -> anyhow::Result<()> {
+    pub(crate) fn write(
+        &mut self,
+        piece: &Piece,
+        clock: &Clock,
+        stop: &Stop,
+    ) -> anyhow::Result<()> {
+        let unit = &piece.bytes;
         match self {
             Output::File { recording, name } => recording
-                .write(unit, clock, stop)
+                .write(piece, clock, stop)
                 .with_context(|| format!("cannot write {name}")),
             Output::Stdout(file) => file
                 .write(unit, clock, stop)
@@ -117,8 +171,12 @@ mod tests {
         let address = player.local_addr().unwrap();
         let (clock, stop) = (Clock::start(), Stop::new().unwrap());
         let name = OutputName::Udp(address.to_string());
-        let mut output = Output::open(&name, &clock, &stop).unwrap();
-        output.write(&[0x47; 188 * 16], &clock, &stop).unwrap();
+        let mut output = Output::open(&name, None, &clock, &stop).unwrap();
+        let piece = Piece {
+            bytes: vec![0x47; 188 * 16],
+            begins_key_frame: true,
+        };
+        output.write(&piece, &clock, &stop).unwrap();
         let mut buffer = [0; 2_000];
         let sizes: Vec<_> = (0..3).map(|_| player.recv(&mut buffer).unwrap()).collect();
         assert_eq!(sizes, [1_316, 1_316, 376]);
@@ -128,7 +186,7 @@ mod tests {
     fn an_output_that_cannot_be_made_is_named() {
         let (clock, stop) = (Clock::start(), Stop::new().unwrap());
         let name = OutputName::File("/nowhere/out.ts".into());
-        let error = Output::open(&name, &clock, &stop).unwrap_err();
+        let error = Output::open(&name, None, &clock, &stop).unwrap_err();
         assert!(format!("{error:#}").contains("/nowhere/out.ts"));
     }
 }

@@ -1,14 +1,19 @@
-//! The file that a session is recorded into.
+//! The file, or one file after the other, that sessions are recorded into.
 
+use core::str::FromStr;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anabranch_net::Clock;
-use anyhow::{Context, bail};
+use anabranch_units::{Duration, Instant};
+use anyhow::{Context, bail, ensure};
+use jiff::Timestamp;
 
 use super::patient::PatientFile;
+use super::playout::Piece;
 use crate::command_line::check_writable;
+use crate::print;
 use crate::stop::Stop;
 
 /// Containers that players tell by a file's name, and that are not written here.
@@ -16,45 +21,161 @@ const OTHER_CONTAINERS: [&str; 15] = [
     "3gp", "asf", "avi", "f4v", "flv", "m4a", "m4v", "mka", "mkv", "mov", "mp4", "mxf", "ogg",
     "webm", "wmv",
 ];
+/// What a file's name holds in the place of the time when it begins.
+const TIME: &str = "{time}";
+/// A file holds so many bytes at least before another follows it.
+const MIN_ROTATION_BYTES: u64 = 1_000_000;
+
+/// When a file is followed by another: at the first key frame after so long a time, or so many
+/// bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rotation {
+    After(Duration),
+    At { bytes: u64 },
+}
+
+impl FromStr for Rotation {
+    type Err = String;
+
+    /// `10 min`, or `500 MB`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.trim_end_matches(|at: char| at.is_ascii_alphabetic() || at == ' ');
+        let unit = text[digits.len()..].trim();
+        let scale = match unit {
+            "kB" => 1_000,
+            "MB" => 1_000_000,
+            "GB" => 1_000_000_000,
+            _ => {
+                return match text.parse() {
+                    Ok(span) if span >= Duration::from_secs(1) => Ok(Rotation::After(span)),
+                    Ok(_) => Err("a file holds a second at least".to_owned()),
+                    Err(_) => {
+                        Err("expected a time, as \"10 min\", or a size, as \"500 MB\"".into())
+                    }
+                };
+            }
+        };
+        let count: u64 = digits
+            .trim()
+            .parse()
+            .map_err(|_| format!("expected a whole number of {unit}"))?;
+        let bytes = count.saturating_mul(scale);
+        match bytes >= MIN_ROTATION_BYTES {
+            true => Ok(Rotation::At { bytes }),
+            false => Err("a file holds a megabyte at least".to_owned()),
+        }
+    }
+}
 
 /// A file that takes the place of an older one when its first bytes come, and not before: a session
 /// that never is costs nobody a recording.
 #[derive(Debug)]
 pub(crate) struct Recording {
+    /// It may hold `{time}`.
     path: PathBuf,
+    rotation: Option<Rotation>,
     file: Option<PatientFile>,
+    began_at: Instant,
+    byte_count: u64,
 }
 
 impl Recording {
     /// Nothing is written yet, but what keeps it from being written is known.
-    pub(super) fn new(path: &Path, clock: &Clock, stop: &Stop) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        path: &Path,
+        rotation: Option<Rotation>,
+        clock: &Clock,
+        stop: &Stop,
+    ) -> anyhow::Result<Self> {
         check_container(path)?;
-        // Pipes and devices have nothing that could be lost, and to open a pipe is to wait.
-        if !path.exists() || path.is_file() || path.is_dir() {
-            check_writable(path)?;
+        let shown = path.display();
+        let is_one_of_many = path.to_string_lossy().contains(TIME);
+        ensure!(
+            rotation.is_none() || is_one_of_many,
+            "output {shown}: with --rotate its name needs {TIME} in it, or each file would take \
+             the place of the one before"
+        );
+        let first = path_at(path, Timestamp::now());
+        if let Some(folder) = first.parent().filter(|_| is_one_of_many) {
+            let made = std::fs::create_dir_all(folder);
+            made.with_context(|| format!("cannot make the folder {}", folder.display()))?;
         }
-        let is_pipe = path
-            .metadata()
-            .is_ok_and(|metadata| metadata.file_type().is_fifo());
-        // Nothing is lost in a pipe, and its reader is there before the video.
-        let open = || PatientFile::create(path, clock, stop);
-        let file = is_pipe.then(open).transpose();
-        Ok(Recording {
+        // Pipes and devices have nothing that could be lost, and to open a pipe is to wait.
+        if !first.exists() || first.is_file() || first.is_dir() {
+            check_writable(&first)?;
+        }
+        let mut recording = Recording {
             path: path.to_owned(),
-            file: file.with_context(|| format!("cannot write output {}", path.display()))?,
-        })
+            rotation,
+            file: None,
+            began_at: clock.now(),
+            byte_count: 0,
+        };
+        if recording.is_pipe() {
+            // Nothing is lost in a pipe, and its reader is there before the video.
+            let file = PatientFile::create(path, clock, stop);
+            recording.file = Some(file.with_context(|| format!("cannot write output {shown}"))?);
+        }
+        Ok(recording)
     }
 
-    pub(super) fn write(&mut self, bytes: &[u8], clock: &Clock, stop: &Stop) -> io::Result<()> {
-        if bytes.is_empty() {
+    /// Whether it is a pipe, which somebody reads meanwhile.
+    pub(super) fn is_pipe(&self) -> bool {
+        let metadata = self.path.metadata();
+        metadata.is_ok_and(|metadata| metadata.file_type().is_fifo())
+    }
+
+    /// A session begins: what is named by the time goes into a new file.
+    pub(super) fn begin_session(&mut self) {
+        if self.path.to_string_lossy().contains(TIME) {
+            self.file = None;
+        }
+    }
+
+    pub(super) fn write(&mut self, piece: &Piece, clock: &Clock, stop: &Stop) -> io::Result<()> {
+        if piece.bytes.is_empty() {
             return Ok(());
+        }
+        if self.file.is_some() && piece.begins_key_frame && self.is_full(clock.now()) {
+            self.file = None;
         }
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(PatientFile::create(&self.path, clock, stop)?),
+            none => {
+                let path = path_at(&self.path, Timestamp::now());
+                let file = PatientFile::create(&path, clock, stop)?;
+                if path != self.path {
+                    print::note(format_args!("recording into {}", path.display()));
+                }
+                (self.began_at, self.byte_count) = (clock.now(), 0);
+                none.insert(file)
+            }
         };
-        file.write(bytes, clock, stop)
+        self.byte_count += piece.bytes.len() as u64;
+        file.write(&piece.bytes, clock, stop)
     }
+
+    fn is_full(&self, now: Instant) -> bool {
+        match self.rotation {
+            Some(Rotation::After(span)) => now >= self.began_at + span,
+            Some(Rotation::At { bytes }) => self.byte_count >= bytes,
+            None => false,
+        }
+    }
+}
+
+/// The path of a file that begins at `time`: in UTC, so that names are in order in every zone. Of
+/// several that begin in the same second, the later ones are numbered.
+fn path_at(path: &Path, time: Timestamp) -> PathBuf {
+    let text = path.to_string_lossy();
+    let time = time.strftime("%Y%m%dT%H%M%SZ").to_string();
+    let first = PathBuf::from(text.replace(TIME, &time));
+    if !text.contains(TIME) || !first.exists() {
+        return first;
+    }
+    let numbered = |number: u32| PathBuf::from(text.replace(TIME, &format!("{time}-{number}")));
+    let mut later = (2..).map(numbered);
+    later.find(|path| !path.exists()).unwrap_or(first)
 }
 
 /// What is received is MPEG-TS, whatever the file is called.
@@ -80,21 +201,71 @@ mod tests {
         (Clock::start(), Stop::new().unwrap())
     }
 
+    fn piece(bytes: &[u8], begins_key_frame: bool) -> Piece {
+        Piece {
+            bytes: bytes.to_vec(),
+            begins_key_frame,
+        }
+    }
+
     #[test]
     fn an_older_recording_stays_until_the_first_bytes_come() {
         let (clock, stop) = at_work();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("film.ts");
         std::fs::write(&path, "yesterday").unwrap();
-        let mut recording = Recording::new(&path, &clock, &stop).unwrap();
-        recording.write(b"", &clock, &stop).unwrap();
+        let mut recording = Recording::new(&path, None, &clock, &stop).unwrap();
+        let mut write = |bytes| recording.write(&piece(bytes, true), &clock, &stop).unwrap();
+        write(b"");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "yesterday");
-        recording.write(b"to", &clock, &stop).unwrap();
-        recording.write(b"day", &clock, &stop).unwrap();
+        write(b"to");
+        write(b"day");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "today");
         let fresh = folder.path().join("new.ts");
-        drop(Recording::new(&fresh, &clock, &stop).unwrap());
+        drop(Recording::new(&fresh, None, &clock, &stop).unwrap());
         assert!(!fresh.exists());
+    }
+
+    #[test]
+    fn a_full_file_is_followed_by_another_at_a_key_frame() {
+        let (clock, stop) = at_work();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("roof/film-{time}.ts");
+        let rotation = Some(Rotation::At { bytes: 3 });
+        let mut recording = Recording::new(&path, rotation, &clock, &stop).unwrap();
+        let mut write = |bytes: &[u8], is_key| {
+            recording
+                .write(&piece(bytes, is_key), &clock, &stop)
+                .unwrap();
+        };
+        write(b"ab", true);
+        write(b"cd", false);
+        write(b"ef", false);
+        write(b"gh", true);
+        let mut files: Vec<_> = std::fs::read_dir(path.parent().unwrap())
+            .unwrap()
+            .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
+            .collect();
+        files.sort();
+        assert_eq!(files, ["abcdef", "gh"]);
+        recording.begin_session();
+        assert!(recording.file.is_none(), "another session, another file");
+    }
+
+    #[test]
+    fn rotation_needs_names_that_differ() {
+        let (clock, stop) = at_work();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("film.ts");
+        let rotation = "10 min".parse().ok();
+        assert_eq!(rotation, Some(Rotation::After(Duration::from_secs(600))));
+        let error = Recording::new(&path, rotation, &clock, &stop).unwrap_err();
+        assert!(error.to_string().contains("{time}"), "{error}");
+        let rotation = |text: &str| text.parse::<Rotation>();
+        assert_eq!(rotation("500 MB"), Ok(Rotation::At { bytes: 500_000_000 }));
+        for wrong in ["5", "0 s", "1 kB", "many MB", "-1 MB", "MB"] {
+            assert!(rotation(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

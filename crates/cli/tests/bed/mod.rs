@@ -61,7 +61,12 @@ impl Bed {
     }
 
     pub fn send(&self, to: &str, input: &str, options: &[&str]) -> Running {
-        let key = self.text("sender.key");
+        self.send_with("sender.key", to, input, options)
+    }
+
+    /// A sender whose key is in the file `key`.
+    pub fn send_with(&self, key: &str, to: &str, input: &str, options: &[&str]) -> Running {
+        let key = self.text(key);
         let fixed = [
             "send",
             "--to",

@@ -9,7 +9,8 @@ use anabranch_core::{Frame, PathOptions, ReceivedFrame};
 use anabranch_emu::{Relay, RelayConfig, RelayLink, RelayLinkStatistics};
 use anabranch_lab::{MediaSpec, Scenario};
 use anabranch_net::{
-    ClientConfig, ClientPath, Clock, Event, Receiver, Sender, ServerConfig, Snapshot, Via,
+    ClientConfig, ClientPath, Clock, Event, Receiver, Reception, Sender, ServerConfig, Snapshot,
+    Via,
 };
 use anabranch_secure::SecretKey;
 use anabranch_units::{Duration, Instant, Seed};
@@ -72,6 +73,19 @@ pub(crate) fn media(scenario: &Scenario) -> &MediaSpec {
     scenario.flows[0].media().expect("the first flow is media")
 }
 
+/// The frames that a session brings until its end.
+fn received(reception: &Reception) -> Vec<ReceivedFrame> {
+    let mut frames = Vec::new();
+    loop {
+        let event = reception.events().recv_timeout(PATIENCE);
+        match event.expect("the end in time") {
+            Event::FrameReceived(frame) => frames.push(frame),
+            Event::Ended(_) => return frames,
+            _ => {}
+        }
+    }
+}
+
 /// Runs the scenario's first flow.
 pub(crate) fn run(scenario: &Scenario, network: Network, seed: Seed) -> Run {
     let clock = Clock::start();
@@ -82,7 +96,7 @@ pub(crate) fn run(scenario: &Scenario, network: Network, seed: Seed) -> Run {
     let mut config = ServerConfig::new(listen, receiver_key, vec![sender_key.public_key()]);
     config.clock = clock;
     config.transport = media(scenario).config.clone();
-    let (receiver, received) = Receiver::start(config).expect("a port of loopback");
+    let (receiver, receptions) = Receiver::start(config).expect("a port of loopback");
 
     let target = receiver.local_addr();
     let relay = match network {
@@ -117,20 +131,14 @@ pub(crate) fn run(scenario: &Scenario, network: Network, seed: Seed) -> Run {
     };
     let (sent_count, looks) = ends.feed(scenario, seed);
     ends.sender.close();
+    let reception = receptions.recv_timeout(PATIENCE);
     let mut run = Run {
         sent_count,
-        received: Vec::new(),
+        received: received(&reception.expect("a session in time")),
         in_time_count: 0,
         looks,
         links: Vec::new(),
     };
-    loop {
-        match received.recv_timeout(PATIENCE).expect("the end in time") {
-            Event::FrameReceived(frame) => run.received.push(frame),
-            Event::Ended(_) => break,
-            _ => {}
-        }
-    }
     let end = begin + scenario.duration;
     let in_time = run
         .received

@@ -166,6 +166,11 @@ impl SendBuffer {
         }
     }
 
+    /// Frames are worthless so long after they were captured.
+    pub(crate) fn set_deadline(&mut self, deadline: Duration) {
+        self.deadline = deadline;
+    }
+
     /// Takes a frame in and queues its fragments.
     pub(crate) fn push(&mut self, frame: &Frame) -> Result<FrameId, SendFrameError> {
         let limit = MAX_FRAME_BYTES.min(usize::from(self.fragment_bytes) * usize::from(u16::MAX));

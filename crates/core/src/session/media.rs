@@ -19,7 +19,9 @@ mod target;
 mod timeout;
 mod transmit;
 
-use anabranch_units::{DataRate, Instant};
+use std::sync::Arc;
+
+use anabranch_units::{DataRate, Duration, Instant};
 
 use super::timeout::{NextTimer, Timer};
 use super::transmit::Written;
@@ -129,6 +131,18 @@ impl MediaSession {
         self.protect(now, id, frame);
         self.admit(now, Some(id));
         Ok(id)
+    }
+
+    /// Frames are worthless later than `latency` after the fastest path could have brought them.
+    /// Paths' delays change: whoever knows the latency sets it again from time to time.
+    pub fn set_latency(&mut self, latency: Duration) {
+        let is_kept = |path: &&Path| path.state() != PathState::Removed;
+        let paths = self.paths.iter().filter(is_kept);
+        let rtts = paths.filter_map(|path| path.recovery.rtt().min_rtt());
+        // Ways there and back are taken for equally long.
+        let deadline = latency + rtts.min().unwrap_or_default() / 2;
+        Arc::make_mut(&mut self.config).media.deadline = deadline;
+        self.content.send_buffer.set_deadline(deadline);
     }
 
     /// What the encoder is asked to produce.

@@ -15,7 +15,7 @@ use crate::datagrams::{AcceptedDatagrams, Datagrams};
 use crate::event_queue::{self, Events};
 use crate::port::Port;
 use crate::runtime::Runtime;
-use crate::served::Offer;
+use crate::served::{Audience, Offer};
 use crate::server::{ServerConfig, ServerRole};
 use crate::snapshot::Snapshot;
 
@@ -76,18 +76,21 @@ impl StreamServer {
         let (datagram_queue, accepted_datagrams) = mpsc::unbounded_channel();
         let ports = vec![Port::fixed(socket)];
         let runtime = Runtime::start_with("streams", clock, ports, |waker| {
-            let streams_waker = Arc::clone(&waker);
-            let streams = Offer::new(config.transport.clone(), move |peer| {
+            let (streams_waker, streams_events) = (Arc::clone(&waker), events.clone());
+            let streams = Offer::new(config.transport.clone(), move |opening| {
                 let shared = Shared::new(Role::Server, Arc::clone(&streams_waker));
-                Streams::new(shared, Some((peer, queue.clone())))
+                let streams = Streams::new(shared, Some((opening.peer, queue.clone())));
+                (streams, Audience::new(streams_events.clone()))
             })?;
             let mut offers = vec![streams];
             if let Some(transport) = datagrams {
-                offers.push(Offer::new(transport, move |peer| {
-                    Datagrams::accept(peer, Arc::clone(&waker), &datagram_queue)
+                offers.push(Offer::new(transport, move |opening| {
+                    let waker = Arc::clone(&waker);
+                    let datagrams = Datagrams::accept(opening.peer, waker, &datagram_queue);
+                    (datagrams, Audience::new(events.clone()))
                 })?);
             }
-            Ok(ServerRole::new(config, events, offers))
+            Ok(ServerRole::new(config, offers))
         })?;
         let server = StreamServer {
             runtime,

@@ -31,7 +31,7 @@ impl Ends {
             &self.initiator,
             &self.responder_key,
             INITIATOR_INDEX,
-            Cargo::Frames,
+            Wishes::of(Cargo::Frames),
             timestamp_nanos,
         )
     }
@@ -61,8 +61,8 @@ fn two_messages_make_a_session_both_ways() {
         crate::receiver_index(&answer.response),
         Some(INITIATOR_INDEX)
     );
-    let mut theirs = answer.session.unwrap();
-    let mut ours = initiator.handle_response(&answer.response).unwrap();
+    let mut theirs = answer.agreed.unwrap().session;
+    let mut ours = initiator.handle_response(&answer.response).unwrap().session;
     assert_eq!(
         (ours.local_index(), ours.remote_index()),
         (INITIATOR_INDEX, RESPONDER_INDEX)
@@ -88,8 +88,9 @@ fn every_handshake_has_keys_of_its_own() {
             .handle_initiation(RESPONDER_INDEX, initiator.message());
         answer
             .unwrap()
-            .session
+            .agreed
             .unwrap()
+            .session
             .seal_append(0, b"same", datagram)
             .unwrap();
     }
@@ -105,7 +106,7 @@ fn an_initiation_for_another_key_is_refused() {
         &ends.initiator,
         &elsewhere,
         INITIATOR_INDEX,
-        Cargo::Frames,
+        Wishes::of(Cargo::Frames),
         1,
     );
     let refused = ends
@@ -126,7 +127,7 @@ fn a_response_by_another_key_is_refused() {
         &ends.initiator,
         &impostor_key.public_key(),
         INITIATOR_INDEX,
-        Cargo::Frames,
+        Wishes::of(Cargo::Frames),
         1,
     );
     let mut impostor = Responder::new(impostor_key, [ends.initiator.public_key()], &CARRIED);
@@ -145,7 +146,7 @@ fn a_key_that_is_not_allowed_is_refused() {
         &stranger,
         &ends.responder_key,
         INITIATOR_INDEX,
-        Cargo::Frames,
+        Wishes::of(Cargo::Frames),
         1,
     );
     for refused_count in 1..=2 {
@@ -252,7 +253,7 @@ fn a_responder_under_load_learns_who_receives_at_an_address() {
         &ends.initiator,
         &ends.responder_key,
         INITIATOR_INDEX,
-        Cargo::Frames,
+        Wishes::of(Cargo::Frames),
         1,
     );
     let refused = stranger.handle_cookie_reply(&reply);
@@ -261,7 +262,7 @@ fn a_responder_under_load_learns_who_receives_at_an_address() {
     let first = ends.responder.handle_initiation(1, &plain).unwrap();
     let second = ends.responder.handle_initiation(2, &proven).unwrap();
     assert_eq!(first.response, second.response);
-    assert!(second.session.is_none());
+    assert!(second.agreed.is_none());
     assert!(initiator.handle_response(&second.response).is_ok());
     ends.responder.rotate_cookies();
     assert!(ends.responder.proves_address(source, &proven));
@@ -291,8 +292,8 @@ fn every_flipped_bit_of_a_response_is_refused_and_harms_nothing() {
             "bit {bit}"
         );
     }
-    let mut ours = initiator.handle_response(&answer.response).unwrap();
-    assert_carries(&mut ours, &mut answer.session.unwrap());
+    let mut ours = initiator.handle_response(&answer.response).unwrap().session;
+    assert_carries(&mut ours, &mut answer.agreed.unwrap().session);
 }
 
 #[test]
@@ -332,9 +333,9 @@ fn a_resent_initiation_gets_the_same_response() {
         .unwrap();
     assert_eq!(again.response, first.response);
     assert_eq!(again.peer, first.peer);
-    assert!(again.session.is_none());
-    let mut ours = initiator.handle_response(&again.response).unwrap();
-    assert_carries(&mut ours, &mut first.session.unwrap());
+    assert!(again.agreed.is_none());
+    let mut ours = initiator.handle_response(&again.response).unwrap().session;
+    assert_carries(&mut ours, &mut first.agreed.unwrap().session);
 }
 
 #[test]
@@ -378,7 +379,13 @@ fn peers_have_timestamps_of_their_own() {
     let remote = local.public_key();
     let mut responder = Responder::new(local, [fast.public_key(), slow.public_key()], &CARRIED);
     for (index, key, timestamp_nanos) in [(1, &fast, u64::MAX), (2, &slow, 1)] {
-        let initiator = Initiator::new(key, &remote, index, Cargo::Frames, timestamp_nanos);
+        let initiator = Initiator::new(
+            key,
+            &remote,
+            index,
+            Wishes::of(Cargo::Frames),
+            timestamp_nanos,
+        );
         let answer = responder
             .handle_initiation(index, initiator.message())
             .unwrap();
@@ -391,7 +398,13 @@ fn sessions_of_another_cargo_have_timestamps_and_answers_of_their_own() {
     let mut ends = ends();
     let initiate = |cargo, timestamp_nanos| {
         let (local, remote) = (&ends.initiator, &ends.responder_key);
-        Initiator::new(local, remote, INITIATOR_INDEX, cargo, timestamp_nanos)
+        Initiator::new(
+            local,
+            remote,
+            INITIATOR_INDEX,
+            Wishes::of(cargo),
+            timestamp_nanos,
+        )
     };
     let (streams, frames) = (initiate(Cargo::Streams, 9), initiate(Cargo::Frames, 1));
     for (initiator, cargo) in [(&streams, Cargo::Streams), (&frames, Cargo::Frames)] {
@@ -414,7 +427,13 @@ fn sessions_of_another_cargo_have_timestamps_and_answers_of_their_own() {
 fn a_cargo_that_the_responder_does_not_carry_is_refused() {
     let mut ends = ends();
     let (local, remote) = (&ends.initiator, &ends.responder_key);
-    let initiator = Initiator::new(local, remote, INITIATOR_INDEX, Cargo::Datagrams, 1);
+    let initiator = Initiator::new(
+        local,
+        remote,
+        INITIATOR_INDEX,
+        Wishes::of(Cargo::Datagrams),
+        1,
+    );
     let refused = ends
         .responder
         .handle_initiation(RESPONDER_INDEX, initiator.message());
@@ -511,7 +530,7 @@ fn a_responder_that_was_restarted_resets_the_session_and_nobody_else_does() {
         .responder
         .handle_initiation(RESPONDER_INDEX, message)
         .unwrap();
-    let session = initiator.handle_response(&answer.response).unwrap();
+    let session = initiator.handle_response(&answer.response).unwrap().session;
     let restarted = Responder::new(copy(&ends.responder.local), [], &CARRIED);
     let reset = restarted.reset(RESPONDER_INDEX);
     assert_eq!(crate::classify(&reset), Some(Kind::Reset));
@@ -520,7 +539,7 @@ fn a_responder_that_was_restarted_resets_the_session_and_nobody_else_does() {
     let stranger = Responder::new(SecretKey::generate(), [], &CARRIED);
     assert!(!session.is_reset(&stranger.reset(RESPONDER_INDEX)));
     // The responder itself cannot be reset: the initiator has no such key.
-    let responders = answer.session.unwrap();
+    let responders = answer.agreed.unwrap().session;
     assert!(!responders.is_reset(&reset));
     // Shorter than what it answers: the shortest datagrams that the transport sends have two bytes.
     assert!(reset.len() < crate::PROTECTION_OVERHEAD_BYTES);

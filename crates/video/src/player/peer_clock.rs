@@ -5,15 +5,28 @@ use anabranch_units::{Duration, Instant};
 /// For how long the least offset holds at least: congestion is over by then, and two clocks that
 /// differ by 100 ppm have moved by 3 ms.
 const PERIOD: Duration = Duration::from_secs(30);
+/// Offsets that differ by less are approached so slowly that no decoder's clock notices: by this
+/// part of the time that passes, 500 ppm, which is five times as fast as bad clocks drift apart, …
+const FINE: i64 = 2_000;
+/// … and others by this part: the picture runs 5 % faster or slower, which nobody sees.
+const COARSE: i64 = 20;
+/// What is a small difference, in nanoseconds.
+const SMALL_NANOS: i64 = 10_000_000;
+/// So long after the first frame the offset follows at once: the first frames tell little.
+const SETTLING: Duration = Duration::from_secs(2);
 
 /// Reads the sender's clock as the viewer's, as if the fastest frame of the last 30 to 60 s had
 /// taken no time: what all frames take alike nobody can tell, and no jitter buffer needs to know.
+/// What this changes by, as clocks drift apart or paths become longer, is followed smoothly.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PeerClock {
     period_from: Instant,
     /// The least difference of the clocks, in nanoseconds, in this period and in the last.
     least: Option<i64>,
     last_least: Option<i64>,
+    /// The difference that is used, since when, and when the first frame came.
+    used: Option<(i64, Instant)>,
+    first_at: Option<Instant>,
 }
 
 impl PeerClock {
@@ -28,7 +41,27 @@ impl PeerClock {
         let least = self.least.map_or(difference, |least| least.min(difference));
         self.least = Some(least);
         let least = self.last_least.map_or(least, |last| last.min(least));
-        now.saturating_sub(Duration::from_nanos(difference.saturating_sub(least) as u64))
+        let used = self.approach(least, now);
+        let took = difference.saturating_sub(used).max(0);
+        now.saturating_sub(Duration::from_nanos(took as u64))
+    }
+
+    /// The difference that is used from `now` on, on its way to `least`.
+    fn approach(&mut self, least: i64, now: Instant) -> i64 {
+        let first_at = *self.first_at.get_or_insert(now);
+        let used = match self.used {
+            Some((used, at)) if now.saturating_since(first_at) > SETTLING => {
+                let passed = now.saturating_since(at).as_nanos() as i64;
+                let part = match (least - used).abs() < SMALL_NANOS {
+                    true => FINE,
+                    false => COARSE,
+                };
+                used + (least - used).clamp(-passed / part, passed / part)
+            }
+            _ => least,
+        };
+        self.used = Some((used, now));
+        used
     }
 }
 
@@ -68,5 +101,28 @@ mod tests {
             seems(&mut clock, 0, captured, 90);
         }
         assert_eq!(seems(&mut clock, 0, 120_040, 90), 0);
+    }
+
+    /// Clocks that drift apart by 100 ppm: the time between frames stays what it was at the
+    /// camera, to a part of a millisecond, and so does the delay.
+    #[test]
+    fn drifting_clocks_are_followed_without_a_step() {
+        for drift_ppm in [-100_i64, 100] {
+            let mut clock = PeerClock::default();
+            let mut last: Option<Instant> = None;
+            for number in 0..10_000_u64 {
+                let true_nanos = 1_000_000_000_000 + number * 40_000_000;
+                let drift = true_nanos as i64 * drift_ppm / 1_000_000;
+                let captured = Instant::from_nanos((true_nanos as i64 + drift) as u64);
+                let now = Instant::from_nanos(true_nanos + 30_000_000);
+                let read = clock.captured_at(captured, now);
+                if let Some(last) = last.replace(read) {
+                    let step = (read - last).abs_diff(Duration::from_millis(40));
+                    assert!(step < Duration::from_micros(60), "{number}: {step}");
+                }
+                let took = now - read;
+                assert!(took < Duration::from_millis(7), "{number}: {took}");
+            }
+        }
     }
 }

@@ -1,0 +1,151 @@
+//! Where streams go: each to its own outputs, or, one after the other, all to the same.
+
+use core::str::FromStr;
+
+use anyhow::bail;
+
+use super::allowed::StreamName;
+use crate::io::OutputName;
+
+/// What an output's name holds in the place of a stream's.
+const NAME: &str = "{name}";
+
+/// One output of the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Destination {
+    /// The only stream that goes there, by `NAME=`.
+    stream: Option<StreamName>,
+    /// It may hold `{name}`.
+    output: OutputName,
+    text: String,
+}
+
+impl FromStr for Destination {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // An address or a path may hold a '=' as well, but behind what no name has.
+        let named = text
+            .split_once('=')
+            .and_then(|(name, output)| Some((name.parse::<StreamName>().ok()?, output)));
+        let (stream, output) = match named {
+            Some((stream, output)) => (Some(stream), output),
+            None => (None, text),
+        };
+        Ok(Destination {
+            stream,
+            output: output.parse()?,
+            text: output.to_owned(),
+        })
+    }
+}
+
+/// All outputs.
+#[derive(Clone, Debug)]
+pub(crate) struct Destinations {
+    all: Vec<Destination>,
+    are_shared: bool,
+}
+
+impl Destinations {
+    /// `has_several`: whether there may be more than one stream.
+    ///
+    /// # Errors
+    /// Some outputs are for all streams, and others are not.
+    pub(crate) fn new(all: Vec<Destination>, has_several: bool) -> anyhow::Result<Self> {
+        let is_shared = |destination: &&Destination| {
+            !destination.text.contains(NAME) && destination.stream.is_none()
+        };
+        let shared = all.iter().find(is_shared);
+        let own = all.iter().find(|destination| !is_shared(destination));
+        match (shared, own) {
+            (Some(shared), Some(own)) if has_several => bail!(
+                "{} is for every stream, and {} for one: with several senders, say whose output \
+                 each is, as NAME={} or with {NAME} in the file's name",
+                shared.text,
+                own.text,
+                shared.text
+            ),
+            (shared, _) => Ok(Destinations {
+                are_shared: shared.is_some() && has_several,
+                all,
+            }),
+        }
+    }
+
+    /// Whether streams have the same outputs, and so have to wait for one another.
+    pub(crate) fn are_shared(&self) -> bool {
+        self.are_shared
+    }
+
+    /// The outputs of a stream.
+    ///
+    /// # Errors
+    /// It has none.
+    pub(crate) fn of(&self, stream: &StreamName) -> anyhow::Result<Vec<OutputName>> {
+        let its = self.all.iter().filter(|destination| {
+            let only = destination.stream.as_ref();
+            only.is_none_or(|only| only == stream)
+        });
+        let outputs: Vec<_> = its
+            .map(|destination| destination.output.with(NAME, stream.as_str()))
+            .collect();
+        if outputs.is_empty() {
+            let name = stream.as_str();
+            bail!("there is no output for {name}: {name}=OUTPUT, or one with {NAME} in it");
+        }
+        Ok(outputs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn destinations(texts: &[&str], has_several: bool) -> anyhow::Result<Destinations> {
+        let all = texts.iter().map(|text| text.parse().unwrap()).collect();
+        Destinations::new(all, has_several)
+    }
+
+    fn outputs(of: &Destinations, stream: &str) -> Vec<OutputName> {
+        of.of(&stream.parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn each_stream_has_its_own() {
+        let texts = ["front=udp://127.0.0.1:6000", "roof=-", "rec/{name}.ts"];
+        let destinations = destinations(&texts, true).unwrap();
+        assert!(!destinations.are_shared());
+        assert_eq!(
+            outputs(&destinations, "front"),
+            [
+                OutputName::Udp("127.0.0.1:6000".into()),
+                OutputName::File("rec/front.ts".into())
+            ]
+        );
+        assert_eq!(outputs(&destinations, "roof")[0], OutputName::Stdout);
+    }
+
+    #[test]
+    fn outputs_without_a_name_are_everybodys_in_turn() {
+        assert!(destinations(&["out.ts"], true).unwrap().are_shared());
+        assert!(!destinations(&["out.ts"], false).unwrap().are_shared());
+        let error = destinations(&["out.ts", "a=b.ts"], true).unwrap_err();
+        assert!(error.to_string().contains("NAME=out.ts"), "{error}");
+        destinations(&["out.ts", "a=b.ts"], false).unwrap();
+    }
+
+    #[test]
+    fn a_stream_without_an_output_is_an_error() {
+        let destinations = destinations(&["front=a.ts"], true).unwrap();
+        let error = destinations.of(&"roof".parse().unwrap()).unwrap_err();
+        assert!(error.to_string().contains("roof=OUTPUT"), "{error}");
+    }
+
+    #[test]
+    fn what_is_before_a_path_is_no_name() {
+        let plain: Destination = "/tmp/a=b.ts".parse().unwrap();
+        assert_eq!(plain.stream, None);
+        assert_eq!(plain.output, OutputName::File("/tmp/a=b.ts".into()));
+    }
+}

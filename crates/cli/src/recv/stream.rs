@@ -1,0 +1,178 @@
+//! One stream: its sender's sessions, one after the other, on their way to its outputs.
+
+use std::sync::mpsc::RecvTimeoutError;
+
+use anabranch_net::{Clock, Ended, Event, Reception, Snapshot};
+use anabranch_units::{Duration, Instant};
+use anabranch_video::player::JitterBuffer;
+
+use super::allowed::StreamName;
+use super::outputs::Outputs;
+use crate::delivery::Delivery;
+use crate::exit::PeerLost;
+use crate::io::Playout;
+use crate::latency::told_latency;
+use crate::print;
+use crate::stop::Stop;
+use crate::summary::{self, End, Meter};
+
+/// How often a stream's thread looks up from waiting for events.
+const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
+
+/// What the end of a session is to the program.
+pub(super) type Outcome = anyhow::Result<()>;
+
+/// What is asked of every stream alike.
+#[derive(Clone, Debug)]
+pub(super) struct Manner {
+    pub(super) buffer: Option<JitterBuffer>,
+    /// The interval of lines about paths.
+    pub(super) stats: Option<Duration>,
+    pub(super) keeps_listening: bool,
+    /// Whether what is told begins with the stream's name.
+    pub(super) tells_names: bool,
+    pub(super) clock: Clock,
+    pub(super) stop: Stop,
+}
+
+/// One session of a stream.
+pub(super) struct Session<'a> {
+    name: StreamName,
+    reception: &'a Reception,
+    outputs: &'a mut Outputs,
+    manner: &'a Manner,
+    buffer: JitterBuffer,
+    playout: Playout,
+    meter: Meter,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(
+        name: StreamName,
+        reception: &'a Reception,
+        outputs: &'a mut Outputs,
+        manner: &'a Manner,
+    ) -> Self {
+        let now = manner.clock.now();
+        let agreed = || {
+            reception
+                .latency()
+                .map_or(JitterBuffer::Off, JitterBuffer::Fixed)
+        };
+        let buffer = manner.buffer.unwrap_or_else(agreed);
+        outputs.begin_session();
+        let is_spread = outputs.are_watched();
+        Session {
+            name,
+            reception,
+            outputs,
+            manner,
+            buffer,
+            playout: Playout::new(buffer, is_spread, now),
+            meter: Meter::new(manner.stats, now),
+        }
+    }
+
+    /// Carries the session to its end. Returns what that is to the program, if it is over by it:
+    /// not when another session takes this one's place, nor while it goes on listening.
+    pub(super) fn run(mut self) -> Option<Outcome> {
+        let peer = self.reception.peer();
+        let latency = told_latency(self.reception.latency());
+        self.note(format_args!("connected to {peer}{latency}"));
+        loop {
+            let clock = self.manner.clock;
+            match self.reception.events().recv_timeout(self.patience()) {
+                Ok(Event::FrameReceived(frame)) => self.playout.push(clock.now(), frame),
+                Ok(Event::FrameDropped { .. }) => self.playout.on_dropped(clock.now()),
+                Ok(Event::Ended(ended)) => return self.end(ended),
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                // Its last event was taken, or its thread panicked.
+                Err(RecvTimeoutError::Disconnected) => return Some(Ok(())),
+            }
+            if let Err(error) = self.write_due() {
+                self.summarize(&self.reception.snapshot());
+                self.reception.close();
+                return Some(Err(error));
+            }
+            if self.meter.is_due(clock.now()) {
+                let line = self
+                    .meter
+                    .line(End::Receiver, self.reception.snapshot(), &[]);
+                self.note(line);
+            }
+        }
+    }
+
+    /// How long to wait for events: until the next bytes are due.
+    fn patience(&self) -> core::time::Duration {
+        let now = self.manner.clock.now();
+        let until = |at: Instant| at.saturating_since(now).to_std();
+        let due = self.playout.next_at().map_or(LOOK_INTERVAL, until);
+        due.min(LOOK_INTERVAL)
+    }
+
+    /// Writes what is due.
+    fn write_due(&mut self) -> anyhow::Result<()> {
+        let Manner { clock, stop, .. } = self.manner;
+        while let Some(piece) = self.playout.pop(clock.now()) {
+            self.outputs.write(piece, clock, stop)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left of a session that is over, each piece at its time; who cannot wait gets
+    /// it at once.
+    fn play_out(&mut self) -> anyhow::Result<()> {
+        let Manner { clock, stop, .. } = self.manner;
+        while let Some(at) = self.playout.next_at() {
+            stop.wait_until(clock, at);
+            if let Some(piece) = self.playout.pop(at.max(clock.now())) {
+                self.outputs.write(piece, clock, stop)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end(mut self, ended: Ended) -> Option<Outcome> {
+        let written = self.play_out();
+        let seen = self.reception.snapshot();
+        self.summarize(&seen);
+        match written {
+            Ok(()) => self.outcome(ended, &seen),
+            error => Some(error),
+        }
+    }
+
+    fn outcome(&self, ended: Ended, seen: &Snapshot) -> Option<Outcome> {
+        let delivery = Delivery::of(End::Receiver, seen, 0);
+        let is_stopped = self.manner.stop.is_stopped();
+        match ended {
+            // Who stops a session that brought nothing knows it, and who listens on has others.
+            _ if is_stopped && (self.manner.keeps_listening || delivery.share().is_none()) => {
+                Some(Ok(()))
+            }
+            _ if is_stopped => Some(delivery.check()),
+            Ended::Replaced => None,
+            ended if self.manner.keeps_listening => {
+                self.note(format_args!("session over: {ended}"));
+                None
+            }
+            Ended::Closed | Ended::ClosedByPeer => Some(delivery.check()),
+            ended => Some(Err(PeerLost(ended).into())),
+        }
+    }
+
+    fn summarize(&self, seen: &Snapshot) {
+        self.note(summary::table(End::Receiver, seen, &[]));
+        if self.buffer != JitterBuffer::Off {
+            self.note(self.playout.summary(self.manner.clock.now()));
+        }
+    }
+
+    fn note(&self, line: impl core::fmt::Display) {
+        match self.manner.tells_names {
+            true => print::note(format_args!("{}: {line}", self.name.as_str())),
+            false => print::note(line),
+        }
+    }
+}

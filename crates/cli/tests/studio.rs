@@ -1,0 +1,223 @@
+//! One receiver and many senders: names, outputs, who is let in, and the latency that both ends
+//! agree on. Real time; waits are generous, since the machine may be busy.
+
+mod bed;
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use anabranch_emu::{Relay, RelayConfig, RelayLink};
+use anabranch_link::{JitterAmount, JitterModel, JitterOrder, LinkConfig};
+use anabranch_units::{Duration, Seed};
+
+use bed::{Bed, PATIENCE, Running, keygen, transport_stream};
+
+/// Starts a receiver of several streams.
+fn studio(bed: &Bed, arguments: &[&str]) -> (Running, String) {
+    let key = bed.text("receiver.key");
+    let fixed = ["recv", "--listen", "127.0.0.1:0", "--key", &key];
+    let mut running = Running::start(&[&fixed[..], arguments].concat());
+    let line = running.wait_for("listening at ");
+    let address = line.split_whitespace().nth(2).unwrap().to_owned();
+    (running, address)
+}
+
+fn files(folder: PathBuf) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn senders_at_once_go_to_the_outputs_of_their_names() {
+    let bed = Bed::new();
+    let other = keygen(&bed.path("other.key"));
+    let films = [transport_stream(60), transport_stream(85)];
+    for (name, film) in ["front", "roof"].into_iter().zip(&films) {
+        std::fs::write(bed.path(&format!("{name}-in.ts")), film).unwrap();
+    }
+    let (front, roof) = (
+        format!("{}=front", bed.sender_public),
+        format!("{other}=roof"),
+    );
+    let only_roof = format!("roof={}", bed.text("only-roof.ts"));
+    let (recv, address) = studio(
+        &bed,
+        &[
+            "--allow",
+            &front,
+            "--allow",
+            &roof,
+            &bed.text("{name}.ts"),
+            &only_roof,
+        ],
+    );
+    let sends = [("sender.key", "front-in.ts"), ("other.key", "roof-in.ts")]
+        .map(|(key, input)| bed.send_with(key, &address, &bed.text(input), &[]));
+    for send in sends {
+        let (code, said) = send.finish();
+        assert_eq!(code, 0, "{said}");
+    }
+    // It ends with the last session.
+    let (code, said) = recv.finish();
+    assert_eq!(code, 0, "{said}");
+    for (name, film) in [("front", 0), ("roof", 1), ("only-roof", 1)] {
+        let written = std::fs::read(bed.path(&format!("{name}.ts"))).unwrap();
+        assert!(written == films[film], "{name}: {said}");
+    }
+    for line in [
+        "front: connected to",
+        "roof: connected to",
+        "front: session of",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+}
+
+#[test]
+fn who_is_taken_out_of_the_file_is_cut_off_and_others_go_on() {
+    let bed = Bed::new();
+    let other = keygen(&bed.path("other.key"));
+    let senders = bed.path("senders");
+    let write = |text: String, age: u64| {
+        std::fs::write(&senders, text).unwrap();
+        let at = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(age);
+        let file = std::fs::File::options()
+            .append(true)
+            .open(&senders)
+            .unwrap();
+        file.set_modified(at).unwrap();
+    };
+    write(format!("{} front\n", bed.sender_public), 1);
+    std::fs::write(bed.path("in.ts"), transport_stream(250)).unwrap();
+    let (mut recv, address) = studio(
+        &bed,
+        &[
+            "--allow-from",
+            &bed.text("senders"),
+            "--keep-listening",
+            &bed.text("{name}.ts"),
+        ],
+    );
+    let mut first = bed.send(&address, &bed.text("in.ts"), &["--give-up-after", "1 s"]);
+    first.wait_for("connected");
+    let mut second = bed.send_with("other.key", &address, &bed.text("in.ts"), &[]);
+    write(format!("{other} roof\n"), 2);
+    recv.wait_for("1 senders are let in");
+    second.wait_for("connected");
+    let (code, said) = first.finish();
+    assert_eq!(code, 3, "{said}");
+    recv.interrupt();
+    let (_, said) = recv.finish();
+    assert!(said.contains("front: session of"), "{said}");
+    assert!(said.contains("roof: session of"), "{said}");
+}
+
+#[test]
+fn recordings_follow_one_another_at_key_frames() {
+    let bed = Bed::new();
+    let stream = transport_stream(110);
+    std::fs::write(bed.path("in.ts"), &stream).unwrap();
+    let player = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    player.set_read_timeout(Some(PATIENCE)).unwrap();
+    let allowed = format!("{}=camera", bed.sender_public);
+    let udp = format!("udp://{}", player.local_addr().unwrap());
+    let recordings = bed.text("recordings/{name}-{time}.ts");
+    let arguments = ["--allow", &allowed, "--rotate", "2 s", &recordings, &udp];
+    let (recv, address) = studio(&bed, &arguments);
+    let (code, said) = bed.send(&address, &bed.text("in.ts"), &[]).finish();
+    assert_eq!(code, 0, "{said}");
+    let (code, said) = recv.finish();
+    assert_eq!(code, 0, "{said}");
+    let parts = files(bed.path("recordings"));
+    assert!(parts.len() >= 2, "{parts:?}: {said}");
+    let whole: Vec<u8> = parts
+        .iter()
+        .flat_map(|path| std::fs::read(path).unwrap())
+        .collect();
+    assert!(whole == stream, "nothing is lost between files: {said}");
+    let mut buffer = [0; 2_000];
+    assert!(player.recv(&mut buffer).is_ok(), "the player has it, too");
+}
+
+#[test]
+fn the_larger_latency_counts_and_is_kept() {
+    let bed = Bed::new();
+    std::fs::write(bed.path("in.ts"), transport_stream(25)).unwrap();
+    let wished = |at_send: &[&str], at_recv: &[&str]| {
+        let (mut recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), at_recv);
+        let mut send = bed.send(&address, &bed.text("in.ts"), at_send);
+        let agreed = [&mut send, &mut recv].map(|end| {
+            let line = end.wait_for("connected to");
+            line.split_once(", latency ")
+                .map(|(_, latency)| latency.to_owned())
+        });
+        assert_eq!((send.finish().0, recv.finish().0), (0, 0));
+        assert_eq!(agreed[0], agreed[1]);
+        agreed[0].clone()
+    };
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        wished(&["--latency", "300 ms"], &["--latency", "800 ms"]),
+        some("800 ms")
+    );
+    assert_eq!(
+        wished(&["--latency", "700 ms"], &["--latency", "200 ms"]),
+        some("700 ms")
+    );
+    assert_eq!(wished(&[], &[]), some("500 ms"));
+    assert_eq!(wished(&["--latency", "min"], &["--latency", "min"]), None);
+}
+
+/// A link that delays each datagram by up to 80 ms more than another: pictures come in unevenly, and
+/// leave as they were taken.
+#[test]
+fn a_constant_latency_evens_out_jitter() {
+    let bed = Bed::new();
+    std::fs::write(bed.path("in.ts"), transport_stream(120)).unwrap();
+    let player = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    player.set_read_timeout(Some(PATIENCE)).unwrap();
+    let output = format!("udp://{}", player.local_addr().unwrap());
+    let (recv, address) = bed.recv(&bed.sender_public, &output, &["--latency", "300 ms"]);
+    let link = LinkConfig {
+        delay: Duration::from_millis(10),
+        jitter: Some(JitterModel {
+            amount: JitterAmount::Uniform(Duration::from_millis(80)),
+            order: JitterOrder::Bunched,
+        }),
+        ..LinkConfig::default()
+    };
+    let relay = Relay::start(RelayConfig {
+        links: vec![RelayLink {
+            name: "link".to_owned(),
+            listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            target: address.parse().unwrap(),
+            forward: link.clone(),
+            reverse: link,
+            seed: Seed(1),
+        }],
+        origin: None,
+    });
+    let relay = relay.unwrap();
+    let clock = anabranch_net::Clock::start();
+    let send = bed.send(&relay.listen_addr(0).to_string(), &bed.text("in.ts"), &[]);
+    let mut buffer = [0; 2_000];
+    let mut came_at = Vec::new();
+    // Each picture is a datagram. The first second shows how fast frames can be.
+    while came_at.len() < 115 {
+        player.recv(&mut buffer).expect("it goes on");
+        came_at.push(clock.now());
+    }
+    assert_eq!(send.finish().0, 0);
+    assert_eq!(recv.finish().0, 0);
+    let came_at = &came_at[25..];
+    let gaps = came_at.windows(2).map(|two| two[1] - two[0]);
+    let interval = Duration::from_millis(40);
+    let mut off: Vec<Duration> = gaps.map(|gap| gap.abs_diff(interval)).collect();
+    off.sort();
+    // The machine may be late for some of them.
+    let nine_tenths = off[off.len() * 9 / 10];
+    assert!(nine_tenths < Duration::from_millis(8), "{nine_tenths}");
+}

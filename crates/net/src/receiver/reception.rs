@@ -1,0 +1,99 @@
+//! One sender's session at a receiver.
+
+use std::sync::{Arc, OnceLock};
+
+use anabranch_core::media::SendFrameError;
+use anabranch_core::{Frame, FrameId};
+use anabranch_secure::PublicKey;
+use anabranch_units::Duration;
+
+use crate::event_queue::Events;
+use crate::runtime::Handle;
+use crate::server::ServerRole;
+use crate::snapshot::Snapshot;
+
+/// What is told of a session that begins.
+#[derive(Debug)]
+pub(super) struct Begun {
+    pub(super) peer: PublicKey,
+    pub(super) index: u32,
+    pub(super) latency: Option<Duration>,
+    pub(super) events: Events,
+    pub(super) last: Arc<OnceLock<Snapshot>>,
+}
+
+/// One sender's session.
+#[derive(Debug)]
+pub struct Reception {
+    peer: PublicKey,
+    index: u32,
+    latency: Option<Duration>,
+    events: Events,
+    last: Arc<OnceLock<Snapshot>>,
+    handle: Handle<ServerRole>,
+}
+
+impl Reception {
+    pub(super) fn new(begun: Begun, handle: Handle<ServerRole>) -> Self {
+        let Begun {
+            peer,
+            index,
+            latency,
+            events,
+            last,
+        } = begun;
+        Reception {
+            peer,
+            index,
+            latency,
+            events,
+            last,
+            handle,
+        }
+    }
+
+    /// Who sends.
+    pub fn peer(&self) -> PublicKey {
+        self.peer
+    }
+
+    /// How long media may take beyond the fastest path's delay, as both ends agreed; `None`: they
+    /// did not.
+    pub fn latency(&self) -> Option<Duration> {
+        self.latency
+    }
+
+    /// What happens: [`Connected`](crate::Event::Connected) first, and
+    /// [`Ended`](crate::Event::Ended) last.
+    pub fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// The session as it is, or was when it ended.
+    pub fn snapshot(&self) -> Snapshot {
+        let seen = self
+            .handle
+            .look(|role, now| role.snapshot_of(self.index, now));
+        // It ends under the same lock.
+        seen.or_else(|| self.last.get().cloned())
+            .unwrap_or_default()
+    }
+
+    /// Takes a frame in for the sender: sessions carry frames both ways.
+    ///
+    /// # Errors
+    /// [`SendFrameError`], as [`Closed`](SendFrameError::Closed) when the session is over; the
+    /// frame is not sent.
+    pub fn send_frame(&self, frame: &Frame) -> Result<FrameId, SendFrameError> {
+        let sent = self
+            .handle
+            .change(|role, now| role.send_frame(self.index, now, frame));
+        sent.unwrap_or(Err(SendFrameError::Closed))
+    }
+
+    /// Ends the session, and tells its sender that this receiver goes away.
+    pub fn close(&self) {
+        self.handle
+            .change(|role, now| role.close_session(self.index, now));
+    }
+}

@@ -1,0 +1,159 @@
+//! The sessions that a server holds: by index, and by when there is something to do.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anabranch_secure::{Cargo, PublicKey};
+use anabranch_units::Instant;
+
+use crate::route::Address;
+use crate::served::{Audience, Served};
+
+/// Whose session it is, and what it carries: of each, there is one at a time.
+pub(super) type Owner = (PublicKey, Cargo);
+
+/// One session.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) session: Box<dyn Served>,
+    pub(super) audience: Audience,
+    /// Its place in the order in which sessions began.
+    number: u64,
+    next_at: Instant,
+    /// The addresses that its peer has proven.
+    proven: Vec<Address>,
+}
+
+impl Held {
+    pub(super) fn owner(&self) -> Owner {
+        (self.session.peer(), self.session.cargo())
+    }
+}
+
+/// All of them. A turn costs what the sessions cost that have something to do, however many others
+/// there are.
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    by_index: BTreeMap<u32, Held>,
+    /// When each is to be advanced.
+    agenda: BTreeSet<(Instant, u32)>,
+    begun_count: u64,
+    /// The addresses of all peers, and how often they changed.
+    peers: Vec<Address>,
+    peers_version: u64,
+}
+
+impl Sessions {
+    /// A session has begun; it is advanced at the next turn.
+    pub(super) fn add(&mut self, index: u32, session: Box<dyn Served>, audience: Audience) {
+        self.begun_count += 1;
+        let held = Held {
+            session,
+            audience,
+            number: self.begun_count,
+            next_at: Instant::ZERO,
+            proven: Vec::new(),
+        };
+        self.agenda.insert((held.next_at, index));
+        self.by_index.insert(index, held);
+    }
+
+    pub(super) fn remove(&mut self, index: u32) -> Option<Held> {
+        let held = self.by_index.remove(&index)?;
+        self.agenda.remove(&(held.next_at, index));
+        if !held.proven.is_empty() {
+            self.list_peers();
+        }
+        Some(held)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_index.is_empty()
+    }
+
+    pub(super) fn has(&self, index: u32) -> bool {
+        self.by_index.contains_key(&index)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Held)> {
+        self.by_index.iter().map(|(index, held)| (*index, held))
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Held> {
+        self.by_index.values_mut()
+    }
+
+    /// One of them, to look at.
+    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut Held> {
+        self.by_index.get_mut(&index)
+    }
+
+    /// One of them that is about to change: it is advanced at the next turn.
+    pub(super) fn touch(&mut self, index: u32) -> Option<&mut Held> {
+        self.put_off(index, Instant::ZERO);
+        self.by_index.get_mut(&index)
+    }
+
+    /// All of them have something to do.
+    pub(super) fn touch_all(&mut self) {
+        let all: Vec<u32> = self.by_index.keys().copied().collect();
+        for index in all {
+            self.put_off(index, Instant::ZERO);
+        }
+    }
+
+    /// The one that began last.
+    pub(super) fn newest_mut(&mut self) -> Option<&mut Held> {
+        self.by_index.values_mut().max_by_key(|held| held.number)
+    }
+
+    /// Those that have something to do now.
+    pub(super) fn due(&self, now: Instant) -> Vec<u32> {
+        let due = self.agenda.range(..=(now, u32::MAX));
+        let mut due: Vec<u32> = due.map(|(_, index)| *index).collect();
+        let others = self.iter().filter(|(_, held)| held.next_at > now);
+        due.extend(
+            others
+                .filter(|(_, held)| held.session.may_have_news())
+                .map(|(index, _)| index),
+        );
+        due
+    }
+
+    /// When the next of them has something to do.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        self.agenda.first().map(|(at, _)| *at)
+    }
+
+    /// A session has nothing to do until then.
+    pub(super) fn put_off(&mut self, index: u32, until: Instant) {
+        if let Some(held) = self.by_index.get_mut(&index) {
+            self.agenda.remove(&(held.next_at, index));
+            held.next_at = until;
+            self.agenda.insert((until, index));
+        }
+    }
+
+    /// Looks whether the addresses of a session's peer are others.
+    pub(super) fn note_addresses(&mut self, index: u32) {
+        let Some(held) = self.by_index.get_mut(&index) else {
+            return;
+        };
+        let mut proven = Vec::new();
+        held.session.add_proven_addresses(&mut proven);
+        if proven != held.proven {
+            held.proven = proven;
+            self.list_peers();
+        }
+    }
+
+    fn list_peers(&mut self) {
+        let all = self.by_index.values();
+        self.peers = all.flat_map(|held| held.proven.iter().copied()).collect();
+        self.peers_version += 1;
+    }
+
+    /// The addresses that the peers have proven, and how often they changed.
+    pub(super) fn peers(&self) -> (u64, &[Address]) {
+        (self.peers_version, &self.peers)
+    }
+}
