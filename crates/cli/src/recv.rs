@@ -58,9 +58,9 @@ Examples:
     --allow abpub_…B=roof front=udp://127.0.0.1:6000 roof=udp://127.0.0.1:6001 \\
     --rotate '10 min' 'recordings/{name}-{time}.ts'
 
-Latency: every frame leaves so long after it was taken as the fastest frames need and --latency, as
-with SRT. What was lost is sent again for as long. The larger of both ends' wishes counts. With `min`
-each frame leaves as soon as it is there, unevenly.
+Latency: every frame leaves --latency after the fastest frames could have been there, as with SRT.
+What was lost is sent again until then. The larger of both ends' wishes counts. With `min` each
+frame leaves as soon as it is there, unevenly.
 
 Several senders share outputs that are neither NAME=OUTPUT nor have {name} in them: then one is let
 in at a time. The file of --allow-from has a line for each sender, its key and its name, and may be
