@@ -26,6 +26,7 @@ use crate::print;
 use crate::stop::Stop;
 use crate::tunnel::relay::Answered;
 use crate::tunnel::request::{self, Answer};
+use crate::tunnel::tun::{self, TunArguments};
 use crate::tunnel::udp::{DatagramArguments, Rule, near};
 use crate::tunnel::{self, TransportArguments, http, relay, socks5};
 use watch::{Client, Watch};
@@ -66,7 +67,7 @@ who is in the network.
 
 The first Ctrl-C ends the session and prints what it did; a second one ends the program at once.")]
 #[command(group = clap::ArgGroup::new("listeners").required(true).multiple(true)
-    .args(["listen", "socks5", "http_proxy", "udp"]))]
+    .args(["listen", "socks5", "http_proxy", "udp", "tun"]))]
 pub(crate) struct Arguments {
     #[command(flatten)]
     paths: PathArguments,
@@ -103,6 +104,8 @@ pub(crate) struct Arguments {
     transport: TransportArguments,
     #[command(flatten)]
     datagrams: DatagramArguments,
+    #[command(flatten)]
+    tun: TunArguments,
 }
 
 /// How the applications that connect to a listener say where they want to go.
@@ -124,6 +127,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let tasks = tunnel::tasks()?;
     let listeners = tasks.block_on(listeners(arguments))?;
     let ports = tasks.block_on(near::Ports::open(&arguments.udp))?;
+    let interface = {
+        let _is_within = tasks.enter();
+        tun::near::Interface::open(&arguments.tun)?
+    };
     let mut watch = Watch::new(names, stop, clock, arguments.stats);
     if !listeners.is_empty() {
         let config = config(arguments, arguments.transport.config()?, clock)?;
@@ -134,10 +141,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
         watch.add(Client::Streams(client), events);
     }
-    if !arguments.udp.is_empty() {
+    if !arguments.udp.is_empty() || interface.is_some() {
         let config = config(arguments, arguments.datagrams.config(), clock)?;
         let (client, events) = DatagramClient::start(config)?;
-        tasks.spawn(near::run(ports, client.channel().clone()));
+        tasks.spawn(near::run(ports, interface, client.channel().clone()));
         watch.add(Client::Datagrams(client), events);
     }
     let ended = watch.until_end();

@@ -21,6 +21,7 @@ use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
 use crate::tunnel::relay::Answered;
 use crate::tunnel::request::{self, Answer};
+use crate::tunnel::tun::{self, TunArguments};
 use crate::tunnel::udp::{DatagramArguments, far};
 use crate::tunnel::{self, Destination, TransportArguments, relay};
 
@@ -47,7 +48,7 @@ the same key replaces the first.
 The first Ctrl-C tells the proxies, which wait for the next server; a second one ends the program
 at once.")]
 #[command(group = clap::ArgGroup::new("destinations").required(true).multiple(true)
-    .args(["forward", "connect"]))]
+    .args(["forward", "connect", "tun"]))]
 pub(crate) struct Arguments {
     /// Address and port to listen at; `[::]:PORT` takes IPv4 and IPv6.
     #[arg(long, value_name = "ADDR")]
@@ -76,6 +77,8 @@ pub(crate) struct Arguments {
     transport: TransportArguments,
     #[command(flatten)]
     datagrams: DatagramArguments,
+    #[command(flatten)]
+    tun: TunArguments,
 }
 
 /// What streams may ask for.
@@ -117,13 +120,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         connect: arguments.connect.clone(),
     };
     let tasks = tunnel::tasks()?;
+    let gate = {
+        let _is_within = tasks.enter();
+        tun::far::Gate::open(&arguments.tun, &arguments.allow)?
+    };
     let datagrams = arguments.datagrams.config();
     let (server, accepted, accepted_datagrams, events) =
         StreamServer::start_with_datagrams(config, datagrams)?;
     let policy = Arc::new(policy);
     tasks.spawn(serve_all(accepted, Arc::clone(&policy)));
     let target = move |asked: &str| policy.target(asked);
-    tasks.spawn(far::serve_all(accepted_datagrams, Arc::new(target)));
+    gate.clone().map(|gate| tasks.spawn(gate.run()));
+    tasks.spawn(far::serve_all(accepted_datagrams, Arc::new(target), gate));
     print::note(format_args!(
         "listening at {} as {local_public}",
         server.local_addr()

@@ -31,8 +31,8 @@ use crate::waker::Waker;
 
 pub use client::DatagramClient;
 
-/// With all headers 1,500 bytes at IPv6. On paths that carry less, fragments are shorter.
-const FRAGMENT_BYTES: u16 = 1_380;
+/// The longest datagram that travels in one piece: with all headers 1,500 bytes at IPv6. On paths that carry less, fragments are shorter.
+pub const DATAGRAM_FRAGMENT_BYTES: u16 = 1_380;
 /// What waits for the other side of a queue at the most: what comes beyond is dropped, as a socket
 /// does. Some 0.2 s of 50 Mbit/s.
 const MAX_QUEUED: usize = 1_024;
@@ -41,7 +41,7 @@ const MAX_QUEUED: usize = 1_024;
 /// were sent.
 pub fn datagram_transport(deadline: Duration) -> Config {
     let mut config = Config::new(default_controller(), default_scheduler());
-    config.fragment_bytes = FRAGMENT_BYTES;
+    config.fragment_bytes = DATAGRAM_FRAGMENT_BYTES;
     config.media.deadline = deadline;
     config.media.reassembly_wait = deadline;
     config

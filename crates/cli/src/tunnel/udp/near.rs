@@ -13,6 +13,7 @@ use super::flows::{Flows, Source};
 use super::message::{self, Message};
 use super::{MAX_BATCH, Rule, set_up, with_buffer};
 use crate::print;
+use crate::tunnel::tun;
 
 /// The ports, opened.
 #[derive(Debug)]
@@ -48,8 +49,14 @@ struct Near {
     channel: DatagramChannel,
 }
 
-/// Carries datagrams both ways for as long as the channel is there.
-pub(crate) async fn run(ports: Ports, channel: DatagramChannel) {
+/// Carries datagrams both ways for as long as the channel is there, and packets of the interface,
+/// if there is one.
+pub(crate) async fn run(
+    ports: Ports,
+    interface: Option<tun::near::Interface>,
+    channel: DatagramChannel,
+) {
+    let tun = interface.map(|interface| tun::near::Near::start(interface, channel.clone()));
     let near = Arc::new(Near {
         ports: ports.0,
         flows: Mutex::default(),
@@ -64,7 +71,10 @@ pub(crate) async fn run(ports: Ports, channel: DatagramChannel) {
         });
     }
     while let Some(datagram) = near.channel.recv().await {
-        near.take(datagram).await;
+        match &tun {
+            Some(tun) if tun::is_of_tun(&datagram) => tun.take(datagram).await,
+            _ => near.take(datagram).await,
+        }
     }
 }
 
