@@ -38,7 +38,8 @@ const SESSION_ASKED_EVERY: StdDuration = StdDuration::from_millis(50);
 /// After a connection could not be accepted, since there are too many files open, say.
 const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(100);
 
-/// Carries TCP connections and UDP flows over several networks at once, to an `anabranch serve`.
+/// Carries TCP connections, UDP flows and IP packets over several networks at once, to an
+/// `anabranch serve`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -55,6 +56,11 @@ Examples:
   server, and the answers come back. The server was started with --connect 127.0.0.1:5000:
   anabranch proxy … --udp 5000=127.0.0.1:5000 &
   ffmpeg … -f mpegts srt://127.0.0.1:5000
+
+  Everything this machine sends, as root, if the server was started with --tun (see the commands in
+  docs/operations.md for routes and address translation):
+  anabranch proxy … --via wlan0 --via wwan0 --tun ab0 &
+  ip route add 0.0.0.0/1 dev ab0 && ip route add 128.0.0.0/1 dev ab0
 
 A datagram is sent again while it can arrive within --udp-deadline, and then given up. A flow, which
 is what comes from one local port to one --udp, is over when it is silent for 60 s; there may be

@@ -30,7 +30,7 @@ const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
 /// How long a target may take to answer.
 const CONNECT_TIMEOUT: StdDuration = StdDuration::from_secs(10);
 
-/// Lets proxies' TCP connections and UDP flows out: the far end of `anabranch proxy`.
+/// Lets proxies' TCP connections, UDP flows and IP packets out: the far end of `anabranch proxy`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,8 +43,12 @@ Examples:
   Beside an SRT server, for encoders that send to `anabranch proxy --udp 5000=127.0.0.1:5000`:
   anabranch serve --listen 0.0.0.0:7000 --key studio.key --allow abpub_… --connect 127.0.0.1:5000
 
-Each allowed key has one session for connections and one for UDP at a time; a second program with
-the same key replaces the first.
+  For packets of whole machines, as root; forwarding and address translation are yours to set up, by
+  the commands in docs/operations.md:
+  anabranch serve --listen 0.0.0.0:7000 --key home.key --allow abpub_… --tun ab0
+
+Each allowed key has one session for connections and one for UDP and packets at a time; a second
+program with the same key replaces the first.
 The first Ctrl-C tells the proxies, which wait for the next server; a second one ends the program
 at once.")]
 #[command(group = clap::ArgGroup::new("destinations").required(true).multiple(true)
