@@ -1,5 +1,5 @@
-//! TCP connections through streams, UDP flows and IP packets through datagrams: what `serve` and `proxy` have in
-//! common.
+//! TCP connections through streams, UDP flows and IP packets through datagrams: what `serve` and
+//! `proxy` have in common.
 //!
 //! | file | idea |
 //! |---|---|

@@ -16,9 +16,9 @@ use super::{DropReason, FragmentHeader, FrameId, MAX_FRAME_BYTES, ReceivedFrame}
 /// datagrams of 1,380 bytes need one for each millisecond that paths differ by and each 11 Mbit/s:
 /// these are 100 ms at 1.8 Gbit/s. More would take long to pass over one by one.
 const MAX_OPEN_FRAMES: usize = 16_384;
-/// How many bytes they may hold, with what tells their fragments apart, and those that are whole and
-/// wait for their turn included: ten seconds of 50 Mbit/s. Beyond that the oldest goes, be it a key
-/// frame.
+/// How many bytes they may take, with what tells their fragments apart, and those included that are
+/// whole and wait for their turn: ten seconds of 50 Mbit/s. Beyond that the oldest goes, be it a
+/// key frame.
 const MAX_HELD_BYTES: usize = 64 << 20;
 
 /// How many used-up frames are kept for the next.
