@@ -341,8 +341,10 @@ fn paths_of_unequal_delay_lose_no_small_frames() {
         assert_eq!(taken, Taken::New, "{frame}");
     }
     assert!(bed.reassembly.peak().frames > 1_700);
-    let is_next = |(index, outcome): (usize, &Outcome)| matches!(outcome, Outcome::Whole(frame) if frame.id == FrameId(index as u64));
-    assert!(bed.out.iter().enumerate().all(is_next));
+    for (expected, outcome) in (0..).zip(&bed.out) {
+        let is_next = matches!(outcome, Outcome::Whole(frame) if frame.id == FrameId(expected));
+        assert!(is_next, "{expected}");
+    }
     assert_eq!(bed.out.len() as u64, count);
 }
 
