@@ -31,7 +31,8 @@ use crate::waker::Waker;
 
 pub use client::DatagramClient;
 
-/// The longest datagram that travels in one piece: with all headers 1,500 bytes at IPv6. On paths that carry less, fragments are shorter.
+/// The longest datagram that travels in one piece: with all headers 1,500 bytes at IPv6. On paths
+/// that carry less, fragments are shorter.
 pub const DATAGRAM_FRAGMENT_BYTES: u16 = 1_380;
 /// What waits for the other side of a queue at the most: what comes beyond is dropped, as a socket
 /// does. Some 0.3 s of 200 Mbit/s: a datagram that arrives late lets all go at once that were sent
