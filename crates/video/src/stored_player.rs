@@ -217,6 +217,17 @@ impl StoredPlayer {
         }
     }
 
+    /// How long it could go on playing if no more bytes came: min(cached frames / frame rate, cached
+    /// bytes / bitrate), as players of XLINK say (Zheng et al., SIGCOMM 2021).
+    pub fn play_time_left(&self) -> Duration {
+        let frames = &self.film.frames;
+        let cached_frames = self.there.saturating_sub(self.next);
+        let played = self.next.checked_sub(1).map_or(0, |last| frames[last].0);
+        let share = self.bytes.saturating_sub(played) as f64 / self.film.byte_count().max(1) as f64;
+        let by_bytes = self.film.time_of(frames.len()).mul_f64(share);
+        self.film.time_of(cached_frames).min(by_bytes)
+    }
+
     fn due_at(&self, frame: usize) -> Instant {
         self.origin + self.film.time_of(frame)
     }

@@ -82,4 +82,38 @@ impl SendStream {
             && !first.in_flight_on.contains(path);
         is_elsewhere.then(|| (first.chunk(SendReason::Reinjection), first.in_flight_on))
     }
+
+    /// Whether anything below `offset` waits or has not been sent.
+    pub(crate) fn has_unsent_below(&self, offset: u64) -> bool {
+        let first = self.waiting.first_key_value();
+        let is_waiting = first.is_some_and(|(first, _)| *first < offset);
+        is_waiting || self.next_offset < offset.min(self.written.end())
+    }
+
+    /// The segments below `offset` that are in flight, once and not by `path`, and have never been
+    /// reinjected for the viewer, in their order.
+    pub(crate) fn in_flight_elsewhere(
+        &self,
+        path: PathId,
+        offset: u64,
+    ) -> impl Iterator<Item = (Chunk, PathSet)> {
+        let below = self.segments.iter();
+        let below = below.take_while(move |segment| segment.offset < offset);
+        let elsewhere = below.filter(move |segment| {
+            segment.copies_in_flight == 1
+                && segment.bound_copies == 0
+                && !segment.is_delivered
+                && !segment.is_reinjected
+                && !segment.in_flight_on.contains(path)
+        });
+        elsewhere.map(|segment| (segment.chunk(SendReason::Reinjection), segment.in_flight_on))
+    }
+
+    /// The segment at `offset` is bound to another path for the viewer's sake.
+    pub(crate) fn on_reinjected(&mut self, offset: u64) {
+        if let Some(segment) = self.segment_mut(offset) {
+            segment.is_reinjected = true;
+        }
+        self.on_bound(offset);
+    }
 }
