@@ -77,7 +77,10 @@ fn what_is_left_on_the_far_path_comes_by_the_near_one_when_nothing_else_is_to_be
     assert_eq!(none, 0);
     assert!(some > 0);
     // The last of the far path's packets takes 300 ms, and so does its acknowledgement.
-    assert!(with + Duration::from_millis(100) < without, "{with} instead of {without}");
+    assert!(
+        with + Duration::from_millis(100) < without,
+        "{with} instead of {without}"
+    );
 }
 
 #[test]

@@ -335,6 +335,30 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_play_time_left_is_the_less_of_cached_frames_and_cached_bytes() {
+        let mut player = StoredPlayer::new(film(10), Buffering::default(), at(0));
+        assert_eq!(player.play_time_left(), Duration::ZERO);
+        // Two seconds, and most of a frame.
+        player.on_bytes(at(0), 50 * FRAME_BYTES + 900);
+        // The first is on the screen.
+        assert_eq!(player.play_time_left(), Duration::from_millis(49 * 40));
+        player.on_bytes(at(1_000), 0);
+        assert_eq!(player.play_time_left(), Duration::from_millis(24 * 40));
+        player.on_bytes(at(9_000), 0);
+        assert_eq!(player.play_time_left(), Duration::ZERO);
+        // The second half has three times the bitrate: what is cached of the first lasts a third
+        // longer by its frames than by the mean bitrate.
+        let frames = (1..=100_u64).map(|index| index + 2 * index.saturating_sub(50));
+        let uneven = StoredVideo {
+            frames: frames.map(|units| (units * FRAME_BYTES, true)).collect(),
+            interval: Duration::from_millis(40),
+        };
+        let mut player = StoredPlayer::new(uneven, Buffering::default(), at(0));
+        player.on_bytes(at(0), 41 * FRAME_BYTES);
+        assert_eq!(player.play_time_left(), Duration::from_millis(40 * 20));
+    }
+
     /// Plays a film that comes at a rate, in frames a second, which may change over time; what has
     /// been counted after some seconds.
     fn play(seconds: u64, until: u64, rate: impl Fn(u64) -> u64) -> StoredPlayerCounts {
