@@ -19,6 +19,9 @@ main() {
         run an_interface_that_is_made_again_carries_again
         run an_absent_interface_is_waited_for
         run an_interface_that_is_down_is_waited_for
+        if prepare_tunnel; then
+            run a_tunnel_of_packets_carries_on_while_an_interface_goes
+        fi
         if prepare_players; then
             run a_film_from_nginx_plays_on_while_an_interface_goes
         fi
@@ -128,19 +131,19 @@ packets() {
 
 prepare_namespaces() {
     if [ "$(uname -s)" != Linux ]; then
-        skip 4 "they need Linux's network namespaces"
+        skip 5 "they need Linux's network namespaces"
         return 1
     fi
     if ! command -v ip >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
         apt-get install --yes --quiet iproute2 >/dev/null 2>&1
     fi
     if ! command -v ip >/dev/null; then
-        skip 4 "the program ip is missing (Debian: iproute2)"
+        skip 5 "the program ip is missing (Debian: iproute2)"
         return 1
     fi
     near=anabranch-near-$$ far=anabranch-far-$$
     if ! lay_out 2>"$folder/namespaces.log"; then
-        skip 4 "no network namespaces or veth here: $(head -n 1 "$folder/namespaces.log")"
+        skip 5 "no network namespaces or veth here: $(head -n 1 "$folder/namespaces.log")"
         stop_all
         near=
         return 1
@@ -227,6 +230,89 @@ an_interface_that_is_down_is_waited_for() {
     await recv 5 "connected" || return 1
     sleep 1
     finish
+}
+
+prepare_tunnel() {
+    install ping iputils-ping && install curl curl && install python3 python3-minimal || return 1
+    if [ ! -c /dev/net/tun ]; then
+        skip 1 "there is no /dev/net/tun"
+        return 1
+    fi
+}
+
+# install PROGRAM PACKAGE: unless it is there.
+install() {
+    if ! command -v "$1" >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        apt-get update --quiet >/dev/null 2>&1
+        apt-get install --yes --quiet --no-install-recommends "$2" >/dev/null 2>&1
+    fi
+    if ! command -v "$1" >/dev/null; then
+        skip 1 "the program $1 is missing (Debian: $2)"
+        return 1
+    fi
+}
+
+# near_pings OPTION…: whether an answer comes.
+near_pings() {
+    ip netns exec "$near" ping -c 1 -W 2 "$@" >>"$folder/ping.log" 2>&1
+}
+
+# Packets of both kinds, one as long as the interface takes, a transfer by the default route, while
+# the servers' own address goes by the interfaces that are named.
+a_tunnel_of_packets_carries_on_while_an_interface_goes() {
+    lay_out && link 0 && link 1 && ip -n "$near" link set lo up || return 1
+    # A host behind the server.
+    ip -n "$far" addr add 192.0.2.7/32 dev lo
+    mkdir -p "$folder/web"
+    head -c 20000000 /dev/urandom >"$folder/web/file"
+    start web ip netns exec "$far" python3 -u -m http.server --bind 192.0.2.7 \
+        --directory "$folder/web" 8000
+    start serve ip netns exec "$far" "$program" serve --listen 0.0.0.0:7000 \
+        --key "$folder/receiver.key" --allow "$sender_public" \
+        --tun ab0 --tun-address 10.98.0.1/24 --tun-address fd98::1/64
+    await serve 5 "listening" || return 1
+    if ip netns exec "$near" "$program" proxy --key "$folder/sender.key" \
+        --peer "$receiver_public" --to 10.99.0.2:7000 --tun near0 2>"$folder/taken.log"; then
+        echo "an interface that was there was taken"
+        return 1
+    fi
+    await taken 1 "there is an interface of that name already" || return 1
+    start proxy ip netns exec "$near" "$program" proxy --key "$folder/sender.key" \
+        --peer "$receiver_public" --to 10.99.0.2:7000 --via near0 --to 10.99.1.2:7000 --via near1 \
+        --tun ab0 --tun-address 10.98.0.2/24 --tun-address fd98::2/64
+    await proxy 10 "the server routes fd98::2 here" || return 1
+    await proxy 5 "path 1 (near1): Active" || return 1
+    ip -n "$near" route add default dev ab0
+    near_pings 10.98.0.1 && near_pings -6 fd98::1 || { echo "no answer by ping" && return 1; }
+    # With its headers 1,379 bytes, and one more.
+    near_pings -M do -s 1351 192.0.2.7 || { echo "the longest packet is lost" && return 1; }
+    if near_pings -M do -s 1352 192.0.2.7 || ! await ping 1 "mtu.*1379"; then
+        echo "a packet above the MTU was not refused"
+        return 1
+    fi
+    start curl ip netns exec "$near" curl --silent --show-error --max-time 60 --limit-rate 4M \
+        --output "$folder/got" http://192.0.2.7:8000/file
+    local download=${processes[3]}
+    sleep 2
+    unlink_near 0
+    await proxy 3 "path 0 (near0): Out" || return 1
+    if ! wait "$download" || ! cmp "$folder/got" "$folder/web/file"; then
+        echo "the download is not the file"
+        return 1
+    fi
+    ip -n "$near" addr add 10.98.0.77/24 dev ab0
+    if near_pings -I 10.98.0.77 10.98.0.1; then
+        echo "an address that is not the proxy's was answered"
+        return 1
+    fi
+    await proxy 1 "dropped a packet from 10.98.0.77" || return 1
+    kill -TERM "${processes[2]}"
+    await proxy 10 "session of" || return 1
+    sleep 0.5
+    if ip -n "$near" link show ab0 >/dev/null 2>&1; then
+        echo "the interface has outlived the program"
+        return 1
+    fi
 }
 
 prepare_players() {

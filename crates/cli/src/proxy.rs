@@ -26,6 +26,7 @@ use crate::print;
 use crate::stop::Stop;
 use crate::tunnel::relay::Answered;
 use crate::tunnel::request::{self, Answer};
+use crate::tunnel::tun::{self, TunArguments};
 use crate::tunnel::udp::{DatagramArguments, Rule, near};
 use crate::tunnel::{self, TransportArguments, http, relay, socks5};
 use watch::{Client, Watch};
@@ -37,7 +38,8 @@ const SESSION_ASKED_EVERY: StdDuration = StdDuration::from_millis(50);
 /// After a connection could not be accepted, since there are too many files open, say.
 const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(100);
 
-/// Carries TCP connections and UDP flows over several networks at once, to an `anabranch serve`.
+/// Carries TCP connections, UDP flows and IP packets over several networks at once, to an
+/// `anabranch serve`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -55,6 +57,11 @@ Examples:
   anabranch proxy … --udp 5000=127.0.0.1:5000 &
   ffmpeg … -f mpegts srt://127.0.0.1:5000
 
+  Everything this machine sends, as root, if the server was started with --tun (see the commands in
+  docs/operations.md for routes and address translation):
+  anabranch proxy … --via wlan0 --via wwan0 --tun ab0 &
+  ip route add 0.0.0.0/1 dev ab0 && ip route add 128.0.0.0/1 dev ab0
+
 A datagram is sent again while it can arrive within --udp-deadline, and then given up. A flow, which
 is what comes from one local port to one --udp, is over when it is silent for 60 s; there may be
 1,024.
@@ -66,7 +73,7 @@ who is in the network.
 
 The first Ctrl-C ends the session and prints what it did; a second one ends the program at once.")]
 #[command(group = clap::ArgGroup::new("listeners").required(true).multiple(true)
-    .args(["listen", "socks5", "http_proxy", "udp"]))]
+    .args(["listen", "socks5", "http_proxy", "udp", "tun"]))]
 pub(crate) struct Arguments {
     #[command(flatten)]
     paths: PathArguments,
@@ -103,6 +110,8 @@ pub(crate) struct Arguments {
     transport: TransportArguments,
     #[command(flatten)]
     datagrams: DatagramArguments,
+    #[command(flatten)]
+    tun: TunArguments,
 }
 
 /// How the applications that connect to a listener say where they want to go.
@@ -124,6 +133,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let tasks = tunnel::tasks()?;
     let listeners = tasks.block_on(listeners(arguments))?;
     let ports = tasks.block_on(near::Ports::open(&arguments.udp))?;
+    let interface = {
+        let _is_within = tasks.enter();
+        tun::near::Interface::open(&arguments.tun)?
+    };
     let mut watch = Watch::new(names, stop, clock, arguments.stats);
     if !listeners.is_empty() {
         let config = config(arguments, arguments.transport.config()?, clock)?;
@@ -134,10 +147,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
         watch.add(Client::Streams(client), events);
     }
-    if !arguments.udp.is_empty() {
+    if !arguments.udp.is_empty() || interface.is_some() {
         let config = config(arguments, arguments.datagrams.config(), clock)?;
         let (client, events) = DatagramClient::start(config)?;
-        tasks.spawn(near::run(ports, client.channel().clone()));
+        tasks.spawn(near::run(ports, interface, client.channel().clone()));
         watch.add(Client::Datagrams(client), events);
     }
     let ended = watch.until_end();

@@ -21,6 +21,7 @@ use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
 use crate::tunnel::relay::Answered;
 use crate::tunnel::request::{self, Answer};
+use crate::tunnel::tun::{self, TunArguments};
 use crate::tunnel::udp::{DatagramArguments, far};
 use crate::tunnel::{self, Destination, TransportArguments, relay};
 
@@ -29,7 +30,7 @@ const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
 /// How long a target may take to answer.
 const CONNECT_TIMEOUT: StdDuration = StdDuration::from_secs(10);
 
-/// Lets proxies' TCP connections and UDP flows out: the far end of `anabranch proxy`.
+/// Lets proxies' TCP connections, UDP flows and IP packets out: the far end of `anabranch proxy`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -42,12 +43,16 @@ Examples:
   Beside an SRT server, for encoders that send to `anabranch proxy --udp 5000=127.0.0.1:5000`:
   anabranch serve --listen 0.0.0.0:7000 --key studio.key --allow abpub_… --connect 127.0.0.1:5000
 
-Each allowed key has one session for connections and one for UDP at a time; a second program with
-the same key replaces the first.
+  For packets of whole machines, as root; forwarding and address translation are yours to set up, by
+  the commands in docs/operations.md:
+  anabranch serve --listen 0.0.0.0:7000 --key home.key --allow abpub_… --tun ab0
+
+Each allowed key has one session for connections and one for UDP and packets at a time; a second
+program with the same key replaces the first.
 The first Ctrl-C tells the proxies, which wait for the next server; a second one ends the program
 at once.")]
 #[command(group = clap::ArgGroup::new("destinations").required(true).multiple(true)
-    .args(["forward", "connect"]))]
+    .args(["forward", "connect", "tun"]))]
 pub(crate) struct Arguments {
     /// Address and port to listen at; `[::]:PORT` takes IPv4 and IPv6.
     #[arg(long, value_name = "ADDR")]
@@ -76,6 +81,8 @@ pub(crate) struct Arguments {
     transport: TransportArguments,
     #[command(flatten)]
     datagrams: DatagramArguments,
+    #[command(flatten)]
+    tun: TunArguments,
 }
 
 /// What streams may ask for.
@@ -117,13 +124,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         connect: arguments.connect.clone(),
     };
     let tasks = tunnel::tasks()?;
+    let gate = {
+        let _is_within = tasks.enter();
+        tun::far::Gate::open(&arguments.tun, &arguments.allow)?
+    };
     let datagrams = arguments.datagrams.config();
     let (server, accepted, accepted_datagrams, events) =
         StreamServer::start_with_datagrams(config, datagrams)?;
     let policy = Arc::new(policy);
     tasks.spawn(serve_all(accepted, Arc::clone(&policy)));
     let target = move |asked: &str| policy.target(asked);
-    tasks.spawn(far::serve_all(accepted_datagrams, Arc::new(target)));
+    gate.clone().map(|gate| tasks.spawn(gate.run()));
+    tasks.spawn(far::serve_all(accepted_datagrams, Arc::new(target), gate));
     print::note(format_args!(
         "listening at {} as {local_public}",
         server.local_addr()

@@ -1,5 +1,5 @@
-//! TCP connections through streams, UDP flows through datagrams: what `serve` and `proxy` have in
-//! common.
+//! TCP connections through streams, UDP flows and IP packets through datagrams: what `serve` and
+//! `proxy` have in common.
 //!
 //! | file | idea |
 //! |---|---|
@@ -7,11 +7,13 @@
 //! | `relay.rs` | bytes from a connection to a stream and back |
 //! | `socks5.rs`, `http.rs` | how applications ask a proxy for a connection |
 //! | `udp.rs`, `udp/` | UDP flows |
+//! | `tun.rs`, `tun/` | IP packets of a TUN interface |
 
 pub(crate) mod http;
 pub(crate) mod relay;
 pub(crate) mod request;
 pub(crate) mod socks5;
+pub(crate) mod tun;
 pub(crate) mod udp;
 
 use core::str::FromStr;
@@ -49,7 +51,7 @@ pub(crate) fn name(cargo: Cargo) -> &'static str {
     match cargo {
         Cargo::Frames => "video",
         Cargo::Streams => "connections",
-        Cargo::Datagrams => "UDP",
+        Cargo::Datagrams => "datagrams",
     }
 }
 

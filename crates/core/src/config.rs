@@ -124,9 +124,8 @@ pub struct StreamConfig {
     /// Over several paths: whether a lost segment is sent again by the path that lost it, as each
     /// flow of MPTCP does, and not by the scheduler's choice.
     pub retransmits_on_same_path: bool,
-    /// Over several paths: whether a path that could send, were the peer's window not full, brings
-    /// what the peer waits for, and the slow path is penalised (Raiciu et al., NSDI 2012, §4.2).
-    pub reinjects: bool,
+    /// Over several paths: when what is in flight on one is sent on another as well.
+    pub reinjection: Reinjection,
     /// The retransmission timeout is never shorter (RFC 6298 §2.4 asks for 1 s; Linux and ns-2 use
     /// 0.2 s).
     pub min_retransmission_timeout: Duration,
@@ -151,11 +150,26 @@ impl Default for StreamConfig {
             carries_messages: false,
             delayed_ack: Duration::from_millis(40),
             retransmits_on_same_path: false,
-            reinjects: true,
+            reinjection: Reinjection::Linux,
             min_retransmission_timeout: Duration::from_millis(200),
             initial_retransmission_timeout: Duration::from_secs(1),
         }
     }
+}
+
+/// When a segment that is in flight on one path is sent on another as well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reinjection {
+    /// Never.
+    Off,
+    /// When the peer's window is full: a path that could send brings what the peer waits for, if the
+    /// slow path is much slower, and that one is penalised (Raiciu et al., NSDI 2012, §4.2, and
+    /// Linux's `mptcp_sched.c`).
+    #[default]
+    Linux,
+    /// When nothing else is to be sent, and for the start, while the viewer's play time left is short
+    /// (Zheng et al., SIGCOMM 2021; [`StreamSession::on_play_time_left`](crate::StreamSession)).
+    Xlink,
 }
 
 /// The set-up of the media session.

@@ -35,8 +35,8 @@ pub mod testing;
 mod wire;
 
 pub use config::{
-    Config, ConfigError, MediaConfig, MtuDiscovery, PaddingPolicy, RetransmissionCopies,
-    SourceLimits, StreamConfig,
+    Config, ConfigError, MediaConfig, MtuDiscovery, PaddingPolicy, Reinjection,
+    RetransmissionCopies, SourceLimits, StreamConfig,
 };
 pub use counters::{PathCounters, SessionCounters};
 pub use forecast::{Forecast, Turn};

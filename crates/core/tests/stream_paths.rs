@@ -11,8 +11,8 @@ use anabranch_core::control::{
 use anabranch_core::recovery::{Feedback, LossDetection};
 use anabranch_core::scheduler::{Assignment, Scheduler, SchedulerFactory, SendQueue};
 use anabranch_core::{
-    Config, PathId, PathSet, PathState, PathView, SendReason, SessionView, Stream, StreamConfig,
-    WriteStreamError,
+    Config, PathId, PathSet, PathState, PathView, Reinjection, SendReason, SessionView, Stream,
+    StreamConfig, WriteStreamError,
 };
 use anabranch_units::{DataRate, Duration, Instant};
 use bytes::Bytes;
@@ -135,11 +135,11 @@ fn a_path_that_is_removed_takes_nothing_with_it() {
 
 #[test]
 fn what_a_full_window_waits_for_comes_by_the_fast_path() {
-    let took = |reinjects| {
+    let took = |reinjection| {
         let config = Config {
             stream: StreamConfig {
                 receive_window_bytes: 65_536,
-                reinjects,
+                reinjection,
                 ..StreamConfig::default()
             },
             ..config("round-robin")
@@ -148,7 +148,7 @@ fn what_a_full_window_waits_for_comes_by_the_fast_path() {
         let mut network = network(config, paths);
         transfer(&mut network, 1_000_000, Duration::from_secs(60)).as_secs_f64()
     };
-    let (without, with) = (took(false), took(true));
+    let (without, with) = (took(Reinjection::Off), took(Reinjection::Linux));
     assert!(with < 0.6 * without, "{with} s instead of {without} s");
 }
 

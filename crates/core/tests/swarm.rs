@@ -11,7 +11,7 @@ use anabranch_core::fec::FEC_POLICIES;
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::{
     Config, Frame, Media, MediaConfig, MtuDiscovery, PaddingPolicy, PathId, ReasonCounts,
-    RetransmissionCopies, SendReason, SourceLimits, Stream, StreamConfig,
+    Reinjection, RetransmissionCopies, SendReason, SourceLimits, Stream, StreamConfig,
 };
 use anabranch_schedulers::SCHEDULERS;
 use anabranch_units::{DataRate, Duration, Importance, Instant, Rng, Seed};
@@ -118,7 +118,7 @@ impl Draw {
                 max_unsent_bytes: self.between(2_000, 100_000) as usize,
                 receive_window_bytes: self.between(65_536, 100_000),
                 retransmits_on_same_path: self.chance(0.5),
-                reinjects: self.chance(0.5),
+                reinjection: self.of(&[Reinjection::Off, Reinjection::Linux, Reinjection::Xlink]),
                 ..StreamConfig::default()
             },
             mtu: None,

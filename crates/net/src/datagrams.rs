@@ -31,17 +31,21 @@ use crate::waker::Waker;
 
 pub use client::DatagramClient;
 
-/// With all headers 1,500 bytes at IPv6. On paths that carry less, fragments are shorter.
-const FRAGMENT_BYTES: u16 = 1_380;
+/// The longest datagram that travels in one piece: with all headers 1,500 bytes at IPv6. On paths
+/// that carry less, fragments are shorter.
+pub const DATAGRAM_FRAGMENT_BYTES: u16 = 1_380;
 /// What waits for the other side of a queue at the most: what comes beyond is dropped, as a socket
-/// does. Some 0.2 s of 50 Mbit/s.
-const MAX_QUEUED: usize = 1_024;
+/// does. Some 0.3 s of 200 Mbit/s: a datagram that arrives late lets all go at once that were sent
+/// after it.
+const MAX_QUEUED_BYTES: usize = 8 << 20;
+/// What a datagram takes beside its bytes, about.
+const OVERHEAD_BYTES: usize = 64;
 
 /// The transport's set-up for datagrams that are worth nothing later than `deadline` after they
 /// were sent.
 pub fn datagram_transport(deadline: Duration) -> Config {
     let mut config = Config::new(default_controller(), default_scheduler());
-    config.fragment_bytes = FRAGMENT_BYTES;
+    config.fragment_bytes = DATAGRAM_FRAGMENT_BYTES;
     config.media.deadline = deadline;
     config.media.reassembly_wait = deadline;
     config
@@ -50,18 +54,34 @@ pub fn datagram_transport(deadline: Duration) -> Config {
 #[derive(Debug, Default)]
 struct Queue {
     datagrams: VecDeque<Bytes>,
+    /// What they take.
+    bytes: usize,
     dropped_count: u64,
 }
 
 impl Queue {
     /// Returns whether there was room.
     fn push(&mut self, datagram: Bytes) -> bool {
-        let has_room = self.datagrams.len() < MAX_QUEUED;
-        match has_room {
-            true => self.datagrams.push_back(datagram),
-            false => self.dropped_count += 1,
+        let taken = datagram.len() + OVERHEAD_BYTES;
+        let has_room = self.bytes + taken <= MAX_QUEUED_BYTES;
+        if has_room {
+            self.bytes += taken;
+            self.datagrams.push_back(datagram);
+        } else {
+            self.dropped_count += 1;
         }
         has_room
+    }
+
+    fn pop(&mut self) -> Option<Bytes> {
+        let datagram = self.datagrams.pop_front()?;
+        self.bytes -= datagram.len() + OVERHEAD_BYTES;
+        Some(datagram)
+    }
+
+    fn take_all(&mut self) -> VecDeque<Bytes> {
+        self.bytes = 0;
+        std::mem::take(&mut self.datagrams)
     }
 }
 
@@ -129,7 +149,7 @@ impl DatagramChannel {
         loop {
             {
                 let mut state = self.shared.lock();
-                if let Some(datagram) = state.from_peer.datagrams.pop_front() {
+                if let Some(datagram) = state.from_peer.pop() {
                     return Some(datagram);
                 }
                 if state.is_over {
@@ -229,7 +249,7 @@ impl Load for Datagrams {
     fn exchange(&mut self, now: Instant, session: &mut MediaSession) -> bool {
         let mut is_any = false;
         // Not under the lock: tasks need not wait for what is cut and scheduled.
-        let waiting = std::mem::take(&mut self.shared.lock().to_peer.datagrams);
+        let waiting = self.shared.lock().to_peer.take_all();
         for bytes in waiting {
             let frame = Frame {
                 bytes,
@@ -261,11 +281,35 @@ impl Load for Datagrams {
         let mut state = self.shared.lock();
         if state.session == self.session {
             state.session = 0;
-            state.to_peer.datagrams.clear();
+            state.to_peer.take_all();
         }
         drop(state);
         if self.is_only {
             self.shared.end();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_is_bounded_by_what_its_datagrams_take() {
+        let mut queue = Queue::default();
+        for length in [0, 1_380] {
+            let datagram = Bytes::from(vec![0; length]);
+            let room = MAX_QUEUED_BYTES / (length + OVERHEAD_BYTES);
+            let taken = (0..room + 3)
+                .filter(|_| queue.push(datagram.clone()))
+                .count();
+            assert_eq!((taken, queue.dropped_count), (room, 3));
+            for _ in 0..room - 1 {
+                assert!(queue.pop().is_some());
+            }
+            assert_eq!(queue.take_all().len(), 1);
+            assert_eq!((queue.bytes, queue.pop()), (0, None));
+            queue.dropped_count = 0;
         }
     }
 }

@@ -72,7 +72,9 @@ mod waker;
 pub use anabranch_mux::OpenError as RefusedStream;
 pub use client::{ClientConfig, ClientPath, StartError};
 pub use clock::Clock;
-pub use datagrams::{AcceptedDatagrams, DatagramChannel, DatagramClient, datagram_transport};
+pub use datagrams::{
+    AcceptedDatagrams, DATAGRAM_FRAGMENT_BYTES, DatagramChannel, DatagramClient, datagram_transport,
+};
 pub use event::{Ended, Event};
 pub use event_queue::Events;
 pub use receiver::{Receiver, Reception, Receptions};

@@ -197,6 +197,13 @@ impl Adaptive {
         (request.is_some(), player.next_at())
     }
 
+    /// How long the viewer could go on playing; `None` before it has begun.
+    pub(crate) fn play_time_left(&self, now: Instant) -> Option<Duration> {
+        self.player
+            .as_ref()
+            .map(|player| player.play_time_left(now))
+    }
+
     /// The server reads bytes of requests: what was asked for is to be written.
     pub(crate) fn hear(&mut self, bytes: u64) {
         self.heard_bytes += bytes;

@@ -204,6 +204,15 @@ impl AdaptivePlayer {
         Some(missing_bytes)
     }
 
+    /// How long it could go on playing from `now` on if no more bytes came.
+    pub fn play_time_left(&self, now: Instant) -> Duration {
+        let played = match self.state {
+            State::Playing => now.saturating_since(self.played_at),
+            State::Buffering { .. } | State::Ended => Duration::ZERO,
+        };
+        self.buffered().saturating_sub(played)
+    }
+
     /// When something happens though no bytes come.
     pub fn next_at(&self) -> Option<Instant> {
         if self.state != State::Playing {

@@ -217,6 +217,17 @@ impl StoredPlayer {
         }
     }
 
+    /// How long it could go on playing if no more bytes came: min(cached frames / frame rate, cached
+    /// bytes / bitrate), as players of XLINK say (Zheng et al., SIGCOMM 2021).
+    pub fn play_time_left(&self) -> Duration {
+        let frames = &self.film.frames;
+        let cached_frames = self.there.saturating_sub(self.next);
+        let played = self.next.checked_sub(1).map_or(0, |last| frames[last].0);
+        let share = self.bytes.saturating_sub(played) as f64 / self.film.byte_count().max(1) as f64;
+        let by_bytes = self.film.time_of(frames.len()).mul_f64(share);
+        self.film.time_of(cached_frames).min(by_bytes)
+    }
+
     fn due_at(&self, frame: usize) -> Instant {
         self.origin + self.film.time_of(frame)
     }
@@ -322,6 +333,30 @@ mod tests {
                 .collect(),
             interval: Duration::from_millis(40),
         }
+    }
+
+    #[test]
+    fn the_play_time_left_is_the_less_of_cached_frames_and_cached_bytes() {
+        let mut player = StoredPlayer::new(film(10), Buffering::default(), at(0));
+        assert_eq!(player.play_time_left(), Duration::ZERO);
+        // Two seconds, and most of a frame.
+        player.on_bytes(at(0), 50 * FRAME_BYTES + 900);
+        // The first is on the screen.
+        assert_eq!(player.play_time_left(), Duration::from_millis(49 * 40));
+        player.on_bytes(at(1_000), 0);
+        assert_eq!(player.play_time_left(), Duration::from_millis(24 * 40));
+        player.on_bytes(at(9_000), 0);
+        assert_eq!(player.play_time_left(), Duration::ZERO);
+        // The second half has three times the bitrate: what is cached of the first lasts a third
+        // longer by its frames than by the mean bitrate.
+        let frames = (1..=100_u64).map(|index| index + 2 * index.saturating_sub(50));
+        let uneven = StoredVideo {
+            frames: frames.map(|units| (units * FRAME_BYTES, true)).collect(),
+            interval: Duration::from_millis(40),
+        };
+        let mut player = StoredPlayer::new(uneven, Buffering::default(), at(0));
+        player.on_bytes(at(0), 41 * FRAME_BYTES);
+        assert_eq!(player.play_time_left(), Duration::from_millis(40 * 20));
     }
 
     /// Plays a film that comes at a rate, in frames a second, which may change over time; what has

@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `message.rs` | what travels in a session's datagram |
 //! | `flows.rs` | the proxy's flows: numbers, names and bounds |
+//! | `port.rs` | a port of the proxy, and the address that answers leave from |
 //! | `near.rs`, `far.rs` | the tasks of proxy and server |
 
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub(crate) mod far;
 mod flows;
 mod message;
 pub(crate) mod near;
+mod port;
 
 use core::cell::RefCell;
 use core::str::FromStr;

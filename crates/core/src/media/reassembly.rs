@@ -12,10 +12,13 @@ use budget::Budget;
 
 use super::{DropReason, FragmentHeader, FrameId, MAX_FRAME_BYTES, ReceivedFrame};
 
-/// How many frames may be open at once; a frame beyond that pushes the oldest out.
-const MAX_OPEN_FRAMES: usize = 512;
-/// How many bytes they may hold, those that are whole and wait for their turn included: ten seconds
-/// of 50 Mbit/s. Beyond that the oldest goes, be it a key frame.
+/// How many frames may be open at once; a frame beyond that pushes the oldest out. Frames that are
+/// datagrams of 1,380 bytes need one for each millisecond that paths differ by and each 11 Mbit/s:
+/// these are 100 ms at 1.8 Gbit/s. More would take long to pass over one by one.
+const MAX_OPEN_FRAMES: usize = 16_384;
+/// How many bytes they may take, with what tells their fragments apart, and those included that are
+/// whole and wait for their turn: ten seconds of 50 Mbit/s. Beyond that the oldest goes, be it a
+/// key frame.
 const MAX_HELD_BYTES: usize = 64 << 20;
 
 /// How many used-up frames are kept for the next.
@@ -85,6 +88,8 @@ pub(crate) struct Reassembly {
     open_bytes: usize,
     /// Of frames that are whole and wait for those before them.
     whole_bytes: usize,
+    /// What open frames take beside their bytes.
+    overhead_bytes: usize,
     peak: Peak,
     budget: Budget,
     keeps_bytes: bool,
@@ -108,6 +113,7 @@ impl Reassembly {
             was_whole: 0,
             open_bytes: 0,
             whole_bytes: 0,
+            overhead_bytes: 0,
             peak: Peak::default(),
             budget: Budget::new(wait),
             keeps_bytes,
@@ -156,16 +162,20 @@ impl Reassembly {
         if let Slot::Missing { .. } = slot {
             let mut frame = self.spare.pop().unwrap_or_default();
             frame.begin(now, header, captured_at, self.keeps_bytes);
+            self.overhead_bytes += frame.overhead_bytes();
             *slot = Slot::Open(frame);
         }
         let Slot::Open(frame) = slot else {
             return Taken::Duplicate;
         };
         let before = frame.held_bytes;
+        self.overhead_bytes -= frame.overhead_bytes();
         let taken = frame.insert(header, payload);
+        self.overhead_bytes += frame.overhead_bytes();
         self.open_bytes += frame.held_bytes - before;
         if frame.missing_count == 0 {
             self.open_bytes -= frame.held_bytes;
+            self.overhead_bytes -= frame.overhead_bytes();
             self.whole_bytes += frame.size_bytes;
             let whole = Slot::Whole(ReceivedFrame {
                 id: header.frame,
@@ -184,11 +194,17 @@ impl Reassembly {
         }
         self.peak.frames = self.peak.frames.max(self.slots.len());
         self.peak.bytes = self.peak.bytes.max(self.open_bytes + self.whole_bytes);
-        while self.open_bytes + self.whole_bytes > MAX_HELD_BYTES {
+        while self.taken_bytes() > MAX_HELD_BYTES {
             self.push_out(1, out);
         }
         self.deliver(now, out);
         taken
+    }
+
+    /// What all frames take.
+    fn taken_bytes(&self) -> usize {
+        let slot_bytes = self.slots.len() * size_of::<Slot>();
+        self.open_bytes + self.whole_bytes + self.overhead_bytes + slot_bytes
     }
 
     /// The sender will not complete these frames: nobody waits for them any more.
@@ -210,6 +226,7 @@ impl Reassembly {
             let reason = match &self.slots[index] {
                 Slot::Open(frame) => {
                     self.open_bytes -= frame.held_bytes;
+                    self.overhead_bytes -= frame.overhead_bytes();
                     DropReason::Incomplete
                 }
                 Slot::Missing { .. } => DropReason::Missing,
@@ -304,6 +321,7 @@ impl Reassembly {
                 }
                 Slot::Open(frame) => {
                     self.open_bytes -= frame.held_bytes;
+                    self.overhead_bytes -= frame.overhead_bytes();
                     Outcome::Dropped(self.first, DropReason::Incomplete)
                 }
                 Slot::Missing { .. } => Outcome::Dropped(self.first, DropReason::Missing),
@@ -311,7 +329,7 @@ impl Reassembly {
             });
             self.first.0 += 1;
         }
-        debug_assert!(!self.slots.is_empty() || self.open_bytes + self.whole_bytes == 0);
+        debug_assert!(!self.slots.is_empty() || self.taken_bytes() == 0);
         // Frames of which not even a successor was seen are too many to tell one by one.
         let unseen = count - open;
         self.first.0 += unseen;
@@ -323,6 +341,12 @@ impl Reassembly {
 }
 
 impl IncomingFrame {
+    /// What the frame takes beside its bytes: itself, the fragments' marks, and a last fragment
+    /// whose place is unknown.
+    fn overhead_bytes(&self) -> usize {
+        size_of::<Self>() + self.has_arrived.len() + self.last.len()
+    }
+
     /// Starts anew with another frame, in what memory the last one has left.
     fn begin(
         &mut self,

@@ -2,6 +2,7 @@
 
 mod acknowledgements;
 mod keep_alive;
+mod reinjection;
 mod schedule;
 mod segments;
 mod timers;
@@ -24,6 +25,7 @@ use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
 use crate::stream::{
     Chunk, Copy, DuplicateAcks, ReceiveStream, RetransmissionTimer, SendStream, TailLossProbe,
+    xlink,
 };
 use crate::wire::{self, WireFrame};
 use schedule::Binding;
@@ -52,6 +54,8 @@ pub struct Stream {
     /// What the application has to write besides.
     further_bytes: u64,
     blocked_wait: Duration,
+    /// How long the viewer can go on playing.
+    feedback: xlink::Feedback,
     /// What the segment that is being written is cut from.
     sending: Option<Chunk>,
     /// Packets that a cumulative acknowledgement settles.
@@ -83,6 +87,7 @@ impl Stream {
             receive: ReceiveStream::new(&config),
             paths: Vec::new(),
             further_bytes: 0,
+            feedback: xlink::Feedback::default(),
             sending: None,
             blocked_at: None,
             blocked_wait: config.initial_retransmission_timeout,

@@ -67,6 +67,8 @@ struct Segment {
     copies_in_flight: u16,
     /// How many copies wait in the queues of paths.
     bound_copies: u8,
+    /// Whether it has been sent on another path for its viewer's sake.
+    is_reinjected: bool,
     last_on: PathId,
     has_left: bool,
     is_last: bool,
@@ -82,6 +84,7 @@ impl Segment {
             in_flight_on: PathSet::EMPTY,
             copies_in_flight: 0,
             bound_copies: 0,
+            is_reinjected: false,
             last_on: PathId(0),
             has_left: false,
             is_last: chunk.is_last,

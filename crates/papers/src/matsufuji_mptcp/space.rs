@@ -90,8 +90,8 @@ const WINDOW: Dimension = Dimension {
 const REINJECTION: Dimension = Dimension {
     name: "reinjection",
     values: &[
-        value("on", &[("flows.0.reinjection", "true")]),
-        value("off", &[("flows.0.reinjection", "false")]),
+        value("on", &[("flows.0.reinjection", "linux")]),
+        value("off", &[("flows.0.reinjection", "off")]),
     ],
 };
 

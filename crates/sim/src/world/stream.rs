@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_core::Config;
-use anabranch_units::Seed;
+use anabranch_units::{Duration, Seed};
 
 use super::turn::Turn;
 use crate::application::{Adaptive, Application, Download, Objects, STREAM_PATH};
@@ -73,12 +73,15 @@ impl<O: Observer> Turn<'_, O> {
         if byte_count > 0 {
             self.observer.on_stream_delivered(now, flow_id, byte_count);
         }
+        let mut play_time_left = None;
         if let Some(player) = player {
             player.on_bytes(now, byte_count);
+            play_time_left = Some(player.play_time_left());
             self.flow.frame_at = player.next_at().map(|at| at.max(now));
         }
         if let Work::Adaptive(adaptive) = &mut self.flow.source {
             let (asks, next_at) = adaptive.watch(now, byte_count);
+            play_time_left = adaptive.play_time_left(now);
             self.flow.frame_at = next_at.map(|at| at.max(now));
             if asks {
                 let request = self.buffers.zeros(Adaptive::REQUEST_BYTES as usize);
@@ -99,6 +102,19 @@ impl<O: Observer> Turn<'_, O> {
             let began_at = self.flow.began_at;
             self.observer.on_stream_finished(now, flow_id, began_at);
             self.end_object();
+        }
+        if let Some(left) = play_time_left {
+            self.tell_play_time_left(left);
+        }
+    }
+
+    /// The viewer says how long it could go on playing, which the sender hears at once.
+    fn tell_play_time_left(&mut self, left: Duration) {
+        let now = self.now;
+        let sender = &mut self.flow.end(Side::Sender).endpoint;
+        let sender = sender.stream_mut();
+        if sender.is_some_and(|sender| sender.on_play_time_left(now, left)) {
+            self.serve(Side::Sender);
         }
     }
 

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use super::far::{self, Far};
 use super::{MAX_FLOWS, Rule, near};
+use crate::tunnel::tun::far::Member;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -98,7 +99,7 @@ async fn each_flow_has_a_socket_of_its_own_and_answers_go_back_to_it() {
     let (target, forbidden) = (target().await, target().await);
     let allowed = target.to_string();
     let policy = move |asked: &str| (asked == allowed).then(|| asked.to_owned());
-    tokio::spawn(far::serve_all(accepted, Arc::new(policy)));
+    tokio::spawn(far::serve_all(accepted, Arc::new(policy), None));
     let rules = [target, forbidden].map(|to| Rule {
         listen: (LOOPBACK, 0).into(),
         target: to.to_string(),
@@ -109,7 +110,7 @@ async fn each_flow_has_a_socket_of_its_own_and_answers_go_back_to_it() {
         .iter()
         .map(|port| port.1.local_addr().unwrap())
         .collect();
-    tokio::spawn(near::run(ports, ends.client.channel().clone()));
+    tokio::spawn(near::run(ports, None, ends.client.channel().clone()));
     let (first, second) = (application(proxies[0]).await, application(proxies[0]).await);
     let mut from = [None; 2];
     for round in 0..20_usize {
@@ -133,8 +134,9 @@ async fn each_flow_has_a_socket_of_its_own_and_answers_go_back_to_it() {
 async fn a_flood_of_flows_is_bounded() {
     let (ends, mut accepted) = start();
     let target = target().await.to_string();
-    let AcceptedDatagrams { channel, .. } = accepted.recv().await.unwrap();
+    let AcceptedDatagrams { peer, channel } = accepted.recv().await.unwrap();
     let mut far = Far {
+        tun: Member::new(None, peer, channel.clone()),
         channel,
         policy: Arc::new(|asked: &str| Some(asked.to_owned())),
         flows: BTreeMap::new(),

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::message::{self, Message};
 use super::{IDLE_AFTER, MAX_BATCH, MAX_FLOWS, set_up, with_buffer};
 use crate::tunnel::request::Answer;
+use crate::tunnel::tun;
 
 /// Datagrams that wait for a flow's target to be found, or for its socket; more are dropped.
 const MAX_QUEUED: usize = 256;
@@ -26,10 +27,15 @@ const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Where a flow that asks for a target leads; `None`: nowhere.
 pub(crate) type Policy = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Serves all sessions that are opened.
-pub(crate) async fn serve_all(mut accepted: UnboundedReceiver<AcceptedDatagrams>, policy: Policy) {
-    while let Some(AcceptedDatagrams { channel, .. }) = accepted.recv().await {
+/// Serves all sessions that are opened; packets of theirs go by the gate, if there is one.
+pub(crate) async fn serve_all(
+    mut accepted: UnboundedReceiver<AcceptedDatagrams>,
+    policy: Policy,
+    gate: Option<Arc<tun::far::Gate>>,
+) {
+    while let Some(AcceptedDatagrams { peer, channel }) = accepted.recv().await {
         let far = Far {
+            tun: tun::far::Member::new(gate.clone(), peer, channel.clone()),
             channel,
             policy: Arc::clone(&policy),
             flows: BTreeMap::new(),
@@ -42,6 +48,7 @@ pub(crate) async fn serve_all(mut accepted: UnboundedReceiver<AcceptedDatagrams>
 /// One session's flows, which end with it.
 pub(super) struct Far {
     pub(super) channel: DatagramChannel,
+    pub(super) tun: tun::far::Member,
     pub(super) policy: Policy,
     pub(super) flows: BTreeMap<u32, Flow>,
     pub(super) began_at: Instant,
@@ -75,6 +82,10 @@ impl LastUse {
 impl Far {
     async fn run(mut self) {
         while let Some(datagram) = self.channel.recv().await {
+            if tun::is_of_tun(&datagram) {
+                self.tun.take(datagram).await;
+                continue;
+            }
             match Message::read(datagram) {
                 Some((flow, Message::Datagram(bytes))) => {
                     let is_known = self.forward(flow, bytes);

@@ -1,7 +1,7 @@
 //! The proxy's flows: their numbers, and what the server knows of them.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use tokio::time::{Duration, Instant};
 
@@ -10,8 +10,15 @@ use super::{IDLE_AFTER, MAX_FLOWS};
 /// A server that leads nowhere is asked again after this long.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
 
-/// Which port a datagram came to, by its rule's number, and where from.
-pub(super) type Source = (usize, SocketAddr);
+/// Where a datagram of an application came from, and to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Source {
+    /// Of the proxy, by its rule's number.
+    pub(super) port: usize,
+    pub(super) from: SocketAddr,
+    /// The machine's address, if the port is open at several.
+    pub(super) to: Option<IpAddr>,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
@@ -88,7 +95,7 @@ impl Flows {
         let flow = self.flows.get_mut(&number)?;
         let is_first = !matches!(flow.standing, Standing::Refused(until) if now < until);
         flow.standing = Standing::Refused(now + REFUSED_FOR);
-        is_first.then_some(flow.source.0)
+        is_first.then_some(flow.source.port)
     }
 
     fn add(&mut self, now: Instant, source: Source) -> u32 {
@@ -127,7 +134,11 @@ mod tests {
     use super::*;
 
     fn source(rule: usize, port: u16) -> Source {
-        (rule, ([127, 0, 0, 1], port).into())
+        Source {
+            port: rule,
+            from: ([127, 0, 0, 1], port).into(),
+            to: None,
+        }
     }
 
     fn named(flow: u32) -> Option<Outgoing> {

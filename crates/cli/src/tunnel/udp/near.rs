@@ -11,12 +11,14 @@ use tokio::time::Instant;
 
 use super::flows::{Flows, Source};
 use super::message::{self, Message};
+use super::port::Port;
 use super::{MAX_BATCH, Rule, set_up, with_buffer};
 use crate::print;
+use crate::tunnel::tun;
 
 /// The ports, opened.
 #[derive(Debug)]
-pub(crate) struct Ports(pub(super) Vec<(Rule, UdpSocket)>);
+pub(crate) struct Ports(pub(super) Vec<(Rule, Port)>);
 
 impl Ports {
     /// Opens all of them.
@@ -29,6 +31,7 @@ impl Ports {
             let socket = UdpSocket::bind(rule.listen).await;
             let socket = socket.with_context(|| format!("--udp {}", rule.listen))?;
             set_up(&socket);
+            let socket = Port::new(socket).with_context(|| format!("--udp {}", rule.listen))?;
             print::note(format_args!(
                 "taking datagrams at {} for {} (--udp)",
                 socket.local_addr()?,
@@ -43,13 +46,19 @@ impl Ports {
 /// What the tasks share.
 #[derive(Debug)]
 struct Near {
-    ports: Vec<(Rule, UdpSocket)>,
+    ports: Vec<(Rule, Port)>,
     flows: Mutex<Flows>,
     channel: DatagramChannel,
 }
 
-/// Carries datagrams both ways for as long as the channel is there.
-pub(crate) async fn run(ports: Ports, channel: DatagramChannel) {
+/// Carries datagrams both ways for as long as the channel is there, and packets of the interface,
+/// if there is one.
+pub(crate) async fn run(
+    ports: Ports,
+    interface: Option<tun::near::Interface>,
+    channel: DatagramChannel,
+) {
+    let tun = interface.map(|interface| tun::near::Near::start(interface, channel.clone()));
     let near = Arc::new(Near {
         ports: ports.0,
         flows: Mutex::default(),
@@ -64,7 +73,10 @@ pub(crate) async fn run(ports: Ports, channel: DatagramChannel) {
         });
     }
     while let Some(datagram) = near.channel.recv().await {
-        near.take(datagram).await;
+        match &tun {
+            Some(tun) if tun::is_of_tun(&datagram) => tun.take(datagram).await,
+            _ => near.take(datagram).await,
+        }
     }
 }
 
@@ -90,8 +102,12 @@ impl Near {
     fn forward_one(&self, index: usize) -> io::Result<()> {
         let (rule, socket) = &self.ports[index];
         with_buffer(|buffer| {
-            let (length, from) = socket.try_recv_from(buffer)?;
-            let source: Source = (index, from);
+            let (length, from, to) = socket.try_recv(buffer)?;
+            let source = Source {
+                port: index,
+                from,
+                to,
+            };
             let outgoing = self.flows(|flows| flows.outgoing(Instant::now(), source));
             if let Some(outgoing) = outgoing {
                 let target = outgoing.is_named.then_some(rule.target.as_str());
@@ -110,9 +126,10 @@ impl Near {
         let now = Instant::now();
         match message {
             Message::Datagram(bytes) => {
-                if let Some((port, to)) = self.flows(|flows| flows.incoming(now, flow)) {
+                if let Some(source) = self.flows(|flows| flows.incoming(now, flow)) {
+                    let socket = &self.ports[source.port].1;
                     // An application that has gone away misses nothing.
-                    let _ = self.ports[port].1.send_to(&bytes, to).await;
+                    let _ = socket.send(&bytes, source.from, source.to).await;
                 }
             }
             Message::Known => self.flows(|flows| flows.set_known(flow, true)),

@@ -5,11 +5,12 @@ use crate::invariants::Checker;
 
 impl Reassembly {
     pub(crate) fn check(&self, checker: &mut Checker) {
-        let (mut open, mut whole) = (0, 0);
+        let (mut open, mut whole, mut overhead) = (0, 0, 0);
         for slot in &self.slots {
             match slot {
                 Slot::Open(frame) => {
                     open += frame.held_bytes as u64;
+                    overhead += frame.overhead_bytes() as u64;
                     let missing = frame.has_arrived.iter().filter(|has| !**has).count() as u64;
                     let of = "missing fragments";
                     checker.sum(of, u64::from(frame.missing_count), missing);
@@ -20,5 +21,7 @@ impl Reassembly {
         }
         checker.sum("bytes of open frames", self.open_bytes as u64, open);
         checker.sum("bytes of whole frames", self.whole_bytes as u64, whole);
+        let of = "bytes that open frames take beside";
+        checker.sum(of, self.overhead_bytes as u64, overhead);
     }
 }

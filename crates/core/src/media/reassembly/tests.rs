@@ -201,10 +201,10 @@ fn a_copy_of_what_was_delivered_is_a_duplicate_and_what_was_given_up_comes_late(
 #[test]
 fn memory_is_bounded_when_frames_never_complete() {
     let mut bed = Bed::new();
-    for frame in 0..2_000 {
+    for frame in 0..20_000 {
         bed.insert(0, frame, 0, 2, true);
     }
-    assert!(bed.reassembly.slots.len() <= MAX_OPEN_FRAMES);
+    assert_eq!(bed.reassembly.slots.len(), MAX_OPEN_FRAMES);
     assert_eq!(
         bed.insert(0, 1 << 40, 0, 1, false),
         Taken::New,
@@ -313,4 +313,52 @@ fn at_the_end_of_a_session_what_is_whole_is_handed_out() {
     bed.reassembly.finish(&mut bed.out);
     assert_eq!(bed.outcomes(), "0i 1 2m 3");
     assert_eq!(bed.reassembly.expires_at(), None);
+}
+
+/// Datagrams of 200 Mbit/s, every other by a path that is 100 ms longer.
+#[test]
+fn paths_of_unequal_delay_lose_no_small_frames() {
+    let mut bed = Bed::new();
+    let frames_per_ms = 18;
+    let count = 500 * frames_per_ms;
+    let mut arrivals: Vec<(u64, u64)> = (0..count)
+        .map(|frame| (frame / frames_per_ms + frame % 2 * 100, frame))
+        .collect();
+    arrivals.sort_unstable();
+    for (millis, frame) in arrivals {
+        let header = FragmentHeader {
+            frame: FrameId(frame),
+            fragment: 0,
+            fragment_count: 1,
+            importance: Importance::Reference,
+        };
+        let captured_at = Instant::from_millis(frame / frames_per_ms);
+        let now = Instant::from_millis(millis);
+        let payload = [0; 1_380];
+        let taken = bed
+            .reassembly
+            .insert(now, header, captured_at, &payload, &mut bed.out);
+        assert_eq!(taken, Taken::New, "{frame}");
+    }
+    assert!(bed.reassembly.peak().frames > 1_700);
+    for (expected, outcome) in (0..).zip(&bed.out) {
+        let is_next = matches!(outcome, Outcome::Whole(frame) if frame.id == FrameId(expected));
+        assert!(is_next, "{expected}");
+    }
+    assert_eq!(bed.out.len() as u64, count);
+}
+
+/// A last fragment says little of its frame's bytes, but how many fragments there are.
+#[test]
+fn last_fragments_alone_hold_no_more_than_is_allowed() {
+    let mut bed = Bed::new();
+    for frame in 0..2_000 {
+        bed.insert(1, frame, u16::MAX - 1, u16::MAX, false);
+        let marks = bed.reassembly.slots.iter().map(|slot| match slot {
+            Slot::Open(frame) => frame.has_arrived.len() + frame.last.len(),
+            _ => 0,
+        });
+        assert!(marks.sum::<usize>() <= MAX_HELD_BYTES, "{frame}");
+    }
+    assert!(bed.reassembly.slots.len() > 500);
 }

@@ -6,10 +6,10 @@
 use anabranch_units::{DataRate, Importance, Instant};
 
 use super::{Stream, StreamSession};
-use crate::config::Config;
+use crate::config::{Config, Reinjection};
 use crate::media::FrameId;
 use crate::path::Path;
-use crate::path_view::{PathId, PathSet, PathState, PathView};
+use crate::path_view::{PathId, PathSet, PathState};
 use crate::scheduler::{Assignment, PacketView, Scheduler, SchedulerEvent, SendQueue};
 use crate::send_reason::SendReason;
 use crate::session_view::SessionView;
@@ -19,12 +19,6 @@ use crate::wire;
 /// So many bytes wait bound to paths at most: more would be bound by an old forecast. Linux binds
 /// as much at a time.
 const MAX_BOUND_BYTES: u64 = 64 << 10;
-
-/// A path whose round trip takes more than so many of another's is much slower (Linux,
-/// `mptcp_sched.c`): below that, copies would cost more than the wait.
-const MUCH_SLOWER: u64 = 4;
-/// So many packets are hardly a window (there).
-const HARDLY_A_WINDOW: u64 = 4;
 
 /// The scheduler, and when to ask it.
 #[derive(Debug)]
@@ -38,7 +32,7 @@ pub(super) struct Binding {
     /// By path: since when its window has let a packet go.
     open_since: Vec<Instant>,
     /// By path: when it was penalised last.
-    penalised_at: Vec<Instant>,
+    pub(super) penalised_at: Vec<Instant>,
     queue: Vec<PacketView>,
     assignments: Vec<Assignment>,
 }
@@ -151,13 +145,20 @@ impl StreamSession {
         binding.asked_at = now;
         let max_bytes = usize::from(self.config.fragment_bytes);
         let send = &self.content.send;
+        let reinjection = self.config.stream.reinjection;
         if send.has_waiting() || send.next_new(max_bytes).is_some() {
             self.refresh_views(now);
+            if reinjection == Reinjection::Xlink && self.reinject_start(now) {
+                self.refresh_views(now);
+            }
             self.cut_segments();
             self.bind_waiting(now, &mut binding);
-        } else if self.config.stream.reinjects && send.is_blocked(max_bytes) {
+        } else if reinjection == Reinjection::Linux && send.is_blocked(max_bytes) {
             self.refresh_views(now);
-            self.reinject(now, &mut binding);
+            self.reinject_awaited(now, &mut binding);
+        } else if reinjection == Reinjection::Xlink {
+            self.refresh_views(now);
+            self.reinject_all_below(now, u64::MAX);
         }
         if !self.content.send.has_waiting() {
             binding.held_since = None;
@@ -181,7 +182,7 @@ impl StreamSession {
         }
     }
 
-    fn packet_view(&self, chunk: &Chunk, in_flight_on: PathSet) -> PacketView {
+    pub(super) fn packet_view(&self, chunk: &Chunk, in_flight_on: PathSet) -> PacketView {
         let bytes = (chunk.length + wire::SEGMENT_HEADER_BYTES) as u32;
         PacketView {
             frame: FrameId(chunk.offset),
@@ -273,45 +274,6 @@ impl StreamSession {
                 self.content.send.on_bound(packet.frame.0);
             }
         }
-    }
-
-    /// The peer's window is full though a path could send: a slower path that should have brought
-    /// what the peer waits for is penalised. If that path is much slower or has hardly a window,
-    /// the other brings it, both as Linux's `mptcp_rcv_buf_optimization` has it.
-    fn reinject(&mut self, now: Instant, binding: &mut Binding) {
-        let could_send = |view: &&PathView| view.is_in_service() && view.sendable_bytes > 0;
-        let rtt = |view: &PathView| view.rtt.smoothed.unwrap_or(PathView::UNKNOWN_RTT);
-        let Some(by) = self
-            .views
-            .iter()
-            .filter(could_send)
-            .min_by_key(|view| rtt(view))
-        else {
-            return;
-        };
-        let Some((chunk, in_flight_on)) = self.content.send.first_in_flight_elsewhere(by.id) else {
-            return;
-        };
-        let packet = self.packet_view(&chunk, in_flight_on);
-        let small_window = HARDLY_A_WINDOW * u64::from(self.max_packet_bytes);
-        let mut is_worth_a_copy = false;
-        for holder in in_flight_on.iter() {
-            let view = &self.views[holder.index()];
-            let holder_rtt = rtt(view);
-            let has_hardly_a_window = view.congestion_window.is_some_and(|it| it <= small_window);
-            is_worth_a_copy |= has_hardly_a_window || rtt(by) * MUCH_SLOWER < holder_rtt;
-            let penalised_at = &mut binding.penalised_at[holder.index()];
-            if holder_rtt > rtt(by) && *penalised_at + holder_rtt <= now {
-                *penalised_at = now;
-                self.paths[holder.index()].on_penalty();
-            }
-        }
-        let by = by.id;
-        if !is_worth_a_copy {
-            return;
-        }
-        self.content.send.on_bound(chunk.offset);
-        self.paths[by.index()].bind_next(packet);
     }
 
     /// When the scheduler is to be asked again for segments that it holds.

@@ -82,4 +82,117 @@ impl SendStream {
             && !first.in_flight_on.contains(path);
         is_elsewhere.then(|| (first.chunk(SendReason::Reinjection), first.in_flight_on))
     }
+
+    /// Whether anything below `offset` waits or has not been sent.
+    pub(crate) fn has_unsent_below(&self, offset: u64) -> bool {
+        let first = self.waiting.first_key_value();
+        let is_waiting = first.is_some_and(|(first, _)| *first < offset);
+        is_waiting || self.next_offset < offset.min(self.written.end())
+    }
+
+    /// The segments below `offset` that are in flight, once and not by `path`, and have never been
+    /// reinjected for the viewer, in their order.
+    pub(crate) fn in_flight_elsewhere(
+        &self,
+        path: PathId,
+        offset: u64,
+    ) -> impl Iterator<Item = (Chunk, PathSet)> {
+        let below = self.segments.iter();
+        let below = below.take_while(move |segment| segment.offset < offset);
+        let elsewhere = below.filter(move |segment| {
+            segment.copies_in_flight == 1
+                && segment.bound_copies == 0
+                && !segment.is_delivered
+                && !segment.is_reinjected
+                && !segment.in_flight_on.contains(path)
+        });
+        elsewhere.map(|segment| (segment.chunk(SendReason::Reinjection), segment.in_flight_on))
+    }
+
+    /// The segment at `offset` is bound to another path for the viewer's sake.
+    pub(crate) fn on_reinjected(&mut self, offset: u64) {
+        if let Some(segment) = self.segment_mut(offset) {
+            segment.is_reinjected = true;
+        }
+        self.on_bound(offset);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Copy;
+    use super::*;
+    use crate::config::StreamConfig;
+    use crate::recovery::{DeliverySnapshot, PacketContent, SentPacket};
+    use anabranch_units::Instant;
+
+    const NEAR: PathId = PathId(0);
+    const FAR: PathId = PathId(1);
+
+    /// Three segments of 10 bytes that have left by the far path.
+    fn stream() -> SendStream {
+        let mut stream = SendStream::new(&StreamConfig::default(), 10);
+        assert_eq!(stream.write(&[0; 30]), 30);
+        for number in 0..3 {
+            let chunk = stream.cut_next(10, false).expect("there is more");
+            stream.on_bound(chunk.offset);
+            leave(&mut stream, chunk.offset, SendReason::New, (FAR, number));
+        }
+        stream
+    }
+
+    fn leave(stream: &mut SendStream, offset: u64, reason: SendReason, by: (PathId, u64)) {
+        let chunk = stream.on_unbound(offset, reason).expect("it is needed");
+        stream.on_sent(&chunk, by.0, by.1);
+    }
+
+    fn lose(stream: &mut SendStream, offset: u64, on: PathId) {
+        let packet = SentPacket {
+            packet_number: 0,
+            sent_at: Instant::ZERO,
+            bytes: 10,
+            bytes_in_flight: 0,
+            delivery: DeliverySnapshot::default(),
+            content: PacketContent::Segment { offset },
+        };
+        stream.on_packet_lost(offset, Copy { on, packet }, SendReason::Lost);
+    }
+
+    fn elsewhere(stream: &SendStream, path: PathId, below: u64) -> Vec<u64> {
+        let found = stream.in_flight_elsewhere(path, below);
+        found.map(|(chunk, _)| chunk.offset).collect()
+    }
+
+    #[test]
+    fn a_segment_is_reinjected_once_though_its_copy_is_lost() {
+        let mut stream = stream();
+        assert_eq!(elsewhere(&stream, NEAR, u64::MAX), [0, 10, 20]);
+        stream.on_reinjected(0);
+        assert_eq!(elsewhere(&stream, NEAR, u64::MAX), [10, 20], "it is bound");
+        leave(&mut stream, 0, SendReason::Reinjection, (NEAR, 0));
+        assert_eq!(elsewhere(&stream, NEAR, u64::MAX), [10, 20]);
+        lose(&mut stream, 0, NEAR);
+        assert_eq!(elsewhere(&stream, NEAR, u64::MAX), [10, 20]);
+    }
+
+    #[test]
+    fn what_has_arrived_or_waits_or_is_on_the_path_is_not_reinjected() {
+        let mut stream = stream();
+        assert_eq!(elsewhere(&stream, FAR, u64::MAX), [0_u64; 0]);
+        stream.on_packet_acked(0, FAR);
+        lose(&mut stream, 10, FAR);
+        assert_eq!(elsewhere(&stream, NEAR, u64::MAX), [20]);
+        assert_eq!(elsewhere(&stream, NEAR, 20), [0_u64; 0], "it is behind");
+    }
+
+    #[test]
+    fn the_start_is_unsent_while_any_of_it_waits_or_is_not_cut() {
+        let mut stream = stream();
+        assert!(!stream.has_unsent_below(30));
+        lose(&mut stream, 10, FAR);
+        assert!(stream.has_unsent_below(11) && !stream.has_unsent_below(10));
+        assert_eq!(stream.write(&[0; 10]), 10);
+        stream.on_bound(10);
+        assert!(stream.has_unsent_below(31) && !stream.has_unsent_below(30));
+    }
 }

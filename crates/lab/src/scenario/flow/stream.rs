@@ -1,15 +1,13 @@
 //! What kinds of flows that carry streams have in common.
 
 use anabranch_core::recovery::LossDetection;
-use anabranch_core::{Config, StreamConfig};
+use anabranch_core::{Config, Reinjection, StreamConfig};
 use anabranch_schedulers::default_stream_scheduler;
 use anabranch_units::{ByteCount, Duration};
 
 use super::session;
 use crate::scenario::document::Node;
-use crate::scenario::reader::{
-    Read, Table, boolean, choice, duration, list, positive_duration, quantity,
-};
+use crate::scenario::reader::{Read, Table, choice, duration, list, positive_duration, quantity};
 use crate::scenario::shape::{Key, Shape};
 
 /// The keys that [`config`] reads besides those of every session.
@@ -37,8 +35,8 @@ pub(super) const KEYS: &[Key] = &[
     ),
     Key::new(
         "reinjection",
-        Shape::Boolean,
-        "over several paths, whether a full window has a slow path helped and penalised",
+        Shape::Name(reinjections),
+        "over several paths, when what is in flight on one is sent on another as well",
     ),
 ];
 
@@ -50,6 +48,18 @@ const MAX_UNSENT_SEGMENTS: usize = 16;
 
 /// Whether a segment is sent again by the path that lost it.
 const RETRANSMISSIONS: [(&str, bool); 2] = [("any path", false), ("same path", true)];
+
+/// When a copy is sent of what is in flight.
+const REINJECTIONS: [(&str, Reinjection); 3] = [
+    ("off", Reinjection::Off),
+    ("linux", Reinjection::Linux),
+    ("xlink", Reinjection::Xlink),
+];
+
+fn reinjections() -> Vec<String> {
+    let names = REINJECTIONS.iter().map(|(name, _)| (*name).to_owned());
+    names.collect()
+}
 
 fn retransmissions() -> Vec<String> {
     let names = RETRANSMISSIONS.iter().map(|(name, _)| (*name).to_owned());
@@ -97,7 +107,9 @@ pub(super) fn config(table: &Table<'_>) -> Read<Config> {
             usual.retransmits_on_same_path,
             |node| choice(node, "retransmission", &RETRANSMISSIONS),
         )?,
-        reinjects: table.or("reinjection", usual.reinjects, boolean)?,
+        reinjection: table.or("reinjection", usual.reinjection, |node| {
+            choice(node, "reinjection", &REINJECTIONS)
+        })?,
         delayed_ack: table.or("delayed-ack", usual.delayed_ack, delayed_ack)?,
         min_retransmission_timeout: table.or(
             "min-rto",

@@ -1,0 +1,194 @@
+//! What travels in a datagram of the session, beside messages of UDP flows.
+//!
+//! ```text
+//! byte 0  kind
+//! then    5 packet:   an IP packet
+//!         6 claim:    IPv4 address, 4 bytes; IPv6 address, 16 bytes; zeros: none
+//!         7 verdict:  of each claimed address a verdict, 1 byte, and an address, 4 and 16 bytes
+//!         8 unknown:  nothing
+//! ```
+//!
+//! The proxy sends 5 and 6, the server 5, 7 and 8.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+/// Of every message.
+pub(super) const KIND_BYTES: usize = 1;
+/// The first kind that is none of UDP flows.
+const FIRST_KIND: u8 = 5;
+
+/// One thing of IPv4, one of IPv6.
+pub(super) type OfEach<T> = [T; 2];
+
+/// Which of the two an address is.
+pub(super) fn index_of(address: IpAddr) -> usize {
+    usize::from(address.is_ipv6())
+}
+
+/// What a server says of a claimed address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Verdict {
+    #[default]
+    NotClaimed,
+    Granted,
+    /// The server has no interface with addresses of that kind.
+    NoNetwork,
+    /// It is another's, or outside of the server's network; with one that the key may have.
+    NotYours(Option<IpAddr>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Message {
+    Packet(Bytes),
+    /// The proxy's interface has these addresses.
+    Claim(OfEach<Option<IpAddr>>),
+    Verdict(OfEach<Verdict>),
+    /// The server knows of no claim in this session; a packet was dropped.
+    Unknown,
+}
+
+/// Whether a datagram is one of these messages.
+pub(crate) fn is_of_tun(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|kind| *kind >= FIRST_KIND)
+}
+
+impl Message {
+    /// Reads a message; `None` if it means nothing.
+    pub(super) fn read(mut bytes: Bytes) -> Option<Message> {
+        match bytes.try_get_u8().ok()? {
+            5 => Some(Message::Packet(bytes)),
+            6 => Some(Message::Claim([get_v4(&mut bytes)?, get_v6(&mut bytes)?])),
+            7 => {
+                let kind = bytes.try_get_u8().ok()?;
+                let v4 = verdict(kind, get_v4(&mut bytes)?)?;
+                let kind = bytes.try_get_u8().ok()?;
+                let v6 = verdict(kind, get_v6(&mut bytes)?)?;
+                Some(Message::Verdict([v4, v6]))
+            }
+            8 => Some(Message::Unknown),
+            _ => None,
+        }
+    }
+}
+
+fn get_v4(bytes: &mut Bytes) -> Option<Option<IpAddr>> {
+    let address = Ipv4Addr::from(bytes.try_get_u32().ok()?);
+    Some((!address.is_unspecified()).then_some(address.into()))
+}
+
+fn get_v6(bytes: &mut Bytes) -> Option<Option<IpAddr>> {
+    let address = Ipv6Addr::from(bytes.try_get_u128().ok()?);
+    Some((!address.is_unspecified()).then_some(address.into()))
+}
+
+fn verdict(kind: u8, offered: Option<IpAddr>) -> Option<Verdict> {
+    match kind {
+        0 => Some(Verdict::NotClaimed),
+        1 => Some(Verdict::Granted),
+        2 => Some(Verdict::NoNetwork),
+        3 => Some(Verdict::NotYours(offered)),
+        _ => None,
+    }
+}
+
+pub(super) fn packet(packet: &[u8]) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(KIND_BYTES + packet.len());
+    bytes.put_u8(5);
+    bytes.put_slice(packet);
+    bytes.freeze()
+}
+
+pub(super) fn claim(addresses: OfEach<Option<IpAddr>>) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(KIND_BYTES + 20);
+    bytes.put_u8(6);
+    for (index, address) in addresses.into_iter().enumerate() {
+        put(&mut bytes, index, address);
+    }
+    bytes.freeze()
+}
+
+pub(super) fn verdicts(verdicts: OfEach<Verdict>) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(KIND_BYTES + 22);
+    bytes.put_u8(7);
+    for (index, verdict) in verdicts.into_iter().enumerate() {
+        let (kind, offered) = match verdict {
+            Verdict::NotClaimed => (0, None),
+            Verdict::Granted => (1, None),
+            Verdict::NoNetwork => (2, None),
+            Verdict::NotYours(offered) => (3, offered),
+        };
+        bytes.put_u8(kind);
+        put(&mut bytes, index, offered);
+    }
+    bytes.freeze()
+}
+
+pub(super) fn unknown() -> Bytes {
+    Bytes::from_static(&[8])
+}
+
+fn put(bytes: &mut BytesMut, index: usize, address: Option<IpAddr>) {
+    match (index, address) {
+        (0, Some(IpAddr::V4(address))) => bytes.put_slice(&address.octets()),
+        (_, Some(IpAddr::V6(address))) => bytes.put_slice(&address.octets()),
+        (0, _) => bytes.put_bytes(0, 4),
+        (_, _) => bytes.put_bytes(0, 16),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_read_as_they_were_written() {
+        let v4: Option<IpAddr> = Some([10, 99, 0, 2].into());
+        let v6: Option<IpAddr> = Some(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2).into());
+        for claimed in [[v4, v6], [v4, None], [None, v6]] {
+            assert_eq!(Message::read(claim(claimed)), Some(Message::Claim(claimed)));
+        }
+        let of_v4 = [Verdict::NotYours(v4), Verdict::NotYours(None)];
+        let of_v6 = [Verdict::NotYours(v6), Verdict::NotYours(None)];
+        let others = [Verdict::NotClaimed, Verdict::Granted, Verdict::NoNetwork];
+        for first in of_v4.into_iter().chain(others) {
+            for second in of_v6.into_iter().chain(others) {
+                let both = [first, second];
+                assert_eq!(Message::read(verdicts(both)), Some(Message::Verdict(both)));
+            }
+        }
+        let bytes = Bytes::from_static(b"abc");
+        assert_eq!(Message::read(packet(b"abc")), Some(Message::Packet(bytes)));
+        assert_eq!(Message::read(unknown()), Some(Message::Unknown));
+    }
+
+    #[test]
+    fn what_means_nothing_is_none() {
+        for length in 1..21 {
+            let claim = claim([None; 2]).slice(..length);
+            assert_eq!(Message::read(claim), None, "{length}");
+        }
+        for length in 1..23 {
+            let verdicts = verdicts([Verdict::Granted; 2]).slice(..length);
+            assert_eq!(Message::read(verdicts), None, "{length}");
+        }
+        let mut wrong = BytesMut::from(&verdicts([Verdict::Granted; 2])[..]);
+        wrong[1] = 4;
+        assert_eq!(Message::read(wrong.freeze()), None);
+        for wrong in [&b""[..], b"\x04", b"\x09"] {
+            assert_eq!(Message::read(Bytes::from_static(wrong)), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn messages_of_udp_flows_are_others() {
+        for message in [packet(b""), claim([None; 2]), unknown()] {
+            assert!(is_of_tun(&message));
+        }
+        assert!(!is_of_tun(b""));
+        for kind in 0..=4 {
+            assert!(!is_of_tun(&[kind, 0, 0, 0, 0]), "{kind}");
+        }
+    }
+}

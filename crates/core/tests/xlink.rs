@@ -1,0 +1,142 @@
+//! XLINK's reinjection in whole sessions: what is copied, when, and how often.
+
+mod support;
+
+use anabranch_core::{Config, PathId, Reinjection, SendReason, Stream, StreamConfig};
+use anabranch_units::{Duration, Instant};
+use support::TestPath;
+
+type Network = support::Network<Stream>;
+
+/// Segments of 1000 bytes.
+const SEGMENT: u16 = 1_000;
+
+fn network(reinjection: Reinjection, paths: Vec<TestPath>) -> Network {
+    let config = Config {
+        controller: support::controller("cubic"),
+        fragment_bytes: SEGMENT,
+        scheduler: support::scheduler("round-robin"),
+        stream: StreamConfig {
+            reinjection,
+            ..StreamConfig::default()
+        },
+        ..support::usual()
+    };
+    let mut network = Network::of_stream_over(config, paths);
+    network.checks_invariants = true;
+    network
+}
+
+/// One of them is slow, the other far.
+fn unequal() -> Vec<TestPath> {
+    vec![TestPath::new(2, 10), TestPath::new(8, 300)]
+}
+
+fn send(network: &mut Network, bytes: usize, at_most: Duration) -> Duration {
+    let began_at = network.now;
+    let bytes: Vec<u8> = (0..bytes).map(|index| (index / 7) as u8).collect();
+    network.transfer(&bytes, began_at + at_most);
+    assert!(network.stream == bytes[..network.stream.len()]);
+    network.now - began_at
+}
+
+fn copies(network: &Network) -> u64 {
+    let copies_of = |path| {
+        let counters = network.sender.path_counters(PathId(path)).unwrap();
+        counters.reasons.of(SendReason::Reinjection).packets
+    };
+    copies_of(0) + copies_of(1)
+}
+
+fn packets_sent(network: &Network) -> u64 {
+    let sent_by = |path| {
+        network
+            .sender
+            .path_counters(PathId(path))
+            .unwrap()
+            .sent_packets
+    };
+    sent_by(0) + sent_by(1)
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[test]
+fn what_is_left_on_the_far_path_comes_by_the_near_one_when_nothing_else_is_to_be_sent() {
+    let took = |reinjection| {
+        let mut network = network(reinjection, unequal());
+        // It is below T1 from 2.5 s on, when the start is long there.
+        let left = Duration::from_secs(3);
+        network.sender.on_play_time_left(Instant::ZERO, left);
+        let took = send(&mut network, 3_000_000, MINUTE);
+        assert!(network.is_stream_finished);
+        (took, copies(&network))
+    };
+    let (without, none) = took(Reinjection::Off);
+    let (with, some) = took(Reinjection::Xlink);
+    assert_eq!(none, 0);
+    assert!(some > 0);
+    // The last of the far path's packets takes 300 ms, and so does its acknowledgement.
+    assert!(
+        with + Duration::from_millis(100) < without,
+        "{with} instead of {without}"
+    );
+}
+
+#[test]
+fn above_t2_nothing_is_copied() {
+    let mut network = network(Reinjection::Xlink, unequal());
+    let has_to = network.sender.on_play_time_left(Instant::ZERO, MINUTE * 10);
+    assert!(!has_to);
+    send(&mut network, 3_000_000, MINUTE);
+    assert!(network.is_stream_finished);
+    assert_eq!(copies(&network), 0);
+}
+
+#[test]
+fn a_viewer_about_to_stop_has_what_is_in_flight_copied_at_once() {
+    let mut network = network(Reinjection::Xlink, unequal());
+    let told = |network: &mut Network, left| {
+        let now = network.now;
+        network.sender.on_play_time_left(now, left)
+    };
+    assert!(!told(&mut network, MINUTE));
+    send(&mut network, 3_000_000, Duration::from_millis(1_500));
+    let mut sent = (0, packets_sent(&network));
+    while sent.0 != sent.1 {
+        let next_at = network.now + Duration::from_millis(50);
+        network.run_until(next_at);
+        sent = (sent.1, packets_sent(&network));
+    }
+    // All is sent, and some of it is in flight on the far path.
+    assert!(!network.sender.is_drained());
+    assert_eq!(copies(&network), 0);
+    assert!(told(&mut network, Duration::ZERO));
+    network.settle();
+    assert!(copies(&network) > 0);
+}
+
+/// The start is 128 KiB: what follows it waits until what is in flight of it has been copied.
+#[test]
+fn the_start_is_copied_before_what_follows_is_sent_and_nothing_else_is() {
+    let paths = vec![TestPath::new(1, 40), TestPath::new(1, 150)];
+    let mut network = network(Reinjection::Xlink, paths);
+    send(&mut network, 4_000_000, Duration::from_secs(3));
+    assert!(!network.sender.is_drained());
+    let start = (128 << 10) / u64::from(SEGMENT) + 1;
+    let copies = copies(&network);
+    assert!((1..=start).contains(&copies), "{copies}");
+}
+
+#[test]
+fn other_reinjections_do_not_listen() {
+    for reinjection in [Reinjection::Off, Reinjection::Linux] {
+        let mut network = network(reinjection, unequal());
+        let has_to = network
+            .sender
+            .on_play_time_left(Instant::ZERO, Duration::ZERO);
+        assert!(!has_to);
+        send(&mut network, 3_000_000, MINUTE);
+        assert_eq!(copies(&network), 0);
+    }
+}
