@@ -24,7 +24,7 @@ pub struct Config {
     /// The most payload bytes in a fragment or segment. With the headers it must fit the smallest
     /// path's largest packet.
     pub fragment_bytes: u16,
-    /// How the paths' MTU is searched, in a session of media; `None`: they are believed to carry
+    /// How the paths' MTU is searched; `None`: they are believed to carry
     /// what `fragment_bytes` says, as experiments with packets of a set size have it.
     pub mtu: Option<MtuDiscovery>,
     /// The media session.
@@ -287,8 +287,8 @@ pub enum ConfigError {
         /// What was asked for.
         fraction: f64,
     },
-    /// The rule needs the order of a stream's bytes.
-    #[error("this loss detection is for streams only")]
+    /// The rule needs the order of a stream's bytes, and packets of one size.
+    #[error("this loss detection is for streams only, without a search for the MTU")]
     LossDetection,
     /// A stream's window is too small to begin with, or too large for the wire.
     #[error("a receive window of {bytes} bytes: allowed are 64 KiB to 1 GiB")]
@@ -393,6 +393,11 @@ impl Config {
     }
 
     pub(crate) fn check_stream(&self) -> Result<(), ConfigError> {
+        self.check_mtu()?;
+        // Probes are acknowledged by reports alone.
+        if self.mtu.is_some() && self.loss_detection == LossDetection::TcpCumulative {
+            return Err(ConfigError::LossDetection);
+        }
         let bytes = self.stream.receive_window_bytes;
         let allowed = StreamConfig::INITIAL_WINDOW_BYTES..=StreamConfig::MAX_WINDOW_BYTES;
         if !allowed.contains(&bytes) {

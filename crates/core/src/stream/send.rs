@@ -1,6 +1,7 @@
 //! The sending half of a stream: bytes that wait, and segments that are not acknowledged.
 
 mod binding;
+mod halves;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 mod invariants;
 mod written;
@@ -10,6 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 
 use crate::config::StreamConfig;
+use crate::media::Half;
 use crate::path_view::{PathId, PathSet};
 use crate::recovery::SentPacket;
 use crate::send_reason::SendReason;
@@ -71,6 +73,8 @@ struct Segment {
     has_left: bool,
     is_last: bool,
     is_delivered: bool,
+    /// Which half of a message it is, if not all of it.
+    half: Option<Half>,
 }
 
 impl Segment {
@@ -86,6 +90,7 @@ impl Segment {
             has_left: false,
             is_last: chunk.is_last,
             is_delivered: false,
+            half: chunk.half,
         }
     }
 
@@ -106,6 +111,7 @@ impl Segment {
             length: self.length as usize,
             is_last: self.is_last,
             reason,
+            half: self.half,
         }
     }
 }
@@ -119,6 +125,8 @@ pub(crate) struct Chunk {
     pub(crate) is_last: bool,
     /// Why it is sent.
     pub(crate) reason: SendReason,
+    /// Which half of a message it is, if not all of it.
+    pub(crate) half: Option<Half>,
 }
 
 impl Chunk {
@@ -263,6 +271,7 @@ impl SendStream {
             length: length as usize,
             is_last,
             reason: SendReason::New,
+            half: None,
         })
     }
 
@@ -308,9 +317,7 @@ impl SendStream {
             segment.has_left = true;
             segment.in_flight_on.insert(on);
             segment.copies_in_flight = segment.copies_in_flight.saturating_add(1);
-            if !chunk.is_new() {
-                self.take_waiting(chunk.offset, chunk.length as u32);
-            }
+            self.take_waiting(chunk.offset, chunk.length as u32);
         }
     }
 

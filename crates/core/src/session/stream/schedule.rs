@@ -149,7 +149,7 @@ impl StreamSession {
         };
         binding.is_due = false;
         binding.asked_at = now;
-        let max_bytes = usize::from(self.config.fragment_bytes);
+        let max_bytes = self.segment_bytes();
         let send = &self.content.send;
         if send.has_waiting() || send.next_new(max_bytes).is_some() {
             self.refresh_views(now);
@@ -167,7 +167,7 @@ impl StreamSession {
 
     /// Cuts as many segments as may be bound now.
     fn cut_segments(&mut self) {
-        let max_bytes = usize::from(self.config.fragment_bytes);
+        let max_bytes = self.segment_bytes();
         let send = &mut self.content.send;
         let queued_bytes = self.views.iter().map(|view| view.queued_bytes);
         let mut bytes = queued_bytes.sum::<u64>() + send.waiting_bytes();
