@@ -16,25 +16,37 @@ use crate::port::Port;
 use crate::route::Address;
 use crate::socket::Socket;
 
+/// A peer that wants a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) address: Address,
+    /// Whether datagrams may come together ([`Socket::coalesce`]).
+    pub(crate) coalesces: bool,
+}
+
 /// A socket that is connected to one peer.
 #[derive(Debug)]
 pub(crate) struct Lane {
     /// Whose datagrams come here. Its socket is the listening one, by which answers leave.
-    pub(crate) address: Address,
+    pub(crate) peer: Peer,
     pub(crate) socket: Socket,
 }
 
 /// Opens lanes for addresses that have none, and closes those whose address is not wanted any more.
 /// Where there can be none, the listening socket goes on taking the peer's datagrams.
-pub(crate) fn update(lanes: &mut Vec<Lane>, wanted: &[Address], ports: &[Port]) {
-    lanes.retain(|lane| wanted.contains(&lane.address));
-    for address in wanted {
-        if lanes.iter().all(|lane| lane.address != *address)
+pub(crate) fn update(lanes: &mut Vec<Lane>, wanted: &[Peer], ports: &[Port]) {
+    lanes.retain(|lane| wanted.contains(&lane.peer));
+    for peer in wanted {
+        let address = &peer.address;
+        if lanes.iter().all(|lane| lane.peer.address != *address)
             && let Some(listener) = ports[address.socket].socket()
-            && let Ok(socket) = open(address, listener)
+            && let Ok(mut socket) = open(address, listener)
         {
+            if peer.coalesces {
+                socket.coalesce();
+            }
             lanes.push(Lane {
-                address: *address,
+                peer: *peer,
                 socket,
             });
         }
@@ -118,10 +130,13 @@ mod tests {
             };
             let peers = [from; 2].map(|from| UdpSocket::bind(from).expect("a port"));
             let peer_port = peers[0].local_addr().unwrap().port();
-            let wanted = [Address {
-                socket: 0,
-                peer: SocketAddr::new(reached, peer_port),
-                local: Some(reached),
+            let wanted = [Peer {
+                address: Address {
+                    socket: 0,
+                    peer: SocketAddr::new(reached, peer_port),
+                    local: Some(reached),
+                },
+                coalesces: false,
             }];
             let listeners = [Port::fixed(listener)];
             let mut lanes = Vec::new();
@@ -139,8 +154,8 @@ mod tests {
             assert!(waiting(listeners[0].socket().unwrap()) > 0);
             // Answers leave by the listening socket, and come from where the peer sent to.
             let answer = Batch {
-                to: wanted[0].peer,
-                from: wanted[0].local,
+                to: wanted[0].address.peer,
+                from: wanted[0].address.local,
                 ecn: Ecn::NotEct,
                 bytes: &[9; 40],
                 datagram_bytes: 40,
@@ -158,10 +173,13 @@ mod tests {
     fn a_second_receiver_is_still_told_that_the_port_is_taken() {
         let listener = bound("127.0.0.1:0").expect("loopback");
         let address = listener.local_addr().unwrap();
-        let wanted = [Address {
-            socket: 0,
-            peer: "127.0.0.1:9".parse().unwrap(),
-            local: Some(address.ip()),
+        let wanted = [Peer {
+            address: Address {
+                socket: 0,
+                peer: "127.0.0.1:9".parse().unwrap(),
+                local: Some(address.ip()),
+            },
+            coalesces: false,
         }];
         let mut lanes = Vec::new();
         update(&mut lanes, &wanted, &[Port::fixed(listener)]);

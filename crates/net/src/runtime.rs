@@ -9,9 +9,8 @@ use rustix::io::Errno;
 
 use crate::client::StartError;
 use crate::clock::Clock;
-use crate::lanes::{self, Lane};
+use crate::lanes::{self, Lane, Peer};
 use crate::port::Port;
-use crate::route::Address;
 use crate::socket::{Arrival, ReceiveBuffers, Socket};
 use crate::waker::{self, Waker, Wakeup};
 
@@ -31,7 +30,7 @@ pub(crate) trait Role: Send + 'static {
     fn on_port(&mut self, _now: Instant, _index: usize, _absence: Option<String>) {}
     /// The peers whose datagrams are to have queues of their own, and a number that changes when
     /// they do.
-    fn peers(&self) -> (u64, &[Address]) {
+    fn peers(&self) -> (u64, &[Peer]) {
         (0, &[])
     }
 }
@@ -180,7 +179,9 @@ impl<R: Role> Shared<R> {
         ports: &[Port],
         buffers: &mut ReceiveBuffers,
     ) -> Watched {
-        let of_lanes = lanes.iter().map(|lane| (lane.address.socket, &lane.socket));
+        let of_lanes = lanes
+            .iter()
+            .map(|lane| (lane.peer.address.socket, &lane.socket));
         let open = |(index, port)| Port::socket(port).map(|socket| (index, socket));
         let open = ports.iter().enumerate().filter_map(open);
         let sockets: Vec<(usize, &Socket)> = of_lanes.chain(open).collect();

@@ -9,9 +9,9 @@ use anabranch_units::{Instant, Seed};
 use crate::driver::{Authentic, Beginning, Driver};
 use crate::event::Ended;
 use crate::event_queue::EventSender;
+use crate::lanes::Peer;
 use crate::load::Load;
 use crate::port::Port;
-use crate::route::Address;
 use crate::snapshot::Snapshot;
 use crate::socket::Arrival;
 
@@ -21,7 +21,7 @@ pub(crate) trait Served: fmt::Debug + Send {
     fn peer(&self) -> PublicKey;
     fn session_index(&self) -> u32;
     fn heard_at(&self) -> Instant;
-    fn add_proven_addresses(&self, addresses: &mut Vec<Address>);
+    fn add_proven_peers(&self, peers: &mut Vec<Peer>);
     fn receive_adopting(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]);
     fn adopt(&mut self, now: Instant, arrival: &Arrival, authentic: &Authentic<'_>);
     fn advance(&mut self, now: Instant, ports: &[Port], events: &mut EventSender) -> Option<Ended>;
@@ -48,8 +48,12 @@ impl<L: Load + fmt::Debug> Served for Driver<L> {
         Driver::heard_at(self)
     }
 
-    fn add_proven_addresses(&self, addresses: &mut Vec<Address>) {
-        addresses.extend(self.proven_addresses());
+    fn add_proven_peers(&self, peers: &mut Vec<Peer>) {
+        let coalesces = L::COALESCES;
+        peers.extend(
+            self.proven_addresses()
+                .map(|address| Peer { address, coalesces }),
+        );
     }
 
     fn receive_adopting(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {

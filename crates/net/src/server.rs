@@ -25,9 +25,10 @@ use crate::driver::{self, Beginning};
 use crate::event::{Ended, Event};
 use crate::event_queue::EventSender;
 use crate::gate::{Gate, Verdict};
+use crate::lanes::Peer;
 use crate::port::Port;
 use crate::random;
-use crate::route::{Address, header_bytes};
+use crate::route::header_bytes;
 use crate::runtime::{Next, Role};
 use crate::served::{Offer, Served};
 use crate::snapshot::{EdgeCounters, Snapshot};
@@ -118,10 +119,10 @@ pub(crate) struct ServerRole {
     edge: EdgeCounters,
     is_closing: bool,
     /// The addresses that the sessions' peers have proven, and how often they changed.
-    peers: Vec<Address>,
+    peers: Vec<Peer>,
     peers_version: u64,
     /// Those that they have proven now, as far as they have been looked for.
-    proven: Vec<Address>,
+    proven: Vec<Peer>,
 }
 
 impl ServerRole {
@@ -370,7 +371,7 @@ impl ServerRole {
     fn note_peers(&mut self) {
         self.proven.clear();
         for session in &self.sessions {
-            session.add_proven_addresses(&mut self.proven);
+            session.add_proven_peers(&mut self.proven);
         }
         if self.proven != self.peers {
             core::mem::swap(&mut self.proven, &mut self.peers);
@@ -416,7 +417,7 @@ impl Role for ServerRole {
         next
     }
 
-    fn peers(&self) -> (u64, &[Address]) {
+    fn peers(&self) -> (u64, &[Peer]) {
         (self.peers_version, &self.peers)
     }
 }

@@ -203,6 +203,8 @@ impl Load for Streams {
 
     const OUTLIVES_SERVER: bool = true;
 
+    const COALESCES: bool = true;
+
     fn prepare(config: &mut Config, header_bytes: u32) {
         let limits = MtuDiscovery {
             unit_bytes: 1,

@@ -39,6 +39,8 @@ pub(crate) struct SendStream {
     segments: VecDeque<Segment>,
     /// Bytes of the segments that wait.
     waiting_bytes: u64,
+    /// Counts changes of what waits, and of what a scheduler is shown of it.
+    waiting_version: u64,
     capacity: usize,
     max_unsent_bytes: usize,
 }
@@ -162,6 +164,7 @@ impl SendStream {
             segments: VecDeque::new(),
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
+            waiting_version: 0,
         }
     }
 
@@ -229,6 +232,11 @@ impl SendStream {
     /// Bytes that wait for being sent, or sent again, bound to no path.
     pub(crate) fn backlog_bytes(&self) -> u64 {
         self.written.end().saturating_sub(self.next_offset) + self.waiting_bytes
+    }
+
+    /// Another number whenever [`waiting`](Self::waiting) would tell something else.
+    pub(crate) fn waiting_version(&self) -> u64 {
+        self.waiting_version
     }
 
     /// Bytes of the segments that wait.
@@ -341,6 +349,7 @@ impl SendStream {
     /// A copy of the segment at `offset` is lost: it is sent again, unless there is another copy.
     /// Of copies that are lost together, the last one is told last.
     pub(crate) fn on_packet_lost(&mut self, offset: u64, lost: Copy, reason: SendReason) {
+        self.waiting_version += 1;
         if let Some(segment) = self.segment_mut(offset) {
             segment.copies_in_flight = segment.copies_in_flight.saturating_sub(1);
             segment.in_flight_on.remove(lost.on);
@@ -356,6 +365,7 @@ impl SendStream {
         let length = self
             .segment(offset)
             .map_or(0, |segment| u64::from(segment.length));
+        self.waiting_version += 1;
         if self.waiting.insert(offset, waiting).is_none() {
             self.waiting_bytes += length;
         }
@@ -364,6 +374,7 @@ impl SendStream {
     /// The segment at `offset` waits no longer, if it did.
     fn take_waiting(&mut self, offset: u64, length: u32) -> Option<Waiting> {
         let waiting = self.waiting.remove(&offset)?;
+        self.waiting_version += 1;
         self.waiting_bytes -= u64::from(length);
         debug_assert!(!self.waiting.is_empty() || self.waiting_bytes == 0);
         Some(waiting)
