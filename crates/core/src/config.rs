@@ -132,6 +132,9 @@ pub struct StreamConfig {
     pub min_retransmission_timeout: Duration,
     /// The retransmission timeout before the first round-trip time (RFC 6298 §2.1: 1 s).
     pub initial_retransmission_timeout: Duration,
+    /// How often the only path is asked for a sign of life while its retransmission timer waits
+    /// ever longer; `None`: never, as in TCP.
+    pub silence_question_interval: Option<Duration>,
 }
 
 impl StreamConfig {
@@ -154,6 +157,7 @@ impl Default for StreamConfig {
             reinjects: true,
             min_retransmission_timeout: Duration::from_millis(200),
             initial_retransmission_timeout: Duration::from_secs(1),
+            silence_question_interval: None,
         }
     }
 }

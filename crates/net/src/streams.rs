@@ -43,6 +43,8 @@ pub use server::{Accepted, Started, StreamServer};
 const MESSAGE_OVERHEAD_BYTES: u32 = PROTECTION_OVERHEAD_BYTES as u32 + 10;
 /// Messages that wait in the session: what waits there is not shared out among streams any more.
 const MAX_UNSENT_BYTES: usize = 64 << 10;
+/// A path that is back is found within so much. A question has some 70 B.
+const SILENCE_QUESTION_INTERVAL: Duration = Duration::from_secs(1);
 /// What may be under way: 400 Mbit/s at 300 ms.
 const WINDOW_BYTES: u64 = 16 << 20;
 
@@ -52,6 +54,7 @@ pub fn stream_transport(controller: Controller, scheduler: SchedulerFactory) -> 
         loss_detection: LossDetection::TcpSack,
         stream: StreamConfig {
             carries_messages: true,
+            silence_question_interval: Some(SILENCE_QUESTION_INTERVAL),
             max_unsent_bytes: MAX_UNSENT_BYTES,
             send_buffer_bytes: WINDOW_BYTES as usize,
             receive_window_bytes: WINDOW_BYTES,

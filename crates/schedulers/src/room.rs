@@ -75,8 +75,8 @@ pub(super) trait SessionChoice: Debug + Send {
         false
     }
 
-    /// Whether it holds each packet that differs from one that it has held in nothing but its place
-    /// in the queue: such are not asked about.
+    /// Whether it holds each packet that no path has room for, and that differs from one that it has
+    /// held in nothing but its place in the queue: such are not asked about.
     fn holds_alike(&self) -> bool {
         false
     }
@@ -123,6 +123,10 @@ impl<C: SessionChoice> Scheduler for BySession<C> {
                 self.binding.bind(index, packet, PathSet::only(id), out);
                 held = None;
             } else if self.choice.holds_alike() {
+                let has_room = |path: &PathView| path.sendable_bytes > 0;
+                if is_own && !self.binding.paths.iter().any(has_room) {
+                    break;
+                }
                 held = Some(packet);
             }
         }
@@ -130,5 +134,5 @@ impl<C: SessionChoice> Scheduler for BySession<C> {
 }
 
 fn are_alike(a: &PacketView, b: &PacketView) -> bool {
-    (a.bytes, a.kind(), a.avoid, a.in_flight_on) == (b.bytes, b.kind(), b.avoid, b.in_flight_on)
+    (a.bytes, a.reason, a.avoid, a.in_flight_on) == (b.bytes, b.reason, b.avoid, b.in_flight_on)
 }

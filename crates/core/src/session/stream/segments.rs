@@ -21,7 +21,10 @@ impl StreamSession {
             let bound = self.paths[id.index()].first_bound();
             let bound = bound.and_then(|packet| send.bound_chunk(packet.frame.0, packet.reason));
             let is_probe = own.probe.is_wanted() && bound.is_none();
-            return bound.or_else(|| send.last_undelivered(id).filter(|_| is_probe));
+            return match is_probe {
+                true => send.last_undelivered(id),
+                false => bound,
+            };
         }
         if own.probe.is_wanted() {
             // RFC 8985 §7.3: new data if there is, else what was sent last.

@@ -107,12 +107,17 @@ impl StreamSession {
         }
     }
 
-    /// When a path that is out, or has not answered yet, is asked again.
+    /// When a path that is out or silent, or has not answered yet, is asked again.
     pub(super) fn challenge_at(&self, path: &Path) -> Option<Instant> {
         match path.state() {
             PathState::Out => path.liveness.due_at(&path.recovery),
             _ if path.challenge.is_none() && self.is_unanswered(path) => {
                 Some(path.last_sent_at + self.content.config.initial_retransmission_timeout)
+            }
+            // The answer shows what is lost, and ends the back-off.
+            PathState::Active if self.content.paths[path.id.index()].timer.has_expired() => {
+                let interval = self.content.config.silence_question_interval?;
+                Some(path.last_sent_at + interval)
             }
             _ => None,
         }
