@@ -47,6 +47,7 @@ bench: ## how fast the simulator is, what controllers, schedulers, FEC, frames, 
 	$(CARGO) run --profile dist --quiet -p anabranch-net --example loopback_figures
 	$(CARGO) build --profile dist --quiet -p anabranch
 	$(CARGO) run --profile dist --quiet -p anabranch --example beside_srt
+	$(CARGO) run --profile dist --quiet -p anabranch --example tunnel_figures
 
 fuzz: ## look for inputs that break a parser, FUZZ_SECONDS each (needs cargo-fuzz and a nightly toolchain)
 	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install cargo-fuzz --locked

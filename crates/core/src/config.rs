@@ -24,7 +24,7 @@ pub struct Config {
     /// The most payload bytes in a fragment or segment. With the headers it must fit the smallest
     /// path's largest packet.
     pub fragment_bytes: u16,
-    /// How the paths' MTU is searched, in a session of media; `None`: they are believed to carry
+    /// How the paths' MTU is searched; `None`: they are believed to carry
     /// what `fragment_bytes` says, as experiments with packets of a set size have it.
     pub mtu: Option<MtuDiscovery>,
     /// The media session.
@@ -131,6 +131,9 @@ pub struct StreamConfig {
     pub min_retransmission_timeout: Duration,
     /// The retransmission timeout before the first round-trip time (RFC 6298 §2.1: 1 s).
     pub initial_retransmission_timeout: Duration,
+    /// How often the only path is asked for a sign of life while its retransmission timer waits
+    /// ever longer; `None`: never, as in TCP.
+    pub silence_question_interval: Option<Duration>,
 }
 
 impl StreamConfig {
@@ -153,6 +156,7 @@ impl Default for StreamConfig {
             reinjection: Reinjection::Linux,
             min_retransmission_timeout: Duration::from_millis(200),
             initial_retransmission_timeout: Duration::from_secs(1),
+            silence_question_interval: None,
         }
     }
 }
@@ -301,8 +305,8 @@ pub enum ConfigError {
         /// What was asked for.
         fraction: f64,
     },
-    /// The rule needs the order of a stream's bytes.
-    #[error("this loss detection is for streams only")]
+    /// The rule needs the order of a stream's bytes, and packets of one size.
+    #[error("this loss detection is for streams only, without a search for the MTU")]
     LossDetection,
     /// A stream's window is too small to begin with, or too large for the wire.
     #[error("a receive window of {bytes} bytes: allowed are 64 KiB to 1 GiB")]
@@ -407,6 +411,11 @@ impl Config {
     }
 
     pub(crate) fn check_stream(&self) -> Result<(), ConfigError> {
+        self.check_mtu()?;
+        // Probes are acknowledged by reports alone.
+        if self.mtu.is_some() && self.loss_detection == LossDetection::TcpCumulative {
+            return Err(ConfigError::LossDetection);
+        }
         let bytes = self.stream.receive_window_bytes;
         let allowed = StreamConfig::INITIAL_WINDOW_BYTES..=StreamConfig::MAX_WINDOW_BYTES;
         if !allowed.contains(&bytes) {

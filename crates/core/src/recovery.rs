@@ -126,6 +126,12 @@ impl Recovery {
         self.sent.bytes_in_flight()
     }
 
+    /// Whether anything but probes is neither acknowledged nor declared lost.
+    pub(crate) fn has_outstanding_content(&self) -> bool {
+        let is_content = |packet: SentPacket| !packet.content.is_probe();
+        self.outstanding().any(is_content)
+    }
+
     /// Sets how many bytes duplicate acknowledgements have taken out of flight.
     pub(crate) fn set_departed_bytes(&mut self, bytes: u64) {
         self.departed_bytes = bytes;

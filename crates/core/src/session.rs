@@ -13,6 +13,7 @@ mod content;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 mod invariants;
 mod media;
+mod mtu;
 mod receive;
 mod silence;
 mod stream;

@@ -427,6 +427,43 @@ fn a_full_send_buffer_takes_no_more_and_says_when_it_does() {
     assert_eq!(network.stream, pattern(10_000));
 }
 
+/// The retransmission timer alone would wait for up to a minute more.
+#[test]
+fn a_stream_goes_on_soon_after_a_long_outage_of_its_only_path() {
+    for (outage, is_of_way_back) in [(5, false), (20, true), (60, false), (300, false)] {
+        let mut config = config(LossDetection::TcpSack, "cubic");
+        config.stream.silence_question_interval = Some(Duration::from_secs(1));
+        let back_at = Instant::from_secs(1 + outage);
+        let times = Some((Instant::from_secs(1), back_at));
+        let mut path = bed();
+        match is_of_way_back {
+            true => path.outage_back = times,
+            false => path.outage = times,
+        }
+        let mut network = Network::of_stream(config, path);
+        let data = pattern(3_000_000);
+        let mut rest = &data[..];
+        let mut run_until = |network: &mut Network, end: Instant| {
+            while network.now < end {
+                rest = &rest[network.sender.write(network.now, rest).unwrap()..];
+                network.run_until(network.now + Duration::from_millis(10));
+            }
+        };
+        run_until(&mut network, back_at);
+        let (sent, arrived) = (network.sent.len(), network.stream.len());
+        let late = Instant::from_secs(4);
+        let during = network.sent.iter().filter(|(at, _)| *at > late);
+        let bytes: u64 = during.map(|(_, bytes)| bytes).sum();
+        assert!(bytes < 150 * outage + 10_000, "{bytes} B in {outage} s");
+        run_until(&mut network, back_at + Duration::from_millis(1_300));
+        assert!(network.stream.len() > arrived || is_of_way_back);
+        let count = network.sent.len() - sent;
+        assert!(count > 20, "{count} packets after {outage} s");
+        run_until(&mut network, back_at + Duration::from_secs(30));
+        assert!(network.stream == data);
+    }
+}
+
 #[test]
 fn what_cannot_be_written_is_refused() {
     let now = Instant::ZERO;

@@ -333,10 +333,17 @@ impl<L: Load> Driver<L> {
         let until = now + BATCH_WINDOW;
         loop {
             self.collect(ports);
-            match self.endpoint.poll_timeout() {
-                // Each packet gets the moment that the pacer gave it, not the batch's.
-                Some((at, Timer::Pacing)) if at > self.time && at <= until => self.time = at,
-                _ => break,
+            let Some((at, timer)) = self.endpoint.poll_timeout() else {
+                break;
+            };
+            let is_of_packet = matches!(timer, Timer::Pacing | Timer::Scheduler);
+            if !is_of_packet || at <= self.time || at > until {
+                break;
+            }
+            // Each packet gets the moment that the pacer gave it, not the batch's.
+            self.time = at;
+            if timer == Timer::Scheduler {
+                self.endpoint.handle_timeout(at);
             }
         }
         self.flush(ports);

@@ -24,11 +24,19 @@ use crate::socket::Socket;
 #[cfg(target_os = "linux")]
 const MAX_READY: usize = 64;
 
+/// A peer that wants a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) address: Address,
+    /// Whether datagrams may come together ([`Socket::coalesce`]).
+    pub(crate) coalesces: bool,
+}
+
 /// A socket that is connected to one peer.
 #[derive(Debug)]
 pub(crate) struct Lane {
     /// Whose datagrams come here. Its socket is the listening one, by which answers leave.
-    pub(crate) address: Address,
+    pub(crate) peer: Peer,
     pub(crate) socket: Socket,
 }
 
@@ -43,27 +51,31 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// Opens lanes for addresses that have none, and closes those whose address is not wanted any
+    /// Opens lanes for peers that have none, and closes those whose peer does not want one any
     /// more. Where there can be none, the listening socket goes on taking the peer's datagrams.
-    pub(crate) fn update(&mut self, wanted: &[Address], ports: &[Port]) {
-        self.lanes.retain(|_, lane| wanted.contains(&lane.address));
-        for address in wanted {
-            if self.lanes.values().all(|lane| lane.address != *address)
-                && let Some(listener) = ports[address.socket].socket()
+    pub(crate) fn update(&mut self, wanted: &[Peer], ports: &[Port]) {
+        self.lanes.retain(|_, lane| wanted.contains(&lane.peer));
+        for peer in wanted {
+            if self
+                .lanes
+                .values()
+                .all(|lane| lane.peer.address != peer.address)
+                && let Some(listener) = ports[peer.address.socket].socket()
             {
                 // The listening socket goes on.
-                let _ = self.add(address, listener);
+                let _ = self.add(*peer, listener);
             }
         }
     }
 
-    fn add(&mut self, address: &Address, listener: &Socket) -> io::Result<()> {
-        let socket = open(address, listener)?;
+    fn add(&mut self, peer: Peer, listener: &Socket) -> io::Result<()> {
+        let mut socket = open(&peer.address, listener)?;
+        if peer.coalesces {
+            socket.coalesce();
+        }
         self.opened_count += 1;
         watch(&mut self.watch, &socket, self.opened_count)?;
-        let address = *address;
-        self.lanes
-            .insert(self.opened_count, Lane { address, socket });
+        self.lanes.insert(self.opened_count, Lane { peer, socket });
         Ok(())
     }
 
@@ -199,10 +211,13 @@ mod tests {
             };
             let peers = [from; 2].map(|from| UdpSocket::bind(from).expect("a port"));
             let peer_port = peers[0].local_addr().unwrap().port();
-            let wanted = [Address {
-                socket: 0,
-                peer: SocketAddr::new(reached, peer_port),
-                local: Some(reached),
+            let wanted = [Peer {
+                address: Address {
+                    socket: 0,
+                    peer: SocketAddr::new(reached, peer_port),
+                    local: Some(reached),
+                },
+                coalesces: false,
             }];
             let listeners = [Port::fixed(listener)];
             let mut lanes = Lanes::default();
@@ -223,8 +238,8 @@ mod tests {
             assert!(waiting(listeners[0].socket().unwrap()) > 0);
             // Answers leave by the listening socket, and come from where the peer sent to.
             let answer = Batch {
-                to: wanted[0].peer,
-                from: wanted[0].local,
+                to: wanted[0].address.peer,
+                from: wanted[0].address.local,
                 ecn: Ecn::NotEct,
                 bytes: &[9; 40],
                 datagram_bytes: 40,
@@ -242,10 +257,13 @@ mod tests {
     fn a_second_receiver_is_still_told_that_the_port_is_taken() {
         let listener = bound("127.0.0.1:0").expect("loopback");
         let address = listener.local_addr().unwrap();
-        let wanted = [Address {
-            socket: 0,
-            peer: "127.0.0.1:9".parse().unwrap(),
-            local: Some(address.ip()),
+        let wanted = [Peer {
+            address: Address {
+                socket: 0,
+                peer: "127.0.0.1:9".parse().unwrap(),
+                local: Some(address.ip()),
+            },
+            coalesces: false,
         }];
         let mut lanes = Lanes::default();
         lanes.update(&wanted, &[Port::fixed(listener)]);

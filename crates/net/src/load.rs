@@ -25,6 +25,10 @@ pub(crate) trait Load: Send + 'static {
     /// Whether a server that closes the session is waited for, and asked for another.
     const OUTLIVES_SERVER: bool;
 
+    /// Whether the kernel may hand over datagrams of one peer together, with one arrival time: for
+    /// what is not measured by when each arrives.
+    const COALESCES: bool = false;
+
     /// Fits the transport's set-up to paths whose packets have so many bytes of headers below it.
     fn prepare(config: &mut Config, header_bytes: u32);
 

@@ -31,19 +31,29 @@ impl Parcel {
     }
 }
 
+/// What leaves by one path.
 #[derive(Debug, Default)]
-pub(crate) struct Outbox {
+struct Lot {
     bytes: Vec<u8>,
     parcels: Vec<Parcel>,
 }
 
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    /// By path: what leaves by turns on several paths leaves in one batch on each.
+    lots: Vec<Lot>,
+    /// The lot of the last datagram, which the next one most likely joins.
+    latest: usize,
+    bytes_count: usize,
+}
+
 impl Outbox {
     pub(crate) fn is_full(&self) -> bool {
-        self.bytes.len() >= FULL_BYTES
+        self.bytes_count >= FULL_BYTES
     }
 
     /// Lets `write` append a plaintext and `seal` protect it; the datagram goes to the last parcel
-    /// if it fits there. Returns whether there was a datagram.
+    /// of its path if it fits there. Returns whether there was a datagram.
     ///
     /// # Errors
     /// What `seal` says. The datagram is then lost.
@@ -53,24 +63,29 @@ impl Outbox {
         write: impl FnOnce(&mut Vec<u8>) -> Option<Transmit>,
         seal: impl FnOnce(PathId, &mut [u8]) -> Result<(), E>,
     ) -> Result<bool, E> {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&[0; HEADER_BYTES]);
-        let Some(transmit) = write(&mut self.bytes) else {
-            self.bytes.truncate(start);
+        self.reach(self.latest);
+        let bytes = &mut self.lots[self.latest].bytes;
+        let start = bytes.len();
+        bytes.extend_from_slice(&[0; HEADER_BYTES]);
+        let Some(transmit) = write(bytes) else {
+            bytes.truncate(start);
             return Ok(false);
         };
-        self.bytes.extend_from_slice(&[0; TAG_BYTES]);
-        if let Err(error) = seal(transmit.path, &mut self.bytes[start..]) {
-            self.bytes.truncate(start);
+        bytes.extend_from_slice(&[0; TAG_BYTES]);
+        if let Err(error) = seal(transmit.path, &mut bytes[start..]) {
+            bytes.truncate(start);
             return Err(error);
         }
-        let range = start..self.bytes.len();
-        match self.parcels.last_mut() {
+        self.bytes_count += bytes.len() - start;
+        let start = self.move_to(transmit.path, start);
+        let Lot { bytes, parcels } = &mut self.lots[self.latest];
+        let range = start..bytes.len();
+        match parcels.last_mut() {
             Some(last) if takes(last, &transmit, &range, max_batch_count(transmit.path)) => {
                 last.range.end = range.end;
                 last.wants_answer |= transmit.reason.is_tracked();
             }
-            _ => self.parcels.push(Parcel {
+            _ => parcels.push(Parcel {
                 path: transmit.path,
                 ecn: transmit.ecn,
                 datagram_bytes: range.len(),
@@ -82,13 +97,39 @@ impl Outbox {
         Ok(true)
     }
 
-    /// Hands over all parcels in order and is empty afterwards.
-    pub(crate) fn empty(&mut self, mut send: impl FnMut(&Parcel, &[u8])) {
-        for parcel in &self.parcels {
-            send(parcel, &self.bytes[parcel.range.clone()]);
+    fn reach(&mut self, index: usize) {
+        if self.lots.len() <= index {
+            self.lots.resize_with(index + 1, Lot::default);
         }
-        self.parcels.clear();
-        self.bytes.clear();
+    }
+
+    /// Brings the last datagram of the latest lot, from `start` on, to the lot of its path. Returns
+    /// where it begins there.
+    fn move_to(&mut self, path: PathId, start: usize) -> usize {
+        let from = core::mem::replace(&mut self.latest, path.index());
+        if from == self.latest {
+            return start;
+        }
+        self.reach(self.latest);
+        let [from, to] = self
+            .lots
+            .get_disjoint_mut([from, self.latest])
+            .expect("two lots");
+        let moved_to = to.bytes.len();
+        to.bytes.extend(from.bytes.drain(start..));
+        moved_to
+    }
+
+    /// Hands over all parcels, those of each path in order, and is empty afterwards.
+    pub(crate) fn empty(&mut self, mut send: impl FnMut(&Parcel, &[u8])) {
+        for lot in &mut self.lots {
+            for parcel in &lot.parcels {
+                send(parcel, &lot.bytes[parcel.range.clone()]);
+            }
+            lot.parcels.clear();
+            lot.bytes.clear();
+        }
+        self.bytes_count = 0;
     }
 }
 
@@ -164,6 +205,13 @@ mod tests {
     }
 
     #[test]
+    fn paths_that_take_turns_have_a_parcel_each() {
+        let datagrams = [(0, 100), (2, 99), (0, 100), (2, 99), (0, 98), (2, 99)];
+        let expected = [(0, 3, 298 + 3 * OVERHEAD), (2, 3, 297 + 3 * OVERHEAD)];
+        assert_eq!(parcels(&datagrams, 64), expected);
+    }
+
+    #[test]
     fn a_probe_for_a_larger_mtu_travels_alone() {
         let datagrams = [(0, PROBE_SIZE), (0, 1_000), (0, 1_000)];
         let expected = [(0, 1, PROBE_SIZE + OVERHEAD), (0, 2, 2_000 + 2 * OVERHEAD)];
@@ -202,6 +250,7 @@ mod tests {
             outbox.add(|_| 64, write, |_, _| Err("used up")),
             Err("used up")
         );
-        assert!(outbox.bytes.is_empty() && outbox.parcels.is_empty());
+        assert_eq!(outbox.bytes_count, 0);
+        outbox.empty(|parcel, _| panic!("{parcel:?}"));
     }
 }

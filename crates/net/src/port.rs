@@ -26,6 +26,8 @@ pub(crate) struct Port {
     /// What was learnt by sending since the last look.
     seen: RefCell<Seen>,
     has_sent: Cell<bool>,
+    /// Whether its sockets [coalesce](Socket::coalesce).
+    coalesces: bool,
     look_at: Instant,
     /// Why it cannot be sent by.
     absence: Option<String>,
@@ -70,10 +72,17 @@ impl Port {
             way,
             seen: RefCell::default(),
             has_sent: Cell::new(false),
+            coalesces: false,
             look_at: Instant::ZERO,
             absence: None,
             is_absence_told: false,
         }
+    }
+
+    /// Lets datagrams come together from now on ([`Socket::coalesce`]).
+    pub(crate) fn coalesce(&mut self) {
+        self.coalesces = true;
+        self.socket.iter_mut().for_each(Socket::coalesce);
     }
 
     pub(crate) fn socket(&self) -> Option<&Socket> {
@@ -142,7 +151,10 @@ impl Port {
             return;
         };
         match open(via, *remote) {
-            Ok(socket) => {
+            Ok(mut socket) => {
+                if self.coalesces {
+                    socket.coalesce();
+                }
                 self.socket = Some(socket);
                 self.absence = None;
             }

@@ -10,9 +10,8 @@ use rustix::io::Errno;
 
 use crate::client::StartError;
 use crate::clock::Clock;
-use crate::lanes::Lanes;
+use crate::lanes::{Lanes, Peer};
 use crate::port::Port;
-use crate::route::Address;
 use crate::socket::{Arrival, ReceiveBuffers, Socket};
 use crate::waker::{self, Waker, Wakeup};
 
@@ -32,7 +31,7 @@ pub(crate) trait Role: Send + 'static {
     fn on_port(&mut self, _now: Instant, _index: usize, _absence: Option<String>) {}
     /// The peers whose datagrams are to have queues of their own, and a number that changes when
     /// they do.
-    fn peers(&self) -> (u64, &[Address]) {
+    fn peers(&self) -> (u64, &[Peer]) {
         (0, &[])
     }
 }
@@ -267,7 +266,7 @@ impl<R: Role> Shared<R> {
         let is_ready = |polled: &PollFd<'_>| !polled.revents().is_empty();
         let has_ready_lane = polled.get(sockets.len()).is_some_and(is_ready);
         let of_lanes = has_ready_lane.then(|| lanes.ready()).into_iter().flatten();
-        let of_lanes = of_lanes.map(|lane| (lane.address.socket, &lane.socket));
+        let of_lanes = of_lanes.map(|lane| (lane.peer.address.socket, &lane.socket));
         let of_ports = sockets.iter().zip(polled);
         let of_ports = of_ports
             .filter(|(_, polled)| is_ready(polled))

@@ -10,9 +10,9 @@ use anabranch_units::{Duration, Instant, Seed};
 use crate::driver::{Authentic, Beginning, Driver};
 use crate::event::Ended;
 use crate::event_queue::EventSender;
+use crate::lanes::Peer;
 use crate::load::{Frames, Load};
 use crate::port::Port;
-use crate::route::Address;
 use crate::snapshot::Snapshot;
 use crate::socket::Arrival;
 
@@ -22,7 +22,7 @@ pub(crate) trait Served: fmt::Debug + Send {
     fn peer(&self) -> PublicKey;
     fn heard_at(&self) -> Instant;
     fn may_have_news(&self) -> bool;
-    fn add_proven_addresses(&self, addresses: &mut Vec<Address>);
+    fn add_proven_peers(&self, peers: &mut Vec<Peer>);
     fn receive_adopting(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]);
     fn adopt(&mut self, now: Instant, arrival: &Arrival, authentic: &Authentic<'_>);
     fn advance(&mut self, now: Instant, ports: &[Port], events: &EventSender) -> Option<Ended>;
@@ -50,8 +50,10 @@ impl<L: Load + fmt::Debug> Served for Driver<L> {
         Driver::may_have_news(self)
     }
 
-    fn add_proven_addresses(&self, addresses: &mut Vec<Address>) {
-        addresses.extend(self.proven_addresses());
+    fn add_proven_peers(&self, peers: &mut Vec<Peer>) {
+        let coalesces = L::COALESCES;
+        let addresses = self.proven_addresses();
+        peers.extend(addresses.map(|address| Peer { address, coalesces }));
     }
 
     fn receive_adopting(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {

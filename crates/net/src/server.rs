@@ -27,9 +27,10 @@ use crate::displaced::Displaced;
 use crate::driver::{self, Beginning};
 use crate::event::{Ended, Event};
 use crate::gate::{Gate, Verdict};
+use crate::lanes::Peer;
 use crate::port::Port;
 use crate::random;
-use crate::route::{Address, header_bytes};
+use crate::route::header_bytes;
 use crate::runtime::{Next, Role};
 use crate::served::Offer;
 use crate::snapshot::{EdgeCounters, Snapshot};
@@ -469,7 +470,7 @@ impl Role for ServerRole {
         Next::Wait(self.sessions.next_at())
     }
 
-    fn peers(&self) -> (u64, &[Address]) {
+    fn peers(&self) -> (u64, &[Peer]) {
         self.sessions.peers()
     }
 }

@@ -7,19 +7,22 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use anabranch_units::{Ecn, Instant};
 use nix::errno::Errno;
-use nix::sys::socket::{setsockopt, sockopt::UdpGroSegment};
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::{ReceiveTimestampns, UdpGroSegment};
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
 use crate::clock::Clock;
 
 /// What is asked of the operating system, so that a burst outlasts a moment without a processor.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
-/// More than the largest datagram that any end sends: a fragment has at most 9,000 bytes.
-const RECEIVE_BUFFER_BYTES: usize = 10_000;
+/// As much as datagrams that come together can be.
+const RECEIVE_BUFFER_BYTES: usize = 1 << 16;
 /// Datagrams per system call.
 const RECEIVE_BUFFER_COUNT: usize = BATCH_SIZE;
-/// System calls per socket before the others have their turn.
+/// System calls per socket before the others have their turn …
 const MAX_RECEIVE_ROUNDS: usize = 8;
+/// … and datagrams.
+const MAX_RECEIVE_COUNT: usize = MAX_RECEIVE_ROUNDS * RECEIVE_BUFFER_COUNT;
 /// The most bytes of one batch: an IP packet's limit with room for its headers.
 pub(crate) const MAX_BATCH_BYTES: usize = 65_000;
 
@@ -76,6 +79,15 @@ impl Socket {
         self.socket.local_addr()
     }
 
+    /// Lets the kernel hand over datagrams that have come one after the other together, which costs
+    /// a fraction. It does not say any more when they came: that would be one time for all, and
+    /// there is no room for it ([`refuse_coalescing`]).
+    pub(crate) fn coalesce(&mut self) {
+        if setsockopt(&self.socket, ReceiveTimestampns, &false).is_ok() {
+            let _ = setsockopt(&self.socket, UdpGroSegment, &true);
+        }
+    }
+
     /// How many datagrams one batch may hold.
     pub(crate) fn max_batch_count(&self) -> usize {
         self.state.max_gso_segments()
@@ -90,6 +102,7 @@ impl Socket {
         buffers: &mut ReceiveBuffers,
         mut take: impl FnMut(&Arrival, &mut [u8]),
     ) {
+        let mut taken = 0;
         for _ in 0..MAX_RECEIVE_ROUNDS {
             let mut metas = [RecvMeta::default(); RECEIVE_BUFFER_COUNT];
             let count = match self.receive_batch(buffers, &mut metas) {
@@ -108,9 +121,12 @@ impl Socket {
                         .ecn
                         .map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn as u8)),
                 };
-                take(&arrival, &mut buffer[..meta.len]);
+                for datagram in buffer[..meta.len].chunks_mut(meta.stride.max(1)) {
+                    take(&arrival, datagram);
+                    taken += 1;
+                }
             }
-            if count < RECEIVE_BUFFER_COUNT {
+            if count < RECEIVE_BUFFER_COUNT || taken >= MAX_RECEIVE_COUNT {
                 return;
             }
         }
@@ -168,7 +184,7 @@ pub(crate) fn is_message_too_long(error: &io::Error) -> bool {
 }
 
 /// Turns generic receive offload off, which quinn-udp turns on. Coalesced datagrams share one
-/// arrival time, which hides the dispersion that controllers look for; and quinn-udp 0.6 leaves
+/// arrival time, which hides the dispersion that controllers of media look for; and quinn-udp 0.6 leaves
 /// 96 bytes for what the kernel tells of a read, too few for the size of the parts, the time, the
 /// address and the mark of congestion, which comes last and is lost.
 fn refuse_coalescing(socket: &UdpSocket) {
@@ -236,6 +252,50 @@ mod tests {
         let (_, arrival) = received[0];
         assert_eq!(arrival.from, from.local_addr().unwrap());
         assert_eq!((arrival.socket, arrival.to), (3, Some(destination.ip())));
+    }
+
+    #[test]
+    fn what_comes_together_is_taken_apart_and_keeps_mark_and_address() {
+        let clock = Clock::start();
+        for (bound, reached) in [
+            ("127.0.0.1", "127.0.0.1"),
+            ("0.0.0.0", "127.0.0.1"),
+            ("::1", "::1"),
+            ("::", "::1"),
+            ("::", "::ffff:127.0.0.1"),
+        ] {
+            let [bound, reached] = [bound, reached].map(|at| at.parse::<IpAddr>().unwrap());
+            // Not every machine has IPv6.
+            let Ok(socket) = UdpSocket::bind((bound, 0)) else {
+                continue;
+            };
+            let mut to = Socket::new(socket).expect("a UDP socket");
+            to.coalesce();
+            let from = UdpSocket::bind(match reached.is_ipv4() {
+                true => "127.0.0.1:0",
+                false => "[::]:0",
+            });
+            let from = Socket::new(from.expect("a port")).expect("a UDP socket");
+            for ecn in [Ecn::Ce, Ecn::Ect0] {
+                let bytes: Vec<u8> = (0..4_100_u32).map(|at| (at / 500) as u8).collect();
+                let batch = Batch {
+                    to: SocketAddr::new(reached, to.local_addr().unwrap().port()),
+                    from: None,
+                    ecn,
+                    bytes: &bytes,
+                    datagram_bytes: 500,
+                };
+                from.send(&batch).expect("loopback takes it");
+                let received = received(&to, &clock, 9);
+                let sizes: Vec<_> = received.iter().map(|(bytes, _)| *bytes).collect();
+                assert_eq!(sizes, [500, 500, 500, 500, 500, 500, 500, 500, 100]);
+                for (_, arrival) in received {
+                    assert_eq!(arrival.ecn, ecn, "{bound} reached as {reached}");
+                    let told = arrival.to.map(|to| to.to_canonical());
+                    assert_eq!(told, Some(reached.to_canonical()));
+                }
+            }
+        }
     }
 
     #[test]

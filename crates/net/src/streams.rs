@@ -22,7 +22,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anabranch_core::control::Controller;
 use anabranch_core::recovery::LossDetection;
 use anabranch_core::scheduler::SchedulerFactory;
-use anabranch_core::{Config, Event as CoreEvent, Stream, StreamConfig, StreamSession};
+use anabranch_core::{
+    Config, Event as CoreEvent, MtuDiscovery, Stream, StreamConfig, StreamSession,
+};
 use anabranch_mux::{Event as MuxEvent, Limits, Mux, Role, StreamId};
 use anabranch_secure::{Cargo, PROTECTION_OVERHEAD_BYTES, PublicKey};
 use anabranch_units::{DataRate, Duration, Instant};
@@ -37,13 +39,12 @@ pub use byte_stream::ByteStream;
 pub use client::{OpenError, StreamClient};
 pub use server::{Accepted, Started, StreamServer};
 
-/// Payload of a datagram that every path of the Internet carries, IPv6's least MTU less headers
-/// (RFC 9000 §14).
-const DATAGRAM_BYTES: u32 = 1_200;
 /// Of a datagram, what is not a message: packet and segment header.
 const MESSAGE_OVERHEAD_BYTES: u32 = PROTECTION_OVERHEAD_BYTES as u32 + 10;
 /// Messages that wait in the session: what waits there is not shared out among streams any more.
 const MAX_UNSENT_BYTES: usize = 64 << 10;
+/// A path that is back is found within so much. A question has some 70 B.
+const SILENCE_QUESTION_INTERVAL: Duration = Duration::from_secs(1);
 /// What may be under way: 400 Mbit/s at 300 ms.
 const WINDOW_BYTES: u64 = 16 << 20;
 
@@ -51,9 +52,9 @@ const WINDOW_BYTES: u64 = 16 << 20;
 pub fn stream_transport(controller: Controller, scheduler: SchedulerFactory) -> Config {
     Config {
         loss_detection: LossDetection::TcpSack,
-        fragment_bytes: (DATAGRAM_BYTES - MESSAGE_OVERHEAD_BYTES) as u16,
         stream: StreamConfig {
             carries_messages: true,
+            silence_question_interval: Some(SILENCE_QUESTION_INTERVAL),
             max_unsent_bytes: MAX_UNSENT_BYTES,
             send_buffer_bytes: WINDOW_BYTES as usize,
             receive_window_bytes: WINDOW_BYTES,
@@ -205,7 +206,21 @@ impl Load for Streams {
 
     const OUTLIVES_SERVER: bool = true;
 
-    fn prepare(_config: &mut Config, _header_bytes: u32) {}
+    const COALESCES: bool = true;
+
+    fn prepare(config: &mut Config, header_bytes: u32) {
+        let limits = MtuDiscovery {
+            unit_bytes: 1,
+            ..MtuDiscovery::of_internet(header_bytes)
+        };
+        let message_bytes = limits.max_bytes - header_bytes - MESSAGE_OVERHEAD_BYTES;
+        config.fragment_bytes = message_bytes as u16;
+        config.mtu = Some(limits);
+    }
+
+    fn prepare_server(config: &mut Config, header_bytes: u32) {
+        Streams::prepare(config, header_bytes);
+    }
 
     fn keep_alive(session: &mut StreamSession) {
         session.keep_alive();

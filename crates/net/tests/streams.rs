@@ -171,6 +171,48 @@ async fn a_stream_does_not_notice_that_a_path_dies() {
     );
 }
 
+/// One path has a smaller MTU than the other; that of the other falls without a word.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn packets_grow_to_what_paths_carry_and_every_byte_outlives_an_mtu_that_falls() {
+    let key = SecretKey::generate();
+    let echo = Echo::start(SecretKey::generate(), &key, loopback(0));
+    let target = echo.server.local_addr();
+    let clock = Clock::start();
+    let narrow = LinkConfig {
+        rate: Some(DataRate::from_megabits_per_second(8)),
+        delay: Duration::from_millis(10),
+        mtu: Some(1_492),
+        ..LinkConfig::default()
+    };
+    let falls = LinkConfig {
+        mtu: None,
+        mtu_schedule: vec![(Instant::from_secs(4), 1_400)],
+        ..narrow.clone()
+    };
+    let links = vec![link("falls", target, falls), link("narrow", target, narrow)];
+    let relay = relay(links, &clock);
+    let remotes = [relay.listen_addr(0), relay.listen_addr(1)];
+    let (client, events) = echo.client(&key, &remotes);
+    wait_for(&events, is_connected);
+    let mtus = || {
+        let views = client.snapshot().paths;
+        views.iter().map(|path| path.view.mtu).collect::<Vec<_>>()
+    };
+    while mtus() != [Some(1_500), Some(1_492)] {
+        assert!(clock.now() < Instant::from_secs(4), "{:?}", mtus());
+        tokio::time::sleep(StdDuration::from_millis(20)).await;
+    }
+    let bytes = pattern(7, 8_000_000);
+    let stream = client.open().expect("it is connected");
+    let back = in_time(there_and_back(stream, &bytes)).await;
+    assert!(back.expect("an echo") == bytes);
+    assert!(clock.now() > Instant::from_secs(5), "it fell after the end");
+    while mtus() != [Some(1_400), Some(1_492)] {
+        assert!(clock.now() < Instant::from_secs(40), "{:?}", mtus());
+        tokio::time::sleep(StdDuration::from_millis(20)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_started_again_ends_streams_and_takes_new_ones() {
     let key = SecretKey::generate();

@@ -59,6 +59,10 @@ impl SessionChoice for EarliestCompletion {
         true
     }
 
+    fn holds_alike(&self) -> bool {
+        true
+    }
+
     fn choose(
         &mut self,
         packet: &PacketView,

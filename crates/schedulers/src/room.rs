@@ -75,6 +75,12 @@ pub(super) trait SessionChoice: Debug + Send {
         false
     }
 
+    /// Whether it holds each packet that no path has room for, and that differs from one that it has
+    /// held in nothing but its place in the queue: such are not asked about.
+    fn holds_alike(&self) -> bool {
+        false
+    }
+
     /// The path for `packet`; `None` holds it. What this call has bound counts in `paths`.
     fn choose(
         &mut self,
@@ -103,7 +109,11 @@ impl<C: SessionChoice> Scheduler for BySession<C> {
     ) {
         self.binding.begin(paths);
         self.choice.begin(now, queue, session, paths);
+        let mut held: Option<&PacketView> = None;
         for (index, packet) in queue.iter() {
+            if held.is_some_and(|held| are_alike(held, packet)) {
+                continue;
+            }
             let is_own = packet.kind() == PacketKind::Source || self.choice.is_of_retransmissions();
             let chosen = match is_own {
                 true => self.choice.choose(packet, session, &self.binding.paths),
@@ -111,7 +121,18 @@ impl<C: SessionChoice> Scheduler for BySession<C> {
             };
             if let Some(id) = chosen {
                 self.binding.bind(index, packet, PathSet::only(id), out);
+                held = None;
+            } else if self.choice.holds_alike() {
+                let has_room = |path: &PathView| path.sendable_bytes > 0;
+                if is_own && !self.binding.paths.iter().any(has_room) {
+                    break;
+                }
+                held = Some(packet);
             }
         }
     }
+}
+
+fn are_alike(a: &PacketView, b: &PacketView) -> bool {
+    (a.bytes, a.reason, a.avoid, a.in_flight_on) == (b.bytes, b.reason, b.avoid, b.in_flight_on)
 }

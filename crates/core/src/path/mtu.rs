@@ -30,25 +30,26 @@ impl Path {
         }
     }
 
+    /// How many bytes of a packet are to be left to what the peer is still to be told.
+    pub(crate) fn untold_bytes(&self) -> u32 {
+        match self.schedule.is_known {
+            true => 0,
+            false => wire::MAX_SCHEDULE_BYTES,
+        }
+    }
+
     /// Whether a packet of so many bytes on the wire passes, by all that is known.
     pub(crate) fn carries(&self, bytes: u32) -> bool {
         bytes <= self.recovery.carried_bytes()
     }
 
-    /// The size of the probe that is to leave now, before another packet, which tells of its loss.
-    pub(crate) fn due_mtu_probe(&mut self, now: Instant) -> Option<u32> {
-        self.recovery.mtu()?;
+    /// From when on a probe for a larger MTU may leave; `None` if there is to be none.
+    pub(crate) fn mtu_probe_at(&self) -> Option<Instant> {
+        let mtu = self.recovery.mtu()?;
         // RFC 8899 §5.2: the base is confirmed first. The first packets of all are also those by
         // which controllers measure the path.
-        if !self.recovery.rtt().has_sample() {
-            return None;
-        }
-        let is_media_next = self.has_bound() && self.ready_at() <= now && self.has_window();
-        let is_next = is_media_next || self.challenge.is_some();
-        if self.state() != PathState::Active || !is_next {
-            return None;
-        }
-        self.recovery.mtu_mut()?.due_probe(now)
+        let is_confirmed = self.recovery.rtt().has_sample() && self.state() == PathState::Active;
+        mtu.probe_at().filter(|_| is_confirmed)
     }
 
     /// A half of a bound fragment leaves, and the other half is to follow.

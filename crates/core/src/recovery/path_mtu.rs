@@ -10,8 +10,9 @@
 //! *Deviations*
 //! - The largest size is tried first, since most paths carry 1500 B; then sizes that networks have
 //!   (RFC 8899 §5.3.2 leaves the choice open). Between base and maximum that is at most five sizes.
-//! - A black hole (§4.3) is found by the media's own packets, and not by a timer's probes: three
-//!   full-size packets in a row are lost while later, smaller ones arrive.
+//! - A black hole (§4.3) is found by the content's own packets, and not by a timer's probes: three
+//!   full-size packets in a row are lost while later, smaller ones arrive. A stream's retransmission
+//!   timeout is taken for one, too.
 //! - ICMP is not heard: anyone may forge it. An interface's own refusal is believed.
 
 use anabranch_units::{Duration, Instant};
@@ -81,6 +82,13 @@ impl PathMtu {
         (self.probe.is_none() && self.candidate().is_none()).then_some(self.carried)
     }
 
+    /// From when on the next probe may leave; `None` while one is in flight, or nothing larger is to
+    /// be found.
+    pub(crate) fn probe_at(&self) -> Option<Instant> {
+        let is_wanted = self.probe.is_none() && self.carried < self.limits.max_bytes;
+        is_wanted.then_some(self.next_probe_at)
+    }
+
     /// The size of the probe that is due, if one is.
     pub(crate) fn due_probe(&mut self, now: Instant) -> Option<u32> {
         if self.probe.is_some() || self.next_probe_at > now {
@@ -143,6 +151,15 @@ impl PathMtu {
         }
         self.next_probe_at = now;
         self.refuse(now, bytes);
+    }
+
+    /// All that was in flight went unanswered, and nothing else shows whether its size was to blame:
+    /// a stream sends full-size packets alone.
+    pub(crate) fn on_retransmission_timeout(&mut self, now: Instant) {
+        if self.carried > self.limits.base_bytes {
+            self.fall(now);
+        }
+        self.next_probe_at = self.next_probe_at.max(now + PROBE_INTERVAL);
     }
 
     /// The next size to try: the largest of all, then the middle one of those that are left.

@@ -2,6 +2,7 @@
 
 mod acknowledgements;
 mod keep_alive;
+mod mtu;
 mod reinjection;
 mod schedule;
 mod segments;
@@ -20,7 +21,7 @@ use crate::invariants::Checker;
 use crate::path::Path;
 use crate::path_view::PathId;
 use crate::path_view::PathState;
-use crate::recovery::{Digest, LossDetection, SentPacket};
+use crate::recovery::{Digest, LossDetection, PacketContent, SentPacket};
 use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
 use crate::stream::{
@@ -139,8 +140,11 @@ impl Hooks for Stream {
         session.config.max_rate.unwrap_or(DataRate::MAX)
     }
 
-    fn on_path_added(session: &mut StreamSession, now: Instant, _id: PathId) {
+    fn on_path_added(session: &mut StreamSession, now: Instant, id: PathId) {
         session.content.add_path();
+        if let Some(limits) = session.config.mtu {
+            session.paths[id.index()].search_mtu(now, limits);
+        }
         session.bind_to_several(now);
     }
 
@@ -249,6 +253,10 @@ impl Hooks for Stream {
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
         session.drop_needless_question(id);
+        let probe = session.write_due_mtu_probe(now, id, buf);
+        if probe.is_some() {
+            return probe;
+        }
         let challenge = session.write_challenge(id, buf);
         if challenge.is_some() {
             // The pacer counts it, and may have been ready since the scheduler was last asked.
@@ -258,6 +266,10 @@ impl Hooks for Stream {
     }
 
     fn on_packet_sent(session: &mut StreamSession, now: Instant, id: PathId, packet: &SentPacket) {
+        if packet.content == PacketContent::MtuProbe {
+            // Or nothing might ever tell of its loss.
+            session.content.paths[id.index()].timer.start(now);
+        }
         session.on_segment_sent(now, id, packet);
     }
 
@@ -277,6 +289,7 @@ impl Hooks for Stream {
         next.consider(session.stream_timer_at(path.id), Timer::Retransmission);
         next.consider(session.challenge_at(path), Timer::PathSilence);
         next.consider(session.keep_alive_at(path), Timer::PathSilence);
+        next.consider(session.mtu_question_at(path), Timer::PathSilence);
     }
 
     fn consider_sending(session: &StreamSession, next: &mut NextTimer) {
@@ -303,6 +316,7 @@ impl Hooks for Stream {
         session.on_stream_timeout(now, id);
         session.challenge_again(now, id);
         session.keep_path_alive(now, id);
+        session.search_mtu_at_rest(now, id);
     }
 
     #[cfg(any(debug_assertions, feature = "invariants"))]

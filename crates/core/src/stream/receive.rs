@@ -1,11 +1,15 @@
 //! The receiving half of a stream: puts segments together, whatever their order.
 
+mod messages;
+
 use core::ops::Range;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
 use crate::config::StreamConfig;
+use crate::media::Half;
+use messages::Messages;
 
 /// What follows a smaller piece is added to it, so that a stream of tiny segments does not take
 /// many times its bytes.
@@ -20,7 +24,7 @@ pub(crate) struct ReceiveStream {
     pieces: VecDeque<Piece>,
     keeps_bytes: bool,
     /// The messages that have arrived and were not read, instead of bytes.
-    messages: Option<VecDeque<Bytes>>,
+    messages: Option<Messages>,
     read_offset: u64,
     /// All bytes below have arrived.
     offset: u64,
@@ -60,7 +64,7 @@ impl ReceiveStream {
         ReceiveStream {
             pieces: VecDeque::new(),
             keeps_bytes: config.keeps_bytes && !config.carries_messages,
-            messages: config.carries_messages.then(VecDeque::new),
+            messages: config.carries_messages.then(Messages::default),
             read_offset: 0,
             offset: 0,
             window_bytes: config.receive_window_bytes,
@@ -92,8 +96,7 @@ impl ReceiveStream {
 
     /// Whether a message can be read.
     pub(crate) fn has_message(&self) -> bool {
-        let messages = self.messages.as_ref();
-        messages.is_some_and(|messages| !messages.is_empty())
+        self.messages.as_ref().is_some_and(Messages::has_whole)
     }
 
     /// How many bytes have arrived in order and were not read.
@@ -101,8 +104,19 @@ impl ReceiveStream {
         (self.offset - self.read_offset) as usize
     }
 
-    /// Takes a segment in.
-    pub(crate) fn insert(&mut self, offset: u64, payload: &[u8], is_last: bool) -> Received {
+    #[cfg(test)]
+    fn insert(&mut self, offset: u64, payload: &[u8], is_last: bool) -> Received {
+        self.insert_part(offset, payload, is_last, None)
+    }
+
+    /// Takes a segment in, which may be one half of a message.
+    pub(crate) fn insert_part(
+        &mut self,
+        offset: u64,
+        payload: &[u8],
+        is_last: bool,
+        half: Option<Half>,
+    ) -> Received {
         let end = offset.saturating_add(payload.len() as u64);
         let contradicts = match self.final_offset {
             Some(final_offset) => end > final_offset || (is_last && end != final_offset),
@@ -111,7 +125,7 @@ impl ReceiveStream {
         if contradicts || end > self.told_max_offset.max(self.max_offset()) {
             return Received::Forbidden;
         }
-        if self.messages.is_some() && !self.take_message(offset, payload) {
+        if self.messages.is_some() && !self.take_message(offset, payload, half) {
             return Received::Forbidden;
         }
         self.newest = offset..end;
@@ -127,16 +141,24 @@ impl ReceiveStream {
         }
     }
 
-    /// Keeps a message for its reader, unless it has arrived before. Returns false if it has in
-    /// part, as no message does.
-    fn take_message(&mut self, offset: u64, payload: &[u8]) -> bool {
+    /// Keeps a message for its reader, or half of one for the other half, unless it has arrived
+    /// before. Returns false if something else of it has, as no message's does.
+    fn take_message(&mut self, offset: u64, payload: &[u8], half: Option<Half>) -> bool {
         let end = offset + payload.len() as u64;
         let known = self.known_bytes(offset, end);
-        let is_new = known == 0 && !payload.is_empty();
-        if let Some(messages) = self.messages.as_mut().filter(|_| is_new) {
-            messages.push_back(Bytes::copy_from_slice(payload));
+        if known == end - offset {
+            return true;
         }
-        is_new || known == end - offset
+        let Some(messages) = &mut self.messages else {
+            return true;
+        };
+        match half {
+            Some(half) if known == 0 => messages.take_half(offset, payload, half),
+            Some(_) => return false,
+            None if known == messages.half_bytes(offset, end) => messages.take(offset, payload),
+            None => return false,
+        }
+        true
     }
 
     /// How many of the bytes from one offset to another have arrived.
@@ -156,8 +178,8 @@ impl ReceiveStream {
     /// The next message, or the next bytes that can be read, as many as lie together.
     pub(crate) fn read(&mut self) -> Option<Bytes> {
         if let Some(messages) = &mut self.messages {
-            let message = messages.pop_front()?;
-            if messages.is_empty() {
+            let message = messages.pop()?;
+            if !messages.has_whole() {
                 self.skip(u64::MAX);
             }
             return Some(message);

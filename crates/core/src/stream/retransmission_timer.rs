@@ -123,6 +123,11 @@ impl RetransmissionTimer {
         }
     }
 
+    /// Whether it has run out since data was last acknowledged.
+    pub(crate) fn has_expired(&self) -> bool {
+        self.expiry_count > 0
+    }
+
     pub(crate) fn stop(&mut self) {
         self.expires_at = None;
     }

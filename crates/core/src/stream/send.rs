@@ -1,6 +1,7 @@
 //! The sending half of a stream: bytes that wait, and segments that are not acknowledged.
 
 mod binding;
+mod halves;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 mod invariants;
 mod written;
@@ -10,6 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 
 use crate::config::StreamConfig;
+use crate::media::Half;
 use crate::path_view::{PathId, PathSet};
 use crate::recovery::SentPacket;
 use crate::send_reason::SendReason;
@@ -37,6 +39,8 @@ pub(crate) struct SendStream {
     segments: VecDeque<Segment>,
     /// Bytes of the segments that wait.
     waiting_bytes: u64,
+    /// Counts changes of what waits, and of what a scheduler is shown of it.
+    waiting_version: u64,
     capacity: usize,
     max_unsent_bytes: usize,
 }
@@ -73,6 +77,8 @@ struct Segment {
     has_left: bool,
     is_last: bool,
     is_delivered: bool,
+    /// Which half of a message it is, if not all of it.
+    half: Option<Half>,
 }
 
 impl Segment {
@@ -89,6 +95,7 @@ impl Segment {
             has_left: false,
             is_last: chunk.is_last,
             is_delivered: false,
+            half: chunk.half,
         }
     }
 
@@ -109,6 +116,7 @@ impl Segment {
             length: self.length as usize,
             is_last: self.is_last,
             reason,
+            half: self.half,
         }
     }
 }
@@ -122,6 +130,8 @@ pub(crate) struct Chunk {
     pub(crate) is_last: bool,
     /// Why it is sent.
     pub(crate) reason: SendReason,
+    /// Which half of a message it is, if not all of it.
+    pub(crate) half: Option<Half>,
 }
 
 impl Chunk {
@@ -157,6 +167,7 @@ impl SendStream {
             segments: VecDeque::new(),
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
+            waiting_version: 0,
         }
     }
 
@@ -226,6 +237,11 @@ impl SendStream {
         self.written.end().saturating_sub(self.next_offset) + self.waiting_bytes
     }
 
+    /// Another number whenever [`waiting`](Self::waiting) would tell something else.
+    pub(crate) fn waiting_version(&self) -> u64 {
+        self.waiting_version
+    }
+
     /// Bytes of the segments that wait.
     pub(crate) fn waiting_bytes(&self) -> u64 {
         self.waiting_bytes
@@ -266,6 +282,7 @@ impl SendStream {
             length: length as usize,
             is_last,
             reason: SendReason::New,
+            half: None,
         })
     }
 
@@ -311,9 +328,7 @@ impl SendStream {
             segment.has_left = true;
             segment.in_flight_on.insert(on);
             segment.copies_in_flight = segment.copies_in_flight.saturating_add(1);
-            if !chunk.is_new() {
-                self.take_waiting(chunk.offset, chunk.length as u32);
-            }
+            self.take_waiting(chunk.offset, chunk.length as u32);
         }
     }
 
@@ -337,6 +352,7 @@ impl SendStream {
     /// A copy of the segment at `offset` is lost: it is sent again, unless there is another copy.
     /// Of copies that are lost together, the last one is told last.
     pub(crate) fn on_packet_lost(&mut self, offset: u64, lost: Copy, reason: SendReason) {
+        self.waiting_version += 1;
         if let Some(segment) = self.segment_mut(offset) {
             segment.copies_in_flight = segment.copies_in_flight.saturating_sub(1);
             segment.in_flight_on.remove(lost.on);
@@ -352,6 +368,7 @@ impl SendStream {
         let length = self
             .segment(offset)
             .map_or(0, |segment| u64::from(segment.length));
+        self.waiting_version += 1;
         if self.waiting.insert(offset, waiting).is_none() {
             self.waiting_bytes += length;
         }
@@ -360,6 +377,7 @@ impl SendStream {
     /// The segment at `offset` waits no longer, if it did.
     fn take_waiting(&mut self, offset: u64, length: u32) -> Option<Waiting> {
         let waiting = self.waiting.remove(&offset)?;
+        self.waiting_version += 1;
         self.waiting_bytes -= u64::from(length);
         debug_assert!(!self.waiting.is_empty() || self.waiting_bytes == 0);
         Some(waiting)

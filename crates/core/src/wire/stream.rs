@@ -5,11 +5,15 @@
 
 use super::varint::{read as read_varint, write as write_varint};
 use super::{TRACKED_HEADER_BYTES, WireFrame, read_u32};
+use crate::media::Half;
 
 const SEGMENT: u8 = 0x10;
 const LAST_FLAG: u8 = 0x01;
 const PER_PACKET_FEEDBACK_FLAG: u8 = 0x02;
 const SEGMENT_FLAGS: u8 = LAST_FLAG | PER_PACKET_FEEDBACK_FLAG;
+/// A segment that is one half of a message: the second one with this flag.
+const HALF: u8 = 0x18;
+const SECOND_HALF_FLAG: u8 = 0x04;
 const STREAM_ACK: u8 = 0x14;
 const STREAM_WINDOW: u8 = 0x15;
 const STREAM_BLOCKED: u8 = 0x16;
@@ -26,15 +30,24 @@ pub(crate) struct SegmentHeader {
     pub(crate) is_last: bool,
     /// Whether the sender wants to hear of every packet, or only how far the stream has come.
     pub(crate) wants_packet_feedback: bool,
+    /// Which half of a message it is, if not all of it.
+    pub(crate) half: Option<Half>,
 }
 
 /// Reads the body of a frame of this type.
 pub(super) fn read<'a>(frame_type: u8, rest: &mut &'a [u8]) -> Option<WireFrame<'a>> {
-    if frame_type & !SEGMENT_FLAGS == SEGMENT {
+    let half = match frame_type & !SEGMENT_FLAGS {
+        SEGMENT => Some(None),
+        HALF => Some(Some(Half::First)),
+        kind if kind == HALF | SECOND_HALF_FLAG => Some(Some(Half::Second)),
+        _ => None,
+    };
+    if let Some(half) = half {
         let header = SegmentHeader {
             offset: read_u32(rest)?,
             is_last: frame_type & LAST_FLAG != 0,
             wants_packet_feedback: frame_type & PER_PACKET_FEEDBACK_FLAG != 0,
+            half,
         };
         let payload = core::mem::take(rest);
         return (header.is_last || !payload.is_empty())
@@ -58,7 +71,12 @@ pub(crate) fn write_segment(header: SegmentHeader, out: &mut Vec<u8>) {
         true => PER_PACKET_FEEDBACK_FLAG,
         false => 0,
     };
-    out.push(SEGMENT | last | feedback);
+    let kind = match header.half {
+        None => SEGMENT,
+        Some(Half::First) => HALF,
+        Some(Half::Second) => HALF | SECOND_HALF_FLAG,
+    };
+    out.push(kind | last | feedback);
     out.extend_from_slice(&header.offset.to_le_bytes());
 }
 
@@ -89,11 +107,19 @@ mod tests {
 
     #[test]
     fn a_segment_says_where_it_belongs_and_costs_ten_bytes() {
-        for (is_last, wants_packet_feedback) in [(false, true), (true, false), (true, true)] {
+        let (first, second) = (Some(Half::First), Some(Half::Second));
+        for (is_last, wants_packet_feedback, half) in [
+            (false, true, None),
+            (true, false, None),
+            (true, true, second),
+            (false, false, first),
+            (false, true, second),
+        ] {
             let header = SegmentHeader {
                 offset: 0xfedc_ba98,
                 is_last,
                 wants_packet_feedback,
+                half,
             };
             let mut datagram = Vec::new();
             write_tracked_header(7, &mut datagram);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anabranch_secure::{Cargo, PublicKey};
 use anabranch_units::Instant;
 
-use crate::route::Address;
+use crate::lanes::Peer;
 use crate::served::{Audience, Served};
 
 /// Whose session it is, and what it carries: of each, there is one at a time.
@@ -20,7 +20,7 @@ pub(super) struct Held {
     number: u64,
     next_at: Instant,
     /// The addresses that its peer has proven.
-    proven: Vec<Address>,
+    proven: Vec<Peer>,
 }
 
 impl Held {
@@ -38,7 +38,7 @@ pub(super) struct Sessions {
     agenda: BTreeSet<(Instant, u32)>,
     begun_count: u64,
     /// The addresses of all peers, and how often they changed.
-    peers: Vec<Address>,
+    peers: Vec<Peer>,
     peers_version: u64,
 }
 
@@ -139,7 +139,7 @@ impl Sessions {
             return;
         };
         let mut proven = Vec::new();
-        held.session.add_proven_addresses(&mut proven);
+        held.session.add_proven_peers(&mut proven);
         if proven != held.proven {
             held.proven = proven;
             self.list_peers();
@@ -153,7 +153,7 @@ impl Sessions {
     }
 
     /// The addresses that the peers have proven, and how often they changed.
-    pub(super) fn peers(&self) -> (u64, &[Address]) {
+    pub(super) fn peers(&self) -> (u64, &[Peer]) {
         (self.peers_version, &self.peers)
     }
 }

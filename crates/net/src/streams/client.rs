@@ -8,6 +8,7 @@ use anabranch_units::Lateness;
 use super::{ByteStream, Shared, Streams};
 use crate::client::{ClientConfig, ClientRole, StartError};
 use crate::event_queue::{self, Events};
+use crate::port::Port;
 use crate::runtime::Runtime;
 use crate::snapshot::Snapshot;
 
@@ -38,7 +39,8 @@ impl StreamClient {
     /// # Errors
     /// [`StartError`]; nothing is left running.
     pub fn start(config: ClientConfig) -> Result<(StreamClient, Events), StartError> {
-        let ports = config.open_ports()?;
+        let mut ports = config.open_ports()?;
+        ports.iter_mut().for_each(Port::coalesce);
         let clock = config.clock;
         let (events, receiver) = event_queue::queue();
         let newest = Arc::<Mutex<Option<Arc<Shared>>>>::default();

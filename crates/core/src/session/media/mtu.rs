@@ -1,4 +1,4 @@
-//! Packets no larger than their paths carry: cutting frames, halving fragments, probing.
+//! Packets no larger than their paths carry: cutting frames, halving fragments.
 
 use anabranch_units::Instant;
 
@@ -10,7 +10,6 @@ use crate::recovery::PacketContent;
 use crate::scheduler::{PacketKind, PacketView};
 use crate::send_reason::SendReason;
 use crate::session::transmit::Written;
-use crate::wire;
 
 impl MediaSession {
     /// Has the next frame cut into what every path that is in use carries.
@@ -26,16 +25,6 @@ impl MediaSession {
         self.content.send_buffer.set_fragment_bytes(fragment_bytes);
     }
 
-    /// The payload of a fragment that fits packets of so many bytes on the wire.
-    fn fragment_bytes_in(&self, bytes: u32) -> u16 {
-        self.config.fragment_bytes_in(bytes, self.header_bytes())
-    }
-
-    /// What a packet of media has on the wire beside its payload, at the most.
-    pub(super) fn header_bytes(&self) -> u32 {
-        self.max_packet_bytes - u32::from(self.config.fragment_bytes)
-    }
-
     /// The payload of a padding packet.
     pub(super) fn padding_bytes_on(&self, id: PathId) -> u16 {
         let wanted = self.config.padding_bytes;
@@ -46,23 +35,20 @@ impl MediaSession {
         }
     }
 
-    /// Writes a probe for a larger MTU, if it is time.
-    pub(super) fn write_mtu_probe(
+    /// Writes a probe for a larger MTU, if it is time and something else is about to leave.
+    pub(super) fn write_due_mtu_probe(
         &mut self,
         now: Instant,
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
-        let path = &mut self.paths[id.index()];
-        let bytes = path.due_mtu_probe(now)?;
-        let size = bytes.saturating_sub(self.config.overhead_bytes) as usize;
-        let padding_bytes = size.saturating_sub(wire::TRACKED_HEADER_BYTES);
-        path.write_tracked_header(buf);
-        wire::write_padding(padding_bytes, buf);
-        path.recovery.mtu_mut().map(|mtu| {
-            mtu.on_probe_sent(bytes);
-            (PacketContent::MtuProbe, SendReason::MtuProbe)
-        })
+        let path = &self.paths[id.index()];
+        path.mtu_probe_at().filter(|at| *at <= now)?;
+        let is_media_next = path.has_bound() && path.ready_at() <= now && path.has_window();
+        match is_media_next || path.challenge.is_some() {
+            true => self.write_mtu_probe(now, id, buf),
+            false => None,
+        }
     }
 
     /// Writes a fragment that is bound to the path, or half of it if the path does not carry all of

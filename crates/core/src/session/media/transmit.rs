@@ -33,7 +33,7 @@ impl MediaSession {
         id: PathId,
         buf: &mut Vec<u8>,
     ) -> Option<Written> {
-        self.write_mtu_probe(now, id, buf)
+        self.write_due_mtu_probe(now, id, buf)
             .or_else(|| self.write_challenge(id, buf))
             .or_else(|| self.write_media(now, id, buf))
             .or_else(|| self.write_padding(now, id, buf))

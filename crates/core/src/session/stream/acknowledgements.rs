@@ -165,7 +165,7 @@ impl StreamSession {
         digest: &Digest,
         reason: SendReason,
     ) {
-        for packet in &digest.lost {
+        for packet in digest.too_large.iter().chain(&digest.lost) {
             let PacketContent::Segment { offset } = packet.content else {
                 continue;
             };

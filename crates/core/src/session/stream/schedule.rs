@@ -33,7 +33,10 @@ pub(super) struct Binding {
     open_since: Vec<Instant>,
     /// By path: when it was penalised last.
     pub(super) penalised_at: Vec<Instant>,
+    /// What waits, as schedulers see it: of many segments few change from one call to the next.
     queue: Vec<PacketView>,
+    /// That of which the queue tells.
+    queue_version: Option<u64>,
     assignments: Vec<Assignment>,
 }
 
@@ -47,6 +50,7 @@ impl Binding {
             open_since: Vec::new(),
             penalised_at: Vec::new(),
             queue: Vec::new(),
+            queue_version: None,
             assignments: Vec::new(),
         }
     }
@@ -143,7 +147,7 @@ impl StreamSession {
         };
         binding.is_due = false;
         binding.asked_at = now;
-        let max_bytes = usize::from(self.config.fragment_bytes);
+        let max_bytes = self.segment_bytes();
         let send = &self.content.send;
         let reinjection = self.config.stream.reinjection;
         if send.has_waiting() || send.next_new(max_bytes).is_some() {
@@ -151,7 +155,7 @@ impl StreamSession {
             if reinjection == Reinjection::Xlink && self.reinject_start(now) {
                 self.refresh_views(now);
             }
-            self.cut_segments();
+            self.cut_segments(&mut binding);
             self.bind_waiting(now, &mut binding);
         } else if reinjection == Reinjection::Linux && send.is_blocked(max_bytes) {
             self.refresh_views(now);
@@ -167,8 +171,9 @@ impl StreamSession {
     }
 
     /// Cuts as many segments as may be bound now.
-    fn cut_segments(&mut self) {
-        let max_bytes = usize::from(self.config.fragment_bytes);
+    fn cut_segments(&mut self, binding: &mut Binding) {
+        let max_bytes = self.segment_bytes();
+        let is_known = binding.queue_version == Some(self.content.send.waiting_version());
         let send = &mut self.content.send;
         let queued_bytes = self.views.iter().map(|view| view.queued_bytes);
         let mut bytes = queued_bytes.sum::<u64>() + send.waiting_bytes();
@@ -179,31 +184,44 @@ impl StreamSession {
         {
             bytes += chunk.length as u64 + 1;
             is_short_wanted = false;
+            if is_known {
+                // New segments are the last.
+                let view = packet_view(&self.config, &chunk, PathSet::EMPTY);
+                binding.queue.push(view);
+            }
+        }
+        if is_known {
+            binding.queue_version = Some(send.waiting_version());
         }
     }
 
     pub(super) fn packet_view(&self, chunk: &Chunk, in_flight_on: PathSet) -> PacketView {
-        let bytes = (chunk.length + wire::SEGMENT_HEADER_BYTES) as u32;
-        PacketView {
-            frame: FrameId(chunk.offset),
-            fragment: 0,
-            fragment_count: 1,
-            reason: chunk.reason,
-            importance: Importance::Reference,
-            bytes: bytes + self.config.overhead_bytes,
-            deadline: None,
-            in_flight_on,
-            avoid: PathSet::EMPTY,
-        }
+        packet_view(&self.config, chunk, in_flight_on)
     }
 
-    fn bind_waiting(&mut self, now: Instant, binding: &mut Binding) {
-        let mut queue = core::mem::take(&mut binding.queue);
-        let mut assignments = core::mem::take(&mut binding.assignments);
-        queue.clear();
+    /// Brings the queue up to date. Segments whose path is the one that lost them are assigned.
+    fn list_waiting(&self, binding: &mut Binding) {
+        let (queue, assignments) = (&mut binding.queue, &mut binding.assignments);
         assignments.clear();
+        let version = Some(self.content.send.waiting_version());
+        if binding.queue_version != version || self.config.stream.retransmits_on_same_path {
+            self.list(queue, assignments);
+            binding.queue_version = version;
+        }
+        debug_assert!(self.is_listed(&binding.queue));
+    }
+
+    fn is_listed(&self, queue: &[PacketView]) -> bool {
+        let mut listed = Vec::new();
+        self.list(&mut listed, &mut Vec::new());
+        listed == queue
+    }
+
+    fn list(&self, queue: &mut Vec<PacketView>, assignments: &mut Vec<Assignment>) {
+        let send = &self.content.send;
+        queue.clear();
         for is_again in [true, false] {
-            let waiting = self.content.send.waiting();
+            let waiting = send.waiting();
             let waiting = waiting.filter(|(chunk, ..)| chunk.is_new() != is_again);
             for (index, (chunk, waiting, in_flight_on)) in (queue.len()..).zip(waiting) {
                 if let Some(path) = self.same_path(&waiting) {
@@ -213,22 +231,35 @@ impl StreamSession {
                 queue.push(self.packet_view(&chunk, in_flight_on));
             }
         }
-        let is_same_path = !assignments.is_empty();
-        if is_same_path {
-            self.bind_all(now, binding, &queue, &assignments);
-        } else {
+    }
+
+    fn bind_waiting(&mut self, now: Instant, binding: &mut Binding) {
+        self.list_waiting(binding);
+        let mut queue = core::mem::take(&mut binding.queue);
+        let mut assignments = core::mem::take(&mut binding.assignments);
+        if assignments.is_empty() {
             self.note_limits(&queue);
             let session = self.session_view();
             let offered = SendQueue::new(&queue);
             binding
                 .scheduler
                 .schedule(now, &offered, &session, &self.views, &mut assignments);
-            self.bind_all(now, binding, &queue, &assignments);
         }
+        self.bind_all(now, binding, &queue, &assignments);
         // What has been bound may make room for more.
         binding.is_due = !assignments.is_empty();
         if binding.held_since.is_none() {
             binding.held_since = Some(now);
+        }
+        if binding.is_due {
+            // Those that are bound wait no longer.
+            assignments.retain(|assignment| !assignment.paths.is_empty());
+            assignments.sort_unstable_by_key(|assignment| assignment.index);
+            assignments.dedup_by_key(|assignment| assignment.index);
+            for assignment in assignments.iter().rev() {
+                queue.remove(assignment.index);
+            }
+            binding.queue_version = Some(self.content.send.waiting_version());
         }
         binding.queue = queue;
         binding.assignments = assignments;
@@ -308,5 +339,21 @@ impl StreamSession {
                 .on_taken_back(packet.frame.0, packet.reason);
         }
         self.content.schedule_anew();
+    }
+}
+
+/// A segment as schedulers see it.
+fn packet_view(config: &Config, chunk: &Chunk, in_flight_on: PathSet) -> PacketView {
+    let bytes = (chunk.length + wire::SEGMENT_HEADER_BYTES) as u32;
+    PacketView {
+        frame: FrameId(chunk.offset),
+        fragment: 0,
+        fragment_count: 1,
+        reason: chunk.reason,
+        importance: Importance::Reference,
+        bytes: bytes + config.overhead_bytes,
+        deadline: None,
+        in_flight_on,
+        avoid: PathSet::EMPTY,
     }
 }

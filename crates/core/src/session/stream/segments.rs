@@ -16,12 +16,15 @@ impl StreamSession {
     /// What a path is to carry next: over several paths, what is bound to it.
     fn next_chunk(&self, id: PathId) -> Option<Chunk> {
         let (send, own) = (&self.content.send, &self.content.paths[id.index()]);
-        let max_bytes = usize::from(self.config.fragment_bytes);
+        let max_bytes = self.segment_bytes();
         if self.content.binding.is_some() {
             let bound = self.paths[id.index()].first_bound();
             let bound = bound.and_then(|packet| send.bound_chunk(packet.frame.0, packet.reason));
             let is_probe = own.probe.is_wanted() && bound.is_none();
-            return bound.or_else(|| send.last_undelivered(id).filter(|_| is_probe));
+            return match is_probe {
+                true => send.last_undelivered(id),
+                false => bound,
+            };
         }
         if own.probe.is_wanted() {
             // RFC 8985 §7.3: new data if there is, else what was sent last.
@@ -68,11 +71,13 @@ impl StreamSession {
         if let Some(packet) = path.pop_first_bound() {
             self.content.send.on_unbound(packet.frame.0, packet.reason);
         }
-        path.write_tracked_header(buf);
+        let chunk = self.fit(id, chunk);
+        self.paths[id.index()].write_tracked_header(buf);
         let header = SegmentHeader {
             offset: chunk.offset as u32,
             is_last: chunk.is_last,
             wants_packet_feedback: self.config.loss_detection != LossDetection::TcpCumulative,
+            half: chunk.half,
         };
         wire::write_segment(header, buf);
         let stream = &mut self.content;
@@ -152,7 +157,8 @@ impl StreamSession {
         let before = stream.receive.readable_bytes();
         let offset = wire::expand(header.offset, stream.receive.expected());
         stream.is_packet_feedback_wanted = header.wants_packet_feedback;
-        let received = stream.receive.insert(offset, payload, header.is_last);
+        let (is_last, half) = (header.is_last, header.half);
+        let received = stream.receive.insert_part(offset, payload, is_last, half);
         if received == Received::Forbidden {
             self.counters.malformed_datagrams += 1;
             return;

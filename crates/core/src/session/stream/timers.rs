@@ -57,18 +57,29 @@ impl StreamSession {
         }
         // Both may be due, and there may be nothing to probe with.
         if own.timer.expires_at().is_some_and(|at| at <= now) {
-            if recovery.outstanding_bytes() > 0 {
+            if recovery.has_outstanding_content() {
                 self.on_retransmission_timeout(now, id);
             } else {
-                own.timer.stop();
+                self.give_probes_up(now, id);
             }
         }
+    }
+
+    /// Nothing but probes is in flight, and nothing was sent after them that would tell of their
+    /// loss. They take none of the window any more.
+    fn give_probes_up(&mut self, now: Instant, id: PathId) {
+        self.content.paths[id.index()].timer.stop();
+        self.declare_silent(now, id, SendReason::RetransmissionTimeout);
     }
 
     /// RFC 6298 §5.4 to 5.6. All that is outstanding leaves flight, and is sent again from the
     /// first unacknowledged byte on as far as the window allows.
     fn on_retransmission_timeout(&mut self, now: Instant, id: PathId) {
-        let prior_bytes_in_flight = self.paths[id.index()].recovery.outstanding_bytes();
+        let recovery = &mut self.paths[id.index()].recovery;
+        let prior_bytes_in_flight = recovery.outstanding_bytes();
+        if let Some(mtu) = recovery.mtu_mut() {
+            mtu.on_retransmission_timeout(now);
+        }
         self.declare_silent(now, id, SendReason::RetransmissionTimeout);
         let stream = &mut self.content;
         let own = &mut stream.paths[id.index()];
@@ -96,12 +107,17 @@ impl StreamSession {
         }
     }
 
-    /// When a path that is out, or has not answered yet, is asked again.
+    /// When a path that is out or silent, or has not answered yet, is asked again.
     pub(super) fn challenge_at(&self, path: &Path) -> Option<Instant> {
         match path.state() {
             PathState::Out => path.liveness.due_at(&path.recovery),
             _ if path.challenge.is_none() && self.is_unanswered(path) => {
                 Some(path.last_sent_at + self.content.config.initial_retransmission_timeout)
+            }
+            // The answer shows what is lost, and ends the back-off.
+            PathState::Active if self.content.paths[path.id.index()].timer.has_expired() => {
+                let interval = self.content.config.silence_question_interval?;
+                Some(path.last_sent_at + interval)
             }
             _ => None,
         }
@@ -124,7 +140,7 @@ impl StreamSession {
 
     /// Sees to it that a window that has closed is asked for: its reopening may get lost.
     pub(super) fn watch_window(&mut self, now: Instant) {
-        let max_bytes = usize::from(self.config.fragment_bytes);
+        let max_bytes = self.segment_bytes();
         let stream = &mut self.content;
         let in_flight = |path: &Path| path.recovery.outstanding_bytes() > 0;
         let is_stuck = stream.send.is_blocked(max_bytes) && !self.paths.iter().any(in_flight);

@@ -43,7 +43,7 @@ impl StreamSession {
         now: Instant,
         write: impl FnOnce(&mut SendStream) -> usize,
     ) -> Result<usize, WriteStreamError> {
-        let max_bytes = usize::from(self.config.fragment_bytes);
+        let max_bytes = self.segment_bytes();
         let stream = self.open_stream()?;
         let is_idle = stream.send.next(max_bytes).is_none();
         let taken = write(&mut stream.send);
@@ -66,9 +66,11 @@ impl StreamSession {
         }
     }
 
-    /// How long a [message](crate::StreamConfig::carries_messages) may be.
+    /// How long a [message](crate::StreamConfig::carries_messages) can be that leaves in one packet,
+    /// by whichever path. A longer one, of at most [`Config::fragment_bytes`](crate::Config), may
+    /// leave in two.
     pub fn max_message_bytes(&self) -> usize {
-        usize::from(self.config.fragment_bytes)
+        self.segment_bytes()
     }
 
     /// Ends the stream after all that has been written. The session stays open, for the bytes to

@@ -75,9 +75,26 @@ impl Written {
         }
     }
 
+    /// Which piece has the byte at `offset`; behind all of them if none has.
+    fn index(&self, offset: u64) -> usize {
+        // Messages of a long stream are all of one length.
+        let guess = self.pieces.front().and_then(|first| {
+            let length = first.bytes.len().max(1) as u64;
+            Some((offset.checked_sub(first.offset)? / length) as usize)
+        });
+        let is_there = |guess: &usize| {
+            let piece = self.pieces.get(*guess);
+            piece.is_some_and(|piece| piece.offset <= offset && offset < piece.end())
+        };
+        match guess.filter(is_there) {
+            Some(index) => index,
+            None => self.pieces.partition_point(|piece| piece.end() <= offset),
+        }
+    }
+
     /// Where the piece ends that has the byte at `offset`, which is among those kept.
     pub(super) fn piece_end(&self, offset: u64) -> u64 {
-        let index = self.pieces.partition_point(|piece| piece.end() <= offset);
+        let index = self.index(offset);
         self.pieces.get(index).map_or(self.end, Piece::end)
     }
 
@@ -85,7 +102,7 @@ impl Written {
     pub(super) fn append(&self, offset: u64, length: usize, out: &mut Vec<u8>) {
         let mut left = length;
         let mut from = offset;
-        let mut index = self.pieces.partition_point(|piece| piece.end() <= from);
+        let mut index = self.index(from);
         while left > 0 {
             let (start, bytes) = match self.pieces.get(index) {
                 Some(piece) => (piece.offset, &piece.bytes[..]),

@@ -116,6 +116,7 @@ pub(super) fn config(table: &Table<'_>) -> Read<Config> {
             usual.min_retransmission_timeout,
             positive_duration,
         )?,
+        silence_question_interval: usual.silence_question_interval,
         initial_retransmission_timeout: table.or(
             "initial-rto",
             usual.initial_retransmission_timeout,

@@ -1,0 +1,79 @@
+//! Packets no larger than their paths carry: cutting segments, halving them, probing.
+
+use anabranch_units::Instant;
+
+use super::StreamSession;
+use crate::path::Path;
+use crate::path_view::PathId;
+use crate::send_reason::SendReason;
+use crate::session::transmit::Written;
+use crate::stream::Chunk;
+
+impl StreamSession {
+    /// How long the next segment is at the most: what each path in use carries, since nobody knows
+    /// which of them brings it in the end.
+    pub(super) fn segment_bytes(&self) -> usize {
+        let Some(limits) = self.config.mtu else {
+            return usize::from(self.config.fragment_bytes);
+        };
+        let is_only = self.paths.len() == 1;
+        // One that has not answered yet may never do.
+        let is_used = |path: &&Path| {
+            path.state().is_usable() && (is_only || path.recovery.rtt().has_sample())
+        };
+        let used = self.paths.iter().filter(is_used);
+        let room = used.map(|path| path.recovery.carried_bytes() - path.untold_bytes());
+        let bytes = room.min().unwrap_or(limits.base_bytes);
+        usize::from(self.fragment_bytes_in(bytes))
+    }
+
+    /// The segment as the path carries it, all of it or a half.
+    pub(super) fn fit(&mut self, id: PathId, chunk: Chunk) -> Chunk {
+        let header_bytes = self.header_bytes();
+        let carried = self.paths[id.index()].recovery.carried_bytes();
+        let Some(limits) = self.config.mtu else {
+            return chunk;
+        };
+        if chunk.length as u32 + header_bytes <= carried {
+            return chunk;
+        }
+        // What fits the base need never be halved again.
+        let first_bytes = usize::from(self.fragment_bytes_in(limits.base_bytes));
+        if chunk.length <= first_bytes || chunk.half.is_some() {
+            return chunk;
+        }
+        self.content.schedule_anew();
+        self.content.send.halve(&chunk, first_bytes)
+    }
+
+    /// Writes a probe for a larger MTU, if it is time and something else is about to leave.
+    pub(super) fn write_due_mtu_probe(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        buf: &mut Vec<u8>,
+    ) -> Option<Written> {
+        let path = &self.paths[id.index()];
+        path.mtu_probe_at().filter(|at| *at <= now)?;
+        let is_segment_next = || self.segment_due_at(id).is_some_and(|at| at <= now);
+        match path.challenge.is_some() || is_segment_next() {
+            true => self.write_mtu_probe(now, id, buf),
+            false => None,
+        }
+    }
+
+    /// When a path on which nothing is sent is asked for a sign of life, so that its MTU may be
+    /// probed: it limits the segments of the others, and its own later on.
+    pub(super) fn mtu_question_at(&self, path: &Path) -> Option<Instant> {
+        let is_wanted = path.challenge.is_none() && path.is_at_rest();
+        path.mtu_probe_at().filter(|_| is_wanted)
+    }
+
+    /// Asks it, if it is time.
+    pub(super) fn search_mtu_at_rest(&mut self, now: Instant, id: PathId) {
+        let at = self.mtu_question_at(&self.paths[id.index()]);
+        if at.is_some_and(|at| at <= now) {
+            self.ask(id, SendReason::IdleProbe);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Messages that have arrived, and halves of messages.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+
+use crate::media::Half;
+
+/// Messages for their reader, in the order of their arrival.
+#[derive(Debug, Default)]
+pub(super) struct Messages {
+    whole: VecDeque<Bytes>,
+    /// Halves whose other half has not arrived, by their offsets. All but the first of them lie
+    /// behind gaps, so that the window bounds them.
+    halves: BTreeMap<u64, (Half, Vec<u8>)>,
+}
+
+impl Messages {
+    pub(super) fn has_whole(&self) -> bool {
+        !self.whole.is_empty()
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Bytes> {
+        self.whole.pop_front()
+    }
+
+    /// How many bytes of the message from one offset to another are there as a half of it.
+    pub(super) fn half_bytes(&self, from: u64, to: u64) -> u64 {
+        let halves = self.halves.range(from..to);
+        let own = halves.filter(|(offset, (half, bytes))| match half {
+            Half::First => **offset == from,
+            Half::Second => **offset + bytes.len() as u64 == to,
+        });
+        own.map(|(_, (_, bytes))| bytes.len() as u64).sum()
+    }
+
+    /// Takes a message of which no more than one half has arrived.
+    pub(super) fn take(&mut self, offset: u64, payload: &[u8]) {
+        let end = offset + payload.len() as u64;
+        // Mostly there are none.
+        while let Some(half) = self.halves.range(offset..end).next() {
+            let half = *half.0;
+            self.halves.remove(&half);
+        }
+        self.whole.push_back(Bytes::copy_from_slice(payload));
+    }
+
+    /// Takes one half, which has not arrived before.
+    pub(super) fn take_half(&mut self, offset: u64, payload: &[u8], half: Half) {
+        let end = offset + payload.len() as u64;
+        let other = match half {
+            Half::First => Some(end),
+            Half::Second => self.start_of_half_before(offset),
+        };
+        let is_other = |other: &u64| {
+            self.halves
+                .get(other)
+                .is_some_and(|(kind, _)| *kind != half)
+        };
+        let other = other.filter(is_other);
+        let Some((_, mut message)) = other.and_then(|other| self.halves.remove(&other)) else {
+            self.halves.insert(offset, (half, payload.to_vec()));
+            return;
+        };
+        match half {
+            Half::First => message.splice(..0, payload.iter().copied()).for_each(drop),
+            Half::Second => message.extend_from_slice(payload),
+        }
+        self.whole.push_back(message.into());
+    }
+
+    fn start_of_half_before(&self, end: u64) -> Option<u64> {
+        let (offset, (_, bytes)) = self.halves.range(..end).next_back()?;
+        (offset + bytes.len() as u64 == end).then_some(*offset)
+    }
+}

@@ -1,0 +1,49 @@
+//! Segments that are too long for the path that is to carry them.
+
+use super::{Chunk, Segment, SendStream, Waiting};
+use crate::media::Half;
+
+impl SendStream {
+    /// Cuts a segment that is about to leave in two, the first of which has so many bytes. It
+    /// leaves instead; the other waits. Copies of the whole that are in flight count for the first.
+    pub(crate) fn halve(&mut self, chunk: &Chunk, first_bytes: usize) -> Chunk {
+        debug_assert!((1..chunk.length).contains(&first_bytes));
+        debug_assert!(chunk.half.is_none(), "halves fit every path");
+        if chunk.offset == self.next_offset {
+            self.cut(chunk);
+        }
+        let half = |half| self.carries_messages.then_some(half);
+        let first = Chunk {
+            length: first_bytes,
+            is_last: false,
+            half: half(Half::First),
+            ..*chunk
+        };
+        let second = Chunk {
+            offset: chunk.offset + first_bytes as u64,
+            length: chunk.length - first_bytes,
+            half: half(Half::Second),
+            ..*chunk
+        };
+        let Some(index) = self.index(chunk.offset) else {
+            return first;
+        };
+        let whole = &mut self.segments[index];
+        (whole.length, whole.is_last, whole.half) = (first_bytes as u32, false, first.half);
+        let has_left = whole.has_left;
+        // A copy of its own has not left.
+        let packet_number = u64::MAX;
+        let rest = Segment {
+            has_left,
+            packet_number,
+            ..Segment::new(&second)
+        };
+        self.segments.insert(index + 1, rest);
+        if self.waiting.contains_key(&chunk.offset) {
+            self.waiting_bytes -= second.length as u64;
+        }
+        let (reason, lost) = (chunk.reason, None);
+        self.wait(second.offset, Waiting { reason, lost });
+        first
+    }
+}
