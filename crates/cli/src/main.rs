@@ -24,6 +24,7 @@ mod keygen;
 mod left_out;
 #[cfg(feature = "laboratory")]
 mod new;
+mod observe;
 mod path_news;
 mod paths;
 #[cfg(feature = "laboratory")]

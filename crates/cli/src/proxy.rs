@@ -21,6 +21,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::command_line::{positive, socket_addr};
 use crate::exit::PeerLost;
 use crate::keygen::{PublicKeyParser, read_key};
+use crate::observe::{ObserveArguments, StandardOutput};
 use crate::paths::PathArguments;
 use crate::print;
 use crate::stop::Stop;
@@ -98,7 +99,9 @@ pub(crate) struct Arguments {
     give_up_after: Option<Duration>,
     /// Print a line about each path at this interval.
     #[arg(long, value_name = "TIME", value_parser = positive)]
-    stats: Option<Duration>,
+    report: Option<Duration>,
+    #[command(flatten)]
+    observe: ObserveArguments,
     #[command(flatten)]
     transport: TransportArguments,
     #[command(flatten)]
@@ -121,10 +124,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let clock = Clock::start();
     let names = arguments.paths.resolve()?;
     let names = names.iter().map(|path| path.via.to_string()).collect();
+    let observed = arguments.observe.open(StandardOutput::Free)?;
     let tasks = tunnel::tasks()?;
     let listeners = tasks.block_on(listeners(arguments))?;
     let ports = tasks.block_on(near::Ports::open(&arguments.udp))?;
-    let mut watch = Watch::new(names, stop, clock, arguments.stats);
+    let mut watch = Watch::new(names, stop, clock, arguments.report);
     if !listeners.is_empty() {
         let config = config(arguments, arguments.transport.config()?, clock)?;
         let (client, events) = StreamClient::start(config)?;
@@ -138,8 +142,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let config = config(arguments, arguments.datagrams.config(), clock)?;
         let (client, events) = DatagramClient::start(config)?;
         tasks.spawn(near::run(ports, client.channel().clone()));
-        watch.add(Client::Datagrams(client), events);
+        watch.add(Client::Datagrams(Arc::new(client)), events);
     }
+    watch.observe(observed)?;
     let ended = watch.until_end();
     watch.tell_counts();
     tasks.shutdown_background();

@@ -1,6 +1,7 @@
 //! `anabranch recv`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_core::MediaConfig;
@@ -14,6 +15,7 @@ use crate::delivery::Delivery;
 use crate::exit::PeerLost;
 use crate::io::{Output, OutputName, Playout};
 use crate::keygen::{PublicKeyParser, read_key};
+use crate::observe::{Look, ObserveArguments, StandardOutput};
 use crate::print;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
@@ -70,7 +72,9 @@ pub(crate) struct Arguments {
     keep_listening: bool,
     /// Print a line about each path at this interval.
     #[arg(long, value_name = "TIME", value_parser = positive)]
-    stats: Option<Duration>,
+    report: Option<Duration>,
+    #[command(flatten)]
+    observe: ObserveArguments,
     /// Where to write what is received.
     output: OutputName,
 }
@@ -86,7 +90,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     config.clock = clock;
     config.silence_timeout = arguments.timeout;
     config.transport.media.reassembly_wait = arguments.latency;
+    let observed = arguments.observe.open(match arguments.output {
+        OutputName::Stdout => StandardOutput::CarriesVideo,
+        _ => StandardOutput::Free,
+    })?;
     let (receiver, events) = Receiver::start(config)?;
+    let receiver = Arc::new(receiver);
+    let _observation = observed.start("recv", clock, looks(&receiver))?;
     let output = match Output::open(&arguments.output, &clock, &stop) {
         Err(_) if stop.is_stopped() => {
             print::note(format_args!("stopped; no session is open"));
@@ -108,11 +118,25 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         clock,
         keeps_listening: arguments.keep_listening,
         is_connected: false,
-        stats: arguments.stats,
-        meter: Meter::new(arguments.stats, clock.now()),
+        stats: arguments.report,
+        meter: Meter::new(arguments.report, clock.now()),
         slowness: Slowness::default(),
     };
     session.run()
+}
+
+/// What is seen of the sessions, as long as there is a receiver.
+fn looks(receiver: &Arc<Receiver>) -> impl Fn() -> Vec<Look> + Send + 'static {
+    let receiver = Arc::downgrade(receiver);
+    move || {
+        let seen = receiver.upgrade().map(|receiver| receiver.snapshots());
+        let look = |snapshot: Snapshot| Look {
+            name: snapshot.peer.map_or(String::new(), |peer| peer.to_string()),
+            path_names: Vec::new(),
+            snapshot,
+        };
+        seen.unwrap_or_default().into_iter().map(look).collect()
+    }
 }
 
 struct Session<'a> {

@@ -15,6 +15,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::command_line::{positive, socket_addr};
 use crate::keygen::{PublicKeyParser, read_key};
+use crate::observe::{Look, ObserveArguments, StandardOutput};
 use crate::print;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
@@ -71,7 +72,9 @@ pub(crate) struct Arguments {
     timeout: Duration,
     /// Print a line about each session at this interval.
     #[arg(long, value_name = "TIME", value_parser = positive)]
-    stats: Option<Duration>,
+    report: Option<Duration>,
+    #[command(flatten)]
+    observe: ObserveArguments,
     #[command(flatten)]
     transport: TransportArguments,
     #[command(flatten)]
@@ -116,10 +119,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         forward: arguments.forward.clone(),
         connect: arguments.connect.clone(),
     };
+    let observed = arguments.observe.open(StandardOutput::Free)?;
     let tasks = tunnel::tasks()?;
     let datagrams = arguments.datagrams.config();
     let (server, accepted, accepted_datagrams, events) =
         StreamServer::start_with_datagrams(config, datagrams)?;
+    let server = Arc::new(server);
+    let _observation = observed.start("serve", clock, looks(&server))?;
     let policy = Arc::new(policy);
     tasks.spawn(serve_all(accepted, Arc::clone(&policy)));
     let target = move |asked: &str| policy.target(asked);
@@ -130,6 +136,23 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     ));
     watch(arguments, &server, &events, &stop, &clock);
     Ok(())
+}
+
+/// What is seen of the sessions, as long as there is a server.
+fn looks(server: &Arc<StreamServer>) -> impl Fn() -> Vec<Look> + Send + 'static {
+    let server = Arc::downgrade(server);
+    move || {
+        let seen = server.upgrade().map(|server| server.snapshots());
+        let look = |snapshot: Snapshot| Look {
+            name: match (snapshot.cargo, snapshot.peer) {
+                (Some(cargo), Some(peer)) => format!("{} of {peer}", tunnel::name(cargo)),
+                _ => String::new(),
+            },
+            path_names: Vec::new(),
+            snapshot,
+        };
+        seen.unwrap_or_default().into_iter().map(look).collect()
+    }
 }
 
 async fn serve_all(mut accepted: UnboundedReceiver<Accepted>, policy: Arc<Policy>) {
@@ -189,7 +212,7 @@ fn watch(
                 session_count += 1;
                 let owner = (peer, cargo);
                 meters.retain(|(known, _)| *known != owner);
-                meters.push((owner, Meter::new(arguments.stats, clock.now())));
+                meters.push((owner, Meter::new(arguments.report, clock.now())));
             }
             Ok(Event::Ended(ended)) => {
                 print::note(format_args!("a session is over: {ended}"));
