@@ -1,7 +1,7 @@
 //! The `anabranch` program: one module per command.
 
 #![cfg_attr(
-    not(all(feature = "demo", feature = "papers")),
+    not(all(feature = "demo", feature = "papers", feature = "top")),
     allow(
         dead_code,
         unused_imports,
@@ -48,6 +48,8 @@ mod serve;
 mod slowness;
 mod stop;
 mod summary;
+#[cfg(feature = "top")]
+mod top;
 #[cfg(feature = "laboratory")]
 mod trace;
 mod tunnel;
@@ -116,6 +118,8 @@ enum Command {
     Schema(schema::Arguments),
     Send(send::Arguments),
     Serve(serve::Arguments),
+    #[cfg(feature = "top")]
+    Top(top::Arguments),
     #[cfg(feature = "laboratory")]
     Trace(trace::Arguments),
 }
@@ -152,6 +156,8 @@ fn main() -> ExitCode {
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Send(arguments) => send::run(arguments),
         Command::Serve(arguments) => serve::run(&arguments),
+        #[cfg(feature = "top")]
+        Command::Top(arguments) => top::run(&arguments),
         #[cfg(feature = "laboratory")]
         Command::Trace(arguments) => trace::run(&arguments),
     };

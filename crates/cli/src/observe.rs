@@ -7,12 +7,13 @@ mod meter;
 mod metrics;
 mod noalbs;
 mod sampler;
-mod server;
+pub(crate) mod server;
 mod stats;
 pub(crate) mod status;
 mod tracked;
 
 use core::time::Duration as StdDuration;
+use std::collections::VecDeque;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -30,6 +31,10 @@ use status::Status;
 const INTERVAL: Duration = Duration::from_secs(1);
 /// From one sample to the next. Ten in a second tell a burst from an even flow.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
+/// How much `anabranch top` finds when it comes …
+const REMEMBERED_SECONDS: usize = 120;
+/// … unless there are more streams: a second of one takes some kilobytes.
+const MAX_REMEMBERED_STREAMS: usize = 8;
 /// More streams than these are looked at once a second: each look holds up its session for some
 /// microseconds.
 const MAX_OFTEN_SAMPLED: usize = 32;
@@ -89,19 +94,30 @@ impl ObserveArguments {
 /// What the threads share.
 pub(crate) struct Shared {
     listeners: Listeners,
-    /// That of the last whole second.
-    status: Mutex<Arc<Status>>,
+    /// Of the last seconds, the newest last. Never empty.
+    recent: Mutex<VecDeque<Arc<Status>>>,
 }
 
 impl Shared {
     fn status(&self) -> Arc<Status> {
-        let status = self.status.lock();
-        Arc::clone(&status.unwrap_or_else(PoisonError::into_inner))
+        self.recent().pop().unwrap_or_default()
+    }
+
+    /// The last seconds, the newest last.
+    fn recent(&self) -> Vec<Arc<Status>> {
+        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.iter().cloned().collect()
     }
 
     fn publish(&self, status: Arc<Status>) {
-        let mut last = self.status.lock().unwrap_or_else(PoisonError::into_inner);
-        *last = status;
+        let kept = match status.streams.len() > MAX_REMEMBERED_STREAMS {
+            true => 1,
+            false => REMEMBERED_SECONDS,
+        };
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.push_back(status);
+        let surplus = recent.len().saturating_sub(kept);
+        recent.drain(..surplus);
     }
 }
 
@@ -136,7 +152,7 @@ impl Opened {
         let mut sampler = Sampler::new(role, clock.now());
         let shared = Arc::new(Shared {
             listeners: Listeners::new(clock),
-            status: Mutex::new(Arc::new(sampler.state(clock.now()))),
+            recent: Mutex::new([Arc::new(sampler.state(clock.now()))].into()),
         });
         let stats = self.stats.map(|stats| Arc::new(Mutex::new(stats)));
         if let Some(stats) = stats.clone() {

@@ -374,7 +374,7 @@ fn what_cannot_be_observed_is_said_before_the_work_begins() {
     }
 }
 
-/// A proxy has a session for connections and one for UDP, of which its server hears when it is used.
+/// A proxy has a session for connections and one for UDP; its server hears of those in use.
 #[test]
 fn tunnels_are_seen_at_both_ends_and_standard_output_takes_statistics() {
     let bed = Bed::new();
@@ -430,4 +430,41 @@ fn tunnels_are_seen_at_both_ends_and_standard_output_takes_statistics() {
     assert_eq!(last["streams"].as_array().unwrap().len(), 2, "{said}");
     assert_eq!(last["streams"][0]["paths"].as_array().unwrap().len(), 1);
     serve.interrupt();
+}
+
+#[cfg(feature = "top")]
+#[test]
+fn top_shows_both_paths_of_a_running_program() {
+    let bed = Bed::new();
+    let film = film(&bed, 6);
+    let (_recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &[]);
+    let options = [&["--metrics", "0"], &TWO_PATHS[..]].concat();
+    let mut send = bed.send(&address, &film, &options);
+    let metrics = metrics_address(&mut send);
+    wait_for_status(&metrics, |status| {
+        status["streams"][0]["session_s"].as_f64() > Some(2.0)
+    });
+    let (_, _, history) = get(&metrics, "/history.json");
+    let history: Vec<Value> = serde_json::from_str(&history).unwrap();
+    assert!(history.len() >= 3, "{history:#?}");
+    let shown = run(&["top", &metrics, "--once"]);
+    let text = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.status.success(), "{text}");
+    for part in [
+        "anabranch send",
+        "0 127.0.0.1",
+        "1 127.0.0.2",
+        "active",
+        "Mbit/s",
+        "RTT",
+    ] {
+        assert!(text.contains(part), "{part:?} in\n{text}");
+    }
+    send.interrupt();
+    send.finish();
+    // Without a program there is nothing to see.
+    let shown = run(&["top", &metrics, "--once"]);
+    let error = String::from_utf8_lossy(&shown.stderr);
+    assert_eq!(shown.status.code(), Some(1), "{error}");
+    assert!(error.contains("run with --metrics?"), "{error}");
 }

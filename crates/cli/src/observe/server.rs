@@ -19,6 +19,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
 
+use super::status::Status;
 use super::{Shared, metrics, noalbs};
 use crate::print;
 
@@ -32,6 +33,7 @@ const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(100);
 const INDEX: &str = "\
 /metrics      for Prometheus
 /status.json  for NOALBS, scripts and `anabranch top`; ?stream=NAME chooses its `publisher`
+/history.json the status of each of the last 120 seconds
 ";
 
 /// Where to listen. A port alone is this machine's, which nobody else reaches.
@@ -57,7 +59,7 @@ impl FromStr for MetricsAddress {
 
 /// A socket that listens.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(crate) struct Server {
     listener: StdListener,
 }
 
@@ -101,7 +103,7 @@ impl Server {
 
 /// The server runs until this is dropped.
 #[derive(Debug)]
-pub(super) struct Serving {
+pub(crate) struct Serving {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
@@ -168,6 +170,12 @@ fn answer(request: &Request<Incoming>, shared: &Shared) -> Answer {
             let wanted = request.uri().query().and_then(wanted_stream);
             let object = noalbs::with_publishers(&status, wanted.as_deref());
             body(StatusCode::OK, "application/json", object.to_string())
+        }
+        "/history.json" => {
+            let recent = shared.recent();
+            let seconds: Vec<&Status> = recent.iter().map(|status| &**status).collect();
+            let seconds = serde_json::to_string(&seconds).unwrap_or_default();
+            body(StatusCode::OK, "application/json", seconds)
         }
         "/" => text(StatusCode::OK, INDEX),
         _ => text(StatusCode::NOT_FOUND, INDEX),
