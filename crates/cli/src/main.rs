@@ -22,6 +22,7 @@ mod exit;
 mod io;
 mod keygen;
 mod left_out;
+mod list;
 #[cfg(feature = "laboratory")]
 mod new;
 mod observe;
@@ -101,6 +102,7 @@ enum Command {
     Demo(demo::Arguments),
     Fec(registry::FecArguments),
     Keygen(keygen::Arguments),
+    List(list::Arguments),
     #[cfg(feature = "laboratory")]
     New(new::Arguments),
     #[cfg(feature = "laboratory")]
@@ -139,6 +141,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Fec(arguments) => registry::fec(&arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),
+        Command::List(arguments) => list::run(&arguments),
         #[cfg(feature = "laboratory")]
         Command::New(arguments) => new::run(&arguments),
         #[cfg(feature = "laboratory")]

@@ -4,7 +4,7 @@
 
 mod happening;
 mod meter;
-mod metrics;
+pub(crate) mod metrics;
 mod noalbs;
 mod sampler;
 pub(crate) mod server;

@@ -62,8 +62,8 @@ const COLUMNS: [Column; 8] = [
     Column {
         head: "RTT (max) ms",
         width: 13,
-        meaning: "round-trip time in milliseconds: until the answer to a packet is back, mean of the last second, \
-                  and the longest; – is unknown, as at an end that only receives",
+        meaning: "round-trip time in milliseconds: until the answer to a packet is back, mean of \
+                  the last second, and the longest; – is unknown, as at an end that only receives",
         text: |path| path.rtt_s.map_or("–".to_owned(), rtt),
     },
     Column {
