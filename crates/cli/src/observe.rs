@@ -1,11 +1,12 @@
 //! What a running program shows of itself: a line of JSON each second (`--stats`), an HTTP endpoint
-//! (`--metrics`) and a log of the session (`--qlog`). All three are made from the same samples,
-//! which a thread takes; without them there is no thread.
+//! (`--metrics`) and a log of the session (`--qlog`). All three are made from samples, which
+//! a thread takes; without them there is no thread.
 
 mod happening;
 mod meter;
 pub(crate) mod metrics;
 mod noalbs;
+mod qlog;
 mod sampler;
 pub(crate) mod server;
 mod stats;
@@ -14,14 +15,16 @@ mod tracked;
 
 use core::time::Duration as StdDuration;
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use anabranch_net::{Clock, Event, Snapshot};
+use anabranch_net::{Clock, Event, PacketObserver, Snapshot};
 use anabranch_units::{Duration, Instant};
 
 use happening::{Happening, Listeners};
+use qlog::{OpenQlog, Qlog};
 use sampler::Sampler;
 use server::{MetricsAddress, Server};
 use stats::{Stats, StatsName};
@@ -50,6 +53,10 @@ pub(crate) struct ObserveArguments {
     /// /status.json for NOALBS and `anabranch top`. Whoever reaches it may read it.
     #[arg(long, value_name = "[ADDR:]PORT")]
     metrics: Option<MetricsAddress>,
+    /// Log each packet and what the transport believes of each path, as qlog (JSON-SEQ): some
+    /// 150 bytes a packet. A file that is there is overwritten.
+    #[arg(long, value_name = "FILE")]
+    qlog: Option<PathBuf>,
 }
 
 /// What standard output is for.
@@ -74,6 +81,7 @@ pub(crate) struct Look {
 pub(crate) struct Opened {
     stats: Option<Stats>,
     server: Option<Server>,
+    qlog: Option<OpenQlog>,
 }
 
 impl ObserveArguments {
@@ -84,9 +92,11 @@ impl ObserveArguments {
     pub(crate) fn open(&self, stdout: StandardOutput) -> anyhow::Result<Opened> {
         let stats = self.stats.as_ref().map(|name| Stats::open(name, stdout));
         let server = self.metrics.as_ref().map(Server::bind);
+        let qlog = self.qlog.as_deref().map(OpenQlog::open);
         Ok(Opened {
             stats: stats.transpose()?,
             server: server.transpose()?,
+            qlog: qlog.transpose()?,
         })
     }
 }
@@ -131,10 +141,17 @@ struct Running {
     shared: Arc<Shared>,
     stop: Option<mpsc::Sender<()>>,
     sampling: Option<thread::JoinHandle<()>>,
+    logging: Option<(Qlog, thread::JoinHandle<()>)>,
     _serving: Option<server::Serving>,
 }
 
 impl Opened {
+    /// Who is to hear of each packet, for the sessions' set-up.
+    pub(crate) fn packet_observer(&self) -> Option<Arc<dyn PacketObserver>> {
+        let qlog = self.qlog.as_ref()?.qlog();
+        Some(Arc::new(qlog))
+    }
+
     /// Starts to look. `look` must not keep the sessions alive: it is dropped with what this
     /// returns.
     ///
@@ -146,7 +163,7 @@ impl Opened {
         clock: Clock,
         look: impl Fn() -> Vec<Look> + Send + 'static,
     ) -> anyhow::Result<Observation> {
-        if self.stats.is_none() && self.server.is_none() {
+        if self.stats.is_none() && self.server.is_none() && self.qlog.is_none() {
             return Ok(Observation { running: None });
         }
         let mut sampler = Sampler::new(role, clock.now());
@@ -159,21 +176,31 @@ impl Opened {
             let listener = move |told: &happening::Told| stats::write(&stats, told);
             shared.listeners.subscribe(listener);
         }
+        let qlog = self.qlog.as_ref().map(OpenQlog::qlog);
+        if let Some(qlog) = qlog.clone() {
+            shared
+                .listeners
+                .subscribe(move |told| qlog.on_happening(told));
+        }
+        let logging = self.qlog.map(|qlog| qlog.start(role, clock)).transpose()?;
         let serving = self
             .server
             .map(|server| server.start(&shared))
             .transpose()?;
         let (stop, stopped) = mpsc::channel();
-        let sampling = thread::Builder::new()
-            .name("statistics".to_owned())
-            .spawn({
-                let shared = Arc::clone(&shared);
-                move || sample_until(&stopped, &clock, sampler, &shared, stats.as_deref(), &look)
-            })?;
+        let sinks = Sinks {
+            shared: Arc::clone(&shared),
+            stats,
+            qlog: qlog.clone(),
+        };
+        let sampling = thread::Builder::new().name("statistics".to_owned());
+        let sampling =
+            sampling.spawn(move || sinks.feed_until(&stopped, &clock, sampler, &look))?;
         let running = Running {
             shared,
             stop: Some(stop),
             sampling: Some(sampling),
+            logging: qlog.zip(logging),
             _serving: serving,
         };
         let running = Some(running);
@@ -197,48 +224,64 @@ impl Drop for Running {
         if let Some(sampling) = self.sampling.take() {
             let _ = sampling.join();
         }
+        // What happened until the last sample is logged too.
+        if let Some((qlog, logging)) = self.logging.take() {
+            qlog.end();
+            let _ = logging.join();
+        }
     }
 }
 
-/// Samples until whoever started it hangs up.
-fn sample_until(
-    stopped: &mpsc::Receiver<()>,
-    clock: &Clock,
-    mut sampler: Sampler,
-    shared: &Shared,
-    stats: Option<&Mutex<Stats>>,
-    look: &impl Fn() -> Vec<Look>,
-) {
-    let mut stated_at = clock.now();
-    let mut next_at = stated_at;
-    loop {
-        let is_over = wait(stopped, clock, next_at);
-        let now = clock.now();
-        for (stream, happening) in sampler.sample(now, look()) {
-            shared.listeners.tell(&stream, happening);
-        }
-        let is_due = now >= stated_at + INTERVAL;
-        if is_due || is_over {
-            let status = Arc::new(sampler.state(now));
-            shared.publish(Arc::clone(&status));
-            if let Some(stats) = stats {
-                stats::write(stats, &*status);
+/// Where samples go.
+struct Sinks {
+    shared: Arc<Shared>,
+    stats: Option<Arc<Mutex<Stats>>>,
+    qlog: Option<Qlog>,
+}
+
+impl Sinks {
+    /// Samples until whoever started it hangs up.
+    fn feed_until(
+        &self,
+        stopped: &mpsc::Receiver<()>,
+        clock: &Clock,
+        mut sampler: Sampler,
+        look: &impl Fn() -> Vec<Look>,
+    ) {
+        let mut stated_at = clock.now();
+        let mut next_at = stated_at;
+        loop {
+            let is_over = wait(stopped, clock, next_at);
+            let now = clock.now();
+            let looks = look();
+            if let Some(qlog) = &self.qlog {
+                qlog.on_looks(&looks);
             }
-            // A machine that slept does not make up for it.
-            let on_time = stated_at + INTERVAL;
-            stated_at = match now.saturating_since(on_time) < INTERVAL {
-                true => on_time,
-                false => now,
+            for (stream, happening) in sampler.sample(now, looks) {
+                self.shared.listeners.tell(&stream, happening);
+            }
+            if now >= stated_at + INTERVAL || is_over {
+                let status = Arc::new(sampler.state(now));
+                self.shared.publish(Arc::clone(&status));
+                if let Some(stats) = &self.stats {
+                    stats::write(stats, &*status);
+                }
+                // A machine that slept does not make up for it.
+                let on_time = stated_at + INTERVAL;
+                stated_at = match now.saturating_since(on_time) < INTERVAL {
+                    true => on_time,
+                    false => now,
+                };
+            }
+            if is_over {
+                return;
+            }
+            let pause = match sampler.stream_count() > MAX_OFTEN_SAMPLED {
+                true => INTERVAL,
+                false => SAMPLE_INTERVAL,
             };
+            next_at = (next_at + pause).max(now).min(stated_at + INTERVAL);
         }
-        if is_over {
-            return;
-        }
-        let pause = match sampler.stream_count() > MAX_OFTEN_SAMPLED {
-            true => INTERVAL,
-            false => SAMPLE_INTERVAL,
-        };
-        next_at = (next_at + pause).max(now).min(stated_at + INTERVAL);
     }
 }
 

@@ -21,7 +21,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::command_line::{positive, socket_addr};
 use crate::exit::PeerLost;
 use crate::keygen::{PublicKeyParser, read_key};
-use crate::observe::{ObserveArguments, StandardOutput};
+use crate::observe::{ObserveArguments, Opened, StandardOutput};
 use crate::paths::PathArguments;
 use crate::print;
 use crate::stop::Stop;
@@ -130,7 +130,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let ports = tasks.block_on(near::Ports::open(&arguments.udp))?;
     let mut watch = Watch::new(names, stop, clock, arguments.report);
     if !listeners.is_empty() {
-        let config = config(arguments, arguments.transport.config()?, clock)?;
+        let config = config(arguments, arguments.transport.config()?, clock, &observed)?;
         let (client, events) = StreamClient::start(config)?;
         let client = Arc::new(client);
         for (listener, speech) in listeners {
@@ -139,7 +139,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         watch.add(Client::Streams(client), events);
     }
     if !arguments.udp.is_empty() {
-        let config = config(arguments, arguments.datagrams.config(), clock)?;
+        let config = config(arguments, arguments.datagrams.config(), clock, &observed)?;
         let (client, events) = DatagramClient::start(config)?;
         tasks.spawn(near::run(ports, client.channel().clone()));
         watch.add(Client::Datagrams(Arc::new(client)), events);
@@ -156,12 +156,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 /// What a session is opened with.
-fn config(arguments: &Arguments, transport: Config, clock: Clock) -> anyhow::Result<ClientConfig> {
+fn config(
+    arguments: &Arguments,
+    transport: Config,
+    clock: Clock,
+    observed: &Opened,
+) -> anyhow::Result<ClientConfig> {
     let local_key = read_key(&arguments.key)?;
     let paths = arguments.paths.resolve()?;
     Ok(ClientConfig {
         transport,
         clock,
+        observer: observed.packet_observer(),
         connect_timeout: arguments.timeout,
         give_up_after: arguments.give_up_after,
         ..ClientConfig::new(local_key, arguments.peer, paths)

@@ -86,14 +86,15 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let listen = socket_addr("--listen", &arguments.listen)?;
     let local_key = read_key(&arguments.key)?;
     let local_public = local_key.public_key();
-    let mut config = ServerConfig::new(listen, local_key, arguments.allow);
-    config.clock = clock;
-    config.silence_timeout = arguments.timeout;
-    config.transport.media.reassembly_wait = arguments.latency;
     let observed = arguments.observe.open(match arguments.output {
         OutputName::Stdout => StandardOutput::CarriesVideo,
         _ => StandardOutput::Free,
     })?;
+    let mut config = ServerConfig::new(listen, local_key, arguments.allow);
+    config.clock = clock;
+    config.observer = observed.packet_observer();
+    config.silence_timeout = arguments.timeout;
+    config.transport.media.reassembly_wait = arguments.latency;
     let (receiver, events) = Receiver::start(config)?;
     let receiver = Arc::new(receiver);
     let _observation = observed.start("recv", clock, looks(&receiver))?;

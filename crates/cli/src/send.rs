@@ -140,6 +140,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let input = Input::open(&arguments.input, arguments.duration, &stop, &clock)?;
     let mut config = ClientConfig::new(local_key, arguments.peer, paths);
     config.clock = clock;
+    config.observer = observed.packet_observer();
     config.connect_timeout = arguments.timeout;
     config.give_up_after = arguments.give_up_after;
     config.transport.controller = by_name(&arguments.controller)?;

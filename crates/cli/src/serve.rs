@@ -108,9 +108,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let local_key = read_key(&arguments.key)?;
     let local_public = local_key.public_key();
     let listen = socket_addr("--listen", &arguments.listen)?;
+    let observed = arguments.observe.open(StandardOutput::Free)?;
     let config = ServerConfig {
         transport: arguments.transport.config()?,
         clock,
+        observer: observed.packet_observer(),
         max_sessions: arguments.allow.len(),
         silence_timeout: arguments.timeout,
         ..ServerConfig::new(listen, local_key, arguments.allow.clone())
@@ -119,7 +121,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         forward: arguments.forward.clone(),
         connect: arguments.connect.clone(),
     };
-    let observed = arguments.observe.open(StandardOutput::Free)?;
     let tasks = tunnel::tasks()?;
     let datagrams = arguments.datagrams.config();
     let (server, accepted, accepted_datagrams, events) =

@@ -3,6 +3,7 @@
 use core::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use anabranch_controllers::default_controller;
 use anabranch_core::{Config, ConfigError, PathId, PathOptions, Session as Endpoint};
@@ -16,6 +17,7 @@ use crate::event::{Ended, Event};
 use crate::event_queue::EventSender;
 use crate::handshake::{Handshake, RECONNECT_AFTER};
 use crate::load::Load;
+use crate::observer::PacketObserver;
 use crate::port::Port;
 use crate::random;
 use crate::route::{Route, header_bytes};
@@ -47,6 +49,8 @@ pub struct ClientConfig {
     pub drain_timeout: Duration,
     /// Where the transport's chance comes from; `None`: from the operating system.
     pub seed: Option<Seed>,
+    /// Hears of every packet.
+    pub observer: Option<Arc<dyn PacketObserver>>,
 }
 
 impl ClientConfig {
@@ -62,6 +66,7 @@ impl ClientConfig {
             give_up_after: None,
             drain_timeout: Duration::from_secs(3),
             seed: None,
+            observer: None,
         }
     }
 }
@@ -261,6 +266,7 @@ impl<L: Load> ClientRole<L> {
             session,
             peer,
             at: now,
+            observer: config.observer.clone(),
         };
         let mut driver = Driver::new(beginning, (self.make_load)())
             .expect("the transport's set-up was checked at the start");

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
 
 use anabranch_controllers::default_controller;
 use anabranch_core::Config;
@@ -25,6 +26,7 @@ use crate::driver::{self, Beginning};
 use crate::event::{Ended, Event};
 use crate::event_queue::EventSender;
 use crate::gate::{Gate, Verdict};
+use crate::observer::PacketObserver;
 use crate::port::Port;
 use crate::random;
 use crate::route::{Address, header_bytes};
@@ -60,6 +62,8 @@ pub struct ServerConfig {
     pub takeover_after: Duration,
     /// Where the transport's chance comes from; `None`: from the operating system.
     pub seed: Option<Seed>,
+    /// Hears of every packet.
+    pub observer: Option<Arc<dyn PacketObserver>>,
 }
 
 impl ServerConfig {
@@ -75,6 +79,7 @@ impl ServerConfig {
             silence_timeout: Duration::from_secs(60),
             takeover_after: Duration::from_secs(20),
             seed: None,
+            observer: None,
         }
     }
 }
@@ -96,6 +101,7 @@ type Owner = (PublicKey, Cargo);
 
 #[derive(Debug)]
 pub(crate) struct ServerRole {
+    observer: Option<Arc<dyn PacketObserver>>,
     seed: Option<Seed>,
     silence_timeout: Duration,
     takeover_after: Duration,
@@ -129,6 +135,7 @@ impl ServerRole {
         let carried: Vec<Cargo> = offers.iter().map(Offer::cargo).collect();
         ServerRole {
             seed: config.seed,
+            observer: config.observer,
             silence_timeout: config.silence_timeout,
             takeover_after: config.takeover_after,
             max_sessions: config.max_sessions.max(1),
@@ -339,6 +346,7 @@ impl ServerRole {
             peer,
             // As at the client: a session has its length even if there is nothing to send for long.
             at: answered_at,
+            observer: self.observer.clone(),
         };
         let mut session = offer.begin(beginning);
         session.adopt(now, arrival, &authentic);
