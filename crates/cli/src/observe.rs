@@ -11,6 +11,7 @@ mod sampler;
 pub(crate) mod server;
 mod stats;
 pub(crate) mod status;
+mod thumbnail;
 mod tracked;
 
 use core::time::Duration as StdDuration;
@@ -20,8 +21,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use anabranch_core::ReceivedFrame;
 use anabranch_net::{Clock, Event, PacketObserver, Snapshot};
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Importance, Instant};
 
 use happening::{Happening, Listeners};
 use qlog::{OpenQlog, Qlog};
@@ -29,6 +31,7 @@ use sampler::Sampler;
 use server::{MetricsAddress, Server};
 use stats::{Stats, StatsName};
 use status::Status;
+use thumbnail::KeyFrames;
 
 /// From one status to the next.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -104,6 +107,7 @@ impl ObserveArguments {
 /// What the threads share.
 pub(crate) struct Shared {
     listeners: Listeners,
+    key_frames: KeyFrames,
     /// Of the last seconds, the newest last. Never empty.
     recent: Mutex<VecDeque<Arc<Status>>>,
 }
@@ -169,6 +173,7 @@ impl Opened {
         let mut sampler = Sampler::new(role, clock.now());
         let shared = Arc::new(Shared {
             listeners: Listeners::new(clock),
+            key_frames: KeyFrames::new(clock),
             recent: Mutex::new([Arc::new(sampler.state(clock.now()))].into()),
         });
         let stats = self.stats.map(|stats| Arc::new(Mutex::new(stats)));
@@ -214,6 +219,17 @@ impl Observation {
         let Some(running) = &self.running else { return };
         if let Some(happening) = Happening::of(event, path_names) {
             running.shared.listeners.tell(stream, happening);
+        }
+    }
+}
+
+impl Observation {
+    /// A frame of a stream has come, as a unit of a transport stream.
+    pub(crate) fn on_frame(&self, stream: &str, frame: &ReceivedFrame) {
+        if let Some(running) = &self.running
+            && frame.importance == Importance::Key
+        {
+            running.shared.key_frames.on_key_frame(stream, &frame.bytes);
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::delivery::Delivery;
 use crate::exit::PeerLost;
 use crate::io::{Output, OutputName, Playout};
 use crate::keygen::{PublicKeyParser, read_key};
-use crate::observe::{Look, ObserveArguments, StandardOutput};
+use crate::observe::{Look, Observation, ObserveArguments, StandardOutput};
 use crate::print;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     config.transport.media.reassembly_wait = arguments.latency;
     let (receiver, events) = Receiver::start(config)?;
     let receiver = Arc::new(receiver);
-    let _observation = observed.start("recv", clock, looks(&receiver))?;
+    let observation = observed.start("recv", clock, looks(&receiver))?;
     let output = match Output::open(&arguments.output, &clock, &stop) {
         Err(_) if stop.is_stopped() => {
             print::note(format_args!("stopped; no session is open"));
@@ -122,6 +122,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         stats: arguments.report,
         meter: Meter::new(arguments.report, clock.now()),
         slowness: Slowness::default(),
+        observation,
+        peer: String::new(),
     };
     session.run()
 }
@@ -153,16 +155,23 @@ struct Session<'a> {
     stats: Option<Duration>,
     meter: Meter,
     slowness: Slowness,
+    observation: Observation,
+    /// Of the last session.
+    peer: String,
 }
 
 impl Session<'_> {
     fn run(&mut self) -> anyhow::Result<()> {
         loop {
             match self.events.recv_timeout(self.patience()) {
-                Ok(Event::FrameReceived(frame)) => self.playout.push(self.clock.now(), frame),
+                Ok(Event::FrameReceived(frame)) => {
+                    self.observation.on_frame(&self.peer, &frame);
+                    self.playout.push(self.clock.now(), frame);
+                }
                 Ok(Event::FrameDropped { .. }) => self.playout.on_dropped(self.clock.now()),
                 Ok(Event::Connected { peer, .. }) => {
                     self.is_connected = true;
+                    self.peer = peer.to_string();
                     self.playout = Playout::new(self.jitter_buffer, self.clock.now());
                     self.meter = Meter::new(self.stats, self.clock.now());
                     print::note(format_args!("connected to {peer}"));

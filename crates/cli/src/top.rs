@@ -2,6 +2,7 @@
 
 mod client;
 mod history;
+mod picture;
 mod screen;
 mod view;
 
@@ -73,6 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
                 Ok(status) => {
                     view.problem = None;
                     view.history.add(status);
+                    view.picture = client.thumbnail(view.stream_name());
                 }
                 // It may come back.
                 Err(error) => view.problem = Some(format!("{error:#}")),

@@ -537,3 +537,43 @@ fn the_logs_of_both_ends_tell_of_the_same_packets() {
     let is_begin = |event: &&Value| event["name"] == "anabranch:session_began";
     assert_eq!(sent.iter().filter(is_begin).count(), 1);
 }
+
+#[cfg(feature = "codec")]
+#[test]
+fn a_receiver_shows_the_last_key_frame_to_whoever_asks() {
+    let bed = Bed::new();
+    let metrics = ["--metrics", "0"];
+    let (recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &metrics);
+    let (_, said) = recv.said.split_once("http://").unwrap();
+    let metrics = said.split_once("/metrics").unwrap().0.to_owned();
+    let send = bed.send(&address, "test:", &["--duration", "12 s"]);
+    let began = Instant::now();
+    let picture = loop {
+        let mut connection = TcpStream::connect(&metrics).unwrap();
+        let request = "GET /thumbnail HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
+        connection.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        connection.read_to_end(&mut answer).unwrap();
+        let end = answer
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n")
+            .unwrap();
+        if answer.starts_with(b"HTTP/1.1 200 ") {
+            break answer.split_off(end + 4);
+        }
+        assert!(answer.starts_with(b"HTTP/1.1 404 "));
+        assert!(began.elapsed() < PATIENCE, "no key frame");
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    let (head, rgb) = picture.split_at(b"P6\n160 90\n255\n".len());
+    let head = core::str::from_utf8(head).unwrap();
+    assert!(head.starts_with("P6\n160 "), "{head}");
+    let height: usize = head.split([' ', '\n']).nth(2).unwrap().parse().unwrap();
+    assert_eq!(rgb.len(), 3 * 160 * height);
+    // The camera's picture is not of one colour.
+    let [least, most] = [rgb.iter().min().unwrap(), rgb.iter().max().unwrap()];
+    assert!(most - least > 100, "{least} {most}");
+    send.interrupt();
+    send.finish();
+    recv.finish();
+}

@@ -20,6 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
 
 use super::status::Status;
+use super::thumbnail::NoPicture;
 use super::{Shared, metrics, noalbs};
 use crate::print;
 
@@ -34,7 +35,13 @@ const INDEX: &str = "\
 /metrics      for Prometheus
 /status.json  for NOALBS, scripts and `anabranch top`; ?stream=NAME chooses its `publisher`
 /history.json the status of each of the last 120 seconds
+/thumbnail    a receiver's last H.264 key frame as PPM, 160 pixels wide; ?stream=NAME chooses
 ";
+
+const NO_PICTURE_YET: &str = "\
+no picture yet: key frames of received H.264 are kept from the first question on; ask again
+";
+const NO_DECODER: &str = "this program was built without the cargo feature `codec`\n";
 
 /// Where to listen. A port alone is this machine's, which nobody else reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,6 +183,18 @@ fn answer(request: &Request<Incoming>, shared: &Shared) -> Answer {
             let seconds: Vec<&Status> = recent.iter().map(|status| &**status).collect();
             let seconds = serde_json::to_string(&seconds).unwrap_or_default();
             body(StatusCode::OK, "application/json", seconds)
+        }
+        "/thumbnail" => {
+            let wanted = request.uri().query().and_then(wanted_stream);
+            let one = status.streams.first().map(|stream| stream.name.clone());
+            match shared
+                .key_frames
+                .picture(&wanted.or(one).unwrap_or_default())
+            {
+                Ok(picture) => body(StatusCode::OK, "image/x-portable-pixmap", picture),
+                Err(NoPicture::NotYet) => text(StatusCode::NOT_FOUND, NO_PICTURE_YET),
+                Err(NoPicture::NoDecoder) => text(StatusCode::NOT_IMPLEMENTED, NO_DECODER),
+            }
         }
         "/" => text(StatusCode::OK, INDEX),
         _ => text(StatusCode::NOT_FOUND, INDEX),

@@ -12,6 +12,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
+use super::picture::Picture;
 use crate::observe::status::Status;
 
 /// How long an answer may take.
@@ -45,6 +46,14 @@ impl Client {
     pub(super) fn history(&self) -> anyhow::Result<Vec<Status>> {
         let bytes = self.get("/history.json")?;
         serde_json::from_slice(&bytes).context("its status is not one of this version")
+    }
+
+    /// The last key frame of a stream, if the program has one.
+    pub(super) fn thumbnail(&self, stream: &str) -> Option<Picture> {
+        // A name may have any character.
+        let name: String = stream.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let bytes = self.get(&format!("/thumbnail?stream={name}")).ok()?;
+        Picture::read(&bytes)
     }
 
     fn get(&self, path: &str) -> anyhow::Result<Bytes> {

@@ -9,6 +9,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Paragraph, Row, Sparkline, SparklineBar, Table, Wrap};
 
 use super::history::History;
+use super::picture::Picture;
 use super::screen::Wish;
 use crate::observe::status::{Path, Spread, Status, Stream};
 
@@ -100,6 +101,8 @@ const CHARTS: [Charted; 3] = [
 ];
 /// A scale ends at the next of these above the greatest value.
 const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
+/// A narrower picture shows nothing.
+const MIN_PICTURE_WIDTH: u16 = 12;
 /// Sparklines take whole numbers.
 const FINENESS: f64 = 1_000.0;
 
@@ -108,6 +111,8 @@ pub(super) struct View {
     address: String,
     pub(super) history: History,
     pub(super) problem: Option<String>,
+    /// Of the chosen stream, at a receiver.
+    pub(super) picture: Option<Picture>,
     stream: usize,
     column: usize,
 }
@@ -118,9 +123,20 @@ impl View {
             address,
             history,
             problem: None,
+            picture: None,
             stream: 0,
             column: 0,
         }
+    }
+
+    /// The chosen stream's name.
+    pub(super) fn stream_name(&self) -> &str {
+        let streams = self
+            .history
+            .last()
+            .map_or(&[][..], |status| &status.streams);
+        let stream = streams.get(self.stream).or(streams.last());
+        stream.map_or("", |stream| &stream.name)
     }
 
     /// Does what a key asks for.
@@ -191,6 +207,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     };
     draw_about(frame, about, status, stream);
     draw_table(frame, table, view, stream);
+    let charts = draw_picture(frame, charts, view);
     draw_charts(frame, charts, view, stream);
     let column = &COLUMNS[view.column];
     let title = format!("{} (arrows choose another column)", column.head);
@@ -315,6 +332,29 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, view: &View, stream: &Stream) {
     let widths = COLUMNS.iter().map(|column| Constraint::Min(column.width));
     let table = Table::new(rows, widths).header(Row::new(heads));
     frame.render_widget(table.block(Block::bordered().title("paths")), area);
+}
+
+/// Draws the picture, if there is one, at the right. Returns the room that it leaves.
+fn draw_picture(frame: &mut Frame<'_>, area: Rect, view: &View) -> Rect {
+    let Some(picture) = &view.picture else {
+        return area;
+    };
+    // As wide as a third of the screen, and no higher than it.
+    let mut width = area.width / 3;
+    while width > 0 && picture.rows(width) + 2 > area.height {
+        width -= 1;
+    }
+    if width < MIN_PICTURE_WIDTH {
+        return area;
+    }
+    let [left, right] =
+        Layout::horizontal([Constraint::Fill(1), Constraint::Length(width + 2)]).areas(area);
+    let block = Block::bordered().title("last key frame");
+    let height = picture.rows(width) + 2;
+    let around = Rect { height, ..right };
+    frame.render_widget(picture, block.inner(around));
+    frame.render_widget(block, around);
+    left
 }
 
 /// A row of charts for each path; each chart has the same scale in all rows.
@@ -518,6 +558,19 @@ mod tests {
         view.history.add(status);
         assert!(text(&view, 100).contains("no session yet"));
         view.follow(Wish::PreviousStream);
+    }
+
+    #[test]
+    fn the_key_frame_stands_beside_the_charts_where_there_is_room() {
+        let mut view = view();
+        let mut bytes = b"P6\n4 2\n255\n".to_vec();
+        bytes.extend([200; 24]);
+        view.picture = Picture::read(&bytes);
+        let shown = text(&view, 120);
+        assert!(shown.contains("last key frame"), "{shown}");
+        assert!(shown.matches('▀').count() > 100, "{shown}");
+        assert!(shown.contains("rate (out + in)"), "{shown}");
+        assert!(!text(&view, 30).contains('▀'));
     }
 
     #[test]
