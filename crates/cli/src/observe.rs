@@ -57,7 +57,7 @@ pub(crate) struct ObserveArguments {
     #[arg(long, value_name = "[ADDR:]PORT")]
     metrics: Option<MetricsAddress>,
     /// Log each packet and what the transport believes of each path, as qlog (JSON-SEQ): some
-    /// 150 bytes a packet. A file that is there is overwritten.
+    /// 260 bytes a packet. A file that is there is overwritten.
     #[arg(long, value_name = "FILE")]
     qlog: Option<PathBuf>,
 }

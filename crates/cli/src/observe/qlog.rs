@@ -1,11 +1,11 @@
 //! `--qlog`: a log of packets and of what the transport believes, as qlog tools read it.
 //!
 //! Source: draft-ietf-quic-qlog-main-schema-04 (`qlog_version` 0.3) in its streaming form, JSON
-//! text sequences (RFC 7464); events of draft-ietf-quic-qlog-quic-events-03 where ours mean the same,
-//! others in the namespace `anabranch`.
+//! text sequences (RFC 7464); events of draft-ietf-quic-qlog-quic-events-03 where ours mean the
+//! same, others in the namespace `anabranch`.
 //!
-//! Deviations: ours is no QUIC. `packet_number` counts the datagrams of one path in one session, and
-//! `path` says which. Which packets are lost is not told, so that there is
+//! Deviations: ours is no QUIC. `packet_number` counts the datagrams of one path in one session,
+//! and `path` says which. Which packets are lost is not told, so that there is
 //! `anabranch:packets_lost` with a count instead of `recovery:packet_lost`.
 
 use std::collections::BTreeMap;
