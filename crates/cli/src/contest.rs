@@ -53,6 +53,12 @@ pub(crate) struct Arguments {
     settings: Vec<String>,
 }
 
+/// All rows.
+pub(crate) fn row_list() -> String {
+    let line = |row: &rows::Row| format!("{:<4} {}\n", row.name, row.case);
+    rows::ROWS.iter().map(line).collect()
+}
+
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let is_wanted = |row: &&Row| {
         let starts = |name: &String| row.name.starts_with(name.as_str());

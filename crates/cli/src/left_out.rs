@@ -13,6 +13,7 @@ const OPTIONAL: &[(&str, &str, bool)] = &[
     ("reproduce", "papers", cfg!(feature = "papers")),
     ("run", "laboratory", cfg!(feature = "laboratory")),
     ("schema", "laboratory", cfg!(feature = "laboratory")),
+    ("top", "top", cfg!(feature = "top")),
     ("trace", "laboratory", cfg!(feature = "laboratory")),
 ];
 

@@ -1,7 +1,7 @@
 //! The `anabranch` program: one module per command.
 
 #![cfg_attr(
-    not(all(feature = "demo", feature = "papers")),
+    not(all(feature = "demo", feature = "papers", feature = "top")),
     allow(
         dead_code,
         unused_imports,
@@ -23,8 +23,10 @@ mod io;
 mod keygen;
 mod latency;
 mod left_out;
+mod list;
 #[cfg(feature = "laboratory")]
 mod new;
+mod observe;
 mod path_news;
 mod paths;
 #[cfg(feature = "laboratory")]
@@ -48,6 +50,8 @@ mod serve;
 mod slowness;
 mod stop;
 mod summary;
+#[cfg(feature = "top")]
+mod top;
 #[cfg(feature = "laboratory")]
 mod trace;
 mod tunnel;
@@ -99,6 +103,7 @@ enum Command {
     Demo(demo::Arguments),
     Fec(registry::FecArguments),
     Keygen(keygen::Arguments),
+    List(list::Arguments),
     #[cfg(feature = "laboratory")]
     New(new::Arguments),
     #[cfg(feature = "laboratory")]
@@ -116,6 +121,8 @@ enum Command {
     Schema(schema::Arguments),
     Send(send::Arguments),
     Serve(serve::Arguments),
+    #[cfg(feature = "top")]
+    Top(top::Arguments),
     #[cfg(feature = "laboratory")]
     Trace(trace::Arguments),
 }
@@ -135,6 +142,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Fec(arguments) => registry::fec(&arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),
+        Command::List(arguments) => list::run(&arguments),
         #[cfg(feature = "laboratory")]
         Command::New(arguments) => new::run(&arguments),
         #[cfg(feature = "laboratory")]
@@ -152,6 +160,8 @@ fn main() -> ExitCode {
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Send(arguments) => send::run(arguments),
         Command::Serve(arguments) => serve::run(&arguments),
+        #[cfg(feature = "top")]
+        Command::Top(arguments) => top::run(&arguments),
         #[cfg(feature = "laboratory")]
         Command::Trace(arguments) => trace::run(&arguments),
     };

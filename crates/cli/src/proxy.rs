@@ -21,6 +21,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::command_line::{allow_many_files, positive, socket_addr};
 use crate::exit::PeerLost;
 use crate::keygen::{PublicKeyParser, read_key};
+use crate::observe::{ObserveArguments, Opened, StandardOutput};
 use crate::paths::PathArguments;
 use crate::print;
 use crate::stop::Stop;
@@ -105,7 +106,9 @@ pub(crate) struct Arguments {
     give_up_after: Option<Duration>,
     /// Print a line about each path at this interval.
     #[arg(long, value_name = "TIME", value_parser = positive)]
-    stats: Option<Duration>,
+    report: Option<Duration>,
+    #[command(flatten)]
+    observe: ObserveArguments,
     #[command(flatten)]
     transport: TransportArguments,
     #[command(flatten)]
@@ -130,6 +133,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let clock = Clock::start();
     let names = arguments.paths.resolve()?;
     let names = names.iter().map(|path| path.via.to_string()).collect();
+    let observed = arguments.observe.open(StandardOutput::Free)?;
     let tasks = tunnel::tasks()?;
     let listeners = tasks.block_on(listeners(arguments))?;
     let ports = tasks.block_on(near::Ports::open(&arguments.udp))?;
@@ -137,9 +141,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let _is_within = tasks.enter();
         tun::near::Interface::open(&arguments.tun)?
     };
-    let mut watch = Watch::new(names, stop, clock, arguments.stats);
+    let mut watch = Watch::new(names, stop, clock, arguments.report);
     if !listeners.is_empty() {
-        let config = config(arguments, arguments.transport.config()?, clock)?;
+        let config = config(arguments, arguments.transport.config()?, clock, &observed)?;
         let (client, events) = StreamClient::start(config)?;
         let client = Arc::new(client);
         for (listener, speech) in listeners {
@@ -148,11 +152,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         watch.add(Client::Streams(client), events);
     }
     if !arguments.udp.is_empty() || interface.is_some() {
-        let config = config(arguments, arguments.datagrams.config(), clock)?;
+        let config = config(arguments, arguments.datagrams.config(), clock, &observed)?;
         let (client, events) = DatagramClient::start(config)?;
         tasks.spawn(near::run(ports, interface, client.channel().clone()));
-        watch.add(Client::Datagrams(client), events);
+        watch.add(Client::Datagrams(Arc::new(client)), events);
     }
+    watch.observe(observed)?;
     let ended = watch.until_end();
     watch.tell_counts();
     tasks.shutdown_background();
@@ -164,12 +169,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 /// What a session is opened with.
-fn config(arguments: &Arguments, transport: Config, clock: Clock) -> anyhow::Result<ClientConfig> {
+fn config(
+    arguments: &Arguments,
+    transport: Config,
+    clock: Clock,
+    observed: &Opened,
+) -> anyhow::Result<ClientConfig> {
     let local_key = read_key(&arguments.key)?;
     let paths = arguments.paths.resolve()?;
     Ok(ClientConfig {
         transport,
         clock,
+        observer: observed.packet_observer(),
         connect_timeout: arguments.timeout,
         give_up_after: arguments.give_up_after,
         ..ClientConfig::new(local_key, arguments.peer, paths)

@@ -8,9 +8,10 @@ mod stream;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use anabranch_net::{Clock, Receiver, Reception, Receptions, ServerConfig};
+use anabranch_net::{Clock, Receiver, Reception, Receptions, ServerConfig, Snapshot};
 use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
 use anyhow::Context;
@@ -19,6 +20,7 @@ use crate::command_line::{allow_many_files, positive, socket_addr};
 use crate::io::Rotation;
 use crate::keygen::read_key;
 use crate::latency::Latency;
+use crate::observe::{Look, ObserveArguments, StandardOutput};
 use crate::print;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
@@ -106,7 +108,9 @@ pub(crate) struct Arguments {
     keep_listening: bool,
     /// Print a line about each path at this interval.
     #[arg(long, value_name = "TIME", value_parser = positive)]
-    stats: Option<Duration>,
+    report: Option<Duration>,
+    #[command(flatten)]
+    observe: ObserveArguments,
     /// How long an incomplete frame holds up those after it, instead of --latency.
     #[arg(long, value_name = "TIME", help_heading = "For experts")]
     reassembly_wait: Option<Duration>,
@@ -131,8 +135,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let allowed = AllowList::new(arguments.allow, arguments.allow_from.as_deref())?;
     let has_several = arguments.allow_from.is_some() || allowed.all().len() > 1;
     let destinations = Destinations::new(arguments.outputs, has_several)?;
+    let observed = arguments.observe.open(match destinations.use_stdout() {
+        true => StandardOutput::CarriesVideo,
+        false => StandardOutput::Free,
+    })?;
     let mut config = ServerConfig::new(listen, local_key, allowed.keys());
     config.clock = clock;
+    config.observer = observed.packet_observer();
     config.silence_timeout = arguments.timeout;
     config.max_sessions = match destinations.are_shared() {
         true => 1,
@@ -141,19 +150,24 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     config.latency = arguments.latency.and_then(Latency::wish);
     config.reassembly_wait = arguments.reassembly_wait;
     let (receiver, receptions) = Receiver::start(config)?;
+    let receiver = Arc::new(receiver);
+    let names = Arc::new(Mutex::new(allowed.all().to_vec()));
+    let look = looks(&receiver, Arc::clone(&names));
     let manner = Manner {
         buffer: arguments
             .playout
             .or_else(|| arguments.latency.and_then(Latency::buffer)),
-        stats: arguments.stats,
+        report: arguments.report,
         keeps_listening: arguments.keep_listening,
         tells_names: has_several,
         clock,
         stop: stop.clone(),
+        observation: Arc::new(observed.start("recv", clock, look)?),
     };
     let mut studio = Studio {
         receiver: &receiver,
         allowed,
+        names,
         destinations,
         rotation: arguments.rotate,
         manner,
@@ -178,6 +192,26 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     studio.run(&receptions)
 }
 
+/// What is seen of the sessions, as long as there is a receiver.
+fn looks(
+    receiver: &Arc<Receiver>,
+    names: Arc<Mutex<Vec<Allowed>>>,
+) -> impl Fn() -> Vec<Look> + Send + 'static {
+    let receiver = Arc::downgrade(receiver);
+    move || {
+        let seen = receiver.upgrade().map(|receiver| receiver.snapshots());
+        let names = names.lock().unwrap_or_else(PoisonError::into_inner);
+        let look = |snapshot: Snapshot| Look {
+            name: snapshot.peer.map_or_else(String::new, |peer| {
+                allowed::name_of(&names, &peer).as_str().to_owned()
+            }),
+            path_names: Vec::new(),
+            snapshot,
+        };
+        seen.unwrap_or_default().into_iter().map(look).collect()
+    }
+}
+
 /// A stream's thread, and the way to it.
 struct Worker {
     sessions: mpsc::Sender<(StreamName, Reception)>,
@@ -188,6 +222,8 @@ struct Worker {
 struct Studio<'a> {
     receiver: &'a Receiver,
     allowed: AllowList,
+    /// What senders are called, for whoever looks.
+    names: Arc<Mutex<Vec<Allowed>>>,
     destinations: Destinations,
     rotation: Option<Rotation>,
     manner: Manner,
@@ -304,6 +340,8 @@ impl Studio<'_> {
                         self.allowed.all().len()
                     ));
                     self.receiver.set_allowed(&self.allowed.keys());
+                    let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+                    *names = self.allowed.all().to_vec();
                 }
                 Err(error) => print::note(format_args!("{error:#}; those before stay let in")),
             }

@@ -51,7 +51,7 @@ pub(crate) fn fec(_: &FecArguments) -> anyhow::Result<()> {
     print::text(fec_list())
 }
 
-fn controller_list() -> String {
+pub(crate) fn controller_list() -> String {
     let mut list = String::new();
     for entry in CONTROLLERS {
         line(&mut list, entry.name, entry.summary);
@@ -60,7 +60,7 @@ fn controller_list() -> String {
     list
 }
 
-fn fec_list() -> String {
+pub(crate) fn fec_list() -> String {
     let mut list = String::new();
     for entry in FEC_POLICIES {
         line(&mut list, entry.name, entry.summary);
@@ -77,7 +77,7 @@ fn option_lines(list: &mut String, options: &[AlgorithmOption]) {
     }
 }
 
-fn scheduler_list() -> String {
+pub(crate) fn scheduler_list() -> String {
     let mut list = String::new();
     for entry in SCHEDULERS {
         line(&mut list, entry.name, entry.summary);

@@ -131,6 +131,11 @@ fn findings(claims: &[&'static Claim], arguments: &Arguments) -> anyhow::Result<
     Ok(findings)
 }
 
+/// All claims.
+pub(crate) fn claim_list() -> String {
+    list(&claims().collect::<Vec<_>>())
+}
+
 fn list(claims: &[&Claim]) -> String {
     let line = |claim: &&Claim| format!("{:<16} {:<20} {}\n", claim.id, claim.figure, claim.claim);
     claims.iter().map(line).collect()

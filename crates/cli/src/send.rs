@@ -1,6 +1,7 @@
 //! `anabranch send`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_controllers::by_name;
@@ -17,6 +18,7 @@ use crate::exit::{Displaced, PeerLost};
 use crate::io::{Input, InputName, Unit};
 use crate::keygen::{PublicKeyParser, read_key};
 use crate::latency::{Latency, told_latency};
+use crate::observe::{Look, Observation, ObserveArguments, StandardOutput};
 use crate::path_news::{PathNews, session_news};
 use crate::paths::PathArguments;
 use crate::print;
@@ -26,6 +28,9 @@ use crate::summary::{self, End, Meter};
 
 /// How often the main thread looks up from waiting for events.
 const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
+
+/// The name of what is sent.
+const STREAM: &str = "video";
 
 /// The scheduler of the simulator alone, which no registry lists.
 const ORACLE: &str = "oracle";
@@ -46,7 +51,7 @@ const NOTES: &str = "
 Files leave at the pace of their own clock, live inputs as they come.
 
 Packets fit each path: they begin with 1,228 bytes and grow to the path's MTU, 1,500 at most. The
-summary and --stats print an MTU below that.
+summary and --report print an MTU below that.
 
 Examples:
   anabranch send --to 192.0.2.1:7000 --key camera.key --peer abpub_… film.ts
@@ -109,7 +114,9 @@ pub(crate) struct Arguments {
     duration: Option<Duration>,
     /// Print a line about each path at this interval.
     #[arg(long, value_name = "TIME", value_parser = positive)]
-    stats: Option<Duration>,
+    report: Option<Duration>,
+    #[command(flatten)]
+    observe: ObserveArguments,
     /// Frames older than this are not sent, whatever the latency; key frames always are.
     #[arg(long, value_name = "TIME", value_parser = positive, help_heading = "For experts")]
     #[arg(alias = "deadline")]
@@ -135,9 +142,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         bail!("--duration is for the input test: only");
     }
     let local_key = read_key(&arguments.key)?;
+    let observed = arguments.observe.open(StandardOutput::Free)?;
     let input = Input::open(&arguments.input, arguments.duration, &stop, &clock)?;
     let mut config = ClientConfig::new(local_key, arguments.peer, paths);
     config.clock = clock;
+    config.observer = observed.packet_observer();
     config.connect_timeout = arguments.timeout;
     config.give_up_after = arguments.give_up_after;
     config.transport.controller = by_name(&arguments.controller)?;
@@ -154,6 +163,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     config.transport.media.fec = arguments.fec;
     config.transport.media.source = input.limits();
     let (sender, events) = Sender::start(config)?;
+    let sender = Arc::new(sender);
+    let observation = observed.start("send", clock, looks(&sender, &names))?;
     let mut session = Session {
         sender: &sender,
         events,
@@ -161,11 +172,25 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         stop,
         clock,
         path_news: PathNews::default(),
-        stats: arguments.stats,
-        meter: Meter::new(arguments.stats, clock.now()),
+        stats: arguments.report,
+        meter: Meter::new(arguments.report, clock.now()),
         slowness: Slowness::default(),
+        observation,
     };
     session.run(input)
+}
+
+/// What is seen of the sender, as long as there is one.
+fn looks(sender: &Arc<Sender>, names: &[String]) -> impl Fn() -> Vec<Look> + Send + 'static {
+    let (sender, path_names) = (Arc::downgrade(sender), names.to_vec());
+    move || {
+        let look = |sender: Arc<Sender>| Look {
+            name: STREAM.to_owned(),
+            path_names: path_names.clone(),
+            snapshot: sender.snapshot(),
+        };
+        sender.upgrade().map(look).into_iter().collect()
+    }
 }
 
 struct Session<'a> {
@@ -178,6 +203,7 @@ struct Session<'a> {
     stats: Option<Duration>,
     meter: Meter,
     slowness: Slowness,
+    observation: Observation,
 }
 
 impl Session<'_> {
@@ -239,6 +265,7 @@ impl Session<'_> {
 
     /// Tells of paths that come and go, and of sessions.
     fn tell(&self, event: &Event) {
+        self.observation.on_event(STREAM, event, &self.names);
         let news = session_news(event, &self.names, "receiver");
         news.into_iter().for_each(print::note);
     }

@@ -15,6 +15,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::command_line::{allow_many_files, positive, socket_addr};
 use crate::keygen::{PublicKeyParser, read_key};
+use crate::observe::{Look, ObserveArguments, StandardOutput};
 use crate::print;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
@@ -76,7 +77,9 @@ pub(crate) struct Arguments {
     timeout: Duration,
     /// Print a line about each session at this interval.
     #[arg(long, value_name = "TIME", value_parser = positive)]
-    stats: Option<Duration>,
+    report: Option<Duration>,
+    #[command(flatten)]
+    observe: ObserveArguments,
     #[command(flatten)]
     transport: TransportArguments,
     #[command(flatten)]
@@ -112,9 +115,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let local_key = read_key(&arguments.key)?;
     let local_public = local_key.public_key();
     let listen = socket_addr("--listen", &arguments.listen)?;
+    let observed = arguments.observe.open(StandardOutput::Free)?;
     let config = ServerConfig {
         transport: arguments.transport.config()?,
         clock,
+        observer: observed.packet_observer(),
         max_sessions: arguments.allow.len(),
         silence_timeout: arguments.timeout,
         ..ServerConfig::new(listen, local_key, arguments.allow.clone())
@@ -131,6 +136,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let datagrams = arguments.datagrams.config();
     let (server, accepted, accepted_datagrams, events) =
         StreamServer::start_with_datagrams(config, datagrams)?;
+    let server = Arc::new(server);
+    let _observation = observed.start("serve", clock, looks(&server))?;
     let policy = Arc::new(policy);
     tasks.spawn(serve_all(accepted, Arc::clone(&policy)));
     let target = move |asked: &str| policy.target(asked);
@@ -142,6 +149,23 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     ));
     watch(arguments, &server, &events, &stop, &clock);
     Ok(())
+}
+
+/// What is seen of the sessions, as long as there is a server.
+fn looks(server: &Arc<StreamServer>) -> impl Fn() -> Vec<Look> + Send + 'static {
+    let server = Arc::downgrade(server);
+    move || {
+        let seen = server.upgrade().map(|server| server.snapshots());
+        let look = |snapshot: Snapshot| Look {
+            name: match (snapshot.cargo, snapshot.peer) {
+                (Some(cargo), Some(peer)) => format!("{} of {peer}", tunnel::name(cargo)),
+                _ => String::new(),
+            },
+            path_names: Vec::new(),
+            snapshot,
+        };
+        seen.unwrap_or_default().into_iter().map(look).collect()
+    }
 }
 
 async fn serve_all(mut accepted: UnboundedReceiver<Accepted>, policy: Arc<Policy>) {
@@ -201,7 +225,7 @@ fn watch(
                 session_count += 1;
                 let owner = (peer, cargo);
                 meters.retain(|(known, _)| *known != owner);
-                meters.push((owner, Meter::new(arguments.stats, clock.now())));
+                meters.push((owner, Meter::new(arguments.report, clock.now())));
             }
             Ok(Event::Ended(ended)) => {
                 print::note(format_args!("a session is over: {ended}"));

@@ -243,7 +243,7 @@ fn at_least_a_millisecond(span: Duration) -> Duration {
     span.max(Duration::from_millis(1))
 }
 
-/// Makes the line that `--stats` prints: what happened since the line before.
+/// Makes the line that `--report` prints: what happened since the line before.
 #[derive(Debug)]
 pub(crate) struct Meter {
     /// `None`: nobody asked.

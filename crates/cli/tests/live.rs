@@ -112,7 +112,7 @@ fn a_receiver_that_was_stopped_and_started_again_goes_on_with_the_stream() {
     let bed = Bed::new();
     let mut first = bed.recv(&bed.path("first.ts"), Stdio::null());
     first.wait_for("listening at ");
-    let mut send = bed.send(&["--stats", "100 ms"], Path::new(TEST_PICTURE));
+    let mut send = bed.send(&["--report", "100 ms"], Path::new(TEST_PICTURE));
     first.wait_for("connected to ");
     wait(Duration::from_millis(500));
     first.signal(Signal::TERM);

@@ -57,7 +57,7 @@ fn the_summary_at_a_takeover_is_of_the_session_that_is_over() {
 #[test]
 fn the_first_line_of_statistics_is_of_a_whole_interval() {
     let bed = Bed::new();
-    let options = ["--stats", "700 ms"];
+    let options = ["--report", "700 ms"];
     let (mut recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &options);
     let mut send = bed.send(&address, "test:", &options);
     for line in [send.wait_for("target"), recv.wait_for("complete")] {

@@ -19,7 +19,11 @@ fn a_file_arrives_byte_for_byte_over_two_paths() {
     let bed = Bed::new();
     let stream = transport_stream(75);
     std::fs::write(bed.path("in.ts"), &stream).unwrap();
-    let (recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &["--stats", "1 s"]);
+    let (recv, address) = bed.recv(
+        &bed.sender_public,
+        &bed.text("out.ts"),
+        &["--report", "1 s"],
+    );
     let options = [
         "--via",
         "127.0.0.1",
@@ -276,7 +280,7 @@ fn an_interrupt_of_the_sender_ends_both_and_of_the_receiver_itself_with_a_summar
     let bed = Bed::new();
     for is_sender_interrupted in [true, false] {
         let (mut recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &[]);
-        let options = ["--stats", "200 ms", "--ecn", "--controller"];
+        let options = ["--report", "200 ms", "--ecn", "--controller"];
         let options = [&options[..], &["cubic:hystart=classic"]].concat();
         let mut send = bed.send(&address, "test:", &options);
         recv.wait_for("connected");

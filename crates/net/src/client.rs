@@ -3,6 +3,7 @@
 use core::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use anabranch_controllers::default_controller;
 use anabranch_core::{Config, ConfigError, PathId, PathOptions, Session as Endpoint};
@@ -18,6 +19,7 @@ use crate::event::{Ended, Event};
 use crate::event_queue::EventSender;
 use crate::handshake::{Handshake, RECONNECT_AFTER};
 use crate::load::Load;
+use crate::observer::PacketObserver;
 use crate::port::Port;
 use crate::random;
 use crate::route::{Route, header_bytes};
@@ -54,6 +56,8 @@ pub struct ClientConfig {
     pub drain_timeout: Duration,
     /// Where the transport's chance comes from; `None`: from the operating system.
     pub seed: Option<Seed>,
+    /// Hears of every packet.
+    pub observer: Option<Arc<dyn PacketObserver>>,
 }
 
 impl ClientConfig {
@@ -71,6 +75,7 @@ impl ClientConfig {
             give_up_after: None,
             drain_timeout: Duration::from_secs(3),
             seed: None,
+            observer: None,
         }
     }
 }
@@ -271,6 +276,7 @@ impl<L: Load> ClientRole<L> {
             peer,
             latency: latency_of(agreed.latency_millis),
             at: now,
+            observer: config.observer.clone(),
         };
         let mut driver = Driver::new(beginning, (self.make_load)())
             .expect("the transport's set-up was checked at the start");

@@ -1,7 +1,10 @@
 //! A session that is up: the transport's endpoint behind its packet protection, and the way to the
 //! peer of each path.
 
+mod observed;
 mod reachability;
+
+use std::sync::Arc;
 
 use anabranch_core::{
     Config, ConfigError, DatagramMeta, Event as CoreEvent, Frame, FrameId, PathId, PathOptions,
@@ -13,11 +16,13 @@ use anabranch_units::{Duration, Instant, Seed};
 use crate::event::{Ended, Event};
 use crate::event_queue::EventSender;
 use crate::load::{Frames, Load};
+use crate::observer::PacketObserver;
 use crate::outbox::Outbox;
 use crate::port::Port;
 use crate::route::{Address, Route, Token};
 use crate::snapshot::{EdgeCounters, PathSnapshot, Snapshot};
 use crate::socket::{Arrival, Batch, is_message_too_long};
+use observed::Observed;
 
 /// What is due within this time leaves at once: the core spaces packets exactly, and a system call
 /// takes longer than many of its gaps.
@@ -52,6 +57,7 @@ pub(crate) struct Beginning {
     /// What both ends agreed on.
     pub(crate) latency: Option<Duration>,
     pub(crate) at: Instant,
+    pub(crate) observer: Option<Arc<dyn PacketObserver>>,
 }
 
 #[derive(Debug)]
@@ -65,6 +71,7 @@ pub(crate) struct Driver<L: Load> {
     fit_at: Option<Instant>,
     paths: Vec<DriverPath>,
     outbox: Outbox,
+    observed: Observed,
     connected_at: Instant,
     /// The latest time that the endpoint was told: it must never go back, and batches run ahead.
     time: Instant,
@@ -108,6 +115,7 @@ impl<L: Load> Driver<L> {
             peer,
             latency,
             at,
+            observer,
         } = beginning;
         Ok(Driver {
             endpoint: Endpoint::new(config, seed, at)?,
@@ -118,6 +126,7 @@ impl<L: Load> Driver<L> {
             fit_at: None,
             paths: Vec::new(),
             outbox: Outbox::default(),
+            observed: Observed::new(observer, peer, L::CARGO),
             connected_at: at,
             time: at,
             heard_at: at,
@@ -187,6 +196,7 @@ impl<L: Load> Driver<L> {
 
     fn take(&mut self, now: Instant, arrival: &Arrival, authentic: &Authentic<'_>) {
         let now = self.pass_to(now);
+        self.observed.on_received(now, authentic);
         let meta = DatagramMeta {
             path: authentic.path,
             received_at: arrival.received_at,
@@ -310,6 +320,14 @@ impl<L: Load> Driver<L> {
     }
 
     fn tell(&mut self, now: Instant, events: &EventSender) {
+        if self.observed.is_wanted() {
+            for path in (0..self.paths.len()).map(|index| PathId(index as u8)) {
+                if let Some(counters) = self.endpoint.path_counters(path) {
+                    self.observed
+                        .on_lost_count(now, path, counters.lost_packets);
+                }
+            }
+        }
         while let Some(event) = self.endpoint.poll_event() {
             match event {
                 CoreEvent::PathState { path, state } => {
@@ -357,18 +375,27 @@ impl<L: Load> Driver<L> {
                 session,
                 paths,
                 outbox,
+                observed,
                 time,
                 ..
             } = self;
+            let mut sent = None;
             let max_batch_count = |path: PathId| {
                 let route = paths.get(path.index()).and_then(|path| path.route.as_ref());
                 route.map_or(1, |route| ports[route.address().socket].max_batch_count())
             };
             let added = outbox.add(
                 max_batch_count,
-                |bytes| endpoint.poll_transmit(*time, bytes),
+                |bytes| {
+                    sent = endpoint.poll_transmit(*time, bytes);
+                    sent
+                },
                 |path, datagram| session.seal(path.0, datagram),
             );
+            if let (true, Ok(true), Some(sent)) = (observed.is_wanted(), &added, sent) {
+                let next_number = session.next_number(sent.path.0).unwrap_or_default();
+                observed.on_sent(*time, next_number.saturating_sub(1), &sent);
+            }
             match added {
                 Ok(true) if self.outbox.is_full() => self.flush(ports),
                 Ok(true) => {}

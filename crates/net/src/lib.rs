@@ -54,6 +54,7 @@ mod gate;
 mod handshake;
 mod lanes;
 mod load;
+mod observer;
 mod outbox;
 mod port;
 mod random;
@@ -77,6 +78,7 @@ pub use datagrams::{
 };
 pub use event::{Ended, Event};
 pub use event_queue::Events;
+pub use observer::{PacketEvent, PacketNews, PacketObserver};
 pub use receiver::{Receiver, Reception, Receptions};
 pub use sender::{SendError, Sender};
 pub use server::ServerConfig;

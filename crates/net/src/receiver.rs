@@ -81,6 +81,11 @@ impl Receiver {
         self.runtime.look(ServerRole::snapshot)
     }
 
+    /// The sessions as they are.
+    pub fn snapshots(&self) -> Vec<Snapshot> {
+        self.runtime.look(ServerRole::snapshots)
+    }
+
     /// How late the machine let the thread get to its work, in the worse of the last two seconds.
     pub fn lateness(&self) -> Lateness {
         self.runtime.lateness()

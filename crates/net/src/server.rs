@@ -10,6 +10,7 @@ mod sessions;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
 
 use anabranch_controllers::default_controller;
 use anabranch_core::media::SendFrameError;
@@ -28,6 +29,7 @@ use crate::driver::{self, Beginning};
 use crate::event::{Ended, Event};
 use crate::gate::{Gate, Verdict};
 use crate::lanes::Peer;
+use crate::observer::PacketObserver;
 use crate::port::Port;
 use crate::random;
 use crate::route::header_bytes;
@@ -69,6 +71,8 @@ pub struct ServerConfig {
     pub reassembly_wait: Option<Duration>,
     /// Where the transport's chance comes from; `None`: from the operating system.
     pub seed: Option<Seed>,
+    /// Hears of every packet.
+    pub observer: Option<Arc<dyn PacketObserver>>,
 }
 
 impl ServerConfig {
@@ -86,6 +90,7 @@ impl ServerConfig {
             latency: None,
             reassembly_wait: None,
             seed: None,
+            observer: None,
         }
     }
 }
@@ -104,6 +109,7 @@ impl ServerConfig {
 
 #[derive(Debug)]
 pub(crate) struct ServerRole {
+    observer: Option<Arc<dyn PacketObserver>>,
     seed: Option<Seed>,
     silence_timeout: Duration,
     takeover_after: Duration,
@@ -133,6 +139,7 @@ impl ServerRole {
         responder.set_latency_millis(millis_of(config.latency));
         ServerRole {
             seed: config.seed,
+            observer: config.observer,
             silence_timeout: config.silence_timeout,
             takeover_after: config.takeover_after,
             max_sessions: config.max_sessions.max(1),
@@ -334,6 +341,7 @@ impl ServerRole {
             latency,
             // As at the client: a session has its length even if there is nothing to send for long.
             at: answered_at,
+            observer: self.observer.clone(),
         };
         let (mut session, audience) = offer.begin(beginning);
         session.adopt(now, arrival, &authentic);

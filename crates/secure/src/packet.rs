@@ -215,6 +215,12 @@ impl Session {
         self.sealed_count
     }
 
+    /// The number that the next datagram sealed for the path `path_id` gets in its header; `None` if
+    /// there can be no such path.
+    pub fn next_number(&self, path_id: u8) -> Option<u64> {
+        self.next_counters.get(usize::from(path_id)).copied()
+    }
+
     /// Datagrams that [`open`](Self::open) rejected so far for the reason `kind`.
     pub fn rejected_count(&self, kind: Rejected) -> u64 {
         self.rejected_counts[kind as usize]

@@ -77,6 +77,43 @@ impl H264Decoder {
     }
 }
 
+/// A small picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thumbnail {
+    /// Width in pixels.
+    pub width: usize,
+    /// Height in pixels.
+    pub height: usize,
+    /// Red, green and blue of each pixel, row by row: `3 * width * height` bytes.
+    pub rgb: Vec<u8>,
+}
+
+/// Which of `len` the part `index` of `count` equal parts has; at least one of them.
+fn part(index: usize, count: usize, len: usize) -> core::ops::Range<usize> {
+    let start = (index * len / count).min(len.saturating_sub(1));
+    let end = ((index + 1) * len / count).max(start + 1);
+    start..end.min(len)
+}
+
+fn mean(
+    plane: &[u8],
+    stride: usize,
+    rows: core::ops::Range<usize>,
+    columns: core::ops::Range<usize>,
+) -> i32 {
+    let count = rows.len() * columns.len();
+    let rows = rows.filter_map(|row| plane.get(row * stride..)?.get(columns.clone()));
+    let sum: usize = rows.flatten().map(|value| usize::from(*value)).sum();
+    (sum / count.max(1)) as i32
+}
+
+/// ITU-R BT.601 in 8 bits of fraction.
+fn colour(y: i32, u: i32, v: i32) -> [u8; 3] {
+    let (y, u, v) = (298 * (y - 16), u - 128, v - 128);
+    let rgb = [y + 409 * v, y - 100 * u - 208 * v, y + 516 * u];
+    rgb.map(|value| ((value + 128) >> 8).clamp(0, 255) as u8)
+}
+
 /// A decoded picture, which the decoder keeps until the next call.
 #[derive(Debug)]
 pub struct Decoded<'a> {
@@ -110,8 +147,62 @@ impl Decoded<'_> {
         rows.flat_map(|row| &row[..self.width()]).copied().collect()
     }
 
+    /// The picture at most `max_width` pixels wide, in colour (ITU-R BT.601, limited range). Each
+    /// pixel is the mean of those that it stands for.
+    pub fn thumbnail(&self, max_width: usize) -> Thumbnail {
+        let (width, height) = self.picture.dimensions();
+        let small_width = width.clamp(1, max_width.max(1));
+        let small_height = (height * small_width / width.max(1)).max(1);
+        let (luma_stride, blue_stride, red_stride) = self.picture.strides();
+        let planes = [
+            (self.picture.y(), luma_stride, width, height),
+            (self.picture.u(), blue_stride, width / 2, height / 2),
+            (self.picture.v(), red_stride, width / 2, height / 2),
+        ];
+        let mut rgb = Vec::with_capacity(small_width * small_height * 3);
+        for row in 0..small_height {
+            for column in 0..small_width {
+                let [y, u, v] = planes.map(|(plane, stride, width, height)| {
+                    let rows = part(row, small_height, height);
+                    mean(plane, stride, rows, part(column, small_width, width))
+                });
+                rgb.extend(colour(y, u, v));
+            }
+        }
+        Thumbnail {
+            width: small_width,
+            height: small_height,
+            rgb,
+        }
+    }
+
     /// The frame number burnt in by the camera, if the picture has one.
     pub fn burnt_in_number(&self) -> Option<u32> {
         crate::burnt_in::read(self.luma(), self.luma_stride(), self.width(), self.height())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_those_of_bt_601() {
+        assert_eq!(colour(16, 128, 128), [0, 0, 0]);
+        assert_eq!(colour(235, 128, 128), [255, 255, 255]);
+        // 100 % red, to the rounding of 8 bits.
+        let [red, green, blue] = colour(81, 90, 240);
+        assert!(
+            red >= 253 && green <= 2 && blue <= 2,
+            "{red} {green} {blue}"
+        );
+    }
+
+    #[test]
+    fn parts_cover_everything_and_are_never_empty() {
+        let parts: Vec<_> = (0..3).map(|index| part(index, 3, 10)).collect();
+        assert_eq!(parts, [0..3, 3..6, 6..10]);
+        assert_eq!(part(4, 5, 2), 1..2);
+        assert_eq!(mean(&[1, 3, 9, 5, 7, 9], 3, 0..2, 0..2), 4);
     }
 }

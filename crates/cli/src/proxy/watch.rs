@@ -8,6 +8,7 @@ use anabranch_net::{Clock, DatagramClient, Ended, Event, Events, Snapshot, Strea
 use anabranch_secure::Cargo;
 use anabranch_units::{Duration, Lateness};
 
+use crate::observe::{Look, Observation, Opened};
 use crate::path_news::{PathNews, session_news};
 use crate::print;
 use crate::slowness::Slowness;
@@ -21,7 +22,7 @@ const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
 /// One of the proxy's clients.
 pub(super) enum Client {
     Streams(Arc<StreamClient>),
-    Datagrams(DatagramClient),
+    Datagrams(Arc<DatagramClient>),
 }
 
 impl Client {
@@ -36,6 +37,20 @@ impl Client {
         match self {
             Client::Streams(client) => client.snapshot(),
             Client::Datagrams(client) => client.snapshot(),
+        }
+    }
+
+    /// What is seen of it, as long as there is one.
+    fn looks(&self) -> Box<dyn Fn() -> Option<Snapshot> + Send> {
+        match self {
+            Client::Streams(client) => {
+                let client = Arc::downgrade(client);
+                Box::new(move || client.upgrade().map(|client| client.snapshot()))
+            }
+            Client::Datagrams(client) => {
+                let client = Arc::downgrade(client);
+                Box::new(move || client.upgrade().map(|client| client.snapshot()))
+            }
         }
     }
 
@@ -65,6 +80,7 @@ struct Watched {
 
 /// The clients, which end together.
 pub(super) struct Watch {
+    observation: Option<Observation>,
     names: Vec<String>,
     stop: Stop,
     clock: Clock,
@@ -82,6 +98,7 @@ impl Watch {
         stats: Option<Duration>,
     ) -> Self {
         Watch {
+            observation: None,
             names,
             stop,
             clock,
@@ -99,6 +116,27 @@ impl Watch {
             meter: Meter::new(self.stats, self.clock.now()),
             ended: None,
         });
+    }
+
+    /// Shows all clients that were added.
+    pub(super) fn observe(&mut self, observed: Opened) -> anyhow::Result<()> {
+        let looks = self.all.iter().map(|watched| {
+            let name = tunnel::name(watched.client.cargo());
+            (name, watched.client.looks())
+        });
+        let (looks, path_names): (Vec<_>, _) = (looks.collect(), self.names.clone());
+        let look = move || {
+            let looks = looks.iter().filter_map(|(name, look)| {
+                Some(Look {
+                    name: (*name).to_owned(),
+                    path_names: path_names.clone(),
+                    snapshot: look()?,
+                })
+            });
+            looks.collect()
+        };
+        self.observation = Some(observed.start("proxy", self.clock, look)?);
+        Ok(())
     }
 
     /// Tells what happens until all sessions are over for good. Returns why the first one was.
@@ -162,6 +200,10 @@ impl Watch {
                     print::note(format_args!("{label}connected to {peer}"));
                 }
                 Ok(event) => {
+                    if let Some(observation) = &self.observation {
+                        let stream = tunnel::name(watched.client.cargo());
+                        observation.on_event(stream, &event, &self.names);
+                    }
                     let news = session_news(&event, &self.names, "server");
                     let told = news.map(|news| format!("{label}{news}"));
                     told.into_iter().for_each(print::note);

@@ -128,8 +128,7 @@ impl AllowList {
 
     /// What the owner of a key is called.
     pub(crate) fn name_of(&self, key: &PublicKey) -> StreamName {
-        let allowed = self.all.iter().find(|allowed| allowed.key == *key);
-        allowed.map_or_else(|| StreamName::of_key(key), |allowed| allowed.name.clone())
+        name_of(&self.all, key)
     }
 
     /// Reads the file again if it was changed since. Whether it was.
@@ -178,6 +177,12 @@ impl AllowList {
         self.all = all;
         Ok(())
     }
+}
+
+/// What the owner of a key is called in a list.
+pub(crate) fn name_of(all: &[Allowed], key: &PublicKey) -> StreamName {
+    let allowed = all.iter().find(|allowed| allowed.key == *key);
+    allowed.map_or_else(|| StreamName::of_key(key), |allowed| allowed.name.clone())
 }
 
 fn changed_at(path: &Path) -> Option<SystemTime> {

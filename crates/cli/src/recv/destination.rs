@@ -78,6 +78,12 @@ impl Destinations {
         self.are_shared
     }
 
+    /// Whether a stream goes to standard output.
+    pub(crate) fn use_stdout(&self) -> bool {
+        let mut all = self.all.iter();
+        all.any(|destination| destination.output == OutputName::Stdout)
+    }
+
     /// The outputs of a stream.
     ///
     /// # Errors

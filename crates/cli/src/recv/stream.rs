@@ -1,5 +1,6 @@
 //! One stream: its sender's sessions, one after the other, on their way to its outputs.
 
+use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 
 use anabranch_net::{Clock, Ended, Event, Reception, Snapshot};
@@ -12,6 +13,7 @@ use crate::delivery::Delivery;
 use crate::exit::PeerLost;
 use crate::io::Playout;
 use crate::latency::told_latency;
+use crate::observe::Observation;
 use crate::print;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
@@ -23,16 +25,17 @@ const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50
 pub(super) type Outcome = anyhow::Result<()>;
 
 /// What is asked of every stream alike.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Manner {
     pub(super) buffer: Option<JitterBuffer>,
     /// The interval of lines about paths.
-    pub(super) stats: Option<Duration>,
+    pub(super) report: Option<Duration>,
     pub(super) keeps_listening: bool,
     /// Whether what is told begins with the stream's name.
     pub(super) tells_names: bool,
     pub(super) clock: Clock,
     pub(super) stop: Stop,
+    pub(super) observation: Arc<Observation>,
 }
 
 /// One session of a stream.
@@ -69,7 +72,7 @@ impl<'a> Session<'a> {
             manner,
             buffer,
             playout: Playout::new(buffer, is_spread, now),
-            meter: Meter::new(manner.stats, now),
+            meter: Meter::new(manner.report, now),
         }
     }
 
@@ -82,7 +85,10 @@ impl<'a> Session<'a> {
         loop {
             let clock = self.manner.clock;
             match self.reception.events().recv_timeout(self.patience()) {
-                Ok(Event::FrameReceived(frame)) => self.playout.push(clock.now(), frame),
+                Ok(Event::FrameReceived(frame)) => {
+                    self.manner.observation.on_frame(self.name.as_str(), &frame);
+                    self.playout.push(clock.now(), frame);
+                }
                 Ok(Event::FrameDropped { .. }) => self.playout.on_dropped(clock.now()),
                 Ok(Event::Ended(ended)) => return self.end(ended),
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}

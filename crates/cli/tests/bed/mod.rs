@@ -182,12 +182,17 @@ pub fn keygen(path: &Path) -> String {
 
 /// MPEG-TS of 25 pictures a second, about 200 kbit/s, and a key frame each second.
 pub fn transport_stream(picture_count: u64) -> Vec<u8> {
+    transport_stream_of(picture_count, |number| 900 + number * 37 % 200)
+}
+
+/// MPEG-TS of 25 pictures a second of these sizes, and a key frame each second.
+pub fn transport_stream_of(picture_count: u64, size: impl Fn(u64) -> u64) -> Vec<u8> {
     let mut writer = TransportStreamWriter::new(Vec::new());
     for number in 0..picture_count {
         let is_key = number % 25 == 0;
         let mut picture = vec![0, 0, 0, 1, if is_key { 0x65 } else { 0x41 }];
         // No zeros: no start codes.
-        picture.extend((0..900 + number * 37 % 200).map(|at| (at * number % 255) as u8 + 1));
+        picture.extend((0..size(number)).map(|at| (at * number % 255) as u8 + 1));
         let at = anabranch_units::Duration::from_millis(40 * number);
         writer.write(&picture, at, is_key).unwrap();
     }

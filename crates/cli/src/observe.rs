@@ -1,0 +1,311 @@
+//! What a running program shows of itself: a line of JSON each second (`--stats`), an HTTP endpoint
+//! (`--metrics`) and a log of the session (`--qlog`). All three are made from samples, which
+//! a thread takes; without them there is no thread.
+
+mod happening;
+mod meter;
+pub(crate) mod metrics;
+mod noalbs;
+mod qlog;
+mod sampler;
+pub(crate) mod server;
+mod stats;
+pub(crate) mod status;
+mod thumbnail;
+mod tracked;
+
+use core::time::Duration as StdDuration;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use anabranch_core::ReceivedFrame;
+use anabranch_net::{Clock, Event, PacketObserver, Snapshot};
+use anabranch_units::{Duration, Importance, Instant};
+
+use happening::{Happening, Listeners};
+use qlog::{OpenQlog, Qlog};
+use sampler::Sampler;
+use server::{MetricsAddress, Server};
+use stats::{Stats, StatsName};
+use status::Status;
+use thumbnail::KeyFrames;
+
+/// From one status to the next.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// From one sample to the next. Ten in a second tell a burst from an even flow.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
+/// How much `anabranch top` finds when it comes …
+const REMEMBERED_SECONDS: usize = 120;
+/// … unless there are more streams: a second of one takes some kilobytes.
+const MAX_REMEMBERED_STREAMS: usize = 8;
+/// More streams than these are looked at once a second: each look holds up its session for some
+/// microseconds.
+const MAX_OFTEN_SAMPLED: usize = 32;
+
+/// Options of every command that has sessions.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ObserveArguments {
+    /// Write statistics to a file, one JSON object a second in a line of its own, and in between
+    /// what happens; `-` is standard output. Lines are added to a file that is there.
+    #[arg(long, value_name = "FILE|-")]
+    stats: Option<StatsName>,
+    /// Answer HTTP at this address, or at this port of 127.0.0.1: /metrics for Prometheus,
+    /// /status.json for NOALBS and `anabranch top`. Whoever reaches it may read it.
+    #[arg(long, value_name = "[ADDR:]PORT")]
+    metrics: Option<MetricsAddress>,
+    /// Log each packet and what the transport believes of each path, as qlog (JSON-SEQ): some
+    /// 260 bytes a packet. A file that is there is overwritten.
+    #[arg(long, value_name = "FILE")]
+    qlog: Option<PathBuf>,
+}
+
+/// What standard output is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StandardOutput {
+    Free,
+    CarriesVideo,
+}
+
+/// One stream at a moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Look {
+    /// No other stream of the program has this name.
+    pub(crate) name: String,
+    /// Of its paths, if this end knows them.
+    pub(crate) path_names: Vec<String>,
+    pub(crate) snapshot: Snapshot,
+}
+
+/// Files and sockets that are open, before there is anything to show.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    stats: Option<Stats>,
+    server: Option<Server>,
+    qlog: Option<OpenQlog>,
+}
+
+impl ObserveArguments {
+    /// Opens what was asked for, so that what cannot be is said before the work begins.
+    ///
+    /// # Errors
+    /// A file cannot be written, an address not be taken.
+    pub(crate) fn open(&self, stdout: StandardOutput) -> anyhow::Result<Opened> {
+        let stats = self.stats.as_ref().map(|name| Stats::open(name, stdout));
+        let server = self.metrics.as_ref().map(Server::bind);
+        let qlog = self.qlog.as_deref().map(OpenQlog::open);
+        Ok(Opened {
+            stats: stats.transpose()?,
+            server: server.transpose()?,
+            qlog: qlog.transpose()?,
+        })
+    }
+}
+
+/// What the threads share.
+pub(crate) struct Shared {
+    listeners: Listeners,
+    key_frames: KeyFrames,
+    /// Of the last seconds, the newest last. Never empty.
+    recent: Mutex<VecDeque<Arc<Status>>>,
+}
+
+impl Shared {
+    fn status(&self) -> Arc<Status> {
+        self.recent().pop().unwrap_or_default()
+    }
+
+    /// The last seconds, the newest last.
+    fn recent(&self) -> Vec<Arc<Status>> {
+        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.iter().cloned().collect()
+    }
+
+    fn publish(&self, status: Arc<Status>) {
+        let kept = match status.streams.len() > MAX_REMEMBERED_STREAMS {
+            true => 1,
+            false => REMEMBERED_SECONDS,
+        };
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.push_back(status);
+        let surplus = recent.len().saturating_sub(kept);
+        recent.drain(..surplus);
+    }
+}
+
+/// The program is being observed, until this is dropped.
+pub(crate) struct Observation {
+    /// `None`: nobody asked.
+    running: Option<Running>,
+}
+
+struct Running {
+    shared: Arc<Shared>,
+    stop: Option<mpsc::Sender<()>>,
+    sampling: Option<thread::JoinHandle<()>>,
+    logging: Option<(Qlog, thread::JoinHandle<()>)>,
+    _serving: Option<server::Serving>,
+}
+
+impl Opened {
+    /// Who is to hear of each packet, for the sessions' set-up.
+    pub(crate) fn packet_observer(&self) -> Option<Arc<dyn PacketObserver>> {
+        let qlog = self.qlog.as_ref()?.qlog();
+        Some(Arc::new(qlog))
+    }
+
+    /// Starts to look. `look` must not keep the sessions alive: it is dropped with what this
+    /// returns.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
+    pub(crate) fn start(
+        self,
+        role: &'static str,
+        clock: Clock,
+        look: impl Fn() -> Vec<Look> + Send + 'static,
+    ) -> anyhow::Result<Observation> {
+        if self.stats.is_none() && self.server.is_none() && self.qlog.is_none() {
+            return Ok(Observation { running: None });
+        }
+        let mut sampler = Sampler::new(role, clock.now());
+        let shared = Arc::new(Shared {
+            listeners: Listeners::new(clock),
+            key_frames: KeyFrames::new(clock),
+            recent: Mutex::new([Arc::new(sampler.state(clock.now()))].into()),
+        });
+        let stats = self.stats.map(|stats| Arc::new(Mutex::new(stats)));
+        if let Some(stats) = stats.clone() {
+            let listener = move |told: &happening::Told| stats::write(&stats, told);
+            shared.listeners.subscribe(listener);
+        }
+        let qlog = self.qlog.as_ref().map(OpenQlog::qlog);
+        if let Some(qlog) = qlog.clone() {
+            shared
+                .listeners
+                .subscribe(move |told| qlog.on_happening(told));
+        }
+        let logging = self.qlog.map(|qlog| qlog.start(role, clock)).transpose()?;
+        let serving = self
+            .server
+            .map(|server| server.start(&shared))
+            .transpose()?;
+        let (stop, stopped) = mpsc::channel();
+        let sinks = Sinks {
+            shared: Arc::clone(&shared),
+            stats,
+            qlog: qlog.clone(),
+        };
+        let sampling = thread::Builder::new().name("statistics".to_owned());
+        let sampling =
+            sampling.spawn(move || sinks.feed_until(&stopped, &clock, sampler, &look))?;
+        let running = Running {
+            shared,
+            stop: Some(stop),
+            sampling: Some(sampling),
+            logging: qlog.zip(logging),
+            _serving: serving,
+        };
+        let running = Some(running);
+        Ok(Observation { running })
+    }
+}
+
+impl Observation {
+    /// Tells what the network has told of a stream.
+    pub(crate) fn on_event(&self, stream: &str, event: &Event, path_names: &[String]) {
+        let Some(running) = &self.running else { return };
+        if let Some(happening) = Happening::of(event, path_names) {
+            running.shared.listeners.tell(stream, happening);
+        }
+    }
+}
+
+impl Observation {
+    /// A frame of a stream has come, as a unit of a transport stream.
+    pub(crate) fn on_frame(&self, stream: &str, frame: &ReceivedFrame) {
+        if let Some(running) = &self.running
+            && frame.importance == Importance::Key
+        {
+            running.shared.key_frames.on_key_frame(stream, &frame.bytes);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(sampling) = self.sampling.take() {
+            let _ = sampling.join();
+        }
+        // What happened until the last sample is logged too.
+        if let Some((qlog, logging)) = self.logging.take() {
+            qlog.end();
+            let _ = logging.join();
+        }
+    }
+}
+
+/// Where samples go.
+struct Sinks {
+    shared: Arc<Shared>,
+    stats: Option<Arc<Mutex<Stats>>>,
+    qlog: Option<Qlog>,
+}
+
+impl Sinks {
+    /// Samples until whoever started it hangs up.
+    fn feed_until(
+        &self,
+        stopped: &mpsc::Receiver<()>,
+        clock: &Clock,
+        mut sampler: Sampler,
+        look: &impl Fn() -> Vec<Look>,
+    ) {
+        let mut stated_at = clock.now();
+        let mut next_at = stated_at;
+        loop {
+            let is_over = wait(stopped, clock, next_at);
+            let now = clock.now();
+            let looks = look();
+            if let Some(qlog) = &self.qlog {
+                qlog.on_looks(&looks);
+            }
+            for (stream, happening) in sampler.sample(now, looks) {
+                self.shared.listeners.tell(&stream, happening);
+            }
+            if now >= stated_at + INTERVAL || is_over {
+                let status = Arc::new(sampler.state(now));
+                self.shared.publish(Arc::clone(&status));
+                if let Some(stats) = &self.stats {
+                    stats::write(stats, &*status);
+                }
+                // A machine that slept does not make up for it.
+                let on_time = stated_at + INTERVAL;
+                stated_at = match now.saturating_since(on_time) < INTERVAL {
+                    true => on_time,
+                    false => now,
+                };
+            }
+            if is_over {
+                return;
+            }
+            let pause = match sampler.stream_count() > MAX_OFTEN_SAMPLED {
+                true => INTERVAL,
+                false => SAMPLE_INTERVAL,
+            };
+            next_at = (next_at + pause).max(now).min(stated_at + INTERVAL);
+        }
+    }
+}
+
+/// Waits until `at`. Whether it is all over.
+fn wait(stopped: &mpsc::Receiver<()>, clock: &Clock, at: Instant) -> bool {
+    let patience: StdDuration = at.saturating_since(clock.now()).to_std();
+    match stopped.recv_timeout(patience) {
+        Err(RecvTimeoutError::Timeout) => false,
+        Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
+    }
+}

@@ -1,0 +1,161 @@
+//! What happens, as lines between those of the statistics. Whoever wants to act on it subscribes.
+
+use std::sync::{Mutex, PoisonError};
+
+use anabranch_net::{Clock, Event};
+use serde::Serialize;
+
+/// Something that happened to a stream.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub(crate) enum Happening {
+    SessionBegan {
+        session: u64,
+    },
+    SessionEnded {
+        session: u64,
+    },
+    PathState {
+        path: usize,
+        name: String,
+        state: String,
+    },
+    /// The interface or address of a path is not there.
+    PathAbsent {
+        path: usize,
+        name: String,
+        reason: String,
+    },
+    PathPresent {
+        path: usize,
+        name: String,
+    },
+    /// Nothing comes from the peer: another session is asked for.
+    Reconnecting {
+        silent_for_s: f64,
+    },
+    Reconnected {
+        silent_for_s: f64,
+    },
+    PeerLeft,
+}
+
+impl Happening {
+    /// What an event of the network is, if it is not seen in the samples.
+    pub(super) fn of(event: &Event, names: &[String]) -> Option<Happening> {
+        let name = |index: usize| names.get(index).cloned().unwrap_or_default();
+        Some(match event {
+            Event::PathAbsent { path, reason } => Happening::PathAbsent {
+                path: path.index(),
+                name: name(path.index()),
+                reason: reason.clone(),
+            },
+            Event::PathPresent { path } => Happening::PathPresent {
+                path: path.index(),
+                name: name(path.index()),
+            },
+            Event::Reconnecting { silent_for } => Happening::Reconnecting {
+                silent_for_s: silent_for.as_secs_f64(),
+            },
+            Event::Reconnected { silent_for } => Happening::Reconnected {
+                silent_for_s: silent_for.as_secs_f64(),
+            },
+            Event::ReceiverLeft => Happening::PeerLeft,
+            _ => return None,
+        })
+    }
+}
+
+/// What happened, when and to whom.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Told {
+    #[serde(flatten)]
+    pub(crate) happening: Happening,
+    /// Seconds since 1970.
+    pub(crate) unix_time_s: f64,
+    /// Since the program's start.
+    pub(crate) uptime_s: f64,
+    /// The stream's name.
+    pub(crate) stream: String,
+}
+
+type Listener = Box<dyn FnMut(&Told) + Send>;
+
+/// Whoever wants to know what happens.
+pub(crate) struct Listeners {
+    clock: Clock,
+    all: Mutex<Vec<Listener>>,
+}
+
+impl Listeners {
+    pub(super) fn new(clock: Clock) -> Self {
+        Listeners {
+            clock,
+            all: Mutex::default(),
+        }
+    }
+
+    /// From now on `listener` is told.
+    pub(crate) fn subscribe(&self, listener: impl FnMut(&Told) + Send + 'static) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(Box::new(listener));
+    }
+
+    pub(super) fn tell(&self, stream: &str, happening: Happening) {
+        let told = Told {
+            happening,
+            unix_time_s: unix_time_s(),
+            uptime_s: self.clock.now().as_secs_f64(),
+            stream: stream.to_owned(),
+        };
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter_mut().for_each(|listener| listener(&told));
+    }
+}
+
+/// Seconds since 1970, by the wall clock.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "other programs' logs count by the wall clock"
+)]
+pub(super) fn unix_time_s() -> f64 {
+    let now = std::time::SystemTime::now();
+    let since = now.duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0.0, |since| since.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn all_listeners_are_told_in_the_words_of_the_stream() {
+        let listeners = Listeners::new(Clock::start());
+        let (sender, heard) = mpsc::channel();
+        for _ in 0..2 {
+            let sender = sender.clone();
+            listeners.subscribe(move |told| sender.send(told.clone()).unwrap());
+        }
+        let state = Happening::PathState {
+            path: 1,
+            name: "wwan0".to_owned(),
+            state: "out".to_owned(),
+        };
+        listeners.tell("camera", state);
+        let told = heard.try_recv().unwrap();
+        assert_eq!(heard.try_recv().unwrap(), told);
+        let line = serde_json::to_value(&told).unwrap();
+        let expected = [
+            ("event", "path-state"),
+            ("name", "wwan0"),
+            ("state", "out"),
+            ("stream", "camera"),
+        ];
+        for (field, value) in expected {
+            assert_eq!(line[field], value, "{line}");
+        }
+        assert!(line["unix_time_s"].as_f64().unwrap() > 1e9, "{line}");
+    }
+}

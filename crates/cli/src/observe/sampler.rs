@@ -1,0 +1,98 @@
+//! Looks at the sessions several times a second and makes one status of each second.
+
+use anabranch_units::Instant;
+
+use super::Look;
+use super::happening::{Happening, unix_time_s};
+use super::meter::RateMeter;
+use super::status::{Status, Stream, Total};
+use super::tracked::{Bits, Tracked};
+
+/// Something that happened to the stream of this name.
+pub(super) type Seen = (String, Happening);
+
+/// All streams that there are or were.
+#[derive(Debug, Default)]
+pub(super) struct Sampler {
+    role: &'static str,
+    streams: Vec<Tracked>,
+    sampled_at: Instant,
+    stated_at: Instant,
+    sent: RateMeter,
+    received: RateMeter,
+    delivered: RateMeter,
+}
+
+impl Sampler {
+    pub(super) fn new(role: &'static str, now: Instant) -> Self {
+        Sampler {
+            role,
+            sampled_at: now,
+            stated_at: now,
+            ..Sampler::default()
+        }
+    }
+
+    /// Takes a sample. Returns what has happened since the one before.
+    pub(super) fn sample(&mut self, now: Instant, looks: Vec<Look>) -> Vec<Seen> {
+        let span_s = now.saturating_since(self.sampled_at).as_secs_f64();
+        self.sampled_at = now;
+        let mut seen = Vec::new();
+        let mut sum = Bits::default();
+        // A session that is over is not looked at any more.
+        for stream in &mut self.streams {
+            let is_there = looks.iter().any(|look| look.name == stream.name());
+            if !is_there {
+                stream.on_gone(&mut seen);
+            }
+        }
+        for look in looks {
+            let known = self.streams.iter().position(|s| s.name() == look.name);
+            let index = known.unwrap_or_else(|| {
+                self.streams.push(Tracked::new(look.name.clone()));
+                self.streams.len() - 1
+            });
+            let bits = self.streams[index].sample(look, &mut seen);
+            sum = sum.plus(bits);
+        }
+        self.sent.add(sum.sent, span_s);
+        self.received.add(sum.received, span_s);
+        self.delivered.add(sum.delivered, span_s);
+        seen
+    }
+
+    /// How many streams were seen in the last sample.
+    pub(super) fn stream_count(&self) -> usize {
+        self.streams
+            .iter()
+            .filter(|stream| stream.is_here())
+            .count()
+    }
+
+    /// Ends the interval.
+    pub(super) fn state(&mut self, now: Instant) -> Status {
+        let interval = now.saturating_since(self.stated_at);
+        self.stated_at = now;
+        let here = self.streams.iter_mut().filter(|stream| stream.is_here());
+        let streams: Vec<Stream> = here.map(Tracked::state).collect();
+        let sum = |count: fn(&Stream) -> u64| streams.iter().map(count).sum();
+        Status {
+            event: "stats".to_owned(),
+            unix_time_s: unix_time_s(),
+            uptime_s: now.as_secs_f64(),
+            interval_s: interval.as_secs_f64(),
+            role: self.role.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            total: Total {
+                stream_count: streams.len(),
+                sent_rate_bps: self.sent.take(),
+                received_rate_bps: self.received.take(),
+                delivered_rate_bps: self.delivered.take(),
+                sent_bytes: sum(Stream::sent_bytes),
+                received_bytes: sum(Stream::received_bytes),
+                delivered_bytes: sum(|stream| stream.counters.delivered_bytes),
+            },
+            streams,
+        }
+    }
+}

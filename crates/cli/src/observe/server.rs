@@ -1,0 +1,261 @@
+//! `--metrics`: HTTP for whoever may reach the address. It only answers, and changes nothing.
+
+use core::convert::Infallible;
+use core::str::FromStr;
+use core::time::Duration as StdDuration;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener as StdListener, ToSocketAddrs};
+use std::sync::Arc;
+use std::thread;
+
+use anyhow::Context;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, oneshot};
+
+use super::status::Status;
+use super::thumbnail::NoPicture;
+use super::{Shared, metrics, noalbs};
+use crate::print;
+
+/// So many connections are served at a time.
+const MAX_CONNECTIONS: usize = 64;
+/// A client that takes longer to ask is hung up on.
+const PATIENCE: StdDuration = StdDuration::from_secs(10);
+/// After a connection could not be accepted.
+const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(100);
+
+const INDEX: &str = "\
+/metrics      for Prometheus
+/status.json  for NOALBS, scripts and `anabranch top`; ?stream=NAME chooses its `publisher`
+/history.json the status of each of the last 120 seconds
+/thumbnail    a receiver's last H.264 key frame as PPM, 160 pixels wide; ?stream=NAME chooses
+";
+
+const NO_PICTURE_YET: &str = "\
+no picture yet: key frames of received H.264 are kept from the first question on; ask again
+";
+const NO_DECODER: &str = "this program was built without the cargo feature `codec`\n";
+
+/// Where to listen. A port alone is this machine's, which nobody else reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MetricsAddress {
+    pub(crate) address: SocketAddr,
+}
+
+impl FromStr for MetricsAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let port = text.strip_prefix(':').unwrap_or(text).parse::<u16>();
+        let address = match port {
+            Ok(port) => Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)),
+            Err(_) => text.to_socket_addrs().ok().and_then(|mut all| all.next()),
+        };
+        let address =
+            address.ok_or("expected a port, or an address and a port, as 0.0.0.0:9100")?;
+        Ok(MetricsAddress { address })
+    }
+}
+
+/// A socket that listens.
+#[derive(Debug)]
+pub(crate) struct Server {
+    listener: StdListener,
+}
+
+impl Server {
+    pub(super) fn bind(wanted: &MetricsAddress) -> anyhow::Result<Server> {
+        let address = wanted.address;
+        let listener = StdListener::bind(address)
+            .with_context(|| format!("--metrics: cannot listen at {address}"))?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        print::note(format_args!("metrics at http://{address}/metrics"));
+        Ok(Server { listener })
+    }
+
+    /// Answers until what this returns is dropped.
+    pub(super) fn start(self, shared: &Arc<Shared>) -> io::Result<Serving> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let shared = Arc::clone(shared);
+        let listener = self.listener;
+        let thread = thread::Builder::new().name("metrics".to_owned());
+        let thread = thread.spawn(move || {
+            runtime.block_on(async move {
+                let Ok(listener) = TcpListener::from_std(listener) else {
+                    return;
+                };
+                tokio::select! {
+                    () = accept_all(&listener, shared) => {}
+                    _ = stopped => {}
+                }
+            });
+        })?;
+        Ok(Serving {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+}
+
+/// The server runs until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Serving {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn accept_all(listener: &TcpListener, shared: Arc<Shared>) {
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+            return;
+        };
+        match listener.accept().await {
+            Ok((connection, _)) => {
+                let shared = Arc::clone(&shared);
+                tokio::spawn(async move {
+                    serve(connection, &shared).await;
+                    drop(place);
+                });
+            }
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+async fn serve(connection: TcpStream, shared: &Shared) {
+    let answer = |request: Request<Incoming>| {
+        let answer = answer(&request, shared);
+        async move { Ok::<_, Infallible>(answer) }
+    };
+    let mut server = http1::Builder::new();
+    server
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE);
+    let served = server.serve_connection(TokioIo::new(connection), service_fn(answer));
+    // A client that goes away, or speaks no HTTP, is its own concern.
+    let _ = served.await;
+}
+
+type Answer = Response<Full<Bytes>>;
+
+fn answer(request: &Request<Incoming>, shared: &Shared) -> Answer {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
+        let allowed = hyper::header::HeaderValue::from_static("GET, HEAD");
+        answer.headers_mut().insert(ALLOW, allowed);
+        return answer;
+    }
+    let status = shared.status();
+    match request.uri().path() {
+        "/metrics" => body(
+            StatusCode::OK,
+            metrics::CONTENT_TYPE,
+            metrics::text(&status),
+        ),
+        "/status.json" => {
+            let wanted = request.uri().query().and_then(wanted_stream);
+            let object = noalbs::with_publishers(&status, wanted.as_deref());
+            body(StatusCode::OK, "application/json", object.to_string())
+        }
+        "/history.json" => {
+            let recent = shared.recent();
+            let seconds: Vec<&Status> = recent.iter().map(|status| &**status).collect();
+            let seconds = serde_json::to_string(&seconds).unwrap_or_default();
+            body(StatusCode::OK, "application/json", seconds)
+        }
+        "/thumbnail" => {
+            let wanted = request.uri().query().and_then(wanted_stream);
+            let one = status.streams.first().map(|stream| stream.name.clone());
+            match shared
+                .key_frames
+                .picture(&wanted.or(one).unwrap_or_default())
+            {
+                Ok(picture) => body(StatusCode::OK, "image/x-portable-pixmap", picture),
+                Err(NoPicture::NotYet) => text(StatusCode::NOT_FOUND, NO_PICTURE_YET),
+                Err(NoPicture::NoDecoder) => text(StatusCode::NOT_IMPLEMENTED, NO_DECODER),
+            }
+        }
+        "/" => text(StatusCode::OK, INDEX),
+        _ => text(StatusCode::NOT_FOUND, INDEX),
+    }
+}
+
+/// The name in `stream=NAME`.
+fn wanted_stream(query: &str) -> Option<String> {
+    let mut parts = query.split('&');
+    let name = parts.find_map(|part| part.strip_prefix("stream="))?;
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name.bytes();
+    while let Some(byte) = rest.next() {
+        let decoded = match byte {
+            b'+' => b' ',
+            b'%' => {
+                let digits = [rest.next()?, rest.next()?];
+                u8::from_str_radix(core::str::from_utf8(&digits).ok()?, 16).ok()?
+            }
+            byte => byte,
+        };
+        bytes.push(decoded);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn text(status: StatusCode, text: &'static str) -> Answer {
+    body(status, "text/plain; charset=utf-8", text)
+}
+
+fn body(status: StatusCode, kind: &'static str, bytes: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(bytes.into()));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    let value = hyper::header::HeaderValue::from_static;
+    headers.insert(CONTENT_TYPE, value(kind));
+    headers.insert(CACHE_CONTROL, value("no-store"));
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_of_this_machine() {
+        let address = |text: &str| text.parse::<MetricsAddress>().map(|is| is.address);
+        let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 9_100));
+        assert_eq!(address("9100"), Ok(local));
+        assert_eq!(address(":9100"), Ok(local));
+        let all = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 9_100));
+        assert_eq!(address("0.0.0.0:9100"), Ok(all));
+        assert!(address("here").unwrap_err().contains("a port"));
+        assert!(address("70000").unwrap_err().contains("a port"));
+    }
+
+    #[test]
+    fn a_stream_is_asked_for_by_its_name_as_addresses_write_it() {
+        let stream = |query| wanted_stream(query);
+        assert_eq!(stream("a=b&stream=Big%20One+2"), Some("Big One 2".into()));
+        assert_eq!(stream("streams=x"), None);
+        assert_eq!(stream("stream=%f"), None);
+    }
+}

@@ -1,0 +1,131 @@
+//! `/thumbnail`: the last key frame of a stream, small. It is kept only while somebody asks for it,
+//! and decoded at most once a second.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use anabranch_net::Clock;
+use anabranch_units::{Duration, Instant};
+use hyper::body::Bytes;
+
+/// Key frames are kept for so long after somebody has asked.
+const WANTED_FOR: Duration = Duration::from_secs(10);
+/// A picture serves for so long.
+#[cfg(feature = "codec")]
+const FRESH_FOR: Duration = Duration::from_secs(1);
+/// Its width in pixels, if the video is not narrower.
+#[cfg(feature = "codec")]
+const WIDTH: usize = 160;
+
+/// The last key frames.
+#[derive(Debug)]
+pub(super) struct KeyFrames {
+    clock: Clock,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    asked_at: Option<Instant>,
+    of_streams: BTreeMap<String, KeyFrame>,
+}
+
+/// What a stream has.
+#[derive(Debug, Default)]
+struct KeyFrame {
+    /// A unit of a transport stream; none if it was drawn.
+    unit: Option<Vec<u8>>,
+    drawn_at: Option<Instant>,
+    picture: Option<Bytes>,
+}
+
+/// Why there is no picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoPicture {
+    /// This program cannot decode.
+    #[cfg_attr(feature = "codec", allow(dead_code, reason = "it can"))]
+    NoDecoder,
+    /// None has come since somebody asked, or it is no H.264.
+    NotYet,
+}
+
+impl KeyFrames {
+    pub(super) fn new(clock: Clock) -> Self {
+        KeyFrames {
+            clock,
+            kept: Mutex::default(),
+        }
+    }
+
+    /// A key frame of the stream has come.
+    pub(super) fn on_key_frame(&self, stream: &str, unit: &[u8]) {
+        let now = self.clock.now();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_wanted = |asked_at: Instant| now.saturating_since(asked_at) < WANTED_FOR;
+        if !kept.asked_at.is_some_and(is_wanted) {
+            kept.of_streams.clear();
+            return;
+        }
+        let key_frame = kept.of_streams.entry(stream.to_owned()).or_default();
+        key_frame.unit = Some(unit.to_vec());
+    }
+
+    /// The stream's picture as a portable pixmap (PPM, `P6`).
+    #[cfg(feature = "codec")]
+    pub(super) fn picture(&self, stream: &str) -> Result<Bytes, NoPicture> {
+        let now = self.clock.now();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.asked_at = Some(now);
+        let key_frame = kept.of_streams.get_mut(stream).ok_or(NoPicture::NotYet)?;
+        let is_fresh = |at: Instant| now.saturating_since(at) < FRESH_FOR;
+        if !key_frame.drawn_at.is_some_and(is_fresh)
+            && let Some(unit) = key_frame.unit.take()
+        {
+            key_frame.drawn_at = Some(now);
+            // One that cannot be decoded is no reason to show none.
+            key_frame.picture = draw(&unit).or(key_frame.picture.take());
+        }
+        key_frame.picture.clone().ok_or(NoPicture::NotYet)
+    }
+
+    /// Without a decoder there is none.
+    #[cfg(not(feature = "codec"))]
+    pub(super) fn picture(&self, _: &str) -> Result<Bytes, NoPicture> {
+        Err(NoPicture::NoDecoder)
+    }
+}
+
+#[cfg(feature = "codec")]
+fn draw(unit: &[u8]) -> Option<Bytes> {
+    use anabranch_video::decoder::H264Decoder;
+    use anabranch_video::mpeg_ts::{PictureExtractor, VideoCodec};
+
+    let coded = PictureExtractor::new().extract(unit)?;
+    if coded.codec != VideoCodec::H264 {
+        return None;
+    }
+    let mut decoder = H264Decoder::new().ok()?;
+    let picture = decoder.decode(&coded.bytes).ok()??;
+    let small = picture.thumbnail(WIDTH);
+    let mut image = format!("P6\n{} {}\n255\n", small.width, small.height).into_bytes();
+    image.extend_from_slice(&small.rgb);
+    Some(image.into())
+}
+
+#[cfg(all(test, feature = "codec"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_kept_only_while_somebody_asks() {
+        let key_frames = KeyFrames::new(Clock::start());
+        let kept = |key_frames: &KeyFrames| key_frames.kept.lock().unwrap().of_streams.len();
+        key_frames.on_key_frame("camera", b"unit");
+        assert_eq!(kept(&key_frames), 0);
+        assert_eq!(key_frames.picture("camera"), Err(NoPicture::NotYet));
+        key_frames.on_key_frame("camera", b"unit");
+        assert_eq!(kept(&key_frames), 1);
+        // It is no picture.
+        assert_eq!(key_frames.picture("camera"), Err(NoPicture::NotYet));
+    }
+}

@@ -1,0 +1,47 @@
+//! What was seen, second by second.
+
+use std::collections::VecDeque;
+
+use crate::observe::status::{Path, Status};
+
+/// As many columns as a wide terminal has.
+const MAX_SECONDS: usize = 600;
+
+/// The last minutes; the newest is last, and there is at least one when it is drawn.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    seen: VecDeque<Status>,
+}
+
+impl History {
+    pub(super) fn add(&mut self, status: Status) {
+        let is_known = |last: &Status| last.unix_time_s == status.unix_time_s;
+        if self.seen.back().is_some_and(is_known) {
+            return;
+        }
+        self.seen.push_back(status);
+        if self.seen.len() > MAX_SECONDS {
+            self.seen.pop_front();
+        }
+    }
+
+    pub(super) fn last(&self) -> Option<&Status> {
+        self.seen.back()
+    }
+
+    /// A value of a path in the last `count` seconds, the newest last; nothing where it is unknown.
+    pub(super) fn values(
+        &self,
+        stream: &str,
+        path: usize,
+        count: usize,
+        value: impl Fn(&Path) -> Option<f64>,
+    ) -> Vec<Option<f64>> {
+        let skipped = self.seen.len().saturating_sub(count);
+        let values = self.seen.iter().skip(skipped).map(|status| {
+            let stream = status.streams.iter().find(|of| of.name == stream)?;
+            value(stream.paths.get(path)?)
+        });
+        values.collect()
+    }
+}

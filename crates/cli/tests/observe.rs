@@ -1,0 +1,579 @@
+//! What the real programs show of themselves, over loopback. Waits are generous: the machine may be
+//! busy.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "these are users, who wait by the clock on the wall"
+)]
+
+mod bed;
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use bed::{Bed, PATIENCE, Running, run, transport_stream_of};
+
+/// What the test's stream has: 25 pictures a second of 10 kB are 2 Mbit/s.
+const PICTURE_BYTES: u64 = 10_000;
+const RATE_BPS: f64 = 2e6;
+const TWO_PATHS: [&str; 4] = ["--via", "127.0.0.1", "--via", "127.0.0.2"];
+
+/// A film of so many seconds, in the folder.
+fn film(bed: &Bed, seconds: u64) -> String {
+    let film = transport_stream_of(seconds * 25, |_| PICTURE_BYTES);
+    std::fs::write(bed.path("film.ts"), film).unwrap();
+    bed.text("film.ts")
+}
+
+/// All lines of a file of statistics, each of which must be an object.
+fn lines(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    lines
+        .inspect(|line: &Value| assert!(line.is_object()))
+        .collect()
+}
+
+fn of_event<'a>(lines: &'a [Value], event: &str) -> Vec<&'a Value> {
+    lines.iter().filter(|line| line["event"] == event).collect()
+}
+
+/// Where a program says that its metrics are.
+fn metrics_address(running: &mut Running) -> String {
+    let line = running.wait_for("metrics at http://");
+    let (_, address) = line.split_once("http://").unwrap();
+    address.strip_suffix("/metrics").unwrap().to_owned()
+}
+
+/// Asks for a page. Its status, head and body.
+fn get(address: &str, path: &str) -> (u16, String, String) {
+    let mut connection = TcpStream::connect(address).unwrap();
+    connection.set_read_timeout(Some(PATIENCE)).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, head.to_owned(), body.to_owned())
+}
+
+fn status(address: &str, path: &str) -> Value {
+    let (code, head, body) = get(address, path);
+    assert_eq!(code, 200, "{head}");
+    assert!(head.contains("application/json"), "{head}");
+    serde_json::from_str(&body).unwrap()
+}
+
+/// Asks for the status until it is as wanted.
+fn wait_for_status(address: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
+    let began = Instant::now();
+    loop {
+        let status = status(address, "/status.json");
+        if is_wanted(&status) {
+            return status;
+        }
+        assert!(began.elapsed() < PATIENCE, "{status:#}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value}"))
+}
+
+/// Whether `min`, `avg` and `max` are in order.
+fn assert_spread(spread: &Value) {
+    let [min, avg, max] = ["min", "avg", "max"].map(|field| number(&spread[field]));
+    assert!(min <= avg * 1.001 && avg <= max * 1.001, "{spread}");
+}
+
+#[test]
+fn statistics_are_a_line_a_second_with_what_was_sent_and_received() {
+    let bed = Bed::new();
+    let film = film(&bed, 5);
+    let stats = ["--stats", &bed.text("recv.json")];
+    let (recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &stats);
+    let file = bed.text("send.json");
+    let options = [&["--stats", &file], &TWO_PATHS[..]].concat();
+    assert_eq!(bed.send(&address, &film, &options).finish().0, 0);
+    assert_eq!(recv.finish().0, 0);
+
+    let sent = lines(&bed.path("send.json"));
+    let received = lines(&bed.path("recv.json"));
+    for (lines, role) in [(&sent, "send"), (&received, "recv")] {
+        let stats = of_event(lines, "stats");
+        assert!(stats.len() >= 5, "{lines:#?}");
+        for pair in stats.windows(2) {
+            assert_eq!(pair[1]["role"], role);
+            let [before, after] = [pair[0], pair[1]].map(|line| number(&line["uptime_s"]));
+            let interval = number(&pair[1]["interval_s"]);
+            assert!((after - before - interval).abs() < 1e-6, "{pair:#?}");
+        }
+        let inner = &stats[1..stats.len() - 1];
+        assert!(inner.iter().all(|line| number(&line["interval_s"]) > 0.9));
+        assert_eq!(of_event(lines, "session-began")[0]["session"], 1);
+        let states = of_event(lines, "path-state");
+        assert!(states.iter().any(|line| line["state"] == "active"));
+    }
+
+    // In the third second the stream is in full flow.
+    let line = of_event(&sent, "stats")[3];
+    let stream = &line["streams"][0];
+    assert_eq!(stream["peer"], *bed.receiver_public);
+    assert_eq!(stream["carries"], "video");
+    assert_eq!(stream["paths"].as_array().unwrap().len(), 2);
+    let rate = number(&stream["sent_rate_bps"]["avg"]);
+    assert!((RATE_BPS * 0.9..RATE_BPS * 1.5).contains(&rate), "{line:#}");
+    assert_spread(&stream["sent_rate_bps"]);
+    let shares = stream["sent_shares"].as_object().unwrap();
+    let sum: f64 = shares.values().map(number).sum();
+    assert!(
+        (sum - 1.0).abs() < 1e-6 && number(&shares["new"]) > 0.5,
+        "{line:#}"
+    );
+    let of_paths = stream["paths"].as_array().unwrap().iter();
+    let rates: f64 = of_paths
+        .map(|path| number(&path["sent_rate_bps"]["avg"]))
+        .sum();
+    assert!((rates / rate - 1.0).abs() < 0.05, "{line:#}");
+    let busy = stream["paths"].as_array().unwrap().iter();
+    let busy = busy.filter(|path| path["counters"]["sent_packets"].as_u64() > Some(100));
+    for path in busy.clone() {
+        assert_spread(&path["rtt_s"]);
+        let rtt = number(&path["rtt_s"]["avg"]);
+        assert!(rtt > 0.0 && rtt < 0.5, "{path:#}");
+        let reasons = path["sent_reasons"].as_object().unwrap();
+        let packets: u64 = reasons
+            .values()
+            .map(|of| of["packets"].as_u64().unwrap())
+            .sum();
+        assert_eq!(path["counters"]["sent_packets"].as_u64(), Some(packets));
+    }
+    assert!(busy.count() >= 1, "{line:#}");
+
+    let line = of_event(&received, "stats")[3];
+    let stream = &line["streams"][0];
+    assert_eq!(stream["name"], *bed.sender_public);
+    let rate = number(&stream["delivered_rate_bps"]["avg"]);
+    assert!((RATE_BPS * 0.9..RATE_BPS * 1.2).contains(&rate), "{line:#}");
+    let total = number(&line["total"]["delivered_rate_bps"]["avg"]);
+    assert!((total / rate - 1.0).abs() < 0.01, "{line:#}");
+}
+
+#[test]
+fn a_new_session_is_marked_at_both_ends() {
+    let bed = Bed::new();
+    let film = film(&bed, 3);
+    let stats = ["--keep-listening", "--stats", &bed.text("recv.json")];
+    let (recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &stats);
+    for _ in 0..2 {
+        assert_eq!(bed.send(&address, &film, &[]).finish().0, 0);
+    }
+    recv.interrupt();
+    assert_eq!(recv.finish().0, 0);
+    let lines = lines(&bed.path("recv.json"));
+    let numbers = |event| -> Vec<u64> {
+        let lines = of_event(&lines, event).into_iter();
+        lines
+            .map(|line| line["session"].as_u64().unwrap())
+            .collect()
+    };
+    assert_eq!(numbers("session-began"), [1, 2]);
+    assert_eq!(numbers("session-ended"), [1, 2]);
+    let streams = of_event(&lines, "stats").into_iter();
+    let streams = streams.filter_map(|line| line["streams"].get(0));
+    let seen: Vec<(u64, bool, u64)> = streams
+        .map(|stream| {
+            let bytes = stream["counters"]["delivered_bytes"].as_u64().unwrap();
+            let session = stream["session"].as_u64().unwrap();
+            (session, stream["reset"].as_bool().unwrap(), bytes)
+        })
+        .collect();
+    let resets: Vec<u64> = seen
+        .iter()
+        .filter(|seen| seen.1)
+        .map(|seen| seen.0)
+        .collect();
+    assert_eq!(resets, [1, 2], "{seen:?}");
+    // Between resets counts only grow, and a reset is one.
+    for pair in seen.windows(2) {
+        assert!(pair[1].1 || pair[1].2 >= pair[0].2, "{seen:?}");
+    }
+    let second = seen.iter().find(|(session, _, _)| *session == 2).unwrap();
+    assert!(second.2 < 25 * 2 * PICTURE_BYTES, "{seen:?}");
+}
+
+#[test]
+fn a_receiver_that_comes_back_is_another_session_of_its_sender() {
+    let bed = Bed::new();
+    let film = film(&bed, 12);
+    let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = port.local_addr().unwrap().to_string();
+    drop(port);
+    let key = bed.text("receiver.key");
+    let arguments = ["recv", "--listen", &address, "--key", &key, "--allow"];
+    let out = bed.text("out.ts");
+    let arguments = [&arguments[..], &[&bed.sender_public, &out]].concat();
+    let mut first = Running::start(&arguments);
+    first.wait_for("listening at ");
+    let options = ["--metrics", "0", "--stats", &bed.text("send.json")];
+    let mut send = bed.send(&address, &film, &options);
+    let metrics = metrics_address(&mut send);
+    wait_for_status(&metrics, |status| status["streams"][0]["connected"] == true);
+    first.interrupt();
+    assert_eq!(first.finish().0, 0);
+    wait_for_status(&metrics, |status| {
+        status["streams"][0]["connected"] == false
+    });
+    let second = Running::start(&arguments);
+    let status = wait_for_status(&metrics, |status| status["streams"][0]["session"] == 2);
+    assert_eq!(status["streams"][0]["connected"], true);
+    send.interrupt();
+    send.finish();
+    second.finish();
+    let lines = lines(&bed.path("send.json"));
+    for event in ["peer-left", "reconnected"] {
+        assert_eq!(of_event(&lines, event).len(), 1, "{event}");
+    }
+    // The counts of a sender go on.
+    let stats = of_event(&lines, "stats").into_iter();
+    let resets = stats.filter(|line| line["streams"][0]["reset"] == true);
+    assert_eq!(resets.count(), 1);
+}
+
+/// The text format: comments first, then lines of that metric alone. The samples by metric.
+fn parsed(text: &str) -> BTreeMap<String, Vec<(String, f64)>> {
+    let mut metrics = BTreeMap::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let rest = line
+            .strip_prefix("# HELP ")
+            .unwrap_or_else(|| panic!("{line}"));
+        let (name, help) = rest.split_once(' ').unwrap();
+        assert!(help.len() > 10, "{line}");
+        let line = lines.next().unwrap();
+        let kind = line.strip_prefix(&format!("# TYPE {name} ")).unwrap();
+        assert!(["counter", "gauge"].contains(&kind), "{line}");
+        assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+        let mut samples = Vec::new();
+        while let Some(line) = lines.next_if(|line| !line.starts_with('#')) {
+            let (labelled, value) = line.rsplit_once(' ').unwrap();
+            let (of, labels) = labelled.split_once('{').unwrap_or((labelled, "}"));
+            assert_eq!(of, name, "{line}");
+            samples.push((labels.to_owned(), value.parse().unwrap()));
+        }
+        assert!(
+            metrics.insert(name.to_owned(), samples).is_none(),
+            "{name} twice"
+        );
+    }
+    metrics
+}
+
+#[test]
+fn metrics_are_as_prometheus_reads_them_and_the_status_as_noalbs_does() {
+    let bed = Bed::new();
+    let film = film(&bed, 8);
+    let metrics = ["--metrics", "0"];
+    let (mut recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &metrics);
+    // It says so before it listens.
+    let (_, said) = recv.said.split_once("http://").unwrap();
+    let at_recv = said.split_once("/metrics").unwrap().0.to_owned();
+    assert!(at_recv.starts_with("127.0.0.1:"), "{at_recv}");
+    let offline = status(&at_recv, "/status.json");
+    assert!(offline.get("publisher").is_none(), "{offline}");
+    assert_eq!(offline["status"], "ok");
+
+    let mut send = bed.send(&address, &film, &[&metrics, &TWO_PATHS[..]].concat());
+    let at_send = metrics_address(&mut send);
+    let is_flowing = |status: &Value| {
+        let stream = &status["streams"][0];
+        stream["session_s"].as_f64() > Some(2.5)
+    };
+    let status_of_recv = wait_for_status(&at_recv, is_flowing);
+    let (code, head, text) = get(&at_send, "/metrics");
+    assert_eq!(code, 200);
+    assert!(head.contains("version=0.0.4"), "{head}");
+    let metrics = parsed(&text);
+    assert_eq!(metrics["anabranch_build_info"][0].1, 1.0);
+    assert_eq!(metrics["anabranch_path_rtt_seconds"].len(), 2, "{text}");
+    for (labels, rtt) in &metrics["anabranch_path_rtt_seconds"] {
+        assert!(*rtt > 0.0 && *rtt < 0.5, "{labels} {rtt}");
+    }
+    let is_new = |sample: &&(String, f64)| sample.0.contains("reason=\"new\"");
+    let sent = metrics["anabranch_path_sent_bytes_total"]
+        .iter()
+        .filter(is_new);
+    let sent: f64 = sent.map(|(_, bytes)| bytes).sum();
+    assert!(sent > 25.0 * PICTURE_BYTES as f64, "{text}");
+    let active = metrics["anabranch_path_state"].iter();
+    let active = active.filter(|(labels, _)| labels.contains("\"active\""));
+    assert_eq!(active.map(|(_, value)| value).sum::<f64>(), 2.0, "{text}");
+
+    let publisher = &status_of_recv["publisher"];
+    let kilobits = publisher["bitrate"].as_u64().unwrap();
+    assert!((1_800..2_400).contains(&kilobits), "{status_of_recv:#}");
+    assert!(publisher["uptime"].is_u64() && publisher["dropped_pkts"].is_u64());
+    let named = &status_of_recv["publishers"][&bed.sender_public];
+    assert_eq!(named["bitrate"], publisher["bitrate"]);
+    assert!(named["rtt"].is_f64(), "{named}");
+    let of_nobody = status(&at_recv, "/status.json?stream=nobody");
+    assert!(of_nobody.get("publisher").is_none(), "{of_nobody}");
+
+    assert_eq!(get(&at_send, "/").0, 200);
+    assert_eq!(get(&at_send, "/secrets").0, 404);
+    send.interrupt();
+    send.finish();
+    recv.wait_for("session of");
+    recv.finish();
+}
+
+#[test]
+fn what_cannot_be_observed_is_said_before_the_work_begins() {
+    let bed = Bed::new();
+    let key = bed.text("receiver.key");
+    let allow = &bed.sender_public;
+    let fixed = [
+        "recv",
+        "--listen",
+        "127.0.0.1:0",
+        "--key",
+        &key,
+        "--allow",
+        allow,
+    ];
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let folder = bed.text(".");
+    for (options, code, said) in [
+        (
+            ["--metrics", &taken, "out.ts"],
+            1,
+            "--metrics: cannot listen at 127",
+        ),
+        (["--metrics", "x", "out.ts"], 2, "expected a port"),
+        (["--stats", &folder, "out.ts"], 1, "--stats: cannot write"),
+        (
+            ["--stats", "-", "-"],
+            1,
+            "standard output carries the video",
+        ),
+        (["--stats", "1 s", "out.ts"], 2, "--report '1 s'"),
+    ] {
+        let output = run(&[&fixed[..], &options].concat());
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{options:?}: {error}");
+        assert!(error.contains(said), "{options:?}: {error}");
+    }
+}
+
+/// A proxy has a session for connections and one for UDP; its server hears of those in use.
+#[test]
+fn tunnels_are_seen_at_both_ends_and_standard_output_takes_statistics() {
+    let bed = Bed::new();
+    let key = bed.text("receiver.key");
+    let fixed = ["serve", "--listen", "127.0.0.1:0", "--key", &key, "--allow"];
+    let options = [&bed.sender_public, "--connect", "any", "--metrics", "0"];
+    let mut serve = Running::start(&[&fixed[..], &options].concat());
+    let at_serve = metrics_address(&mut serve);
+    let line = serve.wait_for("listening at ");
+    let to = line.split_whitespace().nth(2).unwrap().to_owned();
+    let key = bed.text("sender.key");
+    let fixed = [
+        "proxy",
+        "--to",
+        &to,
+        "--key",
+        &key,
+        "--peer",
+        &bed.receiver_public,
+    ];
+    let options = [
+        "--socks5",
+        "127.0.0.1:0",
+        "--udp",
+        "127.0.0.1:0=127.0.0.1:9",
+    ];
+    let mut command = bed::anabranch();
+    command.args(fixed).args(options).args(["--stats", "-"]);
+    let mut proxy = Running::of(command.stdin(Stdio::null()).stdout(Stdio::piped()));
+    let is_here = |status: &Value| status["streams"].get(0).is_some();
+    let status = wait_for_status(&at_serve, is_here);
+    assert_eq!(status["role"], "serve");
+    let names = ["connections", "UDP"].map(|name| format!("{name} of {}", bed.sender_public));
+    for stream in status["streams"].as_array().unwrap() {
+        let name = stream["name"].as_str().unwrap();
+        assert!(names.iter().any(|known| known == name), "{status:#}");
+    }
+    std::thread::sleep(Duration::from_millis(1_200));
+    proxy.interrupt();
+    let mut said = String::new();
+    proxy
+        .child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    let lines: Vec<Value> = said
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let last = of_event(&lines, "stats").pop().unwrap();
+    assert_eq!(last["streams"].as_array().unwrap().len(), 2, "{said}");
+    assert_eq!(last["streams"][0]["paths"].as_array().unwrap().len(), 1);
+    serve.interrupt();
+}
+
+#[cfg(feature = "top")]
+#[test]
+fn top_shows_both_paths_of_a_running_program() {
+    let bed = Bed::new();
+    let film = film(&bed, 6);
+    let (_recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &[]);
+    let options = [&["--metrics", "0"], &TWO_PATHS[..]].concat();
+    let mut send = bed.send(&address, &film, &options);
+    let metrics = metrics_address(&mut send);
+    wait_for_status(&metrics, |status| {
+        status["streams"][0]["session_s"].as_f64() > Some(2.0)
+    });
+    let (_, _, history) = get(&metrics, "/history.json");
+    let history: Vec<Value> = serde_json::from_str(&history).unwrap();
+    assert!(history.len() >= 3, "{history:#?}");
+    let shown = run(&["top", &metrics, "--once"]);
+    let text = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.status.success(), "{text}");
+    for part in [
+        "anabranch send",
+        "0 127.0.0.1",
+        "1 127.0.0.2",
+        "active",
+        "Mbit/s",
+        "RTT",
+    ] {
+        assert!(text.contains(part), "{part:?} in\n{text}");
+    }
+    send.interrupt();
+    send.finish();
+    // Without a program there is nothing to see.
+    let shown = run(&["top", &metrics, "--once"]);
+    let error = String::from_utf8_lossy(&shown.stderr);
+    assert_eq!(shown.status.code(), Some(1), "{error}");
+    assert!(error.contains("run with --metrics?"), "{error}");
+}
+
+/// The records of a JSON text sequence: the head, and the events.
+fn qlog(path: &Path) -> (Value, Vec<Value>) {
+    let bytes = std::fs::read(path).unwrap();
+    let records = bytes.split(|byte| *byte == 0x1e).skip(1);
+    let mut records = records.map(|record| serde_json::from_slice::<Value>(record).unwrap());
+    let head = records.next().unwrap();
+    (head, records.collect())
+}
+
+/// Path and number of all packets that have events of this name.
+fn packets(events: &[Value], name: &str) -> Vec<(String, u64)> {
+    let events = events.iter().filter(|event| event["name"] == name);
+    let packet = |event: &Value| {
+        let number = event["data"]["header"]["packet_number"].as_u64().unwrap();
+        assert!(event["data"]["raw"]["length"].as_u64() > Some(0), "{event}");
+        (event["path"].as_str().unwrap().to_owned(), number)
+    };
+    events.map(packet).collect()
+}
+
+#[test]
+fn the_logs_of_both_ends_tell_of_the_same_packets() {
+    let bed = Bed::new();
+    let film = film(&bed, 2);
+    let [at_send, at_recv] = ["send.sqlog", "recv.sqlog"].map(|name| bed.text(name));
+    let options = ["--qlog", &at_recv];
+    let (recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &options);
+    let options = [&["--qlog", &at_send], &TWO_PATHS[..]].concat();
+    assert_eq!(bed.send(&address, &film, &options).finish().0, 0);
+    assert_eq!(recv.finish().0, 0);
+    let (head, sent) = qlog(Path::new(&at_send));
+    assert_eq!(head["qlog_version"], "0.3");
+    assert_eq!(head["trace"]["vantage_point"]["type"], "client");
+    let (head, received) = qlog(Path::new(&at_recv));
+    assert_eq!(head["trace"]["vantage_point"]["type"], "server");
+    for events in [&sent, &received] {
+        let times = events.iter().map(|event| number(&event["time"]));
+        assert!(times.is_sorted());
+        let names = events.iter().map(|event| event["name"].as_str().unwrap());
+        let known = ["transport:", "recovery:", "anabranch:"];
+        for name in names {
+            assert!(known.iter().any(|known| name.starts_with(known)), "{name}");
+        }
+    }
+    let numbers = packets(&sent, "transport:packet_sent");
+    assert!(numbers.len() > 300, "{}", numbers.len());
+    let arrived: BTreeMap<_, ()> = packets(&received, "transport:packet_received")
+        .into_iter()
+        .map(|packet| (packet, ()))
+        .collect();
+    // Loopback loses nothing; the last words may come when nobody listens any more.
+    let missing = numbers
+        .iter()
+        .filter(|packet| !arrived.contains_key(packet));
+    assert!(
+        missing.clone().count() <= 5,
+        "{:?}",
+        missing.collect::<Vec<_>>()
+    );
+    let metrics = sent
+        .iter()
+        .filter(|event| event["name"] == "recovery:metrics_updated");
+    let rtts = metrics.filter_map(|event| event["data"]["smoothed_rtt"].as_f64());
+    let rtts: Vec<f64> = rtts.collect();
+    assert!(rtts.len() > 5 && rtts.iter().all(|rtt| *rtt > 0.0 && *rtt < 500.0));
+    let is_begin = |event: &&Value| event["name"] == "anabranch:session_began";
+    assert_eq!(sent.iter().filter(is_begin).count(), 1);
+}
+
+#[cfg(feature = "codec")]
+#[test]
+fn a_receiver_shows_the_last_key_frame_to_whoever_asks() {
+    let bed = Bed::new();
+    let metrics = ["--metrics", "0"];
+    let (recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &metrics);
+    let (_, said) = recv.said.split_once("http://").unwrap();
+    let metrics = said.split_once("/metrics").unwrap().0.to_owned();
+    let send = bed.send(&address, "test:", &["--duration", "12 s"]);
+    let began = Instant::now();
+    let picture = loop {
+        let mut connection = TcpStream::connect(&metrics).unwrap();
+        let request = "GET /thumbnail HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
+        connection.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        connection.read_to_end(&mut answer).unwrap();
+        let end = answer
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n")
+            .unwrap();
+        if answer.starts_with(b"HTTP/1.1 200 ") {
+            break answer.split_off(end + 4);
+        }
+        assert!(answer.starts_with(b"HTTP/1.1 404 "));
+        assert!(began.elapsed() < PATIENCE, "no key frame");
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    let (head, rgb) = picture.split_at(b"P6\n160 90\n255\n".len());
+    let head = core::str::from_utf8(head).unwrap();
+    assert!(head.starts_with("P6\n160 "), "{head}");
+    let height: usize = head.split([' ', '\n']).nth(2).unwrap().parse().unwrap();
+    assert_eq!(rgb.len(), 3 * 160 * height);
+    // The camera's picture is not of one colour.
+    let [least, most] = [rgb.iter().min().unwrap(), rgb.iter().max().unwrap()];
+    assert!(most - least > 100, "{least} {most}");
+    send.interrupt();
+    send.finish();
+    recv.finish();
+}
