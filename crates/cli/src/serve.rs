@@ -72,8 +72,8 @@ pub(crate) struct Arguments {
     /// machine can reach.
     #[arg(long, value_name = "HOST:PORT")]
     connect: Vec<Destination>,
-    /// How long a proxy may be silent before its session counts as over.
-    #[arg(long, value_name = "TIME", default_value = "60 s", value_parser = positive)]
+    /// How long a proxy may be silent before its session, with all connections, counts as over.
+    #[arg(long, value_name = "TIME", default_value = "300 s", value_parser = positive)]
     timeout: Duration,
     /// Print a line about each session at this interval.
     #[arg(long, value_name = "TIME", value_parser = positive)]

@@ -166,13 +166,14 @@ impl Default for StreamConfig {
 pub enum Reinjection {
     /// Never.
     Off,
-    /// When the peer's window is full: a path that could send brings what the peer waits for, if the
-    /// slow path is much slower, and that one is penalised (Raiciu et al., NSDI 2012, §4.2, and
+    /// When the peer's window is full: a path that could send brings what the peer waits for, if
+    /// the slow path is much slower, and that one is penalised (Raiciu et al., NSDI 2012, §4.2, and
     /// Linux's `mptcp_sched.c`).
     #[default]
     Linux,
-    /// When nothing else is to be sent, and for the start, while the viewer's play time left is short
-    /// (Zheng et al., SIGCOMM 2021; [`StreamSession::on_play_time_left`](crate::StreamSession)).
+    /// When nothing else is to be sent, and for the start, while the viewer's play time left is
+    /// short (Zheng et al., SIGCOMM 2021, and
+    /// [`on_play_time_left`](crate::StreamSession::on_play_time_left)).
     Xlink,
 }
 

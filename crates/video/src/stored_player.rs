@@ -217,8 +217,8 @@ impl StoredPlayer {
         }
     }
 
-    /// How long it could go on playing if no more bytes came: min(cached frames / frame rate, cached
-    /// bytes / bitrate), as players of XLINK say (Zheng et al., SIGCOMM 2021).
+    /// How long it could go on playing if no more bytes came, as players of XLINK say (Zheng et
+    /// al., SIGCOMM 2021): min(cached frames / frame rate, cached bytes / bitrate).
     pub fn play_time_left(&self) -> Duration {
         let frames = &self.film.frames;
         let cached_frames = self.there.saturating_sub(self.next);

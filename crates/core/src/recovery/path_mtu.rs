@@ -11,8 +11,8 @@
 //! - The largest size is tried first, since most paths carry 1500 B; then sizes that networks have
 //!   (RFC 8899 §5.3.2 leaves the choice open). Between base and maximum that is at most five sizes.
 //! - A black hole (§4.3) is found by the content's own packets, and not by a timer's probes: three
-//!   full-size packets in a row are lost while later, smaller ones arrive. A stream's retransmission
-//!   timeout is taken for one, too.
+//!   full-size packets in a row are lost while later, smaller ones arrive. A stream's
+//!   retransmission timeout is taken for one, too.
 //! - ICMP is not heard: anyone may forge it. An interface's own refusal is believed.
 
 use anabranch_units::{Duration, Instant};

@@ -1,26 +1,29 @@
-//! XLINK's reinjection: packets in flight on one path are copied to another, switched by how long the
-//! viewer can go on playing.
+//! XLINK's reinjection: packets in flight on one path are copied to another, switched by how long
+//! the viewer can go on playing.
 //!
-//! Source: Zheng et al., "XLINK: QoE-Driven Multi-Path QUIC Transport in Large-scale Video Services",
-//! SIGCOMM 2021 (DOI 10.1145/3452296.3472893), §5; the length of the start is that of Alibaba's xquic
-//! (`XQC_MP_FIRST_FRAME_OFFSET`). The play time left is dt = min(cached frames / frame rate,
-//! cached bytes · 8 / bitrate), by the viewer's feedback. Double threshold: copies are made if
-//! dt < T1; none are made if dt > T2; between them they are made if dt is less than the longest
-//! max(RTT + variation) of the paths that have unacknowledged packets. Copies leave when
-//! nothing is to be sent for the first time; those of the first video frame do so before what follows
-//! it. Every packet is copied once at the most.
+//! Source: Zheng et al., "XLINK: QoE-Driven Multi-Path QUIC Transport in Large-scale Video
+//! Services", SIGCOMM 2021 (DOI 10.1145/3452296.3472893); the length of the start is that of
+//! Alibaba's xquic (`XQC_MP_FIRST_FRAME_OFFSET`). The play time left is dt = min(cached frames /
+//! frame rate, cached bytes · 8 / bitrate), by the viewer's feedback. Double threshold: copies are
+//! made if dt < T1; none are made if dt > T2; between them they are made if dt is less than
+//! max(RTT + variation) over the paths that have unacknowledged packets. Copies leave when nothing
+//! is to be sent for the first time; those of the first video frame do so before what follows it.
+//! Every packet is copied once at the most.
 //!
 //! # Deviations
-//! - T1 and T2 are tuned per service and not printed: 0.5 s and 2 s are ours.
+//! - T1 and T2 are set per service: 0.5 s and 2 s are ours.
 //! - The paper's acknowledgements carry the feedback. Our wire format has no place for it: the
-//!   sender's application says it ([`crate::StreamSession::on_play_time_left`]). In the simulator the viewer
-//!   tells the sender without delay. Between two words the time left runs down at the sender.
+//!   sender's application says it ([`crate::StreamSession::on_play_time_left`]). In the simulator
+//!   the viewer tells the sender without delay. Between two words the time left runs down at the
+//!   sender.
 //! - Without feedback copies are made, as in the paper's reinjection without control by QoE.
 //! - A session has one stream and knows no frames: streams have no priorities, and the first video
 //!   frame is the stream's first 128 KiB.
 //! - The path of acknowledgements, the primary path and the scheduler are other choices of the
-//!   session's: the paper sends acknowledgements on the fastest path, begins on 5G or Wi-Fi, and
-//!   schedules by the least round-trip time (`spd`).
+//!   session's: the paper sends acknowledgements on the fastest path and schedules by the least
+//!   round-trip time (`spd`).
+//! - We have read the paper's abstract, public summaries of it and xquic's public header, not the
+//!   paper's pseudocode.
 
 use anabranch_units::{Duration, Instant};
 

@@ -53,8 +53,8 @@ impl StreamSession {
         is_in_flight && self.reinject_all_below(now, xlink::START_BYTES)
     }
 
-    /// What is in flight below an offset is copied to other paths, as far as these have room, if the
-    /// viewer needs it. Returns whether anything is.
+    /// What is in flight below an offset is copied to other paths, as far as these have room, if
+    /// the viewer needs it. Returns whether anything is.
     pub(super) fn reinject_all_below(&mut self, now: Instant, offset: u64) -> bool {
         let longest = self.longest_delivery();
         if !self.content.feedback.wants_copies(now, longest) {
