@@ -152,7 +152,7 @@ impl Lane {
                 if self.dropped_count == 0 {
                     let name = &self.name;
                     print::note(format_args!(
-                        "{name} does not keep up with the stream: what has no room is left out there"
+                        "{name} does not keep up with the stream: what has no room is left out"
                     ));
                 }
                 self.dropped_count += 1;
