@@ -184,9 +184,9 @@ pub(crate) fn is_message_too_long(error: &io::Error) -> bool {
 }
 
 /// Turns generic receive offload off, which quinn-udp turns on. Coalesced datagrams share one
-/// arrival time, which hides the dispersion that controllers of media look for; and quinn-udp 0.6 leaves
-/// 96 bytes for what the kernel tells of a read, too few for the size of the parts, the time, the
-/// address and the mark of congestion, which comes last and is lost.
+/// arrival time, which hides the dispersion that controllers of media look for; and quinn-udp 0.6
+/// leaves 96 bytes for what the kernel tells of a read, too few for the size of the parts, the
+/// time, the address and the mark of congestion, which comes last and is lost.
 fn refuse_coalescing(socket: &UdpSocket) {
     // A kernel that does not know the option does not coalesce.
     let _ = setsockopt(socket, UdpGroSegment, &false);

@@ -75,8 +75,8 @@ pub(super) trait SessionChoice: Debug + Send {
         false
     }
 
-    /// Whether it holds each packet that no path has room for, and that differs from one that it has
-    /// held in nothing but its place in the queue: such are not asked about.
+    /// Whether it holds each packet that no path has room for, and each that differs from one that
+    /// it has held in nothing but its place in the queue: such are not asked about.
     fn holds_alike(&self) -> bool {
         false
     }

@@ -82,8 +82,8 @@ impl PathMtu {
         (self.probe.is_none() && self.candidate().is_none()).then_some(self.carried)
     }
 
-    /// From when on the next probe may leave; `None` while one is in flight, or nothing larger is to
-    /// be found.
+    /// From when on the next probe may leave; `None` while one is in flight, or nothing larger is
+    /// to be found.
     pub(crate) fn probe_at(&self) -> Option<Instant> {
         let is_wanted = self.probe.is_none() && self.carried < self.limits.max_bytes;
         is_wanted.then_some(self.next_probe_at)
@@ -153,8 +153,8 @@ impl PathMtu {
         self.refuse(now, bytes);
     }
 
-    /// All that was in flight went unanswered, and nothing else shows whether its size was to blame:
-    /// a stream sends full-size packets alone.
+    /// All that was in flight went unanswered, and nothing else shows whether its size was to
+    /// blame: a stream sends full-size packets alone.
     pub(crate) fn on_retransmission_timeout(&mut self, now: Instant) {
         if self.carried > self.limits.base_bytes {
             self.fall(now);

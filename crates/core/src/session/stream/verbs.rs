@@ -66,9 +66,9 @@ impl StreamSession {
         }
     }
 
-    /// How long a [message](crate::StreamConfig::carries_messages) can be that leaves in one packet,
-    /// by whichever path. A longer one, of at most [`Config::fragment_bytes`](crate::Config), may
-    /// leave in two.
+    /// How long a [message](crate::StreamConfig::carries_messages) can be that leaves in one
+    /// packet, by whichever path. A longer one, of at most
+    /// [`Config::fragment_bytes`](crate::Config), may leave in two.
     pub fn max_message_bytes(&self) -> usize {
         self.segment_bytes()
     }
