@@ -215,8 +215,8 @@ impl Session {
         self.sealed_count
     }
 
-    /// The number that the next datagram sealed for the path `path_id` gets in its header; `None` if
-    /// there can be no such path.
+    /// The number that the next datagram sealed for the path `path_id` gets in its header; `None`
+    /// if there can be no such path.
     pub fn next_number(&self, path_id: u8) -> Option<u64> {
         self.next_counters.get(usize::from(path_id)).copied()
     }
