@@ -145,6 +145,9 @@ pub enum Event {
     PeerLeft,
     /// The peer has a session with another in place of this one, which is over.
     Replaced,
+    /// The peer has acknowledged what was never sent, as one does that wants to be sent more than
+    /// the network carries (RFC 9000 §21.4). The session is over.
+    PeerLies,
 }
 
 impl Event {

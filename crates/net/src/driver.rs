@@ -1,6 +1,7 @@
 //! A session that is up: the transport's endpoint behind its packet protection, and the way to the
 //! peer of each path.
 
+mod key_age;
 mod observed;
 mod reachability;
 
@@ -22,6 +23,7 @@ use crate::port::Port;
 use crate::route::{Address, Route, Token};
 use crate::snapshot::{EdgeCounters, PathSnapshot, Snapshot};
 use crate::socket::{Arrival, Batch, is_message_too_long};
+use key_age::KeyAge;
 use observed::Observed;
 
 /// What is due within this time leaves at once: the core spaces packets exactly, and a system call
@@ -73,6 +75,7 @@ pub(crate) struct Driver<L: Load> {
     outbox: Outbox,
     observed: Observed,
     connected_at: Instant,
+    key_age: KeyAge,
     /// The latest time that the endpoint was told: it must never go back, and batches run ahead.
     time: Instant,
     heard_at: Instant,
@@ -82,6 +85,7 @@ pub(crate) struct Driver<L: Load> {
     peer_left_at: Option<Instant>,
     is_closed_by_peer: bool,
     is_replaced: bool,
+    is_lied_to: bool,
     is_key_exhausted: bool,
     /// Challenges of this end's addresses that are to be answered.
     answers: Vec<(PathId, Token)>,
@@ -128,12 +132,14 @@ impl<L: Load> Driver<L> {
             outbox: Outbox::default(),
             observed: Observed::new(observer, peer, L::CARGO),
             connected_at: at,
+            key_age: KeyAge::new(at),
             time: at,
             heard_at: at,
             unanswered_since: None,
             peer_left_at: None,
             is_closed_by_peer: false,
             is_replaced: false,
+            is_lied_to: false,
             is_key_exhausted: false,
             answers: Vec::new(),
         })
@@ -299,6 +305,9 @@ impl<L: Load> Driver<L> {
             L::set_latency(&mut self.endpoint, latency);
             self.fit_at = Some(now + FIT_INTERVAL);
         }
+        if self.key_age.is_over(now, self.heard_at) {
+            self.session.update_key();
+        }
         self.advance_routes(now, ports);
         self.load.exchange(now, &mut self.endpoint);
         loop {
@@ -312,6 +321,8 @@ impl<L: Load> Driver<L> {
             Some(Ended::Replaced)
         } else if self.is_closed_by_peer {
             Some(Ended::ClosedByPeer)
+        } else if self.is_lied_to {
+            Some(Ended::PeerLied)
         } else if self.is_key_exhausted {
             Some(Ended::KeyExhausted)
         } else {
@@ -336,6 +347,7 @@ impl<L: Load> Driver<L> {
                 CoreEvent::Closed => self.is_closed_by_peer = true,
                 CoreEvent::PeerLeft => self.peer_left_at = Some(now),
                 CoreEvent::Replaced => self.is_replaced = true,
+                CoreEvent::PeerLies => self.is_lied_to = true,
                 event => self.load.on_event(event, events),
             }
         }

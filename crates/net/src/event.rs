@@ -106,6 +106,8 @@ pub enum Ended {
     /// Another session took its place at the receiver. At a sender: that of another program with
     /// the same key or stream.
     Replaced,
+    /// The peer has acknowledged what it was never sent.
+    PeerLied,
     /// The session's key has sealed all that it may
     /// ([`MAX_SEALED_COUNT`](anabranch_secure::MAX_SEALED_COUNT)).
     KeyExhausted,
@@ -149,6 +151,9 @@ impl fmt::Display for Ended {
                 )
             }
             Ended::Replaced => f.write_str("another sender has taken its place at the receiver"),
+            Ended::PeerLied => f.write_str(
+                "the peer has acknowledged what it was never sent: it is no honest program",
+            ),
             Ended::KeyExhausted => f.write_str("the session's key is used up: start a new session"),
         }
     }

@@ -17,7 +17,7 @@
 //!
 //! A key's secrecy wears with the blocks it encrypts: an attacker who could tell AES from a random
 //! function gains about s²/2¹²⁹ from s blocks of 16 bytes. So each direction takes another key
-//! (`key_chain.rs`) after [`KEY_UPDATE_DATAGRAMS`]: with datagrams of 9,000 bytes that is 2⁻⁶² a
+//! (`key_chain.rs`) after [`KEY_UPDATE_DATAGRAMS`]: with datagrams of 9,000 bytes that is 2⁻⁶⁶ a
 //! key, where QUIC allows 2⁻⁵⁷ (RFC 9001 §B.1.1).
 //!
 //! # Key updates
@@ -50,7 +50,7 @@ pub const MAX_PATHS: usize = 32;
 /// 2⁶⁴, so no nonce repeats; at a million datagrams a second it takes 36,000 years.
 pub const MAX_SEALED_COUNT: u64 = 1 << 60;
 /// How many datagrams one key seals, over all paths, before the next key does.
-pub const KEY_UPDATE_DATAGRAMS: u64 = 1 << 24;
+pub const KEY_UPDATE_DATAGRAMS: u64 = 1 << 22;
 
 const COUNTER_AT: usize = 6;
 /// Where a key's generation stands in the byte of the path id.
@@ -262,6 +262,15 @@ impl Session {
         Ok(())
     }
 
+    /// Seals with the next key from now on, unless this one has sealed nothing. Not more often than
+    /// the peer is known to hear this end: who misses all datagrams of a generation opens none of
+    /// those after it.
+    pub fn update_key(&mut self) {
+        if self.sealing.sealed_count > 0 {
+            self.sealing.update();
+        }
+    }
+
     /// Appends `plaintext`, sealed for the path `path_id`, to `datagrams`: for building a batch
     /// from plaintexts that have no room around them, at the price of one copy. Allocates only if
     /// `datagrams` has no capacity left.
@@ -379,11 +388,15 @@ impl SealingKeys {
     /// Counts one more datagram, for the next key if this one has sealed enough.
     fn count(&mut self) {
         if self.sealed_count == self.max_sealed_count {
-            self.key = self.chain.next_key();
-            self.generation = (self.generation + 1) % GENERATIONS;
-            self.sealed_count = 0;
+            self.update();
         }
         self.sealed_count += 1;
+    }
+
+    fn update(&mut self) {
+        self.key = self.chain.next_key();
+        self.generation = (self.generation + 1) % GENERATIONS;
+        self.sealed_count = 0;
     }
 }
 

@@ -150,6 +150,9 @@ impl<C: Content> Session<C> {
             return;
         }
         report.expand(path.recovery.next_packet_number(), path.last_reported_at);
+        if report.largest() >= path.recovery.next_packet_number() {
+            return self.end(Event::PeerLies);
+        }
         path.last_reported_at = path.last_reported_at.max(report.reported_at());
         let mut digest = self.scratch.digest.take().unwrap_or_default();
         if path

@@ -323,6 +323,27 @@ fn whole_counter_is_in_the_nonce() {
 }
 
 #[test]
+fn a_key_is_updated_when_its_owner_says_so_and_nothing_is_lost() {
+    let (mut ours, mut theirs) = pair();
+    for round in 0..10 {
+        // Without a datagram between, nothing changes: the peer would lose its place.
+        ours.update_key();
+        ours.update_key();
+        let datagrams = [sealed(&mut ours, 0, b"one"), sealed(&mut ours, 1, b"two")];
+        ours.update_key();
+        let next = sealed(&mut ours, 0, b"three");
+        assert_ne!(
+            datagrams[0][1] >> GENERATION_SHIFT,
+            next[1] >> GENERATION_SHIFT
+        );
+        // The last of a generation is overtaken by the first of the next.
+        for datagram in [&datagrams[0], &next, &datagrams[1]] {
+            assert!(opened(&mut theirs, datagram).is_ok(), "{round}");
+        }
+    }
+}
+
+#[test]
 fn sealing_stops_when_the_key_is_used_up() {
     let (mut ours, _) = pair();
     ours.sealed_count = MAX_SEALED_COUNT - 1;

@@ -295,7 +295,8 @@ fn report(
         | Event::StreamFinished
         | Event::Closed
         | Event::PeerLeft
-        | Event::Replaced => return,
+        | Event::Replaced
+        | Event::PeerLies => return,
     };
     // The receiver hears of a frame that vanished as a whole only by the numbers of later ones.
     while let Some(frame) = open_frames

@@ -1,0 +1,44 @@
+//! When a session's sealing key has served long enough.
+
+use anabranch_units::{Duration, Instant};
+
+/// A key seals no longer than this: whoever steals one reads so much (WireGuard's age of a session).
+const LIFETIME: Duration = Duration::from_secs(120);
+
+/// Since when the present key seals.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeyAge {
+    since: Instant,
+}
+
+impl KeyAge {
+    pub(super) fn new(now: Instant) -> Self {
+        KeyAge { since: now }
+    }
+
+    /// Whether the next key is to seal from now on. A peer that does not hear this end for two
+    /// generations opens nothing any more, so it has to have spoken in this one.
+    pub(super) fn is_over(&mut self, now: Instant, heard_at: Instant) -> bool {
+        let is_over = now >= self.since + LIFETIME && heard_at > self.since;
+        if is_over {
+            self.since = now;
+        }
+        is_over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_over_after_two_minutes_in_which_the_peer_has_spoken() {
+        let at = Instant::from_secs;
+        let mut age = KeyAge::new(at(10));
+        assert!(!age.is_over(at(129), at(100)));
+        assert!(age.is_over(at(130), at(100)));
+        assert!(!age.is_over(at(249), at(140)));
+        assert!(!age.is_over(at(900), at(100)), "silent since before");
+        assert!(age.is_over(at(901), at(901)));
+    }
+}
