@@ -22,6 +22,7 @@ mod exit;
 mod io;
 mod keygen;
 mod latency;
+mod message;
 mod left_out;
 mod list;
 #[cfg(feature = "laboratory")]
@@ -39,6 +40,7 @@ mod proxy;
 mod quality;
 mod recv;
 mod registry;
+mod return_feed;
 #[cfg(feature = "papers")]
 mod reproduce;
 #[cfg(feature = "laboratory")]

@@ -3,6 +3,7 @@
 mod allowed;
 mod destination;
 mod outputs;
+mod returns;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ use crate::stop::Stop;
 use allowed::{AllowList, Allowed, AllowedParser, StreamName};
 use destination::{Destination, Destinations};
 use outputs::Outputs;
+use returns::{ReturnArguments, Returns};
 use stream::{Manner, Outcome, Session};
 
 /// How often the main thread looks up from waiting for sessions.
@@ -111,6 +113,8 @@ pub(crate) struct Arguments {
     report: Option<Duration>,
     #[command(flatten)]
     observe: ObserveArguments,
+    #[command(flatten)]
+    returns: ReturnArguments,
     /// How long an incomplete frame holds up those after it, instead of --latency.
     #[arg(long, value_name = "TIME", help_heading = "For experts")]
     reassembly_wait: Option<Duration>,
@@ -164,8 +168,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         stop: stop.clone(),
         observation: Arc::new(observed.start("recv", clock, look)?),
     };
+    let returns = Returns::default();
+    returns.start(arguments.returns, has_several, clock, &stop)?;
     let mut studio = Studio {
         receiver: &receiver,
+        returns,
         allowed,
         names,
         destinations,
@@ -221,6 +228,7 @@ struct Worker {
 /// All streams, as the main thread sees them.
 struct Studio<'a> {
     receiver: &'a Receiver,
+    returns: Returns,
     allowed: AllowList,
     /// What senders are called, for whoever looks.
     names: Arc<Mutex<Vec<Allowed>>>,
@@ -305,6 +313,7 @@ impl Studio<'_> {
         let owner = (!self.destinations.are_shared()).then(|| name.clone());
         if let Some(worker) = self.streams.get(&owner) {
             self.open_count += 1;
+            self.returns.add(name.clone(), reception.return_path());
             // A thread that panicked has printed why.
             let _ = worker.sessions.send((name, reception));
         }

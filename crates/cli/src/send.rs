@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use anabranch_controllers::by_name;
 use anabranch_core::media::SendFrameError;
@@ -15,13 +15,15 @@ use anyhow::bail;
 use crate::command_line::positive;
 use crate::delivery::Delivery;
 use crate::exit::{Displaced, PeerLost};
-use crate::io::{Input, InputName, Unit};
+use crate::io::{Input, InputName, OutputName, Unit};
 use crate::keygen::{PublicKeyParser, read_key};
 use crate::latency::{Latency, told_latency};
+use crate::message;
 use crate::observe::{Look, Observation, ObserveArguments, StandardOutput};
 use crate::path_news::{PathNews, session_news};
 use crate::paths::PathArguments;
 use crate::print;
+use crate::return_feed::ReturnFeed;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
@@ -117,6 +119,14 @@ pub(crate) struct Arguments {
     report: Option<Duration>,
     #[command(flatten)]
     observe: ObserveArguments,
+    /// Where to write what the receiver sends (its --return-input): talkback, or a return feed.
+    /// Outputs are those of `anabranch recv`.
+    #[arg(long, value_name = "OUTPUT")]
+    return_to: Option<OutputName>,
+    /// Lines of this file, pipe or standard input are messages to the receiver, which prints them,
+    /// as this end prints the receiver's.
+    #[arg(long, value_name = "FILE|-")]
+    messages: Option<PathBuf>,
     /// Frames older than this are not sent, whatever the latency; key frames always are.
     #[arg(long, value_name = "TIME", value_parser = positive, help_heading = "For experts")]
     #[arg(alias = "deadline")]
@@ -165,7 +175,11 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let (sender, events) = Sender::start(config)?;
     let sender = Arc::new(sender);
     let observation = observed.start("send", clock, looks(&sender, &names))?;
+    let messages = arguments.messages.map(message::lines).transpose()?;
     let mut session = Session {
+        messages,
+        return_to: arguments.return_to,
+        return_feed: None,
         sender: &sender,
         events,
         names,
@@ -194,6 +208,9 @@ fn looks(sender: &Arc<Sender>, names: &[String]) -> impl Fn() -> Vec<Look> + Sen
 }
 
 struct Session<'a> {
+    messages: Option<Receiver<String>>,
+    return_to: Option<OutputName>,
+    return_feed: Option<ReturnFeed>,
     sender: &'a Sender,
     events: Events,
     names: Vec<String>,
@@ -210,6 +227,11 @@ impl Session<'_> {
     fn run(&mut self, input: Input) -> anyhow::Result<()> {
         if let Some(ended) = self.wait_connected() {
             return outcome(ended);
+        }
+        if let Some(output) = &self.return_to {
+            let latency = self.sender.snapshot().latency;
+            let feed = ReturnFeed::open(output, latency, self.clock, self.stop.clone())?;
+            self.return_feed = Some(feed);
         }
         self.meter = Meter::new(self.stats, self.clock.now());
         let (sender, clock, stop) = (self.sender, self.clock, self.stop.clone());
@@ -278,11 +300,20 @@ impl Session<'_> {
                 Ok(Event::PathState { path, state }) => {
                     self.path_news.on_change(path, state, self.clock.now());
                 }
+                Ok(Event::FrameReceived(frame)) => match message::text(&frame.bytes) {
+                    Some(text) => print::note(format_args!("message: {text}")),
+                    None => self.return_feed.iter().for_each(|feed| feed.push(frame.clone())),
+                },
                 Ok(event) => self.tell(&event),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ended::Closed,
             }
             let now = self.clock.now();
+            let lines = self.messages.iter().flat_map(Receiver::try_iter);
+            for line in lines {
+                // Without a session there is nobody to read it.
+                let _ = self.sender.send_frame(&message::frame(&line, now));
+            }
             while let Some((path, state)) = self.path_news.next(now) {
                 let name = &self.names[path];
                 print::note(format_args!("path {path} ({name}): {state:?}"));

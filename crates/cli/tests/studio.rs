@@ -3,8 +3,9 @@
 
 mod bed;
 
+use std::io::Write;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anabranch_emu::{Relay, RelayConfig, RelayLink};
@@ -169,6 +170,59 @@ fn the_larger_latency_counts_and_is_kept() {
     );
     assert_eq!(wished(&[], &[]), some("500 ms"));
     assert_eq!(wished(&["--latency", "min"], &["--latency", "min"]), None);
+}
+
+fn make_pipe(path: &Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+}
+
+/// While a film goes one way, another comes back, and both ends have a word for the other.
+#[test]
+fn the_studio_answers_with_a_stream_and_messages() {
+    let bed = Bed::new();
+    std::fs::write(bed.path("in.ts"), transport_stream(100)).unwrap();
+    let feed = transport_stream(50);
+    std::fs::write(bed.path("feed.ts"), &feed).unwrap();
+    let [pipe, messages] = ["feed-pipe", "to-camera-pipe"].map(|name| bed.path(name));
+    make_pipe(&pipe);
+    make_pipe(&messages);
+    std::fs::write(bed.path("to-studio"), "battery low\n").unwrap();
+    let allowed = format!("{}=camera", bed.sender_public);
+    let other = format!("{}=other", keygen(&bed.path("other.key")));
+    let key = bed.text("receiver.key");
+    let (output, to_camera) = (bed.text("{name}.ts"), bed.text("to-camera-pipe"));
+    let return_input = bed.text("feed-pipe");
+    let mut recv = Running::start(&[
+        "recv", "--listen", "127.0.0.1:0", "--key", &key, "--allow", &allowed, "--allow", &other,
+        "--return-input", &return_input, "--messages", &to_camera, &output,
+    ]);
+    // It waits for the return feed's first bytes.
+    let mut writer = std::fs::File::options().write(true).open(&pipe).unwrap();
+    writer.write_all(&feed[..1_880]).unwrap();
+    let line = recv.wait_for("listening at ");
+    let address = line.split_whitespace().nth(2).unwrap().to_owned();
+    let (back, to_studio) = (bed.text("back.ts"), bed.text("to-studio"));
+    let options = ["--return-to", &back, "--messages", &to_studio];
+    let mut send = bed.send(&address, &bed.text("in.ts"), &options);
+    send.wait_for("connected");
+    recv.wait_for("connected");
+    recv.wait_for("message: battery low");
+    writer.write_all(&feed[1_880..]).unwrap();
+    drop(writer);
+    let mut tally = std::fs::File::options().write(true).open(&messages).unwrap();
+    tally.write_all(b"camera you are on air\nother hello\n* to all\n").unwrap();
+    drop(tally);
+    send.wait_for("message: you are on air");
+    send.wait_for("message: to all");
+    let (code, said) = send.finish();
+    assert_eq!(code, 0, "{said}");
+    let (code, said) = recv.finish();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("message not sent (other)"), "{said}");
+    let came = std::fs::read(bed.path("back.ts")).unwrap();
+    // What came before the sender was there is lost to it.
+    assert!(came.len() > feed.len() / 2 && feed.ends_with(&came[..]), "{}", came.len());
 }
 
 /// A link that delays each datagram by up to 80 ms more than another: pictures come in unevenly, and

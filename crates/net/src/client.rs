@@ -269,12 +269,18 @@ impl<L: Load> ClientRole<L> {
         self.handshake = None;
         let config = &self.config;
         let peer = config.peer_key;
+        let latency = latency_of(agreed.latency_millis);
+        let mut transport = config.transport.clone();
+        if let Some(latency) = latency {
+            // Of what the receiver sends.
+            transport.media.reassembly_wait = latency;
+        }
         let beginning = Beginning {
-            config: config.transport.clone(),
+            config: transport,
             seed: config.seed.unwrap_or_else(random::seed),
             session: agreed.session,
             peer,
-            latency: latency_of(agreed.latency_millis),
+            latency,
             at: now,
             observer: config.observer.clone(),
         };

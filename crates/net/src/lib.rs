@@ -79,7 +79,7 @@ pub use datagrams::{
 pub use event::{Ended, Event};
 pub use event_queue::Events;
 pub use observer::{PacketEvent, PacketNews, PacketObserver};
-pub use receiver::{Receiver, Reception, Receptions};
+pub use receiver::{Receiver, Reception, Receptions, ReturnPath};
 pub use sender::{SendError, Sender};
 pub use server::ServerConfig;
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};

@@ -88,6 +88,11 @@ impl Load for Frames {
         config.mtu = Some(MtuDiscovery::of_internet(header_bytes));
     }
 
+    fn prepare_server(config: &mut Config, _: u32) {
+        // Also if it has sent frames itself: sessions are its senders'.
+        config.media.ends_with_peer = true;
+    }
+
     fn keep_alive(session: &mut MediaSession) {
         session.keep_alive();
     }

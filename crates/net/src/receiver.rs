@@ -19,7 +19,7 @@ use crate::server::{ServerConfig, ServerRole};
 use crate::snapshot::Snapshot;
 
 use reception::Begun;
-pub use reception::Reception;
+pub use reception::{Reception, ReturnPath};
 
 /// A running receiver. Dropping it tells its peers that it goes away and waits for the thread.
 #[derive(Debug)]

@@ -13,6 +13,7 @@ use crate::delivery::Delivery;
 use crate::exit::PeerLost;
 use crate::io::Playout;
 use crate::latency::told_latency;
+use crate::message;
 use crate::observe::Observation;
 use crate::print;
 use crate::stop::Stop;
@@ -86,6 +87,10 @@ impl<'a> Session<'a> {
             let clock = self.manner.clock;
             match self.reception.events().recv_timeout(self.patience()) {
                 Ok(Event::FrameReceived(frame)) => {
+                    if let Some(text) = message::text(&frame.bytes) {
+                        self.note(format_args!("message: {text}"));
+                        continue;
+                    }
                     self.manner.observation.on_frame(self.name.as_str(), &frame);
                     self.playout.push(clock.now(), frame);
                 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use anabranch_core::media::SendFrameError;
 use anabranch_core::{Frame, FrameId};
 use anabranch_secure::PublicKey;
-use anabranch_units::Duration;
+use anabranch_units::{DataRate, Duration};
 
 use crate::event_queue::Events;
 use crate::runtime::Handle;
@@ -79,7 +79,31 @@ impl Reception {
             .unwrap_or_default()
     }
 
-    /// Takes a frame in for the sender: sessions carry frames both ways.
+    /// The way to the sender: sessions carry frames both ways.
+    pub fn return_path(&self) -> ReturnPath {
+        ReturnPath {
+            index: self.index,
+            handle: self.handle.clone(),
+        }
+    }
+
+    /// Ends the session, and tells its sender that this receiver goes away.
+    pub fn close(&self) {
+        self.handle
+            .change(|role, now| role.close_session(self.index, now));
+    }
+}
+
+/// The way from a receiver to one of its senders, as long as its session lasts.
+#[derive(Clone, Debug)]
+pub struct ReturnPath {
+    index: u32,
+    handle: Handle<ServerRole>,
+}
+
+impl ReturnPath {
+    /// Takes a frame in for the sender, which gets it as
+    /// [`FrameReceived`](crate::Event::FrameReceived).
     ///
     /// # Errors
     /// [`SendFrameError`], as [`Closed`](SendFrameError::Closed) when the session is over; the
@@ -91,9 +115,9 @@ impl Reception {
         sent.unwrap_or(Err(SendFrameError::Closed))
     }
 
-    /// Ends the session, and tells its sender that this receiver goes away.
-    pub fn close(&self) {
-        self.handle
-            .change(|role, now| role.close_session(self.index, now));
+    /// What an encoder is asked to produce for this sender; `None` when the session is over.
+    pub fn target_bitrate(&self) -> Option<DataRate> {
+        let seen = |role: &mut ServerRole, now| role.snapshot_of(self.index, now);
+        Some(self.handle.look(seen)?.target_bitrate)
     }
 }

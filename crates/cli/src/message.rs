@@ -1,0 +1,124 @@
+//! Short messages between the two ends of a stream: tally, a word to the camera.
+//!
+//! A message travels as a frame of its own. Frames of video are MPEG-TS and begin with its sync
+//! byte; a message begins with a zero, and its text follows.
+
+use core::time::Duration as StdDuration;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use anabranch_core::Frame;
+use anabranch_units::{Importance, Instant};
+use anyhow::Context;
+
+use crate::clean::without_controls;
+
+/// What a message begins with, and nothing else does.
+const MARK: u8 = 0;
+/// The longest message: with it a frame is one packet.
+const MAX_BYTES: usize = 1_000;
+/// Lines that wait to be sent.
+const MAX_WAITING: usize = 64;
+/// From one look whether somebody writes to a pipe to the next.
+const PIPE_PAUSE: StdDuration = StdDuration::from_millis(200);
+
+/// A message as a frame.
+pub(crate) fn frame(text: &str, now: Instant) -> Frame {
+    let end = text.floor_char_boundary(MAX_BYTES.min(text.len()));
+    let bytes = [&[MARK], &text.as_bytes()[..end]].concat();
+    Frame {
+        bytes: bytes.into(),
+        importance: Importance::Reference,
+        captured_at: now,
+    }
+}
+
+/// The text of a frame that is a message.
+pub(crate) fn text(frame: &[u8]) -> Option<String> {
+    let text = frame.strip_prefix(&[MARK])?;
+    let text = &text[..text.len().min(MAX_BYTES)];
+    Some(without_controls(&String::from_utf8_lossy(text)))
+}
+
+/// The lines of a file, a pipe or standard input (`-`), as they are written. A named pipe is opened
+/// again when its writer has gone.
+///
+/// # Errors
+/// It cannot be opened.
+pub(crate) fn lines(path: PathBuf) -> anyhow::Result<Receiver<String>> {
+    let (lines, queue) = sync_channel(MAX_WAITING);
+    let is_stdin = path.as_os_str() == "-";
+    if !is_stdin {
+        path.metadata()
+            .with_context(|| format!("cannot read --messages {}", path.display()))?;
+    }
+    let thread = std::thread::Builder::new().name("messages".to_owned());
+    let read = move || match is_stdin {
+        true => {
+            pass_on(std::io::stdin().lock(), &lines);
+        }
+        false => loop {
+            use std::os::unix::fs::FileTypeExt;
+            let Ok(file) = std::fs::File::open(&path) else {
+                return;
+            };
+            let is_pipe = file
+                .metadata()
+                .is_ok_and(|metadata| metadata.file_type().is_fifo());
+            let goes_on = pass_on(BufReader::new(file), &lines);
+            if !is_pipe || !goes_on {
+                return;
+            }
+            std::thread::park_timeout(PIPE_PAUSE);
+        },
+    };
+    // It ends with the program: nothing but a writer can wake it.
+    thread.spawn(read).context("cannot start a thread")?;
+    Ok(queue)
+}
+
+/// Whether whoever takes the lines wants more.
+fn pass_on(mut reader: impl BufRead, lines: &SyncSender<String>) -> bool {
+    loop {
+        let mut line = Vec::new();
+        let mut limited = Read::take(&mut reader, 64 * MAX_BYTES as u64);
+        match limited.read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return true,
+            Ok(_) => {}
+        }
+        let line = String::from_utf8_lossy(&line).trim().to_owned();
+        if !line.is_empty() && lines.send(line).is_err() {
+            return false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_told_from_video_and_hold_no_controls() {
+        let message = frame("on air \u{1b}[2J", Instant::ZERO);
+        let read = text(&message.bytes).expect("a message");
+        assert!(read.starts_with("on air") && !read.contains('\u{1b}'), "{read}");
+        assert_eq!(text(&[0x47; 188]), None);
+        assert_eq!(text(b""), None);
+        let long = frame(&"ä".repeat(2_000), Instant::ZERO);
+        assert_eq!(text(&long.bytes), Some("ä".repeat(500)));
+        assert!(text(&[&[0][..], &[0xff; 9]].concat()).is_some(), "no UTF-8");
+    }
+
+    #[test]
+    fn lines_come_as_they_are_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("messages");
+        std::fs::write(&path, "one\n\n two \nthree").unwrap();
+        let queue = lines(path).unwrap();
+        let all: Vec<String> = queue.iter().collect();
+        assert_eq!(all, ["one", "two", "three"]);
+        let error = lines("/nowhere".into()).unwrap_err().to_string();
+        assert!(error.contains("/nowhere"), "{error}");
+    }
+}

@@ -1,0 +1,118 @@
+//! What goes from the receiver to its senders: a stream for all of them or for one, and messages.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anabranch_core::Frame;
+use anabranch_net::{Clock, ReturnPath};
+use anabranch_units::DataRate;
+use anyhow::Context;
+
+use super::allowed::StreamName;
+use crate::io::{Input, InputName};
+use crate::message;
+use crate::print;
+use crate::stop::Stop;
+
+/// Options of what goes back.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReturnArguments {
+    /// A stream for the senders, which write it with --return-to: talkback, or a return feed.
+    /// Inputs are those of `anabranch send`.
+    #[arg(long, value_name = "INPUT")]
+    return_input: Option<InputName>,
+    /// Lines of this file, pipe or standard input are messages to the senders, as tally. With
+    /// several senders, a line begins with a stream's name, or with `*` for all.
+    #[arg(long, value_name = "FILE|-")]
+    messages: Option<PathBuf>,
+}
+
+/// The ways to all senders that are connected.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Returns(Arc<Mutex<BTreeMap<StreamName, ReturnPath>>>);
+
+impl Returns {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<StreamName, ReturnPath>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A session begins, in place of any that the stream had.
+    pub(super) fn add(&self, stream: StreamName, path: ReturnPath) {
+        self.lock().insert(stream, path);
+    }
+
+    /// Sends a frame to one stream's sender, or to all. How many there are.
+    fn send(&self, to: Option<&str>, frame: &Frame) -> usize {
+        let mut paths = self.lock();
+        let mut count = 0;
+        paths.retain(|stream, path| {
+            if to.is_some_and(|to| to != stream.as_str()) {
+                return true;
+            }
+            let sent = path.send_frame(frame);
+            count += usize::from(sent.is_ok());
+            // What has no room is lost, as on any way that is too slow.
+            sent != Err(anabranch_core::media::SendFrameError::Closed)
+        });
+        count
+    }
+
+    /// What the slowest of the senders' paths carries.
+    fn target_bitrate(&self) -> DataRate {
+        let paths = self.lock();
+        let targets = paths.values().filter_map(ReturnPath::target_bitrate);
+        targets.min().unwrap_or(DataRate::ZERO)
+    }
+
+    /// Starts what was asked for. `has_several`: whether messages say whom they are for.
+    ///
+    /// # Errors
+    /// An input cannot be opened.
+    pub(super) fn start(
+        &self,
+        arguments: ReturnArguments,
+        has_several: bool,
+        clock: Clock,
+        stop: &Stop,
+    ) -> anyhow::Result<()> {
+        if let Some(path) = arguments.messages {
+            let (lines, returns) = (message::lines(path)?, self.clone());
+            let thread = std::thread::Builder::new().name("tally".to_owned());
+            let tell = move || {
+                for line in lines {
+                    let (to, text) = match line.split_once(char::is_whitespace) {
+                        Some((to, text)) if has_several => (Some(to), text.trim()),
+                        _ => (None, line.as_str()),
+                    };
+                    let to = to.filter(|to| *to != "*");
+                    if returns.send(to, &message::frame(text, clock.now())) == 0 {
+                        let whom = to.unwrap_or("nobody is connected");
+                        print::note(format_args!("message not sent ({whom}): {text}"));
+                    }
+                }
+            };
+            thread.spawn(tell).context("cannot start a thread")?;
+        }
+        if let Some(name) = arguments.return_input {
+            let input = Input::open(&name, None, stop, &clock)?;
+            let (returns, stop) = (self.clone(), stop.clone());
+            let thread = std::thread::Builder::new().name("return".to_owned());
+            let feed = move || {
+                let target = || returns.target_bitrate();
+                let fed = input.run(&clock, &stop, target, |unit, captured_at| {
+                    let frame = Frame {
+                        bytes: unit.bytes.into(),
+                        importance: unit.importance,
+                        captured_at,
+                    };
+                    returns.send(None, &frame);
+                    true
+                });
+                fed.unwrap_or_else(|error| print::note(format_args!("{error:#}")));
+            };
+            thread.spawn(feed).context("cannot start a thread")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,89 @@
+//! What a receiver sends to its sender, on the way to the sender's output.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use anabranch_core::ReceivedFrame;
+use anabranch_net::Clock;
+use anabranch_units::Duration;
+use anabranch_video::player::JitterBuffer;
+use anyhow::Context;
+
+use crate::io::{Output, OutputName, Playout};
+use crate::print;
+use crate::stop::Stop;
+
+/// Frames that wait for the output; what comes beyond is left out.
+const MAX_WAITING: usize = 1_024;
+/// How often the thread looks up.
+const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
+
+/// Writes a return feed in a thread of its own: whoever watches it slowly holds up nothing.
+#[derive(Debug)]
+pub(crate) struct ReturnFeed {
+    /// `None` at the end.
+    frames: Option<SyncSender<ReceivedFrame>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl ReturnFeed {
+    /// Opens the output. With a latency, frames leave so long after the fastest could have.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn open(
+        name: &OutputName,
+        latency: Option<Duration>,
+        clock: Clock,
+        stop: Stop,
+    ) -> anyhow::Result<Self> {
+        let mut output = Output::open(name, None, &clock, &stop)?;
+        let (frames, queue) = sync_channel(MAX_WAITING);
+        let buffer = latency.map_or(JitterBuffer::Off, JitterBuffer::Fixed);
+        let playout = Playout::new(buffer, output.is_watched(), clock.now());
+        let writer = std::thread::Builder::new().name("return".to_owned());
+        let writer = writer.spawn(move || {
+            let written = write(&queue, playout, &mut output, &clock, &stop);
+            written.unwrap_or_else(|error| print::note(format_args!("{error:#}")));
+        });
+        Ok(ReturnFeed {
+            frames: Some(frames),
+            writer: Some(writer.context("cannot start a thread")?),
+        })
+    }
+
+    pub(crate) fn push(&self, frame: ReceivedFrame) {
+        if let Some(frames) = &self.frames {
+            // It has no room, or has failed, which was told.
+            let _ = frames.try_send(frame);
+        }
+    }
+}
+
+impl Drop for ReturnFeed {
+    fn drop(&mut self) {
+        self.frames = None;
+        let _ = self.writer.take().map(JoinHandle::join);
+    }
+}
+
+fn write(
+    queue: &Receiver<ReceivedFrame>,
+    mut playout: Playout,
+    output: &mut Output,
+    clock: &Clock,
+    stop: &Stop,
+) -> anyhow::Result<()> {
+    loop {
+        let due = playout.next_at();
+        let patience = due.map_or(LOOK_INTERVAL, |at| at.saturating_since(clock.now()).to_std());
+        match queue.recv_timeout(patience.min(LOOK_INTERVAL)) {
+            Ok(frame) => playout.push(clock.now(), frame),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        }
+        while let Some(piece) = playout.pop(clock.now()) {
+            output.write(&piece, clock, stop)?;
+        }
+    }
+}
