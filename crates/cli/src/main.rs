@@ -22,9 +22,9 @@ mod exit;
 mod io;
 mod keygen;
 mod latency;
-mod message;
 mod left_out;
 mod list;
+mod message;
 #[cfg(feature = "laboratory")]
 mod new;
 mod observe;
@@ -40,9 +40,9 @@ mod proxy;
 mod quality;
 mod recv;
 mod registry;
-mod return_feed;
 #[cfg(feature = "papers")]
 mod reproduce;
+mod return_feed;
 #[cfg(feature = "laboratory")]
 mod run;
 #[cfg(feature = "laboratory")]

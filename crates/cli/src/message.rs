@@ -102,7 +102,10 @@ mod tests {
     fn messages_are_told_from_video_and_hold_no_controls() {
         let message = frame("on air \u{1b}[2J", Instant::ZERO);
         let read = text(&message.bytes).expect("a message");
-        assert!(read.starts_with("on air") && !read.contains('\u{1b}'), "{read}");
+        assert!(
+            read.starts_with("on air") && !read.contains('\u{1b}'),
+            "{read}"
+        );
         assert_eq!(text(&[0x47; 188]), None);
         assert_eq!(text(b""), None);
         let long = frame(&"ä".repeat(2_000), Instant::ZERO);

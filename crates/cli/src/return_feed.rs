@@ -76,7 +76,9 @@ fn write(
 ) -> anyhow::Result<()> {
     loop {
         let due = playout.next_at();
-        let patience = due.map_or(LOOK_INTERVAL, |at| at.saturating_since(clock.now()).to_std());
+        let patience = due.map_or(LOOK_INTERVAL, |at| {
+            at.saturating_since(clock.now()).to_std()
+        });
         match queue.recv_timeout(patience.min(LOOK_INTERVAL)) {
             Ok(frame) => playout.push(clock.now(), frame),
             Err(RecvTimeoutError::Timeout) => {}

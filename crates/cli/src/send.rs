@@ -302,7 +302,10 @@ impl Session<'_> {
                 }
                 Ok(Event::FrameReceived(frame)) => match message::text(&frame.bytes) {
                     Some(text) => print::note(format_args!("message: {text}")),
-                    None => self.return_feed.iter().for_each(|feed| feed.push(frame.clone())),
+                    None => self
+                        .return_feed
+                        .iter()
+                        .for_each(|feed| feed.push(frame.clone())),
                 },
                 Ok(event) => self.tell(&event),
                 Err(RecvTimeoutError::Timeout) => {}

@@ -99,7 +99,8 @@ fn statistics_are_a_line_a_second_with_what_was_sent_and_received() {
     let bed = Bed::new();
     let film = film(&bed, 5);
     let stats = ["--stats", &bed.text("recv.json")];
-    let (recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &stats);
+    let camera = format!("{}=camera", bed.sender_public);
+    let (recv, address) = bed.recv(&camera, &bed.text("out.ts"), &stats);
     let file = bed.text("send.json");
     let options = [&["--stats", &file], &TWO_PATHS[..]].concat();
     assert_eq!(bed.send(&address, &film, &options).finish().0, 0);
@@ -160,7 +161,8 @@ fn statistics_are_a_line_a_second_with_what_was_sent_and_received() {
 
     let line = of_event(&received, "stats")[3];
     let stream = &line["streams"][0];
-    assert_eq!(stream["name"], *bed.sender_public);
+    assert_eq!(stream["name"], "camera");
+    assert_eq!(stream["peer"], *bed.sender_public);
     let rate = number(&stream["delivered_rate_bps"]["avg"]);
     assert!((RATE_BPS * 0.9..RATE_BPS * 1.2).contains(&rate), "{line:#}");
     let total = number(&line["total"]["delivered_rate_bps"]["avg"]);
@@ -282,7 +284,8 @@ fn metrics_are_as_prometheus_reads_them_and_the_status_as_noalbs_does() {
     let bed = Bed::new();
     let film = film(&bed, 8);
     let metrics = ["--metrics", "0"];
-    let (mut recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &metrics);
+    let camera = format!("{}=camera", bed.sender_public);
+    let (mut recv, address) = bed.recv(&camera, &bed.text("out.ts"), &metrics);
     // It says so before it listens.
     let (_, said) = recv.said.split_once("http://").unwrap();
     let at_recv = said.split_once("/metrics").unwrap().0.to_owned();
@@ -321,7 +324,7 @@ fn metrics_are_as_prometheus_reads_them_and_the_status_as_noalbs_does() {
     let kilobits = publisher["bitrate"].as_u64().unwrap();
     assert!((1_800..2_400).contains(&kilobits), "{status_of_recv:#}");
     assert!(publisher["uptime"].is_u64() && publisher["dropped_pkts"].is_u64());
-    let named = &status_of_recv["publishers"][&bed.sender_public];
+    let named = &status_of_recv["publishers"]["camera"];
     assert_eq!(named["bitrate"], publisher["bitrate"]);
     assert!(named["rtt"].is_f64(), "{named}");
     let of_nobody = status(&at_recv, "/status.json?stream=nobody");
@@ -407,7 +410,7 @@ fn tunnels_are_seen_at_both_ends_and_standard_output_takes_statistics() {
     let is_here = |status: &Value| status["streams"].get(0).is_some();
     let status = wait_for_status(&at_serve, is_here);
     assert_eq!(status["role"], "serve");
-    let names = ["connections", "UDP"].map(|name| format!("{name} of {}", bed.sender_public));
+    let names = ["connections", "datagrams"].map(|name| format!("{name} of {}", bed.sender_public));
     for stream in status["streams"].as_array().unwrap() {
         let name = stream["name"].as_str().unwrap();
         assert!(names.iter().any(|known| known == name), "{status:#}");

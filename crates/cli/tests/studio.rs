@@ -194,8 +194,20 @@ fn the_studio_answers_with_a_stream_and_messages() {
     let (output, to_camera) = (bed.text("{name}.ts"), bed.text("to-camera-pipe"));
     let return_input = bed.text("feed-pipe");
     let mut recv = Running::start(&[
-        "recv", "--listen", "127.0.0.1:0", "--key", &key, "--allow", &allowed, "--allow", &other,
-        "--return-input", &return_input, "--messages", &to_camera, &output,
+        "recv",
+        "--listen",
+        "127.0.0.1:0",
+        "--key",
+        &key,
+        "--allow",
+        &allowed,
+        "--allow",
+        &other,
+        "--return-input",
+        &return_input,
+        "--messages",
+        &to_camera,
+        &output,
     ]);
     // It waits for the return feed's first bytes.
     let mut writer = std::fs::File::options().write(true).open(&pipe).unwrap();
@@ -210,8 +222,13 @@ fn the_studio_answers_with_a_stream_and_messages() {
     recv.wait_for("message: battery low");
     writer.write_all(&feed[1_880..]).unwrap();
     drop(writer);
-    let mut tally = std::fs::File::options().write(true).open(&messages).unwrap();
-    tally.write_all(b"camera you are on air\nother hello\n* to all\n").unwrap();
+    let mut tally = std::fs::File::options()
+        .write(true)
+        .open(&messages)
+        .unwrap();
+    tally
+        .write_all(b"camera you are on air\nother hello\n* to all\n")
+        .unwrap();
     drop(tally);
     send.wait_for("message: you are on air");
     send.wait_for("message: to all");
@@ -222,7 +239,11 @@ fn the_studio_answers_with_a_stream_and_messages() {
     assert!(said.contains("message not sent (other)"), "{said}");
     let came = std::fs::read(bed.path("back.ts")).unwrap();
     // What came before the sender was there is lost to it.
-    assert!(came.len() > feed.len() / 2 && feed.ends_with(&came[..]), "{}", came.len());
+    assert!(
+        came.len() > feed.len() / 2 && feed.ends_with(&came[..]),
+        "{}",
+        came.len()
+    );
 }
 
 /// A link that delays each datagram by up to 80 ms more than another: pictures come in unevenly, and

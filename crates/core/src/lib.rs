@@ -50,4 +50,4 @@ pub use session::{
 };
 pub use session_view::SessionView;
 pub use stream::WriteStreamError;
-pub use wire::REPLACED_NOTICE;
+pub use wire::{PADDING_BYTE, REPLACED_NOTICE};

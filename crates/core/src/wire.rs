@@ -32,7 +32,9 @@ pub(crate) use truncated::expand;
 const UNTRACKED: u8 = 0x40;
 const TRACKED: u8 = 0x41;
 
-const PADDING: u8 = 0x00;
+const PADDING: u8 = PADDING_BYTE;
+/// A byte that means nothing behind the frames of a datagram that has no fragment and no segment.
+pub const PADDING_BYTE: u8 = 0x00;
 const FRAGMENT: u8 = 0x01;
 const FEEDBACK: u8 = 0x02;
 const FEEDBACK_SCHEDULE: u8 = 0x03;

@@ -8,8 +8,8 @@ mod reachability;
 use std::sync::Arc;
 
 use anabranch_core::{
-    Config, ConfigError, DatagramMeta, Event as CoreEvent, Frame, FrameId, PathId, PathOptions,
-    Session as Endpoint, Timer, media::SendFrameError,
+    Config, ConfigError, DatagramMeta, Event as CoreEvent, Frame, FrameId, PADDING_BYTE, PathId,
+    PathOptions, SendReason, Session as Endpoint, Timer, media::SendFrameError,
 };
 use anabranch_secure::{PROTECTION_OVERHEAD_BYTES, PublicKey, Rejected, Session};
 use anabranch_units::{Duration, Instant, Seed};
@@ -29,6 +29,11 @@ use observed::Observed;
 /// What is due within this time leaves at once: the core spaces packets exactly, and a system call
 /// takes longer than many of its gaps.
 const BATCH_WINDOW: Duration = Duration::from_micros(250);
+
+/// A first question on a path is filled up to this: its answers, a question of the other end's and
+/// a report may have three times as many bytes together (RFC 9000 §8.2.1 has 1,200, which a path
+/// that stands by need not carry).
+const FIRST_BYTES: usize = 100;
 
 /// How often deadlines are fitted to what the paths' delays have become.
 const FIT_INTERVAL: Duration = Duration::from_millis(100);
@@ -95,8 +100,17 @@ pub(crate) struct Driver<L: Load> {
 #[derive(Debug, Default)]
 struct DriverPath {
     route: Option<Route>,
+    /// Whether anything has come by it.
+    is_heard: bool,
     unsent_datagrams: u64,
     last_error: Option<String>,
+}
+
+impl DriverPath {
+    /// Whether this end has chosen where it leads, and has heard nothing by it.
+    fn is_new(&self) -> bool {
+        !self.is_heard && self.route.as_ref().is_some_and(Route::is_proven)
+    }
 }
 
 impl Driver<Frames> {
@@ -211,6 +225,9 @@ impl<L: Load> Driver<L> {
         if !self.take_message(now, authentic) {
             self.endpoint
                 .handle_datagram(now, meta, authentic.plaintext);
+        }
+        if let Some(path) = self.paths.get_mut(authentic.path.index()) {
+            path.is_heard = true;
         }
         self.heard_at = now;
         self.unanswered_since = None;
@@ -399,7 +416,16 @@ impl<L: Load> Driver<L> {
             let added = outbox.add(
                 max_batch_count,
                 |bytes| {
+                    let begin = bytes.len();
                     sent = endpoint.poll_transmit(*time, bytes);
+                    let is_first_question = sent.is_some_and(|sent| {
+                        let path = paths.get(sent.path.index());
+                        sent.reason == SendReason::PathChallenge
+                            && path.is_some_and(DriverPath::is_new)
+                    });
+                    if is_first_question {
+                        bytes.resize(bytes.len().max(begin + FIRST_BYTES), PADDING_BYTE);
+                    }
                     sent
                 },
                 |path, datagram| session.seal(path.0, datagram),
