@@ -183,7 +183,10 @@ impl Network {
             importance,
             captured_at: self.now,
         };
-        self.sender.send_frame(self.now, &frame).unwrap();
+        let sent = self.sender.send_frame(self.now, &frame);
+        // What is tampered with may say the end of the session, or what is taken for a lie.
+        let may_be_over = self.tamper.is_some() && self.sender.is_closed();
+        assert!(sent.is_ok() || may_be_over, "{sent:?}");
         self.settle();
     }
 
