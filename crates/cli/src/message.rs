@@ -38,7 +38,7 @@ pub(crate) fn frame(text: &str, now: Instant) -> Frame {
 pub(crate) fn text(frame: &[u8]) -> Option<String> {
     let text = frame.strip_prefix(&[MARK])?;
     let text = &text[..text.len().min(MAX_BYTES)];
-    Some(without_controls(&String::from_utf8_lossy(text)))
+    Some(without_controls(&String::from_utf8_lossy(text)).into_owned())
 }
 
 /// The lines of a file, a pipe or standard input (`-`), as they are written. A named pipe is opened

@@ -292,7 +292,7 @@ fn a_constant_latency_evens_out_jitter() {
     let interval = Duration::from_millis(40);
     let mut off: Vec<Duration> = gaps.map(|gap| gap.abs_diff(interval)).collect();
     off.sort();
-    // The machine may be late for some of them.
+    // The machine may be late for some of them. As they came, a tenth would be off by 40 ms.
     let nine_tenths = off[off.len() * 9 / 10];
-    assert!(nine_tenths < Duration::from_millis(8), "{nine_tenths}");
+    assert!(nine_tenths < Duration::from_millis(20), "{nine_tenths}");
 }
