@@ -25,8 +25,11 @@ const PIPE_PAUSE: StdDuration = StdDuration::from_millis(200);
 
 /// A message as a frame.
 pub(crate) fn frame(text: &str, now: Instant) -> Frame {
-    let end = text.floor_char_boundary(MAX_BYTES.min(text.len()));
-    let bytes = [&[MARK], &text.as_bytes()[..end]].concat();
+    let mut bytes = vec![MARK];
+    let fits = |(at, character): &(usize, char)| at + character.len_utf8() <= MAX_BYTES;
+    let end = text.char_indices().take_while(fits).last();
+    let end = end.map_or(0, |(at, character)| at + character.len_utf8());
+    bytes.extend_from_slice(&text.as_bytes()[..end]);
     Frame {
         bytes: bytes.into(),
         importance: Importance::Reference,
