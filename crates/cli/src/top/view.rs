@@ -250,7 +250,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, status: &Status, chosen: usize) 
     let lines = lines.map(|(index, stream)| {
         let active = stream.paths.iter().filter(|path| path.state == "active");
         let text = format!(
-            "{:<24} out {:>12}  in {:>12}  {} of {} paths active",
+            "{:<20} out {:>12}  in {:>12}  {} of {} paths active",
             short(&stream.name),
             megabits(stream.sent_rate_bps.avg),
             megabits(stream.received_rate_bps.avg),
