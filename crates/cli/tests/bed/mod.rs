@@ -103,7 +103,7 @@ impl Running {
         let (said, lines) = mpsc::channel();
         std::thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
-                let _ = said.send(line);
+                let _ = said.send(without_time(&line).to_owned());
             }
         });
         Running {
@@ -157,6 +157,17 @@ impl Running {
         let code = self.child.wait().unwrap().code();
         (code, core::mem::take(&mut self.said))
     }
+}
+
+/// A log's line without its time and level.
+fn without_time(line: &str) -> &str {
+    let (begin, rest) = line
+        .split_at_checked("2026-01-02T03:04:05.678Z".len())
+        .unwrap_or_default();
+    let is_time = begin.ends_with('Z') && begin.contains('T');
+    let levels = [" INFO  ", " WARN  ", " ERROR "];
+    let said = levels.iter().find_map(|level| rest.strip_prefix(level));
+    said.filter(|_| is_time).unwrap_or(line)
 }
 
 impl Drop for Running {
