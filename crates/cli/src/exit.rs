@@ -82,7 +82,7 @@ pub(crate) fn report(done: anyhow::Result<()>) -> ExitCode {
     let Err(error) = done else {
         return ExitCode::SUCCESS;
     };
-    print::note(format_args!("anabranch: {error:#}"));
+    print::error(format_args!("anabranch: {error:#}"));
     if error.is::<PeerLost>() {
         ExitCode::from(3)
     } else if error.is::<Unmet>() {

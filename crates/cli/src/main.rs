@@ -13,6 +13,7 @@ mod clean;
 mod command_line;
 #[cfg(feature = "laboratory")]
 mod compare;
+mod config;
 #[cfg(feature = "laboratory")]
 mod contest;
 mod delivery;
@@ -49,6 +50,7 @@ mod run;
 mod schema;
 mod send;
 mod serve;
+mod service;
 mod slowness;
 mod stop;
 mod summary;
@@ -59,6 +61,7 @@ mod trace;
 mod tunnel;
 mod way_out;
 
+use std::env;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -100,6 +103,7 @@ enum Command {
     Compare(compare::Arguments),
     #[cfg(feature = "laboratory")]
     Contest(contest::Arguments),
+    Config(config::Arguments),
     Controllers(registry::ControllerArguments),
     #[cfg(feature = "demo")]
     Demo(demo::Arguments),
@@ -129,16 +133,40 @@ enum Command {
     Trace(trace::Arguments),
 }
 
+impl Command {
+    /// Where lines on standard error are those of a log: whether that was asked for.
+    fn log_time(&self) -> Option<bool> {
+        let observe = match self {
+            Command::Proxy(arguments) => &arguments.observe,
+            Command::Recv(arguments) => &arguments.observe,
+            Command::Send(arguments) => &arguments.observe,
+            Command::Serve(arguments) => &arguments.observe,
+            _ => return None,
+        };
+        Some(observe.log_time)
+    }
+}
+
 fn main() -> ExitCode {
-    let command = match Arguments::try_parse() {
+    let words = match config::with_file(env::args_os().collect()) {
+        Ok(words) => words,
+        Err(error) => return exit::report(Err(error)),
+    };
+    let command = match Arguments::try_parse_from(words) {
         Ok(arguments) => arguments.command,
         Err(error) => return exit::refuse(&error),
     };
-    let done = match command {
+    command.log_time().into_iter().for_each(print::start_log);
+    exit::report(run_command(command))
+}
+
+fn run_command(command: Command) -> anyhow::Result<()> {
+    match command {
         #[cfg(feature = "laboratory")]
         Command::Compare(arguments) => compare::run(&arguments),
         #[cfg(feature = "laboratory")]
         Command::Contest(arguments) => contest::run(&arguments),
+        Command::Config(arguments) => config::run(&arguments),
         Command::Controllers(arguments) => registry::controllers(&arguments),
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::run(arguments),
@@ -166,6 +194,5 @@ fn main() -> ExitCode {
         Command::Top(arguments) => top::run(&arguments),
         #[cfg(feature = "laboratory")]
         Command::Trace(arguments) => trace::run(&arguments),
-    };
-    exit::report(done)
+    }
 }

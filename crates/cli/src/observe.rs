@@ -1,11 +1,14 @@
 //! What a running program shows of itself: a line of JSON each second (`--stats`), an HTTP endpoint
-//! (`--metrics`) and a log of the session (`--qlog`). All three are made from samples, which
-//! a thread takes; without them there is no thread.
+//! (`--metrics`), a log of the session (`--qlog`), commands that are run when something happens
+//! (`--on-event`), and a line for the service manager. All are made from samples, which a thread
+//! takes; without them there is no thread.
 
+mod command;
 mod happening;
 mod meter;
 pub(crate) mod metrics;
 mod noalbs;
+mod outage;
 mod qlog;
 mod sampler;
 pub(crate) mod server;
@@ -25,9 +28,11 @@ use anabranch_core::ReceivedFrame;
 use anabranch_net::{Clock, Event, PacketObserver, Snapshot};
 use anabranch_units::{Duration, Importance, Instant};
 
+use crate::service;
+use command::Commands;
 use happening::{Happening, Listeners};
 use qlog::{OpenQlog, Qlog};
-use sampler::Sampler;
+use sampler::{Sampler, Seen};
 use server::{MetricsAddress, Server};
 use stats::{Stats, StatsName};
 use status::Status;
@@ -60,6 +65,17 @@ pub(crate) struct ObserveArguments {
     /// 260 bytes a packet. A file that is there is overwritten.
     #[arg(long, value_name = "FILE")]
     qlog: Option<PathBuf>,
+    /// Run this with `sh -c` when something happens: $ANABRANCH_EVENT is connected, ended,
+    /// path-down, path-up, all-links-down, source-gone, recovered, cap-reached or peer-left.
+    #[arg(long, value_name = "COMMAND")]
+    on_event: Option<String>,
+    /// Begin each line on standard error with its time and level, on a terminal too.
+    #[arg(long)]
+    pub(crate) log_time: bool,
+    /// A TOML file with options in the same words, in a table [send], [recv], [serve] or [proxy],
+    /// or without one. The command line wins.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 /// What standard output is for.
@@ -85,6 +101,7 @@ pub(crate) struct Opened {
     stats: Option<Stats>,
     server: Option<Server>,
     qlog: Option<OpenQlog>,
+    on_event: Option<String>,
 }
 
 impl ObserveArguments {
@@ -100,6 +117,7 @@ impl ObserveArguments {
             stats: stats.transpose()?,
             server: server.transpose()?,
             qlog: qlog.transpose()?,
+            on_event: self.on_event.clone(),
         })
     }
 }
@@ -146,6 +164,7 @@ struct Running {
     stop: Option<mpsc::Sender<()>>,
     sampling: Option<thread::JoinHandle<()>>,
     logging: Option<(Qlog, thread::JoinHandle<()>)>,
+    _commands: Option<Commands>,
     _serving: Option<server::Serving>,
 }
 
@@ -167,7 +186,8 @@ impl Opened {
         clock: Clock,
         look: impl Fn() -> Vec<Look> + Send + 'static,
     ) -> anyhow::Result<Observation> {
-        if self.stats.is_none() && self.server.is_none() && self.qlog.is_none() {
+        let is_for_people = self.stats.is_some() || self.server.is_some() || self.qlog.is_some();
+        if !is_for_people && self.on_event.is_none() && !service::is_managed() {
             return Ok(Observation { running: None });
         }
         let mut sampler = Sampler::new(role, clock.now());
@@ -187,6 +207,10 @@ impl Opened {
                 .listeners
                 .subscribe(move |told| qlog.on_happening(told));
         }
+        let commands = self
+            .on_event
+            .map(|command| Commands::start(command, role, clock, &shared.listeners))
+            .transpose()?;
         let logging = self.qlog.map(|qlog| qlog.start(role, clock)).transpose()?;
         let serving = self
             .server
@@ -206,6 +230,7 @@ impl Opened {
             stop: Some(stop),
             sampling: Some(sampling),
             logging: qlog.zip(logging),
+            _commands: commands,
             _serving: serving,
         };
         let running = Some(running);
@@ -273,12 +298,11 @@ impl Sinks {
             if let Some(qlog) = &self.qlog {
                 qlog.on_looks(&looks);
             }
-            for (stream, happening) in sampler.sample(now, looks) {
-                self.shared.listeners.tell(&stream, happening);
-            }
+            self.tell(sampler.sample(now, looks));
             if now >= stated_at + INTERVAL || is_over {
                 let status = Arc::new(sampler.state(now));
                 self.shared.publish(Arc::clone(&status));
+                service::status(&status.line());
                 if let Some(stats) = &self.stats {
                     stats::write(stats, &*status);
                 }
@@ -290,6 +314,7 @@ impl Sinks {
                 };
             }
             if is_over {
+                self.tell(sampler.end());
                 return;
             }
             let pause = match sampler.stream_count() > MAX_OFTEN_SAMPLED {
@@ -297,6 +322,12 @@ impl Sinks {
                 false => SAMPLE_INTERVAL,
             };
             next_at = (next_at + pause).max(now).min(stated_at + INTERVAL);
+        }
+    }
+
+    fn tell(&self, seen: Vec<Seen>) {
+        for (stream, happening) in seen {
+            self.shared.listeners.tell(&stream, happening);
         }
     }
 }

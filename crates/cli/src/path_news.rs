@@ -5,6 +5,8 @@ use anabranch_core::{PathId, PathState};
 use anabranch_net::Event;
 use anabranch_units::{Duration, Instant};
 
+use crate::print::Level;
+
 /// A state that has lasted so long is told.
 const LASTING: Duration = Duration::from_millis(250);
 
@@ -45,9 +47,19 @@ impl PathNews {
 }
 
 /// What is told of a session's paths that come and go, and of its peer, which is the `other` end.
-pub(crate) fn session_news(event: &Event, names: &[String], other: &str) -> Option<String> {
+pub(crate) fn session_news(
+    event: &Event,
+    names: &[String],
+    other: &str,
+) -> Option<(Level, String)> {
+    let level = match event {
+        Event::PathAbsent { .. } | Event::Reconnecting { .. } | Event::ReceiverLeft => {
+            Level::Warning
+        }
+        _ => Level::Info,
+    };
     let name = |path: &PathId| &names[path.index()];
-    Some(match event {
+    let news = match event {
         Event::PathAbsent { path, reason } => {
             format!("path {path} ({}) is waited for: {reason}", name(path))
         }
@@ -64,7 +76,8 @@ pub(crate) fn session_news(event: &Event, names: &[String], other: &str) -> Opti
             silent_for.as_secs_f64()
         ),
         _ => return None,
-    })
+    };
+    Some((level, news))
 }
 
 #[cfg(test)]

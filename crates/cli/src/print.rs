@@ -1,8 +1,14 @@
 //! What the program says, on standard output and standard error. Readers may go away before it is
 //! all said (`anabranch … | head`): that is their right, and no error.
+//!
+//! A terminal and a pipe, which another program reads, get lines as they are. A file gets them with
+//! time and level, and systemd's journal, which notes the time itself, with its priority.
 
-use core::fmt::{self, Display};
+use core::fmt::{self, Display, Write as _};
+use std::env;
 use std::io::{self, ErrorKind, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
 
 use anyhow::Context;
 
@@ -26,7 +32,89 @@ pub(crate) fn line(line: impl Display) -> anyhow::Result<()> {
 
 /// A line on standard error. There is nobody left to tell if that fails.
 pub(crate) fn note(line: impl Display) {
-    let _ = written(&mut io::stderr().lock(), format_args!("{line}\n"));
+    say(Level::Info, line);
+}
+
+/// A line on standard error, of what somebody should look at.
+pub(crate) fn warn(line: impl Display) {
+    say(Level::Warning, line);
+}
+
+/// A line on standard error, of what ends the program.
+pub(crate) fn error(line: impl Display) {
+    say(Level::Error, line);
+}
+
+/// How much a line matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    Error,
+    Warning,
+    Info,
+}
+
+/// A line on standard error.
+pub(crate) fn say(level: Level, line: impl Display) {
+    let style = STYLE.get().copied().unwrap_or_default();
+    let text = style.lines(level, &line.to_string());
+    let _ = written(&mut io::stderr().lock(), format_args!("{text}"));
+}
+
+/// From now on lines on standard error are those of a log, if it is a file or somebody has asked
+/// for it.
+pub(crate) fn start_log(is_asked: bool) {
+    let style = match () {
+        () if is_journal() => Style::Journal,
+        () if is_asked || is_file(io::stderr().as_fd()) => Style::Timed,
+        () => Style::Plain,
+    };
+    let _ = STYLE.set(style);
+}
+
+fn is_file(stream: BorrowedFd<'_>) -> bool {
+    use rustix::fs::{FileType, fstat};
+    fstat(stream).is_ok_and(|of| FileType::from_raw_mode(of.st_mode) == FileType::RegularFile)
+}
+
+static STYLE: OnceLock<Style> = OnceLock::new();
+
+/// What lines begin with.
+#[derive(Clone, Copy, Debug, Default)]
+enum Style {
+    #[default]
+    Plain,
+    Timed,
+    /// As sd-daemon(3) has it.
+    Journal,
+}
+
+impl Style {
+    fn lines(self, level: Level, text: &str) -> String {
+        let (priority, name) = match level {
+            Level::Error => (3, "ERROR"),
+            Level::Warning => (4, "WARN"),
+            Level::Info => (6, "INFO"),
+        };
+        let prefix = match self {
+            Style::Plain => return format!("{text}\n"),
+            Style::Timed => format!("{:.3} {name:<5} ", jiff::Timestamp::now()),
+            Style::Journal => format!("<{priority}>"),
+        };
+        let mut lines = String::new();
+        for line in text.split('\n') {
+            let _ = writeln!(lines, "{prefix}{line}");
+        }
+        lines
+    }
+}
+
+/// Whether standard error is systemd's journal: it names the device and inode.
+fn is_journal() -> bool {
+    let Ok(named) = env::var("JOURNAL_STREAM") else {
+        return false;
+    };
+    let stat = rustix::fs::fstat(io::stderr());
+    stat.is_ok_and(|stat| named == format!("{}:{}", stat.st_dev, stat.st_ino))
 }
 
 /// What every secret key starts with.
@@ -97,6 +185,21 @@ mod tests {
         let title = "\u{1b}]0;mine\u{7} title";
         assert!(written(&mut said, format_args!("{title}\n")).is_ok());
         assert_eq!(said, b"\\u{1b}]0;mine\\u{7} title\n");
+    }
+
+    #[test]
+    fn each_line_of_a_log_has_its_time_and_level() {
+        let plain = Style::Plain.lines(Level::Error, "a\nb");
+        assert_eq!(plain, "a\nb\n");
+        let journal = Style::Journal.lines(Level::Warning, "a\nb");
+        assert_eq!(journal, "<4>a\n<4>b\n");
+        let timed = Style::Timed.lines(Level::Info, "a\nb");
+        assert_eq!(timed.lines().count(), 2);
+        for (line, end) in timed.lines().zip([" INFO  a", " INFO  b"]) {
+            let time = line.strip_suffix(end).unwrap();
+            assert!(time.parse::<jiff::Timestamp>().is_ok(), "{line}");
+            assert_eq!(time.len(), "2026-01-02T03:04:05.678Z".len(), "{line}");
+        }
     }
 
     #[test]

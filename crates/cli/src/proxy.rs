@@ -23,13 +23,13 @@ use crate::exit::PeerLost;
 use crate::keygen::{PublicKeyParser, read_key};
 use crate::observe::{ObserveArguments, Opened, StandardOutput};
 use crate::paths::PathArguments;
-use crate::print;
 use crate::stop::Stop;
 use crate::tunnel::relay::Answered;
 use crate::tunnel::request::{self, Answer};
 use crate::tunnel::tun::{self, TunArguments};
 use crate::tunnel::udp::{DatagramArguments, Rule, near};
 use crate::tunnel::{self, TransportArguments, http, relay, socks5};
+use crate::{print, service};
 use watch::{Client, Watch};
 
 /// A connection that comes while there is no session waits so long for one …
@@ -108,7 +108,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = positive)]
     report: Option<Duration>,
     #[command(flatten)]
-    observe: ObserveArguments,
+    pub(crate) observe: ObserveArguments,
     #[command(flatten)]
     transport: TransportArguments,
     #[command(flatten)]
@@ -158,6 +158,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         watch.add(Client::Datagrams(Arc::new(client)), events);
     }
     watch.observe(observed)?;
+    service::ready();
     let ended = watch.until_end();
     watch.tell_counts();
     tasks.shutdown_background();
@@ -165,6 +166,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Ended::Closed | Ended::ClosedByPeer => Ok(()),
         Ended::Replaced => bail!("another proxy with the same key has taken this one's place"),
         ended => bail!(PeerLost(ended)),
+    }
+}
+
+impl Arguments {
+    /// Whether what they name can be used, as far as that is known without a session.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        read_key(&self.key)?;
+        self.paths.resolve().map(drop)
     }
 }
 

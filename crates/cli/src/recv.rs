@@ -22,9 +22,9 @@ use crate::io::Rotation;
 use crate::keygen::read_key;
 use crate::latency::Latency;
 use crate::observe::{Look, ObserveArguments, StandardOutput};
-use crate::print;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
+use crate::{print, service};
 use allowed::{AllowList, Allowed, AllowedParser, StreamName};
 use destination::{Destination, Destinations};
 use outputs::Outputs;
@@ -112,7 +112,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = positive)]
     report: Option<Duration>,
     #[command(flatten)]
-    observe: ObserveArguments,
+    pub(crate) observe: ObserveArguments,
     #[command(flatten)]
     returns: ReturnArguments,
     /// How long an incomplete frame holds up those after it, instead of --latency.
@@ -196,7 +196,19 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         "listening at {} as {local_public}",
         receiver.local_addr()
     ));
+    service::ready();
     studio.run(&receptions)
+}
+
+impl Arguments {
+    /// Whether what they name can be used, as far as that is known without a session.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        read_key(&self.key)?;
+        socket_addr("--listen", &self.listen)?;
+        let allowed = AllowList::new(self.allow.clone(), self.allow_from.as_deref())?;
+        let has_several = self.allow_from.is_some() || allowed.all().len() > 1;
+        Destinations::new(self.outputs.clone(), has_several).map(drop)
+    }
 }
 
 /// What is seen of the sessions, as long as there is a receiver.
@@ -306,7 +318,7 @@ impl Studio<'_> {
     fn take(&mut self, reception: Reception) {
         let name = self.allowed.name_of(&reception.peer());
         if let Err(error) = self.open(&name) {
-            print::note(format_args!("{}: {error:#}", name.as_str()));
+            print::warn(format_args!("{}: {error:#}", name.as_str()));
             reception.close();
             return;
         }
@@ -329,7 +341,7 @@ impl Studio<'_> {
                 let is_alone = self.open_count == 0 && !self.manner.keeps_listening;
                 match self.worst.is_none() && (is_alone || self.manner.stop.is_stopped()) {
                     true => self.worst = Some(error),
-                    false => print::note(format_args!("{error:#}")),
+                    false => print::warn(format_args!("{error:#}")),
                 }
             }
         }
@@ -352,13 +364,14 @@ impl Studio<'_> {
                     let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
                     *names = self.allowed.all().to_vec();
                 }
-                Err(error) => print::note(format_args!("{error:#}; those before stay let in")),
+                Err(error) => print::warn(format_args!("{error:#}; those before stay let in")),
             }
         }
         let lateness = self.receiver.lateness();
         let lateness = lateness.max(self.manner.stop.lateness(&self.manner.clock));
         let told = self.slowness.news(now, lateness);
-        told.into_iter().for_each(print::note);
+        told.into_iter().for_each(print::warn);
+        service::turn(now, self.manner.stop.is_stopped());
     }
 
     /// Waits for the streams to write what they have.

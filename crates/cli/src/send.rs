@@ -22,11 +22,11 @@ use crate::message;
 use crate::observe::{Look, Observation, ObserveArguments, StandardOutput};
 use crate::path_news::{PathNews, session_news};
 use crate::paths::PathArguments;
-use crate::print;
 use crate::return_feed::ReturnFeed;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
+use crate::{print, service};
 
 /// How often the main thread looks up from waiting for events.
 const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
@@ -118,7 +118,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = positive)]
     report: Option<Duration>,
     #[command(flatten)]
-    observe: ObserveArguments,
+    pub(crate) observe: ObserveArguments,
     /// Where to write what the receiver sends (its --return-input): talkback, or a return feed.
     /// Outputs are those of `anabranch recv`.
     #[arg(long, value_name = "OUTPUT")]
@@ -176,6 +176,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let sender = Arc::new(sender);
     let observation = observed.start("send", clock, looks(&sender, &names))?;
     let messages = arguments.messages.map(message::lines).transpose()?;
+    service::ready();
     let mut session = Session {
         messages,
         return_to: arguments.return_to,
@@ -192,6 +193,16 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         observation,
     };
     session.run(input)
+}
+
+impl Arguments {
+    /// Whether what they name can be used, as far as that is known without a session.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        read_key(&self.key)?;
+        by_name(&self.controller)?;
+        anabranch_schedulers::by_name(&self.scheduler)?;
+        self.paths.resolve().map(drop)
+    }
 }
 
 /// What is seen of the sender, as long as there is one.
@@ -270,6 +281,7 @@ impl Session<'_> {
     /// Why there is no session, if there is none.
     fn wait_connected(&self) -> Option<Ended> {
         loop {
+            service::turn(self.clock.now(), self.stop.is_stopped());
             match self.events.recv_timeout(LOOK_INTERVAL) {
                 Ok(Event::Connected { peer, .. }) => {
                     let latency = told_latency(self.sender.snapshot().latency);
@@ -288,8 +300,9 @@ impl Session<'_> {
     /// Tells of paths that come and go, and of sessions.
     fn tell(&self, event: &Event) {
         self.observation.on_event(STREAM, event, &self.names);
-        let news = session_news(event, &self.names, "receiver");
-        news.into_iter().for_each(print::note);
+        if let Some((level, news)) = session_news(event, &self.names, "receiver") {
+            print::say(level, news);
+        }
     }
 
     /// Tells of events and statistics until the session is over.
@@ -323,7 +336,8 @@ impl Session<'_> {
             }
             let lateness = self.sender.lateness().max(self.stop.lateness(&self.clock));
             let told = self.slowness.news(now, lateness);
-            told.into_iter().for_each(print::note);
+            told.into_iter().for_each(print::warn);
+            service::turn(now, self.stop.is_stopped());
             if self.meter.is_due(now) {
                 let snapshot = self.sender.snapshot();
                 print::note(self.meter.line(End::Sender, snapshot, &self.names));

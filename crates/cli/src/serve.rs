@@ -16,7 +16,6 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use crate::command_line::{allow_many_files, positive, socket_addr};
 use crate::keygen::{PublicKeyParser, read_key};
 use crate::observe::{Look, ObserveArguments, StandardOutput};
-use crate::print;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
@@ -25,6 +24,7 @@ use crate::tunnel::request::{self, Answer};
 use crate::tunnel::tun::{self, TunArguments};
 use crate::tunnel::udp::{DatagramArguments, far};
 use crate::tunnel::{self, Destination, TransportArguments, relay};
+use crate::{print, service};
 
 /// How often the main thread looks up from waiting for events.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
@@ -79,7 +79,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = positive)]
     report: Option<Duration>,
     #[command(flatten)]
-    observe: ObserveArguments,
+    pub(crate) observe: ObserveArguments,
     #[command(flatten)]
     transport: TransportArguments,
     #[command(flatten)]
@@ -147,8 +147,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         "listening at {} as {local_public}",
         server.local_addr()
     ));
+    service::ready();
     watch(arguments, &server, &events, &stop, &clock);
     Ok(())
+}
+
+impl Arguments {
+    /// Whether what they name can be used, as far as that is known without a session.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        read_key(&self.key)?;
+        socket_addr("--listen", &self.listen).map(drop)
+    }
 }
 
 /// What is seen of the sessions, as long as there is a server.
@@ -247,7 +256,8 @@ fn watch(
         let now = clock.now();
         let lateness = server.lateness().max(stop.lateness(clock));
         let told = slowness.news(now, lateness);
-        told.into_iter().for_each(print::note);
+        told.into_iter().for_each(print::warn);
+        service::turn(now, stop.is_stopped());
         let due = meters.iter_mut().filter_map(|(owner, meter)| {
             let is_due = meter.is_due(now);
             is_due.then_some((*owner, meter))

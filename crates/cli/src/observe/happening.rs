@@ -38,9 +38,62 @@ pub(crate) enum Happening {
         silent_for_s: f64,
     },
     PeerLeft,
+    /// Nothing gets through by any path.
+    AllLinksDown,
+    /// The links are well, and no frame comes.
+    SourceGone,
+    Recovered {
+        from: Cause,
+        lasted_s: f64,
+    },
+}
+
+/// What keeps a stream from flowing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Cause {
+    AllLinksDown,
+    SourceGone,
+}
+
+impl Cause {
+    pub(super) fn happening(self) -> Happening {
+        match self {
+            Cause::AllLinksDown => Happening::AllLinksDown,
+            Cause::SourceGone => Happening::SourceGone,
+        }
+    }
 }
 
 impl Happening {
+    /// What a command that is run for it is told, if one is.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Happening::SessionBegan { .. } => "connected",
+            Happening::SessionEnded { .. } => "ended",
+            Happening::PathState { state, .. } if state == "out" || state == "removed" => {
+                "path-down"
+            }
+            Happening::PathState { state, .. } if state == "active" => "path-up",
+            Happening::PathAbsent { .. } => "path-down",
+            Happening::AllLinksDown => "all-links-down",
+            Happening::SourceGone => "source-gone",
+            Happening::Recovered { .. } => "recovered",
+            Happening::PeerLeft => "peer-left",
+            _ => "",
+        }
+    }
+
+    /// The path that it is about, with its name.
+    pub(super) fn path(&self) -> Option<(usize, &str)> {
+        match self {
+            Happening::PathState { path, name, .. }
+            | Happening::PathAbsent { path, name, .. }
+            | Happening::PathPresent { path, name } => Some((*path, name)),
+            _ => None,
+        }
+    }
+
     /// What an event of the network is, if it is not seen in the samples.
     pub(super) fn of(event: &Event, names: &[String]) -> Option<Happening> {
         let name = |index: usize| names.get(index).cloned().unwrap_or_default();

@@ -61,6 +61,14 @@ impl Sampler {
         seen
     }
 
+    /// The program ends, and all that there is with it.
+    pub(super) fn end(&mut self) -> Vec<Seen> {
+        let mut seen = Vec::new();
+        let all = self.streams.iter_mut();
+        all.for_each(|stream| stream.on_gone(&mut seen));
+        seen
+    }
+
     /// How many streams were seen in the last sample.
     pub(super) fn stream_count(&self) -> usize {
         self.streams

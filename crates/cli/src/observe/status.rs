@@ -26,6 +26,21 @@ pub(crate) struct Status {
     pub(crate) streams: Vec<Stream>,
 }
 
+impl Status {
+    /// It in one line, for `systemctl status`.
+    pub(super) fn line(&self) -> String {
+        let total = &self.total;
+        let megabits = |spread: Spread| spread.avg / 1e6;
+        let connected = self.streams.iter().filter(|stream| stream.connected);
+        format!(
+            "sessions: {}; receives {:.2} Mbit/s, sends {:.2} Mbit/s",
+            connected.count(),
+            megabits(total.received_rate_bps),
+            megabits(total.sent_rate_bps),
+        )
+    }
+}
+
 /// The least, mean and greatest of an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Spread {

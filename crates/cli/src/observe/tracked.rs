@@ -9,6 +9,7 @@ use anabranch_units::Instant;
 use super::Look;
 use super::happening::Happening;
 use super::meter::{RateMeter, Series};
+use super::outage::Outage;
 use super::sampler::Seen;
 use super::status::{Path, PathCounters, Reason, Stream, StreamCounters};
 use crate::tunnel;
@@ -48,6 +49,7 @@ pub(super) struct Tracked {
     /// Why bytes had been sent when the interval began.
     reasons_before: ReasonCounts,
     paths: Vec<TrackedPath>,
+    outage: Outage,
 }
 
 /// When the counters began, and how many sessions there were before that they go on from.
@@ -88,6 +90,7 @@ impl Tracked {
             return;
         }
         let session = self.session;
+        self.outage = Outage::default();
         self.say(seen, Happening::SessionEnded { session });
     }
 
@@ -134,6 +137,11 @@ impl Tracked {
         bits.delivered = self.delivered.see(delivered_bytes(&snapshot), span_s) * span_s;
         self.sent.add(bits.sent, span_s);
         self.received.add(bits.received, span_s);
+        if snapshot.connected_at.is_some()
+            && let Some(happening) = self.outage.see(&snapshot)
+        {
+            self.say(seen, happening);
+        }
         self.last = snapshot;
         bits
     }
@@ -165,6 +173,7 @@ impl Tracked {
             return self.last.at;
         }
         self.is_reset = true;
+        self.outage = Outage::default();
         self.reasons_before = ReasonCounts::default();
         self.delivered.reset();
         for path in &mut self.paths {

@@ -10,11 +10,11 @@ use anabranch_units::{Duration, Lateness};
 
 use crate::observe::{Look, Observation, Opened};
 use crate::path_news::{PathNews, session_news};
-use crate::print;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
 use crate::tunnel;
+use crate::{print, service};
 
 /// How often it looks.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
@@ -164,8 +164,10 @@ impl Watch {
             }
             let lateness = self.all.iter().map(|watched| watched.client.lateness());
             let lateness = lateness.fold(self.stop.lateness(&self.clock), Lateness::max);
-            let told = self.slowness.news(self.clock.now(), lateness);
-            told.into_iter().for_each(print::note);
+            let now = self.clock.now();
+            let told = self.slowness.news(now, lateness);
+            told.into_iter().for_each(print::warn);
+            service::turn(now, self.stop.is_stopped());
         }
     }
 
@@ -204,9 +206,9 @@ impl Watch {
                         let stream = tunnel::name(watched.client.cargo());
                         observation.on_event(stream, &event, &self.names);
                     }
-                    let news = session_news(&event, &self.names, "server");
-                    let told = news.map(|news| format!("{label}{news}"));
-                    told.into_iter().for_each(print::note);
+                    if let Some((level, news)) = session_news(&event, &self.names, "server") {
+                        print::say(level, format_args!("{label}{news}"));
+                    }
                 }
                 Err(RecvTimeoutError::Timeout) => break,
                 Err(RecvTimeoutError::Disconnected) => watched.ended = Some(Ended::Closed),

@@ -1,0 +1,389 @@
+//! Options from a file: `--config FILE`, and `anabranch config`.
+//!
+//! The words of a file become words of the command line, so that both mean the same.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anabranch_units::known_names;
+use anyhow::{Context, anyhow, bail, ensure};
+use clap::parser::ValueSource;
+use clap::{ArgAction, ArgMatches, CommandFactory, Parser, Subcommand};
+use toml::{Table, Value};
+
+use crate::{Command, print};
+
+/// The commands that a file may be for.
+const COMMANDS: [&str; 4] = ["send", "recv", "serve", "proxy"];
+
+/// Examines files of options, as `send`, `recv`, `serve` and `proxy` take them by --config.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A file has the words of the options, in a table for each command, or without a table for one:
+
+  [recv]
+  listen = \"0.0.0.0:7000\"
+  key = \"/etc/anabranch/studio.key\"
+  allow = [\"abpub_…=front\", \"abpub_…=roof\"]
+  keep-listening = true
+  output = [\"front=udp://127.0.0.1:6000\", \"recordings/{name}-{time}.ts\"]
+
+`input` (send) and `output` (recv) are what has no option on the command line. An option on the
+command line replaces the one in the file. Paths are relative to where the program is started.")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Says what is wrong with a file, without starting anything.
+    Check(FileArguments),
+    /// Prints the command lines that a file stands for.
+    Show(FileArguments),
+}
+
+#[derive(Debug, clap::Args)]
+struct FileArguments {
+    /// The command that a file without tables is for.
+    #[arg(long, value_name = "NAME", value_parser = COMMANDS)]
+    command: Option<String>,
+    /// The file.
+    file: PathBuf,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let (Task::Check(chosen) | Task::Show(chosen)) = &arguments.task;
+    let file = File::read(&chosen.file)?;
+    let tables = match (&chosen.command, file.is_flat()) {
+        (Some(command), _) => vec![command.as_str()],
+        (None, true) => bail!(
+            "{}: it has no table: say by --command which of {} it is for",
+            file.name,
+            COMMANDS.join(", ")
+        ),
+        (None, false) => file.commands(),
+    };
+    for command in tables {
+        let mut line = vec![OsString::from("anabranch"), command.into()];
+        line.extend(file.options(command, |_| false)?);
+        match &arguments.task {
+            Task::Show(_) => print::line(shown(&line))?,
+            Task::Check(_) => {
+                check(line).with_context(|| format!("{} [{command}]", file.name))?;
+                print::line(format_args!("{} [{command}]: fine", file.name))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a command line can be used.
+fn check(line: Vec<OsString>) -> anyhow::Result<()> {
+    let arguments = crate::Arguments::try_parse_from(line);
+    match arguments
+        .map_err(|error| anyhow!("{}", gist(&error)))?
+        .command
+    {
+        Command::Send(arguments) => arguments.check(),
+        Command::Recv(arguments) => arguments.check(),
+        Command::Serve(arguments) => arguments.check(),
+        Command::Proxy(arguments) => arguments.check(),
+        _ => Ok(()),
+    }
+}
+
+/// What clap says of a mistake, without how to use the command.
+fn gist(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let usage = text.find("\n\nUsage").or(text.find("\n\nFor more"));
+    let text = &text[..usage.unwrap_or(text.len())];
+    text.trim_start_matches("error: ").trim_end().to_owned()
+}
+
+/// A command line as a shell would take it.
+fn shown(line: &[OsString]) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_=./:,@%+".contains(&byte);
+    let words = line.iter().map(|word| {
+        let word = word.to_string_lossy();
+        match !word.is_empty() && word.bytes().all(is_plain) {
+            true => word.into_owned(),
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// A command line with the options of the file that it names by --config, if it does.
+///
+/// # Errors
+/// The file cannot be read, or has words that there are not.
+pub(crate) fn with_file(mut words: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
+    let Some((command, given)) = given(&words) else {
+        return Ok(words);
+    };
+    let Some(path) = given.get_one::<PathBuf>("config") else {
+        return Ok(words);
+    };
+    let is_given = |id: &str| given.value_source(id) == Some(ValueSource::CommandLine);
+    let options = File::read(path)?.options(&command, is_given)?;
+    // Positional words come last, behind `--`.
+    let at = options.iter().position(|word| word == "--");
+    let (named, positional) = options.split_at(at.unwrap_or(options.len()));
+    words.splice(2..2, named.iter().cloned());
+    let has_dashes = words.iter().any(|word| word == "--");
+    words.extend(positional.iter().skip(usize::from(has_dashes)).cloned());
+    Ok(words)
+}
+
+/// What a command line says, as far as it can be read: what is missing may be in the file.
+fn given(words: &[OsString]) -> Option<(String, ArgMatches)> {
+    let command = words.get(1)?.to_str()?;
+    let names_file = |word: &OsString| {
+        let word = word.to_string_lossy();
+        word == "--config" || word.starts_with("--config=")
+    };
+    if !COMMANDS.contains(&command) || !words.iter().any(names_file) {
+        return None;
+    }
+    let parser = crate::Arguments::command().ignore_errors(true);
+    // Those who ask for help get it.
+    let mut matches = parser.try_get_matches_from(words).ok()?;
+    matches.remove_subcommand()
+}
+
+/// A file of options.
+#[derive(Debug)]
+struct File {
+    name: String,
+    table: Table,
+}
+
+impl File {
+    fn read(path: &Path) -> anyhow::Result<File> {
+        let name = path.display().to_string();
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+        let file = File {
+            table: text.parse().with_context(|| name.clone())?,
+            name,
+        };
+        if !file.is_flat() {
+            for (word, value) in &file.table {
+                ensure!(
+                    COMMANDS.contains(&word.as_str()) && value.is_table(),
+                    "{}: there is no table [{word}]: known are {}",
+                    file.name,
+                    known_names(word, COMMANDS)
+                );
+            }
+        }
+        Ok(file)
+    }
+
+    /// Whether all of it is for one command.
+    fn is_flat(&self) -> bool {
+        !self.table.values().any(Value::is_table)
+    }
+
+    /// Those that it has tables for.
+    fn commands(&self) -> Vec<&str> {
+        self.table.keys().map(String::as_str).collect()
+    }
+
+    /// The words for a command line of `command`, without those that are given there. Positional
+    /// ones follow a `--`.
+    fn options(
+        &self,
+        command: &str,
+        is_given: impl Fn(&str) -> bool,
+    ) -> anyhow::Result<Vec<OsString>> {
+        let table = match self.table.get(command) {
+            Some(Value::Table(table)) => table,
+            _ if self.is_flat() => &self.table,
+            _ => bail!("{}: it has no table [{command}]", self.name),
+        };
+        let parser = crate::Arguments::command();
+        let parser = parser.find_subcommand(command);
+        let known: Vec<_> = parser
+            .into_iter()
+            .flat_map(clap::Command::get_arguments)
+            .filter_map(|argument| Some((word_of(argument)?, argument)))
+            .collect();
+        let (mut named, mut positional) = (Vec::new(), Vec::new());
+        for (word, value) in table {
+            let is_it = |(known, argument): &&(String, &clap::Arg)| {
+                let aliases = argument.get_all_aliases().unwrap_or_default();
+                known == word || aliases.contains(&word.as_str())
+            };
+            let Some((_, argument)) = known.iter().find(is_it) else {
+                let names = known.iter().map(|(name, _)| name.as_str());
+                bail!(
+                    "{}: {command} has no {word:?}: known are {}",
+                    self.name,
+                    known_names(word, names)
+                );
+            };
+            if is_given(argument.get_id().as_str()) {
+                continue;
+            }
+            let options = options_of(word, argument, value);
+            let options = options.with_context(|| format!("{} [{command}]", self.name))?;
+            match argument.is_positional() {
+                true => positional.extend(options),
+                false => named.extend(options),
+            }
+        }
+        if !positional.is_empty() {
+            named.push("--".to_owned());
+            named.append(&mut positional);
+        }
+        Ok(named.into_iter().map(OsString::from).collect())
+    }
+}
+
+/// What an option is called in a file.
+fn word_of(argument: &clap::Arg) -> Option<String> {
+    if let Some(long) = argument.get_long() {
+        return (!["help", "config"].contains(&long)).then(|| long.to_owned());
+    }
+    let name = argument.get_value_names()?.first()?;
+    argument.is_positional().then(|| name.to_lowercase())
+}
+
+/// The words of the command line that say the same.
+fn options_of(word: &str, argument: &clap::Arg, value: &Value) -> anyhow::Result<Vec<String>> {
+    let is_flag = matches!(argument.get_action(), ArgAction::SetTrue);
+    let takes_several = matches!(argument.get_action(), ArgAction::Append);
+    let said = |value: &Value| {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Integer(number) => number.to_string(),
+            Value::Float(number) => number.to_string(),
+            _ => bail!("{word} = {value}: expected a text or a number"),
+        };
+        Ok(match argument.is_positional() {
+            true => text,
+            false => format!("--{word}={text}"),
+        })
+    };
+    match value {
+        Value::Boolean(true) if is_flag => Ok(vec![format!("--{word}")]),
+        Value::Boolean(false) if is_flag => Ok(Vec::new()),
+        _ if is_flag => bail!("{word} = {value}: expected true or false"),
+        Value::Array(values) if takes_several => values.iter().map(said).collect(),
+        Value::Array(_) => bail!("{word} = {value}: it has one value"),
+        value => Ok(vec![said(value)?]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> (tempfile::TempDir, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("anabranch.toml");
+        fs::write(&path, text).unwrap();
+        let path = path.to_str().unwrap().to_owned();
+        (folder, path)
+    }
+
+    fn words(line: &[&str]) -> anyhow::Result<String> {
+        let line = line.iter().map(OsString::from).collect();
+        let words = with_file(line)?;
+        let words = words.iter().map(|word| word.to_str().unwrap());
+        Ok(words.skip(1).collect::<Vec<_>>().join(" "))
+    }
+
+    const BOTH: &str = r#"
+        [send]
+        to = "192.0.2.1:7000"
+        via = ["wlan0", "wwan0,metered"]
+        latency = "800 ms"
+        metrics = 9797
+        ecn = true
+        log-time = false
+        input = "-"
+        [recv]
+        output = ["a.ts", "udp://127.0.0.1:6000"]
+    "#;
+
+    #[test]
+    fn a_file_says_the_same_as_a_command_line_which_wins() {
+        let (_folder, path) = file(BOTH);
+        let expected = "send --ecn --latency=800 ms --metrics=9797 --to=192.0.2.1:7000 \
+                        --via=wlan0 --via=wwan0,metered --config";
+        let all = words(&["anabranch", "send", "--config", &path]).unwrap();
+        let all = all.replace(&path, "");
+        assert_eq!(all, format!("{expected}  -- -"));
+        let line = [
+            "anabranch",
+            "send",
+            "--config",
+            &path,
+            "--via",
+            "eth0",
+            "--latency",
+            "min",
+            "f.ts",
+        ];
+        let some = words(&line).unwrap();
+        for gone in ["wlan0", "800", " -- -"] {
+            assert!(!some.contains(gone), "{gone}: {some}");
+        }
+        assert!(
+            some.contains("--metrics=9797") && some.ends_with("f.ts"),
+            "{some}"
+        );
+        let recv = words(&["anabranch", "recv", &format!("--config={path}")]).unwrap();
+        assert!(recv.ends_with("-- a.ts udp://127.0.0.1:6000"), "{recv}");
+    }
+
+    #[test]
+    fn a_line_without_a_file_and_one_that_asks_for_help_stay_as_they_are() {
+        assert_eq!(words(&["anabranch", "send", "x"]).unwrap(), "send x");
+        let help = ["anabranch", "send", "--config", "nowhere.toml", "--help"];
+        assert_eq!(words(&help).unwrap(), help[1..].join(" "));
+    }
+
+    #[test]
+    fn mistakes_are_told_with_what_is_known() {
+        for (text, part) in [
+            ("[sned]\nto = \"a\"", "did you mean \"send\""),
+            ("[send]\nlatancy = \"1 s\"", "did you mean \"latency\""),
+            ("latancy = \"1 s\"", "did you mean \"latency\""),
+            ("[send]\nlatency = [\"1 s\"]", "one value"),
+            ("[send]\necn = \"yes\"", "true or false"),
+            ("[send]\nto = true", "a text or a number"),
+            ("[send]\nconfig = \"b.toml\"", "has no \"config\""),
+            ("[recv]", "no table [send]"),
+            ("x = [", "anabranch.toml"),
+        ] {
+            let (_folder, path) = file(text);
+            let error = words(&["anabranch", "send", "--config", &path]).unwrap_err();
+            let error = format!("{error:#}");
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        assert!(words(&["anabranch", "send", "--config", "no.toml"]).is_err());
+    }
+
+    #[test]
+    fn a_file_is_checked_as_a_command_line_is() {
+        let (_folder, path) = file(BOTH);
+        let file = File::read(Path::new(&path)).unwrap();
+        assert_eq!(file.commands(), ["recv", "send"]);
+        let mut line: Vec<OsString> = vec!["anabranch".into(), "send".into()];
+        line.extend(file.options("send", |_| false).unwrap());
+        assert!(
+            shown(&line).contains("'--latency=800 ms'"),
+            "{}",
+            shown(&line)
+        );
+        let error = check(line).unwrap_err().to_string();
+        assert!(
+            error.contains("--key") && !error.contains("Usage"),
+            "{error}"
+        );
+    }
+}

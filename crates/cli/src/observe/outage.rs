@@ -1,0 +1,175 @@
+//! Whether video flows, and if not, which side of the sender is to blame.
+//!
+//! A sender knows its paths' states. A receiver hears of several paths every two seconds while they
+//! are idle (`PROBE_INTERVAL` of the transport), so that frames which fail to come while something
+//! does are the source's fault. Of a single idle path it hears every fifteen seconds only, and
+//! takes that for dead links at first.
+
+use anabranch_net::Snapshot;
+use anabranch_secure::Cargo;
+use anabranch_units::{Duration, Instant};
+
+use super::happening::{Cause, Happening};
+
+/// So long no frame comes before anything is said.
+const NO_FRAME_FOR: Duration = Duration::from_secs(3);
+/// What was heard so long ago says that links are alive.
+const HEARD_WITHIN: Duration = Duration::from_millis(2_500);
+
+/// What is wrong with a stream, if anything.
+#[derive(Debug, Default)]
+pub(super) struct Outage {
+    current: Option<(Cause, Instant)>,
+    heard: Last,
+    framed: Last,
+}
+
+/// A count, and when it last grew.
+#[derive(Debug, Default)]
+struct Last {
+    count: u64,
+    at: Instant,
+}
+
+impl Last {
+    fn see(&mut self, count: u64, now: Instant) -> bool {
+        let has_grown = count != self.count;
+        if has_grown {
+            *self = Last { count, at: now };
+        }
+        has_grown
+    }
+}
+
+impl Outage {
+    /// Takes a sample. Returns what is new.
+    pub(super) fn see(&mut self, seen: &Snapshot) -> Option<Happening> {
+        let now = seen.at;
+        let received = seen.paths.iter().map(|path| path.counters.received_bytes);
+        self.heard.see(received.sum(), now);
+        let frames = seen.session.frames_sent + seen.session.frames_received;
+        let has_frame = self.framed.see(frames, now);
+        let cause = self.cause(seen);
+        match (self.current, cause) {
+            (None, Some(cause)) => {
+                self.current = Some((cause, now));
+                Some(cause.happening())
+            }
+            (Some((was, since)), None) => {
+                // Links are back before the next frame; a source is by its frames alone.
+                if was == Cause::SourceGone && !has_frame {
+                    return None;
+                }
+                self.current = None;
+                self.framed.at = now;
+                Some(Happening::Recovered {
+                    from: was,
+                    lasted_s: now.saturating_since(since).as_secs_f64(),
+                })
+            }
+            // All links may die while the source is silent, and be alive again before it.
+            (Some((Cause::SourceGone, since)), Some(Cause::AllLinksDown)) => {
+                self.current = Some((Cause::AllLinksDown, since));
+                Some(Cause::AllLinksDown.happening())
+            }
+            _ => None,
+        }
+    }
+
+    fn cause(&self, seen: &Snapshot) -> Option<Cause> {
+        let mut states = seen.paths.iter().map(|path| path.view.state);
+        if !seen.paths.is_empty() && states.all(|state| !state.is_usable()) {
+            return Some(Cause::AllLinksDown);
+        }
+        let is_silent = seen.at.saturating_since(self.framed.at) >= NO_FRAME_FOR;
+        if seen.cargo != Some(Cargo::Frames) || self.framed.count == 0 || !is_silent {
+            return None;
+        }
+        let is_sender = seen.session.frames_sent > 0;
+        let is_heard = seen.at.saturating_since(self.heard.at) <= HEARD_WITHIN;
+        Some(match is_sender || is_heard {
+            true => Cause::SourceGone,
+            false => Cause::AllLinksDown,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_core::PathState;
+    use anabranch_net::PathSnapshot;
+
+    use super::*;
+
+    /// Samples of two paths, ten a second.
+    struct Bed {
+        outage: Outage,
+        seen: Snapshot,
+    }
+
+    impl Bed {
+        fn new() -> Self {
+            let path = PathSnapshot {
+                view: Default::default(),
+                counters: Default::default(),
+                controller_state: "",
+                peer: None,
+                unsent_datagrams: 0,
+                last_error: None,
+            };
+            Bed {
+                outage: Outage::default(),
+                seen: Snapshot {
+                    cargo: Some(Cargo::Frames),
+                    paths: vec![path; 2],
+                    ..Snapshot::default()
+                },
+            }
+        }
+
+        fn run(&mut self, seconds: u64, change: impl Fn(&mut Snapshot)) -> Vec<String> {
+            let mut told = Vec::new();
+            for _ in 0..10 * seconds {
+                self.seen.at += Duration::from_millis(100);
+                change(&mut self.seen);
+                let happening = self.outage.see(&self.seen);
+                told.extend(happening.map(|happening| happening.word().to_owned()));
+            }
+            told
+        }
+    }
+
+    fn hear(seen: &mut Snapshot) {
+        seen.paths[1].counters.received_bytes += 100;
+    }
+
+    #[test]
+    fn a_sender_tells_its_source_from_its_links() {
+        let mut bed = Bed::new();
+        let send = |seen: &mut Snapshot| seen.session.frames_sent += 1;
+        assert!(bed.run(2, |_| {}).is_empty(), "no source was there");
+        assert!(bed.run(2, send).is_empty());
+        assert_eq!(bed.run(5, |_| {}), ["source-gone"]);
+        assert_eq!(bed.run(1, send), ["recovered"]);
+        bed.seen.paths[0].view.state = PathState::Out;
+        assert!(bed.run(1, send).is_empty(), "the other goes on");
+        bed.seen.paths[1].view.state = PathState::Out;
+        assert_eq!(bed.run(5, send), ["all-links-down"]);
+        bed.seen.paths[1].view.state = PathState::Active;
+        assert_eq!(bed.run(1, send), ["recovered"]);
+    }
+
+    #[test]
+    fn a_receiver_tells_them_apart_by_whether_it_hears_anything() {
+        let mut bed = Bed::new();
+        let flow = |seen: &mut Snapshot| {
+            hear(seen);
+            seen.session.frames_received += 1;
+        };
+        assert!(bed.run(2, flow).is_empty());
+        assert_eq!(bed.run(5, hear), ["source-gone"]);
+        assert_eq!(bed.run(1, flow), ["recovered"]);
+        assert_eq!(bed.run(5, |_| {}), ["all-links-down"]);
+        assert_eq!(bed.run(1, flow), ["recovered"]);
+    }
+}

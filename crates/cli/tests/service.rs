@@ -1,0 +1,103 @@
+//! What a service manager sees of the real program.
+
+mod bed;
+
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
+
+use bed::{Bed, PATIENCE, Running, anabranch, run, transport_stream};
+
+/// The next messages to the service manager, until one has `part` in it.
+fn wait_for(manager: &UnixDatagram, part: &str) {
+    let mut heard = String::new();
+    let mut buffer = [0; 4_096];
+    while !heard.contains(part) {
+        let count = manager.recv(&mut buffer);
+        let count = count.unwrap_or_else(|error| panic!("{part}: {error}: {heard}"));
+        heard += &String::from_utf8_lossy(&buffer[..count]);
+        heard.push('\n');
+    }
+}
+
+#[test]
+fn a_service_reads_its_file_tells_its_manager_and_runs_commands() {
+    let bed = Bed::new();
+    let events = bed.text("events");
+    let config = bed.path("studio.toml");
+    let on_event = format!("echo $ANABRANCH_ROLE $ANABRANCH_EVENT $ANABRANCH_STREAM >> {events}");
+    let text = format!(
+        "[recv]\nlisten = \"127.0.0.1:0\"\nkey = {:?}\nallow = [\"{}=front\"]\n\
+         on-event = {on_event:?}\noutput = [{:?}]\n",
+        bed.text("receiver.key"),
+        bed.sender_public,
+        bed.text("out.ts"),
+    );
+    fs::write(&config, text).unwrap();
+    let socket = bed.path("notify");
+    let manager = UnixDatagram::bind(&socket).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut command = anabranch();
+    command.args(["recv", "--keep-listening", "--config"]);
+    command.arg(&config).env("NOTIFY_SOCKET", &socket);
+    command.env("WATCHDOG_USEC", "400000");
+    let mut recv = Running::of(&mut command);
+    let line = recv.wait_for("listening at ");
+    let address = line.split_whitespace().nth(2).unwrap();
+    wait_for(&manager, "READY=1");
+    wait_for(&manager, "WATCHDOG=1");
+    let film = bed.path("in.ts");
+    fs::write(&film, transport_stream(50)).unwrap();
+    let (code, said) = bed.send(address, film.to_str().unwrap(), &[]).finish();
+    assert_eq!(code, 0, "{said}");
+    wait_for(&manager, "STATUS=sessions: ");
+    recv.wait_for("session over");
+    // The end is seen by the next sample.
+    std::thread::sleep(Duration::from_millis(500));
+    recv.interrupt();
+    wait_for(&manager, "STOPPING=1");
+    let (code, said) = recv.finish();
+    assert_eq!(code, 0, "{said}");
+    let mut told: Vec<_> = fs::read_to_string(&events)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    told.sort_unstable();
+    assert_eq!(told, ["recv connected front", "recv ended front"], "{said}");
+}
+
+#[test]
+fn a_file_is_examined_without_starting_anything() {
+    let bed = Bed::new();
+    let config = bed.text("camera.toml");
+    let good = format!(
+        "[send]\nto = \"127.0.0.1:9\"\nkey = {:?}\npeer = \"{}\"\ninput = \"film.ts\"\n",
+        bed.text("sender.key"),
+        bed.receiver_public
+    );
+    fs::write(&config, &good).unwrap();
+    let checked = run(&["config", "check", &config]);
+    assert!(checked.status.success(), "{checked:?}");
+    let shown = run(&["config", "show", &config]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(
+        shown.contains("anabranch send --key=") && shown.contains(" -- film.ts"),
+        "{shown}"
+    );
+    for (wrong, part) in [
+        (good.replace("sender.key", "no.key"), "no.key"),
+        (good.replace("input = \"film.ts\"", ""), "INPUT"),
+        (
+            good.replace("[send]", "[send]\nlatency = \"1 year\""),
+            "1 year",
+        ),
+        (good.replace("peer", "pear"), "did you mean \"peer\""),
+    ] {
+        fs::write(&config, wrong).unwrap();
+        let checked = run(&["config", "check", &config]);
+        let error = String::from_utf8(checked.stderr).unwrap();
+        assert_eq!(checked.status.code(), Some(1), "{error}");
+        assert!(error.contains(part), "{part}: {error}");
+    }
+}
