@@ -27,6 +27,7 @@ mod list;
 #[cfg(feature = "laboratory")]
 mod new;
 mod observe;
+mod overload;
 mod path_news;
 mod paths;
 #[cfg(feature = "laboratory")]
@@ -50,6 +51,7 @@ mod serve;
 mod slowness;
 mod stop;
 mod summary;
+mod target;
 #[cfg(feature = "top")]
 mod top;
 #[cfg(feature = "laboratory")]

@@ -19,12 +19,14 @@ use crate::io::{Input, InputName, Unit};
 use crate::keygen::{PublicKeyParser, read_key};
 use crate::latency::{Latency, told_latency};
 use crate::observe::{Look, Observation, ObserveArguments, StandardOutput};
+use crate::overload::OverloadWatch;
 use crate::path_news::{PathNews, session_news};
 use crate::paths::PathArguments;
 use crate::print;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
+use crate::target::TargetArguments;
 
 /// How often the main thread looks up from waiting for events.
 const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
@@ -116,6 +118,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = positive)]
     report: Option<Duration>,
     #[command(flatten)]
+    target: TargetArguments,
+    #[command(flatten)]
     observe: ObserveArguments,
     /// Frames older than this are not sent, whatever the latency; key frames always are.
     #[arg(long, value_name = "TIME", value_parser = positive, help_heading = "For experts")]
@@ -142,6 +146,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         bail!("--duration is for the input test: only");
     }
     let local_key = read_key(&arguments.key)?;
+    let outlets = arguments.target.open()?;
     let observed = arguments.observe.open(StandardOutput::Free)?;
     let input = Input::open(&arguments.input, arguments.duration, &stop, &clock)?;
     let mut config = ClientConfig::new(local_key, arguments.peer, paths);
@@ -161,9 +166,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         config.transport.media.deadline = lifetime;
     }
     config.transport.media.fec = arguments.fec;
-    config.transport.media.source = input.limits();
+    config.transport.media.source = arguments.target.limits(input.limits())?;
     let (sender, events) = Sender::start(config)?;
     let sender = Arc::new(sender);
+    let _telling = outlets.start(&sender, clock)?;
     let observation = observed.start("send", clock, looks(&sender, &names))?;
     let mut session = Session {
         sender: &sender,
@@ -175,6 +181,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         stats: arguments.report,
         meter: Meter::new(arguments.report, clock.now()),
         slowness: Slowness::default(),
+        overload: OverloadWatch::new(End::Sender),
         observation,
     };
     session.run(input)
@@ -203,6 +210,7 @@ struct Session<'a> {
     stats: Option<Duration>,
     meter: Meter,
     slowness: Slowness,
+    overload: OverloadWatch,
     observation: Observation,
 }
 
@@ -290,6 +298,12 @@ impl Session<'_> {
             let lateness = self.sender.lateness().max(self.stop.lateness(&self.clock));
             let told = self.slowness.news(now, lateness);
             told.into_iter().for_each(print::note);
+            if self.overload.is_due(now)
+                && let Some(overload) = self.overload.news(now, &self.sender.snapshot())
+            {
+                print::note(overload);
+                self.observation.on_overload(STREAM, &overload);
+            }
             if self.meter.is_due(now) {
                 let snapshot = self.sender.snapshot();
                 print::note(self.meter.line(End::Sender, snapshot, &self.names));

@@ -38,6 +38,13 @@ pub(crate) enum Happening {
         silent_for_s: f64,
     },
     PeerLeft,
+    /// The encoder sends more than the links carry: frames are given up.
+    Overload {
+        encoder_bps: u64,
+        links_bps: u64,
+        frames_given_up: u64,
+        frames: u64,
+    },
 }
 
 impl Happening {
