@@ -29,6 +29,7 @@ mod message;
 #[cfg(feature = "laboratory")]
 mod new;
 mod observe;
+mod overload;
 mod path_news;
 mod paths;
 #[cfg(feature = "laboratory")]
@@ -54,6 +55,7 @@ mod service;
 mod slowness;
 mod stop;
 mod summary;
+mod target;
 #[cfg(feature = "top")]
 mod top;
 #[cfg(feature = "laboratory")]

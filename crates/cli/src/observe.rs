@@ -38,6 +38,8 @@ use stats::{Stats, StatsName};
 use status::Status;
 use thumbnail::KeyFrames;
 
+use crate::overload::Overload;
+
 /// From one status to the next.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// From one sample to the next. Ten in a second tell a burst from an even flow.
@@ -249,6 +251,18 @@ impl Observation {
 }
 
 impl Observation {
+    /// Tells that an encoder sends more than the links carry.
+    pub(crate) fn on_overload(&self, stream: &str, overload: &Overload) {
+        let Some(running) = &self.running else { return };
+        let happening = Happening::Overload {
+            encoder_bps: overload.encoder.bits_per_second(),
+            links_bps: overload.links.bits_per_second(),
+            frames_given_up: overload.given_up_count,
+            frames: overload.frame_count,
+        };
+        running.shared.listeners.tell(stream, happening);
+    }
+
     /// A frame of a stream has come, as a unit of a transport stream.
     pub(crate) fn on_frame(&self, stream: &str, frame: &ReceivedFrame) {
         if let Some(running) = &self.running

@@ -20,12 +20,14 @@ use crate::keygen::{PublicKeyParser, read_key};
 use crate::latency::{Latency, told_latency};
 use crate::message;
 use crate::observe::{Look, Observation, ObserveArguments, StandardOutput};
+use crate::overload::OverloadWatch;
 use crate::path_news::{PathNews, session_news};
 use crate::paths::PathArguments;
 use crate::return_feed::ReturnFeed;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
+use crate::target::TargetArguments;
 use crate::{print, service};
 
 /// How often the main thread looks up from waiting for events.
@@ -118,6 +120,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = positive)]
     report: Option<Duration>,
     #[command(flatten)]
+    target: TargetArguments,
+    #[command(flatten)]
     pub(crate) observe: ObserveArguments,
     /// Where to write what the receiver sends (its --return-input): talkback, or a return feed.
     /// Outputs are those of `anabranch recv`.
@@ -152,6 +156,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         bail!("--duration is for the input test: only");
     }
     let local_key = read_key(&arguments.key)?;
+    let outlets = arguments.target.open()?;
     let observed = arguments.observe.open(StandardOutput::Free)?;
     let input = Input::open(&arguments.input, arguments.duration, &stop, &clock)?;
     let mut config = ClientConfig::new(local_key, arguments.peer, paths);
@@ -171,9 +176,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         config.transport.media.deadline = lifetime;
     }
     config.transport.media.fec = arguments.fec;
-    config.transport.media.source = input.limits();
+    config.transport.media.source = arguments.target.limits(input.limits())?;
     let (sender, events) = Sender::start(config)?;
     let sender = Arc::new(sender);
+    let _telling = outlets.start(&sender, clock)?;
     let observation = observed.start("send", clock, looks(&sender, &names))?;
     let messages = arguments.messages.map(message::lines).transpose()?;
     service::ready();
@@ -190,6 +196,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         stats: arguments.report,
         meter: Meter::new(arguments.report, clock.now()),
         slowness: Slowness::default(),
+        overload: OverloadWatch::new(End::Sender),
         observation,
     };
     session.run(input)
@@ -231,6 +238,7 @@ struct Session<'a> {
     stats: Option<Duration>,
     meter: Meter,
     slowness: Slowness,
+    overload: OverloadWatch,
     observation: Observation,
 }
 
@@ -338,6 +346,12 @@ impl Session<'_> {
             let told = self.slowness.news(now, lateness);
             told.into_iter().for_each(print::warn);
             service::turn(now, self.stop.is_stopped());
+            if self.overload.is_due(now)
+                && let Some(overload) = self.overload.news(now, &self.sender.snapshot())
+            {
+                print::warn(overload);
+                self.observation.on_overload(STREAM, &overload);
+            }
             if self.meter.is_due(now) {
                 let snapshot = self.sender.snapshot();
                 print::note(self.meter.line(End::Sender, snapshot, &self.names));

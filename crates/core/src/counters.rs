@@ -86,6 +86,7 @@ impl SessionCounters {
     pub fn plus(&self, other: &SessionCounters) -> SessionCounters {
         SessionCounters {
             frames_sent: self.frames_sent + other.frames_sent,
+            media_bytes_sent: self.media_bytes_sent + other.media_bytes_sent,
             frames_late: self.frames_late + other.frames_late,
             frames_acked: self.frames_acked + other.frames_acked,
             frames_received: self.frames_received + other.frames_received,
@@ -111,6 +112,8 @@ impl SessionCounters {
 pub struct SessionCounters {
     /// Frames handed in for sending.
     pub frames_sent: u64,
+    /// Their bytes.
+    pub media_bytes_sent: u64,
     /// Frames given up at the sender because they would have come too late.
     pub frames_late: u64,
     /// Frames sent that the peer has acknowledged whole.

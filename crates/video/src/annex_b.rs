@@ -19,8 +19,8 @@ const DEFAULT_FRAME_INTERVAL: Duration = Duration::from_millis(40);
 pub struct AccessUnit {
     /// Its bytes, start codes included.
     pub annex_b: Vec<u8>,
-    /// What is lost with it: key if it holds an IDR slice, so that decoding can start here;
-    /// disposable if no slice of it is used for reference.
+    /// What is lost with it: key if it holds an IDR slice or a recovery point, so that decoding
+    /// can start here; disposable if no slice of it is used for reference.
     pub importance: Importance,
 }
 
@@ -34,6 +34,7 @@ pub struct AccessUnitSplitter {
     is_started: bool,
     has_slice: bool,
     slices: nal::Slices,
+    has_sei: bool,
     frame_interval: Option<Duration>,
 }
 
@@ -128,6 +129,7 @@ impl AccessUnitSplitter {
     fn note(&mut self, header_at: usize) {
         let header = self.buffer[header_at];
         self.slices.note_h264(header);
+        self.has_sei |= nal::h264_type(header) == h264::SEI;
         self.has_slice |= matches!(
             nal::h264_type(header),
             h264::IDR_SLICE | h264::SLICE | h264::SLICE_PARTITION_A
@@ -138,7 +140,11 @@ impl AccessUnitSplitter {
     fn take(&mut self, len: usize) -> AccessUnit {
         let rest = self.buffer.split_off(len);
         let annex_b = core::mem::replace(&mut self.buffer, rest);
-        let importance = core::mem::take(&mut self.slices).importance();
+        let mut slices = core::mem::take(&mut self.slices);
+        if core::mem::take(&mut self.has_sei) && nal::has_h264_recovery_point(&annex_b) {
+            slices.note_key();
+        }
+        let importance = slices.importance();
         if self.frame_interval.is_none() && importance.is_key() {
             self.frame_interval = frame_interval(&annex_b);
         }
@@ -276,6 +282,20 @@ mod tests {
             assert_eq!(bytes, expected, "{chunk_len}");
             let keys: Vec<_> = units.iter().map(|unit| unit.importance.is_key()).collect();
             assert_eq!(keys, [true, false, false, false, true]);
+        }
+    }
+
+    #[test]
+    fn decoding_can_start_at_a_recovery_point() {
+        let recovery_point = [0, 0, 0, 1, 0x06, 6, 1, 0xc4, 0x80];
+        let timing = [0, 0, 1, 0x06, 1, 1, 6, 0x80];
+        let refreshed = [&recovery_point, P_SLICE].concat();
+        let timed = [&timing, P_SLICE].concat();
+        let stream = [IDR, &timed, &refreshed, P_SLICE].concat();
+        for chunk_len in 1..=stream.len() {
+            let units = split(&stream, chunk_len);
+            let keys: Vec<_> = units.iter().map(|unit| unit.importance.is_key()).collect();
+            assert_eq!(keys, [true, false, true, false], "{chunk_len}");
         }
     }
 

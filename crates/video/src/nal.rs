@@ -31,10 +31,93 @@ pub(crate) mod mpeg2 {
     }
 }
 
+/// SEI messages of H.264 and HEVC in a NAL unit, byte by byte behind its header (ITU-T H.264
+/// §7.3.2.3.1, H.265 §7.3.2.4), in search of a recovery point: a stream without IDR pictures can be
+/// decoded from there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SeiMessages {
+    stage: SeiStage,
+    /// Of the message's type or size so far.
+    value: u32,
+    kind: u32,
+    zero_count: u8,
+    seen_len: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum SeiStage {
+    #[default]
+    Kind,
+    Size,
+    Payload(u32),
+}
+
+impl SeiMessages {
+    /// Messages behind this many bytes are not looked for. What stands before a recovery point,
+    /// buffering period and picture timing, is shorter; long user data has a unit of its own.
+    pub(crate) const MAX_LEN: usize = 96;
+    /// payloadType of a recovery point, in both standards.
+    const RECOVERY_POINT: u32 = 6;
+
+    /// Takes the next byte. Whether it shows a recovery point.
+    pub(crate) fn push(&mut self, byte: u8) -> bool {
+        self.seen_len += 1;
+        let is_emulation_prevention = self.zero_count >= 2 && byte == 3;
+        self.zero_count = match byte {
+            0 => self.zero_count.saturating_add(1),
+            _ => 0,
+        };
+        if is_emulation_prevention {
+            return false;
+        }
+        if let SeiStage::Payload(left) = &mut self.stage {
+            *left -= 1;
+            if *left == 0 {
+                self.stage = SeiStage::Kind;
+            }
+            return false;
+        }
+        self.value += u32::from(byte);
+        if byte == 0xff {
+            return false;
+        }
+        let value = core::mem::take(&mut self.value);
+        match self.stage {
+            SeiStage::Kind => {
+                self.kind = value;
+                self.stage = SeiStage::Size;
+            }
+            _ if self.kind == Self::RECOVERY_POINT => return true,
+            _ if value == 0 => self.stage = SeiStage::Kind,
+            _ => self.stage = SeiStage::Payload(value),
+        }
+        false
+    }
+
+    /// Whether more is not looked at.
+    pub(crate) const fn is_over(&self) -> bool {
+        self.seen_len >= Self::MAX_LEN
+    }
+}
+
+/// Whether a NAL unit of H.264 in `bytes`, a byte stream, holds a recovery point.
+pub(crate) fn has_h264_recovery_point(bytes: &[u8]) -> bool {
+    let seis = header_positions(bytes).filter(|at| h264_type(bytes[*at]) == h264::SEI);
+    seis.map(|at| &bytes[at + 1..]).any(|unit| {
+        let mut messages = SeiMessages::default();
+        let end = find_start_code(unit).unwrap_or(unit.len());
+        let looked_at = unit[..end].iter().take(SeiMessages::MAX_LEN);
+        looked_at.copied().any(|byte| messages.push(byte))
+    })
+}
+
 /// The type of an H.264 NAL unit from its first byte.
 pub(crate) const fn h264_type(header: u8) -> u8 {
     header & 0x1f
 }
+
+/// The type of HEVC's NAL units of SEI messages that stand before a picture (table 7-1).
+pub(crate) const HEVC_PREFIX_SEI: u8 = 39;
 
 /// The type of an HEVC NAL unit from its first byte.
 pub(crate) const fn hevc_type(header: u8) -> u8 {
@@ -158,6 +241,30 @@ mod tests {
         assert_eq!(h264(&[0x09, 0x06, 0x01, 0x01]), Importance::Disposable);
         assert_eq!(h264(&[0x01, 0x21]), Importance::Reference);
         assert_eq!(h264(&[0x06]), Importance::Reference);
+    }
+
+    fn has_recovery_point(sei: &[u8]) -> bool {
+        has_h264_recovery_point(&[&[0, 0, 1, 0x06], sei, &[0, 0, 1, 0x41, 0x9a]].concat())
+    }
+
+    #[test]
+    fn a_recovery_point_is_found_among_other_messages() {
+        // As x264 writes it: type 6, one byte, and trailing bits.
+        assert!(has_recovery_point(&[6, 1, 0xc4, 0x80]));
+        // Behind a buffering period of four bytes, and one of 261.
+        assert!(has_recovery_point(&[0, 4, 6, 1, 2, 3, 6, 1, 0xc4, 0x80]));
+        let long = [&[5, 20][..], &[1; 20], &[6, 1, 0xc4, 0x80]].concat();
+        assert!(has_recovery_point(&long));
+        // Emulation prevention does not count.
+        assert!(has_recovery_point(&[0, 4, 0, 0, 3, 1, 6, 6, 1, 0xc4, 0x80]));
+        // Bytes of other messages' payloads are no types.
+        assert!(!has_recovery_point(&[0, 4, 6, 1, 6, 1, 0x80]));
+        assert!(!has_recovery_point(&[1, 2, 6, 6, 0x80]));
+        assert!(!has_recovery_point(&[0xff, 6, 1, 6, 0x80]));
+        assert!(!has_recovery_point(&[]));
+        // It is not looked for behind a kilobyte of user data.
+        let far = [&[5, 255, 255, 255, 235][..], &[1; 1_000], &[6, 1, 0xc4]].concat();
+        assert!(!has_recovery_point(&far));
     }
 
     #[test]

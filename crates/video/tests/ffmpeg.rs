@@ -5,7 +5,7 @@ mod installed;
 
 use std::process::{Command, Stdio};
 
-use anabranch_units::Duration;
+use anabranch_units::{Duration, Importance};
 use anabranch_video::annex_b::{self, AccessUnitSplitter};
 use anabranch_video::input::{self, InputKind};
 use anabranch_video::mpeg_ts::{TransportUnit, TransportUnitSplitter};
@@ -226,4 +226,54 @@ fn decode_all(path: &std::path::Path) {
         .filter(|line| !line.starts_with('#'))
         .collect();
     assert_eq!(pictures.len(), FRAME_COUNT, "{hashes}");
+}
+
+#[test]
+fn a_film_refreshed_by_columns_can_be_entered_at_its_recovery_points() {
+    if !has_ffmpeg("libx264") {
+        return;
+    }
+    let codec = ["-x264-params", "intra-refresh=1:keyint=25:bframes=0"];
+    let codec = [&H264[..], &codec, &["-an"]].concat();
+    let keys = |units: &[Importance]| -> Vec<usize> {
+        let numbered = units.iter().enumerate();
+        let keys = numbered.filter(|(_, importance)| importance.is_key());
+        keys.map(|(number, _)| number).collect()
+    };
+    let byte_stream = made(&codec, &["-f", "h264"]);
+    let mut splitter = AccessUnitSplitter::new();
+    splitter.push(&byte_stream);
+    let mut units: Vec<_> = core::iter::from_fn(|| splitter.next_unit()).collect();
+    units.extend(splitter.finish());
+    let idr = units.iter().filter(|unit| annex_b::is_key(&unit.annex_b));
+    assert_eq!(idr.count(), 1, "one IDR picture, at the start");
+    let of_bytes: Vec<_> = units.iter().map(|unit| unit.importance).collect();
+    assert_eq!(of_bytes.len(), FRAME_COUNT);
+    assert_eq!(keys(&of_bytes), [0, 25, 50]);
+    let of_packets = split(&made(&codec, &["-f", "mpegts"]));
+    let of_packets: Vec<_> = of_packets.iter().map(|unit| unit.importance).collect();
+    assert_eq!(of_packets, of_bytes);
+    // Even frames: that is what the refresh is for.
+    let largest = units[1..].iter().map(|unit| unit.annex_b.len()).max();
+    let mean = units[1..]
+        .iter()
+        .map(|unit| unit.annex_b.len())
+        .sum::<usize>()
+        / 74;
+    assert!(largest.unwrap() < 4 * mean, "{largest:?} of {mean}");
+
+    // What begins at a recovery point plays, once the columns are through.
+    let rest: Vec<u8> = units[25..]
+        .iter()
+        .flat_map(|unit| unit.annex_b.clone())
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rest.h264");
+    std::fs::write(&path, rest).unwrap();
+    let path = path.to_str().unwrap();
+    let decoded = [
+        "-v", "fatal", "-i", path, "-f", "rawvideo", "-pix_fmt", "gray", "-",
+    ];
+    let decoded = ffmpeg(&decoded);
+    assert!(decoded.len() / (320 * 240) >= FRAME_COUNT - 2 * 25);
 }

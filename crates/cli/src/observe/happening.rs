@@ -46,6 +46,13 @@ pub(crate) enum Happening {
         from: Cause,
         lasted_s: f64,
     },
+    /// The encoder sends more than the links carry: frames are given up.
+    Overload {
+        encoder_bps: u64,
+        links_bps: u64,
+        frames_given_up: u64,
+        frames: u64,
+    },
 }
 
 /// What keeps a stream from flowing.

@@ -70,6 +70,11 @@ pub(crate) const OF_STREAMS: &[Metric<Stream>] = &[
         |stream| Some(stream.target_rate_bps as f64),
     ),
     gauge(
+        "anabranch_stream_media_bits_per_second",
+        "What the encoder produces, mean of the last second; 0 at a receiver.",
+        |stream| Some(stream.media_rate_bps.avg),
+    ),
+    gauge(
         "anabranch_stream_delivered_bits_per_second",
         "Payload that arrived at this end, mean of the last second.",
         |stream| Some(stream.delivered_rate_bps.avg),

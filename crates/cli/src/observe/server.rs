@@ -34,6 +34,7 @@ const ACCEPT_PAUSE: StdDuration = StdDuration::from_millis(100);
 const INDEX: &str = "\
 /metrics      for Prometheus
 /status.json  for NOALBS, scripts and `anabranch top`; ?stream=NAME chooses its `publisher`
+/target       a sender's bitrate for its encoder and what that produces, in bit/s, as JSON
 /history.json the status of each of the last 120 seconds
 /thumbnail    a receiver's last H.264 key frame as PPM, 160 pixels wide; ?stream=NAME chooses
 ";
@@ -178,6 +179,13 @@ fn answer(request: &Request<Incoming>, shared: &Shared) -> Answer {
             let object = noalbs::with_publishers(&status, wanted.as_deref());
             body(StatusCode::OK, "application/json", object.to_string())
         }
+        "/target" => {
+            let wanted = request.uri().query().and_then(wanted_stream);
+            match target(&status, wanted.as_deref()) {
+                Some(target) => body(StatusCode::OK, "application/json", target.to_string()),
+                None => text(StatusCode::NOT_FOUND, "no such stream\n"),
+            }
+        }
         "/history.json" => {
             let recent = shared.recent();
             let seconds: Vec<&Status> = recent.iter().map(|status| &**status).collect();
@@ -199,6 +207,18 @@ fn answer(request: &Request<Incoming>, shared: &Shared) -> Answer {
         "/" => text(StatusCode::OK, INDEX),
         _ => text(StatusCode::NOT_FOUND, INDEX),
     }
+}
+
+/// What the encoder of a stream is asked for, as `--target-to` says it.
+fn target(status: &Status, wanted: Option<&str>) -> Option<serde_json::Value> {
+    let mut streams = status.streams.iter();
+    let stream = streams.find(|stream| wanted.is_none_or(|wanted| stream.name == wanted))?;
+    let media = stream.media_rate_bps.avg as u64;
+    Some(crate::target::line(
+        status.uptime_s,
+        stream.target_rate_bps,
+        media,
+    ))
 }
 
 /// The name in `stream=NAME`.

@@ -80,6 +80,9 @@ pub(crate) struct Stream {
     pub(crate) session_s: f64,
     /// What the encoder is asked for.
     pub(crate) target_rate_bps: u64,
+    /// What it hands in for sending.
+    #[serde(default)]
+    pub(crate) media_rate_bps: Spread,
     /// On the wire, headers included, all paths.
     pub(crate) sent_rate_bps: Spread,
     pub(crate) received_rate_bps: Spread,

@@ -46,6 +46,7 @@ pub(super) struct Tracked {
     sent: RateMeter,
     received: RateMeter,
     delivered: RateMeter,
+    media: RateMeter,
     /// Why bytes had been sent when the interval began.
     reasons_before: ReasonCounts,
     paths: Vec<TrackedPath>,
@@ -134,6 +135,7 @@ impl Tracked {
                 seen.push((self.name.clone(), happening));
             }
         }
+        self.media.see(snapshot.session.media_bytes_sent, span_s);
         bits.delivered = self.delivered.see(delivered_bytes(&snapshot), span_s) * span_s;
         self.sent.add(bits.sent, span_s);
         self.received.add(bits.received, span_s);
@@ -176,6 +178,7 @@ impl Tracked {
         self.outage = Outage::default();
         self.reasons_before = ReasonCounts::default();
         self.delivered.reset();
+        self.media.reset();
         for path in &mut self.paths {
             path.sent.reset();
             path.received.reset();
@@ -217,6 +220,7 @@ impl Tracked {
             reset: core::mem::take(&mut self.is_reset),
             session_s: since.unwrap_or_default().as_secs_f64(),
             target_rate_bps: seen.target_bitrate.bits_per_second(),
+            media_rate_bps: self.media.take(),
             sent_rate_bps: self.sent.take(),
             received_rate_bps: self.received.take(),
             delivered_rate_bps: self.delivered.take(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 
+use anabranch_core::media::DropReason;
 use anabranch_net::{Clock, Ended, Event, Reception, Snapshot};
 use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
@@ -15,6 +16,7 @@ use crate::io::Playout;
 use crate::latency::told_latency;
 use crate::message;
 use crate::observe::Observation;
+use crate::overload::OverloadWatch;
 use crate::print;
 use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
@@ -48,6 +50,7 @@ pub(super) struct Session<'a> {
     buffer: JitterBuffer,
     playout: Playout,
     meter: Meter,
+    overload: OverloadWatch,
 }
 
 impl<'a> Session<'a> {
@@ -74,6 +77,7 @@ impl<'a> Session<'a> {
             buffer,
             playout: Playout::new(buffer, is_spread, now),
             meter: Meter::new(manner.report, now),
+            overload: OverloadWatch::new(End::Receiver),
         }
     }
 
@@ -94,7 +98,12 @@ impl<'a> Session<'a> {
                     self.manner.observation.on_frame(self.name.as_str(), &frame);
                     self.playout.push(clock.now(), frame);
                 }
-                Ok(Event::FrameDropped { .. }) => self.playout.on_dropped(clock.now()),
+                Ok(Event::FrameDropped { reason, .. }) => {
+                    if reason == DropReason::Late {
+                        self.overload.on_late_frame();
+                    }
+                    self.playout.on_dropped(clock.now());
+                }
                 Ok(Event::Ended(ended)) => return self.end(ended),
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 // Its last event was taken, or its thread panicked.
@@ -104,6 +113,14 @@ impl<'a> Session<'a> {
                 self.summarize(&self.reception.snapshot());
                 self.reception.close();
                 return Some(Err(error));
+            }
+            let now = clock.now();
+            if self.overload.is_due(now)
+                && let Some(overload) = self.overload.news(now, &self.reception.snapshot())
+            {
+                self.note(overload);
+                let name = self.name.as_str();
+                self.manner.observation.on_overload(name, &overload);
             }
             if self.meter.is_due(clock.now()) {
                 let line = self

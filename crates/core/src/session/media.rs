@@ -122,6 +122,7 @@ impl MediaSession {
             path.on_frame(interval, self.config.media.deadline);
         }
         self.counters.frames_sent += 1;
+        self.counters.media_bytes_sent += frame.bytes.len() as u64;
         self.content.has_sent_media = true;
         if let Some(standby) = &mut self.content.standby {
             standby.on_frame(now, frame.bytes.len());

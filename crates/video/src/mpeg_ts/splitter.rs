@@ -7,7 +7,7 @@ use super::packet::Packet;
 use super::pes::PesHeader;
 use super::tables::{ProgramTables, VideoCodec, VideoStream};
 use super::{PACKET_LEN, SYNC_BYTE};
-use crate::nal::{self, Slices, mpeg2};
+use crate::nal::{self, SeiMessages, Slices, h264, mpeg2};
 
 /// A unit larger than this is handed over in parts, so that memory stays bounded.
 pub const MAX_UNIT_LEN: usize = 4 << 20;
@@ -29,8 +29,8 @@ pub struct TransportUnit {
     /// Whole packets: a multiple of [`PACKET_LEN`] bytes.
     pub bytes: Vec<u8>,
     /// What is lost with it. Key: decoding can start here, since a random access point of the
-    /// video, or one of its IDR (HEVC: IRAP) pictures, is inside. Disposable: its picture is used
-    /// for no other.
+    /// video, one of its IDR (HEVC: IRAP) pictures, or a recovery point is inside. Disposable: its
+    /// picture is used for no other.
     pub importance: Importance,
     /// The unit's time since the first that had one: by the video's decoding timestamps, or by the
     /// program clock reference where there is no video. Never decreases.
@@ -72,6 +72,8 @@ pub struct TransportUnitSplitter {
     progress: PictureProgress,
     /// The last eight bytes of video, for start codes that span packets.
     video_tail: u64,
+    /// The SEI messages that the video is in.
+    sei: Option<SeiMessages>,
     /// The highest sub-layer of HEVC that was met.
     highest_layer: u8,
     skipped_bytes: u64,
@@ -285,6 +287,7 @@ impl TransportUnitSplitter {
         let mut payload = packet.payload();
         if packet.starts_unit() {
             self.video_tail = u64::MAX;
+            self.sei = None;
             self.remaining_pes_len = None;
             let Some(header) = PesHeader::read(payload) else {
                 return;
@@ -339,6 +342,7 @@ impl TransportUnitSplitter {
         for &byte in &payload[..at] {
             self.note_byte(byte, codec);
         }
+        at = self.note_sei(payload, at, codec);
         loop {
             let from = at.saturating_sub(START_LEN - 1);
             let Some(found) = nal::find_start_code(&payload[from..]) else {
@@ -350,18 +354,28 @@ impl TransportUnitSplitter {
                 self.video_tail = tail_of(&payload[..position]);
                 self.note_byte(payload[position], codec);
             }
-            if end == payload.len() {
+            at = self.note_sei(payload, at.max(end), codec);
+            if at == payload.len() {
                 break;
             }
-            at = at.max(end);
         }
         if payload.len() > 8 {
             self.video_tail = tail_of(payload);
         }
     }
 
+    /// Takes note of SEI messages that go on at `at`; returns where they end.
+    fn note_sei(&mut self, payload: &[u8], mut at: usize, codec: VideoCodec) -> usize {
+        while self.sei.is_some() && at < payload.len() {
+            self.note_byte(payload[at], codec);
+            at += 1;
+        }
+        at
+    }
+
     /// Takes note of a byte of video behind those of `video_tail`.
     fn note_byte(&mut self, byte: u8, codec: VideoCodec) {
+        self.note_sei_byte(byte, codec);
         let slices = &mut self.unit.slices;
         let is_header = self.video_tail & 0x00ff_ffff == 1;
         let is_after_header = self.video_tail >> 8 & 0x00ff_ffff == 1;
@@ -380,6 +394,34 @@ impl TransportUnitSplitter {
             _ => {}
         }
         self.video_tail = self.video_tail << 8 | u64::from(byte);
+    }
+
+    /// Takes note of a byte that may be of SEI messages, or of the header of their NAL unit.
+    fn note_sei_byte(&mut self, byte: u8, codec: VideoCodec) {
+        if self.video_tail & 0x00ff_ffff == 1 {
+            self.sei = None;
+        }
+        if let Some(sei) = &mut self.sei {
+            if sei.push(byte) {
+                self.unit.slices.note_key();
+                self.sei = None;
+            } else if sei.is_over() {
+                self.sei = None;
+            }
+            return;
+        }
+        let header = self.video_tail as u8;
+        let starts = match codec {
+            VideoCodec::H264 => {
+                self.video_tail & 0x00ff_ffff == 1 && nal::h264_type(byte) == h264::SEI
+            }
+            VideoCodec::Hevc => {
+                self.video_tail >> 8 & 0x00ff_ffff == 1
+                    && nal::hevc_type(header) == nal::HEVC_PREFIX_SEI
+            }
+            VideoCodec::Mpeg2 | VideoCodec::Other => false,
+        };
+        self.sei = starts.then(SeiMessages::default);
     }
 
     /// The unit as the caller gets it. Its clock is its picture's, else that of what it follows.

@@ -404,3 +404,35 @@ proptest! {
         prop_assert_eq!(joined(&units), stream);
     }
 }
+
+#[test]
+fn a_recovery_point_is_a_key_frame_without_the_muxers_word() {
+    // Other messages stand in front, so that it lies across packets in some streams.
+    for other_len in 0..220_u8 {
+        let other = vec![0x55; usize::from(other_len.min(80))];
+        let long = vec![0x55; usize::from(other_len.saturating_sub(80))];
+        let delimiter = [0, 0, 0, 1, 0x09, 0xf0];
+        let user_data = [&[0, 0, 1, 0x06, 5, long.len() as u8][..], &long, &[0x80]].concat();
+        let sei = [
+            &[0, 0, 1, 0x06, 0, other.len() as u8][..],
+            &other,
+            &[6, 1, 0xc4, 0x80],
+        ];
+        let slice = [0, 0, 1, 0x41, 0x9a, 0x21];
+        let refreshed = [&delimiter[..], &user_data, &sei.concat(), &slice].concat();
+        let pictures = [
+            &IDR.to_vec(),
+            &P_SLICE.to_vec(),
+            &refreshed,
+            &P_SLICE.to_vec(),
+        ];
+        let mut writer = TransportStreamWriter::new(Vec::new());
+        for (index, picture) in pictures.into_iter().enumerate() {
+            let at = Duration::from_millis(40) * index as u64;
+            writer.write(picture, at, index == 0).unwrap();
+        }
+        let units = split(&writer.into_inner(), 188);
+        let keys: Vec<bool> = units.iter().map(|unit| unit.importance.is_key()).collect();
+        assert_eq!(keys, [true, false, true, false], "{other_len}");
+    }
+}

@@ -1,0 +1,240 @@
+//! Tells of an encoder that sends more than the links carry: frames are given up then, and only its
+//! operator can mend it.
+
+use core::fmt;
+use std::collections::VecDeque;
+
+use anabranch_core::{PathState, PathView};
+use anabranch_net::Snapshot;
+use anabranch_units::{DataRate, Duration, Instant};
+
+use crate::summary::End;
+
+/// What rates are measured over: a group of pictures, so that a key frame alone is no overload.
+const WINDOW: Duration = Duration::from_secs(3);
+/// From one look to the next.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+/// From one time that it is told to the next.
+const SILENCE: Duration = Duration::from_secs(10);
+/// Fewer frames of the window given up, in percent, are no overload …
+const MIN_SHARE_PERCENT: u64 = 5;
+/// … nor are fewer than these.
+const MIN_GIVEN_UP: u64 = 3;
+
+/// What was seen over the last seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Overload {
+    end: End,
+    /// What the encoder sends. A receiver estimates it: frames that were given up count like those
+    /// that have come.
+    pub(crate) encoder: DataRate,
+    /// What the links carry of it.
+    pub(crate) links: DataRate,
+    pub(crate) given_up_count: u64,
+    pub(crate) frame_count: u64,
+}
+
+impl fmt::Display for Overload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [encoder, links] = [self.encoder, self.links].map(DataRate::megabits_per_second);
+        let Overload {
+            given_up_count,
+            frame_count,
+            ..
+        } = self;
+        match self.end {
+            End::Sender => write!(
+                f,
+                "your encoder sends {encoder:.1} Mbit/s, the links carry {links:.1} Mbit/s: \
+                 {given_up_count} of {frame_count} frames were given up in {} s; lower its \
+                 bitrate, or let it follow (--encoder-range, --target-to)",
+                WINDOW.as_secs_f64(),
+            ),
+            End::Receiver | End::Tunnel => write!(
+                f,
+                "the encoder at the other end sends about {encoder:.1} Mbit/s, the links carry \
+                 {links:.1} Mbit/s: the sender gave up {given_up_count} of {frame_count} frames \
+                 in {} s",
+                WINDOW.as_secs_f64(),
+            ),
+        }
+    }
+}
+
+/// What is counted at one moment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    at: Instant,
+    media_bytes: u64,
+    frame_count: u64,
+    given_up_count: u64,
+}
+
+/// Watches one stream.
+#[derive(Clone, Debug)]
+pub(crate) struct OverloadWatch {
+    end: End,
+    marks: VecDeque<Mark>,
+    told_at: Option<Instant>,
+    /// Frames that the sender has said it gave up; a receiver's.
+    told_late_count: u64,
+}
+
+impl OverloadWatch {
+    pub(crate) fn new(end: End) -> Self {
+        OverloadWatch {
+            end,
+            marks: VecDeque::new(),
+            told_at: None,
+            told_late_count: 0,
+        }
+    }
+
+    /// The sender has told this receiver that it gave up a frame.
+    pub(crate) fn on_late_frame(&mut self) {
+        self.told_late_count += 1;
+    }
+
+    /// Whether it is time to look.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        let last = self.marks.back();
+        last.is_none_or(|mark| now >= mark.at + LOOK_INTERVAL)
+    }
+
+    /// What to tell now.
+    pub(crate) fn news(&mut self, now: Instant, seen: &Snapshot) -> Option<Overload> {
+        let session = &seen.session;
+        let mark = match self.end {
+            End::Sender => Mark {
+                at: now,
+                media_bytes: session.media_bytes_sent,
+                frame_count: session.frames_sent,
+                given_up_count: session.frames_late,
+            },
+            End::Receiver | End::Tunnel => Mark {
+                at: now,
+                media_bytes: session.media_bytes_received,
+                frame_count: session.frames_received + session.frames_dropped,
+                given_up_count: self.told_late_count,
+            },
+        };
+        let views = seen.paths.iter().map(|path| path.view);
+        self.note(mark, carried(views))
+    }
+
+    fn note(&mut self, mark: Mark, carried: DataRate) -> Option<Overload> {
+        let now = mark.at;
+        // The counts of a receiver's next session begin at zero.
+        let is_next = |last: &Mark| mark.frame_count < last.frame_count;
+        if self.marks.back().is_some_and(is_next) {
+            self.marks.clear();
+        }
+        self.marks.push_back(mark);
+        while self
+            .marks
+            .get(1)
+            .is_some_and(|next| next.at + WINDOW <= now)
+        {
+            self.marks.pop_front();
+        }
+        let first = self.marks[0];
+        let span = now.saturating_since(first.at);
+        let given_up_count = mark.given_up_count.saturating_sub(first.given_up_count);
+        let frame_count = mark.frame_count - first.frame_count;
+        let is_little = given_up_count * 100 < frame_count * MIN_SHARE_PERCENT;
+        if span < WINDOW || given_up_count < MIN_GIVEN_UP || is_little {
+            return None;
+        }
+        let bytes = mark.media_bytes.saturating_sub(first.media_bytes);
+        let media = DataRate::from_bytes_per(bytes, span);
+        let (encoder, links) = match self.end {
+            End::Sender => (media, carried),
+            End::Receiver | End::Tunnel => {
+                let whole = frame_count.saturating_sub(given_up_count).max(1);
+                (media.mul_f64(frame_count as f64 / whole as f64), media)
+            }
+        };
+        // Links that carry nothing are told of elsewhere, and lost time is no lack of bandwidth.
+        let is_told = self.told_at.is_some_and(|at| now < at + SILENCE);
+        if is_told || links.is_zero() || encoder <= links {
+            return None;
+        }
+        self.told_at = Some(now);
+        Some(Overload {
+            end: self.end,
+            encoder,
+            links,
+            given_up_count,
+            frame_count,
+        })
+    }
+}
+
+/// What the paths in service carry together.
+fn carried(views: impl Iterator<Item = PathView>) -> DataRate {
+    let serve = |view: &PathView| view.state == PathState::Active && !view.is_standby;
+    views.filter(serve).map(|view| view.forecast.rate).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MBIT: fn(u64) -> DataRate = DataRate::from_megabits_per_second;
+
+    /// What is told in so many seconds of 25 frames a second of which every third is given up.
+    fn told(end: End, seconds: u64, carried: DataRate) -> Vec<Overload> {
+        let mut watch = OverloadWatch::new(end);
+        let all = (0..seconds * 4).filter_map(|quarter| {
+            let mark = Mark {
+                at: Instant::from_millis(250 * quarter),
+                // 6 Mbit/s at a sender.
+                media_bytes: 187_500 * quarter,
+                frame_count: 25 * quarter / 4,
+                given_up_count: 25 * quarter / 12,
+            };
+            watch.note(mark, carried)
+        });
+        all.collect()
+    }
+
+    #[test]
+    fn both_ends_say_what_is_sent_and_what_is_carried() {
+        let at_sender = told(End::Sender, 9, MBIT(4));
+        assert_eq!(at_sender.len(), 1, "{at_sender:?}");
+        let text = at_sender[0].to_string();
+        let told_rates = "your encoder sends 6.0 Mbit/s, the links carry 4.0 Mbit/s: 25 of 75";
+        assert!(text.starts_with(told_rates), "{text}");
+        // A receiver sees what has come: two thirds of the frames.
+        let text = told(End::Receiver, 9, DataRate::ZERO)[0].to_string();
+        let told_rates = "sends about 9.0 Mbit/s, the links carry 6.0 Mbit/s";
+        assert!(text.contains(told_rates), "{text}");
+    }
+
+    #[test]
+    fn it_is_told_after_a_window_and_then_each_ten_seconds() {
+        assert_eq!(told(End::Sender, 3, MBIT(4)).len(), 0);
+        assert_eq!(told(End::Sender, 4, MBIT(4)).len(), 1);
+        assert_eq!(told(End::Sender, 30, MBIT(4)).len(), 3);
+    }
+
+    #[test]
+    fn frames_lost_to_time_and_not_to_bandwidth_are_no_overload() {
+        assert_eq!(told(End::Sender, 9, MBIT(7)), []);
+        assert_eq!(told(End::Sender, 9, DataRate::ZERO), []);
+    }
+
+    #[test]
+    fn a_frame_now_and_then_is_no_overload() {
+        let mut watch = OverloadWatch::new(End::Sender);
+        for quarter in 0..40 {
+            let mark = Mark {
+                at: Instant::from_millis(250 * quarter),
+                media_bytes: 187_500 * quarter,
+                frame_count: 25 * quarter / 4,
+                given_up_count: quarter / 4,
+            };
+            assert_eq!(watch.note(mark, MBIT(4)), None);
+        }
+    }
+}

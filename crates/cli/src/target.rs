@@ -1,0 +1,266 @@
+//! Tells encoders the bitrate that the links carry: `--encoder-range` and `--target-to`.
+
+mod news;
+mod obs;
+mod outlet;
+
+use core::fmt;
+use core::str::FromStr;
+use core::time::Duration as StdDuration;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+
+use anabranch_core::SourceLimits;
+use anabranch_net::{Clock, Sender};
+use anabranch_units::{DataRate, Duration, Instant};
+use anyhow::bail;
+use serde_json::{Value, json};
+
+use news::News;
+use obs::Obs;
+use outlet::{Outlet, TargetName};
+
+/// How often the transport is asked. It changes its mind with each report.
+const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(50);
+
+/// Options about the encoder whose video is sent.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Encoder")]
+pub(crate) struct TargetArguments {
+    /// The bitrates that the encoder can be told, such as 500kbit/s..6Mbit/s, audio and container
+    /// included. Without it the input counts as one that does not follow.
+    #[arg(long, value_name = "MIN..MAX")]
+    encoder_range: Option<BitrateRange>,
+    /// Tell the encoder its bitrate: `-` for JSON lines on standard output, unix:PATH for the same
+    /// to a socket, udp://ADDR:PORT for one in each datagram,
+    /// obs://ADDR:PORT[?password-file=FILE] for OBS. May be repeated.
+    #[arg(long, value_name = "WHERE", requires = "encoder_range")]
+    target_to: Vec<TargetName>,
+}
+
+/// What an encoder can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct BitrateRange {
+    min: DataRate,
+    max: DataRate,
+}
+
+impl FromStr for BitrateRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (min, max) = text
+            .split_once("..")
+            .ok_or("expected two bitrates, as 500kbit/s..6Mbit/s")?;
+        let rate = |text: &str| text.parse::<DataRate>().map_err(|error| error.to_string());
+        let (min, max) = (rate(min)?, rate(max)?);
+        if min.is_zero() || min > max {
+            return Err("the first bitrate must be above zero and not above the second".to_owned());
+        }
+        Ok(BitrateRange { min, max })
+    }
+}
+
+impl TargetArguments {
+    /// What the transport should know of the source. `own` is what is known of it without options.
+    ///
+    /// # Errors
+    /// The source follows by itself.
+    pub(crate) fn limits(&self, own: SourceLimits) -> anyhow::Result<SourceLimits> {
+        match (self.encoder_range, own) {
+            (Some(_), SourceLimits::Adaptive { .. }) => {
+                bail!("--encoder-range is for an encoder of your own: test: follows by itself")
+            }
+            (Some(BitrateRange { min, max }), SourceLimits::Fixed) => {
+                Ok(SourceLimits::Adaptive { min, max })
+            }
+            (None, own) => Ok(own),
+        }
+    }
+
+    /// Opens what can be opened before there is a session.
+    ///
+    /// # Errors
+    /// A socket or a file with a password cannot be opened.
+    pub(crate) fn open(&self) -> anyhow::Result<Outlets> {
+        let opened = self.target_to.iter().map(TargetName::open);
+        opened.collect::<anyhow::Result<_>>().map(Outlets)
+    }
+}
+
+/// Where targets go, opened.
+#[derive(Debug)]
+pub(crate) struct Outlets(Vec<Outlet>);
+
+/// What an encoder is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Target {
+    /// What it is asked to produce.
+    target: DataRate,
+    /// What it produces.
+    media: DataRate,
+    at: Instant,
+}
+
+impl Target {
+    fn line(&self) -> Value {
+        let target = self.target.bits_per_second();
+        line(self.at.as_secs_f64(), target, self.media.bits_per_second())
+    }
+}
+
+/// What an encoder is told, in JSON.
+pub(crate) fn line(seconds: f64, target_bps: u64, media_bps: u64) -> Value {
+    let t = (seconds * 1e3).round() / 1e3;
+    json!({"event": "target", "t": t, "target_bps": target_bps, "media_bps": media_bps})
+}
+
+/// Tells targets, in a thread for each outlet, until this is dropped.
+pub(crate) struct Telling {
+    running: Vec<(mpsc::Sender<()>, JoinHandle<()>)>,
+}
+
+impl fmt::Debug for Telling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Telling({})", self.running.len())
+    }
+}
+
+impl Outlets {
+    /// Starts to tell the targets of `sender`, which is not kept alive by it.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
+    pub(crate) fn start(self, sender: &Arc<Sender>, clock: Clock) -> anyhow::Result<Telling> {
+        let mut running = Vec::new();
+        for outlet in self.0 {
+            let (stop, stopped) = mpsc::channel();
+            let look = Look {
+                sender: Arc::downgrade(sender),
+                clock,
+                media: MediaMeter::default(),
+            };
+            let thread = std::thread::Builder::new().name("target".to_owned());
+            let thread = thread.spawn(move || match outlet {
+                Outlet::Lines(lines) => lines.tell_until(&stopped, look),
+                Outlet::Obs(obs) => obs.tell_until(&stopped, look),
+            })?;
+            running.push((stop, thread));
+        }
+        Ok(Telling { running })
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        for (stop, thread) in self.running.drain(..) {
+            drop(stop);
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Looks at a sender.
+struct Look {
+    sender: Weak<Sender>,
+    clock: Clock,
+    media: MediaMeter,
+}
+
+impl Look {
+    /// What the encoder is to be told now; `None` while there is no session.
+    fn target(&mut self) -> Option<Target> {
+        let snapshot = self.sender.upgrade()?.snapshot();
+        snapshot.connected_at?;
+        let at = self.clock.now();
+        let media = self.media.see(at, snapshot.session.media_bytes_sent);
+        Some(Target {
+            target: snapshot.target_bitrate,
+            media,
+            at,
+        })
+    }
+}
+
+/// Measures a rate over the last second.
+#[derive(Debug, Default)]
+struct MediaMeter {
+    marks: std::collections::VecDeque<(Instant, u64)>,
+}
+
+impl MediaMeter {
+    fn see(&mut self, now: Instant, bytes: u64) -> DataRate {
+        self.marks.push_back((now, bytes));
+        let is_old = |at: Instant| at + Duration::from_secs(1) <= now;
+        while self.marks.get(1).is_some_and(|(at, _)| is_old(*at)) {
+            self.marks.pop_front();
+        }
+        let (since, before) = self.marks[0];
+        let span = now.saturating_since(since);
+        match span.is_zero() {
+            true => DataRate::ZERO,
+            false => DataRate::from_bytes_per(bytes.saturating_sub(before), span),
+        }
+    }
+}
+
+/// Waits for the next look. Whether it is all over.
+fn wait(stopped: &mpsc::Receiver<()>, span: StdDuration) -> bool {
+    !matches!(stopped.recv_timeout(span), Err(RecvTimeoutError::Timeout))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_two_bitrates_in_order() {
+        let range: BitrateRange = "500kbit/s..6Mbit/s".parse().unwrap();
+        assert_eq!(range.min, DataRate::from_kilobits_per_second(500));
+        assert_eq!(range.max, DataRate::from_megabits_per_second(6));
+        for (text, part) in [
+            ("6Mbit/s", "two bitrates"),
+            ("6..7", "a data rate"),
+            ("6Mbit/s..500kbit/s", "not above the second"),
+            ("0..500kbit/s", "above zero"),
+        ] {
+            let error = text.parse::<BitrateRange>().unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_source_with_a_range_follows() {
+        let with = |encoder_range: Option<&str>| TargetArguments {
+            encoder_range: encoder_range.map(|text| text.parse().unwrap()),
+            target_to: Vec::new(),
+        };
+        let limits = with(Some("1Mbit/s..2Mbit/s")).limits(SourceLimits::Fixed);
+        let expected = SourceLimits::Adaptive {
+            min: DataRate::from_megabits_per_second(1),
+            max: DataRate::from_megabits_per_second(2),
+        };
+        assert_eq!(limits.unwrap(), expected);
+        assert_eq!(
+            with(None).limits(SourceLimits::Fixed).unwrap(),
+            SourceLimits::Fixed
+        );
+        let error = with(Some("1Mbit/s..2Mbit/s")).limits(expected).unwrap_err();
+        assert!(error.to_string().contains("test: follows by itself"));
+    }
+
+    #[test]
+    fn the_rate_of_media_is_that_of_the_last_second() {
+        let mut meter = MediaMeter::default();
+        let mut rate = DataRate::ZERO;
+        for tick in 0..100_u64 {
+            let bytes = match tick {
+                0..50 => tick * 1_000,
+                _ => 50_000 + (tick - 50) * 25_000,
+            };
+            rate = meter.see(Instant::from_millis(50 * tick), bytes);
+        }
+        assert_eq!(rate, DataRate::from_megabits_per_second(4));
+    }
+}

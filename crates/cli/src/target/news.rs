@@ -1,0 +1,97 @@
+//! Which changes of the target are worth an encoder's attention.
+
+use anabranch_units::{DataRate, Duration, Instant};
+
+/// From one time that it is told to the next, unless the bitrate falls. An encoder's rate control
+/// needs some frames to follow.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// Smaller changes are not told, in percent: less than rate controls miss their target by.
+const MIN_CHANGE_PERCENT: u64 = 3;
+
+/// Remembers what was told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct News {
+    interval: Duration,
+    told: Option<(Instant, DataRate)>,
+}
+
+impl Default for News {
+    fn default() -> Self {
+        News::every(INTERVAL)
+    }
+}
+
+impl News {
+    /// Growth is told at this interval at most.
+    pub(super) fn every(interval: Duration) -> Self {
+        News {
+            interval,
+            told: None,
+        }
+    }
+
+    /// Whether to tell `target` now. A drop is told at once: what is sent meanwhile comes late.
+    pub(super) fn is_news(&mut self, now: Instant, target: DataRate) -> bool {
+        let is_news = match self.told {
+            None => true,
+            Some((at, told)) => {
+                let change = target.bits_per_second().abs_diff(told.bits_per_second());
+                let is_large = change * 100 >= told.bits_per_second() * MIN_CHANGE_PERCENT;
+                is_large && change > 0 && (target < told || now >= at + self.interval)
+            }
+        };
+        if is_news {
+            self.told = Some((now, target));
+        }
+        is_news
+    }
+
+    /// When it was told last.
+    pub(super) fn told_at(&self) -> Option<Instant> {
+        self.told.map(|(at, _)| at)
+    }
+
+    /// Nobody knows it any more.
+    pub(super) fn forget(&mut self) {
+        self.told = None;
+    }
+
+    /// It was told again.
+    pub(super) fn repeat(&mut self, now: Instant) {
+        if let Some((at, _)) = &mut self.told {
+            *at = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KBIT: fn(u64) -> DataRate = DataRate::from_kilobits_per_second;
+
+    #[test]
+    fn growth_is_told_twice_a_second_and_drops_at_once() {
+        let mut news = News::default();
+        let mut tell = |millis, kbit| news.is_news(Instant::from_millis(millis), KBIT(kbit));
+        assert!(tell(0, 1_000));
+        assert!(!tell(100, 2_000));
+        assert!(tell(500, 2_000));
+        assert!(tell(550, 1_940));
+        assert!(tell(600, 1_000));
+        assert!(!tell(1_050, 1_100));
+        assert!(tell(1_100, 1_100));
+    }
+
+    #[test]
+    fn a_change_of_less_than_three_percent_is_not_told() {
+        let mut news = News::default();
+        assert!(news.is_news(Instant::ZERO, KBIT(1_000)));
+        for (second, kbit) in [(1, 1_029), (2, 971), (3, 1_000)] {
+            assert!(!news.is_news(Instant::from_millis(1_000 * second), KBIT(kbit)));
+        }
+        assert!(news.is_news(Instant::from_millis(4_000), KBIT(1_030)));
+        news.forget();
+        assert!(news.is_news(Instant::from_millis(4_001), KBIT(1_030)));
+    }
+}

@@ -1,0 +1,318 @@
+//! `obs://`: OBS Studio, through obs-websocket 5.
+//!
+//! The bitrate of OBS's simple output mode is a parameter of its profile, which it reads when
+//! streaming starts and when a profile is chosen. So while it streams, another profile is chosen
+//! for a moment: a duplicate, in which the bitrate alone differs. The stream goes on meanwhile.
+
+use core::fmt;
+use core::str::FromStr;
+use core::time::Duration as StdDuration;
+use std::fs;
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::mpsc;
+
+use anabranch_units::{DataRate, Duration, Instant};
+use anyhow::{Context, anyhow, bail};
+use data_encoding::BASE64;
+use ring::digest::{SHA256, digest};
+use serde_json::{Value, json};
+use tungstenite::client::IntoClientRequest;
+use tungstenite::http::HeaderValue;
+use tungstenite::{Message, WebSocket};
+
+use super::{LOOK_INTERVAL, Look, News, wait};
+use crate::command_line::socket_addr;
+use crate::print;
+
+/// The duplicate of the profile, unless another name is given.
+const PROFILE: &str = "anabranch";
+/// A profile is chosen no more often than this, unless the bitrate falls: OBS saves each time.
+const INTERVAL: Duration = Duration::from_secs(2);
+/// From one attempt to reach OBS to the next.
+const RETRY_INTERVAL: Duration = Duration::from_secs(3);
+/// OBS answers at once, or not at all.
+const PATIENCE: StdDuration = StdDuration::from_secs(3);
+/// What MPEG-TS and RTMP add to video and audio, at most, in percent.
+const CONTAINER_PERCENT: u64 = 5;
+/// OBS's default, if it does not say.
+const AUDIO_KBIT: u64 = 160;
+/// Less makes no picture.
+const MIN_VIDEO_KBIT: u64 = 100;
+
+/// What stands behind `obs://`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ObsName {
+    address: String,
+    password_file: Option<PathBuf>,
+    profile: String,
+}
+
+impl FromStr for ObsName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (address, query) = text.split_once('?').unwrap_or((text, ""));
+        let mut name = ObsName {
+            address: address.trim_end_matches('/').to_owned(),
+            password_file: None,
+            profile: PROFILE.to_owned(),
+        };
+        for option in query.split('&').filter(|option| !option.is_empty()) {
+            match option.split_once('=') {
+                Some(("password-file", path)) => name.password_file = Some(path.into()),
+                Some(("profile", profile)) => name.profile = profile.to_owned(),
+                _ => {
+                    return Err(format!(
+                        "{option}: expected password-file=FILE or profile=NAME"
+                    ));
+                }
+            }
+        }
+        Ok(name)
+    }
+}
+
+/// OBS, reached or not.
+pub(super) struct Obs {
+    address: SocketAddr,
+    password: Option<String>,
+    profile: String,
+    news: News,
+    link: Option<Link>,
+    retry_at: Instant,
+    /// What was last said to be wrong.
+    said: String,
+}
+
+impl fmt::Debug for Obs {
+    /// Without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Obs({})", self.address)
+    }
+}
+
+impl Obs {
+    pub(super) fn open(name: &ObsName) -> anyhow::Result<Obs> {
+        let password = name.password_file.as_ref().map(|path| {
+            let shown = path.display();
+            let text = fs::read_to_string(path);
+            let text = text.with_context(|| format!("--target-to: cannot read {shown}"))?;
+            Ok::<_, anyhow::Error>(text.trim_end_matches(['\r', '\n']).to_owned())
+        });
+        Ok(Obs {
+            address: socket_addr("--target-to obs://", &name.address)?,
+            password: password.transpose()?,
+            profile: name.profile.clone(),
+            news: News::every(INTERVAL),
+            link: None,
+            retry_at: Instant::ZERO,
+            said: String::new(),
+        })
+    }
+
+    pub(super) fn tell_until(mut self, stopped: &mpsc::Receiver<()>, mut look: Look) {
+        while !wait(stopped, LOOK_INTERVAL) {
+            if let Some(target) = look.target()
+                && target.at >= self.retry_at
+                && self.news.is_news(target.at, target.target)
+                && let Err(error) = self.tell(target.target)
+            {
+                self.say(&format!("{error:#}"));
+                self.link = None;
+                self.news.forget();
+                self.retry_at = look.clock.now() + RETRY_INTERVAL;
+            }
+        }
+    }
+
+    /// Says what is wrong, once.
+    fn say(&mut self, what: &str) {
+        if self.said != what {
+            print::note(format_args!("--target-to obs://{}: {what}", self.address));
+            what.clone_into(&mut self.said);
+        }
+    }
+
+    fn tell(&mut self, target: DataRate) -> anyhow::Result<()> {
+        let link = match &mut self.link {
+            Some(link) => link,
+            none => {
+                let link = Link::open(self.address, self.password.as_deref())?;
+                print::note(format_args!("connected to OBS at {}", self.address));
+                self.said.clear();
+                none.insert(link)
+            }
+        };
+        let video = video_kbit(target, link.audio_kbit);
+        let advice = link.set_bitrate(video, &self.profile)?;
+        if let Some(advice) = advice {
+            self.say(&advice);
+        }
+        Ok(())
+    }
+}
+
+/// The bitrate of the video, in kbit/s, of what is `target` with audio and container.
+fn video_kbit(target: DataRate, audio_kbit: u64) -> u64 {
+    let payload = target.bits_per_second() / 10 / (100 + CONTAINER_PERCENT);
+    payload.saturating_sub(audio_kbit).max(MIN_VIDEO_KBIT)
+}
+
+/// A session with obs-websocket.
+struct Link {
+    socket: WebSocket<TcpStream>,
+    request_count: u64,
+    audio_kbit: u64,
+}
+
+impl Link {
+    fn open(address: SocketAddr, password: Option<&str>) -> anyhow::Result<Link> {
+        let stream = TcpStream::connect_timeout(&address, PATIENCE)
+            .context("cannot reach it; is its WebSocket server on (Tools)?")?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut request = format!("ws://{address}/").into_client_request()?;
+        let protocol = HeaderValue::from_static("obswebsocket.json");
+        let headers = request.headers_mut();
+        headers.insert("Sec-WebSocket-Protocol", protocol);
+        let shaken = tungstenite::client(request, stream);
+        let (socket, _) = shaken.map_err(|error| anyhow!("it speaks no WebSocket: {error}"))?;
+        let mut link = Link {
+            socket,
+            request_count: 0,
+            audio_kbit: AUDIO_KBIT,
+        };
+        link.identify(password)?;
+        let mode = link.parameter("Output", "Mode")?;
+        if mode == "Advanced" {
+            bail!(
+                "it is in the advanced output mode, whose encoders obs-websocket does not \
+                 reach: choose the simple one (Settings, Output)"
+            );
+        }
+        let audio = link.parameter("SimpleOutput", "ABitrate")?;
+        link.audio_kbit = audio.parse().unwrap_or(AUDIO_KBIT);
+        Ok(link)
+    }
+
+    fn identify(&mut self, password: Option<&str>) -> anyhow::Result<()> {
+        let hello = self.read(0)?;
+        // No events.
+        let mut identify = json!({"rpcVersion": 1, "eventSubscriptions": 0});
+        if let Some(asked) = hello.get("authentication") {
+            let part = |name: &str| asked[name].as_str().unwrap_or_default().to_owned();
+            let password = password.context("it asks for a password: ?password-file=FILE")?;
+            let answer = authentication(password, &part("salt"), &part("challenge"));
+            identify["authentication"] = answer.into();
+        }
+        self.write(1, identify)?;
+        let identified = self.read(2);
+        identified.map(|_| ()).context("it does not let us in")
+    }
+
+    /// Returns what the user might change so that it works better.
+    fn set_bitrate(&mut self, kbit: u64, duplicate: &str) -> anyhow::Result<Option<String>> {
+        self.set_parameter(kbit)?;
+        // What does not run yet begins with it.
+        let status = self.ask("GetStreamStatus", json!({}))?;
+        if status["outputActive"] != true {
+            return Ok(None);
+        }
+        let known = self.ask("GetProfileList", json!({}))?;
+        let current = known["currentProfileName"].as_str().unwrap_or_default();
+        let mut others = known["profiles"].as_array().into_iter().flatten();
+        if current == duplicate {
+            bail!("its profile {duplicate} is chosen, which is for a moment only: choose yours");
+        }
+        if !others.any(|name| name == duplicate) {
+            return Ok(Some(format!(
+                "it takes bitrates while it streams once its profile has a duplicate \
+                 named {duplicate} (Profile, Duplicate); until then they count from the next \
+                 start of the stream"
+            )));
+        }
+        let current = current.to_owned();
+        self.choose(duplicate)?;
+        let set = self.set_parameter(kbit);
+        // Whatever happens, the user's own comes back.
+        self.choose(&current)?;
+        set?;
+        Ok(None)
+    }
+
+    fn choose(&mut self, profile: &str) -> anyhow::Result<()> {
+        let chosen = self.ask("SetCurrentProfile", json!({"profileName": profile}));
+        chosen.map(|_| ())
+    }
+
+    fn set_parameter(&mut self, kbit: u64) -> anyhow::Result<()> {
+        let parameter = json!({
+            "parameterCategory": "SimpleOutput",
+            "parameterName": "VBitrate",
+            "parameterValue": kbit.to_string(),
+        });
+        self.ask("SetProfileParameter", parameter).map(|_| ())
+    }
+
+    fn parameter(&mut self, category: &str, name: &str) -> anyhow::Result<String> {
+        let wanted = json!({"parameterCategory": category, "parameterName": name});
+        let answer = self.ask("GetProfileParameter", wanted)?;
+        let value = answer["parameterValue"].as_str();
+        let value = value.or(answer["defaultParameterValue"].as_str());
+        Ok(value.unwrap_or_default().to_owned())
+    }
+
+    /// A request, and its answer.
+    fn ask(&mut self, request: &str, data: Value) -> anyhow::Result<Value> {
+        self.request_count += 1;
+        let id = self.request_count.to_string();
+        let message = json!({"requestType": request, "requestId": id, "requestData": data});
+        self.write(6, message)?;
+        loop {
+            let mut answer = self.read(7)?;
+            if answer["requestId"] != *id {
+                continue;
+            }
+            if answer["requestStatus"]["result"] != true {
+                let comment = answer["requestStatus"]["comment"].as_str();
+                bail!("{request}: {}", comment.unwrap_or("refused"));
+            }
+            return Ok(answer["responseData"].take());
+        }
+    }
+
+    fn write(&mut self, op: u8, data: Value) -> anyhow::Result<()> {
+        let text = json!({"op": op, "d": data}).to_string();
+        let sent = self.socket.send(Message::text(text));
+        sent.context("the connection is lost")
+    }
+
+    /// The next message of this kind.
+    fn read(&mut self, op: u8) -> anyhow::Result<Value> {
+        loop {
+            let message = self.socket.read().context("the connection is lost")?;
+            match message {
+                Message::Text(text) => {
+                    let mut message: Value = serde_json::from_str(&text)?;
+                    if message["op"] == op {
+                        return Ok(message["d"].take());
+                    }
+                }
+                Message::Close(Some(frame)) => bail!("it closed: {}", frame.reason),
+                Message::Close(None) => bail!("it closed"),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What proves that the password is known (obs-websocket 5, "Creating an authentication string").
+fn authentication(password: &str, salt: &str, challenge: &str) -> String {
+    let hash = |text: String| BASE64.encode(digest(&SHA256, text.as_bytes()).as_ref());
+    let secret = hash(format!("{password}{salt}"));
+    hash(format!("{secret}{challenge}"))
+}
+
+#[cfg(test)]
+mod tests;

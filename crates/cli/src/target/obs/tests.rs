@@ -1,0 +1,229 @@
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, TcpListener};
+use std::thread;
+
+use tungstenite::handshake::server::{Request, Response};
+
+use super::*;
+
+const SALT: &str = "c2FsdA==";
+const CHALLENGE: &str = "Y2hhbGxlbmdl";
+
+/// What an OBS does with requests: its encoder takes the bitrate of the profile that is chosen.
+#[derive(Default)]
+struct Fake {
+    password: Option<&'static str>,
+    mode: &'static str,
+    is_streaming: bool,
+    /// By profile, in kbit/s.
+    bitrates: BTreeMap<String, u64>,
+    chosen: String,
+    /// What the running encoder was told, one after the other.
+    encoder: Vec<u64>,
+}
+
+impl Fake {
+    fn with_profiles(profiles: &[&str]) -> Fake {
+        let bitrates = profiles.iter().map(|name| ((*name).to_owned(), 2_500));
+        Fake {
+            mode: "Simple",
+            is_streaming: true,
+            bitrates: bitrates.collect(),
+            chosen: "Mine".to_owned(),
+            ..Fake::default()
+        }
+    }
+
+    /// Serves one connection; returns what has become of it.
+    fn serve(mut self) -> (SocketAddr, thread::JoinHandle<Fake>) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let thread = thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            #[allow(clippy::result_large_err, reason = "the library's")]
+            let accept = |request: &Request, mut response: Response| {
+                let protocol = request.headers()["Sec-WebSocket-Protocol"].clone();
+                assert_eq!(protocol, "obswebsocket.json");
+                let headers = response.headers_mut();
+                headers.insert("Sec-WebSocket-Protocol", protocol);
+                Ok(response)
+            };
+            let mut socket = tungstenite::accept_hdr(stream, accept).unwrap();
+            let say = |socket: &mut WebSocket<TcpStream>, op: u8, data: Value| {
+                let text = json!({"op": op, "d": data}).to_string();
+                socket.send(Message::text(text)).unwrap();
+            };
+            let mut hello = json!({"obsWebSocketVersion": "5.1.0", "rpcVersion": 1});
+            if self.password.is_some() {
+                hello["authentication"] = json!({"challenge": CHALLENGE, "salt": SALT});
+            }
+            say(&mut socket, 0, hello);
+            while let Ok(Message::Text(text)) = socket.read() {
+                let message: Value = serde_json::from_str(&text).unwrap();
+                let data = &message["d"];
+                if message["op"] == 1 {
+                    let expected = self
+                        .password
+                        .map(|password| authentication(password, SALT, CHALLENGE));
+                    if data["authentication"].as_str() != expected.as_deref() {
+                        let _ = socket.close(None);
+                        break;
+                    }
+                    // An event, which nobody asked for.
+                    say(&mut socket, 5, json!({"eventType": "ExitStarted"}));
+                    say(&mut socket, 2, json!({"negotiatedRpcVersion": 1}));
+                    continue;
+                }
+                assert_eq!(message["op"], 6, "{message}");
+                let answer = self.answer(&data["requestType"], &data["requestData"]);
+                let status = json!({"result": answer.is_some(), "comment": "no such profile"});
+                let answer = json!({
+                    "requestId": data["requestId"],
+                    "requestStatus": status,
+                    "responseData": answer,
+                });
+                say(&mut socket, 7, answer);
+            }
+            self
+        });
+        (address, thread)
+    }
+
+    fn answer(&mut self, request: &Value, data: &Value) -> Option<Value> {
+        let text = |name: &str| data[name].as_str().unwrap().to_owned();
+        match request.as_str().unwrap() {
+            "GetProfileParameter" => match &*text("parameterName") {
+                "Mode" => Some(json!({"parameterValue": self.mode})),
+                _ => Some(json!({"parameterValue": null, "defaultParameterValue": "160"})),
+            },
+            "SetProfileParameter" => {
+                assert_eq!(text("parameterName"), "VBitrate");
+                let kbit = text("parameterValue").parse().unwrap();
+                self.bitrates.insert(self.chosen.clone(), kbit);
+                Some(json!({}))
+            }
+            "GetStreamStatus" => Some(json!({"outputActive": self.is_streaming})),
+            "GetProfileList" => {
+                let profiles: Vec<_> = self.bitrates.keys().collect();
+                Some(json!({"currentProfileName": self.chosen, "profiles": profiles}))
+            }
+            "SetCurrentProfile" => {
+                let name = text("profileName");
+                let kbit = *self.bitrates.get(&name)?;
+                self.chosen = name;
+                if self.is_streaming {
+                    self.encoder.push(kbit);
+                }
+                Some(json!({}))
+            }
+            other => panic!("{other}"),
+        }
+    }
+}
+
+fn obs(address: SocketAddr, password: Option<&str>) -> Obs {
+    Obs {
+        address,
+        password: password.map(str::to_owned),
+        profile: PROFILE.to_owned(),
+        news: News::every(INTERVAL),
+        link: None,
+        retry_at: Instant::ZERO,
+        said: String::new(),
+    }
+}
+
+#[test]
+fn a_running_encoder_takes_what_the_links_carry() {
+    let mut fake = Fake::with_profiles(&["Mine", PROFILE]);
+    fake.password = Some("secretword");
+    let (address, served) = fake.serve();
+    let mut obs = obs(address, Some("secretword"));
+    for megabits in [4, 2, 1] {
+        let target = DataRate::from_megabits_per_second(megabits);
+        obs.tell(target).unwrap();
+    }
+    drop(obs);
+    let fake = served.join().unwrap();
+    // Less audio and container, after a moment with what held before.
+    assert_eq!(fake.encoder, [2_500, 3_649, 3_649, 1_744, 1_744, 792]);
+    assert_eq!(fake.chosen, "Mine");
+    assert_eq!(fake.bitrates["Mine"], 792);
+}
+
+#[test]
+fn without_a_duplicate_it_counts_from_the_next_start_and_that_is_said() {
+    let (address, served) = Fake::with_profiles(&["Mine"]).serve();
+    let mut obs = obs(address, None);
+    obs.tell(DataRate::from_megabits_per_second(2)).unwrap();
+    assert!(obs.said.contains("Profile, Duplicate"), "{}", obs.said);
+    drop(obs);
+    let fake = served.join().unwrap();
+    assert_eq!((fake.encoder, fake.bitrates["Mine"]), (vec![], 1_744));
+}
+
+#[test]
+fn a_stream_that_does_not_run_needs_no_other_profile() {
+    let mut fake = Fake::with_profiles(&["Mine"]);
+    fake.is_streaming = false;
+    let (address, served) = fake.serve();
+    let mut obs = obs(address, None);
+    obs.tell(DataRate::from_megabits_per_second(2)).unwrap();
+    assert_eq!(obs.said, "");
+    drop(obs);
+    assert_eq!(served.join().unwrap().bitrates["Mine"], 1_744);
+}
+
+#[test]
+fn what_is_wrong_with_it_is_said() {
+    let target = DataRate::from_megabits_per_second(2);
+    let error = |fake: Fake, password| {
+        let (address, served) = fake.serve();
+        let error = obs(address, password).tell(target).unwrap_err();
+        served.join().unwrap();
+        format!("{error:#}")
+    };
+    let mut fake = Fake::with_profiles(&["Mine"]);
+    fake.mode = "Advanced";
+    assert!(error(fake, None).contains("the simple one"));
+    let locked = || {
+        let mut fake = Fake::with_profiles(&["Mine"]);
+        fake.password = Some("secretword");
+        fake
+    };
+    assert!(error(locked(), None).contains("?password-file=FILE"));
+    assert!(error(locked(), Some("wrong")).contains("does not let us in"));
+    let mut fake = Fake::with_profiles(&["Mine", PROFILE]);
+    fake.chosen = PROFILE.to_owned();
+    assert!(error(fake, None).contains("choose yours"));
+    let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+    let error = obs(nowhere, None).tell(target).unwrap_err();
+    assert!(error.to_string().contains("cannot reach it"), "{error:#}");
+}
+
+#[test]
+fn the_proof_is_that_of_the_protocol() {
+    // As Python's hashlib and base64 make it, and as OBS 29 takes it.
+    let proof = "aRjSsQv+6/2EP4O5w6y0hPfDpXJ0WHgO/2EGfptPFqg=";
+    assert_eq!(authentication("secretword", SALT, CHALLENGE), proof);
+}
+
+#[test]
+fn a_name_has_a_password_file_and_a_profile() {
+    let name: ObsName = "127.0.0.1:4455".parse().unwrap();
+    assert_eq!((&*name.profile, name.password_file), ("anabranch", None));
+    let name: ObsName = "127.0.0.1:4455/?password-file=/a b&profile=Low"
+        .parse()
+        .unwrap();
+    assert_eq!(name.address, "127.0.0.1:4455");
+    assert_eq!(&*name.profile, "Low");
+    assert_eq!(name.password_file, Some("/a b".into()));
+    assert!("127.0.0.1:4455?key=1".parse::<ObsName>().is_err());
+}
+
+#[test]
+fn video_is_what_audio_and_container_leave() {
+    let kbit = |target| video_kbit(DataRate::from_kilobits_per_second(target), 160);
+    assert_eq!(kbit(2_000), 1_744);
+    assert_eq!(kbit(200), MIN_VIDEO_KBIT);
+}

@@ -1,0 +1,327 @@
+//! Where targets go: lines of JSON, and what else understands them.
+
+use core::str::FromStr;
+use core::time::Duration as StdDuration;
+use std::io::{ErrorKind, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+
+use anabranch_units::{Duration, Instant};
+use anyhow::Context;
+
+use super::{LOOK_INTERVAL, Look, News, Obs, Target, wait};
+use crate::command_line::socket_addr;
+use crate::print;
+
+/// Datagrams get lost, and who listens may come late: they are repeated at this interval.
+const REPEAT_INTERVAL: Duration = Duration::from_secs(2);
+/// From one attempt to reach a socket to the next.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// A reader that takes nothing for this long is hung up on.
+const PATIENCE: StdDuration = StdDuration::from_millis(500);
+
+/// What `--target-to` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum TargetName {
+    /// `-`
+    StandardOutput,
+    /// `unix:PATH`
+    Unix(PathBuf),
+    /// `udp://ADDR:PORT`
+    Udp(String),
+    /// `obs://ADDR:PORT?…`
+    Obs(super::obs::ObsName),
+}
+
+impl FromStr for TargetName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let after = |prefix: &str| text.strip_prefix(prefix).filter(|rest| !rest.is_empty());
+        if text == "-" {
+            return Ok(TargetName::StandardOutput);
+        }
+        if let Some(path) = after("unix:") {
+            return Ok(TargetName::Unix(path.into()));
+        }
+        if let Some(address) = after("udp://") {
+            return Ok(TargetName::Udp(address.to_owned()));
+        }
+        if let Some(rest) = after("obs://") {
+            return rest.parse().map(TargetName::Obs);
+        }
+        if text.starts_with("zmq:") || text.starts_with("tcp:") {
+            return Err(
+                "ffmpeg takes commands for its filters by zmq, and none for its encoders: its \
+                 bitrate changes by a restart only (docs/operations.md, Tell the encoder)"
+                    .to_owned(),
+            );
+        }
+        Err("expected -, unix:PATH, udp://ADDR:PORT or obs://ADDR:PORT".to_owned())
+    }
+}
+
+impl TargetName {
+    pub(super) fn open(&self) -> anyhow::Result<Outlet> {
+        let way = match self {
+            TargetName::StandardOutput => Way::StandardOutput,
+            TargetName::Unix(path) => Way::Unix {
+                path: path.clone(),
+                socket: None,
+                retry_at: Instant::ZERO,
+            },
+            TargetName::Udp(address) => {
+                let address = socket_addr("--target-to udp://", address)?;
+                let any: SocketAddr = match address {
+                    SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+                    SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+                };
+                let socket = UdpSocket::bind(any).context("--target-to: cannot open a socket")?;
+                socket.set_nonblocking(true)?;
+                Way::Udp(socket, address)
+            }
+            TargetName::Obs(name) => return Ok(Outlet::Obs(Obs::open(name)?)),
+        };
+        Ok(Outlet::Lines(Lines {
+            way,
+            news: News::default(),
+        }))
+    }
+}
+
+/// An opened [`TargetName`].
+#[derive(Debug)]
+pub(super) enum Outlet {
+    Lines(Lines),
+    Obs(Obs),
+}
+
+/// Lines of JSON.
+#[derive(Debug)]
+pub(super) struct Lines {
+    way: Way,
+    news: News,
+}
+
+#[derive(Debug)]
+enum Way {
+    StandardOutput,
+    Unix {
+        path: PathBuf,
+        socket: Option<UnixSocket>,
+        retry_at: Instant,
+    },
+    Udp(UdpSocket, SocketAddr),
+}
+
+#[derive(Debug)]
+enum UnixSocket {
+    Stream(UnixStream),
+    Datagram(UnixDatagram),
+}
+
+impl UnixSocket {
+    /// Of whichever kind it is.
+    fn connect(path: &Path) -> std::io::Result<UnixSocket> {
+        match UnixStream::connect(path) {
+            Ok(stream) => {
+                stream.set_write_timeout(Some(PATIENCE))?;
+                Ok(UnixSocket::Stream(stream))
+            }
+            Err(stream_error) => {
+                let socket = UnixDatagram::unbound()?;
+                socket.connect(path).map_err(|_| stream_error)?;
+                socket.set_write_timeout(Some(PATIENCE))?;
+                Ok(UnixSocket::Datagram(socket))
+            }
+        }
+    }
+
+    fn write(&mut self, line: &[u8]) -> std::io::Result<()> {
+        match self {
+            UnixSocket::Stream(stream) => stream.write_all(line),
+            UnixSocket::Datagram(socket) => socket.send(line).map(|_| ()),
+        }
+    }
+}
+
+impl Lines {
+    pub(super) fn tell_until(mut self, stopped: &mpsc::Receiver<()>, mut look: Look) {
+        while !wait(stopped, LOOK_INTERVAL) {
+            if let Some(target) = look.target()
+                && !self.look(target)
+            {
+                return;
+            }
+        }
+    }
+
+    /// Tells what is news. Whether there is somebody left to tell.
+    fn look(&mut self, target: Target) -> bool {
+        self.connect(target.at);
+        let is_lossy = matches!(self.way, Way::Udp(..));
+        let told_at = self.news.told_at();
+        let is_repeated = is_lossy && told_at.is_some_and(|at| target.at >= at + REPEAT_INTERVAL);
+        let is_news = self.news.is_news(target.at, target.target);
+        if !is_news && !is_repeated {
+            return true;
+        }
+        self.news.repeat(target.at);
+        let line = format!("{}\n", target.line());
+        match &mut self.way {
+            Way::StandardOutput => {
+                if let Err(error) = print::text(&line) {
+                    print::note(format_args!("--target-to -: {error:#}"));
+                    return false;
+                }
+            }
+            Way::Udp(socket, address) => {
+                // Who is not there yet hears the next.
+                let _ = socket.send_to(line.as_bytes(), *address);
+            }
+            Way::Unix { path, socket, .. } => match socket {
+                None => self.news.forget(),
+                Some(open) => {
+                    if let Err(error) = open.write(line.as_bytes()) {
+                        let path = path.display();
+                        print::note(format_args!("--target-to unix:{path}: {error}"));
+                        *socket = None;
+                        self.news.forget();
+                    }
+                }
+            },
+        }
+        true
+    }
+
+    /// Reaches for a socket that is not there yet, or not any more.
+    fn connect(&mut self, now: Instant) {
+        let Way::Unix {
+            path,
+            socket: socket @ None,
+            retry_at,
+        } = &mut self.way
+        else {
+            return;
+        };
+        if now < *retry_at {
+            return;
+        }
+        match UnixSocket::connect(path) {
+            Ok(connected) => *socket = Some(connected),
+            Err(error) => {
+                let is_first = *retry_at == Instant::ZERO;
+                let is_awaited = matches!(
+                    error.kind(),
+                    ErrorKind::NotFound | ErrorKind::ConnectionRefused
+                );
+                if is_first || !is_awaited {
+                    let path = path.display();
+                    print::note(format_args!(
+                        "--target-to unix:{path}: {error}; it is waited for"
+                    ));
+                }
+                *retry_at = now + RETRY_INTERVAL;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::net::UnixListener;
+
+    use anabranch_units::DataRate;
+
+    use super::*;
+
+    fn lines(name: &str) -> Lines {
+        match name.parse::<TargetName>().unwrap().open().unwrap() {
+            Outlet::Lines(lines) => lines,
+            Outlet::Obs(_) => panic!("{name}"),
+        }
+    }
+
+    fn target(millis: u64, kbit: u64) -> Target {
+        Target {
+            target: DataRate::from_kilobits_per_second(kbit),
+            media: DataRate::from_kilobits_per_second(900),
+            at: Instant::from_millis(millis),
+        }
+    }
+
+    fn number(line: &str, field: &str) -> f64 {
+        let value: serde_json::Value = serde_json::from_str(line).unwrap();
+        value[field].as_f64().unwrap_or_else(|| panic!("{line}"))
+    }
+
+    #[test]
+    fn names_are_told_apart() {
+        assert_eq!("-".parse(), Ok(TargetName::StandardOutput));
+        assert_eq!("unix:/a b".parse(), Ok(TargetName::Unix("/a b".into())));
+        let zmq = "zmq://127.0.0.1:5555".parse::<TargetName>().unwrap_err();
+        assert!(zmq.contains("none for its encoders"), "{zmq}");
+        assert!("here".parse::<TargetName>().is_err());
+        let nowhere: TargetName = "udp://127.0.0.1".parse().unwrap();
+        assert!(nowhere.open().is_err());
+    }
+
+    #[test]
+    fn datagrams_are_repeated() {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let mut lines = lines(&format!("udp://{}", socket.local_addr().unwrap()));
+        for tenth in 0..50 {
+            assert!(lines.look(target(100 * tenth, 1_000)));
+        }
+        let mut buffer = [0; 500];
+        let mut times = Vec::new();
+        while let Ok(len) = socket.recv(&mut buffer) {
+            let line = core::str::from_utf8(&buffer[..len]).unwrap();
+            assert_eq!(number(line, "target_bps"), 1e6);
+            assert_eq!(number(line, "media_bps"), 9e5);
+            times.push(number(line, "t"));
+        }
+        assert_eq!(times, [0.0, 2.0, 4.0]);
+    }
+
+    #[test]
+    fn a_unix_socket_is_waited_for_and_told_what_holds_when_it_comes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let mut lines = lines(&format!("unix:{}", path.display()));
+        assert!(lines.look(target(0, 3_000)));
+        let listener = UnixListener::bind(&path).unwrap();
+        assert!(lines.look(target(500, 2_000)));
+        assert!(lines.look(target(1_000, 2_000)));
+        let (reader, _) = listener.accept().unwrap();
+        assert!(lines.look(target(1_050, 1_000)));
+        let told = BufReader::new(reader).lines().take(2);
+        let told: Vec<f64> = told
+            .map(|line| number(&line.unwrap(), "target_bps"))
+            .collect();
+        assert_eq!(told, [2e6, 1e6]);
+        // The reader has gone, and another comes.
+        for tenth in 0..20 {
+            lines.look(target(2_000 + 100 * tenth, 1_100 + 100 * tenth));
+        }
+        let (reader, _) = listener.accept().unwrap();
+        let line = BufReader::new(reader).lines().next().unwrap().unwrap();
+        assert!(number(&line, "target_bps") > 1.1e6, "{line}");
+    }
+
+    #[test]
+    fn a_socket_of_datagrams_is_one_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        assert!(lines(&format!("unix:{}", path.display())).look(target(0, 3_000)));
+        let mut buffer = [0; 500];
+        let len = socket.recv(&mut buffer).unwrap();
+        let line = core::str::from_utf8(&buffer[..len]).unwrap();
+        assert_eq!(number(line, "target_bps"), 3e6);
+    }
+}
