@@ -11,7 +11,7 @@ fuzz_target!(|steps: Vec<(u8, u16, Vec<u8>)>| {
     let mut receiver = Receiver::new(|| [0; ID_BYTES / 2]);
     let mut now = Instant::ZERO;
     for (port, wait, datagram) in steps {
-        now = now + Duration::from_millis(wait.into());
+        now += Duration::from_millis(wait.into());
         let from = SocketAddr::from((Ipv4Addr::LOCALHOST, port.into()));
         if let Taken::Forward { group, .. } = receiver.handle_link(now, from, &datagram) {
             assert!(receiver.handle_srt(group, &datagram).len() <= MAX_LINKS);

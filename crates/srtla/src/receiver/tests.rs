@@ -293,7 +293,7 @@ proptest! {
         let mut open = std::collections::BTreeSet::new();
         let mut names: Vec<Vec<u8>> = Vec::new();
         for (port, wait, kind, seed, length) in steps {
-            now = now + Duration::from_millis(wait);
+            now += Duration::from_millis(wait);
             let mut datagram = with_id(kind, &vec![seed; length]);
             if kind == 0x9201 && let Some(name) = names.get(usize::from(seed)) {
                 datagram.clone_from(name);
