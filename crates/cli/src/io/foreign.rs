@@ -238,8 +238,8 @@ impl ForeignName {
     }
 
     fn srt(&self, from: &str, to: &str) -> Tool {
-        // Seven transport packets in each of SRT's.
-        let arguments = ["-chunk:1316", "-loglevel:error", from, to];
+        // As long as SRT's packets may be; ours to it have seven transport packets.
+        let arguments = ["-chunk:1456", "-loglevel:error", from, to];
         self.tool("srt-live-transmit", "srt-tools", arguments)
     }
 
@@ -264,7 +264,8 @@ impl ForeignName {
         let to = format!("udp://{}?pkt_size=1316", at(port));
         let listen = ["-hide_banner", "-nostdin", "-loglevel", "warning"];
         // A publisher without sound says so by sending none, which is not waited for for long.
-        let read = ["-fflags", "nobuffer", "-analyzeduration", "1000000"];
+        // What has come until then is kept (`nobuffer` would not).
+        let read = ["-analyzeduration", "500000"];
         let write = ["-c", "copy", "-muxdelay", "0", "-muxpreload", "0"];
         let parts = [
             &listen[..],
@@ -287,7 +288,7 @@ impl ForeignName {
             package,
             arguments: arguments.into_iter().map(OsString::from).collect(),
             secrets: self.secrets(),
-            boring: &["Media path:"],
+            boring: &["Media path:", "[INFO]"],
         }
     }
 }

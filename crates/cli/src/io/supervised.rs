@@ -1,6 +1,7 @@
 //! Other people's programs that speak a protocol for this one: started, listened to, started again
 //! when they end, and ended with what needs them.
 
+use std::collections::VecDeque;
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, PipeReader};
@@ -25,8 +26,10 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// How long it has to end when it is asked to.
 const GRACE: Duration = Duration::from_secs(1);
-/// A line that is said again within this time is not shown again.
+/// A line that is said again within this time, but for its numbers, is not shown again …
 const REPETITION: Duration = Duration::from_secs(30);
+/// … and so many different ones are remembered.
+const MAX_REMEMBERED: usize = 16;
 /// The most of a line that is shown.
 const MAX_LINE_BYTES: usize = 1_000;
 
@@ -39,7 +42,7 @@ pub(super) struct Tool {
     pub(super) arguments: Vec<OsString>,
     /// What is not shown, wherever the program says it.
     pub(super) secrets: Vec<String>,
-    /// Lines that begin so are not worth while.
+    /// Lines with this in them are not worth while.
     pub(super) boring: &'static [&'static str],
 }
 
@@ -217,7 +220,7 @@ impl Keeper {
     }
 
     fn show(&self, said: PipeReader) {
-        let mut last: Option<(String, Instant)> = None;
+        let mut shown: VecDeque<(String, Instant)> = VecDeque::new();
         let mut said = BufReader::new(said);
         let mut bytes = Vec::new();
         loop {
@@ -231,13 +234,19 @@ impl Keeper {
             let Some(line) = self.tool.shown(text.trim()) else {
                 continue;
             };
+            if self.shared.lock().is_over {
+                // That it was ended is no news.
+                continue;
+            }
             let now = self.clock.now();
-            let is_repeated = last.as_ref().is_some_and(|(before, at)| {
-                *before == line && now.saturating_since(*at) < REPETITION
-            });
-            if !is_repeated {
+            shown.retain(|(_, at)| now.saturating_since(*at) < REPETITION);
+            let plain: String = line.chars().filter(|c| !c.is_numeric()).collect();
+            if shown.iter().all(|(before, _)| *before != plain) {
                 self.note(&line);
-                last = Some((line, now));
+                shown.push_back((plain, now));
+                if shown.len() > MAX_REMEMBERED {
+                    shown.pop_front();
+                }
             }
         }
     }
@@ -250,7 +259,7 @@ impl Keeper {
 impl Tool {
     /// What of a line is shown, if any.
     fn shown(&self, line: &str) -> Option<String> {
-        if line.is_empty() || self.boring.iter().any(|begin| line.starts_with(begin)) {
+        if line.is_empty() || self.boring.iter().any(|part| line.contains(part)) {
             return None;
         }
         let mut line = line.to_owned();
