@@ -5,6 +5,7 @@ mod adaptive;
 #[cfg(not(feature = "codec"))]
 #[path = "io/no_camera.rs"]
 mod adaptive;
+mod foreign;
 mod input;
 mod muxer;
 mod output;
@@ -18,6 +19,8 @@ mod remux;
 mod rtp;
 mod rtp_order;
 mod source;
+mod srtla;
+mod supervised;
 #[cfg(all(test, feature = "codec"))]
 pub(crate) mod testing;
 mod udp_input;
@@ -25,6 +28,7 @@ mod udp_output;
 mod units;
 mod watch;
 
+pub(crate) use foreign::ForeignName;
 pub(crate) use input::{Input, InputName, Unit};
 pub(crate) use output::{Output, OutputName};
 pub(crate) use pictures::{CodedPicture, PictureReader};

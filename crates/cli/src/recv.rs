@@ -2,6 +2,7 @@
 
 mod allowed;
 mod destination;
+mod listen;
 mod outputs;
 mod returns;
 mod stream;
@@ -9,16 +10,16 @@ mod stream;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use anabranch_net::{Clock, Receiver, Reception, Receptions, ServerConfig, Snapshot};
 use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
-use anyhow::Context;
+use anyhow::{Context, bail, ensure};
 
 use crate::command_line::{allow_many_files, positive, socket_addr};
-use crate::io::Rotation;
+use crate::io::{Input, Rotation};
 use crate::keygen::read_key;
 use crate::latency::Latency;
 use crate::observe::{Look, ObserveArguments, StandardOutput};
@@ -27,6 +28,7 @@ use crate::stop::Stop;
 use crate::{print, service};
 use allowed::{AllowList, Allowed, AllowedParser, StreamName};
 use destination::{Destination, Destinations};
+use listen::{Carrier, Listen, OtherSource, Sources};
 use outputs::Outputs;
 use returns::{ReturnArguments, Returns};
 use stream::{Manner, Outcome, Session};
@@ -48,7 +50,18 @@ OUTPUT is one of
   -                 the same to standard output
   udp://ADDR:PORT   datagrams of seven MPEG-TS packets, for players
   NAME=OUTPUT       the same, for the stream of this name only
+  srt://ADDR:PORT   to an SRT listener, or to who calls: srt://:9000?mode=listener&latency=200
+  rist://ADDR:PORT  to a RIST receiver
 There may be several.
+
+A stream by another protocol is MPEG-TS by --listen [NAME=]URL; without NAME it is called as its
+protocol. For it no key is needed, and its own protocol is all that protects it. URL is one of
+  srtla://ADDR:PORT[?latency=…&passphrase=…]    Moblin, BELABOX, IRL Pro: one sender at a time
+  srt://ADDR:PORT[?mode=listener&latency=…]     one sender at a time; `caller` fetches a stream
+  rtmp://ADDR:PORT/APP/KEY                      OBS and others; every key is let in
+  rist://@ADDR:PORT                             without the @ it fetches a stream
+  udp://ADDR:PORT, rtp://ADDR:PORT              MPEG-TS in datagrams
+SRT needs Debian's srt-tools here, RIST rist-tools, and RTMP ffmpeg.
 
 Examples:
   anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_… film.ts
@@ -61,6 +74,10 @@ Examples:
   anabranch recv --listen 0.0.0.0:7000 --key studio.key --allow abpub_…A=front \\
     --allow abpub_…B=roof front=udp://127.0.0.1:6000 roof=udp://127.0.0.1:6001 \\
     --rotate '10 min' 'recordings/{name}-{time}.ts'
+
+  A phone with Moblin, and the native sender beside it:
+  anabranch recv --listen phone=srtla://0.0.0.0:5000 --listen 0.0.0.0:7000 --key studio.key \
+    --allow abpub_…=van phone=udp://127.0.0.1:6000 van=udp://127.0.0.1:6001
 
 Latency: every frame leaves --latency after the fastest frames could have been there, as with SRT.
 What was lost is sent again until then. The larger of both ends' wishes counts. With `min` each
@@ -76,20 +93,16 @@ Without --keep-listening the program ends when the last session has ended. The f
 senders that this receiver ends and prints a summary; they wait for the next receiver at this
 address. A second Ctrl-C ends the program at once.")]
 pub(crate) struct Arguments {
-    /// Address and port to listen at; `[::]:PORT` takes IPv4 and IPv6.
-    #[arg(long, value_name = "ADDR")]
-    listen: String,
+    /// Address and port to listen at; `[::]:PORT` takes IPv4 and IPv6. Or the address of a stream
+    /// by another protocol, see below; may be given several times.
+    #[arg(long, required = true, value_name = "ADDR|[NAME=]URL")]
+    listen: Vec<Listen>,
     /// This end's key file, from `anabranch keygen`.
     #[arg(long, value_name = "FILE")]
-    key: PathBuf,
+    key: Option<PathBuf>,
     /// Public key of a sender that is let in, and what its stream is called; may be given several
     /// times.
-    #[arg(
-        long,
-        value_name = "PUBKEY[=NAME]",
-        required_unless_present = "allow_from"
-    )]
-    #[arg(value_parser = AllowedParser)]
+    #[arg(long, value_name = "PUBKEY[=NAME]", value_parser = AllowedParser)]
     allow: Vec<Allowed>,
     /// A file with a line for each sender that is let in: its public key and its name.
     #[arg(long, value_name = "FILE")]
@@ -128,35 +141,50 @@ pub(crate) struct Arguments {
     outputs: Vec<Destination>,
 }
 
-pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
+pub(crate) fn run(mut arguments: Arguments) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     stop.on_signals()?;
     allow_many_files();
     let clock = Clock::start();
-    let listen = socket_addr("--listen", &arguments.listen)?;
-    let local_key = read_key(&arguments.key)?;
-    let local_public = local_key.public_key();
-    let allowed = AllowList::new(arguments.allow, arguments.allow_from.as_deref())?;
-    let has_several = arguments.allow_from.is_some() || allowed.all().len() > 1;
-    let destinations = Destinations::new(arguments.outputs, has_several)?;
+    let Sources { native, others } = Sources::of(core::mem::take(&mut arguments.listen))?;
+    let allow = core::mem::take(&mut arguments.allow);
+    let allowed = match &native {
+        Some(_) => AllowList::new(allow, arguments.allow_from.as_deref())?,
+        None if !allow.is_empty() || arguments.allow_from.is_some() => {
+            bail!("whom --allow lets in comes to an address of its own: --listen ADDR:PORT")
+        }
+        None => AllowList::default(),
+    };
+    let stream_count = allowed.all().len() + others.len();
+    let has_several = arguments.allow_from.is_some() || stream_count > 1;
+    let outputs = core::mem::take(&mut arguments.outputs);
+    let destinations = Destinations::new(outputs, has_several)?;
+    ensure!(
+        others.is_empty() || !destinations.are_shared(),
+        "several streams cannot share an output: say whose it is, as NAME=OUTPUT or with {{name}} \
+         in the file's name"
+    );
     let observed = arguments.observe.open(match destinations.use_stdout() {
         true => StandardOutput::CarriesVideo,
         false => StandardOutput::Free,
     })?;
-    let mut config = ServerConfig::new(listen, local_key, allowed.keys());
-    config.clock = clock;
-    config.observer = observed.packet_observer();
-    config.silence_timeout = arguments.timeout;
-    config.max_sessions = match destinations.are_shared() {
-        true => 1,
-        false => MAX_SESSIONS,
+    let native = match native {
+        Some(listen) => {
+            let mut config = arguments.config(&listen, &allowed)?;
+            config.clock = clock;
+            config.observer = observed.packet_observer();
+            if destinations.are_shared() {
+                config.max_sessions = 1;
+            }
+            let local = config.local_key.public_key();
+            let (receiver, receptions) = Receiver::start(config)?;
+            Some((Arc::new(receiver), receptions, local))
+        }
+        None => None,
     };
-    config.latency = arguments.latency.and_then(Latency::wish);
-    config.reassembly_wait = arguments.reassembly_wait;
-    let (receiver, receptions) = Receiver::start(config)?;
-    let receiver = Arc::new(receiver);
+    let receiver = native.as_ref().map(|(receiver, ..)| receiver);
     let names = Arc::new(Mutex::new(allowed.all().to_vec()));
-    let look = looks(&receiver, Arc::clone(&names));
+    let look = looks(receiver, Arc::clone(&names));
     let manner = Manner {
         buffer: arguments
             .playout
@@ -171,7 +199,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let returns = Returns::default();
     returns.start(arguments.returns, has_several, clock, &stop)?;
     let mut studio = Studio {
-        receiver: &receiver,
+        receiver: receiver.map(|receiver| &**receiver),
         returns,
         allowed,
         names,
@@ -179,44 +207,63 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         rotation: arguments.rotate,
         manner,
         streams: BTreeMap::new(),
+        others: Vec::new(),
         results: mpsc::channel(),
         open_count: 0,
         worst: None,
         look_at: clock.now(),
         slowness: Slowness::default(),
     };
-    match studio.open_all() {
+    match studio.open_all(&others) {
         Err(_) if stop.is_stopped() => {
             print::note("stopped; no session is open");
             return Ok(());
         }
         opened => opened?,
     }
-    print::note(format_args!(
-        "listening at {} as {local_public}",
-        receiver.local_addr()
-    ));
+    if let Some((receiver, _, local)) = &native {
+        let address = receiver.local_addr();
+        print::note(format_args!("listening at {address} as {local}"));
+    }
     service::ready();
-    studio.run(&receptions)
+    studio.run(native.as_ref().map(|(_, receptions, _)| receptions))
 }
 
 impl Arguments {
     /// Whether what they name can be used, as far as that is known without a session.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        read_key(&self.key)?;
-        socket_addr("--listen", &self.listen)?;
-        let allowed = AllowList::new(self.allow.clone(), self.allow_from.as_deref())?;
-        let has_several = self.allow_from.is_some() || allowed.all().len() > 1;
+        let Sources { native, others } = Sources::of(self.listen.clone())?;
+        let mut allowed = AllowList::default();
+        if let Some(listen) = native {
+            allowed = AllowList::new(self.allow.clone(), self.allow_from.as_deref())?;
+            self.config(&listen, &allowed)?;
+        }
+        let stream_count = allowed.all().len() + others.len();
+        let has_several = self.allow_from.is_some() || stream_count > 1;
         Destinations::new(self.outputs.clone(), has_several).map(drop)
+    }
+
+    /// How senders of our own protocol are received.
+    fn config(&self, listen: &str, allowed: &AllowList) -> anyhow::Result<ServerConfig> {
+        let listen = socket_addr("--listen", listen)?;
+        let Some(key) = &self.key else {
+            bail!("--listen {listen} needs --key FILE, from `anabranch keygen`");
+        };
+        let mut config = ServerConfig::new(listen, read_key(key)?, allowed.keys());
+        config.silence_timeout = self.timeout;
+        config.max_sessions = MAX_SESSIONS;
+        config.latency = self.latency.and_then(Latency::wish);
+        config.reassembly_wait = self.reassembly_wait;
+        Ok(config)
     }
 }
 
 /// What is seen of the sessions, as long as there is a receiver.
 fn looks(
-    receiver: &Arc<Receiver>,
+    receiver: Option<&Arc<Receiver>>,
     names: Arc<Mutex<Vec<Allowed>>>,
-) -> impl Fn() -> Vec<Look> + Send + 'static {
-    let receiver = Arc::downgrade(receiver);
+) -> impl Fn() -> Vec<Look> + Send + 'static + use<> {
+    let receiver = receiver.map_or_else(Weak::new, Arc::downgrade);
     move || {
         let seen = receiver.upgrade().map(|receiver| receiver.snapshots());
         let names = names.lock().unwrap_or_else(PoisonError::into_inner);
@@ -239,7 +286,8 @@ struct Worker {
 
 /// All streams, as the main thread sees them.
 struct Studio<'a> {
-    receiver: &'a Receiver,
+    /// That of our own protocol, if it is listened for.
+    receiver: Option<&'a Receiver>,
     returns: Returns,
     allowed: AllowList,
     /// What senders are called, for whoever looks.
@@ -249,6 +297,8 @@ struct Studio<'a> {
     manner: Manner,
     /// By name; where outputs are shared, there is one for all.
     streams: BTreeMap<Option<StreamName>, Worker>,
+    /// The threads of streams by other protocols.
+    others: Vec<JoinHandle<()>>,
     /// What the ends of sessions are to the program.
     results: (
         mpsc::Sender<Option<Outcome>>,
@@ -264,9 +314,41 @@ struct Studio<'a> {
 
 impl Studio<'_> {
     /// Opens the outputs of those that are known, so that what is wrong with them is told at once.
-    fn open_all(&mut self) -> anyhow::Result<()> {
+    fn open_all(&mut self, others: &[OtherSource]) -> anyhow::Result<()> {
+        for OtherSource { name, .. } in others {
+            let is_taken = self
+                .allowed
+                .all()
+                .iter()
+                .any(|allowed| allowed.name == *name);
+            ensure!(!is_taken, "two streams are called {}", name.as_str());
+        }
         let all = self.allowed.all().to_vec();
-        all.iter().try_for_each(|allowed| self.open(&allowed.name))
+        all.iter()
+            .try_for_each(|allowed| self.open(&allowed.name))?;
+        others.iter().try_for_each(|source| self.open_other(source))
+    }
+
+    /// Opens a stream of another protocol, and its outputs.
+    fn open_other(&mut self, source: &OtherSource) -> anyhow::Result<()> {
+        let OtherSource { name, input } = source;
+        let names = self.destinations.of(name)?;
+        let Manner { clock, stop, .. } = &self.manner;
+        let mut outputs = Outputs::open(&names, self.rotation, clock, stop)?;
+        let source = Input::open(input, None, stop, clock)?;
+        let carrier = Carrier::new(name.clone(), self.manner.clone());
+        let results = self.results.0.clone();
+        let thread = std::thread::Builder::new().name("stream".to_owned());
+        let thread = thread.spawn(move || {
+            let outcome = carrier.run(source, &mut outputs);
+            // What is open is closed before the main thread ends.
+            drop(outputs);
+            let _ = results.send(Some(outcome));
+        });
+        self.others.push(thread.context("cannot start a thread")?);
+        self.open_count += 1;
+        print::note(format_args!("{}: listening at {input}", name.as_str()));
+        Ok(())
     }
 
     /// Opens a stream's outputs and starts its thread, unless that was done.
@@ -293,19 +375,24 @@ impl Studio<'_> {
         Ok(())
     }
 
-    fn run(&mut self, receptions: &Receptions) -> anyhow::Result<()> {
+    fn run(&mut self, receptions: Option<&Receptions>) -> anyhow::Result<()> {
         loop {
-            match receptions.recv_timeout(LOOK_INTERVAL) {
-                Ok(reception) => self.take(reception),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
+            match receptions.map(|receptions| receptions.recv_timeout(LOOK_INTERVAL)) {
+                Some(Ok(reception)) => self.take(reception),
+                Some(Err(RecvTimeoutError::Timeout)) => {}
+                Some(Err(RecvTimeoutError::Disconnected)) => break,
+                None if self.manner.stop.is_stopped() => break,
+                None => {
+                    let Manner { clock, stop, .. } = &self.manner;
+                    stop.wait_until(clock, clock.now() + Duration::from_std(LOOK_INTERVAL));
+                }
             }
             let is_last = self.take_results();
             if self.manner.stop.is_stopped() {
                 if self.open_count == 0 && self.worst.is_none() && !is_last {
                     print::note("stopped; no session is open");
                 }
-                self.receiver.close();
+                self.receiver.inspect(|receiver| receiver.close());
             } else if is_last {
                 break;
             }
@@ -360,15 +447,18 @@ impl Studio<'_> {
                         "{} senders are let in",
                         self.allowed.all().len()
                     ));
-                    self.receiver.set_allowed(&self.allowed.keys());
+                    self.receiver
+                        .inspect(|receiver| receiver.set_allowed(&self.allowed.keys()));
                     let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
                     *names = self.allowed.all().to_vec();
                 }
                 Err(error) => print::warn(format_args!("{error:#}; those before stay let in")),
             }
         }
-        let lateness = self.receiver.lateness();
-        let lateness = lateness.max(self.manner.stop.lateness(&self.manner.clock));
+        let lateness = self.manner.stop.lateness(&self.manner.clock);
+        let lateness = self
+            .receiver
+            .map_or(lateness, |receiver| lateness.max(receiver.lateness()));
         let told = self.slowness.news(now, lateness);
         told.into_iter().for_each(print::warn);
         service::turn(now, self.manner.stop.is_stopped());
@@ -379,6 +469,14 @@ impl Studio<'_> {
         for (_, worker) in std::mem::take(&mut self.streams) {
             drop(worker.sessions);
             if let Err(panic) = worker.thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+        if !self.others.is_empty() {
+            self.manner.stop.stop();
+        }
+        for thread in self.others.drain(..) {
+            if let Err(panic) = thread.join() {
                 std::panic::resume_unwind(panic);
             }
         }

@@ -60,6 +60,7 @@ fn arrows_between_crates_that_must_never_be() {
         ("controllers", &["core", "units"]),
         ("schedulers", &["core", "units"]),
         ("mux", &[]),
+        ("srtla", &["units"]),
     ] {
         for dependency in &graph[pure] {
             assert!(

@@ -1,5 +1,6 @@
 //! What is sent: units of video from wherever they come, each at its time.
 
+use core::fmt;
 use core::str::FromStr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use anabranch_video::input::InputKind;
 use anyhow::{Context, anyhow};
 
 use super::adaptive::{self, AdaptiveCamera};
+use super::foreign::{ForeignInput, ForeignName};
 use super::muxer::Muxer;
 use super::pace::Pace;
 use super::picture_end::PictureEnd;
@@ -32,6 +34,8 @@ pub(crate) enum InputName {
     Stdin,
     /// `udp://ADDR:PORT` or `rtp://ADDR:PORT`
     Udp(String),
+    /// `srt://`, `srtla://`, `rist://` or `rtmp://`
+    Foreign(ForeignName),
     File(PathBuf),
 }
 
@@ -39,6 +43,9 @@ impl FromStr for InputName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(name) = ForeignName::input(text) {
+            return Ok(InputName::Foreign(name));
+        }
         // MPEG-TS is known in RTP and out of it, whichever is expected.
         let address = text.strip_prefix("rtp://");
         let address = address.or_else(|| text.strip_prefix("udp://"));
@@ -54,12 +61,25 @@ impl FromStr for InputName {
     }
 }
 
-/// Of protocols only UDP is spoken; others are for ffmpeg, called in this way.
+/// Without what may be secret.
+impl fmt::Display for InputName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InputName::Test => f.write_str("test:"),
+            InputName::Stdin => f.write_str("standard input"),
+            InputName::Udp(address) => write!(f, "udp://{address}"),
+            InputName::Foreign(name) => name.fmt(f),
+            InputName::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// Protocols that are not spoken here are for ffmpeg, called in this way.
 pub(super) fn check_protocol(text: &str, way: &str) -> Result<(), String> {
     match text.split_once("://") {
         Some((protocol, _)) if protocol != "udp" && !protocol.contains('/') => Err(format!(
-            "{protocol}:// is not spoken here, only udp://ADDR:PORT with MPEG-TS in it: let ffmpeg \
-             come between, as in `{way}`"
+            "{protocol}:// is not spoken here, but udp://ADDR:PORT with MPEG-TS in it is: let \
+             ffmpeg come between, as in `{way}`"
         )),
         _ => Ok(()),
     }
@@ -93,6 +113,8 @@ struct Stream {
     /// `None` for what is live.
     pace: Option<Pace>,
     watch: InputWatch,
+    /// Who speaks the protocol, if others do.
+    _foreign: Option<ForeignInput>,
 }
 
 /// Units of MPEG-TS out of bytes.
@@ -111,6 +133,7 @@ impl Input {
         stop: &Stop,
         clock: &Clock,
     ) -> anyhow::Result<Input> {
+        let mut foreign = None;
         let (shown, (source, kind, first)) = match name {
             InputName::Test => {
                 let camera = AdaptiveCamera::new(duration)?;
@@ -128,6 +151,12 @@ impl Input {
                     format!("udp://{address}"),
                     (source, InputKind::MpegTs, Vec::new()),
                 )
+            }
+            InputName::Foreign(name) => {
+                let (input, speaker) = name.open_input()?;
+                foreign = Some(speaker);
+                let source = Source::Udp(Box::new(input));
+                (name.to_string(), (source, InputKind::MpegTs, Vec::new()))
             }
         };
         let mut splitter = Splitter::new(
@@ -147,6 +176,7 @@ impl Input {
             splitter,
             pace,
             watch,
+            _foreign: foreign,
         }))))
     }
 

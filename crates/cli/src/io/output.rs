@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use anabranch_net::Clock;
 use anyhow::{Context, ensure};
 
+use super::foreign::{ForeignName, ForeignOutput};
 use super::input::{check_protocol, socket_addr};
 use super::patient::PatientFile;
 use super::playout::Piece;
@@ -23,6 +24,8 @@ pub(crate) enum OutputName {
     Stdout,
     /// `udp://ADDR:PORT`
     Udp(String),
+    /// `srt://` or `rist://`
+    Foreign(ForeignName),
     File(PathBuf),
 }
 
@@ -30,6 +33,9 @@ impl FromStr for OutputName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(name) = ForeignName::output(text) {
+            return Ok(OutputName::Foreign(name));
+        }
         check_protocol(text, "ffmpeg -i udp://127.0.0.1:6000 -c copy -f mpegts URL")?;
         Ok(match (text, text.strip_prefix("udp://")) {
             ("-", _) => OutputName::Stdout,
@@ -44,6 +50,7 @@ impl fmt::Display for OutputName {
         match self {
             OutputName::Stdout => f.write_str("standard output"),
             OutputName::Udp(address) => write!(f, "udp://{address}"),
+            OutputName::Foreign(name) => name.fmt(f),
             OutputName::File(path) => path.display().fmt(f),
         }
     }
@@ -55,6 +62,7 @@ impl OutputName {
         match self {
             OutputName::Stdout => OutputName::Stdout,
             OutputName::Udp(address) => OutputName::Udp(address.replace(place, text)),
+            OutputName::Foreign(name) => OutputName::Foreign(name.with(place, text)),
             OutputName::File(path) => {
                 OutputName::File(path.to_string_lossy().replace(place, text).into())
             }
@@ -68,6 +76,7 @@ pub(crate) enum Output {
     File { recording: Recording, name: String },
     Stdout(PatientFile),
     Udp(Box<UdpOutput>),
+    Foreign(Box<ForeignOutput>),
 }
 
 impl Output {
@@ -104,6 +113,7 @@ impl Output {
                 let output = output.with_context(|| format!("cannot open output udp://{to}"))?;
                 Ok(Output::Udp(Box::new(output)))
             }
+            OutputName::Foreign(name) => Ok(Output::Foreign(Box::new(name.open_output()?))),
         }
     }
 
@@ -111,7 +121,7 @@ impl Output {
     pub(crate) fn is_watched(&self) -> bool {
         match self {
             Output::File { recording, .. } => recording.is_pipe(),
-            Output::Stdout(_) | Output::Udp(_) => true,
+            Output::Stdout(_) | Output::Udp(_) | Output::Foreign(_) => true,
         }
     }
 
@@ -142,6 +152,10 @@ impl Output {
                 .context("cannot write standard output"),
             Output::Udp(output) => {
                 output.write(unit, clock, stop);
+                Ok(())
+            }
+            Output::Foreign(foreign) => {
+                foreign.output.write(unit, clock, stop);
                 Ok(())
             }
         }

@@ -84,6 +84,11 @@ impl UdpInput {
         open().with_context(|| format!("cannot listen at input udp://{address}"))
     }
 
+    /// The port that it listens at.
+    pub(super) fn port(&self) -> io::Result<u16> {
+        self.socket.local_addr().map(|address| address.port())
+    }
+
     /// Before this it is not worth while to look for more.
     pub(super) fn rests_until(&self) -> Option<Instant> {
         self.pace.rest.map(|rest| self.pace.read_at + rest)

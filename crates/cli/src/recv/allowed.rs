@@ -95,7 +95,7 @@ impl TypedValueParser for AllowedParser {
 }
 
 /// Everybody that is let in: those of the command line, and those of a file that may change.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct AllowList {
     fixed: Vec<Allowed>,
     file: Option<(PathBuf, Option<SystemTime>)>,

@@ -1,0 +1,287 @@
+//! SRTLA over sockets: links of senders on one side, an SRT listener on the other.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use anabranch_net::Clock;
+use anabranch_srtla::{Event, GroupId, ID_BYTES, LinkSummary, Receiver, Taken};
+use anabranch_units::{Duration, Instant};
+use anyhow::Context;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use socket2::SockRef;
+
+use crate::print;
+
+/// How long to wait for datagrams before looking whether it is over.
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 200_000_000,
+};
+/// How often silent links are looked for.
+const TICK: Duration = Duration::from_secs(1);
+/// The most datagrams that one socket has read before the others have their turn.
+const AT_ONCE: usize = 64;
+/// What is asked of the operating system.
+const SOCKET_BUFFER_BYTES: usize = 4 << 20;
+/// The longest datagram on an Ethernet.
+const MAX_DATAGRAM_BYTES: usize = 1_500;
+
+type Random = Box<dyn FnMut() -> [u8; ID_BYTES / 2] + Send>;
+
+/// The relay's thread, which ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Relay {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Relay {
+    /// Listens for links at `listen`, and carries what they bring to the SRT listener at `srt`.
+    ///
+    /// # Errors
+    /// The address is taken, or there is no randomness.
+    pub(super) fn start(name: &str, listen: SocketAddr, srt: SocketAddr) -> anyhow::Result<Self> {
+        let links = socket(listen).with_context(|| format!("cannot listen at {name}"))?;
+        let random = random().context("cannot read /dev/urandom")?;
+        let is_over = Arc::<AtomicBool>::default();
+        let hands = Hands {
+            name: name.to_owned(),
+            receiver: Receiver::new(random),
+            links,
+            answers: BTreeMap::new(),
+            srt,
+            clock: Clock::start(),
+        };
+        let seen = Arc::clone(&is_over);
+        let thread = std::thread::Builder::new().name("srtla".to_owned());
+        let thread = thread.spawn(move || hands.run(&seen));
+        Ok(Relay {
+            is_over,
+            thread: Some(thread.context("cannot start a thread")?),
+        })
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the thread holds.
+struct Hands {
+    name: String,
+    receiver: Receiver<Random>,
+    links: UdpSocket,
+    /// Each group's way to the SRT listener.
+    answers: BTreeMap<GroupId, UdpSocket>,
+    srt: SocketAddr,
+    clock: Clock,
+}
+
+impl Hands {
+    fn run(mut self, is_over: &AtomicBool) {
+        let mut buffer = [0; MAX_DATAGRAM_BYTES];
+        let mut tick_at = self.clock.now();
+        while !is_over.load(Ordering::SeqCst) {
+            self.wait();
+            let now = self.clock.now();
+            self.read_links(now, &mut buffer);
+            self.read_answers(&mut buffer);
+            if now >= tick_at {
+                tick_at = now + TICK;
+                self.receiver.handle_time(now);
+            }
+            self.take_events();
+        }
+    }
+
+    /// Waits for datagrams.
+    fn wait(&self) {
+        let sockets = core::iter::once(&self.links).chain(self.answers.values());
+        let mut awaited: Vec<_> = sockets
+            .map(|socket| PollFd::new(socket, PollFlags::IN))
+            .collect();
+        // Whatever it says, what is there is read, and nothing waits for what is not.
+        let _ = poll(&mut awaited, Some(&PATIENCE));
+    }
+
+    fn read_links(&mut self, now: Instant, buffer: &mut [u8]) {
+        for _ in 0..AT_ONCE {
+            // Errors are of earlier datagrams, that nobody waits for any more.
+            let (length, from) = match self.links.recv_from(buffer) {
+                Ok(received) => received,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => continue,
+            };
+            let datagram = &buffer[..length];
+            match self.receiver.handle_link(now, from, datagram) {
+                Taken::Nothing => {}
+                Taken::Answer(bytes) => self.answer(&bytes, from),
+                Taken::Forward { group, ack } => {
+                    if let Some(ack) = ack {
+                        self.answer(&ack, from);
+                    }
+                    self.forward(group, datagram);
+                }
+            }
+        }
+    }
+
+    /// What finds no room is lost, as anywhere in the network.
+    fn answer(&self, bytes: &[u8], to: SocketAddr) {
+        let _ = self.links.send_to(bytes, to);
+    }
+
+    fn forward(&mut self, group: GroupId, datagram: &[u8]) {
+        if let std::collections::btree_map::Entry::Vacant(place) = self.answers.entry(group) {
+            let any = SocketAddr::new(self.srt.ip(), 0);
+            match socket(any).and_then(|socket| socket.connect(self.srt).map(|()| socket)) {
+                Ok(socket) => drop(place.insert(socket)),
+                Err(error) => {
+                    print::note(format_args!("{}: no socket for it: {error}", self.name));
+                    return;
+                }
+            }
+        }
+        if let Some(socket) = self.answers.get(&group) {
+            // A listener that is just being started again refuses; SRT asks again.
+            let _ = socket.send(datagram);
+        }
+    }
+
+    fn read_answers(&mut self, buffer: &mut [u8]) {
+        for (&group, socket) in &self.answers {
+            for _ in 0..AT_ONCE {
+                let length = match socket.recv(buffer) {
+                    Ok(length) => length,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(_) => continue,
+                };
+                let datagram = &buffer[..length];
+                for to in self.receiver.handle_srt(group, datagram) {
+                    let _ = self.links.send_to(datagram, to);
+                }
+            }
+        }
+    }
+
+    fn take_events(&mut self) {
+        while let Some(event) = self.receiver.poll_event() {
+            let name = &self.name;
+            match event {
+                // Strangers register, too: only links are told of.
+                Event::GroupBegan(_) => {}
+                Event::LinkJoined(group, link) => {
+                    let count = self.receiver.links(group).count();
+                    print::note(format_args!("{name}: link {link} is there, of {count}"));
+                }
+                Event::LinkLeft(_, summary) => {
+                    print::note(format_args!("{name}: {}", told(&summary)));
+                }
+                Event::GroupEnded(group) => {
+                    self.answers.remove(&group);
+                }
+            }
+        }
+    }
+}
+
+/// What a link did, that is gone.
+fn told(summary: &LinkSummary) -> String {
+    let megabytes = summary.bytes as f64 / 1e6;
+    let rtt = summary.info.map_or(String::new(), |info| {
+        format!(", round trip {} ms", info.rtt_millis)
+    });
+    format!(
+        "link {} is silent; it brought {megabytes:.1} MB{rtt}",
+        summary.address
+    )
+}
+
+/// A socket that keeps nobody waiting.
+fn socket(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(address)?;
+    socket.set_nonblocking(true)?;
+    let options = SockRef::from(&socket);
+    // The system grants what it allows; less is no error.
+    let _ = options.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
+    let _ = options.set_send_buffer_size(SOCKET_BUFFER_BYTES);
+    Ok(socket)
+}
+
+fn random() -> io::Result<Random> {
+    let mut source = File::open("/dev/urandom")?;
+    let mut bytes = [0; ID_BYTES / 2];
+    source.read_exact(&mut bytes)?;
+    Ok(Box::new(move || {
+        // It never runs dry, and keeps what it gave last if it did.
+        let _ = source.read_exact(&mut bytes);
+        bytes
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn received(socket: &UdpSocket) -> Vec<u8> {
+        let mut buffer = [0; MAX_DATAGRAM_BYTES];
+        let length = socket.recv(&mut buffer).unwrap();
+        buffer[..length].to_vec()
+    }
+
+    fn plain() -> UdpSocket {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let patience = core::time::Duration::from_secs(10);
+        socket.set_read_timeout(Some(patience)).unwrap();
+        socket
+    }
+
+    #[test]
+    fn a_sender_of_two_links_reaches_the_listener_and_its_answers_come_back() {
+        let listener = plain();
+        let free = plain().local_addr().unwrap();
+        let relay = Relay::start("srtla://test", free, listener.local_addr().unwrap()).unwrap();
+        let links = [plain(), plain()];
+        links.iter().for_each(|link| link.connect(free).unwrap());
+        links[0]
+            .send(&[&[0x92, 0][..], &[1; 256]].concat())
+            .unwrap();
+        let group = received(&links[0]);
+        assert_eq!((group.len(), &group[..3]), (258, &[0x92, 1, 1][..]));
+        assert_ne!(group[130..], [1; 128], "its own half");
+        for link in &links {
+            link.send(&group).unwrap();
+            assert_eq!(received(link)[..2], [0x92, 2]);
+        }
+        for number in 0..20_u8 {
+            let packet = [&[0, 0, 0, number][..], &[0x47; 1_000]].concat();
+            links[usize::from(number % 2)].send(&packet).unwrap();
+            assert_eq!(received(&listener), packet);
+        }
+        for (index, link) in links.iter().enumerate() {
+            let ack = received(link);
+            assert_eq!((ack.len(), ack[1], ack[7]), (44, 0, index as u8));
+        }
+        let mut buffer = [0; 2_000];
+        links[0].send(&[0x80; 64]).unwrap();
+        let (_, from) = listener.recv_from(&mut buffer).unwrap();
+        listener
+            .send_to(&[&[0x80, 2][..], &[0; 42]].concat(), from)
+            .unwrap();
+        assert!(links.iter().all(|link| received(link)[..2] == [0x80, 2]));
+        drop(relay);
+        UdpSocket::bind(free).expect("it listens no more");
+    }
+}

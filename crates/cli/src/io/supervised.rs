@@ -1,0 +1,389 @@
+//! Other people's programs that speak a protocol for this one: started, listened to, started again
+//! when they end, and ended with what needs them.
+
+use std::collections::VecDeque;
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, PipeReader};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use anabranch_net::Clock;
+use anabranch_units::{Duration, Instant};
+use anyhow::{Context, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::print;
+
+/// A program that ran for this long has worked: it is started again at once.
+const HAS_WORKED: Duration = Duration::from_secs(5);
+/// Else after this, and twice as long at each further time, …
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// … but no longer than this.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// How long it has to end when it is asked to.
+const GRACE: Duration = Duration::from_secs(1);
+/// A line that is said again within this time, but for its numbers, is not shown again …
+const REPETITION: Duration = Duration::from_secs(30);
+/// … and so many different ones are remembered.
+const MAX_REMEMBERED: usize = 16;
+/// The most of a line that is shown.
+const MAX_LINE_BYTES: usize = 1_000;
+
+/// What to run.
+#[derive(Clone)]
+pub(super) struct Tool {
+    pub(super) program: &'static str,
+    /// Debian's package with it.
+    pub(super) package: &'static str,
+    pub(super) arguments: Vec<OsString>,
+    /// What is not shown, wherever the program says it.
+    pub(super) secrets: Vec<String>,
+    /// Lines with this in them are not worth while.
+    pub(super) boring: &'static [&'static str],
+}
+
+/// A tool that runs, until this is dropped.
+pub(super) struct Supervised {
+    program: &'static str,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    bell: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    is_over: bool,
+    child: Option<Child>,
+}
+
+impl core::fmt::Debug for Supervised {
+    /// Without arguments: there may be secrets in them.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("Supervised").field(&self.program).finish()
+    }
+}
+
+impl Supervised {
+    /// Starts a tool for `purpose`.
+    ///
+    /// # Errors
+    /// It is not installed, or cannot be started.
+    pub(super) fn start(tool: Tool, purpose: &str) -> anyhow::Result<Self> {
+        let Tool {
+            program, package, ..
+        } = tool;
+        let Some(path) = found(program) else {
+            bail!(
+                "{purpose} needs the program {program}, which is not installed (Debian: {package})"
+            );
+        };
+        let shared = Arc::<Shared>::default();
+        let keeper = Keeper {
+            command: Line::of(path, &tool),
+            tool,
+            shared: Arc::clone(&shared),
+            clock: Clock::start(),
+        };
+        // The kernel ends a tool with the thread that started it, so that thread starts the first
+        // one, too.
+        let (told, started) = std::sync::mpsc::channel();
+        let thread = std::thread::Builder::new().name(program.to_owned());
+        let thread = thread.spawn(move || keeper.run(&told));
+        let thread = Some(thread.context("cannot start a thread")?);
+        let supervised = Supervised {
+            program,
+            shared,
+            thread,
+        };
+        let started = started.recv().unwrap_or(Ok(()));
+        started.with_context(|| format!("cannot start {program}"))?;
+        Ok(supervised)
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.is_over = true;
+        self.shared.bell.notify_all();
+        if let Some(child) = &state.child {
+            let _ = kill_process(Pid::from_child(child), Signal::TERM);
+        }
+        let waits = |state: &mut State| state.child.is_some();
+        let grace = GRACE.to_std();
+        let waited = self.shared.bell.wait_timeout_while(state, grace, waits);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if let Some(child) = &mut state.child {
+            let _ = child.kill();
+        }
+        drop(state);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread beside a tool.
+struct Keeper {
+    tool: Tool,
+    command: Line,
+    shared: Arc<Shared>,
+    clock: Clock,
+}
+
+impl Keeper {
+    fn run(self, told: &std::sync::mpsc::Sender<io::Result<()>>) {
+        let mut wait = FIRST_WAIT;
+        loop {
+            let since = self.clock.now();
+            let ended = self.run_once(told);
+            let is_over = self.shared.lock().is_over;
+            if is_over {
+                return;
+            }
+            let ran_for = self.clock.now().saturating_since(since);
+            wait = match ran_for >= HAS_WORKED {
+                true => FIRST_WAIT,
+                false => (wait + wait).min(LONGEST_WAIT),
+            };
+            let how = match &ended {
+                Ok(status) if status.success() => "has ended".to_owned(),
+                Ok(status) => format!("has ended: {status}"),
+                Err(error) => format!("cannot be started: {error}"),
+            };
+            // A publisher that has left is no fault.
+            let is_told = ran_for < HAS_WORKED || !ended.is_ok_and(|status| status.success());
+            if is_told {
+                self.note(format_args!("{how}; it is started again"));
+            }
+            let state = self.shared.lock();
+            let goes_on = |state: &mut State| !state.is_over;
+            let waited = self
+                .shared
+                .bell
+                .wait_timeout_while(state, wait.to_std(), goes_on);
+            drop(waited);
+        }
+    }
+
+    /// Starts it and shows what it says, until it ends.
+    fn run_once(&self, told: &std::sync::mpsc::Sender<io::Result<()>>) -> io::Result<ExitStatus> {
+        let said = {
+            let mut state = self.shared.lock();
+            if state.is_over {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            match self.command.spawn() {
+                Ok((child, said)) => {
+                    state.child = Some(child);
+                    said
+                }
+                Err(error) => {
+                    let same = io::Error::new(error.kind(), error.to_string());
+                    // Only the first one is waited for.
+                    let _ = told.send(Err(same));
+                    return Err(error);
+                }
+            }
+        };
+        let _ = told.send(Ok(()));
+        self.show(said);
+        // It has closed its output: it ends, or has ended.
+        loop {
+            let mut state = self.shared.lock();
+            let Some(child) = &mut state.child else {
+                return Err(io::ErrorKind::NotFound.into());
+            };
+            if let Some(status) = child.try_wait()? {
+                state.child = None;
+                self.shared.bell.notify_all();
+                return Ok(status);
+            }
+            let pause = Duration::from_millis(10).to_std();
+            drop(self.shared.bell.wait_timeout(state, pause));
+        }
+    }
+
+    fn show(&self, said: PipeReader) {
+        let mut shown: VecDeque<(String, Instant)> = VecDeque::new();
+        let mut said = BufReader::new(said);
+        let mut bytes = Vec::new();
+        loop {
+            bytes.clear();
+            match said.read_until(b'\n', &mut bytes) {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return,
+            }
+            bytes.truncate(MAX_LINE_BYTES);
+            let text = String::from_utf8_lossy(&bytes);
+            let Some(line) = self.tool.shown(text.trim()) else {
+                continue;
+            };
+            if self.shared.lock().is_over {
+                // That it was ended is no news.
+                continue;
+            }
+            let now = self.clock.now();
+            shown.retain(|(_, at)| now.saturating_since(*at) < REPETITION);
+            let plain: String = line.chars().filter(|c| !c.is_numeric()).collect();
+            if shown.iter().all(|(before, _)| *before != plain) {
+                self.note(&line);
+                shown.push_back((plain, now));
+                if shown.len() > MAX_REMEMBERED {
+                    shown.pop_front();
+                }
+            }
+        }
+    }
+
+    fn note(&self, line: impl core::fmt::Display) {
+        print::note(format_args!("{}: {line}", self.tool.program));
+    }
+}
+
+impl Tool {
+    /// What of a line is shown, if any.
+    fn shown(&self, line: &str) -> Option<String> {
+        if line.is_empty() || self.boring.iter().any(|part| line.contains(part)) {
+            return None;
+        }
+        let mut line = line.to_owned();
+        for secret in self.secrets.iter().filter(|secret| !secret.is_empty()) {
+            line = line.replace(secret, "…");
+        }
+        Some(line)
+    }
+}
+
+/// A command line, to be run many times.
+struct Line {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+}
+
+impl Line {
+    /// By `setpriv` where there is one: then no tool outlives a program that was killed.
+    fn of(path: PathBuf, tool: &Tool) -> Self {
+        let Some(setpriv) = found("setpriv").filter(|_| cfg!(target_os = "linux")) else {
+            return Line {
+                program: path,
+                arguments: tool.arguments.clone(),
+            };
+        };
+        let mut arguments: Vec<OsString> = vec!["--pdeathsig".into(), "TERM".into()];
+        arguments.push(path.into());
+        arguments.extend(tool.arguments.iter().cloned());
+        Line {
+            program: setpriv,
+            arguments,
+        }
+    }
+
+    /// Starts it, with what it will say.
+    fn spawn(&self) -> io::Result<(Child, PipeReader)> {
+        let (said, says) = io::pipe()?;
+        let child = Command::new(&self.program)
+            .args(&self.arguments)
+            .stdin(Stdio::null())
+            .stdout(says.try_clone()?)
+            .stderr(says)
+            // Ctrl-C is for this program, which then ends its tools.
+            .process_group(0)
+            .spawn()?;
+        Ok((child, said))
+    }
+}
+
+/// Where a program is.
+fn found(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    let mut candidates = env::split_paths(&path).map(|folder| folder.join(program));
+    candidates.find(|candidate| candidate.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::stop::Stop;
+
+    fn shell(script: String) -> Tool {
+        Tool {
+            program: "sh",
+            package: "dash",
+            arguments: vec!["-c".into(), script.into()],
+            secrets: vec!["correct horse".to_owned()],
+            boring: &["Media path"],
+        }
+    }
+
+    #[test]
+    fn a_tool_that_ends_is_started_again_and_the_last_one_ends_with_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let (runs, ends) = (folder.path().join("runs"), folder.path().join("ends"));
+        // The first two end at once, the third when it is asked to.
+        let script = format!(
+            "echo $$ >> {0}; test $(wc -l < {0}) -lt 3 && exit 1; \
+             trap 'echo >> {1}; exit' TERM; while true; do sleep 0.05; done",
+            runs.display(),
+            ends.display()
+        );
+        let supervised = Supervised::start(shell(script), "a test").unwrap();
+        let (clock, stop) = (Clock::start(), Stop::new().unwrap());
+        let give_up_at = clock.now() + Duration::from_secs(20);
+        let pids = loop {
+            let text = fs::read_to_string(&runs).unwrap_or_default();
+            let pids: Vec<i32> = text.lines().filter_map(|line| line.parse().ok()).collect();
+            if pids.len() == 3 {
+                break pids;
+            }
+            assert!(clock.now() < give_up_at, "{pids:?}");
+            stop.wait_until(&clock, clock.now() + Duration::from_millis(20));
+        };
+        stop.wait_until(&clock, clock.now() + Duration::from_millis(200));
+        drop(supervised);
+        assert!(ends.exists(), "it was asked to end");
+        for pid in pids {
+            let pid = Pid::from_raw(pid).unwrap();
+            assert!(rustix::process::test_kill_process(pid).is_err());
+        }
+    }
+
+    #[test]
+    fn a_tool_that_is_missing_is_an_error_with_its_package() {
+        let tool = Tool {
+            program: "no-such-program",
+            package: "no-such-package",
+            ..shell(String::new())
+        };
+        let error = Supervised::start(tool, "srt://").unwrap_err().to_string();
+        for part in ["srt://", "no-such-program", "Debian: no-such-package"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn secrets_and_what_is_boring_are_not_shown() {
+        let tool = shell(String::new());
+        assert_eq!(tool.shown("Media path: 'srt://'"), None);
+        assert_eq!(tool.shown(""), None);
+        let shown = tool.shown("cannot use 'correct horse' as key");
+        assert_eq!(shown.unwrap(), "cannot use '…' as key");
+    }
+}

@@ -1,0 +1,210 @@
+//! Where streams come from: the address of our own protocol, and those of others.
+
+use core::fmt;
+use core::str::FromStr;
+
+use anabranch_units::{DataRate, Duration, Instant};
+use anyhow::{bail, ensure};
+
+use super::allowed::StreamName;
+use super::outputs::Outputs;
+use super::stream::{Manner, Outcome};
+use crate::io::{ForeignName, Input, InputName, Piece};
+use crate::print;
+
+/// After a pause of this length another session has begun.
+const PAUSE_BETWEEN_SESSIONS: Duration = Duration::from_secs(10);
+
+/// One `--listen` of the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Listen {
+    /// `ADDR`, of our own protocol.
+    Native(String),
+    /// `[NAME=]URL`
+    Other(OtherSource),
+}
+
+/// A stream that comes by another protocol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OtherSource {
+    pub(crate) name: StreamName,
+    pub(crate) input: InputName,
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // Parameters of an address hold '=' as well, but behind what no name has.
+        let named = text
+            .split_once('=')
+            .and_then(|(name, url)| Some((name.parse::<StreamName>().ok()?, url)));
+        let (name, url) = match named {
+            Some((name, url)) => (Some(name), url),
+            None => (None, text),
+        };
+        let Some((protocol, _)) = url.split_once("://") else {
+            return match name {
+                None => Ok(Listen::Native(text.to_owned())),
+                Some(_) => Err(
+                    "NAME= is for another protocol's address; a sender's name is in \
+                                --allow KEY=NAME"
+                        .to_owned(),
+                ),
+            };
+        };
+        if !["udp", "rtp"].contains(&protocol) && ForeignName::input(url).is_none() {
+            return Err(format!(
+                "{protocol}:// is not spoken here: srtla, srt, rist, rtmp, udp and rtp are"
+            ));
+        }
+        let name = match name {
+            Some(name) => name,
+            None => protocol.parse()?,
+        };
+        let input = url.parse()?;
+        Ok(Listen::Other(OtherSource { name, input }))
+    }
+}
+
+/// What all `--listen` ask for.
+#[derive(Debug, Default)]
+pub(super) struct Sources {
+    pub(super) native: Option<String>,
+    pub(super) others: Vec<OtherSource>,
+}
+
+impl Sources {
+    /// # Errors
+    /// There are two addresses of our own protocol, or two streams of one name.
+    pub(super) fn of(all: Vec<Listen>) -> anyhow::Result<Self> {
+        let mut sources = Sources::default();
+        for listen in all {
+            match listen {
+                Listen::Native(address) => {
+                    if let Some(first) = sources.native.replace(address) {
+                        bail!(
+                            "--listen {first}: one address takes all senders; `[::]:PORT` is \
+                               every one of IPv4 and IPv6"
+                        );
+                    }
+                }
+                Listen::Other(source) => {
+                    let mut before = sources.others.iter();
+                    ensure!(
+                        before.all(|other| other.name != source.name),
+                        "two streams are called {0}: give each a name, as --listen {0}2={1}",
+                        source.name.as_str(),
+                        source.input
+                    );
+                    sources.others.push(source);
+                }
+            }
+        }
+        Ok(sources)
+    }
+}
+
+/// A stream of another protocol, on its way to its outputs.
+pub(super) struct Carrier {
+    name: StreamName,
+    manner: Manner,
+    bytes: u64,
+    last_at: Option<Instant>,
+}
+
+impl Carrier {
+    pub(super) fn new(name: StreamName, manner: Manner) -> Self {
+        Carrier {
+            name,
+            manner,
+            bytes: 0,
+            last_at: None,
+        }
+    }
+
+    /// Carries it until the program is stopped.
+    pub(super) fn run(mut self, input: Input, outputs: &mut Outputs) -> Outcome {
+        let Manner { clock, stop, .. } = self.manner.clone();
+        let mut written = Ok(());
+        let no_target = || DataRate::ZERO;
+        let ran = input.run(&clock, &stop, no_target, |unit, now| {
+            self.bytes += unit.bytes.len() as u64;
+            let last_at = self.last_at.replace(now);
+            if last_at.is_none_or(|at| now.saturating_since(at) > PAUSE_BETWEEN_SESSIONS) {
+                outputs.begin_session();
+            }
+            let piece = Piece {
+                begins_key_frame: unit.importance.is_key(),
+                bytes: unit.bytes,
+            };
+            written = outputs.write(piece, &clock, &stop);
+            written.is_ok()
+        });
+        let megabytes = self.bytes as f64 / 1e6;
+        print::note(format_args!("{self}: {megabytes:.1} MB of MPEG-TS came"));
+        written.and(ran)
+    }
+}
+
+impl fmt::Display for Carrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listen(text: &str) -> Listen {
+        text.parse().unwrap()
+    }
+
+    fn other(text: &str) -> (String, String) {
+        match listen(text) {
+            Listen::Other(source) => (source.name.as_str().to_owned(), source.input.to_string()),
+            Listen::Native(address) => panic!("{address} is another's"),
+        }
+    }
+
+    fn pair(name: &str, input: &str) -> (String, String) {
+        (name.to_owned(), input.to_owned())
+    }
+
+    #[test]
+    fn addresses_of_ours_and_of_other_protocols() {
+        assert_eq!(listen("[::]:7000"), Listen::Native("[::]:7000".into()));
+        let srtla = "srtla://0.0.0.0:5000";
+        assert_eq!(other(srtla), pair("srtla", srtla));
+        let with_parameters = format!("{srtla}?latency=200&passphrase=0123456789");
+        assert_eq!(other(&with_parameters), pair("srtla", srtla));
+        let named = format!("phone={with_parameters}");
+        assert_eq!(other(&named), pair("phone", srtla));
+        let udp = "udp://127.0.0.1:5000";
+        assert_eq!(other(&format!("van={udp}")), pair("van", udp));
+        for (wrong, part) in [
+            ("phone=0.0.0.0:7000", "--allow KEY=NAME"),
+            ("webrtc://0.0.0.0:5000", "srtla, srt, rist"),
+        ] {
+            let error = wrong.parse::<Listen>().unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn one_address_of_ours_and_each_name_once() {
+        let sources = |texts: &[&str]| Sources::of(texts.iter().map(|text| listen(text)).collect());
+        let all = sources(&["0.0.0.0:7000", "srt://:5000", "b=srt://:5001"]).unwrap();
+        assert_eq!(
+            (all.native.as_deref(), all.others.len()),
+            (Some("0.0.0.0:7000"), 2)
+        );
+        let error = sources(&["srt://:5000", "srt://:5001"])
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("srt2=srt://:5001"), "{error}");
+        let error = sources(&["0.0.0.0:1", "[::]:1"]).unwrap_err().to_string();
+        assert!(error.contains("one address"), "{error}");
+    }
+}

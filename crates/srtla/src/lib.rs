@@ -1,0 +1,27 @@
+//! The receiver of SRTLA, sans-IO: it takes time and datagrams, and says what to send where.
+//!
+//! SRTLA carries the datagrams of one SRT connection over several links. Its receiver is a relay:
+//! what the links bring goes to an SRT listener, by a socket of its own for each sender, and what
+//! that answers goes back.
+//!
+//! ```text
+//!  link ─┐             ┌──────────┐              ┌──────────────┐
+//!  link ─┼─ datagrams ─┤ Receiver ├─ one socket ─┤ SRT listener │
+//!  link ─┘             └──────────┘   a group    └──────────────┘
+//! ```
+//!
+//! | file | idea |
+//! |---|---|
+//! | `wire.rs` | the few fields that a receiver reads, and its answers as bytes |
+//! | `receiver.rs` | groups of links: how they register, what is acknowledged, when they are over |
+//!
+//! The protocol has no specification. This follows what its implementations do: BELABOX/srtla (the
+//! first one; registration, an acknowledgement of ten packets, times), irlserver/srtla (answers of
+//! 32 bytes, groups that nobody accepted give way to new ones) and irlserver/srtla_send (keepalives of
+//! 10 and 38 bytes).
+
+mod receiver;
+mod wire;
+
+pub use receiver::{Event, GroupId, LinkSummary, MAX_GROUPS, MAX_LINKS, Receiver, Taken};
+pub use wire::{ID_BYTES, SenderInfo};
