@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use anabranch_net::{Clock, Receiver, Reception, Receptions, ServerConfig, Snapshot};
+use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
 use anyhow::{Context, bail, ensure};
@@ -22,7 +23,7 @@ use crate::command_line::{allow_many_files, positive, socket_addr};
 use crate::io::{Input, Rotation};
 use crate::keygen::read_key;
 use crate::latency::Latency;
-use crate::observe::{Look, ObserveArguments, StandardOutput};
+use crate::observe::{Look, ObserveArguments, Opened, StandardOutput};
 use crate::slowness::Slowness;
 use crate::stop::Stop;
 use crate::{print, service};
@@ -141,49 +142,41 @@ pub(crate) struct Arguments {
     outputs: Vec<Destination>,
 }
 
-pub(crate) fn run(mut arguments: Arguments) -> anyhow::Result<()> {
+/// What the arguments ask for together.
+struct Plan {
+    /// Where our own protocol is listened for.
+    native: Option<String>,
+    others: Vec<OtherSource>,
+    allowed: AllowList,
+    destinations: Destinations,
+    /// Whether there may be more than one stream.
+    has_several: bool,
+}
+
+/// The end of our own protocol.
+struct Native {
+    receiver: Arc<Receiver>,
+    receptions: Receptions,
+    key: PublicKey,
+}
+
+pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     stop.on_signals()?;
     allow_many_files();
     let clock = Clock::start();
-    let Sources { native, others } = Sources::of(core::mem::take(&mut arguments.listen))?;
-    let allow = core::mem::take(&mut arguments.allow);
-    let allowed = match &native {
-        Some(_) => AllowList::new(allow, arguments.allow_from.as_deref())?,
-        None if !allow.is_empty() || arguments.allow_from.is_some() => {
-            bail!("whom --allow lets in comes to an address of its own: --listen ADDR:PORT")
-        }
-        None => AllowList::default(),
-    };
-    let stream_count = allowed.all().len() + others.len();
-    let has_several = arguments.allow_from.is_some() || stream_count > 1;
-    let outputs = core::mem::take(&mut arguments.outputs);
-    let destinations = Destinations::new(outputs, has_several)?;
-    ensure!(
-        others.is_empty() || !destinations.are_shared(),
-        "several streams cannot share an output: say whose it is, as NAME=OUTPUT or with {{name}} \
-         in the file's name"
-    );
-    let observed = arguments.observe.open(match destinations.use_stdout() {
-        true => StandardOutput::CarriesVideo,
-        false => StandardOutput::Free,
-    })?;
-    let native = match native {
-        Some(listen) => {
-            let mut config = arguments.config(&listen, &allowed)?;
-            config.clock = clock;
-            config.observer = observed.packet_observer();
-            if destinations.are_shared() {
-                config.max_sessions = 1;
-            }
-            let local = config.local_key.public_key();
-            let (receiver, receptions) = Receiver::start(config)?;
-            Some((Arc::new(receiver), receptions, local))
-        }
-        None => None,
-    };
-    let receiver = native.as_ref().map(|(receiver, ..)| receiver);
-    let names = Arc::new(Mutex::new(allowed.all().to_vec()));
+    let plan = arguments.plan()?;
+    let observed = arguments
+        .observe
+        .open(match plan.destinations.use_stdout() {
+            true => StandardOutput::CarriesVideo,
+            false => StandardOutput::Free,
+        })?;
+    let native = plan.native.as_ref();
+    let native = native.map(|listen| arguments.listen_at(listen, &plan, clock, &observed));
+    let native = native.transpose()?;
+    let receiver = native.as_ref().map(|native| &native.receiver);
+    let names = Arc::new(Mutex::new(plan.allowed.all().to_vec()));
     let look = looks(receiver, Arc::clone(&names));
     let manner = Manner {
         buffer: arguments
@@ -191,19 +184,19 @@ pub(crate) fn run(mut arguments: Arguments) -> anyhow::Result<()> {
             .or_else(|| arguments.latency.and_then(Latency::buffer)),
         report: arguments.report,
         keeps_listening: arguments.keep_listening,
-        tells_names: has_several,
+        tells_names: plan.has_several,
         clock,
         stop: stop.clone(),
         observation: Arc::new(observed.start("recv", clock, look)?),
     };
     let returns = Returns::default();
-    returns.start(arguments.returns, has_several, clock, &stop)?;
+    returns.start(arguments.returns, plan.has_several, clock, &stop)?;
     let mut studio = Studio {
         receiver: receiver.map(|receiver| &**receiver),
         returns,
-        allowed,
+        allowed: plan.allowed,
         names,
-        destinations,
+        destinations: plan.destinations,
         rotation: arguments.rotate,
         manner,
         streams: BTreeMap::new(),
@@ -214,33 +207,78 @@ pub(crate) fn run(mut arguments: Arguments) -> anyhow::Result<()> {
         look_at: clock.now(),
         slowness: Slowness::default(),
     };
-    match studio.open_all(&others) {
+    match studio.open_all(&plan.others) {
         Err(_) if stop.is_stopped() => {
             print::note("stopped; no session is open");
             return Ok(());
         }
         opened => opened?,
     }
-    if let Some((receiver, _, local)) = &native {
+    if let Some(Native { receiver, key, .. }) = &native {
         let address = receiver.local_addr();
-        print::note(format_args!("listening at {address} as {local}"));
+        print::note(format_args!("listening at {address} as {key}"));
     }
     service::ready();
-    studio.run(native.as_ref().map(|(_, receptions, _)| receptions))
+    studio.run(native.as_ref().map(|native| &native.receptions))
 }
 
 impl Arguments {
     /// Whether what they name can be used, as far as that is known without a session.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        let Sources { native, others } = Sources::of(self.listen.clone())?;
-        let mut allowed = AllowList::default();
-        if let Some(listen) = native {
-            allowed = AllowList::new(self.allow.clone(), self.allow_from.as_deref())?;
-            self.config(&listen, &allowed)?;
+        let plan = self.plan()?;
+        if let Some(listen) = &plan.native {
+            self.config(listen, &plan.allowed)?;
         }
+        Ok(())
+    }
+
+    fn plan(&self) -> anyhow::Result<Plan> {
+        let Sources { native, others } = Sources::of(self.listen.clone())?;
+        let allowed = match &native {
+            Some(_) => AllowList::new(self.allow.clone(), self.allow_from.as_deref())?,
+            None if !self.allow.is_empty() || self.allow_from.is_some() => {
+                bail!("whom --allow lets in comes to an address of its own: --listen ADDR:PORT")
+            }
+            None => AllowList::default(),
+        };
         let stream_count = allowed.all().len() + others.len();
         let has_several = self.allow_from.is_some() || stream_count > 1;
-        Destinations::new(self.outputs.clone(), has_several).map(drop)
+        let destinations = Destinations::new(self.outputs.clone(), has_several)?;
+        ensure!(
+            others.is_empty() || !destinations.are_shared(),
+            "several streams cannot share an output: say whose it is, as NAME=OUTPUT or with \
+             {{name}} in the file's name"
+        );
+        Ok(Plan {
+            native,
+            others,
+            allowed,
+            destinations,
+            has_several,
+        })
+    }
+
+    /// Begins to listen for senders of our own protocol.
+    fn listen_at(
+        &self,
+        listen: &str,
+        plan: &Plan,
+        clock: Clock,
+        observed: &Opened,
+    ) -> anyhow::Result<Native> {
+        let mut config = self.config(listen, &plan.allowed)?;
+        config.clock = clock;
+        config.observer = observed.packet_observer();
+        if plan.destinations.are_shared() {
+            config.max_sessions = 1;
+        }
+        let key = config.local_key.public_key();
+        let (receiver, receptions) = Receiver::start(config)?;
+        Ok(Native {
+            receiver: Arc::new(receiver),
+            receptions,
+            key,
+        })
     }
 
     /// How senders of our own protocol are received.
