@@ -15,9 +15,10 @@ RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-on-time,feedback-ove
 RMCAT_OF_FLOWS ?= convergence-time-mean,convergence-time-max,settled-phases,oscillations,send-rate-variation,receive-rate-variation
 RESULTS ?= target/results
 RESULTS_CONTROLLERS ?= live-bbr,gcc,nada,scream,copa,bbr3,cubic
+STATIC_TARGET ?= x86_64-unknown-linux-musl
 SCHEDULERS ?= anabranch,min-cost,all,oracle
 
-.PHONY: help demo test test-real bench fuzz mutants papers results rmcat schedulers contest clean
+.PHONY: help demo test test-real bench fuzz mutants papers results rmcat schedulers contest audit deb static image dist clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -93,6 +94,24 @@ schedulers: ## every scheduler over the scenarios of many paths: delay, frames i
 # A row that misses its bar (4) is a result, as a claim that differs is one of `papers`: it is printed, and make has not failed.
 contest: ## the cases in which SRT, RIST, SRTLA and noq were measured, simulated: what arrives in time, and at which overhead
 	$(CARGO) run --release --quiet -p anabranch -- contest || [ $$? -eq 4 ]
+
+audit: ## licences, sources, banned and yanked crates, and known holes where RustSec's database can be had (needs cargo-deny)
+	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install cargo-deny --locked
+	CARGO="$(CARGO)" scripts/audit.sh
+
+deb: ## a Debian package with systemd's units, in target/debian (needs cargo-deb)
+	@$(CARGO) deb --version >/dev/null 2>&1 || $(CARGO) install cargo-deb --locked
+	$(CARGO) deb -p anabranch --profile dist
+
+# Without the codec, which is C++: no send test:, no quality, no demo.
+static: ## a program that needs no libraries, in target/STATIC_TARGET/dist (needs the target, and musl-gcc for its C)
+	$(CARGO) build --profile dist -p anabranch --target $(STATIC_TARGET) --no-default-features --features laboratory,top
+
+image: ## a container image, anabranch (needs docker)
+	docker build -f packaging/Dockerfile -t anabranch .
+
+dist: deb static ## the package and the static program
+	@ls -l target/debian/*.deb target/$(STATIC_TARGET)/dist/anabranch
 
 clean: ## remove what was built
 	$(CARGO) clean

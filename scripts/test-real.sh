@@ -19,6 +19,7 @@ main() {
         run an_interface_that_is_made_again_carries_again
         run an_absent_interface_is_waited_for
         run an_interface_that_is_down_is_waited_for
+        run interfaces_of_a_name_join_and_are_counted
         if prepare_tunnel; then
             run a_tunnel_of_packets_carries_on_while_an_interface_goes
         fi
@@ -131,19 +132,19 @@ packets() {
 
 prepare_namespaces() {
     if [ "$(uname -s)" != Linux ]; then
-        skip 5 "they need Linux's network namespaces"
+        skip 6 "they need Linux's network namespaces"
         return 1
     fi
     if ! command -v ip >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
         apt-get install --yes --quiet iproute2 >/dev/null 2>&1
     fi
     if ! command -v ip >/dev/null; then
-        skip 5 "the program ip is missing (Debian: iproute2)"
+        skip 6 "the program ip is missing (Debian: iproute2)"
         return 1
     fi
     near=anabranch-near-$$ far=anabranch-far-$$
     if ! lay_out 2>"$folder/namespaces.log"; then
-        skip 5 "no network namespaces or veth here: $(head -n 1 "$folder/namespaces.log")"
+        skip 6 "no network namespaces or veth here: $(head -n 1 "$folder/namespaces.log")"
         stop_all
         near=
         return 1
@@ -230,6 +231,32 @@ an_interface_that_is_down_is_waited_for() {
     await recv 5 "connected" || return 1
     sleep 1
     finish
+}
+
+# The second interface of the name comes later, and again and again: it is the path that it was.
+interfaces_of_a_name_join_and_are_counted() {
+    start_receiver || return 1
+    start_sender --to 10.99.0.2:7000 --via 'near*,cap=1MB' --state "$folder/state"
+    await send 3 "waiting for an interface near" || return 1
+    link 0
+    await recv 5 "connected" || return 1
+    local turn
+    for turn in 1 2 3; do
+        link 1 && ip -n "$near" route add 10.99.0.2/32 via 10.99.1.2 dev near1 || return 1
+        await send 5 "path 1 (near1): Active" "$turn" || return 1
+        unlink_near 1
+        await send 3 "path 1 (near1): Out" "$turn" || return 1
+    done
+    await send 10 "path 0 (near0) has carried .* of 1 MB: it stands by" || return 1
+    finish || return 1
+    if ! grep -q "frames: .* complete, 0 dropped" "$folder/recv.log"; then
+        echo "frames were dropped although a path was there all the time"
+        return 1
+    fi
+    if ! grep -q near1 "$folder/state/usage.json"; then
+        echo "what near1 carried was not kept"
+        return 1
+    fi
 }
 
 prepare_tunnel() {

@@ -90,8 +90,8 @@ pub(crate) fn read_key(path: &Path) -> anyhow::Result<SecretKey> {
         .with_context(unreadable)?
         .permissions()
         .mode();
-    // What a service manager hands over (systemd's LoadCredential=) may have an access list in place
-    // of an owner: its mask looks like a group's rights.
+    // What a service manager hands over (systemd's LoadCredential=) may have an access list in
+    // place of an owner: its mask looks like a group's rights.
     let folder = std::env::var_os("CREDENTIALS_DIRECTORY");
     let is_credential = folder.is_some_and(|folder| path.starts_with(folder));
     let others = if is_credential { 0o007 } else { 0o077 };

@@ -61,6 +61,7 @@ mod top;
 #[cfg(feature = "laboratory")]
 mod trace;
 mod tunnel;
+mod usage;
 mod way_out;
 
 use std::env;

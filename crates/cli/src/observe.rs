@@ -248,6 +248,15 @@ impl Observation {
             running.shared.listeners.tell(stream, happening);
         }
     }
+
+    /// Tells that a path has carried what its user allows.
+    pub(crate) fn on_cap_reached(&self, stream: &str, path: usize, name: &str) {
+        if let Some(running) = &self.running {
+            let name = name.to_owned();
+            let happening = Happening::CapReached { path, name };
+            running.shared.listeners.tell(stream, happening);
+        }
+    }
 }
 
 impl Observation {

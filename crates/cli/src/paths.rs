@@ -1,11 +1,13 @@
 //! The paths of a session, as commands are told of them.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 
-use anabranch_net::ClientPath;
-use anyhow::{anyhow, bail};
+use anabranch_net::{ClientPath, Via, interfaces};
+use anabranch_units::ByteCount;
+use anyhow::{Context, anyhow, bail};
 
-use crate::way_out::WayOut;
+use crate::way_out::{WayOut, matches};
 
 /// Where the other end is, and the ways to it.
 #[derive(Debug, clap::Args)]
@@ -15,15 +17,117 @@ pub(crate) struct PathArguments {
     #[arg(long, value_name = "ADDR", required = true)]
     to: Vec<String>,
     /// Network interface or local address of a path; once for each path. By default there is one
-    /// path, by the default route. `wlan0,weight=2` is preferred, `wwan0,metered` stands by while
-    /// the others suffice.
-    #[arg(long, value_name = "INTERFACE|ADDRESS[,weight=N][,metered]")]
+    /// path, by the default route. 'wwan*' is every interface of such a name, for `send` those that
+    /// come later too. `wlan0,weight=2` is preferred, `wwan0,metered` stands by while the others
+    /// suffice, `wwan0,max=3Mbit/s` is never sent on faster, `wwan0,cap=10GB` is metered once it
+    /// has carried so much, counted over restarts.
+    #[arg(long, value_name = "INTERFACE|ADDRESS[,OPTION…]")]
     via: Vec<WayOut>,
+    /// Where what paths with a cap have carried is kept [default: $XDG_STATE_HOME/anabranch, or
+    /// ~/.local/state/anabranch].
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
+/// A path as the user has named it.
+#[derive(Clone, Debug)]
+pub(crate) struct NamedPath {
+    pub(crate) name: String,
+    pub(crate) path: ClientPath,
+    pub(crate) cap: Option<ByteCount>,
+}
+
+impl NamedPath {
+    fn new(way: &WayOut, via: Via, remote: SocketAddr) -> Self {
+        NamedPath {
+            name: via.to_string(),
+            path: ClientPath {
+                via,
+                remote,
+                options: way.options,
+            },
+            cap: way.cap,
+        }
+    }
+}
+
+/// The ways out of this machine, of which there may be more with time.
+#[derive(Debug)]
+pub(crate) struct Ways {
+    ways: Vec<(WayOut, SocketAddr)>,
+    /// The interfaces that are paths, each to where.
+    known: Vec<(Via, SocketAddr)>,
+}
+
+impl Ways {
+    /// Whether there may be more.
+    pub(crate) fn may_grow(&self) -> bool {
+        self.ways.iter().any(|(way, _)| way.pattern().is_some())
+    }
+
+    /// Whether any has a cap.
+    pub(crate) fn has_caps(&self) -> bool {
+        self.ways.iter().any(|(way, _)| way.cap.is_some())
+    }
+
+    /// What is waited for.
+    pub(crate) fn patterns(&self) -> String {
+        let patterns = self.ways.iter().filter_map(|(way, _)| way.pattern());
+        patterns.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The paths that were not there at the last look. An interface that comes again is the path
+    /// that it was.
+    ///
+    /// # Errors
+    /// The operating system does not tell its interfaces.
+    pub(crate) fn look(&mut self) -> anyhow::Result<Vec<NamedPath>> {
+        let mut found = Vec::new();
+        for (way, remote) in &self.ways {
+            let vias = match way.pattern() {
+                None => vec![way.via.clone()],
+                Some(pattern) => {
+                    let names = interfaces(*remote).context("cannot list the interfaces")?;
+                    let names = names.into_iter().filter(|name| matches(pattern, name));
+                    names.map(Via::Interface).collect()
+                }
+            };
+            for via in vias {
+                let known = (via, *remote);
+                if !self.known.contains(&known) {
+                    found.push(NamedPath::new(way, known.0.clone(), *remote));
+                    self.known.push(known);
+                }
+            }
+        }
+        Ok(found)
+    }
 }
 
 impl PathArguments {
-    /// The paths: every way out with its own destination, or all with the same.
+    /// The paths that there are now, for those who do not take in more.
     pub(crate) fn resolve(&self) -> anyhow::Result<Vec<ClientPath>> {
+        let mut ways = self.ways()?;
+        if let Some(way) = self.via.iter().find(|way| way.cap.is_some()) {
+            bail!(
+                "--via {},cap=…: only `send` counts what a path carries",
+                way.via
+            );
+        }
+        let paths: Vec<_> = ways.look()?.into_iter().map(|named| named.path).collect();
+        if paths.is_empty() {
+            bail!("there is no interface {} now", ways.patterns());
+        }
+        Ok(paths)
+    }
+
+    /// Where the state is kept.
+    pub(crate) fn state(&self) -> Option<PathBuf> {
+        self.state.clone()
+    }
+
+    /// Every way out with its own destination, or all with the same.
+    pub(crate) fn ways(&self) -> anyhow::Result<Ways> {
         let remotes = self
             .to
             .iter()
@@ -54,12 +158,13 @@ impl PathArguments {
                 );
             }
         }
-        let path = |(way, remote): (WayOut, SocketAddr)| ClientPath {
-            via: way.via,
-            remote,
-            options: way.options,
-        };
-        Ok(vias.into_iter().zip(remotes).map(path).collect())
+        let mut ways: Vec<_> = vias.into_iter().zip(remotes).collect();
+        // Who is named alone is not what a pattern says of all.
+        ways.sort_by_key(|(way, _)| way.pattern().is_some());
+        Ok(Ways {
+            ways,
+            known: Vec::new(),
+        })
     }
 }
 

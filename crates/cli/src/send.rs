@@ -1,5 +1,7 @@
 //! `anabranch send`.
 
+mod roads;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -29,6 +31,7 @@ use crate::stop::Stop;
 use crate::summary::{self, End, Meter};
 use crate::target::TargetArguments;
 use crate::{print, service};
+use roads::{Roads, SharedNames};
 
 /// How often the main thread looks up from waiting for events.
 const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
@@ -150,8 +153,6 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     stop.on_signals()?;
     let clock = Clock::start();
-    let paths = arguments.paths.resolve()?;
-    let names: Vec<_> = paths.iter().map(|path| path.via.to_string()).collect();
     if arguments.duration.is_some() && arguments.input != InputName::Test {
         bail!("--duration is for the input test: only");
     }
@@ -159,7 +160,10 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let outlets = arguments.target.open()?;
     let observed = arguments.observe.open(StandardOutput::Free)?;
     let input = Input::open(&arguments.input, arguments.duration, &stop, &clock)?;
-    let mut config = ClientConfig::new(local_key, arguments.peer, paths);
+    let Some(roads) = Roads::open(&arguments.paths, &stop, &clock)? else {
+        return Ok(());
+    };
+    let mut config = ClientConfig::new(local_key, arguments.peer, roads.paths());
     config.clock = clock;
     config.observer = observed.packet_observer();
     config.connect_timeout = arguments.timeout;
@@ -180,7 +184,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let (sender, events) = Sender::start(config)?;
     let sender = Arc::new(sender);
     let _telling = outlets.start(&sender, clock)?;
-    let observation = observed.start("send", clock, looks(&sender, &names))?;
+    let observation = observed.start("send", clock, looks(&sender, roads.names()))?;
     let messages = arguments.messages.map(message::lines).transpose()?;
     service::ready();
     let mut session = Session {
@@ -189,7 +193,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         return_feed: None,
         sender: &sender,
         events,
-        names,
+        roads,
         stop,
         clock,
         path_news: PathNews::default(),
@@ -208,17 +212,17 @@ impl Arguments {
         read_key(&self.key)?;
         by_name(&self.controller)?;
         anabranch_schedulers::by_name(&self.scheduler)?;
-        self.paths.resolve().map(drop)
+        self.paths.ways().map(drop)
     }
 }
 
 /// What is seen of the sender, as long as there is one.
-fn looks(sender: &Arc<Sender>, names: &[String]) -> impl Fn() -> Vec<Look> + Send + 'static {
-    let (sender, path_names) = (Arc::downgrade(sender), names.to_vec());
+fn looks(sender: &Arc<Sender>, names: SharedNames) -> impl Fn() -> Vec<Look> + Send + 'static {
+    let sender = Arc::downgrade(sender);
     move || {
         let look = |sender: Arc<Sender>| Look {
             name: STREAM.to_owned(),
-            path_names: path_names.clone(),
+            path_names: names.get(),
             snapshot: sender.snapshot(),
         };
         sender.upgrade().map(look).into_iter().collect()
@@ -231,7 +235,7 @@ struct Session<'a> {
     return_feed: Option<ReturnFeed>,
     sender: &'a Sender,
     events: Events,
-    names: Vec<String>,
+    roads: Roads,
     stop: Stop,
     clock: Clock,
     path_news: PathNews,
@@ -275,7 +279,9 @@ impl Session<'_> {
             Err(panic) => std::panic::resume_unwind(panic),
         };
         let seen = self.sender.snapshot();
-        print::note(summary::table(End::Sender, &seen, &self.names));
+        self.roads
+            .count(self.clock.now(), &seen, self.sender, &self.observation);
+        print::note(summary::table(End::Sender, &seen, self.roads.told_names()));
         if let Ok(count @ 1..) = refused_count {
             print::note(format_args!(
                 "{count} frames came faster than all paths together carry and were left out"
@@ -287,9 +293,11 @@ impl Session<'_> {
     }
 
     /// Why there is no session, if there is none.
-    fn wait_connected(&self) -> Option<Ended> {
+    fn wait_connected(&mut self) -> Option<Ended> {
         loop {
             service::turn(self.clock.now(), self.stop.is_stopped());
+            self.roads
+                .tend(self.clock.now(), self.sender, &self.observation);
             match self.events.recv_timeout(LOOK_INTERVAL) {
                 Ok(Event::Connected { peer, .. }) => {
                     let latency = told_latency(self.sender.snapshot().latency);
@@ -307,8 +315,9 @@ impl Session<'_> {
 
     /// Tells of paths that come and go, and of sessions.
     fn tell(&self, event: &Event) {
-        self.observation.on_event(STREAM, event, &self.names);
-        if let Some((level, news)) = session_news(event, &self.names, "receiver") {
+        self.observation
+            .on_event(STREAM, event, self.roads.told_names());
+        if let Some((level, news)) = session_news(event, self.roads.told_names(), "receiver") {
             print::say(level, news);
         }
     }
@@ -339,7 +348,7 @@ impl Session<'_> {
                 let _ = self.sender.send_frame(&message::frame(&line, now));
             }
             while let Some((path, state)) = self.path_news.next(now) {
-                let name = &self.names[path];
+                let name = &self.roads.told_names()[path];
                 print::note(format_args!("path {path} ({name}): {state:?}"));
             }
             let lateness = self.sender.lateness().max(self.stop.lateness(&self.clock));
@@ -352,9 +361,13 @@ impl Session<'_> {
                 print::warn(overload);
                 self.observation.on_overload(STREAM, &overload);
             }
+            self.roads.tend(now, self.sender, &self.observation);
             if self.meter.is_due(now) {
                 let snapshot = self.sender.snapshot();
-                print::note(self.meter.line(End::Sender, snapshot, &self.names));
+                print::note(
+                    self.meter
+                        .line(End::Sender, snapshot, self.roads.told_names()),
+                );
             }
         }
     }

@@ -4,12 +4,43 @@ use core::str::FromStr;
 
 use anabranch_core::PathOptions;
 use anabranch_net::Via;
+use anabranch_units::{ByteCount, DataRate};
 
 /// A way out of this machine, and what the user thinks of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct WayOut {
+    /// An interface's name may have `*` and `?` in it: then it stands for all such.
     pub(crate) via: Via,
     pub(crate) options: PathOptions,
+    /// After so many bytes, in both directions and over restarts, it stands by.
+    pub(crate) cap: Option<ByteCount>,
+}
+
+impl WayOut {
+    /// What names of interfaces have to match, if it is for several.
+    pub(crate) fn pattern(&self) -> Option<&str> {
+        match &self.via {
+            Via::Interface(name) if name.contains(['*', '?']) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a name is as a pattern says: `*` stands for any characters, `?` for one.
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+    let Some(first) = pattern.chars().next() else {
+        return name.is_empty();
+    };
+    let rest = &pattern[first.len_utf8()..];
+    let mut chars = name.chars();
+    match first {
+        '*' => {
+            let starts = name.char_indices().map(|(at, _)| at).chain([name.len()]);
+            starts.into_iter().any(|at| matches(rest, &name[at..]))
+        }
+        '?' => chars.next().is_some() && matches(rest, chars.as_str()),
+        first => chars.next() == Some(first) && matches(rest, chars.as_str()),
+    }
 }
 
 impl FromStr for WayOut {
@@ -20,6 +51,7 @@ impl FromStr for WayOut {
         let mut parts = text.split(',');
         let Ok(via) = parts.next().unwrap_or_default().parse();
         let mut options = PathOptions::default();
+        let mut cap = None;
         for part in parts {
             match part.split_once('=') {
                 None if part == "metered" => options.is_metered = true,
@@ -31,10 +63,24 @@ impl FromStr for WayOut {
                             format!("weight={number}: it must be a number above zero")
                         })?;
                 }
-                _ => return Err(format!("{part:?}: known are weight=N and metered")),
+                Some(("max", rate)) => {
+                    let rate: DataRate = rate.parse().map_err(|error| format!("max={error}"))?;
+                    if rate == DataRate::ZERO {
+                        return Err("max=0: it must be above zero".to_owned());
+                    }
+                    options.max_rate = Some(rate);
+                }
+                Some(("cap", bytes)) => {
+                    cap = Some(bytes.parse().map_err(|error| format!("cap={error}"))?);
+                }
+                _ => {
+                    return Err(format!(
+                        "{part:?}: known are weight=N, metered, max=RATE and cap=AMOUNT"
+                    ));
+                }
             }
         }
-        Ok(WayOut { via, options })
+        Ok(WayOut { via, options, cap })
     }
 }
 
@@ -53,6 +99,32 @@ mod tests {
     }
 
     #[test]
+    fn a_way_out_has_limits() {
+        let way: WayOut = "wwan*,max=3Mbit/s,cap=10GB".parse().unwrap();
+        let max = DataRate::from_megabits_per_second(3);
+        assert_eq!(way.options.max_rate, Some(max));
+        assert_eq!(way.cap, Some(ByteCount(10_000_000_000)));
+        assert_eq!(way.pattern(), Some("wwan*"));
+        assert_eq!("wwan0".parse::<WayOut>().unwrap().pattern(), None);
+    }
+
+    #[test]
+    fn patterns_stand_for_names() {
+        for (pattern, name, expected) in [
+            ("wwan*", "wwan0", true),
+            ("wwan*", "wwan", true),
+            ("wwan*", "wlan0", false),
+            ("*", "eth0", true),
+            ("w*n?", "wlan0", true),
+            ("w*n?", "wlan", false),
+            ("e*0*", "enp0s31f6", true),
+            ("eth?", "eth10", false),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
     fn a_mistake_is_told() {
         for (text, part) in [
             ("wlan0,weight=0", "weight=0"),
@@ -60,6 +132,9 @@ mod tests {
             ("wlan0,weight=much", "much"),
             ("wlan0,meter", "known are"),
             ("wlan0,weight", "known are"),
+            ("wlan0,max=3", "units"),
+            ("wlan0,max=0", "above zero"),
+            ("wlan0,cap=much", "cap="),
         ] {
             let told = text.parse::<WayOut>().unwrap_err();
             assert!(told.contains(part), "{told}");

@@ -279,7 +279,6 @@ fn a_sender_and_receiver_is_built_without_laboratory_and_codec() {
         "openh264",
         "openh264-sys2",
         "ratatui",
-        "toml",
     ];
     let (small, whole) = (built_from(&["--no-default-features"]), built_from(&[]));
     for name in left_out {

@@ -183,6 +183,7 @@ impl Bed {
             let second = PathOptions {
                 weight: if session.has_metered { 0.5 } else { 1.0 },
                 is_metered: session.has_metered,
+                max_rate: None,
             };
             end.add_path(now, second);
             end

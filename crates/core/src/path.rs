@@ -40,6 +40,8 @@ pub struct PathOptions {
     pub weight: f64,
     /// Whether the user pays by volume.
     pub is_metered: bool,
+    /// The path is never sent on faster than this, whatever it carries.
+    pub max_rate: Option<DataRate>,
 }
 
 impl Default for PathOptions {
@@ -47,7 +49,21 @@ impl Default for PathOptions {
         PathOptions {
             weight: 1.0,
             is_metered: false,
+            max_rate: None,
         }
+    }
+}
+
+impl PathOptions {
+    /// The controller's parameters within what the user allows.
+    fn limit(&self, mut control: ControlParameters) -> ControlParameters {
+        if let Some(max) = self.max_rate {
+            control.pacing_rate = Some(control.pacing_rate.map_or(max, |rate| rate.min(max)));
+            control.target_rate = control.target_rate.min(max);
+            control.padding_rate = control.padding_rate.min(max);
+            (control.burst_bytes, control.group_bytes) = (0, 0);
+        }
+        control
     }
 }
 
@@ -123,7 +139,7 @@ impl Path {
         controller: Box<dyn CongestionController>,
         acks_follow_stream: bool,
     ) -> Self {
-        let control = controller.control();
+        let control = options.limit(controller.control());
         let wanted = config
             .feedback
             .unwrap_or_else(|| controller.feedback_schedule());
@@ -185,6 +201,10 @@ impl Path {
 
     pub(crate) fn is_metered(&self) -> bool {
         self.options.is_metered
+    }
+
+    pub(crate) fn set_metered(&mut self, is_metered: bool) {
+        self.options.is_metered = is_metered;
     }
 
     pub(crate) fn state(&self) -> PathState {
@@ -395,7 +415,7 @@ impl Path {
             self.recovery
                 .feedback(self.id, digest, self.last_reported_at, is_window_limited);
         self.controller.on_feedback(now, &feedback, session, views);
-        self.control = self.controller.control();
+        self.control = self.options.limit(self.controller.control());
         let rtt = self.recovery.rtt();
         if rtt.has_sample() {
             self.pacer
@@ -415,7 +435,7 @@ impl Path {
     /// Tells the controller what a source gives that does not follow the target.
     pub(crate) fn on_source_rate(&mut self, rate: DataRate) {
         self.controller.on_source_rate(rate);
-        self.control = self.controller.control();
+        self.control = self.options.limit(self.controller.control());
     }
 
     /// All that flew on the path has been taken out of flight: it has been silent.
@@ -449,13 +469,13 @@ impl Path {
     /// Tells the controller of a timeout.
     pub(crate) fn on_timeout(&mut self, now: Instant, cause: Timeout) {
         self.controller.on_timeout(now, cause);
-        self.control = self.controller.control();
+        self.control = self.options.limit(self.controller.control());
     }
 
     /// Tells the controller that the peer has waited for this path.
     pub(crate) fn on_penalty(&mut self) {
         self.controller.on_penalty();
-        self.control = self.controller.control();
+        self.control = self.options.limit(self.controller.control());
     }
 
     fn count_losses(&mut self, digest: &Digest) {

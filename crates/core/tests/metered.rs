@@ -54,6 +54,39 @@ fn stream(network: &mut Network, seconds: u64) -> u64 {
     on_metered(network) - before
 }
 
+#[test]
+fn a_path_that_comes_to_be_paid_for_stands_by() {
+    let path = TestPath::new(2, 20);
+    let mut network = Network::new(support::usual(), vec![TestPath::new(10, 40), path]);
+    assert!(stream(&mut network, 3) > 10_000);
+    network.sender.set_metered(network.now, PathId(1), true);
+    stream(&mut network, 2);
+    assert!(stream(&mut network, 1) <= PROBE_BYTES);
+    let outage = (network.now, network.now + Duration::from_secs(2));
+    network.paths[0].outage = Some(outage);
+    assert!(stream(&mut network, 2) > 100_000, "it is the only one");
+}
+
+#[test]
+fn a_path_is_never_sent_on_faster_than_allowed() {
+    let limit = DataRate::from_kilobits_per_second(800);
+    let limited = TestPath {
+        max_rate: Some(limit),
+        ..TestPath::new(10, 10)
+    };
+    let mut network = Network::new(support::usual(), vec![TestPath::new(10, 40), limited]);
+    let allowed = limit.bytes_in(Duration::from_secs(1));
+    let carried: Vec<u64> = (0..5).map(|_| stream(&mut network, 1)).collect();
+    // A packet and a report more may fall into a second.
+    let is_within = |bytes: &u64| *bytes <= allowed + 4_000;
+    assert!(carried.iter().all(is_within), "{carried:?} of {allowed} B");
+    assert!(
+        carried.iter().max().unwrap() * 2 > allowed,
+        "{carried:?} of {allowed} B"
+    );
+    assert_eq!(network.dropped, [], "the other carries the rest");
+}
+
 fn padding_bytes(network: &Network) -> u64 {
     let of = |path| network.sender.path_counters(path).unwrap().padding_bytes;
     of(PathId(0)) + of(PathId(1))

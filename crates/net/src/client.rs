@@ -18,6 +18,7 @@ use crate::driver::{Beginning, Driver};
 use crate::event::{Ended, Event};
 use crate::event_queue::EventSender;
 use crate::handshake::{Handshake, RECONNECT_AFTER};
+use crate::lanes::Peer;
 use crate::load::Load;
 use crate::observer::PacketObserver;
 use crate::port::Port;
@@ -112,6 +113,12 @@ pub enum StartError {
         /// How many were asked for.
         count: usize,
     },
+    /// A path that joins may not need longer headers than those that there are.
+    #[error("{remote} is IPv6, and no path was at the start: name one from the start")]
+    Family {
+        /// Where the path leads.
+        remote: SocketAddr,
+    },
     /// The transport's set-up cannot work.
     #[error(transparent)]
     Transport(#[from] ConfigError),
@@ -154,6 +161,9 @@ pub(crate) struct ClientRole<L: Load> {
     past: Option<Snapshot>,
     /// Of each path, whether it cannot be sent by for now.
     are_absent: Vec<bool>,
+    /// Paths that join when the thread takes their ports, and how often some have.
+    joining: Vec<(ClientPath, Port)>,
+    joined_count: u64,
     closing_at: Option<Instant>,
     /// Whether the owner has gone: nothing is waited for.
     is_abandoned: bool,
@@ -188,6 +198,33 @@ impl<L: Load> ClientRole<L> {
         self.is_abandoned = true;
     }
 
+    /// Takes in another path.
+    pub(crate) fn add_path(&mut self, path: ClientPath, port: Port) -> Result<(), StartError> {
+        let count = self.config.paths.len() + self.joining.len() + 1;
+        if count > PathId::LIMIT {
+            return Err(StartError::TooManyPaths { count });
+        }
+        let headers = header_bytes(path.remote) + PROTECTION_OVERHEAD_BYTES as u32;
+        if headers > self.config.transport.overhead_bytes {
+            return Err(StartError::Family {
+                remote: path.remote,
+            });
+        }
+        self.joining.push((path, port));
+        self.joined_count += 1;
+        Ok(())
+    }
+
+    /// From now on the user pays for a path by volume, or does not, in later sessions too.
+    pub(crate) fn set_metered(&mut self, now: Instant, index: usize, is_metered: bool) {
+        if let Some(path) = self.config.paths.get_mut(index) {
+            path.options.is_metered = is_metered;
+            if let Some(driver) = &mut self.driver {
+                driver.set_metered(now, index, is_metered);
+            }
+        }
+    }
+
     pub(crate) fn new(
         mut config: ClientConfig,
         events: EventSender,
@@ -211,6 +248,8 @@ impl<L: Load> ClientRole<L> {
         Ok(ClientRole {
             handshake: Some(handshake::<L>(now, &config)),
             are_absent: vec![false; config.paths.len()],
+            joining: Vec::new(),
+            joined_count: 0,
             config,
             events,
             edge: EdgeCounters::default(),
@@ -498,6 +537,22 @@ impl<L: Load> Role for ClientRole<L> {
             self.advance_session(now, ports)
         } else {
             self.advance_first_handshake(now, ports)
+        }
+    }
+
+    fn peers(&self) -> (u64, &[Peer]) {
+        (self.joined_count, &[])
+    }
+
+    fn take_ports(&mut self, now: Instant, ports: &mut Vec<Port>) {
+        for (path, port) in core::mem::take(&mut self.joining) {
+            if let Some(driver) = &mut self.driver {
+                let route = Route::to(ports.len(), path.remote);
+                driver.add_path(now, Some(route), path.options);
+            }
+            ports.push(port);
+            self.config.paths.push(path);
+            self.are_absent.push(false);
         }
     }
 

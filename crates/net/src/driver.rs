@@ -263,6 +263,13 @@ impl<L: Load> Driver<L> {
         self.endpoint.suspend_path(now, PathId(index as u8));
     }
 
+    /// From now on the user pays for a path by volume, or does not.
+    pub(crate) fn set_metered(&mut self, now: Instant, index: usize, is_metered: bool) {
+        let now = self.pass_to(now);
+        self.endpoint
+            .set_metered(now, PathId(index as u8), is_metered);
+    }
+
     /// When the receiver of this end's media said that it goes away, if it did.
     pub(crate) fn peer_left_at(&self) -> Option<Instant> {
         self.peer_left_at

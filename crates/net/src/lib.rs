@@ -86,4 +86,4 @@ pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};
 pub use streams::{
     Accepted, ByteStream, OpenError, Started, StreamClient, StreamServer, stream_transport,
 };
-pub use via::{Via, ViaError};
+pub use via::{Via, ViaError, interfaces};

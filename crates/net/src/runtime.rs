@@ -29,8 +29,10 @@ pub(crate) trait Role: Send + 'static {
     fn advance(&mut self, now: Instant, ports: &[Port]) -> Next;
     /// A port cannot be sent by any more, for this reason, or can again.
     fn on_port(&mut self, _now: Instant, _index: usize, _absence: Option<String>) {}
+    /// Adds the ports of paths that have joined.
+    fn take_ports(&mut self, _now: Instant, _ports: &mut Vec<Port>) {}
     /// The peers whose datagrams are to have queues of their own, and a number that changes when
-    /// they do.
+    /// they do, or when ports have joined.
     fn peers(&self) -> (u64, &[Peer]) {
         (0, &[])
     }
@@ -175,7 +177,8 @@ impl<R: Role> Shared<R> {
         let mut lanes = Lanes::default();
         loop {
             let version = {
-                let role = self.lock();
+                let mut role = self.lock();
+                role.take_ports(self.clock.now(), &mut ports);
                 let (version, wanted) = role.peers();
                 lanes.update(wanted, &ports);
                 version

@@ -1,14 +1,15 @@
 //! The end that opens a session and sends frames.
 
 use anabranch_core::media::SendFrameError;
-use anabranch_core::{Frame, FrameId};
+use anabranch_core::{Frame, FrameId, PathId};
 use anabranch_units::{DataRate, Lateness};
 
-use crate::client::{ClientConfig, ClientRole, NoSession, StartError};
+use crate::client::{ClientConfig, ClientPath, ClientRole, NoSession, StartError};
 #[cfg(doc)]
 use crate::event::Event;
 use crate::event_queue::{self, Events};
 use crate::load::Frames;
+use crate::port::Port;
 use crate::runtime::Runtime;
 use crate::snapshot::Snapshot;
 
@@ -72,6 +73,22 @@ impl Sender {
     /// How late the machine let the thread get to its work, in the worse of the last two seconds.
     pub fn lateness(&self) -> Lateness {
         self.runtime.lateness()
+    }
+
+    /// Adds a path to this session and those after it; its number is the next one.
+    ///
+    /// # Errors
+    /// [`StartError`]: there are [`PathId::LIMIT`] already, or it cannot leave this machine.
+    pub fn add_path(&self, path: ClientPath) -> Result<(), StartError> {
+        let port = Port::open(&path.via, path.remote)?;
+        self.runtime.change(|role, _| role.add_path(path, port))
+    }
+
+    /// From now on the user pays for a path by volume, or does not. If so, it stands by while the
+    /// others suffice.
+    pub fn set_metered(&self, path: PathId, is_metered: bool) {
+        self.runtime
+            .change(|role, now| role.set_metered(now, path.index(), is_metered));
     }
 
     /// Ends the session once every frame is there or given up, at the latest after

@@ -135,6 +135,28 @@ impl Via {
     }
 }
 
+/// The interfaces by which `remote` may be reached: those that have an address of its family.
+///
+/// # Errors
+/// The operating system does not say.
+pub fn interfaces(remote: SocketAddr) -> io::Result<Vec<String>> {
+    let may_reach = |interface: &if_addrs::Interface| match interface.ip() {
+        IpAddr::V4(_) => remote.is_ipv4(),
+        IpAddr::V6(address) => {
+            remote.is_ipv6() && (!address.is_unicast_link_local() || is_link_local(remote))
+        }
+    };
+    let found = if_addrs::get_if_addrs()?.into_iter().filter(may_reach);
+    let mut names: Vec<String> = found.map(|interface| interface.name).collect();
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+fn is_link_local(remote: SocketAddr) -> bool {
+    matches!(remote.ip(), IpAddr::V6(address) if address.is_unicast_link_local())
+}
+
 /// Binds to the interface itself, as Linux 5.7 and later let everybody do; where that is refused,
 /// says which of its addresses to bind to.
 fn bind_to_interface(

@@ -43,7 +43,7 @@ macro_rules! scenario {
     };
 }
 
-pub(super) const ROWS: [Row; 8] = [
+pub(super) const ROWS: [Row; 9] = [
     Row {
         name: "1",
         case: "1 % loss, 200 ms",
@@ -127,5 +127,19 @@ pub(super) const ROWS: [Row; 8] = [
         rist: "99.8-99.98 / 10-20",
         srtla: "99.7-100 / 8-13",
         noq: "45-80 / -",
+    },
+    Row {
+        name: "8",
+        case: "a path swings to 1,200 ms, 500 ms",
+        scenario: scenario!("8-swing"),
+        quick: &[
+            SHORT,
+            "links.modem.delay-schedule=\
+             [{at = \"3 s\", delay = \"1150 ms\"}, {at = \"6 s\", delay = \"50 ms\"}]",
+        ],
+        srt: "-",
+        rist: "-",
+        srtla: "-",
+        noq: "-",
     },
 ];

@@ -42,6 +42,11 @@ pub(crate) enum Happening {
     AllLinksDown,
     /// The links are well, and no frame comes.
     SourceGone,
+    /// A path has carried what its user allows.
+    CapReached {
+        path: usize,
+        name: String,
+    },
     Recovered {
         from: Cause,
         lasted_s: f64,
@@ -87,6 +92,7 @@ impl Happening {
             Happening::SourceGone => "source-gone",
             Happening::Recovered { .. } => "recovered",
             Happening::PeerLeft => "peer-left",
+            Happening::CapReached { .. } => "cap-reached",
             _ => "",
         }
     }
@@ -96,6 +102,7 @@ impl Happening {
         match self {
             Happening::PathState { path, name, .. }
             | Happening::PathAbsent { path, name, .. }
+            | Happening::CapReached { path, name }
             | Happening::PathPresent { path, name } => Some((*path, name)),
             _ => None,
         }

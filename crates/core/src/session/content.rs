@@ -48,6 +48,9 @@ pub(crate) trait Hooks: Sized + Debug {
     /// A path has been added.
     fn on_path_added(session: &mut Session<Self>, now: Instant, id: PathId);
 
+    /// The user pays for a path by volume from now on, or does not.
+    fn on_metered(_session: &mut Session<Self>, _now: Instant, _is_metered: bool) {}
+
     /// A path has been removed; its packets in flight are declared lost after this call.
     fn on_path_removed(_session: &mut Session<Self>, _id: PathId) {}
 

@@ -236,6 +236,10 @@ impl Hooks for Media {
         session.set_patience();
     }
 
+    fn on_metered(session: &mut MediaSession, now: Instant, is_metered: bool) {
+        session.meet_meter(now, is_metered);
+    }
+
     fn on_path_removed(session: &mut MediaSession, id: PathId) {
         session.set_patience();
         session.take_back(id);

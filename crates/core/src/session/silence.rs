@@ -22,6 +22,15 @@ impl<C: Content> Session<C> {
         }
     }
 
+    /// From now on the user pays for a path by volume, or does not. If so, it stands by while the
+    /// others suffice.
+    pub fn set_metered(&mut self, now: Instant, path: PathId, is_metered: bool) {
+        if let Some(path) = self.paths.get_mut(path.index()) {
+            path.set_metered(is_metered);
+            C::on_metered(self, now, is_metered);
+        }
+    }
+
     pub(super) fn next_alarm(&mut self, now: Instant, id: PathId) -> Option<Alarm> {
         let path = &mut self.paths[id.index()];
         path.liveness.on_timeout(now, &path.recovery)

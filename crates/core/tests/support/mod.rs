@@ -67,6 +67,8 @@ pub struct TestPath {
     pub interface_mtu: Option<u64>,
     /// The user's preference.
     pub weight: f64,
+    /// What the user allows.
+    pub max_rate: Option<DataRate>,
 }
 
 impl TestPath {
@@ -85,6 +87,7 @@ impl TestPath {
             mtu: None,
             interface_mtu: None,
             weight: 1.0,
+            max_rate: None,
         }
     }
 
@@ -284,6 +287,7 @@ impl<C: Load> Network<C> {
         let options = PathOptions {
             is_metered: path.is_metered,
             weight: path.weight,
+            max_rate: path.max_rate,
         };
         self.sender.add_path(self.now, options).unwrap();
         let added = self.receiver.add_path(self.now, PathOptions::default());

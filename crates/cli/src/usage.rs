@@ -1,0 +1,245 @@
+//! What paths with a cap have carried, over restarts.
+//!
+//! Programs that use the same interface share a file: each adds what it has carried since it last
+//! did. Who removes the file, or an entry, begins again, while programs run too.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anabranch_net::{PathSnapshot, Snapshot};
+use anabranch_units::{ByteCount, Duration, Instant};
+use anyhow::{Context, anyhow};
+
+/// How often the file is brought up to date. A machine that loses its power forgets as much.
+const SAVE_INTERVAL: Duration = Duration::from_secs(5);
+const FILE: &str = "usage.json";
+
+/// What has become of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// Four fifths are used.
+    Near(usize, String),
+    /// All is used: it is to stand by.
+    Reached(usize, String),
+    /// The count has begun again.
+    Free(usize, String),
+}
+
+/// The caps of a session's paths.
+#[derive(Debug)]
+pub(crate) struct Caps {
+    file: PathBuf,
+    entries: Vec<Entry>,
+    save_at: Instant,
+}
+
+#[derive(Debug)]
+struct Entry {
+    path: usize,
+    name: String,
+    cap: u64,
+    /// What the session had carried when the file was last brought up to date.
+    counted: u64,
+    used: Use,
+}
+
+/// How much of a cap is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Use {
+    Little,
+    Near,
+    All,
+}
+
+impl Caps {
+    /// Of no paths yet.
+    ///
+    /// # Errors
+    /// There is no folder for the file.
+    pub(crate) fn new(folder: Option<PathBuf>) -> anyhow::Result<Caps> {
+        let folder = folder.or_else(usual_folder);
+        let folder = folder.ok_or_else(|| anyhow!("name a folder for what is counted: --state"))?;
+        Ok(Caps {
+            file: folder.join(FILE),
+            entries: Vec::new(),
+            save_at: Instant::ZERO,
+        })
+    }
+
+    /// Counts a path from now on. Whether it is to stand by already.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub(crate) fn add(&mut self, path: usize, name: &str, cap: ByteCount) -> anyhow::Result<bool> {
+        let totals = add_to(&self.file, &[(name, 0)])?;
+        let used = Use::of(totals.get(name).copied().unwrap_or(0), cap.0);
+        self.entries.push(Entry {
+            path,
+            name: name.to_owned(),
+            cap: cap.0,
+            counted: 0,
+            used,
+        });
+        Ok(used == Use::All)
+    }
+
+    /// Counts a path no more.
+    pub(crate) fn remove(&mut self, path: usize) {
+        self.entries.retain(|entry| entry.path != path);
+    }
+
+    /// Whether it is time to [update](Self::update).
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        !self.entries.is_empty() && now >= self.save_at
+    }
+
+    /// Adds what the paths have carried since.
+    ///
+    /// # Errors
+    /// The file cannot be read or written; it is added later.
+    pub(crate) fn update(&mut self, now: Instant, seen: &Snapshot) -> anyhow::Result<Vec<News>> {
+        self.save_at = now + SAVE_INTERVAL;
+        let carried: Vec<u64> = self
+            .entries
+            .iter()
+            .map(|entry| seen.paths.get(entry.path).map_or(0, carried_bytes))
+            .collect();
+        let since = self.entries.iter().zip(&carried);
+        let since = since.map(|(entry, carried)| {
+            let bytes = carried.saturating_sub(entry.counted);
+            (entry.name.as_str(), bytes)
+        });
+        let totals = add_to(&self.file, &since.collect::<Vec<_>>())?;
+        let mut news = Vec::new();
+        for (entry, carried) in self.entries.iter_mut().zip(carried) {
+            entry.counted = carried;
+            let total = totals.get(&entry.name).copied().unwrap_or(0);
+            let before = core::mem::replace(&mut entry.used, Use::of(total, entry.cap));
+            let (path, name) = (entry.path, entry.name.clone());
+            let said = format!(
+                "path {path} ({name}) has carried {} of {}",
+                ByteCount(total),
+                ByteCount(entry.cap)
+            );
+            match (before, entry.used) {
+                (Use::Little, Use::Near) => news.push(News::Near(path, said)),
+                (Use::Little | Use::Near, Use::All) => news.push(News::Reached(path, said)),
+                (Use::All, Use::Little | Use::Near) => news.push(News::Free(path, said)),
+                _ => {}
+            }
+        }
+        Ok(news)
+    }
+}
+
+impl Use {
+    fn of(bytes: u64, cap: u64) -> Use {
+        match () {
+            () if bytes >= cap => Use::All,
+            () if bytes >= cap / 5 * 4 => Use::Near,
+            () => Use::Little,
+        }
+    }
+}
+
+/// Everything in both directions, as those count who charge for it.
+fn carried_bytes(path: &PathSnapshot) -> u64 {
+    let counted = &path.counters;
+    counted.sent_bytes + counted.control_bytes + counted.received_bytes
+}
+
+/// As the XDG base directories have it.
+fn usual_folder() -> Option<PathBuf> {
+    let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let state = named("XDG_STATE_HOME").map(PathBuf::from);
+    let state = state.or_else(|| Some(Path::new(&named("HOME")?).join(".local/state")));
+    Some(state?.join("anabranch"))
+}
+
+/// Adds to the counts of a file, and returns all.
+fn add_to(file: &Path, counted: &[(&str, u64)]) -> anyhow::Result<BTreeMap<String, u64>> {
+    let context = || format!("cannot keep what paths carry in {}", file.display());
+    let folder = file.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).with_context(context)?;
+    // Programs take turns; the lock goes with the file that is open.
+    let lock = File::create(file.with_extension("lock")).with_context(context)?;
+    lock.lock().with_context(context)?;
+    let mut totals: BTreeMap<String, u64> = match fs::read(file) {
+        Ok(text) => serde_json::from_slice(&text).with_context(context)?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
+        Err(error) => return Err(error).with_context(context),
+    };
+    for (name, bytes) in counted {
+        *totals.entry((*name).to_owned()).or_default() += bytes;
+    }
+    // A file in part would count for nothing.
+    let mut new = tempfile::NamedTempFile::new_in(folder).with_context(context)?;
+    new.write_all(&serde_json::to_vec(&totals)?)
+        .with_context(context)?;
+    new.persist(file).with_context(context)?;
+    Ok(totals)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(bytes: u64) -> Snapshot {
+        let mut path = PathSnapshot {
+            view: Default::default(),
+            counters: Default::default(),
+            controller_state: "",
+            peer: None,
+            unsent_datagrams: 0,
+            last_error: None,
+        };
+        path.counters.sent_bytes = bytes;
+        Snapshot {
+            paths: vec![path],
+            ..Snapshot::default()
+        }
+    }
+
+    #[test]
+    fn a_cap_is_near_then_reached_and_stays_so_over_restarts_until_it_is_reset() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Caps::new(Some(folder.path().to_owned())).unwrap();
+        let at = Instant::from_secs;
+        let cap = ByteCount(1_000);
+        let mut first = open();
+        assert!(!first.add(0, "wwan0", cap).unwrap());
+        assert!(first.is_due(at(1)));
+        assert_eq!(first.update(at(1), &seen(700)).unwrap(), []);
+        assert!(!first.is_due(at(2)));
+        let news = first.update(at(6), &seen(850)).unwrap();
+        assert!(matches!(&news[..], [News::Near(0, said)] if said.contains("850 B of 1000 B")));
+        assert_eq!(first.update(at(11), &seen(860)).unwrap(), []);
+        // A program beside it, or after it.
+        let mut second = open();
+        assert!(!second.add(0, "wwan0", cap).unwrap());
+        let news = second.update(at(1), &seen(140)).unwrap();
+        assert!(matches!(&news[..], [News::Reached(0, _)]), "{news:?}");
+        let news = first.update(at(16), &seen(860)).unwrap();
+        assert!(matches!(&news[..], [News::Reached(0, _)]), "{news:?}");
+        assert!(open().add(0, "wwan0", cap).unwrap(), "used up at the start");
+        assert!(!open().add(0, "wwan1", cap).unwrap());
+        fs::remove_file(folder.path().join(FILE)).unwrap();
+        let news = first.update(at(21), &seen(900)).unwrap();
+        assert!(
+            matches!(&news[..], [News::Free(0, said)] if said.contains("40 B")),
+            "{news:?}"
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_broken_is_told_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(FILE), "{").unwrap();
+        let mut caps = Caps::new(Some(folder.path().to_owned())).unwrap();
+        let error = caps.add(0, "wwan0", ByteCount(1)).unwrap_err().to_string();
+        assert!(error.contains(FILE), "{error}");
+        assert_eq!(fs::read_to_string(folder.path().join(FILE)).unwrap(), "{");
+    }
+}
