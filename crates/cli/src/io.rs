@@ -25,7 +25,7 @@ mod udp_output;
 mod units;
 mod watch;
 
-pub(crate) use input::{Input, InputName, Unit};
+pub(crate) use input::{Input, InputName, Unit, Wanted};
 pub(crate) use output::{Output, OutputName};
 pub(crate) use pictures::{CodedPicture, PictureReader};
 pub(crate) use playout::{Piece, Playout};
