@@ -23,6 +23,9 @@ main() {
         if prepare_tunnel; then
             run a_tunnel_of_packets_carries_on_while_an_interface_goes
         fi
+        if prepare_gstreamer; then
+            run an_encoder_bound_to_the_sink_follows_the_link
+        fi
         if prepare_players; then
             run a_film_from_nginx_plays_on_while_an_interface_goes
         fi
@@ -338,6 +341,71 @@ a_tunnel_of_packets_carries_on_while_an_interface_goes() {
     sleep 0.5
     if ip -n "$near" link show ab0 >/dev/null 2>&1; then
         echo "the interface has outlived the program"
+        return 1
+    fi
+}
+
+# GStreamer's headers and encoder, and the element built with them.
+prepare_gstreamer() {
+    local plugin
+    if ! pkg-config --exists gstreamer-base-1.0 2>/dev/null && [ "$(id -u)" -eq 0 ] &&
+        command -v apt-get >/dev/null; then
+        apt-get update --quiet >/dev/null 2>&1
+        apt-get install --yes --quiet --no-install-recommends pkg-config libgstreamer1.0-dev \
+            libgstreamer-plugins-base1.0-dev gstreamer1.0-tools gstreamer1.0-plugins-base \
+            gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly >/dev/null 2>&1
+    fi
+    if ! pkg-config --exists gstreamer-base-1.0 2>/dev/null; then
+        skip 1 "GStreamer's headers are missing (Debian: libgstreamer1.0-dev)"
+        return 1
+    fi
+    for plugin in x264enc mpegtsmux; do
+        if ! gst-inspect-1.0 "$plugin" >/dev/null 2>&1; then
+            skip 1 "GStreamer has no $plugin (Debian: gstreamer1.0-plugins-ugly, …-bad)"
+            return 1
+        fi
+    done
+    if ! command -v tc >/dev/null; then
+        skip 1 "the program tc is missing (Debian: iproute2)"
+        return 1
+    fi
+    if ! (cd gst && ${CARGO:-cargo} build --quiet --example follow) 2>"$folder/gst.log"; then
+        skip 1 "gst/ cannot be built: $(tail -n 1 "$folder/gst.log")"
+        return 1
+    fi
+}
+
+# at_rate RATE: what near0 lets through.
+at_rate() {
+    tc -n "$near" qdisc replace dev near0 root tbf rate "$1" burst 8kb latency 300ms
+}
+
+# The encoder's bitrate over the last lines, in kbit/s: the mean.
+encoder_kbit() {
+    tail -n "$1" "$folder/gst.log" |
+        sed -n 's/.*"encoder_bps":\([0-9]*\)}/\1/p' | awk '{sum += $1} END {print int(sum / NR / 1000)}'
+}
+
+an_encoder_bound_to_the_sink_follows_the_link() {
+    local at_3mbit at_1mbit
+    start_receiver && link 0 && at_rate 3mbit || return 1
+    start gst ip netns exec "$near" gst/target/debug/examples/follow 30 10.99.0.2:7000 \
+        "$folder/sender.key" "$receiver_public" near0
+    await gst 5 "connected" || return 1
+    sleep 14
+    at_3mbit=$(encoder_kbit 12)
+    at_rate 1mbit
+    sleep 8
+    at_1mbit=$(encoder_kbit 12)
+    await recv 15 "session of" || return 1
+    echo "        encoder at $at_3mbit kbit/s over 3 Mbit/s, at $at_1mbit kbit/s over 1 Mbit/s"
+    if [ "$at_3mbit" -lt 1300 ] || [ "$at_3mbit" -gt 3000 ] || [ "$at_1mbit" -gt 1200 ]; then
+        echo "the encoder does not follow"
+        return 1
+    fi
+    if ! grep -q "arrived$" "$folder/recv.log" ||
+        ! awk '/% arrived/ {exit !($(NF - 2) > 85)}' "$folder/recv.log"; then
+        echo "too few frames have arrived"
         return 1
     fi
 }

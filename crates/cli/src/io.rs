@@ -29,7 +29,7 @@ mod units;
 mod watch;
 
 pub(crate) use foreign::ForeignName;
-pub(crate) use input::{Input, InputName, Unit};
+pub(crate) use input::{Input, InputName, Unit, Wanted};
 pub(crate) use output::{Output, OutputName};
 pub(crate) use pictures::{CodedPicture, PictureReader};
 pub(crate) use playout::{Piece, Playout};

@@ -53,8 +53,8 @@ impl fmt::Display for Overload {
             End::Receiver | End::Tunnel => write!(
                 f,
                 "the encoder at the other end sends about {encoder:.1} Mbit/s, the links carry \
-                 {links:.1} Mbit/s: the sender gave up {given_up_count} of {frame_count} frames \
-                 in {} s",
+                 {links:.1} Mbit/s: nothing came of {given_up_count} of {frame_count} frames in \
+                 {} s",
                 WINDOW.as_secs_f64(),
             ),
         }
@@ -68,6 +68,8 @@ struct Mark {
     media_bytes: u64,
     frame_count: u64,
     given_up_count: u64,
+    /// What has come by all paths, of whole frames or not.
+    arrived_bytes: u64,
 }
 
 /// Watches one stream.
@@ -76,8 +78,9 @@ pub(crate) struct OverloadWatch {
     end: End,
     marks: VecDeque<Mark>,
     told_at: Option<Instant>,
-    /// Frames that the sender has said it gave up; a receiver's.
-    told_late_count: u64,
+    /// Frames of which nothing has come, at a receiver: while the links carry packets all the time,
+    /// those that the sender gave up. Notices of them fill the same gaps as lost frames.
+    missing_count: u64,
 }
 
 impl OverloadWatch {
@@ -86,13 +89,13 @@ impl OverloadWatch {
             end,
             marks: VecDeque::new(),
             told_at: None,
-            told_late_count: 0,
+            missing_count: 0,
         }
     }
 
-    /// The sender has told this receiver that it gave up a frame.
-    pub(crate) fn on_late_frame(&mut self) {
-        self.told_late_count += 1;
+    /// Nothing has come of a frame.
+    pub(crate) fn on_missing_frame(&mut self) {
+        self.missing_count += 1;
     }
 
     /// Whether it is time to look.
@@ -104,18 +107,22 @@ impl OverloadWatch {
     /// What to tell now.
     pub(crate) fn news(&mut self, now: Instant, seen: &Snapshot) -> Option<Overload> {
         let session = &seen.session;
+        let of_paths = seen.paths.iter();
+        let of_paths = of_paths.map(|path| path.counters.received_media_bytes);
         let mark = match self.end {
             End::Sender => Mark {
                 at: now,
                 media_bytes: session.media_bytes_sent,
                 frame_count: session.frames_sent,
                 given_up_count: session.frames_late,
+                arrived_bytes: 0,
             },
             End::Receiver | End::Tunnel => Mark {
                 at: now,
                 media_bytes: session.media_bytes_received,
                 frame_count: session.frames_received + session.frames_dropped,
-                given_up_count: self.told_late_count,
+                given_up_count: self.missing_count,
+                arrived_bytes: of_paths.sum(),
             },
         };
         let views = seen.paths.iter().map(|path| path.view);
@@ -154,6 +161,11 @@ impl OverloadWatch {
                 (media.mul_f64(frame_count as f64 / whole as f64), media)
             }
         };
+        let mut pairs = self.marks.iter().zip(self.marks.iter().skip(1));
+        let is_steady = pairs.all(|(before, after)| after.arrived_bytes > before.arrived_bytes);
+        if self.end != End::Sender && !is_steady {
+            return None;
+        }
         // Links that carry nothing are told of elsewhere, and lost time is no lack of bandwidth.
         let is_told = self.told_at.is_some_and(|at| now < at + SILENCE);
         if is_told || links.is_zero() || encoder <= links {
@@ -184,6 +196,11 @@ mod tests {
 
     /// What is told in so many seconds of 25 frames a second of which every third is given up.
     fn told(end: End, seconds: u64, carried: DataRate) -> Vec<Overload> {
+        told_while(end, seconds, u64::MAX, carried)
+    }
+
+    /// The same, where something arrives in the first quarters of a second only.
+    fn told_while(end: End, seconds: u64, lasts: u64, carried: DataRate) -> Vec<Overload> {
         let mut watch = OverloadWatch::new(end);
         let all = (0..seconds * 4).filter_map(|quarter| {
             let mark = Mark {
@@ -192,6 +209,7 @@ mod tests {
                 media_bytes: 187_500 * quarter,
                 frame_count: 25 * quarter / 4,
                 given_up_count: 25 * quarter / 12,
+                arrived_bytes: 187_500 * quarter.min(lasts),
             };
             watch.note(mark, carried)
         });
@@ -209,6 +227,12 @@ mod tests {
         let text = told(End::Receiver, 9, DataRate::ZERO)[0].to_string();
         let told_rates = "sends about 9.0 Mbit/s, the links carry 6.0 Mbit/s";
         assert!(text.contains(told_rates), "{text}");
+    }
+
+    #[test]
+    fn an_outage_is_no_overload() {
+        assert_eq!(told_while(End::Receiver, 6, 11, DataRate::ZERO), []);
+        assert_eq!(told(End::Receiver, 6, DataRate::ZERO).len(), 1);
     }
 
     #[test]
@@ -233,6 +257,7 @@ mod tests {
                 media_bytes: 187_500 * quarter,
                 frame_count: 25 * quarter / 4,
                 given_up_count: quarter / 4,
+                arrived_bytes: 0,
             };
             assert_eq!(watch.note(mark, MBIT(4)), None);
         }

@@ -4,6 +4,7 @@ mod roads;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use anabranch_controllers::by_name;
@@ -17,7 +18,7 @@ use anyhow::bail;
 use crate::command_line::positive;
 use crate::delivery::Delivery;
 use crate::exit::{Displaced, PeerLost};
-use crate::io::{Input, InputName, OutputName, Unit};
+use crate::io::{Input, InputName, OutputName, Unit, Wanted};
 use crate::keygen::{PublicKeyParser, read_key};
 use crate::latency::{Latency, told_latency};
 use crate::message;
@@ -201,6 +202,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         meter: Meter::new(arguments.report, clock.now()),
         slowness: Slowness::default(),
         overload: OverloadWatch::new(End::Sender),
+        is_key_wanted: Arc::default(),
         observation,
     };
     session.run(input)
@@ -243,6 +245,8 @@ struct Session<'a> {
     meter: Meter,
     slowness: Slowness,
     overload: OverloadWatch,
+    /// Whether the built-in camera is to make a key frame.
+    is_key_wanted: Arc<AtomicBool>,
     observation: Observation,
 }
 
@@ -258,11 +262,15 @@ impl Session<'_> {
         }
         self.meter = Meter::new(self.stats, self.clock.now());
         let (sender, clock, stop) = (self.sender, self.clock, self.stop.clone());
+        let is_key_wanted = Arc::clone(&self.is_key_wanted);
         let (ended, fed) = std::thread::scope(|scope| {
             let feeder = scope.spawn(move || {
                 let mut refused_count = 0;
-                let target = || sender.target_bitrate();
-                let fed = input.run(&clock, &stop, target, |unit, captured_at| {
+                let wanted = || Wanted {
+                    bitrate: sender.target_bitrate(),
+                    is_key: is_key_wanted.swap(false, Ordering::Relaxed),
+                };
+                let fed = input.run(&clock, &stop, wanted, |unit, captured_at| {
                     feed(sender, unit, captured_at, &mut refused_count)
                 });
                 // The session ends with its input.
@@ -315,6 +323,12 @@ impl Session<'_> {
 
     /// Tells of paths that come and go, and of sessions.
     fn tell(&self, event: &Event) {
+        if matches!(
+            event,
+            Event::FrameDropped { .. } | Event::Reconnected { .. }
+        ) {
+            self.is_key_wanted.store(true, Ordering::Relaxed);
+        }
         self.observation
             .on_event(STREAM, event, self.roads.told_names());
         if let Some((level, news)) = session_news(event, self.roads.told_names(), "receiver") {

@@ -17,9 +17,21 @@ use thiserror::Error;
 use crate::openh264_options;
 use crate::picture::Picture;
 
-/// OpenH264 aims at key frames of four times the mean frame. They are coded at a bitrate lowered to
-/// this share, in percent, and then take two to three times the mean: the queue stays short.
-const KEY_FRAME_PERCENT: u64 = 65;
+/// How many mean frames a key frame aims at. OpenH264 aims at four, which every frame behind it
+/// waits for; it has no bound for a frame's size. So key frames are coded at a lower bitrate, which
+/// the size of the last one corrects.
+const KEY_FRAME_RATIO: u64 = 2;
+/// The first share of the bitrate that key frames are coded at, in percent …
+const KEY_FRAME_PERCENT: u64 = 50;
+/// … and its bounds.
+const KEY_FRAME_PERCENT_RANGE: (u64, u64) = (15, 80);
+/// What key frames save goes to the others, which OpenH264 would leave unused: their share of the
+/// bitrate, in percent, follows what a group of pictures has taken, from this on …
+const OTHER_FRAME_PERCENT: u64 = 102;
+/// … within these bounds.
+const OTHER_FRAME_PERCENT_RANGE: (u64, u64) = (100, 130);
+/// How much of the bitrate a group of pictures aims at, in percent: OpenH264 alone takes 91.
+const GROUP_PERCENT: u64 = 95;
 
 /// The share for the first frame, of which OpenH264 knows nothing yet: it takes the quantizer from
 /// a table by bitrate, meant for pictures simpler than the camera's.
@@ -92,6 +104,13 @@ pub struct H264Encoder {
     since_key_count: u32,
     encoded_count: u64,
     is_key_requested: bool,
+    /// The share of the bitrate that the next key frame is coded at.
+    key_percent: u64,
+    /// The same of the frames between.
+    other_percent: u64,
+    /// What the frames since the last key frame may take and have taken, that one included.
+    group_allowed_bits: u64,
+    group_coded_bits: u64,
 }
 
 impl core::fmt::Debug for H264Encoder {
@@ -138,6 +157,10 @@ impl H264Encoder {
             since_key_count: 0,
             encoded_count: 0,
             is_key_requested: false,
+            key_percent: KEY_FRAME_PERCENT,
+            other_percent: OTHER_FRAME_PERCENT,
+            group_allowed_bits: 0,
+            group_coded_bits: 0,
         })
     }
 
@@ -172,9 +195,9 @@ impl H264Encoder {
             || self.since_key_count >= self.config.key_frame_interval;
         if !is_first {
             let bitrate = if is_key {
-                share(self.bitrate, KEY_FRAME_PERCENT)
+                share(self.bitrate, self.key_percent)
             } else {
-                self.bitrate
+                clamp(share(self.bitrate, self.other_percent))
             };
             self.apply_bitrate(bitrate)?;
             if is_key {
@@ -195,10 +218,31 @@ impl H264Encoder {
             is_coded_as_key, is_key,
             "key frames come when asked for and only then"
         );
+        self.correct_shares(annex_b.len() as u64 * 8, is_key);
         self.encoded_count += 1;
         self.since_key_count = if is_key { 1 } else { self.since_key_count + 1 };
         self.is_key_requested = false;
         Ok(EncodedPicture { annex_b, is_key })
+    }
+
+    /// Learns from a picture's size which bitrates give the wanted sizes.
+    fn correct_shares(&mut self, coded_bits: u64, is_key: bool) {
+        let mean_bits = self.bitrate.bits_per_second() / u64::from(self.config.frames_per_second);
+        // Half of the way each time: pictures differ.
+        let corrected = |share: u64, wanted_bits: u64, bits: u64, range: (u64, u64)| {
+            ((share + share * wanted_bits / bits.max(1)) / 2).clamp(range.0, range.1)
+        };
+        if is_key && self.encoded_count > 0 {
+            let wanted = mean_bits * KEY_FRAME_RATIO;
+            let range = KEY_FRAME_PERCENT_RANGE;
+            self.key_percent = corrected(self.key_percent, wanted, coded_bits, range);
+            let allowed = self.group_allowed_bits * GROUP_PERCENT / 100;
+            let (taken, range) = (self.group_coded_bits, OTHER_FRAME_PERCENT_RANGE);
+            self.other_percent = corrected(self.other_percent, allowed, taken, range);
+            (self.group_allowed_bits, self.group_coded_bits) = (0, 0);
+        }
+        self.group_allowed_bits += mean_bits;
+        self.group_coded_bits += coded_bits;
     }
 
     fn apply_bitrate(&mut self, bitrate: DataRate) -> Result<(), EncodeError> {

@@ -4,10 +4,11 @@ use anabranch_core::SourceLimits;
 use anabranch_units::{DataRate, Duration, Importance, Seed};
 use anabranch_video::camera::{Camera, FRAMES_PER_SECOND, HEIGHT, WIDTH};
 use anabranch_video::encoder::{EncoderConfig, H264Encoder};
+use anabranch_video::source::LEAST_KEY_FRAME_INTERVAL;
 use anyhow::Context;
 
-use super::Unit;
 use super::muxer::Muxer;
+use super::{Unit, Wanted};
 
 /// The bitrates that the picture is worth.
 const MIN_BITRATE: DataRate = DataRate::from_kilobits_per_second(300);
@@ -29,6 +30,9 @@ pub(super) struct AdaptiveCamera {
     encoder: H264Encoder,
     muxer: Muxer,
     next_number: u32,
+    is_key_wanted: bool,
+    /// When the last key frame was taken.
+    key_at: Duration,
     /// When the pictures end.
     duration: Option<Duration>,
 }
@@ -47,6 +51,8 @@ impl AdaptiveCamera {
             encoder,
             muxer: Muxer::new(),
             next_number: 0,
+            is_key_wanted: false,
+            key_at: Duration::ZERO,
             duration,
         })
     }
@@ -60,9 +66,17 @@ impl AdaptiveCamera {
             .then_some(clock)
     }
 
-    /// Takes and encodes a picture for a stream of `target`, container included.
-    pub(super) fn take(&mut self, clock: Duration, target: DataRate) -> anyhow::Result<Unit> {
-        let target = target.clamp(MIN_BITRATE, MAX_BITRATE).bits_per_second();
+    /// Takes and encodes a picture for a stream of what is wanted, container included. A key frame
+    /// that is asked for comes half a second after the last at the earliest.
+    pub(super) fn take(&mut self, clock: Duration, wanted: Wanted) -> anyhow::Result<Unit> {
+        self.is_key_wanted |= wanted.is_key;
+        if self.is_key_wanted && clock >= self.key_at + LEAST_KEY_FRAME_INTERVAL {
+            self.encoder.request_key_frame();
+        }
+        let target = wanted
+            .bitrate
+            .clamp(MIN_BITRATE, MAX_BITRATE)
+            .bits_per_second();
         let video = target * 100 / (100 + CONTAINER_PERCENT);
         self.encoder
             .set_bitrate(DataRate::from_bits_per_second(video));
@@ -72,10 +86,37 @@ impl AdaptiveCamera {
             .encode(picture)
             .context("cannot encode the camera's picture")?;
         self.next_number += 1;
+        if encoded.is_key {
+            self.key_at = clock;
+            self.is_key_wanted = false;
+        }
         let bytes = self.muxer.mux(&encoded.annex_b, clock, encoded.is_key)?;
         Ok(Unit {
             bytes,
             importance: Importance::key_if(encoded.is_key),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_frame_comes_when_it_is_asked_for_and_not_too_often() {
+        let mut camera = AdaptiveCamera::new(None).unwrap();
+        let mut keys = Vec::new();
+        for number in 0..80 {
+            let wanted = Wanted {
+                bitrate: MIN_BITRATE,
+                is_key: [5, 20, 21].contains(&number),
+            };
+            let clock = camera.next_clock().unwrap();
+            if camera.take(clock, wanted).unwrap().importance.is_key() {
+                keys.push(number);
+            }
+        }
+        // Half a second after the first, at once, half a second later, and then by the interval.
+        assert_eq!(keys, [0, 13, 26, 76]);
     }
 }

@@ -94,6 +94,14 @@ pub(crate) struct Unit {
     pub(crate) importance: Importance,
 }
 
+/// What the transport asks an encoder for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) bitrate: DataRate,
+    /// Something was lost, or somebody new looks: decoding must be able to start.
+    pub(crate) is_key: bool,
+}
+
 /// An input that is open.
 #[derive(Debug)]
 pub(crate) struct Input(Kind);
@@ -189,16 +197,16 @@ impl Input {
     }
 
     /// Hands each unit to `deliver` at its time, with that time, until the input ends, it is
-    /// stopped or `deliver` returns false. `target` tells what the transport asks for.
+    /// stopped or `deliver` returns false. `wanted` tells what the transport asks for.
     pub(crate) fn run(
         self,
         clock: &Clock,
         stop: &Stop,
-        target: impl Fn() -> DataRate,
+        wanted: impl Fn() -> Wanted,
         deliver: impl FnMut(Unit, Instant) -> bool,
     ) -> anyhow::Result<()> {
         match self.0 {
-            Kind::Camera(camera) => run_camera(*camera, clock, stop, target, deliver),
+            Kind::Camera(camera) => run_camera(*camera, clock, stop, wanted, deliver),
             Kind::Stream(stream) => stream.run(clock, stop, deliver),
         }
     }
@@ -225,7 +233,7 @@ fn run_camera(
     mut camera: AdaptiveCamera,
     clock: &Clock,
     stop: &Stop,
-    target: impl Fn() -> DataRate,
+    wanted: impl Fn() -> Wanted,
     mut deliver: impl FnMut(Unit, Instant) -> bool,
 ) -> anyhow::Result<()> {
     let origin = clock.now();
@@ -234,7 +242,7 @@ fn run_camera(
         if !stop.wait_until(clock, taken_at) {
             break;
         }
-        let unit = camera.take(taken_after, target())?;
+        let unit = camera.take(taken_after, wanted())?;
         if !deliver(unit, taken_at) {
             break;
         }

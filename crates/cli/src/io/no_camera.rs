@@ -1,10 +1,10 @@
 //! `test:` in a build without an encoder: there is none.
 
 use anabranch_core::SourceLimits;
-use anabranch_units::{DataRate, Duration};
+use anabranch_units::Duration;
 use anyhow::bail;
 
-use super::Unit;
+use super::{Unit, Wanted};
 
 /// Never asked for.
 pub(super) const LIMITS: SourceLimits = SourceLimits::Fixed;
@@ -25,7 +25,7 @@ impl AdaptiveCamera {
         match *self {}
     }
 
-    pub(super) fn take(&mut self, _: Duration, _: DataRate) -> anyhow::Result<Unit> {
+    pub(super) fn take(&mut self, _: Duration, _: Wanted) -> anyhow::Result<Unit> {
         match *self {}
     }
 }

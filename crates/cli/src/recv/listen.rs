@@ -9,7 +9,7 @@ use anyhow::{bail, ensure};
 use super::allowed::StreamName;
 use super::outputs::Outputs;
 use super::stream::{Manner, Outcome};
-use crate::io::{ForeignName, Input, InputName, Piece};
+use crate::io::{ForeignName, Input, InputName, Piece, Wanted};
 use crate::print;
 
 /// After a pause of this length another session has begun.
@@ -127,7 +127,10 @@ impl Carrier {
     pub(super) fn run(mut self, input: Input, outputs: &mut Outputs) -> Outcome {
         let Manner { clock, stop, .. } = self.manner.clone();
         let mut written = Ok(());
-        let no_target = || DataRate::ZERO;
+        let no_target = || Wanted {
+            bitrate: DataRate::ZERO,
+            is_key: false,
+        };
         let ran = input.run(&clock, &stop, no_target, |unit, now| {
             self.bytes += unit.bytes.len() as u64;
             let last_at = self.last_at.replace(now);

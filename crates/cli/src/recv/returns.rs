@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anabranch_core::Frame;
@@ -10,7 +11,7 @@ use anabranch_units::DataRate;
 use anyhow::Context;
 
 use super::allowed::StreamName;
-use crate::io::{Input, InputName};
+use crate::io::{Input, InputName, Wanted};
 use crate::message;
 use crate::print;
 use crate::stop::Stop;
@@ -30,16 +31,25 @@ pub(crate) struct ReturnArguments {
 
 /// The ways to all senders that are connected.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Returns(Arc<Mutex<BTreeMap<StreamName, ReturnPath>>>);
+pub(super) struct Returns(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    paths: Mutex<BTreeMap<StreamName, ReturnPath>>,
+    /// Whether somebody has come who cannot decode what follows without a key frame.
+    has_joined: AtomicBool,
+}
 
 impl Returns {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<StreamName, ReturnPath>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let paths = self.0.paths.lock();
+        paths.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A session begins, in place of any that the stream had.
     pub(super) fn add(&self, stream: StreamName, path: ReturnPath) {
         self.lock().insert(stream, path);
+        self.0.has_joined.store(true, Ordering::Relaxed);
     }
 
     /// Sends a frame to one stream's sender, or to all. How many there are.
@@ -58,11 +68,14 @@ impl Returns {
         count
     }
 
-    /// What the slowest of the senders' paths carries.
-    fn target_bitrate(&self) -> DataRate {
+    /// What the slowest of the senders' paths carries, and whether somebody has come.
+    fn wanted(&self) -> Wanted {
         let paths = self.lock();
         let targets = paths.values().filter_map(ReturnPath::target_bitrate);
-        targets.min().unwrap_or(DataRate::ZERO)
+        Wanted {
+            bitrate: targets.min().unwrap_or(DataRate::ZERO),
+            is_key: self.0.has_joined.swap(false, Ordering::Relaxed),
+        }
     }
 
     /// Starts what was asked for. `has_several`: whether messages say whom they are for.
@@ -99,7 +112,7 @@ impl Returns {
             let (returns, stop) = (self.clone(), stop.clone());
             let thread = std::thread::Builder::new().name("return".to_owned());
             let feed = move || {
-                let target = || returns.target_bitrate();
+                let target = || returns.wanted();
                 let fed = input.run(&clock, &stop, target, |unit, captured_at| {
                     let frame = Frame {
                         bytes: unit.bytes.into(),

@@ -99,8 +99,8 @@ impl<'a> Session<'a> {
                     self.playout.push(clock.now(), frame);
                 }
                 Ok(Event::FrameDropped { reason, .. }) => {
-                    if reason == DropReason::Late {
-                        self.overload.on_late_frame();
+                    if reason == DropReason::Missing {
+                        self.overload.on_missing_frame();
                     }
                     self.playout.on_dropped(clock.now());
                 }

@@ -1,0 +1,223 @@
+//! Encoders that are told their bitrate, and one that cannot be, over emulated links.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "these are users, who wait by the clock on the wall"
+)]
+
+mod bed;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anabranch_emu::{Relay, RelayConfig, RelayLink};
+use anabranch_link::LinkConfig;
+use anabranch_units::{DataRate, Seed};
+use anabranch_video::mpeg_ts::TransportStreamWriter;
+use serde_json::Value;
+
+use bed::{Bed, Running, anabranch, transport_stream_of};
+
+/// A link of this rate with 20 ms of delay each way.
+fn relay(target: &str, rate: DataRate) -> Relay {
+    let reverse = LinkConfig {
+        delay: anabranch_units::Duration::from_millis(20),
+        ..LinkConfig::default()
+    };
+    let link = RelayLink {
+        name: "link".to_owned(),
+        listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        target: target.parse().unwrap(),
+        forward: LinkConfig {
+            rate: Some(rate),
+            ..reverse.clone()
+        },
+        reverse,
+        seed: Seed(1),
+    };
+    let config = RelayConfig {
+        links: vec![link],
+        origin: None,
+    };
+    Relay::start(config).unwrap()
+}
+
+/// The number in front of the second `unit` in a line.
+fn rates(line: &str) -> Vec<f64> {
+    let parts: Vec<&str> = line.split(" Mbit/s").collect();
+    let (_, before) = parts.split_last().unwrap();
+    let number = |part: &&str| part.rsplit(' ').next().unwrap().parse().unwrap();
+    before.iter().map(number).collect()
+}
+
+#[test]
+fn an_encoder_that_sends_more_than_the_link_carries_is_told_of_at_both_ends() {
+    let bed = Bed::new();
+    // 25 pictures a second of 30 kB are 6 Mbit/s.
+    let film = transport_stream_of(12 * 25, |_| 29_000);
+    std::fs::write(bed.path("in.ts"), film).unwrap();
+    let stats = ["--stats", &bed.text("recv.json")];
+    let (mut recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &stats);
+    let relay = relay(&address, DataRate::from_megabits_per_second(4));
+    let to = relay.listen_addr(0).to_string();
+    let stats = ["--stats", &bed.text("send.json")];
+    let began = Instant::now();
+    let mut send = bed.send(&to, &bed.text("in.ts"), &stats);
+    let told = send.wait_for("your encoder sends");
+    assert!(began.elapsed() < Duration::from_secs(8), "{told}");
+    let [encoder, links] = rates(&told)[..] else {
+        panic!("{told}")
+    };
+    assert!((5.4..6.6).contains(&encoder), "{told}");
+    assert!((3.0..4.4).contains(&links), "{told}");
+    let told = recv.wait_for("the links carry");
+    let [encoder, links] = rates(&told)[..] else {
+        panic!("{told}")
+    };
+    assert!((4.5..8.5).contains(&encoder), "{told}");
+    assert!((2.8..4.2).contains(&links), "{told}");
+    send.finish();
+    recv.finish();
+    for file in ["send.json", "recv.json"] {
+        let text = std::fs::read_to_string(bed.path(file)).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        let lines: Vec<Value> = lines.collect();
+        let told = lines.iter().find(|line| line["event"] == "overload");
+        let told = told.unwrap_or_else(|| panic!("{file}: {text}"));
+        assert!(
+            told["encoder_bps"].as_f64() > told["links_bps"].as_f64(),
+            "{told}"
+        );
+        assert!(told["frames_given_up"].as_u64() > Some(2), "{told}");
+    }
+}
+
+/// Datagrams of a transport stream.
+struct Datagrams {
+    socket: UdpSocket,
+    to: SocketAddr,
+}
+
+impl Write for Datagrams {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        // Nobody listens before the sender does.
+        let _ = self.socket.send_to(bytes, self.to);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// An encoder for so long that makes pictures of the bitrate in `bitrate`, less a tenth.
+fn encode(to: SocketAddr, bitrate: &AtomicU64, span: Duration) {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let mut writer = TransportStreamWriter::new(Datagrams { socket, to });
+    let began = Instant::now();
+    for number in 0.. {
+        let at = Duration::from_millis(40) * number;
+        if at > span {
+            break;
+        }
+        std::thread::sleep(at.saturating_sub(began.elapsed()));
+        let is_key = number % 50 == 0;
+        let bytes = bitrate.load(Ordering::Relaxed) * 9 / 10 / 8 / 25;
+        let mut picture = vec![0, 0, 0, 1, if is_key { 0x65 } else { 0x41 }];
+        picture.resize(bytes as usize, 0x55);
+        let at = anabranch_units::Duration::from_millis(40 * u64::from(number));
+        writer.write(&picture, at, is_key).unwrap();
+    }
+}
+
+fn free_port() -> SocketAddr {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    socket.local_addr().unwrap()
+}
+
+fn get(address: &str, path: &str) -> Value {
+    let mut connection = TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    serde_json::from_str(body).unwrap_or_else(|_| panic!("{answer}"))
+}
+
+#[test]
+fn an_encoder_that_reads_the_lines_follows_the_link() {
+    let bed = Bed::new();
+    let (recv, address) = bed.recv(&bed.sender_public, &bed.text("out.ts"), &[]);
+    let relay = relay(&address, DataRate::from_megabits_per_second(2));
+    let to = relay.listen_addr(0).to_string();
+    let input = free_port();
+    let (name, key) = (format!("udp://{input}"), bed.text("sender.key"));
+    let mut command = anabranch();
+    command.args(["send", "--to", &to, "--key", &key, "--metrics", "0"]);
+    command.args(["--encoder-range", "300kbit/s..6Mbit/s", "--target-to", "-"]);
+    command.args(["--peer", &bed.receiver_public, &name]);
+    let mut send = Running::of(command.stdout(Stdio::piped()));
+    let metrics = send.wait_for("metrics at http://");
+    let metrics = metrics.split_once("http://").unwrap().1.to_owned();
+    let metrics = metrics.trim_end_matches("/metrics").to_owned();
+
+    let bitrate = Arc::new(AtomicU64::new(300_000));
+    let lines = BufReader::new(send.child.stdout.take().unwrap()).lines();
+    let told_to = Arc::clone(&bitrate);
+    let reader = std::thread::spawn(move || {
+        let lines = lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap());
+        let lines = lines.inspect(|line: &Value| {
+            told_to.store(line["target_bps"].as_u64().unwrap(), Ordering::Relaxed);
+        });
+        lines.collect::<Vec<Value>>()
+    });
+    encode(input, &bitrate, Duration::from_secs(15));
+    let target = get(&metrics, "/target");
+    send.interrupt();
+    let (code, sent) = send.finish();
+    let (_, received) = recv.finish();
+    let lines = reader.join().unwrap();
+    assert_eq!(code, 0, "{sent}\n{received}");
+
+    // It begins with the least and finds the link's rate.
+    assert_eq!(lines[0]["event"], "target");
+    assert_eq!(lines[0]["target_bps"], 300_000);
+    let last = lines.last().unwrap();
+    let range = 1.0e6..2.0e6;
+    assert!(
+        range.contains(&last["target_bps"].as_f64().unwrap()),
+        "{lines:#?}"
+    );
+    assert!(
+        range.contains(&target["target_bps"].as_f64().unwrap()),
+        "{target}"
+    );
+    let media = last["media_bps"].as_f64().unwrap();
+    assert!((0.7e6..2.2e6).contains(&media), "{lines:#?}");
+    for pair in lines.windows(2) {
+        let [before, after] = [&pair[0], &pair[1]].map(|line| line["target_bps"].as_f64().unwrap());
+        let [since, at] = [&pair[0], &pair[1]].map(|line| line["t"].as_f64().unwrap());
+        assert!((after - before).abs() >= 0.029 * before, "{pair:#?}");
+        assert!(after < before || at - since > 0.49, "{pair:#?}");
+    }
+    // Nearly all frames arrive: nothing is given up.
+    assert!(!sent.contains("your encoder sends"), "{sent}");
+    let (_, frames) = received.split_once("frames: ").unwrap();
+    let count = |unit: &str| -> f64 {
+        let before = frames.split(unit).next().unwrap();
+        before
+            .rsplit([' ', ','])
+            .find(|part| !part.is_empty())
+            .unwrap()
+            .parse()
+            .unwrap()
+    };
+    let (complete, dropped) = (count(" complete"), count(" dropped"));
+    assert!(complete > 350.0, "{received}");
+    assert!(dropped <= complete * 0.01, "{sent}\n{received}");
+}
