@@ -218,6 +218,9 @@ pub(crate) fn run(mut arguments: Arguments) -> anyhow::Result<()> {
         let address = receiver.local_addr();
         print::note(format_args!("listening at {address} as {local}"));
     }
+    for OtherSource { name, input } in &others {
+        print::note(format_args!("{}: listening at {input}", name.as_str()));
+    }
     studio.run(native.as_ref().map(|(_, receptions, _)| receptions))
 }
 
@@ -325,7 +328,6 @@ impl Studio<'_> {
         });
         self.others.push(thread.context("cannot start a thread")?);
         self.open_count += 1;
-        print::note(format_args!("{}: listening at {input}", name.as_str()));
         Ok(())
     }
 
