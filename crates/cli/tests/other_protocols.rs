@@ -129,19 +129,20 @@ fn what_does_not_fit_together_is_refused() {
         "--allow",
         "abpub_4vqLSH8Ftgk_M9WZENfb0gNJoy1kvprL7Jw1_0Vx-Ao",
     ];
-    for (options, part) in [
-        (&[&srt[..], &["out.ts"]].concat()[..], "say whose it is"),
-        (&key, "--listen ADDR:PORT"),
-        (&["--listen", "127.0.0.1:0"], "--allow KEY"),
-        (&["--listen", "127.0.0.1:0", key[0], key[1]], "--key FILE"),
-        (&["--listen", "srtla://127.0.0.1:5002"], "srtla2="),
-        (&["--listen", "webrtc://127.0.0.1:5002"], "srtla, srt, rist"),
+    let ours = ["--listen", "127.0.0.1:0"];
+    let twice = ["--listen", "srtla://127.0.0.1:5002"];
+    let unknown = ["--listen", "webrtc://127.0.0.1:5002"];
+    for (options, output, part) in [
+        (&srt[..], "out.ts", "say whose it is"),
+        (&key, "out.ts", "--listen ADDR:PORT"),
+        (&ours, "{name}.ts", "--allow KEY"),
+        (&[ours, key].concat(), "{name}.ts", "--key FILE"),
+        (&twice, "{name}.ts", "srtla2="),
+        (&unknown, "out.ts", "srtla, srt, rist"),
     ] {
-        let output = run(&[&srtla[..], options, &["{name}.ts"]].concat());
+        let output = run(&[&srtla[..], options, &[output]].concat());
         let said = String::from_utf8(output.stderr).unwrap();
-        assert!(
-            !output.status.success() && said.contains(part),
-            "{part}: {said}"
-        );
+        let is_refused = !output.status.success() && said.contains(part);
+        assert!(is_refused, "{part}: {said}");
     }
 }
