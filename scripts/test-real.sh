@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What loopback cannot show: interfaces that come and go, in network namespaces of this script's
 # own, pauses longer than a unit test waits, and other people's servers and players (Debian's
-# packages, installed if this is root). Some three minutes. What cannot be tried here is skipped,
+# packages, installed if this is root). Some four minutes. What cannot be tried here is skipped,
 # with the reason; that is no failure.
 #
 # Without root it tries a user namespace. ANABRANCH names a program that is built already.
@@ -15,6 +15,12 @@ main() {
     sender_public=$("$program" keygen --output "$folder/sender.key")
     receiver_public=$("$program" keygen --output "$folder/receiver.key")
     run a_pause_of_the_input_does_not_end_the_session
+    if prepare_other_protocols; then
+        run srt_comes_in_and_goes_out
+        run srtla_comes_in_by_two_links
+        run rtmp_publishers_come_one_after_the_other
+        run rist_comes_in_and_goes_out
+    fi
     if prepare_namespaces; then
         run an_interface_that_is_made_again_carries_again
         run an_absent_interface_is_waited_for
@@ -131,6 +137,117 @@ packets() {
         printf '\x47\x1f\xff\x10'
         head -c 184 /dev/zero | tr '\0' '\377'
     done
+}
+
+prepare_other_protocols() {
+    local wanted=(ffmpeg:ffmpeg ffprobe:ffmpeg srt-live-transmit:srt-tools
+        ristsender:rist-tools python3:python3-minimal)
+    local entry
+    for entry in "${wanted[@]}"; do
+        if ! install "${entry%%:*}" "${entry##*:}" >/dev/null; then
+            skip 4 "the program ${entry%%:*} is missing (Debian: ${entry##*:})"
+            return 1
+        fi
+    done
+    ffmpeg -loglevel error -f lavfi -i testsrc2=size=640x360:rate=25 -f lavfi -i sine -t 12 \
+        -c:v libx264 -preset ultrafast -g 25 -b:v 1500k -c:a aac -f mpegts "$folder/camera.ts"
+}
+
+# camera SECONDS FORMAT URL: a camera that streams for so long.
+camera() {
+    ffmpeg -loglevel error -re -t "$1" -i "$folder/camera.ts" -c copy -f "$2" "$3"
+}
+
+# has_pictures FILE LEAST: whether so many pictures are in it, all of which can be decoded.
+has_pictures() {
+    local count
+    count=$(ffprobe -v error -count_frames -select_streams v -of csv=p=0 \
+        -show_entries stream=nb_read_frames "$1" 2>"$folder/ffprobe.log" | head -n 1 | tr -d ',\r')
+    # The last picture may have been cut off.
+    if [ "${count:-0}" -lt "$2" ] || [ "$(count ffprobe "error while decoding")" -gt 1 ]; then
+        echo "$1 has ${count:-no} pictures, of which $2 were expected"
+        return 1
+    fi
+}
+
+# ends PROCESS LOG: whether it ends well when it is asked to, and its tools with it.
+ends() {
+    kill -INT "$1"
+    await "$2" 10 "of MPEG-TS came" || return 1
+    if ! wait "$1"; then
+        echo "it has not ended well"
+        return 1
+    fi
+    if pgrep -f "^[^ ]*(srt-live-transmit|ristreceiver) .*:172[0-9][0-9]" >/dev/null; then
+        echo "a tool has outlived it"
+        return 1
+    fi
+}
+
+# A listener and its output to another one; its callers come one after the other, and one who does
+# not know the passphrase never. The tool is killed in between.
+srt_comes_in_and_goes_out() {
+    local secret=passphrase=correcthorse
+    start recv "$program" recv --listen "cam=srt://127.0.0.1:17201?mode=listener&$secret" \
+        --listen "far=srt://127.0.0.1:17202" "$folder/{name}.ts" \
+        "cam=srt://127.0.0.1:17202?mode=listener"
+    local recv=${processes[0]}
+    await recv 5 "far: listening" || return 1
+    await recv 10 "Accepted SRT target connection" || return 1
+    local url="srt://127.0.0.1:17201?pkt_size=1316"
+    camera 3 mpegts "$url&$secret" || return 1
+    if camera 1 mpegts "$url&passphrase=wronghorses" 2>"$folder/wrong.log"; then
+        echo "a wrong passphrase was taken"
+        return 1
+    fi
+    kill -KILL "$(pgrep -f "^[^ ]*srt-live-transmit .*17201")"
+    await recv 5 "it is started again" || return 1
+    sleep 1
+    camera 3 mpegts "$url&$secret" || return 1
+    sleep 1
+    ends "$recv" recv || return 1
+    if grep -q correcthorse "$folder/recv.log"; then
+        echo "the passphrase was shown"
+        return 1
+    fi
+    has_pictures "$folder/cam.ts" 140 && has_pictures "$folder/far.ts" 140
+}
+
+srtla_comes_in_by_two_links() {
+    start recv "$program" recv --listen 'srtla://127.0.0.1:17210?latency=300' "$folder/srtla.ts"
+    await recv 5 "srtla: listening" || return 1
+    start sender scripts/srtla-sender.py 17211 127.0.0.1:17210 127.0.0.2 127.0.0.3
+    await sender 5 "2 links have registered" || return 1
+    await recv 2 "link 127.0.0.3:.* is there" || return 1
+    # Longer than the outage of a link.
+    camera 12 mpegts "srt://127.0.0.1:17211?pkt_size=1316&latency=300000" || return 1
+    await sender 1 "each link is acknowledged" || return 1
+    sleep 1
+    ends "${processes[0]}" recv && has_pictures "$folder/srtla.ts" 290
+}
+
+rtmp_publishers_come_one_after_the_other() {
+    local url=rtmp://127.0.0.1:17220/live/key
+    start recv "$program" recv --listen "obs=$url" "$folder/{name}.ts"
+    await recv 5 "obs: listening" || return 1
+    sleep 1
+    camera 4 flv "$url" 2>"$folder/first.log" || return 1
+    sleep 1
+    camera 4 flv "$url" 2>"$folder/second.log" || return 1
+    sleep 2
+    ends "${processes[0]}" recv && has_pictures "$folder/obs.ts" 190
+}
+
+rist_comes_in_and_goes_out() {
+    start recv "$program" recv --listen rist://@127.0.0.1:17230 \
+        --listen far=rist://@127.0.0.1:17240 "$folder/{name}.ts" rist=rist://127.0.0.1:17240
+    await recv 5 "far: listening" || return 1
+    start sender ristsender -S 0 -v 3 -i udp://127.0.0.1:17232 -o rist://127.0.0.1:17230
+    sleep 2
+    camera 5 mpegts "udp://127.0.0.1:17232?pkt_size=1316" || return 1
+    sleep 3
+    ends "${processes[0]}" recv || return 1
+    has_pictures "$folder/rist.ts" 115 && has_pictures "$folder/far.ts" 115
 }
 
 prepare_namespaces() {

@@ -218,6 +218,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         let address = receiver.local_addr();
         print::note(format_args!("listening at {address} as {key}"));
     }
+    for OtherSource { name, input } in &plan.others {
+        print::note(format_args!("{}: listening at {input}", name.as_str()));
+    }
     service::ready();
     studio.run(native.as_ref().map(|native| &native.receptions))
 }
@@ -385,7 +388,6 @@ impl Studio<'_> {
         });
         self.others.push(thread.context("cannot start a thread")?);
         self.open_count += 1;
-        print::note(format_args!("{}: listening at {input}", name.as_str()));
         Ok(())
     }
 

@@ -115,6 +115,7 @@ fn pure_crates_know_no_clock_socket_thread_or_file() {
         "mux",
         "secure",
         "sim",
+        "srtla",
     ] {
         for (path, text) in files(&format!("crates/{name}/src"), ".rs") {
             let code = text

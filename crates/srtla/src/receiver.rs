@@ -1,7 +1,7 @@
 //! Groups of links: how they register, what is acknowledged, when they are over.
 
+use core::net::SocketAddr;
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
 
 use anabranch_units::{Duration, Instant};
 
