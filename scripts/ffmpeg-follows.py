@@ -68,6 +68,8 @@ def main():
             if encoder is not None:
                 encoder.terminate()
                 encoder.wait()
+                # What has not been tried yet is found step by step.
+                wanted = min(wanted, 2 * bitrate)
             bitrate, started_at = wanted, now
             encoder = start(bitrate, began_at, output, source)
     if encoder is not None:

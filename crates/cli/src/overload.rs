@@ -47,7 +47,7 @@ impl fmt::Display for Overload {
                 f,
                 "your encoder sends {encoder:.1} Mbit/s, the links carry {links:.1} Mbit/s: \
                  {given_up_count} of {frame_count} frames were given up in {} s; lower its \
-                 bitrate, or let it follow (--encoder-range, --target-to)",
+                 bitrate, or tell it what the links carry (--target-to)",
                 WINDOW.as_secs_f64(),
             ),
             End::Receiver | End::Tunnel => write!(

@@ -2,6 +2,7 @@
 //! are shared, and that are more than two.
 
 mod aim;
+mod even_frames;
 mod experiment;
 mod scenarios;
 
@@ -29,4 +30,5 @@ pub(super) const CLAIMS: &[&Claim] = &[
     &aim::HEEDING,
     &aim::ALONE,
     &aim::WITH_FEC,
+    &even_frames::EVEN_FRAMES,
 ];

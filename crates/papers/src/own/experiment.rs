@@ -44,7 +44,8 @@ impl Experiment {
         cases
     }
 
-    fn case(&self, label: &str) -> Case {
+    /// One of them, without a scheduler of its own.
+    pub(super) fn case(&self, label: &str) -> Case {
         let Experiment { name, folder, .. } = self;
         let file = format!("{folder}/{name}.toml");
         let case = Case::new(self.named(label), file, self.text)
@@ -115,6 +116,13 @@ pub(super) const GAP: Quantity = Quantity {
     name: "longest gap",
     unit: Unit::Milliseconds,
     of: |flow| flow.frames.longest_gap_ms,
+};
+
+/// The same, 99th percentile.
+pub(super) const EXCESS_P99: Quantity = Quantity {
+    name: "99th percentile of the frame delay above propagation",
+    unit: Unit::Milliseconds,
+    of: |flow| flow.frames.delay_excess_of_all_ms.map(|delay| delay.p99),
 };
 
 /// What the pictures have.

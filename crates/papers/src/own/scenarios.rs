@@ -12,7 +12,7 @@ use crate::judgement::Judgement;
 use anabranch_lab::{Bar, BarKind, Bars, Chart, Line, Lines};
 
 /// The scheduler that a flow has which says nothing.
-const USUAL: &str = "min-cost";
+pub(super) const USUAL: &str = "min-cost";
 /// Whose delay is drawn over time.
 const DRAWN: [&str; 4] = [OURS, OURS_WITH_FEC, USUAL, "wrr"];
 

@@ -1,0 +1,133 @@
+//! What frames of even size give, where no scheduler can: most of a frame's delay is the wait behind
+//! a key frame.
+
+use super::PAPER;
+use super::experiment::{EXCESS, EXCESS_P99, Experiment, GOODPUT, OURS, labels};
+use super::scenarios::{EXPERIMENTS, USUAL};
+use crate::claim::{Basis, Case, Claim, Subject};
+use crate::evidence::Evidence;
+use crate::judgement::{Expect, Judgement, Measured, Samples};
+use anabranch_lab::metrics::Unit;
+use anabranch_lab::{Bar, BarKind, Bars, Chart, ORACLE};
+
+/// The delay that is aimed at, over that of the best scheduler with key frames of five times the
+/// others.
+const RATIO: f64 = 0.7;
+/// Whose goodput may differ by this share.
+const SAME_GOODPUT: f64 = 0.1;
+/// Scenarios whose video has key frames of five times the others.
+const NAMES: [&str; 3] = ["three-paths", "outage", "four-paths"];
+/// Twice the others, and as all others, as with intra refresh.
+const SHAPES: [(&str, &str); 2] = [("key-2x", "2"), ("even", "1")];
+/// What sends everything twice, and what knows everything, are no peers.
+const NO_PEERS: [&str; 2] = ["redundant", ORACLE];
+
+pub(super) const EVEN_FRAMES: Claim = Claim {
+    id: "own-even-frames",
+    paper: &PAPER,
+    figure: "even frames",
+    claim: "Three paths, an outage and four paths: with frames of even size (intra refresh), the \
+            usual scheduler's frame delay above propagation, 95th percentile, is at most 0.7 x \
+            that of the best scheduler with key frames of five times the others.",
+    criterion: "In the median scenario; goodput at most 10 % below. Key frames of twice the others \
+                and the 99th percentile are shown beside it. The source has sizes and no pictures: \
+                what quality intra refresh costs is not part of it.",
+    basis: Basis::Measured,
+    subject: Subject::Scenario,
+    cases,
+    judge,
+};
+
+fn experiments() -> impl Iterator<Item = Experiment> {
+    let is_named = |experiment: &Experiment| NAMES.contains(&experiment.name);
+    EXPERIMENTS.into_iter().filter(is_named)
+}
+
+fn cases(_: &str) -> Vec<Case> {
+    let of = |experiment: Experiment| {
+        let shaped = SHAPES.map(|(label, ratio)| {
+            let case = experiment.case(label).scheduler(USUAL);
+            case.set("flows.0.source.key-ratio", ratio).only_shown()
+        });
+        let alone = experiment.cases(OURS).into_iter().map(Case::only_shown);
+        alone.chain(shaped).collect::<Vec<_>>()
+    };
+    experiments().flat_map(of).collect()
+}
+
+/// The scheduler with the least delay, alone.
+fn best(evidence: &Evidence, experiment: &Experiment) -> Measured {
+    let peers = labels().filter(|label| !NO_PEERS.contains(label));
+    let of = |label| experiment.measured(evidence, label, &EXCESS);
+    let least =
+        |one: &Measured, other: &Measured| one.samples.median().total_cmp(&other.samples.median());
+    peers.map(of).min_by(least).expect("there are schedulers")
+}
+
+fn judge(evidence: &Evidence) -> Judgement {
+    let mut judgement = Judgement::new();
+    let mut goodput_holds = Vec::new();
+    let ratios = SHAPES.map(|(label, _)| {
+        let ratio = |experiment: Experiment| {
+            let best = best(evidence, &experiment);
+            experiment
+                .measured(evidence, label, &EXCESS)
+                .samples
+                .median()
+                / best.samples.median()
+        };
+        let name = format!("{label}: delay over that of the best scheduler alone, each scenario");
+        Measured::new(
+            name,
+            Unit::Number,
+            Samples(experiments().map(ratio).collect()),
+        )
+    });
+    ratios.iter().for_each(|ratio| judgement.report(ratio));
+    for experiment in experiments() {
+        judgement.report(&best(evidence, &experiment));
+        for label in [USUAL, SHAPES[0].0, SHAPES[1].0] {
+            for quantity in [&EXCESS, &EXCESS_P99, &GOODPUT] {
+                judgement.report(&experiment.measured(evidence, label, quantity));
+            }
+        }
+        let goodput = |label| {
+            let of = experiment.measured(evidence, label, &GOODPUT);
+            of.samples.median()
+        };
+        let ratio = goodput(SHAPES[1].0) / goodput(USUAL);
+        goodput_holds.push(Expect::by("", ratio - (1.0 - SAME_GOODPUT)));
+    }
+    judgement.expect(ratios[1].at_most(RATIO));
+    judgement.expect(Expect::all_of(
+        "goodput at most 10 % below that with key frames of five times the others",
+        &goodput_holds,
+    ));
+    judgement.draw(bars(evidence));
+    judgement
+}
+
+fn bars(evidence: &Evidence) -> Chart {
+    let kind = |label: &str, of: &dyn Fn(&Experiment) -> Measured| BarKind {
+        label: label.to_owned(),
+        bars: experiments()
+            .map(|experiment| of(&experiment).samples.spread().map(Bar::from))
+            .collect(),
+    };
+    let measured = |label: &'static str| {
+        move |experiment: &Experiment| experiment.measured(evidence, label, &EXCESS)
+    };
+    Chart::Bars(Bars {
+        title: "Frame delay above propagation, by the size of key frames".to_owned(),
+        y: "95th percentile, ms".to_owned(),
+        groups: experiments()
+            .map(|experiment| experiment.name.to_owned())
+            .collect(),
+        kinds: vec![
+            kind("5 x, min-cost", &measured(USUAL)),
+            kind("5 x, the best scheduler", &|of| best(evidence, of)),
+            kind("2 x, min-cost", &measured(SHAPES[0].0)),
+            kind("1 x, min-cost", &measured(SHAPES[1].0)),
+        ],
+    })
+}
