@@ -246,8 +246,8 @@ fn the_studio_answers_with_a_stream_and_messages() {
     );
 }
 
-/// A link delays each datagram by up to 80 ms more than another: pictures come in unevenly, and leave
-/// as they were taken.
+/// A link delays each datagram by up to 80 ms more than another: pictures come in unevenly, and
+/// leave as they were taken.
 #[test]
 fn a_constant_latency_evens_out_jitter() {
     let bed = Bed::new();
