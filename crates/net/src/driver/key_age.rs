@@ -2,7 +2,7 @@
 
 use anabranch_units::{Duration, Instant};
 
-/// A key seals no longer than this: whoever steals one reads so much (WireGuard's age of a session).
+/// A key seals no longer than this: whoever steals one reads so much (WireGuard has the same age).
 const LIFETIME: Duration = Duration::from_secs(120);
 
 /// Since when the present key seals.
