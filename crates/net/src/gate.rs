@@ -4,7 +4,8 @@
 //! for one from any address. So there are only so many a second. While they are in demand, an
 //! initiator first proves that it receives at its address (a cookie), and each network has its own
 //! share. Who lets in hundreds of senders has more of them to do, as after a restart, when all come
-//! at once. This is WireGuard's scheme (Donenfeld, NDSS 2017, §5.3), with a limit on all of them too.
+//! at once. This is WireGuard's scheme (Donenfeld, NDSS 2017, §5.3), with a limit on all of them
+//! too.
 
 use std::net::IpAddr;
 

@@ -19,6 +19,9 @@
 //! response's receiver index travel outside of Noise; each must have the one value that the
 //! receiver expects. The marks (`mac.rs`) come after the Noise message and are checked before it.
 
+mod error;
+mod wishes;
+
 use core::fmt;
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
@@ -26,7 +29,6 @@ use std::collections::BTreeMap;
 use ring::hmac;
 use snow::HandshakeState;
 use snow::params::NoiseParams;
-use thiserror::Error;
 use zeroize::Zeroize;
 
 use crate::keys::{PublicKey, SecretKey};
@@ -34,6 +36,9 @@ use crate::kind::{Kind, RESPONSE_INDEX_AT};
 use crate::mac::{self, COOKIE_REPLY_BYTES, Cookie, CookieJar, MAC_BYTES, Mac};
 use crate::packet::{Agreement, Session};
 use crate::reset::{RESET_BYTES, ResetKey, ResetToken, TOKEN_BYTES};
+
+pub use error::HandshakeError;
+pub use wishes::{Cargo, Wishes};
 
 /// Length of an initiation.
 pub const INITIATION_BYTES: usize = SECOND_MAC_AT + MAC_BYTES;
@@ -56,42 +61,6 @@ const FIRST_MAC_AT: usize = INITIATION_NOISE_AT + 111;
 const SECOND_MAC_AT: usize = FIRST_MAC_AT + MAC_BYTES;
 const RESPONSE_NOISE_AT: usize = RESPONSE_INDEX_AT + INDEX_BYTES;
 
-/// What a session carries, as its initiation says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Cargo {
-    /// Frames of live media, towards the responder.
-    Frames = 0,
-    /// Reliable streams of bytes, both ways.
-    Streams = 1,
-    /// Datagrams that are worthless when late, both ways.
-    Datagrams = 2,
-}
-
-impl Cargo {
-    /// Every kind; the index is its byte in the initiation.
-    pub const ALL: [Cargo; 3] = [Cargo::Frames, Cargo::Streams, Cargo::Datagrams];
-}
-
-/// What the initiator asks of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wishes {
-    /// What it is to carry.
-    pub cargo: Cargo,
-    /// How long media may take, in milliseconds; 0: no wish. The larger of both ends' counts.
-    pub latency_millis: u16,
-}
-
-impl Wishes {
-    /// A session that carries `cargo`, with no other wish.
-    pub fn of(cargo: Cargo) -> Self {
-        Wishes {
-            cargo,
-            latency_millis: 0,
-        }
-    }
-}
-
 /// A session that both ends know, and what they agreed on.
 #[derive(Debug)]
 pub struct Agreed {
@@ -99,50 +68,6 @@ pub struct Agreed {
     pub session: Session,
     /// The larger of both ends' wishes, in milliseconds; 0: neither has one.
     pub latency_millis: u16,
-}
-
-/// Why a handshake datagram was dropped. None is answered: who may not come in learns nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
-pub enum HandshakeError {
-    /// Not of the kind or length expected here.
-    #[error("not a handshake datagram of the expected kind and length")]
-    Malformed,
-    /// Made for another key or another version of the protocol, or changed on its way.
-    #[error("made for another key or protocol version, or changed on its way")]
-    Forged,
-    /// Authentic, from a key that is not allowed here.
-    #[error("the peer's key is not on the list of allowed keys")]
-    NotAllowed,
-    /// Authentic, but not newer than the newest initiation of the same key: a replay, or a peer
-    /// whose clock went back.
-    #[error("not newer than the peer's last initiation")]
-    Stale,
-    /// Authentic, and asks for a session of a kind that this end does not carry.
-    #[error("asks for a session that carries what this end does not")]
-    NotCarried,
-    /// A response to another handshake, by its session index.
-    #[error("addressed to another session")]
-    WrongSession,
-    /// A response to a handshake that is over: a duplicate.
-    #[error("the handshake is already complete")]
-    AlreadyComplete,
-    /// An initiation by someone who does not know this end's public key, or changed on its way.
-    #[error("its maker does not know this end's public key, or it was changed on its way")]
-    WrongMac,
-}
-
-impl HandshakeError {
-    /// Every kind.
-    pub const ALL: [HandshakeError; 8] = [
-        HandshakeError::Malformed,
-        HandshakeError::Forged,
-        HandshakeError::NotAllowed,
-        HandshakeError::Stale,
-        HandshakeError::NotCarried,
-        HandshakeError::WrongSession,
-        HandshakeError::AlreadyComplete,
-        HandshakeError::WrongMac,
-    ];
 }
 
 /// The end that opens a session, during the handshake.

@@ -17,8 +17,8 @@
 //!
 //! The protocol has no specification. This follows what its implementations do: BELABOX/srtla (the
 //! first one; registration, an acknowledgement of ten packets, times), irlserver/srtla (answers of
-//! 32 bytes, groups that nobody accepted give way to new ones) and irlserver/srtla_send (keepalives of
-//! 10 and 38 bytes).
+//! 32 bytes, groups that nobody accepted give way to new ones) and irlserver/srtla_send (keepalives
+//! of 10 and 38 bytes).
 
 mod receiver;
 mod wire;

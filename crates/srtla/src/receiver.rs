@@ -206,8 +206,8 @@ impl<F: FnMut() -> [u8; ID_BYTES / 2]> Receiver<F> {
         answer
     }
 
-    /// Ends the oldest group that the SRT listener has not accepted, so that a flood of registrations keeps
-    /// nobody out. Whether there was one.
+    /// Ends the oldest group that the SRT listener has not accepted, so that a flood of
+    /// registrations keeps nobody out. Whether there was one.
     fn make_room(&mut self) -> bool {
         let mut strangers = self.groups.iter().filter(|(_, group)| !group.is_accepted);
         let oldest = strangers.next().map(|(&id, _)| id);

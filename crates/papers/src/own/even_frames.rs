@@ -1,5 +1,5 @@
-//! What frames of even size give, where no scheduler can: most of a frame's delay is the wait behind
-//! a key frame.
+//! What frames of even size give, where no scheduler can: most of a frame's delay is the wait
+//! behind a key frame.
 
 use super::PAPER;
 use super::experiment::{EXCESS, EXCESS_P99, Experiment, GOODPUT, OURS, labels};

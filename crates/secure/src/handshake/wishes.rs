@@ -1,0 +1,37 @@
+//! What whoever opens a session asks of it.
+
+/// What a session carries, as its initiation says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Cargo {
+    /// Frames of live media, towards the responder.
+    Frames = 0,
+    /// Reliable streams of bytes, both ways.
+    Streams = 1,
+    /// Datagrams that are worthless when late, both ways.
+    Datagrams = 2,
+}
+
+impl Cargo {
+    /// Every kind; the index is its byte in the initiation.
+    pub const ALL: [Cargo; 3] = [Cargo::Frames, Cargo::Streams, Cargo::Datagrams];
+}
+
+/// What the initiator asks of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wishes {
+    /// What it is to carry.
+    pub cargo: Cargo,
+    /// How long media may take, in milliseconds; 0: no wish. The larger of both ends' counts.
+    pub latency_millis: u16,
+}
+
+impl Wishes {
+    /// A session that carries `cargo`, with no other wish.
+    pub fn of(cargo: Cargo) -> Self {
+        Wishes {
+            cargo,
+            latency_millis: 0,
+        }
+    }
+}
