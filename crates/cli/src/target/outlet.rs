@@ -82,7 +82,7 @@ impl TargetName {
                 socket.set_nonblocking(true)?;
                 Way::Udp(socket, address)
             }
-            TargetName::Obs(name) => return Ok(Outlet::Obs(Obs::open(name)?)),
+            TargetName::Obs(name) => return Ok(Outlet::Obs(Box::new(Obs::open(name)?))),
         };
         Ok(Outlet::Lines(Lines {
             way,
@@ -95,7 +95,7 @@ impl TargetName {
 #[derive(Debug)]
 pub(super) enum Outlet {
     Lines(Lines),
-    Obs(Obs),
+    Obs(Box<Obs>),
 }
 
 /// Lines of JSON.
