@@ -25,7 +25,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
          key-int-max=50 vbv-buf-capacity=80 intra-refresh=true ! video/x-h264,profile=baseline ! \
          mpegtsmux alignment=7 ! anabranchsink name=sink latency=500"
     ))?;
-    let pipeline = pipeline.downcast::<gst::Pipeline>().map_err(|_| "no pipeline")?;
+    let pipeline = pipeline
+        .downcast::<gst::Pipeline>()
+        .map_err(|_| "no pipeline")?;
     let by_name = |name| pipeline.by_name(name).ok_or("it is in the pipeline");
     let (sink, encoder) = (by_name("sink")?, by_name("encoder")?);
     sink.set_property("to", to);
@@ -35,18 +37,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         sink.set_property("via", via);
     }
     sink.bind_property("target-bitrate", &encoder, "bitrate")
-        .transform_to(|_, target: u32| Some((target / 1_000 * (100 - SPARE_PERCENT) / 100).max(100)))
+        .transform_to(|_, target: u32| {
+            Some((target / 1_000 * (100 - SPARE_PERCENT) / 100).max(100))
+        })
         .sync_create()
         .build();
     let told = encoder.clone();
     sink.connect("target", false, move |values| {
         let target: u32 = values[1].get().unwrap_or_default();
         let kbit: u32 = told.property("bitrate");
-        println!("{{\"target_bps\":{target},\"encoder_bps\":{}}}", kbit * 1_000);
+        println!(
+            "{{\"target_bps\":{target},\"encoder_bps\":{}}}",
+            kbit * 1_000
+        );
         None
     });
     sink.connect("connected", false, |values| {
-        eprintln!("connected to {}", values[1].get::<String>().unwrap_or_default());
+        eprintln!(
+            "connected to {}",
+            values[1].get::<String>().unwrap_or_default()
+        );
         None
     });
     pipeline.set_state(gst::State::Playing)?;

@@ -109,6 +109,7 @@ impl AnabranchSink {
 }
 
 /// Follows a session's events and target until it is over.
+#[allow(clippy::disallowed_methods, reason = "a driver reads a clock")]
 fn follow(element: &glib::WeakRef<super::AnabranchSink>, events: &Events, sender: &Arc<Sender>) {
     let sender = Arc::downgrade(sender);
     let clock = std::time::Instant::now;
@@ -116,7 +117,9 @@ fn follow(element: &glib::WeakRef<super::AnabranchSink>, events: &Events, sender
     let mut key_asked_at = clock();
     loop {
         let event = events.recv_timeout(LOOK_INTERVAL);
-        let Some(element) = element.upgrade() else { return };
+        let Some(element) = element.upgrade() else {
+            return;
+        };
         let sink = element.imp();
         match event {
             Ok(event) => {
@@ -136,7 +139,9 @@ fn follow(element: &glib::WeakRef<super::AnabranchSink>, events: &Events, sender
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        let Some(sender) = sender.upgrade() else { return };
+        let Some(sender) = sender.upgrade() else {
+            return;
+        };
         let snapshot = sender.snapshot();
         drop(sender);
         let target = snapshot.target_bitrate;
@@ -186,12 +191,23 @@ impl ObjectImpl for AnabranchSink {
             let usual = Settings::default();
             vec![
                 text("to", "The receiver's host and port"),
-                text("via", "Interfaces or local addresses, separated by commas; one path each"),
+                text(
+                    "via",
+                    "Interfaces or local addresses, separated by commas; one path each",
+                ),
                 text("key", "This end's key file, from anabranch keygen"),
                 text("peer", "The receiver's public key"),
                 number("latency", "How long frames may take, in ms", usual.latency),
-                number("min-bitrate", "The least of the encoder, in bit/s", usual.min_bitrate),
-                number("max-bitrate", "The most of the encoder, in bit/s", usual.max_bitrate),
+                number(
+                    "min-bitrate",
+                    "The least of the encoder, in bit/s",
+                    usual.min_bitrate,
+                ),
+                number(
+                    "max-bitrate",
+                    "The most of the encoder, in bit/s",
+                    usual.max_bitrate,
+                ),
                 glib::ParamSpecUInt::builder("target-bitrate")
                     .blurb("What the encoder is to produce, container included, in bit/s")
                     .read_only()
@@ -203,7 +219,13 @@ impl ObjectImpl for AnabranchSink {
 
     fn set_property(&self, _: usize, value: &glib::Value, of: &glib::ParamSpec) {
         let mut settings = self.settings();
-        let text = || value.get::<Option<String>>().ok().flatten().unwrap_or_default();
+        let text = || {
+            value
+                .get::<Option<String>>()
+                .ok()
+                .flatten()
+                .unwrap_or_default()
+        };
         let number = || value.get::<u32>().unwrap_or_default();
         match of.name() {
             "to" => settings.to = text(),
@@ -236,7 +258,11 @@ impl ObjectImpl for AnabranchSink {
 
     fn signals() -> &'static [glib::subclass::Signal] {
         static SIGNALS: LazyLock<Vec<glib::subclass::Signal>> = LazyLock::new(|| {
-            let signal = |name, of| glib::subclass::Signal::builder(name).param_types([of]).build();
+            let signal = |name, of| {
+                glib::subclass::Signal::builder(name)
+                    .param_types([of])
+                    .build()
+            };
             vec![
                 signal("connected", String::static_type()),
                 signal("ended", String::static_type()),

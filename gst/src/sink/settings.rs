@@ -47,7 +47,10 @@ impl Settings {
         let key = fs::read_to_string(&self.key);
         let key = key.map_err(|error| format!("key: cannot read {:?}: {error}", self.key))?;
         let key = SecretKey::from_text(&key).map_err(|error| format!("key: {error}"))?;
-        let peer: PublicKey = self.peer.parse().map_err(|error| format!("peer: {error}"))?;
+        let peer: PublicKey = self
+            .peer
+            .parse()
+            .map_err(|error| format!("peer: {error}"))?;
         let remote = self.to.to_socket_addrs().ok();
         let remote = remote.and_then(|mut all| all.next());
         let remote = remote.ok_or("to: expected host and port, as 192.0.2.1:7000")?;
