@@ -104,7 +104,8 @@ deb: ## a Debian package with systemd's units, in target/debian (needs cargo-deb
 	$(CARGO) deb -p anabranch --profile dist
 
 # Without the codec, which is C++: no send test:, no quality, no demo.
-static: ## a program that needs no libraries, in target/STATIC_TARGET/dist (needs the target, and musl-gcc for its C)
+static: export CC_x86_64_unknown_linux_musl ?= $(shell command -v musl-gcc || echo cc)
+static: ## a program that needs no libraries, in target/STATIC_TARGET/dist (needs the target)
 	$(CARGO) build --profile dist -p anabranch --target $(STATIC_TARGET) --no-default-features --features laboratory,top
 
 image: ## a container image, anabranch (needs docker)

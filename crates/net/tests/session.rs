@@ -124,6 +124,48 @@ fn keys() -> (SecretKey, SecretKey) {
 }
 
 #[test]
+fn a_path_joins_while_the_session_runs_and_carries_its_share() {
+    let (sender_key, receiver_key) = keys();
+    let (sender_public, receiver_public) = (sender_key.public_key(), receiver_key.public_key());
+    let (receiver, received) = start_receiver(receiver_key, sender_public);
+    let remote = receiver.local_addr();
+    let mut config = ClientConfig::new(sender_key, receiver_public, vec![path(1, remote)]);
+    config.transport.scheduler = anabranch_schedulers::by_name("wrr").unwrap();
+    at_fixed_rate(&mut config);
+    let clock = config.clock;
+    let (sender, events) = Sender::start(config).expect("loopback");
+    wait_for(&events, connected);
+    for number in 0..50 {
+        if number == 10 {
+            sender.add_path(path(2, remote)).expect("loopback");
+        }
+        send(&sender, &clock, number);
+        wait(FRAME_INTERVAL);
+    }
+    let over_v6 = ClientPath {
+        remote: "[::1]:9".parse().unwrap(),
+        via: Via::DefaultRoute,
+        options: PathOptions::default(),
+    };
+    let refused = sender.add_path(over_v6).unwrap_err();
+    assert!(matches!(refused, StartError::Family { .. }), "{refused}");
+    for _ in 2..32 {
+        sender.add_path(path(2, remote)).expect("loopback");
+    }
+    let refused = sender.add_path(path(2, remote)).unwrap_err();
+    assert!(matches!(refused, StartError::TooManyPaths { count: 33 }));
+    sender.close();
+    assert_eq!(wait_for(&events, ended), Ended::Closed);
+    let sent = sender.snapshot();
+    assert_eq!(sent.paths.len(), 32);
+    for path in &sent.paths[..2] {
+        assert!(path.counters.acked_packets > 10, "{path:?}");
+    }
+    let (frames, _) = received_until_end(reception(&received).events());
+    assert_all_arrived(&frames, 50);
+}
+
+#[test]
 fn frames_arrive_in_order_over_two_paths_and_close_is_told() {
     let (sender_key, receiver_key) = keys();
     let (sender_public, receiver_public) = (sender_key.public_key(), receiver_key.public_key());
