@@ -21,7 +21,7 @@ fn rows() -> Vec<PathBuf> {
     let files = std::fs::read_dir(folder).unwrap();
     let mut rows: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
     rows.sort();
-    assert_eq!(rows.len(), 8, "{rows:?}");
+    assert_eq!(rows.len(), 9, "{rows:?}");
     rows
 }
 
