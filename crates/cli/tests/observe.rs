@@ -149,7 +149,7 @@ fn statistics_are_a_line_a_second_with_what_was_sent_and_received() {
     for path in busy.clone() {
         assert_spread(&path["rtt_s"]);
         let rtt = number(&path["rtt_s"]["avg"]);
-        assert!(rtt > 0.0 && rtt < 0.5, "{path:#}");
+        assert!((0.0..0.5).contains(&rtt), "{path:#}");
         let reasons = path["sent_reasons"].as_object().unwrap();
         let packets: u64 = reasons
             .values()
@@ -308,7 +308,8 @@ fn metrics_are_as_prometheus_reads_them_and_the_status_as_noalbs_does() {
     assert_eq!(metrics["anabranch_build_info"][0].1, 1.0);
     assert_eq!(metrics["anabranch_path_rtt_seconds"].len(), 2, "{text}");
     for (labels, rtt) in &metrics["anabranch_path_rtt_seconds"] {
-        assert!(*rtt > 0.0 && *rtt < 0.5, "{labels} {rtt}");
+        // Less what the receiver says that it has waited, to the microsecond: nothing, at times.
+        assert!((0.0..0.5).contains(rtt), "{labels} {rtt}");
     }
     let is_new = |sample: &&(String, f64)| sample.0.contains("reason=\"new\"");
     let sent = metrics["anabranch_path_sent_bytes_total"]
