@@ -74,7 +74,7 @@ pub(crate) struct ObserveArguments {
     /// Begin each line on standard error with its time and level, on a terminal too.
     #[arg(long)]
     pub(crate) log_time: bool,
-    /// A TOML file with options in the same words, in a table [send], [recv], [serve] or [proxy],
+    /// A TOML file with options in the same words, in a table send, recv, serve or proxy,
     /// or without one. The command line wins.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
