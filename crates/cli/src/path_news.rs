@@ -80,6 +80,16 @@ pub(crate) fn session_news(
     Some((level, news))
 }
 
+/// How people call a path's state.
+pub(crate) fn state_name(state: PathState) -> &'static str {
+    match state {
+        PathState::Active => "active",
+        PathState::Suspect => "suspect",
+        PathState::Out => "out",
+        PathState::Removed => "removed",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

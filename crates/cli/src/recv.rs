@@ -391,9 +391,14 @@ impl Studio<'_> {
         Ok(())
     }
 
+    /// Whose thread a stream has: its own, or, where outputs are shared, everybody's.
+    fn owner(&self, name: &StreamName) -> Option<StreamName> {
+        (!self.destinations.are_shared()).then(|| name.clone())
+    }
+
     /// Opens a stream's outputs and starts its thread, unless that was done.
     fn open(&mut self, name: &StreamName) -> anyhow::Result<()> {
-        let owner = (!self.destinations.are_shared()).then(|| name.clone());
+        let owner = self.owner(name);
         if self.streams.contains_key(&owner) {
             return Ok(());
         }
@@ -449,7 +454,7 @@ impl Studio<'_> {
             reception.close();
             return;
         }
-        let owner = (!self.destinations.are_shared()).then(|| name.clone());
+        let owner = self.owner(&name);
         if let Some(worker) = self.streams.get(&owner) {
             self.open_count += 1;
             self.returns.add(name.clone(), reception.return_path());

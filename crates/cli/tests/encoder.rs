@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anabranch_emu::{Relay, RelayConfig, RelayLink};
+use anabranch_emu::Relay;
 use anabranch_link::LinkConfig;
-use anabranch_units::{DataRate, Seed};
+use anabranch_units::DataRate;
 use anabranch_video::mpeg_ts::TransportStreamWriter;
 use serde_json::Value;
 
@@ -24,26 +24,10 @@ use bed::{Bed, Running, anabranch, transport_stream_of};
 
 /// A link of this rate with 20 ms of delay each way.
 fn relay(target: &str, rate: DataRate) -> Relay {
-    let reverse = LinkConfig {
-        delay: anabranch_units::Duration::from_millis(20),
-        ..LinkConfig::default()
-    };
-    let link = RelayLink {
-        name: "link".to_owned(),
-        listen: (Ipv4Addr::LOCALHOST, 0).into(),
-        target: target.parse().unwrap(),
-        forward: LinkConfig {
-            rate: Some(rate),
-            ..reverse.clone()
-        },
-        reverse,
-        seed: Seed(1),
-    };
-    let config = RelayConfig {
-        links: vec![link],
-        origin: None,
-    };
-    Relay::start(config).unwrap()
+    bed::relay(target, |link| LinkConfig {
+        rate: Some(rate),
+        ..link
+    })
 }
 
 /// The number in front of the second `unit` in a line.

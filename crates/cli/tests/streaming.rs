@@ -8,11 +8,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
 
-use anabranch_emu::{Relay, RelayConfig, RelayLink};
 use anabranch_link::{DropCause, LinkConfig, LossModel};
-use anabranch_units::Seed;
 
-use bed::{Bed, PATIENCE, keygen, run, transport_stream};
+use bed::{Bed, PATIENCE, keygen, relay, run, transport_stream};
 
 #[test]
 fn a_file_arrives_byte_for_byte_over_two_paths() {
@@ -171,27 +169,6 @@ fn a_picture_of_unknown_length_does_not_wait_for_the_next() {
         median < anabranch_units::Duration::from_millis(50),
         "{median}"
     );
-}
-
-/// A link with 20 ms of delay each way, and what `there` changes of it on the way to `target`.
-fn relay(target: &str, there: impl Fn(LinkConfig) -> LinkConfig) -> Relay {
-    let reverse = LinkConfig {
-        delay: anabranch_units::Duration::from_millis(20),
-        ..LinkConfig::default()
-    };
-    let link = RelayLink {
-        name: "link".to_owned(),
-        listen: (Ipv4Addr::LOCALHOST, 0).into(),
-        target: target.parse().unwrap(),
-        forward: there(reverse.clone()),
-        reverse,
-        seed: Seed(1),
-    };
-    let config = RelayConfig {
-        links: vec![link],
-        origin: None,
-    };
-    Relay::start(config).unwrap()
 }
 
 /// The number before `unit` in what was said.

@@ -1,12 +1,12 @@
 //! Watches both ends and the links while the demo runs.
 
-use anabranch_core::PathState;
 use anabranch_emu::Relay;
 use anabranch_net::{Clock, Event, Receiver, Sender};
 use anabranch_units::{Duration, Instant, Lateness};
 
 use super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT};
 use super::recording::{Happening, PathSample, Sample};
+use crate::path_news::state_name;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
 
@@ -122,15 +122,5 @@ impl<'a> Monitor<'a> {
             let at = self.clock.now();
             self.happenings.push(Happening { at, text });
         }
-    }
-}
-
-/// How people call a path's state.
-pub(super) fn state_name(state: PathState) -> &'static str {
-    match state {
-        PathState::Active => "active",
-        PathState::Suspect => "suspect",
-        PathState::Out => "out",
-        PathState::Removed => "removed",
     }
 }

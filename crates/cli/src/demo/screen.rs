@@ -12,10 +12,11 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Gauge, Paragraph, Sparkline};
 use ratatui::{DefaultTerminal, Frame};
 
-use super::monitor::{SAMPLE_INTERVAL, state_name};
+use super::monitor::SAMPLE_INTERVAL;
 use super::network::LINKS;
 use super::recording::{Sample, rate};
 use super::view::{Moment, RATE_WINDOW, milliseconds, path_rate};
+use crate::path_news::state_name;
 
 /// What a column of a sparkline stands for.
 const COLUMN: Duration = Duration::from_millis(200);

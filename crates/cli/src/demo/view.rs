@@ -5,11 +5,11 @@ use std::io::{self, IsTerminal};
 use anabranch_units::{Duration, Instant};
 
 use super::ledger::FrameTotals;
-use super::monitor::state_name;
 use super::network::LINKS;
 use super::recording::{Happening, Sample, rate};
 use super::screen::Screen;
 
+use crate::path_news::state_name;
 use crate::print;
 
 /// From one picture of the screen to the next.

@@ -3,7 +3,8 @@
 use core::fmt::Write;
 
 use super::status::{Path, Status, Stream};
-use super::tracked::{STATES, state_name};
+use super::tracked::STATES;
+use crate::path_news::state_name;
 
 /// The content type that Prometheus asks for.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -385,7 +385,7 @@ fn metrics(seen: &PathSnapshot) -> Value {
         ),
         (
             "anabranch_state",
-            Some(json!(super::tracked::state_name(view.state))),
+            Some(json!(crate::path_news::state_name(view.state))),
         ),
         ("anabranch_loss_ratio", Some(json!(view.risk.loss_ratio))),
         (

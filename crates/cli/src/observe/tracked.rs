@@ -12,6 +12,7 @@ use super::meter::{RateMeter, Series};
 use super::outage::Outage;
 use super::sampler::Seen;
 use super::status::{Path, PathCounters, Reason, Stream, StreamCounters};
+use crate::path_news::state_name;
 use crate::tunnel;
 
 /// What came and went between two samples, in bits.
@@ -315,12 +316,3 @@ pub(super) const STATES: [PathState; 4] = [
     PathState::Out,
     PathState::Removed,
 ];
-
-pub(super) fn state_name(state: PathState) -> &'static str {
-    match state {
-        PathState::Active => "active",
-        PathState::Suspect => "suspect",
-        PathState::Out => "out",
-        PathState::Removed => "removed",
-    }
-}

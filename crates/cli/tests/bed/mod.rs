@@ -4,11 +4,15 @@
 #![allow(dead_code)]
 
 use std::io::{BufRead, BufReader};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use anabranch_emu::{Relay, RelayConfig, RelayLink};
+use anabranch_link::LinkConfig;
+use anabranch_units::Seed;
 use anabranch_video::mpeg_ts::TransportStreamWriter;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -197,4 +201,25 @@ pub fn transport_stream_of(picture_count: u64, size: impl Fn(u64) -> u64) -> Vec
         writer.write(&picture, at, is_key).unwrap();
     }
     writer.into_inner()
+}
+
+/// A link with 20 ms of delay each way, and what `there` changes of it on the way to `target`.
+pub fn relay(target: &str, there: impl Fn(LinkConfig) -> LinkConfig) -> Relay {
+    let reverse = LinkConfig {
+        delay: anabranch_units::Duration::from_millis(20),
+        ..LinkConfig::default()
+    };
+    let link = RelayLink {
+        name: "link".to_owned(),
+        listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        target: target.parse().unwrap(),
+        forward: there(reverse.clone()),
+        reverse,
+        seed: Seed(1),
+    };
+    let config = RelayConfig {
+        links: vec![link],
+        origin: None,
+    };
+    Relay::start(config).unwrap()
 }
