@@ -34,6 +34,9 @@ main() {
         fi
         if prepare_players; then
             run a_film_from_nginx_plays_on_while_an_interface_goes
+            if prepare_browser; then
+                run a_browser_plays_on_while_an_interface_goes
+            fi
         fi
     fi
     echo "test-real: $passed passed, $failed failed, $skipped skipped"
@@ -252,19 +255,19 @@ rist_comes_in_and_goes_out() {
 
 prepare_namespaces() {
     if [ "$(uname -s)" != Linux ]; then
-        skip 6 "they need Linux's network namespaces"
+        skip 8 "they need Linux's network namespaces"
         return 1
     fi
     if ! command -v ip >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
         apt-get install --yes --quiet iproute2 >/dev/null 2>&1
     fi
     if ! command -v ip >/dev/null; then
-        skip 6 "the program ip is missing (Debian: iproute2)"
+        skip 8 "the program ip is missing (Debian: iproute2)"
         return 1
     fi
     near=anabranch-near-$$ far=anabranch-far-$$
     if ! lay_out 2>"$folder/namespaces.log"; then
-        skip 6 "no network namespaces or veth here: $(head -n 1 "$folder/namespaces.log")"
+        skip 8 "no network namespaces or veth here: $(head -n 1 "$folder/namespaces.log")"
         stop_all
         near=
         return 1
@@ -540,7 +543,7 @@ prepare_players() {
     fi
     for command in "${missing[@]}"; do
         if ! command -v "$command" >/dev/null; then
-            skip 1 "the program $command is missing (Debian: nginx-light, ffmpeg, mpv, curl)"
+            skip 2 "the program $command is missing (Debian: nginx-light, ffmpeg, mpv, curl)"
             return 1
         fi
     done
@@ -552,12 +555,12 @@ nginx_configuration() {
 daemon off; master_process off; pid $folder/nginx.pid; error_log $folder/nginx-error.log;
 events {}
 http {
-    access_log off; types { video/mp2t ts; }
+    access_log $folder/nginx-access.log; types { video/mp2t ts; video/mp4 mp4; text/html html; }
     client_body_temp_path $folder/nginx; proxy_temp_path $folder/nginx;
     fastcgi_temp_path $folder/nginx; uwsgi_temp_path $folder/nginx; scgi_temp_path $folder/nginx;
     server {
         listen 127.0.0.1:8000; root $folder/web;
-        location /film.ts { limit_rate 250k; }
+        location /film { limit_rate 250k; }
     }
 }
 END
@@ -592,6 +595,66 @@ a_film_from_nginx_plays_on_while_an_interface_goes() {
     fi
     if ! wait "$player" || [ -s "$folder/mpv.log" ]; then
         echo "the player is not content"
+        return 1
+    fi
+}
+
+prepare_browser() {
+    if ! command -v chromium >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        apt-get install --yes --quiet --no-install-recommends chromium >/dev/null 2>&1
+    fi
+    if ! command -v chromium >/dev/null; then
+        skip 1 "the program chromium is missing (Debian: chromium)"
+        return 1
+    fi
+}
+
+# A page with a film, which asks for /seen?… at the film's eighth second, and says how often the
+# film has stood still since it began.
+page_with_a_film() {
+    cat <<'END'
+<!doctype html><title>film</title><video id="film" muted autoplay src="film.mp4"></video>
+<script>
+const film = document.getElementById('film');
+let stalls = 0, isTold = false;
+film.addEventListener('waiting', () => { if (film.currentTime > 0) stalls += 1; });
+film.addEventListener('error', () => fetch('seen?error=' + film.error.code));
+film.addEventListener('timeupdate', () => {
+    if (film.currentTime < 8 || isTold) return;
+    isTold = true;
+    fetch('seen?stalls=' + stalls + '&width=' + film.videoWidth);
+});
+</script>
+END
+}
+
+a_browser_plays_on_while_an_interface_goes() {
+    lay_out && link 0 && link 1 && ip -n "$near" link set lo up || return 1
+    mkdir -p "$folder/web" "$folder/nginx"
+    page_with_a_film >"$folder/web/index.html"
+    ffmpeg -y -loglevel error -f lavfi -i testsrc2=size=640x360:rate=25 -t 12 -c:v libx264 -g 50 \
+        -pix_fmt yuv420p -b:v 1500k -movflags +faststart "$folder/web/film.mp4" \
+        2>"$folder/film.log" || return 1
+    nginx_configuration >"$folder/nginx.conf"
+    start nginx ip netns exec "$far" nginx -c "$folder/nginx.conf" -e "$folder/nginx-error.log"
+    start serve ip netns exec "$far" "$program" serve --listen 0.0.0.0:7000 \
+        --key "$folder/receiver.key" --allow "$sender_public" --connect 127.0.0.1:8000
+    await serve 5 "listening" || return 1
+    start proxy ip netns exec "$near" "$program" proxy --key "$folder/sender.key" \
+        --peer "$receiver_public" --to 10.99.0.2:7000 --via near0 --to 10.99.1.2:7000 --via near1 \
+        --socks5 127.0.0.1:1080
+    await proxy 5 "path 1 (near1): Active" || return 1
+    start browser ip netns exec "$near" chromium --headless --no-sandbox --disable-gpu \
+        --user-data-dir="$folder/browser" --autoplay-policy=no-user-gesture-required \
+        --proxy-server=socks5://127.0.0.1:1080 --proxy-bypass-list='<-loopback>' \
+        --remote-debugging-port=0 http://127.0.0.1:8000/index.html
+    await nginx-access 20 "GET /film.mp4" || return 1
+    sleep 3
+    unlink_near 0
+    await proxy 3 "path 0 (near0): Out" || return 1
+    await nginx-access 20 "GET /seen" || return 1
+    if ! grep -q "GET /seen?stalls=0&width=640" "$folder/nginx-access.log"; then
+        echo "the film has stood still, or was not shown: $(grep "GET /seen" "$folder/nginx-access.log")"
         return 1
     fi
 }

@@ -14,7 +14,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub(crate) enum Latency {
     /// Frames leave as soon as they are there.
     Min,
-    /// Frames leave so long after the fastest could have.
+    /// Frames leave so long after their fastest packet could have come.
     Constant(Duration),
 }
 

@@ -80,7 +80,7 @@ Examples:
   anabranch recv --listen phone=srtla://0.0.0.0:5000 --listen 0.0.0.0:7000 --key studio.key \
     --allow abpub_…=van phone=udp://127.0.0.1:6000 van=udp://127.0.0.1:6001
 
-Latency: every frame leaves --latency after the fastest frames could have been there, as with SRT.
+Latency: every frame leaves --latency after its fastest packet could have been there, as with SRT.
 What was lost is sent again until then. The larger of both ends' wishes counts. With `min` each
 frame leaves as soon as it is there, unevenly.
 
@@ -108,7 +108,7 @@ pub(crate) struct Arguments {
     /// A file with a line for each sender that is let in: its public key and its name.
     #[arg(long, value_name = "FILE")]
     allow_from: Option<PathBuf>,
-    /// The constant delay of the output beyond that of the fastest frames, such as "800 ms"; or
+    /// The constant delay of the output beyond that of the fastest packets, such as "800 ms"; or
     /// "min". By default, what the sender wishes.
     #[arg(long, value_name = "TIME|min")]
     latency: Option<Latency>,

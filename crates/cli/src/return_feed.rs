@@ -27,7 +27,7 @@ pub(crate) struct ReturnFeed {
 }
 
 impl ReturnFeed {
-    /// Opens the output. With a latency, frames leave so long after the fastest could have.
+    /// Opens the output. With a latency, frames leave so long after their fastest packet could have come.
     ///
     /// # Errors
     /// It cannot be written.

@@ -235,6 +235,7 @@ impl CongestionController for Cubic {
         if self.window.on_sent(now, packet).is_some() && self.window.is_in_slow_start() {
             self.epoch = None;
             self.is_after_loss = false;
+            self.hystart.forget_rounds();
         }
     }
 

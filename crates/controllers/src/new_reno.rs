@@ -13,7 +13,8 @@
 //! 5. Losses that turn out spurious are not undone.
 //! 6. The window grows if it kept the sender from sending (RFC 9002 §7.8), or if more than half of
 //!    it was in flight at once (RFC 7661 §4.4; Linux in slow start): see `window.rs`.
-//! 7. `abc=off` takes byte counting away (RFC 3465): a segment per report in slow start, MSS²/cwnd
+//! 7. What is remembered of a path after idleness: see `window.rs`.
+//! 8. `abc=off` takes byte counting away (RFC 3465): a segment per report in slow start, MSS²/cwnd
 //!    per report after it (RFC 5681 eq. 3), as in the years before 2003 and in ns-2.
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
@@ -23,7 +24,7 @@ use anabranch_core::{PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Ecn, Instant};
 
 use super::coupled::{Law, Share, Subflows};
-use super::window::{PeakFlight, penalised};
+use super::window::{PeakFlight, REMEMBERED, penalised};
 
 /// RFC 6928 §2: ten segments, or 14,600 bytes if these are less.
 const INITIAL_SEGMENT_BYTES: u64 = 1_460;
@@ -80,6 +81,8 @@ pub(super) struct NewReno {
     smoothed_rtt: Option<Duration>,
     retransmission_timeout: Duration,
     last_sent_at: Instant,
+    /// What the path carried before it was idle; zero if something was lost since.
+    rate_before_idleness: DataRate,
     flight: PeakFlight,
 }
 
@@ -111,6 +114,7 @@ impl NewReno {
             smoothed_rtt: None,
             retransmission_timeout: MIN_RETRANSMISSION_TIMEOUT,
             last_sent_at: Instant::ZERO,
+            rate_before_idleness: DataRate::ZERO,
             flight: PeakFlight::default(),
         }
     }
@@ -137,6 +141,7 @@ impl NewReno {
         self.bytes_acked = 0.0;
         self.recovery_ends_with = self.next_packet_number;
         self.is_in_recovery = true;
+        self.rate_before_idleness = DataRate::ZERO;
     }
 
     /// Bytes acknowledged that left after recovery had begun, in so many packets.
@@ -185,6 +190,7 @@ impl NewReno {
         self.congestion_window = self.segment_bytes;
         self.bytes_acked = 0.0;
         self.recovery_ends_with = self.next_packet_number;
+        self.rate_before_idleness = DataRate::ZERO;
     }
 }
 
@@ -200,6 +206,11 @@ impl CongestionController for NewReno {
         let idle = now.saturating_since(self.last_sent_at);
         if is_alone && idle > self.retransmission_timeout {
             // RFC 5681 §4.1.
+            self.rate_before_idleness = self.control().target_rate;
+            if !self.is_in_recovery {
+                let remembered = (REMEMBERED * self.congestion_window as f64) as u64;
+                self.ssthresh = self.ssthresh.map(|bytes| bytes.max(remembered));
+            }
             self.congestion_window = self.congestion_window.min(self.initial_window);
         }
         self.last_sent_at = now;
@@ -276,7 +287,7 @@ impl CongestionController for NewReno {
         ControlParameters {
             congestion_window: Some(self.congestion_window),
             ecn: self.ecn,
-            ..ControlParameters::of(rate.max(self.min_rate))
+            ..ControlParameters::of(rate.max(self.min_rate).max(self.rate_before_idleness))
         }
     }
 
@@ -472,8 +483,13 @@ mod tests {
         rig.tell(0, 1, false, 0);
         assert_eq!(rig.segments(), 80);
         rig.now += Duration::from_millis(1_001);
+        let rate = rig.controller.control().target_rate;
         rig.send(1);
         assert_eq!(rig.segments(), 10);
+        // The path is what it was, until something is lost.
+        assert_eq!(rig.controller.control().target_rate, rate);
+        rig.controller.on_congestion(u64::MAX, 10 * SEGMENT);
+        assert!(rig.controller.control().target_rate < rate);
     }
 
     #[test]

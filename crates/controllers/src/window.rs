@@ -16,7 +16,9 @@
 //! 5. A path that has fallen silent is a retransmission timeout: one segment, and the threshold is
 //!    not lowered again until something is acknowledged (RFC 5681 §3.1).
 //! 6. After more than a retransmission timeout without anything in flight, the window is at most
-//!    the initial one (RFC 5681 §4.1).
+//!    the initial one (RFC 5681 §4.1). The path need not have become slower, only a burst is unwise:
+//!    slow start leads to three quarters of what the window was (RFC 2861 §3.2; Linux), and the
+//!    rate that is told stays what it was until something is lost.
 //! 7. Losses that turn out spurious are not undone.
 
 use anabranch_core::control::{ControlParameters, ControllerConfig};
@@ -25,6 +27,8 @@ use anabranch_units::{DataRate, Duration, Ecn, Instant};
 
 /// RFC 5681 eq. 4, in segments.
 pub(super) const MIN_SSTHRESH: f64 = 2.0;
+/// RFC 2861 §3.2: the part of a window that slow start leads back to after idleness.
+pub(super) const REMEMBERED: f64 = 0.75;
 /// RFC 6298 §2.4.
 const MIN_RETRANSMISSION_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -86,6 +90,8 @@ pub(super) struct Window {
     is_timed_out: bool,
     retransmission_timeout: Duration,
     last_sent_at: Instant,
+    /// What the path carried before it was idle; zero if something was lost since.
+    rate_before_idleness: DataRate,
     pub(super) flight: PeakFlight,
 }
 
@@ -111,6 +117,7 @@ impl Window {
             is_timed_out: false,
             retransmission_timeout: MIN_RETRANSMISSION_TIMEOUT,
             last_sent_at: Instant::ZERO,
+            rate_before_idleness: DataRate::ZERO,
             flight: PeakFlight::default(),
         }
     }
@@ -122,6 +129,10 @@ impl Window {
         let is_restart =
             is_alone && self.next_packet_number > 0 && idle > self.retransmission_timeout;
         if is_restart {
+            self.rate_before_idleness = self.control().target_rate;
+            if !self.is_in_recovery {
+                self.ssthresh = self.ssthresh.max(REMEMBERED * self.segments);
+            }
             self.segments = self.segments.min(self.initial_segments);
         }
         self.last_sent_at = now;
@@ -159,6 +170,7 @@ impl Window {
     pub(super) fn enter_recovery(&mut self) {
         self.recovery_ends_with = self.next_packet_number;
         self.is_in_recovery = true;
+        self.rate_before_idleness = DataRate::ZERO;
     }
 
     /// Whether what is acknowledged may open the window.
@@ -197,6 +209,7 @@ impl Window {
         self.is_timed_out = true;
         self.is_in_recovery = false;
         self.recovery_ends_with = self.next_packet_number;
+        self.rate_before_idleness = DataRate::ZERO;
         self.segments = 1.0;
     }
 
@@ -243,7 +256,7 @@ impl Window {
         ControlParameters {
             congestion_window: Some(bytes),
             ecn: self.ecn,
-            ..ControlParameters::of(rate.max(self.min_rate))
+            ..ControlParameters::of(rate.max(self.min_rate).max(self.rate_before_idleness))
         }
     }
 

@@ -388,6 +388,11 @@ impl Path {
         // It does not hear of the answer to a probe of an idle path either.
         if !content.is_probe() || self.state() != PathState::Active {
             self.controller.on_sent(now, &packet);
+            // The first packet after idleness may begin with another window, which is to hold for
+            // the second.
+            if packet.bytes_in_flight <= u64::from(bytes) {
+                self.control = self.options.limit(self.controller.control());
+            }
         }
         packet
     }

@@ -103,9 +103,10 @@ impl Playout {
 
     /// Takes the next frame in order.
     pub(crate) fn push(&mut self, now: Instant, frame: ReceivedFrame) {
+        let clock = &mut self.peer_clock;
         let played = PlayerFrame {
             importance: frame.importance,
-            captured_at: self.peer_clock.captured_at(frame.captured_at, now),
+            captured_at: clock.captured_at(frame.captured_at, frame.first_at, now),
             is_complete: true,
         };
         let due_at = match self.player.on_frame(now, played) {
@@ -202,6 +203,12 @@ mod tests {
         }
     }
 
+    /// A frame comes, all of it at once.
+    fn push(playout: &mut Playout, now: Instant, frame: ReceivedFrame) {
+        let first_at = now;
+        playout.push(now, ReceivedFrame { first_at, ..frame });
+    }
+
     fn popped(playout: &mut Playout, now: Instant) -> Option<(u8, usize, bool)> {
         let piece = playout.pop(now)?;
         Some((piece.bytes[0], piece.bytes.len(), piece.begins_key_frame))
@@ -213,7 +220,11 @@ mod tests {
         let mut playout = Playout::new(buffer, true, at(800));
         for (id, came_at) in [(0, 1_000), (1, 1_190), (2, 1_200)] {
             let importance = Importance::key_if(id == 0);
-            playout.push(at(came_at), frame(id, importance, 4 * PIECE_BYTES));
+            push(
+                &mut playout,
+                at(came_at),
+                frame(id, importance, 4 * PIECE_BYTES),
+            );
         }
         // After a pause, at once; then evenly over the interval.
         assert_eq!(playout.next_at(), Some(at(1_200)));
@@ -233,14 +244,34 @@ mod tests {
         assert!(summary.contains("3 frames in time, 0 late"), "{summary}");
     }
 
+    /// A frame that takes long to leave the sender is not late for that, nor does it make the
+    /// latency longer than was asked for.
+    #[test]
+    fn the_latency_counts_from_the_first_packet() {
+        let buffer = JitterBuffer::Fixed(Duration::from_millis(200));
+        let mut playout = Playout::new(buffer, true, at(0));
+        for id in 0..3 {
+            let began = 1_000 + 40 * id;
+            let first_at = at(began);
+            let frame = frame(id, Importance::key_if(id == 0), 188);
+            playout.push(at(began + 64), ReceivedFrame { first_at, ..frame });
+        }
+        assert_eq!(popped(&mut playout, at(1_200)), Some((0, 188, true)));
+        assert_eq!(playout.next_at(), Some(at(1_200)));
+    }
+
     #[test]
     fn what_comes_late_is_spread_over_what_is_left() {
         let buffer = JitterBuffer::Fixed(Duration::from_millis(100));
         let mut playout = Playout::new(buffer, true, at(0));
-        playout.push(at(50), frame(0, Importance::Key, 188));
+        push(&mut playout, at(50), frame(0, Importance::Key, 188));
         assert_eq!(popped(&mut playout, at(150)), Some((0, 188, true)));
         // Half of its interval has passed.
-        playout.push(at(170), frame(1, Importance::Reference, 2 * PIECE_BYTES));
+        push(
+            &mut playout,
+            at(170),
+            frame(1, Importance::Reference, 2 * PIECE_BYTES),
+        );
         assert_eq!(popped(&mut playout, at(170)), Some((1, PIECE_BYTES, false)));
         assert_eq!(playout.next_at(), Some(at(180)));
         assert_eq!(popped(&mut playout, at(180)), Some((1, PIECE_BYTES, false)));
@@ -250,8 +281,12 @@ mod tests {
     fn a_large_frame_leaves_in_steps_of_a_millisecond() {
         let buffer = JitterBuffer::Fixed(Duration::from_millis(100));
         let mut playout = Playout::new(buffer, true, at(0));
-        playout.push(at(50), frame(0, Importance::Key, 188));
-        playout.push(at(90), frame(1, Importance::Reference, 2_000 * 188));
+        push(&mut playout, at(50), frame(0, Importance::Key, 188));
+        push(
+            &mut playout,
+            at(90),
+            frame(1, Importance::Reference, 2_000 * 188),
+        );
         assert_eq!(popped(&mut playout, at(150)), Some((0, 188, true)));
         let mut count = 0;
         while let Some(next_at) = playout.next_at() {
@@ -267,10 +302,10 @@ mod tests {
     fn frames_that_cannot_be_displayed_stay_in_order() {
         let mut playout =
             Playout::new(JitterBuffer::Fixed(Duration::from_millis(100)), true, at(0));
-        playout.push(at(50), frame(0, Importance::Key, 1));
+        push(&mut playout, at(50), frame(0, Importance::Key, 1));
         playout.on_dropped(at(60));
-        playout.push(at(130), frame(2, Importance::Reference, 1));
-        playout.push(at(140), frame(3, Importance::Key, 1));
+        push(&mut playout, at(130), frame(2, Importance::Reference, 1));
+        push(&mut playout, at(140), frame(3, Importance::Key, 1));
         assert_eq!(popped(&mut playout, at(150)), Some((0, 1, true)));
         assert_eq!(popped(&mut playout, at(150)), Some((2, 1, false)));
         assert_eq!(playout.next_at(), Some(at(150)));
@@ -280,7 +315,7 @@ mod tests {
     #[test]
     fn without_a_buffer_frames_are_due_as_they_come() {
         let mut playout = Playout::new(JitterBuffer::Off, true, at(0));
-        playout.push(at(70), frame(0, Importance::Key, 5_000));
+        push(&mut playout, at(70), frame(0, Importance::Key, 5_000));
         assert_eq!(popped(&mut playout, at(70)), Some((0, 5_000, true)));
     }
 }

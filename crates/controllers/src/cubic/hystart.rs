@@ -78,6 +78,15 @@ impl HyStart {
         };
     }
 
+    /// Slow start goes on after idleness: the rounds before say nothing of those to come.
+    pub(super) fn forget_rounds(&mut self) {
+        match self {
+            HyStart::Off => {}
+            HyStart::Classic(classic) => *classic = Classic::default(),
+            HyStart::PlusPlus(plus_plus) => *plus_plus = PlusPlus::default(),
+        }
+    }
+
     pub(super) fn is_in_css(&self) -> bool {
         matches!(self, HyStart::PlusPlus(PlusPlus { css: Some(_), .. }))
     }

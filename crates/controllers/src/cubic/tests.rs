@@ -495,6 +495,26 @@ fn hystart_ends_slow_start_when_a_train_lasts_half_a_round_trip() {
     }
 }
 
+/// A queue that stood before, and is gone: the rounds of conservative slow start that were left to
+/// go do not end the next slow start.
+#[test]
+fn slow_start_after_idleness_counts_its_own_rounds() {
+    let mut rig = start("");
+    slow_start_round(&mut rig, 100, 100);
+    for _ in 0..5 {
+        slow_start_round(&mut rig, 130, 130);
+    }
+    assert!(rig.controller.hystart.is_in_css());
+    rig.flying.clear();
+    rig.now += Duration::from_secs(3);
+    for _ in 0..2 {
+        slow_start_round(&mut rig, 100, 100);
+        assert_eq!(rig.controller.state(), "SlowStart");
+        assert!(!rig.controller.hystart.is_in_css());
+    }
+    assert!(rig.window_segments() > 20.0);
+}
+
 #[test]
 fn an_idle_window_starts_again_without_hystart_and_with_a_new_curve() {
     let mut rig = start("");

@@ -15,9 +15,11 @@ const SMALL_NANOS: i64 = 10_000_000;
 /// So long after the first frame the offset follows at once: the first frames tell little.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// Reads the sender's clock as the viewer's, as if the fastest frame of the last 30 to 60 s had
-/// taken no time: what all frames take alike nobody can tell, and no jitter buffer needs to know.
-/// What this changes by, as clocks drift apart or paths become longer, is followed smoothly.
+/// Reads the sender's clock as the viewer's, as if the fastest first packet of a frame in the last
+/// 30 to 60 s had taken no time: what all packets take alike nobody can tell, and no jitter buffer
+/// needs to know. How long frames take to leave the sender does not count: it is part of what the
+/// latency is for. What the offset changes by, as clocks drift apart or paths become longer, is
+/// followed smoothly.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PeerClock {
     period_from: Instant,
@@ -30,19 +32,26 @@ pub struct PeerClock {
 }
 
 impl PeerClock {
-    /// A frame captured at an instant of the sender's clock came at `now`: when it was captured by
-    /// the viewer's clock, no later than `now`.
-    pub fn captured_at(&mut self, captured_at: Instant, now: Instant) -> Instant {
+    /// A frame captured at an instant of the sender's clock, whose first packet came at
+    /// `first_at`, is there at `now`: when it was captured by the viewer's clock, no later than
+    /// `now`.
+    pub fn captured_at(
+        &mut self,
+        captured_at: Instant,
+        first_at: Instant,
+        now: Instant,
+    ) -> Instant {
         if now.saturating_since(self.period_from) >= PERIOD {
             self.period_from = now;
             self.last_least = self.least.take();
         }
-        let difference = now.as_nanos().wrapping_sub(captured_at.as_nanos()) as i64;
-        let least = self.least.map_or(difference, |least| least.min(difference));
+        let since = |at: Instant| at.as_nanos().wrapping_sub(captured_at.as_nanos()) as i64;
+        let of_first = since(first_at);
+        let least = self.least.map_or(of_first, |least| least.min(of_first));
         self.least = Some(least);
         let least = self.last_least.map_or(least, |last| last.min(least));
         let used = self.approach(least, now);
-        let took = difference.saturating_sub(used).max(0);
+        let took = since(now).saturating_sub(used).max(0);
         now.saturating_sub(Duration::from_nanos(took as u64))
     }
 
@@ -70,37 +79,38 @@ mod tests {
     use super::*;
 
     /// How long a frame seems to have taken, in ms: captured at a time of a clock that is `ahead`
-    /// by so many ms, on its way for `took`.
-    fn seems(clock: &mut PeerClock, ahead: i64, captured: u64, took: u64) -> u64 {
-        let by_sender = (captured as i64 + ahead) as u64;
-        let now = Instant::from_millis(captured + took);
-        let captured_at = clock.captured_at(Instant::from_millis(by_sender), now);
+    /// by so many ms, its first packet on its way for `first`, its last for `last`.
+    fn seems(clock: &mut PeerClock, ahead: i64, captured: u64, first: u64, last: u64) -> u64 {
+        let by_sender = Instant::from_millis((captured as i64 + ahead) as u64);
+        let first_at = Instant::from_millis(captured + first);
+        let now = Instant::from_millis(captured + last);
+        let captured_at = clock.captured_at(by_sender, first_at, now);
         (now - captured_at).as_millis()
     }
 
     #[test]
-    fn delays_count_from_that_of_the_fastest_frame() {
+    fn delays_count_from_that_of_the_fastest_first_packet() {
         for ahead in [-40_000, 0, 90_000_000] {
             let mut clock = PeerClock::default();
-            let mut seems = |captured, took| seems(&mut clock, ahead, captured, took);
-            assert_eq!(seems(50_000, 70), 0);
-            assert_eq!(seems(50_040, 120), 50);
-            assert_eq!(seems(50_080, 60), 0);
-            assert_eq!(seems(50_120, 120), 60);
+            let mut seems = |captured, first, last| seems(&mut clock, ahead, captured, first, last);
+            assert_eq!(seems(50_000, 70, 70), 0);
+            assert_eq!(seems(50_040, 100, 120), 50);
+            assert_eq!(seems(50_080, 60, 90), 30);
+            assert_eq!(seems(50_120, 60, 120), 60);
         }
     }
 
     #[test]
-    fn a_fast_frame_is_forgotten_after_two_periods() {
+    fn a_fast_packet_is_forgotten_after_two_periods() {
         let mut clock = PeerClock::default();
-        assert_eq!(seems(&mut clock, 0, 30_000, 20), 0);
+        assert_eq!(seems(&mut clock, 0, 30_000, 20, 20), 0);
         for captured in (30_040..85_000).step_by(40) {
-            assert_eq!(seems(&mut clock, 0, captured, 90), 70, "{captured}");
+            assert_eq!(seems(&mut clock, 0, captured, 90, 90), 70, "{captured}");
         }
         for captured in (90_040..120_000).step_by(40) {
-            seems(&mut clock, 0, captured, 90);
+            seems(&mut clock, 0, captured, 90, 90);
         }
-        assert_eq!(seems(&mut clock, 0, 120_040, 90), 0);
+        assert_eq!(seems(&mut clock, 0, 120_040, 90, 90), 0);
     }
 
     /// Clocks that drift apart by 100 ppm: the time between frames stays what it was at the
@@ -115,7 +125,7 @@ mod tests {
                 let drift = true_nanos as i64 * drift_ppm / 1_000_000;
                 let captured = Instant::from_nanos((true_nanos as i64 + drift) as u64);
                 let now = Instant::from_nanos(true_nanos + 30_000_000);
-                let read = clock.captured_at(captured, now);
+                let read = clock.captured_at(captured, now, now);
                 if let Some(last) = last.replace(read) {
                     let step = (read - last).abs_diff(Duration::from_millis(40));
                     assert!(step < Duration::from_micros(60), "{number}: {step}");
