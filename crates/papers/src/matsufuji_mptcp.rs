@@ -12,6 +12,7 @@ mod setup;
 mod space;
 #[cfg(test)]
 mod tests;
+mod variants;
 
 use super::claim::{Algorithms, Claim, Paper};
 
@@ -41,5 +42,7 @@ pub(super) const CLAIMS: &[&Claim] = &[
     &conclusions::FLOW_2,
     &conclusions::ADVICE,
     &conclusions::CCP_RESENDS,
+    &variants::COMPOUND,
+    &variants::COUPLED,
     &conclusions::LATENCY,
 ];

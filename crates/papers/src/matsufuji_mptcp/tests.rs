@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use anabranch_core::SendReason;
 use anabranch_lab::metrics::{
-    DownloadStatistics, FlowStatistics, HeadOfLineStatistics, PathStatistics, ReasonTraffic,
+    DownloadStatistics, FlowSeries, FlowStatistics, HeadOfLineStatistics, PathSeries,
+    PathStatistics, ReasonTraffic, Series,
 };
 
 use super::CLAIMS;
@@ -24,6 +25,8 @@ struct Seen {
     /// The share of the longer path, in per cent.
     longer: u64,
     waited_ms: f64,
+    /// Of each flow, in packets.
+    window: u64,
 }
 
 /// A change of what the paper saw, with these variants, schedulers and networks; empty: with any.
@@ -32,8 +35,8 @@ type Change = (&'static str, &'static str, &'static str, fn(&mut Seen));
 /// What the paper says, with numbers that are ours.
 fn paper(variant: &str, scheduler: &str, network: &str) -> Seen {
     let discards = match (variant, network, scheduler) {
-        ("cubic" | "compound", "200/100 ms", _) => 60.0,
-        ("cubic" | "compound", ..) => 10.0,
+        ("cubic" | "compound" | "new-reno", "200/100 ms", _) => 60.0,
+        ("cubic" | "compound" | "new-reno", ..) => 10.0,
         ("ccp", _, "lpc") => 90.0,
         ("ccp", ..) => 190.0,
         ("lia", "200/100 ms", _) => 70.0,
@@ -54,6 +57,7 @@ fn paper(variant: &str, scheduler: &str, network: &str) -> Seen {
         },
         longer: if scheduler == "spd" { 10 } else { 45 },
         waited_ms: if network == "100/100 ms" { 5.0 } else { 9.0 },
+        window: if variant.ends_with("lia") { 15 } else { 20 },
     }
 }
 
@@ -96,9 +100,23 @@ fn run(seen: Seen, network: &str, is_part: bool) -> RunRecord {
         },
         ..FlowStatistics::default()
     };
-    let mut run = RunRecord::default();
-    run.statistics.flows.push(flow);
-    run
+    let windows = PathSeries {
+        congestion_window_bytes: vec![seen.window * 1_000; 90],
+        ..PathSeries::default()
+    };
+    let flow_series = FlowSeries {
+        packet_bytes: 1_000,
+        paths: vec![windows.clone(), windows],
+        ..FlowSeries::default()
+    };
+    let series = Series {
+        interval_ms: 1_000,
+        flows: vec![flow_series],
+        ..Series::default()
+    };
+    let mut statistics = RunRecord::default().statistics;
+    statistics.flows.push(flow);
+    RunRecord::new(statistics, Vec::new(), 0, series)
 }
 
 fn verdict(claim: &Claim, changes: &[Change]) -> (Verdict, Vec<String>) {
@@ -150,7 +168,7 @@ fn each_sentence_can_fail() {
     let good = |seen: &mut Seen| seen.discards = 10.0;
     let bad = |seen: &mut Seen| seen.discards = 195.0;
     let resends = |seen: &mut Seen| seen.resent = 20_000;
-    let changes: [(&str, Change); 31] = [
+    let changes: [(&str, Change); 34] = [
         ("S3-F4", ("lia", "", "", good)),
         ("S3-F4", ("olia", "", "", good)),
         ("S3-F4", ("ccp", "", "", good)),
@@ -185,6 +203,9 @@ fn each_sentence_can_fail() {
             ("lia", "lpc", "200/100 ms", |seen| seen.discards = 0.0),
         ),
         ("S3-C7", ("compound", "", "100/200 ms", resends)),
+        ("S3-C8", ("new-reno", "", "200/100 ms", bad)),
+        ("S3-C9", ("lia", "", "", |seen| seen.window = 22)),
+        ("S3-C9", ("olia", "", "100/200 ms", |seen| seen.window = 22)),
     ];
     for (id, change) in changes {
         let (verdict, _) = verdict(claim(id), &[change]);
