@@ -51,6 +51,9 @@ struct FileArguments {
     command: Option<String>,
     /// The file.
     file: PathBuf,
+    /// Options that the command line has besides, such as `-- --key studio.key`.
+    #[arg(last = true, value_name = "OPTIONS")]
+    besides: Vec<OsString>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -66,8 +69,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         (None, false) => file.commands(),
     };
     for command in tables {
-        let mut line = vec![OsString::from("anabranch"), command.into()];
-        line.extend(file.options(command, |_| false)?);
+        let mut words = vec![OsString::from("anabranch"), command.into()];
+        words.extend(chosen.besides.iter().cloned());
+        let given = given(&words).unwrap_or_default();
+        let line = file.completed(words, command, &given)?;
         match &arguments.task {
             Task::Show(_) => print::line(shown(&line))?,
             Task::Check(_) => {
@@ -119,38 +124,30 @@ fn shown(line: &[OsString]) -> String {
 ///
 /// # Errors
 /// The file cannot be read, or has words that there are not.
-pub(crate) fn with_file(mut words: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
-    let Some((command, given)) = given(&words) else {
-        return Ok(words);
-    };
-    let Some(path) = given.get_one::<PathBuf>("config") else {
-        return Ok(words);
-    };
-    let is_given = |id: &str| given.value_source(id) == Some(ValueSource::CommandLine);
-    let options = File::read(path)?.options(&command, is_given)?;
-    // Positional words come last, behind `--`.
-    let at = options.iter().position(|word| word == "--");
-    let (named, positional) = options.split_at(at.unwrap_or(options.len()));
-    words.splice(2..2, named.iter().cloned());
-    let has_dashes = words.iter().any(|word| word == "--");
-    words.extend(positional.iter().skip(usize::from(has_dashes)).cloned());
-    Ok(words)
-}
-
-/// What a command line says, as far as it can be read: what is missing may be in the file.
-fn given(words: &[OsString]) -> Option<(String, ArgMatches)> {
-    let command = words.get(1)?.to_str()?;
+pub(crate) fn with_file(words: Vec<OsString>) -> anyhow::Result<Vec<OsString>> {
     let names_file = |word: &OsString| {
         let word = word.to_string_lossy();
         word == "--config" || word.starts_with("--config=")
     };
-    if !COMMANDS.contains(&command) || !words.iter().any(names_file) {
-        return None;
+    let command = words.get(1).and_then(|word| word.to_str());
+    let command = command.and_then(|word| COMMANDS.into_iter().find(|known| *known == word));
+    let Some(command) = command.filter(|_| words.iter().any(names_file)) else {
+        return Ok(words);
+    };
+    let given = given(&words).unwrap_or_default();
+    // It has no such argument if nothing could be read.
+    match given.try_get_one::<PathBuf>("config") {
+        Ok(Some(path)) => File::read(path)?.completed(words, command, &given),
+        _ => Ok(words),
     }
+}
+
+/// What a command line says, as far as it can be read: what is missing may be in the file.
+fn given(words: &[OsString]) -> Option<ArgMatches> {
     let parser = crate::Arguments::command().ignore_errors(true);
     // Those who ask for help get it.
     let mut matches = parser.try_get_matches_from(words).ok()?;
-    matches.remove_subcommand()
+    matches.remove_subcommand().map(|(_, given)| given)
 }
 
 /// A file of options.
@@ -189,6 +186,24 @@ impl File {
     /// Those that it has tables for.
     fn commands(&self) -> Vec<&str> {
         self.table.keys().map(String::as_str).collect()
+    }
+
+    /// A command line with the options that are here and not `given` there.
+    fn completed(
+        &self,
+        mut words: Vec<OsString>,
+        command: &str,
+        given: &ArgMatches,
+    ) -> anyhow::Result<Vec<OsString>> {
+        let is_given = |id: &str| matches!(given.value_source(id), Some(ValueSource::CommandLine));
+        let options = self.options(command, is_given)?;
+        // Positional words come last, behind `--`.
+        let at = options.iter().position(|word| word == "--");
+        let (named, positional) = options.split_at(at.unwrap_or(options.len()));
+        words.splice(2..2, named.iter().cloned());
+        let has_dashes = words.iter().any(|word| word == "--");
+        words.extend(positional.iter().skip(usize::from(has_dashes)).cloned());
+        Ok(words)
     }
 
     /// The words for a command line of `command`, without those that are given there. Positional
@@ -383,6 +398,28 @@ mod tests {
         let error = check(line).unwrap_err().to_string();
         assert!(
             error.contains("--key") && !error.contains("Usage"),
+            "{error}"
+        );
+    }
+
+    /// As the units of systemd give the key.
+    #[test]
+    fn a_file_is_checked_with_what_the_command_line_has_besides() {
+        let (_folder, path) = file("[send]\nto = \"127.0.0.1:7000\"\ninput = \"a.ts\"");
+        let check = |besides: &[&str]| {
+            let words = ["anabranch", "config", "check", &path];
+            let words = words.iter().chain(besides);
+            let parsed = crate::Arguments::try_parse_from(words).unwrap();
+            let Command::Config(arguments) = parsed.command else {
+                panic!("another command");
+            };
+            format!("{:#}", run(&arguments).unwrap_err())
+        };
+        let error = check(&[]);
+        assert!(error.contains("--key"), "{error}");
+        let error = check(&["--", "--key", "camera.key"]);
+        assert!(
+            error.contains("--peer") && !error.contains("--key"),
             "{error}"
         );
     }
