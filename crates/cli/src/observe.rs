@@ -24,7 +24,6 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use anabranch_core::ReceivedFrame;
 use anabranch_net::{Clock, Event, PacketObserver, Snapshot};
 use anabranch_units::{Duration, Importance, Instant};
 
@@ -273,11 +272,11 @@ impl Observation {
     }
 
     /// A frame of a stream has come, as a unit of a transport stream.
-    pub(crate) fn on_frame(&self, stream: &str, frame: &ReceivedFrame) {
+    pub(crate) fn on_frame(&self, stream: &str, importance: Importance, bytes: &[u8]) {
         if let Some(running) = &self.running
-            && frame.importance == Importance::Key
+            && importance == Importance::Key
         {
-            running.shared.key_frames.on_key_frame(stream, &frame.bytes);
+            running.shared.key_frames.on_key_frame(stream, bytes);
         }
     }
 }
