@@ -297,7 +297,7 @@ fn a_constant_latency_evens_out_jitter() {
     assert!(nine_tenths < Duration::from_millis(20), "{nine_tenths}");
 }
 
-/// What a name brings beyond its limit is left out, and both ends say so; others have all of theirs.
+/// What a name brings beyond its limit is left out, and both ends say so; others have all theirs.
 #[test]
 fn a_name_brings_no_more_than_it_may() {
     let bed = Bed::new();
