@@ -31,7 +31,7 @@ mod watch;
 
 pub(crate) use foreign::ForeignName;
 pub(crate) use input::{Input, InputName, Unit, Wanted};
-pub(crate) use links::Links;
+pub(crate) use links::{Link, Links};
 pub(crate) use output::{Output, OutputName};
 pub(crate) use pictures::{CodedPicture, PictureReader};
 pub(crate) use playout::{Piece, Playout};

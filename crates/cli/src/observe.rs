@@ -94,6 +94,18 @@ pub(crate) struct Look {
     /// Of its paths, if this end knows them.
     pub(crate) path_names: Vec<String>,
     pub(crate) snapshot: Snapshot,
+    /// What else is known of a stream that comes by another protocol than ours.
+    pub(crate) foreign: Option<Foreign>,
+}
+
+/// A stream by another protocol, beside what its snapshot tells.
+#[derive(Clone, Debug)]
+pub(crate) struct Foreign {
+    pub(crate) protocol: &'static str,
+    /// When something came last; `None`: nothing has come.
+    pub(crate) heard_at: Option<Instant>,
+    /// The same of each link.
+    pub(crate) links_heard_at: Vec<Instant>,
 }
 
 /// Files and sockets that are open, before there is anything to show.

@@ -8,14 +8,15 @@ mod outputs;
 mod places;
 mod returns;
 mod stream;
+mod tally;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use anabranch_net::{Clock, Receiver, Reception, Receptions, ServerConfig, Snapshot};
+use anabranch_net::{Clock, Receiver, Reception, Receptions, ServerConfig};
 use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
@@ -25,7 +26,7 @@ use crate::command_line::{allow_many_files, positive, socket_addr};
 use crate::io::{Input, Rotation};
 use crate::keygen::read_key;
 use crate::latency::Latency;
-use crate::observe::{Look, ObserveArguments, Opened, StandardOutput};
+use crate::observe::{ObserveArguments, Opened, StandardOutput};
 use crate::slowness::Slowness;
 use crate::stop::Stop;
 use crate::{print, service};
@@ -37,6 +38,7 @@ use outputs::Outputs;
 use places::Places;
 use returns::{ReturnArguments, Returns};
 use stream::{Manner, Outcome, Session};
+use tally::{Tallies, Tally, looks};
 
 /// How often the main thread looks up from waiting for sessions.
 const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
@@ -188,7 +190,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let native = native.transpose()?;
     let receiver = native.as_ref().map(|native| &native.receiver);
     let names = Arc::new(Mutex::new(plan.allowed.all().to_vec()));
-    let look = looks(receiver, Arc::clone(&names));
+    let tallies = Tallies::default();
+    let look = looks(receiver, Arc::clone(&names), tallies.clone(), clock);
     let manner = Manner {
         buffer: arguments
             .playout
@@ -216,6 +219,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         manner,
         streams: BTreeMap::new(),
         others: Vec::new(),
+        tallies,
         results: mpsc::channel(),
         open_count: 0,
         worst: None,
@@ -316,25 +320,8 @@ impl Arguments {
     }
 }
 
-/// What is seen of the sessions, as long as there is a receiver.
-fn looks(
-    receiver: Option<&Arc<Receiver>>,
-    names: Arc<Mutex<Vec<Allowed>>>,
-) -> impl Fn() -> Vec<Look> + Send + 'static + use<> {
-    let receiver = receiver.map_or_else(Weak::new, Arc::downgrade);
-    move || {
-        let seen = receiver.upgrade().map(|receiver| receiver.snapshots());
-        let names = names.lock().unwrap_or_else(PoisonError::into_inner);
-        let look = |snapshot: Snapshot| Look {
-            name: snapshot.peer.map_or_else(String::new, |peer| {
-                allowed::name_of(&names, &peer).as_str().to_owned()
-            }),
-            path_names: Vec::new(),
-            snapshot,
-        };
-        seen.unwrap_or_default().into_iter().map(look).collect()
-    }
-}
+/// A session that is over: which stream's, and what that is to the program.
+type Over = (StreamName, Option<Outcome>);
 
 /// A stream's thread, and the way to it.
 struct Worker {
@@ -359,11 +346,9 @@ struct Studio<'a> {
     streams: BTreeMap<Option<StreamName>, Worker>,
     /// The threads of streams by other protocols.
     others: Vec<JoinHandle<()>>,
+    tallies: Tallies,
     /// What the ends of sessions are to the program.
-    results: (
-        mpsc::Sender<(StreamName, Option<Outcome>)>,
-        mpsc::Receiver<(StreamName, Option<Outcome>)>,
-    ),
+    results: (mpsc::Sender<Over>, mpsc::Receiver<Over>),
     open_count: usize,
     /// The first session's end that was not as it should be.
     worst: Option<anyhow::Error>,
@@ -400,7 +385,10 @@ impl Studio<'_> {
         let Manner { clock, stop, .. } = &self.manner;
         let mut outputs = Outputs::open(&names, self.rotation, clock, stop)?;
         let source = Input::open(input, None, stop, clock)?;
-        let carrier = Carrier::new(name.clone(), self.manner.clone());
+        let tally = Tally::new(name.clone(), input.protocol(), source.links());
+        let tally = Arc::new(tally);
+        self.tallies.add(Arc::clone(&tally));
+        let carrier = Carrier::new(name.clone(), self.manner.clone(), tally);
         let results = self.results.0.clone();
         let thread = std::thread::Builder::new().name("stream".to_owned());
         let name = name.clone();

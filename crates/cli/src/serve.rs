@@ -172,6 +172,7 @@ fn looks(server: &Arc<StreamServer>) -> impl Fn() -> Vec<Look> + Send + 'static 
             },
             path_names: Vec::new(),
             snapshot,
+            foreign: None,
         };
         seen.unwrap_or_default().into_iter().map(look).collect()
     }

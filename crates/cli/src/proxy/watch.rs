@@ -134,6 +134,7 @@ impl Watch {
                     name: (*name).to_owned(),
                     path_names: path_names.clone(),
                     snapshot: look()?,
+                    foreign: None,
                 })
             });
             looks.collect()
