@@ -217,14 +217,21 @@ srt_comes_in_and_goes_out() {
 }
 
 srtla_comes_in_by_two_links() {
-    start recv "$program" recv --listen 'srtla://127.0.0.1:17210?latency=300' "$folder/srtla.ts"
+    start recv "$program" recv --listen 'srtla://0.0.0.0:17210?latency=300' --metrics 17212 \
+        "$folder/srtla.ts"
     await recv 5 "srtla: listening" || return 1
-    start sender scripts/srtla-sender.py 17211 127.0.0.1:17210 127.0.0.2 127.0.0.3
+    # Its links take answers from the address that they call, and from no other.
+    start sender scripts/srtla-sender.py 17211 127.0.0.4:17210 127.0.0.2 127.0.0.3
     await sender 5 "2 links have registered" || return 1
     await recv 2 "link 127.0.0.3:.* is there" || return 1
     # Longer than the outage of a link.
     camera 12 mpegts "srt://127.0.0.1:17211?pkt_size=1316&latency=300000" || return 1
     await sender 1 "each link is acknowledged" || return 1
+    local shown
+    shown=$("$program" top 17212 --once)
+    for part in "by srtla, carries video" "from 127.0.0.2:" "from 127.0.0.3:" "heard last"; do
+        case $shown in *"$part"*) ;; *) echo "top shows no $part: $shown"; return 1 ;; esac
+    done
     sleep 1
     ends "${processes[0]}" recv && has_pictures "$folder/srtla.ts" 290
 }

@@ -32,7 +32,7 @@ impl Delivery {
                 session.frames_dropped,
             ),
             // What is not delivered breaks off, and both ends of the connection know.
-            End::Tunnel => (0, 0),
+            End::Tunnel(_) => (0, 0),
         };
         Delivery { end, all, failed }
     }

@@ -7,6 +7,7 @@ mod adaptive;
 mod adaptive;
 mod foreign;
 mod input;
+mod links;
 mod muxer;
 mod output;
 mod pace;
@@ -30,6 +31,7 @@ mod watch;
 
 pub(crate) use foreign::ForeignName;
 pub(crate) use input::{Input, InputName, Unit, Wanted};
+pub(crate) use links::{Link, Links};
 pub(crate) use output::{Output, OutputName};
 pub(crate) use pictures::{CodedPicture, PictureReader};
 pub(crate) use playout::{Piece, Playout};

@@ -40,6 +40,7 @@ mod progress;
 mod proxy;
 #[cfg(feature = "codec")]
 mod quality;
+mod reached;
 mod recv;
 mod registry;
 #[cfg(feature = "papers")]

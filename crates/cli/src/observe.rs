@@ -24,7 +24,6 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use anabranch_core::ReceivedFrame;
 use anabranch_net::{Clock, Event, PacketObserver, Snapshot};
 use anabranch_units::{Duration, Importance, Instant};
 
@@ -95,6 +94,18 @@ pub(crate) struct Look {
     /// Of its paths, if this end knows them.
     pub(crate) path_names: Vec<String>,
     pub(crate) snapshot: Snapshot,
+    /// What else is known of a stream that comes by another protocol than ours.
+    pub(crate) foreign: Option<Foreign>,
+}
+
+/// A stream by another protocol, beside what its snapshot tells.
+#[derive(Clone, Debug)]
+pub(crate) struct Foreign {
+    pub(crate) protocol: &'static str,
+    /// When something came last; `None`: nothing has come.
+    pub(crate) heard_at: Option<Instant>,
+    /// The same of each link.
+    pub(crate) links_heard_at: Vec<Instant>,
 }
 
 /// Files and sockets that are open, before there is anything to show.
@@ -273,11 +284,11 @@ impl Observation {
     }
 
     /// A frame of a stream has come, as a unit of a transport stream.
-    pub(crate) fn on_frame(&self, stream: &str, frame: &ReceivedFrame) {
+    pub(crate) fn on_frame(&self, stream: &str, importance: Importance, bytes: &[u8]) {
         if let Some(running) = &self.running
-            && frame.importance == Importance::Key
+            && importance == Importance::Key
         {
-            running.shared.key_frames.on_key_frame(stream, &frame.bytes);
+            running.shared.key_frames.on_key_frame(stream, bytes);
         }
     }
 }

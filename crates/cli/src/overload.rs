@@ -50,7 +50,7 @@ impl fmt::Display for Overload {
                  bitrate, or tell it what the links carry (--target-to)",
                 WINDOW.as_secs_f64(),
             ),
-            End::Receiver | End::Tunnel => write!(
+            End::Receiver | End::Tunnel(_) => write!(
                 f,
                 "the encoder at the other end sends about {encoder:.1} Mbit/s, the links carry \
                  {links:.1} Mbit/s: nothing came of {given_up_count} of {frame_count} frames in \
@@ -117,7 +117,7 @@ impl OverloadWatch {
                 given_up_count: session.frames_late,
                 arrived_bytes: 0,
             },
-            End::Receiver | End::Tunnel => Mark {
+            End::Receiver | End::Tunnel(_) => Mark {
                 at: now,
                 media_bytes: session.media_bytes_received,
                 frame_count: session.frames_received + session.frames_dropped,
@@ -156,7 +156,7 @@ impl OverloadWatch {
         let media = DataRate::from_bytes_per(bytes, span);
         let (encoder, links) = match self.end {
             End::Sender => (media, carried),
-            End::Receiver | End::Tunnel => {
+            End::Receiver | End::Tunnel(_) => {
                 let whole = frame_count.saturating_sub(given_up_count).max(1);
                 (media.mul_f64(frame_count as f64 / whole as f64), media)
             }

@@ -24,6 +24,7 @@ use crate::keygen::{PublicKeyParser, read_key};
 use crate::observe::{ObserveArguments, Opened, StandardOutput};
 use crate::paths::PathArguments;
 use crate::stop::Stop;
+use crate::summary::{Datagrams, End};
 use crate::tunnel::relay::Answered;
 use crate::tunnel::request::{self, Answer};
 use crate::tunnel::tun::{self, TunArguments};
@@ -141,7 +142,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let _is_within = tasks.enter();
         tun::near::Interface::open(&arguments.tun)?
     };
-    let mut watch = Watch::new(names, stop, clock, arguments.report);
+    let datagrams = Datagrams::of(!arguments.udp.is_empty(), arguments.tun.is_wanted());
+    let mut watch = Watch::new(End::Tunnel(datagrams), names, stop, clock, arguments.report);
     if !listeners.is_empty() {
         let config = config(arguments, arguments.transport.config()?, clock, &observed)?;
         let (client, events) = StreamClient::start(config)?;

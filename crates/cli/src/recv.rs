@@ -1,19 +1,22 @@
 //! `anabranch recv`.
 
+mod allowance;
 mod allowed;
 mod destination;
 mod listen;
 mod outputs;
+mod places;
 mod returns;
 mod stream;
+mod tally;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use anabranch_net::{Clock, Receiver, Reception, Receptions, ServerConfig, Snapshot};
+use anabranch_net::{Clock, Receiver, Reception, Receptions, ServerConfig};
 use anabranch_secure::PublicKey;
 use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
@@ -23,21 +26,26 @@ use crate::command_line::{allow_many_files, positive, socket_addr};
 use crate::io::{Input, Rotation};
 use crate::keygen::read_key;
 use crate::latency::Latency;
-use crate::observe::{Look, ObserveArguments, Opened, StandardOutput};
+use crate::observe::{ObserveArguments, Opened, StandardOutput};
 use crate::slowness::Slowness;
 use crate::stop::Stop;
 use crate::{print, service};
+use allowance::{Allowances, Share};
 use allowed::{AllowList, Allowed, AllowedParser, StreamName};
 use destination::{Destination, Destinations};
 use listen::{Carrier, Listen, OtherSource, Sources};
 use outputs::Outputs;
+use places::Places;
 use returns::{ReturnArguments, Returns};
 use stream::{Manner, Outcome, Session};
+use tally::{Tallies, Tally, looks};
 
 /// How often the main thread looks up from waiting for sessions.
 const LOOK_INTERVAL: core::time::Duration = core::time::Duration::from_millis(50);
 /// How often it looks whether the file of senders has changed.
 const FILE_INTERVAL: Duration = Duration::from_secs(1);
+/// How often it is told that a sender finds no place.
+const TURNED_AWAY_TOLD_EVERY: Duration = Duration::from_secs(30);
 /// So many senders there may be whom a file names.
 const MAX_SESSIONS: usize = 10_000;
 
@@ -84,6 +92,10 @@ Latency: every frame leaves --latency after its fastest packet could have been t
 What was lost is sent again until then. The larger of both ends' wishes counts. With `min` each
 frame leaves as soon as it is there, unevenly.
 
+Limits: what a name brings beyond max=RATE is left out up to the next key frame it may bring; both
+ends are told. Of the keys of a name with streams=N, N may send at a time, the others wait; the
+second is the stream NAME-2, with outputs of its own.
+
 Several senders share outputs that are neither NAME=OUTPUT nor have {name} in them: then one is let
 in at a time. The file of --allow-from has a line for each sender, its key and its name, and may be
 changed at any time: who is taken out of it is cut off.
@@ -102,10 +114,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     /// Public key of a sender that is let in, and what its stream is called; may be given several
-    /// times.
-    #[arg(long, value_name = "PUBKEY[=NAME]", value_parser = AllowedParser)]
+    /// times. `max=8Mbit/s` limits what the name may bring on average, `streams=2` how many keys of
+    /// the same name may send at a time.
+    #[arg(long, value_name = "PUBKEY[=NAME][,LIMIT…]", value_parser = AllowedParser)]
     allow: Vec<Allowed>,
-    /// A file with a line for each sender that is let in: its public key and its name.
+    /// A file with a line for each sender that is let in: its public key, its name, its limits.
     #[arg(long, value_name = "FILE")]
     allow_from: Option<PathBuf>,
     /// The constant delay of the output beyond that of the fastest packets, such as "800 ms"; or
@@ -177,7 +190,8 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let native = native.transpose()?;
     let receiver = native.as_ref().map(|native| &native.receiver);
     let names = Arc::new(Mutex::new(plan.allowed.all().to_vec()));
-    let look = looks(receiver, Arc::clone(&names));
+    let tallies = Tallies::default();
+    let look = looks(receiver, Arc::clone(&names), tallies.clone(), clock);
     let manner = Manner {
         buffer: arguments
             .playout
@@ -189,22 +203,28 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         stop: stop.clone(),
         observation: Arc::new(observed.start("recv", clock, look)?),
     };
+    let allowances = Allowances::default();
+    allowances.update(&plan.allowed, clock.now());
     let returns = Returns::default();
     returns.start(arguments.returns, plan.has_several, clock, &stop)?;
     let mut studio = Studio {
         receiver: receiver.map(|receiver| &**receiver),
         returns,
         allowed: plan.allowed,
+        allowances,
+        places: Places::default(),
         names,
         destinations: plan.destinations,
         rotation: arguments.rotate,
         manner,
         streams: BTreeMap::new(),
         others: Vec::new(),
+        tallies,
         results: mpsc::channel(),
         open_count: 0,
         worst: None,
         look_at: clock.now(),
+        turned_away: BTreeMap::new(),
         slowness: Slowness::default(),
     };
     match studio.open_all(&plan.others) {
@@ -293,35 +313,19 @@ impl Arguments {
         let mut config = ServerConfig::new(listen, read_key(key)?, allowed.keys());
         config.silence_timeout = self.timeout;
         config.max_sessions = MAX_SESSIONS;
+        config.places = allowed.places();
         config.latency = self.latency.and_then(Latency::wish);
         config.reassembly_wait = self.reassembly_wait;
         Ok(config)
     }
 }
 
-/// What is seen of the sessions, as long as there is a receiver.
-fn looks(
-    receiver: Option<&Arc<Receiver>>,
-    names: Arc<Mutex<Vec<Allowed>>>,
-) -> impl Fn() -> Vec<Look> + Send + 'static + use<> {
-    let receiver = receiver.map_or_else(Weak::new, Arc::downgrade);
-    move || {
-        let seen = receiver.upgrade().map(|receiver| receiver.snapshots());
-        let names = names.lock().unwrap_or_else(PoisonError::into_inner);
-        let look = |snapshot: Snapshot| Look {
-            name: snapshot.peer.map_or_else(String::new, |peer| {
-                allowed::name_of(&names, &peer).as_str().to_owned()
-            }),
-            path_names: Vec::new(),
-            snapshot,
-        };
-        seen.unwrap_or_default().into_iter().map(look).collect()
-    }
-}
+/// A session that is over: which stream's, and what that is to the program.
+type Over = (StreamName, Option<Outcome>);
 
 /// A stream's thread, and the way to it.
 struct Worker {
-    sessions: mpsc::Sender<(StreamName, Reception)>,
+    sessions: mpsc::Sender<(StreamName, Share, Reception)>,
     thread: JoinHandle<()>,
 }
 
@@ -331,6 +335,8 @@ struct Studio<'a> {
     receiver: Option<&'a Receiver>,
     returns: Returns,
     allowed: AllowList,
+    allowances: Allowances,
+    places: Places,
     /// What senders are called, for whoever looks.
     names: Arc<Mutex<Vec<Allowed>>>,
     destinations: Destinations,
@@ -340,16 +346,16 @@ struct Studio<'a> {
     streams: BTreeMap<Option<StreamName>, Worker>,
     /// The threads of streams by other protocols.
     others: Vec<JoinHandle<()>>,
+    tallies: Tallies,
     /// What the ends of sessions are to the program.
-    results: (
-        mpsc::Sender<Option<Outcome>>,
-        mpsc::Receiver<Option<Outcome>>,
-    ),
+    results: (mpsc::Sender<Over>, mpsc::Receiver<Over>),
     open_count: usize,
     /// The first session's end that was not as it should be.
     worst: Option<anyhow::Error>,
     /// When the file of senders is looked at next.
     look_at: Instant,
+    /// Senders that found no place, with when that was told.
+    turned_away: BTreeMap<PublicKey, Instant>,
     slowness: Slowness,
 }
 
@@ -365,8 +371,10 @@ impl Studio<'_> {
             ensure!(!is_taken, "two streams are called {}", name.as_str());
         }
         let all = self.allowed.all().to_vec();
-        all.iter()
-            .try_for_each(|allowed| self.open(&allowed.name))?;
+        for Allowed { name, .. } in &all {
+            let count = self.allowed.place_count(name);
+            (1..=count).try_for_each(|place| self.open(&name.in_place(place)))?;
+        }
         others.iter().try_for_each(|source| self.open_other(source))
     }
 
@@ -377,14 +385,18 @@ impl Studio<'_> {
         let Manner { clock, stop, .. } = &self.manner;
         let mut outputs = Outputs::open(&names, self.rotation, clock, stop)?;
         let source = Input::open(input, None, stop, clock)?;
-        let carrier = Carrier::new(name.clone(), self.manner.clone());
+        let tally = Tally::new(name.clone(), input.protocol(), source.links());
+        let tally = Arc::new(tally);
+        self.tallies.add(Arc::clone(&tally));
+        let carrier = Carrier::new(name.clone(), self.manner.clone(), tally);
         let results = self.results.0.clone();
         let thread = std::thread::Builder::new().name("stream".to_owned());
+        let name = name.clone();
         let thread = thread.spawn(move || {
             let outcome = carrier.run(source, &mut outputs);
             // What is open is closed before the main thread ends.
             drop(outputs);
-            let _ = results.send(Some(outcome));
+            let _ = results.send((name, Some(outcome)));
         });
         self.others.push(thread.context("cannot start a thread")?);
         self.open_count += 1;
@@ -405,14 +417,15 @@ impl Studio<'_> {
         let names = self.destinations.of(name)?;
         let Manner { clock, stop, .. } = &self.manner;
         let mut outputs = Outputs::open(&names, self.rotation, clock, stop)?;
-        let (sessions, receptions) = mpsc::channel::<(StreamName, Reception)>();
+        let (sessions, receptions) = mpsc::channel::<(StreamName, Share, Reception)>();
         let (manner, results) = (self.manner.clone(), self.results.0.clone());
         let thread = std::thread::Builder::new().name("stream".to_owned());
         let thread = thread.spawn(move || {
-            for (name, reception) in receptions {
-                let session = Session::new(name, &reception, &mut outputs, &manner);
+            for (name, share, reception) in receptions {
+                let place = name.clone();
+                let session = Session::new(name, share, &reception, &mut outputs, &manner);
                 // The main thread ends last.
-                let _ = results.send(session.run());
+                let _ = results.send((place, session.run()));
             }
         });
         let thread = thread.context("cannot start a thread")?;
@@ -448,25 +461,44 @@ impl Studio<'_> {
 
     /// Gives a session that begins to its stream.
     fn take(&mut self, reception: Reception) {
-        let name = self.allowed.name_of(&reception.peer());
+        let peer = reception.peer();
+        let of = self.allowed.name_of(&peer);
+        let count = self.allowed.place_count(&of);
+        let Some(name) = self.places.enter(peer, &of, count) else {
+            let of = of.as_str();
+            print::warn(format_args!("{of}: its sessions are not written yet"));
+            reception.close();
+            return;
+        };
         if let Err(error) = self.open(&name) {
             print::warn(format_args!("{}: {error:#}", name.as_str()));
+            self.places.leave(&name);
             reception.close();
             return;
         }
+        self.tell_names();
         let owner = self.owner(&name);
         if let Some(worker) = self.streams.get(&owner) {
             self.open_count += 1;
             self.returns.add(name.clone(), reception.return_path());
+            let share = Share::new(of, self.allowances.clone());
             // A thread that panicked has printed why.
-            let _ = worker.sessions.send((name, reception));
+            let _ = worker.sessions.send((name, share, reception));
         }
+    }
+
+    /// Tells whoever looks what senders are called.
+    fn tell_names(&self) {
+        let mut all = self.allowed.all().to_vec();
+        self.places.rename(&mut all);
+        *self.names.lock().unwrap_or_else(PoisonError::into_inner) = all;
     }
 
     /// Takes in which sessions are over. Whether the program is, by the last of them.
     fn take_results(&mut self) -> bool {
         let mut is_over = false;
-        while let Ok(outcome) = self.results.1.try_recv() {
+        while let Ok((name, outcome)) = self.results.1.try_recv() {
+            self.places.leave(&name);
             self.open_count -= 1;
             is_over |= outcome.is_some();
             if let Some(Err(error)) = outcome {
@@ -492,13 +524,16 @@ impl Studio<'_> {
                         "{} senders are let in",
                         self.allowed.all().len()
                     ));
-                    self.receiver
-                        .inspect(|receiver| receiver.set_allowed(&self.allowed.keys()));
-                    let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-                    *names = self.allowed.all().to_vec();
+                    if let Some(receiver) = self.receiver {
+                        receiver.set_places(self.allowed.places());
+                        receiver.set_allowed(&self.allowed.keys());
+                    }
+                    self.allowances.update(&self.allowed, now);
+                    self.tell_names();
                 }
                 Err(error) => print::warn(format_args!("{error:#}; those before stay let in")),
             }
+            self.tell_turned_away(now);
         }
         let lateness = self.manner.stop.lateness(&self.manner.clock);
         let lateness = self
@@ -507,6 +542,25 @@ impl Studio<'_> {
         let told = self.slowness.news(now, lateness);
         told.into_iter().for_each(print::warn);
         service::turn(now, self.manner.stop.is_stopped());
+    }
+
+    /// Tells of senders that found no place, each now and then: they ask every second.
+    fn tell_turned_away(&mut self, now: Instant) {
+        let peers = self.receiver.map(Receiver::take_turned_away);
+        for peer in peers.unwrap_or_default() {
+            let name = self.allowed.name_of(&peer);
+            let Some(count) = self.allowed.limits_of(&name).streams else {
+                continue;
+            };
+            let is_recent = |at: &Instant| now.saturating_since(*at) < TURNED_AWAY_TOLD_EVERY;
+            if !self.turned_away.get(&peer).is_some_and(is_recent) {
+                self.turned_away.insert(peer, now);
+                let name = name.as_str();
+                print::note(format_args!(
+                    "{peer} is not let in: {name} has its {count} streams already"
+                ));
+            }
+        }
     }
 
     /// Waits for the streams to write what they have.

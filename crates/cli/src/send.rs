@@ -226,6 +226,7 @@ fn looks(sender: &Arc<Sender>, names: SharedNames) -> impl Fn() -> Vec<Look> + S
             name: STREAM.to_owned(),
             path_names: names.get(),
             snapshot: sender.snapshot(),
+            foreign: None,
         };
         sender.upgrade().map(look).into_iter().collect()
     }

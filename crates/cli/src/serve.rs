@@ -18,7 +18,7 @@ use crate::keygen::{PublicKeyParser, read_key};
 use crate::observe::{Look, ObserveArguments, StandardOutput};
 use crate::slowness::Slowness;
 use crate::stop::Stop;
-use crate::summary::{self, End, Meter};
+use crate::summary::{self, Datagrams, End, Meter};
 use crate::tunnel::relay::Answered;
 use crate::tunnel::request::{self, Answer};
 use crate::tunnel::tun::{self, TunArguments};
@@ -172,6 +172,7 @@ fn looks(server: &Arc<StreamServer>) -> impl Fn() -> Vec<Look> + Send + 'static 
             },
             path_names: Vec::new(),
             snapshot,
+            foreign: None,
         };
         seen.unwrap_or_default().into_iter().map(look).collect()
     }
@@ -224,6 +225,8 @@ fn watch(
     let mut meters: Vec<((PublicKey, Cargo), Meter)> = Vec::new();
     let mut slowness = Slowness::default();
     let mut session_count: usize = 0;
+    let has_udp = !arguments.connect.is_empty();
+    let end = End::Tunnel(Datagrams::of(has_udp, arguments.tun.is_wanted()));
     loop {
         match events.recv_timeout(LOOK_INTERVAL) {
             Ok(Event::Connected { peer, cargo }) => {
@@ -240,7 +243,7 @@ fn watch(
                 print::note(format_args!("a session is over: {ended}"));
                 session_count = session_count.saturating_sub(1);
                 if let Some(seen) = server.take_ended() {
-                    print::note(summary::table(End::Tunnel, &seen, &[]));
+                    print::note(summary::table(end, &seen, &[]));
                 }
             }
             Ok(_) => {}
@@ -271,7 +274,7 @@ fn watch(
             let is_it = |seen: &&Snapshot| (seen.peer, seen.cargo) == (Some(peer), Some(cargo));
             let snapshot = snapshots.iter().find(is_it);
             if let Some(snapshot) = snapshot {
-                print::note(meter.line(End::Tunnel, snapshot.clone(), &[]));
+                print::note(meter.line(end, snapshot.clone(), &[]));
             }
         }
     }

@@ -14,8 +14,38 @@ use crate::delivery::Delivery;
 pub(crate) enum End {
     Sender,
     Receiver,
-    /// Either end of a session of streams.
-    Tunnel,
+    /// Either end of a session of streams or datagrams.
+    Tunnel(Datagrams),
+}
+
+/// What a tunnel's datagrams are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Datagrams {
+    /// Of UDP flows.
+    Udp,
+    /// IP packets of a TUN interface.
+    Packets,
+    /// Either.
+    Both,
+}
+
+impl Datagrams {
+    /// By whether UDP flows and packets may be carried.
+    pub(crate) fn of(has_udp: bool, has_packets: bool) -> Self {
+        match (has_udp, has_packets) {
+            (true, true) => Datagrams::Both,
+            (false, true) => Datagrams::Packets,
+            (_, false) => Datagrams::Udp,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Datagrams::Udp => "UDP datagrams",
+            Datagrams::Packets => "packets",
+            Datagrams::Both => "UDP datagrams and packets",
+        }
+    }
 }
 
 /// The table at the end. `names` are the paths'.
@@ -88,14 +118,15 @@ fn carried(end: End, snapshot: &Snapshot, duration: Duration) -> String {
                 at_least_a_millisecond(duration)
             ),
         ),
-        End::Tunnel if snapshot.cargo == Some(Cargo::Datagrams) => format!(
-            "\nUDP datagrams: {} sent, {} given up as late; {} received, {} lost",
+        End::Tunnel(datagrams) if snapshot.cargo == Some(Cargo::Datagrams) => format!(
+            "\n{}: {} sent, {} given up as late; {} received, {} lost",
+            datagrams.name(),
             session.frames_sent,
             session.frames_late,
             session.frames_received,
             session.frames_dropped,
         ),
-        End::Tunnel => format!(
+        End::Tunnel(_) => format!(
             "\nstreams: {} received",
             ByteCount(session.stream_bytes_received)
         ),
@@ -212,7 +243,7 @@ fn bytes_of(end: End, path: &PathSnapshot) -> u64 {
     match end {
         End::Sender => path.counters.sent_bytes + path.counters.control_bytes,
         End::Receiver => path.counters.received_bytes,
-        End::Tunnel => {
+        End::Tunnel(_) => {
             let counters = &path.counters;
             counters.sent_bytes + counters.control_bytes + counters.received_bytes
         }
@@ -291,7 +322,7 @@ impl Meter {
                 "{elapsed:.1} s: frames {} complete {} dropped",
                 session.frames_received, session.frames_dropped
             ),
-            End::Tunnel => format!("{elapsed:.1} s:"),
+            End::Tunnel(_) => format!("{elapsed:.1} s:"),
         };
         if let Some(away) = away_for(&snapshot) {
             let _ = write!(text, ", no receiver for {away}");
@@ -330,6 +361,23 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_tunnel_of_packets_carries_are_packets() {
+        let snapshot = Snapshot {
+            cargo: Some(Cargo::Datagrams),
+            ..Snapshot::default()
+        };
+        for (has_udp, has_packets, word) in [
+            (true, false, "\nUDP datagrams: 0 sent"),
+            (false, true, "\npackets: 0 sent"),
+            (true, true, "\nUDP datagrams and packets: 0 sent"),
+        ] {
+            let end = End::Tunnel(Datagrams::of(has_udp, has_packets));
+            let shown = table(end, &snapshot, &[]);
+            assert!(shown.contains(word), "{shown}");
+        }
+    }
 
     #[test]
     fn reasons_are_told_by_their_share_of_bytes_and_those_that_do_not_occur_are_not() {

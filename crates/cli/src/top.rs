@@ -1,5 +1,6 @@
 //! `anabranch top`.
 
+mod about;
 mod client;
 mod history;
 mod picture;

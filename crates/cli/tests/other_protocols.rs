@@ -3,9 +3,12 @@
 
 mod bed;
 
-use std::net::{Ipv4Addr, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream, UdpSocket};
 
-use bed::{Bed, Running, anabranch, run, transport_stream};
+use serde_json::Value;
+
+use bed::{Bed, PATIENCE, Running, anabranch, run, transport_stream};
 
 fn free_port() -> u16 {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -145,4 +148,86 @@ fn what_does_not_fit_together_is_refused() {
         let is_refused = !output.status.success() && said.contains(part);
         assert!(is_refused, "{part}: {said}");
     }
+}
+
+/// What an address of the program's metrics answers.
+fn get(address: &str, path: &str) -> String {
+    let mut connection = TcpStream::connect(address).unwrap();
+    connection.set_read_timeout(Some(PATIENCE)).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+#[test]
+fn streams_of_other_protocols_are_seen_by_their_names() {
+    let bed = Bed::new();
+    let port = free_port();
+    let source = format!("van=udp://127.0.0.1:{port}");
+    let (stats, output) = (bed.text("stats.json"), bed.text("{name}.ts"));
+    let options = ["--metrics", "0", "--stats", &stats];
+    let mut recv =
+        Running::start(&[&["recv", "--listen", &source][..], &options, &[&output]].concat());
+    let line = recv.wait_for("metrics at http://");
+    let metrics = line.split_once("http://").unwrap().1;
+    let metrics = metrics.strip_suffix("/metrics").unwrap().to_owned();
+    recv.wait_for("van: listening at ");
+    let film = transport_stream(60);
+    send_film(port, &film);
+    let wait_for = |is_wanted: &dyn Fn(&Value) -> bool| {
+        let mut tries = 0;
+        loop {
+            let status: Value = serde_json::from_str(&get(&metrics, "/status.json")).unwrap();
+            if is_wanted(&status["streams"][0]) {
+                return status;
+            }
+            tries += 1;
+            assert!(tries < 200, "{status:#}");
+            std::thread::park_timeout(std::time::Duration::from_millis(100));
+        }
+    };
+    let bytes = |stream: &Value| stream["counters"]["delivered_bytes"].as_u64();
+    let status = wait_for(&|stream| bytes(stream) == Some(film.len() as u64));
+    let stream = &status["streams"][0];
+    for (field, value) in [("name", "van"), ("protocol", "udp"), ("carries", "video")] {
+        assert_eq!(stream[field], value, "{status:#}");
+    }
+    assert!(
+        stream["connected"] == true && stream["session"] == 1,
+        "{status:#}"
+    );
+    assert!(status["publishers"]["van"].is_object(), "{status:#}");
+    let text = get(&metrics, "/metrics");
+    let of_van = "{stream=\"van\",carries=\"video\"}";
+    let total = format!(
+        "anabranch_stream_delivered_bytes_total{of_van} {}\n",
+        film.len()
+    );
+    assert!(text.contains(&total), "{text}");
+    assert!(
+        text.contains(&format!("anabranch_stream_silent_seconds{of_van} ")),
+        "{text}"
+    );
+    if cfg!(feature = "top") {
+        let shown = run(&["top", &metrics, "--once"]);
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        assert!(shown.contains("van by udp, carries video"), "{shown}");
+        assert!(shown.contains("heard last "), "{shown}");
+    }
+    // After ten seconds it is over, and still to be seen.
+    let status = wait_for(&|stream| stream["connected"] == false);
+    assert!(
+        status["streams"][0]["silent_s"].as_f64() > Some(9.0),
+        "{status:#}"
+    );
+    recv.interrupt();
+    assert_eq!(recv.finish().0, 0);
+    let lines = std::fs::read_to_string(bed.path("stats.json")).unwrap();
+    let events = ["session-began", "session-ended"].map(|event| {
+        let is_it = |line: &&str| line.contains(event) && line.contains("\"stream\":\"van\"");
+        lines.lines().filter(is_it).count()
+    });
+    assert_eq!(events, [1, 1], "{lines}");
 }

@@ -296,3 +296,66 @@ fn a_constant_latency_evens_out_jitter() {
     let nine_tenths = off[off.len() * 9 / 10];
     assert!(nine_tenths < Duration::from_millis(20), "{nine_tenths}");
 }
+
+/// What a name brings beyond its limit is left out, and both ends say so; others have all theirs.
+#[test]
+fn a_name_brings_no_more_than_it_may() {
+    let bed = Bed::new();
+    let other = keygen(&bed.path("other.key"));
+    // Some 200 kbit/s.
+    let film = transport_stream(150);
+    std::fs::write(bed.path("in.ts"), &film).unwrap();
+    let camera = format!("{}=camera,max=50kbit/s", bed.sender_public);
+    let roof = format!("{other}=roof");
+    let output = bed.text("{name}.ts");
+    let (mut recv, address) = studio(&bed, &["--allow", &camera, "--allow", &roof, &output]);
+    let mut limited = bed.send(&address, &bed.text("in.ts"), &[]);
+    let free = bed.send_with("other.key", &address, &bed.text("in.ts"), &[]);
+    let told = "camera may bring 50 kbit/s on average";
+    limited.wait_for(&format!("message: {told}"));
+    recv.wait_for(told);
+    assert_eq!((limited.finish().0, free.finish().0), (0, 0));
+    let (code, said) = recv.finish();
+    assert_eq!(code, 0, "{said}");
+    let length = |name: &str| std::fs::metadata(bed.path(name)).unwrap().len() as usize;
+    assert_eq!(length("roof.ts"), film.len(), "{said}");
+    // Five seconds' worth at once, and the six of the film: 70 kB, of 170.
+    let came = length("camera.ts");
+    assert!((10_000..75_000).contains(&came), "{came}: {said}");
+}
+
+#[test]
+fn keys_of_one_name_take_turns_or_have_a_stream_each() {
+    let bed = Bed::new();
+    let other = keygen(&bed.path("other.key"));
+    let films = [transport_stream(75), transport_stream(50)];
+    for (name, film) in ["first.ts", "second.ts"].iter().zip(&films) {
+        std::fs::write(bed.path(name), film).unwrap();
+    }
+    for (streams, outputs) in [(1, vec!["crew.ts"]), (2, vec!["crew.ts", "crew-2.ts"])] {
+        let ours = format!("{}=crew,streams={streams}", bed.sender_public);
+        let theirs = format!("{other}=crew");
+        let output = bed.text("{name}.ts");
+        let options = ["--allow", &ours, "--allow", &theirs, "--keep-listening"];
+        let (mut recv, address) = studio(&bed, &[&options[..], &[&output]].concat());
+        let mut first = bed.send(&address, &bed.text("first.ts"), &[]);
+        first.wait_for("connected");
+        let second = bed.send_with("other.key", &address, &bed.text("second.ts"), &[]);
+        if streams == 1 {
+            recv.wait_for("is not let in: crew has its 1 streams already");
+        } else {
+            recv.wait_for("crew-2: connected to");
+        }
+        assert_eq!((first.finish().0, second.finish().0), (0, 0));
+        recv.wait_for("session of");
+        recv.wait_for("session of");
+        recv.interrupt();
+        let (code, said) = recv.finish();
+        assert_eq!(code, 0, "{said}");
+        let written = outputs
+            .iter()
+            .map(|name| std::fs::read(bed.path(name)).unwrap());
+        let written: Vec<u8> = written.flatten().collect();
+        assert!(written == films.concat(), "{streams}: {said}");
+    }
+}

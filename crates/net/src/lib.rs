@@ -81,7 +81,7 @@ pub use event_queue::Events;
 pub use observer::{PacketEvent, PacketNews, PacketObserver};
 pub use receiver::{Receiver, Reception, Receptions, ReturnPath};
 pub use sender::{SendError, Sender};
-pub use server::ServerConfig;
+pub use server::{Places, ServerConfig};
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};
 pub use streams::{
     Accepted, ByteStream, OpenError, Started, StreamClient, StreamServer, stream_transport,

@@ -15,7 +15,7 @@ use crate::load::Frames;
 use crate::port::Port;
 use crate::runtime::{Handle, Runtime};
 use crate::served::{Audience, Offer};
-use crate::server::{ServerConfig, ServerRole};
+use crate::server::{Places, ServerConfig, ServerRole};
 use crate::snapshot::Snapshot;
 
 use reception::Begun;
@@ -95,6 +95,18 @@ impl Receiver {
     pub fn set_allowed(&self, allowed: &[PublicKey]) {
         self.runtime
             .change(|role, now| role.set_allowed(now, allowed));
+    }
+
+    /// Shares places in this way from now on; see [`ServerConfig::places`]. Sessions that there are
+    /// stay.
+    pub fn set_places(&self, places: Vec<Places>) {
+        self.runtime.change(|role, _| role.set_places(places));
+    }
+
+    /// Allowed peers that asked for a session since the last call and were not answered, because
+    /// there was no place for them.
+    pub fn take_turned_away(&self) -> Vec<PublicKey> {
+        self.runtime.look(|role, _| role.take_turned_away())
     }
 
     /// Tells the peers that this receiver goes away and stops listening. Each session's

@@ -6,6 +6,7 @@
 //! there is no room, another allowed peer gets its turn when a session is over or has been silent
 //! for [`ServerConfig::takeover_after`]: being allowed is no right to others' place.
 
+mod places;
 mod sessions;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -37,6 +38,7 @@ use crate::runtime::{Next, Role};
 use crate::served::Offer;
 use crate::snapshot::{EdgeCounters, Snapshot};
 use crate::socket::{Arrival, Batch, Socket};
+pub use places::Places;
 use sessions::{Owner, Sessions};
 
 /// Resets are not sent more often: a flood of datagrams of no session must not double itself.
@@ -59,6 +61,8 @@ pub struct ServerConfig {
     pub allowed: Vec<PublicKey>,
     /// How many sessions of the same cargo there may be at a time, each with another peer.
     pub max_sessions: usize,
+    /// Peers of whom only some may have a session of the same cargo at a time.
+    pub places: Vec<Places>,
     /// For how long a peer may be silent before its session is over.
     pub silence_timeout: Duration,
     /// For how long a peer must be silent before another peer may take its place. Longer than a
@@ -85,6 +89,7 @@ impl ServerConfig {
             local_key,
             allowed,
             max_sessions: 1,
+            places: Vec::new(),
             silence_timeout: Duration::from_secs(60),
             takeover_after: Duration::from_secs(20),
             latency: None,
@@ -114,6 +119,9 @@ pub(crate) struct ServerRole {
     silence_timeout: Duration,
     takeover_after: Duration,
     max_sessions: usize,
+    places: Vec<Places>,
+    /// Who shook hands and found no place, until somebody asks.
+    turned_away: Vec<PublicKey>,
     offers: Vec<Offer>,
     responder: Responder,
     gate: Gate,
@@ -143,6 +151,8 @@ impl ServerRole {
             silence_timeout: config.silence_timeout,
             takeover_after: config.takeover_after,
             max_sessions: config.max_sessions.max(1),
+            places: config.places,
+            turned_away: Vec::new(),
             offers,
             responder,
             gate: Gate::new(config.clock.now(), peer_count),
@@ -198,7 +208,13 @@ impl ServerRole {
                 answer_to(arrival, &answer.response, ports);
             }
             // A peer that may not enter asks again, and is answered when it is its turn.
-            Some(_) | None => self.edge.refused_handshakes += 1,
+            Some(answer) => {
+                self.edge.refused_handshakes += 1;
+                if !self.turned_away.contains(&answer.peer) {
+                    self.turned_away.push(answer.peer);
+                }
+            }
+            None => self.edge.refused_handshakes += 1,
         }
     }
 
@@ -214,32 +230,24 @@ impl ServerRole {
 
     /// Whether a session of `owner` may begin now.
     fn may_enter(&self, now: Instant, owner: Owner) -> bool {
-        self.has_room(owner.1) || self.displaced_by(now, owner).is_some()
+        self.has_room(owner) || self.displaced_by(now, owner).is_some()
     }
 
-    /// Whether another session with this cargo displaces none.
-    fn has_room(&self, cargo: Cargo) -> bool {
-        let same = self
-            .sessions
-            .iter()
-            .filter(|(_, held)| held.owner().1 == cargo);
-        same.count() < self.max_sessions
+    /// Whether another session of `owner` displaces none.
+    fn has_room(&self, owner: Owner) -> bool {
+        places::has_room(&self.sessions, &self.places, self.max_sessions, owner)
     }
 
     /// Which session has to make room for one of `owner`: its own, or one that has been silent for
-    /// long.
+    /// long, of those whose place it takes.
     fn displaced_by(&self, now: Instant, owner: Owner) -> Option<u32> {
         let own = self.sessions.iter().find(|(_, held)| held.owner() == owner);
         let own = own.map(|(index, _)| index);
         let longest_silent = || {
-            let same = self
-                .sessions
-                .iter()
-                .filter(|(_, held)| held.owner().1 == owner.1);
-            let silent = same.min_by_key(|(_, held)| held.session.heard_at())?;
-            (now >= silent.1.session.heard_at() + self.takeover_after).then_some(silent.0)
+            let (index, heard_at) = places::longest_silent(&self.sessions, &self.places, owner)?;
+            (now >= heard_at + self.takeover_after).then_some(index)
         };
-        own.or_else(|| longest_silent().filter(|_| !self.has_room(owner.1)))
+        own.or_else(|| longest_silent().filter(|_| !self.has_room(owner)))
     }
 
     fn new_session_index(&self) -> u32 {
@@ -427,10 +435,21 @@ impl ServerRole {
         }
     }
 
+    /// Who shook hands since the last call and found no place.
+    pub(crate) fn take_turned_away(&mut self) -> Vec<PublicKey> {
+        core::mem::take(&mut self.turned_away)
+    }
+
+    /// Shares places in this way from now on. Sessions that there are stay.
+    pub(crate) fn set_places(&mut self, places: Vec<Places>) {
+        self.places = places;
+    }
+
     /// Lets in the owners of these keys from now on, and ends the sessions of others.
     pub(crate) fn set_allowed(&mut self, now: Instant, allowed: &[PublicKey]) {
         self.responder.set_allowed(allowed);
         self.gate.set_peer_count(allowed.len());
+        self.turned_away.retain(|peer| allowed.contains(peer));
         self.unconfirmed
             .retain(|(peer, _), _| allowed.contains(peer));
         let is_revoked = |held: &sessions::Held| !allowed.contains(&held.owner().0);

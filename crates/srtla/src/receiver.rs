@@ -170,6 +170,23 @@ impl<F: FnMut() -> [u8; ID_BYTES / 2]> Receiver<F> {
         group.flat_map(Group::addresses)
     }
 
+    /// Whether a link of a registered sender is at this address.
+    pub fn has_link(&self, address: SocketAddr) -> bool {
+        let group = self
+            .members
+            .get(&address)
+            .and_then(|id| self.groups.get(id));
+        group.is_some_and(|group| group.addresses().any(|link| link == address))
+    }
+
+    /// The links of the senders that the SRT listener has accepted, each with when it was heard
+    /// last.
+    pub fn accepted_links(&self) -> impl Iterator<Item = (&LinkSummary, Instant)> {
+        let groups = self.groups.values().filter(|group| group.is_accepted);
+        let links = groups.flat_map(|group| &group.links);
+        links.map(|link| (&link.summary, link.heard_at))
+    }
+
     /// REG1.
     fn found(&mut self, now: Instant, from: SocketAddr, half: &[u8; ID_BYTES / 2]) -> Vec<u8> {
         if let Some(&known) = self.members.get(&from) {

@@ -7,8 +7,10 @@ use core::fmt;
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 
+use anabranch_net::Clock;
 use anyhow::{Context, anyhow, ensure};
 
+use super::links::Links;
 use super::srtla::Relay;
 use super::supervised::{Supervised, Tool};
 use super::udp_input::UdpInput;
@@ -39,7 +41,14 @@ pub(crate) struct ForeignName {
 #[derive(Debug)]
 pub(super) struct ForeignInput {
     _tool: Supervised,
-    _relay: Option<Relay>,
+    relay: Option<Relay>,
+}
+
+impl ForeignInput {
+    /// Its links, if it has several.
+    pub(super) fn links(&self) -> Option<Links> {
+        self.relay.as_ref().map(Relay::links)
+    }
 }
 
 /// An output that another program carries on.
@@ -181,7 +190,7 @@ impl ForeignName {
     ///
     /// # Errors
     /// Its address is none, the tool is missing or, of SRTLA, the address is taken.
-    pub(super) fn open_input(&self) -> anyhow::Result<(UdpInput, ForeignInput)> {
+    pub(super) fn open_input(&self, clock: &Clock) -> anyhow::Result<(UdpInput, ForeignInput)> {
         self.check()?;
         let input = UdpInput::open((Ipv4Addr::LOCALHOST, 0).into())?;
         let port = input.port().context("a socket without an address")?;
@@ -193,7 +202,8 @@ impl ForeignName {
             ),
             Protocol::Srtla => {
                 let srt = free_address()?;
-                relay = Some(Relay::start(&self.to_string(), self.address()?, srt)?);
+                let name = self.to_string();
+                relay = Some(Relay::start(&name, self.address()?, srt, clock)?);
                 let fixed = [("mode", "listener")];
                 let url = self.url("srt", &srt.to_string(), &fixed);
                 self.srt(&url, &format!("udp://{}", at(port)))
@@ -202,10 +212,7 @@ impl ForeignName {
             Protocol::Rtmp => self.rtmp_input(port),
         };
         let tool = Supervised::start(tool, &self.to_string())?;
-        let foreign = ForeignInput {
-            _tool: tool,
-            _relay: relay,
-        };
+        let foreign = ForeignInput { _tool: tool, relay };
         Ok((input, foreign))
     }
 

@@ -13,6 +13,7 @@ use anyhow::{Context, anyhow};
 
 use super::adaptive::{self, AdaptiveCamera};
 use super::foreign::{ForeignInput, ForeignName};
+use super::links::Links;
 use super::muxer::Muxer;
 use super::pace::Pace;
 use super::picture_end::PictureEnd;
@@ -94,6 +95,17 @@ pub(crate) struct Unit {
     pub(crate) importance: Importance,
 }
 
+impl InputName {
+    /// The protocol that it comes by.
+    pub(crate) fn protocol(&self) -> &'static str {
+        match self {
+            InputName::Foreign(name) => name.protocol(),
+            InputName::Udp(_) => "udp",
+            InputName::Test | InputName::Stdin | InputName::File(_) => "file",
+        }
+    }
+}
+
 /// What the transport asks an encoder for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
@@ -122,7 +134,7 @@ struct Stream {
     pace: Option<Pace>,
     watch: InputWatch,
     /// Who speaks the protocol, if others do.
-    _foreign: Option<ForeignInput>,
+    foreign: Option<ForeignInput>,
 }
 
 /// Units of MPEG-TS out of bytes.
@@ -161,7 +173,7 @@ impl Input {
                 )
             }
             InputName::Foreign(name) => {
-                let (input, speaker) = name.open_input()?;
+                let (input, speaker) = name.open_input(clock)?;
                 foreign = Some(speaker);
                 let source = Source::Udp(Box::new(input));
                 (name.to_string(), (source, InputKind::MpegTs, Vec::new()))
@@ -184,7 +196,7 @@ impl Input {
             splitter,
             pace,
             watch,
-            _foreign: foreign,
+            foreign,
         }))))
     }
 
@@ -193,6 +205,14 @@ impl Input {
         match &self.0 {
             Kind::Camera(_) => adaptive::LIMITS,
             Kind::Stream(_) => SourceLimits::Fixed,
+        }
+    }
+
+    /// The links that it comes by, if it comes by several that are not of our own protocol.
+    pub(crate) fn links(&self) -> Option<Links> {
+        match &self.0 {
+            Kind::Camera(_) => None,
+            Kind::Stream(stream) => stream.foreign.as_ref()?.links(),
         }
     }
 

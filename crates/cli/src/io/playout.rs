@@ -19,6 +19,9 @@ const PACKET_BYTES: usize = 188;
 const SHORTEST_STEP: Duration = Duration::from_millis(1);
 /// A frame that is due later than this after the one before follows a pause, and leaves at once.
 const LONGEST_SPREAD: Duration = Duration::from_millis(250);
+/// More bytes do not wait: the oldest leave before their time. It is the peer that chooses both
+/// latency and rate.
+const MAX_WAITING_BYTES: usize = 64 << 20;
 
 /// What leaves at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,6 +42,8 @@ pub(crate) struct Playout {
     peer_clock: PeerClock,
     /// In the order of their times.
     waiting: VecDeque<Waiting>,
+    /// Of all their bytes, also of those that have left.
+    waiting_bytes: usize,
     last_due_at: Instant,
 }
 
@@ -97,6 +102,7 @@ impl Playout {
             player: Player::new(buffer, now),
             peer_clock: PeerClock::default(),
             waiting: VecDeque::new(),
+            waiting_bytes: 0,
             last_due_at: now,
         }
     }
@@ -119,6 +125,7 @@ impl Playout {
         let due_at = self.last_due_at;
         let is_spread = self.is_spread && due_at.saturating_since(before) <= LONGEST_SPREAD;
         let from = if is_spread { before.max(now) } else { due_at };
+        self.waiting_bytes += frame.bytes.len();
         self.waiting.push_back(Waiting {
             is_key: frame.importance.is_key(),
             bytes: frame.bytes,
@@ -140,17 +147,25 @@ impl Playout {
 
     /// When the next bytes are due.
     pub(crate) fn next_at(&self) -> Option<Instant> {
-        self.waiting.front().map(Waiting::next_at)
+        let next_at = self.waiting.front().map(Waiting::next_at);
+        match self.waiting_bytes > MAX_WAITING_BYTES {
+            true => next_at.map(|_| Instant::ZERO),
+            false => next_at,
+        }
     }
 
     /// The next bytes, if they are due.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Piece> {
         let front = self.waiting.front_mut()?;
+        if self.waiting_bytes > MAX_WAITING_BYTES {
+            (front.from, front.due_at) = (front.from.min(now), front.due_at.min(now));
+        }
         if front.next_at() > now {
             return None;
         }
         let piece = front.take(now);
         if front.gone == front.bytes.len() {
+            self.waiting_bytes -= front.bytes.len();
             self.waiting.pop_front();
         }
         Some(piece)
@@ -310,6 +325,23 @@ mod tests {
         assert_eq!(popped(&mut playout, at(150)), Some((2, 1, false)));
         assert_eq!(playout.next_at(), Some(at(150)));
         assert!(playout.summary(at(300)).contains("1 undecodable, 1 lost"));
+    }
+
+    #[test]
+    fn memory_is_bounded_whatever_latency_and_rate() {
+        let buffer = JitterBuffer::Fixed(Duration::from_secs(60));
+        let mut playout = Playout::new(buffer, false, at(0));
+        let (mut sent, mut written) = (0, 0);
+        for id in 0..1_000 {
+            let frame = frame(id, Importance::Key, 1 << 20);
+            sent += frame.bytes.len();
+            playout.push(at(40 * id), frame);
+            while let Some(piece) = playout.pop(at(40 * id)) {
+                written += piece.bytes.len();
+            }
+            assert!(sent - written <= MAX_WAITING_BYTES, "{id}");
+        }
+        assert!(playout.next_at() > Some(at(40_000)), "the rest has time");
     }
 
     #[test]

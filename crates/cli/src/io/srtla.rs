@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -15,13 +15,16 @@ use anyhow::Context;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::SockRef;
 
-use crate::print;
+use super::links::{Link, Links};
+use crate::{print, reached};
 
 /// How long to wait for datagrams before looking whether it is over.
 const PATIENCE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 200_000_000,
 };
+/// How often links are shown to whoever looks.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// How often silent links are looked for.
 const TICK: Duration = Duration::from_secs(1);
 /// The most datagrams that one socket has read before the others have their turn.
@@ -38,6 +41,7 @@ type Random = Box<dyn FnMut() -> [u8; ID_BYTES / 2] + Send>;
 pub(super) struct Relay {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+    seen: Links,
 }
 
 impl Relay {
@@ -45,25 +49,40 @@ impl Relay {
     ///
     /// # Errors
     /// The address is taken, or there is no randomness.
-    pub(super) fn start(name: &str, listen: SocketAddr, srt: SocketAddr) -> anyhow::Result<Self> {
+    pub(super) fn start(
+        name: &str,
+        listen: SocketAddr,
+        srt: SocketAddr,
+        clock: &Clock,
+    ) -> anyhow::Result<Self> {
         let links = socket(listen).with_context(|| format!("cannot listen at {name}"))?;
+        reached::be_told(&links, listen).context("cannot set up a socket")?;
+        let seen = Links::default();
         let random = random().context("cannot read /dev/urandom")?;
         let is_over = Arc::<AtomicBool>::default();
         let hands = Hands {
             name: name.to_owned(),
             receiver: Receiver::new(random),
             links,
+            reached: BTreeMap::new(),
+            seen: seen.clone(),
             answers: BTreeMap::new(),
             srt,
-            clock: Clock::start(),
+            clock: *clock,
         };
-        let seen = Arc::clone(&is_over);
+        let told = Arc::clone(&is_over);
         let thread = std::thread::Builder::new().name("srtla".to_owned());
-        let thread = thread.spawn(move || hands.run(&seen));
+        let thread = thread.spawn(move || hands.run(&told));
         Ok(Relay {
             is_over,
             thread: Some(thread.context("cannot start a thread")?),
+            seen,
         })
+    }
+
+    /// The links, for whoever looks.
+    pub(super) fn links(&self) -> Links {
+        self.seen.clone()
     }
 }
 
@@ -81,6 +100,9 @@ struct Hands {
     name: String,
     receiver: Receiver<Random>,
     links: UdpSocket,
+    /// The address of this machine that each link has sent to, if there are several.
+    reached: BTreeMap<SocketAddr, IpAddr>,
+    seen: Links,
     /// Each group's way to the SRT listener.
     answers: BTreeMap<GroupId, UdpSocket>,
     srt: SocketAddr,
@@ -91,6 +113,7 @@ impl Hands {
     fn run(mut self, is_over: &AtomicBool) {
         let mut buffer = [0; MAX_DATAGRAM_BYTES];
         let mut tick_at = self.clock.now();
+        let mut look_at = tick_at;
         while !is_over.load(Ordering::SeqCst) {
             self.wait();
             let now = self.clock.now();
@@ -101,6 +124,10 @@ impl Hands {
                 self.receiver.handle_time(now);
             }
             self.take_events();
+            if now >= look_at {
+                look_at = now + LOOK_INTERVAL;
+                self.show_links();
+            }
         }
     }
 
@@ -117,28 +144,30 @@ impl Hands {
     fn read_links(&mut self, now: Instant, buffer: &mut [u8]) {
         for _ in 0..AT_ONCE {
             // Errors are of earlier datagrams, that nobody waits for any more.
-            let (length, from) = match self.links.recv_from(buffer) {
+            let (length, from, to) = match reached::recv(&self.links, buffer) {
                 Ok(received) => received,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => continue,
             };
             let datagram = &buffer[..length];
-            match self.receiver.handle_link(now, from, datagram) {
+            let taken = self.receiver.handle_link(now, from, datagram);
+            // What the listener says later leaves from there, too.
+            if let Some(to) = to
+                && self.receiver.has_link(from)
+            {
+                self.reached.insert(from, to);
+            }
+            // What finds no room is lost, as anywhere in the network.
+            let answer = |bytes: &[u8]| drop(reached::send(&self.links, bytes, from, to));
+            match taken {
                 Taken::Nothing => {}
-                Taken::Answer(bytes) => self.answer(&bytes, from),
+                Taken::Answer(bytes) => answer(&bytes),
                 Taken::Forward { group, ack } => {
-                    if let Some(ack) = ack {
-                        self.answer(&ack, from);
-                    }
+                    ack.inspect(|ack| answer(ack));
                     self.forward(group, datagram);
                 }
             }
         }
-    }
-
-    /// What finds no room is lost, as anywhere in the network.
-    fn answer(&self, bytes: &[u8], to: SocketAddr) {
-        let _ = self.links.send_to(bytes, to);
     }
 
     fn forward(&mut self, group: GroupId, datagram: &[u8]) {
@@ -168,10 +197,23 @@ impl Hands {
                 };
                 let datagram = &buffer[..length];
                 for to in self.receiver.handle_srt(group, datagram) {
-                    let _ = self.links.send_to(datagram, to);
+                    let from = self.reached.get(&to).copied();
+                    let _ = reached::send(&self.links, datagram, to, from);
                 }
             }
         }
+    }
+
+    fn show_links(&self) {
+        let links = self.receiver.accepted_links();
+        let links = links.map(|(summary, heard_at)| Link {
+            address: summary.address,
+            datagram_count: summary.datagram_count,
+            bytes: summary.bytes,
+            heard_at,
+            is_there: true,
+        });
+        self.seen.set(&links.collect::<Vec<_>>());
     }
 
     fn take_events(&mut self) {
@@ -185,6 +227,7 @@ impl Hands {
                     print::note(format_args!("{name}: link {link} is there, of {count}"));
                 }
                 Event::LinkLeft(_, summary) => {
+                    self.reached.remove(&summary.address);
                     print::note(format_args!("{name}: {}", told(&summary)));
                 }
                 Event::GroupEnded(group) => {
@@ -250,11 +293,29 @@ mod tests {
 
     #[test]
     fn a_sender_of_two_links_reaches_the_listener_and_its_answers_come_back() {
-        let listener = plain();
         let free = plain().local_addr().unwrap();
-        let relay = Relay::start("srtla://test", free, listener.local_addr().unwrap()).unwrap();
+        a_sender_of_two_links_is_served(free, [free; 2]);
+    }
+
+    /// A link takes answers from where it has sent to, and from nowhere else.
+    #[test]
+    fn at_every_address_answers_leave_from_the_one_that_was_asked() {
+        let port = plain().local_addr().unwrap().port();
+        let asked = [2, 3].map(|last| SocketAddr::from(([127, 0, 0, last], port)));
+        for any in ["0.0.0.0", "::"] {
+            let any: IpAddr = any.parse().unwrap();
+            a_sender_of_two_links_is_served((any, port).into(), asked);
+        }
+    }
+
+    fn a_sender_of_two_links_is_served(listen: SocketAddr, asked: [SocketAddr; 2]) {
+        let (listener, clock) = (plain(), Clock::start());
+        let srt = listener.local_addr().unwrap();
+        let relay = Relay::start("srtla://test", listen, srt, &clock).unwrap();
         let links = [plain(), plain()];
-        links.iter().for_each(|link| link.connect(free).unwrap());
+        for (link, asked) in links.iter().zip(asked) {
+            link.connect(asked).unwrap();
+        }
         links[0]
             .send(&[&[0x92, 0][..], &[1; 256]].concat())
             .unwrap();
@@ -281,7 +342,24 @@ mod tests {
             .send_to(&[&[0x80, 2][..], &[0; 42]].concat(), from)
             .unwrap();
         assert!(links.iter().all(|link| received(link)[..2] == [0x80, 2]));
+        let deadline = clock.now() + Duration::from_secs(10);
+        while relay
+            .links()
+            .get()
+            .iter()
+            .map(|link| link.bytes)
+            .sum::<u64>()
+            < 20 * 1_004
+        {
+            assert!(clock.now() < deadline, "{:?}", relay.links());
+            std::thread::park_timeout(core::time::Duration::from_millis(20));
+        }
+        let seen = relay.links().get();
+        assert!(
+            seen.iter()
+                .all(|link| link.is_there && link.datagram_count >= 10)
+        );
         drop(relay);
-        UdpSocket::bind(free).expect("it listens no more");
+        UdpSocket::bind(listen).expect("it listens no more");
     }
 }

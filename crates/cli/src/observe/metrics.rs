@@ -80,6 +80,11 @@ pub(crate) const OF_STREAMS: &[Metric<Stream>] = &[
         "Payload that arrived at this end, mean of the last second.",
         |stream| Some(stream.delivered_rate_bps.avg),
     ),
+    gauge(
+        "anabranch_stream_silent_seconds",
+        "For how long nothing has come of a stream by another protocol; absent for ours.",
+        |stream| stream.silent_s,
+    ),
     counter(
         "anabranch_stream_delivered_bytes_total",
         "Payload that arrived at this end.",
@@ -168,6 +173,11 @@ pub(crate) const OF_PATHS: &[Metric<Path>] = &[
         "anabranch_path_standby",
         "1 while the path is held in reserve, else 0.",
         |path| Some(f64::from(u8::from(path.standby))),
+    ),
+    gauge(
+        "anabranch_path_silent_seconds",
+        "For how long nothing has come by a link of another protocol; absent for ours.",
+        |path| path.silent_s,
     ),
     counter(
         "anabranch_path_received_packets_total",

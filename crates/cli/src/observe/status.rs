@@ -70,6 +70,12 @@ pub(crate) struct Stream {
     pub(crate) peer: Option<String>,
     /// video, connections or UDP; none before the session.
     pub(crate) carries: Option<String>,
+    /// What it comes by, if not by our own protocol: srtla, srt, rist, rtmp or udp.
+    #[serde(default)]
+    pub(crate) protocol: Option<String>,
+    /// For how long nothing has come of a stream by another protocol; none before it has.
+    #[serde(default)]
+    pub(crate) silent_s: Option<f64>,
     /// Whether there is a session and its peer has not gone away.
     pub(crate) connected: bool,
     /// Counts the sessions of this stream, from 1; 0 before the first.
@@ -130,6 +136,9 @@ pub(crate) struct Path {
     pub(crate) state: String,
     /// Held in reserve.
     pub(crate) standby: bool,
+    /// For how long nothing has come by a link of another protocol.
+    #[serde(default)]
+    pub(crate) silent_s: Option<f64>,
     pub(crate) sent_rate_bps: Spread,
     pub(crate) received_rate_bps: Spread,
     /// None while it is unknown, as at an end that only receives.

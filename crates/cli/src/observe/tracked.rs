@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use anabranch_core::{PathState, ReasonCounts, SendReason};
 use anabranch_net::{PathSnapshot, Snapshot};
+use anabranch_secure::Cargo;
 use anabranch_units::Instant;
 
-use super::Look;
 use super::happening::Happening;
 use super::meter::{RateMeter, Series};
 use super::outage::Outage;
 use super::sampler::Seen;
 use super::status::{Path, PathCounters, Reason, Stream, StreamCounters};
+use super::{Foreign, Look};
 use crate::path_news::state_name;
 use crate::tunnel;
 
@@ -43,6 +44,7 @@ pub(super) struct Tracked {
     is_here: bool,
     is_reset: bool,
     last: Snapshot,
+    foreign: Option<Foreign>,
     path_names: Vec<String>,
     sent: RateMeter,
     received: RateMeter,
@@ -88,7 +90,13 @@ impl Tracked {
 
     /// It was not there any more.
     pub(super) fn on_gone(&mut self, seen: &mut Vec<Seen>) {
-        if !core::mem::take(&mut self.is_here) || self.identity.take().is_none() {
+        if core::mem::take(&mut self.is_here) {
+            self.end_session(seen);
+        }
+    }
+
+    fn end_session(&mut self, seen: &mut Vec<Seen>) {
+        if self.identity.take().is_none() {
             return;
         }
         let session = self.session;
@@ -105,13 +113,17 @@ impl Tracked {
         let Look {
             path_names,
             snapshot,
+            foreign,
             ..
         } = look;
         self.path_names = path_names;
+        self.foreign = foreign;
         self.is_here = true;
         let mut since = self.last.at;
         if let Some(connected_at) = snapshot.connected_at {
             since = self.note_session(connected_at, &snapshot, seen);
+        } else if self.foreign.is_some() {
+            self.end_session(seen);
         }
         let span_s = snapshot.at.saturating_since(since).as_secs_f64();
         let mut bits = Bits::default();
@@ -140,7 +152,9 @@ impl Tracked {
         bits.delivered = self.delivered.see(delivered_bytes(&snapshot), span_s) * span_s;
         self.sent.add(bits.sent, span_s);
         self.received.add(bits.received, span_s);
+        // What another protocol's links are like is not known.
         if snapshot.connected_at.is_some()
+            && self.foreign.is_none()
             && let Some(happening) = self.outage.see(&snapshot)
         {
             self.say(seen, happening);
@@ -206,16 +220,25 @@ impl Tracked {
             recovered_packets: session.recovered_fragments,
             rejected_datagrams: seen.edge.rejected_datagrams.iter().sum(),
         };
+        let foreign = self.foreign.as_ref();
+        let silent_s = |at: Instant| seen.at.saturating_since(at).as_secs_f64();
         let paths = seen.paths.iter().zip(&mut self.paths).enumerate();
         let paths = paths.map(|(index, (path, tracked))| {
             let name = path_name(&self.path_names, path, index);
-            tracked.state(index, name, path)
+            let heard_at = foreign.and_then(|foreign| foreign.links_heard_at.get(index));
+            Path {
+                silent_s: heard_at.map(|at| silent_s(*at)),
+                ..tracked.state(index, name, path)
+            }
         });
         let since = seen.connected_at.map(|at| seen.at.saturating_since(at));
+        let carries = seen.cargo.or(foreign.map(|_| Cargo::Frames));
         Stream {
             name: self.name.clone(),
             peer: seen.peer.map(|peer| peer.to_string()),
-            carries: seen.cargo.map(|cargo| tunnel::name(cargo).to_owned()),
+            carries: carries.map(|cargo| tunnel::name(cargo).to_owned()),
+            protocol: foreign.map(|foreign| foreign.protocol.to_owned()),
+            silent_s: foreign.and_then(|foreign| foreign.heard_at.map(silent_s)),
             connected: seen.connected_at.is_some() && seen.peer_left_at.is_none(),
             session: self.session,
             reset: core::mem::take(&mut self.is_reset),
@@ -250,6 +273,7 @@ impl TrackedPath {
             peer: seen.peer.map(|peer| peer.to_string()),
             state: state_name(view.state).to_owned(),
             standby: view.is_standby,
+            silent_s: None,
             sent_rate_bps: self.sent.take(),
             received_rate_bps: self.received.take(),
             rtt_s: self.rtt.take(),

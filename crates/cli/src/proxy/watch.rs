@@ -80,6 +80,7 @@ struct Watched {
 
 /// The clients, which end together.
 pub(super) struct Watch {
+    end: End,
     observation: Option<Observation>,
     names: Vec<String>,
     stop: Stop,
@@ -90,14 +91,16 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Of no clients yet; `names` are the paths'.
+    /// Of no clients yet; `end` is what they are, `names` are the paths'.
     pub(super) fn new(
+        end: End,
         names: Vec<String>,
         stop: Stop,
         clock: Clock,
         stats: Option<Duration>,
     ) -> Self {
         Watch {
+            end,
             observation: None,
             names,
             stop,
@@ -131,6 +134,7 @@ impl Watch {
                     name: (*name).to_owned(),
                     path_names: path_names.clone(),
                     snapshot: look()?,
+                    foreign: None,
                 })
             });
             looks.collect()
@@ -176,7 +180,7 @@ impl Watch {
         for watched in &self.all {
             let snapshot = watched.client.snapshot();
             if snapshot.connected_at.is_some() {
-                let table = summary::table(End::Tunnel, &snapshot, &self.names);
+                let table = summary::table(self.end, &snapshot, &self.names);
                 print::note(table);
             }
         }
@@ -221,7 +225,7 @@ impl Watch {
         }
         if watched.ended.is_none() && watched.meter.is_due(now) {
             let snapshot = watched.client.snapshot();
-            let line = watched.meter.line(End::Tunnel, snapshot, &self.names);
+            let line = watched.meter.line(self.end, snapshot, &self.names);
             print::note(format_args!("{label}{line}"));
         }
     }

@@ -5,7 +5,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use anabranch_net::Places;
 use anabranch_secure::PublicKey;
+use anabranch_units::DataRate;
 use anyhow::{Context, bail, ensure};
 use clap::builder::TypedValueParser;
 
@@ -33,6 +35,59 @@ impl StreamName {
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The stream of a name's session in its place `number`, from 1.
+    pub(crate) fn in_place(&self, number: usize) -> Self {
+        match number {
+            1 => self.clone(),
+            number => StreamName(format!("{}-{number}", self.0)),
+        }
+    }
+}
+
+/// What a name may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// How much media on average.
+    pub(crate) max: Option<DataRate>,
+    /// How many of its keys may have a session at a time. Without it a name has one key.
+    pub(crate) streams: Option<usize>,
+}
+
+impl Limits {
+    /// One `max=RATE` or `streams=N`.
+    fn add(&mut self, option: &str) -> Result<(), String> {
+        match option.split_once('=') {
+            Some(("max", rate)) => {
+                let rate: DataRate = rate.parse().map_err(|error| format!("max={error}"))?;
+                if rate == DataRate::ZERO {
+                    return Err("max=0: it must be above zero".to_owned());
+                }
+                self.max = Some(rate);
+            }
+            Some(("streams", count)) => {
+                let count = count.parse().ok().filter(|count| *count > 0);
+                let wrong = || "streams=N: N is a number above zero".to_owned();
+                self.streams = Some(count.ok_or_else(wrong)?);
+            }
+            _ => return Err("known limits are max=RATE and streams=N".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// Both, unless they say different things.
+    fn with(self, other: Limits) -> Option<Limits> {
+        fn one<T: PartialEq>(this: Option<T>, other: Option<T>) -> Option<Option<T>> {
+            match (this, other) {
+                (Some(this), Some(other)) => (this == other).then_some(Some(this)),
+                (this, other) => Some(this.or(other)),
+            }
+        }
+        Some(Limits {
+            max: one(self.max, other.max)?,
+            streams: one(self.streams, other.streams)?,
+        })
+    }
 }
 
 impl FromStr for StreamName {
@@ -59,20 +114,26 @@ impl FromStr for StreamName {
 pub(crate) struct Allowed {
     pub(crate) key: PublicKey,
     pub(crate) name: StreamName,
+    limits: Limits,
 }
 
 impl FromStr for Allowed {
     type Err = String;
 
-    /// `KEY` or `KEY=NAME`. What is wrong with a key is told without repeating it.
+    /// `KEY` or `KEY=NAME`, with `,max=RATE` and `,streams=N`. What is wrong with a key is told
+    /// without repeating it.
     fn from_str(text: &str) -> Result<Self, String> {
-        let (key, name) = match text.split_once('=') {
+        let mut parts = text.split(',');
+        let who = parts.next().unwrap_or_default();
+        let (key, name) = match who.split_once('=') {
             Some((key, name)) => (key, Some(name.parse()?)),
-            None => (text, None),
+            None => (who, None),
         };
         let key: PublicKey = key.parse().map_err(|error| format!("{error}"))?;
         let name = name.unwrap_or_else(|| StreamName::of_key(&key));
-        Ok(Allowed { key, name })
+        let mut limits = Limits::default();
+        parts.try_for_each(|part| limits.add(part.trim()))?;
+        Ok(Allowed { key, name, limits })
     }
 }
 
@@ -131,6 +192,34 @@ impl AllowList {
         name_of(&self.all, key)
     }
 
+    /// What a name may have.
+    pub(crate) fn limits_of(&self, name: &StreamName) -> Limits {
+        limits_of(&self.all, name).unwrap_or_default()
+    }
+
+    /// How many sessions a name has at a time, at the most.
+    pub(crate) fn place_count(&self, name: &StreamName) -> usize {
+        let keys = self.all.iter().filter(|allowed| allowed.name == *name);
+        self.limits_of(name).streams.unwrap_or(1).min(keys.count())
+    }
+
+    /// The keys that share a name, and how many of them have a session at a time.
+    pub(crate) fn places(&self) -> Vec<Places> {
+        let mut names: Vec<&StreamName> = self.all.iter().map(|allowed| &allowed.name).collect();
+        names.sort();
+        names.dedup();
+        let places = names.into_iter().map(|name| {
+            let its = self.all.iter().filter(|allowed| allowed.name == *name);
+            Places {
+                peers: its.map(|allowed| allowed.key).collect(),
+                max_sessions: self.place_count(name),
+            }
+        });
+        places
+            .filter(|places| places.peers.len() > places.max_sessions)
+            .collect()
+    }
+
     /// Reads the file again if it was changed since. Whether it was.
     ///
     /// # Errors
@@ -158,8 +247,7 @@ impl AllowList {
             for (index, line) in text.lines().enumerate() {
                 let line = line.split('#').next().unwrap_or_default().trim();
                 if !line.is_empty() {
-                    let line = line.split_whitespace().collect::<Vec<_>>().join("=");
-                    let parsed = line.parse::<Allowed>().map_err(anyhow::Error::msg);
+                    let parsed = of_line(line).map_err(anyhow::Error::msg);
                     let wrong = || format!("{shown}, line {}", index + 1);
                     all.push(parsed.with_context(wrong)?);
                 }
@@ -170,13 +258,51 @@ impl AllowList {
             if before.iter().any(|other| other.key == allowed.key) {
                 bail!("{} is let in twice", allowed.key);
             }
-            if before.iter().any(|other| other.name == allowed.name) {
-                bail!("two senders are called {}", allowed.name.as_str());
-            }
+        }
+        for allowed in &all {
+            check_name(&all, &allowed.name)?;
         }
         self.all = all;
         Ok(())
     }
+}
+
+/// A line of a file: key, name and limits, between blanks.
+fn of_line(line: &str) -> Result<Allowed, String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (who, limits) = words.split_at(words.len().min(2));
+    let parts = core::iter::once(who.join("=")).chain(limits.iter().map(|&limit| limit.to_owned()));
+    parts.collect::<Vec<_>>().join(",").parse()
+}
+
+/// What a name may have, by what is said at any of its keys; `None` if that differs.
+fn limits_of(all: &[Allowed], name: &StreamName) -> Option<Limits> {
+    let mut its = all.iter().filter(|allowed| allowed.name == *name);
+    its.try_fold(Limits::default(), |limits, allowed| {
+        limits.with(allowed.limits)
+    })
+}
+
+fn check_name(all: &[Allowed], name: &StreamName) -> anyhow::Result<()> {
+    let shown = name.as_str();
+    let Some(limits) = limits_of(all, name) else {
+        bail!("{shown} has two different limits");
+    };
+    let key_count = all.iter().filter(|allowed| allowed.name == *name).count();
+    ensure!(
+        key_count == 1 || limits.streams.is_some(),
+        "two senders are called {shown}; if they are to share it, say how many at a time, as \
+         KEY={shown},streams=1"
+    );
+    for number in 2..=limits.streams.unwrap_or(1).min(key_count) {
+        let place = name.in_place(number);
+        ensure!(
+            all.iter().all(|allowed| allowed.name != place),
+            "two streams are called {}: a sender, and the second of {shown}",
+            place.as_str()
+        );
+    }
+    Ok(())
 }
 
 /// What the owner of a key is called in a list.
@@ -214,6 +340,54 @@ mod tests {
                 "{wrong}"
             );
         }
+    }
+
+    #[test]
+    fn names_have_limits_and_keys_that_share_them() {
+        let keys = [key(), key(), key()];
+        let list = |texts: &[String]| {
+            let all = texts.iter().map(|text| text.parse().unwrap()).collect();
+            AllowList::new(all, None)
+        };
+        let bare: Allowed = format!("{},max=8Mbit/s", keys[0]).parse().unwrap();
+        let max = Some(DataRate::from_megabits_per_second(8));
+        assert_eq!(bare.limits, Limits { max, streams: None });
+        let crew = list(&[
+            format!("{}=crew,max=8Mbit/s,streams=2", keys[0]),
+            format!("{}=crew", keys[1]),
+            format!("{}=crew,streams=2", keys[2]),
+        ])
+        .unwrap();
+        let name: StreamName = "crew".parse().unwrap();
+        let limits = Limits {
+            max,
+            streams: Some(2),
+        };
+        assert_eq!(crew.limits_of(&name), limits);
+        let places = Places {
+            peers: keys.to_vec(),
+            max_sessions: 2,
+        };
+        assert_eq!(crew.places(), [places]);
+        for wrong in ["max=0", "max=fast", "streams=0", "streams=x", "cap=1GB"] {
+            let text = format!("{}=crew,{wrong}", keys[0]);
+            assert!(text.parse::<Allowed>().is_err(), "{wrong}");
+        }
+        let [a, b] = [&keys[0], &keys[1]];
+        for (texts, part) in [
+            ([format!("{a}=crew"), format!("{b}=crew")], "streams=1"),
+            (
+                [format!("{a}=crew,streams=1"), format!("{b}=crew,streams=2")],
+                "two different limits",
+            ),
+        ] {
+            let error = list(&texts).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+        let alone = list(&[format!("{a}=crew"), format!("{b}=roof")]).unwrap();
+        assert_eq!(alone.places(), []);
+        let line = of_line(&format!("{a} crew max=8Mbit/s streams=2")).unwrap();
+        assert_eq!(line.limits, limits);
     }
 
     #[test]

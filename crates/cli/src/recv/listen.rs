@@ -2,18 +2,17 @@
 
 use core::fmt;
 use core::str::FromStr;
+use std::sync::Arc;
 
-use anabranch_units::{DataRate, Duration, Instant};
+use anabranch_units::DataRate;
 use anyhow::{bail, ensure};
 
 use super::allowed::StreamName;
 use super::outputs::Outputs;
 use super::stream::{Manner, Outcome};
+use super::tally::Tally;
 use crate::io::{ForeignName, Input, InputName, Piece, Wanted};
 use crate::print;
-
-/// After a pause of this length another session has begun.
-const PAUSE_BETWEEN_SESSIONS: Duration = Duration::from_secs(10);
 
 /// One `--listen` of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,23 +108,28 @@ impl Sources {
 pub(super) struct Carrier {
     name: StreamName,
     manner: Manner,
+    tally: Arc<Tally>,
     bytes: u64,
-    last_at: Option<Instant>,
 }
 
 impl Carrier {
-    pub(super) fn new(name: StreamName, manner: Manner) -> Self {
+    pub(super) fn new(name: StreamName, manner: Manner, tally: Arc<Tally>) -> Self {
         Carrier {
             name,
             manner,
+            tally,
             bytes: 0,
-            last_at: None,
         }
     }
 
     /// Carries it until the program is stopped.
     pub(super) fn run(mut self, input: Input, outputs: &mut Outputs) -> Outcome {
-        let Manner { clock, stop, .. } = self.manner.clone();
+        let Manner {
+            clock,
+            stop,
+            observation,
+            ..
+        } = self.manner.clone();
         let mut written = Ok(());
         let no_target = || Wanted {
             bitrate: DataRate::ZERO,
@@ -133,10 +137,10 @@ impl Carrier {
         };
         let ran = input.run(&clock, &stop, no_target, |unit, now| {
             self.bytes += unit.bytes.len() as u64;
-            let last_at = self.last_at.replace(now);
-            if last_at.is_none_or(|at| now.saturating_since(at) > PAUSE_BETWEEN_SESSIONS) {
+            if self.tally.add(now, unit.bytes.len()) {
                 outputs.begin_session();
             }
+            observation.on_frame(self.name.as_str(), unit.importance, &unit.bytes);
             let piece = Piece {
                 begins_key_frame: unit.importance.is_key(),
                 bytes: unit.bytes,

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 
+use anabranch_core::ReceivedFrame;
 use anabranch_core::media::DropReason;
 use anabranch_net::{Clock, Ended, Event, Reception, Snapshot};
 use anabranch_units::{Duration, Instant};
 use anabranch_video::player::JitterBuffer;
 
+use super::allowance::Share;
 use super::allowed::StreamName;
 use super::outputs::Outputs;
 use crate::delivery::Delivery;
@@ -44,6 +46,7 @@ pub(super) struct Manner {
 /// One session of a stream.
 pub(super) struct Session<'a> {
     name: StreamName,
+    share: Share,
     reception: &'a Reception,
     outputs: &'a mut Outputs,
     manner: &'a Manner,
@@ -56,6 +59,7 @@ pub(super) struct Session<'a> {
 impl<'a> Session<'a> {
     pub(super) fn new(
         name: StreamName,
+        share: Share,
         reception: &'a Reception,
         outputs: &'a mut Outputs,
         manner: &'a Manner,
@@ -71,6 +75,7 @@ impl<'a> Session<'a> {
         let is_spread = outputs.are_watched();
         Session {
             name,
+            share,
             reception,
             outputs,
             manner,
@@ -95,8 +100,7 @@ impl<'a> Session<'a> {
                         self.note(format_args!("message: {text}"));
                         continue;
                     }
-                    self.manner.observation.on_frame(self.name.as_str(), &frame);
-                    self.playout.push(clock.now(), frame);
+                    self.take(clock.now(), frame);
                 }
                 Ok(Event::FrameDropped { reason, .. }) => {
                     if reason == DropReason::Missing {
@@ -127,6 +131,27 @@ impl<'a> Session<'a> {
                     .meter
                     .line(End::Receiver, self.reception.snapshot(), &[]);
                 self.note(line);
+            }
+        }
+    }
+
+    /// Takes a frame in, if the stream's name may bring it.
+    fn take(&mut self, now: Instant, frame: ReceivedFrame) {
+        let is_key = frame.importance.is_key();
+        match self.share.admit(now, frame.bytes.len(), is_key) {
+            Ok(()) => {
+                let Manner { observation, .. } = self.manner;
+                observation.on_frame(self.name.as_str(), frame.importance, &frame.bytes);
+                self.playout.push(now, frame);
+            }
+            Err(excess) => {
+                self.playout.on_dropped(now);
+                if let Some(excess) = excess {
+                    let told = message::frame(&excess.to_string(), now);
+                    // Who has no room for it sees it at the next time.
+                    let _ = self.reception.return_path().send_frame(&told);
+                    print::warn(excess);
+                }
             }
         }
     }

@@ -8,6 +8,7 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Paragraph, Row, Sparkline, SparklineBar, Table, Wrap};
 
+use super::about;
 use super::history::History;
 use super::picture::Picture;
 use super::screen::Wish;
@@ -205,7 +206,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
         frame.render_widget(Paragraph::new(text), about);
         return;
     };
-    draw_about(frame, about, status, stream);
+    about::draw(frame, about, status, stream);
     draw_table(frame, table, view, stream);
     let charts = draw_picture(frame, charts, view);
     draw_charts(frame, charts, view, stream);
@@ -253,7 +254,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, status: &Status, chosen: usize) 
             "{:<20} out {:>12}  in {:>12}  {} of {} paths active",
             short(&stream.name),
             megabits(stream.sent_rate_bps.avg),
-            megabits(stream.received_rate_bps.avg),
+            megabits(about::received_bps(stream)),
             active.count(),
             stream.paths.len(),
         );
@@ -264,50 +265,6 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, status: &Status, chosen: usize) 
     });
     let lines: Vec<Line<'_>> = lines.take(height).collect();
     frame.render_widget(Paragraph::new(lines).block(block), area);
-}
-
-/// What the stream is, and how it does as a whole.
-fn draw_about(frame: &mut Frame<'_>, area: Rect, status: &Status, stream: &Stream) {
-    let peer = stream.peer.as_deref().map_or("nobody", short);
-    let who = match stream.peer.as_deref() == Some(&*stream.name) {
-        true => format!("with {peer}"),
-        false => format!("{} with {peer}", short(&stream.name)),
-    };
-    let session = match (stream.connected, stream.session) {
-        (true, 1) => format!("connected for {:.0} s", stream.session_s),
-        (true, count) => format!("connected for {:.0} s, session {count}", stream.session_s),
-        (false, 0) => "not connected yet".to_owned(),
-        (false, _) => "the peer is away".to_owned(),
-    };
-    let carries = stream.carries.as_deref().unwrap_or("nothing");
-    let counters = &stream.counters;
-    let frames = match status.role.as_str() {
-        "send" => format!(
-            "encoder may send {}; {} frames sent, {} given up because they would come late",
-            megabits(stream.target_rate_bps as f64),
-            counters.frames_sent,
-            counters.frames_late,
-        ),
-        "recv" => format!(
-            "payload {}; {} frames complete, {} missing",
-            megabits(stream.delivered_rate_bps.avg),
-            counters.frames_received,
-            counters.frames_dropped,
-        ),
-        _ => format!(
-            "payload received {}",
-            megabits(stream.delivered_rate_bps.avg)
-        ),
-    };
-    let shares = stream.sent_shares.iter();
-    let shares = shares.map(|(reason, share)| format!("{reason} {:.1} %", share * 100.0));
-    let shares = shares.collect::<Vec<_>>().join(", ");
-    let lines = vec![
-        Line::raw(format!("{who}, carries {carries}; {session}")),
-        Line::raw(frames),
-        Line::raw(format!("why bytes were sent: {shares}")),
-    ];
-    frame.render_widget(Paragraph::new(lines), area);
 }
 
 fn draw_table(frame: &mut Frame<'_>, area: Rect, view: &View, stream: &Stream) {
@@ -435,7 +392,7 @@ fn state_style(path: &Path) -> Style {
     }
 }
 
-fn megabits(bits_per_second: f64) -> String {
+pub(super) fn megabits(bits_per_second: f64) -> String {
     format!("{:.2} Mbit/s", bits_per_second / 1e6)
 }
 
@@ -453,7 +410,7 @@ fn rtt(rtt: Spread) -> String {
 }
 
 /// A key is known by its first characters.
-fn short(name: &str) -> &str {
+pub(super) fn short(name: &str) -> &str {
     match name.starts_with("abpub_") {
         true => name.get(..14).unwrap_or(name),
         false => name,

@@ -60,6 +60,11 @@ pub(crate) struct TunArguments {
 }
 
 impl TunArguments {
+    /// Whether there is to be an interface.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.tun.is_some()
+    }
+
     /// The interface's addresses, those given or `default`.
     ///
     /// # Errors

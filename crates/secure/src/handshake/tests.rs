@@ -556,3 +556,33 @@ fn a_responder_shows_whom_it_lets_in() {
     let allowed = ends.initiator.public_key().to_string();
     assert!(shown.contains(&allowed), "{shown}");
 }
+
+#[test]
+fn no_answer_is_as_long_as_what_it_answers() {
+    let mut ends = ends();
+    let initiator = ends.initiate(1);
+    let asked = initiator.message();
+    let source: SocketAddr = "192.0.2.1:7000".parse().unwrap();
+    let reply = ends.responder.cookie_reply(source, asked).unwrap();
+    let answer = ends.responder.handle_initiation(1, asked).unwrap();
+    assert!(reply.len() < asked.len() && answer.response.len() < asked.len());
+    let mut shortest = Vec::new();
+    let mut session = answer.agreed.unwrap().session;
+    session.seal_append(0, b"", &mut shortest).unwrap();
+    assert!(ends.responder.reset(1).len() < shortest.len());
+}
+
+#[test]
+fn an_initiation_does_not_show_who_sends_it() {
+    let ends = ends();
+    let sender = ends.initiator.public_key();
+    let messages = [1, 1].map(|at| *ends.initiate(at).message());
+    for message in &messages {
+        let mut windows = message.windows(sender.as_bytes().len());
+        assert!(!windows.any(|window| window == sender.as_bytes()));
+    }
+    // Nothing but the kind and what is zero without a cookie is the same in two of one sender.
+    let [first, second] = messages.map(|message| message[1..128].to_vec());
+    let same = first.chunks(8).zip(second.chunks(8));
+    assert_eq!(same.filter(|(first, second)| first == second).count(), 0);
+}

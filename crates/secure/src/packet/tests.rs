@@ -123,6 +123,17 @@ fn keys_follow_one_another_both_ways_and_nothing_is_lost() {
 }
 
 #[test]
+fn a_key_seals_4194304_datagrams() {
+    let (mut ours, mut theirs) = pair();
+    ours.sealing.sealed_count = (1 << 22) - 1;
+    let last = sealed(&mut ours, 0, b"last of its key");
+    let first = sealed(&mut ours, 0, b"first of the next");
+    assert_eq!([last[1] >> 6, first[1] >> 6], [0, 1]);
+    // The next one first: neither is lost.
+    assert!(opened(&mut theirs, &first).is_ok() && opened(&mut theirs, &last).is_ok());
+}
+
+#[test]
 fn a_datagram_overtaken_by_a_key_update_still_opens() {
     let (mut ours, mut theirs) = pair_with_limit(2);
     let datagrams: Vec<_> = (0..6).map(|count| sealed(&mut ours, 0, &[count])).collect();

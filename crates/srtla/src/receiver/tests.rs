@@ -328,3 +328,21 @@ proptest! {
         prop_assert!(receiver.members.is_empty());
     }
 }
+
+#[test]
+fn links_are_seen_once_the_listener_has_accepted_their_sender() {
+    let mut receiver = receiver();
+    let sender = Sender::new(1, 1..=2);
+    let group = sender.register(&mut receiver, at(0));
+    receiver.handle_link(at(5), sender.links[1], &video(1));
+    assert!(receiver.has_link(sender.links[0]));
+    assert!(!receiver.has_link(Sender::new(2, 3..=3).links[0]));
+    assert_eq!(receiver.accepted_links().count(), 0);
+    receiver.handle_srt(group, &answer(0x8002));
+    let seen: Vec<_> = receiver
+        .accepted_links()
+        .map(|(link, heard_at)| (link.address, link.datagram_count, heard_at))
+        .collect();
+    let [first, second] = [sender.links[0], sender.links[1]];
+    assert_eq!(seen, [(first, 0, at(0)), (second, 1, at(5))]);
+}

@@ -1,20 +1,12 @@
 //! A port of the proxy: answers leave from the address that the application sent to.
-//!
-//! A socket that is bound to every address of the machine would let the routing table choose, and
-//! an application that had sent to another address would take the answer for a stranger's.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
-use std::os::fd::AsRawFd;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 
-use nix::cmsg_space;
-use nix::libc::{in_addr, in_pktinfo, in6_addr, in6_pktinfo};
-use nix::sys::socket::{
-    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt,
-    sockopt,
-};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
+
+use crate::reached;
 
 /// The socket of a port.
 #[derive(Debug)]
@@ -30,14 +22,7 @@ impl Port {
     /// # Errors
     /// It is bound to no address, and the system does not tell to which one datagrams come.
     pub(super) fn new(socket: UdpSocket) -> io::Result<Port> {
-        let local = socket.local_addr()?;
-        let is_told = local.ip().is_unspecified();
-        if is_told {
-            match local {
-                SocketAddr::V4(_) => setsockopt(&socket, sockopt::Ipv4PacketInfo, &true)?,
-                SocketAddr::V6(_) => setsockopt(&socket, sockopt::Ipv6RecvPacketInfo, &true)?,
-            }
-        }
+        let is_told = reached::be_told(&socket, socket.local_addr()?)?;
         Ok(Port { socket, is_told })
     }
 
@@ -59,17 +44,8 @@ impl Port {
             let (length, from) = self.socket.try_recv_from(buffer)?;
             return Ok((length, from, None));
         }
-        self.socket.try_io(Interest::READABLE, || {
-            let mut space = cmsg_space!(in6_pktinfo);
-            let mut slices = [IoSliceMut::new(buffer)];
-            let (socket, space) = (self.socket.as_raw_fd(), Some(&mut space[..]));
-            let flags = MsgFlags::MSG_DONTWAIT;
-            let message = recvmsg::<SockaddrStorage>(socket, &mut slices, space, flags)?;
-            let from = message.address.as_ref().and_then(socket_addr);
-            let from = from.ok_or(io::ErrorKind::InvalidData)?;
-            let to = message.cmsgs()?.find_map(|message| reached(&message));
-            Ok((message.bytes, from, to))
-        })
+        self.socket
+            .try_io(Interest::READABLE, || reached::recv(&self.socket, buffer))
     }
 
     /// Sends a datagram from the address to which an earlier one came.
@@ -79,62 +55,12 @@ impl Port {
         to: SocketAddr,
         from: Option<IpAddr>,
     ) -> io::Result<()> {
-        let Some(from) = from else {
+        if from.is_none() {
             self.socket.send_to(bytes, to).await?;
             return Ok(());
-        };
-        let send = || {
-            let (v4, v6);
-            let message = match from {
-                IpAddr::V4(from) => {
-                    v4 = in_pktinfo {
-                        ipi_ifindex: 0,
-                        ipi_spec_dst: in_addr {
-                            s_addr: u32::from_ne_bytes(from.octets()),
-                        },
-                        ipi_addr: in_addr { s_addr: 0 },
-                    };
-                    ControlMessage::Ipv4PacketInfo(&v4)
-                }
-                IpAddr::V6(from) => {
-                    v6 = in6_pktinfo {
-                        ipi6_addr: in6_addr {
-                            s6_addr: from.octets(),
-                        },
-                        ipi6_ifindex: 0,
-                    };
-                    ControlMessage::Ipv6PacketInfo(&v6)
-                }
-            };
-            let socket = self.socket.as_raw_fd();
-            let (slices, flags) = ([IoSlice::new(bytes)], MsgFlags::MSG_DONTWAIT);
-            let to = SockaddrStorage::from(to);
-            sendmsg(socket, &slices, &[message], flags, Some(&to))?;
-            Ok(())
-        };
+        }
+        let send = || reached::send(&self.socket, bytes, to, from);
         self.socket.async_io(Interest::WRITABLE, send).await
-    }
-}
-
-fn socket_addr(storage: &SockaddrStorage) -> Option<SocketAddr> {
-    let v4 = storage.as_sockaddr_in().copied();
-    let v6 = storage.as_sockaddr_in6().copied();
-    let v4 = v4.map(|address| SocketAddr::V4(SocketAddrV4::from(address)));
-    v4.or_else(|| v6.map(|address| SocketAddr::V6(SocketAddrV6::from(address))))
-}
-
-/// The machine's address to which a datagram came, if it is one to answer from.
-fn reached(message: &ControlMessageOwned) -> Option<IpAddr> {
-    match message {
-        // Of a broadcast it is the interface's.
-        ControlMessageOwned::Ipv4PacketInfo(info) => {
-            Some(info.ipi_spec_dst.s_addr.to_ne_bytes().into())
-        }
-        ControlMessageOwned::Ipv6PacketInfo(info) => {
-            let address = IpAddr::from(info.ipi6_addr.s6_addr);
-            (!address.is_multicast()).then_some(address)
-        }
-        _ => None,
     }
 }
 

@@ -1,0 +1,241 @@
+//! What names may bring on average: a bucket of bytes for each that has a limit.
+
+use core::fmt;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anabranch_units::{DataRate, Duration, Instant};
+
+use super::allowed::{AllowList, StreamName};
+
+/// What a full bucket lasts for: a few groups of pictures, so that a key frame or a lively scene is
+/// no excess (chosen).
+const BURST: Duration = Duration::from_secs(5);
+/// So much is there again before what was refused goes on, at a key frame.
+const PAUSE: Duration = Duration::from_secs(1);
+/// From one time that it is told to the next.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// The buckets of all names.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Allowances(Arc<Mutex<BTreeMap<StreamName, Bucket>>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    max: DataRate,
+    /// Bytes that may come at once.
+    room: u64,
+    filled_at: Instant,
+}
+
+impl Bucket {
+    fn full(max: DataRate, now: Instant) -> Self {
+        Bucket {
+            max,
+            room: max.bytes_in(BURST),
+            filled_at: now,
+        }
+    }
+
+    /// Whether so many bytes may come now. `is_refused`: whether those before them were not let in.
+    fn take(&mut self, now: Instant, bytes: u64, is_refused: bool) -> bool {
+        let earned = self.max.bytes_in(now.saturating_since(self.filled_at));
+        if earned > 0 {
+            self.room = (self.room + earned).min(self.max.bytes_in(BURST));
+            self.filled_at = now;
+        }
+        let needed = match is_refused {
+            true => bytes.max(self.max.bytes_in(PAUSE)),
+            false => bytes,
+        };
+        let may_come = self.room >= needed;
+        if may_come {
+            self.room -= bytes;
+        }
+        may_come
+    }
+}
+
+impl Allowances {
+    /// Takes the limits of the list; a name whose limit stays keeps its bucket.
+    pub(super) fn update(&self, list: &AllowList, now: Instant) {
+        let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let limited = list.all().iter().filter_map(|allowed| {
+            let max = list.limits_of(&allowed.name).max?;
+            Some((allowed.name.clone(), max))
+        });
+        let kept = limited.map(|(name, max)| {
+            let known = buckets.get(&name).filter(|bucket| bucket.max == max);
+            let bucket = known.copied().unwrap_or_else(|| Bucket::full(max, now));
+            (name, bucket)
+        });
+        *buckets = kept.collect();
+    }
+
+    fn take(
+        &self,
+        name: &StreamName,
+        now: Instant,
+        bytes: u64,
+        is_refused: bool,
+    ) -> Result<(), DataRate> {
+        let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(bucket) = buckets.get_mut(name) else {
+            return Ok(());
+        };
+        match bucket.take(now, bytes, is_refused) {
+            true => Ok(()),
+            false => Err(bucket.max),
+        }
+    }
+}
+
+/// What is told of frames that were refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Excess {
+    name: StreamName,
+    max: DataRate,
+    count: u64,
+}
+
+impl fmt::Display for Excess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Excess { name, max, count } = self;
+        let name = name.as_str();
+        write!(
+            f,
+            "{name} may bring {max} on average, and brings more: {count} frames were left out"
+        )
+    }
+}
+
+/// One session's share of its name's allowance.
+#[derive(Debug)]
+pub(super) struct Share {
+    name: StreamName,
+    allowances: Allowances,
+    is_refusing: bool,
+    /// Since it was told.
+    refused_count: u64,
+    told_at: Option<Instant>,
+}
+
+impl Share {
+    pub(super) fn new(name: StreamName, allowances: Allowances) -> Self {
+        Share {
+            name,
+            allowances,
+            is_refusing: false,
+            refused_count: 0,
+            told_at: None,
+        }
+    }
+
+    /// Whether a frame is let in, and if not, what is to be told of it, now and then. What follows
+    /// a refused frame cannot be decoded: it is refused until a key frame.
+    pub(super) fn admit(
+        &mut self,
+        now: Instant,
+        bytes: usize,
+        is_key: bool,
+    ) -> Result<(), Option<Excess>> {
+        let bytes = bytes as u64;
+        let taken = match self.is_refusing && !is_key {
+            true => self.allowances.take(&self.name, now, u64::MAX, true),
+            false => self
+                .allowances
+                .take(&self.name, now, bytes, self.is_refusing),
+        };
+        let Err(max) = taken else {
+            self.is_refusing = false;
+            return Ok(());
+        };
+        self.is_refusing = true;
+        self.refused_count += 1;
+        let is_recent = |at: Instant| now.saturating_since(at) < SILENCE;
+        if self.told_at.is_some_and(is_recent) {
+            return Err(None);
+        }
+        self.told_at = Some(now);
+        let count = core::mem::take(&mut self.refused_count);
+        let name = self.name.clone();
+        Err(Some(Excess { name, max, count }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_secure::SecretKey;
+
+    use super::*;
+
+    fn list(limits: &str) -> AllowList {
+        let key = SecretKey::generate().public_key();
+        let allowed = format!("{key}=crew{limits}").parse().unwrap();
+        AllowList::new(vec![allowed], None).unwrap()
+    }
+
+    fn share(allowances: &Allowances) -> Share {
+        Share::new("crew".parse().unwrap(), allowances.clone())
+    }
+
+    /// How many of 25 frames a second, a key frame each second, are let in from one second to
+    /// another.
+    fn admitted(shares: &mut [Share], seconds: core::ops::Range<u64>, bytes: usize) -> u64 {
+        let mut count = 0;
+        for number in seconds.start * 25..seconds.end * 25 {
+            let now = Instant::from_millis(40 * number);
+            for share in &mut *shares {
+                count += u64::from(share.admit(now, bytes, number % 25 == 0).is_ok());
+            }
+        }
+        count
+    }
+
+    #[test]
+    fn what_exceeds_the_average_is_refused_in_whole_groups() {
+        let allowances = Allowances::default();
+        // 100 kB/s, where 200 come.
+        allowances.update(&list(",max=800kbit/s"), Instant::ZERO);
+        let mut shares = [share(&allowances)];
+        assert!(admitted(&mut shares, 0..4, 8_000) == 100, "a burst");
+        let later = admitted(&mut shares, 20..120, 8_000);
+        let bytes = later * 8_000;
+        assert!((8_000_000..=10_500_000).contains(&bytes), "{bytes}");
+        // Nothing is let in behind a refused frame before a key frame.
+        let mut alone = share(&allowances);
+        let now = Instant::from_secs(200);
+        assert!(alone.admit(now, 400_000, true).is_ok());
+        assert!(alone.admit(now, 200_000, false).is_err());
+        let now = Instant::from_secs(204);
+        assert!(alone.admit(now, 10, false).is_err());
+        assert!(alone.admit(now, 10, true).is_ok());
+    }
+
+    #[test]
+    fn sessions_of_a_name_share_its_allowance_and_others_have_none() {
+        let allowances = Allowances::default();
+        allowances.update(&list(",max=800kbit/s"), Instant::ZERO);
+        let mut two = [share(&allowances), share(&allowances)];
+        let bytes = admitted(&mut two, 0..100, 4_000) * 4_000;
+        assert!(bytes <= 100 * 100_000 + 500_000, "{bytes}");
+        let mut other = [Share::new("roof".parse().unwrap(), allowances.clone())];
+        assert_eq!(admitted(&mut other, 0..10, 1 << 20), 250);
+        // A limit that is lifted, or raised, counts at once.
+        allowances.update(&list(""), Instant::from_secs(100));
+        assert_eq!(admitted(&mut two, 100..110, 1 << 20), 500);
+    }
+
+    #[test]
+    fn an_excess_is_told_every_ten_seconds() {
+        let allowances = Allowances::default();
+        allowances.update(&list(",max=8kbit/s"), Instant::ZERO);
+        let mut share = share(&allowances);
+        let told = (0..500).filter_map(|number| {
+            let now = Instant::from_millis(40 * number);
+            share.admit(now, 10_000, true).err().flatten()
+        });
+        let told: Vec<_> = told.map(|excess| excess.count).collect();
+        assert_eq!(told, [1, 250]);
+    }
+}

@@ -1,0 +1,97 @@
+//! Which stream each sender's session is: its name's, or, where several keys have a name at a time,
+//! the first that none of the others has.
+
+use std::collections::BTreeMap;
+
+use anabranch_secure::PublicKey;
+
+use super::allowed::{Allowed, StreamName};
+
+/// Sessions of a stream that wait for those before them to be written, each with up to 64 MiB of
+/// frames.
+const MAX_WAITING: usize = 4;
+
+/// The streams that senders have.
+#[derive(Debug, Default)]
+pub(super) struct Places(BTreeMap<StreamName, (PublicKey, usize)>);
+
+impl Places {
+    /// A session of `key` begins, whose name has so many places. `None`: too many of its sessions
+    /// are not written yet.
+    pub(super) fn enter(
+        &mut self,
+        key: PublicKey,
+        name: &StreamName,
+        count: usize,
+    ) -> Option<StreamName> {
+        let all: Vec<StreamName> = (1..=count.max(1)).map(|at| name.in_place(at)).collect();
+        let is_its = |place: &&StreamName| self.0.get(*place).is_some_and(|(its, _)| *its == key);
+        let is_free = |place: &&StreamName| !self.0.contains_key(*place);
+        let own = all.iter().find(is_its).or(all.iter().find(is_free));
+        // One whose session is over and not yet written is taken over.
+        let place = own.unwrap_or(&all[0]).clone();
+        let (its, open_count) = self.0.entry(place.clone()).or_insert((key, 0));
+        if *open_count > MAX_WAITING {
+            return None;
+        }
+        *its = key;
+        *open_count += 1;
+        Some(place)
+    }
+
+    /// A session of a stream is written to its end.
+    pub(super) fn leave(&mut self, place: &StreamName) {
+        if let Some((_, open_count)) = self.0.get_mut(place) {
+            *open_count -= 1;
+            if *open_count == 0 {
+                self.0.remove(place);
+            }
+        }
+    }
+
+    /// Calls senders what their streams are called.
+    pub(super) fn rename(&self, all: &mut [Allowed]) {
+        for (place, (key, _)) in &self.0 {
+            let its = all.iter_mut().filter(|allowed| allowed.key == *key);
+            its.for_each(|allowed| allowed.name = place.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_secure::SecretKey;
+
+    use super::*;
+
+    #[test]
+    fn each_sender_has_a_stream_of_its_own_for_as_long_as_it_is_there() {
+        let keys: [PublicKey; 3] = core::array::from_fn(|_| SecretKey::generate().public_key());
+        let name: StreamName = "crew".parse().unwrap();
+        let mut places = Places::default();
+        let enter = |places: &mut Places, at: usize| {
+            let place = places.enter(keys[at], &name, 2);
+            place.map(|place| place.as_str().to_owned())
+        };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(enter(&mut places, 0), some("crew"));
+        assert_eq!(enter(&mut places, 1), some("crew-2"));
+        // Its next session replaces its own.
+        assert_eq!(enter(&mut places, 1), some("crew-2"));
+        places.leave(&name.in_place(2));
+        places.leave(&name);
+        assert_eq!(enter(&mut places, 2), some("crew"));
+        assert_eq!(enter(&mut places, 1), some("crew-2"));
+    }
+
+    #[test]
+    fn sessions_that_nobody_writes_do_not_pile_up() {
+        let key = SecretKey::generate().public_key();
+        let name: StreamName = "crew".parse().unwrap();
+        let mut places = Places::default();
+        let entered = (0..20).filter(|_| places.enter(key, &name, 1).is_some());
+        assert_eq!(entered.count(), MAX_WAITING + 1);
+        places.leave(&name);
+        assert_eq!(places.enter(key, &name, 1), Some(name));
+    }
+}

@@ -1,0 +1,183 @@
+//! What whoever looks sees of streams; of those by other protocols, what is counted here.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use anabranch_core::{PathCounters, PathState, PathView, SessionCounters};
+use anabranch_net::{Clock, PathSnapshot, Receiver, Snapshot};
+use anabranch_units::{Duration, Instant};
+
+use super::allowed::{self, Allowed, StreamName};
+use crate::io::{Link, Links};
+use crate::observe::{Foreign, Look};
+
+/// After a pause of this length another session has begun.
+const PAUSE_BETWEEN_SESSIONS: Duration = Duration::from_secs(10);
+/// A link that is silent for longer is suspect: senders of SRTLA say something each second.
+const SUSPECT_AFTER: Duration = Duration::from_secs(3);
+
+/// The counts of one stream.
+#[derive(Debug)]
+pub(super) struct Tally {
+    name: StreamName,
+    protocol: &'static str,
+    links: Option<Links>,
+    counts: Mutex<Counts>,
+}
+
+/// Of this session, or the last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    began_at: Instant,
+    units: u64,
+    bytes: u64,
+    heard_at: Option<Instant>,
+}
+
+impl Tally {
+    pub(super) fn new(name: StreamName, protocol: &'static str, links: Option<Links>) -> Self {
+        Tally {
+            name,
+            protocol,
+            links,
+            counts: Mutex::default(),
+        }
+    }
+
+    /// So many bytes have come. Whether a session begins with them.
+    pub(super) fn add(&self, now: Instant, bytes: usize) -> bool {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let begins = !counts.is_session(now);
+        if begins {
+            *counts = Counts {
+                began_at: now,
+                ..Counts::default()
+            };
+        }
+        counts.units += 1;
+        counts.bytes += bytes as u64;
+        counts.heard_at = Some(now);
+        begins
+    }
+
+    /// As a stream of ours would be seen: links are paths.
+    fn look(&self, now: Instant) -> Look {
+        let counts = *self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let links = self.links.as_ref().map(Links::get).unwrap_or_default();
+        let snapshot = Snapshot {
+            at: now,
+            connected_at: counts.is_session(now).then_some(counts.began_at),
+            session: SessionCounters {
+                frames_received: counts.units,
+                media_bytes_received: counts.bytes,
+                ..SessionCounters::default()
+            },
+            paths: links.iter().map(|link| path(link, now)).collect(),
+            ..Snapshot::default()
+        };
+        Look {
+            name: self.name.as_str().to_owned(),
+            path_names: Vec::new(),
+            snapshot,
+            foreign: Some(Foreign {
+                protocol: self.protocol,
+                heard_at: counts.heard_at,
+                links_heard_at: links.iter().map(|link| link.heard_at).collect(),
+            }),
+        }
+    }
+}
+
+impl Counts {
+    fn is_session(&self, now: Instant) -> bool {
+        let is_recent = |at: Instant| now.saturating_since(at) <= PAUSE_BETWEEN_SESSIONS;
+        self.heard_at.is_some_and(is_recent)
+    }
+}
+
+fn path(link: &Link, now: Instant) -> PathSnapshot {
+    let silent_for = now.saturating_since(link.heard_at);
+    let state = match link.is_there {
+        true if silent_for < SUSPECT_AFTER => PathState::Active,
+        true => PathState::Suspect,
+        false => PathState::Out,
+    };
+    PathSnapshot {
+        view: PathView {
+            state,
+            ..PathView::default()
+        },
+        counters: PathCounters {
+            received_packets: link.datagram_count,
+            received_bytes: link.bytes,
+            ..PathCounters::default()
+        },
+        controller_state: "",
+        peer: Some(link.address),
+        unsent_datagrams: 0,
+        last_error: None,
+    }
+}
+
+/// The tallies of all streams by other protocols.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tallies(Arc<Mutex<Vec<Arc<Tally>>>>);
+
+impl Tallies {
+    pub(super) fn add(&self, tally: Arc<Tally>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(tally);
+    }
+
+    pub(super) fn looks(&self, clock: &Clock) -> Vec<Look> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = clock.now();
+        all.iter().map(|tally| tally.look(now)).collect()
+    }
+}
+
+/// What is seen of the sessions, as long as there is a receiver.
+pub(super) fn looks(
+    receiver: Option<&Arc<Receiver>>,
+    names: Arc<Mutex<Vec<Allowed>>>,
+    tallies: Tallies,
+    clock: Clock,
+) -> impl Fn() -> Vec<Look> + Send + 'static + use<> {
+    let receiver = receiver.map_or_else(Weak::new, Arc::downgrade);
+    move || {
+        let seen = receiver.upgrade().map(|receiver| receiver.snapshots());
+        let names = names.lock().unwrap_or_else(PoisonError::into_inner);
+        let look = |snapshot: Snapshot| Look {
+            name: snapshot.peer.map_or_else(String::new, |peer| {
+                allowed::name_of(&names, &peer).as_str().to_owned()
+            }),
+            path_names: Vec::new(),
+            snapshot,
+            foreign: None,
+        };
+        let native = seen.unwrap_or_default().into_iter().map(look);
+        native.chain(tallies.looks(&clock)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_ends_a_session_and_the_counts_are_of_the_last() {
+        let tally = Tally::new("van".parse().unwrap(), "srt", None);
+        let at = Instant::from_secs;
+        let seen = |second| {
+            let snapshot = tally.look(at(second)).snapshot;
+            let bytes = snapshot.session.media_bytes_received;
+            (snapshot.connected_at, bytes)
+        };
+        assert_eq!(seen(1), (None, 0));
+        assert!(tally.add(at(2), 100));
+        assert!(!tally.add(at(11), 200));
+        assert_eq!(seen(12), (Some(at(2)), 300));
+        assert_eq!(seen(30), (None, 300));
+        assert!(tally.add(at(31), 50));
+        assert_eq!(seen(31), (Some(at(31)), 50));
+    }
+}

@@ -1,0 +1,128 @@
+//! What is said of a stream beside its paths.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+use ratatui::widgets::Paragraph;
+
+use super::view::{megabits, short};
+use crate::observe::status::{Status, Stream};
+
+/// What comes, on the wire; of a stream by another protocol of which that is not known, its
+/// payload.
+pub(super) fn received_bps(stream: &Stream) -> f64 {
+    match stream.protocol.is_some() && stream.paths.is_empty() {
+        true => stream.delivered_rate_bps.avg,
+        false => stream.received_rate_bps.avg,
+    }
+}
+
+/// What the stream is, and how it does as a whole.
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, status: &Status, stream: &Stream) {
+    let peer = stream.peer.as_deref().map_or("nobody", short);
+    let who = match &stream.protocol {
+        Some(protocol) => format!("{} by {protocol}", short(&stream.name)),
+        None if stream.peer.as_deref() == Some(&*stream.name) => format!("with {peer}"),
+        None => format!("{} with {peer}", short(&stream.name)),
+    };
+    let session = match (stream.connected, stream.session) {
+        (true, 1) => format!("connected for {:.0} s", stream.session_s),
+        (true, count) => format!("connected for {:.0} s, session {count}", stream.session_s),
+        (false, 0) if stream.protocol.is_some() => "nothing has come yet".to_owned(),
+        (false, 0) => "not connected yet".to_owned(),
+        (false, _) => "the peer is away".to_owned(),
+    };
+    let carries = stream.carries.as_deref().unwrap_or("nothing");
+    let counters = &stream.counters;
+    let frames = match status.role.as_str() {
+        "send" => format!(
+            "encoder may send {}; {} frames sent, {} given up because they would come late",
+            megabits(stream.target_rate_bps as f64),
+            counters.frames_sent,
+            counters.frames_late,
+        ),
+        "recv" => format!(
+            "payload {}; {} frames complete, {} missing",
+            megabits(stream.delivered_rate_bps.avg),
+            counters.frames_received,
+            counters.frames_dropped,
+        ),
+        _ => format!(
+            "payload received {}",
+            megabits(stream.delivered_rate_bps.avg)
+        ),
+    };
+    let shares = stream.sent_shares.iter();
+    let shares = shares.map(|(reason, share)| format!("{reason} {:.1} %", share * 100.0));
+    let shares = shares.collect::<Vec<_>>().join(", ");
+    let lines = vec![
+        Line::raw(format!("{who}, carries {carries}; {session}")),
+        Line::raw(frames),
+        Line::raw(match stream.silent_s {
+            Some(silent_s) => format!(
+                "{:.1} MB have come; heard last {silent_s:.1} s ago",
+                counters.delivered_bytes as f64 / 1e6
+            ),
+            None => format!("why bytes were sent: {shares}"),
+        }),
+    ];
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::observe::status::{Path, Spread, StreamCounters};
+    use crate::top::history::History;
+    use crate::top::view::{View, text};
+
+    use super::*;
+
+    #[test]
+    fn a_stream_by_another_protocol_shows_its_links_and_when_it_was_heard() {
+        let link = Path {
+            name: "from 192.0.2.7:5000".to_owned(),
+            state: "active".to_owned(),
+            silent_s: Some(0.2),
+            ..Path::default()
+        };
+        let phone = Stream {
+            name: "phone".to_owned(),
+            protocol: Some("srtla".to_owned()),
+            carries: Some("video".to_owned()),
+            connected: true,
+            session: 1,
+            silent_s: Some(0.2),
+            counters: StreamCounters {
+                delivered_bytes: 12_340_000,
+                ..StreamCounters::default()
+            },
+            paths: vec![link],
+            ..Stream::default()
+        };
+        let van = Stream {
+            name: "van".to_owned(),
+            protocol: Some("srt".to_owned()),
+            delivered_rate_bps: Spread {
+                min: 3e6,
+                avg: 3e6,
+                max: 3e6,
+            },
+            ..Stream::default()
+        };
+        let mut history = History::default();
+        history.add(Status {
+            role: "recv".to_owned(),
+            streams: vec![phone, van],
+            ..Status::default()
+        });
+        let shown = text(&View::new("127.0.0.1:9797".to_owned(), history), 120);
+        for part in [
+            "phone by srtla, carries video; connected for",
+            "12.3 MB have come; heard last 0.2 s ago",
+            "from 192.0.2.7",
+            "in  3.00 Mbit/s",
+        ] {
+            assert!(shown.contains(part), "{part:?} in\n{shown}");
+        }
+    }
+}

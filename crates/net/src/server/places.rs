@@ -1,0 +1,53 @@
+//! Peers that share places: so many of them may have a session at a time.
+
+use anabranch_secure::PublicKey;
+use anabranch_units::Instant;
+
+use super::sessions::{Owner, Sessions};
+
+/// Peers of whom only some may have a session at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// Who shares them.
+    pub peers: Vec<PublicKey>,
+    /// How many of them may have a session of the same cargo.
+    pub max_sessions: usize,
+}
+
+/// Whether another session of `owner` displaces none: there is room for all, and for those with
+/// whom it shares places.
+pub(super) fn has_room(
+    sessions: &Sessions,
+    all: &[Places],
+    max_sessions: usize,
+    owner: Owner,
+) -> bool {
+    let same = || sessions.iter().map(|(_, held)| held.owner());
+    let same = || same().filter(|other| other.1 == owner.1);
+    let place = all.iter().find(|places| places.peers.contains(&owner.0));
+    let has_place = |places: &Places| {
+        same()
+            .filter(|other| places.peers.contains(&other.0))
+            .count()
+            < places.max_sessions
+    };
+    same().count() < max_sessions && place.is_none_or(has_place)
+}
+
+/// The session whose place `owner` would take, and when it was last heard: of those that share
+/// places with it, if these are taken, else of all with the same cargo.
+pub(super) fn longest_silent(
+    sessions: &Sessions,
+    all: &[Places],
+    owner: Owner,
+) -> Option<(u32, Instant)> {
+    let place = all.iter().find(|places| places.peers.contains(&owner.0));
+    let is_full = |places: &&Places| !has_room(sessions, &[(*places).clone()], usize::MAX, owner);
+    let place = place.filter(is_full);
+    let same = sessions.iter().filter(|(_, held)| {
+        let other = held.owner();
+        other.1 == owner.1 && place.is_none_or(|places| places.peers.contains(&other.0))
+    });
+    let heard = same.map(|(index, held)| (index, held.session.heard_at()));
+    heard.min_by_key(|(_, heard_at)| *heard_at)
+}
