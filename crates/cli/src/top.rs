@@ -4,8 +4,9 @@ mod client;
 mod view;
 
 use std::io::{self, IsTerminal};
-use std::time::{Duration as StdDuration, Instant as StdInstant};
 
+use anabranch_net::Clock;
+use anabranch_units::Duration;
 use anyhow::{Context, bail};
 
 use crate::observe::server::MetricsAddress;
@@ -16,7 +17,7 @@ use client::Client;
 use view::View;
 
 /// From one question to the next: a program has news once a second.
-const INTERVAL: StdDuration = StdDuration::from_secs(1);
+const INTERVAL: Duration = Duration::from_secs(1);
 /// What `--once` draws on, where the terminal does not say its width.
 const WIDTH: u16 = 110;
 
@@ -54,6 +55,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let history = &mut view.of_stream.history;
     seconds.into_iter().for_each(|second| history.add(second));
     if arguments.once {
+        // There are no keys to choose a column with.
+        view.of_stream.explains_all = true;
         let width = width().unwrap_or(WIDTH);
         return print::text(view::text(&view, width));
     }
@@ -68,20 +71,21 @@ fn watch(client: &Client, view: &mut View) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     stop.on_signals()?;
     let mut screen = Screen::open()?;
-    let mut next_at = StdInstant::now() + INTERVAL;
+    let clock = Clock::start();
+    let mut next_at = clock.now() + INTERVAL;
     while !stop.is_stopped() {
         screen.draw(|frame| view::draw(frame, view))?;
-        let patience = next_at.saturating_duration_since(StdInstant::now());
-        for wish in screen.wishes(patience)? {
+        let patience = next_at.saturating_since(clock.now());
+        for wish in screen.wishes(patience.to_std())? {
             match wish {
                 Wish::Quit => return Ok(()),
                 wish => view.follow(wish),
             }
         }
-        if StdInstant::now() < next_at {
+        if clock.now() < next_at {
             continue;
         }
-        next_at = StdInstant::now() + INTERVAL;
+        next_at = clock.now() + INTERVAL;
         match client.status() {
             Ok(status) => {
                 view.problem = None;

@@ -38,6 +38,8 @@ pub(crate) struct StreamView {
     pub(crate) history: History,
     /// The last key frame of the stream, if it is known.
     pub(crate) picture: Option<Picture>,
+    /// Whether all columns are explained, however little room that leaves.
+    pub(crate) explains_all: bool,
     column: usize,
 }
 
@@ -60,7 +62,7 @@ impl StreamView {
         stream: &Stream,
         about: Vec<Line<'_>>,
     ) {
-        let meaning = columns::meaning(self.column, area);
+        let meaning = columns::meaning(self.column, area, self.explains_all);
         let [head, table, charts, foot] = Layout::vertical([
             Constraint::Length(about.len() as u16),
             Constraint::Length(stream.paths.len() as u16 + 2),

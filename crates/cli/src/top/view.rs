@@ -56,7 +56,7 @@ impl View {
 pub(super) fn text(view: &View, width: u16) -> String {
     let streams = view.status().map_or(&[][..], |status| &status.streams);
     let path_count = streams.get(view.stream).map_or(0, |of| of.paths.len());
-    let height = 36 + streams.len().min(8) + path_count * 2;
+    let height = 30 + streams.len().min(8) + path_count * 3;
     let backend = TestBackend::new(width.max(20), height as u16);
     let Ok(mut terminal) = ratatui::Terminal::new(backend);
     let Ok(_) = terminal.draw(|frame| draw(frame, view));
@@ -170,7 +170,7 @@ fn about(status: &Status, stream: &Stream) -> Vec<Line<'static>> {
     let counters = &stream.counters;
     let frames = match status.role.as_str() {
         "send" => format!(
-            "encoder may send {}; {} frames sent, {} given up because they would come late",
+            "encoder may send {}; {} frames sent, {} given up as too late",
             megabits(stream.target_rate_bps as f64),
             counters.frames_sent,
             counters.frames_late,
@@ -259,6 +259,7 @@ mod tests {
         for _ in 0..4 {
             view.follow(Wish::NextColumn);
         }
+        view.of_stream.explains_all = true;
         let shown = text(&view, 120);
         for part in [
             "anabranch send  at 127.0.0.1:9797",

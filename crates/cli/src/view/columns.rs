@@ -125,8 +125,8 @@ pub(super) fn draw(
     frame.render_widget(table.block(ruled(&title)), area);
 }
 
-/// What the chosen column means; where there is room, what all of them do.
-pub(super) fn meaning(chosen: usize, area: Rect) -> Vec<Line<'static>> {
+/// What the chosen column means; where there is room or `explains_all`, what all of them do.
+pub(super) fn meaning(chosen: usize, area: Rect, explains_all: bool) -> Vec<Line<'static>> {
     let width = usize::from(area.width).saturating_sub(HEAD_WIDTH + 1);
     let explained = COLUMNS.iter().enumerate().map(|(index, column)| {
         let style = match index == chosen {
@@ -147,7 +147,7 @@ pub(super) fn meaning(chosen: usize, area: Rect) -> Vec<Line<'static>> {
     let explained: Vec<Vec<Line<'static>>> = explained.collect();
     let longest = explained.iter().map(Vec::len).max().unwrap_or_default();
     let height = explained.iter().map(Vec::len).sum::<usize>();
-    if height <= usize::from(area.height) / 3 {
+    if explains_all || height <= usize::from(area.height) / 3 {
         return explained.into_iter().flatten().collect();
     }
     // Another column moves nothing.
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn a_large_terminal_explains_every_column_and_a_small_one_the_chosen() {
         let text = |width, height| {
-            let lines = meaning(4, Rect::new(0, 0, width, height));
+            let lines = meaning(4, Rect::new(0, 0, width, height), false);
             let lines = lines.iter().map(ToString::to_string);
             lines.collect::<Vec<String>>()
         };

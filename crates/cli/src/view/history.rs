@@ -29,7 +29,8 @@ impl History {
         self.seen.back()
     }
 
-    /// A value of a path in the last `count` intervals, the newest last; nothing where it is unknown.
+    /// A value of a path in the last `count` intervals, the newest last; nothing where it is
+    /// unknown.
     pub(crate) fn values(
         &self,
         stream: &str,

@@ -19,7 +19,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
         &["path-suspect", "path-out", "path-removed"],
     ),
     (
-        "again, else too late",
+        "again to be in time",
         &[
             "path-congested",
             "last-try",
