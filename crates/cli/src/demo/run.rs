@@ -113,6 +113,7 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
         end_at,
     };
     let (ended_at, is_interrupted) = thread::scope(|scope| {
+        let _closing = Closing(sender, receiver, stop);
         let source = spawn(scope, "source", || play(plan, file, feed));
         let (deliveries, delivered) = mpsc::channel();
         let ledger = &ledger;
@@ -147,6 +148,20 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
         frames: ledger.into_frames(),
         ..recording
     })
+}
+
+/// Ends what the threads wait for, if the main thread panics: else it would wait for them for ever.
+struct Closing<'a>(&'a Sender, &'a Receiver, &'a Stop);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let Closing(sender, receiver, stop) = self;
+            stop.stop();
+            sender.close();
+            receiver.close();
+        }
+    }
 }
 
 /// Starts the relay and both ends, and waits for the handshake.
