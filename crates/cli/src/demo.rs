@@ -4,7 +4,7 @@
 //! ```text
 //! camera.rs or file.rs ─▶ feed.rs ─▶ Sender ═▶ network.rs (Relay) ═▶ Receiver ─▶ viewer.rs
 //!          └────────── ledger.rs: each frame from capture to check ─────────────┘
-//! monitor.rs samples all of it ─▶ view.rs, screen.rs while it runs;
+//! monitor.rs samples all of it ─▶ view.rs, page.rs while it runs;
 //! recording.rs ─▶ judge.rs, report.rs, plot.rs, moving.rs at the end; of two runs comparison.rs
 //! ```
 //!
@@ -21,11 +21,11 @@ mod ledger;
 mod monitor;
 mod moving;
 mod network;
+mod page;
 mod plot;
 mod recording;
 mod report;
 mod run;
-mod screen;
 mod view;
 mod viewer;
 

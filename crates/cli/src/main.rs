@@ -63,6 +63,8 @@ mod top;
 mod trace;
 mod tunnel;
 mod usage;
+#[cfg(any(feature = "demo", feature = "top"))]
+mod view;
 mod way_out;
 
 use std::env;

@@ -10,7 +10,7 @@ pub(crate) mod metrics;
 mod noalbs;
 mod outage;
 mod qlog;
-mod sampler;
+pub(crate) mod sampler;
 pub(crate) mod server;
 mod stats;
 pub(crate) mod status;

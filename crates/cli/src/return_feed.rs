@@ -27,7 +27,8 @@ pub(crate) struct ReturnFeed {
 }
 
 impl ReturnFeed {
-    /// Opens the output. With a latency, frames leave so long after their fastest packet could have come.
+    /// Opens the output. With a latency, frames leave so long after their fastest packet could have
+    /// come.
     ///
     /// # Errors
     /// It cannot be written.

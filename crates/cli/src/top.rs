@@ -2,25 +2,23 @@
 
 mod about;
 mod client;
-mod history;
-mod picture;
-mod screen;
 mod view;
 
 use std::io::{self, IsTerminal};
-use std::time::Duration as StdDuration;
 
+use anabranch_net::Clock;
+use anabranch_units::Duration;
 use anyhow::{Context, bail};
 
 use crate::observe::server::MetricsAddress;
 use crate::print;
+use crate::stop::Stop;
+use crate::view::{Screen, Wish, width};
 use client::Client;
-use history::History;
-use screen::{Screen, Wish};
 use view::View;
 
 /// From one question to the next: a program has news once a second.
-const INTERVAL: StdDuration = StdDuration::from_secs(1);
+const INTERVAL: Duration = Duration::from_secs(1);
 /// What `--once` draws on, where the terminal does not say its width.
 const WIDTH: u16 = 110;
 
@@ -54,32 +52,50 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let seconds = client.history().with_context(|| {
         format!("nothing to see at {address}: does the other program run with --metrics?")
     })?;
-    let mut view = View::new(address.to_string(), History::default());
-    seconds
-        .into_iter()
-        .for_each(|second| view.history.add(second));
+    let mut view = View::new(address.to_string());
+    let history = &mut view.of_stream.history;
+    seconds.into_iter().for_each(|second| history.add(second));
     if arguments.once {
-        let width = screen::width().unwrap_or(WIDTH);
+        // There are no keys to choose a column with.
+        view.of_stream.explains_all = true;
+        let width = width().unwrap_or(WIDTH);
         return print::text(view::text(&view, width));
     }
     if !io::stdout().is_terminal() {
         bail!("standard output is no terminal: `anabranch top --once` prints one screen");
     }
+    watch(&client, &mut view)
+}
+
+/// Shows news once a second until the user, or a signal, ends it.
+fn watch(client: &Client, view: &mut View) -> anyhow::Result<()> {
+    let stop = Stop::new()?;
+    stop.on_signals()?;
     let mut screen = Screen::open()?;
-    loop {
-        screen.draw(&view)?;
-        match screen.wait(INTERVAL)? {
-            Some(Wish::Quit) => return Ok(()),
-            Some(wish) => view.follow(wish),
-            None => match client.status() {
-                Ok(status) => {
-                    view.problem = None;
-                    view.history.add(status);
-                    view.picture = client.thumbnail(view.stream_name());
-                }
-                // It may come back.
-                Err(error) => view.problem = Some(format!("{error:#}")),
-            },
+    let clock = Clock::start();
+    let mut next_at = clock.now() + INTERVAL;
+    while !stop.is_stopped() {
+        screen.draw(|frame| view::draw(frame, view))?;
+        let patience = next_at.saturating_since(clock.now());
+        for wish in screen.wishes(patience.to_std())? {
+            match wish {
+                Wish::Quit => return Ok(()),
+                wish => view.follow(wish),
+            }
+        }
+        if clock.now() < next_at {
+            continue;
+        }
+        next_at = clock.now() + INTERVAL;
+        match client.status() {
+            Ok(status) => {
+                view.problem = None;
+                view.of_stream.history.add(status);
+                view.of_stream.picture = client.thumbnail(view.stream_name());
+            }
+            // It may come back.
+            Err(error) => view.problem = Some(format!("{error:#}")),
         }
     }
+    Ok(())
 }

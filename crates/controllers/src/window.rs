@@ -16,9 +16,9 @@
 //! 5. A path that has fallen silent is a retransmission timeout: one segment, and the threshold is
 //!    not lowered again until something is acknowledged (RFC 5681 §3.1).
 //! 6. After more than a retransmission timeout without anything in flight, the window is at most
-//!    the initial one (RFC 5681 §4.1). The path need not have become slower, only a burst is unwise:
-//!    slow start leads to three quarters of what the window was (RFC 2861 §3.2; Linux), and the
-//!    rate that is told stays what it was until something is lost.
+//!    the initial one (RFC 5681 §4.1). The path need not have become slower, only a burst is
+//!    unwise: slow start leads to three quarters of what the window was (RFC 2861 §3.2; Linux), and
+//!    the rate that is told stays what it was until something is lost.
 //! 7. Losses that turn out spurious are not undone.
 
 use anabranch_core::control::{ControlParameters, ControllerConfig};

@@ -144,8 +144,8 @@ fn beds() -> [[TestPath; 2]; 4] {
 fn what_is_short_takes_no_longer_over_two_paths_than_over_the_better_one() {
     for controller in ["cubic", "bbr-linux", "bbr3"] {
         for (bed, before) in beds().iter().flat_map(|bed| SESSIONS.map(|one| (bed, one))) {
-            // What is longer may overflow the far path's queue and lose its end, which only a timeout
-            // finds.
+            // What is longer may overflow the far path's queue and lose its end, which only a
+            // timeout finds.
             let sizes: &[usize] = match before {
                 None => &[10_000, 100_000, 1_000_000],
                 Some(_) => &[10_000, 100_000],

@@ -7,6 +7,8 @@ use anabranch_units::{Duration, Importance, Instant};
 use anabranch_video::fidelity::Fidelity;
 use anabranch_video::player::Decodability;
 
+use crate::view::Picture;
+
 /// What became of one picture of the source.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FrameRecord {
@@ -63,6 +65,8 @@ struct Entries {
     /// count.
     next_index: Option<usize>,
     displayable_count: u64,
+    /// The last key frame that came, small, until somebody takes it to show it.
+    key_picture: Option<Picture>,
 }
 
 /// What the live view shows of the frames.
@@ -165,6 +169,17 @@ impl Ledger {
         entries.frames[index].fidelity = Some(fidelity);
     }
 
+    /// A key frame was decoded.
+    pub(super) fn on_key_picture(&self, picture: Option<Picture>) {
+        let mut entries = self.lock();
+        entries.key_picture = picture.or(entries.key_picture.take());
+    }
+
+    /// The last key frame that nobody has taken yet.
+    pub(super) fn take_key_picture(&self) -> Option<Picture> {
+        self.lock().key_picture.take()
+    }
+
     /// Whether every frame sent has come or was given up.
     pub(super) fn is_settled(&self) -> bool {
         self.lock().pending_count == 0
@@ -187,6 +202,15 @@ impl Ledger {
             mean_delay: mean(&delays),
             max_delay: delays.iter().max().copied(),
         }
+    }
+
+    /// The frames taken before `at`, as they are now.
+    pub(super) fn frames_before(&self, at: Instant) -> Vec<FrameRecord> {
+        let entries = self.lock();
+        let count = entries
+            .frames
+            .partition_point(|frame| frame.captured_at < at);
+        entries.frames[..count].to_vec()
     }
 
     /// All frames, once the threads are done.
@@ -246,6 +270,14 @@ mod tests {
         let totals = ledger.totals(Instant::from_millis(500));
         assert_eq!((totals.captured_count, totals.delivered_count), (2, 1));
         assert_eq!(totals.mean_delay, Some(Duration::from_millis(70)));
+    }
+
+    #[test]
+    fn frames_are_those_taken_before() {
+        let ledger = Ledger::default();
+        (0..5).for_each(|_| send(&ledger, false));
+        assert_eq!(ledger.frames_before(Instant::from_millis(80)).len(), 2);
+        assert_eq!(ledger.frames_before(Instant::from_millis(81)).len(), 3);
     }
 
     #[test]

@@ -4,14 +4,22 @@ use anabranch_emu::Relay;
 use anabranch_net::{Clock, Event, Receiver, Sender};
 use anabranch_units::{Duration, Instant, Lateness};
 
-use super::network::{FAILING, LINKS, OUTAGE_AT, RETURN_AT};
-use super::recording::{Happening, PathSample, Sample};
+use super::network::{LINKS, SCRIPT, scripted};
+use super::recording::{Happening, PathSample, Recording, Sample};
+use crate::observe::Look;
+use crate::observe::sampler::Sampler;
+use crate::observe::status::Status;
 use crate::path_news::state_name;
 use crate::slowness::Slowness;
 use crate::stop::Stop;
 
 /// From one sample to the next: how exactly the return of the failed link is timed.
 pub(super) const SAMPLE_INTERVAL: Duration = Duration::from_millis(20);
+
+/// From one status of the sender to the next: some ten frames.
+const STATUS_INTERVAL: Duration = Duration::from_millis(500);
+/// What the stream is called on the screen.
+const STREAM: &str = "video";
 
 /// Collects samples and happenings.
 #[derive(Debug)]
@@ -23,8 +31,12 @@ pub(super) struct Monitor<'a> {
     /// What the source waits by.
     pub(super) stop: Stop,
     pub(super) slowness: Slowness,
-    pub(super) samples: Vec<Sample>,
-    pub(super) happenings: Vec<Happening>,
+    /// Samples and happenings so far.
+    pub(super) recording: Recording,
+    /// The sender as `anabranch top` would see it.
+    pub(super) status: Status,
+    sampler: Sampler,
+    next_status_at: Instant,
     next_sample_at: Instant,
 }
 
@@ -35,7 +47,9 @@ impl<'a> Monitor<'a> {
         receiver: &'a Receiver,
         relay: &'a Relay,
         stop: Stop,
+        recording: Recording,
     ) -> Self {
+        let now = clock.now();
         Monitor {
             clock,
             sender,
@@ -43,9 +57,11 @@ impl<'a> Monitor<'a> {
             relay,
             stop,
             slowness: Slowness::default(),
-            samples: Vec::new(),
-            happenings: Vec::new(),
-            next_sample_at: clock.now(),
+            recording,
+            status: Status::default(),
+            sampler: Sampler::new("demo", now),
+            next_status_at: now + STATUS_INTERVAL,
+            next_sample_at: now,
         }
     }
 
@@ -62,17 +78,22 @@ impl<'a> Monitor<'a> {
         }
         self.next_sample_at = (self.next_sample_at + SAMPLE_INTERVAL).max(now);
         let sample = self.sample();
-        if let Some(text) = self.slowness.news(now, self.lateness()) {
-            self.happenings.push(Happening { at: now, text });
+        if now >= self.next_status_at {
+            self.next_status_at = (self.next_status_at + STATUS_INTERVAL).max(now);
+            self.status = self.sampler.state(now);
         }
-        let before = self.samples.last().map_or(Instant::ZERO, |last| last.at);
-        for (at, what) in [(OUTAGE_AT, "goes down"), (RETURN_AT, "is back")] {
+        if let Some(text) = self.slowness.news(now, self.lateness()) {
+            self.recording.happenings.push(Happening { at: now, text });
+        }
+        let samples = &self.recording.samples;
+        let before = samples.last().map_or(Instant::ZERO, |last| last.at);
+        for (at, what) in SCRIPT {
             if before < at && at <= sample.at {
-                let text = format!("the {} link {what}", LINKS[FAILING].name);
-                self.happenings.push(Happening { at, text });
+                let text = scripted(what);
+                self.recording.happenings.push(Happening { at, text });
             }
         }
-        self.samples.push(sample);
+        self.recording.samples.push(sample);
     }
 
     /// The worst of all that must keep time: the source, both ends and the links.
@@ -84,7 +105,7 @@ impl<'a> Monitor<'a> {
             .max(self.relay.lateness())
     }
 
-    fn sample(&self) -> Sample {
+    fn sample(&mut self) -> Sample {
         let sender = self.sender.snapshot();
         // The receiver's is the later one: what it has counted by `at` was there by `at`.
         let receiver = self.receiver.snapshot();
@@ -106,12 +127,21 @@ impl<'a> Monitor<'a> {
             path.link_queue = link.rate.time_for(forward.queued_bytes);
             path
         });
-        Sample {
+        let sample = Sample {
             at,
             target_bitrate: sender.target_bitrate,
             recovered_packets: receiver.session.recovered_fragments,
             paths: paths.collect(),
-        }
+        };
+        let look = Look {
+            name: STREAM.to_owned(),
+            path_names: LINKS.iter().map(|link| link.name.to_owned()).collect(),
+            snapshot: sender,
+            foreign: None,
+        };
+        // What happens to the paths, the sender tells by itself.
+        let _ = self.sampler.sample(at, vec![look]);
+        sample
     }
 
     /// Takes note of what the sender tells.
@@ -120,7 +150,7 @@ impl<'a> Monitor<'a> {
             let name = LINKS.get(path.index()).map_or("?", |link| link.name);
             let text = format!("{name} {}", state_name(*state));
             let at = self.clock.now();
-            self.happenings.push(Happening { at, text });
+            self.recording.happenings.push(Happening { at, text });
         }
     }
 }

@@ -40,8 +40,15 @@ pub(super) const FAILING: usize = 0;
 pub(super) const OUTAGE_AT: Instant = Instant::from_secs(10);
 /// … and when it is back.
 pub(super) const RETURN_AT: Instant = Instant::from_secs(15);
+/// What is going to happen to the failing link.
+pub(super) const SCRIPT: [(Instant, &str); 2] = [(OUTAGE_AT, "goes down"), (RETURN_AT, "is back")];
 /// What happens until then, a second after the return, still counts as the outage.
 pub(super) const SETTLED_AT: Instant = Instant::from_secs(16);
+
+/// An entry of the script in words.
+pub(super) fn scripted(what: &str) -> String {
+    format!("the {} link {what}", LINKS[FAILING].name)
+}
 
 /// The relay that emulates the links between their senders and `target`, which lose packets at
 /// random with this probability. The outage counts from the origin of `clock`.

@@ -115,6 +115,21 @@ pub(super) fn rate(
 }
 
 impl Recording {
+    /// A run that has just begun.
+    pub(super) fn begun(source: Source, deadline: Duration, started_at: Instant) -> Self {
+        Recording {
+            source,
+            deadline,
+            started_at,
+            ended_at: started_at,
+            is_interrupted: false,
+            frames: Vec::new(),
+            samples: Vec::new(),
+            happenings: Vec::new(),
+            slow_seconds: 0,
+        }
+    }
+
     /// Whether the run still went on at `at`.
     pub(super) fn reaches(&self, at: Instant) -> bool {
         self.ended_at >= at

@@ -21,10 +21,11 @@ use anyhow::{Context, bail};
 use super::camera::{self, BITRATE_RANGE};
 use super::feed::Feed;
 use super::file::VideoFile;
+use super::judge::{self, Promise};
 use super::ledger::Ledger;
 use super::monitor::Monitor;
 use super::network::{self, LINKS};
-use super::recording::{Happening, Recording, Sample, Source};
+use super::recording::{Recording, Source};
 use super::view::{Moment, View};
 use super::viewer::{self, Viewer};
 use crate::stop::Stop;
@@ -32,6 +33,9 @@ use crate::stop::Stop;
 /// The last frames are waited for until the deadline, and for so long after it: a frame that misses
 /// a fragment is given up by then.
 const SETTLE_WITHIN: Duration = Duration::from_secs(1);
+
+/// How often the promises are judged while the run lasts.
+const JUDGE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What is to be run.
 #[derive(Clone, Debug)]
@@ -86,9 +90,13 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
     let end_at = Instant::ZERO + plan.duration;
     let ledger = Ledger::default();
     let is_key_wanted = AtomicBool::new(false);
+    let begun = Recording::begun(source, plan.deadline, started_at);
+    let relay = &session.relay;
     let mut watch = Watch {
-        monitor: Monitor::new(clock, sender, receiver, &session.relay, stop.clone()),
+        monitor: Monitor::new(clock, sender, receiver, relay, stop.clone(), begun),
         view,
+        promises: Vec::new(),
+        judge_at: started_at,
         sender_events: session.sender_events,
         ledger: &ledger,
         is_key_wanted: &is_key_wanted,
@@ -105,6 +113,7 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
         end_at,
     };
     let (ended_at, is_interrupted) = thread::scope(|scope| {
+        let _closing = Closing(sender, receiver, stop);
         let source = spawn(scope, "source", || play(plan, file, feed));
         let (deliveries, delivered) = mpsc::channel();
         let ledger = &ledger;
@@ -132,18 +141,27 @@ pub(super) fn run(plan: &Plan, view: &mut View, stop: &Stop) -> anyhow::Result<R
         }
         Ok::<_, anyhow::Error>((ended_at, is_interrupted))
     })?;
-    let (samples, happenings, slow_seconds) = watch.finish()?;
+    let recording = watch.finish()?;
     Ok(Recording {
-        source,
-        deadline: plan.deadline,
-        started_at,
         ended_at,
         is_interrupted,
         frames: ledger.into_frames(),
-        samples,
-        happenings,
-        slow_seconds,
+        ..recording
     })
+}
+
+/// Ends what the threads wait for, if the main thread panics: else it would wait for them for ever.
+struct Closing<'a>(&'a Sender, &'a Receiver, &'a Stop);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let Closing(sender, receiver, stop) = self;
+            stop.stop();
+            sender.close();
+            receiver.close();
+        }
+    }
 }
 
 /// Starts the relay and both ends, and waits for the handshake.
@@ -239,6 +257,9 @@ fn join(handle: Handle<'_>) -> anyhow::Result<()> {
 struct Watch<'a> {
     monitor: Monitor<'a>,
     view: &'a mut View,
+    /// What became of them until now.
+    promises: Vec<Promise>,
+    judge_at: Instant,
     sender_events: Events,
     ledger: &'a Ledger,
     is_key_wanted: &'a AtomicBool,
@@ -251,7 +272,7 @@ struct Watch<'a> {
 impl Watch<'_> {
     /// Watches until `is_over`, the user's wish, or the end of the session.
     fn until(&mut self, is_over: impl Fn() -> bool) -> anyhow::Result<()> {
-        while self.ended.is_none() && !is_over() && !self.view.is_quit_wanted()? {
+        while self.ended.is_none() && !is_over() && !self.view.follow_keys()? {
             let now = self.monitor.clock.now();
             let wait = self.monitor.next_sample_at().saturating_since(now);
             match self.sender_events.recv_timeout(wait.to_std()) {
@@ -273,14 +294,15 @@ impl Watch<'_> {
         self.until(|| ledger.is_settled() || clock.now() >= give_up_at)
     }
 
-    /// Samples, happenings and seconds in which the machine was too slow, of a session that ended
-    /// as it should.
-    fn finish(self) -> anyhow::Result<(Vec<Sample>, Vec<Happening>, u64)> {
+    /// What was recorded of a session that ended as it should, but for its frames and its end.
+    fn finish(self) -> anyhow::Result<Recording> {
         if let Some(ended) = self.ended.filter(|ended| *ended != Ended::Closed) {
             bail!("the session ended early: {ended}");
         }
-        let slow_seconds = self.monitor.slowness.second_count();
-        Ok((self.monitor.samples, self.monitor.happenings, slow_seconds))
+        Ok(Recording {
+            slow_seconds: self.monitor.slowness.second_count(),
+            ..self.monitor.recording
+        })
     }
 
     fn note(&mut self, event: Event) {
@@ -293,17 +315,36 @@ impl Watch<'_> {
         }
     }
 
+    /// Judges those frames that have had their time.
+    fn judge(&mut self, now: Instant) {
+        if now < self.judge_at {
+            return;
+        }
+        self.judge_at = now + JUDGE_INTERVAL;
+        let recording = &mut self.monitor.recording;
+        recording.ended_at = now.saturating_sub(recording.deadline).min(self.end_at);
+        recording.frames = self.ledger.frames_before(recording.ended_at);
+        if !recording.frames.is_empty() {
+            self.promises = judge::judge(recording);
+        }
+    }
+
     fn show(&mut self) -> anyhow::Result<()> {
         let now = self.monitor.clock.now();
-        if !self.view.is_due(now) || self.monitor.samples.is_empty() {
+        if !self.view.is_due(now) || self.monitor.recording.samples.is_empty() {
             return Ok(());
+        }
+        self.judge(now);
+        if let Some(picture) = self.ledger.take_key_picture() {
+            self.view.show_picture(picture);
         }
         let moment = Moment {
             now,
             end_at: self.end_at,
             source: &self.source_name,
-            samples: &self.monitor.samples,
-            happenings: &self.monitor.happenings,
+            recording: &self.monitor.recording,
+            status: &self.monitor.status,
+            promises: &self.promises,
             frames: self.ledger.totals(now),
         };
         self.view.show(&moment).context("cannot show the demo")

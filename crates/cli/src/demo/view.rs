@@ -1,24 +1,27 @@
 //! What is to be seen while the demo runs: a screen, or a line a second where there is no terminal.
 
 use std::io::{self, IsTerminal};
+use std::time::Duration as StdDuration;
 
 use anabranch_units::{Duration, Instant};
 
+use super::judge::Promise;
 use super::ledger::FrameTotals;
 use super::network::LINKS;
-use super::recording::{Happening, Sample, rate};
-use super::screen::Screen;
-
+use super::page;
+use super::recording::{Recording, Sample, rate};
+use crate::observe::status::Status;
 use crate::path_news::state_name;
 use crate::print;
+use crate::view::{Picture, Screen, StreamView, Wish};
 
 /// From one picture of the screen to the next.
 const SCREEN_INTERVAL: Duration = Duration::from_millis(200);
 /// From one line to the next.
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long the rates shown are averaged over.
-pub(super) const RATE_WINDOW: Duration = Duration::from_millis(500);
+/// How long a line's rates are averaged over.
+const RATE_WINDOW: Duration = Duration::from_millis(500);
 
 /// The demo as it is now.
 #[derive(Debug)]
@@ -27,9 +30,12 @@ pub(super) struct Moment<'a> {
     pub(super) end_at: Instant,
     /// What is sent, in words.
     pub(super) source: &'a str,
-    /// At least one.
-    pub(super) samples: &'a [Sample],
-    pub(super) happenings: &'a [Happening],
+    /// At least one sample.
+    pub(super) recording: &'a Recording,
+    /// The sender's; without streams in the first moment.
+    pub(super) status: &'a Status,
+    /// What became of them until now.
+    pub(super) promises: &'a [Promise],
     pub(super) frames: FrameTotals,
 }
 
@@ -42,7 +48,11 @@ pub(super) enum View {
     /// On standard output, line by line.
     Lines { next_at: Instant, told_count: usize },
     /// On a terminal.
-    Screen { screen: Screen, next_at: Instant },
+    Screen {
+        screen: Screen,
+        of_stream: Box<StreamView>,
+        next_at: Instant,
+    },
 }
 
 impl View {
@@ -52,6 +62,7 @@ impl View {
         match screen {
             Some(Ok(screen)) => View::Screen {
                 screen,
+                of_stream: Box::default(),
                 next_at: Instant::ZERO,
             },
             _ => View::Lines {
@@ -79,32 +90,57 @@ impl View {
                 next_at,
                 told_count,
             } => {
-                for happening in &moment.happenings[*told_count..] {
+                let happenings = &moment.recording.happenings;
+                for happening in &happenings[*told_count..] {
                     let seconds = happening.at.as_secs_f64();
                     print::line(format_args!("{seconds:5.2} s  {}", happening.text))?;
                 }
-                *told_count = moment.happenings.len();
+                *told_count = happenings.len();
                 *next_at = moment.now + LINE_INTERVAL;
                 print::line(line(moment))
             }
-            View::Screen { screen, next_at } => {
+            View::Screen {
+                screen,
+                of_stream,
+                next_at,
+            } => {
                 *next_at = moment.now + SCREEN_INTERVAL;
-                Ok(screen.draw(moment)?)
+                if !moment.status.streams.is_empty() {
+                    of_stream.history.add(moment.status.clone());
+                }
+                Ok(screen.draw(|frame| page::draw(frame, of_stream, moment))?)
             }
         }
     }
 
-    /// Whether the user has asked for the end, on the screen.
-    pub(super) fn is_quit_wanted(&mut self) -> io::Result<bool> {
-        match self {
-            View::Screen { .. } => Screen::is_quit_wanted(),
-            _ => Ok(false),
+    /// A key frame has come.
+    pub(super) fn show_picture(&mut self, picture: Picture) {
+        if let View::Screen { of_stream, .. } = self {
+            of_stream.picture = Some(picture);
         }
+    }
+
+    /// Does what the user asks for by keys. Whether that is the end.
+    pub(super) fn follow_keys(&mut self) -> io::Result<bool> {
+        let View::Screen {
+            screen,
+            of_stream,
+            next_at,
+        } = self
+        else {
+            return Ok(false);
+        };
+        let wishes = screen.wishes(StdDuration::ZERO)?;
+        if !wishes.is_empty() {
+            *next_at = Instant::ZERO;
+        }
+        wishes.iter().for_each(|wish| of_stream.follow(*wish));
+        Ok(wishes.contains(&Wish::Quit))
     }
 }
 
 /// The rate at which a path delivers bytes on the wire, in Mbit/s.
-pub(super) fn path_rate(samples: &[Sample], path: usize) -> f64 {
+fn path_rate(samples: &[Sample], path: usize) -> f64 {
     let last = samples.len() - 1;
     let received = |sample: &Sample| sample.paths[path].received.received_bytes;
     rate(samples, last, RATE_WINDOW, received).megabits_per_second()
@@ -118,7 +154,8 @@ pub(super) fn milliseconds(span: Option<Duration>) -> String {
 }
 
 fn line(moment: &Moment<'_>) -> String {
-    let last = &moment.samples[moment.samples.len() - 1];
+    let samples = &moment.recording.samples;
+    let last = &samples[samples.len() - 1];
     let mut line = format!(
         "{:5.1} s  target {:.2} Mbit/s, frame delay {} (max {})",
         moment.now.as_secs_f64(),
@@ -130,7 +167,7 @@ fn line(moment: &Moment<'_>) -> String {
         line += &format!(
             " | {} {:.2} Mbit/s, RTT {}, loss {:.1} %, queue {}, {} {}",
             link.name,
-            path_rate(moment.samples, index),
+            path_rate(samples, index),
             milliseconds(path.smoothed_rtt),
             path.loss_ratio * 100.0,
             milliseconds(Some(path.link_queue)),
@@ -148,13 +185,15 @@ mod tests {
 
     #[test]
     fn a_line_tells_target_and_both_paths() {
-        let recording = flawless();
+        let mut recording = flawless();
+        recording.samples.truncate(450);
         let moment = Moment {
             now: Instant::from_secs(9),
             end_at: Instant::from_secs(30),
             source: "",
-            samples: &recording.samples[..450],
-            happenings: &[],
+            recording: &recording,
+            status: &Status::default(),
+            promises: &[],
             frames: FrameTotals {
                 mean_delay: Some(Duration::from_millis(70)),
                 ..FrameTotals::default()

@@ -10,13 +10,17 @@ use anabranch_core::{FrameId, ReceivedFrame};
 use anabranch_net::{Clock, Event, Receptions};
 use anabranch_units::Instant;
 use anabranch_video::camera::WIDTH;
-use anabranch_video::decoder::H264Decoder;
+use anabranch_video::decoder::{Decoded, H264Decoder};
 use anabranch_video::fidelity;
 use anabranch_video::input::InputKind;
-use anabranch_video::mpeg_ts::TransportStreamWriter;
+use anabranch_video::mpeg_ts::{PictureExtractor, TransportStreamWriter, VideoCodec};
 use anyhow::Context;
 
 use super::ledger::{Check, Ledger};
+use crate::view::Picture;
+
+/// Pixels of a key frame that is shown on the terminal.
+const SMALL_WIDTH: usize = 160;
 
 /// A frame on its way to be looked at.
 #[derive(Debug)]
@@ -156,14 +160,19 @@ impl Viewer {
                 Viewer::Camera {
                     decoder, screen, ..
                 } => {
-                    let (check, picture) = decoded(decoder, &frame);
+                    let (check, picture) = decoded(decoder, &frame, ledger);
                     screen.compare(frame.id, picture, ledger);
                     Some(check)
                 }
-                Viewer::File { .. } => Some(match ledger.take_content(frame.id) {
-                    Some(sent) if sent == frame.bytes => Check::Right,
-                    _ => Check::Wrong,
-                }),
+                Viewer::File(output) => {
+                    if frame.importance.is_key() {
+                        ledger.on_key_picture(output.small(&frame.bytes));
+                    }
+                    Some(match ledger.take_content(frame.id) {
+                        Some(sent) if sent == frame.bytes => Check::Right,
+                        _ => Check::Wrong,
+                    })
+                }
             };
             if let Some(check) = check {
                 ledger.on_checked(frame.id, check);
@@ -205,10 +214,37 @@ fn create(path: &Path) -> anyhow::Result<BufWriter<File>> {
     Ok(BufWriter::new(file))
 }
 
-/// What a frame shows, and its luma.
-fn decoded(decoder: &mut H264Decoder, frame: &ReceivedFrame) -> (Check, Option<Vec<u8>>) {
+impl FileOutput {
+    /// A key frame, small, if it is one of H.264.
+    fn small(&self, unit: &[u8]) -> Option<Picture> {
+        let mut decoder = H264Decoder::new().ok()?;
+        match self {
+            FileOutput::Verbatim(_) => {
+                let coded = PictureExtractor::new().extract(unit)?;
+                let is_known = coded.codec == VideoCodec::H264;
+                is_known.then(|| small(&decoder.decode(&coded.bytes).ok()??))?
+            }
+            FileOutput::Muxed { .. } => small(&decoder.decode(unit).ok()??),
+        }
+    }
+}
+
+fn small(picture: &Decoded<'_>) -> Option<Picture> {
+    let small = picture.thumbnail(SMALL_WIDTH);
+    Picture::new(small.width, small.height, small.rgb)
+}
+
+/// What a frame shows, and its luma. Of a key frame the ledger has the picture.
+fn decoded(
+    decoder: &mut H264Decoder,
+    frame: &ReceivedFrame,
+    ledger: &Ledger,
+) -> (Check, Option<Vec<u8>>) {
     match decoder.decode(&frame.bytes) {
         Ok(Some(picture)) => {
+            if frame.importance.is_key() {
+                ledger.on_key_picture(small(&picture));
+            }
             let check = match picture.burnt_in_number() == Some(frame.id.0 as u32) {
                 true => Check::Right,
                 false => Check::Wrong,
@@ -216,5 +252,46 @@ fn decoded(decoder: &mut H264Decoder, frame: &ReceivedFrame) -> (Check, Option<V
             (check, Some(picture.packed_luma()))
         }
         Ok(None) | Err(_) => (Check::Undecodable, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_units::{DataRate, Duration, Seed};
+    use anabranch_video::camera::{Camera, FRAMES_PER_SECOND, HEIGHT};
+    use anabranch_video::encoder::{EncoderConfig, H264Encoder};
+
+    use super::*;
+
+    #[test]
+    fn a_key_frame_is_made_small_in_a_transport_stream_and_without() {
+        let config = EncoderConfig {
+            width: WIDTH,
+            height: HEIGHT,
+            frames_per_second: FRAMES_PER_SECOND,
+            bitrate: DataRate::from_megabits_per_second(1),
+            key_frame_interval: 25,
+        };
+        let mut encoder = H264Encoder::new(config).expect("an encoder");
+        let mut camera = Camera::new(Seed(1));
+        let encoded = encoder.encode(camera.render(0, Duration::ZERO));
+        let key_frame = encoded.expect("a key frame").annex_b;
+        let mut muxer = TransportStreamWriter::new(Vec::new());
+        muxer
+            .write(&key_frame, Duration::ZERO, true)
+            .expect("memory");
+        let unit = muxer.into_inner();
+
+        let file = || BufWriter::new(tempfile::tempfile().expect("a file"));
+        let verbatim = FileOutput::Verbatim(file());
+        let muxed = FileOutput::Muxed {
+            output: TransportStreamWriter::new(file()),
+            started_at: None,
+        };
+        let picture = muxed.small(&key_frame);
+        assert!(picture.is_some());
+        assert_eq!(verbatim.small(&unit), picture);
+        assert_eq!(muxed.small(b"no picture"), None);
+        assert_eq!(verbatim.small(b"no picture"), None);
     }
 }

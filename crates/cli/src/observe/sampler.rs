@@ -9,11 +9,11 @@ use super::status::{Status, Stream, Total};
 use super::tracked::{Bits, Tracked};
 
 /// Something that happened to the stream of this name.
-pub(super) type Seen = (String, Happening);
+pub(crate) type Seen = (String, Happening);
 
 /// All streams that there are or were.
 #[derive(Debug, Default)]
-pub(super) struct Sampler {
+pub(crate) struct Sampler {
     role: &'static str,
     streams: Vec<Tracked>,
     sampled_at: Instant,
@@ -24,7 +24,7 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    pub(super) fn new(role: &'static str, now: Instant) -> Self {
+    pub(crate) fn new(role: &'static str, now: Instant) -> Self {
         Sampler {
             role,
             sampled_at: now,
@@ -34,7 +34,7 @@ impl Sampler {
     }
 
     /// Takes a sample. Returns what has happened since the one before.
-    pub(super) fn sample(&mut self, now: Instant, looks: Vec<Look>) -> Vec<Seen> {
+    pub(crate) fn sample(&mut self, now: Instant, looks: Vec<Look>) -> Vec<Seen> {
         let span_s = now.saturating_since(self.sampled_at).as_secs_f64();
         self.sampled_at = now;
         let mut seen = Vec::new();
@@ -78,7 +78,7 @@ impl Sampler {
     }
 
     /// Ends the interval.
-    pub(super) fn state(&mut self, now: Instant) -> Status {
+    pub(crate) fn state(&mut self, now: Instant) -> Status {
         let interval = now.saturating_since(self.stated_at);
         self.stated_at = now;
         let here = self.streams.iter_mut().filter(|stream| stream.is_here());

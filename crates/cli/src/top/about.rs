@@ -1,12 +1,10 @@
 //! What is said of a stream beside its paths.
 
-use ratatui::Frame;
-use ratatui::layout::Rect;
 use ratatui::text::Line;
-use ratatui::widgets::Paragraph;
 
-use super::view::{megabits, short};
+use super::view::short;
 use crate::observe::status::{Status, Stream};
+use crate::view::{megabits, why_sent};
 
 /// What comes, on the wire; of a stream by another protocol of which that is not known, its
 /// payload.
@@ -18,7 +16,7 @@ pub(super) fn received_bps(stream: &Stream) -> f64 {
 }
 
 /// What the stream is, and how it does as a whole.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, status: &Status, stream: &Stream) {
+pub(super) fn lines(status: &Status, stream: &Stream) -> Vec<Line<'static>> {
     let peer = stream.peer.as_deref().map_or("nobody", short);
     let who = match &stream.protocol {
         Some(protocol) => format!("{} by {protocol}", short(&stream.name)),
@@ -36,7 +34,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, status: &Status, stream: &
     let counters = &stream.counters;
     let frames = match status.role.as_str() {
         "send" => format!(
-            "encoder may send {}; {} frames sent, {} given up because they would come late",
+            "encoder may send {}; {} frames sent, {} given up as too late",
             megabits(stream.target_rate_bps as f64),
             counters.frames_sent,
             counters.frames_late,
@@ -52,10 +50,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, status: &Status, stream: &
             megabits(stream.delivered_rate_bps.avg)
         ),
     };
-    let shares = stream.sent_shares.iter();
-    let shares = shares.map(|(reason, share)| format!("{reason} {:.1} %", share * 100.0));
-    let shares = shares.collect::<Vec<_>>().join(", ");
-    let lines = vec![
+    vec![
         Line::raw(format!("{who}, carries {carries}; {session}")),
         Line::raw(frames),
         Line::raw(match stream.silent_s {
@@ -63,17 +58,16 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, status: &Status, stream: &
                 "{:.1} MB have come; heard last {silent_s:.1} s ago",
                 counters.delivered_bytes as f64 / 1e6
             ),
-            None => format!("why bytes were sent: {shares}"),
+            None => why_sent(stream),
         }),
-    ];
-    frame.render_widget(Paragraph::new(lines), area);
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use crate::observe::status::{Path, Spread, StreamCounters};
-    use crate::top::history::History;
     use crate::top::view::{View, text};
+    use crate::view::History;
 
     use super::*;
 
@@ -115,7 +109,9 @@ mod tests {
             streams: vec![phone, van],
             ..Status::default()
         });
-        let shown = text(&View::new("127.0.0.1:9797".to_owned(), history), 120);
+        let mut view = View::new("127.0.0.1:9797".to_owned());
+        view.of_stream.history = history;
+        let shown = text(&view, 120);
         for part in [
             "phone by srtla, carries video; connected for",
             "12.3 MB have come; heard last 0.2 s ago",

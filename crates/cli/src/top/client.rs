@@ -12,8 +12,8 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
-use super::picture::Picture;
 use crate::observe::status::Status;
+use crate::view::Picture;
 
 /// How long an answer may take.
 const PATIENCE: StdDuration = StdDuration::from_secs(3);

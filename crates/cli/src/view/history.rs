@@ -1,36 +1,37 @@
-//! What was seen, second by second.
+//! What was seen, interval by interval.
 
 use std::collections::VecDeque;
 
 use crate::observe::status::{Path, Status};
 
 /// As many columns as a wide terminal has.
-const MAX_SECONDS: usize = 600;
+const MAX_INTERVALS: usize = 600;
 
-/// The last minutes; the newest is last, and there is at least one when it is drawn.
+/// The recent past; the newest is last, and there is at least one when it is drawn.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub(crate) struct History {
     seen: VecDeque<Status>,
 }
 
 impl History {
-    pub(super) fn add(&mut self, status: Status) {
+    pub(crate) fn add(&mut self, status: Status) {
         let is_known = |last: &Status| last.unix_time_s == status.unix_time_s;
         if self.seen.back().is_some_and(is_known) {
             return;
         }
         self.seen.push_back(status);
-        if self.seen.len() > MAX_SECONDS {
+        if self.seen.len() > MAX_INTERVALS {
             self.seen.pop_front();
         }
     }
 
-    pub(super) fn last(&self) -> Option<&Status> {
+    pub(crate) fn last(&self) -> Option<&Status> {
         self.seen.back()
     }
 
-    /// A value of a path in the last `count` seconds, the newest last; nothing where it is unknown.
-    pub(super) fn values(
+    /// A value of a path in the last `count` intervals, the newest last; nothing where it is
+    /// unknown.
+    pub(crate) fn values(
         &self,
         stream: &str,
         path: usize,

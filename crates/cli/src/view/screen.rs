@@ -3,15 +3,13 @@
 use std::io;
 use std::time::Duration as StdDuration;
 
-use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::crossterm::terminal;
-
-use super::view::{self, View};
+use ratatui::{DefaultTerminal, Frame};
 
 /// What a key means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(crate) enum Wish {
     Quit,
     Redraw,
     NextStream,
@@ -41,35 +39,42 @@ impl Wish {
 }
 
 /// The terminal's columns, if there is one.
-pub(super) fn width() -> Option<u16> {
+pub(crate) fn width() -> Option<u16> {
     let (width, _) = terminal::size().ok()?;
     (width > 0).then_some(width)
 }
 
 /// A terminal in raw mode, given back as it was when this is dropped, and on a panic.
 #[derive(Debug)]
-pub(super) struct Screen {
+pub(crate) struct Screen {
     terminal: DefaultTerminal,
 }
 
 impl Screen {
-    pub(super) fn open() -> io::Result<Screen> {
-        let terminal = ratatui::try_init()?;
+    /// Takes the terminal.
+    ///
+    /// # Errors
+    /// It cannot be one; it is left as it was.
+    pub(crate) fn open() -> io::Result<Screen> {
+        let terminal = ratatui::try_init().inspect_err(|_| {
+            let _ = ratatui::try_restore();
+        })?;
         Ok(Screen { terminal })
     }
 
-    pub(super) fn draw(&mut self, view: &View) -> io::Result<()> {
-        self.terminal.draw(|frame| view::draw(frame, view))?;
-        Ok(())
+    pub(crate) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        self.terminal.draw(draw).map(|_| ())
     }
 
-    /// Waits for a wish; `None`: there was none.
-    pub(super) fn wait(&mut self, patience: StdDuration) -> io::Result<Option<Wish>> {
-        // A key without meaning makes the next question come earlier, and no more.
-        match event::poll(patience)? {
-            true => Ok(Wish::of(&event::read()?)),
-            false => Ok(None),
+    /// What the user has wished for since this was last asked; waits for a wish if there is none.
+    pub(crate) fn wishes(&self, patience: StdDuration) -> io::Result<Vec<Wish>> {
+        let mut wishes = Vec::new();
+        let mut patience = patience;
+        while event::poll(patience)? {
+            wishes.extend(Wish::of(&event::read()?));
+            patience = StdDuration::ZERO;
         }
+        Ok(wishes)
     }
 }
 

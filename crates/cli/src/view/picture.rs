@@ -1,33 +1,46 @@
 //! A picture in half blocks: each character cell is two pixels, one above the other.
 
+use ratatui::Frame;
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Color;
 use ratatui::widgets::Widget;
 
+use super::charts::CHART_COUNT;
+use super::ruled;
+
+/// A narrower picture shows nothing.
+const MIN_WIDTH: u16 = 12;
+/// What a chart beside it must keep.
+const MIN_CHART_WIDTH: u16 = 16;
+
 /// Red, green and blue of each pixel, row by row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Picture {
+pub(crate) struct Picture {
     width: usize,
     height: usize,
     rgb: Vec<u8>,
 }
 
 impl Picture {
+    /// `None` if that is no picture of this size, or an empty one.
+    pub(crate) fn new(width: usize, height: usize, rgb: Vec<u8>) -> Option<Picture> {
+        let is_whole = usize::checked_mul(width, height)?.checked_mul(3) == Some(rgb.len());
+        (is_whole && width > 0 && height > 0).then_some(Picture { width, height, rgb })
+    }
+
     /// From a portable pixmap (`P6` with 255 levels), as `/thumbnail` is one.
-    pub(super) fn read(bytes: &[u8]) -> Option<Picture> {
+    pub(crate) fn read(bytes: &[u8]) -> Option<Picture> {
         let mut lines = bytes.splitn(4, |byte| *byte == b'\n');
         let [kind, size, levels, rgb] = core::array::from_fn(|_| lines.next());
         let (width, height) = core::str::from_utf8(size?).ok()?.split_once(' ')?;
         let (width, height) = (width.parse().ok()?, height.parse().ok()?);
-        let rgb = rgb?.to_vec();
-        let is_whole = usize::checked_mul(width, height)?.checked_mul(3) == Some(rgb.len());
         let is_known = kind == Some(b"P6") && levels == Some(b"255");
-        (is_known && is_whole && width > 0 && height > 0).then_some(Picture { width, height, rgb })
+        is_known.then(|| Picture::new(width, height, rgb?.to_vec()))?
     }
 
     /// How many rows of characters it has, drawn so wide.
-    pub(super) fn rows(&self, columns: u16) -> u16 {
+    fn rows(&self, columns: u16) -> u16 {
         let rows = usize::from(columns) * self.height / self.width / 2;
         u16::try_from(rows.max(1)).unwrap_or(u16::MAX)
     }
@@ -57,6 +70,32 @@ impl Widget for &Picture {
             }
         }
     }
+}
+
+/// Draws the picture, if there is one and room for it, at the right. Returns the room that it
+/// leaves.
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, picture: Option<&Picture>) -> Rect {
+    let Some(picture) = picture else {
+        return area;
+    };
+    // As wide as a third of the screen, and no higher than it.
+    let charts = CHART_COUNT * (MIN_CHART_WIDTH + 1);
+    let mut width = (area.width / 3).min(area.width.saturating_sub(charts));
+    while width > 0 && picture.rows(width) + 1 > area.height {
+        width -= 1;
+    }
+    if width < MIN_WIDTH {
+        return area;
+    }
+    let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Length(width)])
+        .spacing(1)
+        .areas(area);
+    let block = ruled("last key frame");
+    let height = picture.rows(width) + 1;
+    let around = Rect { height, ..right };
+    frame.render_widget(picture, block.inner(around));
+    frame.render_widget(block, around);
+    left
 }
 
 #[cfg(test)]

@@ -1,0 +1,123 @@
+//! A stream on a terminal, as `top` and the demo draw it: how it does as a whole, its paths as a
+//! table, the recent past of each on one scale, its last key frame, and what the table's columns
+//! mean.
+
+mod charts;
+mod columns;
+mod history;
+mod picture;
+mod reasons;
+mod screen;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Borders, Paragraph};
+
+use crate::observe::status::Stream;
+
+pub(crate) use history::History;
+pub(crate) use picture::Picture;
+pub(crate) use reasons::why_sent;
+pub(crate) use screen::{Screen, Wish, width};
+
+/// Colours that can be told apart on dark and light grounds.
+const COLOURS: [Color; 6] = [
+    Color::Blue,
+    Color::Yellow,
+    Color::Green,
+    Color::Magenta,
+    Color::Cyan,
+    Color::Red,
+];
+
+/// What is known of the streams, and what is chosen to be seen.
+#[derive(Debug, Default)]
+pub(crate) struct StreamView {
+    pub(crate) history: History,
+    /// The last key frame of the stream, if it is known.
+    pub(crate) picture: Option<Picture>,
+    /// Whether all columns are explained, however little room that leaves.
+    pub(crate) explains_all: bool,
+    column: usize,
+}
+
+impl StreamView {
+    /// Does what a key asks for.
+    pub(crate) fn follow(&mut self, wish: Wish) {
+        let count = columns::COUNT;
+        match wish {
+            Wish::NextColumn => self.column = (self.column + 1) % count,
+            Wish::PreviousColumn => self.column = (self.column + count - 1) % count,
+            _ => {}
+        }
+    }
+
+    /// Draws a stream. `about` is what is said of it as a whole.
+    pub(crate) fn draw(
+        &self,
+        frame: &mut Frame<'_>,
+        area: Rect,
+        stream: &Stream,
+        about: Vec<Line<'_>>,
+    ) {
+        let meaning = columns::meaning(self.column, area, self.explains_all);
+        let [head, table, charts, foot] = Layout::vertical([
+            Constraint::Length(about.len() as u16),
+            Constraint::Length(stream.paths.len() as u16 + 2),
+            Constraint::Fill(1),
+            Constraint::Length(meaning.len() as u16 + 1),
+        ])
+        .areas(area);
+        frame.render_widget(Paragraph::new(about), head);
+        let interval_s = self.history.last().map_or(1.0, |status| status.interval_s);
+        columns::draw(frame, table, stream, self.column, interval_s);
+        let charts = picture::draw(frame, charts, self.picture.as_ref());
+        charts::draw(frame, charts, &self.history, stream, interval_s);
+        let block = ruled("what the columns mean (left and right choose one)");
+        frame.render_widget(Paragraph::new(meaning).block(block), foot);
+    }
+}
+
+/// A part of the screen beneath its title.
+pub(crate) fn ruled(title: &str) -> Block<'static> {
+    let title = format!("{title} ");
+    Block::new().borders(Borders::TOP).title(title)
+}
+
+/// "2.31 Mbit/s"
+pub(crate) fn megabits(bits_per_second: f64) -> String {
+    format!("{:.2} Mbit/s", bits_per_second / 1e6)
+}
+
+/// "s" of "the last s": an interval in words.
+fn span(seconds: f64) -> String {
+    match seconds {
+        1.0 => "second".to_owned(),
+        _ if seconds.fract() == 0.0 => format!("{seconds:.0} s"),
+        _ => format!("{seconds:.1} s"),
+    }
+}
+
+/// An interval as it was meant: a tenth of a second more or less is the machine's.
+fn rounded(interval_s: f64) -> f64 {
+    (interval_s * 10.0).round() / 10.0
+}
+
+/// A path has the same colour wherever it is drawn.
+fn colour(path: usize) -> Style {
+    Style::new().fg(COLOURS[path % COLOURS.len()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_told_as_people_do() {
+        for (interval_s, text) in [(1.0004, "second"), (0.512, "0.5 s"), (2.0, "2 s")] {
+            assert_eq!(span(rounded(interval_s)), text);
+        }
+    }
+}

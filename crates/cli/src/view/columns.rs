@@ -1,0 +1,245 @@
+//! The table of a stream's paths, and what its columns mean.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Cell, Row, Table};
+
+use super::{colour, rounded, ruled, span};
+use crate::observe::status::{Path, Spread, Stream};
+
+/// A column of the table: its head, its least width, what it means and what is in it.
+struct Column {
+    head: &'static str,
+    width: u16,
+    meaning: &'static str,
+    text: fn(&Path) -> String,
+}
+
+pub(super) const COUNT: usize = 8;
+const COLUMNS: [Column; COUNT] = [
+    Column {
+        head: "path",
+        width: 8,
+        meaning: "the network that it uses: this end's interface or address, or the peer's",
+        text: name,
+    },
+    Column {
+        head: "state",
+        width: 7,
+        meaning: "active: carries data; suspect: silent for a moment, what it carried goes \
+                  elsewhere too; out: silent, only asked whether it is alive; standby: in reserve",
+        text: state,
+    },
+    Column {
+        head: "out Mbit/s",
+        width: 10,
+        meaning: "what this end sends by it, in millions of bits a second, headers included",
+        text: |path| in_megabits(path.sent_rate_bps.avg),
+    },
+    Column {
+        head: "in Mbit/s",
+        width: 9,
+        meaning: "what this end receives by it, in millions of bits a second, headers included",
+        text: |path| in_megabits(path.received_rate_bps.avg),
+    },
+    Column {
+        head: "RTT (max) ms",
+        width: 12,
+        meaning: "round-trip time in milliseconds: until the answer to a packet is back, mean and \
+                  longest; – is unknown, as at an end that only receives",
+        text: |path| path.rtt_s.map_or("–".to_owned(), rtt),
+    },
+    Column {
+        head: "loss %",
+        width: 6,
+        meaning: "how many of a hundred packets sent did not arrive, over about the last hundred; \
+                  – is unknown",
+        text: |path| if_known(path, || format!("{:.1}", path.loss_ratio * 100.0)),
+    },
+    Column {
+        head: "capacity",
+        width: 8,
+        meaning: "what the path is believed to carry for this stream, in Mbit/s; learned by using \
+                  it, too high while it is used little; – is unknown",
+        text: |path| if_known(path, || in_megabits(path.bandwidth_bps as f64)),
+    },
+    Column {
+        head: "waiting kB",
+        width: 10,
+        meaning: "thousands of bytes that wait here until the path takes them: each is a delay of \
+                  8 ms at 1 Mbit/s",
+        text: |path| format!("{:.1}", path.queued_bytes as f64 / 1e3),
+    },
+];
+/// The widest head.
+const HEAD_WIDTH: usize = 12;
+/// From here on there is room between the columns.
+const WIDE: u16 = 110;
+
+/// How people call a path: its number, and the network's name.
+pub(super) fn name(path: &Path) -> String {
+    format!("{} {}", path.path, path.name)
+}
+
+pub(super) fn draw(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    stream: &Stream,
+    chosen: usize,
+    interval_s: f64,
+) {
+    let heads = COLUMNS.iter().enumerate().map(|(index, column)| {
+        let cell = Cell::from(column.head);
+        match index == chosen {
+            true => cell.style(Style::new().reversed().bold()),
+            false => cell.style(Style::new().bold()),
+        }
+    });
+    let rows = stream.paths.iter().map(|path| {
+        let cells = COLUMNS.iter().map(|column| {
+            let cell = Cell::from((column.text)(path));
+            match column.head {
+                "path" => cell.style(colour(path.path)),
+                "state" => cell.style(state_style(path)),
+                _ => cell,
+            }
+        });
+        Row::new(cells)
+    });
+    let spacing = if area.width < WIDE { 1 } else { 3 };
+    let others = COLUMNS[1..].iter().map(|column| column.width + spacing);
+    let room = area.width.saturating_sub(others.sum());
+    let longest = stream.paths.iter().map(|path| name(path).chars().count());
+    let longest = longest.max().unwrap_or_default() as u16;
+    let name_width = longest.min(room).max(COLUMNS[0].width);
+    let widths = COLUMNS.iter().map(|column| match column.head {
+        "path" => Constraint::Length(name_width),
+        _ => Constraint::Length(column.width),
+    });
+    let title = format!("paths, in the last {}", span(rounded(interval_s)));
+    let table = Table::new(rows, widths)
+        .header(Row::new(heads))
+        .column_spacing(spacing);
+    frame.render_widget(table.block(ruled(&title)), area);
+}
+
+/// What the chosen column means; where there is room or `explains_all`, what all of them do.
+pub(super) fn meaning(chosen: usize, area: Rect, explains_all: bool) -> Vec<Line<'static>> {
+    let width = usize::from(area.width).saturating_sub(HEAD_WIDTH + 1);
+    let explained = COLUMNS.iter().enumerate().map(|(index, column)| {
+        let style = match index == chosen {
+            true => Style::new().reversed().bold(),
+            false => Style::new().bold(),
+        };
+        let rows = wrapped(column.meaning, width).into_iter().enumerate();
+        let rows = rows.map(|(row, text)| match row {
+            0 => {
+                let padding = " ".repeat(HEAD_WIDTH + 1 - column.head.chars().count());
+                let head = Span::styled(column.head, style);
+                Line::from(vec![head, Span::raw(padding + &text)])
+            }
+            _ => Line::raw(" ".repeat(HEAD_WIDTH + 1) + &text),
+        });
+        rows.collect()
+    });
+    let explained: Vec<Vec<Line<'static>>> = explained.collect();
+    let longest = explained.iter().map(Vec::len).max().unwrap_or_default();
+    let height = explained.iter().map(Vec::len).sum::<usize>();
+    if explains_all || height <= usize::from(area.height) / 3 {
+        return explained.into_iter().flatten().collect();
+    }
+    // Another column moves nothing.
+    let mut lines = explained.into_iter().nth(chosen).unwrap_or_default();
+    lines.resize(longest.min(usize::from(area.height) / 4), Line::default());
+    lines
+}
+
+/// The text in lines of at most `width` characters, but for words that are longer.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.len() - 1;
+        let line = &mut lines[last];
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+fn state(path: &Path) -> String {
+    match path.standby && path.state == "active" {
+        true => "standby".to_owned(),
+        false => path.state.clone(),
+    }
+}
+
+fn state_style(path: &Path) -> Style {
+    match path.state.as_str() {
+        "active" => Style::new().green(),
+        "suspect" => Style::new().yellow().bold(),
+        _ => Style::new().red().bold(),
+    }
+}
+
+fn in_megabits(bits_per_second: f64) -> String {
+    format!("{:.2}", bits_per_second / 1e6)
+}
+
+/// What only an end knows that has its packets acknowledged.
+fn if_known(path: &Path, text: impl Fn() -> String) -> String {
+    path.rtt_s.map_or("–".to_owned(), |_| text())
+}
+
+fn rtt(rtt: Spread) -> String {
+    let [mean, longest] = [rtt.avg, rtt.max].map(|seconds| match seconds < 0.1 {
+        true => format!("{:.1}", seconds * 1e3),
+        false => format!("{:.0}", seconds * 1e3),
+    });
+    format!("{mean} ({longest})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_fit_their_columns_and_all_columns_80_characters() {
+        for column in &COLUMNS {
+            let head = column.head.chars().count();
+            assert!(head <= usize::from(column.width).min(HEAD_WIDTH), "{head}");
+        }
+        let width: u16 = COLUMNS.iter().map(|column| column.width).sum();
+        assert!(width + COUNT as u16 - 1 <= 80, "{width}");
+    }
+
+    #[test]
+    fn a_large_terminal_explains_every_column_and_a_small_one_the_chosen() {
+        let text = |width, height| {
+            let lines = meaning(4, Rect::new(0, 0, width, height), false);
+            let lines = lines.iter().map(ToString::to_string);
+            lines.collect::<Vec<String>>()
+        };
+        let small = text(80, 22);
+        assert_eq!(small.len(), 3);
+        assert!(small[0].starts_with("RTT (max) ms round-trip time in milliseconds"));
+        let large = text(200, 50);
+        assert_eq!(large.len(), COUNT);
+        for (line, column) in large.iter().zip(&COLUMNS) {
+            assert!(line.starts_with(column.head) && line.ends_with(column.meaning));
+        }
+    }
+
+    #[test]
+    fn text_is_broken_between_words() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("one", 0), ["one"]);
+    }
+}
