@@ -58,6 +58,7 @@ impl Path {
                 sent_bytes_at_last_acked: self.delivered_bytes.saturating_sub(in_flight),
                 lost_bytes: self.lost_bytes,
                 is_app_limited: false,
+                train: 0,
             },
             content: PacketContent::Padding,
         }

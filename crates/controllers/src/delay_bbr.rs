@@ -22,6 +22,7 @@ mod samples;
 #[cfg(test)]
 mod tests;
 mod text;
+mod trains;
 mod v5;
 
 use anabranch_core::control::{CongestionController, ControlParameters, ControllerConfig, Timeout};
@@ -42,6 +43,7 @@ use probe_bw::{Echo, GainCycle};
 use probe_rtt::ProbeRtt;
 use profile::{AfterSilence, BandwidthUpdate, MinRateFloor, Profile, Reports, SignalForm};
 use reports::Batches;
+use trains::Trains;
 
 /// The initial window, in bytes per round trip.
 const INITIAL_BYTES: u64 = 10 * 1_000;
@@ -126,6 +128,7 @@ struct DelayBbr {
     /// Whether, in Startup, the newest sample shows that less comes out of the path than was sent.
     is_slowed: bool,
     batches: Batches,
+    trains: Trains,
     /// Media that waits for the path.
     backlog_bytes: u64,
     /// How long after its capture it is worthless.
@@ -165,6 +168,7 @@ impl DelayBbr {
             noise: Noise::default(),
             is_slowed: false,
             batches: Batches::default(),
+            trains: Trains::default(),
             backlog_bytes: 0,
             deadline: Duration::ZERO,
             quickest_rtt: None,
@@ -485,6 +489,7 @@ impl CongestionController for DelayBbr {
         self.batches.on_report(feedback.acked.len());
         self.bytes_in_flight = feedback.prior_bytes_in_flight;
         let rounds_before = self.rounds.count;
+        self.on_trains(feedback);
         let mut lost = feedback.lost.iter().peekable();
         let mut spurious = feedback.spurious.iter().peekable();
         for packet in feedback.acked {

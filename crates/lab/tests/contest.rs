@@ -47,12 +47,12 @@ fn rows_keep_their_bars() {
     }
 }
 
-/// Row 3's bar is not met, but SRT's share of whole pictures is. At the bandwidth that the
-/// controller finds, 4.3 of 6 Mbit/s, pictures leave so slowly that 99.2 % is what retransmission
-/// can reach at all.
+/// Row 3's bar is not met, but of SRT's losses, 1.1 % of the pictures, two thirds are the most. If
+/// the controller found 4.3 of 6 Mbit/s, pictures would leave so slowly that retransmission could
+/// reach 99.2 % at all.
 #[test]
-fn row_3_delivers_as_many_pictures_as_srt() {
-    const SRT: f64 = 0.989;
+fn row_3_loses_less_than_two_thirds_of_the_pictures_that_srt_loses() {
+    const LEAST: f64 = 0.993;
     let is_row_3 = |path: &PathBuf| path.ends_with("row-3-bursts.toml");
     let path = rows().into_iter().find(is_row_3).unwrap();
     let scenario = Scenario::load(&path, &[]).unwrap();
@@ -61,7 +61,7 @@ fn row_3_delivers_as_many_pictures_as_srt() {
     let on_time = expected.find(|one| one.metric == "frames-on-time").unwrap();
     let shares: Vec<f64> = on_time.values.iter().flatten().copied().collect();
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
-    assert!(mean >= SRT, "{mean} {shares:?}");
+    assert!(mean >= LEAST, "{mean} {shares:?}");
 }
 
 /// What row 6b asks for is a share of what the two capacities carry in time, as a fluid.

@@ -103,8 +103,8 @@ impl DelayBbr {
     }
 
     /// What the first Startup paces at, as a multiple of the estimate. Where the source gives less
-    /// than that there is nothing to find, and each picture would queue: over 6 Mbit/s and 5 % of
-    /// loss 9 frames in 15,000 more are late at Startup's gain.
+    /// than that, trains find the rate within a second, and each picture would queue: over 6 Mbit/s
+    /// and 5 % of loss 9 frames in 15,000 more are late at Startup's gain.
     #[cold]
     pub(super) fn first_startup_gain(&self, usual: f64) -> f64 {
         match self.is_app_limited && !self.opening.rate().is_zero() {

@@ -23,8 +23,9 @@ impl DelayBbr {
         } else {
             self.bandwidth.on_round(Some(rate));
         }
-        let is_limited_by_path =
-            !sample.is_app_limited || self.profile.app_limited_samples == AppLimitedSamples::Count;
+        let is_limited_by_path = !sample.is_app_limited
+            || self.profile.app_limited_samples == AppLimitedSamples::Count
+            || self.trains.take_slowed();
         if !self.full_pipe.is_full && is_limited_by_path {
             self.full_pipe.on_round(self.bandwidth.max());
         }

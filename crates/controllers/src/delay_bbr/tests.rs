@@ -10,6 +10,7 @@ use super::*;
 mod capacity_drop;
 mod on_a_path;
 mod opening;
+mod trains;
 
 const PACKET_BYTES: u32 = 1_000;
 

@@ -100,6 +100,7 @@ impl<C: CongestionController> Rig<C> {
                     sent_bytes_at_last_acked: self.sent_bytes_at_last_acked,
                     lost_bytes: self.lost_bytes,
                     is_app_limited: self.is_app_limited,
+                    train: 0,
                 },
                 content: PacketContent::Padding,
             };

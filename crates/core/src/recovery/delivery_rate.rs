@@ -21,6 +21,14 @@ pub struct DeliverySnapshot {
     pub lost_bytes: u64,
     /// Whether the sender had too little to send.
     pub is_app_limited: bool,
+    /// Which train the packet belongs to, modulo [`DeliverySnapshot::TRAINS`]: the sender has not
+    /// been idle between packets of one.
+    pub train: u8,
+}
+
+impl DeliverySnapshot {
+    /// Trains are counted modulo this.
+    pub const TRAINS: u8 = 4;
 }
 
 /// How fast the path delivered between a packet's sending and its acknowledgement.
@@ -81,6 +89,9 @@ pub(super) struct DeliveryRate {
     lost_bytes: u64,
     /// Delivered bytes until which samples are application-limited.
     app_limited_until: Option<u64>,
+    train: u8,
+    /// Whether a packet of the train has left.
+    has_train_begun: bool,
 }
 
 impl DeliveryRate {
@@ -93,6 +104,8 @@ impl DeliveryRate {
             sent_bytes_at_last_acked: 0,
             lost_bytes: 0,
             app_limited_until: None,
+            train: 0,
+            has_train_begun: false,
         }
     }
 
@@ -112,6 +125,7 @@ impl DeliveryRate {
         bytes_in_flight: u64,
     ) -> DeliverySnapshot {
         self.sent_bytes += u64::from(bytes);
+        self.has_train_begun = true;
         if bytes_in_flight == 0 {
             self.first_sent_at = now;
             self.delivered_at = now;
@@ -125,6 +139,7 @@ impl DeliveryRate {
             sent_bytes_at_last_acked: self.sent_bytes_at_last_acked,
             lost_bytes: self.lost_bytes,
             is_app_limited: self.app_limited_until.is_some(),
+            train: self.train,
         }
     }
 
@@ -146,6 +161,9 @@ impl DeliveryRate {
 
     pub(super) fn mark_app_limited(&mut self, bytes_in_flight: u64) {
         self.app_limited_until = Some((self.delivered_bytes + bytes_in_flight).max(1));
+        if core::mem::take(&mut self.has_train_begun) {
+            self.train = (self.train + 1) % DeliverySnapshot::TRAINS;
+        }
     }
 
     /// The sample of a report whose newest packet is `packet`; call it after the packets of the

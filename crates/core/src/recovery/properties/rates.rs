@@ -305,3 +305,22 @@ fn a_packet_that_arrives_late_does_not_turn_the_clock_of_sending_back() {
     assert_eq!(snapshot.first_sent_at, at(9));
     assert_eq!(snapshot.sent_bytes_at_last_acked, 10_000);
 }
+
+#[test]
+fn packets_of_one_train_have_left_without_idleness_between_them() {
+    let mut pair = Pair::new(LossDetection::PerPacket, FeedbackSchedule::EVERY_PACKET);
+    let mut trains = Vec::new();
+    for picture in 0..9 {
+        // However often it is said before a packet leaves.
+        for _ in 0..4 {
+            pair.recovery.mark_app_limited();
+        }
+        for packet in 0..3 {
+            let sent = pair.send(at(40 * picture + packet), PACKET_BYTES);
+            trains.push(sent.delivery.train);
+        }
+    }
+    let of_pictures: Vec<u8> = trains.chunks(3).map(|train| train[0]).collect();
+    assert!(trains.chunks(3).all(|train| train == [train[0]; 3]));
+    assert_eq!(of_pictures, [0, 1, 2, 3, 0, 1, 2, 3, 0]);
+}

@@ -14,7 +14,7 @@ use crate::media::{FrameId, Half};
 pub(super) struct Record {
     sent_at: Instant,
     /// What it carries: its kind in the lowest 3 bits, then its fate in 2, whether the sender had
-    /// too little to send in 1, and from [`CONTENT_SHIFT`] on which one of the kind it is.
+    /// too little to send in 1, its train in 2, and from [`CONTENT_SHIFT`] on which one of the kind it is.
     content: u64,
     sent_bytes: u32,
     since_last_acked_bytes: u32,
@@ -49,6 +49,9 @@ const KIND_MASK: u64 = 0b111;
 const FATE_SHIFT: u32 = 3;
 const FATE_MASK: u64 = 0b11 << FATE_SHIFT;
 const APP_LIMITED: u64 = 1 << 5;
+const TRAIN_SHIFT: u32 = 6;
+const TRAIN_MASK: u64 = 0b11 << TRAIN_SHIFT;
+const _: () = assert!(DeliverySnapshot::TRAINS == 4);
 /// 2^56 bytes of a stream, or 2^40 frames.
 const CONTENT_SHIFT: u32 = 8;
 /// Of a fragment's or a repair's number, below the frame's.
@@ -64,7 +67,7 @@ impl Record {
         let app_limited = u64::from(delivery.is_app_limited) * APP_LIMITED;
         Record {
             sent_at,
-            content: pack(packet.content) | app_limited,
+            content: pack(packet.content) | app_limited | u64::from(delivery.train) << TRAIN_SHIFT,
             sent_bytes: delivery.sent_bytes as u32,
             since_last_acked_bytes: clamp(delivery.sent_bytes - delivery.sent_bytes_at_last_acked),
             delivered_bytes: delivery.delivered_bytes as u32,
@@ -88,6 +91,7 @@ impl Record {
             sent_bytes_at_last_acked: sent_bytes - u64::from(self.since_last_acked_bytes),
             lost_bytes: before(newest.lost_bytes, self.lost_bytes),
             is_app_limited: self.content & APP_LIMITED != 0,
+            train: ((self.content & TRAIN_MASK) >> TRAIN_SHIFT) as u8,
         };
         SentPacket {
             packet_number,
@@ -206,6 +210,7 @@ mod tests {
                 sent_bytes_at_last_acked: sent_bytes.saturating_sub(5_000),
                 lost_bytes: sent_bytes / 3,
                 is_app_limited: sent_bytes.is_multiple_of(2),
+                train: (sent_bytes % 4) as u8,
             },
             content,
         }

@@ -1,0 +1,142 @@
+//! Rate samples of trains: packets that left without a pause between them.
+//!
+//! Ours, for `live-bbr` and sources with a rate of their own. A rate sample over a round trip
+//! contains the pauses between pictures; a train contains none. Its rate is its bytes over the
+//! longer of the times in which it was sent and in which it arrived: arrivals that were held up
+//! together say nothing by their distance. Jitter may have shortened that time, and is added.
+//!
+//! The ordinary sample, restricted to intervals without idleness, would not do: its interval of
+//! acknowledgements begins when the sender stops being idle, a round trip before the first one.
+//!
+//! Where an encoder follows the target, trains show too much: what the path carries while others
+//! pause.
+
+use anabranch_core::recovery::{AckedPacket, Feedback, RttEstimator};
+use anabranch_units::{DataRate, Duration, Instant};
+
+use super::profile::AppLimitedSamples;
+use super::{DELIVERED_AS_SENT, DelayBbr};
+
+/// Packets of the newest train that have arrived.
+#[derive(Clone, Copy, Debug)]
+struct Train {
+    /// Its number, modulo a few.
+    number: u8,
+    first_sent_at: Instant,
+    last_sent_at: Instant,
+    first_received_at: Instant,
+    last_received_at: Instant,
+    /// Behind the first packet.
+    bytes: u64,
+    /// Of the newest packets, whose arrival times have been lost with a report.
+    untimed_bytes: u64,
+}
+
+/// What a train has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TrainSample {
+    /// What the path carries at least.
+    rate: DataRate,
+    /// Whether it came out of the path slower than it was sent: the path was full meanwhile.
+    is_slowed: bool,
+}
+
+impl Train {
+    fn begin(packet: &AckedPacket, received_at: Instant) -> Self {
+        Train {
+            number: packet.sent.delivery.train,
+            first_sent_at: packet.sent.sent_at,
+            last_sent_at: packet.sent.sent_at,
+            first_received_at: received_at,
+            last_received_at: received_at,
+            bytes: 0,
+            untimed_bytes: 0,
+        }
+    }
+
+    /// Whether the packet belongs to it, and is not too far behind its beginning.
+    fn has(&self, packet: &AckedPacket, longest: Duration) -> bool {
+        let lasts = packet.sent.sent_at.saturating_since(self.first_sent_at);
+        packet.sent.delivery.train == self.number && lasts <= longest
+    }
+
+    fn extend(&mut self, packet: &AckedPacket, received_at: Instant) {
+        // One that has been taken for lost is no part of what followed it.
+        if packet.sent.sent_at < self.last_sent_at {
+            return;
+        }
+        self.bytes += u64::from(packet.sent.bytes) + core::mem::take(&mut self.untimed_bytes);
+        self.last_sent_at = packet.sent.sent_at;
+        self.first_received_at = self.first_received_at.min(received_at);
+        self.last_received_at = self.last_received_at.max(received_at);
+    }
+
+    /// `doubt` is by how much its time may have been shortened.
+    fn sample(&self, doubt: Duration) -> TrainSample {
+        let sent_in = self.last_sent_at.saturating_since(self.first_sent_at);
+        let received_in = self
+            .last_received_at
+            .saturating_since(self.first_received_at);
+        let longer = sent_in.max(received_in) + doubt;
+        TrainSample {
+            rate: DataRate::from_bytes_per(self.bytes, longer),
+            is_slowed: received_in > sent_in.mul_f64(1.0 / DELIVERED_AS_SENT) + doubt,
+        }
+    }
+}
+
+/// The newest train of a sender that has too little to send.
+#[derive(Debug, Default)]
+pub(super) struct Trains {
+    newest: Option<Train>,
+    /// Whether one of the round that runs was slowed.
+    is_slowed: bool,
+}
+
+impl Trains {
+    /// What lasts for `longest` says enough: what follows counts as another train.
+    fn on_acked(&mut self, packet: &AckedPacket, longest: Duration) {
+        let newest = self.newest.as_mut();
+        let newest = newest.filter(|train| train.has(packet, longest));
+        match (newest, packet.received_at) {
+            (Some(train), Some(received_at)) => train.extend(packet, received_at),
+            (Some(train), None) if packet.sent.sent_at >= train.last_sent_at => {
+                train.untimed_bytes += u64::from(packet.sent.bytes);
+            }
+            (None, Some(received_at)) => self.newest = Some(Train::begin(packet, received_at)),
+            (_, None) => {}
+        }
+    }
+
+    /// Whether a train has been slowed since this was asked last.
+    pub(super) fn take_slowed(&mut self) -> bool {
+        core::mem::take(&mut self.is_slowed)
+    }
+}
+
+impl DelayBbr {
+    /// Takes note of what trains show while the sender has too little to send.
+    pub(super) fn on_trains(&mut self, feedback: &Feedback<'_>) {
+        let is_ours = self.profile.app_limited_samples == AppLimitedSamples::OnlyRaise;
+        if !is_ours || !self.opening.is_of_fixed_source() {
+            return;
+        }
+        if !feedback.is_app_limited {
+            self.trains.newest = None;
+            return;
+        }
+        // Longer ones fill whole samples.
+        let longest = self.min_rtt.or_initial();
+        for packet in feedback.acked {
+            self.trains.on_acked(packet, longest);
+        }
+        // The first flight leaves at once: what it shows is not counted.
+        let is_known = !self.bandwidth.max().is_zero();
+        let Some(train) = self.trains.newest.filter(|_| is_known) else {
+            return;
+        };
+        let sample = train.sample(self.noise.jitter.max(RttEstimator::GRANULARITY));
+        self.trains.is_slowed |= sample.is_slowed;
+        self.bandwidth.raise(sample.rate);
+    }
+}
