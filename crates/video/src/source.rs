@@ -304,14 +304,11 @@ impl SourceConfig {
                 ref film,
             } => Box::new(Stored::new(start, (min_rate, max_rate), film.clone())?),
             SourceConfig::Live {
-                frames_per_second,
-                min_rate,
-                max_rate,
+                frames_per_second: rate,
+                min_rate: min,
+                max_rate: max,
                 control,
-            } => {
-                let rates = (min_rate, max_rate);
-                Box::new(Live::new(start, seed, frames_per_second, rates, control)?)
-            }
+            } => Box::new(Live::new(start, seed, rate, (min, max), control)?),
             SourceConfig::Cbr {
                 frames_per_second,
                 rate,

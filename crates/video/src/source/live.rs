@@ -1,8 +1,8 @@
 //! A live encoder that is told its bitrate while it runs, as `anabranch send --target-to` tells it.
 //!
-//! A rate control has a buffer (VBV), in time at its bitrate. If the bitrate falls, the encoder goes
-//! on as before until the excess has filled the buffer, and then follows at once. If the bitrate
-//! grows, it is approached exponentially, in twice the buffer to 1/e. Key frames are larger, at the
+//! A rate control has a buffer (VBV), in time at its bitrate. If the bitrate falls, the encoder
+//! goes on as before until the excess has filled the buffer, and then follows at once. If it grows,
+//! it is approached exponentially, in twice the buffer to 1/e. Key frames are larger, at the
 //! same mean over a group, and all sizes vary. Growth is told at most twice a second, changes of
 //! less than 3 % never, drops at once: `crates/cli/src/target/news.rs`.
 //!

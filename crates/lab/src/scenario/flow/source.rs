@@ -317,10 +317,7 @@ fn set(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
             *frames_per_second = fps.unwrap_or(*frames_per_second);
             set_rate("rate", rate)?;
         }
-        SourceConfig::Audio { rate, interval } => {
-            set_rate("rate", rate)?;
-            *interval = table.or("interval", *interval, positive_duration)?;
-        }
+        SourceConfig::Audio { .. } => {}
         SourceConfig::Packets {
             packet_bytes,
             min_rate,
@@ -348,6 +345,10 @@ fn set_own(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
         } => set_live(control, *frames_per_second, table)?,
         SourceConfig::Statistical { reaction, .. } => {
             *reaction = table.or("reaction", *reaction, duration)?;
+        }
+        SourceConfig::Audio { rate, interval } => {
+            *rate = table.or("rate", *rate, positive_rate)?;
+            *interval = table.or("interval", *interval, positive_duration)?;
         }
         _ => {}
     }
