@@ -3,7 +3,7 @@
 mod support;
 
 use anabranch_core::Config;
-use anabranch_units::{DataRate, Instant};
+use anabranch_units::{DataRate, Duration, Instant};
 use support::{Network, TestPath};
 
 const MBIT: fn(u64) -> DataRate = DataRate::from_megabits_per_second;
@@ -50,4 +50,25 @@ fn the_encoder_gets_what_the_controller_leaves_it() {
         assert!((0.92..0.97).contains(&share), "{name}: {share}");
         near(target(name, Some(0.5)), 0.5);
     }
+}
+
+#[test]
+fn an_only_path_that_is_congested_carries_what_comes_out_of_it() {
+    let target = |megabits| {
+        let path = TestPath {
+            queue: Duration::from_secs(2),
+            ..TestPath::new(megabits, 20)
+        };
+        let mut network = Network::new(fixed(MBIT(4)), vec![path]);
+        for index in 0..15 {
+            // 3 Mbit/s.
+            network.send(15_000, index == 0);
+            network.run_until(Instant::from_millis(40 * (index + 1)));
+        }
+        network.sender.target_bitrate().bits_per_second() / 1_000
+    };
+    assert_eq!(target(8), 3_200);
+    // 2 Mbit/s come out, of which the encoder gets 0.8 of 1.1.
+    let congested = target(2);
+    assert!((1_600..1_900).contains(&congested), "{congested} kbit/s");
 }

@@ -20,6 +20,9 @@ pub struct LinkConfig {
     /// Rates that hold from an instant on, in any order. At rate zero nothing is sent and nothing
     /// lost.
     pub rate_schedule: Vec<(Instant, DataRate)>,
+    /// What was not sent in a pause may leave at once afterwards, up to so many bytes: a token
+    /// bucket. It needs a rate and a drop-tail queue.
+    pub burst_bytes: u64,
     /// Opportunities to send, instead of a rate and its schedule.
     pub trace: Option<Trace>,
     /// Propagation delay, one way.
@@ -72,6 +75,10 @@ impl LinkConfig {
         if self.trace.is_some() && has_rate {
             return Err(LinkConfigError::RateAndTrace);
         }
+        let is_drop_tail = matches!(self.discipline, Discipline::DropTail { .. });
+        if self.burst_bytes > 0 && (self.rate.is_none() || !is_drop_tail) {
+            return Err(LinkConfigError::Burst);
+        }
         if let Some(detour) = &self.detour
             && !(0.0..=1.0).contains(&detour.share)
         {
@@ -109,6 +116,8 @@ pub enum LinkConfigError {
     Discipline(&'static str),
     /// A rate, or a schedule of rates, and a trace.
     RateAndTrace,
+    /// A token bucket without a rate, or with a queue that is managed.
+    Burst,
     /// A share of packets that take a detour outside 0..=1.
     DetourShare(f64),
     /// Jitter cut off at a number of deviations that is none.
@@ -132,6 +141,7 @@ impl fmt::Display for LinkConfigError {
                 )
             }
             LinkConfigError::Discipline(mistake) => f.write_str(mistake),
+            LinkConfigError::Burst => f.write_str("a burst needs a rate and a drop-tail queue"),
             LinkConfigError::RateAndTrace => f.write_str("a link has a rate or a trace, not both"),
             LinkConfigError::DetourShare(value) => {
                 write!(

@@ -33,8 +33,10 @@ pub struct DropTail<E> {
     /// Packets whose last bit had not left at the last call, in the order of service.
     queued: VecDeque<Queued>,
     load: Load,
-    /// When the last bit of the last packet leaves.
+    /// When the last bit of the last packet leaves; with a token bucket, when it would without.
     free_at: Instant,
+    /// How many bytes leave at once after a pause: a token bucket, full at first.
+    burst_bytes: u64,
     ledger: Ledger,
     /// What the inner element refuses, in the order of the instants at which that happens: until
     /// then it counts as inside.
@@ -72,6 +74,7 @@ impl<E: Element> DropTail<E> {
             queued: VecDeque::new(),
             load: Load::default(),
             free_at: Instant::ZERO,
+            burst_bytes: 0,
             ledger: Ledger::default(),
             doomed: VecDeque::new(),
             inner,
@@ -85,6 +88,29 @@ impl<E: Element> DropTail<E> {
         let rate = self.transmitter.initial_rate();
         self.mark_above = limit.map(|limit| limit.capacity(rate));
         self
+    }
+
+    /// What was not sent in a pause may leave at once afterwards, up to so many bytes: a token
+    /// bucket, as the generic cell rate algorithm has it. Not with a trace.
+    #[must_use]
+    pub(crate) fn with_burst(mut self, bytes: u64) -> Self {
+        self.burst_bytes = bytes;
+        self
+    }
+
+    /// When the first and the last bit leave of a packet that comes at `now`.
+    #[inline]
+    fn serve(&mut self, now: Instant, size_bytes: u32) -> (Instant, Instant) {
+        let is_idle = self.free_at <= now;
+        if self.burst_bytes == 0 || !is_idle {
+            let starts_at = self.transmitter.start_at(self.free_at.max(now), is_idle);
+            self.free_at = self.transmitter.end_at(starts_at, size_bytes);
+            return (starts_at, self.free_at);
+        }
+        let saved = self.transmitter.time_for(now, self.burst_bytes);
+        let from = self.free_at.max(now.saturating_sub(saved));
+        self.free_at = self.transmitter.end_at(from, size_bytes);
+        (now, self.free_at.max(now))
     }
 
     /// What packets enter behind the transmitter.
@@ -190,10 +216,7 @@ impl<E: Element> Element for DropTail<E> {
         self.load = load;
         let statistics = &mut self.ledger.statistics;
         statistics.max_queued_bytes = statistics.max_queued_bytes.max(load.bytes);
-        let is_idle = self.free_at <= now;
-        let starts_at = self.transmitter.start_at(self.free_at.max(now), is_idle);
-        let ends_at = self.transmitter.end_at(starts_at, packet.size_bytes);
-        self.free_at = ends_at;
+        let (starts_at, ends_at) = self.serve(now, packet.size_bytes);
         self.queued.push_back(Queued {
             size_bytes: packet.size_bytes,
             entered_at: now,

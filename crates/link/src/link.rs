@@ -87,7 +87,9 @@ impl Link {
             let elements = Outage::new(&config.outages, chain);
             return Link::of(Elements::Managed(Box::new(elements)));
         }
-        let queue = DropTail::of(transmitter, limit, loss).marking_above(discipline.mark_above());
+        let queue = DropTail::of(transmitter, limit, loss)
+            .marking_above(discipline.mark_above())
+            .with_burst(config.burst_bytes);
         let elements = Outage::new(&config.outages, queue);
         Link::of(Elements::DropTail(Box::new(elements)))
     }

@@ -41,6 +41,14 @@ impl Transmitter {
         }
     }
 
+    /// How long it takes at the rate of `now` to send so much.
+    pub(crate) fn time_for(&self, now: Instant, bytes: u64) -> Duration {
+        match self {
+            Transmitter::Rate(rate) => rate.from(now).0.time_for(bytes),
+            Transmitter::Trace(_) => Duration::ZERO,
+        }
+    }
+
     /// When the last bit leaves of a packet whose first bit leaves at `start`.
     #[inline]
     pub(crate) fn end_at(&mut self, start: Instant, size_bytes: u32) -> Instant {

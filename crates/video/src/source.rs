@@ -16,6 +16,7 @@ mod cbr;
 mod gop;
 mod ideal;
 mod ipb;
+mod live;
 mod packets;
 mod paused;
 mod schedule;
@@ -30,6 +31,7 @@ pub use cbr::Cbr;
 pub use gop::Gop;
 pub use ideal::Ideal;
 pub use ipb::{Ipb, IpbPattern, IpbStructure};
+pub use live::{Live, RateControl};
 pub use packets::Packets;
 pub use paused::Paused;
 pub use statistical::Statistical;
@@ -101,6 +103,17 @@ pub enum SourceConfig {
         has_key_on_loss: bool,
         /// How other frames differ, and how sizes vary; `None`: not at all.
         structure: Option<IpbStructure>,
+    },
+    /// [`Live`]: an encoder that follows as real ones do (`"live"`).
+    Live {
+        /// Frames per second.
+        frames_per_second: u32,
+        /// Targets below this are raised to it.
+        min_rate: DataRate,
+        /// Targets above this are lowered to it.
+        max_rate: DataRate,
+        /// How it follows, and how its frames differ.
+        control: RateControl,
     },
     /// [`Cbr`]: a constant bitrate, whatever the target (`"cbr"`).
     Cbr {
@@ -205,6 +218,9 @@ pub enum SourceConfigError {
          and variation of 0 to 2, and a variation time above zero"
     )]
     Structure,
+    /// Noise of frame sizes outside 0 to 2.
+    #[error("noise must be 0 to 2, not {0}")]
+    Noise(f64),
     /// A pattern of frames that is none.
     #[error("the pattern {0:?} must be an I, then as often as you like B's and a P, as in IBBP")]
     Pattern(String),
@@ -215,7 +231,7 @@ pub enum SourceConfigError {
 
 impl SourceConfig {
     /// The models' names, as [`SourceConfig::from_str`] reads them.
-    pub const NAMES: [&str; 6] = ["ideal", "gop", "cbr", "rfc8593", "audio", "packets"];
+    pub const NAMES: [&str; 7] = ["ideal", "gop", "live", "cbr", "rfc8593", "audio", "packets"];
 
     /// The names of the models that need a file of frame sizes beside.
     pub const NAMES_WITH_FILE: [&str; 2] = ["trace", "hybrid"];
@@ -230,10 +246,11 @@ impl SourceConfig {
         match self {
             SourceConfig::Ideal { .. } => Self::NAMES[0],
             SourceConfig::Gop { .. } => Self::NAMES[1],
-            SourceConfig::Cbr { .. } => Self::NAMES[2],
-            SourceConfig::Statistical { ladder: None, .. } => Self::NAMES[3],
-            SourceConfig::Audio { .. } => Self::NAMES[4],
-            SourceConfig::Packets { .. } => Self::NAMES[5],
+            SourceConfig::Live { .. } => Self::NAMES[2],
+            SourceConfig::Cbr { .. } => Self::NAMES[3],
+            SourceConfig::Statistical { ladder: None, .. } => Self::NAMES[4],
+            SourceConfig::Audio { .. } => Self::NAMES[5],
+            SourceConfig::Packets { .. } => Self::NAMES[6],
             SourceConfig::Trace { .. } | SourceConfig::Stored { .. } => Self::NAMES_WITH_FILE[0],
             SourceConfig::Statistical { .. } => Self::NAMES_WITH_FILE[1],
         }
@@ -242,7 +259,8 @@ impl SourceConfig {
     /// Whether its frames need one another, as their importance tells. Other models tell key frames
     /// too, but every frame of theirs can be shown by itself.
     pub const fn has_dependencies(&self) -> bool {
-        matches!(self, SourceConfig::Gop { .. } | SourceConfig::Stored { .. })
+        use SourceConfig::{Gop, Live, Stored};
+        matches!(self, Gop { .. } | Live { .. } | Stored { .. })
     }
 
     /// A source whose first frame is due at `start`, and whose chance, if any, comes from `seed`.
@@ -285,6 +303,12 @@ impl SourceConfig {
                 max_rate,
                 ref film,
             } => Box::new(Stored::new(start, (min_rate, max_rate), film.clone())?),
+            SourceConfig::Live {
+                frames_per_second: rate,
+                min_rate: min,
+                max_rate: max,
+                control,
+            } => Box::new(Live::new(start, seed, rate, (min, max), control)?),
             SourceConfig::Cbr {
                 frames_per_second,
                 rate,
@@ -323,7 +347,8 @@ impl FromStr for SourceConfig {
     type Err = SourceConfigError;
 
     /// The model of that name with its usual settings: 25 frames per second, 500 kbit/s to 2 Mbit/s
-    /// (Zhang & Lei); a key frame of five times the others every 2 s; a constant 1 Mbit/s;
+    /// (Zhang & Lei); a key frame of five times the others every 2 s; up to 6 Mbit/s and what
+    /// [`RateControl::default`] says; a constant 1 Mbit/s;
     /// the values of RFC 8593 Table 1; 20 kbit/s of voice in frames of 20 ms; packets of 1,316 B at
     /// a constant 1 Mbit/s.
     fn from_str(name: &str) -> Result<Self, SourceConfigError> {
@@ -344,6 +369,12 @@ impl FromStr for SourceConfig {
                 key_frame_ratio: 5.0,
                 has_key_on_loss: false,
                 structure: None,
+            },
+            "live" => SourceConfig::Live {
+                frames_per_second,
+                min_rate,
+                max_rate: DataRate::from_megabits_per_second(6),
+                control: RateControl::default(),
             },
             "cbr" => SourceConfig::Cbr {
                 frames_per_second,

@@ -15,6 +15,10 @@ const RATE_CHANGE: f64 = 1.25;
 /// What is so much older than an answer over the empty path takes, and more than jitter explains,
 /// has met a queue.
 const STANDING_QUEUE: Duration = Duration::from_millis(20);
+/// What comes out of a congested path may be less than it carries by this. An encoder that is asked
+/// for less than the controller drains a queue with leaves the sender application-limited, of which
+/// the controller learns nothing.
+const BELIEVED_MORE: f64 = 1.1;
 /// By how many mean deviations of the round-trip time a packet may be later than expected.
 const DOUBT_IN_DEVIATIONS: u64 = 2;
 
@@ -117,6 +121,18 @@ impl Path {
             (rate, _) => rate,
         };
         rate.max(DataRate::from_bits_per_second(1))
+    }
+
+    /// What the path carries, if it is the only one: while it is congested what comes out of it,
+    /// whether its controller believes in more, as a token bucket shows, or in less, since it
+    /// drains a queue. Zero if the controller tells no rate.
+    pub(crate) fn carried_rate(&self, now: Instant) -> DataRate {
+        let believed = self.control.target_rate;
+        match self.backed_up_rate(now) {
+            Some(outflow) if believed > outflow => believed.min(outflow.mul_f64(BELIEVED_MORE)),
+            Some(outflow) if !believed.is_zero() => outflow,
+            _ => believed,
+        }
     }
 
     /// The rate at which packets come out of the path, if it is less than was believed: more is in

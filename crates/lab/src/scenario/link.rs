@@ -56,6 +56,11 @@ pub(super) const LINK_KEYS: &[Key] = &[
     COUNT,
     Key::new("rate", Shape::Rate, "bottleneck's rate"),
     Key::new(
+        "burst",
+        Shape::Amount,
+        "what a token bucket lets through at once after a pause",
+    ),
+    Key::new(
         "trace",
         Shape::Text,
         "file of delivery opportunities, instead of a rate",
@@ -240,6 +245,7 @@ fn link_config(node: &Node, number: u64, files: Files<'_>) -> Read<LinkConfig> {
         rate_schedule: table.or("rate-schedule", Vec::new(), |node| {
             repeated(node, rate_change)
         })?,
+        burst_bytes: table.or("burst", 0, burst)?,
         trace: table.optional("trace", |node| trace(node, files))?,
         delay: table.or("delay", Duration::ZERO, duration)?
             + table.or("delay-step", Duration::ZERO, duration)? * (number - 1),
@@ -261,6 +267,7 @@ fn link_config(node: &Node, number: u64, files: Files<'_>) -> Read<LinkConfig> {
     config.build(Seed::default()).map_err(|error| {
         let key = match error {
             LinkConfigError::RateAndTrace => "trace",
+            LinkConfigError::Burst => "burst",
             LinkConfigError::Discipline(_) => "discipline",
             LinkConfigError::JitterDeviations(_) | LinkConfigError::JitterExceedsDelay { .. } => {
                 "jitter"
@@ -355,6 +362,10 @@ fn delay_change(node: &Node) -> Read<(Instant, Duration)> {
 fn mtu_change(node: &Node) -> Read<(Instant, u32)> {
     let table = Table::of(node, MTU_CHANGE_KEYS)?;
     Ok((table.required("at", instant)?, table.required("mtu", mtu)?))
+}
+
+fn burst(node: &Node) -> Read<u64> {
+    bytes(node, 0..=1_000_000_000)
 }
 
 /// IPv4 asks for 68 B (RFC 791 §3.2).

@@ -187,7 +187,7 @@ impl FrameSource for Ipb {
 }
 
 /// A number from the standard normal distribution (Box and Muller).
-fn normal(rng: &mut Rng) -> f64 {
+pub(super) fn normal(rng: &mut Rng) -> f64 {
     let radius = (-2.0 * libm::log(1.0 - rng.next_f64())).sqrt();
     radius * libm::cos(core::f64::consts::TAU * rng.next_f64())
 }

@@ -21,7 +21,7 @@ fn every_name_builds_a_source_whose_first_frame_is_due_at_the_start_and_key_if_i
 fn an_unknown_name_lists_the_known_ones() {
     let error = "webcam".parse::<SourceConfig>().unwrap_err().to_string();
     assert!(
-        error.contains("ideal, gop, cbr, rfc8593, audio, packets, trace"),
+        error.contains("ideal, gop, live, cbr, rfc8593, audio, packets, trace"),
         "{error}"
     );
 }

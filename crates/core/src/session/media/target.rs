@@ -73,11 +73,11 @@ impl MediaSession {
         })
     }
 
-    /// What a path carries, and its backlog in the network. What comes out of an only path is not
-    /// measured.
+    /// What a path carries, and its backlog in the network. That of an only path drains by what
+    /// the encoder's share leaves: no other path could carry it.
     fn carried(&self, now: Instant, path: &Path) -> (DataRate, u64) {
         if self.paths.len() < 2 {
-            return (path.control().target_rate, 0);
+            return (path.carried_rate(now), 0);
         }
         let forecast = path.forecast(now);
         (forecast.rate, forecast.backed_up_bytes)

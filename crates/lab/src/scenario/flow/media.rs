@@ -205,6 +205,11 @@ fn limits(source: &SourceConfig) -> SourceLimits {
             max_rate: max,
             ..
         }
+        | SourceConfig::Live {
+            min_rate: min,
+            max_rate: max,
+            ..
+        }
         | SourceConfig::Statistical {
             min_rate: min,
             max_rate: max,

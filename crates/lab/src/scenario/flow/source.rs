@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 use anabranch_video::frame_trace::{self, FrameTrace};
 use anabranch_video::source::{
-    FrameLadder, IpbPattern, IpbStructure, SourceConfig, SourceConfigError,
+    FrameLadder, IpbPattern, IpbStructure, RateControl, SourceConfig, SourceConfigError,
 };
 
 use super::session::bytes;
@@ -22,6 +22,7 @@ pub(super) const SOURCE: Shape = Shape::Any(&[
     Shape::Name(source_names),
     Shape::Table(IDEAL_KEYS),
     Shape::Table(GOP_KEYS),
+    Shape::Table(LIVE_KEYS),
     Shape::Table(CBR_KEYS),
     Shape::Table(STATISTICAL_KEYS),
     Shape::Table(AUDIO_KEYS),
@@ -48,6 +49,26 @@ const REACTION: Key = Key::new(
     Shape::Duration,
     "least time between two changes of the bitrate",
 );
+const KEY_INTERVAL: Key = Key::new(
+    "key-interval",
+    Shape::Duration,
+    "from one key frame to the next",
+);
+const KEY_RATIO: Key = Key::new(
+    "key-ratio",
+    Shape::Number(1.0, 1_000.0),
+    "a key frame's size over another's",
+);
+const KEY_ON_LOSS: Key = Key::new(
+    "key-on-loss",
+    Shape::Boolean,
+    "whether there is a key frame at once where a frame was given up",
+);
+const NOISE: Key = Key::new(
+    "noise",
+    Shape::Number(0.0, 2.0),
+    "standard deviation of the logarithm of a frame's size",
+);
 const FILE: Key = Key::required(
     "file",
     Shape::Text,
@@ -61,21 +82,9 @@ const GOP_KEYS: &[Key] = &[
     MIN,
     MAX,
     RATE,
-    Key::new(
-        "key-interval",
-        Shape::Duration,
-        "from one key frame to the next",
-    ),
-    Key::new(
-        "key-ratio",
-        Shape::Number(1.0, 1_000.0),
-        "a key frame's size over another's",
-    ),
-    Key::new(
-        "key-on-loss",
-        Shape::Boolean,
-        "whether there is a key frame at once where a frame was given up",
-    ),
+    KEY_INTERVAL,
+    KEY_RATIO,
+    KEY_ON_LOSS,
     Key::new(
         "pattern",
         Shape::Text,
@@ -91,11 +100,7 @@ const GOP_KEYS: &[Key] = &[
         Shape::Text,
         "mean sizes of I-, P- and B-frames, as 6:2:1",
     ),
-    Key::new(
-        "noise",
-        Shape::Number(0.0, 2.0),
-        "standard deviation of the logarithm of a frame's size",
-    ),
+    NOISE,
     Key::new(
         "variation",
         Shape::Number(0.0, 2.0),
@@ -106,6 +111,21 @@ const GOP_KEYS: &[Key] = &[
         "variation-time",
         Shape::Duration,
         "in which the correlation of these sizes falls to 1/e",
+    ),
+];
+const LIVE_KEYS: &[Key] = &[
+    kind(|| vec!["live".to_owned()]),
+    FPS,
+    MIN,
+    MAX,
+    KEY_INTERVAL,
+    KEY_RATIO,
+    KEY_ON_LOSS,
+    NOISE,
+    Key::new(
+        "buffer",
+        Shape::Duration,
+        "of the rate control: a fall is followed once the excess has filled it",
     ),
 ];
 const CBR_KEYS: &[Key] = &[kind(|| vec!["cbr".to_owned()]), FPS, RATE];
@@ -137,6 +157,7 @@ fn keys_of(name: &str) -> Option<&'static [Key]> {
     Some(match name {
         "ideal" => IDEAL_KEYS,
         "gop" => GOP_KEYS,
+        "live" => LIVE_KEYS,
         "cbr" => CBR_KEYS,
         "rfc8593" => STATISTICAL_KEYS,
         "audio" => AUDIO_KEYS,
@@ -258,6 +279,12 @@ fn set(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
             max_rate,
             ..
         }
+        | SourceConfig::Live {
+            frames_per_second,
+            min_rate,
+            max_rate,
+            ..
+        }
         | SourceConfig::Statistical {
             frames_per_second,
             min_rate,
@@ -290,10 +317,7 @@ fn set(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
             *frames_per_second = fps.unwrap_or(*frames_per_second);
             set_rate("rate", rate)?;
         }
-        SourceConfig::Audio { rate, interval } => {
-            set_rate("rate", rate)?;
-            *interval = table.or("interval", *interval, positive_duration)?;
-        }
+        SourceConfig::Audio { .. } => {}
         SourceConfig::Packets {
             packet_bytes,
             min_rate,
@@ -314,8 +338,17 @@ fn set(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
 fn set_own(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
     match source {
         SourceConfig::Gop { .. } => set_gop(source, table)?,
+        SourceConfig::Live {
+            frames_per_second,
+            control,
+            ..
+        } => set_live(control, *frames_per_second, table)?,
         SourceConfig::Statistical { reaction, .. } => {
             *reaction = table.or("reaction", *reaction, duration)?;
+        }
+        SourceConfig::Audio { rate, interval } => {
+            *rate = table.or("rate", *rate, positive_rate)?;
+            *interval = table.or("interval", *interval, positive_duration)?;
         }
         _ => {}
     }
@@ -348,6 +381,21 @@ fn set_gop(source: &mut SourceConfig, table: &Table<'_>) -> Read<()> {
     let ratio = |node| number(node, 1.0..=1_000.0);
     *key_frame_ratio = table.or("key-ratio", *key_frame_ratio, ratio)?;
     *has_key_on_loss = table.or("key-on-loss", *has_key_on_loss, boolean)?;
+    Ok(())
+}
+
+/// Changes the settings of a `live` source that others do not have.
+fn set_live(control: &mut RateControl, frames_per_second: u32, table: &Table<'_>) -> Read<()> {
+    let interval = table.or("key-interval", Duration::from_secs(2), positive_duration)?;
+    *control = RateControl {
+        buffer: table.or("buffer", control.buffer, duration)?,
+        key_frame_interval: frames_in(interval, frames_per_second),
+        key_frame_ratio: table.or("key-ratio", control.key_frame_ratio, |node| {
+            number(node, 1.0..=1_000.0)
+        })?,
+        has_key_on_loss: table.or("key-on-loss", control.has_key_on_loss, boolean)?,
+        noise: table.or("noise", control.noise, |node| number(node, 0.0..=2.0))?,
+    };
     Ok(())
 }
 
