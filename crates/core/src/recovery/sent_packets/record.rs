@@ -14,7 +14,8 @@ use crate::media::{FrameId, Half};
 pub(super) struct Record {
     sent_at: Instant,
     /// What it carries: its kind in the lowest 3 bits, then its fate in 2, whether the sender had
-    /// too little to send in 1, its train in 2, and from [`CONTENT_SHIFT`] on which one of the kind it is.
+    /// too little to send in 1, its train in 2, and from [`CONTENT_SHIFT`] on which one of the
+    /// kind it is.
     content: u64,
     sent_bytes: u32,
     since_last_acked_bytes: u32,
