@@ -489,7 +489,7 @@ impl CongestionController for DelayBbr {
         self.batches.on_report(feedback.acked.len());
         self.bytes_in_flight = feedback.prior_bytes_in_flight;
         let rounds_before = self.rounds.count;
-        self.on_trains(feedback);
+        self.on_trains(feedback, paths);
         let mut lost = feedback.lost.iter().peekable();
         let mut spurious = feedback.spurious.iter().peekable();
         for packet in feedback.acked {

@@ -78,10 +78,10 @@
 //!     by 40 ms every 3 s, 3 % came late. Others cannot tell so from those who fill what they
 //!     leave (tried: three greedy flows then lock in at a full queue, and the delay of two
 //!     encoders that follow grows by half).
-//! 15. Trains, which have no pauses, sample a source with a rate of its own, too (`trains.rs`).
-//!     By samples over a round trip, pictures of 2 Mbit/s found 4 of 6 Mbit/s. An encoder that
-//!     follows is not: a train shows what the path carries while others pause, and where two
-//!     encoders of RFC 8867's cases believed that, 0.6 % more of the frames came late.
+//! 15. Trains, which have no pauses, sample a source with a rate of its own over an only path, too
+//!     (`trains.rs`). By samples over a round trip, pictures of 2 Mbit/s found 4 of 6 Mbit/s. An
+//!     encoder that follows is not: a train shows what the path carries while others pause, and
+//!     where two encoders of RFC 8867's cases believed that, 0.6 % more of the frames came late.
 
 use anabranch_units::Duration;
 

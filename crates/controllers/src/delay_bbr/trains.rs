@@ -9,9 +9,11 @@
 //! acknowledgements begins when the sender stops being idle, a round trip before the first one.
 //!
 //! Where an encoder follows the target, trains show too much: what the path carries while others
-//! pause.
+//! pause. Where there is another path, what has not left can still take it: pictures wait for the
+//! rate that samples over a round trip show.
 
 use anabranch_core::recovery::{AckedPacket, Feedback, RttEstimator};
+use anabranch_core::{PathState, PathView};
 use anabranch_units::{DataRate, Duration, Instant};
 
 use super::profile::AppLimitedSamples;
@@ -116,12 +118,14 @@ impl Trains {
 
 impl DelayBbr {
     /// Takes note of what trains show while the sender has too little to send.
-    pub(super) fn on_trains(&mut self, feedback: &Feedback<'_>) {
+    pub(super) fn on_trains(&mut self, feedback: &Feedback<'_>, paths: &[PathView]) {
         let is_ours = self.profile.app_limited_samples == AppLimitedSamples::OnlyRaise;
         if !is_ours || !self.opening.is_of_fixed_source() {
             return;
         }
-        if !feedback.is_app_limited {
+        let is_active = |path: &&PathView| path.state == PathState::Active;
+        let is_only = paths.iter().filter(is_active).count() <= 1;
+        if !feedback.is_app_limited || !is_only {
             self.trains.newest = None;
             return;
         }

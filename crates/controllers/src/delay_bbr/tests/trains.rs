@@ -1,5 +1,7 @@
 //! What Delay-BBR learns of packets that leave without a pause between them.
 
+use anabranch_core::PathState;
+
 use super::*;
 
 const SOURCE: DataRate = DataRate::from_kilobits_per_second(2_000);
@@ -34,6 +36,7 @@ struct Pictures {
     rig: Rig,
     train: u8,
     rtt: RttEstimator,
+    paths: Vec<PathView>,
 }
 
 impl Pictures {
@@ -45,7 +48,13 @@ impl Pictures {
         rig.app_limited_round(60, kbps(1_000));
         assert_eq!(rig.bbr.bandwidth.max(), kbps(1_000));
         let rtt = RttEstimator::default();
-        Pictures { rig, train: 1, rtt }
+        let paths = vec![PathView::default()];
+        Pictures {
+            rig,
+            train: 1,
+            rtt,
+            paths,
+        }
     }
 
     /// A picture goes round, reported at once; its rate sample contains the pause before it.
@@ -109,7 +118,8 @@ impl Pictures {
             ce_count: 0,
         };
         let (session, now) = (SessionView::default(), self.rig.now);
-        self.rig.bbr.on_feedback(now, &feedback, &session, &[]);
+        let paths = &self.paths;
+        self.rig.bbr.on_feedback(now, &feedback, &session, paths);
     }
 
     fn estimate(&self) -> f64 {
@@ -224,6 +234,20 @@ fn only_a_source_with_a_rate_of_its_own_learns_of_trains_and_only_in_our_form() 
         let mut pictures = Pictures::new(profile, source_rate);
         pictures.go_round(Picture::of(kbps(4_000), kbps(4_000)));
         assert_eq!(pictures.estimate(), 1.0);
+    }
+}
+
+#[test]
+fn beside_another_path_in_use_nothing_is_learnt_of_trains() {
+    for (state, expected) in [(PathState::Active, 1.0), (PathState::Out, 7.0 * 8.0 / 15.0)] {
+        let mut pictures = Pictures::new(&live::PROFILE, SOURCE);
+        pictures.paths.push(PathView {
+            id: PathId(1),
+            state,
+            ..PathView::default()
+        });
+        pictures.go_round(Picture::of(kbps(4_000), kbps(4_000)));
+        assert_near(pictures.estimate(), expected);
     }
 }
 
