@@ -11,7 +11,7 @@ delay = "10 ms"
 queue = "100 ms"
 [links.far]
 rate = "2 Mbit/s"
-delay = "250 ms"
+delay = "400 ms"
 queue = "300 ms"
 [links.back]
 delay = "10 ms"
@@ -25,7 +25,7 @@ forward = ["far"]
 reverse = ["far-back"]
 [[flows]]
 kind = "adaptive-viewer"
-controller = "cubic"
+controller = "bbr3"
 scheduler = "spd"
 paths = ["near", "far"]
 length = "50 s"
