@@ -8,8 +8,8 @@ use std::time::Duration as StdDuration;
 
 use anabranch_link::{LinkConfig, LossModel};
 use anabranch_net::{
-    Accepted, ByteStream, Clock, Ended, Event, Events, OpenError, ServerConfig, StreamClient,
-    StreamServer,
+    Accepted, ByteStream, Clock, Ended, Event, Events, OpenError, PathSnapshot, ServerConfig,
+    StreamClient, StreamServer,
 };
 use anabranch_secure::SecretKey;
 use anabranch_units::{DataRate, Duration, Instant, Seed};
@@ -117,6 +117,14 @@ async fn a_hundred_streams_at_once_come_back_byte_by_byte_over_paths_that_lose()
     let remotes = [relay.listen_addr(0), relay.listen_addr(1)];
     let (client, events) = echo.client(&key, &remotes);
     wait_for(&events, is_connected);
+    // A path whose first question is lost is asked again a second later, when all may be over.
+    in_time(async {
+        let is_known = |path: &PathSnapshot| path.view.rtt.least.is_some();
+        while !client.snapshot().paths.iter().all(is_known) {
+            tokio::time::sleep(StdDuration::from_millis(10)).await;
+        }
+    })
+    .await;
     let streams = (0..100).map(|number| {
         let stream = client.open().expect("it is connected");
         tokio::spawn(async move {
