@@ -187,14 +187,7 @@ mod tests {
     use super::*;
 
     fn seen(bytes: u64) -> Snapshot {
-        let mut path = PathSnapshot {
-            view: Default::default(),
-            counters: Default::default(),
-            controller_state: "",
-            peer: None,
-            unsent_datagrams: 0,
-            last_error: None,
-        };
+        let mut path = PathSnapshot::default();
         path.counters.sent_bytes = bytes;
         Snapshot {
             paths: vec![path],

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use bed::{Bed, PATIENCE, Running, run, transport_stream_of};
+use bed::{Bed, PATIENCE, Running, get, run, transport_stream_of};
 
 /// What the test's stream has: 25 pictures a second of 10 kB are 2 Mbit/s.
 const PICTURE_BYTES: u64 = 10_000;
@@ -49,19 +49,6 @@ fn metrics_address(running: &mut Running) -> String {
     let line = running.wait_for("metrics at http://");
     let (_, address) = line.split_once("http://").unwrap();
     address.strip_suffix("/metrics").unwrap().to_owned()
-}
-
-/// Asks for a page. Its status, head and body.
-fn get(address: &str, path: &str) -> (u16, String, String) {
-    let mut connection = TcpStream::connect(address).unwrap();
-    connection.set_read_timeout(Some(PATIENCE)).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n");
-    connection.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, head.to_owned(), body.to_owned())
 }
 
 fn status(address: &str, path: &str) -> Value {

@@ -3,12 +3,11 @@
 
 mod bed;
 
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, UdpSocket};
 
 use serde_json::Value;
 
-use bed::{Bed, PATIENCE, Running, anabranch, run, transport_stream};
+use bed::{Bed, Running, anabranch, get, run, transport_stream};
 
 fn free_port() -> u16 {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -150,17 +149,6 @@ fn what_does_not_fit_together_is_refused() {
     }
 }
 
-/// What an address of the program's metrics answers.
-fn get(address: &str, path: &str) -> String {
-    let mut connection = TcpStream::connect(address).unwrap();
-    connection.set_read_timeout(Some(PATIENCE)).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n");
-    connection.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).unwrap();
-    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
-}
-
 #[test]
 fn streams_of_other_protocols_are_seen_by_their_names() {
     let bed = Bed::new();
@@ -179,7 +167,7 @@ fn streams_of_other_protocols_are_seen_by_their_names() {
     let wait_for = |is_wanted: &dyn Fn(&Value) -> bool| {
         let mut tries = 0;
         loop {
-            let status: Value = serde_json::from_str(&get(&metrics, "/status.json")).unwrap();
+            let status: Value = serde_json::from_str(&get(&metrics, "/status.json").2).unwrap();
             if is_wanted(&status["streams"][0]) {
                 return status;
             }
@@ -199,7 +187,7 @@ fn streams_of_other_protocols_are_seen_by_their_names() {
         "{status:#}"
     );
     assert!(status["publishers"]["van"].is_object(), "{status:#}");
-    let text = get(&metrics, "/metrics");
+    let (_, _, text) = get(&metrics, "/metrics");
     let of_van = "{stream=\"van\",carries=\"video\"}";
     let total = format!(
         "anabranch_stream_delivered_bytes_total{of_van} {}\n",

@@ -74,7 +74,7 @@ impl Snapshot {
 }
 
 /// One path of a session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct PathSnapshot {
     /// The transport's read model.
     pub view: PathView,

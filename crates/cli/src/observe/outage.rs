@@ -109,19 +109,11 @@ mod tests {
 
     impl Bed {
         fn new() -> Self {
-            let path = PathSnapshot {
-                view: Default::default(),
-                counters: Default::default(),
-                controller_state: "",
-                peer: None,
-                unsent_datagrams: 0,
-                last_error: None,
-            };
             Bed {
                 outage: Outage::default(),
                 seen: Snapshot {
                     cargo: Some(Cargo::Frames),
-                    paths: vec![path; 2],
+                    paths: vec![PathSnapshot::default(); 2],
                     ..Snapshot::default()
                 },
             }

@@ -32,6 +32,15 @@ impl StreamName {
         StreamName(digits.chars().take(KEY_CHARACTERS).collect())
     }
 
+    /// The `NAME=` before a text, if there is one, and the text. An address or a path may hold a
+    /// '=' as well, but behind what no name has.
+    pub(crate) fn before(text: &str) -> (Option<Self>, &str) {
+        let named = text
+            .split_once('=')
+            .and_then(|(name, rest)| Some((name.parse().ok()?, rest)));
+        named.map_or((None, text), |(name, rest)| (Some(name), rest))
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

@@ -24,14 +24,7 @@ impl FromStr for Destination {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // An address or a path may hold a '=' as well, but behind what no name has.
-        let named = text
-            .split_once('=')
-            .and_then(|(name, output)| Some((name.parse::<StreamName>().ok()?, output)));
-        let (stream, output) = match named {
-            Some((stream, output)) => (Some(stream), output),
-            None => (None, text),
-        };
+        let (stream, output) = StreamName::before(text);
         Ok(Destination {
             stream,
             output: output.parse()?,

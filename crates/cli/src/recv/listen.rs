@@ -34,14 +34,7 @@ impl FromStr for Listen {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // Parameters of an address hold '=' as well, but behind what no name has.
-        let named = text
-            .split_once('=')
-            .and_then(|(name, url)| Some((name.parse::<StreamName>().ok()?, url)));
-        let (name, url) = match named {
-            Some((name, url)) => (Some(name), url),
-            None => (None, text),
-        };
+        let (name, url) = StreamName::before(text);
         let Some((protocol, _)) = url.split_once("://") else {
             return match name {
                 None => Ok(Listen::Native(text.to_owned())),

@@ -111,10 +111,8 @@ fn path(link: &Link, now: Instant) -> PathSnapshot {
             received_bytes: link.bytes,
             ..PathCounters::default()
         },
-        controller_state: "",
         peer: Some(link.address),
-        unsent_datagrams: 0,
-        last_error: None,
+        ..PathSnapshot::default()
     }
 }
 

@@ -3,8 +3,8 @@
 // Each test file uses a part of it.
 #![allow(dead_code)]
 
-use std::io::{BufRead, BufReader};
-use std::net::Ipv4Addr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
@@ -222,4 +222,17 @@ pub fn relay(target: &str, there: impl Fn(LinkConfig) -> LinkConfig) -> Relay {
         origin: None,
     };
     Relay::start(config).unwrap()
+}
+
+/// Asks the program's metrics for a page. Its status, head and body.
+pub fn get(address: &str, path: &str) -> (u16, String, String) {
+    let mut connection = TcpStream::connect(address).unwrap();
+    connection.set_read_timeout(Some(PATIENCE)).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, head.to_owned(), body.to_owned())
 }
