@@ -503,6 +503,16 @@ fn the_logs_of_both_ends_tell_of_the_same_packets() {
         for name in names {
             assert!(known.iter().any(|known| name.starts_with(known)), "{name}");
         }
+        // Tools make a connection of each group, and know its packets by their numbers.
+        let group = |event: &Value| event["group_id"].as_str().unwrap().to_owned();
+        let groups: BTreeMap<_, _> = events.iter().map(|event| (group(event), ())).collect();
+        assert_eq!(groups.len(), 3, "two paths and the stream: {groups:?}");
+        let of_a_path = events.iter().filter(|event| event["path"].is_string());
+        assert!(of_a_path.clone().count() > 300);
+        for event in of_a_path {
+            let path = format!(" path {}", event["path"].as_str().unwrap());
+            assert!(group(event).ends_with(&path), "{event}");
+        }
     }
     let numbers = packets(&sent, "transport:packet_sent");
     assert!(numbers.len() > 300, "{}", numbers.len());

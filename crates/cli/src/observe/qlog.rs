@@ -5,7 +5,8 @@
 //! same, others in the namespace `anabranch`.
 //!
 //! Deviations: ours is no QUIC. `packet_number` counts the datagrams of one path in one session,
-//! and `path` says which. Which packets are lost is not told, so that there is
+//! and `path` says which. Tools know packets by `group_id` and number, so that each path is a group
+//! (qvis shows it as a connection); qvis needs a group in all events. Which packets are lost is not told, so that there is
 //! `anabranch:packets_lost` with a count instead of `recovery:packet_lost`.
 
 use std::collections::BTreeMap;
@@ -259,7 +260,7 @@ impl<W: Write> Log<W> {
             Entry::Packet(event) => {
                 let (name, data) = packet(&event);
                 let group = group(&event.peer, event.cargo);
-                self.event(at, name, data, Some((&group, event.path.index())))
+                self.path_event(at, name, data, (&group, event.path.index()))
             }
             Entry::Metrics(of) => {
                 let Metrics {
@@ -269,14 +270,14 @@ impl<W: Write> Log<W> {
                 if self.metrics.get(&owner) == Some(&data) {
                     return Ok(());
                 }
-                let (name, place) = ("recovery:metrics_updated", Some((&*owner.0, path)));
-                self.event(at, name, data.clone(), place)?;
+                let (name, place) = ("recovery:metrics_updated", (&*owner.0, path));
+                self.path_event(at, name, data.clone(), place)?;
                 self.metrics.insert(owner, data);
                 Ok(())
             }
             Entry::Happened(told) => {
                 let (name, data) = happened(&told);
-                self.event(at, &name, data, None)
+                self.event(at, &name, data, &told.stream)
             }
             Entry::End => Ok(()),
         }
@@ -286,24 +287,26 @@ impl<W: Write> Log<W> {
     fn left_out(&mut self, at: Instant, count: u64) -> io::Result<()> {
         if count > 0 {
             let data = json!({ "count": count });
-            self.event(at, "anabranch:events_left_out", data, None)?;
+            self.event(at, "anabranch:events_left_out", data, "log")?;
         }
         self.output.flush()
     }
 
-    fn event(
+    /// An event of a path, by its group and number.
+    fn path_event(
         &mut self,
         at: Instant,
         name: &str,
         data: Value,
-        place: Option<(&str, usize)>,
+        (group, path): (&str, usize),
     ) -> io::Result<()> {
-        let mut event = json!({ "time": at.as_secs_f64() * 1e3, "name": name, "data": data });
-        if let Some((group, path)) = place {
-            event["group_id"] = json!(group);
-            event["path"] = json!(path.to_string());
-        }
+        let mut event = event(at, name, data, &format!("{group} path {path}"));
+        event["path"] = json!(path.to_string());
         self.record(&event)
+    }
+
+    fn event(&mut self, at: Instant, name: &str, data: Value, group: &str) -> io::Result<()> {
+        self.record(&event(at, name, data, group))
     }
 
     fn record(&mut self, record: &Value) -> io::Result<()> {
@@ -311,6 +314,10 @@ impl<W: Write> Log<W> {
         serde_json::to_writer(&mut self.output, record)?;
         self.output.write_all(b"\n")
     }
+}
+
+fn event(at: Instant, name: &str, data: Value, group: &str) -> Value {
+    json!({ "time": at.as_secs_f64() * 1e3, "name": name, "group_id": group, "data": data })
 }
 
 /// Sessions of one peer that carry the same belong together.
@@ -455,6 +462,8 @@ mod tests {
         assert_eq!(head["trace"]["common_fields"]["time_format"], "relative");
         for event in events {
             assert!(event["time"].is_number() && event["data"].is_object());
+            // qvis looks at the first event's to know whether there are groups.
+            assert!(event["group_id"].is_string(), "{event}");
             assert!(event["name"].as_str().unwrap().contains(':'), "{event}");
         }
         let names: Vec<_> = events.iter().map(|event| event["name"].clone()).collect();
@@ -466,6 +475,11 @@ mod tests {
             "anabranch:events_left_out",
         ];
         assert_eq!(names, expected);
+        // Each path counts its own packets.
+        let group = format!("video {peer} path 1");
+        assert_eq!(events[0]["group_id"], group);
+        assert_eq!(events[1]["group_id"], group);
+        assert_eq!(events[2]["group_id"], "g path 1");
         let sent = &events[0];
         assert_eq!(
             (&sent["time"], &sent["path"]),
