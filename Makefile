@@ -15,6 +15,7 @@ RMCAT_METRICS ?= utilisation,delay-p95,loss,fairness,frames-on-time,feedback-ove
 RMCAT_OF_FLOWS ?= convergence-time-mean,convergence-time-max,settled-phases,oscillations,send-rate-variation,receive-rate-variation
 RESULTS ?= target/results
 RESULTS_CONTROLLERS ?= live-bbr,gcc,nada,scream,copa,bbr3,cubic
+DOCKER ?= docker
 STATIC_TARGET ?= x86_64-unknown-linux-musl
 SCHEDULERS ?= anabranch,min-cost,all,oracle
 
@@ -108,8 +109,8 @@ static: export CC_x86_64_unknown_linux_musl ?= $(shell command -v musl-gcc || ec
 static: ## a program that needs no libraries, in target/STATIC_TARGET/dist (needs the target)
 	$(CARGO) build --profile dist -p anabranch --target $(STATIC_TARGET) --no-default-features --features laboratory,top
 
-image: ## a container image, anabranch (needs docker)
-	docker build -f packaging/Dockerfile -t anabranch .
+image: ## a container image, anabranch (needs docker, or DOCKER=podman)
+	$(DOCKER) build -f packaging/Dockerfile -t anabranch .
 
 dist: deb static ## the package and the static program
 	@ls -l target/debian/*.deb target/$(STATIC_TARGET)/dist/anabranch
