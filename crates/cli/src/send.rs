@@ -254,6 +254,9 @@ struct Session<'a> {
 impl Session<'_> {
     fn run(&mut self, input: Input) -> anyhow::Result<()> {
         if let Some(ended) = self.wait_connected() {
+            if self.stop.is_stopped() {
+                print::note("stopped; no receiver has answered");
+            }
             return outcome(ended);
         }
         if let Some(output) = &self.return_to {

@@ -193,6 +193,17 @@ fn a_signal_ends_a_sender_that_waits_for_the_writer_of_its_pipe() {
     assert_eq!(code, Some(0), "{said}");
 }
 
+#[test]
+fn a_signal_ends_a_sender_that_nobody_answers_and_it_says_so() {
+    let bed = Bed::new();
+    let send = bed.send(&[], Path::new(TEST_PICTURE));
+    wait(Duration::from_millis(500));
+    send.signal(Signal::TERM);
+    let (code, said) = send.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("stopped; no receiver has answered"), "{said}");
+}
+
 /// Starts a session into a pipe that nobody reads, until more has come than the pipe holds.
 fn blocked(bed: &Bed) -> (Running, Running) {
     let mut recv = bed.recv(Path::new("-"), Stdio::piped());

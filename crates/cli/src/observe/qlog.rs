@@ -6,8 +6,8 @@
 //!
 //! Deviations: ours is no QUIC. `packet_number` counts the datagrams of one path in one session,
 //! and `path` says which. Tools know packets by `group_id` and number, so that each path is a group
-//! (qvis shows it as a connection); qvis needs a group in all events. Which packets are lost is not told, so that there is
-//! `anabranch:packets_lost` with a count instead of `recovery:packet_lost`.
+//! (qvis shows it as a connection); qvis needs a group in all events. Which packets are lost is not
+//! told, so that there is `anabranch:packets_lost` with a count instead of `recovery:packet_lost`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
