@@ -42,6 +42,7 @@ impl Outflow {
 
     /// The path moves again after it has stood still.
     fn restart(&mut self, moves_since: Instant) {
+        self.bytes = 0.0;
         self.moves_since = Some(moves_since);
     }
 
