@@ -6,7 +6,7 @@ use anabranch_units::{DataRate, Duration, Instant};
 use super::Path;
 use crate::forecast::Forecast;
 use crate::path_view::PathView;
-use crate::recovery::Digest;
+use crate::recovery::{Digest, RttEstimator};
 
 /// Over how long the rate is measured: a few reports.
 const MEMORY: Duration = Duration::from_millis(150);
@@ -27,6 +27,8 @@ const DOUBT_IN_DEVIATIONS: u64 = 2;
 pub(super) struct Outflow {
     bytes: f64,
     at: Instant,
+    /// Before that the path stood still, which says nothing of its rate.
+    moves_since: Option<Instant>,
 }
 
 impl Outflow {
@@ -34,7 +36,14 @@ impl Outflow {
         Outflow {
             bytes: 0.0,
             at: now,
+            moves_since: None,
         }
+    }
+
+    /// The path moves again after it has stood still.
+    fn restart(&mut self, moves_since: Instant) {
+        self.bytes = 0.0;
+        self.moves_since = Some(moves_since);
     }
 
     pub(super) fn add(&mut self, now: Instant, bytes: u64) {
@@ -51,7 +60,16 @@ impl Outflow {
     /// Never zero.
     pub(super) fn rate(&self, now: Instant) -> DataRate {
         let bytes = self.faded_bytes(now).max(1.0) as u64;
-        DataRate::from_bytes_per(bytes, MEMORY)
+        DataRate::from_bytes_per(bytes, self.remembered(now))
+    }
+
+    /// The time over which the bytes have come, weighed as they are.
+    fn remembered(&self, now: Instant) -> Duration {
+        let Some(since) = self.moves_since else {
+            return MEMORY;
+        };
+        let moved = now.saturating_since(since).as_secs_f64();
+        MEMORY.mul_f64(1.0 - libm::exp(-moved / MEMORY.as_secs_f64()))
     }
 
     fn faded_bytes(&self, now: Instant) -> f64 {
@@ -67,6 +85,16 @@ impl Path {
     /// A report has come: forecasts of this moment share one computation of what has faded.
     pub(crate) fn fade_outflow(&mut self, now: Instant) {
         self.outflow.fade(now);
+    }
+
+    /// The first report has come after the path had stood still: what comes out of it is measured
+    /// anew. An average over the pause would be far below what the path carries, for longer than
+    /// the frames have that were caught in it, and what has been lost of them would be given up.
+    #[cold]
+    pub(crate) fn restart_outflow(&mut self, now: Instant) {
+        let gathered_in = self.schedule.wanted.longest_delay();
+        let gathered_in = gathered_in.max(RttEstimator::HOST_DELAY);
+        self.outflow.restart(now.saturating_sub(gathered_in));
     }
 
     /// Takes note of what has come out of the path.
@@ -179,5 +207,22 @@ mod tests {
         assert!((330..400).contains(&kilobits(&outflow, 1_400)));
         assert_eq!(kilobits(&outflow, 60_000), 0);
         assert!(!outflow.rate(Instant::from_secs(60)).is_zero());
+    }
+
+    #[test]
+    fn after_a_standstill_the_rate_is_that_of_the_time_since() {
+        let mut outflow = Outflow::new(Instant::ZERO);
+        for millis in (10..=400).step_by(10) {
+            outflow.add(Instant::from_millis(millis), 1_250);
+        }
+        outflow.restart(Instant::from_secs(1));
+        for millis in (1_010..=2_000).step_by(10) {
+            outflow.add(Instant::from_millis(millis), 2_500);
+            let kilobits = outflow.rate(Instant::from_millis(millis)).bits_per_second() / 1_000;
+            assert!(
+                (2_000..2_250).contains(&kilobits),
+                "{kilobits} at {millis} ms"
+            );
+        }
     }
 }

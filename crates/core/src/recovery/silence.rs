@@ -22,6 +22,11 @@ impl Recovery {
         self.rtt.smoothed() + self.max_feedback_delay
     }
 
+    /// The same, as long as the newest answer took.
+    pub(crate) fn latest_answer_time(&self) -> Duration {
+        self.rtt.latest().unwrap_or_default() + self.max_feedback_delay
+    }
+
     /// Since when nothing has been heard though something is outstanding.
     pub(crate) fn silent_since(&self) -> Option<Instant> {
         Some(self.sent.oldest_sent_at()?.max(self.last_acked_at))

@@ -4,7 +4,7 @@ use anabranch_units::Instant;
 
 use super::MediaSession;
 use crate::media::FragmentId;
-use crate::path_view::{PathId, PathSet};
+use crate::path_view::{PathId, PathSet, PathState};
 use crate::recovery::{AckedPacket, Digest, PacketContent, SentPacket};
 use crate::scheduler::SchedulerEvent;
 use crate::send_reason::SendReason;
@@ -15,12 +15,24 @@ impl MediaSession {
         for packet in &digest.acked {
             self.on_acked(now, about, packet);
         }
+        self.note_standstill(now, about);
         self.on_losses(now, about, digest, SendReason::Lost);
         self.retry_disappointed(now);
         self.tell_controller(now, about, digest);
         self.judge_answer(now, on, about, digest);
         self.rescue(now);
         self.admit(now, None);
+    }
+
+    /// An only path that answers again has stood still. Of several, one is not to look good at the
+    /// moment at which it is trusted again, and what it was to carry has gone elsewhere.
+    fn note_standstill(&mut self, now: Instant, path: PathId) {
+        if let [only] = &mut self.paths[..]
+            && only.id == path
+            && only.state() != PathState::Active
+        {
+            only.restart_outflow(now);
+        }
     }
 
     fn on_acked(&mut self, now: Instant, path: PathId, acked: &AckedPacket) {

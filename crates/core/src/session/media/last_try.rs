@@ -116,11 +116,14 @@ impl MediaSession {
         self.is_out_for(now, path, id, least_rtt)
     }
 
-    /// Whether the path has told nothing of this copy when it should have.
+    /// Whether the path has told nothing of this copy when it should have: later than usual, and
+    /// than the newest answer took, whose queue is before this one too.
     fn is_overdue(&self, now: Instant, path: PathId, id: FragmentId) -> bool {
         let doubt = self.views[path.index()].forecast.doubt;
-        let usual = self.paths[path.index()].recovery.usual_answer_time();
-        self.is_out_for(now, path, id, usual + doubt)
+        let recovery = &self.paths[path.index()].recovery;
+        let answer_time = recovery.latest_answer_time();
+        let usual = recovery.usual_answer_time() + doubt;
+        self.is_out_for(now, path, id, usual.max(answer_time))
     }
 
     /// Whether a copy has been in flight on the path, which is in use, for so long.
