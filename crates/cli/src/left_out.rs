@@ -7,6 +7,7 @@ const OPTIONAL: &[(&str, &str, bool)] = &[
     ("compare", "laboratory", cfg!(feature = "laboratory")),
     ("contest", "laboratory", cfg!(feature = "laboratory")),
     ("demo", "demo", cfg!(feature = "demo")),
+    ("emulate", "laboratory", cfg!(feature = "laboratory")),
     ("new", "laboratory", cfg!(feature = "laboratory")),
     ("plot", "laboratory", cfg!(feature = "laboratory")),
     ("quality", "codec", cfg!(feature = "codec")),

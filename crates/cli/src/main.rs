@@ -19,6 +19,8 @@ mod contest;
 mod delivery;
 #[cfg(feature = "demo")]
 mod demo;
+#[cfg(feature = "laboratory")]
+mod emulate;
 mod exit;
 mod io;
 mod keygen;
@@ -113,6 +115,8 @@ enum Command {
     Controllers(registry::ControllerArguments),
     #[cfg(feature = "demo")]
     Demo(demo::Arguments),
+    #[cfg(feature = "laboratory")]
+    Emulate(emulate::Arguments),
     Fec(registry::FecArguments),
     Keygen(keygen::Arguments),
     List(list::Arguments),
@@ -176,6 +180,8 @@ fn run_command(command: Command) -> anyhow::Result<()> {
         Command::Controllers(arguments) => registry::controllers(&arguments),
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::run(arguments),
+        #[cfg(feature = "laboratory")]
+        Command::Emulate(arguments) => emulate::run(&arguments),
         Command::Fec(arguments) => registry::fec(&arguments),
         Command::Keygen(arguments) => keygen::run(&arguments),
         Command::List(arguments) => list::run(&arguments),

@@ -1,0 +1,135 @@
+//! `anabranch emulate`: a scenario's network in real time, for any program that speaks UDP.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anabranch_emu::{DirectionStatistics, Relay, RelayConfig, RelayLink};
+use anabranch_lab::{RouteSpec, Scenario};
+use anabranch_link::LinkConfig;
+use anabranch_net::Clock;
+use anabranch_units::{Duration, Seed};
+use anyhow::{Context, bail, ensure};
+
+use crate::print;
+use crate::slowness::Slowness;
+use crate::stop::Stop;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Puts a scenario's network between programs, in real time
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Each route of the scenario becomes a UDP port. What comes there passes the route's link and goes on to
+--to; the answers pass the link back. Schedules, outages and traces begin with this command.
+
+  anabranch recv --listen 127.0.0.1:7000 --key studio.key --allow abpub_… received.ts &
+  anabranch emulate scenarios/multipath/cellular.toml --to 127.0.0.1:7000 &
+  anabranch send --to 127.0.0.1:7101 --via lo --to 127.0.0.1:7102 --via lo \\
+      --key camera.key --peer abpub_… test:
+
+SRT, RIST and QUIC pass in the same way. It ends with Ctrl-C, and then says what became of the packets.")]
+pub(crate) struct Arguments {
+    /// The scenario file; its flows are left out.
+    scenario: PathBuf,
+    /// Where the packets go on to.
+    #[arg(long, value_name = "IP:PORT")]
+    to: SocketAddr,
+    /// Where the first route listens; the others follow at the next ports. Port 0: any free ones.
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7101")]
+    listen: SocketAddr,
+    /// Which chances losses and jitter take.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Set a value of the scenario: `links.wifi.rate="2 Mbit/s"`. May be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let scenario = Scenario::load(&arguments.scenario, &arguments.settings)?;
+    let links = links(&scenario, arguments)?;
+    let stop = Stop::new()?;
+    stop.on_signals()?;
+    let names: Vec<String> = links.iter().map(|link| link.name.clone()).collect();
+    let relay = Relay::start(RelayConfig {
+        links,
+        origin: None,
+    })?;
+    print::note(format_args!("{}, until Ctrl-C", scenario.title));
+    for (index, name) in names.iter().enumerate() {
+        let (listen, to) = (relay.listen_addr(index), arguments.to);
+        print::note(format_args!("{name}: {listen} to {to}"));
+    }
+    let clock = Clock::start();
+    let mut slowness = Slowness::default();
+    while stop.wait_until(&clock, clock.now() + SECOND) {
+        if let Some(told) = slowness.news(clock.now(), relay.lateness()) {
+            print::warn(told);
+        }
+    }
+    for (index, name) in names.iter().enumerate() {
+        let statistics = relay.statistics(index);
+        print::note(format_args!("{name}, there: {}", told(&statistics.forward)));
+        print::note(format_args!("{name}, back:  {}", told(&statistics.reverse)));
+    }
+    relay.stop();
+    Ok(())
+}
+
+/// A link for each route. Those of the emulator know nothing of each other.
+fn links(scenario: &Scenario, arguments: &Arguments) -> anyhow::Result<Vec<RelayLink>> {
+    ensure!(!scenario.routes.is_empty(), "the scenario has no routes");
+    let mut taken = BTreeSet::new();
+    let mut only = |route: &RouteSpec, indices: &[usize]| -> anyhow::Result<LinkConfig> {
+        let [index] = indices else {
+            bail!(
+                "route {:?} has {} links one way: the emulator has one",
+                route.name,
+                indices.len()
+            );
+        };
+        let link = &scenario.links[*index];
+        ensure!(
+            taken.insert(*index) || link.config.rate.is_none() && link.config.trace.is_none(),
+            "two routes share the link {:?}: in the emulator each route has its own; give each \
+             its own link",
+            link.name
+        );
+        Ok(link.config.clone())
+    };
+    let links = scenario.routes.iter().enumerate().map(|(index, route)| {
+        Ok(RelayLink {
+            name: route.name.clone(),
+            listen: following(arguments.listen, index)?,
+            target: arguments.to,
+            forward: only(route, &route.forward)?,
+            reverse: only(route, &route.reverse)?,
+            seed: Seed(arguments.seed).derive(&route.name),
+        })
+    });
+    links.collect()
+}
+
+/// The address so many ports behind the first.
+fn following(first: SocketAddr, index: usize) -> anyhow::Result<SocketAddr> {
+    let mut address = first;
+    if first.port() != 0 {
+        let port = u16::try_from(index).ok();
+        let port = port.and_then(|index| first.port().checked_add(index));
+        address.set_port(port.context("--listen: no ports are left behind this one")?);
+    }
+    Ok(address)
+}
+
+fn told(direction: &DirectionStatistics) -> String {
+    let link = &direction.link;
+    let waited = link.queue.waited.as_millis_f64() / link.queue.started_packets.max(1) as f64;
+    format!(
+        "{} packets in, {} out, {} lost; waited {waited:.1} ms on average, {:.1} ms at most",
+        link.offered_packets,
+        link.delivered_packets,
+        link.dropped.total() + direction.overflow_packets + direction.unsent_packets,
+        link.queue.max_wait.as_millis_f64(),
+    )
+}
