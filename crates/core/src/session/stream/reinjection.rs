@@ -6,6 +6,8 @@ use super::StreamSession;
 use super::schedule::Binding;
 use crate::config::Reinjection;
 use crate::path_view::{PathId, PathView};
+use crate::scheduler::PacketView;
+use crate::send_reason::SendReason;
 use crate::stream::xlink;
 
 /// A path whose round trip takes more than so many of another's is much slower (Linux,
@@ -16,6 +18,21 @@ const HARDLY_A_WINDOW: u64 = 4;
 
 fn rtt(view: &PathView) -> Duration {
     view.rtt.smoothed.unwrap_or(PathView::UNKNOWN_RTT)
+}
+
+/// After how long so many bytes have arrived that are bound now, or later than that.
+fn latest_arrival(view: &PathView, bytes: u64) -> Duration {
+    let forecast = &view.forecast;
+    // The samples of a path that has been idle are of its last queue.
+    let (transit, doubt) = match view.bytes_in_flight {
+        0 => (
+            forecast.least_transit,
+            forecast.doubt.min(forecast.least_transit * 2),
+        ),
+        _ => (forecast.transit, forecast.doubt),
+    };
+    let bytes = view.queued_bytes + bytes;
+    forecast.ready_in() + transit + forecast.rate.time_for(bytes) + doubt
 }
 
 impl StreamSession {
@@ -84,6 +101,112 @@ impl StreamSession {
             }
         }
         is_any
+    }
+
+    /// Nothing else is to be sent: what a path with room would bring sooner than the path that it
+    /// is in flight on is copied to it, each segment once, and what is overdue.
+    pub(super) fn reinject_tail(&mut self, now: Instant) {
+        let Some(by) = &self.soonest() else {
+            return;
+        };
+        let (mut copies, mut copied_bytes) = self.take_later_ones(by);
+        for (chunk, in_flight_on) in self.content.send.in_flight_elsewhere(by.id, u64::MAX) {
+            let packet = self.packet_view(&chunk, in_flight_on);
+            let bytes = copied_bytes + u64::from(packet.bytes);
+            if bytes > by.sendable_bytes {
+                break;
+            }
+            if latest_arrival(by, bytes) < self.remaining_time(now, chunk.offset) {
+                copied_bytes = bytes;
+                copies.push(packet);
+            }
+        }
+        let by = by.id;
+        for packet in copies {
+            match packet.reason {
+                SendReason::Reinjection => self.content.send.on_reinjected(packet.frame.0),
+                _ => self.content.send.on_bound(packet.frame.0),
+            }
+            self.paths[by.index()].bind_next(packet);
+        }
+    }
+
+    /// The path with room that brings a packet soonest.
+    fn soonest(&self) -> Option<PathView> {
+        let could_send = |view: &&PathView| view.is_in_service() && view.sendable_bytes > 0;
+        let views = self.views.iter().filter(could_send);
+        let soonest = views.min_by_key(|view| latest_arrival(view, 0));
+        soonest.copied()
+    }
+
+    /// Nothing more can be bound: the path that brings it soonest takes what is bound to others and
+    /// would arrive later. Returns whether there is any.
+    pub(super) fn move_later_ones(&mut self) -> bool {
+        let Some(by) = &self.soonest() else {
+            return false;
+        };
+        let (moved, _) = self.take_later_ones(by);
+        for packet in &moved {
+            self.content.send.on_bound(packet.frame.0);
+            self.paths[by.id.index()].bind_next(*packet);
+        }
+        !moved.is_empty()
+    }
+
+    /// Takes back what is bound to other paths and would arrive later than by this one, as far as
+    /// it has room, and tells its bytes.
+    fn take_later_ones(&mut self, by: &PathView) -> (Vec<PacketView>, u64) {
+        let (mut taken, mut taken_bytes) = (Vec::new(), 0);
+        for view in self.views.iter().filter(|view| view.id != by.id) {
+            let path = &mut self.paths[view.id.index()];
+            let mut ahead_bytes = path.queued_bytes();
+            let mut later: Vec<PacketView> = Vec::new();
+            for packet in path.bound_sources().rev() {
+                let bytes = taken_bytes + u64::from(packet.bytes);
+                let is_later = latest_arrival(by, bytes) < view.forecast.arrival(ahead_bytes);
+                if !is_later || bytes > by.sendable_bytes {
+                    break;
+                }
+                ahead_bytes -= u64::from(packet.bytes);
+                taken_bytes = bytes;
+                later.push(*packet);
+            }
+            for packet in later.iter().rev() {
+                path.unbind_frame(packet.frame);
+                self.content.send.on_unbound(packet.frame.0, packet.reason);
+                taken.push(*packet);
+            }
+        }
+        (taken, taken_bytes)
+    }
+
+    /// After how long a segment in flight arrives. One whose acknowledgement is overdue takes
+    /// another round trip, at the least.
+    fn remaining_time(&self, now: Instant, offset: u64) -> Duration {
+        let Some((on, number)) = self.content.send.last_copy(offset) else {
+            return Duration::ZERO;
+        };
+        let recovery = &self.paths[on.index()].recovery;
+        let Some(packet) = recovery.sent_packet(number) else {
+            return Duration::ZERO;
+        };
+        let forecast = &self.views[on.index()].forecast;
+        let age = now.saturating_since(packet.sent_at);
+        let patience = forecast.transit * 2 + forecast.doubt + self.content.config.delayed_ack;
+        if age > patience {
+            return forecast.transit * 2;
+        }
+        let transit = match recovery.rtt().sampled_at() > packet.sent_at {
+            true => forecast.transit,
+            false => forecast.least_transit,
+        };
+        let mut remaining = transit.saturating_sub(age);
+        if forecast.is_congested() {
+            let bytes_behind = recovery.sent_bytes() - packet.delivery.sent_bytes;
+            let behind = forecast.rate.time_for(bytes_behind);
+            remaining = remaining.min(transit.saturating_sub(behind));
+        }
+        remaining
     }
 
     /// The peer's window is full though a path could send: a slower path that should have brought

@@ -109,6 +109,17 @@ impl SendStream {
         elsewhere.map(|segment| (segment.chunk(SendReason::Reinjection), segment.in_flight_on))
     }
 
+    /// Whether anything has not been acknowledged.
+    pub(crate) fn has_in_flight(&self) -> bool {
+        !self.segments.is_empty()
+    }
+
+    /// The last copy of the segment at `offset`: its path, and its number there.
+    pub(crate) fn last_copy(&self, offset: u64) -> Option<(PathId, u64)> {
+        let segment = self.segment(offset)?;
+        Some((segment.last_on, segment.packet_number))
+    }
+
     /// The segment at `offset` is bound to another path for the viewer's sake.
     pub(crate) fn on_reinjected(&mut self, offset: u64) {
         if let Some(segment) = self.segment_mut(offset) {
