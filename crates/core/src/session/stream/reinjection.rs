@@ -7,7 +7,6 @@ use super::schedule::Binding;
 use crate::config::Reinjection;
 use crate::path_view::{PathId, PathView};
 use crate::scheduler::PacketView;
-use crate::send_reason::SendReason;
 use crate::stream::xlink;
 
 /// A path whose round trip takes more than so many of another's is much slower (Linux,
@@ -20,19 +19,25 @@ fn rtt(view: &PathView) -> Duration {
     view.rtt.smoothed.unwrap_or(PathView::UNKNOWN_RTT)
 }
 
-/// After how long so many bytes have arrived that are bound now, or later than that.
+/// After how long the last of `bytes` bytes arrives that leave a path from now on. The samples of a
+/// path that has nothing in flight are of its last queue.
+fn arrival(view: &PathView, bytes: u64) -> Duration {
+    let forecast = &view.forecast;
+    let transit = match view.bytes_in_flight {
+        0 => forecast.least_transit,
+        _ => forecast.transit,
+    };
+    forecast.ready_in() + transit + forecast.rate.time_for(bytes)
+}
+
+/// By when so many more bytes have surely arrived that are bound to a path now.
 fn latest_arrival(view: &PathView, bytes: u64) -> Duration {
     let forecast = &view.forecast;
-    // The samples of a path that has been idle are of its last queue.
-    let (transit, doubt) = match view.bytes_in_flight {
-        0 => (
-            forecast.least_transit,
-            forecast.doubt.min(forecast.least_transit * 2),
-        ),
-        _ => (forecast.transit, forecast.doubt),
+    let doubt = match view.bytes_in_flight {
+        0 => forecast.doubt.min(forecast.least_transit * 2),
+        _ => forecast.doubt,
     };
-    let bytes = view.queued_bytes + bytes;
-    forecast.ready_in() + transit + forecast.rate.time_for(bytes) + doubt
+    arrival(view, view.queued_bytes + bytes) + doubt
 }
 
 impl StreamSession {
@@ -103,32 +108,42 @@ impl StreamSession {
         is_any
     }
 
-    /// Nothing else is to be sent: what a path with room would bring sooner than the path that it
-    /// is in flight on is copied to it, each segment once, and what is overdue.
+    /// Nothing else is to be sent: the path with room that brings a packet soonest takes what is
+    /// bound to others and would arrive later there, and a copy, the only one, of each segment in
+    /// flight that it brings sooner.
     pub(super) fn reinject_tail(&mut self, now: Instant) {
         let Some(by) = &self.soonest() else {
             return;
         };
-        let (mut copies, mut copied_bytes) = self.take_later_ones(by);
+        let mut bytes = self.move_later_ones(by);
+        let is_other = |view: &PathView| view.id != by.id && view.bytes_in_flight > 0;
+        if !self.views.iter().any(is_other) {
+            return;
+        }
+        let mut copies = Vec::new();
         for (chunk, in_flight_on) in self.content.send.in_flight_elsewhere(by.id, u64::MAX) {
             let packet = self.packet_view(&chunk, in_flight_on);
-            let bytes = copied_bytes + u64::from(packet.bytes);
-            if bytes > by.sendable_bytes {
+            let with_it = bytes + u64::from(packet.bytes);
+            if with_it > by.sendable_bytes {
                 break;
             }
-            if latest_arrival(by, bytes) < self.remaining_time(now, chunk.offset) {
-                copied_bytes = bytes;
+            if latest_arrival(by, with_it) < self.arrival_in_flight(now, chunk.offset) {
+                bytes = with_it;
                 copies.push(packet);
             }
         }
-        let by = by.id;
         for packet in copies {
-            match packet.reason {
-                SendReason::Reinjection => self.content.send.on_reinjected(packet.frame.0),
-                _ => self.content.send.on_bound(packet.frame.0),
-            }
-            self.paths[by.index()].bind_next(packet);
+            self.content.send.on_reinjected(packet.frame.0);
+            self.paths[by.id.index()].bind_next(packet);
         }
+    }
+
+    /// What has never been sent cannot be bound, since enough is: the path with room that brings a
+    /// packet soonest takes what is bound to others and would arrive later there. Returns whether
+    /// there is any.
+    pub(super) fn rebind_later_ones(&mut self) -> bool {
+        let soonest = self.soonest();
+        soonest.is_some_and(|by| self.move_later_ones(&by) > 0)
     }
 
     /// The path with room that brings a packet soonest.
@@ -139,50 +154,38 @@ impl StreamSession {
         soonest.copied()
     }
 
-    /// Nothing more can be bound: the path that brings it soonest takes what is bound to others and
-    /// would arrive later. Returns whether there is any.
-    pub(super) fn move_later_ones(&mut self) -> bool {
-        let Some(by) = &self.soonest() else {
-            return false;
-        };
-        let (moved, _) = self.take_later_ones(by);
-        for packet in &moved {
-            self.content.send.on_bound(packet.frame.0);
-            self.paths[by.id.index()].bind_next(*packet);
-        }
-        !moved.is_empty()
-    }
-
-    /// Takes back what is bound to other paths and would arrive later than by this one, as far as
-    /// it has room, and tells its bytes.
-    fn take_later_ones(&mut self, by: &PathView) -> (Vec<PacketView>, u64) {
-        let (mut taken, mut taken_bytes) = (Vec::new(), 0);
+    /// Binds to a path, as far as it has room, what is bound to others and would arrive later
+    /// there, the last first. Returns how many bytes that is.
+    fn move_later_ones(&mut self, by: &PathView) -> u64 {
+        let mut moved_bytes = 0;
         for view in self.views.iter().filter(|view| view.id != by.id) {
-            let path = &mut self.paths[view.id.index()];
-            let mut ahead_bytes = path.queued_bytes();
+            let from = &mut self.paths[view.id.index()];
+            let mut queued_bytes = from.queued_bytes();
             let mut later: Vec<PacketView> = Vec::new();
-            for packet in path.bound_sources().rev() {
-                let bytes = taken_bytes + u64::from(packet.bytes);
-                let is_later = latest_arrival(by, bytes) < view.forecast.arrival(ahead_bytes);
-                if !is_later || bytes > by.sendable_bytes {
+            for packet in from.bound_sources().rev() {
+                let bytes = moved_bytes + u64::from(packet.bytes);
+                let is_later = latest_arrival(by, bytes) < arrival(view, queued_bytes);
+                let is_only_copy = self.content.send.is_bound_once(packet.frame.0);
+                if !is_later || !is_only_copy || bytes > by.sendable_bytes {
                     break;
                 }
-                ahead_bytes -= u64::from(packet.bytes);
-                taken_bytes = bytes;
+                queued_bytes -= u64::from(packet.bytes);
+                moved_bytes = bytes;
                 later.push(*packet);
             }
-            for packet in later.iter().rev() {
-                path.unbind_frame(packet.frame);
-                self.content.send.on_unbound(packet.frame.0, packet.reason);
-                taken.push(*packet);
+            for packet in &later {
+                from.unbind_frame(packet.frame);
+            }
+            for packet in later.into_iter().rev() {
+                self.paths[by.id.index()].bind_next(packet);
             }
         }
-        (taken, taken_bytes)
+        moved_bytes
     }
 
     /// After how long a segment in flight arrives. One whose acknowledgement is overdue takes
-    /// another round trip, at the least.
-    fn remaining_time(&self, now: Instant, offset: u64) -> Duration {
+    /// another round trip at the least.
+    fn arrival_in_flight(&self, now: Instant, offset: u64) -> Duration {
         let Some((on, number)) = self.content.send.last_copy(offset) else {
             return Duration::ZERO;
         };
@@ -191,22 +194,23 @@ impl StreamSession {
             return Duration::ZERO;
         };
         let forecast = &self.views[on.index()].forecast;
+        let round_trip = forecast.transit * 2;
         let age = now.saturating_since(packet.sent_at);
-        let patience = forecast.transit * 2 + forecast.doubt + self.content.config.delayed_ack;
-        if age > patience {
-            return forecast.transit * 2;
+        let patience = round_trip + forecast.doubt + self.content.config.delayed_ack;
+        if age > patience || self.content.paths[on.index()].probe.is_wanted() {
+            return round_trip;
         }
+        // Older samples may be of a queue that the packet has not met.
         let transit = match recovery.rtt().sampled_at() > packet.sent_at {
             true => forecast.transit,
             false => forecast.least_transit,
         };
-        let mut remaining = transit.saturating_sub(age);
+        let mut bytes_behind = 0;
         if forecast.is_congested() {
-            let bytes_behind = recovery.sent_bytes() - packet.delivery.sent_bytes;
-            let behind = forecast.rate.time_for(bytes_behind);
-            remaining = remaining.min(transit.saturating_sub(behind));
+            bytes_behind = recovery.sent_bytes() - packet.delivery.sent_bytes;
         }
-        remaining
+        let ahead_by = age.max(forecast.rate.time_for(bytes_behind));
+        transit.saturating_sub(ahead_by)
     }
 
     /// The peer's window is full though a path could send: a slower path that should have brought

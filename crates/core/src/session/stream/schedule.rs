@@ -157,7 +157,7 @@ impl StreamSession {
             }
             self.cut_segments(&mut binding);
             if reinjection == Reinjection::Tail && !self.content.send.has_waiting() {
-                binding.is_due = self.move_later_ones();
+                binding.is_due = self.rebind_later_ones();
             } else {
                 self.bind_waiting(now, &mut binding);
             }

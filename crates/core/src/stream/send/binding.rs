@@ -109,6 +109,12 @@ impl SendStream {
         elsewhere.map(|segment| (segment.chunk(SendReason::Reinjection), segment.in_flight_on))
     }
 
+    /// Whether the segment at `offset` is bound to one path and in flight on none.
+    pub(crate) fn is_bound_once(&self, offset: u64) -> bool {
+        let segment = self.segment(offset);
+        segment.is_some_and(|it| it.bound_copies == 1 && it.copies_in_flight == 0)
+    }
+
     /// Whether anything has not been acknowledged.
     pub(crate) fn has_in_flight(&self) -> bool {
         !self.segments.is_empty()
