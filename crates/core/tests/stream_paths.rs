@@ -159,6 +159,7 @@ fn a_full_window_has_no_copies_sent_for_a_path_that_is_hardly_slower() {
         let config = Config {
             stream: StreamConfig {
                 receive_window_bytes: 65_536,
+                reinjection: Reinjection::Linux,
                 ..StreamConfig::default()
             },
             ..config("round-robin")

@@ -19,27 +19,6 @@ fn rtt(view: &PathView) -> Duration {
     view.rtt.smoothed.unwrap_or(PathView::UNKNOWN_RTT)
 }
 
-/// After how long the last of `bytes` bytes arrives that leave a path from now on. The samples of a
-/// path that has nothing in flight are of its last queue.
-fn arrival(view: &PathView, bytes: u64) -> Duration {
-    let forecast = &view.forecast;
-    let transit = match view.bytes_in_flight {
-        0 => forecast.least_transit,
-        _ => forecast.transit,
-    };
-    forecast.ready_in() + transit + forecast.rate.time_for(bytes)
-}
-
-/// By when so many more bytes have surely arrived that are bound to a path now.
-fn latest_arrival(view: &PathView, bytes: u64) -> Duration {
-    let forecast = &view.forecast;
-    let doubt = match view.bytes_in_flight {
-        0 => forecast.doubt.min(forecast.least_transit * 2),
-        _ => forecast.doubt,
-    };
-    arrival(view, view.queued_bytes + bytes) + doubt
-}
-
 impl StreamSession {
     /// The viewer of the stream could go on playing for so long at `now`, were no more to come:
     /// what [`Reinjection::Xlink`] follows. Returns whether there may be something to send.
@@ -127,7 +106,7 @@ impl StreamSession {
             if with_it > by.sendable_bytes {
                 break;
             }
-            if latest_arrival(by, with_it) < self.arrival_in_flight(now, chunk.offset) {
+            if self.latest_arrival(by, with_it) < self.arrival_in_flight(now, chunk.offset) {
                 bytes = with_it;
                 copies.push(packet);
             }
@@ -146,25 +125,57 @@ impl StreamSession {
         soonest.is_some_and(|by| self.move_later_ones(&by) > 0)
     }
 
+    /// Whether no sample of the path's round-trip time has come since it was idle: the last one is
+    /// of its last queue.
+    fn is_rested(&self, id: PathId) -> bool {
+        let recovery = &self.paths[id.index()].recovery;
+        let sampled_at = recovery.rtt().sampled_at();
+        recovery.oldest_sent_at().is_none_or(|at| at > sampled_at)
+    }
+
+    /// After how long the last of `bytes` bytes arrives that leave a path from now on.
+    fn arrival(&self, view: &PathView, bytes: u64) -> Duration {
+        let forecast = &view.forecast;
+        let transit = match self.is_rested(view.id) {
+            true => forecast.least_transit,
+            false => forecast.transit,
+        };
+        forecast.ready_in() + transit + forecast.rate.time_for(bytes)
+    }
+
+    /// By when so many more bytes have surely arrived that are bound to a path now.
+    fn latest_arrival(&self, view: &PathView, bytes: u64) -> Duration {
+        let most = match self.is_rested(view.id) {
+            true => view.forecast.least_transit * 2,
+            false => Duration::MAX,
+        };
+        self.arrival(view, view.queued_bytes + bytes) + view.forecast.doubt.min(most)
+    }
+
     /// The path with room that brings a packet soonest.
     fn soonest(&self) -> Option<PathView> {
         let could_send = |view: &&PathView| view.is_in_service() && view.sendable_bytes > 0;
         let views = self.views.iter().filter(could_send);
-        let soonest = views.min_by_key(|view| latest_arrival(view, 0));
+        let soonest = views.min_by_key(|view| self.latest_arrival(view, 0));
         soonest.copied()
     }
 
-    /// Binds to a path, as far as it has room, what is bound to others and would arrive later
+    /// Binds to a path, as far as it has room, what waits for others' windows and would arrive later
     /// there, the last first. Returns how many bytes that is.
     fn move_later_ones(&mut self, by: &PathView) -> u64 {
         let mut moved_bytes = 0;
         for view in self.views.iter().filter(|view| view.id != by.id) {
-            let from = &mut self.paths[view.id.index()];
+            let from = &self.paths[view.id.index()];
+            let fits = |packet: &PacketView| from.has_window_for(u64::from(packet.bytes));
+            if from.first_bound().is_none_or(fits) {
+                // What it has leaves as soon as its pacer lets it.
+                continue;
+            }
             let mut queued_bytes = from.queued_bytes();
             let mut later: Vec<PacketView> = Vec::new();
             for packet in from.bound_sources().rev() {
                 let bytes = moved_bytes + u64::from(packet.bytes);
-                let is_later = latest_arrival(by, bytes) < arrival(view, queued_bytes);
+                let is_later = self.latest_arrival(by, bytes) < self.arrival(view, queued_bytes);
                 let is_only_copy = self.content.send.is_bound_once(packet.frame.0);
                 if !is_later || !is_only_copy || bytes > by.sendable_bytes {
                     break;
@@ -174,7 +185,7 @@ impl StreamSession {
                 later.push(*packet);
             }
             for packet in &later {
-                from.unbind_frame(packet.frame);
+                self.paths[view.id.index()].unbind_frame(packet.frame);
             }
             for packet in later.into_iter().rev() {
                 self.paths[by.id.index()].bind_next(packet);
