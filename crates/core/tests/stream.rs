@@ -233,6 +233,20 @@ fn rfc8985_7_a_probe_repairs_a_lost_tail_before_the_timer() {
 }
 
 #[test]
+fn rfc9002_6_2_a_retransmission_that_is_lost_in_recovery_is_found_by_a_probe() {
+    for controller in ["new-reno", "cubic", "bbr-linux"] {
+        // The eleventh packet is the retransmission of the fourth.
+        let config = config(LossDetection::TcpSack, controller);
+        let network = transfer(config, losing(&[3, 10]), 10, 5);
+        assert_eq!(
+            retransmissions_and_timeouts(&network),
+            (2, 0),
+            "{controller}"
+        );
+    }
+}
+
+#[test]
 fn rfc8985_6_reordering_within_a_quarter_round_trip_is_learnt() {
     let path = TestPath {
         jitter: Duration::from_millis(8),
