@@ -160,15 +160,15 @@ impl StreamSession {
         soonest.copied()
     }
 
-    /// Binds to a path, as far as it has room, what waits for others' windows and would arrive later
+    /// Binds to a path, as far as it has room, what waits for others' windows or pacers and would arrive later
     /// there, the last first. Returns how many bytes that is.
     fn move_later_ones(&mut self, by: &PathView) -> u64 {
         let mut moved_bytes = 0;
         for view in self.views.iter().filter(|view| view.id != by.id) {
             let from = &self.paths[view.id.index()];
-            let fits = |packet: &PacketView| from.has_window_for(u64::from(packet.bytes));
-            if from.first_bound().is_none_or(fits) {
-                // What it has leaves as soon as its pacer lets it.
+            let is_paced = from.control().pacing_rate.is_some();
+            let leaves_at_once = !is_paced && from.has_window_beyond(from.queued_bytes());
+            if leaves_at_once || view.sendable_bytes > 0 {
                 continue;
             }
             let mut queued_bytes = from.queued_bytes();
