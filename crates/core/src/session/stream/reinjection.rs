@@ -160,8 +160,8 @@ impl StreamSession {
         soonest.copied()
     }
 
-    /// Binds to a path, as far as it has room, what waits for others' windows or pacers and would arrive later
-    /// there, the last first. Returns how many bytes that is.
+    /// Binds to a path, as far as it has room, what waits for others' windows or pacers and would
+    /// arrive later there, the last first. Returns how many bytes that is.
     fn move_later_ones(&mut self, by: &PathView) -> u64 {
         let mut moved_bytes = 0;
         for view in self.views.iter().filter(|view| view.id != by.id) {
