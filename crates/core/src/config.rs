@@ -153,7 +153,7 @@ impl Default for StreamConfig {
             carries_messages: false,
             delayed_ack: Duration::from_millis(40),
             retransmits_on_same_path: false,
-            reinjection: Reinjection::Linux,
+            reinjection: Reinjection::Tail,
             min_retransmission_timeout: Duration::from_millis(200),
             initial_retransmission_timeout: Duration::from_secs(1),
             silence_question_interval: None,
@@ -169,8 +169,12 @@ pub enum Reinjection {
     /// When the peer's window is full: a path that could send brings what the peer waits for, if
     /// the slow path is much slower, and that one is penalised (Raiciu et al., NSDI 2012, §4.2, and
     /// Linux's `mptcp_sched.c`).
-    #[default]
     Linux,
+    /// As `Linux`; and when nothing else is to be sent, what a path with room would bring sooner
+    /// than the path that it is in flight on, by the forecasts of both, or what is overdue there:
+    /// each segment once.
+    #[default]
+    Tail,
     /// When nothing else is to be sent, and for the start, while the viewer's play time left is
     /// short (Zheng et al., SIGCOMM 2021, and
     /// [`on_play_time_left`](crate::StreamSession::on_play_time_left)).

@@ -146,6 +146,11 @@ impl Recovery {
         self.delivery.delivered_bytes()
     }
 
+    /// Bytes sent since the path began.
+    pub(crate) fn sent_bytes(&self) -> u64 {
+        self.delivery.sent_bytes()
+    }
+
     pub(crate) fn next_packet_number(&self) -> u64 {
         self.sent.next_packet_number()
     }

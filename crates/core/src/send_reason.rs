@@ -31,7 +31,8 @@ pub enum SendReason {
     NotRecovered,
     /// The scheduler gave a fragment to several paths: all copies but the one that left first.
     Duplicate,
-    /// The peer's window is full, and waits for a segment that another path is slow to bring.
+    /// A segment in flight on another path, which is slow to bring it: the peer waits for it, or
+    /// nothing else is to be sent.
     Reinjection,
     /// A stream's retransmission timer expired.
     RetransmissionTimeout,

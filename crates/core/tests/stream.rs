@@ -232,6 +232,17 @@ fn rfc8985_7_a_probe_repairs_a_lost_tail_before_the_timer() {
     assert_eq!(retransmissions_and_timeouts(&network), (3, 0));
 }
 
+/// The fourth and the last packet are lost, and so is the first retransmission, the eleventh.
+#[test]
+fn rfc9002_6_2_a_tail_that_is_lost_in_recovery_is_found_by_a_probe() {
+    for controller in ["new-reno", "cubic", "bbr-linux"] {
+        let config = config(LossDetection::TcpSack, controller);
+        let network = transfer(config, losing(&[3, 9, 10]), 10, 5);
+        let counts = retransmissions_and_timeouts(&network);
+        assert_eq!(counts, (3, 0), "{controller}");
+    }
+}
+
 #[test]
 fn rfc8985_6_reordering_within_a_quarter_round_trip_is_learnt() {
     let path = TestPath {

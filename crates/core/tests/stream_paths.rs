@@ -159,6 +159,7 @@ fn a_full_window_has_no_copies_sent_for_a_path_that_is_hardly_slower() {
         let config = Config {
             stream: StreamConfig {
                 receive_window_bytes: 65_536,
+                reinjection: Reinjection::Linux,
                 ..StreamConfig::default()
             },
             ..config("round-robin")
@@ -276,6 +277,46 @@ fn object_takes(config: Config, paths: Vec<TestPath>, bytes: usize) -> Duration 
         network.run_until(network.now + Duration::from_millis(1));
     }
     network.now - began_at
+}
+
+/// The far path loses its part of an object. The near one brings a copy at once, and the far one is
+/// asked, which shows the loss: no timer runs out, and it stays in use.
+#[test]
+fn a_lost_tail_that_has_come_by_another_path_costs_its_own_no_timeout() {
+    let lost = (Instant::from_millis(499), Instant::from_millis(520));
+    let far = TestPath {
+        outage: Some(lost),
+        ..TestPath::new(20, 60)
+    };
+    let mut network = network(config("round-robin"), vec![TestPath::new(20, 10), far]);
+    network.run_until(Instant::from_millis(500));
+    let object = pattern(20_000);
+    assert_eq!(network.sender.write(network.now, &object), Ok(20_000));
+    network.run_until(Instant::from_millis(560));
+    assert_eq!(network.stream.len(), 20_000);
+    network.run_until(Instant::from_secs(3));
+    assert!(packets(&network, 0, SendReason::Reinjection) > 5);
+    assert_eq!(packets(&network, 1, SendReason::TailLossProbe), 1);
+    let counters = network.sender.path_counters(PathId(1)).unwrap();
+    assert_eq!(counters.retransmission_timeouts, 0);
+    let states = network.path_states.iter();
+    let states: Vec<_> = states.filter(|(at, ..)| *at > Instant::ZERO).collect();
+    assert!(states.is_empty(), "{states:?}");
+}
+
+/// A window of hardly anything keeps what Linux's scheduler has bound to the far path, while the
+/// near path, idle, would bring it.
+#[test]
+fn what_waits_for_a_far_paths_window_moves_to_a_near_path_with_room() {
+    let took = |reinjection| {
+        let mut config = config("linux");
+        config.controller = support::controller("cubic");
+        config.stream.reinjection = reinjection;
+        let paths = vec![TestPath::new(20, 10), TestPath::new(1, 150)];
+        object_takes(config, paths, 100_000)
+    };
+    let (without, with) = (took(Reinjection::Linux), took(Reinjection::Tail));
+    assert!(with * 3 < without, "{with} instead of {without}");
 }
 
 #[test]

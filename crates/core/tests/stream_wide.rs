@@ -2,8 +2,11 @@
 //!
 //! `SCHEDULERS=alone,earliest-completion,ecf FIRST=0 COUNT=16 cargo test --release -p
 //! anabranch-core --test stream_wide -- --ignored --nocapture` prints for each network and case the
-//! seconds of each scheduler; `alone` is each of both paths. A known session has carried a transfer
-//! by `spd` over both paths, whatever the scheduler, and has been idle for 1 to 5 s.
+//! seconds of each scheduler, and the bytes sent over those written; `alone` is the seconds of each
+//! of both paths. `CONTROLLERS` and `BYTES` are lists too, `RUNS` is how often a case with loss is
+//! run at most, and `PATHS=10/30/0/200+2/120/0/200` is a network of its own. A known session has
+//! carried a transfer by `spd` over both paths, whatever the scheduler, and has been idle for 1 to
+//! 5 s.
 
 mod support;
 
@@ -14,7 +17,9 @@ use anabranch_core::recovery::LossDetection;
 use anabranch_core::scheduler::{
     Assignment, Scheduler, SchedulerEvent, SchedulerFactory, SendQueue,
 };
-use anabranch_core::{Config, PathId, PathSet, PathView, SessionView, Stream};
+use anabranch_core::{
+    Config, PathId, PathSet, PathView, Reinjection, SessionView, Stream, StreamConfig,
+};
 use anabranch_units::{Duration, Instant, Rng, Seed};
 use support::TestPath;
 
@@ -74,6 +79,17 @@ fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize]
 }
 
+/// A path as `PATHS` and the output have it: Mbit/s, round trip, loss, queue.
+fn path_of(text: &str) -> TestPath {
+    let values: Vec<f64> = text.split('/').map(|one| one.parse().unwrap()).collect();
+    TestPath {
+        delay: Duration::from_millis(values[1] as u64) / 2,
+        queue: Duration::from_millis(values[3] as u64),
+        loss: values[2],
+        ..TestPath::new(values[0] as u64, 0)
+    }
+}
+
 fn random_path(rng: &mut Rng) -> TestPath {
     let megabits = pick(rng, &[1, 2, 3, 5, 8, 12, 20, 50]);
     let rtt = pick(rng, &[10, 20, 30, 50, 80, 120, 200, 300, 400]);
@@ -87,9 +103,11 @@ fn random_path(rng: &mut Rng) -> TestPath {
     }
 }
 
-/// Until so many bytes have arrived; then until that is known.
-fn carry(network: &mut Network, bytes: usize) -> f64 {
+/// The seconds until so many bytes have arrived, and by how many times as many are sent until that
+/// is known.
+fn carry(network: &mut Network, bytes: usize) -> [f64; 2] {
     let began_at = network.now;
+    let sent_before = network.sent.len();
     let goal = network.stream.len() + bytes;
     let end = began_at + Duration::from_secs(400);
     let step = Duration::from_micros(if bytes < 200_000 { 200 } else { 1_000 });
@@ -104,19 +122,21 @@ fn carry(network: &mut Network, bytes: usize) -> f64 {
     while !network.sender.is_drained() && network.now < end {
         network.run_until(network.now + Duration::from_millis(5));
     }
-    took.as_secs_f64()
+    let sent = network.sent[sent_before..].iter();
+    let sent_bytes: u64 = sent.map(|(_, bytes)| bytes).sum();
+    [took.as_secs_f64(), sent_bytes as f64 / bytes as f64]
 }
 
 struct Case {
     paths: Vec<TestPath>,
-    controller: &'static str,
+    controller: String,
     /// So many bytes have been carried before, and so long ago.
     before: Option<(usize, Duration)>,
     bytes: usize,
 }
 
-/// The mean time by a scheduler, or by one path.
-fn mean(case: &Case, scheduler: Result<&str, u8>) -> f64 {
+/// The mean of [`carry`] by a scheduler, or by one path.
+fn mean(case: &Case, scheduler: Result<&str, u8>) -> [f64; 2] {
     let is_lossy = case.paths.iter().any(|path| path.loss > 0.0);
     let run_count = match case.bytes {
         _ if !is_lossy => 1,
@@ -125,13 +145,26 @@ fn mean(case: &Case, scheduler: Result<&str, u8>) -> f64 {
         200_000..2_000_000 => 4,
         _ => 2,
     };
+    let run_count: u64 = run_count.min(setting("RUNS", "64").parse().unwrap());
     let runs = (0..run_count).map(|run| {
         let is_on = Arc::new(AtomicBool::new(false));
         let switch = is_on.clone();
         let name = scheduler.map(str::to_owned);
         let config = Config {
-            controller: support::controller(case.controller),
+            controller: support::controller(&case.controller),
             loss_detection: LossDetection::TcpSack,
+            stream: StreamConfig {
+                // Not by the other path.
+                reinjection: match scheduler {
+                    Ok(_) => match setting("REINJECTION", "tail").as_str() {
+                        "off" => Reinjection::Off,
+                        "linux" => Reinjection::Linux,
+                        _ => Reinjection::Tail,
+                    },
+                    Err(_) => Reinjection::Off,
+                },
+                ..StreamConfig::default()
+            },
             scheduler: SchedulerFactory::new("switch", move || {
                 let after = name.as_ref().map(|name| support::scheduler(name).build());
                 Box::new(Switch {
@@ -155,7 +188,8 @@ fn mean(case: &Case, scheduler: Result<&str, u8>) -> f64 {
         is_on.store(true, Ordering::Relaxed);
         carry(&mut network, case.bytes)
     });
-    runs.sum::<f64>() / run_count as f64
+    let sum = runs.fold([0.0; 2], |sum, run| [sum[0] + run[0], sum[1] + run[1]]);
+    sum.map(|sum| sum / run_count as f64)
 }
 
 fn setting(name: &str, usual: &str) -> String {
@@ -166,11 +200,16 @@ fn setting(name: &str, usual: &str) -> String {
 #[ignore = "an experiment of minutes"]
 fn random_networks() {
     let schedulers = setting("SCHEDULERS", "alone,earliest-completion");
+    let controllers = setting("CONTROLLERS", "cubic,bbr-linux,bbr3");
+    let sizes = setting("BYTES", "10000,100000,1000000,10000000");
     let first: u64 = setting("FIRST", "0").parse().unwrap();
     let count: u64 = setting("COUNT", "4").parse().unwrap();
     for seed in first..first + count {
         let mut rng = Seed(seed * 7919 + 17).rng();
-        let paths = vec![random_path(&mut rng), random_path(&mut rng)];
+        let mut paths = vec![random_path(&mut rng), random_path(&mut rng)];
+        if let Ok(text) = std::env::var("PATHS") {
+            paths = text.split('+').map(path_of).collect();
+        }
         let idle = Duration::from_millis(1_000 + rng.below(4_000));
         let known = pick(&mut rng, &[300_000, 1_000_000, 3_000_000]);
         let text = paths.iter().map(|path| {
@@ -178,22 +217,22 @@ fn random_networks() {
             format!("{rate}/{rtt}/{}/{}", path.loss, path.queue.as_millis())
         });
         println!("N,{seed},{}", text.collect::<Vec<_>>().join(" + "));
-        for controller in ["cubic", "bbr-linux", "bbr3"] {
+        for controller in controllers.split(',') {
             for (kind, before) in [("new", None), ("known", Some((known, idle)))] {
-                for bytes in [10_000, 100_000, 1_000_000, 10_000_000] {
+                for bytes in sizes.split(',').map(|bytes| bytes.parse().unwrap()) {
                     let paths = paths.clone();
                     let case = Case {
                         paths,
-                        controller,
+                        controller: controller.to_owned(),
                         before,
                         bytes,
                     };
                     for scheduler in schedulers.split(',') {
                         let times = match scheduler {
-                            "alone" => vec![mean(&case, Err(0)), mean(&case, Err(1))],
-                            name => vec![mean(&case, Ok(name))],
+                            "alone" => [0, 1].map(|path| mean(&case, Err(path))[0]),
+                            name => mean(&case, Ok(name)),
                         };
-                        assert!(times.iter().all(|time| *time < 400.0), "{scheduler}");
+                        assert!(times[0] < 400.0, "{scheduler}");
                         let times = times.iter().map(|time| format!("{time:.4}"));
                         let times = times.collect::<Vec<_>>().join(";");
                         println!("R,{seed},{controller},{kind},{bytes},{scheduler},{times}");

@@ -48,6 +48,7 @@ reverse = ["{name}-return"]
 name = "transfer"
 kind = "bulk"
 controller = "cubic"
+reinjection = "linux"
 paths = ["near", "far"]
 "#
     )

@@ -93,7 +93,7 @@ impl Bound {
     }
 
     /// What is sent for the first time, and repairs.
-    pub(super) fn sources(&self) -> impl Iterator<Item = &PacketView> {
+    pub(super) fn sources(&self) -> impl DoubleEndedIterator<Item = &PacketView> {
         self.sources.iter()
     }
 
@@ -166,7 +166,7 @@ impl Path {
 
     /// The bound packets that are sent for the first time, and repairs, in the order in which they
     /// leave.
-    pub(crate) fn bound_sources(&self) -> impl Iterator<Item = &PacketView> {
+    pub(crate) fn bound_sources(&self) -> impl DoubleEndedIterator<Item = &PacketView> {
         self.bound.sources()
     }
 

@@ -113,6 +113,10 @@ impl DeliveryRate {
         self.delivered_bytes
     }
 
+    pub(super) fn sent_bytes(&self) -> u64 {
+        self.sent_bytes
+    }
+
     pub(super) fn lost_bytes(&self) -> u64 {
         self.lost_bytes
     }

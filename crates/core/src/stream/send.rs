@@ -71,7 +71,7 @@ struct Segment {
     copies_in_flight: u16,
     /// How many copies wait in the queues of paths.
     bound_copies: u8,
-    /// Whether it has been sent on another path for its viewer's sake.
+    /// Whether it has been sent on another path as well, for a tail's or its viewer's sake.
     is_reinjected: bool,
     last_on: PathId,
     has_left: bool,

@@ -6,6 +6,7 @@ use super::StreamSession;
 use super::schedule::Binding;
 use crate::config::Reinjection;
 use crate::path_view::{PathId, PathView};
+use crate::scheduler::PacketView;
 use crate::stream::xlink;
 
 /// A path whose round trip takes more than so many of another's is much slower (Linux,
@@ -84,6 +85,143 @@ impl StreamSession {
             }
         }
         is_any
+    }
+
+    /// Nothing else is to be sent: the path with room that brings a packet soonest takes what is
+    /// bound to others and would arrive later there, and a copy, the only one, of each segment in
+    /// flight that it brings sooner.
+    pub(super) fn reinject_tail(&mut self, now: Instant) {
+        let Some(by) = &self.soonest() else {
+            return;
+        };
+        let mut bytes = self.move_later_ones(by);
+        let is_other = |view: &PathView| view.id != by.id && view.bytes_in_flight > 0;
+        if !self.views.iter().any(is_other) {
+            return;
+        }
+        let mut copies = Vec::new();
+        for (chunk, in_flight_on) in self.content.send.in_flight_elsewhere(by.id, u64::MAX) {
+            let packet = self.packet_view(&chunk, in_flight_on);
+            let with_it = bytes + u64::from(packet.bytes);
+            if with_it > by.sendable_bytes {
+                break;
+            }
+            if self.latest_arrival(by, with_it) < self.arrival_in_flight(now, chunk.offset) {
+                bytes = with_it;
+                copies.push(packet);
+            }
+        }
+        for packet in copies {
+            self.content.send.on_reinjected(packet.frame.0);
+            self.paths[by.id.index()].bind_next(packet);
+        }
+    }
+
+    /// What has never been sent cannot be bound, since enough is: the path with room that brings a
+    /// packet soonest takes what is bound to others and would arrive later there. Returns whether
+    /// there is any.
+    pub(super) fn rebind_later_ones(&mut self) -> bool {
+        let soonest = self.soonest();
+        soonest.is_some_and(|by| self.move_later_ones(&by) > 0)
+    }
+
+    /// Whether no sample of the path's round-trip time has come since it was idle: the last one is
+    /// of its last queue.
+    fn is_rested(&self, id: PathId) -> bool {
+        let recovery = &self.paths[id.index()].recovery;
+        let sampled_at = recovery.rtt().sampled_at();
+        recovery.oldest_sent_at().is_none_or(|at| at > sampled_at)
+    }
+
+    /// After how long the last of `bytes` bytes arrives that leave a path from now on.
+    fn arrival(&self, view: &PathView, bytes: u64) -> Duration {
+        let forecast = &view.forecast;
+        let transit = match self.is_rested(view.id) {
+            true => forecast.least_transit,
+            false => forecast.transit,
+        };
+        forecast.ready_in() + transit + forecast.rate.time_for(bytes)
+    }
+
+    /// By when so many more bytes have surely arrived that are bound to a path now.
+    fn latest_arrival(&self, view: &PathView, bytes: u64) -> Duration {
+        let most = match self.is_rested(view.id) {
+            true => view.forecast.least_transit * 2,
+            false => Duration::MAX,
+        };
+        self.arrival(view, view.queued_bytes + bytes) + view.forecast.doubt.min(most)
+    }
+
+    /// The path with room that brings a packet soonest.
+    fn soonest(&self) -> Option<PathView> {
+        let could_send = |view: &&PathView| view.is_in_service() && view.sendable_bytes > 0;
+        let views = self.views.iter().filter(could_send);
+        let soonest = views.min_by_key(|view| self.latest_arrival(view, 0));
+        soonest.copied()
+    }
+
+    /// Binds to a path, as far as it has room, what waits for others' windows or pacers and would
+    /// arrive later there, the last first. Returns how many bytes that is.
+    fn move_later_ones(&mut self, by: &PathView) -> u64 {
+        let mut moved_bytes = 0;
+        for view in self.views.iter().filter(|view| view.id != by.id) {
+            let from = &self.paths[view.id.index()];
+            let is_paced = from.control().pacing_rate.is_some();
+            let leaves_at_once = !is_paced && from.has_window_beyond(from.queued_bytes());
+            if leaves_at_once || view.sendable_bytes > 0 {
+                continue;
+            }
+            let mut queued_bytes = from.queued_bytes();
+            let mut later: Vec<PacketView> = Vec::new();
+            for packet in from.bound_sources().rev() {
+                let bytes = moved_bytes + u64::from(packet.bytes);
+                let is_later = self.latest_arrival(by, bytes) < self.arrival(view, queued_bytes);
+                let is_only_copy = self.content.send.is_bound_once(packet.frame.0);
+                if !is_later || !is_only_copy || bytes > by.sendable_bytes {
+                    break;
+                }
+                queued_bytes -= u64::from(packet.bytes);
+                moved_bytes = bytes;
+                later.push(*packet);
+            }
+            for packet in &later {
+                self.paths[view.id.index()].unbind_frame(packet.frame);
+            }
+            for packet in later.into_iter().rev() {
+                self.paths[by.id.index()].bind_next(packet);
+            }
+        }
+        moved_bytes
+    }
+
+    /// After how long a segment in flight arrives. One whose acknowledgement is overdue takes
+    /// another round trip at the least.
+    fn arrival_in_flight(&self, now: Instant, offset: u64) -> Duration {
+        let Some((on, number)) = self.content.send.last_copy(offset) else {
+            return Duration::ZERO;
+        };
+        let recovery = &self.paths[on.index()].recovery;
+        let Some(packet) = recovery.sent_packet(number) else {
+            return Duration::ZERO;
+        };
+        let forecast = &self.views[on.index()].forecast;
+        let round_trip = forecast.transit * 2;
+        let age = now.saturating_since(packet.sent_at);
+        let patience = round_trip + forecast.doubt + self.content.config.delayed_ack;
+        if age > patience || self.content.paths[on.index()].probe.is_wanted() {
+            return round_trip;
+        }
+        // Older samples may be of a queue that the packet has not met.
+        let transit = match recovery.rtt().sampled_at() > packet.sent_at {
+            true => forecast.transit,
+            false => forecast.least_transit,
+        };
+        let mut bytes_behind = 0;
+        if forecast.is_congested() {
+            bytes_behind = recovery.sent_bytes() - packet.delivery.sent_bytes;
+        }
+        let ahead_by = age.max(forecast.rate.time_for(bytes_behind));
+        transit.saturating_sub(ahead_by)
     }
 
     /// The peer's window is full though a path could send: a slower path that should have brought

@@ -156,10 +156,17 @@ impl StreamSession {
                 self.refresh_views(now);
             }
             self.cut_segments(&mut binding);
-            self.bind_waiting(now, &mut binding);
-        } else if reinjection == Reinjection::Linux && send.is_blocked(max_bytes) {
+            if reinjection == Reinjection::Tail && !self.content.send.has_waiting() {
+                binding.is_due = self.rebind_later_ones();
+            } else {
+                self.bind_waiting(now, &mut binding);
+            }
+        } else if is_for_windows(reinjection) && send.is_blocked(max_bytes) {
             self.refresh_views(now);
             self.reinject_awaited(now, &mut binding);
+        } else if reinjection == Reinjection::Tail && send.has_in_flight() {
+            self.refresh_views(now);
+            self.reinject_tail(now);
         } else if reinjection == Reinjection::Xlink {
             self.refresh_views(now);
             self.reinject_all_below(now, u64::MAX);
@@ -340,6 +347,10 @@ impl StreamSession {
         }
         self.content.schedule_anew();
     }
+}
+
+fn is_for_windows(reinjection: Reinjection) -> bool {
+    matches!(reinjection, Reinjection::Linux | Reinjection::Tail)
 }
 
 /// A segment as schedulers see it.

@@ -138,7 +138,7 @@ impl StreamSession {
         if own.probe.is_wanted() {
             own.probe.on_sent(now, packet.packet_number);
             own.timer.restart(now);
-        } else if chunk.is_new() {
+        } else {
             self.schedule_probe(now, id);
         }
         self.watch_window(now);

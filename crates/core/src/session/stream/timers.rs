@@ -22,7 +22,7 @@ impl StreamSession {
             return;
         }
         let in_flight = recovery.bytes_in_flight();
-        if in_flight == 0 || recovery.is_in_recovery() {
+        if in_flight == 0 {
             own.probe.cancel();
             return;
         }
@@ -50,11 +50,18 @@ impl StreamSession {
         let expires_at = own.timer.expires_at();
         if own.probe.due_at(expires_at).is_some_and(|at| at <= now) {
             own.probe.cancel();
-            if recovery.outstanding_bytes() > 0 && stream.send.last_undelivered(id).is_some() {
-                own.probe.want();
+            if recovery.outstanding_bytes() > 0 {
                 own.timer.restart(now);
+                match stream.send.last_undelivered(id) {
+                    Some(_) => own.probe.want(),
+                    // All of it has arrived by other paths.
+                    None => self.ask(id, SendReason::TailLossProbe),
+                }
+                self.content.schedule_anew();
             }
         }
+        let own = &mut self.content.paths[id.index()];
+        let recovery = &self.paths[id.index()].recovery;
         // Both may be due, and there may be nothing to probe with.
         if own.timer.expires_at().is_some_and(|at| at <= now) {
             if recovery.has_outstanding_content() {

@@ -109,6 +109,23 @@ impl SendStream {
         elsewhere.map(|segment| (segment.chunk(SendReason::Reinjection), segment.in_flight_on))
     }
 
+    /// Whether the segment at `offset` is bound to one path and in flight on none.
+    pub(crate) fn is_bound_once(&self, offset: u64) -> bool {
+        let segment = self.segment(offset);
+        segment.is_some_and(|it| it.bound_copies == 1 && it.copies_in_flight == 0)
+    }
+
+    /// Whether anything has not been acknowledged.
+    pub(crate) fn has_in_flight(&self) -> bool {
+        !self.segments.is_empty()
+    }
+
+    /// The last copy of the segment at `offset`: its path, and its number there.
+    pub(crate) fn last_copy(&self, offset: u64) -> Option<(PathId, u64)> {
+        let segment = self.segment(offset)?;
+        Some((segment.last_on, segment.packet_number))
+    }
+
     /// The segment at `offset` is bound to another path for the viewer's sake.
     pub(crate) fn on_reinjected(&mut self, offset: u64) {
         if let Some(segment) = self.segment_mut(offset) {

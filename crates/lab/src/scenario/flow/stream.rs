@@ -50,9 +50,10 @@ const MAX_UNSENT_SEGMENTS: usize = 16;
 const RETRANSMISSIONS: [(&str, bool); 2] = [("any path", false), ("same path", true)];
 
 /// When a copy is sent of what is in flight.
-const REINJECTIONS: [(&str, Reinjection); 3] = [
+const REINJECTIONS: [(&str, Reinjection); 4] = [
     ("off", Reinjection::Off),
     ("linux", Reinjection::Linux),
+    ("tail", Reinjection::Tail),
     ("xlink", Reinjection::Xlink),
 ];
 
