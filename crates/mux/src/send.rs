@@ -48,16 +48,32 @@ impl SendHalf {
         }
     }
 
-    /// Takes a copy of bytes as far as there is room for, which may be none of them.
-    pub(crate) fn write(&mut self, bytes: &[u8], capacity: usize) -> usize {
-        let taken = bytes.len().min(capacity.saturating_sub(self.queued_bytes));
-        if taken > 0 {
-            self.queue
-                .push_back(Bytes::copy_from_slice(&bytes[..taken]));
-            self.queued_bytes += taken;
+    /// Takes a copy of bytes as far as there is room for. `None`: there is none for any of them.
+    pub(crate) fn write(&mut self, bytes: &[u8], capacity: usize) -> Option<usize> {
+        let taken = self.admit(bytes.len(), capacity)?;
+        self.push(Bytes::copy_from_slice(&bytes[..taken]));
+        Some(taken)
+    }
+
+    /// Takes bytes off the front as far as there is room for. `None`: there is none for any.
+    pub(crate) fn write_shared(&mut self, bytes: &mut Bytes, capacity: usize) -> Option<usize> {
+        let taken = self.admit(bytes.len(), capacity)?;
+        self.push(bytes.split_to(taken));
+        Some(taken)
+    }
+
+    /// How many of so many bytes are taken now.
+    fn admit(&mut self, wanted: usize, capacity: usize) -> Option<usize> {
+        let taken = wanted.min(capacity.saturating_sub(self.queued_bytes));
+        self.is_refused = taken < wanted;
+        (taken > 0 || wanted == 0).then_some(taken)
+    }
+
+    fn push(&mut self, bytes: Bytes) {
+        if !bytes.is_empty() {
+            self.queued_bytes += bytes.len();
+            self.queue.push_back(bytes);
         }
-        self.is_refused = taken < bytes.len();
-        taken
     }
 
     pub(crate) fn finish(&mut self) {

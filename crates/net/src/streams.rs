@@ -35,7 +35,7 @@ use crate::event_queue::EventSender;
 use crate::load::Load;
 use crate::waker::Waker;
 
-pub use byte_stream::ByteStream;
+pub use byte_stream::{ByteStream, StreamReader, StreamWriter};
 pub use client::{OpenError, StreamClient};
 pub use server::{Accepted, Started, StreamServer};
 

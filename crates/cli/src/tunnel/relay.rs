@@ -1,17 +1,24 @@
 //! Bytes from a connection to a stream and back.
 
 use core::time::Duration;
-use std::io;
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
 
-use anabranch_net::ByteStream;
+use anabranch_net::{ByteStream, StreamReader, StreamWriter};
+use bytes::{Buf, Bytes, BytesMut};
 use socket2::{SockRef, TcpKeepalive};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 use super::request::Answer;
 
-/// What is read at a time.
+/// What is read at a time …
 const BUFFER_BYTES: usize = 64 << 10;
+/// … while there is as much room in the last buffer: streams share it until all of it has left.
+const MIN_ROOM_BYTES: usize = BUFFER_BYTES / 4;
+/// What is written at a time: as many messages as a system call takes.
+const WRITE_BYTES: usize = 80 << 10;
 /// An application that is gone without a word is noticed some minutes after this.
 const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(60);
 
@@ -43,13 +50,9 @@ pub(crate) async fn run(
     mut stream: ByteStream,
     answered: Answered,
 ) -> io::Result<()> {
-    let (from_application, mut to_application) = connection.split();
-    let (mut from_stream, mut to_stream) = tokio::io::split(&mut stream);
-    let there = async {
-        let mut from_application = BufReader::with_capacity(BUFFER_BYTES, from_application);
-        tokio::io::copy_buf(&mut from_application, &mut to_stream).await?;
-        to_stream.shutdown().await
-    };
+    let (mut from_application, mut to_application) = connection.split();
+    let (mut from_stream, mut to_stream) = stream.split();
+    let there = carry_there(&mut from_application, &mut to_stream);
     let back = async {
         if answered == Answered::NotYet {
             let answer = Answer::read(&mut from_stream).await?;
@@ -57,15 +60,68 @@ pub(crate) async fn run(
                 return Err(io::Error::other(answer.to_string()));
             }
         }
-        let mut from_stream = BufReader::with_capacity(BUFFER_BYTES, from_stream);
-        tokio::io::copy_buf(&mut from_stream, &mut to_application).await?;
-        to_application.shutdown().await
+        carry_back(&mut from_stream, &mut to_application).await
     };
     let carried = tokio::try_join!(there, back);
     if carried.is_err() {
         reset(&connection);
     }
     carried.map(|_| ())
+}
+
+async fn carry_there(from: &mut ReadHalf<'_>, to: &mut StreamWriter<'_>) -> io::Result<()> {
+    let mut buffer = BytesMut::new();
+    loop {
+        if buffer.capacity() < MIN_ROOM_BYTES {
+            buffer = BytesMut::with_capacity(BUFFER_BYTES);
+        }
+        if from.read_buf(&mut buffer).await? == 0 {
+            to.finish();
+            return Ok(());
+        }
+        to.write_bytes(buffer.split().freeze()).await?;
+    }
+}
+
+async fn carry_back(from: &mut StreamReader<'_>, to: &mut WriteHalf<'_>) -> io::Result<()> {
+    let mut pieces = Pieces::default();
+    while from.read_bytes(&mut pieces.0, WRITE_BYTES).await? > 0 {
+        to.write_all_buf(&mut pieces).await?;
+    }
+    to.shutdown().await
+}
+
+/// Bytes in pieces, none of them empty, which one system call writes.
+#[derive(Debug, Default)]
+struct Pieces(VecDeque<Bytes>);
+
+impl Buf for Pieces {
+    fn remaining(&self) -> usize {
+        self.0.iter().map(Bytes::len).sum()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.0.front().map_or(&[], |first| first)
+    }
+
+    fn chunks_vectored<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
+        let slices = out.iter_mut().zip(&self.0);
+        slices
+            .map(|(slice, piece)| *slice = IoSlice::new(piece))
+            .count()
+    }
+
+    fn advance(&mut self, mut count: usize) {
+        while count > 0 {
+            let first = self.0.front_mut().expect("no more than there is");
+            let taken = count.min(first.len());
+            first.advance(taken);
+            count -= taken;
+            if first.is_empty() {
+                self.0.pop_front();
+            }
+        }
+    }
 }
 
 /// Closes a connection whose application has been told why. What it has said and nobody has read
@@ -84,4 +140,28 @@ pub(crate) async fn close_after_answer(mut connection: TcpStream) -> io::Result<
 pub(crate) fn reset(connection: &TcpStream) {
     // One that is gone needs none.
     let _ = SockRef::from(connection).set_linger(Some(Duration::ZERO));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_written_in_order_whatever_a_call_takes() {
+        let text = b"several pieces, of which a call takes as much as it likes";
+        for taken in 1..=text.len() {
+            let mut pieces = Pieces(text.chunks(7).map(Bytes::copy_from_slice).collect());
+            let mut written = Vec::new();
+            while pieces.has_remaining() {
+                let mut slices = [IoSlice::new(&[]); 3];
+                let count = pieces.chunks_vectored(&mut slices);
+                let offered = slices[..count].concat();
+                assert!(offered.len() <= pieces.remaining());
+                let taken = taken.min(offered.len());
+                written.extend_from_slice(&offered[..taken]);
+                pieces.advance(taken);
+            }
+            assert_eq!(written, text, "{taken} a call");
+        }
+    }
 }
