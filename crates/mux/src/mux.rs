@@ -376,12 +376,14 @@ impl Mux {
     }
 
     /// The next message for the peer, of `max_bytes` at most: notices first, then of each stream in
-    /// turn.
-    pub fn next_message(&mut self, max_bytes: usize) -> Option<Bytes> {
+    /// turn. `head` becomes its beginning, of at most
+    /// [`MAX_HEADER_BYTES`](crate::MAX_HEADER_BYTES). Returned is the rest, shared with what was
+    /// written if it lies together there.
+    pub fn next_message(&mut self, max_bytes: usize, head: &mut Vec<u8>) -> Option<Bytes> {
+        head.clear();
         if let Some(notice) = self.notices.pop_front() {
-            let mut bytes = Vec::new();
-            notice.write(&mut bytes);
-            return Some(bytes.into());
+            notice.write(head);
+            return Some(Bytes::new());
         }
         let capacity = self.send_capacity();
         while let Some(id) = self.ready.pop_front() {
@@ -389,7 +391,7 @@ impl Mux {
                 continue;
             };
             stream.is_queued = false;
-            let message = stream.send.next(id, max_bytes);
+            let message = stream.send.next(id, max_bytes, head);
             if stream.send.take_writable(capacity) {
                 self.events.push_back(Event::Writable(id));
             }

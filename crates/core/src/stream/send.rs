@@ -17,6 +17,8 @@ use crate::recovery::SentPacket;
 use crate::send_reason::SendReason;
 use written::Written;
 
+pub(crate) use written::Head;
+
 /// Bytes from the first unacknowledged segment to the last byte written.
 #[derive(Debug)]
 pub(crate) struct SendStream {
@@ -187,6 +189,16 @@ impl SendStream {
         bytes.truncate(taken);
         self.written.push(bytes);
         taken
+    }
+
+    /// Takes bytes behind a head, all or none of them.
+    pub(crate) fn write_behind(&mut self, head: Head, bytes: Bytes) -> usize {
+        let wanted = head.len() + bytes.len();
+        if self.admit(wanted) < wanted {
+            return 0;
+        }
+        self.written.push_behind(head, bytes);
+        wanted
     }
 
     /// How many of so many bytes are taken now.

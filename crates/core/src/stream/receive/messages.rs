@@ -2,9 +2,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use crate::media::Half;
+
+/// Memory that messages which come one after the other share …
+const SHARED_BYTES: usize = 16 << 10;
+/// … unless they are shorter: one that its reader leaves keeps no more than sixteen times its bytes.
+const MIN_SHARED_BYTES: usize = SHARED_BYTES / 16;
 
 /// Messages for their reader, in the order of their arrival.
 #[derive(Debug, Default)]
@@ -13,6 +18,8 @@ pub(super) struct Messages {
     /// Halves whose other half has not arrived, by their offsets. All but the first of them lie
     /// behind gaps, so that the window bounds them.
     halves: BTreeMap<u64, (Half, Vec<u8>)>,
+    /// Room for the next ones.
+    room: BytesMut,
 }
 
 impl Messages {
@@ -42,7 +49,19 @@ impl Messages {
             let half = *half.0;
             self.halves.remove(&half);
         }
-        self.whole.push_back(Bytes::copy_from_slice(payload));
+        let message = self.copy(payload);
+        self.whole.push_back(message);
+    }
+
+    fn copy(&mut self, payload: &[u8]) -> Bytes {
+        if payload.len() < MIN_SHARED_BYTES {
+            return Bytes::copy_from_slice(payload);
+        }
+        if self.room.capacity() < payload.len() {
+            self.room = BytesMut::with_capacity(SHARED_BYTES.max(payload.len()));
+        }
+        self.room.extend_from_slice(payload);
+        self.room.split().freeze()
     }
 
     /// Takes one half, which has not arrived before.
