@@ -282,6 +282,11 @@ impl SendStream {
         self.unsent(max_bytes).filter(|chunk| self.is_taken(chunk))
     }
 
+    /// Whether anything waits, or has never been sent: bytes, or the end.
+    pub(crate) fn has_any(&self) -> bool {
+        !self.waiting.is_empty() || self.next_offset < self.end()
+    }
+
     fn unsent(&self, max_bytes: usize) -> Option<Chunk> {
         let unsent = self.written.end().checked_sub(self.next_offset)?;
         let length = match self.carries_messages && unsent > 0 {

@@ -67,13 +67,13 @@ impl Piece {
 
     /// Appends bytes from one place of it on, so many at most. Returns how many.
     fn append(&self, from: usize, at_most: usize, out: &mut Vec<u8>) -> usize {
-        let length = at_most.min(self.len() - from);
-        let of_head = &self.head.bytes()[from.min(self.head.len())..];
-        let of_head = &of_head[..length.min(of_head.len())];
-        out.extend_from_slice(of_head);
-        let begin = from.saturating_sub(self.head.len());
-        out.extend_from_slice(&self.bytes[begin..begin + length - of_head.len()]);
-        length
+        let part = match from.checked_sub(self.head.len()) {
+            None => &self.head.bytes()[from..],
+            Some(from) => &self.bytes[from..],
+        };
+        let part = &part[..at_most.min(part.len())];
+        out.extend_from_slice(part);
+        part.len()
     }
 }
 
@@ -172,7 +172,11 @@ impl Written {
             assert!(appended > 0, "what is sent has been written");
             left -= appended;
             from += appended as u64;
-            index += 1;
+            index += usize::from(
+                self.pieces
+                    .get(index)
+                    .is_none_or(|piece| piece.end() <= from),
+            );
         }
     }
 
