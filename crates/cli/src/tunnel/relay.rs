@@ -17,6 +17,8 @@ use super::request::Answer;
 const BUFFER_BYTES: usize = 64 << 10;
 /// … while there is as much room in the last buffer: streams share it until all of it has left.
 const MIN_ROOM_BYTES: usize = BUFFER_BYTES / 4;
+/// So many buffers that are full are kept to be used again: about as much as a stream sends ahead.
+const MAX_FULL_COUNT: usize = 32;
 /// What is written at a time: as many messages as a system call takes.
 const WRITE_BYTES: usize = 80 << 10;
 /// An application that is gone without a word is noticed some minutes after this.
@@ -70,16 +72,47 @@ pub(crate) async fn run(
 }
 
 async fn carry_there(from: &mut ReadHalf<'_>, to: &mut StreamWriter<'_>) -> io::Result<()> {
-    let mut buffer = BytesMut::new();
+    let mut buffers = Buffers::default();
     loop {
-        if buffer.capacity() < MIN_ROOM_BYTES {
-            buffer = BytesMut::with_capacity(BUFFER_BYTES);
-        }
-        if from.read_buf(&mut buffer).await? == 0 {
+        let buffer = buffers.with_room();
+        let count = from.read_buf(buffer).await?;
+        if count == 0 {
             to.finish();
             return Ok(());
         }
         to.write_bytes(buffer.split().freeze()).await?;
+        if count < MIN_ROOM_BYTES {
+            buffers.full.clear();
+        }
+    }
+}
+
+/// What is read into. Buffers whose bytes have all left are used again: memory that is new for each
+/// read costs more than the read.
+#[derive(Debug, Default)]
+struct Buffers {
+    current: Option<BytesMut>,
+    /// Those that are full, the oldest first.
+    full: VecDeque<BytesMut>,
+}
+
+impl Buffers {
+    /// One with room to read into.
+    fn with_room(&mut self) -> &mut BytesMut {
+        let has_room = |buffer: &BytesMut| buffer.capacity() >= MIN_ROOM_BYTES;
+        if self.current.as_ref().is_none_or(|buffer| !has_room(buffer)) {
+            self.full.extend(self.current.take());
+            if self.full.len() > MAX_FULL_COUNT {
+                self.full.pop_front();
+            }
+        }
+        let full = &mut self.full;
+        self.current.get_or_insert_with(|| {
+            let oldest = full.front_mut();
+            let is_free = oldest.is_some_and(|oldest| oldest.try_reclaim(BUFFER_BYTES));
+            let again = if is_free { full.pop_front() } else { None };
+            again.unwrap_or_else(|| BytesMut::with_capacity(BUFFER_BYTES))
+        })
     }
 }
 
@@ -163,5 +196,26 @@ mod tests {
             }
             assert_eq!(written, text, "{taken} a call");
         }
+    }
+
+    #[test]
+    fn a_buffer_is_used_again_once_all_that_was_read_into_it_has_left() {
+        let mut buffers = Buffers::default();
+        let mut fill = || {
+            let buffer = buffers.with_room();
+            buffer.resize(BUFFER_BYTES, 7);
+            buffer.split().freeze()
+        };
+        let [first, second] = [fill(), fill()];
+        let place = first.as_ptr();
+        assert_ne!(second.as_ptr(), place);
+        let rest = first.slice(BUFFER_BYTES - 1..);
+        drop(first);
+        assert_ne!(fill().as_ptr(), place);
+        drop(rest);
+        assert_eq!(fill().as_ptr(), place);
+        let kept: Vec<Bytes> = (0..2 * MAX_FULL_COUNT).map(|_| fill()).collect();
+        assert!(buffers.full.len() <= MAX_FULL_COUNT);
+        assert!(kept.iter().all(|bytes| bytes.len() == BUFFER_BYTES));
     }
 }

@@ -32,7 +32,6 @@ impl StreamSession {
     /// What a path is to carry next: over several paths, what is bound to it.
     fn next_chunk(&self, id: PathId) -> Option<Chunk> {
         let (send, own) = (&self.content.send, &self.content.paths[id.index()]);
-        let max_bytes = self.segment_bytes();
         if self.content.binding.is_some() {
             let bound = self.paths[id.index()].first_bound();
             let bound = bound.and_then(|packet| send.bound_chunk(packet.frame.0, packet.reason));
@@ -42,6 +41,7 @@ impl StreamSession {
                 false => bound,
             };
         }
+        let max_bytes = self.segment_bytes();
         if own.probe.is_wanted() {
             // RFC 8985 §7.3: new data if there is, else what was sent last.
             let new = send.next_new(max_bytes);
