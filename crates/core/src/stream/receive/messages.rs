@@ -93,3 +93,23 @@ impl Messages {
         (offset + bytes.len() as u64 == end).then_some(*offset)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_follow_one_another_share_memory_unless_they_are_short() {
+        let mut messages = Messages::default();
+        let payloads =
+            [1_024, 1_400, 1_023, 1_400, 20_000].map(|length| vec![length as u8; length]);
+        for (payload, offset) in payloads.iter().zip([0, 1_024, 2_424, 3_447, 4_847]) {
+            messages.take(offset, payload);
+        }
+        let taken: Vec<Bytes> = core::iter::from_fn(|| messages.pop()).collect();
+        assert_eq!(taken, payloads);
+        assert_eq!(taken[1].as_ptr(), taken[0].as_ptr_range().end);
+        assert_eq!(taken[3].as_ptr(), taken[1].as_ptr_range().end);
+        assert!(taken[2].is_unique() && !taken[3].is_unique());
+    }
+}
