@@ -8,7 +8,7 @@ use crate::media::Half;
 
 /// Memory that messages which come one after the other share …
 const SHARED_BYTES: usize = 16 << 10;
-/// … unless they are shorter: one that its reader leaves keeps no more than sixteen times its bytes.
+/// … unless they are shorter: one that its reader leaves keeps at most sixteen times its bytes.
 const MIN_SHARED_BYTES: usize = SHARED_BYTES / 16;
 
 /// Messages for their reader, in the order of their arrival.
