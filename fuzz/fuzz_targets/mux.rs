@@ -23,7 +23,7 @@ fuzz_target!(|messages: Vec<Vec<u8>>| {
                 let _ = mux.read(id);
             }
         }
-        while mux.next_message(100).is_some() {}
+        while mux.next_message(100, &mut Vec::new()).is_some() {}
         assert!(mux.stream_count() <= limits.max_streams);
     }
 });

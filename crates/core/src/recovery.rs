@@ -159,6 +159,11 @@ impl Recovery {
         self.sent.outstanding()
     }
 
+    /// When the oldest outstanding packet was sent that carries this.
+    pub(crate) fn first_outstanding_at(&self, content: PacketContent) -> Option<Instant> {
+        self.sent.first_outstanding_at(content)
+    }
+
     /// Records a packet that leaves now.
     pub(crate) fn on_sent(
         &mut self,

@@ -16,7 +16,7 @@ pub(crate) mod xlink;
 pub(crate) use duplicate_acks::{DuplicateAck, DuplicateAcks};
 pub(crate) use receive::{ReceiveStream, Received};
 pub(crate) use retransmission_timer::RetransmissionTimer;
-pub(crate) use send::{Chunk, Copy, SendStream, Waiting};
+pub(crate) use send::{Chunk, Copy, Head, SendStream, Waiting};
 pub(crate) use tail_loss_probe::TailLossProbe;
 
 /// Why bytes cannot be written to a stream.

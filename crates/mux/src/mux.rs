@@ -223,6 +223,27 @@ impl Mux {
     /// # Errors
     /// [`StreamError`]; nothing was taken.
     pub fn write(&mut self, id: StreamId, bytes: &[u8]) -> Poll<Result<usize, StreamError>> {
+        self.write_with(id, |send, capacity| send.write(bytes, capacity))
+    }
+
+    /// As [`write`](Self::write), without a copy: what is taken is shared, and gone from `bytes`.
+    ///
+    /// # Errors
+    /// [`StreamError`]; nothing was taken.
+    pub fn write_shared(
+        &mut self,
+        id: StreamId,
+        bytes: &mut Bytes,
+    ) -> Poll<Result<usize, StreamError>> {
+        self.write_with(id, |send, capacity| send.write_shared(bytes, capacity))
+    }
+
+    /// Lets `write` take what there is room for, which it returns; `None`: there is none.
+    fn write_with(
+        &mut self,
+        id: StreamId,
+        write: impl FnOnce(&mut SendHalf, usize) -> Option<usize>,
+    ) -> Poll<Result<usize, StreamError>> {
         let is_over = self.is_over;
         let capacity = self.send_capacity();
         let Some(stream) = self.streams.get_mut(&id).filter(|_| !is_over) else {
@@ -234,13 +255,11 @@ impl Mux {
         if !stream.send.is_open() {
             return Poll::Ready(Err(StreamError::Ended));
         }
-        match stream.send.write(bytes, capacity) {
-            0 if !bytes.is_empty() => Poll::Pending,
-            taken => {
-                self.queue(id);
-                Poll::Ready(Ok(taken))
-            }
-        }
+        let Some(taken) = write(&mut stream.send, capacity) else {
+            return Poll::Pending;
+        };
+        self.queue(id);
+        Poll::Ready(Ok(taken))
     }
 
     /// How many bytes may wait in a stream.
@@ -357,12 +376,14 @@ impl Mux {
     }
 
     /// The next message for the peer, of `max_bytes` at most: notices first, then of each stream in
-    /// turn.
-    pub fn next_message(&mut self, max_bytes: usize) -> Option<Bytes> {
+    /// turn. `head` becomes its beginning, of at most
+    /// [`MAX_HEADER_BYTES`](crate::MAX_HEADER_BYTES). Returned is the rest, shared with what was
+    /// written if it lies together there.
+    pub fn next_message(&mut self, max_bytes: usize, head: &mut Vec<u8>) -> Option<Bytes> {
+        head.clear();
         if let Some(notice) = self.notices.pop_front() {
-            let mut bytes = Vec::new();
-            notice.write(&mut bytes);
-            return Some(bytes.into());
+            notice.write(head);
+            return Some(Bytes::new());
         }
         let capacity = self.send_capacity();
         while let Some(id) = self.ready.pop_front() {
@@ -370,7 +391,7 @@ impl Mux {
                 continue;
             };
             stream.is_queued = false;
-            let message = stream.send.next(id, max_bytes);
+            let message = stream.send.next(id, max_bytes, head);
             if stream.send.take_writable(capacity) {
                 self.events.push_back(Event::Writable(id));
             }

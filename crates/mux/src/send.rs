@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 
 use crate::message::{MAX_HEADER_BYTES, Message, StreamId};
 
@@ -48,16 +48,32 @@ impl SendHalf {
         }
     }
 
-    /// Takes a copy of bytes as far as there is room for, which may be none of them.
-    pub(crate) fn write(&mut self, bytes: &[u8], capacity: usize) -> usize {
-        let taken = bytes.len().min(capacity.saturating_sub(self.queued_bytes));
-        if taken > 0 {
-            self.queue
-                .push_back(Bytes::copy_from_slice(&bytes[..taken]));
-            self.queued_bytes += taken;
+    /// Takes a copy of bytes as far as there is room for. `None`: there is none for any of them.
+    pub(crate) fn write(&mut self, bytes: &[u8], capacity: usize) -> Option<usize> {
+        let taken = self.admit(bytes.len(), capacity)?;
+        self.push(Bytes::copy_from_slice(&bytes[..taken]));
+        Some(taken)
+    }
+
+    /// Takes bytes off the front as far as there is room for. `None`: there is none for any.
+    pub(crate) fn write_shared(&mut self, bytes: &mut Bytes, capacity: usize) -> Option<usize> {
+        let taken = self.admit(bytes.len(), capacity)?;
+        self.push(bytes.split_to(taken));
+        Some(taken)
+    }
+
+    /// How many of so many bytes are taken now.
+    fn admit(&mut self, wanted: usize, capacity: usize) -> Option<usize> {
+        let taken = wanted.min(capacity.saturating_sub(self.queued_bytes));
+        self.is_refused = taken < wanted;
+        (taken > 0 || wanted == 0).then_some(taken)
+    }
+
+    fn push(&mut self, bytes: Bytes) {
+        if !bytes.is_empty() {
+            self.queued_bytes += bytes.len();
+            self.queue.push_back(bytes);
         }
-        self.is_refused = taken < bytes.len();
-        taken
     }
 
     pub(crate) fn finish(&mut self) {
@@ -138,8 +154,13 @@ impl SendHalf {
         self.queued_bytes <= capacity / 2 && core::mem::take(&mut self.is_refused)
     }
 
-    /// The next message, of `max_bytes` at most.
-    pub(crate) fn next(&mut self, id: StreamId, max_bytes: usize) -> Option<Bytes> {
+    /// The next message, of `max_bytes` at most, in two parts.
+    pub(crate) fn next(
+        &mut self,
+        id: StreamId,
+        max_bytes: usize,
+        head: &mut Vec<u8>,
+    ) -> Option<Bytes> {
         if !self.is_ready() {
             return None;
         }
@@ -147,35 +168,43 @@ impl SendHalf {
         let credit = self.max_offset.saturating_sub(self.offset);
         let length = self.queued_bytes.min(room).min(credit as usize);
         let is_last = self.state == State::Ending && length == self.queued_bytes;
-        let mut message = Vec::with_capacity(MAX_HEADER_BYTES + length);
         let header = Message::Data {
             id,
             offset: self.offset,
             is_last,
             bytes: Bytes::new(),
         };
-        header.write(&mut message);
-        self.move_bytes(length, &mut message);
+        header.write(head);
+        let bytes = self.take(length);
         if is_last {
             self.state = State::Ended;
         }
-        Some(message.into())
+        Some(bytes)
     }
 
-    fn move_bytes(&mut self, count: usize, out: &mut Vec<u8>) {
-        let mut left = count;
-        while left > 0
+    /// Takes so many of the bytes that wait.
+    fn take(&mut self, count: usize) -> Bytes {
+        self.queued_bytes -= count;
+        self.offset += count as u64;
+        match self.queue.front_mut() {
+            Some(first) if count < first.len() => first.split_to(count),
+            Some(first) if count == first.len() => self.queue.pop_front().unwrap_or_default(),
+            _ => self.gather(count),
+        }
+    }
+
+    /// Takes what lies in several pieces.
+    fn gather(&mut self, count: usize) -> Bytes {
+        let mut gathered = Vec::with_capacity(count);
+        while gathered.len() < count
             && let Some(first) = self.queue.front_mut()
         {
-            let taken = left.min(first.len());
-            out.extend_from_slice(&first[..taken]);
-            first.advance(taken);
-            left -= taken;
+            let taken = first.len().min(count - gathered.len());
+            gathered.extend_from_slice(&first.split_to(taken));
             if first.is_empty() {
                 self.queue.pop_front();
             }
         }
-        self.queued_bytes -= count;
-        self.offset += count as u64;
+        gathered.into()
     }
 }

@@ -3,7 +3,9 @@
 use core::task::Poll;
 use std::collections::BTreeMap;
 
-use anabranch_mux::{Event, Limits, Mux, OpenError, Role, StreamError, StreamId, Violation};
+use anabranch_mux::{
+    Event, Limits, MAX_HEADER_BYTES, Mux, OpenError, Role, StreamError, StreamId, Violation,
+};
 use anabranch_units::{Rng, Seed};
 use bytes::Bytes;
 
@@ -28,6 +30,15 @@ struct Pair {
     rng: Rng,
 }
 
+/// A message as one.
+fn next_message(mux: &mut Mux) -> Option<Bytes> {
+    let mut head = Vec::new();
+    let rest = mux.next_message(MESSAGE_BYTES, &mut head)?;
+    assert!(head.len() <= MAX_HEADER_BYTES);
+    head.extend_from_slice(&rest);
+    Some(head.into())
+}
+
 impl Pair {
     fn new(seed: u64) -> Pair {
         Pair {
@@ -49,7 +60,7 @@ impl Pair {
     fn carry(&mut self, count: u64) {
         for _ in 0..count {
             let from = self.rng.below(2) as usize;
-            if let Some(message) = self.ends[from].next_message(MESSAGE_BYTES) {
+            if let Some(message) = next_message(&mut self.ends[from]) {
                 assert!(message.len() <= MESSAGE_BYTES);
                 self.on_the_way[1 - from].push(message);
             }
@@ -319,14 +330,14 @@ fn widest_window(pair: &mut Pair, id: StreamId, reader: StreamId) -> usize {
     for _ in 0..40 {
         let mut held = Vec::new();
         while pair.client().write(id, &[3; 2_000]).is_ready() || pair.client().has_message() {
-            held.extend(pair.client().next_message(MESSAGE_BYTES));
+            held.extend(next_message(pair.client()));
         }
         widest = widest.max(held.iter().map(Bytes::len).sum());
         for message in held {
             assert_eq!(pair.server().handle_message(message), Ok(()));
             while let Poll::Ready(Ok(Some(_))) = pair.server().read(reader) {}
         }
-        while let Some(credit) = pair.server().next_message(MESSAGE_BYTES) {
+        while let Some(credit) = next_message(pair.server()) {
             assert_eq!(pair.client().handle_message(credit), Ok(()));
         }
     }
@@ -365,7 +376,7 @@ fn streams_beyond_the_limit_are_refused_and_a_flood_of_them_ends_the_session() {
     for id in &ids {
         assert!(pair.client().write(*id, b"x").is_ready());
     }
-    while let Some(message) = pair.client().next_message(MESSAGE_BYTES) {
+    while let Some(message) = next_message(pair.client()) {
         assert_eq!(pair.server().handle_message(message), Ok(()));
     }
     pair.settle();
@@ -376,7 +387,7 @@ fn streams_beyond_the_limit_are_refused_and_a_flood_of_them_ends_the_session() {
     for _ in 0..limits().max_streams * 4 {
         let id = pair.client().open().expect("room");
         assert!(pair.client().write(id, b"x").is_ready());
-        let message = pair.client().next_message(MESSAGE_BYTES).expect("data");
+        let message = next_message(pair.client()).expect("data");
         flooded = flooded.and(pair.ends[1].handle_message(message));
     }
     assert_eq!(flooded, Err(Violation::TooManyStreams));
@@ -435,4 +446,34 @@ fn the_end_of_the_session_is_the_end_of_its_streams_but_for_what_has_come() {
     assert_eq!(pair.client().poll_event(), None, "it ends once");
     assert_eq!(pair.client().open(), Err(OpenError::SessionOver));
     assert!(!pair.client().has_message());
+}
+
+#[test]
+fn what_is_shared_is_taken_as_far_as_there_is_room_and_sent_without_a_copy() {
+    let mut pair = Pair::new(6);
+    let (id, reader) = opened(&mut pair);
+    let written: Bytes = (0..5_000_u32).map(|byte| byte as u8).collect();
+    let mut left = written.clone();
+    let room = limits().send_bytes;
+    assert_eq!(
+        pair.client().write_shared(id, &mut left),
+        Poll::Ready(Ok(room))
+    );
+    assert_eq!(left, written[room..]);
+    assert_eq!(pair.client().write_shared(id, &mut left), Poll::Pending);
+    let mut head = Vec::new();
+    let first = pair.client().next_message(MESSAGE_BYTES, &mut head);
+    let first = first.expect("data");
+    assert_eq!(first.as_ptr(), written.as_ptr());
+    head.extend_from_slice(&first);
+    assert_eq!(pair.server().handle_message(head.into()), Ok(()));
+    let mut read = Vec::new();
+    while read.len() < written.len() {
+        pair.settle();
+        while let Poll::Ready(Ok(Some(bytes))) = pair.server().read(reader) {
+            read.extend_from_slice(&bytes);
+        }
+        let _ = pair.client().write_shared(id, &mut left);
+    }
+    assert_eq!(read, written);
 }

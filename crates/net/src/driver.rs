@@ -341,6 +341,8 @@ impl<L: Load> Driver<L> {
                 break;
             }
         }
+        // Once: the session takes in less at a time than a system call carries.
+        self.flush(ports);
         if self.is_replaced {
             Some(Ended::Replaced)
         } else if self.is_closed_by_peer {
@@ -400,7 +402,6 @@ impl<L: Load> Driver<L> {
                 self.endpoint.handle_timeout(at);
             }
         }
-        self.flush(ports);
     }
 
     /// Seals what may leave at `self.time`.

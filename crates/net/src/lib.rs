@@ -84,6 +84,7 @@ pub use sender::{SendError, Sender};
 pub use server::{Places, ServerConfig};
 pub use snapshot::{EdgeCounters, PathSnapshot, Snapshot};
 pub use streams::{
-    Accepted, ByteStream, OpenError, Started, StreamClient, StreamServer, stream_transport,
+    Accepted, ByteStream, OpenError, Started, StreamClient, StreamReader, StreamServer,
+    StreamWriter, stream_transport,
 };
 pub use via::{Via, ViaError, interfaces};

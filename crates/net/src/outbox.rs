@@ -116,7 +116,8 @@ impl Outbox {
             .get_disjoint_mut([from, self.latest])
             .expect("two lots");
         let moved_to = to.bytes.len();
-        to.bytes.extend(from.bytes.drain(start..));
+        to.bytes.extend_from_slice(&from.bytes[start..]);
+        from.bytes.truncate(start);
         moved_to
     }
 

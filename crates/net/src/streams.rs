@@ -35,7 +35,7 @@ use crate::event_queue::EventSender;
 use crate::load::Load;
 use crate::waker::Waker;
 
-pub use byte_stream::ByteStream;
+pub use byte_stream::{ByteStream, StreamReader, StreamWriter};
 pub use client::{OpenError, StreamClient};
 pub use server::{Accepted, Started, StreamServer};
 
@@ -120,8 +120,10 @@ pub(crate) struct Streams {
     shared: Arc<Shared>,
     /// Who opens streams, and where those go; at the end that accepts any.
     accepts: Option<(PublicKey, UnboundedSender<Accepted>)>,
-    /// A message that the session had no room for.
+    /// A message that the session had no room for, without its head …
     held: Option<Bytes>,
+    /// … and the head of the last message.
+    head: Vec<u8>,
 }
 
 impl Streams {
@@ -130,6 +132,7 @@ impl Streams {
             shared,
             accepts,
             held: None,
+            head: Vec::new(),
         }
     }
 
@@ -147,12 +150,13 @@ impl Streams {
     fn hand_out(&mut self, now: Instant, state: &mut State, session: &mut StreamSession) -> bool {
         let mut is_any = false;
         let max_bytes = session.max_message_bytes();
-        while let Some(message) = self
-            .held
-            .take()
-            .or_else(|| state.mux.next_message(max_bytes))
-        {
-            match session.write_bytes(now, message.clone()) {
+        loop {
+            let held = self.held.take();
+            let next = held.or_else(|| state.mux.next_message(max_bytes, &mut self.head));
+            let Some(message) = next else {
+                break;
+            };
+            match session.write_behind(now, &self.head, message.clone()) {
                 Ok(0) => {
                     self.held = Some(message);
                     break;
@@ -162,8 +166,9 @@ impl Streams {
                 Err(_) => break,
             }
         }
-        let held_bytes = self.held.as_ref().map_or(0, |held| held.len() as u64);
-        session.expect_further(state.mux.sendable_bytes() + held_bytes);
+        let held = self.held.as_ref();
+        let held_bytes = held.map_or(0, |held| self.head.len() + held.len());
+        session.expect_further(state.mux.sendable_bytes() + held_bytes as u64);
         is_any
     }
 

@@ -1,17 +1,26 @@
 //! Bytes from a connection to a stream and back.
 
 use core::time::Duration;
-use std::io;
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
 
-use anabranch_net::ByteStream;
+use anabranch_net::{ByteStream, StreamReader, StreamWriter};
+use bytes::{Buf, Bytes, BytesMut};
 use socket2::{SockRef, TcpKeepalive};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 use super::request::Answer;
 
-/// What is read at a time.
+/// What is read at a time …
 const BUFFER_BYTES: usize = 64 << 10;
+/// … while there is as much room in the last buffer: streams share it until all of it has left.
+const MIN_ROOM_BYTES: usize = BUFFER_BYTES / 4;
+/// So many buffers that are full are kept to be used again: about as much as a stream sends ahead.
+const MAX_FULL_COUNT: usize = 32;
+/// What is written at a time: as many messages as a system call takes.
+const WRITE_BYTES: usize = 80 << 10;
 /// An application that is gone without a word is noticed some minutes after this.
 const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(60);
 
@@ -43,13 +52,9 @@ pub(crate) async fn run(
     mut stream: ByteStream,
     answered: Answered,
 ) -> io::Result<()> {
-    let (from_application, mut to_application) = connection.split();
-    let (mut from_stream, mut to_stream) = tokio::io::split(&mut stream);
-    let there = async {
-        let mut from_application = BufReader::with_capacity(BUFFER_BYTES, from_application);
-        tokio::io::copy_buf(&mut from_application, &mut to_stream).await?;
-        to_stream.shutdown().await
-    };
+    let (mut from_application, mut to_application) = connection.split();
+    let (mut from_stream, mut to_stream) = stream.split();
+    let there = carry_there(&mut from_application, &mut to_stream);
     let back = async {
         if answered == Answered::NotYet {
             let answer = Answer::read(&mut from_stream).await?;
@@ -57,15 +62,99 @@ pub(crate) async fn run(
                 return Err(io::Error::other(answer.to_string()));
             }
         }
-        let mut from_stream = BufReader::with_capacity(BUFFER_BYTES, from_stream);
-        tokio::io::copy_buf(&mut from_stream, &mut to_application).await?;
-        to_application.shutdown().await
+        carry_back(&mut from_stream, &mut to_application).await
     };
     let carried = tokio::try_join!(there, back);
     if carried.is_err() {
         reset(&connection);
     }
     carried.map(|_| ())
+}
+
+async fn carry_there(from: &mut ReadHalf<'_>, to: &mut StreamWriter<'_>) -> io::Result<()> {
+    let mut buffers = Buffers::default();
+    loop {
+        let buffer = buffers.with_room();
+        let count = from.read_buf(buffer).await?;
+        if count == 0 {
+            to.finish();
+            return Ok(());
+        }
+        to.write_bytes(buffer.split().freeze()).await?;
+        if count < MIN_ROOM_BYTES {
+            buffers.full.clear();
+        }
+    }
+}
+
+/// What is read into. Buffers whose bytes have all left are used again: memory that is new for each
+/// read costs more than the read.
+#[derive(Debug, Default)]
+struct Buffers {
+    current: Option<BytesMut>,
+    /// Those that are full, the oldest first.
+    full: VecDeque<BytesMut>,
+}
+
+impl Buffers {
+    /// One with room to read into.
+    fn with_room(&mut self) -> &mut BytesMut {
+        let has_room = |buffer: &BytesMut| buffer.capacity() >= MIN_ROOM_BYTES;
+        if self.current.as_ref().is_none_or(|buffer| !has_room(buffer)) {
+            self.full.extend(self.current.take());
+            if self.full.len() > MAX_FULL_COUNT {
+                self.full.pop_front();
+            }
+        }
+        let full = &mut self.full;
+        self.current.get_or_insert_with(|| {
+            let oldest = full.front_mut();
+            let is_free = oldest.is_some_and(|oldest| oldest.try_reclaim(BUFFER_BYTES));
+            let again = if is_free { full.pop_front() } else { None };
+            again.unwrap_or_else(|| BytesMut::with_capacity(BUFFER_BYTES))
+        })
+    }
+}
+
+async fn carry_back(from: &mut StreamReader<'_>, to: &mut WriteHalf<'_>) -> io::Result<()> {
+    let mut pieces = Pieces::default();
+    while from.read_bytes(&mut pieces.0, WRITE_BYTES).await? > 0 {
+        to.write_all_buf(&mut pieces).await?;
+    }
+    to.shutdown().await
+}
+
+/// Bytes in pieces, none of them empty, which one system call writes.
+#[derive(Debug, Default)]
+struct Pieces(VecDeque<Bytes>);
+
+impl Buf for Pieces {
+    fn remaining(&self) -> usize {
+        self.0.iter().map(Bytes::len).sum()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.0.front().map_or(&[], |first| first)
+    }
+
+    fn chunks_vectored<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
+        let slices = out.iter_mut().zip(&self.0);
+        slices
+            .map(|(slice, piece)| *slice = IoSlice::new(piece))
+            .count()
+    }
+
+    fn advance(&mut self, mut count: usize) {
+        while count > 0 {
+            let first = self.0.front_mut().expect("no more than there is");
+            let taken = count.min(first.len());
+            first.advance(taken);
+            count -= taken;
+            if first.is_empty() {
+                self.0.pop_front();
+            }
+        }
+    }
 }
 
 /// Closes a connection whose application has been told why. What it has said and nobody has read
@@ -84,4 +173,50 @@ pub(crate) async fn close_after_answer(mut connection: TcpStream) -> io::Result<
 pub(crate) fn reset(connection: &TcpStream) {
     // One that is gone needs none.
     let _ = SockRef::from(connection).set_linger(Some(Duration::ZERO));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_written_in_order_whatever_a_call_takes() {
+        let text = b"several pieces, of which a call takes as much as it likes";
+        for taken in 1..=text.len() {
+            let mut pieces = Pieces(text.chunks(7).map(Bytes::copy_from_slice).collect());
+            let mut written = Vec::new();
+            while pieces.has_remaining() {
+                let mut slices = [IoSlice::new(&[]); 3];
+                let count = pieces.chunks_vectored(&mut slices);
+                let offered = slices[..count].iter().flat_map(|slice| slice.to_vec());
+                let offered: Vec<u8> = offered.collect();
+                assert!(offered.len() <= pieces.remaining());
+                let taken = taken.min(offered.len());
+                written.extend_from_slice(&offered[..taken]);
+                pieces.advance(taken);
+            }
+            assert_eq!(written, text, "{taken} a call");
+        }
+    }
+
+    #[test]
+    fn a_buffer_is_used_again_once_all_that_was_read_into_it_has_left() {
+        let mut buffers = Buffers::default();
+        let mut fill = || {
+            let buffer = buffers.with_room();
+            buffer.resize(BUFFER_BYTES, 7);
+            buffer.split().freeze()
+        };
+        let [first, second] = [fill(), fill()];
+        let place = first.as_ptr();
+        assert_ne!(second.as_ptr(), place);
+        let rest = first.slice(BUFFER_BYTES - 1..);
+        drop(first);
+        assert_ne!(fill().as_ptr(), place);
+        drop(rest);
+        assert_eq!(fill().as_ptr(), place);
+        let kept: Vec<Bytes> = (0..2 * MAX_FULL_COUNT).map(|_| fill()).collect();
+        assert!(buffers.full.len() <= MAX_FULL_COUNT);
+        assert!(kept.iter().all(|bytes| bytes.len() == BUFFER_BYTES));
+    }
 }

@@ -12,7 +12,7 @@ use super::delivery_rate::DeliverySnapshot;
 use super::loss::{Evidence, LossDetection, Verdict};
 use crate::media::{FrameId, Half};
 use crate::wire::FeedbackReport;
-use record::{MAX_BYTES, Record};
+use record::{MAX_BYTES, Record, Wanted};
 
 /// A packet as it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,6 +179,17 @@ impl SentPackets {
             .map(|number| (number, &self.packets[self.index_of(number)]))
             .filter(|(_, record)| record.is_outstanding())
             .map(|(number, record)| record.packet(number, &self.newest))
+    }
+
+    /// When the oldest outstanding packet was sent that carries this.
+    pub(super) fn first_outstanding_at(&self, content: PacketContent) -> Option<Instant> {
+        let wanted = Wanted::of(content);
+        let in_holes = self.open_holes();
+        let in_holes = in_holes.map(|number| &self.packets[self.index_of(number)]);
+        let beyond = self.index_of(self.acked_until.max(self.first));
+        let mut records = in_holes.chain(self.packets.range(beyond..));
+        let first = records.find(|record| wanted.is_outstanding_in(record));
+        first.map(Record::sent_at)
     }
 
     /// Whether a packet behind the largest acknowledged one may be outstanding.

@@ -209,7 +209,7 @@ impl Hooks for Stream {
         if session.content.is_schedule_due() {
             session.bind_segments(now);
         }
-        true
+        !session.is_quiet(now)
     }
 
     fn is_stirred(session: &StreamSession, _now: Instant) -> bool {

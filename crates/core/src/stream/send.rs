@@ -17,6 +17,8 @@ use crate::recovery::SentPacket;
 use crate::send_reason::SendReason;
 use written::Written;
 
+pub(crate) use written::Head;
+
 /// Bytes from the first unacknowledged segment to the last byte written.
 #[derive(Debug)]
 pub(crate) struct SendStream {
@@ -189,6 +191,16 @@ impl SendStream {
         taken
     }
 
+    /// Takes bytes behind a head, all or none of them.
+    pub(crate) fn write_behind(&mut self, head: Head, bytes: Bytes) -> usize {
+        let wanted = head.len() + bytes.len();
+        if self.admit(wanted) < wanted {
+            return 0;
+        }
+        self.written.push_behind(head, bytes);
+        wanted
+    }
+
     /// How many of so many bytes are taken now.
     fn admit(&mut self, wanted: usize) -> usize {
         let taken = wanted.min(self.room());
@@ -268,6 +280,11 @@ impl SendStream {
     /// The piece never sent that is to be sent next, if the peer's window takes it whole.
     pub(crate) fn next_new(&self, max_bytes: usize) -> Option<Chunk> {
         self.unsent(max_bytes).filter(|chunk| self.is_taken(chunk))
+    }
+
+    /// Whether anything waits, or has never been sent: bytes, or the end.
+    pub(crate) fn has_any(&self) -> bool {
+        !self.waiting.is_empty() || self.next_offset < self.end()
     }
 
     fn unsent(&self, max_bytes: usize) -> Option<Chunk> {

@@ -1,7 +1,9 @@
 //! One stream, as tasks read and write it.
 
+use core::future::poll_fn;
 use core::pin::Pin;
 use core::task::{Context, Poll};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
@@ -25,6 +27,21 @@ pub struct ByteStream {
     rest: Bytes,
 }
 
+/// The reading half of a [`ByteStream`].
+#[derive(Debug)]
+pub struct StreamReader<'a> {
+    shared: &'a Shared,
+    id: StreamId,
+    rest: &'a mut Bytes,
+}
+
+/// The writing half of a [`ByteStream`].
+#[derive(Debug)]
+pub struct StreamWriter<'a> {
+    shared: &'a Shared,
+    id: StreamId,
+}
+
 impl ByteStream {
     pub(super) fn new(shared: Arc<Shared>, id: StreamId) -> Self {
         ByteStream {
@@ -32,6 +49,15 @@ impl ByteStream {
             id,
             rest: Bytes::new(),
         }
+    }
+
+    /// Both halves, for one to be read from while the other is written to. They move bytes without
+    /// copies.
+    pub fn split(&mut self) -> (StreamReader<'_>, StreamWriter<'_>) {
+        let (shared, id) = (&*self.shared, self.id);
+        let rest = &mut self.rest;
+        let reader = StreamReader { shared, id, rest };
+        (reader, StreamWriter { shared, id })
     }
 }
 
@@ -44,7 +70,87 @@ fn error(error: StreamError) -> io::Error {
     io::Error::new(kind, error)
 }
 
-impl AsyncRead for ByteStream {
+impl StreamReader<'_> {
+    /// Waits until there is something, and appends it to `out` as it came, until that holds
+    /// `max_bytes` more or somewhat beyond. Returns how many bytes those are: none at the end of
+    /// the stream.
+    ///
+    /// # Errors
+    /// See [`ByteStream`].
+    pub async fn read_bytes(
+        &mut self,
+        out: &mut VecDeque<Bytes>,
+        max_bytes: usize,
+    ) -> io::Result<usize> {
+        poll_fn(|context| self.poll_read_bytes(context, out, max_bytes)).await
+    }
+
+    fn poll_read_bytes(
+        &mut self,
+        context: &Context<'_>,
+        out: &mut VecDeque<Bytes>,
+        max_bytes: usize,
+    ) -> Poll<io::Result<usize>> {
+        let mut taken = self.rest.len();
+        if taken > 0 {
+            out.push_back(core::mem::take(self.rest));
+        }
+        self.shared.act(|state| {
+            while taken < max_bytes {
+                match state.mux.read(self.id) {
+                    Poll::Ready(Ok(Some(bytes))) => {
+                        taken += bytes.len();
+                        out.push_back(bytes);
+                    }
+                    // What else there is to say is said again.
+                    _ if taken > 0 => break,
+                    Poll::Ready(Ok(None)) => break,
+                    Poll::Ready(Err(cause)) => return Poll::Ready(Err(error(cause))),
+                    Poll::Pending => {
+                        state.readers.insert(self.id, context.waker().clone());
+                        return Poll::Pending;
+                    }
+                }
+            }
+            Poll::Ready(Ok(taken))
+        })
+    }
+}
+
+impl StreamWriter<'_> {
+    /// Hands bytes over without a copy; waits for room for all of them.
+    ///
+    /// # Errors
+    /// See [`ByteStream`]; some of the bytes may have been taken.
+    pub async fn write_bytes(&mut self, mut bytes: Bytes) -> io::Result<()> {
+        while !bytes.is_empty() {
+            poll_fn(|context| self.poll_write_bytes(context, &mut bytes)).await?;
+        }
+        Ok(())
+    }
+
+    fn poll_write_bytes(
+        &mut self,
+        context: &Context<'_>,
+        bytes: &mut Bytes,
+    ) -> Poll<io::Result<usize>> {
+        let written = self.shared.act(|state| {
+            let written = state.mux.write_shared(self.id, bytes);
+            if written.is_pending() {
+                state.writers.insert(self.id, context.waker().clone());
+            }
+            written
+        });
+        written.map_err(error)
+    }
+
+    /// Ends the writing half behind what was written. The peer's goes on.
+    pub fn finish(&mut self) {
+        self.shared.act(|state| state.mux.finish(self.id));
+    }
+}
+
+impl AsyncRead for StreamReader<'_> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -70,13 +176,24 @@ impl AsyncRead for ByteStream {
                 read
             });
             match read {
-                Poll::Ready(Ok(Some(bytes))) => self.rest = bytes,
+                Poll::Ready(Ok(Some(bytes))) => *self.rest = bytes,
                 _ if is_any => return Poll::Ready(Ok(())),
                 Poll::Ready(Ok(None)) => return Poll::Ready(Ok(())),
                 Poll::Ready(Err(cause)) => return Poll::Ready(Err(error(cause))),
                 Poll::Pending => return Poll::Pending,
             }
         }
+    }
+}
+
+impl AsyncRead for ByteStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let (mut reader, _) = self.split();
+        Pin::new(&mut reader).poll_read(context, buffer)
     }
 }
 
@@ -102,9 +219,8 @@ impl AsyncWrite for ByteStream {
     }
 
     /// Ends the writing half behind what was written. The peer's goes on.
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let id = self.id;
-        self.shared.act(|state| state.mux.finish(id));
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.split().1.finish();
         Poll::Ready(Ok(()))
     }
 }

@@ -134,6 +134,22 @@ impl Record {
     }
 }
 
+/// What a packet carries, as records have it: these need not be read one by one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted(u64);
+
+impl Wanted {
+    pub(super) fn of(content: PacketContent) -> Wanted {
+        Wanted(pack(content))
+    }
+
+    /// Whether it is what an outstanding packet carries.
+    pub(super) fn is_outstanding_in(self, record: &Record) -> bool {
+        const COMPARED: u64 = KIND_MASK | FATE_MASK | !0 << CONTENT_SHIFT;
+        record.content & COMPARED == self.0
+    }
+}
+
 fn clamp(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
@@ -254,10 +270,16 @@ mod tests {
                         ..packet.delivery
                     };
                     let mut record = Record::new(&packet);
+                    for other in contents {
+                        let is_it = Wanted::of(other).is_outstanding_in(&record);
+                        assert_eq!(is_it, other == content, "{other:?} in {content:?}");
+                    }
                     for fate in [Fate::Outstanding, Fate::Lost, Fate::Acked] {
                         record.set_fate(fate);
                         assert_eq!(record.fate(), fate);
                         assert_eq!(record.packet(77, &newest), packet);
+                        let is_it = Wanted::of(content).is_outstanding_in(&record);
+                        assert_eq!(is_it, fate == Fate::Outstanding);
                     }
                 }
             }

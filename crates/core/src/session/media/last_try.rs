@@ -133,9 +133,8 @@ impl MediaSession {
             frame: id.frame,
             fragment: id.fragment,
         };
-        let outstanding = path.recovery.outstanding();
-        let mut old = outstanding.take_while(|packet| packet.sent_at + time <= now);
-        path.state().is_usable() && old.any(|packet| packet.content == content)
+        let sent_at = || path.recovery.first_outstanding_at(content);
+        path.state().is_usable() && sent_at().is_some_and(|sent_at| sent_at + time <= now)
     }
 }
 

@@ -7,16 +7,31 @@ use crate::path::Path;
 use crate::path_view::PathId;
 use crate::recovery::{LossDetection, PacketContent, SentPacket};
 use crate::scheduler::SchedulerEvent;
-use crate::session::Event;
 use crate::session::transmit::Written;
+use crate::session::{Closing, Event};
 use crate::stream::{Chunk, Received};
 use crate::wire::{self, SegmentHeader};
 
 impl StreamSession {
+    /// Whether, at a glance, nothing is to leave: as mostly of an end that only receives.
+    pub(super) fn is_quiet(&self, now: Instant) -> bool {
+        let stream = &self.content;
+        let is_silent = |path: &Path| {
+            let is_probe_due = || path.mtu_probe_at().is_some_and(|at| at <= now);
+            !path.has_notices(now) && !path.has_bound() && !is_probe_due()
+        };
+        let has_probe = |own: &StreamPath| own.probe.is_wanted();
+        self.closing == Closing::Open
+            && !stream.is_window_due
+            && !stream.says_blocked
+            && !stream.send.has_any()
+            && self.paths.iter().all(is_silent)
+            && !stream.paths.iter().any(has_probe)
+    }
+
     /// What a path is to carry next: over several paths, what is bound to it.
     fn next_chunk(&self, id: PathId) -> Option<Chunk> {
         let (send, own) = (&self.content.send, &self.content.paths[id.index()]);
-        let max_bytes = self.segment_bytes();
         if self.content.binding.is_some() {
             let bound = self.paths[id.index()].first_bound();
             let bound = bound.and_then(|packet| send.bound_chunk(packet.frame.0, packet.reason));
@@ -26,6 +41,7 @@ impl StreamSession {
                 false => bound,
             };
         }
+        let max_bytes = self.segment_bytes();
         if own.probe.is_wanted() {
             // RFC 8985 §7.3: new data if there is, else what was sent last.
             let new = send.next_new(max_bytes);

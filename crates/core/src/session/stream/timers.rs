@@ -147,10 +147,11 @@ impl StreamSession {
 
     /// Sees to it that a window that has closed is asked for: its reopening may get lost.
     pub(super) fn watch_window(&mut self, now: Instant) {
-        let max_bytes = self.segment_bytes();
-        let stream = &mut self.content;
+        // Mostly something is in flight, and what waits need not be looked at.
         let in_flight = |path: &Path| path.recovery.outstanding_bytes() > 0;
-        let is_stuck = stream.send.is_blocked(max_bytes) && !self.paths.iter().any(in_flight);
+        let is_silent = !self.paths.iter().any(in_flight);
+        let is_stuck = is_silent && self.content.send.is_blocked(self.segment_bytes());
+        let stream = &mut self.content;
         if !is_stuck {
             stream.blocked_at = None;
             stream.blocked_wait = stream.config.initial_retransmission_timeout;

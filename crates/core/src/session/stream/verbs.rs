@@ -8,9 +8,12 @@ use bytes::Bytes;
 use super::{Stream, StreamSession};
 use crate::path::Path;
 use crate::session::Closing;
-use crate::stream::{ReceiveStream, SendStream, WriteStreamError};
+use crate::stream::{Head, ReceiveStream, SendStream, WriteStreamError};
 
 impl StreamSession {
+    /// How long the head of a message can be that [`write_behind`](Self::write_behind) takes.
+    pub const MAX_HEAD_BYTES: usize = Head::MAX_BYTES;
+
     /// Copies bytes for sending, as many as there is room for. Returns how many. If not all fit,
     /// [`StreamWritable`](crate::Event::StreamWritable) says when to try again.
     ///
@@ -30,12 +33,41 @@ impl StreamSession {
     /// # Errors
     /// [`WriteStreamError`]; nothing was taken.
     pub fn write_bytes(&mut self, now: Instant, bytes: Bytes) -> Result<usize, WriteStreamError> {
-        let (bytes_count, max) = (bytes.len(), usize::from(self.config.fragment_bytes));
-        if self.config.stream.carries_messages && !(1..=max).contains(&bytes_count) {
-            let bytes = bytes_count;
-            return Err(WriteStreamError::NoMessage { bytes, max });
+        if self.config.stream.carries_messages {
+            self.check_message(bytes.len())?;
         }
         self.write_with(now, |send| send.write_shared(bytes))
+    }
+
+    /// Like [`StreamSession::write_bytes`], with a head of up to
+    /// [`MAX_HEAD_BYTES`](Self::MAX_HEAD_BYTES) in front, which is copied. Both together are taken
+    /// whole or not at all, and are one [message](crate::StreamConfig::carries_messages).
+    ///
+    /// # Errors
+    /// [`WriteStreamError`]; nothing was taken.
+    pub fn write_behind(
+        &mut self,
+        now: Instant,
+        head: &[u8],
+        bytes: Bytes,
+    ) -> Result<usize, WriteStreamError> {
+        let too_long = WriteStreamError::NoMessage {
+            bytes: head.len(),
+            max: StreamSession::MAX_HEAD_BYTES,
+        };
+        let head = Head::of(head).ok_or(too_long)?;
+        if self.config.stream.carries_messages {
+            self.check_message(head.len() + bytes.len())?;
+        }
+        self.write_with(now, |send| send.write_behind(head, bytes))
+    }
+
+    fn check_message(&self, bytes: usize) -> Result<(), WriteStreamError> {
+        let max = usize::from(self.config.fragment_bytes);
+        match (1..=max).contains(&bytes) {
+            true => Ok(()),
+            false => Err(WriteStreamError::NoMessage { bytes, max }),
+        }
     }
 
     fn write_with(

@@ -2,9 +2,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use crate::media::Half;
+
+/// Memory that messages which come one after the other share …
+const SHARED_BYTES: usize = 16 << 10;
+/// … unless they are shorter: one that its reader leaves keeps at most sixteen times its bytes.
+const MIN_SHARED_BYTES: usize = SHARED_BYTES / 16;
 
 /// Messages for their reader, in the order of their arrival.
 #[derive(Debug, Default)]
@@ -13,6 +18,8 @@ pub(super) struct Messages {
     /// Halves whose other half has not arrived, by their offsets. All but the first of them lie
     /// behind gaps, so that the window bounds them.
     halves: BTreeMap<u64, (Half, Vec<u8>)>,
+    /// Room for the next ones.
+    room: BytesMut,
 }
 
 impl Messages {
@@ -42,7 +49,19 @@ impl Messages {
             let half = *half.0;
             self.halves.remove(&half);
         }
-        self.whole.push_back(Bytes::copy_from_slice(payload));
+        let message = self.copy(payload);
+        self.whole.push_back(message);
+    }
+
+    fn copy(&mut self, payload: &[u8]) -> Bytes {
+        if payload.len() < MIN_SHARED_BYTES {
+            return Bytes::copy_from_slice(payload);
+        }
+        if self.room.capacity() < payload.len() {
+            self.room = BytesMut::with_capacity(SHARED_BYTES.max(payload.len()));
+        }
+        self.room.extend_from_slice(payload);
+        self.room.split().freeze()
     }
 
     /// Takes one half, which has not arrived before.
@@ -72,5 +91,25 @@ impl Messages {
     fn start_of_half_before(&self, end: u64) -> Option<u64> {
         let (offset, (_, bytes)) = self.halves.range(..end).next_back()?;
         (offset + bytes.len() as u64 == end).then_some(*offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_follow_one_another_share_memory_unless_they_are_short() {
+        let mut messages = Messages::default();
+        let payloads =
+            [1_024, 1_400, 1_023, 1_400, 20_000].map(|length| vec![length as u8; length]);
+        for (payload, offset) in payloads.iter().zip([0, 1_024, 2_424, 3_447, 4_847]) {
+            messages.take(offset, payload);
+        }
+        let taken: Vec<Bytes> = core::iter::from_fn(|| messages.pop()).collect();
+        assert_eq!(taken, payloads);
+        assert_eq!(taken[1].as_ptr(), taken[0].as_ptr_range().end);
+        assert_eq!(taken[3].as_ptr(), taken[1].as_ptr_range().end);
+        assert!(taken[2].is_unique() && !taken[3].is_unique());
     }
 }

@@ -23,12 +23,57 @@ pub(super) struct Written {
 #[derive(Debug)]
 struct Piece {
     offset: u64,
+    head: Head,
     bytes: Bytes,
 }
 
+/// A few bytes in front of shared ones.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Head {
+    bytes: [u8; Head::MAX_BYTES],
+    length: u8,
+}
+
+impl Head {
+    pub(crate) const MAX_BYTES: usize = 23;
+
+    /// `None`: they are too many.
+    pub(crate) fn of(bytes: &[u8]) -> Option<Head> {
+        let mut head = Head {
+            length: u8::try_from(bytes.len()).ok()?,
+            ..Head::default()
+        };
+        head.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(head)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.length)
+    }
+}
+
 impl Piece {
+    fn len(&self) -> usize {
+        self.head.len() + self.bytes.len()
+    }
+
     fn end(&self) -> u64 {
-        self.offset + self.bytes.len() as u64
+        self.offset + self.len() as u64
+    }
+
+    /// Appends bytes from one place of it on, so many at most. Returns how many.
+    fn append(&self, from: usize, at_most: usize, out: &mut Vec<u8>) -> usize {
+        let part = match from.checked_sub(self.head.len()) {
+            None => &self.head.bytes()[from..],
+            Some(from) => &self.bytes[from..],
+        };
+        let part = &part[..at_most.min(part.len())];
+        out.extend_from_slice(part);
+        part.len()
     }
 }
 
@@ -45,13 +90,22 @@ impl Written {
 
     /// Takes bytes without copying them.
     pub(super) fn push(&mut self, bytes: Bytes) {
-        if bytes.is_empty() {
-            return;
-        }
+        self.push_behind(Head::default(), bytes);
+    }
+
+    /// Takes bytes without copying them, behind a head.
+    pub(super) fn push_behind(&mut self, head: Head, bytes: Bytes) {
         self.close_tail();
         let offset = self.end;
-        self.end += bytes.len() as u64;
-        self.pieces.push_back(Piece { offset, bytes });
+        let piece = Piece {
+            offset,
+            head,
+            bytes,
+        };
+        if piece.len() > 0 {
+            self.end = piece.end();
+            self.pieces.push_back(piece);
+        }
     }
 
     /// Takes a copy of bytes.
@@ -70,8 +124,11 @@ impl Written {
     fn close_tail(&mut self) {
         if !self.tail.is_empty() {
             let offset = self.tail_offset();
-            let bytes = core::mem::take(&mut self.tail).into();
-            self.pieces.push_back(Piece { offset, bytes });
+            self.pieces.push_back(Piece {
+                offset,
+                head: Head::default(),
+                bytes: core::mem::take(&mut self.tail).into(),
+            });
         }
     }
 
@@ -79,7 +136,7 @@ impl Written {
     fn index(&self, offset: u64) -> usize {
         // Messages of a long stream are all of one length.
         let guess = self.pieces.front().and_then(|first| {
-            let length = first.bytes.len().max(1) as u64;
+            let length = first.len().max(1) as u64;
             Some((offset.checked_sub(first.offset)? / length) as usize)
         });
         let is_there = |guess: &usize| {
@@ -104,17 +161,22 @@ impl Written {
         let mut from = offset;
         let mut index = self.index(from);
         while left > 0 {
-            let (start, bytes) = match self.pieces.get(index) {
-                Some(piece) => (piece.offset, &piece.bytes[..]),
-                None => (self.tail_offset(), &self.tail[..]),
+            let appended = match self.pieces.get(index) {
+                Some(piece) => piece.append((from - piece.offset) as usize, left, out),
+                None => {
+                    let bytes = &self.tail[(from - self.tail_offset()) as usize..];
+                    out.extend_from_slice(&bytes[..left.min(bytes.len())]);
+                    left.min(bytes.len())
+                }
             };
-            let bytes = &bytes[(from - start) as usize..];
-            let bytes = &bytes[..left.min(bytes.len())];
-            assert!(!bytes.is_empty(), "what is sent has been written");
-            out.extend_from_slice(bytes);
-            left -= bytes.len();
-            from += bytes.len() as u64;
-            index += 1;
+            assert!(appended > 0, "what is sent has been written");
+            left -= appended;
+            from += appended as u64;
+            index += usize::from(
+                self.pieces
+                    .get(index)
+                    .is_none_or(|piece| piece.end() <= from),
+            );
         }
     }
 
@@ -157,6 +219,26 @@ mod tests {
         assert_eq!(read(&written, 2, 2), b"cd");
         assert_eq!(read(&written, 6, 3), b"ghi");
         assert_eq!(read(&written, 9, 0), b"");
+    }
+
+    #[test]
+    fn a_head_is_read_in_front_of_its_bytes_from_wherever_reading_begins() {
+        let mut written = Written::default();
+        for bytes in [&b"one"[..], b"", b"three"] {
+            let head = Head::of(b"<head>").expect("short enough");
+            written.push_behind(head, Bytes::copy_from_slice(bytes));
+        }
+        let all = b"<head>one<head><head>three";
+        assert_eq!(written.len(), all.len());
+        assert_eq!(written.piece_end(0), 9);
+        for from in 0..=all.len() {
+            for to in from..=all.len() {
+                let text = read(&written, from as u64, to - from);
+                assert_eq!(text, all[from..to], "{from} to {to}");
+            }
+        }
+        assert!(Head::of(&[0; Head::MAX_BYTES]).is_some());
+        assert!(Head::of(&[0; Head::MAX_BYTES + 1]).is_none());
     }
 
     #[test]
