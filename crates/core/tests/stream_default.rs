@@ -190,7 +190,12 @@ fn what_the_far_path_would_bring_late_comes_by_the_near_one() {
 fn an_object_that_began_on_the_far_path_ends_on_the_near_one() {
     for controller in ["cubic", "bbr-linux", "bbr3"] {
         for [near, far] in beds() {
-            let alone = took(config(controller), std::slice::from_ref(&near), None, 10_000);
+            let alone = took(
+                config(controller),
+                std::slice::from_ref(&near),
+                None,
+                10_000,
+            );
             let both = took(config(controller), &[far, near.clone()], None, 10_000);
             let limit = alone + near.delay * 2 + Duration::from_millis(1);
             assert!(both <= limit, "{controller}: {both} instead of {alone}");
