@@ -20,15 +20,15 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Puts a scenario's network between programs, in real time
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Each route of the scenario becomes a UDP port. What comes there passes the route's link and goes on to
---to; the answers pass the link back. Schedules, outages and traces begin with this command.
+Each route of the scenario becomes a UDP port. What comes there passes the route's link and goes on
+to the address of --to; the answers pass the link back. Schedules, outages and traces begin now.
 
   anabranch recv --listen 127.0.0.1:7000 --key studio.key --allow abpub_… received.ts &
   anabranch emulate scenarios/multipath/cellular.toml --to 127.0.0.1:7000 &
   anabranch send --to 127.0.0.1:7101 --via lo --to 127.0.0.1:7102 --via lo \\
       --key camera.key --peer abpub_… test:
 
-SRT, RIST and QUIC pass in the same way. It ends with Ctrl-C, and then says what became of the packets.")]
+SRT, RIST and QUIC pass in the same way. It ends with Ctrl-C, and says what became of the packets.")]
 pub(crate) struct Arguments {
     /// The scenario file; its flows are left out.
     scenario: PathBuf,
