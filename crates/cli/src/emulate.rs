@@ -28,7 +28,7 @@ to the address of --to; the answers pass the link back. Schedules, outages and t
   anabranch send --to 127.0.0.1:7101 --via lo --to 127.0.0.1:7102 --via lo \\
       --key camera.key --peer abpub_… test:
 
-SRT, RIST and QUIC pass in the same way. It ends with Ctrl-C, and says what became of the packets.")]
+SRT, RIST and QUIC pass as well. It ends with Ctrl-C, and says what became of the packets.")]
 pub(crate) struct Arguments {
     /// The scenario file; its flows are left out.
     scenario: PathBuf,

@@ -169,10 +169,9 @@ impl Path {
         let min_rtt = self.recovery.rtt().min_rtt()?;
         let answer_time = min_rtt + self.schedule.wanted.longest_delay();
         let oldest_at = self.recovery.oldest_sent_at()?;
-        let jitter = self.recovery.rtt().jitter();
-        let is_queued = now.saturating_since(oldest_at) > answer_time + STANDING_QUEUE.max(jitter);
-        // What jitter holds up is in flight, too.
-        let believed = || self.control.target_rate.bytes_in(answer_time + jitter);
+        let queue = STANDING_QUEUE.max(self.recovery.rtt().jitter());
+        let is_queued = now.saturating_since(oldest_at) > answer_time + queue;
+        let believed = || self.control.target_rate.bytes_in(answer_time);
         (is_queued && self.recovery.bytes_in_flight() > believed()).then(|| self.outflow.rate(now))
     }
 
