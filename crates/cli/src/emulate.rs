@@ -80,15 +80,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 /// A link for each route. Those of the emulator know nothing of each other.
 fn links(scenario: &Scenario, arguments: &Arguments) -> anyhow::Result<Vec<RelayLink>> {
     ensure!(!scenario.routes.is_empty(), "the scenario has no routes");
+    let links = scenario.routes.iter().enumerate().map(|(index, route)| {
+        let listen = following(arguments.listen, index)?;
+        let seed = Seed(arguments.seed);
+        relay_link(scenario, route, listen, arguments.to, seed)
+    });
+    let links = links.collect::<anyhow::Result<_>>()?;
+    let routes = scenario.routes.iter();
+    let used = routes.flat_map(|route| route.forward.iter().chain(&route.reverse));
     let mut taken = BTreeSet::new();
-    let mut only = |route: &RouteSpec, indices: &[usize]| -> anyhow::Result<LinkConfig> {
-        let [index] = indices else {
-            bail!(
-                "route {:?} has {} links one way: the emulator has one",
-                route.name,
-                indices.len()
-            );
-        };
+    for index in used {
         let link = &scenario.links[*index];
         ensure!(
             taken.insert(*index) || link.config.rate.is_none() && link.config.trace.is_none(),
@@ -96,19 +97,36 @@ fn links(scenario: &Scenario, arguments: &Arguments) -> anyhow::Result<Vec<Relay
              its own link",
             link.name
         );
-        Ok(link.config.clone())
+    }
+    Ok(links)
+}
+
+/// The emulator's link for a route, between `listen` and `target`.
+pub(crate) fn relay_link(
+    scenario: &Scenario,
+    route: &RouteSpec,
+    listen: SocketAddr,
+    target: SocketAddr,
+    seed: Seed,
+) -> anyhow::Result<RelayLink> {
+    let only = |indices: &[usize]| -> anyhow::Result<LinkConfig> {
+        let [index] = indices else {
+            bail!(
+                "route {:?} has {} links one way: the emulator has one",
+                route.name,
+                indices.len()
+            );
+        };
+        Ok(scenario.links[*index].config.clone())
     };
-    let links = scenario.routes.iter().enumerate().map(|(index, route)| {
-        Ok(RelayLink {
-            name: route.name.clone(),
-            listen: following(arguments.listen, index)?,
-            target: arguments.to,
-            forward: only(route, &route.forward)?,
-            reverse: only(route, &route.reverse)?,
-            seed: Seed(arguments.seed).derive(&route.name),
-        })
-    });
-    links.collect()
+    Ok(RelayLink {
+        name: route.name.clone(),
+        listen,
+        target,
+        forward: only(&route.forward)?,
+        reverse: only(&route.reverse)?,
+        seed: seed.derive(&route.name),
+    })
 }
 
 /// The address so many ports behind the first.

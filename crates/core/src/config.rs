@@ -170,9 +170,9 @@ pub enum Reinjection {
     /// the slow path is much slower, and that one is penalised (Raiciu et al., NSDI 2012, §4.2, and
     /// Linux's `mptcp_sched.c`).
     Linux,
-    /// As `Linux`; and when nothing else is to be sent, what a path with room would bring sooner
-    /// than the path that it is in flight on, by the forecasts of both, or what is overdue there:
-    /// each segment once.
+    /// As `Linux`. And when nothing more can be bound, what waits for a path moves to one with
+    /// room that brings it sooner, by the forecasts of both; when nothing else is to be sent, what
+    /// is in flight is copied there for the same reason, or since it is overdue: each segment once.
     #[default]
     Tail,
     /// When nothing else is to be sent, and for the start, while the viewer's play time left is

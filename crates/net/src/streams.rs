@@ -25,7 +25,7 @@ use anabranch_core::scheduler::SchedulerFactory;
 use anabranch_core::{
     Config, Event as CoreEvent, MtuDiscovery, Stream, StreamConfig, StreamSession,
 };
-use anabranch_mux::{Event as MuxEvent, Limits, Mux, Role, StreamId};
+use anabranch_mux::{Event as MuxEvent, Limits, MAX_HEADER_BYTES, Mux, Role, StreamId};
 use anabranch_secure::{Cargo, PROTECTION_OVERHEAD_BYTES, PublicKey};
 use anabranch_units::{DataRate, Duration, Instant};
 use bytes::Bytes;
@@ -41,6 +41,9 @@ pub use server::{Accepted, Started, StreamServer};
 
 /// Of a datagram, what is not a message: packet and segment header.
 const MESSAGE_OVERHEAD_BYTES: u32 = PROTECTION_OVERHEAD_BYTES as u32 + 10;
+// A message's header leaves as its head.
+const _: () = assert!(MAX_HEADER_BYTES <= StreamSession::MAX_HEAD_BYTES);
+
 /// Messages that wait in the session: what waits there is not shared out among streams any more.
 const MAX_UNSENT_BYTES: usize = 64 << 10;
 /// A path that is back is found within so much. A question has some 70 B.

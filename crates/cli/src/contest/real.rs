@@ -6,9 +6,8 @@ use std::sync::mpsc;
 use std::time::Duration as StdDuration;
 
 use anabranch_core::{Frame, PathOptions};
-use anabranch_emu::{Relay, RelayConfig, RelayLink};
+use anabranch_emu::{Relay, RelayConfig};
 use anabranch_lab::{MediaSpec, ORACLE, Scenario};
-use anabranch_link::LinkConfig;
 use anabranch_net::{
     ClientConfig, ClientPath, Clock, Event, Events, Receiver, Sender, ServerConfig, Via,
 };
@@ -18,6 +17,7 @@ use anabranch_video::player::Decodability;
 use anyhow::{Context, bail, ensure};
 
 use super::table::{Figures, counts_decodable};
+use crate::emulate::relay_link;
 
 /// For how long an event is waited for.
 const PATIENCE: StdDuration = StdDuration::from_secs(90);
@@ -90,22 +90,9 @@ fn relay(
     clock: &Clock,
     seed: Seed,
 ) -> anyhow::Result<Relay> {
-    let link = |indices: &[usize]| -> anyhow::Result<LinkConfig> {
-        match indices {
-            [index] => Ok(scenario.links[*index].config.clone()),
-            _ => bail!("a relay has one link a way"),
-        }
-    };
     let links = scenario.flows[0].paths.iter().map(|path| {
         let route = &scenario.routes[path.route];
-        Ok(RelayLink {
-            name: route.name.clone(),
-            listen: (loopback(), 0).into(),
-            target,
-            forward: link(&route.forward)?,
-            reverse: link(&route.reverse)?,
-            seed: seed.derive(&route.name),
-        })
+        relay_link(scenario, route, (loopback(), 0).into(), target, seed)
     });
     Ok(Relay::start(RelayConfig {
         links: links.collect::<anyhow::Result<_>>()?,

@@ -26,24 +26,26 @@ const DOUBT_IN_DEVIATIONS: u64 = 2;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outflow {
     bytes: f64,
+    /// The share of the memory, which fades too, of which nothing is known: the path stood still.
+    unknown: f64,
     at: Instant,
-    /// Before that the path stood still, which says nothing of its rate.
-    moves_since: Option<Instant>,
 }
 
 impl Outflow {
     pub(super) fn new(now: Instant) -> Self {
         Outflow {
             bytes: 0.0,
+            unknown: 0.0,
             at: now,
-            moves_since: None,
         }
     }
 
-    /// The path moves again after it has stood still.
+    /// The path has moved since then, after it had stood still.
     fn restart(&mut self, moves_since: Instant) {
-        self.bytes = 0.0;
-        self.moves_since = Some(moves_since);
+        *self = Outflow {
+            unknown: 1.0,
+            ..Outflow::new(moves_since)
+        };
     }
 
     pub(super) fn add(&mut self, now: Instant, bytes: u64) {
@@ -53,31 +55,26 @@ impl Outflow {
 
     /// Fades what has been added until now.
     fn fade(&mut self, now: Instant) {
-        self.bytes = self.faded_bytes(now);
+        let kept = self.kept(now);
+        self.bytes *= kept;
+        self.unknown *= kept;
         self.at = now;
     }
 
     /// Never zero.
     pub(super) fn rate(&self, now: Instant) -> DataRate {
-        let bytes = self.faded_bytes(now).max(1.0) as u64;
-        DataRate::from_bytes_per(bytes, self.remembered(now))
+        let kept = self.kept(now);
+        let bytes = (self.bytes * kept).max(1.0) as u64;
+        DataRate::from_bytes_per(bytes, MEMORY.mul_f64(1.0 - self.unknown * kept))
     }
 
-    /// The time over which the bytes have come, weighed as they are.
-    fn remembered(&self, now: Instant) -> Duration {
-        let Some(since) = self.moves_since else {
-            return MEMORY;
-        };
-        let moved = now.saturating_since(since).as_secs_f64();
-        MEMORY.mul_f64(1.0 - libm::exp(-moved / MEMORY.as_secs_f64()))
-    }
-
-    fn faded_bytes(&self, now: Instant) -> f64 {
+    /// What share is left of what was added until the last time.
+    fn kept(&self, now: Instant) -> f64 {
         let elapsed = now.saturating_since(self.at);
         if elapsed.is_zero() {
-            return self.bytes;
+            return 1.0;
         }
-        self.bytes * libm::exp(-elapsed.as_secs_f64() / MEMORY.as_secs_f64())
+        libm::exp(-elapsed.as_secs_f64() / MEMORY.as_secs_f64())
     }
 }
 

@@ -126,7 +126,7 @@ impl SendStream {
         Some((segment.last_on, segment.packet_number))
     }
 
-    /// The segment at `offset` is bound to another path for the viewer's sake.
+    /// The segment at `offset` is bound to another path as well, for a tail's or its viewer's sake.
     pub(crate) fn on_reinjected(&mut self, offset: u64) {
         if let Some(segment) = self.segment_mut(offset) {
             segment.is_reinjected = true;

@@ -35,6 +35,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
+    /// With its length, 24 bytes: three words beside the shared bytes' four.
     pub(crate) const MAX_BYTES: usize = 23;
 
     /// `None`: they are too many.
