@@ -224,8 +224,9 @@ fn fec_ends_though_a_path_out_of_use_was_lossy() {
         trial.run(10, 12_000);
         let carried = trial.network.sent_on[1] - carried;
         assert_eq!(repairs(&trial), before, "{fec}");
-        // It is asked for a sign of life every two seconds, the first and the last included.
-        assert!(carried <= 6, "{fec}: {carried}");
+        // It is asked for a sign of life every two seconds, the first and the last included, and
+        // once more where that or the answer is lost: one of ten.
+        assert!(carried <= 2 * 6, "{fec}: {carried}");
     }
 }
 
@@ -427,8 +428,8 @@ fn arq_a_last_try_takes_two_paths_unless_the_first_loses_nothing() {
             // Few that are overdue, but not known to be lost.
             false => assert!(on_lossy.retransmitted_packets * 50 <= copies),
         }
-        // The copies' own losses are not sent again: it would be too late.
-        assert!(copies <= 2 * lost_packets, "{copies}, {lost_packets} lost");
+        // Three of a lost packet are the most: their own losses are told too late.
+        assert!(copies <= 3 * lost_packets, "{copies}, {lost_packets} lost");
     }
 }
 

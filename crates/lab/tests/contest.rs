@@ -6,13 +6,8 @@ use std::path::{Path, PathBuf};
 use anabranch_lab::frame_bound::carried_share;
 use anabranch_lab::{RunOptions, Scenario, run};
 
-/// Rows whose bars do not hold. Row 2 loses one picture of 1,500 in 12 of 100 seeds, the third
-/// among them.
-const UNMET: [&str; 3] = [
-    "row-2-one-path-5-percent",
-    "row-3-bursts",
-    "row-4-two-paths",
-];
+/// Rows whose bars do not hold: row 4 for its overhead.
+const UNMET: [&str; 2] = ["row-3-bursts", "row-4-two-paths"];
 
 const ROW_6B: &str = "row-6b-capacity-drop-fixed.toml";
 

@@ -82,6 +82,8 @@ struct Fragment {
     in_flight_on: PathSet,
     /// The paths on which two copies are in flight.
     twice_on: PathSet,
+    /// Those of these on which three are, or more.
+    thrice_on: PathSet,
     /// The paths on which a copy was lost.
     lost_on: PathSet,
 }
@@ -260,6 +262,9 @@ impl SendBuffer {
         }
         if state.state == State::Waiting && !reason.is_scheduled_copy() {
             state.state = State::Sent;
+        }
+        if state.twice_on.contains(path) {
+            state.thrice_on.insert(path);
         }
         if state.in_flight_on.contains(path) {
             state.twice_on.insert(path);

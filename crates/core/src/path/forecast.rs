@@ -160,16 +160,35 @@ impl Path {
         }
     }
 
-    /// The rate at which packets come out of the path, if it is less than was believed: more is in
+    /// The rate at which packets come out of the path, if it is not what was believed: more is in
     /// flight than the path would have been done with, and the oldest has met a queue.
     fn backed_up_rate(&self, now: Instant) -> Option<DataRate> {
-        let min_rtt = self.recovery.rtt().min_rtt()?;
+        let rtt = self.recovery.rtt();
+        let min_rtt = rtt.min_rtt()?;
         let answer_time = min_rtt + self.schedule.wanted.longest_delay();
         let oldest_at = self.recovery.oldest_sent_at()?;
-        let queue = STANDING_QUEUE.max(self.recovery.rtt().jitter());
-        let is_queued = now.saturating_since(oldest_at) > answer_time + queue;
-        let believed = || self.control.target_rate.bytes_in(answer_time);
-        (is_queued && self.recovery.bytes_in_flight() > believed()).then(|| self.outflow.rate(now))
+        let queue = STANDING_QUEUE.max(rtt.jitter());
+        if now.saturating_since(oldest_at) <= answer_time + queue {
+            return None;
+        }
+        let is_more_than_in = |time: Duration| {
+            let done_with = self.control.target_rate.bytes_in(time);
+            self.recovery.bytes_in_flight() > done_with
+        };
+        if !is_more_than_in(answer_time) {
+            return None;
+        }
+        let outflow = self.outflow.rate(now);
+        // Jitter delays some packets, which are in flight for longer by it, and seldom all of a
+        // span, unless nothing comes back at all. It makes no path faster.
+        let stands = |floor: Duration| floor > min_rtt + STANDING_QUEUE;
+        let is_silent = self
+            .recovery
+            .silent_since()
+            .is_some_and(|since| now.saturating_since(since) > answer_time + queue);
+        let is_noise = !(is_silent || rtt.floor().is_none_or(stands))
+            || !is_more_than_in(answer_time + rtt.jitter());
+        (outflow >= self.control.target_rate || !is_noise).then_some(outflow)
     }
 
     /// Takes note of the rate by which packets are bound.

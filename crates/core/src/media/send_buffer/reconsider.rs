@@ -25,10 +25,20 @@ pub(crate) struct FragmentId {
 pub(crate) struct UnderWay {
     pub(crate) in_flight_on: PathSet,
     /// Those of these paths on which two copies are in flight.
-    pub(crate) twice_on: PathSet,
+    twice_on: PathSet,
+    /// Those on which three are, or more.
+    thrice_on: PathSet,
     /// Paths on which a copy was lost.
     pub(crate) lost_on: PathSet,
     pub(crate) due_at: Instant,
+}
+
+impl UnderWay {
+    /// How many copies are in flight on the path; three stand for more.
+    pub(crate) fn copies_on(&self, path: PathId) -> u32 {
+        let sets = [self.in_flight_on, self.twice_on, self.thrice_on];
+        sets.iter().filter(|set| set.contains(path)).count() as u32
+    }
 }
 
 /// What may be hoped for, by the paths' forecasts.
@@ -67,11 +77,12 @@ pub(crate) enum Verdict {
     GiveUp,
 }
 
-/// Which probability to arrive in time is enough. What no other frame needs gets another copy only
-/// when those under way will hardly arrive.
+/// Which probability to arrive in time is enough. With a fragment its frame is lost, and all that
+/// need it: hundreds of packets, for one more. What no other frame needs gets another copy only when
+/// those under way will hardly arrive.
 fn enough(importance: Importance) -> f64 {
     match importance {
-        Importance::Key | Importance::Reference => 0.99,
+        Importance::Key | Importance::Reference => 0.999,
         Importance::Disposable => 0.5,
     }
 }
@@ -90,9 +101,13 @@ impl SendBuffer {
             return;
         };
         state.lost_on.insert(path);
-        match state.twice_on.contains(path) {
-            true => state.twice_on.remove(path),
-            false => state.in_flight_on.remove(path),
+        let sets = [
+            &mut state.thrice_on,
+            &mut state.twice_on,
+            &mut state.in_flight_on,
+        ];
+        if let Some(fewest) = sets.into_iter().find(|set| set.contains(path)) {
+            fewest.remove(path);
         }
     }
 
@@ -104,6 +119,7 @@ impl SendBuffer {
         (fragment.state == State::Sent).then_some(UnderWay {
             in_flight_on: fragment.in_flight_on,
             twice_on: fragment.twice_on,
+            thrice_on: fragment.thrice_on,
             lost_on: fragment.lost_on,
             due_at: frame.captured_at + self.deadline,
         })

@@ -9,9 +9,13 @@ use crate::media::{FragmentId, FrameId, Outlook, UnderWay, Verdict};
 use crate::path_view::{PathId, PathSet, PathState, PathView};
 use crate::send_reason::SendReason;
 
-/// So many copies under way are enough, whatever they are worth: a third delays the next pictures
-/// by more than it saves.
-const MAX_COPIES: u32 = 2;
+/// So many copies under way are enough, whatever they are worth: more delay the next pictures by
+/// more than they save.
+const MOST_COPIES: u32 = 3;
+/// Where the mean burst of losses is of [`SHORT_BURST`] packets and more, so many are enough: a
+/// third one leaves with the second, at the last moment, and meets the same burst.
+const MOST_COPIES_IN_BURSTS: u32 = 2;
+const SHORT_BURST: f64 = 1.5;
 
 /// The way of another copy.
 #[derive(Clone, Copy, Debug)]
@@ -141,17 +145,21 @@ impl MediaSession {
     /// left out, and after how long that is known.
     fn chance(&self, under_way: &UnderWay, doubted: PathSet) -> (f64, Duration) {
         let (mut missing, mut copies, mut known_after) = (1.0, 0, Duration::ZERO);
+        let mut most_copies = MOST_COPIES;
         for path in under_way.in_flight_on.iter() {
             let view = &self.views[path.index()];
             if doubted.contains(path) || view.state != PathState::Active {
                 continue;
             }
-            let count = 1 + u32::from(under_way.twice_on.contains(path));
+            let count = under_way.copies_on(path);
             copies += count;
+            if view.risk.loss_burst_packets >= SHORT_BURST {
+                most_copies = MOST_COPIES_IN_BURSTS;
+            }
             missing *= loss_of_copy(view, under_way.lost_on).powi(count as i32);
             known_after = known_after.max(self.paths[path.index()].recovery.loss_delay());
         }
-        match copies >= MAX_COPIES {
+        match copies >= most_copies {
             true => (1.0, known_after),
             false => (1.0 - missing, known_after),
         }
