@@ -270,11 +270,19 @@ impl SendStream {
     }
 
     /// The piece to be sent next: the first segment that waits, or what has never been sent.
+    #[inline]
     pub(crate) fn next(&self, max_bytes: usize) -> Option<Chunk> {
-        match self.waiting.first_key_value() {
-            Some((offset, waiting)) => Some(self.segment(*offset)?.chunk(waiting.reason)),
-            None => self.next_new(max_bytes),
+        match self.waiting.is_empty() {
+            true => self.next_new(max_bytes),
+            false => self.first_waiting(),
         }
+    }
+
+    /// The first segment that waits.
+    #[cold]
+    fn first_waiting(&self) -> Option<Chunk> {
+        let (offset, waiting) = self.waiting.first_key_value()?;
+        Some(self.segment(*offset)?.chunk(waiting.reason))
     }
 
     /// The piece never sent that is to be sent next, if the peer's window takes it whole.
