@@ -31,8 +31,8 @@ use crate::fec::Budget;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 use crate::invariants::Checker;
 use crate::media::{
-    self, Demand, Frame, FrameId, Halves, LastCall, Outcome, Reassembly, SendBuffer, SendFrameError,
-    SourceRate,
+    self, Demand, Frame, FrameId, Halves, LastCall, Outcome, Reassembly, SendBuffer,
+    SendFrameError, SourceRate,
 };
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};

@@ -5,8 +5,8 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::{FEEDBACK, truncated};
 use super::varint::{read, unzigzag, write, zigzag};
+use super::{FEEDBACK, truncated};
 use crate::path_view::PathId;
 
 /// The most ranges of packet numbers in a report.
