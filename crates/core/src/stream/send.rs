@@ -401,6 +401,10 @@ impl SendStream {
 
     /// The segment at `offset` waits no longer, if it did.
     fn take_waiting(&mut self, offset: u64, length: u32) -> Option<Waiting> {
+        // It is asked for every segment that leaves or arrives, and mostly none waits.
+        if self.waiting.is_empty() {
+            return None;
+        }
         let waiting = self.waiting.remove(&offset)?;
         self.waiting_version += 1;
         self.waiting_bytes -= u64::from(length);
