@@ -277,6 +277,10 @@ impl CongestionController for Arc {
         self.rate_use.on_sent(now, packet.bytes);
     }
 
+    fn looks_at_paths(&self) -> bool {
+        false
+    }
+
     fn on_feedback(
         &mut self,
         now: Instant,

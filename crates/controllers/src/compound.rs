@@ -181,6 +181,10 @@ impl CongestionController for Compound {
         }
     }
 
+    fn looks_at_paths(&self) -> bool {
+        false
+    }
+
     fn on_feedback(
         &mut self,
         _now: Instant,

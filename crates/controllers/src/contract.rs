@@ -8,7 +8,7 @@ use anabranch_core::recovery::{
     AckedPacket, DeliverySnapshot, Feedback, LossDetection, PacketContent, RateSample,
     RttEstimator, SentPacket,
 };
-use anabranch_core::{PathId, SessionView};
+use anabranch_core::{PathId, PathView, SessionView};
 use anabranch_units::{DataRate, Duration, Ecn, Instant, Seed};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -96,6 +96,8 @@ struct Player {
     /// What the peer's counter of marks may still grow by.
     ce_count_left: u64,
     timeout_count: u32,
+    /// The paths that it is shown.
+    paths: Vec<PathView>,
 }
 
 impl Player {
@@ -111,6 +113,7 @@ impl Player {
             lost_bytes: 0,
             ce_count_left: MAX_CE_COUNT,
             timeout_count: 0,
+            paths: Vec::new(),
         }
     }
 
@@ -249,7 +252,7 @@ impl Player {
             ce_count,
         };
         self.controller
-            .on_feedback(self.now, &feedback, &SessionView::default(), &[]);
+            .on_feedback(self.now, &feedback, &SessionView::default(), &self.paths);
     }
 }
 
@@ -351,6 +354,36 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn contract_paths_that_are_not_looked_at_change_nothing(
+        steps in prop::collection::vec(any_step(), 1..200),
+        seed in any::<u64>(),
+    ) {
+        let config = ControllerConfig { seed: Seed(seed), ..Default::default() };
+        let path = |id, megabits| PathView {
+            id: PathId(id),
+            bandwidth: DataRate::from_megabits_per_second(megabits),
+            ..PathView::default()
+        };
+        let mut count = 0;
+        for controller in controllers() {
+            let mut players = [(); 2].map(|()| Player::new(&controller, &config));
+            players[1].paths = vec![path(0, 3), path(1, 8)];
+            if players[0].controller.looks_at_paths() {
+                continue;
+            }
+            count += 1;
+            for step in &steps {
+                let [none, two] = players.each_mut().map(|player| {
+                    player.play(step);
+                    player.controller.control()
+                });
+                prop_assert_eq!(none, two, "{}", controller.name());
+            }
+        }
+        prop_assert!(count >= 12, "{}", count);
+    }
 
     #[test]
     fn contract_holds_whatever_options_are_set(

@@ -318,6 +318,10 @@ impl CongestionController for Copa {
         self.flight.on_sent(packet);
     }
 
+    fn looks_at_paths(&self) -> bool {
+        false
+    }
+
     fn on_feedback(
         &mut self,
         now: Instant,

@@ -239,6 +239,10 @@ impl CongestionController for Cubic {
         }
     }
 
+    fn looks_at_paths(&self) -> bool {
+        false
+    }
+
     fn on_feedback(
         &mut self,
         now: Instant,

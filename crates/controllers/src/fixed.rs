@@ -18,6 +18,10 @@ pub(super) fn build(config: &ControllerConfig) -> Box<dyn CongestionController> 
 }
 
 impl CongestionController for Fixed {
+    fn looks_at_paths(&self) -> bool {
+        false
+    }
+
     fn on_feedback(
         &mut self,
         _now: Instant,

@@ -298,6 +298,10 @@ impl CongestionController for Gcc {
         self.prober.on_sent(now, packet);
     }
 
+    fn looks_at_paths(&self) -> bool {
+        false
+    }
+
     fn on_feedback(
         &mut self,
         now: Instant,

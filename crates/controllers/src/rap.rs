@@ -140,6 +140,10 @@ impl CongestionController for Rap {
         self.rate_use.on_sent(now, packet.bytes);
     }
 
+    fn looks_at_paths(&self) -> bool {
+        false
+    }
+
     fn on_feedback(
         &mut self,
         now: Instant,

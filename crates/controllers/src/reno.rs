@@ -58,6 +58,10 @@ impl CongestionController for Reno {
         self.window.on_sent(now, packet);
     }
 
+    fn looks_at_paths(&self) -> bool {
+        false
+    }
+
     fn on_feedback(
         &mut self,
         _now: Instant,

@@ -27,6 +27,12 @@ pub trait CongestionController: Debug + Send {
     /// have to carry it: its part, if there are others. Called with each frame of such a source.
     fn on_source_rate(&mut self, _rate: DataRate) {}
 
+    /// Whether [`CongestionController::on_feedback`] looks at `paths`. If not, they need not be
+    /// worked out at every report, and none may be shown.
+    fn looks_at_paths(&self) -> bool {
+        true
+    }
+
     /// A feedback report has been digested. `paths` holds all paths of the session, this one too,
     /// for controllers that are coupled.
     fn on_feedback(

@@ -24,7 +24,7 @@ pub(crate) use send_buffer::{
 };
 pub(crate) use source_rate::SourceRate;
 pub(crate) use symbol::{SYMBOL_HEAD_BYTES, Symbol};
-pub(crate) use target::{Bandwidth, most_drained_bytes, target_bitrate, target_total};
+pub(crate) use target::{Bandwidth, Demand, most_drained_bytes, target_bitrate, target_total};
 
 /// The largest frame, in bytes. A key frame of 4K video has about a megabyte.
 pub const MAX_FRAME_BYTES: usize = 8 << 20;

@@ -330,7 +330,6 @@ pub(crate) fn write_feedback(
     report: OutgoingReport<'_, impl ExactSizeIterator<Item = Instant>>,
     out: &mut Vec<u8>,
 ) {
-    out.push(FEEDBACK);
     report.write(out);
 }
 

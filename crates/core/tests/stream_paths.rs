@@ -179,16 +179,24 @@ fn a_full_window_has_no_copies_sent_for_a_path_that_is_hardly_slower() {
 #[derive(Debug)]
 struct Constant {
     is_given_up: bool,
+    looks_at_paths: bool,
+    /// How many paths it is shown.
+    shown: Arc<AtomicUsize>,
 }
 
 impl CongestionController for Constant {
+    fn looks_at_paths(&self) -> bool {
+        self.looks_at_paths
+    }
+
     fn on_feedback(
         &mut self,
         _now: Instant,
         _feedback: &Feedback<'_>,
         _session: &SessionView,
-        _paths: &[PathView],
+        paths: &[PathView],
     ) {
+        self.shown.fetch_max(paths.len(), Ordering::Relaxed);
     }
 
     fn on_timeout(&mut self, _now: Instant, _cause: Timeout) {}
@@ -207,12 +215,40 @@ impl CongestionController for Constant {
 }
 
 #[test]
+fn a_controller_is_shown_the_paths_if_it_looks_at_them() {
+    let shown_if = |looks_at_paths, path_count| {
+        let shown = Arc::new(AtomicUsize::new(0));
+        let of_all = shown.clone();
+        let build = move |_: &ControllerConfig| -> Box<dyn CongestionController> {
+            Box::new(Constant {
+                is_given_up: false,
+                looks_at_paths,
+                shown: of_all.clone(),
+            })
+        };
+        let config = Config {
+            controller: Controller::new("constant", RateKind::Bandwidth, build),
+            ..config("min-cost")
+        };
+        let mut network = network(config, vec![TestPath::new(8, 20); path_count]);
+        transfer(&mut network, 100_000, Duration::from_secs(5));
+        shown.load(Ordering::Relaxed)
+    };
+    assert_eq!([1, 2].map(|count| shown_if(true, count)), [1, 2]);
+    assert_eq!([1, 2].map(|count| shown_if(false, count)), [0, 0]);
+}
+
+#[test]
 fn a_path_that_its_controller_gives_up_carries_data_only_when_no_other_will() {
     let built = AtomicUsize::new(0);
     let build = move |_: &ControllerConfig| -> Box<dyn CongestionController> {
         // Each path is added at the sender and at the receiver: the sender's second.
         let is_given_up = built.fetch_add(1, Ordering::Relaxed) == 2;
-        Box::new(Constant { is_given_up })
+        Box::new(Constant {
+            is_given_up,
+            looks_at_paths: false,
+            shown: Arc::default(),
+        })
     };
     let config = Config {
         controller: Controller::new("constant", RateKind::Bandwidth, build),

@@ -266,7 +266,17 @@ impl Network {
     }
 
     /// Links of a way give to the next ones what leaves them before `before`.
+    #[inline]
     fn relay(&mut self, way: Party, before: Instant, lanes: &mut impl Lanes) {
+        // It is asked before every packet, and on routes of one link there is never anything.
+        let next_at = self.ways[way].relays.next_at();
+        if next_at.is_some_and(|at| at < before) {
+            self.relay_due(way, before, lanes);
+        }
+    }
+
+    #[inline(never)]
+    fn relay_due(&mut self, way: Party, before: Instant, lanes: &mut impl Lanes) {
         while let Some((at, link)) = self.ways[way].relays.pop_before(before) {
             if !self.links[link.index()].alarm.ring(at) {
                 continue;

@@ -504,6 +504,10 @@ impl CongestionController for BbrQuic {
         }
     }
 
+    fn looks_at_paths(&self) -> bool {
+        false
+    }
+
     fn on_feedback(
         &mut self,
         now: Instant,

@@ -501,6 +501,10 @@ impl CongestionController for Bbr3 {
         }
     }
 
+    fn looks_at_paths(&self) -> bool {
+        false
+    }
+
     fn on_feedback(
         &mut self,
         now: Instant,

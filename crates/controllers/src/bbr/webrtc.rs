@@ -330,6 +330,10 @@ impl CongestionController for BbrWebrtc {
         self.bytes_in_flight = packet.bytes_in_flight;
     }
 
+    fn looks_at_paths(&self) -> bool {
+        false
+    }
+
     fn on_feedback(
         &mut self,
         now: Instant,

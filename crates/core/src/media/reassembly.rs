@@ -242,8 +242,20 @@ impl Reassembly {
     /// Whatever is missing holds up the frames behind it no longer than until these are due
     /// themselves. A key frame, which they need, is waited for until then; another only until its
     /// own time is over.
+    #[inline]
     pub(crate) fn expires_at(&self) -> Option<Instant> {
         match self.slots.front()? {
+            Slot::Open(frame) if !frame.importance.is_key() => {
+                Some(self.budget.due_at(frame.captured_at))
+            }
+            slot => self.expires_at_with(slot),
+        }
+    }
+
+    /// The same with a key frame first, or one that is missing or over. Apart, as few are.
+    #[inline(never)]
+    fn expires_at_with(&self, first: &Slot) -> Option<Instant> {
+        match first {
             Slot::Missing { noticed_at } => {
                 let latest = self.budget.missing_until(*noticed_at);
                 Some(
@@ -251,8 +263,7 @@ impl Reassembly {
                         .map_or(latest, |due| due.min(latest)),
                 )
             }
-            Slot::Open(frame) if frame.importance.is_key() => self.next_due_at(true),
-            Slot::Open(frame) => Some(self.budget.due_at(frame.captured_at)),
+            Slot::Open(_) => self.next_due_at(true),
             Slot::Whole(_) | Slot::GivenUp(_) => Some(Instant::ZERO),
         }
     }

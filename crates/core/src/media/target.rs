@@ -11,7 +11,7 @@ const FREE_BACKLOG: Duration = Duration::from_millis(60);
 const DRAIN_WITHIN: Duration = Duration::from_millis(500);
 
 /// What the active paths carry together, by their controllers' target rates.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Bandwidth {
     pub(crate) total: DataRate,
     /// The share of it that the encoder gets.
@@ -39,21 +39,47 @@ impl Bandwidth {
         }
         bandwidth
     }
+
+    fn excess_bytes(self, backlog_bytes: u64) -> Option<u64> {
+        backlog_bytes.checked_sub(self.total.bytes_in(FREE_BACKLOG))
+    }
+
+    /// The encoder's share, less what drains the excess.
+    fn share_without(self, excess_bytes: Option<u64>) -> DataRate {
+        let target = self.total.mul_f64(self.fraction) + self.shortfall;
+        match excess_bytes {
+            None => target,
+            Some(excess) => target.saturating_sub(DataRate::from_bytes_per(excess, DRAIN_WITHIN)),
+        }
+    }
+}
+
+/// What the target depends on. It mostly stays the same from report to report.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Demand {
+    bandwidth: Bandwidth,
+    /// The backlog beyond what a frame on its way out explains.
+    excess_bytes: Option<u64>,
+    /// What repairs and retransmissions take per byte of media, which leaves room for it.
+    overhead: f64,
+}
+
+impl Demand {
+    pub(crate) fn new(bandwidth: Bandwidth, backlog_bytes: u64, overhead: f64) -> Self {
+        Demand {
+            bandwidth,
+            excess_bytes: bandwidth.excess_bytes(backlog_bytes),
+            overhead,
+        }
+    }
 }
 
 /// The encoder's share of the active paths' bandwidth, less what the backlog needs. A source that
 /// does not follow gets its would-be target all the same, unbounded.
-///
-/// `overhead` is what repairs and retransmissions take per byte of media, which leaves room for it.
-pub(crate) fn target_bitrate(
-    config: &MediaConfig,
-    bandwidth: Bandwidth,
-    backlog_bytes: u64,
-    overhead: f64,
-) -> DataRate {
-    let mut target = target_total(bandwidth, backlog_bytes);
-    if overhead > 0.0 {
-        target = target.mul_f64(1.0 / (1.0 + overhead));
+pub(crate) fn target_bitrate(config: &MediaConfig, demand: &Demand) -> DataRate {
+    let mut target = demand.bandwidth.share_without(demand.excess_bytes);
+    if demand.overhead > 0.0 {
+        target = target.mul_f64(1.0 / (1.0 + demand.overhead));
     }
     match config.source {
         SourceLimits::Fixed => target,
@@ -69,12 +95,7 @@ pub(crate) fn most_drained_bytes(fraction: f64, rate: DataRate) -> u64 {
 
 /// What media, repairs and retransmissions may be together.
 pub(crate) fn target_total(bandwidth: Bandwidth, backlog_bytes: u64) -> DataRate {
-    let target = bandwidth.total.mul_f64(bandwidth.fraction) + bandwidth.shortfall;
-    let free_bytes = bandwidth.total.bytes_in(FREE_BACKLOG);
-    match backlog_bytes.checked_sub(free_bytes) {
-        None => target,
-        Some(excess) => target.saturating_sub(DataRate::from_bytes_per(excess, DRAIN_WITHIN)),
-    }
+    bandwidth.share_without(bandwidth.excess_bytes(backlog_bytes))
 }
 
 #[cfg(test)]
@@ -89,7 +110,7 @@ mod tests {
             ..MediaConfig::default()
         };
         let bandwidth = Bandwidth::of(&config, 0.8, [MBIT(4), MBIT(3)].into_iter());
-        target_bitrate(&config, bandwidth, backlog_bytes, 0.0)
+        target_bitrate(&config, &Demand::new(bandwidth, backlog_bytes, 0.0))
     }
 
     #[test]
@@ -106,12 +127,8 @@ mod tests {
             path_target_min: MBIT(1),
             ..MediaConfig::default()
         };
-        let target = target_bitrate(
-            &config,
-            Bandwidth::of(&config, 0.8, [MBIT(4), MBIT(1)].into_iter()),
-            0,
-            0.0,
-        );
+        let bandwidth = Bandwidth::of(&config, 0.8, [MBIT(4), MBIT(1)].into_iter());
+        let target = target_bitrate(&config, &Demand::new(bandwidth, 0, 0.0));
         assert_eq!(target, DataRate::from_kilobits_per_second(3_200 + 1_000));
     }
 
@@ -131,7 +148,7 @@ mod tests {
     fn media_leaves_room_for_repairs_and_retransmissions() {
         let config = MediaConfig::default();
         let bandwidth = Bandwidth::of(&config, 0.8, [MBIT(7)].into_iter());
-        let target = |overhead| target_bitrate(&config, bandwidth, 0, overhead);
+        let target = |overhead| target_bitrate(&config, &Demand::new(bandwidth, 0, overhead));
         assert_eq!(target(0.0), DataRate::from_kilobits_per_second(5_600));
         assert_eq!(target(0.4), MBIT(4));
     }

@@ -31,8 +31,8 @@ use crate::fec::Budget;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 use crate::invariants::Checker;
 use crate::media::{
-    self, Frame, FrameId, Halves, LastCall, Outcome, Reassembly, SendBuffer, SendFrameError,
-    SourceRate,
+    self, Demand, Frame, FrameId, Halves, LastCall, Outcome, Reassembly, SendBuffer,
+    SendFrameError, SourceRate,
 };
 use crate::path::Path;
 use crate::path_view::{PathId, PathState};
@@ -54,6 +54,8 @@ pub struct Media {
     /// What a source gives that does not follow the target.
     source_rate: SourceRate,
     target_bitrate: DataRate,
+    /// What the target was last made of.
+    demand: Option<Demand>,
     scheduler: Box<dyn Scheduler>,
     /// When the scheduler was last asked.
     scheduled_at: Instant,
@@ -200,6 +202,7 @@ impl Hooks for Media {
                 SourceLimits::Fixed => DataRate::ZERO,
                 SourceLimits::Adaptive { min, .. } => min,
             },
+            demand: None,
             target_fraction: Media::target_fraction(config, header_bytes),
             is_schedule_due: false,
             scheduled_at: now,

@@ -270,11 +270,19 @@ impl SendStream {
     }
 
     /// The piece to be sent next: the first segment that waits, or what has never been sent.
+    #[inline]
     pub(crate) fn next(&self, max_bytes: usize) -> Option<Chunk> {
-        match self.waiting.first_key_value() {
-            Some((offset, waiting)) => Some(self.segment(*offset)?.chunk(waiting.reason)),
-            None => self.next_new(max_bytes),
+        match self.waiting.is_empty() {
+            true => self.next_new(max_bytes),
+            false => self.first_waiting(),
         }
+    }
+
+    /// The first segment that waits.
+    #[cold]
+    fn first_waiting(&self) -> Option<Chunk> {
+        let (offset, waiting) = self.waiting.first_key_value()?;
+        Some(self.segment(*offset)?.chunk(waiting.reason))
     }
 
     /// The piece never sent that is to be sent next, if the peer's window takes it whole.
@@ -393,6 +401,10 @@ impl SendStream {
 
     /// The segment at `offset` waits no longer, if it did.
     fn take_waiting(&mut self, offset: u64, length: u32) -> Option<Waiting> {
+        // It is asked for every segment that leaves or arrives, and mostly none waits.
+        if self.waiting.is_empty() {
+            return None;
+        }
         let waiting = self.waiting.remove(&offset)?;
         self.waiting_version += 1;
         self.waiting_bytes -= u64::from(length);

@@ -5,8 +5,8 @@
 
 use anabranch_units::{Duration, Instant};
 
-use super::truncated;
 use super::varint::{read, unzigzag, write, zigzag};
+use super::{FEEDBACK, truncated};
 use crate::path_view::PathId;
 
 /// The most ranges of packet numbers in a report.
@@ -147,15 +147,16 @@ impl FeedbackReport {
 }
 
 impl<A: ExactSizeIterator<Item = Instant>> OutgoingReport<'_, A> {
-    /// Appends the frame's body.
+    /// Appends the frame.
     pub(super) fn write(self, out: &mut Vec<u8>) {
         let (first_range, more_ranges) = self
             .ranges
             .split_first()
             .expect("a report of received packets");
-        out.push(self.path.0);
-        out.extend_from_slice(&(first_range.1 as u32).to_le_bytes());
-        out.extend_from_slice(&(self.reported_at.as_micros() as u32).to_le_bytes());
+        let mut head = [FEEDBACK, self.path.0, 0, 0, 0, 0, 0, 0, 0, 0];
+        head[2..6].copy_from_slice(&(first_range.1 as u32).to_le_bytes());
+        head[6..].copy_from_slice(&(self.reported_at.as_micros() as u32).to_le_bytes());
+        out.extend_from_slice(&head);
         write(self.ce_count, out);
         write(more_ranges.len() as u64, out);
         write(first_range.1 - first_range.0, out);
@@ -192,6 +193,7 @@ mod tests {
         };
         let mut bytes = Vec::new();
         written.write(&mut bytes);
+        assert_eq!(bytes.remove(0), FEEDBACK);
         let mut report = FeedbackReport::default();
         let mut rest = &bytes[..];
         assert_eq!(report.read(&mut rest), Some(PathId(1)));

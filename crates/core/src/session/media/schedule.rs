@@ -88,10 +88,16 @@ impl MediaSession {
     }
 
     /// When the scheduler is to be asked again for packets that it holds.
+    #[inline]
     pub(super) fn held_until(&self) -> Option<Instant> {
-        if !self.content.send_buffer.has_waiting() {
-            return None;
+        match self.content.send_buffer.has_waiting() {
+            true => self.waiting_is_held_until(),
+            false => None,
         }
+    }
+
+    #[inline(never)]
+    fn waiting_is_held_until(&self) -> Option<Instant> {
         let ready = self.next_ready_after(self.content.scheduled_at);
         [ready, self.content.scheduler.wake_at()]
             .into_iter()

@@ -4,7 +4,7 @@ use anabranch_units::{DataRate, Instant};
 
 use super::MediaSession;
 use crate::config::SourceLimits;
-use crate::media::{self, Bandwidth};
+use crate::media::{self, Bandwidth, Demand};
 use crate::path::Path;
 use crate::path_view::PathState;
 use crate::session::Event;
@@ -17,8 +17,11 @@ impl MediaSession {
             false => self.bandwidth_of_all(now),
         };
         let overhead = self.note_bandwidth(bandwidth, backlog_bytes);
-        let media = &self.config.media;
-        let target = media::target_bitrate(media, bandwidth, backlog_bytes, overhead);
+        let demand = Demand::new(bandwidth, backlog_bytes, overhead);
+        if self.content.demand.replace(demand) == Some(demand) {
+            return;
+        }
+        let target = media::target_bitrate(&self.config.media, &demand);
         let before = self.content.target_bitrate.bits_per_second();
         self.content.target_bitrate = target;
         // A change of a percent is not worth an encoder's attention.

@@ -194,16 +194,24 @@ impl StreamSession {
             return;
         }
         let session = self.session_view();
+        let is_one_of_several = self.content.binding.is_some();
         let path = &mut self.paths[id.index()];
-        if self.content.binding.is_none() {
-            let views = [path.view(u64::from(self.max_packet_bytes), now)];
-            path.on_feedback(now, digest, &session, &views);
-        } else {
+        let looks_at_paths = path.controller.looks_at_paths();
+        if looks_at_paths && is_one_of_several {
             path.fade_outflow(now);
             self.refresh_views(now);
-            let path = &mut self.paths[id.index()];
+        }
+        let path = &mut self.paths[id.index()];
+        if is_one_of_several {
             path.note_outflow(now, digest);
-            path.on_feedback(now, digest, &session, &self.views);
+        }
+        match looks_at_paths {
+            false => path.on_feedback(now, digest, &session, &[]),
+            true if is_one_of_several => path.on_feedback(now, digest, &session, &self.views),
+            true => {
+                let views = [path.view(u64::from(self.max_packet_bytes), now)];
+                path.on_feedback(now, digest, &session, &views);
+            }
         }
     }
 

@@ -13,20 +13,40 @@ use crate::stream::{Chunk, Received};
 use crate::wire::{self, SegmentHeader};
 
 impl StreamSession {
-    /// Whether, at a glance, nothing is to leave: as mostly of an end that only receives.
-    pub(super) fn is_quiet(&self, now: Instant) -> bool {
+    /// Whether nothing is to leave: as mostly after a packet has left or come. Notes a window that
+    /// keeps a segment back, as an attempt to send it would.
+    pub(super) fn is_quiet(&mut self, now: Instant) -> bool {
         let stream = &self.content;
         let is_silent = |path: &Path| {
             let is_probe_due = || path.mtu_probe_at().is_some_and(|at| at <= now);
             !path.has_notices(now) && !path.has_bound() && !is_probe_due()
         };
-        let has_probe = |own: &StreamPath| own.probe.is_wanted();
-        self.closing == Closing::Open
-            && !stream.is_window_due
-            && !stream.says_blocked
-            && !stream.send.has_any()
-            && self.paths.iter().all(is_silent)
-            && !stream.paths.iter().any(has_probe)
+        if self.closing != Closing::Open
+            || stream.is_window_due
+            || stream.says_blocked
+            || !self.paths.iter().all(is_silent)
+            || stream.paths.iter().any(|own| own.probe.is_wanted())
+        {
+            return false;
+        }
+        !stream.send.has_any() || (stream.binding.is_none() && self.is_held_by_window())
+    }
+
+    /// Whether an only path's window keeps the next segment back.
+    fn is_held_by_window(&mut self) -> bool {
+        let ([path], [own]) = (&self.paths[..], &self.content.paths[..]) else {
+            return false;
+        };
+        // Another packet of full size fits: it is not worth looking at the segment twice.
+        if path.has_window_for(u64::from(self.max_packet_bytes)) {
+            return false;
+        }
+        let is_held = match self.next_chunk(path.id) {
+            Some(chunk) => !self.has_window_for(&chunk, path, own),
+            None => return true,
+        };
+        self.paths[0].is_window_limited |= is_held;
+        is_held
     }
 
     /// What a path is to carry next: over several paths, what is bound to it.
