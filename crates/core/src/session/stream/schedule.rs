@@ -3,6 +3,8 @@
 //! Schedulers see segments as packets of frames that have one fragment and no deadline; the frame's
 //! number is the segment's offset.
 
+use std::collections::VecDeque;
+
 use anabranch_units::{DataRate, Importance, Instant};
 
 use super::{Stream, StreamSession};
@@ -34,7 +36,7 @@ pub(super) struct Binding {
     /// By path: when it was penalised last.
     pub(super) penalised_at: Vec<Instant>,
     /// What waits, as schedulers see it: of many segments few change from one call to the next.
-    queue: Vec<PacketView>,
+    queue: VecDeque<PacketView>,
     /// That of which the queue tells.
     queue_version: Option<u64>,
     assignments: Vec<Assignment>,
@@ -49,7 +51,7 @@ impl Binding {
             held_since: None,
             open_since: Vec::new(),
             penalised_at: Vec::new(),
-            queue: Vec::new(),
+            queue: VecDeque::new(),
             queue_version: None,
             assignments: Vec::new(),
         }
@@ -220,7 +222,7 @@ impl StreamSession {
             if is_known {
                 // New segments are the last.
                 let view = packet_view(&self.config, &chunk, PathSet::EMPTY);
-                binding.queue.push(view);
+                binding.queue.push_back(view);
             }
         }
         if is_known {
@@ -244,13 +246,13 @@ impl StreamSession {
         debug_assert!(self.is_listed(&binding.queue));
     }
 
-    fn is_listed(&self, queue: &[PacketView]) -> bool {
-        let mut listed = Vec::new();
+    fn is_listed(&self, queue: &VecDeque<PacketView>) -> bool {
+        let mut listed = VecDeque::new();
         self.list(&mut listed, &mut Vec::new());
-        listed == queue
+        listed == *queue
     }
 
-    fn list(&self, queue: &mut Vec<PacketView>, assignments: &mut Vec<Assignment>) {
+    fn list(&self, queue: &mut VecDeque<PacketView>, assignments: &mut Vec<Assignment>) {
         let send = &self.content.send;
         queue.clear();
         for is_again in [true, false] {
@@ -261,7 +263,7 @@ impl StreamSession {
                     let paths = PathSet::only(path);
                     assignments.push(Assignment { index, paths });
                 }
-                queue.push(self.packet_view(&chunk, in_flight_on));
+                queue.push_back(self.packet_view(&chunk, in_flight_on));
             }
         }
     }
@@ -269,18 +271,19 @@ impl StreamSession {
     fn bind_waiting(&mut self, now: Instant, binding: &mut Binding, is_in_vain: bool) {
         self.list_waiting(binding);
         let mut queue = core::mem::take(&mut binding.queue);
+        let offered: &[PacketView] = queue.make_contiguous();
         let mut assignments = core::mem::take(&mut binding.assignments);
         if assignments.is_empty() {
-            self.note_limits(&queue);
+            self.note_limits(offered);
             if !is_in_vain {
                 let session = self.session_view();
-                let offered = SendQueue::new(&queue);
+                let queue = SendQueue::new(offered);
                 binding
                     .scheduler
-                    .schedule(now, &offered, &session, &self.views, &mut assignments);
+                    .schedule(now, &queue, &session, &self.views, &mut assignments);
             }
         }
-        self.bind_all(now, binding, &queue, &assignments);
+        self.bind_all(now, binding, offered, &assignments);
         // What has been bound may make room for more.
         binding.is_due = !assignments.is_empty();
         if binding.held_since.is_none() {
