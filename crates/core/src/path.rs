@@ -250,7 +250,7 @@ impl Path {
     }
 
     /// What the window leaves, and no more than one packet where the pacer alone decides.
-    fn sendable_bytes(&self, max_packet_bytes: u64, now: Instant) -> u64 {
+    pub(crate) fn sendable_bytes(&self, max_packet_bytes: u64, now: Instant) -> u64 {
         if !self.state().is_usable() {
             return 0;
         }

@@ -39,6 +39,13 @@ pub trait Scheduler: Debug + Send {
     /// Something has happened that the scheduler may learn from.
     fn on_event(&mut self, _now: Instant, _event: &SchedulerEvent) {}
 
+    /// Whether it is asked in vain while no path has room ([`PathView::sendable_bytes`]) and each
+    /// has packets in flight: it binds nothing then, and learns nothing. Sessions of streams leave
+    /// such calls out.
+    fn needs_room(&self) -> bool {
+        false
+    }
+
     /// When the scheduler wants to be asked again though nothing has happened.
     fn wake_at(&self) -> Option<Instant> {
         None

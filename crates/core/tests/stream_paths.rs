@@ -446,6 +446,66 @@ fn a_scheduler_that_holds_segments_is_not_asked_after_each_that_leaves() {
     assert!(asked <= 900, "{asked}");
 }
 
+/// Takes paths that have room, and counts how often none had, if packets were in flight on all.
+#[derive(Debug)]
+struct InVain {
+    count: Arc<AtomicUsize>,
+    needs_room: bool,
+}
+
+impl Scheduler for InVain {
+    fn schedule(
+        &mut self,
+        _now: Instant,
+        queue: &SendQueue<'_>,
+        _session: &SessionView,
+        paths: &[PathView],
+        out: &mut Vec<Assignment>,
+    ) {
+        let is_full = |path: &PathView| path.sendable_bytes == 0 && path.bytes_in_flight > 0;
+        let is_in_vain = paths.iter().all(is_full);
+        self.count
+            .fetch_add(usize::from(is_in_vain), Ordering::Relaxed);
+        let has_room = |path: &&PathView| path.sendable_bytes > 0;
+        let rooms = paths.iter().filter(has_room);
+        out.extend(
+            rooms
+                .zip(queue.iter())
+                .map(|(path, (index, _))| Assignment {
+                    index,
+                    paths: PathSet::only(path.id),
+                }),
+        );
+    }
+
+    fn needs_room(&self) -> bool {
+        self.needs_room
+    }
+}
+
+#[test]
+fn a_scheduler_that_needs_room_is_not_asked_while_paced_paths_have_none() {
+    let run = |needs_room| {
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = count.clone();
+        let scheduler = move || -> Box<dyn Scheduler> {
+            let count = counted.clone();
+            Box::new(InVain { count, needs_room })
+        };
+        let config = Config {
+            scheduler: SchedulerFactory::new("in-vain", scheduler),
+            controller: support::controller("bbr3"),
+            ..config("spd")
+        };
+        let mut network = network(config, vec![TestPath::new(8, 20), TestPath::new(8, 20)]);
+        let took = transfer(&mut network, 1_000_000, Duration::from_secs(10));
+        (count.load(Ordering::Relaxed), took)
+    };
+    let ((asked, usual), (left, took)) = (run(false), run(true));
+    assert!(asked > 500 && left == 0, "{asked} {left}");
+    assert_eq!(took, usual);
+}
+
 #[test]
 fn each_message_arrives_once_and_does_not_wait_for_those_that_are_lost() {
     let config = Config {

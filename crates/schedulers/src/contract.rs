@@ -108,6 +108,20 @@ fn any_packets() -> impl Strategy<Value = Vec<PacketView>> {
 
 proptest! {
     #[test]
+    fn contract_what_needs_room_binds_nothing_while_no_path_has_any(
+        mut paths in any_paths(),
+        packets in any_packets(),
+    ) {
+        for path in &mut paths {
+            path.sendable_bytes = 0;
+        }
+        for entry in schedulers().filter(|entry| (entry.build)().needs_room()) {
+            let mut bed = Bed::new((entry.build)(), paths.clone());
+            prop_assert_eq!(bed.schedule_at(NOW, &packets), [], "{}", entry.name);
+        }
+    }
+
+    #[test]
     fn contract_binds_each_packet_at_most_once_and_never_to_a_dead_path(
         paths in any_paths(),
         frames in prop::collection::vec(any_packets(), 1..6),

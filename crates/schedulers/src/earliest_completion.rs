@@ -245,6 +245,11 @@ mod tests {
     }
 
     #[test]
+    fn it_is_not_asked_while_no_path_has_room() {
+        assert!(build().needs_room());
+    }
+
+    #[test]
     fn a_retransmission_is_held_as_well() {
         let again = PacketView {
             reason: SendReason::Lost,

@@ -60,7 +60,9 @@ pub(super) fn most<'a, M: PartialOrd>(
 /// Chooses the path of one packet, as [`PathChoice`](super::PathChoice) does, by what the session
 /// as a whole has to send.
 pub(super) trait SessionChoice: Debug + Send {
-    /// A call begins: `paths` and `session` are as the session shows them, `queue` waits.
+    /// A call begins: `paths` and `session` are as the session shows them, `queue` waits. Calls
+    /// while no path has room may be left out, if it [`holds_alike`](Self::holds_alike) and packets
+    /// are in flight on all paths.
     fn begin(
         &mut self,
         _now: Instant,
@@ -99,6 +101,10 @@ pub(super) struct BySession<C> {
 }
 
 impl<C: SessionChoice> Scheduler for BySession<C> {
+    fn needs_room(&self) -> bool {
+        self.choice.holds_alike() && self.choice.is_of_retransmissions()
+    }
+
     fn schedule(
         &mut self,
         now: Instant,
@@ -123,8 +129,10 @@ impl<C: SessionChoice> Scheduler for BySession<C> {
                 self.binding.bind(index, packet, PathSet::only(id), out);
                 held = None;
             } else if self.choice.holds_alike() {
-                let has_room = |path: &PathView| path.sendable_bytes > 0;
-                if is_own && !self.binding.paths.iter().any(has_room) {
+                let most = self.binding.paths.iter().map(|path| path.sendable_bytes);
+                let most = most.max().unwrap_or_default();
+                let fits = |packet: &PacketView| u64::from(packet.bytes) <= most;
+                if is_own && (most == 0 || !queue.iter().any(|(_, packet)| fits(packet))) {
                     break;
                 }
                 held = Some(packet);

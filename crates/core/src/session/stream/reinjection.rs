@@ -96,7 +96,9 @@ impl StreamSession {
         };
         let mut bytes = self.move_later_ones(by);
         let is_other = |view: &PathView| view.id != by.id && view.bytes_in_flight > 0;
-        if !self.views.iter().any(is_other) {
+        let soonest = self.latest_arrival(by, bytes);
+        let has_later = |view: &PathView| soonest < self.latest_in_flight(now, view);
+        if !self.views.iter().any(is_other) || !self.views.iter().any(has_later) {
             return;
         }
         let mut copies = Vec::new();
@@ -194,6 +196,27 @@ impl StreamSession {
         moved_bytes
     }
 
+    /// Whether a packet in flight for so long should have been acknowledged.
+    fn is_overdue(&self, on: PathId, age: Duration) -> bool {
+        let forecast = &self.views[on.index()].forecast;
+        let patience = forecast.transit * 2 + forecast.doubt + self.content.config.delayed_ack;
+        age > patience || self.content.paths[on.index()].probe.is_wanted()
+    }
+
+    /// No segment that a path carried last arrives later than after this, by
+    /// [`arrival_in_flight`](Self::arrival_in_flight).
+    fn latest_in_flight(&self, now: Instant, view: &PathView) -> Duration {
+        let forecast = &view.forecast;
+        let latest = forecast.transit.max(forecast.least_transit);
+        // If nothing is outstanding, a copy may be remembered that is lost.
+        let oldest_at = self.paths[view.id.index()].recovery.oldest_sent_at();
+        let age = oldest_at.map_or(Duration::MAX, |at| now.saturating_since(at));
+        match self.is_overdue(view.id, age) {
+            true => latest.max(forecast.transit * 2),
+            false => latest,
+        }
+    }
+
     /// After how long a segment in flight arrives. One whose acknowledgement is overdue takes
     /// another round trip at the least.
     fn arrival_in_flight(&self, now: Instant, offset: u64) -> Duration {
@@ -205,11 +228,9 @@ impl StreamSession {
             return Duration::ZERO;
         };
         let forecast = &self.views[on.index()].forecast;
-        let round_trip = forecast.transit * 2;
         let age = now.saturating_since(packet.sent_at);
-        let patience = round_trip + forecast.doubt + self.content.config.delayed_ack;
-        if age > patience || self.content.paths[on.index()].probe.is_wanted() {
-            return round_trip;
+        if self.is_overdue(on, age) {
+            return forecast.transit * 2;
         }
         // Older samples may be of a queue that the packet has not met.
         let transit = match recovery.rtt().sampled_at() > packet.sent_at {

@@ -3,6 +3,8 @@
 //! Schedulers see segments as packets of frames that have one fragment and no deadline; the frame's
 //! number is the segment's offset.
 
+use std::collections::VecDeque;
+
 use anabranch_units::{DataRate, Importance, Instant};
 
 use super::{Stream, StreamSession};
@@ -34,7 +36,7 @@ pub(super) struct Binding {
     /// By path: when it was penalised last.
     pub(super) penalised_at: Vec<Instant>,
     /// What waits, as schedulers see it: of many segments few change from one call to the next.
-    queue: Vec<PacketView>,
+    queue: VecDeque<PacketView>,
     /// That of which the queue tells.
     queue_version: Option<u64>,
     assignments: Vec<Assignment>,
@@ -49,7 +51,7 @@ impl Binding {
             held_since: None,
             open_since: Vec::new(),
             penalised_at: Vec::new(),
-            queue: Vec::new(),
+            queue: VecDeque::new(),
             queue_version: None,
             assignments: Vec::new(),
         }
@@ -151,22 +153,27 @@ impl StreamSession {
         let send = &self.content.send;
         let reinjection = self.config.stream.reinjection;
         if send.has_waiting() || send.next_new(max_bytes).is_some() {
-            self.refresh_views(now);
+            let is_in_vain = self.is_in_vain(now, &binding);
+            if !is_in_vain {
+                self.refresh_views(now);
+            }
             if reinjection == Reinjection::Xlink && self.reinject_start(now) {
                 self.refresh_views(now);
             }
-            self.cut_segments(&mut binding);
+            self.cut_segments(now, &mut binding);
             if reinjection == Reinjection::Tail && !self.content.send.has_waiting() {
-                binding.is_due = self.rebind_later_ones();
+                binding.is_due = !is_in_vain && self.rebind_later_ones();
             } else {
-                self.bind_waiting(now, &mut binding);
+                self.bind_waiting(now, &mut binding, is_in_vain);
             }
         } else if is_for_windows(reinjection) && send.is_blocked(max_bytes) {
             self.refresh_views(now);
             self.reinject_awaited(now, &mut binding);
         } else if reinjection == Reinjection::Tail && send.has_in_flight() {
-            self.refresh_views(now);
-            self.reinject_tail(now);
+            if self.has_room(now) {
+                self.refresh_views(now);
+                self.reinject_tail(now);
+            }
         } else if reinjection == Reinjection::Xlink {
             self.refresh_views(now);
             self.reinject_all_below(now, u64::MAX);
@@ -177,15 +184,36 @@ impl StreamSession {
         self.content.binding = Some(binding);
     }
 
+    /// Whether any path has room for a packet.
+    fn has_room(&self, now: Instant) -> bool {
+        let max_bytes = u64::from(self.max_packet_bytes);
+        let mut paths = self.paths.iter();
+        paths.any(|path| path.sendable_bytes(max_bytes, now) > 0)
+    }
+
+    /// Whether neither the scheduler nor a reinjection will bind anything: over paced paths nothing
+    /// has room after each packet, until the next pacer is ready.
+    fn is_in_vain(&self, now: Instant, binding: &Binding) -> bool {
+        binding.scheduler.needs_room()
+            && self.config.stream.reinjection != Reinjection::Xlink
+            && !self.has_room(now)
+            && self
+                .paths
+                .iter()
+                .all(|path| path.recovery.bytes_in_flight() > 0)
+    }
+
     /// Cuts as many segments as may be bound now.
-    fn cut_segments(&mut self, binding: &mut Binding) {
+    fn cut_segments(&mut self, now: Instant, binding: &mut Binding) {
+        let queued_bytes = self.paths.iter().map(Path::queued_bytes);
+        let mut bytes = queued_bytes.sum::<u64>() + self.content.send.waiting_bytes();
+        if bytes >= MAX_BOUND_BYTES {
+            return;
+        }
         let max_bytes = self.segment_bytes();
         let is_known = binding.queue_version == Some(self.content.send.waiting_version());
+        let mut is_short_wanted = bytes == 0 && self.has_room(now);
         let send = &mut self.content.send;
-        let queued_bytes = self.views.iter().map(|view| view.queued_bytes);
-        let mut bytes = queued_bytes.sum::<u64>() + send.waiting_bytes();
-        let mut is_short_wanted =
-            bytes == 0 && self.views.iter().any(|view| view.sendable_bytes > 0);
         while bytes < MAX_BOUND_BYTES
             && let Some(chunk) = send.cut_next(max_bytes, is_short_wanted)
         {
@@ -194,7 +222,7 @@ impl StreamSession {
             if is_known {
                 // New segments are the last.
                 let view = packet_view(&self.config, &chunk, PathSet::EMPTY);
-                binding.queue.push(view);
+                binding.queue.push_back(view);
             }
         }
         if is_known {
@@ -218,13 +246,13 @@ impl StreamSession {
         debug_assert!(self.is_listed(&binding.queue));
     }
 
-    fn is_listed(&self, queue: &[PacketView]) -> bool {
-        let mut listed = Vec::new();
+    fn is_listed(&self, queue: &VecDeque<PacketView>) -> bool {
+        let mut listed = VecDeque::new();
         self.list(&mut listed, &mut Vec::new());
-        listed == queue
+        listed == *queue
     }
 
-    fn list(&self, queue: &mut Vec<PacketView>, assignments: &mut Vec<Assignment>) {
+    fn list(&self, queue: &mut VecDeque<PacketView>, assignments: &mut Vec<Assignment>) {
         let send = &self.content.send;
         queue.clear();
         for is_again in [true, false] {
@@ -235,24 +263,27 @@ impl StreamSession {
                     let paths = PathSet::only(path);
                     assignments.push(Assignment { index, paths });
                 }
-                queue.push(self.packet_view(&chunk, in_flight_on));
+                queue.push_back(self.packet_view(&chunk, in_flight_on));
             }
         }
     }
 
-    fn bind_waiting(&mut self, now: Instant, binding: &mut Binding) {
+    fn bind_waiting(&mut self, now: Instant, binding: &mut Binding, is_in_vain: bool) {
         self.list_waiting(binding);
         let mut queue = core::mem::take(&mut binding.queue);
+        let offered: &[PacketView] = queue.make_contiguous();
         let mut assignments = core::mem::take(&mut binding.assignments);
         if assignments.is_empty() {
-            self.note_limits(&queue);
-            let session = self.session_view();
-            let offered = SendQueue::new(&queue);
-            binding
-                .scheduler
-                .schedule(now, &offered, &session, &self.views, &mut assignments);
+            self.note_limits(offered);
+            if !is_in_vain {
+                let session = self.session_view();
+                let queue = SendQueue::new(offered);
+                binding
+                    .scheduler
+                    .schedule(now, &queue, &session, &self.views, &mut assignments);
+            }
         }
-        self.bind_all(now, binding, &queue, &assignments);
+        self.bind_all(now, binding, offered, &assignments);
         // What has been bound may make room for more.
         binding.is_due = !assignments.is_empty();
         if binding.held_since.is_none() {
