@@ -172,6 +172,20 @@ impl Path {
         (is_queued && self.recovery.bytes_in_flight() > believed()).then(|| self.outflow.rate(now))
     }
 
+    /// After how long so many bytes in flight are acknowledged at the rate at which packets come
+    /// out of the path; zero unless the latest sample has met a queue, since the path carries more
+    /// than comes out otherwise.
+    pub(crate) fn queue_drains_in(&self, now: Instant, bytes: u64) -> Duration {
+        let rtt = self.recovery.rtt();
+        let queue = STANDING_QUEUE.max(rtt.jitter());
+        match rtt.latest().zip(rtt.min_rtt()) {
+            Some((latest, least)) if latest > least + queue => {
+                self.outflow.rate(now).time_for(bytes)
+            }
+            _ => Duration::ZERO,
+        }
+    }
+
     /// Takes note of the rate by which packets are bound.
     pub(crate) fn note_rate(&mut self) {
         self.noted_rate = self.control.target_rate;

@@ -221,7 +221,14 @@ impl StreamSession {
             bytes_behind = recovery.sent_bytes() - packet.delivery.sent_bytes;
         }
         let ahead_by = age.max(forecast.rate.time_for(bytes_behind));
-        transit.saturating_sub(ahead_by)
+        let bytes_behind = recovery.sent_bytes() - packet.delivery.sent_bytes;
+        let bytes_ahead = recovery.bytes_in_flight().saturating_sub(bytes_behind);
+        let drained = match self.is_rested(on) {
+            true => Duration::ZERO,
+            false => self.paths[on.index()].queue_drains_in(now, bytes_ahead),
+        };
+        let arrives = transit.saturating_sub(ahead_by);
+        arrives.max(drained.saturating_sub(forecast.least_transit))
     }
 
     /// The peer's window is full though a path could send: a slower path that should have brought
