@@ -139,6 +139,22 @@ impl StreamSession {
         }
     }
 
+    /// What leaves now arrives after what is in flight, as fast as that comes out of a queue.
+    pub(super) fn note_queues(&mut self, now: Instant) {
+        if self.config.stream.reinjection != Reinjection::Tail {
+            return;
+        }
+        for index in 0..self.paths.len() {
+            let path = &self.paths[index];
+            if !self.is_rested(path.id) {
+                let drained = path.queue_drains_in(now, path.recovery.bytes_in_flight());
+                let forecast = &mut self.views[index].forecast;
+                let transit = drained.saturating_sub(forecast.least_transit);
+                forecast.transit = forecast.transit.max(transit);
+            }
+        }
+    }
+
     /// While no path has answered, none is known to be better: what is sent first leaves by all.
     fn race(&mut self, now: Instant, packet: &PacketView, bound_to: PathSet) {
         let is_answered = |path: &Path| path.recovery.rtt().has_sample();
@@ -354,7 +370,11 @@ impl StreamSession {
     /// When the scheduler is to be asked again for segments that it holds.
     pub(super) fn held_until(&self) -> Option<Instant> {
         let binding = self.content.binding.as_ref()?;
-        if !self.content.send.has_waiting() {
+        let send = &self.content.send;
+        // A short segment is cut only for a path that is ready.
+        let is_short_left = send.next_new(self.segment_bytes()).is_some()
+            && !self.paths.iter().any(Path::has_bound);
+        if !send.has_waiting() && !is_short_left {
             return None;
         }
         let ready = self.next_ready_after(binding.asked_at);
