@@ -174,13 +174,12 @@ impl Path {
 
     /// After how long so many bytes in flight are acknowledged at the rate at which packets come
     /// out of the path; zero unless the latest sample has met a queue, since the path carries more
-    /// than comes out otherwise.
+    /// than comes out otherwise. Slow start doubles a queue in a round trip at most.
     pub(crate) fn queue_drains_in(&self, now: Instant, bytes: u64) -> Duration {
         let rtt = self.recovery.rtt();
-        let queue = STANDING_QUEUE.max(rtt.jitter());
         match rtt.latest().zip(rtt.min_rtt()) {
-            Some((latest, least)) if latest > least + queue => {
-                self.outflow.rate(now).time_for(bytes)
+            Some((latest, least)) if latest > least + STANDING_QUEUE => {
+                self.outflow.rate(now).time_for(bytes).min(latest * 2)
             }
             _ => Duration::ZERO,
         }

@@ -149,8 +149,10 @@ impl StreamSession {
             if !self.is_rested(path.id) {
                 let drained = path.queue_drains_in(now, path.recovery.bytes_in_flight());
                 let forecast = &mut self.views[index].forecast;
-                let transit = drained.saturating_sub(forecast.least_transit);
-                forecast.transit = forecast.transit.max(transit);
+                if !drained.is_zero() {
+                    let least = forecast.least_transit;
+                    forecast.transit = drained.saturating_sub(least).max(least);
+                }
             }
         }
     }
