@@ -3,7 +3,7 @@
 mod support;
 
 use anabranch_core::recovery::LossDetection;
-use anabranch_core::{Config, Stream};
+use anabranch_core::{Config, PathId, SendReason, Stream};
 use anabranch_units::{DataRate, Duration, Instant, Seed};
 use support::TestPath;
 
