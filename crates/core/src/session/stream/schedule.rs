@@ -173,7 +173,7 @@ impl StreamSession {
             let bytes = path.queued_bytes() + u64::from(packet.bytes);
             let has_room =
                 path.has_window_beyond(bytes) && path.recovery.bytes_in_flight() + bytes <= most;
-            if is_other && has_room && !path.is_metered() {
+            if is_other && has_room && path.control().is_usable && !path.is_metered() {
                 if !path.has_bound() {
                     path.leave_idleness(now);
                 }
