@@ -128,8 +128,11 @@ impl StreamSession {
     /// before its handshake: what is short would take longer by a path that turns out to be far.
     /// With [`Reinjection::Tail`] the first one is, too, once another has answered.
     pub(super) fn hold_unanswered(&mut self) {
-        let is_answered =
-            |path: &Path| path.state() == PathState::Active && path.recovery.rtt().has_sample();
+        let is_answered = |path: &Path| {
+            path.state() == PathState::Active
+                && path.recovery.rtt().has_sample()
+                && path.control().is_usable
+        };
         let is_race = self.config.stream.reinjection == Reinjection::Tail;
         let is_over = is_race && self.paths.iter().any(is_answered);
         for index in usize::from(!is_over)..self.paths.len() {
