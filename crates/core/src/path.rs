@@ -294,6 +294,13 @@ impl Path {
         self.state() == PathState::Active && !has_outstanding && !self.has_bound()
     }
 
+    /// Whether segments have left or are about to, and nothing has been heard of the path yet.
+    pub(crate) fn has_unanswered_segments(&self) -> bool {
+        self.state() == PathState::Active
+            && !self.recovery.rtt().has_sample()
+            && (self.has_bound() || self.recovery.has_outstanding_content())
+    }
+
     /// There is something to send where there was nothing: if the path has stood idle for want of
     /// it, that says nothing about the path.
     pub(crate) fn leave_idleness(&mut self, now: Instant) {

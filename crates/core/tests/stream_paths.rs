@@ -283,9 +283,20 @@ fn packets(network: &Network, path: u8, reason: SendReason) -> u64 {
     counters.reasons.of(reason).packets
 }
 
+/// Without the race of a new session.
+fn unraced() -> Config {
+    Config {
+        stream: StreamConfig {
+            reinjection: Reinjection::Linux,
+            ..StreamConfig::default()
+        },
+        ..config("spd")
+    }
+}
+
 #[test]
 fn a_further_path_carries_nothing_before_it_has_answered() {
-    let mut network = network(config("spd"), near_and_far());
+    let mut network = network(unraced(), near_and_far());
     let took = transfer(&mut network, 30_000, Duration::from_secs(10));
     assert!(took < Duration::from_millis(100), "{took}");
     assert_eq!(packets(&network, 1, SendReason::IdleProbe), 1);
@@ -296,7 +307,7 @@ fn a_further_path_carries_nothing_before_it_has_answered() {
 fn a_path_whose_answer_is_lost_is_asked_again_and_then_used() {
     let mut paths = near_and_far();
     paths[1].lost_there = (0..20).collect();
-    let mut network = network(config("spd"), paths);
+    let mut network = network(unraced(), paths);
     transfer(&mut network, 10_000_000, Duration::from_secs(10));
     assert_eq!(packets(&network, 1, SendReason::IdleProbe), 2);
     assert!(packets(&network, 1, SendReason::New) > 20);

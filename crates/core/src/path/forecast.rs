@@ -195,6 +195,19 @@ impl Path {
         (outflow >= self.control.target_rate || !is_noise).then_some(outflow)
     }
 
+    /// After how long so many bytes in flight are acknowledged at the rate at which packets come
+    /// out of the path; zero unless the latest sample has met a queue, since the path carries more
+    /// than comes out otherwise. Slow start doubles a queue in a round trip at most.
+    pub(crate) fn queue_drains_in(&self, now: Instant, bytes: u64) -> Duration {
+        let rtt = self.recovery.rtt();
+        match rtt.latest().zip(rtt.min_rtt()) {
+            Some((latest, least)) if latest > least + STANDING_QUEUE => {
+                self.outflow.rate(now).time_for(bytes).min(latest * 2)
+            }
+            _ => Duration::ZERO,
+        }
+    }
+
     /// Takes note of the rate by which packets are bound.
     pub(crate) fn note_rate(&mut self) {
         self.noted_rate = self.control.target_rate;

@@ -166,6 +166,9 @@ impl Hooks for Stream {
 
     fn mark_views(session: &mut StreamSession) {
         session.hold_unanswered();
+        if let Some(first) = session.views.first() {
+            session.note_queues(first.forecast.made_at);
+        }
     }
 
     fn on_frame(session: &mut StreamSession, now: Instant, on: PathId, frame: WireFrame<'_>) {

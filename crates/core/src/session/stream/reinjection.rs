@@ -129,7 +129,7 @@ impl StreamSession {
 
     /// Whether no sample of the path's round-trip time has come since it was idle: the last one is
     /// of its last queue.
-    fn is_rested(&self, id: PathId) -> bool {
+    pub(super) fn is_rested(&self, id: PathId) -> bool {
         let recovery = &self.paths[id.index()].recovery;
         let sampled_at = recovery.rtt().sampled_at();
         recovery.oldest_sent_at().is_none_or(|at| at > sampled_at)
@@ -242,7 +242,14 @@ impl StreamSession {
             bytes_behind = recovery.sent_bytes() - packet.delivery.sent_bytes;
         }
         let ahead_by = age.max(forecast.rate.time_for(bytes_behind));
-        transit.saturating_sub(ahead_by)
+        let bytes_behind = recovery.sent_bytes() - packet.delivery.sent_bytes;
+        let bytes_ahead = recovery.bytes_in_flight().saturating_sub(bytes_behind);
+        let drained = match self.is_rested(on) {
+            true => Duration::ZERO,
+            false => self.paths[on.index()].queue_drains_in(now, bytes_ahead),
+        };
+        let arrives = transit.saturating_sub(ahead_by);
+        arrives.max(drained.saturating_sub(forecast.least_transit))
     }
 
     /// The peer's window is full though a path could send: a slower path that should have brought

@@ -22,6 +22,9 @@ use crate::wire;
 /// as much at a time.
 const MAX_BOUND_BYTES: u64 = 64 << 10;
 
+/// So many packets leave by each path before one has answered: the initial window of RFC 6928.
+const RACED_PACKETS: u64 = 10;
+
 /// The scheduler, and when to ask it.
 #[derive(Debug)]
 pub(super) struct Binding {
@@ -125,9 +128,63 @@ impl StreamSession {
 
     /// A further path is held in reserve until it has answered, as a flow of MPTCP carries nothing
     /// before its handshake: what is short would take longer by a path that turns out to be far.
+    /// With [`Reinjection::Tail`] the first one is, too, once another has answered.
     pub(super) fn hold_unanswered(&mut self) {
-        for index in 1..self.paths.len() {
-            self.views[index].is_standby |= self.is_unanswered(&self.paths[index]);
+        let is_answered = |path: &Path| {
+            path.state() == PathState::Active
+                && path.recovery.rtt().has_sample()
+                && path.control().is_usable
+        };
+        let is_race = self.config.stream.reinjection == Reinjection::Tail;
+        let is_over = is_race && self.paths.iter().any(is_answered);
+        for index in usize::from(!is_over)..self.paths.len() {
+            let path = &self.paths[index];
+            let is_carrying = is_race && path.has_unanswered_segments();
+            self.views[index].is_standby |= is_carrying || self.is_unanswered(path);
+        }
+    }
+
+    /// What leaves now arrives after what is in flight, as fast as that comes out of a queue.
+    pub(super) fn note_queues(&mut self, now: Instant) {
+        if self.config.stream.reinjection != Reinjection::Tail {
+            return;
+        }
+        for index in 0..self.paths.len() {
+            let path = &self.paths[index];
+            if !self.is_rested(path.id) {
+                let drained = path.queue_drains_in(now, path.recovery.bytes_in_flight());
+                let forecast = &mut self.views[index].forecast;
+                if !drained.is_zero() {
+                    let least = forecast.least_transit;
+                    forecast.transit = drained.saturating_sub(least).max(least);
+                }
+            }
+        }
+    }
+
+    /// While no path has answered, none is known to be better: what is sent first leaves by all.
+    fn race(&mut self, now: Instant, packet: &PacketView, bound_to: PathSet) {
+        let is_answered = |path: &Path| path.recovery.rtt().has_sample();
+        let is_new = packet.reason == SendReason::New && packet.in_flight_on.is_empty();
+        if !is_new
+            || self.config.stream.reinjection != Reinjection::Tail
+            || self.paths.iter().any(is_answered)
+        {
+            return;
+        }
+        let most = RACED_PACKETS * u64::from(self.max_packet_bytes);
+        for path in &mut self.paths {
+            let is_other = path.state() == PathState::Active && !bound_to.contains(path.id);
+            let bytes = path.queued_bytes() + u64::from(packet.bytes);
+            let has_room =
+                path.has_window_beyond(bytes) && path.recovery.bytes_in_flight() + bytes <= most;
+            if is_other && has_room && path.control().is_usable && !path.is_metered() {
+                if !path.has_bound() {
+                    path.leave_idleness(now);
+                }
+                path.bind_next(*packet);
+                self.content.send.on_bound(packet.frame.0);
+            }
         }
     }
 
@@ -342,13 +399,18 @@ impl StreamSession {
                 path.bind_next(PacketView { reason, ..*packet });
                 self.content.send.on_bound(packet.frame.0);
             }
+            self.race(now, packet, assignment.paths);
         }
     }
 
     /// When the scheduler is to be asked again for segments that it holds.
     pub(super) fn held_until(&self) -> Option<Instant> {
         let binding = self.content.binding.as_ref()?;
-        if !self.content.send.has_waiting() {
+        let send = &self.content.send;
+        // A short segment is cut only for a path that is ready.
+        let is_short_left = send.next_new(self.segment_bytes()).is_some()
+            && !self.paths.iter().any(Path::has_bound);
+        if !send.has_waiting() && !is_short_left {
             return None;
         }
         let ready = self.next_ready_after(binding.asked_at);
