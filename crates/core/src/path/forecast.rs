@@ -184,15 +184,19 @@ impl Path {
         }
         let outflow = self.outflow.rate(now);
         // Jitter delays some packets, which are in flight for longer by it, and seldom all of a
-        // span, unless nothing comes back at all. It makes no path faster.
+        // span, unless nothing comes back at all. It makes no path faster. And a window over a
+        // round trip is no estimate that it could be held against: it grows with the window.
+        let believed = self.control.target_rate;
+        if self.control.pacing_rate.is_none() || outflow >= believed {
+            return Some(outflow);
+        }
         let stands = |floor: Duration| floor > min_rtt + STANDING_QUEUE;
         let is_silent = self
             .recovery
             .silent_since()
             .is_some_and(|since| now.saturating_since(since) > answer_time + queue);
-        let is_noise = !(is_silent || rtt.floor().is_none_or(stands))
-            || !is_more_than_in(answer_time + rtt.jitter());
-        (outflow >= self.control.target_rate || !is_noise).then_some(outflow)
+        let is_all_late = is_silent || rtt.floor().is_none_or(stands);
+        (is_all_late && is_more_than_in(answer_time + rtt.jitter())).then_some(outflow)
     }
 
     /// After how long so many bytes in flight are acknowledged at the rate at which packets come
