@@ -78,8 +78,8 @@ pub(crate) enum Verdict {
 }
 
 /// Which probability to arrive in time is enough. With a fragment its frame is lost, and all that
-/// need it: hundreds of packets, for one more. What no other frame needs gets another copy only when
-/// those under way will hardly arrive.
+/// need it: hundreds of packets, for one more. What no other frame needs gets another copy only
+/// when those under way will hardly arrive.
 fn enough(importance: Importance) -> f64 {
     match importance {
         Importance::Key | Importance::Reference => 0.999,
