@@ -129,10 +129,18 @@ impl StreamSession {
 
     /// Whether no sample of the path's round-trip time has come since it was idle: the last one is
     /// of its last queue.
-    pub(super) fn is_rested(&self, id: PathId) -> bool {
+    fn is_rested(&self, id: PathId) -> bool {
         let recovery = &self.paths[id.index()].recovery;
         let sampled_at = recovery.rtt().sampled_at();
         recovery.oldest_sent_at().is_none_or(|at| at > sampled_at)
+    }
+
+    /// As the path tells; zero if it was idle, since its queue is gone.
+    pub(super) fn queue_drains_in(&self, now: Instant, on: PathId, bytes: u64) -> Duration {
+        match self.is_rested(on) {
+            true => Duration::ZERO,
+            false => self.paths[on.index()].queue_drains_in(now, bytes),
+        }
     }
 
     /// After how long the last of `bytes` bytes arrives that leave a path from now on.
@@ -237,17 +245,13 @@ impl StreamSession {
             true => forecast.transit,
             false => forecast.least_transit,
         };
-        let mut bytes_behind = 0;
-        if forecast.is_congested() {
-            bytes_behind = recovery.sent_bytes() - packet.delivery.sent_bytes;
-        }
-        let ahead_by = age.max(forecast.rate.time_for(bytes_behind));
         let bytes_behind = recovery.sent_bytes() - packet.delivery.sent_bytes;
-        let bytes_ahead = recovery.bytes_in_flight().saturating_sub(bytes_behind);
-        let drained = match self.is_rested(on) {
-            true => Duration::ZERO,
-            false => self.paths[on.index()].queue_drains_in(now, bytes_ahead),
+        let ahead_by = match forecast.is_congested() {
+            true => age.max(forecast.rate.time_for(bytes_behind)),
+            false => age,
         };
+        let bytes_ahead = recovery.bytes_in_flight().saturating_sub(bytes_behind);
+        let drained = self.queue_drains_in(now, on, bytes_ahead);
         let arrives = transit.saturating_sub(ahead_by);
         arrives.max(drained.saturating_sub(forecast.least_transit))
     }

@@ -151,13 +151,11 @@ impl StreamSession {
         }
         for index in 0..self.paths.len() {
             let path = &self.paths[index];
-            if !self.is_rested(path.id) {
-                let drained = path.queue_drains_in(now, path.recovery.bytes_in_flight());
+            let drained = self.queue_drains_in(now, path.id, path.recovery.bytes_in_flight());
+            if !drained.is_zero() {
                 let forecast = &mut self.views[index].forecast;
-                if !drained.is_zero() {
-                    let least = forecast.least_transit;
-                    forecast.transit = drained.saturating_sub(least).max(least);
-                }
+                let least = forecast.least_transit;
+                forecast.transit = drained.saturating_sub(least).max(least);
             }
         }
     }
