@@ -154,14 +154,10 @@ fn mean(case: &Case, scheduler: Result<&str, u8>) -> [f64; 2] {
             controller: support::controller(&case.controller),
             loss_detection: LossDetection::TcpSack,
             stream: StreamConfig {
-                // Not by the other path.
-                reinjection: match scheduler {
-                    Ok(_) => match setting("REINJECTION", "tail").as_str() {
-                        "off" => Reinjection::Off,
-                        "linux" => Reinjection::Linux,
-                        _ => Reinjection::Tail,
-                    },
-                    Err(_) => Reinjection::Off,
+                reinjection: match setting("REINJECTION", "tail").as_str() {
+                    "off" => Reinjection::Off,
+                    "linux" => Reinjection::Linux,
+                    _ => Reinjection::Tail,
                 },
                 ..StreamConfig::default()
             },
@@ -184,6 +180,12 @@ fn mean(case: &Case, scheduler: Result<&str, u8>) -> [f64; 2] {
         if let Some((bytes, idle)) = case.before {
             carry(&mut network, bytes);
             network.run_until(network.now + idle);
+            // What came before is the same whatever carries this.
+            for other in (0..case.paths.len() as u8).map(PathId) {
+                if scheduler.is_err_and(|only| only != other.0) {
+                    network.sender.remove_path(network.now, other);
+                }
+            }
         }
         is_on.store(true, Ordering::Relaxed);
         carry(&mut network, case.bytes)
