@@ -185,6 +185,22 @@ fn what_the_far_path_would_bring_late_comes_by_the_near_one() {
     }
 }
 
+/// The path that was congested last has a long round-trip time to remember, and no queue any more.
+#[test]
+fn what_a_path_at_rest_remembers_of_its_last_queue_makes_it_no_farther() {
+    let before = Some((1_000_000, Duration::from_secs(2)));
+    let beds = [
+        [path(8, 80, 200), path(1, 30, 200)],
+        [path(5, 300, 400), path(2, 300, 150)],
+        [path(12, 300, 400), path(1, 300, 150)],
+    ];
+    for bed in beds {
+        let alone = took(config("cubic"), &bed[..1], before, 10_000).as_secs_f64();
+        let both = took(config("cubic"), &bed, before, 10_000).as_secs_f64();
+        assert!(both <= 1.05 * alone, "{bed:?}: {}", both / alone);
+    }
+}
+
 /// What leaves first leaves by both, so that the order of the paths does not matter.
 #[test]
 fn an_object_that_began_on_the_far_path_ends_on_the_near_one() {

@@ -82,6 +82,11 @@ impl JitterEstimator {
         self.jitter
     }
 
+    /// Whether enough samples have come to tell.
+    pub(super) fn is_known(&self) -> bool {
+        self.stretch_count > 0
+    }
+
     /// The least round-trip time of packets sent lately: the latest where there is no jitter.
     pub(super) fn floor(&self) -> Option<Duration> {
         self.floor

@@ -63,6 +63,15 @@ impl RttEstimator {
         self.jitter.jitter()
     }
 
+    /// By how much longer than the least round-trip time a packet may take that meets no queue: by
+    /// the jitter. Until that is known, by as much as after a first sample (RFC 6298 §2.2).
+    pub fn doubt_at_rest(&self) -> Duration {
+        match self.jitter.is_known() {
+            true => self.jitter(),
+            false => self.min.unwrap_or(self.smoothed()),
+        }
+    }
+
     /// The round-trip time without jitter: the least of packets sent lately, in a span in which
     /// jitter spares one. Where there is none, the latest.
     pub fn floor(&self) -> Option<Duration> {

@@ -129,7 +129,7 @@ impl StreamSession {
 
     /// Whether no sample of the path's round-trip time has come since it was idle: the last one is
     /// of its last queue.
-    fn is_rested(&self, id: PathId) -> bool {
+    pub(super) fn is_rested(&self, id: PathId) -> bool {
         let recovery = &self.paths[id.index()].recovery;
         let sampled_at = recovery.rtt().sampled_at();
         recovery.oldest_sent_at().is_none_or(|at| at > sampled_at)

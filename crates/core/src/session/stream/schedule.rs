@@ -144,13 +144,20 @@ impl StreamSession {
         }
     }
 
-    /// What leaves now arrives after what is in flight, as fast as that comes out of a queue.
+    /// What leaves now arrives after what is in flight, as fast as that comes out of a queue. The
+    /// samples of a path at rest, and how far they deviate, are of a queue that is gone.
     pub(super) fn note_queues(&mut self, now: Instant) {
         if self.config.stream.reinjection != Reinjection::Tail {
             return;
         }
         for index in 0..self.paths.len() {
             let path = &self.paths[index];
+            if self.is_rested(path.id) {
+                let doubt = path.recovery.rtt().doubt_at_rest();
+                let forecast = &mut self.views[index].forecast;
+                forecast.doubt = forecast.doubt.min(doubt);
+                continue;
+            }
             let drained = self.queue_drains_in(now, path.id, path.recovery.bytes_in_flight());
             if !drained.is_zero() {
                 let forecast = &mut self.views[index].forecast;
