@@ -46,6 +46,39 @@ fn median(report: &Report, metric: &str, subject: &str) -> f64 {
         .median
 }
 
+/// Each object has a session of its own, over all paths of the flow.
+#[test]
+fn short_objects_ride_all_paths_and_what_each_has_carried_is_counted_over_all_sessions() {
+    let flows = |paths: &str| {
+        let text = r#"
+[[flows]]
+name = "pages"
+kind = "short"
+controller = "cubic"
+min-bytes = "200 kB"
+max-bytes = "400 kB"
+mean-idle = "1 s"
+"#;
+        format!("{text}paths = {paths}\n")
+    };
+    let by = |paths: &str| report(&scenario(&flows(paths)), 1);
+    let one = by(r#"["there"]"#);
+    let two = by(r#"["there", "back"]"#);
+    let transfers = median(&two, "transfers", "pages");
+    assert!(transfers >= 5.0, "{transfers}");
+    let [one_took, two_took] = [&one, &two].map(|of| median(of, "transfer-time-mean", "pages"));
+    assert!(two_took < 0.8 * one_took, "{two_took} {one_took}");
+    // What an object's last session has sent is a small part of it.
+    for path in &two.runs[0].statistics.flows[0].paths {
+        let packets = path.traffic.packets_sent;
+        assert!(
+            packets as f64 > 40.0 * transfers,
+            "{}: {packets}",
+            path.route
+        );
+    }
+}
+
 const RAW: &str = r#"
 [[flows]]
 name = "camera"

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use anabranch_core::{Config, PathCounters, PathId};
+use anabranch_core::{Config, PathCounters};
 use anabranch_units::{Duration, Instant, Rng};
 use anabranch_video::adaptive_player::{
     AdaptiveCounts, AdaptivePlayer, SegmentBuffer, SegmentedVideo,
@@ -68,19 +68,24 @@ pub(crate) struct Objects {
     pub(crate) is_active: bool,
     /// What new sessions are made from: the sender's and the receiver's set-up.
     pub(crate) configs: [Arc<Config>; 2],
-    /// What the senders of earlier sessions have counted.
-    pub(crate) counted: PathCounters,
+    /// What the senders of earlier sessions have counted, by path.
+    pub(crate) counted: Vec<PathCounters>,
 }
 
 impl Objects {
-    pub(crate) fn new(plan: ShortObjects, rng: Rng, configs: [Arc<Config>; 2]) -> Self {
+    pub(crate) fn new(
+        plan: ShortObjects,
+        rng: Rng,
+        configs: [Arc<Config>; 2],
+        path_count: usize,
+    ) -> Self {
         Objects {
             plan,
             rng,
             unwritten_bytes: 0,
             is_active: false,
             configs,
-            counted: PathCounters::default(),
+            counted: vec![PathCounters::default(); path_count],
         }
     }
 
@@ -226,6 +231,3 @@ impl Adaptive {
         counts.unwrap_or_default()
     }
 }
-
-/// The path of a stream that has one.
-pub(crate) const STREAM_PATH: PathId = PathId(0);

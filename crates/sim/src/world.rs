@@ -204,9 +204,9 @@ impl World {
         );
         self.is_changed = true;
         self.lane_for(flow_id).flows.push(Flow {
+            source: Work::new(source, configs, paths.len(), flow_seed),
             paths,
             stop,
-            source: Work::new(source, configs, flow_seed),
             frame_at: None,
             stop_at: None,
             ends,
@@ -424,7 +424,7 @@ impl World {
         let counters = self.sender(flow).path_counters(path);
         let counters = *counters.expect("flows keep their paths");
         match &self.flow(flow).source {
-            Work::Objects(objects) => objects.counted.plus(&counters),
+            Work::Objects(objects) => objects.counted[path.index()].plus(&counters),
             Work::Frames(_) | Work::Bytes(_) | Work::Download(_) | Work::Adaptive(_) => counters,
         }
     }

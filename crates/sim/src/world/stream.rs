@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use anabranch_core::Config;
+use anabranch_core::{Config, PathId};
 use anabranch_units::{Duration, Seed};
 
 use super::turn::Turn;
-use crate::application::{Adaptive, Application, Download, Objects, STREAM_PATH};
+use crate::application::{Adaptive, Application, Download, Objects};
 use crate::endpoint::Endpoint;
 use crate::flow::{Side, Work};
 use crate::head_of_line::HeadOfLine;
@@ -17,7 +17,12 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 impl Work {
     /// The work of an application between ends of these set-ups.
-    pub(super) fn new(application: Application, configs: [Arc<Config>; 2], seed: Seed) -> Work {
+    pub(super) fn new(
+        application: Application,
+        configs: [Arc<Config>; 2],
+        path_count: usize,
+        seed: Seed,
+    ) -> Work {
         match application {
             Application::Media(source) => Work::Frames(source),
             Application::Greedy => Work::Bytes(u64::MAX),
@@ -30,7 +35,7 @@ impl Work {
             }
             Application::Short(plan) => {
                 let rng = seed.derive("objects").rng();
-                Work::Objects(Box::new(Objects::new(plan, rng, configs)))
+                Work::Objects(Box::new(Objects::new(plan, rng, configs, path_count)))
             }
         }
     }
@@ -178,12 +183,11 @@ impl<O: Observer> Turn<'_, O> {
         let Work::Objects(objects) = &mut flow.source else {
             return;
         };
-        let counters = flow.ends[Side::Sender as usize]
-            .endpoint
-            .path_counters(STREAM_PATH);
-        objects.counted = objects
-            .counted
-            .plus(counters.expect("flows keep their path"));
+        let sender = &flow.ends[Side::Sender as usize].endpoint;
+        for (counted, path) in objects.counted.iter_mut().zip(0..) {
+            let counters = sender.path_counters(PathId(path));
+            *counted = counted.plus(counters.expect("flows keep their paths"));
+        }
         objects.begin();
         flow.session += 1;
         flow.head_of_line = HeadOfLine::default();
@@ -192,7 +196,9 @@ impl<O: Observer> Turn<'_, O> {
             let seed = flow.seed.derive(&format!("session/{}", flow.session));
             end.endpoint = Endpoint::of_stream(config.clone(), seed, self.now)
                 .expect("the flow was made with this set-up");
-            end.endpoint.add_path(self.now, flow.paths[0].options);
+            for path in &flow.paths {
+                end.endpoint.add_path(self.now, path.options);
+            }
         }
         self.write_stream();
         self.serve(Side::Sender);
