@@ -475,7 +475,9 @@ a_tunnel_of_packets_carries_on_while_an_interface_goes() {
 # GStreamer's headers and encoder, and the element built with them.
 prepare_gstreamer() {
     local plugin
-    if ! pkg-config --exists gstreamer-base-1.0 2>/dev/null && [ "$(id -u)" -eq 0 ] &&
+    # A machine may have the headers and not the plugins.
+    if ! { pkg-config --exists gstreamer-base-1.0 && gst-inspect-1.0 x264enc &&
+        gst-inspect-1.0 mpegtsmux; } >/dev/null 2>&1 && [ "$(id -u)" -eq 0 ] &&
         command -v apt-get >/dev/null; then
         apt-get update --quiet >/dev/null 2>&1
         apt-get install --yes --quiet --no-install-recommends pkg-config libgstreamer1.0-dev \
@@ -525,13 +527,16 @@ an_encoder_bound_to_the_sink_follows_the_link() {
     sleep 8
     at_1mbit=$(encoder_kbit 12)
     await recv 15 "session of" || return 1
-    echo "        encoder at $at_3mbit kbit/s over 3 Mbit/s, at $at_1mbit kbit/s over 1 Mbit/s"
-    if [ "$at_3mbit" -lt 1300 ] || [ "$at_3mbit" -gt 3000 ] || [ "$at_1mbit" -gt 1200 ]; then
+    echo "        encoder at $at_3mbit kbit/s over 3 Mbit/s, at $at_1mbit kbit/s over 1 Mbit/s;" \
+        "$(sed -n 's/.*; \(.*arrived\)$/\1/p' "$folder/recv.log")"
+    # What x264 is asked for swings over a token bucket without delay, above what the link carries,
+    # too: whether that is too much, the frames that arrive tell.
+    if [ "$at_3mbit" -lt 1300 ] || [ "$((at_1mbit * 2))" -gt "$at_3mbit" ]; then
         echo "the encoder does not follow"
         return 1
     fi
     if ! grep -q "arrived$" "$folder/recv.log" ||
-        ! awk '/% arrived/ {exit !($(NF - 2) > 85)}' "$folder/recv.log"; then
+        ! awk '/% arrived/ {exit !($(NF - 2) > 95)}' "$folder/recv.log"; then
         echo "too few frames have arrived"
         return 1
     fi
