@@ -522,16 +522,15 @@ an_encoder_bound_to_the_sink_follows_the_link() {
         "$folder/sender.key" "$receiver_public" near0
     await gst 5 "connected" || return 1
     sleep 14
-    at_3mbit=$(encoder_kbit 12)
+    # What it is asked for swings: ten seconds tell, four do not.
+    at_3mbit=$(encoder_kbit 30)
     at_rate 1mbit
     sleep 8
-    at_1mbit=$(encoder_kbit 12)
+    at_1mbit=$(encoder_kbit 30)
     await recv 15 "session of" || return 1
     echo "        encoder at $at_3mbit kbit/s over 3 Mbit/s, at $at_1mbit kbit/s over 1 Mbit/s;" \
         "$(sed -n 's/.*; \(.*arrived\)$/\1/p' "$folder/recv.log")"
-    # What x264 is asked for swings over a token bucket without delay, above what the link carries,
-    # too: whether that is too much, the frames that arrive tell.
-    if [ "$at_3mbit" -lt 1300 ] || [ "$((at_1mbit * 2))" -gt "$at_3mbit" ]; then
+    if [ "$at_3mbit" -lt 1300 ] || [ "$at_3mbit" -gt 3000 ] || [ "$at_1mbit" -gt 1200 ]; then
         echo "the encoder does not follow"
         return 1
     fi
