@@ -200,6 +200,12 @@ pub struct MediaConfig {
     /// Whether received frames come with their bytes. A laboratory, which reads none, spares itself
     /// their memory.
     pub keeps_bytes: bool,
+    /// Whether a receiver hands out bytes in order before their frame is whole, as
+    /// [`FramePart`](crate::FramePart)s. Only with `keeps_bytes`.
+    pub hands_out_parts: bool,
+    /// Whether a sender states when its datagrams leave, by which a receiver knows the least
+    /// one-way delay whatever waits at the sender. In a laboratory both ends have one clock.
+    pub tells_send_times: bool,
     /// Whether the session is over when the peer closes it, although this end sends too: the peer
     /// has opened it. Otherwise an end that sends waits for another receiver.
     pub ends_with_peer: bool,
@@ -216,6 +222,8 @@ impl Default for MediaConfig {
             deadline: Duration::from_millis(500),
             reassembly_wait: Duration::from_millis(500),
             keeps_bytes: true,
+            hands_out_parts: false,
+            tells_send_times: false,
             ends_with_peer: false,
             target_fraction: None,
             path_target_min: DataRate::ZERO,

@@ -40,7 +40,7 @@ pub use config::{
 };
 pub use counters::{PathCounters, SessionCounters};
 pub use forecast::{Forecast, Turn};
-pub use media::{Frame, FrameId, ReceivedFrame};
+pub use media::{ClockOffset, Frame, FrameId, FramePart, ReceivedFrame};
 pub use path::PathOptions;
 pub use path_view::{PathId, PathRtt, PathSet, PathState, PathView, Risk};
 pub use send_reason::{ReasonCount, ReasonCounts, SendReason};

@@ -5,6 +5,7 @@
 //! puts frames together and gives up those that do not complete in time. Key frames are waited for.
 
 mod halves;
+mod peer_clock;
 mod reassembly;
 mod send_buffer;
 mod source_rate;
@@ -18,6 +19,7 @@ use bytes::Bytes;
 
 pub use halves::Half;
 pub(crate) use halves::Halves;
+pub use peer_clock::ClockOffset;
 pub(crate) use reassembly::{Outcome, Reassembly, Taken};
 pub(crate) use send_buffer::{
     FragmentId, Group, LastCall, Outlook, SendBuffer, UnderWay, Unsent, Verdict,
@@ -64,11 +66,31 @@ pub struct ReceivedFrame {
     pub size_bytes: usize,
     /// They themselves; none if [`keeps_bytes`](crate::MediaConfig::keeps_bytes) is not set.
     pub bytes: Vec<u8>,
-    /// When its first fragment arrived, by the receiver's clock.
-    pub first_at: Instant,
     /// When its last fragment arrived, by the receiver's clock; it may have waited for earlier
     /// frames since.
     pub completed_at: Instant,
+    /// The sender's clock as it is read now, when the frame is handed out.
+    pub offset: ClockOffset,
+    /// Number of its first bytes that were handed out before, as [`FramePart`]s.
+    pub parted_bytes: usize,
+}
+
+/// Bytes of a frame that is not whole yet and that all frames before it have made way for. They
+/// come in order; the rest comes with [`ReceivedFrame`], or never if the frame is dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FramePart {
+    /// Number of the frame.
+    pub id: FrameId,
+    /// Importance of the frame.
+    pub importance: Importance,
+    /// Capture time of the frame, by the sender's clock, to the microsecond.
+    pub captured_at: Instant,
+    /// The sender's clock as it is read now.
+    pub offset: ClockOffset,
+    /// Position of the bytes in the frame.
+    pub begin: usize,
+    /// Bytes from there on.
+    pub bytes: Vec<u8>,
 }
 
 /// Why a frame cannot be sent.

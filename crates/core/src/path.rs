@@ -99,6 +99,8 @@ pub(crate) struct Path {
     /// When a report last opened the window that had been full.
     window_open_since: Instant,
     pub(crate) schedule: ScheduleExchange,
+    /// When the peer was last given this end's time on this path.
+    send_time_at: Option<Instant>,
     /// When the peer last made a report on this path, by its clock.
     pub(crate) last_reported_at: Instant,
     loss_ratio: f64,
@@ -162,6 +164,7 @@ impl Path {
             liveness: Liveness::new(),
             arrivals,
             schedule,
+            send_time_at: None,
             bound: Bound::default(),
             is_window_limited: false,
             window_open_since: now,

@@ -28,7 +28,7 @@ use anabranch_units::{DataRate, Ecn, Instant, Rng, Seed};
 use crate::config::{Config, ConfigError};
 use crate::control::ControllerConfig;
 use crate::counters::{PathCounters, SessionCounters};
-use crate::media::{DropReason, FrameId, ReceivedFrame};
+use crate::media::{DropReason, FrameId, FramePart, ReceivedFrame};
 use crate::options::AlgorithmOptions;
 use crate::path::{Path, PathOptions};
 use crate::path_view::{PathId, PathState, PathView};
@@ -115,6 +115,9 @@ pub struct Transmit {
 pub enum Event {
     /// A frame has arrived whole; frames come in the order of their numbers.
     FrameReceived(ReceivedFrame),
+    /// Bytes of the next frame, which is not whole yet; see
+    /// [`hands_out_parts`](crate::MediaConfig::hands_out_parts).
+    FramePart(FramePart),
     /// A frame was given up.
     FrameDropped {
         /// Which.

@@ -49,6 +49,7 @@ const FRAMES_GIVEN_UP: u8 = 0x30;
 const REPAIR: u8 = 0x20;
 const SYMBOLS_RECOVERED: u8 = 0x21;
 const REPLACED: u8 = 0x31;
+const SEND_TIME: u8 = 0x32;
 
 /// The plaintext with which a receiver tells a sender that another's session has taken the place of
 /// its own. It needs no state but the session's protection.
@@ -84,6 +85,9 @@ pub(crate) const fn max_fragment_header_bytes(has_symbol_number: bool) -> u32 {
 /// The most bytes of a feedback schedule: type, packets, delay, interval, holes, their interval,
 /// flags.
 pub(crate) const MAX_SCHEDULE_BYTES: u32 = 1 + 4 + 4 + 4 + 1 + 4 + 1;
+
+/// Bytes of a send time: type and microseconds.
+pub(crate) const SEND_TIME_BYTES: u32 = 1 + 4;
 
 /// Whether the datagram has a packet number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +129,8 @@ pub(crate) enum WireFrame<'a> {
     PathStatus { path: PathId, is_suspect: bool },
     /// The sender of this frame will not complete these.
     FramesGivenUp { first: FrameId, count: u64 },
+    /// Departure of this datagram by its sender's clock: the low 32 bits of microseconds.
+    SendTime(u32),
     /// The session is over.
     Close,
     /// Another session has taken this one's place.
@@ -234,6 +240,7 @@ impl<'a> Frames<'a> {
                 first: FrameId(read(rest)?),
                 count: read(rest)?,
             },
+            SEND_TIME => WireFrame::SendTime(read_u32(rest)?),
             CLOSE => WireFrame::Close,
             REPLACED => WireFrame::Replaced,
             other => return stream::read(other, rest),
@@ -370,6 +377,11 @@ pub(crate) fn write_path_response(token: u64, out: &mut Vec<u8>) {
 
 pub(crate) fn write_path_status(path: PathId, is_suspect: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(&[PATH_STATUS, path.0, u8::from(is_suspect)]);
+}
+
+pub(crate) fn write_send_time(now: Instant, out: &mut Vec<u8>) {
+    out.push(SEND_TIME);
+    out.extend_from_slice(&(now.as_micros() as u32).to_le_bytes());
 }
 
 pub(crate) fn write_frames_given_up(first: FrameId, count: u64, out: &mut Vec<u8>) {

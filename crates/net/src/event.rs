@@ -3,7 +3,7 @@
 use core::fmt;
 use std::net::SocketAddr;
 
-use anabranch_core::{FrameId, PathId, PathState, ReceivedFrame, media::DropReason};
+use anabranch_core::{FrameId, FramePart, PathId, PathState, ReceivedFrame, media::DropReason};
 use anabranch_secure::{Cargo, PublicKey};
 use anabranch_units::{DataRate, Duration};
 
@@ -19,6 +19,9 @@ pub enum Event {
     },
     /// A frame has arrived whole; frames come in the order of their numbers.
     FrameReceived(ReceivedFrame),
+    /// Bytes of the next frame in order, which is not whole yet; see
+    /// [`hands_out_parts`](anabranch_core::MediaConfig::hands_out_parts).
+    FramePart(FramePart),
     /// A frame was given up.
     FrameDropped {
         /// Which.

@@ -26,6 +26,7 @@ struct Queued {
 fn bytes_of(event: &Event) -> usize {
     match event {
         Event::FrameReceived(frame) => frame.bytes.len(),
+        Event::FramePart(part) => part.bytes.len(),
         _ => 0,
     }
 }
@@ -124,7 +125,7 @@ impl Events {
 mod tests {
     use super::*;
     use crate::event::Ended;
-    use anabranch_core::{FrameId, ReceivedFrame};
+    use anabranch_core::{ClockOffset, FrameId, ReceivedFrame};
     use anabranch_units::{DataRate, Importance, Instant};
 
     #[test]
@@ -151,8 +152,9 @@ mod tests {
                 captured_at: Instant::ZERO,
                 size_bytes: bytes,
                 bytes: vec![0; bytes],
-                first_at: Instant::ZERO,
                 completed_at: Instant::ZERO,
+                offset: ClockOffset::default(),
+                parted_bytes: 0,
             })
         };
         for _ in 0..20 {

@@ -86,9 +86,11 @@ impl Load for Frames {
 
     fn prepare(config: &mut Config, header_bytes: u32) {
         config.mtu = Some(MtuDiscovery::of_internet(header_bytes));
+        config.media.tells_send_times = true;
     }
 
     fn prepare_server(config: &mut Config, _: u32) {
+        config.media.tells_send_times = true;
         // Also if it has sent frames itself: sessions are its senders'.
         config.media.ends_with_peer = true;
     }
@@ -120,6 +122,7 @@ impl Load for Frames {
     fn on_event(&mut self, event: CoreEvent, events: &EventSender) {
         match event {
             CoreEvent::FrameReceived(frame) => events.tell(Event::FrameReceived(frame)),
+            CoreEvent::FramePart(part) => events.tell(Event::FramePart(part)),
             CoreEvent::FrameDropped { id, reason } => {
                 events.tell(Event::FrameDropped { id, reason });
             }

@@ -1,6 +1,5 @@
 //! The receiver's frames, from their first fragment until they are whole or given up.
 
-mod budget;
 #[cfg(any(debug_assertions, feature = "invariants"))]
 mod invariants;
 
@@ -8,9 +7,8 @@ use std::collections::VecDeque;
 
 use anabranch_units::{Duration, Importance, Instant};
 
-use budget::Budget;
-
-use super::{DropReason, FragmentHeader, FrameId, MAX_FRAME_BYTES, ReceivedFrame};
+use super::peer_clock::{ClockOffset, PeerClock};
+use super::{DropReason, FragmentHeader, FrameId, FramePart, MAX_FRAME_BYTES, ReceivedFrame};
 
 /// How many frames may be open at once; a frame beyond that pushes the oldest out. Frames that are
 /// datagrams of 1,380 bytes need one for each millisecond that paths differ by and each 11 Mbit/s:
@@ -40,6 +38,7 @@ pub(crate) enum Taken {
 /// What leaves the buffer, in the order of frames.
 #[derive(Debug)]
 pub(crate) enum Outcome {
+    Part(FramePart),
     Whole(ReceivedFrame),
     Dropped(FrameId, DropReason),
 }
@@ -61,7 +60,6 @@ struct IncomingFrame {
     fragment_count: u16,
     importance: Importance,
     captured_at: Instant,
-    first_at: Instant,
     /// The length of every fragment but the last; zero until one of them has arrived.
     fragment_bytes: usize,
     /// How far the farthest fragment goes that has arrived.
@@ -75,6 +73,10 @@ struct IncomingFrame {
     last: Vec<u8>,
     has_arrived: Vec<bool>,
     missing_count: u16,
+    /// Number of fragments from the first on without a gap, as far as it was last counted.
+    prefix_count: u16,
+    /// Bytes that were handed out as parts.
+    parted_bytes: usize,
 }
 
 /// Frames of which something has arrived.
@@ -91,8 +93,12 @@ pub(crate) struct Reassembly {
     /// What open frames take beside their bytes.
     overhead_bytes: usize,
     peak: Peak,
-    budget: Budget,
+    /// Time after which an incomplete frame stops holding up others, counted from its capture.
+    wait: Duration,
+    clock: PeerClock,
     keeps_bytes: bool,
+    /// Whether bytes are handed out in order before their frame is whole.
+    hands_out_parts: bool,
     /// Used-up frames, for the next ones.
     #[allow(clippy::vec_box, reason = "the boxes are what is used again")]
     spare: Vec<Box<IncomingFrame>>,
@@ -106,7 +112,7 @@ pub(crate) struct Peak {
 }
 
 impl Reassembly {
-    pub(crate) fn new(wait: Duration, keeps_bytes: bool) -> Self {
+    pub(crate) fn new(wait: Duration, keeps_bytes: bool, hands_out_parts: bool) -> Self {
         Reassembly {
             slots: VecDeque::new(),
             first: FrameId(0),
@@ -115,8 +121,10 @@ impl Reassembly {
             whole_bytes: 0,
             overhead_bytes: 0,
             peak: Peak::default(),
-            budget: Budget::new(wait),
+            wait,
+            clock: PeerClock::new(),
             keeps_bytes,
+            hands_out_parts: hands_out_parts && keeps_bytes,
             spare: Vec::new(),
         }
     }
@@ -129,6 +137,16 @@ impl Reassembly {
     /// Whether a frame has begun to arrive and is not whole.
     pub(crate) fn has_incomplete(&self) -> bool {
         self.open_bytes > 0
+    }
+
+    /// Takes the departure of a datagram by the peer's clock.
+    pub(crate) fn on_send_time(&mut self, now: Instant, sent_at: Instant) {
+        self.clock.on_send_time(now, sent_at);
+    }
+
+    /// Returns when a frame has used up its time.
+    fn due_at(&self, captured_at: Instant) -> Instant {
+        self.clock.offset().to_local(captured_at) + self.wait
     }
 
     /// Takes a fragment in.
@@ -154,14 +172,14 @@ impl Reassembly {
         while self.slots.len() <= index {
             self.slots.push_back(Slot::Missing { noticed_at: now });
         }
-        self.budget.on_arrival(now, captured_at);
+        self.clock.on_fragment(now, captured_at);
         let slot = &mut self.slots[index];
         if let Slot::GivenUp(_) = slot {
             return Taken::Late;
         }
         if let Slot::Missing { .. } = slot {
             let mut frame = self.spare.pop().unwrap_or_default();
-            frame.begin(now, header, captured_at, self.keeps_bytes);
+            frame.begin(header, captured_at, self.keeps_bytes);
             self.overhead_bytes += frame.overhead_bytes();
             *slot = Slot::Open(frame);
         }
@@ -183,8 +201,9 @@ impl Reassembly {
                 captured_at: frame.captured_at,
                 size_bytes: frame.size_bytes,
                 bytes: core::mem::take(&mut frame.bytes),
-                first_at: frame.first_at,
                 completed_at: now,
+                offset: self.clock.offset(),
+                parted_bytes: frame.parted_bytes,
             });
             if let Slot::Open(used_up) = core::mem::replace(slot, whole)
                 && self.spare.len() < MAX_SPARE_FRAMES
@@ -245,9 +264,7 @@ impl Reassembly {
     #[inline]
     pub(crate) fn expires_at(&self) -> Option<Instant> {
         match self.slots.front()? {
-            Slot::Open(frame) if !frame.importance.is_key() => {
-                Some(self.budget.due_at(frame.captured_at))
-            }
+            Slot::Open(frame) if !frame.importance.is_key() => Some(self.due_at(frame.captured_at)),
             slot => self.expires_at_with(slot),
         }
     }
@@ -257,7 +274,7 @@ impl Reassembly {
     fn expires_at_with(&self, first: &Slot) -> Option<Instant> {
         match first {
             Slot::Missing { noticed_at } => {
-                let latest = self.budget.missing_until(*noticed_at);
+                let latest = *noticed_at + self.wait;
                 Some(
                     self.next_due_at(false)
                         .map_or(latest, |due| due.min(latest)),
@@ -275,12 +292,18 @@ impl Reassembly {
             Slot::Open(frame) if !is_whole => Some(frame.captured_at),
             _ => None,
         });
-        captured_at.map(|captured_at| self.budget.due_at(captured_at))
+        captured_at.map(|captured_at| self.due_at(captured_at))
     }
 
     /// Hands out what is whole, in order, and gives up what the order has waited for too long.
     pub(crate) fn deliver(&mut self, now: Instant, out: &mut Vec<Outcome>) {
-        while let Some(slot) = self.slots.front() {
+        while let Some(slot) = self.slots.front_mut() {
+            if let Slot::Open(frame) = slot
+                && self.hands_out_parts
+                && let Some(part) = frame.take_part(self.first, self.clock.offset())
+            {
+                out.push(Outcome::Part(part));
+            }
             let is_over = match slot {
                 Slot::Whole(_) | Slot::GivenUp(_) => true,
                 Slot::Open(_) | Slot::Missing { .. } => {
@@ -326,8 +349,9 @@ impl Reassembly {
         for slot in self.slots.drain(..open as usize) {
             self.was_whole = self.was_whole << 1 | u64::from(matches!(slot, Slot::Whole(_)));
             out.push(match slot {
-                Slot::Whole(frame) => {
+                Slot::Whole(mut frame) => {
                     self.whole_bytes -= frame.size_bytes;
+                    frame.offset = self.clock.offset();
                     Outcome::Whole(frame)
                 }
                 Slot::Open(frame) => {
@@ -359,13 +383,7 @@ impl IncomingFrame {
     }
 
     /// Starts anew with another frame, in what memory the last one has left.
-    fn begin(
-        &mut self,
-        now: Instant,
-        header: FragmentHeader,
-        captured_at: Instant,
-        keeps_bytes: bool,
-    ) {
+    fn begin(&mut self, header: FragmentHeader, captured_at: Instant, keeps_bytes: bool) {
         let mut has_arrived = core::mem::take(&mut self.has_arrived);
         has_arrived.clear();
         has_arrived.resize(usize::from(header.fragment_count), false);
@@ -375,13 +393,33 @@ impl IncomingFrame {
             fragment_count: header.fragment_count,
             importance: header.importance,
             captured_at,
-            first_at: now,
             keeps_bytes,
             last,
             has_arrived,
             missing_count: header.fragment_count,
             ..IncomingFrame::default()
         };
+    }
+
+    /// Takes the bytes that have come in order since the last part.
+    fn take_part(&mut self, id: FrameId, offset: ClockOffset) -> Option<FramePart> {
+        let arrived = &self.has_arrived[usize::from(self.prefix_count)..];
+        let more = arrived.iter().take_while(|has_arrived| **has_arrived);
+        self.prefix_count += more.count() as u16;
+        let end = usize::from(self.prefix_count) * self.fragment_bytes;
+        let begin = self.parted_bytes;
+        if end <= begin {
+            return None;
+        }
+        self.parted_bytes = end;
+        Some(FramePart {
+            id,
+            importance: self.importance,
+            captured_at: self.captured_at,
+            offset,
+            begin,
+            bytes: self.bytes[begin..end].to_vec(),
+        })
     }
 
     fn insert(&mut self, header: FragmentHeader, payload: &[u8]) -> Taken {

@@ -1,12 +1,16 @@
 //! What a path's MTU lets pass.
 
-use anabranch_units::Instant;
+use anabranch_units::{Duration, Instant};
 
 use super::Path;
 use crate::media::{FrameId, Half};
 use crate::path_view::PathState;
 use crate::scheduler::PacketView;
 use crate::wire;
+
+/// Shortest time between two send times on a path: 2 kbit/s, and 150 samples in the receiver's
+/// shorter memory.
+const SEND_TIME_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Path {
     /// Appends the header of the next tracked packet.
@@ -28,6 +32,29 @@ impl Path {
             let told_bytes = buf.len() - end;
             buf[start + wire::TRACKED_HEADER_BYTES..].rotate_right(told_bytes);
         }
+    }
+
+    /// Puts the send time behind the header of a packet written from `start` on, if it is due and
+    /// there is room.
+    pub(crate) fn tell_send_time(
+        &mut self,
+        now: Instant,
+        start: usize,
+        overhead_bytes: u32,
+        buf: &mut Vec<u8>,
+    ) {
+        let bytes = (buf.len() - start) as u32 + overhead_bytes;
+        let is_due = self
+            .send_time_at
+            .is_none_or(|at| now.saturating_since(at) >= SEND_TIME_INTERVAL);
+        if !is_due || !self.carries(bytes + wire::SEND_TIME_BYTES) {
+            return;
+        }
+        self.send_time_at = Some(now);
+        let end = buf.len();
+        wire::write_send_time(now, buf);
+        let told_bytes = buf.len() - end;
+        buf[start + wire::TRACKED_HEADER_BYTES..].rotate_right(told_bytes);
     }
 
     /// How many bytes of a packet are to be left to what the peer is still to be told.

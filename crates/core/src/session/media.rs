@@ -80,7 +80,8 @@ pub struct Media {
     budget: Budget,
     reassembly: Reassembly,
     halves: Halves,
-    last_captured_at: Instant,
+    /// Latest known instant of the peer's clock, by which truncated times are expanded.
+    peer_time: Instant,
     /// What the peer sends of forward error correction.
     fec_receiver: Option<Box<fec::Receiver>>,
     scratch: Scratch,
@@ -196,7 +197,11 @@ impl Hooks for Media {
             fec_sender: fec_policy.map(fec::Sender::new),
             budget: Budget::new(now),
             fec_receiver: None,
-            reassembly: Reassembly::new(config.media.reassembly_wait, config.media.keeps_bytes),
+            reassembly: Reassembly::new(
+                config.media.reassembly_wait,
+                config.media.keeps_bytes,
+                config.media.hands_out_parts,
+            ),
             halves: Halves::default(),
             target_bitrate: match config.media.source {
                 SourceLimits::Fixed => DataRate::ZERO,
@@ -213,7 +218,7 @@ impl Hooks for Media {
             has_sent_media: false,
             is_kept_alive: false,
             standby: None,
-            last_captured_at: now,
+            peer_time: now,
             scratch: Scratch::default(),
         })
     }

@@ -203,6 +203,9 @@ impl<C: Content> Session<C> {
         let (content, reason) = C::write_packet(self, now, id, buf)?;
         let path = &mut self.paths[id.index()];
         path.tell_schedule(start, self.config.overhead_bytes, buf);
+        if C::IS_MEDIA && self.config.media.tells_send_times {
+            path.tell_send_time(now, start, self.config.overhead_bytes, buf);
+        }
         let size = buf.len() - start;
         let bytes = size as u32 + self.config.overhead_bytes;
         let packet = path.on_sent(now, bytes, content);

@@ -43,6 +43,11 @@ fn challenges_answers_and_the_end() {
         let meant = WireFrame::PathStatus { path, is_suspect };
         assert_written(|out| write_path_status(path, is_suspect, out), meant);
     }
+    let sent_at = Instant::from_micros(0x1_0203_0405);
+    assert_written(
+        |out| write_send_time(sent_at, out),
+        WireFrame::SendTime(0x0203_0405),
+    );
     let (first, count) = (FrameId(70_000), 300);
     let meant = WireFrame::FramesGivenUp { first, count };
     assert_written(|out| write_frames_given_up(first, count, out), meant);

@@ -290,7 +290,8 @@ fn report(
         Event::PathState { path, state } => {
             return observer.on_path_state(now, flow, path, state);
         }
-        Event::StreamReadable
+        Event::FramePart(_)
+        | Event::StreamReadable
         | Event::StreamWritable
         | Event::StreamFinished
         | Event::Closed

@@ -10,7 +10,7 @@ struct Bed {
 impl Bed {
     fn new() -> Self {
         Bed {
-            reassembly: Reassembly::new(WAIT, true),
+            reassembly: Reassembly::new(WAIT, true, false),
             out: Vec::new(),
         }
     }
@@ -37,12 +37,40 @@ impl Bed {
     /// "3" for a whole frame, "3i" for an incomplete and "3m" for a missing one.
     fn outcomes(&mut self) -> String {
         let texts = self.out.drain(..).map(|outcome| match outcome {
+            Outcome::Part(part) => format!(
+                "{}p{}-{}",
+                part.id,
+                part.begin,
+                part.begin + part.bytes.len()
+            ),
             Outcome::Whole(frame) => frame.id.to_string(),
             Outcome::Dropped(id, DropReason::Missing) => format!("{id}m"),
             Outcome::Dropped(id, _) => format!("{id}i"),
         });
         texts.collect::<Vec<_>>().join(" ")
     }
+}
+
+#[test]
+fn parts_leave_in_order_as_soon_as_nothing_is_missing_before_them() {
+    let mut bed = Bed::new();
+    bed.reassembly = Reassembly::new(WAIT, true, true);
+    bed.insert(1, 0, 1, 4, true);
+    assert_eq!(bed.outcomes(), "");
+    bed.insert(2, 0, 0, 4, true);
+    assert_eq!(bed.outcomes(), "0p0-200");
+    // The next frame's bytes wait for this one, and leave with it.
+    bed.insert(3, 1, 0, 3, false);
+    bed.insert(4, 0, 2, 4, true);
+    assert_eq!(bed.outcomes(), "0p200-300");
+    bed.insert(5, 0, 3, 4, true);
+    let Outcome::Whole(whole) = &bed.out[0] else {
+        panic!("{:?}", bed.out)
+    };
+    assert_eq!((whole.bytes.len(), whole.parted_bytes), (340, 300));
+    assert_eq!(bed.outcomes(), "0 1p0-100");
+    bed.deliver(505);
+    assert_eq!(bed.outcomes(), "1i");
 }
 
 #[test]
@@ -66,7 +94,7 @@ fn without_their_bytes_frames_are_the_same() {
     for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]] {
         let whole = [true, false].map(|keeps_bytes| {
             let mut bed = Bed::new();
-            bed.reassembly = Reassembly::new(WAIT, keeps_bytes);
+            bed.reassembly = Reassembly::new(WAIT, keeps_bytes, false);
             for fragment in order {
                 assert_eq!(bed.insert(1, 0, fragment, 3, true), Taken::New);
             }

@@ -36,6 +36,7 @@ impl MediaSession {
             WireFrame::FramesGivenUp { first, count } => {
                 self.on_frames_given_up(now, first, count);
             }
+            WireFrame::SendTime(micros) => self.on_send_time(now, micros),
             _ => self.on_foreign_frame(),
         }
     }
@@ -56,6 +57,13 @@ impl MediaSession {
         }
     }
 
+    fn on_send_time(&mut self, now: Instant, micros: u32) {
+        let expected = self.content.peer_time.as_micros();
+        let sent_at = Instant::from_micros(wire::expand(micros, expected));
+        self.content.peer_time = sent_at;
+        self.content.reassembly.on_send_time(now, sent_at);
+    }
+
     fn on_frames_given_up(&mut self, now: Instant, first: FrameId, count: u64) {
         let frames = first.0..first.0.saturating_add(count);
         let outcomes = &mut self.content.scratch.outcomes;
@@ -70,13 +78,13 @@ impl MediaSession {
             captured_at_micros,
             payload,
         } = *symbol;
-        let expected = self.content.last_captured_at.as_micros();
+        let expected = self.content.peer_time.as_micros();
         let captured_at = Instant::from_micros(wire::expand(captured_at_micros, expected));
         let outcomes = &mut self.content.scratch.outcomes;
         let reassembly = &mut self.content.reassembly;
         let taken = reassembly.insert(now, header, captured_at, payload, outcomes);
         match taken {
-            Taken::New => self.content.last_captured_at = captured_at,
+            Taken::New => self.content.peer_time = captured_at,
             Taken::Duplicate => self.counters.duplicate_fragments += 1,
             Taken::Late => self.counters.late_fragments += 1,
             Taken::Contradictory => self.counters.contradictory_fragments += 1,
@@ -93,6 +101,7 @@ impl MediaSession {
     fn tell_outcomes(&mut self) {
         for outcome in self.content.scratch.outcomes.drain(..) {
             self.events.push_back(match outcome {
+                Outcome::Part(part) => Event::FramePart(part),
                 Outcome::Whole(frame) => {
                     self.counters.frames_received += 1;
                     self.counters.media_bytes_received += frame.size_bytes as u64;
