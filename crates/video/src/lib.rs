@@ -7,6 +7,7 @@
 //!   check that what it decodes is what was sent. Behind the feature `codec`, on by default.
 //! - [`input`], [`mpeg_ts`], [`annex_b`], [`picture_types`]: stored and streamed video, split at
 //!   access units.
+//! - [`arrival_times`]: times at which a live unit's packets came, for the receiver's output.
 //! - [`fidelity`]: how much a picture differs from its source; [`alignment`]: which of the source's
 //!   pictures that is.
 //! - [`player`]: which frames can be displayed, a jitter buffer, presentation times, and freezes by
@@ -17,6 +18,7 @@
 pub mod adaptive_player;
 pub mod alignment;
 pub mod annex_b;
+pub mod arrival_times;
 pub mod burnt_in;
 pub mod camera;
 #[cfg(feature = "codec")]

@@ -7,7 +7,6 @@
 mod decodability;
 mod freezes;
 mod jitter_buffer;
-mod peer_clock;
 
 use anabranch_units::{Duration, Importance, Instant};
 
@@ -15,7 +14,6 @@ pub use decodability::Decodability;
 pub use freezes::{Freeze, FreezeDetector};
 use jitter_buffer::PlayoutDelay;
 pub use jitter_buffer::{JitterBuffer, ParseJitterBufferError};
-pub use peer_clock::PeerClock;
 
 /// A frame as the player gets it, in coding order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
