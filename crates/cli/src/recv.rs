@@ -193,9 +193,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let tallies = Tallies::default();
     let look = looks(receiver, Arc::clone(&names), tallies.clone(), clock);
     let manner = Manner {
-        buffer: arguments
-            .playout
-            .or_else(|| arguments.latency.and_then(Latency::buffer)),
+        buffer: arguments.buffer(),
         report: arguments.report,
         keeps_listening: arguments.keep_listening,
         tells_names: plan.has_several,
@@ -304,6 +302,12 @@ impl Arguments {
         })
     }
 
+    /// Returns how this end alone decides to keep frames back; `None`: as both ends agree.
+    fn buffer(&self) -> Option<JitterBuffer> {
+        self.playout
+            .or_else(|| self.latency.and_then(Latency::buffer))
+    }
+
     /// How senders of our own protocol are received.
     fn config(&self, listen: &str, allowed: &AllowList) -> anyhow::Result<ServerConfig> {
         let listen = socket_addr("--listen", listen)?;
@@ -316,6 +320,7 @@ impl Arguments {
         config.places = allowed.places();
         config.latency = self.latency.and_then(Latency::wish);
         config.reassembly_wait = self.reassembly_wait;
+        config.transport.media.hands_out_parts = self.buffer() == Some(JitterBuffer::Off);
         Ok(config)
     }
 }

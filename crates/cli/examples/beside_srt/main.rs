@@ -21,7 +21,8 @@ use transports::{Running, Transport, is_srt_installed};
 
 /// What comes before this is not measured: start-up, and the search for the bandwidth.
 const WARM_UP: Duration = Duration::from_secs(2);
-/// SRT's latency in milliseconds: the least where it is measured, the default where it is not.
+/// SRT's latency in milliseconds: the least where it is measured (and ours with `--latency min`),
+/// the default where it is not.
 const LEAST_SRT_LATENCY: u32 = 5;
 const SRT_LATENCY: u32 = 120;
 
@@ -78,7 +79,7 @@ fn print_latencies(transports: &[Transport], length: Duration) -> std::io::Resul
          second of unknown length"
     );
     println!(
-        "{:34} {:16} {:>8} {:>8} {:>8} {:>8}",
+        "{:34} {:19} {:>5} {:>8} {:>8} {:>8}",
         "input", "transport", "packets:", "p50", "p99", "last of a picture: p50, p99"
     );
     let shapes = [
@@ -102,7 +103,7 @@ fn print_latencies(transports: &[Transport], length: Duration) -> std::io::Resul
                 ..
             } = &mut outcome.arrived;
             println!(
-                "{name:34} {:16} {:17.2} {:8.2} {:8.2} {:8.2}   {missing}",
+                "{name:34} {:19} {:14.2} {:8.2} {:8.2} {:8.2}   {missing}",
                 transport.name(),
                 percentile(packets, 50),
                 percentile(packets, 99),
@@ -166,29 +167,30 @@ fn main() -> std::io::Result<()> {
     };
     let program = std::env::var_os("ANABRANCH").map(PathBuf::from);
     let program = program.or_else(sibling).unwrap_or_default();
-    let ours = Transport::Anabranch {
-        program,
+    let ours = |has_least_latency| Transport::Anabranch {
+        program: program.clone(),
         folder: folder.clone(),
+        has_least_latency,
     };
     let has_srt = is_srt_installed();
     if !has_srt {
         println!("srt-live-transmit is not installed (Debian: srt-tools): ours alone");
     }
-    let beside = |latency| {
+    let beside = |ours, latency| {
         let srt = has_srt.then_some(Transport::Srt {
             latency,
             is_encrypted: true,
         });
-        [Some(ours.clone()), srt]
+        [Some(ours), srt]
             .into_iter()
             .flatten()
             .collect::<Vec<_>>()
     };
     if what != "cpu" {
-        print_latencies(&beside(LEAST_SRT_LATENCY), length)?;
+        print_latencies(&beside(ours(true), LEAST_SRT_LATENCY), length)?;
     }
     if what != "latency" {
-        print_costs(&beside(SRT_LATENCY), &rates, length)?;
+        print_costs(&beside(ours(false), SRT_LATENCY), &rates, length)?;
     }
     std::fs::remove_dir_all(folder)
 }

@@ -19,8 +19,12 @@ const SRT: &str = "srt-live-transmit";
 /// A transport that can be started.
 #[derive(Clone, Debug)]
 pub enum Transport {
-    /// Ours, which always encrypts, with `send`'s and `recv`'s defaults.
-    Anabranch { program: PathBuf, folder: PathBuf },
+    /// Ours, which always encrypts, with `send`'s and `recv`'s defaults, or with `--latency min`.
+    Anabranch {
+        program: PathBuf,
+        folder: PathBuf,
+        has_least_latency: bool,
+    },
     /// SRT with this latency in milliseconds, AES-128 or nothing.
     Srt { latency: u32, is_encrypted: bool },
 }
@@ -36,7 +40,12 @@ pub struct Running {
 impl Transport {
     pub fn name(&self) -> String {
         match self {
-            Transport::Anabranch { .. } => "anabranch".to_owned(),
+            Transport::Anabranch {
+                has_least_latency, ..
+            } => match has_least_latency {
+                true => "anabranch min".to_owned(),
+                false => "anabranch".to_owned(),
+            },
             Transport::Srt {
                 latency,
                 is_encrypted,
@@ -51,18 +60,25 @@ impl Transport {
     pub fn start(&self, output: SocketAddr) -> io::Result<Running> {
         let (input, between) = (free_port()?, free_port()?);
         let (receiver, sender) = match self {
-            Transport::Anabranch { program, folder } => {
+            Transport::Anabranch {
+                program,
+                folder,
+                has_least_latency,
+            } => {
+                let latency = has_least_latency.then_some(["--latency", "min"]);
                 let sender_public = keygen(program, &folder.join("sender.key"))?;
                 let receiver_public = keygen(program, &folder.join("receiver.key"))?;
                 let mut receiver = Command::new(program);
                 receiver.args(["recv", "--listen", &between.to_string(), "--allow"]);
                 receiver.args([&sender_public, "--key"]);
                 receiver.arg(folder.join("receiver.key"));
+                receiver.args(latency.iter().flatten());
                 receiver.arg(format!("udp://{output}"));
                 let mut sender = Command::new(program);
                 sender.args(["send", "--to", &between.to_string(), "--peer"]);
                 sender.args([&receiver_public, "--key"]);
                 sender.arg(folder.join("sender.key"));
+                sender.args(latency.iter().flatten());
                 sender.arg(format!("udp://{input}"));
                 (receiver, sender)
             }

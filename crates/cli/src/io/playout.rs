@@ -1,29 +1,32 @@
-//! Frames on their way from the session to the output, kept back until they are due.
+//! Bytes on their way from the session to the output, kept until they are due.
 //!
-//! With a constant delay the bytes of a frame leave evenly, from when the frame before it was due
-//! until it is due itself. So a stream of constant bitrate comes out as it went in, and its clock
-//! references (PCR) with it; a picture that went in as a burst comes out spread over its interval.
-//! Files get whole frames: nobody sees when they were written.
+//! With a constant delay every byte leaves the agreed latency after it came in at the sender,
+//! whatever it belongs to and whatever was lost before it: a viewer's player is simulated for the
+//! summary alone. Units of live streams bring the arrival times of their packets; other frames leave
+//! evenly, from when the frame before was due until they are due themselves. So a stream of constant
+//! bitrate comes out as it went in, and its clock references (PCR) with it. Files get whole frames:
+//! nobody sees when they were written.
 
 use std::collections::VecDeque;
 
-use anabranch_core::ReceivedFrame;
+use anabranch_core::{ClockOffset, FramePart, ReceivedFrame};
 use anabranch_units::{Duration, Importance, Instant};
-use anabranch_video::player::{Fate, JitterBuffer, PeerClock, Player, PlayerFrame};
+use anabranch_video::arrival_times::ArrivalTimes;
+use anabranch_video::mpeg_ts::PACKET_LEN;
+use anabranch_video::player::{JitterBuffer, Player, PlayerFrame};
 
-/// A piece is what leaves at a time: not less than a datagram's seven transport packets, …
-const PIECE_BYTES: usize = 7 * PACKET_BYTES;
-/// … of which each has so many bytes, …
-const PACKET_BYTES: usize = 188;
-/// … and not more often than this.
-const SHORTEST_STEP: Duration = Duration::from_millis(1);
-/// A frame that is due later than this after the one before follows a pause, and leaves at once.
+/// Packets of a datagram; fewer leave together only if more would not come soon.
+const PIECE_PACKETS: u64 = 7;
+/// Span of time whose bytes leave together: timers and wake-ups are not finer.
+const STEP: Duration = Duration::from_millis(1);
+/// Longest interval of frames over which a frame is spread. One that is due later after the frame
+/// before follows a pause, and leaves at once.
 const LONGEST_SPREAD: Duration = Duration::from_millis(250);
-/// More bytes do not wait: the oldest leave before their time. It is the peer that chooses both
-/// latency and rate.
-const MAX_WAITING_BYTES: usize = 64 << 20;
+/// Bound on the bytes that wait, since the peer chooses both latency and rate: 30 s of 70 Mbit/s.
+/// Beyond it the oldest leave before their time.
+const MAX_WAITING_BYTES: usize = 256 << 20;
 
-/// What leaves at a time.
+/// Bytes that leave together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Piece {
     /// Whole transport packets, if the frame is such.
@@ -32,111 +35,137 @@ pub(crate) struct Piece {
     pub(crate) begins_key_frame: bool,
 }
 
-/// What a viewer's player would do with the frames: when each is due. All frames go out, also those
-/// that cannot be decoded: what to make of them is the player's to say.
+/// Holds frames until they are due, and keeps the account of a viewer's player. All frames go out,
+/// also those that cannot be decoded: that is for the player to decide.
 #[derive(Debug)]
 pub(crate) struct Playout {
     buffer: JitterBuffer,
     is_spread: bool,
     player: Player,
-    peer_clock: PeerClock,
+    /// The sender's clock, as it was last read.
+    offset: ClockOffset,
     /// In the order of their times.
     waiting: VecDeque<Waiting>,
-    /// Of all their bytes, also of those that have left.
     waiting_bytes: usize,
-    last_due_at: Instant,
+    /// Capture time of the last frame, by the sender's clock.
+    last_captured_at: Option<Instant>,
+    parted: Parted,
+    /// Whether bytes left early for want of room since the last look.
+    has_overflowed: bool,
+    overflow_was_told: bool,
 }
 
-/// A frame that has not left, or not all of it.
+/// A frame of which bytes wait.
 #[derive(Debug)]
 struct Waiting {
     bytes: Vec<u8>,
     is_key: bool,
-    /// How many bytes have left.
+    /// Number of bytes that have left.
     gone: usize,
-    /// Its first bytes leave at the one, and its last ones at the other.
-    from: Instant,
-    due_at: Instant,
+    /// Lengths of the groups that leave together, and their time by the sender's clock.
+    groups: VecDeque<(usize, Instant)>,
 }
 
-impl Waiting {
-    /// How many bytes leave at a time.
-    fn step_bytes(&self) -> usize {
-        let span = self.due_at.saturating_since(self.from);
-        let steps = (span.as_nanos() / SHORTEST_STEP.as_nanos()).max(1) as usize;
-        let least = self
-            .bytes
-            .len()
-            .div_ceil(steps)
-            .next_multiple_of(PACKET_BYTES);
-        least.max(PIECE_BYTES)
-    }
-
-    /// When the next bytes leave: each at its place between first and last.
-    fn next_at(&self) -> Instant {
-        let span = self.due_at.saturating_since(self.from);
-        let share = self.gone as f64 / self.bytes.len().max(1) as f64;
-        self.from + span.mul_f64(share)
-    }
-
-    /// The bytes whose time has come.
-    fn take(&mut self, now: Instant) -> Piece {
-        let from = self.gone;
-        let step = self.step_bytes();
-        while self.gone < self.bytes.len() && self.next_at() <= now {
-            self.gone = (self.gone + step).min(self.bytes.len());
-        }
-        Piece {
-            bytes: self.bytes[from..self.gone].to_vec(),
-            begins_key_frame: from == 0 && self.is_key,
-        }
-    }
+/// The frame of which parts come.
+#[derive(Debug, Default)]
+struct Parted {
+    /// Bytes behind the last whole packet.
+    rest: Vec<u8>,
+    /// Number of bytes that were passed on.
+    passed: usize,
 }
 
 impl Playout {
-    /// A session begins. `is_spread`: whether somebody watches when the bytes of a frame leave.
+    /// Begins with a session. `is_spread`: whether somebody watches when the bytes of a frame
+    /// leave.
     pub(crate) fn new(buffer: JitterBuffer, is_spread: bool, now: Instant) -> Self {
         Playout {
             buffer,
-            is_spread: is_spread && matches!(buffer, JitterBuffer::Fixed(_)),
+            is_spread,
             player: Player::new(buffer, now),
-            peer_clock: PeerClock::default(),
+            offset: ClockOffset::default(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
-            last_due_at: now,
+            last_captured_at: None,
+            parted: Parted::default(),
+            has_overflowed: false,
+            overflow_was_told: false,
         }
     }
 
     /// Takes the next frame in order.
     pub(crate) fn push(&mut self, now: Instant, frame: ReceivedFrame) {
-        let clock = &mut self.peer_clock;
-        let played = PlayerFrame {
-            importance: frame.importance,
-            captured_at: clock.captured_at(frame.captured_at, frame.first_at, now),
-            is_complete: true,
+        let ReceivedFrame {
+            importance,
+            captured_at,
+            offset,
+            mut bytes,
+            parted_bytes,
+            ..
+        } = frame;
+        self.offset = offset;
+        self.player.on_frame(
+            now,
+            PlayerFrame {
+                importance,
+                captured_at: offset.to_local(captured_at).min(now),
+                is_complete: true,
+            },
+        );
+        let times = ArrivalTimes::split_off(&mut bytes);
+        let before = self.last_captured_at.replace(captured_at);
+        let parted = core::mem::take(&mut self.parted);
+        let is_begun = parted_bytes > 0 && parted.passed > 0;
+        if is_begun {
+            bytes.drain(..parted.passed.min(bytes.len()));
+        }
+        let groups = match times {
+            Some(times) if self.is_spread && !is_begun => by_arrival(&times, captured_at),
+            _ => self.evenly(bytes.len(), before, captured_at),
         };
-        let due_at = match self.player.on_frame(now, played) {
-            Fate::Displayed(display) => display.at,
-            Fate::Undecodable | Fate::Lost => now,
-        };
-        // One that cannot be displayed passes with those before it.
-        let before = self.last_due_at;
-        self.last_due_at = before.max(due_at);
-        let due_at = self.last_due_at;
-        let is_spread = self.is_spread && due_at.saturating_since(before) <= LONGEST_SPREAD;
-        let from = if is_spread { before.max(now) } else { due_at };
-        self.waiting_bytes += frame.bytes.len();
-        self.waiting.push_back(Waiting {
-            is_key: frame.importance.is_key(),
-            bytes: frame.bytes,
+        self.wait(Waiting {
+            is_key: importance.is_key() && !is_begun,
+            bytes,
             gone: 0,
-            from: from.min(due_at),
-            due_at,
+            groups,
         });
+    }
+
+    /// Takes bytes of the next frame in order, if frames are not kept back.
+    pub(crate) fn push_part(&mut self, part: FramePart) {
+        if self.buffer != JitterBuffer::Off {
+            return;
+        }
+        let Parted { rest, passed } = &mut self.parted;
+        if part.begin == 0 {
+            (*rest, *passed) = (Vec::new(), 0);
+        }
+        rest.extend(part.bytes);
+        let whole = rest.len() / PACKET_LEN * PACKET_LEN;
+        if whole == 0 {
+            return;
+        }
+        let bytes: Vec<u8> = rest.drain(..whole).collect();
+        let is_key = part.importance.is_key() && *passed == 0;
+        *passed += whole;
+        self.wait(Waiting {
+            groups: [(bytes.len(), part.captured_at)].into(),
+            bytes,
+            is_key,
+            gone: 0,
+        });
+    }
+
+    fn wait(&mut self, waiting: Waiting) {
+        if !waiting.bytes.is_empty() {
+            self.waiting_bytes += waiting.bytes.len();
+            self.waiting.push_back(waiting);
+        }
     }
 
     /// A frame was given up; what it was is unknown, so it may have been a reference.
     pub(crate) fn on_dropped(&mut self, now: Instant) {
+        self.parted = Parted::default();
         let lost = PlayerFrame {
             importance: Importance::Reference,
             captured_at: now,
@@ -145,33 +174,94 @@ impl Playout {
         self.player.on_frame(now, lost);
     }
 
-    /// When the next bytes are due.
-    pub(crate) fn next_at(&self) -> Option<Instant> {
-        let next_at = self.waiting.front().map(Waiting::next_at);
-        match self.waiting_bytes > MAX_WAITING_BYTES {
-            true => next_at.map(|_| Instant::ZERO),
-            false => next_at,
+    /// Returns the groups of a frame of which only the capture time is known.
+    fn evenly(
+        &self,
+        len: usize,
+        before: Option<Instant>,
+        captured_at: Instant,
+    ) -> VecDeque<(usize, Instant)> {
+        let gap = before.map(|before| captured_at.saturating_since(before));
+        let Some(gap) = gap.filter(|gap| self.is_spread && *gap <= LONGEST_SPREAD) else {
+            return [(len, captured_at)].into();
+        };
+        let steps = (gap.as_nanos() / STEP.as_nanos()).max(1) as usize;
+        let least = len.div_ceil(steps).next_multiple_of(PACKET_LEN);
+        let step = least.max(PIECE_PACKETS as usize * PACKET_LEN);
+        let from = captured_at.saturating_sub(gap);
+        let group = |at: usize| {
+            let share = at as f64 / len as f64;
+            (step.min(len - at), from + gap.mul_f64(share))
+        };
+        (0..len).step_by(step).map(group).collect()
+    }
+
+    /// Returns when bytes leave that came in at `at` by the sender's clock. The offset in use is
+    /// the latest: frames that wait follow the clock too.
+    fn due_at(&self, at: Instant) -> Instant {
+        match self.player.delay() {
+            Some(delay) => self.offset.to_local(at) + delay,
+            None => Instant::ZERO,
         }
     }
 
-    /// The next bytes, if they are due.
-    pub(crate) fn pop(&mut self, now: Instant) -> Option<Piece> {
-        let front = self.waiting.front_mut()?;
-        if self.waiting_bytes > MAX_WAITING_BYTES {
-            (front.from, front.due_at) = (front.from.min(now), front.due_at.min(now));
+    /// Returns when the next bytes are due.
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        let (_, at) = self.waiting.front()?.groups.front()?;
+        match self.waiting_bytes > MAX_WAITING_BYTES {
+            true => Some(Instant::ZERO),
+            false => Some(self.due_at(*at)),
         }
-        if front.next_at() > now {
+    }
+
+    /// Takes the next bytes, if they are due.
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<Piece> {
+        let mut len = 0;
+        let mut is_over = self.waiting_bytes > MAX_WAITING_BYTES;
+        self.has_overflowed |= is_over;
+        let groups = &self.waiting.front()?.groups;
+        let mut count = 0;
+        for (group_len, at) in groups {
+            if self.due_at(*at) > now && !is_over {
+                break;
+            }
+            is_over = false;
+            len += group_len;
+            count += 1;
+        }
+        if count == 0 {
             return None;
         }
-        let piece = front.take(now);
-        if front.gone == front.bytes.len() {
-            self.waiting_bytes -= front.bytes.len();
+        let front = self.waiting.front_mut()?;
+        front.groups.drain(..count);
+        let begin = front.gone;
+        front.gone = (begin + len).min(front.bytes.len());
+        let piece = Piece {
+            begins_key_frame: begin == 0 && front.is_key,
+            bytes: front.bytes[begin..front.gone].to_vec(),
+        };
+        self.waiting_bytes -= piece.bytes.len();
+        if front.groups.is_empty() {
             self.waiting.pop_front();
         }
         Some(piece)
     }
 
-    /// What the viewer saw, in a line.
+    /// Returns a warning, once, if bytes left before their time for want of room.
+    pub(crate) fn overflow(&mut self) -> Option<String> {
+        let is_new = self.has_overflowed && !self.overflow_was_told;
+        self.overflow_was_told |= is_new;
+        is_new.then(|| {
+            format!(
+                "a latency of {} at this rate takes more than {} MiB, which is the most that may \
+                 wait: bytes leave early. Ask for a shorter --latency at both ends",
+                self.buffer,
+                MAX_WAITING_BYTES >> 20,
+            )
+        })
+    }
+
+    /// Sums up the viewer's experience in a line.
     pub(crate) fn summary(&self, now: Instant) -> String {
         let mut player = self.player.clone();
         player.finish(now);
@@ -194,34 +284,75 @@ impl Playout {
     }
 }
 
+/// Returns the groups of a unit whose packets' arrival times are known.
+fn by_arrival(times: &ArrivalTimes, captured_at: Instant) -> VecDeque<(usize, Instant)> {
+    let groups = times.groups(STEP, PIECE_PACKETS);
+    let group = |(packets, age)| {
+        (
+            packets as usize * PACKET_LEN,
+            captured_at.saturating_sub(age),
+        )
+    };
+    groups.into_iter().map(group).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use anabranch_core::FrameId;
+    use proptest::prelude::*;
 
     use super::*;
+
+    const PIECE_BYTES: usize = PIECE_PACKETS as usize * PACKET_LEN;
+    const HOUR: Duration = Duration::from_secs(3_600);
 
     fn at(millis: u64) -> Instant {
         Instant::from_millis(millis)
     }
 
-    /// Frame `id` of 25 a second, by a clock that is an hour ahead.
-    fn frame(id: u64, importance: Importance, size_bytes: usize) -> ReceivedFrame {
-        let captured_at = Instant::from_secs(3_600) + Duration::from_millis(40 * id);
+    /// A frame that was captured at `millis` of a clock that is an hour ahead, 10 ms away.
+    fn frame_at(millis: u64, importance: Importance, bytes: Vec<u8>) -> ReceivedFrame {
         ReceivedFrame {
-            id: FrameId(id),
+            id: FrameId(millis),
             importance,
-            captured_at,
-            size_bytes,
-            bytes: vec![id as u8; size_bytes],
-            first_at: at(0),
+            captured_at: at(millis) + HOUR,
+            size_bytes: bytes.len(),
+            bytes,
             completed_at: at(0),
+            offset: offset(10),
+            parted_bytes: 0,
         }
     }
 
-    /// A frame comes, all of it at once.
-    fn push(playout: &mut Playout, now: Instant, frame: ReceivedFrame) {
-        let first_at = now;
-        playout.push(now, ReceivedFrame { first_at, ..frame });
+    /// The clock of a sender that is an hour ahead and `delay` ms away.
+    fn offset(delay: u64) -> ClockOffset {
+        ClockOffset::between(at(delay), Instant::ZERO + HOUR)
+    }
+
+    /// Frame `id` of 25 a second.
+    fn frame(id: u64, importance: Importance, size_bytes: usize) -> ReceivedFrame {
+        frame_at(40 * id, importance, vec![id as u8; size_bytes])
+    }
+
+    fn fixed(millis: u64) -> Playout {
+        let buffer = JitterBuffer::Fixed(Duration::from_millis(millis));
+        Playout::new(buffer, true, at(0))
+    }
+
+    /// Takes all bytes in order; when each packet left, in µs, and its first byte.
+    fn drained(playout: &mut Playout) -> Vec<(u64, u8)> {
+        let mut packets = Vec::new();
+        while let Some(next_at) = playout.next_at() {
+            let piece = playout.pop(next_at).expect("due");
+            let left_at = (next_at - Instant::ZERO).as_micros();
+            packets.extend(
+                piece
+                    .bytes
+                    .chunks(PACKET_LEN)
+                    .map(|packet| (left_at, packet[0])),
+            );
+        }
+        packets
     }
 
     fn popped(playout: &mut Playout, now: Instant) -> Option<(u8, usize, bool)> {
@@ -230,23 +361,56 @@ mod tests {
     }
 
     #[test]
-    fn frames_leave_evenly_that_came_unevenly() {
-        let buffer = JitterBuffer::Fixed(Duration::from_millis(200));
-        let mut playout = Playout::new(buffer, true, at(800));
-        for (id, came_at) in [(0, 1_000), (1, 1_190), (2, 1_200)] {
-            let importance = Importance::key_if(id == 0);
-            push(
-                &mut playout,
-                at(came_at),
-                frame(id, importance, 4 * PIECE_BYTES),
-            );
+    fn packets_leave_the_latency_after_they_came_in() {
+        let mut playout = fixed(500);
+        // Sound, sound and a picture, handed over after a pause of 2 ms.
+        let (sound, picture) = (vec![1; 2 * PACKET_LEN], vec![2; 30 * PACKET_LEN]);
+        let arrivals = [
+            (2, at(1_000) + HOUR),
+            (2, at(1_021) + HOUR),
+            (30, at(1_040) + HOUR),
+        ];
+        let times = ArrivalTimes::new(&arrivals, at(1_042) + HOUR).unwrap();
+        let mut bytes = [sound.clone(), sound, picture].concat();
+        times.append_to(&mut bytes);
+        playout.push(at(1_060), frame_at(1_042, Importance::Key, bytes));
+        let packets = drained(&mut playout);
+        assert_eq!(packets.len(), 34);
+        assert!(packets[..2].iter().all(|packet| *packet == (1_510_000, 1)));
+        assert!(packets[2..4].iter().all(|packet| *packet == (1_531_000, 1)));
+        assert!(packets[4..].iter().all(|packet| *packet == (1_550_000, 2)));
+    }
+
+    #[test]
+    fn a_lost_frame_changes_no_other_frames_time() {
+        let mut playout = fixed(200);
+        playout.push(at(10), frame(0, Importance::Key, 188));
+        for id in 1..=8 {
+            playout.on_dropped(at(40 * id));
         }
-        // After a pause, at once; then evenly over the interval.
-        assert_eq!(playout.next_at(), Some(at(1_200)));
-        assert_eq!(popped(&mut playout, at(1_199)), None);
+        // None of these can be decoded.
+        for id in 9..=12 {
+            playout.push(at(40 * id + 20), frame(id, Importance::Reference, 188));
+        }
+        let left: Vec<_> = drained(&mut playout)
+            .iter()
+            .map(|(at, _)| at / 1_000)
+            .collect();
+        assert_eq!(left, [210, 570, 570, 610, 650]);
+        assert!(playout.summary(at(900)).contains("4 undecodable, 8 lost"));
+    }
+
+    #[test]
+    fn frames_leave_evenly_that_came_unevenly() {
+        let mut playout = fixed(200);
+        for (id, came_at) in [(0, 10), (1, 190), (2, 200)] {
+            let importance = Importance::key_if(id == 0);
+            playout.push(at(came_at), frame(id, importance, 4 * PIECE_BYTES));
+        }
         let all = 4 * PIECE_BYTES;
-        assert_eq!(popped(&mut playout, at(1_200)), Some((0, all, true)));
-        for (due_at, id) in [(1_200, 1), (1_240, 2)] {
+        assert_eq!(popped(&mut playout, at(209)), None);
+        assert_eq!(popped(&mut playout, at(210)), Some((0, all, true)));
+        for (due_at, id) in [(210, 1), (250, 2)] {
             for quarter in 0..4 {
                 let now = at(due_at + 10 * quarter);
                 assert_eq!(playout.next_at(), Some(now));
@@ -259,53 +423,25 @@ mod tests {
         assert!(summary.contains("3 frames in time, 0 late"), "{summary}");
     }
 
-    /// A frame that takes long to leave the sender is not late for that, nor does it make the
-    /// latency longer than was asked for.
     #[test]
-    fn the_latency_counts_from_the_first_packet() {
-        let buffer = JitterBuffer::Fixed(Duration::from_millis(200));
-        let mut playout = Playout::new(buffer, true, at(0));
-        for id in 0..3 {
-            let began = 1_000 + 40 * id;
-            let first_at = at(began);
-            let frame = frame(id, Importance::key_if(id == 0), 188);
-            playout.push(at(began + 64), ReceivedFrame { first_at, ..frame });
-        }
-        assert_eq!(popped(&mut playout, at(1_200)), Some((0, 188, true)));
-        assert_eq!(playout.next_at(), Some(at(1_200)));
-    }
-
-    #[test]
-    fn what_comes_late_is_spread_over_what_is_left() {
-        let buffer = JitterBuffer::Fixed(Duration::from_millis(100));
-        let mut playout = Playout::new(buffer, true, at(0));
-        push(&mut playout, at(50), frame(0, Importance::Key, 188));
-        assert_eq!(popped(&mut playout, at(150)), Some((0, 188, true)));
-        // Half of its interval has passed.
-        push(
-            &mut playout,
-            at(170),
-            frame(1, Importance::Reference, 2 * PIECE_BYTES),
-        );
-        assert_eq!(popped(&mut playout, at(170)), Some((1, PIECE_BYTES, false)));
-        assert_eq!(playout.next_at(), Some(at(180)));
-        assert_eq!(popped(&mut playout, at(180)), Some((1, PIECE_BYTES, false)));
+    fn bytes_that_come_late_leave_at_once_and_in_order() {
+        let mut playout = fixed(100);
+        playout.push(at(10), frame(0, Importance::Key, 188));
+        assert_eq!(popped(&mut playout, at(110)), Some((0, 188, true)));
+        playout.push(at(170), frame(1, Importance::Reference, 2 * PIECE_BYTES));
+        let late = Some((1, 2 * PIECE_BYTES, false));
+        assert_eq!(popped(&mut playout, at(170)), late);
     }
 
     #[test]
     fn a_large_frame_leaves_in_steps_of_a_millisecond() {
-        let buffer = JitterBuffer::Fixed(Duration::from_millis(100));
-        let mut playout = Playout::new(buffer, true, at(0));
-        push(&mut playout, at(50), frame(0, Importance::Key, 188));
-        push(
-            &mut playout,
-            at(90),
-            frame(1, Importance::Reference, 2_000 * 188),
-        );
-        assert_eq!(popped(&mut playout, at(150)), Some((0, 188, true)));
+        let mut playout = fixed(100);
+        playout.push(at(10), frame(0, Importance::Key, 188));
+        playout.push(at(50), frame(1, Importance::Reference, 2_000 * 188));
+        assert_eq!(popped(&mut playout, at(110)), Some((0, 188, true)));
         let mut count = 0;
         while let Some(next_at) = playout.next_at() {
-            assert!(next_at <= at(190));
+            assert!(next_at <= at(150));
             let (_, bytes, _) = popped(&mut playout, next_at).unwrap();
             assert_eq!(bytes % 188, 0);
             count += 1;
@@ -314,21 +450,63 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_cannot_be_displayed_stay_in_order() {
-        let mut playout =
-            Playout::new(JitterBuffer::Fixed(Duration::from_millis(100)), true, at(0));
-        push(&mut playout, at(50), frame(0, Importance::Key, 1));
-        playout.on_dropped(at(60));
-        push(&mut playout, at(130), frame(2, Importance::Reference, 1));
-        push(&mut playout, at(140), frame(3, Importance::Key, 1));
-        assert_eq!(popped(&mut playout, at(150)), Some((0, 1, true)));
-        assert_eq!(popped(&mut playout, at(150)), Some((2, 1, false)));
-        assert_eq!(playout.next_at(), Some(at(150)));
-        assert!(playout.summary(at(300)).contains("1 undecodable, 1 lost"));
+    fn frames_that_wait_follow_the_clock() {
+        let mut playout = fixed(500);
+        let far = frame_at(0, Importance::Key, vec![0; 188]);
+        playout.push(
+            at(300),
+            ReceivedFrame {
+                offset: offset(300),
+                ..far
+            },
+        );
+        assert_eq!(playout.next_at(), Some(at(800)));
+        // A faster path is heard before the frame leaves.
+        playout.push(at(310), frame(1, Importance::Reference, 188));
+        assert_eq!(playout.next_at(), Some(at(510)));
     }
 
     #[test]
-    fn memory_is_bounded_whatever_latency_and_rate() {
+    fn parts_leave_at_once_and_the_rest_with_their_frame() {
+        let mut playout = Playout::new(JitterBuffer::Off, true, at(0));
+        let part = |begin: usize, len: usize| FramePart {
+            id: FrameId(0),
+            importance: Importance::Key,
+            captured_at: at(0) + HOUR,
+            offset: offset(10),
+            begin,
+            bytes: vec![5; len],
+        };
+        playout.push_part(part(0, 400));
+        assert_eq!(popped(&mut playout, at(1)), Some((5, 376, true)));
+        playout.push_part(part(400, 400));
+        assert_eq!(popped(&mut playout, at(2)), Some((5, 376, false)));
+        let mut bytes = vec![5; 6 * PACKET_LEN];
+        let times = ArrivalTimes::new(&[(6, at(0) + HOUR)], at(2) + HOUR);
+        times.unwrap().append_to(&mut bytes);
+        let whole = frame_at(0, Importance::Key, bytes);
+        playout.push(
+            at(3),
+            ReceivedFrame {
+                parted_bytes: 800,
+                ..whole
+            },
+        );
+        assert_eq!(
+            popped(&mut playout, at(3)),
+            Some((5, 2 * PACKET_LEN, false))
+        );
+        // A frame that is dropped after a part leaves whole packets behind.
+        playout.push_part(part(0, 200));
+        playout.on_dropped(at(4));
+        playout.push(at(5), frame(1, Importance::Reference, 188));
+        assert_eq!(popped(&mut playout, at(5)), Some((5, 188, true)));
+        assert_eq!(popped(&mut playout, at(5)), Some((1, 188, false)));
+        assert_eq!(playout.next_at(), None);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_told_once() {
         let buffer = JitterBuffer::Fixed(Duration::from_secs(60));
         let mut playout = Playout::new(buffer, false, at(0));
         let (mut sent, mut written) = (0, 0);
@@ -342,12 +520,41 @@ mod tests {
             assert!(sent - written <= MAX_WAITING_BYTES, "{id}");
         }
         assert!(playout.next_at() > Some(at(40_000)), "the rest has time");
+        assert!(
+            playout
+                .overflow()
+                .is_some_and(|told| told.contains("256 MiB"))
+        );
+        assert_eq!(playout.overflow(), None);
     }
 
     #[test]
     fn without_a_buffer_frames_are_due_as_they_come() {
         let mut playout = Playout::new(JitterBuffer::Off, true, at(0));
-        push(&mut playout, at(70), frame(0, Importance::Key, 5_000));
+        playout.push(at(70), frame(0, Importance::Key, 5_000));
         assert_eq!(popped(&mut playout, at(70)), Some((0, 5_000, true)));
+    }
+
+    proptest! {
+        #[test]
+        fn all_bytes_leave_in_order_whatever_was_lost(
+            frames in prop::collection::vec((0_u64..80, 1_usize..40, any::<bool>()), 1..60),
+        ) {
+            let mut playout = fixed(300);
+            let (mut now, mut sent) = (0, Vec::new());
+            for (number, (gap, packets, is_lost)) in frames.into_iter().enumerate() {
+                now += gap;
+                if is_lost {
+                    playout.on_dropped(at(now + 10));
+                    continue;
+                }
+                let bytes = vec![number as u8; packets * PACKET_LEN];
+                sent.extend(core::iter::repeat_n(number as u8, packets));
+                playout.push(at(now + 10), frame_at(now, Importance::Reference, bytes));
+            }
+            let left = drained(&mut playout);
+            prop_assert!(left.is_sorted_by_key(|(at, _)| *at));
+            prop_assert_eq!(left.iter().map(|(_, byte)| *byte).collect::<Vec<_>>(), sent);
+        }
     }
 }

@@ -131,6 +131,13 @@ impl Share {
         }
     }
 
+    /// Whether the stream's name has a limit.
+    pub(super) fn is_limited(&self) -> bool {
+        let buckets = &self.allowances.0;
+        let buckets = buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        buckets.contains_key(&self.name)
+    }
+
     /// Whether a frame is let in, and if not, what is to be told of it, now and then. What follows
     /// a refused frame cannot be decoded: it is refused until a key frame.
     pub(super) fn admit(

@@ -102,6 +102,10 @@ impl<'a> Session<'a> {
                     }
                     self.take(clock.now(), frame);
                 }
+                // Whether a limit admits a frame shows when its length is known.
+                Ok(Event::FramePart(part)) if !self.share.is_limited() => {
+                    self.playout.push_part(part);
+                }
                 Ok(Event::FrameDropped { reason, .. }) => {
                     if reason == DropReason::Missing {
                         self.overload.on_missing_frame();
@@ -169,6 +173,9 @@ impl<'a> Session<'a> {
         let Manner { clock, stop, .. } = self.manner;
         while let Some(piece) = self.playout.pop(clock.now()) {
             self.outputs.write(piece, clock, stop)?;
+        }
+        if let Some(overflow) = self.playout.overflow() {
+            print::warn(format_args!("{}: {overflow}", self.name.as_str()));
         }
         Ok(())
     }
