@@ -181,10 +181,7 @@ fn main() -> std::io::Result<()> {
             latency,
             is_encrypted: true,
         });
-        [Some(ours), srt]
-            .into_iter()
-            .flatten()
-            .collect::<Vec<_>>()
+        [Some(ours), srt].into_iter().flatten().collect::<Vec<_>>()
     };
     if what != "cpu" {
         print_latencies(&beside(ours(true), LEAST_SRT_LATENCY), length)?;

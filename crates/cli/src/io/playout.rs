@@ -50,7 +50,7 @@ pub(crate) struct Playout {
     /// Capture time of the last frame, by the sender's clock.
     last_captured_at: Option<Instant>,
     parted: Parted,
-    /// Whether bytes left early for want of room since the last look.
+    /// Whether bytes left early for lack of room since the last look.
     has_overflowed: bool,
     overflow_was_told: bool,
 }
@@ -247,7 +247,7 @@ impl Playout {
         Some(piece)
     }
 
-    /// Returns a warning, once, if bytes left before their time for want of room.
+    /// Returns a warning, once, if bytes left before their time for lack of room.
     pub(crate) fn overflow(&mut self) -> Option<String> {
         let is_new = self.has_overflowed && !self.overflow_was_told;
         self.overflow_was_told |= is_new;
