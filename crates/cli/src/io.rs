@@ -21,9 +21,11 @@ mod rtp;
 mod rtp_order;
 mod source;
 mod srtla;
+mod stream;
 mod supervised;
 #[cfg(all(test, feature = "codec"))]
 pub(crate) mod testing;
+mod timed_units;
 mod udp_input;
 mod udp_output;
 mod units;
@@ -37,4 +39,5 @@ pub(crate) use pictures::{CodedPicture, PictureReader};
 pub(crate) use playout::{Piece, Playout};
 pub(crate) use recording::{Rotation, check_container};
 pub(crate) use remux::remux;
+pub(crate) use timed_units::TimedUnits;
 pub(crate) use units::{FilmUnit, Reading, UnitSplitter};

@@ -7,6 +7,7 @@ mod pes;
 mod pictures;
 mod splitter;
 mod tables;
+mod timeline;
 mod writer;
 
 pub use pictures::{ExtractedPicture, PictureExtractor};

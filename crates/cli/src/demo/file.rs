@@ -11,7 +11,7 @@ use anabranch_video::input::{InputKind, PROBE_LEN, probe};
 use anyhow::{Context, bail};
 
 use super::feed::Feed;
-use crate::io::{FilmUnit, Reading, UnitSplitter, remux};
+use crate::io::{FilmUnit, Reading, TimedUnits, UnitSplitter, remux};
 
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 << 10;
@@ -58,16 +58,16 @@ impl VideoFile {
     pub(super) fn play(mut self, feed: &Feed<'_>) -> anyhow::Result<()> {
         let path = self.path.clone();
         let cannot_read = || format!("cannot read {}", path.display());
-        let mut splitter = UnitSplitter::new(self.kind);
+        let mut units = TimedUnits::new(UnitSplitter::stored(self.kind));
         let mut due = Duration::ZERO;
         let start_at = feed.clock.now();
         let mut buffer = vec![0; READ_BYTES];
         let mut has_sent = false;
         loop {
             let len = self.bytes.read(&mut buffer).with_context(cannot_read)?;
-            splitter.push(&buffer[..len]);
-            while let Some(unit) = splitter.next(Reading::has_ended(len == 0)) {
-                due = unit.clock.unwrap_or(due);
+            units.push(&buffer[..len]);
+            while let Some((unit, unit_due)) = units.next(Reading::has_ended(len == 0)) {
+                due = unit_due.unwrap_or(due);
                 if !feed.wait_until(start_at + due) || !send(feed, unit) {
                     return Ok(());
                 }

@@ -9,22 +9,14 @@ use anabranch_core::SourceLimits;
 use anabranch_net::Clock;
 use anabranch_units::{DataRate, Duration, Importance, Instant};
 use anabranch_video::input::InputKind;
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 
 use super::adaptive::{self, AdaptiveCamera};
-use super::foreign::{ForeignInput, ForeignName};
+use super::foreign::ForeignName;
 use super::links::Links;
-use super::muxer::Muxer;
-use super::pace::Pace;
-use super::picture_end::PictureEnd;
-use super::source::{Bytes, READ_BYTES, Source, Wait};
-use super::units::{FilmUnit, Reading, UnitSplitter};
-use super::watch::InputWatch;
-use crate::print;
+use super::source::Source;
+use super::stream::Stream;
 use crate::stop::Stop;
-
-/// A stream that pauses for this long has no more of the picture that it began.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// What the command line says of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,27 +116,6 @@ enum Kind {
     Stream(Box<Stream>),
 }
 
-/// Bytes that are cut into units.
-#[derive(Debug)]
-struct Stream {
-    name: String,
-    source: Source,
-    splitter: Splitter,
-    /// `None` for what is live.
-    pace: Option<Pace>,
-    watch: InputWatch,
-    /// Who speaks the protocol, if others do.
-    foreign: Option<ForeignInput>,
-}
-
-/// Units of MPEG-TS out of bytes.
-#[derive(Debug)]
-struct Splitter {
-    units: UnitSplitter,
-    /// What is no MPEG-TS becomes so on the way.
-    muxer: Option<Muxer>,
-}
-
 impl Input {
     /// Opens an input; `duration` is the test picture's.
     pub(crate) fn open(
@@ -179,25 +150,8 @@ impl Input {
                 (name.to_string(), (source, InputKind::MpegTs, Vec::new()))
             }
         };
-        let mut splitter = Splitter::new(
-            match source.may_be_live() {
-                true => UnitSplitter::live(kind),
-                false => UnitSplitter::new(kind),
-            },
-            kind,
-        );
-        splitter.push(&first);
-        let is_udp = matches!(source, Source::Udp(_));
-        let pace = (!is_udp).then(Pace::default);
-        let watch = InputWatch::new(shown.clone(), is_udp);
-        Ok(Input(Kind::Stream(Box::new(Stream {
-            name: shown,
-            source,
-            splitter,
-            pace,
-            watch,
-            foreign,
-        }))))
+        let stream = Stream::new(shown, source, kind, &first, foreign);
+        Ok(Input(Kind::Stream(Box::new(stream))))
     }
 
     /// What the transport should know of the source.
@@ -212,7 +166,7 @@ impl Input {
     pub(crate) fn links(&self) -> Option<Links> {
         match &self.0 {
             Kind::Camera(_) => None,
-            Kind::Stream(stream) => stream.foreign.as_ref()?.links(),
+            Kind::Stream(stream) => stream.links(),
         }
     }
 
@@ -270,117 +224,6 @@ fn run_camera(
     Ok(())
 }
 
-impl Stream {
-    fn run(
-        mut self,
-        clock: &Clock,
-        stop: &Stop,
-        mut deliver: impl FnMut(Unit, Instant) -> bool,
-    ) -> anyhow::Result<()> {
-        let mut buffer = vec![0; READ_BYTES];
-        let mut waited = Duration::ZERO;
-        let mut picture_end = PictureEnd::default();
-        let mut read_at = clock.now();
-        let mut state = Reading::GoesOn;
-        loop {
-            while let Some((unit, unit_clock)) = self.splitter.next_unit(state)? {
-                let may_leave = self.release(clock, stop, unit_clock, &mut waited);
-                if !may_leave || !deliver(unit, clock.now()) {
-                    return Ok(());
-                }
-            }
-            if state == Reading::HasEnded || stop.is_stopped() {
-                return Ok(());
-            }
-            picture_end.on_bytes(read_at, self.splitter.units.progress());
-            let is_live = self.source.may_be_live();
-            let over_at = picture_end.over_at().filter(|_| is_live);
-            let pauses_at = over_at.unwrap_or(Instant::FAR_FUTURE).min(read_at + PAUSE);
-            if state == Reading::GoesOn && pauses_at <= read_at {
-                // Bytes come, and none of the picture's.
-                state = Reading::Pauses;
-                continue;
-            }
-            let wait = Wait {
-                patience: pauses_at.saturating_since(clock.now()),
-                stop,
-                clock,
-            };
-            let (splitter, watch) = (&mut self.splitter, &mut self.watch);
-            let mut take = |bytes: &[u8]| {
-                let told = watch.on_bytes(clock.now(), bytes);
-                told.into_iter().for_each(print::note);
-                splitter.push(bytes);
-            };
-            let read = self.source.read(&mut buffer, wait, &mut waited, &mut take);
-            let read = read.with_context(|| format!("cannot read input {}", self.name))?;
-            if read == Bytes::NoneYet {
-                let told = self.watch.on_nothing(clock.now());
-                told.into_iter().for_each(print::note);
-            }
-            state = match read {
-                Bytes::End => Reading::HasEnded,
-                Bytes::NoneYet if clock.now() < pauses_at => {
-                    state = Reading::GoesOn;
-                    continue;
-                }
-                Bytes::NoneYet => Reading::Pauses,
-                Bytes::Some => Reading::GoesOn,
-            };
-            read_at = clock.now();
-        }
-    }
-
-    /// Waits until a unit may leave. Whether it may: not when stopped.
-    fn release(
-        &mut self,
-        clock: &Clock,
-        stop: &Stop,
-        unit_clock: Option<Duration>,
-        waited: &mut Duration,
-    ) -> bool {
-        let waited = core::mem::take(waited);
-        match &mut self.pace {
-            Some(pace) => {
-                let release_at = pace.release_at(unit_clock, clock.now(), waited);
-                stop.wait_until(clock, release_at)
-            }
-            None => !stop.is_stopped(),
-        }
-    }
-}
-
-impl Splitter {
-    fn new(units: UnitSplitter, kind: InputKind) -> Self {
-        Splitter {
-            units,
-            muxer: (kind == InputKind::AnnexB).then(Muxer::new),
-        }
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        self.units.push(bytes);
-    }
-
-    /// The next unit and its time; where the input pauses or has ended, also what has come of the
-    /// one after.
-    fn next_unit(&mut self, state: Reading) -> anyhow::Result<Option<(Unit, Option<Duration>)>> {
-        let Some(unit) = self.units.next(state) else {
-            return Ok(None);
-        };
-        let FilmUnit {
-            bytes,
-            importance,
-            clock,
-        } = unit;
-        let bytes = match (&mut self.muxer, clock) {
-            (Some(muxer), Some(clock)) => muxer.mux(&bytes, clock, importance.is_key())?,
-            _ => bytes,
-        };
-        Ok(Some((Unit { bytes, importance }, clock)))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -421,21 +264,5 @@ mod tests {
                 .to_string()
                 .contains("udp://127.0.0.1:5000")
         );
-    }
-
-    #[test]
-    fn a_byte_stream_becomes_mpeg_ts_at_its_own_pace() {
-        // An access unit delimiter and a slice, three times.
-        let picture = [0, 0, 0, 1, 0x09, 0xf0, 0, 0, 0, 1, 0x41, 0x9a, 1, 2, 3];
-        let kind = InputKind::AnnexB;
-        let mut splitter = Splitter::new(UnitSplitter::new(kind), kind);
-        splitter.push(&picture.repeat(3));
-        let mut clocks = Vec::new();
-        while let Some((unit, clock)) = splitter.next_unit(Reading::HasEnded).unwrap() {
-            assert_eq!(unit.bytes.len() % 188, 0);
-            assert_eq!(unit.bytes[0], 0x47);
-            clocks.push(clock.unwrap().as_millis());
-        }
-        assert_eq!(clocks, [0, 40, 80]);
     }
 }

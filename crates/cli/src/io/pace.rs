@@ -2,23 +2,55 @@
 
 use anabranch_units::{Duration, Instant};
 
-/// Less than this is no waiting for a picture, but for another program's turn.
-const SHORTEST_WAIT: Duration = Duration::from_millis(5);
+/// A shorter wait is no waiting for a picture, but for another program's turn.
+pub(super) const SHORTEST_WAIT: Duration = Duration::from_millis(5);
+/// Units that are late by more than this have been paused, and the pause is not made up for.
+pub(super) const LONGEST_CATCH_UP: Duration = Duration::from_millis(500);
+/// A pipe that is read to its end all through this time holds a live stream.
+const WATCH_SPAN: Duration = Duration::from_secs(1);
+/// Part of the time that passes by which a live stream's backlog shrinks.
+const DRAIN_DIVISOR: u64 = 10;
 
-/// Lets units go no faster than their clock, and never holds up one that the input made wait for.
+/// Lets units leave no faster than their clock, and follows an input that is live.
 ///
-/// A pipe may hold a live stream or be filled as fast as it is emptied. The two differ in who waits
-/// for whom: a live unit comes when its picture is taken, so the reader has waited for it.
-#[derive(Clone, Copy, Debug, Default)]
+/// A pipe may hold a live stream or be filled as fast as it is emptied. The two differ in which end
+/// waits: a live unit comes when its picture is taken, so the reader has waited for it.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// Where the clock's zero lies; `None` before the first unit.
+    /// Whether the first unit leaves at its end, since it was there from its start on.
+    is_stored: bool,
+    /// Instant at which the clock is zero; `None` before the first unit.
     origin: Option<Instant>,
     last_clock: Duration,
+    /// Since when the pipe is known to be empty at times, and the least clock time of units that
+    /// were waiting then.
+    watched: Option<(Instant, Duration)>,
+    /// Backlog of a live stream: it is waiting here for no reason.
+    backlog: Duration,
 }
 
 impl Pace {
-    /// When the unit of time `clock` leaves, that came at `arrived_at` after the reader had waited
-    /// `waited` for it.
+    /// Creates the pace of a file.
+    pub(crate) const fn stored() -> Self {
+        Pace {
+            is_stored: true,
+            origin: None,
+            last_clock: Duration::ZERO,
+            watched: None,
+            backlog: Duration::ZERO,
+        }
+    }
+
+    /// Creates the pace of a pipe.
+    pub(crate) const fn piped() -> Self {
+        Pace {
+            is_stored: false,
+            ..Self::stored()
+        }
+    }
+
+    /// Returns when the unit that ends at time `clock` leaves. It came at `arrived_at`, after the
+    /// reader had waited `waited` for it with nothing left to send.
     pub(crate) fn release_at(
         &mut self,
         clock: Option<Duration>,
@@ -30,15 +62,48 @@ impl Pace {
         };
         let step = clock.saturating_sub(self.last_clock);
         self.last_clock = clock;
-        let origin = *self.origin.get_or_insert(arrived_at.saturating_sub(clock));
-        let due_at = origin + clock;
-        let is_live = waited > SHORTEST_WAIT.max(step / 2);
-        if arrived_at < due_at && is_live {
-            // The units before it came late: from now on these are early enough.
-            self.origin = Some(arrived_at.saturating_sub(clock));
+        let ended_now = arrived_at.saturating_sub(clock);
+        let first = if self.is_stored {
+            arrived_at
+        } else {
+            ended_now
+        };
+        let origin = self.origin.get_or_insert(first);
+        let drained = self.backlog.min(step / DRAIN_DIVISOR);
+        self.backlog = self.backlog.saturating_sub(drained);
+        *origin = origin.saturating_sub(drained);
+        let due_at = *origin + clock;
+        let is_live = !self.is_stored && waited > SHORTEST_WAIT.max(step / 2);
+        let is_early = arrived_at < due_at;
+        let is_late = arrived_at.saturating_since(due_at) > LONGEST_CATCH_UP;
+        if (is_early && is_live) || is_late {
+            *origin = ended_now;
             return arrived_at;
         }
         due_at.max(arrived_at)
+    }
+
+    /// Shifts the clock: what is due leaves later by `span`.
+    pub(crate) fn postpone(&mut self, span: Duration) {
+        self.origin = self.origin.map(|origin| origin + span);
+    }
+
+    /// Notes that the pipe is empty at `now`, while units wait whose clock is `lead` ahead. If it
+    /// is so for a while, its writer does not wait for us: the stream is live.
+    pub(crate) fn on_empty(&mut self, now: Instant, lead: Duration) {
+        let (since, least) = self.watched.unwrap_or((now, lead));
+        let least = least.min(lead);
+        self.watched = Some((since, least));
+        if now.saturating_since(since) >= WATCH_SPAN {
+            self.backlog = least;
+            self.watched = None;
+        }
+    }
+
+    /// Notes that the pipe's writer may wait for us: the stream is not live.
+    pub(crate) fn on_full(&mut self) {
+        self.watched = None;
+        self.backlog = Duration::ZERO;
     }
 }
 
@@ -53,8 +118,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_always_there_leaves_by_its_clock() {
-        let mut pace = Pace::default();
+    fn a_file_leaves_by_its_clock_from_its_first_byte_on() {
+        let mut pace = Pace::stored();
+        let mut now = at(0);
+        for number in 1..50 {
+            now = pace.release_at(Some(FRAME * number), now, FRAME);
+            assert_eq!(now, at(0) + FRAME * number);
+        }
+    }
+
+    #[test]
+    fn a_pipe_that_is_always_full_leaves_by_its_clock() {
+        let mut pace = Pace::piped();
         let mut now = at(0);
         for number in 0..50 {
             now = pace.release_at(Some(FRAME * number), now, Duration::ZERO);
@@ -63,8 +138,8 @@ mod tests {
     }
 
     #[test]
-    fn what_had_to_be_waited_for_leaves_at_once() {
-        let mut pace = Pace::default();
+    fn units_that_had_to_be_waited_for_leave_at_once() {
+        let mut pace = Pace::piped();
         // The first unit comes 100 ms late, the others when they are taken.
         pace.release_at(Some(Duration::ZERO), at(100), Duration::from_millis(100));
         for number in 1..50 {
@@ -82,8 +157,8 @@ mod tests {
     }
 
     #[test]
-    fn units_that_come_together_after_a_pause_are_not_spread() {
-        let mut pace = Pace::default();
+    fn units_that_come_together_after_a_short_pause_are_not_spread() {
+        let mut pace = Pace::piped();
         pace.release_at(Some(Duration::ZERO), at(0), FRAME);
         for number in 1..6 {
             let released_at = pace.release_at(Some(FRAME * number), at(240), Duration::ZERO);
@@ -92,8 +167,53 @@ mod tests {
     }
 
     #[test]
+    fn a_long_pause_is_not_made_up_for() {
+        for mut pace in [Pace::piped(), Pace::stored()] {
+            pace.release_at(Some(FRAME), at(0), Duration::ZERO);
+            for number in 0..20 {
+                let clock = FRAME * (number + 2);
+                let released_at = pace.release_at(Some(clock), at(10_000), Duration::ZERO);
+                assert_eq!(released_at, at(10_000) + FRAME * number);
+            }
+        }
+    }
+
+    #[test]
+    fn a_live_streams_backlog_shrinks_by_a_tenth_of_the_time() {
+        // Each unit is there 200 ms before it is due, and none is there sooner.
+        let mut pace = Pace::piped();
+        pace.release_at(Some(Duration::ZERO), at(200), Duration::ZERO);
+        let mut held = Vec::new();
+        for number in 1..200 {
+            let taken_at = at(0) + FRAME * number;
+            let released_at = pace.release_at(Some(FRAME * number), taken_at, Duration::ZERO);
+            let lead = released_at.saturating_since(taken_at);
+            held.push(lead.as_millis());
+            pace.on_empty(taken_at, lead);
+        }
+        assert_eq!(held[..20], [200; 20]);
+        assert!(held.is_sorted_by(|a, b| a >= b && a - b <= 4), "{held:?}");
+        assert_eq!(held.last(), Some(&0));
+    }
+
+    #[test]
+    fn a_writer_that_is_ahead_is_never_hurried() {
+        let mut pace = Pace::piped();
+        let mut now = at(0);
+        for number in 0..200 {
+            now = pace.release_at(Some(FRAME * number), now, Duration::ZERO);
+            assert_eq!(now, at(0) + FRAME * number);
+            // It pauses at times.
+            pace.on_empty(now, Duration::from_millis(300));
+            if number % 20 == 0 {
+                pace.on_full();
+            }
+        }
+    }
+
+    #[test]
     fn without_a_clock_nothing_waits() {
-        let mut pace = Pace::default();
+        let mut pace = Pace::piped();
         assert_eq!(pace.release_at(None, at(7), Duration::ZERO), at(7));
     }
 }

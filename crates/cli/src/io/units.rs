@@ -12,14 +12,19 @@ pub(crate) struct FilmUnit {
     pub(crate) bytes: Vec<u8>,
     /// What is lost with it.
     pub(crate) importance: Importance,
-    /// When it is due after the first one; `None`: with the one before it.
+    /// When its picture is decoded, after the first one; `None`: with the one before it.
     pub(crate) clock: Option<Duration>,
+    /// Position of its end in a transport stream, by which [`UnitSplitter::due_at`] knows when it
+    /// is due; `None`: it is due at `clock`.
+    pub(crate) end: Option<u64>,
 }
 
 /// Whether more of a film is to be expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
     GoesOn,
+    /// Not at once: complete units leave, also those of which the times are unknown.
+    Waits,
     /// Not soon, nor of the current picture: what has come of it leaves.
     Pauses,
     HasEnded,
@@ -61,13 +66,39 @@ impl UnitSplitter {
         }
     }
 
-    /// The same for a stream that may be live: a picture does not wait for the next.
+    /// Creates a splitter for a stored film that is sent: sound does not wait for a picture that is
+    /// far off.
+    pub(crate) fn stored(kind: InputKind) -> Self {
+        Self::new(kind).with(TransportUnitSplitter::stored)
+    }
+
+    /// Creates a splitter for a stream that may be live and is sent: a picture does not wait for
+    /// the next either.
     pub(crate) fn live(kind: InputKind) -> Self {
-        match Self::new(kind) {
-            UnitSplitter::MpegTs(_) => {
-                UnitSplitter::MpegTs(Box::new(TransportUnitSplitter::live()))
-            }
+        Self::new(kind).with(TransportUnitSplitter::live)
+    }
+
+    fn with(self, transport: impl FnOnce() -> TransportUnitSplitter) -> Self {
+        match self {
+            UnitSplitter::MpegTs(_) => UnitSplitter::MpegTs(Box::new(transport())),
             other @ UnitSplitter::AnnexB { .. } => other,
+        }
+    }
+
+    /// Returns when a unit that ends at `end` is due, by the clock of the transport stream; `None`
+    /// until more bytes have told it. Ends must not decrease from call to call.
+    pub(crate) fn due_at(&mut self, end: u64) -> Option<Duration> {
+        match self {
+            UnitSplitter::MpegTs(splitter) => splitter.due_at(end),
+            UnitSplitter::AnnexB { .. } => None,
+        }
+    }
+
+    /// Estimates when the last packet is due, where nothing after it has come.
+    pub(crate) fn estimated_due(&self) -> Option<Duration> {
+        match self {
+            UnitSplitter::MpegTs(splitter) => splitter.estimated_due(),
+            UnitSplitter::AnnexB { .. } => None,
         }
     }
 
@@ -91,7 +122,7 @@ impl UnitSplitter {
         match self {
             UnitSplitter::MpegTs(splitter) => {
                 let unit = match state {
-                    Reading::GoesOn => splitter.next_unit(),
+                    Reading::GoesOn | Reading::Waits => splitter.next_unit(),
                     Reading::Pauses => splitter.next_unit().or_else(|| splitter.flush()),
                     Reading::HasEnded => splitter.finish(),
                 }?;
@@ -99,6 +130,7 @@ impl UnitSplitter {
                     bytes: unit.bytes,
                     importance: unit.importance,
                     clock: unit.clock,
+                    end: Some(unit.end),
                 })
             }
             UnitSplitter::AnnexB {
@@ -116,6 +148,7 @@ impl UnitSplitter {
                     bytes: unit.annex_b,
                     importance: unit.importance,
                     clock: Some(clock),
+                    end: None,
                 })
             }
         }

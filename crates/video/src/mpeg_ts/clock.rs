@@ -1,52 +1,103 @@
-//! A stream's own time, out of 33-bit counters that wrap, jump and step back.
+//! Steps of the 33-bit counters of a transport stream, which wrap, jump and step back, and the
+//! time that they add up to.
 
 use anabranch_units::Duration;
 
 const TICKS_PER_SECOND: u64 = 90_000;
-const COUNTER_BITS: u32 = 33;
-/// A step further than this, either way, is a discontinuity: another recording was spliced in, or
-/// the file starts over. The time between is unknown and taken as none.
-const LARGEST_STEP: u64 = 10 * TICKS_PER_SECOND;
+const COUNTER_MASK: u64 = (1 << 33) - 1;
+/// A longer step forward is a discontinuity. A shorter one is time that passes: pictures of a
+/// slide show may be this far apart, and so are clock references that stand in pictures alone.
+const LONGEST_STEP: Duration = Duration::from_secs(30);
+/// A clock reference that is further behind belongs to another time base. A smaller step back is
+/// jitter of the multiplexer.
+pub(super) const REFERENCE_HOLD: Duration = Duration::from_millis(100);
+/// Timestamps of pictures in coding order step back by a few pictures.
+pub(super) const TIMESTAMP_HOLD: Duration = Duration::from_secs(1);
 
-/// Adds up the steps of a counter of 1/90,000 s. Never steps back.
+/// Relation of a counter's value to the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The counter has advanced by this time.
+    Forward(Duration),
+    /// The counter is behind an earlier value of the same time base.
+    Held,
+    /// A new time base begins: the time that has passed is unknown.
+    Jump,
+}
+
+/// A counter of 1/90,000 s.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counter {
+    last: u64,
+    /// Largest step back within a time base.
+    hold: Duration,
+}
+
+impl Counter {
+    /// Creates a counter with a first value.
+    pub(super) const fn new(first: u64, hold: Duration) -> Self {
+        Counter { last: first, hold }
+    }
+
+    /// Takes the next value. `is_new_base`: whether the stream announces a discontinuity.
+    pub(super) fn advance(&mut self, value: u64, is_new_base: bool) -> Step {
+        let forward = ticks(value.wrapping_sub(self.last) & COUNTER_MASK);
+        let backward = ticks(self.last.wrapping_sub(value) & COUNTER_MASK);
+        // Some multiplexers announce discontinuities that are none.
+        let longest = if is_new_base {
+            REFERENCE_HOLD
+        } else {
+            LONGEST_STEP
+        };
+        if backward <= self.hold && !forward.is_zero() && !is_new_base {
+            return Step::Held;
+        }
+        self.last = value;
+        match forward <= longest {
+            true => Step::Forward(forward),
+            false => Step::Jump,
+        }
+    }
+}
+
+/// Adds up the steps of a counter. Never steps back.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StreamClock {
-    last: Option<u64>,
-    elapsed_ticks: u64,
+    counter: Option<Counter>,
+    elapsed: Duration,
 }
 
 impl StreamClock {
-    /// Time from the first counter value to this one.
-    pub(super) fn advance(&mut self, counter: u64) -> Duration {
-        if let Some(last) = self.last {
-            let forward = counter.wrapping_sub(last) & ((1 << COUNTER_BITS) - 1);
-            let backward = last.wrapping_sub(counter) & ((1 << COUNTER_BITS) - 1);
-            if forward <= LARGEST_STEP {
-                self.elapsed_ticks += forward;
-            } else if backward <= LARGEST_STEP {
-                // Pictures in coding order, of which only the moment of display is known.
-                return self.elapsed();
+    /// Returns the time from the first timestamp to this one; discontinuities take no time.
+    pub(super) fn advance(&mut self, timestamp: u64) -> Duration {
+        match &mut self.counter {
+            None => self.counter = Some(Counter::new(timestamp, TIMESTAMP_HOLD)),
+            Some(counter) => {
+                if let Step::Forward(step) = counter.advance(timestamp, false) {
+                    self.elapsed = self.elapsed + step;
+                }
             }
         }
-        self.last = Some(counter);
-        self.elapsed()
+        self.elapsed
     }
+}
 
-    fn elapsed(&self) -> Duration {
-        // 1 tick is 100,000 / 9 ns. Whole seconds apart, so that no stream is too long.
-        let (seconds, ticks) = (
-            self.elapsed_ticks / TICKS_PER_SECOND,
-            self.elapsed_ticks % TICKS_PER_SECOND,
-        );
-        Duration::from_secs(seconds) + Duration::from_nanos(ticks * 100_000 / 9)
-    }
+/// Converts ticks of 1/90,000 s.
+fn ticks(count: u64) -> Duration {
+    // One tick is 100,000 / 9 ns. Whole seconds apart, so that no product is too large.
+    let (seconds, rest) = (count / TICKS_PER_SECOND, count % TICKS_PER_SECOND);
+    Duration::from_secs(seconds) + Duration::from_nanos(rest * 100_000 / 9)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const WRAP: u64 = 1 << COUNTER_BITS;
+    const WRAP: u64 = 1 << 33;
+
+    fn forward(millis: u64) -> Step {
+        Step::Forward(Duration::from_millis(millis))
+    }
 
     #[test]
     fn the_counter_wraps_without_a_jump() {
@@ -72,5 +123,29 @@ mod tests {
         clock.advance(500_003_600);
         assert_eq!(clock.advance(1_000), Duration::from_millis(40));
         assert_eq!(clock.advance(4_600), Duration::from_millis(80));
+    }
+
+    #[test]
+    fn a_step_back_of_more_than_100_ms_is_a_jump_of_a_reference() {
+        let mut counter = Counter::new(90_000, REFERENCE_HOLD);
+        assert_eq!(counter.advance(90_000 - 9_000, false), Step::Held);
+        assert_eq!(counter.advance(90_000, false), forward(0));
+        assert_eq!(counter.advance(90_000 - 9_001, false), Step::Jump);
+        assert_eq!(counter.advance(90_000 - 9_001 + 3_600, false), forward(40));
+    }
+
+    #[test]
+    fn a_step_forward_is_time_up_to_30_s() {
+        let mut counter = Counter::new(0, REFERENCE_HOLD);
+        assert_eq!(counter.advance(30 * 90_000, false), forward(30_000));
+        assert_eq!(counter.advance(60 * 90_000 + 1, false), Step::Jump);
+    }
+
+    #[test]
+    fn an_announced_discontinuity_is_one_unless_the_clock_goes_on() {
+        let mut counter = Counter::new(90_000, REFERENCE_HOLD);
+        assert_eq!(counter.advance(93_600, true), forward(40));
+        assert_eq!(counter.advance(93_600 + 9_090, true), Step::Jump);
+        assert_eq!(counter.advance(93_600, true), Step::Jump);
     }
 }

@@ -5,6 +5,8 @@ use super::PACKET_LEN;
 
 /// PID of the program association table.
 pub(super) const PAT_PID: u16 = 0;
+/// PID of null packets; as a program's PCR PID it says that there is no clock reference.
+pub(super) const NULL_PID: u16 = 0x1fff;
 /// PIDs below this carry tables that describe the stream (H.222.0 table 2-3; DVB's SDT and kin).
 const FIRST_PROGRAM_PID: u16 = 0x20;
 
@@ -26,9 +28,15 @@ impl<'a> Packet<'a> {
         self.0[1] & 0x40 != 0
     }
 
-    /// Damaged on its way here (transport_error_indicator) or scrambled: not to be looked into.
+    /// Whether the packet was damaged on its way here (transport_error_indicator).
+    pub(super) const fn is_damaged(self) -> bool {
+        self.0[1] & 0x80 != 0
+    }
+
+    /// Damaged or scrambled: its payload is not to be looked into. A scrambled packet's adaptation
+    /// field is in the clear.
     pub(super) const fn is_opaque(self) -> bool {
-        self.0[1] & 0x80 != 0 || self.0[3] & 0xc0 != 0
+        self.is_damaged() || self.0[3] & 0xc0 != 0
     }
 
     /// Whether the packet's PID is one of those that carry tables only.
@@ -85,6 +93,14 @@ impl<'a> Packet<'a> {
         self.adaptation_field()
             .first()
             .is_some_and(|flags| flags & 0x40 != 0)
+    }
+
+    /// Whether a new time base begins (discontinuity_indicator), with this packet or with the next
+    /// clock reference of its PID.
+    pub(super) fn is_discontinuous(self) -> bool {
+        self.adaptation_field()
+            .first()
+            .is_some_and(|flags| flags & 0x80 != 0)
     }
 
     /// The program clock reference's base, 33 bits in units of 1/90,000 s.

@@ -6,18 +6,19 @@ use super::clock::StreamClock;
 use super::packet::Packet;
 use super::pes::PesHeader;
 use super::tables::{ProgramTables, VideoCodec, VideoStream};
+use super::timeline::Timeline;
 use super::{PACKET_LEN, SYNC_BYTE};
 use crate::nal::{self, SeiMessages, Slices, h264, mpeg2};
 
 /// A unit larger than this is handed over in parts, so that memory stays bounded.
 pub const MAX_UNIT_LEN: usize = 4 << 20;
 
-/// Where no video is known, a unit spans this much of the stream's clock (in 1/90,000 s: 40 ms) …
-const SPAN_WITHOUT_VIDEO: u64 = 3_600;
+/// Where no video is known, a unit spans this much of the stream's time …
+const SPAN_WITHOUT_VIDEO: Duration = Duration::from_millis(40);
 /// … or this many bytes, whichever comes first.
 const MAX_LEN_WITHOUT_VIDEO: usize = 350 * PACKET_LEN;
-/// Video that pauses does not hold up what goes on beside it for longer than this (500 ms).
-const SPAN_WITH_VIDEO: u64 = 45_000;
+/// A picture that takes longer than this is handed over in parts.
+const SPAN_WITH_VIDEO: Duration = Duration::from_millis(500);
 /// A start code, and as many bytes behind it as tell of a picture.
 const START_LEN: usize = 3 + 3;
 /// The four bytes that a picture header of MPEG-2 begins with.
@@ -33,8 +34,11 @@ pub struct TransportUnit {
     /// picture is used for no other.
     pub importance: Importance,
     /// The unit's time since the first that had one: by the video's decoding timestamps, or by the
-    /// program clock reference where there is no video. Never decreases.
+    /// stream's own clock where there is no video. Never decreases.
     pub clock: Option<Duration>,
+    /// Position in the stream of the byte behind the unit, for
+    /// [`TransportUnitSplitter::due_at`].
+    pub end: u64,
 }
 
 /// How far a stream has come with its pictures: whoever waits for bytes learns from it which pauses
@@ -60,7 +64,11 @@ pub struct TransportUnitSplitter {
     has_ended: bool,
     tables: ProgramTables,
     video_clock: StreamClock,
-    reference_clock: StreamClock,
+    timeline: Timeline,
+    /// Whether other streams leave without the video while that is silent.
+    cuts_silence: bool,
+    /// Bytes of all units that were handed over.
+    handed_over_len: u64,
     last_clock: Option<Duration>,
     unit: Unit,
     /// Bytes of the current picture's PES packet that are still to come, where its length is known
@@ -103,24 +111,50 @@ struct Unit {
     /// What was handed over before of the picture that this unit continues.
     continued: Option<Slices>,
     clock: Option<Duration>,
-    /// The first program clock reference in this unit, and the stream's time at it.
-    first_reference: Option<(u64, Duration)>,
+    /// The stream's time at the first clock value in this unit.
+    reference: Option<Duration>,
+    /// The stream's time at the start, as far as it is known there.
+    started_at: Option<Duration>,
+    /// The stream's time at the last packet of video, and the length up to that packet.
+    video_at: Option<Duration>,
+    video_len: usize,
 }
 
 impl TransportUnitSplitter {
-    /// A splitter that waits for a first packet.
+    /// Creates a splitter that keeps pictures whole, for those that look at pictures.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A splitter for a live stream: it does not wait for the next picture where a packet looks
-    /// like this one's last. If that packet was not the last, the rest makes a unit of its own, and
-    /// such packets are not trusted again.
+    /// Creates a splitter for a stored stream that is sent: while the video is silent for more than
+    /// 40 ms of the stream's time, other streams make units of their own.
+    pub fn stored() -> Self {
+        TransportUnitSplitter {
+            cuts_silence: true,
+            ..Self::default()
+        }
+    }
+
+    /// Creates a splitter for a live stream that is sent. It does not wait for the next picture
+    /// where a packet looks like this one's last. If that packet was not the last, the rest makes a
+    /// unit of its own, and such packets are not trusted again.
     pub fn live() -> Self {
         TransportUnitSplitter {
             stuffing: Stuffing::EndsPictures,
-            ..Self::default()
+            ..Self::stored()
         }
+    }
+
+    /// Returns when the byte at `position`, a unit's end, is due after the stream's first: by the
+    /// program clock references around it, or by the rules for streams without. `None` until the
+    /// next of them is known. Positions must not decrease from call to call.
+    pub fn due_at(&mut self, position: u64) -> Option<Duration> {
+        self.timeline.time_at(position)
+    }
+
+    /// Estimates when the last packet is due, before the next clock reference is known.
+    pub fn estimated_due(&self) -> Option<Duration> {
+        self.timeline.estimate()
     }
 
     /// How far the stream has come.
@@ -160,11 +194,15 @@ impl TransportUnitSplitter {
         complete.map(|unit| self.finished(unit))
     }
 
-    /// What is left once the stream has ended: call it until it is empty. Bytes after the last
-    /// whole packet are dropped.
+    /// Returns the rest once the stream has ended: call it until it is empty. Bytes after the last
+    /// whole packet are dropped. With the last unit the times of all are known.
     pub fn finish(&mut self) -> Option<TransportUnit> {
         self.has_ended = true;
-        self.next_unit().or_else(|| self.flush())
+        let unit = self.next_unit().or_else(|| self.flush());
+        if unit.is_none() {
+            self.timeline.finish();
+        }
+        unit
     }
 
     /// Hands over the unit being filled before it is complete, for a caller whose input pauses; the
@@ -228,12 +266,11 @@ impl TransportUnitSplitter {
     /// Adds a packet, to a new unit if the one so far ends before it; that one is returned.
     fn add(&mut self, bytes: &[u8; PACKET_LEN]) -> Option<Unit> {
         let packet = Packet::new(bytes);
-        let reference = packet.clock_reference().filter(|_| !packet.is_opaque());
-        let complete = self.cut_before(packet, reference);
-        if let Some(reference) = reference {
-            let now = self.reference_clock.advance(reference);
-            self.unit.first_reference.get_or_insert((reference, now));
-        }
+        let reference = self.timeline.push(packet, &self.tables);
+        let now = self.timeline.estimate();
+        let complete = self.cut_before(packet, now);
+        self.unit.reference = self.unit.reference.or(reference);
+        self.unit.started_at = self.unit.started_at.or(now);
         let is_table = packet.has_table_pid() || self.tables.is_map(packet);
         let offset = self.unit.bytes.len();
         self.unit.tables_at = is_table.then(|| self.unit.tables_at.unwrap_or(offset));
@@ -247,29 +284,40 @@ impl TransportUnitSplitter {
             .filter(|video| video.pid == packet.pid())
         {
             self.note_video(packet, video);
+            self.unit.video_at = now;
+            self.unit.video_len = self.unit.bytes.len();
         }
         complete
     }
 
-    /// Cuts the unit if `packet` belongs to the next one.
-    fn cut_before(&mut self, packet: Packet<'_>, reference: Option<u64>) -> Option<Unit> {
+    /// Cuts the unit if `packet`, which is due at `now`, belongs to the next one.
+    fn cut_before(&mut self, packet: Packet<'_>, now: Option<Duration>) -> Option<Unit> {
         let video = self.tables.video();
-        let starts_picture =
-            packet.starts_unit() && video.is_some_and(|video| video.pid == packet.pid());
+        let is_video = video.is_some_and(|video| video.pid == packet.pid());
+        if is_video && packet.starts_unit() && self.unit.has_video {
+            return Some(self.unit.split_off_tables());
+        }
+        if video.is_some() && !is_video && self.is_video_silent(now) {
+            return Some(self.hand_over());
+        }
         let (max_span, max_len) = match video {
             Some(_) => (SPAN_WITH_VIDEO, MAX_UNIT_LEN),
             None => (SPAN_WITHOUT_VIDEO, MAX_LEN_WITHOUT_VIDEO),
         };
-        let span = match (self.unit.first_reference, reference) {
-            (Some((first, _)), Some(reference)) => reference.wrapping_sub(first) & ((1 << 33) - 1),
-            _ => 0,
-        };
-        if starts_picture && self.unit.has_video {
-            Some(self.unit.split_off_tables())
-        } else if self.unit.bytes.len() + PACKET_LEN > max_len || span >= max_span {
-            Some(core::mem::take(&mut self.unit))
-        } else {
-            None
+        let is_full = self.unit.bytes.len() + PACKET_LEN > max_len;
+        let is_long = span(self.unit.started_at, now).is_some_and(|span| span >= max_span);
+        (is_full || is_long).then(|| core::mem::take(&mut self.unit))
+    }
+
+    /// Whether the unit leaves without more video: it holds no part of a picture whose rest is to
+    /// come, and no packet of video has come for a while.
+    fn is_video_silent(&self, now: Option<Duration>) -> bool {
+        if !self.cuts_silence || self.unit.bytes.is_empty() || self.remaining_pes_len.is_some() {
+            return false;
+        }
+        match span(self.unit.video_at.or(self.unit.started_at), now) {
+            Some(span) => span >= SPAN_WITHOUT_VIDEO,
+            None => self.unit.bytes.len() - self.unit.video_len >= MAX_LEN_WITHOUT_VIDEO,
         }
     }
 
@@ -424,19 +472,26 @@ impl TransportUnitSplitter {
         self.sei = starts.then(SeiMessages::default);
     }
 
-    /// The unit as the caller gets it. Its clock is its picture's, else that of what it follows.
+    /// Completes the unit. Its clock is its picture's, else that of the unit before.
     fn finished(&mut self, unit: Unit) -> TransportUnit {
         let clock = match self.tables.video() {
             Some(_) => unit.clock,
-            None => unit.first_reference.map(|(_, at)| at),
+            None => unit.reference,
         };
         self.last_clock = self.last_clock.max(clock);
+        self.handed_over_len += unit.bytes.len() as u64;
         TransportUnit {
             importance: unit.importance(),
             bytes: unit.bytes,
             clock: self.last_clock,
+            end: self.handed_over_len,
         }
     }
+}
+
+/// Returns the time between two instants of the stream, if both are known.
+fn span(from: Option<Duration>, to: Option<Duration>) -> Option<Duration> {
+    Some(to?.saturating_sub(from?))
 }
 
 /// The last eight bytes, or as many as there are.

@@ -1,6 +1,7 @@
-//! Finding the first video stream by the tables PAT and PMT (ITU-T H.222.0 §2.4.4).
+//! Following the first program by the tables PAT and PMT (ITU-T H.222.0 §2.4.4): its clock, its
+//! streams and the first video among them.
 
-use super::packet::{PAT_PID, Packet};
+use super::packet::{NULL_PID, PAT_PID, Packet};
 
 /// A section's greatest length in bytes (§2.4.4.8).
 const MAX_SECTION_LEN: usize = 1_024;
@@ -44,12 +45,22 @@ pub(super) struct VideoStream {
     pub(super) codec: VideoCodec,
 }
 
+/// Contents of the first program's map.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Program {
+    /// PID of the packets with its clock references (PCR); `None`: it says that it has none.
+    reference_pid: Option<u16>,
+    video: Option<VideoStream>,
+    /// PIDs of all of its streams.
+    stream_pids: Vec<u16>,
+}
+
 /// Follows the tables as packets go by. Damaged tables change nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProgramTables {
-    /// PID of the first program's PMT.
-    map_pid: Option<u16>,
-    video: Option<VideoStream>,
+    /// Number of the first program, and PID of its PMT.
+    first: Option<(u16, u16)>,
+    program: Program,
     association: Section,
     map: Section,
 }
@@ -57,31 +68,44 @@ pub(super) struct ProgramTables {
 impl ProgramTables {
     /// The first video stream of the first program, once both tables were met.
     pub(super) const fn video(&self) -> Option<VideoStream> {
-        self.video
+        self.program.video
+    }
+
+    /// PID of the first program's clock references.
+    pub(super) const fn reference_pid(&self) -> Option<u16> {
+        self.program.reference_pid
+    }
+
+    /// Whether a stream of the first program has this PID.
+    pub(super) fn has_stream(&self, pid: u16) -> bool {
+        self.program.stream_pids.contains(&pid)
     }
 
     /// Whether `packet` carries the PMT.
     pub(super) fn is_map(&self, packet: Packet<'_>) -> bool {
-        self.map_pid == Some(packet.pid())
+        self.first.is_some_and(|(_, pid)| pid == packet.pid())
     }
 
     /// Takes note of a packet, if it carries PAT or PMT.
     pub(super) fn note(&mut self, packet: Packet<'_>) {
         if packet.pid() == PAT_PID {
             if let Some(section) = self.association.push(packet) {
-                self.map_pid = read_association(section).or(self.map_pid);
+                self.first = read_association(section).or(self.first);
             }
         } else if self.is_map(packet)
             && let Some(section) = self.map.push(packet)
-            && section.first() == Some(&PMT_TABLE_ID)
+            && let [PMT_TABLE_ID, _, _, high, low, ..] = *section
+            // Maps of several programs may share a PID.
+            && self.first.map(|(number, _)| number) == Some(u16::from_be_bytes([high, low]))
+            && let Some(program) = read_map(section)
         {
-            self.video = read_map(section);
+            self.program = program;
         }
     }
 }
 
-/// The first program's PMT PID from a PAT section (§2.4.4.3).
-fn read_association(section: &[u8]) -> Option<u16> {
+/// Returns the first program's number and PMT PID from a PAT section (§2.4.4.3).
+fn read_association(section: &[u8]) -> Option<(u16, u16)> {
     let [PAT_TABLE_ID, _, _, _, _, _, _, _, programs @ ..] = section else {
         return None;
     };
@@ -89,23 +113,31 @@ fn read_association(section: &[u8]) -> Option<u16> {
     let program = programs
         .chunks_exact(4)
         .find(|program| program[..2] != [0, 0])?;
-    Some(pid_of(program[2], program[3]))
+    let number = u16::from_be_bytes([program[0], program[1]]);
+    Some((number, pid_of(program[2], program[3])))
 }
 
-/// The first video stream from a PMT section (§2.4.4.8).
-fn read_map(section: &[u8]) -> Option<VideoStream> {
+/// Reads a PMT section (§2.4.4.8); `None` if its header is cut off.
+fn read_map(section: &[u8]) -> Option<Program> {
+    let reference_pid = pid_of(*section.get(8)?, *section.get(9)?);
     let program_descriptors_len = length_of(*section.get(10)?, *section.get(11)?);
-    let mut streams = section.get(12 + program_descriptors_len..)?;
+    let mut program = Program {
+        reference_pid: Some(reference_pid).filter(|pid| *pid != NULL_PID),
+        ..Program::default()
+    };
+    let mut streams = section
+        .get(12 + program_descriptors_len..)
+        .unwrap_or_default();
     while let [stream_type, high, low, len_high, len_low, rest @ ..] = streams {
-        if let Some(codec) = VideoCodec::from_stream_type(*stream_type) {
-            return Some(VideoStream {
-                pid: pid_of(*high, *low),
-                codec,
-            });
-        }
-        streams = rest.get(length_of(*len_high, *len_low)..)?;
+        let pid = pid_of(*high, *low);
+        program.stream_pids.push(pid);
+        let codec = VideoCodec::from_stream_type(*stream_type);
+        let video = codec.map(|codec| VideoStream { pid, codec });
+        program.video = program.video.or(video);
+        let descriptors_len = length_of(*len_high, *len_low);
+        streams = rest.get(descriptors_len..).unwrap_or_default();
     }
-    None
+    Some(program)
 }
 
 const fn pid_of(high: u8, low: u8) -> u16 {
@@ -166,13 +198,14 @@ fn crc32(bytes: &[u8]) -> u32 {
     })
 }
 
+/// Tables for tests.
 #[cfg(test)]
-mod tests {
+pub(super) mod testing {
     use super::*;
     use crate::mpeg_ts::PACKET_LEN;
 
     /// Packets of `pid` that carry `section`, its length and CRC filled in.
-    fn packets(pid: u16, mut section: Vec<u8>) -> Vec<[u8; PACKET_LEN]> {
+    pub(super) fn packets(pid: u16, mut section: Vec<u8>) -> Vec<[u8; PACKET_LEN]> {
         let len = section.len() - SECTION_START_LEN + CRC_LEN;
         section[1] = 0xb0 | (len >> 8) as u8;
         section[2] = len as u8;
@@ -190,7 +223,7 @@ mod tests {
             .collect()
     }
 
-    fn association(map_pid: u16) -> Vec<u8> {
+    pub(super) fn association(map_pid: u16) -> Vec<u8> {
         let [high, low] = map_pid.to_be_bytes();
         vec![
             PAT_TABLE_ID,
@@ -213,13 +246,31 @@ mod tests {
     }
 
     /// Audio with a descriptor of `descriptor_len` bytes on PID 0x101, then H.264 on PID 0x102.
-    fn map(descriptor_len: u8) -> Vec<u8> {
+    pub(super) fn map(descriptor_len: u8) -> Vec<u8> {
         let mut section = vec![PMT_TABLE_ID, 0, 0, 0, 1, 0xc1, 0, 0, 0xe1, 0x02, 0xf0, 0];
         section.extend([0x0f, 0xe1, 0x01, 0xf0, descriptor_len]);
         section.extend(vec![0; usize::from(descriptor_len)]);
         section.extend([0x1b, 0xe1, 0x02, 0xf0, 0]);
         section
     }
+
+    /// PAT and PMT of a program whose clock references are on `reference_pid`.
+    pub(in super::super) fn of_program(map_pid: u16, reference_pid: u16) -> Vec<[u8; PACKET_LEN]> {
+        let mut section = map(0);
+        section[8..10].copy_from_slice(&(0xe000 | reference_pid).to_be_bytes());
+        [
+            packets(PAT_PID, association(map_pid)),
+            packets(map_pid, section),
+        ]
+        .concat()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{association, map, packets};
+    use super::*;
+    use crate::mpeg_ts::PACKET_LEN;
 
     fn video_after(packets: &[[u8; PACKET_LEN]]) -> Option<VideoStream> {
         let mut tables = ProgramTables::default();
@@ -240,6 +291,25 @@ mod tests {
             };
             assert_eq!(video_after(&all), Some(expected), "{descriptor_len}");
         }
+    }
+
+    #[test]
+    fn a_map_tells_the_clocks_pid_and_the_programs_streams() {
+        let mut all = packets(PAT_PID, association(0x100));
+        all.extend(packets(0x100, map(0)));
+        let mut tables = ProgramTables::default();
+        let mut note = |all: Vec<[u8; PACKET_LEN]>| {
+            all.iter()
+                .for_each(|packet| tables.note(Packet::new(packet)));
+            let streams = [0x100, 0x101, 0x102].map(|pid| tables.has_stream(pid));
+            (tables.reference_pid(), streams)
+        };
+        assert_eq!(note(all), (Some(0x102), [false, true, true]));
+        let mut without_clock = map(0);
+        without_clock[8] = 0xff;
+        without_clock[9] = 0xff;
+        let all = packets(0x100, without_clock);
+        assert_eq!(note(all), (None, [false, true, true]));
     }
 
     #[test]

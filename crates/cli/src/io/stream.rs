@@ -1,0 +1,358 @@
+//! A stream of bytes that is cut into units, each handed over at its time.
+
+use std::collections::VecDeque;
+
+use anabranch_net::Clock;
+use anabranch_units::{Duration, Instant};
+use anabranch_video::input::InputKind;
+use anyhow::Context;
+
+use super::foreign::ForeignInput;
+use super::input::Unit;
+use super::links::Links;
+use super::muxer::Muxer;
+use super::pace::{LONGEST_CATCH_UP, Pace, SHORTEST_WAIT};
+use super::picture_end::PictureEnd;
+use super::source::{Bytes, READ_BYTES, Source, Wait};
+use super::timed_units::TimedUnits;
+use super::units::{FilmUnit, Reading, UnitSplitter};
+use super::watch::InputWatch;
+use crate::print;
+use crate::stop::Stop;
+
+/// A stream that pauses for this long has no more of the picture that it began.
+const PAUSE: Duration = Duration::from_millis(100);
+/// A pipe from which nothing comes for this long is empty: a shorter wait is for its writer's turn.
+const MOMENT: Duration = Duration::from_millis(2);
+/// Units of a pipe that are due within this time are read, so that it is known whether its writer
+/// waits for us …
+const MAX_LEAD: Duration = Duration::from_secs(1);
+/// … but not more bytes than these.
+const MAX_WAITING_BYTES: usize = 8 << 20;
+
+/// Bytes that are cut into units.
+#[derive(Debug)]
+pub(super) struct Stream {
+    name: String,
+    source: Source,
+    cutter: Cutter,
+    /// `None`: units leave as they come.
+    pace: Option<Pace>,
+    watch: InputWatch,
+    /// Program that speaks the protocol, if it is not ours.
+    foreign: Option<ForeignInput>,
+    /// Units that are not due yet.
+    waiting: Waiting,
+    /// Time that reading has waited since the last unit, with none left to send.
+    waited: Duration,
+    read_at: Instant,
+    picture_end: PictureEnd,
+}
+
+/// Units of MPEG-TS out of bytes.
+#[derive(Debug)]
+struct Cutter {
+    units: TimedUnits,
+    /// Makes MPEG-TS of other streams.
+    muxer: Option<Muxer>,
+}
+
+/// Units in the order of their times.
+#[derive(Debug, Default)]
+struct Waiting {
+    units: VecDeque<(Unit, Instant)>,
+    bytes: usize,
+}
+
+impl Stream {
+    /// Cuts the bytes of `source`, which begin with `first`, into units.
+    pub(super) fn new(
+        name: String,
+        source: Source,
+        kind: InputKind,
+        first: &[u8],
+        foreign: Option<ForeignInput>,
+    ) -> Self {
+        let is_udp = matches!(source, Source::Udp(_));
+        let (splitter, pace) = match source.may_be_live() {
+            true => (UnitSplitter::live(kind), Pace::piped()),
+            false => (UnitSplitter::stored(kind), Pace::stored()),
+        };
+        let mut cutter = Cutter::new(splitter, kind);
+        cutter.units.push(first);
+        Stream {
+            watch: InputWatch::new(name.clone(), is_udp),
+            name,
+            source,
+            cutter,
+            pace: (!is_udp).then_some(pace),
+            foreign,
+            waiting: Waiting::default(),
+            waited: Duration::ZERO,
+            read_at: Instant::ZERO,
+            picture_end: PictureEnd::default(),
+        }
+    }
+
+    /// The links that it comes by, if it comes by several that are not of our own protocol.
+    pub(super) fn links(&self) -> Option<Links> {
+        self.foreign.as_ref()?.links()
+    }
+
+    /// Hands each unit to `deliver` when it is due, with that time, until the stream ends, it is
+    /// stopped or `deliver` returns false.
+    pub(super) fn run(
+        mut self,
+        clock: &Clock,
+        stop: &Stop,
+        mut deliver: impl FnMut(Unit, Instant) -> bool,
+    ) -> anyhow::Result<()> {
+        let mut buffer = vec![0; READ_BYTES];
+        let mut state = Reading::GoesOn;
+        self.read_at = clock.now();
+        loop {
+            self.cut(clock.now(), state)?;
+            if !self.hand_over(clock, stop, &mut deliver) || stop.is_stopped() {
+                return Ok(());
+            }
+            let next_at = self.waiting.next_at();
+            state = match next_at {
+                None if state == Reading::HasEnded => return Ok(()),
+                Some(next_at) if state == Reading::HasEnded || !self.reads_ahead(clock.now()) => {
+                    if !stop.wait_until(clock, next_at) {
+                        return Ok(());
+                    }
+                    state
+                }
+                next_at => self.read(&mut buffer, state, next_at, stop, clock)?,
+            };
+        }
+    }
+
+    /// Cuts units out of the bytes that have come, and says when each is due.
+    fn cut(&mut self, now: Instant, state: Reading) -> anyhow::Result<()> {
+        let is_paced = self.pace.is_some();
+        while let Some((unit, due)) = self.cutter.next_unit(state, is_paced)? {
+            let waited = core::mem::take(&mut self.waited);
+            let pace = self.pace.as_mut();
+            let release_at = pace.map_or(now, |pace| pace.release_at(due, now, waited));
+            self.waiting.push(unit, release_at);
+        }
+        Ok(())
+    }
+
+    /// Hands over the units that are due. Whether more are wanted.
+    fn hand_over(
+        &mut self,
+        clock: &Clock,
+        stop: &Stop,
+        deliver: &mut impl FnMut(Unit, Instant) -> bool,
+    ) -> bool {
+        while let Some(due_at) = self.waiting.next_at()
+            && !stop.is_stopped()
+        {
+            let late = clock.now().saturating_since(due_at);
+            if late > LONGEST_CATCH_UP
+                && let Some(pace) = &mut self.pace
+            {
+                // The program or the machine has slept.
+                pace.postpone(late);
+                self.waiting.postpone(late);
+                continue;
+            }
+            let Some((unit, due_at)) = self.waiting.pop(clock.now()) else {
+                return true;
+            };
+            if !deliver(unit, due_at) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether to read while units wait: only from pipes, of which it then is known whether their
+    /// writers wait for us.
+    fn reads_ahead(&mut self, now: Instant) -> bool {
+        if !self.source.may_be_live() {
+            return false;
+        }
+        let has_room = self.waiting.lead(now) < MAX_LEAD && self.waiting.bytes < MAX_WAITING_BYTES;
+        if !has_room && let Some(pace) = &mut self.pace {
+            pace.on_full();
+        }
+        has_room
+    }
+
+    /// Reads until the next unit is due at the latest, and says how the stream goes on.
+    fn read(
+        &mut self,
+        buffer: &mut [u8],
+        state: Reading,
+        next_at: Option<Instant>,
+        stop: &Stop,
+        clock: &Clock,
+    ) -> anyhow::Result<Reading> {
+        self.picture_end
+            .on_bytes(self.read_at, self.cutter.units.progress());
+        let is_live = self.source.may_be_live() && next_at.is_none();
+        let over_at = self.picture_end.over_at().filter(|_| is_live);
+        let pauses_at = over_at.unwrap_or(Instant::FAR_FUTURE);
+        let pauses_at = pauses_at.min(self.read_at + PAUSE);
+        if is_live && state == Reading::GoesOn && pauses_at <= self.read_at {
+            // Bytes come, and none of the picture's.
+            return Ok(Reading::Pauses);
+        }
+        let holds = is_live && self.cutter.units.has_held();
+        let moment_at = if holds {
+            self.read_at + MOMENT
+        } else {
+            pauses_at
+        };
+        let wakes_at = match next_at {
+            Some(next_at) => next_at,
+            None if is_live => pauses_at.min(moment_at),
+            None => clock.now() + PAUSE,
+        };
+        let wait = Wait {
+            patience: wakes_at.saturating_since(clock.now()),
+            stop,
+            clock,
+        };
+        let read = self.take_bytes(buffer, wait, next_at.is_some())?;
+        let now = clock.now();
+        match read {
+            Bytes::Some => self.read_at = now,
+            Bytes::End => return Ok(Reading::HasEnded),
+            Bytes::NoneYet => {
+                let told = self.watch.on_nothing(now);
+                told.into_iter().for_each(print::note);
+            }
+        }
+        Ok(match read {
+            Bytes::NoneYet if is_live && now >= pauses_at => {
+                self.read_at = now;
+                Reading::Pauses
+            }
+            Bytes::NoneYet if holds && now >= moment_at => Reading::Waits,
+            _ => Reading::GoesOn,
+        })
+    }
+
+    /// Reads what has come. `is_ahead`: units wait that are not due.
+    fn take_bytes(
+        &mut self,
+        buffer: &mut [u8],
+        wait: Wait<'_>,
+        is_ahead: bool,
+    ) -> anyhow::Result<Bytes> {
+        let clock = wait.clock;
+        let (cutter, watch) = (&mut self.cutter, &mut self.watch);
+        let mut take = |bytes: &[u8]| {
+            let told = watch.on_bytes(clock.now(), bytes);
+            told.into_iter().for_each(print::note);
+            cutter.units.push(bytes);
+        };
+        let mut waited = Duration::ZERO;
+        let read = self.source.read(buffer, wait, &mut waited, &mut take);
+        let read = read.with_context(|| format!("cannot read input {}", self.name))?;
+        if !is_ahead {
+            self.waited = self.waited + waited;
+        } else if let Some(pace) = &mut self.pace
+            && (waited > SHORTEST_WAIT || read == Bytes::NoneYet)
+        {
+            pace.on_empty(clock.now(), self.waiting.lead(clock.now()));
+        }
+        Ok(read)
+    }
+}
+
+impl Cutter {
+    fn new(splitter: UnitSplitter, kind: InputKind) -> Self {
+        Cutter {
+            units: TimedUnits::new(splitter),
+            muxer: (kind == InputKind::AnnexB).then(Muxer::new),
+        }
+    }
+
+    /// The next unit, and when it is due if it `is_timed`; where the input pauses or has ended,
+    /// also the part that has come of the one after.
+    fn next_unit(
+        &mut self,
+        state: Reading,
+        is_timed: bool,
+    ) -> anyhow::Result<Option<(Unit, Option<Duration>)>> {
+        let next = match is_timed {
+            true => self.units.next(state),
+            false => self.units.next_complete(state).map(|unit| (unit, None)),
+        };
+        let Some((unit, due)) = next else {
+            return Ok(None);
+        };
+        let FilmUnit {
+            bytes,
+            importance,
+            clock,
+            ..
+        } = unit;
+        let bytes = match (&mut self.muxer, clock) {
+            (Some(muxer), Some(clock)) => muxer.mux(&bytes, clock, importance.is_key())?,
+            _ => bytes,
+        };
+        Ok(Some((Unit { bytes, importance }, due)))
+    }
+}
+
+impl Waiting {
+    /// Adds a unit that is due at `due_at`, or with the one before it.
+    fn push(&mut self, unit: Unit, due_at: Instant) {
+        let before = self.units.back().map_or(due_at, |(_, at)| *at);
+        self.bytes += unit.bytes.len();
+        self.units.push_back((unit, due_at.max(before)));
+    }
+
+    /// When the next unit is due.
+    fn next_at(&self) -> Option<Instant> {
+        self.units.front().map(|(_, due_at)| *due_at)
+    }
+
+    /// The next unit and its time, if it is due.
+    fn pop(&mut self, now: Instant) -> Option<(Unit, Instant)> {
+        self.next_at().filter(|due_at| *due_at <= now)?;
+        let (unit, due_at) = self.units.pop_front()?;
+        self.bytes -= unit.bytes.len();
+        Some((unit, due_at))
+    }
+
+    /// How far ahead of its time the last unit is here.
+    fn lead(&self, now: Instant) -> Duration {
+        let last = self.units.back();
+        last.map_or(Duration::ZERO, |(_, due_at)| due_at.saturating_since(now))
+    }
+
+    fn postpone(&mut self, span: Duration) {
+        for (_, due_at) in &mut self.units {
+            *due_at = *due_at + span;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_stream_becomes_mpeg_ts_at_its_own_pace() {
+        // An access unit delimiter and a slice, three times.
+        let picture = [0, 0, 0, 1, 0x09, 0xf0, 0, 0, 0, 1, 0x41, 0x9a, 1, 2, 3];
+        let kind = InputKind::AnnexB;
+        let mut cutter = Cutter::new(UnitSplitter::stored(kind), kind);
+        cutter.units.push(&picture.repeat(3));
+        let mut clocks = Vec::new();
+        while let Some((unit, clock)) = cutter.next_unit(Reading::HasEnded, true).unwrap() {
+            assert_eq!(unit.bytes.len() % 188, 0);
+            assert_eq!(unit.bytes[0], 0x47);
+            clocks.push(clock.unwrap().as_millis());
+        }
+        assert_eq!(clocks, [0, 40, 80]);
+    }
+}
